@@ -13,11 +13,14 @@ import { oneOf } from './core/validation/validate.ts'
 import { planWebAccess } from './core/web/web-plan.ts'
 import { readCompatible } from './dialects/chat-completions/request.ts'
 import { compatible } from './dialects/chat-completions/routes.ts'
+import { messagesRefusal } from './dialects/messages/errors.ts'
+import { messages } from './dialects/messages/routes.ts'
 import { nativeSchema, readNative } from './dialects/native/request.ts'
 import { chat } from './dialects/native/routes.ts'
+import { responses } from './dialects/responses/routes.ts'
 import { authenticateSession, type Callers, createCallers } from './http/authentication.ts'
 import { serverBodyLimit } from './http/body.ts'
-import { type ChatRouteDeps, rejected } from './http/chat-handler.ts'
+import { type ChatRouteDeps, type Refusal, rejected } from './http/chat-handler.ts'
 import { endpointsOf, notFoundMessage } from './http/endpoints.ts'
 import { errorResponse, toGatewayError } from './http/error-response.ts'
 import { deprecationHeaders, writeCaller } from './http/headers.ts'
@@ -34,7 +37,7 @@ import { answer } from './pipeline/answer.ts'
 import { paceStream } from './pipeline/delivery/stream-pacing.ts'
 import { planDryRun } from './pipeline/dry-run.ts'
 import { offerOf } from './pipeline/enrich.ts'
-import { checkPart } from './pipeline/load-quota-status.ts'
+import { loadQuotaStatus } from './pipeline/load-quota-status.ts'
 import { healthKey } from './pipeline/routing/health-key.ts'
 import { account } from './routes/account/routes.ts'
 import { auth } from './routes/auth/routes.ts'
@@ -112,7 +115,7 @@ export function createApp(deps: Deps, siblings: Pick<WorkerPeers, 'gather'> | nu
     }),
     clock: deps.clock,
     meter: deps.meter,
-    look: (caller, requestId) => checkPart(deps, caller, requestId),
+    look: (caller, requestId) => loadQuotaStatus(deps, caller, requestId),
     budget: deps.budget,
     newRequestId: deps.newRequestId,
     deprecation: name => leaving.get(name) ?? null,
@@ -135,7 +138,8 @@ export function createApp(deps: Deps, siblings: Pick<WorkerPeers, 'gather'> | nu
     root
       .onRequest(({ request }) => {
         // Before all else: what a rejection costs is taken from those that are answered.
-        if (exchangeDeps.startQueue.isFull() && isChat(request)) return rejected(exchangeDeps)
+        if (exchangeDeps.startQueue.isFull() && isChat(request))
+          return rejected(exchangeDeps, { refusal: refusalFormOf(request) })
         checkHost(request, deps.allowedHosts)
         markForeignPage(request, ownAddresses)
         return undefined
@@ -149,10 +153,19 @@ export function createApp(deps: Deps, siblings: Pick<WorkerPeers, 'gather'> | nu
         const refusal = await told(thrown, () => deps.addressOf(request, root.server))
         logFailure(deps, requestId, refusal)
         deps.observe.failed('other', refusal)
-        return withQuotaHeaders(deps, callers, request.headers, errorResponse(refusal, requestId), requestId)
+        const written = refusalFormOf(request)(refusal, requestId)
+        return withQuotaHeaders(deps, callers, request.headers, written, requestId)
       })
       .use(chat(exchangeDeps))
       .use(compatible(exchangeDeps))
+      .use(
+        responses({
+          ...exchangeDeps,
+          reasoningSeal: deps.reasoningSeal,
+          unixTime: () => Math.floor(deps.clock.now() / 1000),
+        }),
+      )
+      .use(messages({ ...exchangeDeps, reasoningSeal: deps.reasoningSeal, now: deps.clock.now }))
       // Below the chat routes, which write their own and pay for no hook.
       .onAfterHandle(async ({ request, response }) => {
         if (!(response instanceof Response)) return
@@ -311,7 +324,7 @@ async function withQuotaHeaders(
   try {
     const caller = await recall(headers)
     if (caller === null) return response
-    if (deps.meter.standing(caller.accountId, caller.limits) === null) await checkPart(deps, caller, requestId)
+    if (deps.meter.standing(caller.accountId, caller.limits) === null) await loadQuotaStatus(deps, caller, requestId)
     writeCaller(response.headers, deps, caller)
   } catch {
     // What keeps the key from being found is told by the answer already.
@@ -319,8 +332,19 @@ async function withQuotaHeaders(
   return response
 }
 
+const chatPaths = /\/(?:v1\/chat\/completions|api\/v1\/chat|v1\/messages|v1\/responses)(?:\?|$)/
+
 function isChat({ method, url }: Request): boolean {
-  return method === 'POST' && (url.endsWith('/v1/chat/completions') || url.endsWith('/api/v1/chat'))
+  return method === 'POST' && chatPaths.test(url)
+}
+
+/** Paths whose clients read refusals in another form than the API's own, wherever in the gateway these are made. */
+const refusalForms: readonly { readonly path: RegExp; readonly form: Refusal }[] = [
+  { path: /\/messages(?:\/count_tokens)?\/?(?:\?|$)/, form: messagesRefusal },
+]
+
+function refusalFormOf({ url }: Request): Refusal {
+  return refusalForms.find(({ path }) => path.test(url))?.form ?? errorResponse
 }
 
 function processorMs(): number {

@@ -1,6 +1,6 @@
 /**
- * The only reader of the environment. Every variable stands here once, with its default and its reason; a wrong start is
- * answered with the whole list of what is wrong, so that nobody mends it one restart at a time.
+ * The only reader of the environment: every variable with its default and reason. A failed start reports all problems
+ * at once, so that they can be fixed in one step.
  */
 import { availableParallelism } from 'node:os'
 import { join } from 'node:path'
@@ -19,6 +19,7 @@ import { applyPlanOverrides, highestLimits, type Plans } from './core/limits/pla
 import { catalog } from './core/models/catalog.ts'
 import { type ConfiguredModel, changeProblems, type ModelChange, withChanges } from './core/models/configured-models.ts'
 import { fullName } from './core/models/models.ts'
+import type { Deadlines } from './core/request/deadlines.ts'
 import { defaultLevelShares, type LevelShares, parseLevelShares } from './core/routing/capability-levels.ts'
 import { fromUsd } from './core/usage/money.ts'
 import { type BodyLimits, bodyMegabytes } from './http/body-budget.ts'
@@ -26,76 +27,65 @@ import { type SafetySettings, safetySettings } from './moderation/settings.ts'
 
 export type { Environment } from './config/environment.ts'
 
-/** Timeouts of upstream calls in milliseconds, one for each way in which an upstream can keep a client waiting. */
-export type Deadlines = {
-  readonly connectMs: number
-  readonly firstByteMs: number
-  readonly silenceMs: number
-  readonly firstContentMs: number
-  /** First content, where the caller asked for high reasoning effort. */
-  readonly firstContentReasoningMs: number
-  readonly totalMs: number
-}
-
 export type Config = {
   readonly port: number
   readonly host: string
-  /** What the gateways of one start share: the embedded database, the session secret. */
+  /** Shared by the instances of one start: the embedded database, the session secret. */
   readonly dataDirectory: string
-  /** This process's own: journal and checkpoints, which no two gateways may write. */
+  /** Of this process only: journal and checkpoints, which must have one writer. */
   readonly ownDirectory: string
-  /** Processes on the port; 1 = this one serves. */
+  /** Number of worker processes; 1 = this process serves itself. */
   readonly workers: number
-  /** Which of them this one is, from 1; null = it was started by the operator. */
+  /** Number of this worker, from 1; null = the operator started it. */
   readonly worker: number | null
   /** null = embedded. */
   readonly databaseUrl: string | null
-  /** Empty = limits are kept in process. */
+  /** Empty = limits are counted in process. */
   readonly redisUrls: readonly string[]
-  /** null only in embedded mode, which makes one and keeps it in the data folder. */
+  /** null only in embedded mode, which generates one in the data folder. */
   readonly jwtSecret: string | null
   readonly jwtSecretPrevious: string | null
   /** Empty = the three providers are simulated. */
   readonly providers: readonly ProviderSettings[]
   readonly extraModels: readonly { readonly provider: string; readonly row: ConfiguredModel }[]
-  /** What the operator would have different in the catalogue, and adds to it. */
+  /** Changes and additions to the catalog. */
   readonly modelChanges: readonly ModelChange[]
   readonly plans: Plans
   readonly web: WebConfig
   readonly safety: SafetySettings
-  /** `provider/model` of the model that rewrites prompts; null = rules alone do. */
+  /** `provider/model` of the model that rewrites prompts; null = only rules. */
   readonly rewriter: string | null
-  /** Shares of requests that auto-routing is to send to stronger models. */
+  /** Target shares of requests for stronger models. */
   readonly routing: LevelShares
-  /** Null = payments are agreed upon by hand. */
+  /** Null = manual invoicing. */
   readonly stripe: StripeConfig | null
-  /** Null = no mail is sent. */
+  /** Null = no emails are sent. */
   readonly mail: MailConfig | null
-  /** The origin under which people find this gateway; null = unknown. */
+  /** Origin at which users reach this gateway; null = unknown. */
   readonly publicUrl: string | null
   readonly registration: RegistrationConfig
   readonly defaultMaxOutputTokens: number
-  /** Integer of 1e-8 USD: an account whose shortfall is above it is paused. */
+  /** Integer of 1e-8 USD: an account with a larger shortfall is paused. */
   readonly maximumShortfall: number
   readonly deadlines: Deadlines
-  /** Bytes of request bodies that this process holds at once, in all and of one account. */
+  /** Maximum bytes of request bodies in this process, in total and per account. */
   readonly bodies: BodyLimits
-  /** How long running streams may go on after SIGTERM. */
+  /** How long running streams may continue after SIGTERM. */
   readonly drainMs: number
-  /** How long new connections are still accepted after SIGTERM, so that a balancer can notice. */
+  /** How long new connections are still accepted after SIGTERM, so that a load balancer can react. */
   readonly drainNoticeMs: number
   readonly allowedHosts: readonly string[] | null
   readonly isTrustedProxy: (address: string) => boolean
   readonly logLevel: LogLevel
-  /** For `/metrics` from elsewhere; null = from this machine only. */
+  /** Required for `/metrics` from other hosts; null = only from this machine. */
   readonly metricsToken: string | null
-  /** Null = no telemetry leaves this process but through `/metrics` and the log. */
+  /** Null = no telemetry export. */
   readonly otlp: OtlpConfig | null
   readonly warnings: readonly string[]
 }
 
 export type WebConfig = {
-  /** In the order in which they are asked; none at all beside simulated providers: simulated. */
+  /** In calling order; empty with simulated providers = simulated. */
   readonly search: readonly SearchSettings[]
   readonly prices: WebPrices
 }
@@ -103,7 +93,7 @@ export type WebConfig = {
 const logLevels = ['debug', 'info', 'warn', 'error'] as const
 export type LogLevel = (typeof logLevels)[number]
 
-/** All that is wrong with a configuration, one line each. */
+/** All problems of a configuration, one line each. */
 export class ConfigError extends Error {
   readonly problems: readonly string[]
   constructor(problems: readonly string[]) {
@@ -115,14 +105,14 @@ export class ConfigError extends Error {
 
 const minute = 60_000
 
-/** Bun's own bound on `fetch` calls at a time is 256: the next waits in silence, whatever host it is for. */
+/** Bun allows 256 concurrent `fetch` calls by default; further ones wait silently, for any host. */
 const fewUpstreamCalls = 1_024
 const bunsUpstreamCalls = 256
 
-/** Where the data is: all of the configuration that a command on accounts and keys needs. */
+/** Location of the data: all that account and key commands need. */
 export type StoreConfig = Pick<Config, 'dataDirectory' | 'databaseUrl'>
 
-/** Reads only that, so that a wrong port does not stand in the way of revoking a key. Throws `ConfigError`. */
+/** Reads only this part, so that an unrelated error does not prevent revoking a key. Throws `ConfigError`. */
 export function readStoreConfig(environment: Environment = process.env): StoreConfig {
   const problems: string[] = []
   const config = storeConfig(environmentReader(environment, problems))
@@ -137,7 +127,7 @@ function storeConfig(read: EnvironmentReader): StoreConfig {
   }
 }
 
-/** Reads only the plans, for commands that show what they give. Throws `ConfigError`. */
+/** Reads only the plans, for commands that show them. Throws `ConfigError`. */
 export function readPlans(environment: Environment = process.env): Plans {
   const problems: string[] = []
   const { plans } = readConfigFile(environmentReader(environment, problems).text('GATEWAY_CONFIG'), problems)
@@ -145,9 +135,7 @@ export function readPlans(environment: Environment = process.env): Plans {
   return applyPlanOverrides(plans)
 }
 
-/**
- * Reads the configuration from an environment, `process.env` as a rule. Throws `ConfigError` with every problem found.
- */
+/** Reads the configuration from an environment, by default `process.env`. Throws `ConfigError` with every problem. */
 export function readConfig(environment: Environment = process.env): Config {
   const problems: string[] = []
   const warnings: string[] = []
@@ -196,14 +184,14 @@ export function readConfig(environment: Environment = process.env): Config {
 
   const safety = safetySettings(file.safety, { secret: read.secret, urlProblem: baseUrlProblem }, problems)
   const offered = offeredModels(settings, models, file.models)
-  /** A model that the file names, in full; null = it names none, or one that is not there. */
+  /** Returns the full name of a model that the file names; null = none, or unknown. */
   const modelOf = (place: string, name: string | undefined): string | null => {
     const model = name === undefined ? null : offered.resolve(name)
     if (name !== undefined && model === null)
       problems.push(`GATEWAY_CONFIG: ${place}: no provider configured here has a model of that name`)
     return model === null ? null : fullName(model)
   }
-  // Beside an address the name is the endpoint's own affair.
+  // With a URL, the name belongs to the endpoint.
   if (safety.moderation?.url === null) modelOf('safety.moderation.model', safety.moderation.model ?? undefined)
 
   const port = read.integer('PORT', 3000, 0, 65_535)
@@ -257,12 +245,15 @@ export function readConfig(environment: Environment = process.env): Config {
   return config
 }
 
-/** Far above any honest difference between our bound and an upstream's count, and about a week of the evaluation plan. */
+/**
+ * Far above any normal difference between the gateway's bound and an upstream's count; about a week of the evaluation
+ * plan.
+ */
 function readMaximumShortfall(read: EnvironmentReader): number {
   return fromUsd(read.usd('MAX_SHORTFALL_USD', 1, highestLimits.dailyUsd))
 }
 
-/** The limit of the shortfall as a command needs it. Throws `ConfigError`. */
+/** Returns the shortfall limit for a command. Throws `ConfigError`. */
 export function maximumShortfallOf(environment: Environment = process.env): number {
   const problems: string[] = []
   const limit = readMaximumShortfall(environmentReader(environment, problems))
@@ -291,7 +282,7 @@ function readBodies(read: EnvironmentReader, problems: string[]): BodyLimits {
 function readAllowedHosts(read: EnvironmentReader, problems: string[]): readonly string[] | null {
   const hosts = read.list('ALLOWED_HOSTS')
   if (hosts?.length === 0) problems.push('ALLOWED_HOSTS: names no host; name at least one, or take it out')
-  // An entry that can match nothing would shut out whoever it was meant for.
+  // An entry that can never match would reject the clients that it was meant for.
   for (const host of hosts ?? [])
     if (!isAnsweredHost(host))
       problems.push(
@@ -311,10 +302,10 @@ function readMetricsToken(read: EnvironmentReader, problems: string[]): string |
   return token
 }
 
-/** Set by the parent of several processes, for each of them. */
+/** Set by the supervisor for each worker. */
 const workerVariable = 'GATEWAY_WORKER'
 
-/** What a worker is started with: all that its parent was, its number, and the port that they share. */
+/** Returns the environment of a worker: the supervisor's, plus its number and the shared port. */
 export function workerEnvironment(worker: number, port: number): Environment {
   return { ...process.env, [workerVariable]: String(worker), PORT: String(port) }
 }

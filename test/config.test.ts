@@ -604,7 +604,7 @@ describe('bodies in flight', () => {
 
   test.each([
     [{ BODIES_IN_FLIGHT_MB: '39' }, 'BODIES_IN_FLIGHT_MB: must be a whole number from 40'],
-    [{ BODIES_IN_FLIGHT_PER_ACCOUNT_MB: '33' }, 'BODIES_IN_FLIGHT_PER_ACCOUNT_MB: must be a whole number from 34'],
+    [{ BODIES_IN_FLIGHT_PER_ACCOUNT_MB: '34' }, 'BODIES_IN_FLIGHT_PER_ACCOUNT_MB: must be a whole number from 35'],
     [{ BODIES_IN_FLIGHT_PER_ACCOUNT_MB: '49' }, 'must not be more than BODIES_IN_FLIGHT_MB'],
   ])('%j stops the start', (environment, problem) => {
     expect(problemsOf(environment).join('\n')).toContain(problem)

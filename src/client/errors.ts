@@ -1,28 +1,28 @@
-/** What can go wrong, as classes: what a gateway refuses by what there is to do about it, and what never reached one. */
+/** Error classes: errors of the gateway by what to do about them, and failures to reach it. */
 import type { Error as ErrorBody } from './wire.ts'
 
 type Told = ErrorBody['error']
 
-/** Every error of this library but an abort, which is the caller's own reason. */
+/** Base class of all errors of this library except an abort, which throws the caller's own reason. */
 export class GatewayError extends Error {
   override readonly name: string = 'GatewayError'
 }
 
-/** A gateway answered, and this is its refusal or failure. `message` says what to do next. */
+/** An error response of the gateway. `message` says what to do next. */
 export class ApiError extends GatewayError {
   override readonly name: string = 'ApiError'
-  /** HTTP status; of a stream that failed half-way, the one that it would have had. */
+  /** HTTP status; for a stream that failed midway, the status that the error would have had. */
   readonly status: number
   readonly type: string
   readonly code: string
-  /** Dotted path of the field at fault, where there is one. */
+  /** Dotted path of the invalid field; null = none. */
   readonly param: string | null
   readonly requestId: string
-  /** Seconds after which the same request may succeed, where the gateway says. */
+  /** Seconds after which the same request may succeed; null = not stated. */
   readonly retryAfter: number | null
-  /** What the gateway says of trying again; null = nothing. */
+  /** Whether the gateway recommends a retry; null = not stated. */
   readonly shouldRetry: boolean | null
-  /** Models that were asked or skipped before the request failed, in order; empty where it did not come to that. */
+  /** Models attempted or skipped before the request failed, in order; empty if routing was not reached. */
   readonly attempts: NonNullable<Told['attempts']>
   readonly headers: Headers
 
@@ -41,12 +41,12 @@ export class ApiError extends GatewayError {
   }
 }
 
-/** 400, 413: the request itself; `param` names the field. */
+/** 400, 413: the request is invalid; `param` names the field. */
 export class InvalidRequestError extends ApiError {
   override readonly name = 'InvalidRequestError'
 }
 
-/** 400: moderation refused the prompt. Never billed. */
+/** 400: moderation blocked the prompt. Not billed. */
 export class ContentBlockedError extends ApiError {
   override readonly name = 'ContentBlockedError'
   readonly layer: string | null
@@ -59,27 +59,27 @@ export class ContentBlockedError extends ApiError {
   }
 }
 
-/** 401: the key or the session token is missing, wrong, revoked or over. */
+/** 401: the key or session token is missing, wrong, revoked or expired. */
 export class AuthenticationError extends ApiError {
   override readonly name = 'AuthenticationError'
 }
 
-/** 402: an invoice is unpaid, there is no payment method any more, or the operator has to resume the account. */
+/** 402: an invoice is unpaid, there is no payment method, or an operator must resume the account. */
 export class PaymentRequiredError extends ApiError {
   override readonly name = 'PaymentRequiredError'
 }
 
-/** 403, 421: not for this role, or not under this host name. */
+/** 403, 421: not allowed for this role, or under this host name. */
 export class PermissionDeniedError extends ApiError {
   override readonly name = 'PermissionDeniedError'
 }
 
-/** 404: no such model, request, or thing of one's own. */
+/** 404: no such model, request, or resource of the account. */
 export class NotFoundError extends ApiError {
   override readonly name = 'NotFoundError'
 }
 
-/** 409: it is in the way of something that is so already. */
+/** 409: conflicts with the current state. */
 export class ConflictError extends ApiError {
   override readonly name = 'ConflictError'
 }
@@ -87,9 +87,9 @@ export class ConflictError extends ApiError {
 /** 429: a limit is reached. */
 export class RateLimitError extends ApiError {
   override readonly name: string = 'RateLimitError'
-  /** Which one: `requests_per_minute`, `concurrent_requests`, `daily_tokens`, `daily_cost` or `ip_rate`. */
+  /** Name of the limit: `requests_per_minute`, `concurrent_requests`, `daily_tokens`, `daily_cost` or `ip_rate`. */
   readonly limit: string
-  /** How much it allows, where the gateway tells. */
+  /** Value of the limit; null = not stated. */
   readonly limitValue: number | null
 
   constructor(status: number, told: Told, headers: Headers) {
@@ -99,27 +99,27 @@ export class RateLimitError extends ApiError {
   }
 }
 
-/** 429 that no waiting of seconds helps: tokens or dollars of the day are used up. */
+/** 429 that a short wait does not resolve: the daily token or cost limit is reached. */
 export class QuotaExceededError extends RateLimitError {
   override readonly name = 'QuotaExceededError'
 }
 
-/** 502, 503, 504: every candidate failed, none was there, or the gateway itself could not. */
+/** 502, 503, 504: all candidates failed, none was available, or the gateway itself failed. */
 export class UpstreamError extends ApiError {
   override readonly name = 'UpstreamError'
 }
 
-/** No gateway answered: refused, unreachable, or the connection broke. `cause` holds what the platform said. */
+/** No response of a gateway: refused, unreachable, or the connection broke. `cause` is the platform's error. */
 export class ConnectionError extends GatewayError {
   override readonly name: string = 'ConnectionError'
 }
 
-/** Nothing came for as long as `timeoutMs` allows. */
+/** Nothing arrived within `timeoutMs`. */
 export class TimeoutError extends ConnectionError {
   override readonly name = 'TimeoutError'
 }
 
-/** A stream ended without its `done`: what arrived is no whole answer. */
+/** A stream ended without its `done` event: the output is incomplete. */
 export class IncompleteStreamError extends ConnectionError {
   override readonly name = 'IncompleteStreamError'
 }

@@ -1,49 +1,52 @@
-/** A streamed answer: an async iterable of its events, asked for when it is first read, and given up when its reader stops. */
+/**
+ * A streamed response: an async iterable of its events. The request is sent on the first read and aborted when the
+ * reader stops.
+ */
 
 import { ConnectionError, IncompleteStreamError } from './errors.ts'
 import { toStreamError } from './to-error.ts'
 import type { Incoming } from './transport.ts'
 import type { ChatDelta, ChatDone, ChatEvent, ChatFiltered } from './wire.ts'
 
-/** Read once: by iterating, or by `text()` or `done()`. */
+/** Can be read once: by iterating, or by `text()` or `done()`. */
 export class ChatStream implements AsyncIterable<ChatDelta | ChatFiltered | ChatDone> {
   readonly #open: (signal: AbortSignal) => Promise<Incoming>
   readonly #caller: AbortSignal | undefined
   readonly #abort = new AbortController()
   #isRead = false
 
-  /** `open` asks the gateway; `signal` is the caller's own. */
+  /** `open` sends the request; `signal` is the caller's own. */
   constructor(open: (signal: AbortSignal) => Promise<Incoming>, signal: AbortSignal | undefined) {
     this.#open = open
     this.#caller = signal
   }
 
-  /** Gives the answer up, the upstream's part too. Whoever reads it gets the reason thrown: an `AbortError` unless told. */
+  /** Aborts the response, including the upstream call. A reader gets `reason` thrown, by default an `AbortError`. */
   abort(reason?: unknown): void {
     this.#abort.abort(reason)
   }
 
-  /** The whole text, once it is all there. Throws where the answer failed or was cut off. */
+  /** Returns the complete text. Throws if the response failed or was truncated. */
   async text(): Promise<string> {
     let text = ''
     for await (const event of this) if (event.type === 'delta') text += event.content
     return text
   }
 
-  /** The last event: what served, what it used and cost. */
+  /** Returns the last event: serving model, usage and cost. */
   async done(): Promise<ChatDone> {
     for await (const event of this) if (event.type === 'done') return event
     throw new IncompleteStreamError('The answer ended before it was complete.')
   }
 
   /**
-   * `delta`s, a `filtered` where moderation ended the answer, then one `done`. Throws the typed error of a failure, and
-   * `IncompleteStreamError` where there is no `done`.
+   * Yields `delta`s, `filtered` if moderation stopped the output, then one `done`. Throws the typed error of a failure,
+   * and `IncompleteStreamError` without a `done`.
    */
   async *[Symbol.asyncIterator](): AsyncGenerator<ChatDelta | ChatFiltered | ChatDone, void, void> {
     if (this.#isRead) throw new TypeError('A stream can be read once.')
     this.#isRead = true
-    // Only while it is read: one signal may see many streams.
+    // Only while the stream is read, since one signal may be used for many streams.
     const caller = this.#caller
     const leave = () => this.abort(caller?.reason)
     if (caller?.aborted) leave()
@@ -59,7 +62,7 @@ export class ChatStream implements AsyncIterable<ChatDelta | ChatFiltered | Chat
     const incoming = await this.#open(this.#abort.signal)
     try {
       for await (const data of eventData(incoming)) {
-        // What had come with the rest before is nothing to a reader who has given it up.
+        // Events that had already arrived are not delivered after an abort.
         this.#abort.signal.throwIfAborted()
         const event = JSON.parse(data) as ChatEvent
         if (event.type === 'error') throw toStreamError(event, incoming.response.headers)
@@ -75,7 +78,7 @@ export class ChatStream implements AsyncIterable<ChatDelta | ChatFiltered | Chat
 
 const lineEnd = /\r\n|\r|\n/
 
-/** The `data` of each server-sent event. Of their fields a gateway uses no other. */
+/** Yields the `data` of each server-sent event; a gateway uses no other field. */
 async function* eventData({ response, within }: Incoming): AsyncGenerator<string, void, void> {
   const reader = response.body?.getReader()
   if (reader === undefined) throw new ConnectionError('The answer has no body.')
@@ -86,7 +89,7 @@ async function* eventData({ response, within }: Incoming): AsyncGenerator<string
     const { done, value } = await within(reader.read())
     if (done) return
     rest += decoder.decode(value, { stream: true })
-    // A carriage return at the very end may be the first half of a line's end.
+    // A carriage return at the end may be the first half of a line end.
     const whole = rest.endsWith('\r') ? rest.slice(0, -1) : rest
     const lines = whole.split(lineEnd)
     rest = (lines.pop() ?? '') + rest.slice(whole.length)

@@ -1,4 +1,4 @@
-/** From what a gateway says went wrong to the error that is thrown for it. */
+/** Converts error responses of a gateway to error classes. */
 import {
   ApiError,
   AuthenticationError,
@@ -17,7 +17,7 @@ import type { Error as ErrorBody } from './wire.ts'
 type ErrorPayload = ErrorBody['error']
 type Row = {
   readonly thrown: new (status: number, told: ErrorPayload, headers: Headers) => ApiError
-  /** What a failure half-way through a stream would have had. */
+  /** For a failure midway through a stream: the status that it would have had. */
   readonly status: number
 }
 
@@ -35,14 +35,14 @@ const rows: Readonly<Record<ErrorPayload['type'], Row>> = {
 }
 const known: ReadonlyMap<string, Row> = new Map(Object.entries(rows))
 
-/** The typed error of a body in the gateway's envelope; of any other body, what its status alone tells. */
+/** Returns the typed error of a body in the gateway's format; for other bodies, an error by status. */
 export function toError(status: number, body: unknown, headers: Headers): ApiError {
   const told = isEnvelope(body) ? body.error : unknown(status, headers)
   const Thrown = known.get(told.type)?.thrown ?? ApiError
   return new Thrown(status, told, headers)
 }
 
-/** The typed error of a stream's `error` event, whose own status has gone by. */
+/** Returns the typed error of a stream's `error` event, which has no HTTP status of its own. */
 export function toStreamError(body: ErrorBody, headers: Headers): ApiError {
   return toError(known.get(body.error.type)?.status ?? 502, body, headers)
 }
@@ -53,7 +53,7 @@ function isEnvelope(body: unknown): body is ErrorBody {
   return typeof error === 'object' && error !== null && 'type' in error && 'message' in error
 }
 
-/** Something between here and the gateway answered in its place. */
+/** Builds the error for a response of a proxy in front of the gateway. */
 function unknown(status: number, headers: Headers): ErrorPayload {
   const types = Object.keys(rows) as ErrorPayload['type'][]
   return {

@@ -1,4 +1,4 @@
-/** `accounts …`: who may use the gateway, and how much. */
+/** `accounts …`: manages accounts and their limits. */
 import { randomBytes } from 'node:crypto'
 import { createPasswords } from '../composition/passwords.ts'
 import { maximumShortfallOf, readPlans } from '../config.ts'
@@ -223,7 +223,7 @@ const resetPassword = command({
 
 export const accountCommands = [create, show, plan, limits, resume, resetPassword]
 
-/** What the account's requests used above their reservations and was not billed. */
+/** Describes the account's unbilled usage beyond reservations. */
 function shortfallText({ shortfallMicrocents }: Account, maximum: number): string {
   const limit = `${usd(shortfallMicrocents)} of ${usd(maximum)}`
   return shortfallMicrocents > maximum ? `${limit}  (paused: accounts resume)` : limit
@@ -237,8 +237,8 @@ const planLimits: AccountChange = {
 }
 
 /**
- * Moves an account to a plan as its owner would, but at once. The operator's word is the agreement to pay by hand, where the
- * account has no payment method. Done twice it changes nothing more.
+ * Changes an account's plan immediately. Without a payment method, the operator's command counts as an agreement to
+ * manual invoicing. Repeating it changes nothing.
  */
 async function movePlan(database: Database, accountId: string, plan: PlanName): Promise<void> {
   const agreed = { id: newId('pay'), kind: 'manual', stripePaymentMethodId: null, brand: null, lastFour: null } as const
@@ -284,7 +284,7 @@ function limitsForJson(limits: Limits) {
   }
 }
 
-/** Null = the plan's. */
+/** Returns the account's limit overrides; null = the plan's limit. */
 function ownLimits(account: Pick<Account, keyof Limits>) {
   return {
     requests_per_minute: account.requestsPerMinute,

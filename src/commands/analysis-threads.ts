@@ -3,16 +3,16 @@ import type { AnalysisJob, AnalysisReport } from './analysis-worker.ts'
 import { CommandFailure } from './command.ts'
 
 export type AnalysisThreads = {
-  /** Reports on lines, in the thread that has the least to do: one must have time. Rejects when a thread breaks down. */
+  /** Analyzes lines in the least busy thread; `haveTime` must be true. Rejects if a thread fails. */
   of(lines: string): Promise<AnalysisResult>
-  /** Whether one of them is ready and may soon have nothing to do. */
+  /** Returns true if a thread is ready and nearly idle. */
   haveTime(): boolean
   close(): void
 }
 
 type Thread = {
   readonly worker: Worker
-  /** Under way; without end until it is ready. */
+  /** Batches in progress; infinite until the thread is ready. */
   orders: number
 }
 type PendingBatch = {
@@ -20,10 +20,10 @@ type PendingBatch = {
   readonly fail: (cause: Error) => void
 }
 
-/** As many as a thread gets through while the one that gives them out reads one batch itself, and some. */
+/** Batches that a thread processes while the main thread analyzes one itself, plus a margin. */
 const ordersAhead = 3
 
-/** Starts so many threads, each with an analysis of its own. */
+/** Starts `count` threads, each with its own analysis. */
 export function startAnalysisThreads(count: number): AnalysisThreads {
   const waiting = new Map<number, PendingBatch>()
   let orders = 0

@@ -1,11 +1,11 @@
-/** An analysis in a thread of its own: prompts are read one after another, and there are more cores than one. */
+/** An analysis in a separate thread, since prompts are independent and there are several cores. */
 import { readConfig } from '../config.ts'
 import { type AnalysisResult, openAnalysis } from './analysis.ts'
 
 declare const self: Worker
 
 export type AnalysisJob = { readonly id: number; readonly lines: string }
-/** First that it is ready, then what was told of each order. */
+/** First `ready`, then the result of each batch. */
 export type AnalysisReport = 'ready' | { readonly id: number; readonly told: AnalysisResult }
 
 const analysis = await openAnalysis(readConfig())

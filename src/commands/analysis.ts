@@ -1,4 +1,4 @@
-/** What the gateway reads in prompts, line by line: JSON in, JSON out. Nothing is called, nothing kept. */
+/** Analyzes prompts line by line: JSON in, JSON out. Makes no calls and stores nothing. */
 
 import { systemClock } from '../composition/clock.ts'
 import { systemNetwork } from '../composition/network.ts'
@@ -17,17 +17,16 @@ import { GatewayError } from '../core/validation/errors.ts'
 import { readCompatible } from '../dialects/chat-completions/request.ts'
 import { readNative } from '../dialects/native/request.ts'
 import { createSafety, type Moderation } from '../moderation/moderation.ts'
-import type { TcpAddress } from '../pipeline/routing/candidate.ts'
-import { route } from '../pipeline/routing/route.ts'
-import type { RouteDeps } from '../pipeline/routing/route-request.ts'
+import { type RouteDeps, route } from '../pipeline/routing/route.ts'
 import { anthropic } from '../providers/anthropic.ts'
 import { google } from '../providers/google.ts'
 import { openai } from '../providers/openai.ts'
+import type { ConfiguredProvider } from '../providers/provider.ts'
 import { createHop } from '../web/hop.ts'
 import { createResolver } from '../web/resolve.ts'
 
 export type Analysis = {
-  /** Reports on lines: as many again, each ended. */
+  /** Analyzes lines and returns one report line for each. */
   of(lines: string): AnalysisResult
   close(): void
 }
@@ -35,11 +34,14 @@ export type Analysis = {
 export type AnalysisResult = {
   readonly text: string
   readonly lines: number
-  /** Lines that could not be read; each has its error in its place. */
+  /** Number of unreadable lines; each has its error in its place. */
   readonly bad: number
 }
 
-/** Opens the reader and the safety layers; fulfilled once the operator's lists are read, which count here as in service. */
+/**
+ * Opens the prompt analyzer and moderation; fulfilled when the operator's lists are loaded, which apply as in the
+ * service.
+ */
 export async function openAnalysis(config: Config): Promise<Analysis> {
   const readFeatures = createFeatureReader()
   const safety = openSafety(config, readFeatures)
@@ -71,7 +73,7 @@ function openSafety(config: Config, readFeatures: FeatureReader): Moderation {
       after: systemClock.after,
       log: { info() {}, warn() {} },
       complete: nobody,
-      // Lines are seldom alike.
+      // Lines rarely repeat, so a cache does not help.
       digests: null,
       readFeatures,
     },
@@ -79,12 +81,15 @@ function openSafety(config: Config, readFeatures: FeatureReader): Moderation {
   )
 }
 
-/** One line's report, or why there is none. */
+/** Report of one line, or its error. */
 type Report = ReturnType<typeof reportOf> | { readonly error: string }
 
-/** Makes what turns a line into its report: all published models offered, every one of them well, nothing spent. */
+/**
+ * Creates a function that converts a line to its report, as if all catalog models were configured and healthy and
+ * nothing was spent.
+ */
 function openWindow(read: PromptAnalyzer, safety: Moderation, { routing: shares }: Config): (line: string) => Report {
-  // All lines are of one day.
+  // All lines use the same date.
   const openedAt = Date.now()
   const deps: Window = {
     read,
@@ -113,14 +118,14 @@ function openWindow(read: PromptAnalyzer, safety: Moderation, { routing: shares 
 type Window = {
   readonly read: PromptAnalyzer
   readonly safety: Moderation
-  /** The candidates in the order they would be asked; none where no model can take the request. */
+  /** Returns the candidates in order; empty if no model can serve the request. */
   readonly routeOf: (ask: ChatRequest, reading: PromptAnalysis) => readonly string[]
-  /** An ask without any wish, which a text is put into. */
+  /** A chat request with defaults, into which a text is inserted. */
   readonly plain: ChatRequest
 }
 
 const access = { baseUrl: '', apiKey: null }
-const formats: readonly TcpAddress[] = [
+const formats: readonly ConfiguredProvider[] = [
   { id: 'openai', provider: openai({ official: true }), access, simulated: false },
   { id: 'anthropic', provider: anthropic, access, simulated: false },
   { id: 'google', provider: google, access, simulated: false },
@@ -141,7 +146,7 @@ function askOf(plain: ChatRequest, value: unknown, bodyCharacters: number): Chat
   throw new GatewayError('invalid_request', 'The line must be {"text": …} or {"messages": […]}.')
 }
 
-/** A conversation as either endpoint takes it; what is wrong with it is said by the one that takes more. */
+/** Parses a conversation as either endpoint does; errors come from the more permissive one. */
 function conversationOf(body: { readonly messages: unknown }, bodyCharacters: number): ChatRequest {
   try {
     return readNative(body, noHeaders, bodyCharacters)
@@ -167,7 +172,7 @@ function reportOf(deps: Window, ask: ChatRequest) {
     urls: reading.urls,
     language: reading.language,
     safety,
-    // The last user text as a model would get it with `enhance_prompt`.
+    // The last user text as a model would receive it with `enhance_prompt`.
     enhanced_prompt: enhancedPrompt,
     changed,
     route: deps.routeOf(ask, reading),
@@ -182,16 +187,16 @@ function rounded(scores: PromptAnalysis['queryTypeScores']): Record<string, numb
   return result
 }
 
-/** What moderation says in process; nobody else is asked. */
+/** Returns the in-process verdict of moderation, without external calls. */
 function screened(safety: Moderation, { messages }: ChatRequest) {
   const { verdict, layer, category, score } = safety.read(messages)
   return { verdict, layer, category, score: round(score) }
 }
 
-/** More tokens than any tokenizer makes of a character. */
+/** Upper bound of tokens per character in any tokenizer. */
 const tokensPerCharacter = 16
 
-/** Texts that every model has room for differ to the router in their level alone: of each level the first one is routed. */
+/** For texts that fit every model, routing depends only on the level, so one text per level is routed. */
 function openRouter(deps: RouteDeps & { readonly shares: LevelShares }): Window['routeOf'] {
   const byLevel = new Map<Level, readonly string[]>()
   const rooms = deps.catalogue.list.map(({ contextWindow, maxInputTokens }) => maxInputTokens ?? contextWindow)
@@ -211,7 +216,8 @@ function isOneText({ messages: [message, ...others] }: ChatRequest): boolean {
 
 function routed(deps: RouteDeps, ask: ChatRequest, reading: PromptAnalysis): readonly string[] {
   try {
-    return route(deps, caller, ask, reading, estimateInputTokens(ask)).candidates.map(({ model }) => fullName(model))
+    const { candidates } = route(deps, { caller, ask, reading, inputTokens: estimateInputTokens(ask) })
+    return candidates.map(({ model }) => fullName(model))
   } catch (cause) {
     if (cause instanceof GatewayError) return []
     throw cause

@@ -1,4 +1,4 @@
-/** `analyze`: what the gateway reads in prompts, for operators who want to see or measure it. */
+/** `analyze`: prints the analysis of prompts, for operators. */
 import { fstatSync } from 'node:fs'
 import { availableParallelism } from 'node:os'
 import { readConfig } from '../config.ts'
@@ -22,10 +22,10 @@ const analyze = command({
       lines += told.lines
       bad += told.bad
       await output.write(told.text)
-      // Who reads slowly is written to slowly: the next lines are read only when these are taken.
+      // Backpressure: reads on only when the output has accepted these lines.
       await output.flush()
     }
-    // Where lines come out on the same terminal they are progress enough, and where they are typed in nobody wonders.
+    // Progress is shown unless the output goes to the same terminal, or the input is typed there.
     const progress =
       process.stdout.isTTY || process.stdin.isTTY ? null : showProgress('lines', () => ({ done: lines, of: null }))
     if (process.stdin.isTTY) process.stderr.write('Reading from the terminal: one JSON line each, Ctrl-D ends.\n')
@@ -37,7 +37,7 @@ const analyze = command({
       for await (const batch of batchesOf(Bun.stdin.stream())) {
         characters += batch.length
         if (characters > worthThreads) threads ??= startAnalysisThreads(otherThreads())
-        // This thread has read the first lines and is quick by now: it goes on reading where the others have enough to do.
+        // The main thread is warmed up, so it continues analyzing while the others are busy.
         const told: AnalysisResult | Promise<AnalysisResult> = threads?.haveTime()
           ? threads.of(batch)
           : analysis.of(batch)
@@ -48,7 +48,7 @@ const analyze = command({
         writing.push(written)
         if (threads === null || writing.length > batchesAhead) await writing.shift()
         if (threads !== null && !(told instanceof Promise)) await othersTold()
-        // Whoever read may have left: what is under way is for nobody.
+        // The reader of the output has closed it; batches in progress are discarded.
         if (hasFailed) break
       }
       await written
@@ -65,34 +65,34 @@ const analyze = command({
 export const analyzeCommands = [analyze]
 
 const maximumLineCharacters = 32 * 1024 * 1024
-/** Some hundred lines: little enough that all threads end at about the same time. */
+/** A few hundred lines: small enough that all threads finish at about the same time. */
 const batchBytes = 65_536
 /**
- * An input longer than this, some fifty thousand prompts, is worth more threads. Each has to be compiled for anew, which costs
- * some two seconds of a core: meanwhile the first one alone, with its compiler beside it, has read that much.
+ * Larger inputs (about 50,000 prompts) justify more threads. Each needs about 2 s of a core for compilation, during
+ * which the main thread analyzes that much.
  */
 const worthThreads = 24 * 1024 * 1024
 const maximumThreads = 16
-/** Batches under way: more than the threads are given ahead, few enough to hold in memory. */
+/** Maximum batches in progress: keeps all threads busy within bounded memory. */
 const batchesAhead = 8 * maximumThreads
 
-/** Beside this one; none where there is but one core. */
+/** Returns the number of additional threads; 0 with one core. */
 function otherThreads(): number {
   return Math.min(availableParallelism(), maximumThreads) - 1
 }
 
-/** How much there is to read, where that can be told beforehand: of a pipe nothing can. */
+/** Returns the input size if known; a pipe's is not. */
 function knownBytes(): number {
   const input = fstatSync(0)
   return input.isFile() ? input.size : 0
 }
 
-/** Lets in what other threads have told in the meantime: more input, where it is there, would be read first. */
+/** Yields to results from other threads; otherwise available input would be read first. */
 function othersTold(): Promise<void> {
   return new Promise(resolve => setImmediate(resolve))
 }
 
-/** Writes a batch once it is told and the one before it is written. */
+/** Writes batches in input order as they finish. */
 function inOrder(
   before: Promise<void>,
   told: AnalysisResult | Promise<AnalysisResult>,
@@ -101,7 +101,10 @@ function inOrder(
   return Promise.all([told, before]).then(([one]) => write(one))
 }
 
-/** The lines of a stream of bytes as they come in, without the end of the last; one without an end counts, an empty one at the end does not. */
+/**
+ * Yields the lines of a byte stream as they arrive, without line ends. An unterminated last line counts; an empty one
+ * does not.
+ */
 async function* batchesOf(stream: ReadableStream<Uint8Array>): AsyncGenerator<string> {
   const decoder = new TextDecoder()
   let rest = ''

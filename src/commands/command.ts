@@ -1,9 +1,9 @@
-/** What a command is: a row that says what it takes, from which its parsing, its help and its types come. */
+/** A command is a row that describes its arguments. Parsing, help text and types are derived from it. */
 import { parseArgs } from 'node:util'
 
 type Option = {
   readonly type: 'string' | 'boolean'
-  /** What a value looks like; of strings alone. */
+  /** Placeholder of the value in the help text; strings only. */
   readonly value?: string
   readonly about: string
 }
@@ -14,22 +14,22 @@ export type Command = {
   readonly name: string
   readonly about: string
   readonly help: string
-  /** Rejects with `UsageError` where the words make no sense, with `CommandFailure` or a store's error where it cannot be done. */
+  /** Rejects with `UsageError` for wrong arguments, with `CommandFailure` or a store's error if the command fails. */
   run(words: readonly string[]): Promise<void>
 }
 
-/** The words are wrong: nothing was done. */
+/** Wrong arguments: nothing was done. */
 export class UsageError extends Error {}
 
-/** What was asked for cannot be done; the message says why and what to do. */
+/** The command cannot be executed. The message states the reason and what to do. */
 export class CommandFailure extends Error {}
 
-/** `--json`: for programs. */
+/** `--json`: machine-readable output. */
 export const json = { type: 'boolean', about: 'print JSON' } as const
 
 /**
- * Makes a command of its row. `operands` maps each word that must follow the name to its face in the usage line, `program` is
- * what stands before it, the gateway's commands unless told. `further` are words that may follow those, each at most once.
+ * Creates a command from its row. `operands` maps each required argument to its name in the usage line, `program`
+ * precedes it there. `further` are optional arguments after those, each at most once.
  */
 export function command<const Operand extends string, const Taken extends Options>(row: {
   readonly name: string
@@ -57,14 +57,14 @@ export function command<const Operand extends string, const Taken extends Option
       const extra = further.find(word => row.further?.includes(word) !== true)
       if (extra !== undefined) throw new UsageError(wrongWord(extra, row.further))
       const operands = Object.fromEntries(operandNames.map((name, index) => [name, positionals[index] ?? '']))
-      // The parser checked both against the row that these types are read off.
+      // The parser has checked both against the row that these types are derived from.
       type Given = Parameters<typeof row.run>[0]
       return row.run({ operands: operands as Given['operands'], further, options: values as Given['options'] })
     },
   }
 }
 
-/** One of the choices, or a `UsageError` naming them. */
+/** Returns one of the choices. Throws a `UsageError` with the choices otherwise. */
 export function choice<const T extends string>(name: string, value: string, choices: readonly T[]): T {
   const chosen = choices.find(one => one === value)
   if (chosen === undefined) throw new UsageError(`${name} must be ${choices.join(' or ')}.`)
@@ -79,7 +79,7 @@ function parsed(words: readonly string[], options: Options) {
   try {
     return parseArgs({ args: [...words], options, allowPositionals: true })
   } catch (cause) {
-    // The parser's messages name the option and end in advice of several sentences; the first says it.
+    // The parser's messages continue with general advice; the first sentence is sufficient.
     throw new UsageError(
       cause instanceof Error ? (cause.message.split(/\.\s/)[0] ?? '').replace(/\.?$/, '.') : 'wrong usage',
     )
@@ -108,7 +108,7 @@ function helpOf(row: {
 const optionFace = (name: string, { value }: Option) => `--${name}${value === undefined ? '' : ` ${value}`}`
 const faceOf = (operands: Readonly<Record<string, string>>, name: string) => operands[name] ?? name
 
-/** Rows as lines, each column as wide as its widest cell. Control characters are left out: a name must not steer a terminal. */
+/** Formats rows with aligned columns. Removes control characters, so that a name cannot control the terminal. */
 export function columns(rows: readonly (readonly string[])[]): string[] {
   const clean = rows.map(row => row.map(cell => cell.replace(/\p{Cc}/gu, '')))
   const widths = clean[0]?.map((_, column) => Math.max(...clean.map(row => row[column]?.length ?? 0))) ?? []

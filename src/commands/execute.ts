@@ -1,7 +1,7 @@
 import { type Command, columns, print } from './command.ts'
 import { printError, runCommand, wantsHelp } from './run-command.ts'
 
-/** Files of commands, and with which words these begin: whoever runs one waits for what it needs, not for what others do. */
+/** Files of commands by their first words, so that a command loads only its own dependencies. */
 const files: readonly { readonly words: readonly string[]; readonly load: () => Promise<readonly Command[]> }[] = [
   { words: ['serve', 'migrate'], load: async () => (await import('./service.ts')).serviceCommands },
   { words: ['accounts'], load: async () => (await import('./accounts.ts')).accountCommands },
@@ -11,7 +11,7 @@ const files: readonly { readonly words: readonly string[]; readonly load: () => 
   { words: ['analyze'], load: async () => (await import('./analyze.ts')).analyzeCommands },
 ]
 
-/** Runs the command that `words` begin with. Resolves with the exit code: 2 = wrong words, 1 = it could not be done. */
+/** Runs the command that `words` begin with. Returns the exit code: 2 = wrong arguments, 1 = failed. */
 export async function execute(words: readonly string[], version: string): Promise<number> {
   if (words[0] === '--version') return printAndSucceed(version)
   const commands = await load(words[0] ?? '')
@@ -29,7 +29,7 @@ export async function execute(words: readonly string[], version: string): Promis
   return 2
 }
 
-/** The commands that may begin with a word: all, where none does. */
+/** Returns the commands that may start with a word; all commands if none does. */
 async function load(word: string): Promise<readonly Command[]> {
   const own = files.filter(({ words }) => words.includes(word))
   const loaded = await Promise.all((own.length > 0 ? own : files).map(({ load }) => load()))

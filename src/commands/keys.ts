@@ -1,4 +1,4 @@
-/** `keys …`: what callers show to be let in. */
+/** `keys …`: manages API keys. */
 import { randomBytes } from 'node:crypto'
 import { mintApiKey, randomBase62 } from '../core/accounts/api-keys.ts'
 import { createKey, listKeys, revokeKey } from '../database/repositories/keys.ts'
@@ -99,7 +99,7 @@ function keyForJson(key: Shown) {
   }
 }
 
-/** By its id, or by its beginning: as it is listed, with or without the dots, or the whole of a key that has leaked. */
+/** Returns true if the text is the key's ID, its listed prefix with or without dots, or the complete (leaked) key. */
 function isMeant(key: ApiKey, text: string): boolean {
   return text === key.id || text === key.publicId || text.startsWith(`gw_live_${key.publicId}`)
 }

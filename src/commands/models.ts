@@ -1,4 +1,4 @@
-/** `models check`: whether what this configuration would offer makes sense. Nothing is called. */
+/** `models check`: validates the models of this configuration without any call. */
 import { type Config, readConfig } from '../config.ts'
 import { catalog as publishedModels } from '../core/models/catalog.ts'
 import { toModel, withChanges } from '../core/models/configured-models.ts'
@@ -54,7 +54,7 @@ const check = command({
 
 export const modelCommands = [check]
 
-/** What is wrong with a catalogue, one line each. */
+/** Returns the problems of a catalog, one line each. */
 function catalogueProblems(catalogue: Catalog): string[] {
   return catalogue.list.flatMap(model => {
     const name = fullName(model)
@@ -97,7 +97,7 @@ function providersOf(config: Config, catalogue: Catalog) {
     .map(({ id, key }) => ({
       id,
       models: count(id),
-      // Without any key at all the three are played, so that a first answer needs none.
+      // Without any key the three providers are simulated, so that the first request needs none.
       state: configured.length === 0 ? 'simulated' : 'not offered',
       base_url: null,
       needs: key,

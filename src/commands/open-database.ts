@@ -1,4 +1,4 @@
-/** The data that an operator's command works on: the same that the gateway serves from, whether it runs or not. */
+/** Database access of operator commands: the gateway's own data, whether it runs or not. */
 import { existsSync } from 'node:fs'
 import { readStoreConfig } from '../config.ts'
 import { GatewayError } from '../core/validation/errors.ts'
@@ -8,17 +8,17 @@ import { connectEmbedded } from '../database/embedded.ts'
 import { type AccountWithUser, findAccountByEmail } from '../database/repositories/accounts.ts'
 import { CommandFailure } from './command.ts'
 
-/** How long a gateway that is just starting or stopping, or another command, is waited for. */
+/** Milliseconds to wait for a gateway that is starting or stopping, or for another command. */
 const patienceMs = 15_000
 const retryMs = 100
 
 type Work<T> = (database: Database) => Promise<T>
 
 /**
- * Runs `work` on the database and lets go of it. An embedded one that nobody has open is opened for as long as that takes;
- * whoever has it may leave meanwhile, and then `work` begins again: it must be safe to repeat. `mayBegin` = a database may be
- * made where there is none, `bringUpToDate` = migrate a real one even if it has its tables. Rejects with `ConfigError`,
- * `CommandFailure`, or the store's own error.
+ * Runs `work` on the database and closes it. An embedded database is opened for the duration unless a gateway has it
+ * open; if that gateway stops meanwhile, `work` starts again, so it must be safe to repeat. `mayBegin` = a new database
+ * may be created, `bringUpToDate` = migrate an existing one too. Rejects with `ConfigError`, `CommandFailure`, or the
+ * store's own error.
  */
 export async function withDatabase<T>(
   work: Work<T>,
@@ -39,13 +39,13 @@ export async function withDatabase<T>(
   }
 }
 
-/** Whoever has the database open may come or go at any moment, in the middle of opening it too. */
+/** Returns true for errors of a gateway that starts or stops, even while the database is being opened. */
 function mayPass(cause: unknown): boolean {
   if (cause instanceof DataFolderHeld || cause instanceof GatewayError) return true
   return cause instanceof Error && cause.message.startsWith('The embedded database')
 }
 
-/** Runs `work` on the account behind an e-mail address. Rejects where there is none. */
+/** Runs `work` on the account of an email address. Rejects if there is none. */
 export function withAccount<T>(
   email: string,
   work: (database: Database, found: AccountWithUser) => Promise<T>,
@@ -74,7 +74,7 @@ async function onEmbedded<T>(directory: string, work: Work<T>): Promise<T> {
   const database = openDatabase(embedded.address, { connections: 1 })
   try {
     if (!isShared) await migrate(database)
-    // Its holder is migrating it, and an embedded database has no lock that would keep two apart.
+    // The gateway that holds it is migrating it; an embedded database has no lock against a second migration.
     else if (!(await hasTables(database)))
       throw new GatewayError('service_unavailable', 'The gateway is still starting. Try again in a moment.')
     return await work(database)

@@ -1,4 +1,4 @@
-/** How far a long job is, as one line on a terminal's stderr; nothing where stderr is no terminal. */
+/** Progress of a long command as one line on stderr, if that is a terminal. */
 type Screen = { readonly isTTY?: boolean; write(text: string): unknown }
 
 const barCharacters = 24
@@ -6,14 +6,14 @@ const [start, rest] = ['\r', '\u001b[K']
 
 export type Progress = {
   draw(): void
-  /** Takes the line away until it is drawn again, so that others can write theirs. */
+  /** Removes the line until it is drawn again, so that other output is readable. */
   clear(): void
   stop(): void
 }
 
 /**
- * Draws until `stop`; `look` says how much is done and of how much (null = nobody knows), ten times a second. A job that keeps
- * the loop busy draws for itself, by `draw`.
+ * Draws until `stop` is called. `look` returns what is done and the total (null = unknown), ten times per second. A
+ * command that blocks the event loop calls `draw` itself.
  */
 export function showProgress(
   what: string,

@@ -2,8 +2,8 @@ import { describeError } from '../composition/error-text.ts'
 import { type Command, CommandFailure, print, UsageError } from './command.ts'
 
 /**
- * Runs one command, or says how to. Resolves with the exit code: 2 = wrong words, 1 = it could not be done. Whoever reads may
- * leave before the end (`| head`): that is no failure.
+ * Runs one command, or prints its help. Returns the exit code: 2 = wrong arguments, 1 = failed. A closed output pipe
+ * (`| head`) counts as success.
  */
 export async function runCommand(command: Command, words: readonly string[]): Promise<number> {
   try {
@@ -26,7 +26,7 @@ export function printError(...lines: readonly string[]): void {
   process.stderr.write(`${lines.join('\n\n')}\n`)
 }
 
-/** To be told of every failed write to stdout: such an `error` event without a listener would end in a stack trace. */
+/** Handles failed writes to stdout, whose `error` event would end in a stack trace without a listener. */
 export function onOutputFailure(cause: Error): void {
   if (isClosedPipe(cause)) return
   printError(describeError(cause))

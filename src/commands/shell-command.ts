@@ -1,6 +1,6 @@
 /**
- * An operator's command as it can be typed where this process runs: whoever has Bun by `npx` alone has no `bun` to call.
- * `executable` is the path of the Bun that runs this.
+ * Returns an operator command in the form in which it can be typed here: without a global Bun installation (`npx`)
+ * there is no `bun`. `executable` is the path of the running Bun.
  */
 export function shellCommand(command: string, executable: string = process.execPath): string {
   const bun = /[\\/]_npx[\\/]/.test(executable) ? `npx -y bun@${Bun.version}` : 'bun'

@@ -1,4 +1,4 @@
-/** `usage …`: ships what a journal holds, and audits what was billed. */
+/** `usage …`: ships the journal's records and reconciles billing. */
 import { existsSync, readdirSync } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
 import { toUsd } from '../core/usage/money.ts'
@@ -11,14 +11,14 @@ import { createShipper } from '../ledger/shipper.ts'
 import { CommandFailure } from './command.ts'
 import { showProgress } from './progress.ts'
 
-/** What a command found: in words, for programs, and whether all is well. */
+/** Result of a command: as text, as JSON, and whether it succeeded. */
 export type UsageReport = { readonly lines: readonly string[]; readonly json: object; readonly isWell: boolean }
 
 const shippingDeadlineMs = 300_000
-/** A day before which nobody was billed. */
+/** Earlier than any usage. */
 const firstDay = '2020-01-01'
 
-/** The journals of a data folder: its own, and those of the workers that have shared it. */
+/** Returns the journals of a data folder: its own, and those of the workers that share it. */
 export function journalFolders(dataDirectory: string): string[] {
   const names = existsSync(dataDirectory) ? readdirSync(dataDirectory) : []
   const workers = names.filter(name => /^worker-\d+$/.test(name)).sort()
@@ -28,7 +28,7 @@ export function journalFolders(dataDirectory: string): string[] {
   return folders.filter(folder => existsSync(folder))
 }
 
-/** Replays several folders, one after the other, as one. Throws where there is none. */
+/** Ships several journal folders one after another. Throws if there is none. */
 export async function replayFolders(database: Database, directories: readonly string[]): Promise<UsageReport> {
   const reports: UsageReport[] = []
   for (const directory of directories) reports.push(await replayUsage(database, directory))
@@ -46,15 +46,15 @@ export async function replayFolders(database: Database, directories: readonly st
 }
 
 /**
- * Ships what is left in a journal folder, of whichever gateway, and what the ledger refused earlier once more. Records that
- * the ledger has already change nothing. Throws where there is no such folder, or where a living gateway writes to it.
+ * Ships unshipped records of a journal folder, including those that the ledger rejected before. Records that the ledger
+ * already has change nothing. Throws if there is no such folder, or a running gateway writes to it.
  */
 export async function replayUsage(database: Database, directory: string): Promise<UsageReport> {
   if (!existsSync(directory)) throw new CommandFailure(`There is no journal at ${directory}.`)
   const holder = holderOf(dirname(directory))
   if (holder !== null && holder.pid !== process.pid)
     throw new CommandFailure(`Process ${holder.pid} is a gateway on this journal: it ships it itself. Stop it first.`)
-  // A folder of this name is in a data folder, which a gateway may want to start on meanwhile.
+  // A folder of this name belongs to a data folder that a gateway may start on.
   const unlock = holder === null && basename(directory) === 'journal' ? lockDataFolder(dirname(directory)) : () => {}
   try {
     return await replay(database, directory)
@@ -101,7 +101,7 @@ async function replay(database: Database, directory: string): Promise<UsageRepor
   }
 }
 
-/** Audits the ledger against its daily sums and these sources, over all time unless told. Days are UTC, `YYYY-MM-DD`. */
+/** Compares the ledger with its daily totals and these sources, for all time by default. Days are UTC, `YYYY-MM-DD`. */
 export async function reconcileUsage(
   database: Database,
   sources: readonly UsageSource[],
@@ -173,7 +173,7 @@ function line(difference: Difference): string {
   }
 }
 
-/** The fields in which two differ: `billed_microcents 30 in the ledger, 20 in the sum`. */
+/** Lists the differing fields: `billed_microcents 30 in the ledger, 20 in the sum`. */
 function formatDifferences(one: object, other: object, oneName: string, otherName: string): string {
   const [left, right] = [new Map<string, unknown>(Object.entries(one)), new Map<string, unknown>(Object.entries(other))]
   return [...new Set([...left.keys(), ...right.keys()])]

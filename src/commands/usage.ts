@@ -1,4 +1,4 @@
-/** `usage …`: ships what a journal holds, and audits what was billed. */
+/** `usage …`: ships the journal's records and reconciles billing. */
 import { resolve } from 'node:path'
 import { readConfig, readStoreConfig } from '../config.ts'
 import type { Redis } from '../database/redis.ts'
@@ -9,7 +9,7 @@ import type { UsageReport } from './usage-reports.ts'
 
 const patienceMs = 3_000
 
-// What these two need takes longer to load than all other commands together, which therefore load none of it.
+// These two need more modules than all other commands together, so they are loaded on use.
 const auditing = async () => ({
   ...(await import('./usage-reports.ts')),
   ...(await import('../ledger/reconcile/journal-source.ts')),
@@ -62,7 +62,7 @@ const reconcile = command({
   },
 })
 
-/** It dials in the background, and answers nothing until it has an answer itself. */
+/** Waits for the connection, which is opened in the background. */
 async function connected(redis: Redis): Promise<Redis> {
   for (const until = Date.now() + patienceMs; !redis.isReady(); await Bun.sleep(20))
     if (Date.now() > until) throw new CommandFailure('Redis does not answer: the counters cannot be compared.')

@@ -1,14 +1,4 @@
-/** Time as a value: everything that waits or stamps is handed one of these, so that tests move it instead of sleeping. */
-
-export type Clock = {
-  /** Epoch milliseconds. */
-  now(): number
-  /** Milliseconds that never run backwards; for durations. */
-  monotonic(): number
-  sleep(milliseconds: number): Promise<void>
-  /** Runs `action` once, later; the returned function takes it back. */
-  after(milliseconds: number, action: () => void): () => void
-}
+import type { Clock } from '../core/ports/clock.ts'
 
 /** The machine's own clocks and timers. */
 export const systemClock: Clock = {

@@ -13,6 +13,10 @@ import type { Payments } from '../core/billing/payment-processor.ts'
 import type { RateLimiterFactory } from '../core/limits/rate-limits.ts'
 import type { DailyUsage } from '../core/limits/spent.ts'
 import type { Catalog } from '../core/models/models.ts'
+import type { Clock } from '../core/ports/clock.ts'
+import type { Log } from '../core/ports/log.ts'
+import type { Network } from '../core/ports/network.ts'
+import type { Passwords } from '../core/ports/passwords.ts'
 import type { LevelShares } from '../core/routing/capability-levels.ts'
 import { createKeyedDigests } from '../core/text/keyed-digests.ts'
 import type { Database } from '../database/database.ts'
@@ -25,6 +29,8 @@ import { createHealthBook, type HealthTracker } from '../database/repositories/h
 import { createIdempotencyBook, type IdempotencyBook } from '../database/repositories/idempotency.ts'
 import { createKeyDirectory, type KeyDirectory } from '../database/repositories/keys.ts'
 import { createSessionDirectory, type SessionDirectory } from '../database/repositories/sessions.ts'
+import { type Stores, stores } from '../database/stores.ts'
+import { createReasoningSeal, type ReasoningSeal } from '../dialects/reasoning-seal.ts'
 import { callerAddress, createTokens, type Tokens } from '../http/authentication.ts'
 import { type BodyBudget, createBodyBudget } from '../http/body-budget.ts'
 import { allowedHosts } from '../http/host-header.ts'
@@ -34,25 +40,25 @@ import { checkLimits, type LimitReached } from '../limits/check.ts'
 import type { AdmissionRequest, Meter } from '../limits/meter.ts'
 import type { Mailer } from '../mail/mailer.ts'
 import type { Moderation } from '../moderation/moderation.ts'
-import { createLog, type Log } from '../observability/log.ts'
+import { createLog } from '../observability/log.ts'
 import { createObserve, type Telemetry } from '../observability/telemetry.ts'
 import { manualPayments } from '../payments/manual.ts'
 import { startNoticeWorker } from '../payments/notice-worker.ts'
 import type { Repeating } from '../payments/repeating.ts'
 import { type BillingWorker, startBillingWorker } from '../payments/worker.ts'
 import { createTicker, type PaceClock } from '../pipeline/delivery/stream-pacing.ts'
-import type { TcpAddress } from '../pipeline/routing/candidate.ts'
 import { healthKey } from '../pipeline/routing/health-key.ts'
+import type { ConfiguredProvider } from '../providers/provider.ts'
 import type { DashboardBundle } from '../routes/dashboard/routes.ts'
 import type { Simulator } from '../simulator/simulator.ts'
 import type { Web } from '../web/web.ts'
 import { type AddressDigests, createAddressDigests } from './address-digests.ts'
 import { runCleanups } from './cleanup.ts'
-import { type Clock, systemClock } from './clock.ts'
+import { systemClock } from './clock.ts'
 import { createDashboardBundle } from './dashboard-bundle.ts'
 import { type FirstAccount, makeFirstAccount } from './first-account.ts'
 import { createInFlight, type InFlight } from './in-flight.ts'
-import { type Network, systemNetwork } from './network.ts'
+import { systemNetwork } from './network.ts'
 import { openBudget } from './open-budget.ts'
 import { openCatalogue } from './open-catalogue.ts'
 import { openMailer } from './open-mailer.ts'
@@ -63,10 +69,9 @@ import { openProviders } from './open-providers.ts'
 import { openStores } from './open-stores.ts'
 import { openUsage } from './open-usage.ts'
 import { openWeb, type PageOptions } from './open-web.ts'
-import { createPasswords, type Passwords } from './passwords.ts'
+import { createPasswords } from './passwords.ts'
 import { loadOrCreateSessionSecret } from './session-secret.ts'
 import { createSharedClock } from './shared-clock.ts'
-import { type Stores, stores } from './stores.ts'
 import { createTokenizer, type Tokenizer } from './tokenizer.ts'
 
 export type Deps = {
@@ -78,7 +83,7 @@ export type Deps = {
   readonly observe: Telemetry
   readonly newRequestId: () => string
   readonly catalogue: Catalog
-  readonly endpoints: ReadonlyMap<string, TcpAddress>
+  readonly endpoints: ReadonlyMap<string, ConfiguredProvider>
   readonly simulator: Simulator | null
   readonly simulatedProviders: ReadonlySet<string>
   /** Target shares of requests by the level their prompts are worth. */
@@ -101,6 +106,8 @@ export type Deps = {
   readonly idempotency: IdempotencyBook
   /** Under which secret a user's requests with an `Idempotency-Key` are remembered. */
   readonly secretOf: (userId: string) => string
+  /** Seals reasoning that clients carry from one turn to the next. */
+  readonly reasoningSeal: ReasoningSeal
   readonly sessions: SessionDirectory
   /** Keys, people or plans have changed: every gateway looks at once. */
   readonly announce: () => void
@@ -294,6 +301,7 @@ export async function createDeps(config: Config, options: DepsOptions = {}): Pro
       keys,
       idempotency,
       secretOf: userSecrets(config.jwtSecretPrevious ?? jwtSecret),
+      reasoningSeal: createReasoningSeal(jwtSecret, config.jwtSecretPrevious),
       sessions: sessionDirectory,
       announce() {
         look()

@@ -1,10 +1,10 @@
 import { randomBytes } from 'node:crypto'
 import { mintApiKey, randomBase62 } from '../core/accounts/api-keys.ts'
+import type { Clock } from '../core/ports/clock.ts'
+import type { Passwords } from '../core/ports/passwords.ts'
 import type { Database } from '../database/database.ts'
 import { createAccount, hasAccounts } from '../database/repositories/accounts.ts'
 import { createKey } from '../database/repositories/keys.ts'
-import type { Clock } from './clock.ts'
-import type { Passwords } from './passwords.ts'
 
 /** Who the first account belongs to, until someone gives it another e-mail address. */
 export const localOwner = 'owner@gateway.local'

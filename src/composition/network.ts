@@ -1,10 +1,4 @@
-/** The way out to providers: HTTP, and the question whether a host answers at all. */
-
-export type Network = {
-  readonly fetch: (url: string, init: RequestInit) => Promise<Response>
-  /** Whether a TCP connection to the address's host can be made within `timeoutMs`. */
-  reaches(url: string, timeoutMs: number): Promise<boolean>
-}
+import type { Network } from '../core/ports/network.ts'
 
 /** The real network. */
 export const systemNetwork: Network = {

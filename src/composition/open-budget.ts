@@ -1,9 +1,9 @@
+import type { Clock } from '../core/ports/clock.ts'
+import type { Log } from '../core/ports/log.ts'
 import { toUsd } from '../core/usage/money.ts'
 import type { Database } from '../database/database.ts'
 import { type BudgetTracker, createBudgetBook, recordBudgetNotice } from '../database/repositories/budget-tracker.ts'
 import type { Mailer } from '../mail/mailer.ts'
-import type { Log } from '../observability/log.ts'
-import type { Clock } from './clock.ts'
 
 /** Soft caps of accounts. With a mail server, owners get an email at each milestone. */
 export function openBudget(

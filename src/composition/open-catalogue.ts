@@ -2,10 +2,10 @@ import type { Config } from '../config.ts'
 import { catalog as published } from '../core/models/catalog.ts'
 import { toModel, withChanges } from '../core/models/configured-models.ts'
 import { buildCatalog, type Catalog } from '../core/models/models.ts'
-import type { TcpAddress } from '../pipeline/routing/candidate.ts'
+import type { ConfiguredProvider } from '../providers/provider.ts'
 
 /** The models that can be asked: those published, as configuration changes them, and its own, of providers that there are. */
-export function openCatalogue(config: Config, endpoints: ReadonlyMap<string, TcpAddress>): Catalog {
+export function openCatalogue(config: Config, endpoints: ReadonlyMap<string, ConfiguredProvider>): Catalog {
   const configured = config.extraModels.map(({ provider, row }) => toModel(provider, row))
   const known = [...withChanges(published, config.modelChanges), ...configured]
   return buildCatalog(known.filter(model => endpoints.has(model.provider)))

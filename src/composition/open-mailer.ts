@@ -1,8 +1,8 @@
 import type { Config } from '../config.ts'
+import type { Clock } from '../core/ports/clock.ts'
+import type { Log } from '../core/ports/log.ts'
 import { createMailer, type Mailer } from '../mail/mailer.ts'
 import { createMail } from '../mail/queue.ts'
-import type { Log } from '../observability/log.ts'
-import type { Clock } from './clock.ts'
 
 /** Letters, where a mail server is configured; its library is loaded only there. `undo` takes what lets go of it. */
 export async function openMailer(

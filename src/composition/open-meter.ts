@@ -1,5 +1,7 @@
 import { join } from 'node:path'
 import type { Config } from '../config.ts'
+import type { Clock } from '../core/ports/clock.ts'
+import type { Log } from '../core/ports/log.ts'
 import { formatDay } from '../core/text/utc-days.ts'
 import type { Database } from '../database/database.ts'
 import { openRedis, type Redis } from '../database/redis.ts'
@@ -13,8 +15,6 @@ import { FailoverMeter } from '../limits/failover/failover.ts'
 import { createLocalMeter, type LocalMeter } from '../limits/local/meter.ts'
 import type { Meter } from '../limits/meter.ts'
 import { meterScripts } from '../limits/redis/upkeep-scripts.ts'
-import type { Log } from '../observability/log.ts'
-import type { Clock } from './clock.ts'
 
 type Opened = {
   readonly meter: Meter

@@ -1,20 +1,26 @@
 import type { Config } from '../config.ts'
 import type { Catalog } from '../core/models/models.ts'
+import type { Clock } from '../core/ports/clock.ts'
+import type { Log } from '../core/ports/log.ts'
+import type { Network } from '../core/ports/network.ts'
 import { createSafety, type Moderation, type SafetyDeps } from '../moderation/moderation.ts'
-import type { Log } from '../observability/log.ts'
 import { completeInternally } from '../pipeline/internal-completion.ts'
-import type { TcpAddress } from '../pipeline/routing/candidate.ts'
+import type { ConfiguredProvider } from '../providers/provider.ts'
 import { createHop } from '../web/hop.ts'
 import { createResolver } from '../web/resolve.ts'
-import type { Clock } from './clock.ts'
-import type { Network } from './network.ts'
 
 const longestJudgementTokens = 64
 
 /** The safety layers; what they ask of others goes through the same network as everything else. */
 export function openSafety(
   config: Config,
-  deps: { clock: Clock; network: Network; log: Log; catalogue: Catalog; endpoints: ReadonlyMap<string, TcpAddress> },
+  deps: {
+    clock: Clock
+    network: Network
+    log: Log
+    catalogue: Catalog
+    endpoints: ReadonlyMap<string, ConfiguredProvider>
+  },
   reading: Pick<SafetyDeps, 'digests' | 'readFeatures'>,
 ): Moderation {
   const { clock, network, log } = deps

@@ -1,8 +1,8 @@
 import type { Config } from '../config.ts'
 import type { Payments } from '../core/billing/payment-processor.ts'
+import type { Clock } from '../core/ports/clock.ts'
+import type { Network } from '../core/ports/network.ts'
 import { manualPayments } from '../payments/manual.ts'
-import type { Clock } from './clock.ts'
-import type { Network } from './network.ts'
 
 /** By hand, or through Stripe, whose library is loaded only where it is wanted. */
 export async function openPayments({ stripe }: Config, network: Network, clock: Clock): Promise<Payments> {

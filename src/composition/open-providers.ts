@@ -1,12 +1,11 @@
 import type { ProviderSettings } from '../config/providers.ts'
 import type { Config } from '../config.ts'
-import type { TcpAddress } from '../pipeline/routing/candidate.ts'
+import type { Clock } from '../core/ports/clock.ts'
 import { anthropic } from '../providers/anthropic.ts'
 import { google } from '../providers/google.ts'
 import { openai } from '../providers/openai.ts'
-import type { Provider } from '../providers/provider.ts'
+import type { ConfiguredProvider, Provider } from '../providers/provider.ts'
 import { startSimulator } from '../simulator/simulator.ts'
-import type { Clock } from './clock.ts'
 
 const formats = {
   openai: openai({ official: true }),
@@ -17,7 +16,7 @@ const formats = {
 
 /** The providers that are configured; where none is, three simulated ones. */
 export async function openProviders(config: Config, clock: Clock) {
-  const endpoints = new Map<string, TcpAddress>()
+  const endpoints = new Map<string, ConfiguredProvider>()
   const add = ({ id, format, ...access }: ProviderSettings, simulated: boolean) =>
     endpoints.set(id, { id, provider: formats[format], access, simulated })
   for (const settings of config.providers) add(settings, false)

@@ -1,10 +1,10 @@
 import type { Config } from '../config.ts'
+import type { Clock } from '../core/ports/clock.ts'
+import type { Log } from '../core/ports/log.ts'
 import { GatewayError } from '../core/validation/errors.ts'
 import { lockDataFolder } from '../database/data-folder.ts'
 import { type Database, isUnavailable, migrate, openDatabase } from '../database/database.ts'
 import { connectEmbedded, openEmbedded } from '../database/embedded.ts'
-import type { Log } from '../observability/log.ts'
-import type { Clock } from './clock.ts'
 import { describeError } from './error-text.ts'
 import { toStoreError } from './store-errors.ts'
 

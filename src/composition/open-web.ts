@@ -1,8 +1,10 @@
 import type { SearchSettings } from '../config/search.ts'
 import type { Config } from '../config.ts'
 import { webLimits } from '../core/chat/web-sources.ts'
+import type { Clock } from '../core/ports/clock.ts'
+import type { Log } from '../core/ports/log.ts'
+import type { Network } from '../core/ports/network.ts'
 import type { Moderation } from '../moderation/moderation.ts'
-import type { Log } from '../observability/log.ts'
 import type { Simulator } from '../simulator/simulator.ts'
 import { createPageReader, type PageReaderOptions } from '../web/page-fetcher.ts'
 import { createResolver } from '../web/resolve.ts'
@@ -11,8 +13,6 @@ import { searxng } from '../web/search/searxng.ts'
 import { tavily, tavilyBaseUrl } from '../web/search/tavily.ts'
 import { createSearch, type SearchBackEnd } from '../web/search.ts'
 import type { Web } from '../web/web.ts'
-import type { Clock } from './clock.ts'
-import type { Network } from './network.ts'
 
 /** What stands under pages, where a test must put something else there. */
 export type PageOptions = Partial<Pick<PageReaderOptions, 'resolve' | 'dial' | 'isListed'>>

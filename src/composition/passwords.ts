@@ -4,20 +4,8 @@
  */
 
 import { dummyHash, hashing, isOutdated } from '../core/accounts/passwords.ts'
+import type { Passwords } from '../core/ports/passwords.ts'
 import { GatewayError } from '../core/validation/errors.ts'
-
-export type Passwords = {
-  /**
-   * Argon2id. `source` is whom the work is for: a network address, or the id of a user who is signed in; null = the
-   * operator. Throws `ip_rate_limited` if the source has too many in line, `service_unavailable` if the line is full.
-   */
-  hash(password: string, source: string | null): Promise<string>
-  /**
-   * Whether the password is the hash's. Null, for somebody unknown, takes as long and is never right. `outdated`: right,
-   * but hashed with other parameters than today's. Throws as `hash` does.
-   */
-  verify(password: string, hash: string | null, source: string | null): Promise<'wrong' | 'right' | 'outdated'>
-}
 
 /** Hashes at once: four threads' worth, of which one source has two at most. */
 const maximumRunning = 4

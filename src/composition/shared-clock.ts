@@ -1,8 +1,8 @@
 import { createClockOffset } from '../core/limits/clock-offset.ts'
+import type { Clock } from '../core/ports/clock.ts'
+import type { Log } from '../core/ports/log.ts'
 import type { Database } from '../database/database.ts'
 import { databaseTime } from '../database/database-time.ts'
-import type { Log } from '../observability/log.ts'
-import type { Clock } from './clock.ts'
 
 export type SharedClock = {
   readonly clock: Clock

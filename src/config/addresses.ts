@@ -1,7 +1,10 @@
-/** Addresses and host names as an operator writes them: which are taken, and why another is not. */
+/** Validates URLs and host names in the configuration, and explains what is wrong with them. */
 import { BlockList, isIP } from 'node:net'
 
-/** What is wrong with a provider's address; null = nothing. Keys travel to it: https, or plain http where nothing leaves the machine or the private network. */
+/**
+ * Returns the problem of a provider's URL; null = valid. Keys are sent to it, so it must be https, or plain http within
+ * the machine or the private network.
+ */
 export function baseUrlProblem(raw: string): string | null {
   if (!URL.canParse(raw)) return 'must be an http(s) address'
   const url = new URL(raw)
@@ -11,11 +14,11 @@ export function baseUrlProblem(raw: string): string | null {
   return isPrivateHost(url.hostname) ? null : 'must be https; plain http is taken only on loopback or private networks'
 }
 
-/** Whether nothing leaves the machine or the private network on the way there, by its name. */
+/** Returns true if a host name belongs to the machine or a private network. */
 export function isPrivateHost(hostname: string): boolean {
   const host = hostname.replace(/^\[|\]$/g, '').toLowerCase()
   if (isIP(host) !== 0) return privateNetworks().check(host, isIP(host) === 6 ? 'ipv6' : 'ipv4')
-  // A single label or a private suffix is what container networks call their neighbours.
+  // Container networks use single labels and private suffixes.
   return host === 'localhost' || !host.includes('.') || /\.(localhost|local|internal|home\.arpa)$/.test(host)
 }
 
@@ -35,17 +38,17 @@ function privateNetworks(): BlockList {
 
 const hostName = /^(?=.{1,253}$)[a-z0-9]([a-z0-9_-]*[a-z0-9])?(\.[a-z0-9]([a-z0-9_-]*[a-z0-9])?)*\.?$/i
 
-/** True for what a server can listen on: an address of either family, or a name. */
+/** Returns true if a server can listen on it: an IP address or a name. */
 export function isListenAddress(host: string): boolean {
   return isIP(host) !== 0 || isHostName(host)
 }
 
-/** True for a name or address as a `Host` header has it, without a port: IPv6 in brackets. */
+/** Returns true for a name or address as in a `Host` header without port: IPv6 in brackets. */
 export function isAnsweredHost(host: string): boolean {
   return /^\[(.*)\]$/.test(host) ? isIP(host.slice(1, -1)) === 6 : isHostName(host)
 }
 
-/** Four numbers are an address, which must be a right one. */
+/** Four numbers are an IPv4 address, which must be valid. */
 function isHostName(host: string): boolean {
   return hostName.test(host) && (isIP(host) !== 0 || !/^[\d.]+$/.test(host))
 }
@@ -56,7 +59,7 @@ export function loopbackOrigin(host: string, port: number): string | null {
   return host === 'localhost' || /^127\.[\d.]+$/.test(host) ? `http://${host}:${port}` : null
 }
 
-/** Whether an address is in one of these CIDR ranges; says of each that is none. */
+/** Returns a function that checks whether an address is in one of these CIDR ranges. Reports invalid ranges. */
 export function trustedProxies(cidrs: readonly string[], problems: string[]): (address: string) => boolean {
   const list = new BlockList()
   for (const cidr of cidrs) {
@@ -74,7 +77,7 @@ export function trustedProxies(cidrs: readonly string[], problems: string[]): (a
   }
 }
 
-/** An address to which paths can be added. */
+/** Returns a URL to which paths can be appended. */
 export function withoutTrailingSlash(url: string): string {
   return url.replace(/\/+$/, '')
 }

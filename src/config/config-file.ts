@@ -1,6 +1,6 @@
 /**
- * The file that GATEWAY_CONFIG names. A new section is a property of the schema and a line of `readConfigFile`; what its
- * values mean beside the rest of the configuration is checked in `config.ts`.
+ * The file that GATEWAY_CONFIG names. A new section is a property of the schema and a line of `readConfigFile`;
+ * `config.ts` checks values against the rest of the configuration.
  */
 import { readFileSync } from 'node:fs'
 import { type Static, type TArray, type TObject, type TSchema, Type, TypeGuard } from '@sinclair/typebox'
@@ -12,7 +12,7 @@ import { describeExpected } from '../core/validation/validate.ts'
 import { safetySchema } from '../moderation/settings.ts'
 import { systemErrorText } from './system-errors.ts'
 
-/** An OpenAI-compatible provider next to the three built in, with `models`. */
+/** An OpenAI-compatible provider beside the three built-in ones, with `models`. */
 const providerWith = <S extends TSchema>(models: S) =>
   Type.Object(
     {
@@ -28,7 +28,7 @@ const providerWith = <S extends TSchema>(models: S) =>
           description: 'the name of the environment variable that holds the key, in capitals',
         }),
       ),
-      /** Fields of compatible requests that this provider is sent beside the usual ones. */
+      /** Additional fields of compatible requests that this provider receives. */
       extra_fields: Type.Optional(
         Type.Array(
           Type.String({
@@ -43,10 +43,10 @@ const providerWith = <S extends TSchema>(models: S) =>
     { additionalProperties: false },
   )
 const providerSchema = providerWith(Type.Array(configuredModelSchema, { minItems: 1, maxItems: 256 }))
-/** What is left of one whose models are wrong: its address and its key can be all the same. */
+/** A provider whose models are invalid: its URL and key can still be checked. */
 const bareProviderSchema = providerWith(Type.Array(configuredModelSchema))
 
-/** US dollars for a search, and for a page. */
+/** US dollars per search and per page. */
 const webPricesSchema = Type.Object(
   {
     search_usd: Type.Optional(Type.Number({ minimum: 0, maximum: 1 })),
@@ -55,7 +55,7 @@ const webPricesSchema = Type.Object(
   { additionalProperties: false },
 )
 
-/** A model that rewrites prompts where a caller has them enhanced, in place of the rules. */
+/** A model that rewrites prompts instead of the enhancement rules. */
 const enhancementSchema = Type.Object(
   { model: Type.Optional(Type.String({ minLength: 1, maxLength: 256 })) },
   { additionalProperties: false },
@@ -74,12 +74,12 @@ const fileSchema = Type.Object(
   { additionalProperties: false },
 )
 
-/** What the file holds, the sections it leaves out empty. */
+/** Contents of the file, with omitted sections empty. */
 export type ConfigFile = Required<Static<typeof fileSchema>>
 
 /**
- * Reads the file, null = there is none. Each thing that is wrong adds a line to `problems`; what is right beside it is
- * handed on all the same, so that it can be checked further in the same start.
+ * Reads the file; null = there is none. Adds each problem to `problems` and returns the valid parts, so that one start
+ * reports all problems.
  */
 export function readConfigFile(path: string | null, problems: string[]): ConfigFile {
   const file = path === null ? {} : parsedFile(path, problems)
@@ -100,7 +100,7 @@ function parsedFile(path: string, problems: string[]): unknown {
   try {
     return JSON.parse(readFileSync(path, 'utf8'))
   } catch (cause) {
-    // The engine's own words on bad JSON quote the text, and it may hold what is nobody's business.
+    // The engine's message on invalid JSON quotes the text, which may contain secrets.
     const why = cause instanceof SyntaxError ? 'it is not valid JSON' : systemErrorText(cause)
     problems.push(`GATEWAY_CONFIG: cannot read ${path}: ${why}`)
     return {}
@@ -111,7 +111,7 @@ function withRightModels(provider: unknown): unknown {
   return isRecord(provider) ? { ...provider, models: rightItems(configuredModelSchema, provider.models) } : provider
 }
 
-/** Those fields that are right by themselves, of lists the items that are; all of them are such as may be left out. */
+/** Returns the valid fields, and the valid items of lists; all of them are optional. */
 function rightFields<S extends TObject>(schema: S, value: unknown): Partial<Static<S>> {
   if (!isRecord(value)) return {}
   const right: Record<string, unknown> = {}
@@ -127,8 +127,8 @@ function rightItems<S extends TSchema>(schema: S, list: unknown): Static<S>[] {
 }
 
 /**
- * All that is wrong with a value, each with its path, and never with the value itself. Objects and lists are taken apart:
- * one bad field must not hide the next.
+ * Returns all problems of a value with their paths, without the values. Objects and lists are checked item by item, so
+ * that one invalid field does not hide the next.
  */
 function faultsOf(schema: TSchema, value: unknown, path: string): readonly string[] {
   if (Value.Check(schema, value)) return []
@@ -150,7 +150,7 @@ function faultsOf(schema: TSchema, value: unknown, path: string): readonly strin
       ),
     ]
   }
-  // One that is empty or too long is told so as a whole.
+  // An empty or too long list is reported as a whole.
   const faults = TypeGuard.IsArray(schema) && Array.isArray(value) ? itemFaults(schema, value, path) : []
   return faults.length > 0 ? faults : [`${path || 'the file'}: must be ${describeExpected(schema)}`]
 }

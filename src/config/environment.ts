@@ -1,18 +1,21 @@
-/** How one variable of the environment is read. Which ones there are stands in `config.ts`. */
+/** Reads single environment variables. `config.ts` lists them. */
 import { readFileSync } from 'node:fs'
 import { baseUrlProblem, withoutTrailingSlash } from './addresses.ts'
 
 export type Environment = Readonly<Record<string, string | undefined>>
 
-/** The environment's values, each read and checked by its kind. */
+/** Readers and validators of environment variables by type. */
 export type EnvironmentReader = ReturnType<typeof environmentReader>
 
-/** Reads from `environment`; what is wrong is added to `problems`, one line each, and never with a secret in it. */
+/** Creates readers for `environment`. Adds problems to `problems`, one line each, without secrets. */
 export function environmentReader(environment: Environment, problems: string[]) {
   const text = (name: string): string | null => environment[name]?.trim() || null
   return {
     text,
-    /** A secret, from `NAME_FILE` before `NAME`: a mounted file is safer than an environment that every child inherits. */
+    /**
+     * Reads a secret from `NAME_FILE` or else `NAME`: a mounted file is safer than the environment, which all child
+     * processes inherit.
+     */
     secret(name: string): string | null {
       const path = text(`${name}_FILE`)
       if (path === null) return text(name)
@@ -31,7 +34,7 @@ export function environmentReader(environment: Environment, problems: string[]) 
       problems.push(`${name}: must be a whole number from ${minimum} to ${maximum}`)
       return fallback
     },
-    /** An amount of US dollars with at most eight decimals. */
+    /** Reads an amount of US dollars with at most eight decimals. */
     usd(name: string, fallback: number, maximum: number): number {
       const raw = text(name)
       if (raw === null) return fallback

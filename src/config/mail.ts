@@ -4,16 +4,16 @@ import type { EnvironmentReader } from './environment.ts'
 export type MailConfig = {
   readonly smtpUrl: string
   readonly from: string
-  /** Where people find this gateway; no slash at its end. */
+  /** URL at which browsers reach this gateway; without a trailing slash. */
   readonly publicUrl: string
-  /** Credentials would leave the private network. */
+  /** True if credentials would leave the private network. */
   readonly requireTls: boolean
 }
 
 const mailAddress = '[^\\s\\x00-\\x1f@<>,;"()]{1,64}@[^\\s\\x00-\\x1f@<>,;"()]{1,190}'
 const sender = new RegExp(`^(?:${mailAddress}|[^<>@,;"\\x00-\\x1f]{1,100} <${mailAddress}>)$`)
 
-/** Reads `PUBLIC_URL`, the origin at which browsers find this gateway; null = not set. */
+/** Reads `PUBLIC_URL`, the origin at which browsers reach this gateway; null = not set. */
 export function readPublicUrl(read: EnvironmentReader, problems: string[]): string | null {
   const publicUrl = read.baseUrl('PUBLIC_URL')
   if (publicUrl !== null && URL.canParse(publicUrl) && new URL(publicUrl).origin !== publicUrl)
@@ -21,7 +21,10 @@ export function readPublicUrl(read: EnvironmentReader, problems: string[]): stri
   return publicUrl
 }
 
-/** Letters hold links that are as good as passwords: where they lead is the operator's word alone. */
+/**
+ * Reads the email settings. Emails contain links as powerful as passwords, so only the operator configures where they
+ * lead.
+ */
 export function readMail(
   read: EnvironmentReader,
   publicUrl: string | null,

@@ -10,7 +10,7 @@ export type OtlpConfig = {
 
 const minute = 60_000
 
-/** OpenTelemetry's own variables, with their own meanings; read even without an endpoint, so that a wrong one is told. */
+/** Reads OpenTelemetry's standard variables; even without an endpoint, so that invalid ones are reported. */
 export function readOtlp(read: EnvironmentReader, problems: string[]): OtlpConfig | null {
   const endpoint = read.baseUrl('OTEL_EXPORTER_OTLP_ENDPOINT')
   const headers: Record<string, string> = {}
@@ -27,7 +27,7 @@ export function readOtlp(read: EnvironmentReader, problems: string[]): OtlpConfi
   return endpoint === null ? null : { endpoint, headers, sampleRatio: Number(ratio), metricsEveryMs }
 }
 
-/** The text that percent-encoding stands for; as written where it is none. */
+/** Decodes percent-encoding; returns the text unchanged if it is invalid. */
 function decodedOr(text: string): string {
   try {
     return decodeURIComponent(text)

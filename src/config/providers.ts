@@ -14,14 +14,14 @@ export type ProviderSettings = {
   readonly extraFields?: readonly string[]
 }
 
-/** Providers that are there by a key alone. */
+/** Providers that only need a key. */
 export const builtIn = [
   { id: 'openai', key: 'OPENAI_API_KEY', base: 'OPENAI_BASE_URL', url: 'https://api.openai.com/v1' },
   { id: 'anthropic', key: 'ANTHROPIC_API_KEY', base: 'ANTHROPIC_BASE_URL', url: 'https://api.anthropic.com' },
   { id: 'google', key: 'GEMINI_API_KEY', base: 'GEMINI_BASE_URL', url: 'https://generativelanguage.googleapis.com' },
 ] as const
 
-/** Those with a key in the environment, and those of the file with their models. */
+/** Returns the providers with a key in the environment, and those of the file with their models. */
 export function readProviders(read: EnvironmentReader, file: ConfigFile, problems: string[], warnings: string[]) {
   const settings: ProviderSettings[] = []
   const models: { provider: string; row: ConfiguredModel }[] = []
@@ -64,15 +64,18 @@ export function readProviders(read: EnvironmentReader, file: ConfigFile, problem
 }
 
 /**
- * A server inside the operator's network would fetch an image by its URL from there, and a public name can resolve to a
- * private address: unless the operator says otherwise, such a server gets no images by URL.
+ * A server in the operator's network would fetch image URLs from there, and a public name can resolve to a private
+ * address. Such a server receives no image URLs unless the operator allows it.
  */
 function withImageUrls(row: ConfiguredModel, baseUrl: string): ConfiguredModel {
   const image_urls = URL.canParse(baseUrl) && !isPrivateHost(new URL(baseUrl).hostname)
   return { ...row, capabilities: { image_urls, ...row.capabilities } }
 }
 
-/** The models of those who are configured; where nobody is, those built in are simulated, and so their models are there. */
+/**
+ * Returns the models of the configured providers; without any, those of the built-in providers, which are then
+ * simulated.
+ */
 export function offeredModels(
   settings: readonly ProviderSettings[],
   extra: readonly { readonly provider: string; readonly row: ConfiguredModel }[],
@@ -83,7 +86,10 @@ export function offeredModels(
   return buildCatalog(models.filter(({ provider }) => ids.has(provider)))
 }
 
-/** A name that two models of a provider have would always mean the first; the one of auto-routing would never mean either. */
+/**
+ * Reports ambiguous names: one shared by two models of a provider would always mean the first, and that of automatic
+ * routing neither.
+ */
 export function nameProblems(
   models: readonly { readonly id: string; readonly aliases?: readonly string[] }[],
 ): readonly string[] {

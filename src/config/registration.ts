@@ -3,7 +3,7 @@ import type { EnvironmentReader } from './environment.ts'
 
 const domainShape = /^(?=.{1,253}$)[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?(\.[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?)*$/
 
-/** Reads `REGISTRATION` and `REGISTRATION_DOMAINS`. `hasMail`: addresses are confirmed by mail. */
+/** Reads `REGISTRATION` and `REGISTRATION_DOMAINS`. `hasMail` = email addresses are confirmed. */
 export function readRegistration(
   read: EnvironmentReader,
   hasMail: boolean,

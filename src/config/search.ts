@@ -4,7 +4,7 @@ export type SearchSettings =
   | { readonly id: 'searxng'; readonly baseUrl: string }
   | { readonly id: 'brave' | 'tavily'; readonly baseUrl: string | null; readonly apiKey: string }
 
-/** Back ends for web search, in the order in which they are asked. */
+/** Returns the back ends for web search in calling order. */
 export function readSearch(read: EnvironmentReader): readonly SearchSettings[] {
   const settings: SearchSettings[] = []
   const searxng = read.baseUrl('SEARXNG_URL')

@@ -2,21 +2,21 @@ import type { EnvironmentReader } from './environment.ts'
 
 export type StripeConfig = {
   readonly secretKey: string
-  /** One, or two while one is being replaced. */
+  /** One secret, or two during a rotation. */
   readonly webhookSecrets: readonly string[]
-  /** Null = Stripe's own address. */
+  /** Null = Stripe's own URL. */
   readonly apiBase: string | null
-  /** Origin to which Stripe's pages lead back. */
+  /** Origin to which Stripe's pages return. */
   readonly publicUrl: string
 }
 
 const shortestWebhookSecret = 24
 
 /**
- * Reads the payment settings. `publicUrl`: the origin of the dashboard; null = it is not known, and Stripe's pages could not
- * lead back to it.
+ * Reads the payment settings. `publicUrl` is the origin of the dashboard; null = unknown, so Stripe's pages could not
+ * return to it.
  *
- * Without a secret to verify events by, anybody could mark an invoice paid: payments are then not to be had at all.
+ * Without a webhook secret anyone could mark an invoice as paid, so payments are then not available.
  */
 export function readStripe(read: EnvironmentReader, publicUrl: string | null, problems: string[]): StripeConfig | null {
   const secretKey = read.secret('STRIPE_SECRET_KEY')

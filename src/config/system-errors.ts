@@ -1,11 +1,11 @@
-/** The operating system's error code of a thrown thing, or of what it was thrown for; null where it has none. */
+/** Returns the operating system's error code of a thrown value or its cause; null = none. */
 export function systemErrorCode(cause: unknown): string | null {
   for (let at = cause, depth = 0; at instanceof Error && depth < 4; at = at.cause, depth++)
     if ('code' in at && typeof at.code === 'string') return at.code
   return null
 }
 
-/** The same in words that end a sentence about a file or folder. */
+/** Returns the error as text that ends a sentence about a file or folder. */
 export function systemErrorText(cause: unknown): string {
   const code = systemErrorCode(cause)
   return (code === null ? undefined : words.get(code)) ?? `it failed with ${code ?? 'an unknown error'}`

@@ -55,11 +55,11 @@ export function App() {
   const resuming = useAction(resume)
   const userId = user.value?.id
   useEffect(() => void resuming.run(), [])
-  // What one user was shown is not the next one's.
+  // Another user must not see this user's data.
   useEffect(() => forgetResources, [userId])
 
   const [first = '', ...rest] = hashRoute.value.path
-  // A link is for whoever opens it, signed in as somebody else or not.
+  // An invitation is shown even if another user is signed in.
   if (first === 'invitation') return <Invitation token={rest[0] ?? ''} />
   if (first === 'verify') return <Verify token={rest[0] ?? ''} />
   if (first === 'reset') return <Reset token={rest[0]} />

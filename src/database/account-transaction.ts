@@ -1,8 +1,7 @@
 /**
- * The second wall around an account. What is done here is done in a transaction that sees that account's rows alone, by
- * Postgres' own row-level security: a query that forgets its filter finds nothing of anybody else's. It gives up one or two
- * round trips for that, so it is for what people do at a screen. What must see every account (shipping, billing, the lookup
- * of a key or a session, the operator) goes by `database.run`.
+ * Row-level security for one account. Work runs in a transaction that sees only that account's rows, so a query without
+ * its filter returns nothing of other accounts. Costs one or two round trips, so it is used for interactive routes.
+ * Work across accounts (shipping, billing, key and session look-ups, operator commands) uses `database.run`.
  */
 import { sql as text } from 'drizzle-orm'
 import type { PostgresJsDatabase } from 'drizzle-orm/postgres-js'
@@ -12,13 +11,13 @@ import type { Database } from './database.ts'
 export type Transaction = Parameters<Parameters<PostgresJsDatabase['transaction']>[0]>[0]
 
 export type AccountDatabase = {
-  /** Drizzle over the tables, in one transaction. Throws as `database.run` does. */
+  /** Drizzle over the tables, in one transaction. Throws like `database.run`. */
   orm<T>(work: (step: Transaction) => PromiseLike<T>, deadlineMs?: number): Promise<T>
   /** Plain SQL, in one transaction. */
   sql<T>(work: (sql: TransactionSql) => PromiseLike<T>, deadlineMs?: number): Promise<T>
 }
 
-/** What may be done with the rows of one account, and with no others. */
+/** Returns database access that is limited to the rows of one account. */
 export function withAccountRls(database: Database, accountId: string): AccountDatabase {
   return {
     orm: (work, deadlineMs) =>
@@ -34,7 +33,7 @@ export function withAccountRls(database: Database, accountId: string): AccountDa
       const { result } = await database.run(
         ({ sql }) =>
           sql.begin(async step => {
-            // Sent first, and not waited for: were it refused, so would be everything behind it.
+            // Sent first without waiting: if it is rejected, so is everything after it.
             const entered = step`select gateway_enter(${accountId})`.execute()
             const [result] = await Promise.all([Promise.resolve().then(() => work(step)), entered])
             return { result }

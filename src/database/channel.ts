@@ -1,21 +1,21 @@
 /**
- * Gateways tell one another, through Redis, that keys or accounts have changed: whoever hears it looks at once, and need not
- * wait for its next poll. A hint is all that is sent, and none is needed: a gateway that hears nothing polls twice a second.
+ * Notifies other gateway instances through Redis that keys or accounts have changed, so that they read changes at once.
+ * Only a hint is sent, and none is required: an instance without hints polls twice per second.
  */
 import { createClient } from 'redis'
 import type { Redis } from './redis.ts'
 
 export type Channel = {
-  /** Tells the others. Never throws, and waits for nothing. */
+  /** Notifies the others. Never throws and waits for nothing. */
   publish(): void
   close(): void
 }
 
 export type ChannelOptions = {
-  /** One server, or nodes of a cluster, of which any will do: each passes on what another was told. */
+  /** One server, or nodes of a cluster. Any node works, since each forwards messages. */
   readonly urls: readonly string[]
   readonly redis: Pick<Redis, 'send'>
-  /** Something has changed; or may have, while nothing was to be heard. */
+  /** Called when something has changed, or may have changed while the connection was lost. */
   readonly onHint: () => void
 }
 
@@ -23,7 +23,7 @@ const name = 'gateway:changes'
 const connectDeadlineMs = 500
 const retryMs = 500
 
-/** Starts listening, over a connection of its own. Its timer does not keep the process alive. */
+/** Starts listening on a separate connection. Its timer does not keep the process alive. */
 export function openChannel({ urls, redis, onHint }: ChannelOptions): Channel {
   let current: { destroy(): void } | null = null
   let isClosed = false
@@ -68,7 +68,7 @@ export function openChannel({ urls, redis, onHint }: ChannelOptions): Channel {
   }
 }
 
-/** A cluster's nodes share the credentials of the first. */
+/** The nodes of a cluster share the credentials of the first. */
 function withCredentials(url: string, first: string): string {
   const [node, { username, password }] = [new URL(url), new URL(first)]
   if (node.username === '' && node.password === '') Object.assign(node, { username, password })
@@ -79,6 +79,6 @@ function quietly(action: () => void): void {
   try {
     action()
   } catch {
-    // It was closed already.
+    // It was already closed.
   }
 }

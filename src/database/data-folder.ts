@@ -1,6 +1,6 @@
 /**
- * One gateway at a time on a data folder. The lock names its holder's process and when that process began, so that the lock
- * of a killed one, or of an earlier container whose process had the same number, is told from a living one's.
+ * Lets only one gateway use a data folder. The lock stores its holder's process ID and start time, so that the lock of
+ * a killed process, or of an earlier container with the same process ID, is recognized as stale.
  */
 import { chmodSync, linkSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -9,13 +9,13 @@ import { Value } from '@sinclair/typebox/value'
 
 const holderSchema = Type.Object({
   pid: Type.Integer({ minimum: 1 }),
-  /** When the process began, in the kernel's own count; null where the system does not tell. */
+  /** Start time of the process in kernel units; null if the system does not report it. */
   began: Type.Union([Type.String({ maxLength: 64 }), Type.Null()]),
 })
 
 export type Holder = Static<typeof holderSchema>
 
-/** The folder belongs to another living process. */
+/** The folder is locked by another running process. */
 export class DataFolderHeld extends Error {
   readonly holder: Holder
 
@@ -29,8 +29,8 @@ export class DataFolderHeld extends Error {
 }
 
 /**
- * Makes the folder (0700) and takes it for this process. Returns the function that gives it back. Throws `DataFolderHeld`
- * naming the process that has it; a dead one's lock is taken over.
+ * Creates the folder (mode 0700) and locks it for this process. Returns the function that unlocks it. Throws
+ * `DataFolderHeld` with the holder's process; takes over the lock of a dead one.
  */
 export function lockDataFolder(directory: string): () => void {
   mkdirSync(directory, { recursive: true, mode: 0o700 })
@@ -40,7 +40,8 @@ export function lockDataFolder(directory: string): () => void {
   const text = JSON.stringify({ pid: process.pid, began: processBegan(process.pid) } satisfies Holder)
   writeFileSync(own, text, { mode: 0o600, flag: 'wx' })
   try {
-    // A link fails where the name exists: of two that start at once, one gets it. Each try removes at most one dead lock.
+    // Creating a link fails if the name exists, so only one of two concurrent starts succeeds. Each attempt removes at
+    // most one stale lock.
     for (let tries = 0; tries < 3; tries++) {
       if (linked(own, lock)) return () => releaseLock(lock, text)
       const holder = holderOf(directory)
@@ -53,7 +54,7 @@ export function lockDataFolder(directory: string): () => void {
   }
 }
 
-/** The living process that has the folder; null where there is none. */
+/** Returns the running process that holds the folder; null = none. */
 export function holderOf(directory: string): Holder | null {
   const holder = readHolder(lockPath(directory))
   return holder !== null && isAlive(holder) ? holder : null
@@ -71,7 +72,7 @@ function linked(from: string, to: string): boolean {
   }
 }
 
-/** Moved aside before it is removed: if another process took the name meanwhile, its lock is put back. */
+/** Renames the lock before removing it. If another process created a new one in between, it is restored. */
 function removeDead(lock: string, own: string): void {
   const aside = `${own}.dead`
   try {
@@ -88,7 +89,7 @@ function releaseLock(lock: string, text: string): void {
   try {
     if (readFileSync(lock, 'utf8') === text) rmSync(lock, { force: true })
   } catch {
-    // Already gone, with the whole folder perhaps.
+    // Already removed, perhaps with the folder.
   }
 }
 
@@ -112,14 +113,17 @@ function isAlive(holder: Holder): boolean {
   }
 }
 
-/** Boot and start time of a process as Linux tells them, `ended` of one that is dead; null elsewhere, or where there is no such process. */
+/**
+ * Returns boot and start time of a process on Linux, or `ended` for a dead one; null on other systems or if there is no
+ * such process.
+ */
 function processBegan(pid: number): string | null {
   try {
     const stat = readFileSync(`/proc/${pid}/stat`, 'utf8')
     const boot = readFileSync('/proc/sys/kernel/random/boot_id', 'utf8').trim()
-    // Fields are counted from behind the name, which may itself hold spaces and brackets; field 22 is the start time.
+    // Fields are counted after the process name, which may contain spaces and brackets. Field 22 is the start time.
     const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ')
-    // It has ended, though nobody has asked how: a signal still finds it.
+    // A zombie process: it has ended, but signals still reach it.
     if (fields[0] === 'Z') return 'ended'
     return `${boot}/${fields[19] ?? ''}`
   } catch {

@@ -1,6 +1,6 @@
 import type { Database } from './database.ts'
 
-/** What time it is by the database's clock. Throws as `database.run` does. */
+/** Returns the current time of the database's clock. Throws like `database.run`. */
 export async function databaseTime(database: Database): Promise<Date> {
   const rows = await database.run(({ sql }) => sql<{ now: Date }[]>`select clock_timestamp() as now`)
   const now = rows[0]?.now

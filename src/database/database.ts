@@ -1,7 +1,7 @@
 /**
- * The one way to Postgres: a pool behind a bounded queue and a deadline. A query that is late fails alone. A frozen server hangs
- * queries for ever and the driver with them, so a pool in which nothing was answered for as long as a deadline is replaced. A
- * query that was given up may still be carried out: every write is safe to repeat by its id.
+ * The only access to Postgres: a pool behind a bounded queue and a deadline. A slow query fails without affecting
+ * others. A frozen server blocks queries forever and the driver with them, so a pool without any answer for a full
+ * deadline is replaced. A timed-out query may still be executed: every write is safe to repeat by its ID.
  */
 
 import { readMigrationFiles } from 'drizzle-orm/migrator'
@@ -15,14 +15,14 @@ import { createWorkQueue, QueueFull } from './work-queue.ts'
 /** A connection string, or the embedded database's socket. */
 export type DatabaseAddress = string | { readonly socketPath: string }
 
-/** Both faces of one pool: plain SQL, and Drizzle over the tables. */
+/** Two interfaces to one pool: plain SQL, and Drizzle over the tables. */
 export type Connected = { readonly sql: Sql; readonly orm: PostgresJsDatabase }
 
 export type Database = {
   /**
-   * Runs `work` on the pool. Throws `GatewayError` `service_unavailable` where Postgres does not answer within
-   * `deadlineMs` (unless told 1 s, of the embedded one 10), cannot be reached, or 1,000 others wait already; what Postgres
-   * itself refuses is thrown as it comes.
+   * Runs `work` on the pool. Throws `GatewayError` `service_unavailable` if Postgres does not answer within
+   * `deadlineMs` (default 1 s, for the embedded database 10 s), cannot be reached, or 1,000 other queries wait.
+   * Postgres' own errors are thrown unchanged.
    */
   run<T>(work: (connected: Connected) => PromiseLike<T>, deadlineMs?: number): Promise<T>
   readonly address: DatabaseAddress
@@ -30,33 +30,36 @@ export type Database = {
 }
 
 export type DatabaseOptions = {
-  /** Connections at most; the embedded database takes them one at a time anyway. */
+  /** Maximum connections. The embedded database serves them one after another anyway. */
   readonly connections?: number
 }
 
-/** Postgres may be gone; the embedded one is a thread of this machine, which answers for sure, while it is busy late. */
+/** Postgres may be unreachable. The embedded database always answers, but late when the machine is busy. */
 const requestDeadlineMs = { postgres: 1000, embedded: 10_000 }
-/** Part of a deadline without any answer that counts as all of it: timers and answers are not told in the same moment. */
+/**
+ * Share of a deadline without any answer that counts as all of it, since timers and answers are not processed at the
+ * same moment.
+ */
 const almost = 0.9
-/** Queries that may wait for a connection. Ten connections answer as many within a deadline, unless each takes 10 ms. */
+/** Queries that may wait for a connection: as many as ten connections answer within a deadline, at 10 ms each. */
 const maximumWaiting = 1_000
 const migrationDeadlineMs = 60_000
 const lockTimeoutMs = 2000
 const lockTries = 5
-/** Any number will do that no one else uses on this database. */
+/** Any number that nothing else uses on this database. */
 const migrationLock = 7_245_001_501
 
 type Pool = Connected & {
-  /** Queries that were sent and have not ended; of these, those that missed their deadline. */
+  /** Queries sent and not finished, and how many of these missed their deadline. */
   unsettled: number
   overdue: number
-  /** When it last answered anything, or was asked after a rest, by `performance.now()`. */
+  /** When the pool last answered, or was first used after a pause, by `performance.now()`. */
   heardAt: number
 }
-/** One query: the pool that it was sent to, null while it waits for a connection. */
+/** One query and the pool it was sent to; null while it waits for a connection. */
 type Query = { pool: Pool | null; isOverdue: boolean }
 
-/** A pool on `address`. Nothing is dialled before the first query. */
+/** Creates a pool for `address`. Connects on the first query. */
 export function openDatabase(address: DatabaseAddress, options: DatabaseOptions = {}): Database {
   const connections = options.connections ?? (typeof address === 'string' ? 10 : 4)
   const usualDeadlineMs = deadlineOf(address)
@@ -89,11 +92,11 @@ export function openDatabase(address: DatabaseAddress, options: DatabaseOptions 
     const frozen = current
     current = open()
     queue.reset()
-    // Rejects what is pending at once; waiting for it would be waiting for the frozen server.
+    // Rejects pending queries at once; a graceful end would wait for the frozen server.
     frozen.sql.end({ timeout: 0 }).catch(() => {})
   }
 
-  /** A late query is no evidence while others are answered: it may be a slow one, or one that waited for its turn. */
+  /** A late query is no evidence while others are answered: it may be slow, or have waited for its turn. */
   const noteOverdue = (query: Query) => {
     query.isOverdue = true
     if (query.pool !== null) query.pool.overdue++
@@ -125,9 +128,9 @@ export function openDatabase(address: DatabaseAddress, options: DatabaseOptions 
 }
 
 /**
- * Brings the schema up to date, one gateway at a time. Gives up (and throws) rather than queue behind a long transaction:
- * whoever waits for a table's lock stops everybody behind it. Throws `NewerSchema` where a later release has migrated. False where the user may not make the role that `on-account.ts`
- * becomes: then the second wall is missing.
+ * Migrates the schema, one instance at a time. Throws instead of queuing behind a long transaction, since a waiting
+ * table lock blocks all later queries. Throws `NewerSchema` if a later release has migrated. Returns false if the user
+ * may not create the role of `account-transaction.ts`: then row-level security is not active.
  */
 export async function migrate(database: Database): Promise<boolean> {
   const sql = dial(database.address, 1)
@@ -160,7 +163,7 @@ async function migrateOn(sql: Sql): Promise<boolean> {
   }
 }
 
-/** A later release has migrated the database: what its columns mean by now this one cannot know. */
+/** A later release has migrated the database, so the meaning of its columns is unknown. */
 export class NewerSchema extends Error {
   constructor(writer: string | null, migratedAt: number) {
     const by = writer ?? 'a later release of gateway-ai'
@@ -173,10 +176,13 @@ export class NewerSchema extends Error {
 }
 
 const migrationsFolder = new URL('../../drizzle', import.meta.url).pathname
-/** Migrations of this release by when each was made, which names it in the database too. */
+/** Migrations of this release by creation time, which identifies them in the database. */
 const known = () => readMigrationFiles({ migrationsFolder }).map(({ folderMillis }) => folderMillis)
 
-/** Throws `NewerSchema` where the database has a migration that this release does not; else how many it has. */
+/**
+ * Returns the number of applied migrations. Throws `NewerSchema` if the database has one that this release does not
+ * know.
+ */
 export async function refuseNewer(sql: Sql): Promise<number> {
   const [found] = await sql<
     { exists: boolean }[]
@@ -191,7 +197,7 @@ export async function refuseNewer(sql: Sql): Promise<number> {
   return rows.length
 }
 
-/** The wait for `promise` ran out. */
+/** A promise did not settle before its deadline. */
 export class MissedDeadline extends Error {
   constructor(deadlineMs: number) {
     super(`no answer within ${deadlineMs} ms`)
@@ -199,24 +205,27 @@ export class MissedDeadline extends Error {
   }
 }
 
-/** `promise`, or a `MissedDeadline` after `deadlineMs`. What becomes of the promise later is nobody's business. */
+/** Returns `promise`, or rejects with `MissedDeadline` after `deadlineMs`. A later result is ignored. */
 export function deadline<T>(promise: Promise<T>, deadlineMs: number): Promise<T> {
   return new Promise((done, fail) => {
-    // One more turn of the loop before giving up: where it was this process that stalled, the answer is there to be read.
+    // Waits one more turn of the event loop: if this process stalled, the answer is ready to be read.
     const late = () => setImmediate(() => fail(new MissedDeadline(deadlineMs)))
     const timer = setTimeout(late, deadlineMs)
     promise.then(done, fail).finally(() => clearTimeout(timer))
   })
 }
 
-/** Whether a failure says that Postgres is not there (gone, frozen, starting, full), rather than that it refused. */
+/**
+ * Returns true if a failure means that Postgres is unavailable (down, frozen, starting, full), not that it rejected a
+ * query.
+ */
 export function isUnavailable(error: unknown): boolean {
   if (error instanceof MissedDeadline || error instanceof QueueFull) return true
   const code = codeOf(error)
   return code !== null && (networkCodes.has(code) || /^(08|53|57P0)/.test(code))
 }
 
-/** Postgres' own code for it. */
+/** Postgres' error code for a full disk. */
 export const diskFull = '53100'
 
 const networkCodes = new Set([
@@ -235,7 +244,7 @@ const networkCodes = new Set([
   'FailedToOpenSocket',
 ])
 
-/** A driver's or Postgres' error code; Drizzle wraps the error that carries it. */
+/** Returns the error code of the driver or Postgres; Drizzle wraps the original error. */
 function codeOf(error: unknown): string | null {
   for (let at = error, depth = 0; at instanceof Error && depth < 4; at = at.cause, depth++) {
     if ('code' in at && typeof at.code === 'string') return at.code
@@ -265,7 +274,7 @@ function dial(address: DatabaseAddress, connections: number): Sql {
   const options = {
     max: connections,
     connect_timeout: deadlineOf(address) / 1000,
-    // One round trip less at each connection; no array type of ours needs it.
+    // Saves one round trip per connection; no array type is needed.
     fetch_types: false,
     onnotice: () => {},
     connection: { application_name: 'gateway-ai', TimeZone: 'UTC' },
@@ -278,9 +287,9 @@ function dial(address: DatabaseAddress, connections: number): Sql {
 }
 
 /**
- * Where a transaction fails because its connection is lost, the driver still writes a ROLLBACK, into a socket that is gone:
- * an error that nobody can catch, and the end of the process. Such a transaction is left unsettled within; to its caller it
- * ends, since the driver ends every transaction with its connection.
+ * Prevents a crash in the driver: if a transaction fails because its connection is lost, the driver writes a ROLLBACK
+ * to the closed socket, an error that cannot be caught. The inner transaction stays unsettled; its caller still gets
+ * the error, since the driver ends all transactions of a lost connection.
  */
 function withoutLastWords(sql: Sql): Sql {
   const begin = sql.begin.bind(sql) as (work: (transaction: unknown) => unknown) => Promise<unknown>

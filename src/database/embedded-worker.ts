@@ -1,11 +1,11 @@
 /**
- * The embedded Postgres: PGlite in a worker thread, so that no query stalls the event loop, answering the wire protocol on
- * a Unix socket, so that the same driver and SQL serve as with a real one.
+ * The embedded Postgres: PGlite in a worker thread, so that no query blocks the event loop, serving the wire protocol
+ * on a Unix socket, so that driver and SQL are the same as for a real one.
  *
- * PGlite is one backend. Connections therefore take turns, and a turn is a whole one: it begins with a client's first
- * message and ends when the backend is ready again outside a transaction. Anything shorter would let one client execute
- * what another has bound: `@electric-sql/pglite-socket` hands over between single messages, and does let that happen.
- * What is given up: session state (`SET`, session-level advisory locks) is shared by all connections.
+ * PGlite has one backend, so connections take turns: from a client's first message until the backend is ready again
+ * outside a transaction. With shorter turns, one client could execute a statement that another has bound;
+ * `@electric-sql/pglite-socket` switches between single messages and allows that. Cost: session state (`SET`,
+ * session-level advisory locks) is shared by all connections.
  */
 import { existsSync, renameSync, rmSync } from 'node:fs'
 import { PGlite } from '@electric-sql/pglite'
@@ -25,7 +25,7 @@ type Connection = {
   readonly socket: Socket<Connection>
   /** Received and not yet executed. */
   incoming: Buffer
-  /** Answered and not yet taken by the socket. */
+  /** Results not yet accepted by the socket. */
   outgoing: Buffer[]
   started: boolean
   gone: boolean
@@ -33,9 +33,12 @@ type Connection = {
   readonly prepared: Set<string>
 }
 
-/** Frontend messages that only open or extend a turn: Bind, Close, Describe, Execute, Flush, Parse, and COPY's own. */
+/**
+ * Frontend messages that only start or extend a turn: Bind, Close, Describe, Execute, Flush, Parse, and the messages of
+ * COPY.
+ */
 const openers = new Set([...'BCDEHPdcf'].map(letter => letter.charCodeAt(0)))
-/** Four of each worker, and commands. */
+/** Four per worker, and commands. */
 const maximumConnections = 512
 const parse = 'P'.charCodeAt(0)
 const maximumMessageBytes = 64 << 20
@@ -48,10 +51,10 @@ const noBytes = Buffer.alloc(0)
 let database: PGlite | null = null
 let listener: ReturnType<typeof Bun.listen> | null = null
 const connections = new Set<Connection>()
-/** The connection whose turn it is, and whether its last message left the turn open. */
+/** The connection that has the turn, and whether its last message left the turn open. */
 let owner: Connection | null = null
 let turnIsOpen = false
-/** Statements of departed clients. All share one session, which would keep them for as long as it lasts. */
+/** Prepared statements of disconnected clients, which would stay in the shared session. */
 const leftPrepared: string[] = []
 
 self.onmessage = async (event: MessageEvent<WorkerOrder>) => {
@@ -77,7 +80,7 @@ self.onmessage = async (event: MessageEvent<WorkerOrder>) => {
   }
 }
 
-/** The backend's file system throws objects that are no errors. */
+/** Returns an error text; the backend's file system throws objects that are not errors. */
 function textOf(error: unknown): string {
   if (error instanceof Error) return String(error)
   const code = typeof error === 'object' && error !== null && 'code' in error ? error.code : null
@@ -88,7 +91,10 @@ function report(message: WorkerReport): void {
   self.postMessage(message)
 }
 
-/** A first start is made aside and renamed when whole: one that was killed leaves nothing that looks like a database. */
+/**
+ * Creates a new database in a temporary folder and renames it when complete, so that a killed start leaves nothing that
+ * looks like a database.
+ */
 async function openDatabase(directory: string): Promise<PGlite> {
   if (!existsSync(directory)) {
     const unfinished = `${directory}.unfinished`
@@ -99,7 +105,7 @@ async function openDatabase(directory: string): Promise<PGlite> {
   }
   return PGlite.create({
     dataDir: directory,
-    // One backend with small tables: the default of 128 MB would only be resident memory.
+    // One backend with small tables: the default of 128 MB would only use memory.
     startParams: [...PGlite.defaultStartParams, '-c', 'shared_buffers=16MB'],
   })
 }
@@ -143,7 +149,7 @@ function leave(connection: Connection): void {
   serve()
 }
 
-/** Ends what a departed client left open: its unfinished turn, then its transaction. */
+/** Ends the unfinished turn and transaction of a disconnected client. */
 function release(connection: Connection): void {
   if (turnIsOpen) execute(connection, syncMessage)
   if (database?.isInTransaction()) executeAlone('ROLLBACK')
@@ -159,9 +165,9 @@ function executeAlone(sql: string): void {
   attempt(() => database?.execProtocolRawSync(Buffer.concat([head, text])))
 }
 
-/** Runs whatever may run: the owner's messages while it has the turn, then each other connection's in order of arrival. */
+/** Runs all executable messages: those of the turn's owner, then each other connection's in order of arrival. */
 function serve(): void {
-  // Between two turns, since a statement of ours within one would end it.
+  // Between two turns, since our own statement within a turn would end it.
   if (owner === null) for (const name of leftPrepared.splice(0)) executeAlone(`DEALLOCATE "${name}"`)
   for (let ran = true; ran; ) {
     ran = false
@@ -185,18 +191,18 @@ function take(connection: Connection, message: Buffer): void {
     execute(connection, message)
     if (turnIsOpen || database?.isInTransaction()) return
     owner = null
-    // Last in the line now, so that one busy client cannot keep the turn from the others.
+    // Moved to the end of the queue, so that one busy client cannot keep the turn.
     if (connections.delete(connection)) connections.add(connection)
   }
 }
 
-/** A name is the first text of the message. Only those are noted that need no escape. */
+/** Stores the name of a prepared statement, the first text of the message, if it needs no escaping. */
 function notePrepared(connection: Connection, message: Buffer): void {
   const name = message.toString('latin1', 5, message.indexOf(0, 5))
   if (/^\w+$/.test(name)) connection.prepared.add(name)
 }
 
-/** The messages before a session: they have no type. */
+/** Handles the messages before a session, which have no type byte. */
 function greet(connection: Connection, message: Buffer): void {
   const code = message.length >= 8 ? message.readInt32BE(4) : 0
   if (code === sslRequest) send(connection, Buffer.from('N'))
@@ -207,7 +213,7 @@ function greet(connection: Connection, message: Buffer): void {
   }
 }
 
-/** One whole message off the connection's buffer, its header included; null where there is none yet. */
+/** Removes and returns one complete message from the connection's buffer, including its header; null = incomplete. */
 function nextMessage(connection: Connection): Buffer | null {
   const { incoming } = connection
   const lengthAt = connection.started ? 1 : 0
@@ -229,7 +235,10 @@ function execute(connection: Connection, message: Uint8Array): void {
   })
 }
 
-/** An exception from the backend is a panic (a full disk under its log): the thread that holds it must be started anew. */
+/**
+ * Runs an action on the backend. An exception means a panic (such as a full disk under its log): the thread must be
+ * restarted.
+ */
 function attempt(action: () => void): void {
   try {
     action()

@@ -1,4 +1,6 @@
-/** Postgres without a Postgres: the embedded one, started on a data folder, or reached where it already runs. */
+/**
+ * Runs Postgres without an installation: starts the embedded database on a data folder, or connects to a running one.
+ */
 import { chmodSync, mkdirSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { dirname, join, resolve } from 'node:path'
@@ -9,14 +11,14 @@ import type { WorkerOrder, WorkerReport } from './embedded-worker.ts'
 
 export type Embedded = { readonly address: DatabaseAddress; close(): Promise<void> }
 
-/** The kernel's limit on a Unix socket's path is 108 bytes with its end, 104 on some systems. */
+/** The kernel limits the path of a Unix socket to 108 bytes including its terminator, 104 on some systems. */
 const maximumSocketPathBytes = 100
 const openingDeadlineMs = 60_000
 const closingDeadlineMs = 5_000
 
 /**
- * Starts the embedded Postgres on `<directory>/postgres` and takes the folder. Throws `DataFolderHeld` where another process
- * has it, an `Error` where the database does not open. `onFailure` hears of a backend that broke down later.
+ * Starts the embedded Postgres on `<directory>/postgres` and locks the folder. Throws `DataFolderHeld` if another
+ * process has it, an `Error` if the database cannot be opened. `onFailure` is called if the backend fails later.
  */
 export async function openEmbedded(
   directory: string,
@@ -26,7 +28,7 @@ export async function openEmbedded(
   try {
     const socketPath = socketPathOf(directory)
     mkdirSync(dirname(socketPath), { recursive: true, mode: 0o700 })
-    // Fails where a stranger made the folder first.
+    // Fails if another user created the folder first.
     chmodSync(dirname(socketPath), 0o700)
     rmSync(socketPath, { force: true })
     const worker = new Worker(new URL('./embedded-worker.ts', import.meta.url))
@@ -48,7 +50,7 @@ export async function openEmbedded(
     }
     let closing: Promise<void> | null = null
     const close = async () => {
-      // A backend that does not close is left to crash recovery, like one that was killed.
+      // A backend that does not close is left to crash recovery, as after a kill.
       await ordered(worker, { type: 'close' }, 'closed', closingDeadlineMs).catch(() => {})
       worker.terminate()
       rmSync(socketPath, { force: true })
@@ -62,7 +64,7 @@ export async function openEmbedded(
   }
 }
 
-/** For the operator's commands: the running gateway's database where there is one, else an own one for as long as needed. */
+/** Connects operator commands to the running gateway's database, or starts one for the duration of the command. */
 export async function connectEmbedded(directory: string): Promise<Embedded> {
   if (holderOf(directory) === null) return openEmbedded(directory)
   return { address: { socketPath: socketPathOf(directory) }, close: async () => {} }
@@ -70,7 +72,7 @@ export async function connectEmbedded(directory: string): Promise<Embedded> {
 
 const socketPathOf = (directory: string) => socketPathIn(directory, 'postgres.sock')
 
-/** The path of a socket of this data folder; in a folder of its own under the temporary one where the path is too long. */
+/** Returns the path of a socket of this data folder; in a temporary folder if the path would be too long. */
 export function socketPathIn(directory: string, name: string): string {
   const path = join(resolve(directory), name)
   if (Buffer.byteLength(path) <= maximumSocketPathBytes) return path

@@ -1,7 +1,7 @@
 /**
- * Deadlines in the process' own time. A wall clock cannot tell a late store from a busy process: the reply may lie in the socket
- * while the event loop is at other work. So one timer ticks for all waits, and a wait ends after so many ticks; between two ticks
- * the loop has read what had arrived. A loop that is blocked for two seconds makes one tick of them.
+ * Deadlines in the process's own time. Wall-clock time cannot distinguish a late store from a busy process, whose event
+ * loop has not read the reply yet. One timer ticks for all waits, and a wait ends after a number of ticks; between two
+ * ticks the loop has read everything that arrived. A loop that is blocked for 2 s makes one tick.
  */
 import { RedisUnavailableError } from '../core/limits/redis-away.ts'
 
@@ -11,11 +11,11 @@ const tickMs = 10
 type Wait = { ticksLeft: number; readonly deadlineMs: number; readonly fail: (cause: RedisUnavailableError) => void }
 
 export type Patience = {
-  /** Resolves as `promise` does. Rejects with `RedisAway` after `deadlineMs` of the process' own time. */
+  /** Resolves like `promise`. Rejects with `RedisUnavailableError` after `deadlineMs` of the process's own time. */
   within<T>(promise: Promise<T>, deadlineMs: number): Promise<T>
 }
 
-/** Returns waits that share one timer. It runs only while something is waited for. */
+/** Creates deadlines that share one timer, which only runs while something waits. */
 export function createPatience(): Patience {
   const waits = new Set<Wait>()
   let timer: ReturnType<typeof setInterval> | null = null
@@ -34,7 +34,7 @@ export function createPatience(): Patience {
   return {
     within: (promise, deadlineMs) =>
       new Promise((done, fail) => {
-        // One more than fit in: the first tick may come at once.
+        // One tick more than fit in, since the first may come at once.
         const wait: Wait = { ticksLeft: Math.ceil(deadlineMs / tickMs) + 1, deadlineMs, fail }
         waits.add(wait)
         timer ??= setInterval(tick, tickMs)

@@ -1,7 +1,8 @@
 /**
- * The one way to Redis: commands behind a deadline and a breaker. A frozen server leaves a command pending for ever and its
- * client none the wiser, so a missed deadline ends the wait, and after a few the client is thrown away; a new one is tried
- * once a second. What was given up on may still be carried out: every script is keyed by request id and safe to repeat.
+ * The only access to Redis: commands behind a deadline and a circuit breaker. A frozen server leaves a command pending
+ * forever without an error, so a missed deadline ends the wait, and after some of them the client is discarded; a new
+ * one is tried once per second. A timed-out command may still be executed: every script is keyed by request ID and safe
+ * to repeat.
  */
 import { createClient, createCluster } from 'redis'
 import { RedisUnavailableError } from '../core/limits/redis-away.ts'
@@ -10,28 +11,31 @@ import { createPatience } from './patience.ts'
 
 export type Redis = {
   /**
-   * One command on the node that holds `key`. Throws `RedisAway`, or what Redis itself refused it with. Waits `deadlineMs`
-   * at most, 250 unless told, of the time that this process is not busy with other work.
+   * Sends one command to the node that holds `key`. Throws `RedisUnavailableError`, or Redis' own error. Waits at most
+   * `deadlineMs` (default 250) of the time in which this process is not busy.
    */
   send(key: string, command: readonly string[], deadlineMs?: number): Promise<unknown>
-  /** One script, by its digest; loaded where Redis does not know it yet. All `keys` are in one slot. */
+  /** Runs one script by its digest, loading it if needed. All `keys` are in one slot. */
   evaluate(script: Script, keys: readonly string[], values: readonly string[], deadlineMs?: number): Promise<unknown>
   isReady(): boolean
-  /** Connections that failed since the last one that served: evidence that Redis is away, not that this process is busy. */
+  /**
+   * Returns how many connections failed since the last successful one: evidence that Redis is unavailable and this
+   * process is not just busy.
+   */
   failedConnections(): number
-  /** Hears of Redis answering again, and of its being given up. */
+  /** Calls `listener` when Redis becomes available or unavailable. */
   onChange(listener: (isReady: boolean) => void): void
   close(): void
 }
 
 export type RedisOptions = {
-  /** Loaded with every new connection, so that the first requests after it do not all carry their source. */
+  /** Loaded with every new connection, so that the first requests do not all send the source. */
   readonly scripts?: readonly Script[]
-  /** `redis://` or `rediss://` addresses: one server, or some nodes of a cluster. */
+  /** `redis://` or `rediss://` URLs: one server, or some nodes of a cluster. */
   readonly urls: readonly string[]
-  /** What a command is given unless it says otherwise: 250 ms. */
+  /** Default deadline of a command: 250 ms. */
   readonly commandDeadlineMs?: number
-  /** Hears of every opening and closing of the breaker. */
+  /** Called whenever the circuit opens or closes. */
   readonly onEvent?: (event: 'redis_away' | 'redis_back', detail: string) => void
 }
 
@@ -43,17 +47,17 @@ type Client = {
 
 const defaultCommandDeadlineMs = 250
 const connectDeadlineMs = 250
-/** The client's own deadline is wall-clock time, which a busy process misses: ours comes first. */
+/** The client's own deadline is wall-clock time, which a busy process misses; ours ends first. */
 const clientConnectDeadlineMs = 10_000
 const failuresUntilOpen = 3
 const probeEveryMs = 1000
 const soonProbeMs = 100
-/** Connections that are tried soon after one another. */
+/** Number of connection attempts in quick succession. */
 const soonProbes = 5
-/** A connection that merely broke is most likely to be had again at once. */
+/** A connection that just broke can usually be opened again at once. */
 const firstProbeMs = 20
 
-/** Starts dialling and returns at once; commands throw `RedisAway` until Redis has answered. */
+/** Starts connecting and returns at once. Commands throw `RedisUnavailableError` until Redis has answered. */
 export function openRedis(options: RedisOptions): Redis {
   const { urls, scripts = [], commandDeadlineMs = defaultCommandDeadlineMs, onEvent = () => {} } = options
   const listeners: ((isReady: boolean) => void)[] = []
@@ -63,7 +67,7 @@ export function openRedis(options: RedisOptions): Redis {
   let failedAt = Number.NEGATIVE_INFINITY
   let failedConnections = 0
   let closed = false
-  /** Told once for as long as it lasts. */
+  /** Reported once per outage. */
   let isAwayTold = false
   let timer: ReturnType<typeof setTimeout> | null = null
 
@@ -103,7 +107,7 @@ export function openRedis(options: RedisOptions): Redis {
 
   const giveUp = (reason: string) => {
     if (current === null) return
-    // Pending commands reject at once; waiting for them would be waiting for the frozen server.
+    // Pending commands reject at once; a graceful end would wait for the frozen server.
     current.destroy()
     current = null
     tellAway(reason)
@@ -122,7 +126,7 @@ export function openRedis(options: RedisOptions): Redis {
     } catch (cause) {
       if (isRefusal(cause)) throw cause
       const reason = reasonOf(cause)
-      // A hundred that were sent together and are late together are late once.
+      // Many commands that were sent together and are late count as one failure.
       if (client === current && sentAt >= failedAt) {
         failedAt = performance.now()
         if (++failures >= failuresUntilOpen) giveUp(reason)
@@ -155,18 +159,19 @@ export function openRedis(options: RedisOptions): Redis {
   }
 }
 
-/** A client that never reconnects by itself: when to try again is decided above, in one place. */
+/** Creates a client that never reconnects on its own: reconnection is decided only above. */
 function dial(urls: readonly string[], onBroken: (reason: string) => void): Client {
   const options = {
     RESP: 2,
     disableOfflineQueue: true,
-    // Asked for when a connection is made, and an error on every server that is not a hosted one.
+    // Requested on each connection by default, and an error on every server that is not hosted by Redis.
     maintNotifications: 'disabled',
     socket: { reconnectStrategy: false, connectTimeout: clientConnectDeadlineMs, noDelay: true },
   } as const
   const [first = ''] = urls
   if (urls.length === 1) {
-    // Its own deadline is a signal and a listener for every command; ours gives the whole client up.
+    // The client's own command timeout creates a signal and a listener per command; our deadline discards the whole
+    // client instead.
     const client = createClient({ ...options, url: first, commandOptions: { timeout: 0 } })
     // Without a listener a broken connection would end the process.
     client.on('error', (cause: unknown) => onBroken(reasonOf(cause)))
@@ -190,7 +195,7 @@ function dial(urls: readonly string[], onBroken: (reason: string) => void): Clie
       ...(password === '' ? {} : { password: decodeURIComponent(password) }),
     },
   })
-  // One node of many: its commands fail by themselves, the others' go on.
+  // One of several nodes: its commands fail, those of other nodes continue.
   cluster.on('error', () => {})
   return {
     connect: () => cluster.connect(),
@@ -199,13 +204,13 @@ function dial(urls: readonly string[], onBroken: (reason: string) => void): Clie
   }
 }
 
-/** In words; of several addresses that failed alike, by the code. */
+/** Returns an error text; for several addresses that failed alike, the code. */
 function reasonOf(cause: unknown): string {
   if (!(cause instanceof Error)) return 'connection lost'
   return cause.message || ('code' in cause && typeof cause.code === 'string' ? cause.code : 'no connection')
 }
 
-/** What Redis answered with; not the kind that says it cannot serve at all. */
+/** Returns true for an error reply of Redis, except those that say it cannot serve at all. */
 function isRefusal(cause: unknown): boolean {
   if (!(cause instanceof Error) || !/^[A-Z]+ /.test(cause.message)) return false
   return !/^(LOADING|READONLY|CLUSTERDOWN|MASTERDOWN|MISCONF|OOM|BUSY|TRYAGAIN|NOREPLICAS) /.test(cause.message)
@@ -215,6 +220,6 @@ function quietly(action: () => void): void {
   try {
     action()
   } catch {
-    // It was closed already.
+    // It was already closed.
   }
 }

@@ -1,4 +1,7 @@
-/** Repeats `work`, one run at a time; a failed run is made good by the next. `now` is a run that begins after it was asked for. */
+/**
+ * Repeats `work`, one run at a time; the next run compensates for a failed one. `now` resolves after a run that started
+ * after the call.
+ */
 export function repeated(periodMs: number, work: () => Promise<void>): { now(): Promise<void>; stop(): void } {
   let running: Promise<void> | null = null
   let following: Promise<void> | null = null
@@ -17,7 +20,7 @@ export function repeated(periodMs: number, work: () => Promise<void>): { now(): 
   return {
     now() {
       if (running === null) return run()
-      // However often it is asked for meanwhile, once more is enough.
+      // All calls during a run share the next one.
       following ??= running.then(() => {
         following = null
         return run()

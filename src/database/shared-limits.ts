@@ -8,16 +8,16 @@ import { bucketScript, windowScript } from './scripts/limits.ts'
 
 export type SharedLimitsOptions = {
   readonly redis: Pick<Redis, 'evaluate'>
-  /** Epoch milliseconds of this process, for what it remembers. */
+  /** Epoch milliseconds of this process, for its own counts. */
   readonly clock: { now(): number }
-  /** What is counted in Redis is timed by it, unless this says otherwise. */
+  /** For tests: the time used in Redis instead of its own. */
   readonly time?: () => number
 }
 
 /**
- * Limits of all gateways on one Redis: one key for each name, which is hashed, so that nobody's address stands there. What this
- * process has let through it remembers too: whoever has had its fill of that is refused without asking, and while Redis is
- * away, or slower than a command may be, that alone is what counts.
+ * Creates rate limiters shared by all gateway instances on one Redis: one key per name, hashed so that no IP address is
+ * stored. This process also counts what it has admitted: names at their limit are rejected without a call, and while
+ * Redis is unavailable or too slow only this count applies.
  */
 export function sharedLimits({ redis, clock, time }: SharedLimitsOptions): RateLimiterFactory {
   return (title, rule) => {
@@ -25,7 +25,7 @@ export function sharedLimits({ redis, clock, time }: SharedLimitsOptions): RateL
     const { script, values } = inRedis(rule)
     return {
       async take(name) {
-        // Of before the question: what is remembered here must not outlast what is remembered there.
+        // Time before the call: the local count must not expire later than Redis' count.
         const now = clock.now()
         const known = tally.waitMs(name, now)
         if (known > 0) return known

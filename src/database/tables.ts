@@ -1,6 +1,6 @@
 /**
- * The tables of Postgres, embedded or real. Row types come from here. Money is an integer of 1e-8 USD; `updated_at` is
- * written by the database's own clock, since it is what every gateway's cache looks for changes by.
+ * The Postgres tables, embedded or real, and their row types. Money is an integer of 1e-8 USD. `updated_at` is written
+ * by the database's own clock, since every instance's cache uses it to find changes.
  */
 import { sql } from 'drizzle-orm'
 import {
@@ -20,7 +20,7 @@ import {
   unique,
   uniqueIndex,
 } from 'drizzle-orm/pg-core'
-import type { AttemptRecord } from '../core/usage/usage-record.ts'
+import { type AttemptRecord, recordedDialects } from '../core/usage/usage-record.ts'
 import type { CompletedUsage } from '../core/validation/errors.ts'
 
 const time = (name: string) => timestamp(name, { withTimezone: true, mode: 'date' })
@@ -34,30 +34,33 @@ export const accounts = pgTable(
     id: text('id').primaryKey(),
     name: text('name').notNull(),
     plan: text('plan', { enum: ['evaluation', 'usage'] }).notNull(),
-    /** Null = the plan's own limit. */
+    /** Null = the plan's limit. */
     requestsPerMinute: integer('requests_per_minute'),
     concurrentRequests: integer('concurrent_requests'),
     dailyTokens: whole('daily_tokens'),
     dailyCostMicrocents: whole('daily_cost_microcents'),
-    /** Counts plan changes: a change names the version it was decided on, so that of two at once one is refused. */
+    /**
+     * Counts plan changes. A change names the version that it was based on, so that the second of two concurrent ones
+     * is rejected.
+     */
     version: integer('version').notNull().default(0),
-    /** The 30-day cycle now running; null on a plan that is not billed. */
+    /** The current 30-day cycle; null on a plan without billing. */
     cycleStartedAt: time('cycle_started_at'),
     cycleEndsAt: time('cycle_ends_at'),
-    /** Set by a downgrade: what the plan becomes when the cycle ends. */
+    /** Set by a downgrade: the plan after the cycle. */
     planAfterCycle: text('plan_after_cycle', { enum: ['evaluation', 'usage'] }),
-    /** End of the grace hour that the removal of the payment method started. */
+    /** End of the grace period that the removal of the payment method started. */
     graceEndsAt: time('grace_ends_at'),
-    /** When the first unpaid invoice was declined: its grace hour starts then. Null = no invoice is unpaid. */
+    /** When the first unpaid invoice was declined, which starts its grace period. Null = no invoice is unpaid. */
     unpaidSince: time('unpaid_since'),
-    /** Per billing cycle, or per UTC calendar month where nothing is billed (`core/budget-period.ts`); null = none. */
+    /** Per billing cycle, or per UTC calendar month without billing (`core/billing/budget-period.ts`); null = none. */
     softCapMicrocents: whole('soft_cap_microcents'),
-    /** Whether its requests may search the web and read pages. */
+    /** Whether its requests may search the web and fetch pages. */
     web: boolean('web').notNull().default(true),
-    /** All that was ever billed to the account, as of `balanceAt`. */
+    /** Total amount ever billed to the account, as of `balanceAt`. */
     balanceMicrocents: whole('balance_microcents').notNull().default(0),
     balanceAt: time('balance_at'),
-    /** What its requests used above their reservations and was not billed, since an operator last resumed the account. */
+    /** Unbilled usage beyond reservations since an operator last resumed the account. */
     shortfallMicrocents: whole('shortfall_microcents').notNull().default(0),
     stripeCustomerId: text('stripe_customer_id').unique('accounts_stripe_customer'),
     createdAt: createdAt(),
@@ -87,15 +90,18 @@ export const users = pgTable(
     accountId: text('account_id')
       .notNull()
       .references(() => accounts.id),
-    /** Lower case: one mailbox, one user. */
+    /** Lower case: one user per mailbox. */
     email: text('email').notNull().unique('users_email'),
     /** Argon2id. */
     passwordHash: text('password_hash').notNull(),
     role: text('role', { enum: ['owner', 'admin', 'member'] }).notNull(),
     createdAt: createdAt(),
-    /** The address waits for its confirmation by mail; null = confirmed, or no confirmation was asked for. */
+    /** The address is not confirmed yet; null = confirmed, or no confirmation was required. */
     unverifiedSince: time('unverified_since'),
-    /** Left or was removed: e-mail and password are blanked, the row stays for the keys and records that name it. */
+    /**
+     * The user left or was removed: email and password are blanked, the row stays for keys and records that reference
+     * it.
+     */
     removedAt: time('removed_at'),
   },
   table => [
@@ -116,18 +122,18 @@ export const apiKeys = pgTable(
       .notNull()
       .references(() => users.id),
     name: text('name').notNull(),
-    /** The twelve characters that a key may be spoken of by. */
+    /** The twelve characters that identify a key to users. */
     publicId: text('public_id').notNull().unique('api_keys_public_id'),
-    /** SHA-256 of the whole key, hex. The key itself is stored nowhere. */
+    /** SHA-256 of the whole key, hex. The key itself is not stored. */
     digest: text('digest').notNull().unique('api_keys_digest'),
     createdAt: createdAt(),
     updatedAt: updatedAt(),
     lastUsedAt: time('last_used_at'),
     revokedAt: time('revoked_at'),
     expiresAt: time('expires_at'),
-    /** The first key of a line of rotations, whose usage all of them share; null = the key itself. */
+    /** The first key of the key lineage, whose keys share usage; null = the key itself. */
     lineId: text('line_id'),
-    /** Whether its requests may use the web, where the account's may. */
+    /** Whether its requests may use the web, if the account's may. */
     web: boolean('web').notNull().default(true),
   },
   table => [
@@ -137,7 +143,7 @@ export const apiKeys = pgTable(
   ],
 )
 
-/** Signed-in browsers and programs: one row a sign-in, gone when it ends. */
+/** Signed-in browsers and programs: one row per sign-in, deleted when it ends. */
 export const sessions = pgTable(
   'sessions',
   {
@@ -148,7 +154,7 @@ export const sessions = pgTable(
     userId: text('user_id')
       .notNull()
       .references(() => users.id),
-    /** What signed in, as it named itself; cut short. */
+    /** User agent of the client, truncated. */
     userAgent: text('user_agent'),
     createdAt: createdAt(),
     lastUsedAt: time('last_used_at').notNull(),
@@ -161,7 +167,7 @@ export const sessions = pgTable(
   ],
 )
 
-/** A session's refresh tokens, used ones too: one that comes a second time was stolen, and ends the session. */
+/** A session's refresh tokens, including used ones: a reused token was stolen and ends the session. */
 export const sessionTokens = pgTable(
   'session_tokens',
   {
@@ -176,7 +182,7 @@ export const sessionTokens = pgTable(
   table => [index('session_tokens_session').on(table.sessionId)],
 )
 
-/** Failed sign-ins and the locks they led to, of an e-mail address (known or not) or of a network address. */
+/** Failed sign-ins and lockouts of an email address (known or not) or a network address. */
 export const signInFailures = pgTable(
   'sign_in_failures',
   {
@@ -184,7 +190,7 @@ export const signInFailures = pgTable(
     subject: text('subject').primaryKey(),
     /** Within the last 15 minutes, oldest first. */
     failedAt: timestamp('failed_at', { withTimezone: true, mode: 'date' }).array().notNull(),
-    /** How often it has been locked: each lock is longer than the last. */
+    /** Number of lockouts: each is longer than the last. */
     locks: integer('locks').notNull().default(0),
     lockedUntil: time('locked_until'),
     updatedAt: updatedAt(),
@@ -192,14 +198,16 @@ export const signInFailures = pgTable(
   table => [index('sign_in_failures_updated_at').on(table.updatedAt)],
 )
 
-/** Network addresses that a user has signed in from: a lock does not apply there. */
+/** Network addresses that a user has signed in from, to which a lockout does not apply. */
 export const knownAddresses = pgTable(
   'known_addresses',
   {
     userId: text('user_id')
       .notNull()
       .references(() => users.id),
-    /** HMAC of email and network address under the session secret: the table alone does not tell where a user is. */
+    /**
+     * HMAC of email and network address under the session secret, so that the table alone does not reveal locations.
+     */
     digest: text('digest').notNull(),
     lastUsedAt: time('last_used_at').notNull(),
     /** Failed sign-ins since the last successful one. */
@@ -219,7 +227,7 @@ export const emailVerifications = pgTable('email_verifications', {
     .notNull()
     .unique('email_verifications_user')
     .references(() => users.id),
-  /** The address it was sent to: another one since then makes it void. */
+  /** The address it was sent to. It becomes void if the user's address changes. */
   email: text('email').notNull(),
   createdAt: createdAt(),
   expiresAt: time('expires_at').notNull(),
@@ -258,7 +266,7 @@ export const passwordResets = pgTable(
     userId: text('user_id')
       .notNull()
       .references(() => users.id),
-    /** The address it was sent to: another one since then makes it void. */
+    /** The address it was sent to. It becomes void if the user's address changes. */
     email: text('email').notNull(),
     createdAt: createdAt(),
     expiresAt: time('expires_at').notNull(),
@@ -276,7 +284,7 @@ export const paymentMethods = pgTable(
       .references(() => accounts.id),
     kind: text('kind', { enum: ['manual', 'stripe'] }).notNull(),
     stripePaymentMethodId: text('stripe_payment_method_id').unique('payment_methods_stripe'),
-    /** What may be shown of it: `visa`, `4242`. */
+    /** The displayed part: `visa`, `4242`. */
     brand: text('brand'),
     lastFour: text('last_four'),
     createdAt: createdAt(),
@@ -289,7 +297,7 @@ export const paymentMethods = pgTable(
   ],
 )
 
-/** Every change of plan, append-only: `version` is what the account's became by it. */
+/** Every change of plan, append-only; `version` is the account's version after it. */
 export const planChanges = pgTable(
   'plan_changes',
   {
@@ -313,7 +321,7 @@ export const planChanges = pgTable(
   ],
 )
 
-/** 30 days each, from the upgrade on; `end` is the next one's start. */
+/** 30 days each, starting with the upgrade; `end` is the start of the next one. */
 export const billingCycles = pgTable(
   'billing_cycles',
   {
@@ -323,7 +331,7 @@ export const billingCycles = pgTable(
       .references(() => accounts.id),
     startsAt: time('starts_at').notNull(),
     endsAt: time('ends_at').notNull(),
-    /** When its invoice was made. */
+    /** When its invoice was created. */
     closedAt: time('closed_at'),
   },
   table => [
@@ -340,7 +348,7 @@ export const invoices = pgTable(
     accountId: text('account_id')
       .notNull()
       .references(() => accounts.id),
-    /** One invoice a cycle, whoever closes it and however often. */
+    /** One invoice per cycle, even if several instances close it. */
     cycleId: text('cycle_id')
       .notNull()
       .unique('invoices_cycle')
@@ -348,7 +356,7 @@ export const invoices = pgTable(
     status: text('status', { enum: ['open', 'paid', 'unpaid', 'void'] }).notNull(),
     /** The exact sum of its lines. */
     totalMicrocents: whole('total_microcents').notNull(),
-    /** What is collected, in whole cents. */
+    /** Amount charged, in whole cents. */
     totalCents: whole('total_cents').notNull(),
     issuedAt: time('issued_at').notNull(),
     paidAt: time('paid_at'),
@@ -388,16 +396,16 @@ export const invoiceLines = pgTable(
   ],
 )
 
-/** Payment events that had their effect: the row and the effect are one transaction, so that a second one finds it. */
+/** Payment events that were processed: row and effect are one transaction, so that a repeated event is recognized. */
 export const webhookEvents = pgTable(
   'webhook_events',
   {
     id: text('id').primaryKey(),
     type: text('type').notNull(),
-    /** The object it was about, at the payment processor. */
+    /** ID of its object at the payment processor. */
     objectId: text('object_id'),
     accountId: text('account_id').references(() => accounts.id),
-    /** When it happened, by the processor's clock. */
+    /** When it occurred, by the processor's clock. */
     occurredAt: time('occurred_at').notNull(),
     receivedAt: time('received_at').notNull(),
   },
@@ -407,23 +415,23 @@ export const webhookEvents = pgTable(
   ],
 )
 
-/** Requests that callers may send twice: what one did is remembered under the name it was given. */
+/** Results of requests with an idempotency key. */
 export const idempotencyKeys = pgTable(
   'idempotency_keys',
   {
     accountId: text('account_id')
       .notNull()
       .references(() => accounts.id),
-    /** HMAC of the caller's own name for it, under the credential it came with: no word of the caller's is kept. */
+    /** HMAC of the client's idempotency key under its credential: no client text is stored. */
     name: text('name').notNull(),
-    /** The same of route and body: another request under one name is a mistake. */
+    /** HMAC of route and body: a different request under the same key is an error. */
     requestDigest: text('request_digest').notNull(),
     status: text('status', { enum: ['running', 'finished'] }).notNull(),
-    /** Who holds it while it is running (a request's id), then the id of what was made. */
+    /** While running: the ID of the request that holds the claim. Then: the ID of the created resource. */
     resultId: text('result_id'),
-    /** What it used, where that is counted. */
+    /** Usage, if the request is metered. */
     usage: jsonb('usage').$type<CompletedUsage>(),
-    /** Nothing runs for longer than this: who held it until then has died. */
+    /** No request runs longer: after this time its instance has died. */
     leaseEndsAt: time('lease_ends_at').notNull(),
     createdAt: createdAt(),
   },
@@ -435,10 +443,10 @@ export const idempotencyKeys = pgTable(
 )
 
 /**
- * The ledger: one row a request, and append-only but for a checkpoint, whose place a truer record takes (`usage_replaced` keeps
- * what stood there). Partitioned by month on `at` (by hand in the migration, which the generator
- * cannot say), so that old months are dropped or moved whole. A key of a partitioned table must hold `at`; a record's
- * admission time never changes, so the pair is as unique as the request id alone.
+ * The usage ledger: one row per request, append-only except for a checkpoint that a truer record replaces
+ * (`usage_replaced` archives the old row). Partitioned by month on `at` (by hand in the migration, since the generator
+ * does not support it), so that old months can be dropped or moved as a whole. A key of a partitioned table must
+ * include `at`; a record's admission time never changes, so the pair is as unique as the request ID.
  */
 export const usageRecords = pgTable(
   'usage_records',
@@ -453,6 +461,8 @@ export const usageRecords = pgTable(
     strategy: text('strategy'),
     queryType: text('query_type'),
     streamed: boolean('streamed').notNull(),
+    /** The API form in which it was asked; null = of before it was told. */
+    dialect: text('dialect', { enum: [...recordedDialects] }),
     status: text('status', { enum: ['completed', 'failed', 'client_closed', 'blocked'] }).notNull(),
     errorCode: text('error_code'),
     finishReason: text('finish_reason'),
@@ -464,13 +474,13 @@ export const usageRecords = pgTable(
     estimated: boolean('estimated').notNull(),
     billedMicrocents: whole('billed_microcents').notNull(),
     reservedMicrocents: whole('reserved_microcents').notNull(),
-    /** What was used and not billed, since more was used than had been reserved. */
+    /** Unbilled usage beyond the reservation. */
     shortfallMicrocents: whole('shortfall_microcents').notNull().default(0),
-    /** Parts of what was billed. */
+    /** Parts of the billed amount. */
     searchMicrocents: whole('search_microcents').notNull().default(0),
     fetchMicrocents: whole('fetch_microcents').notNull().default(0),
     attempts: smallint('attempts').notNull(),
-    /** Null = of before it was told. */
+    /** Null = an older record. */
     tried: jsonb('tried').$type<AttemptRecord[]>(),
     latencyMs: whole('latency_ms').notNull(),
     firstTokenMs: whole('first_token_ms'),
@@ -481,10 +491,11 @@ export const usageRecords = pgTable(
   },
   table => [
     primaryKey({ name: 'usage_records_key', columns: [table.requestId, table.at] }),
-    // Newest first, and the id settles what is of one millisecond: a page begins behind the last row of the one before.
+    // Newest first, ordered by ID within one millisecond: a page begins after the last row of the previous one.
     index('usage_records_page').on(table.accountId, table.at.desc().nullsFirst(), table.requestId.desc().nullsFirst()),
     index('usage_records_key_page').on(table.keyId, table.at.desc().nullsFirst(), table.requestId.desc().nullsFirst()),
-    // What went wrong is looked for most and is rarest: nearly free to keep, and found without walking what went well.
+    // Failed requests are filtered most and are rare: the index is nearly free, and they are found without scanning
+    // successful ones.
     index('usage_records_failed_page')
       .on(table.accountId, table.at.desc().nullsFirst(), table.requestId.desc().nullsFirst())
       .where(sql`${table.status} <> 'completed'`),
@@ -502,7 +513,7 @@ export const usageRecords = pgTable(
     ),
     check('usage_records_routing_mode', sql`${table.routingMode} in ('auto', 'manual')`),
     check('usage_records_status', sql`${table.status} in ('completed', 'failed', 'client_closed', 'blocked')`),
-    // A checkpoint is of a request that was cut: the durations of completed ones need never be taken back.
+    // A checkpoint belongs to an incomplete request, so latency counts of completed ones are never subtracted.
     check(
       'usage_records_truth',
       sql`${table.truth} = 'final' or (${table.truth} = 'checkpoint' and ${table.status} <> 'completed')`,
@@ -510,13 +521,13 @@ export const usageRecords = pgTable(
   ],
 )
 
-/** Rows of the ledger as they were before a truer record took their place: written by a trigger on that table, append-only. */
+/** Ledger rows before a truer record replaced them: written by a trigger on that table, append-only. */
 export const usageReplaced = pgTable(
   'usage_replaced',
   {
     requestId: text('request_id').notNull(),
     accountId: text('account_id').notNull(),
-    /** The request's. */
+    /** Time of the request. */
     at: time('at').notNull(),
     replacedAt: time('replaced_at').notNull(),
     /** The whole row, by its column names. */
@@ -529,33 +540,36 @@ export const usageReplaced = pgTable(
 )
 
 /**
- * Records of about midnight, UTC: the one kind of which two copies could name different days, and so stand side by side in
- * two partitions, whose key cannot be the request id alone.
+ * Records close to midnight UTC. Two copies of such a record may name different days and be in two partitions, whose
+ * key cannot be the request ID alone.
  */
 export const usageNearMidnight = pgTable('usage_near_midnight', {
   requestId: text('request_id').primaryKey(),
   at: time('at').notNull(),
 })
 
-/** What the ledger adds up to per UTC day: written in the ledger's own transactions, so the two cannot disagree. */
+/** Sums of the ledger per UTC day, written in the ledger's own transactions, so that the two always agree. */
 export const usageDaily = pgTable(
   'usage_daily',
   {
     accountId: text('account_id').notNull(),
     day: date('day', { mode: 'string' }).notNull(),
     keyId: text('key_id').notNull(),
-    /** `provider/model`; empty where no model was reached. */
+    /** `provider/model`; empty if no model was reached. */
     model: text('model').notNull(),
     requests: whole('requests').notNull(),
     completed: whole('completed').notNull(),
-    /** Failed or blocked; whoever left is in neither. */
+    /** Failed or blocked requests; client disconnects are in neither count. */
     failed: whole('failed').notNull().default(0),
     inputTokens: whole('input_tokens').notNull(),
     cachedInputTokens: whole('cached_input_tokens').notNull(),
     outputTokens: whole('output_tokens').notNull(),
     reasoningTokens: whole('reasoning_tokens').notNull(),
     billedMicrocents: whole('billed_microcents').notNull(),
-    /** How many of those completed took how long, in all and to their first content: counts of `core/durations.ts`. */
+    /**
+     * Latency counts of completed requests, total and to the first content, in the buckets of
+     * `core/usage/latency-histogram.ts`.
+     */
     latency: integer('latency').array().notNull().default(sql`'{}'`),
     firstToken: integer('first_token').array().notNull().default(sql`'{}'`),
   },
@@ -568,7 +582,7 @@ export const usageDaily = pgTable(
   ],
 )
 
-/** Who was told by mail how much of a month's soft cap is used, and of which share of it. */
+/** Emails sent about the used share of a soft cap, with the reported share. */
 export const budgetNotices = pgTable(
   'budget_notices',
   {
@@ -599,11 +613,11 @@ export const billingNotices = pgTable(
     userId: text('user_id')
       .notNull()
       .references(() => users.id),
-    /** `dropped`: no longer true when it was due, or refused by the mail server. */
+    /** `dropped`: no longer true when it was due, or rejected by the mail server. */
     status: text('status', { enum: ['pending', 'sent', 'dropped'] })
       .notNull()
       .default('pending'),
-    /** When it is sent, or tried again. */
+    /** When it is sent or retried. */
     dueAt: time('due_at').notNull(),
     attempts: smallint('attempts').notNull().default(0),
     createdAt: createdAt(),
@@ -620,7 +634,7 @@ export const billingNotices = pgTable(
 export const gateways = pgTable('gateways', {
   id: text('id').primaryKey(),
   at: time('at').notNull(),
-  /** Grows with everything it says, so that what comes late is not believed. */
+  /** Increases with every message, so that late ones are ignored. */
   turn: whole('turn').notNull(),
   inRedis: integer('in_redis').notNull(),
   withoutRedis: integer('without_redis').notNull(),
@@ -633,7 +647,7 @@ export const limitClaims = pgTable(
   {
     accountId: text('account_id').notNull(),
     gatewayId: text('gateway_id').notNull(),
-    /** As its gateway's. */
+    /** As in `gateways`. */
     turn: whole('turn').notNull(),
     partition: smallint('partition').notNull(),
     /** Of tokens and money; days since the epoch, UTC. */
@@ -649,33 +663,37 @@ export const limitClaims = pgTable(
   ],
 )
 
-/** Who decides limits, and since which epoch: one row. `core/limits` has no state beside it. */
+/**
+ * The limit authority: which store decides limits and since which epoch, in one row. `limits/failover` has no other
+ * state.
+ */
 export const limitAuthority = pgTable(
   'limit_authority',
   {
     id: smallint('id').primaryKey(),
-    /** Grows with each change of the holder, and when Redis has lost its counters. */
+    /** Increases with each change of the holder, and when Redis has lost its counters. */
     epoch: whole('epoch').notNull(),
     holder: text('holder', { enum: ['redis', 'postgres'] }).notNull(),
-    /** False until all gateways have registered for the epoch: until then no gateway admits requests. */
+    /** False until all instances have registered for the epoch; no instance admits requests before. */
     isOpen: boolean('is_open').notNull(),
     changedAt: time('changed_at').notNull(),
   },
   table => [check('limit_authority_row', sql`${table.id} = 1`)],
 )
 
-/** Gateways that share limits: heartbeats, and the epoch that each has registered for. */
+/** Gateway instances that share limits: heartbeats, and the epoch that each has registered for. */
 export const limitGateways = pgTable('limit_gateways', {
   id: text('id').primaryKey(),
   epoch: whole('epoch').notNull(),
-  /** Whether it has reached Redis for long enough to return to it. */
+  /** True if it has reached Redis long enough to return to it. */
   seesRedis: boolean('sees_redis').notNull(),
   at: time('at').notNull(),
 })
 
 /**
- * Requests that count against limits beside the ledger, while Postgres decides or Redis loads accounts. Open ones hold their
- * reservation, settled ones what they used until the ledger has them, and each counts for the minute after its admission.
+ * Requests that count against limits and are not in the ledger, while Postgres decides or Redis loads accounts. Open
+ * ones count their reservation, settled ones their usage until the ledger has them; each counts for the minute after
+ * its admission.
  */
 export const limitReservations = pgTable(
   'limit_reservations',
@@ -691,7 +709,7 @@ export const limitReservations = pgTable(
     isOpen: boolean('is_open').notNull(),
     /** Epoch milliseconds by the database's clock. */
     admittedMs: whole('admitted_ms').notNull(),
-    /** A reservation that is not renewed ends here. */
+    /** The reservation expires here without renewal. */
     leaseUntilMs: whole('lease_until_ms').notNull(),
   },
   table => [
@@ -701,15 +719,15 @@ export const limitReservations = pgTable(
   ],
 )
 
-/** Accounts that learning knows: what every write of theirs is serialized by, and what says that memories are out of date. */
+/** Accounts with learning data: their writes are serialized by this row, which also shows that caches are outdated. */
 export const learningAccounts = pgTable(
   'learning_accounts',
   {
     accountId: text('account_id').primaryKey(),
-    /** Counts erasures: what was routed under an earlier one is not taken any more, however late it comes. */
+    /** Number of deletions: entries routed under an earlier epoch are rejected whenever they arrive. */
     epoch: integer('epoch').notNull().default(0),
     erasedAt: time('erased_at'),
-    /** Up to which epoch the entries of earlier ones are gone. */
+    /** Entries of epochs before this one are removed. */
     sweptEpoch: integer('swept_epoch').notNull().default(0),
     updatedAt: updatedAt(),
   },
@@ -720,7 +738,7 @@ export const learningAccounts = pgTable(
   ],
 )
 
-/** One content-free line a successful request. Only found by id, and erased: every other read is of the cells. */
+/** One entry without content per successful request. Only read by ID and deleted: all other reads use the cells. */
 export const learningEntries = pgTable(
   'learning_entries',
   {
@@ -742,14 +760,15 @@ export const learningEntries = pgTable(
     influenced: boolean('influenced').notNull(),
     choiceProbability: real('choice_probability'),
     enhanced: boolean('enhanced').notNull(),
-    /** Stars, and what they came to as quality, which then stands for the entry. */
+    /** Stars, and the resulting quality, which replaces the inferred one. */
     rating: smallint('rating'),
     isHelpful: boolean('is_helpful'),
     ratedQuality: real('rated_quality'),
     ratedAt: time('rated_at'),
   },
   table => [
-    // Ids are made in order of time, so that an account's entries are written at one place of the index, and erased from the other.
+    // IDs ascend with time, so that an account's entries are inserted at one end of the index and deleted from the
+    // other.
     primaryKey({ name: 'learning_entries_key', columns: [table.accountId, table.requestId] }),
     check('learning_entries_quality', sql`${table.quality} between 0 and 1`),
     check('learning_entries_rating', sql`${table.rating} between 1 and 5`),
@@ -760,7 +779,9 @@ export const learningEntries = pgTable(
   ],
 )
 
-/** What the entries come to, per account, query type and model: `Cell` of `core/learning.ts`, under its own names. */
+/**
+ * Learning cells per account, query type and model: `Cell` of `core/learning/learning-cell.ts`, under its own names.
+ */
 export const learningState = pgTable(
   'learning_state',
   {

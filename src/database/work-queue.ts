@@ -1,6 +1,6 @@
 /**
- * A bounded queue in front of a store: so many works at a time, the others wait in order of arrival. A work that is given up
- * while it waits is never started, so a store that is late does not also have to do what no caller waits for.
+ * A bounded queue in front of a store: a limited number of concurrent works, the others wait in order of arrival. A
+ * work that is aborted while it waits is never started, so an overloaded store does no work that no client waits for.
  */
 
 /** The queue is full. */
@@ -13,25 +13,25 @@ export class QueueFull extends Error {
 
 export type WorkQueue = {
   /**
-   * Starts `work` at once or when a place is free, and resolves as it does. Rejects with `QueueFull` if too many wait, and with
-   * the signal's reason if it is aborted before the work has started.
+   * Starts `work` when a place is free and resolves like it. Rejects with `QueueFull` if too many wait, and with the
+   * signal's reason if it is aborted before the start.
    */
   run<T>(work: () => PromiseLike<T>, signal: AbortSignal): Promise<T>
-  /** Frees all places: the works that hold them now will never end, and those that wait are started. */
+  /** Frees all places because the current works will never end, and starts waiting ones. */
   reset(): void
   waiting(): number
 }
 
 export type WorkQueueOptions = {
-  /** Works under way at a time. */
+  /** Maximum concurrent works. */
   readonly places: number
-  /** Works that may wait. */
+  /** Maximum waiting works. */
   readonly maximumWaiting: number
 }
 
 type Waiter = { readonly start: () => void }
 
-/** Returns an empty queue. It owns no timer. */
+/** Creates an empty queue without a timer. */
 export function createWorkQueue({ places, maximumWaiting }: WorkQueueOptions): WorkQueue {
   const waiters = new Set<Waiter>()
   let busy = 0

@@ -32,13 +32,13 @@ export type BodyBudget = {
 }
 
 const smallBody = 262_144
-/** So many bytes can hold the 65,536 values that a body may have, and a value needs more memory than its text. */
-const denseBytes = 196_608
+/** So many bytes can hold the 262,144 values that a body may have, and a value needs more memory than its text. */
+const denseBytes = 786_432
 const keptForSmall = 1 / 8
 /** What larger bodies leave behind is collected before it adds up; the engine's own schedule does for smaller ones. */
 const collectedBody = 32_768
 
-/** What a body of so many bytes counts for. The first 192 KB count four times. */
+/** What a body of so many bytes counts for. The first 768 KB count four times. */
 export function charge(bytes: number): number {
   return bytes + 3 * Math.min(bytes, denseBytes)
 }
@@ -50,7 +50,7 @@ export function charge(bytes: number): number {
  */
 export const bodyMegabytes = {
   process: { default: 48, smallest: 40 },
-  owner: { default: 36, smallest: 34 },
+  owner: { default: 36, smallest: 35 },
   largest: 1_048_576,
 } as const
 

@@ -5,7 +5,7 @@ import type { BodyBudget, BodyHold } from './body-budget.ts'
 const megabyte = 1_048_576
 
 /** Bytes. A chat with images may be larger than one of text alone; everything else is small. */
-export const bodyLimits = { chat: 2 * megabyte, chatWithImages: 32 * megabyte, other: 262_144 } as const
+export const bodyLimits = { chat: 8 * megabyte, chatWithImages: 32 * megabyte, other: 262_144 } as const
 
 /**
  * Where the server itself hangs up, without the error body of the API. Far above what is read anywhere, so that whoever sends
@@ -14,7 +14,7 @@ export const bodyLimits = { chat: 2 * megabyte, chatWithImages: 32 * megabyte, o
 export const serverBodyLimit = 256 * megabyte
 
 /** What tells a chat with images or documents from one without, looked for only in bodies over the smaller cap. */
-const attachmentMarks = ['"image', '"file_data"']
+const attachmentMarks = ['"image', '"input_image', '"file_data"', '"document"']
 
 export type Timer = { after(milliseconds: number, action: () => void): () => void }
 
@@ -31,19 +31,21 @@ export function readBody(request: Request, limit: number, reading: Reading | nul
 
 /**
  * Reserves a body before anything is waited for, since the server reads ahead of a handler that waits, as fast as the sender
- * sends. Reserves the declared length; a body without one is read from now on, and reserved as it arrives. Throws what
- * `BodyHold` throws, and 413 if the declared length is over the cap. Returns what then reads the text; it must be called, or
- * the reservation released.
+ * sends. Reserves the declared length; a body without one, or a compressed one, is read from now on, and its decoded bytes are
+ * reserved as they arrive. Throws what `BodyHold` throws, 413 if the declared length is over the cap, and 400 for an encoding that
+ * is not decoded here. Returns what then reads the text; it must be called, or the reservation released.
  */
 export function receiveBody(request: Request, limit: number, reading: Reading | null): () => Promise<string> {
   const most = limit === bodyLimits.chat ? bodyLimits.chatWithImages : limit
   const declared = request.headers.get('content-length')
   if (Number(declared ?? 0) > most) throw tooLarge(limit)
-  if (declared !== null) {
+  const encoding = encodingOf(request.headers)
+  if (declared !== null && encoding === null) {
     reading?.hold.add(Number(declared), true)
     return () => textOf(request.text(), Number(declared), limit, reading)
   }
-  const counted = countedText(request, most, reading?.hold ?? null)
+  const body = encoding === null ? request.body : decoded(request.body, encoding, most)
+  const counted = countedText(body, most, reading?.hold ?? null)
   // Whoever gives up before the text is asked for has another failure to tell.
   counted.catch(() => {})
   return () => textOf(counted, most, limit, reading)
@@ -143,8 +145,61 @@ function tooSlow(deadlineMs: number): GatewayError {
   )
 }
 
+/** The encodings of compressed bodies that are decoded: what agents' clients send. */
+const encodings: ReadonlyMap<string, 'gzip' | 'zstd'> = new Map([
+  ['gzip', 'gzip'],
+  ['x-gzip', 'gzip'],
+  ['zstd', 'zstd'],
+])
+
+/** How a body is compressed; null = it is not. Throws 400 for an encoding that is not decoded here. */
+function encodingOf(headers: Headers): 'gzip' | 'zstd' | null {
+  const sent = headers.get('content-encoding')?.trim().toLowerCase() ?? ''
+  if (sent === '' || sent === 'identity') return null
+  const encoding = encodings.get(sent)
+  if (encoding !== undefined) return encoding
+  throw new GatewayError(
+    'invalid_request',
+    'The encoding of the body is not supported: send it uncompressed, or with `content-encoding: gzip` or `zstd`.',
+    { param: 'content-encoding' },
+  )
+}
+
+/**
+ * The decoded bytes of a compressed body. It is decoded piece by piece as it is read, so that a small body that decodes to
+ * gigabytes stops at the reader's cap. Of the compressed bytes themselves at most `most` are taken.
+ */
+async function* decoded(
+  body: ReadableStream<Uint8Array> | null,
+  encoding: 'gzip' | 'zstd',
+  most: number,
+): AsyncGenerator<Uint8Array, void, void> {
+  if (body === null) return
+  let taken = 0
+  const counted = new TransformStream<Uint8Array, Uint8Array<ArrayBuffer>>({
+    transform(piece, controller) {
+      taken += piece.byteLength
+      if (taken > most) controller.error(new Error('more compressed bytes than a body may have'))
+      else controller.enqueue(new Uint8Array(piece))
+    },
+  })
+  try {
+    yield* body.pipeThrough(counted).pipeThrough(new DecompressionStream(encoding))
+  } catch {
+    throw new GatewayError(
+      'invalid_request',
+      `The body cannot be decoded as ${encoding}. Send it again, or uncompressed without \`content-encoding\`.`,
+      { param: 'content-encoding' },
+    )
+  }
+}
+
 /** A body that does not say how long it is, read as it comes; null = over `most` bytes. */
-async function countedText({ body }: Request, most: number, hold: BodyHold | null): Promise<string | null> {
+async function countedText(
+  body: AsyncIterable<Uint8Array> | null,
+  most: number,
+  hold: BodyHold | null,
+): Promise<string | null> {
   if (body === null) return ''
   const decoder = new TextDecoder()
   const pieces: string[] = []
@@ -167,15 +222,10 @@ const json = /^application\/(?:[\w.+-]+\+)?json\s*(?:;|$)/i
 /** What JSON is written in, and a part of it; read as another encoding, a text would silently be another one. */
 const foreignCharset = /;\s*charset\s*=(?![\s"]*(?:utf-?8|(?:us-)?ascii)\b)/i
 
-/** JSON is the one form taken, in UTF-8 and uncompressed. An absent content type is left to the caller, a wrong one is refused. */
+/** JSON in UTF-8 is the one form taken. An absent content type is left to the caller, a wrong one is refused. */
 export function checkContentType(headers: Headers): void {
   const contentType = headers.get('content-type')
   if (contentType !== null && (!json.test(contentType.trim()) || foreignCharset.test(contentType))) throw notJson()
-  const encoding = headers.get('content-encoding')
-  if (encoding !== null && encoding.trim().toLowerCase() !== 'identity')
-    throw new GatewayError('invalid_request', 'The body must not be compressed: leave `content-encoding` out.', {
-      param: 'content-encoding',
-    })
 }
 
 /** A body that is not said to be JSON. */

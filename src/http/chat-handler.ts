@@ -26,10 +26,30 @@ export type ParsedChatRequest = {
   readonly spelling: Readonly<Record<string, string>>
   readonly stream: (requestId: string) => StreamFormat
   readonly body: (answer: CollectedResponse, opening: ResponseStart, receipt: ResponseSummary) => object
+  /** `body` reads the events of the answer in their order. */
+  readonly keepsEvents?: boolean
 }
 
-/** Reads a parsed body. Throws `GatewayError` naming the field at fault. */
-export type ChatRequestParser = (body: unknown, headers: Headers, bodyCharacters: number) => ParsedChatRequest
+/** What a dialect's parser may look at beside the parsed body. */
+export type RequestSource = {
+  readonly headers: Headers
+  /** The body's text as it came. */
+  readonly text: string
+  readonly accountId: string
+}
+
+/** One API form: how its requests are read, and how its refusals are written. */
+export type ChatEndpoint = {
+  /** Reads a parsed body. Throws `GatewayError` naming the field at fault. */
+  readonly parse: (body: unknown, source: RequestSource) => ParsedChatRequest
+  /** A refusal before the status is sent; absent = the API's own error body. */
+  readonly refusal?: Refusal
+  /** Adds the headers by which clients of this form know the request and the account's limits. */
+  readonly addHeaders?: (headers: Headers, requestId: string, quota: QuotaStatus | null) => void
+}
+
+/** Writes a refusal in one API form. */
+export type Refusal = (error: GatewayError, requestId: string) => Response
 
 export type ChatHandlerDeps = {
   readonly answer: (caller: Caller, ask: ChatRequest, request: ActiveRequest) => ChatEvents
@@ -93,22 +113,23 @@ export type Connection = {
  */
 export function handleChat(
   deps: ChatRouteDeps,
-  listen: ChatRequestParser,
+  endpoint: ChatEndpoint,
   request: Request,
 ): Response | Promise<Response> {
   const start = deps.startQueue.enter(() => mayWait(request.headers))
-  if (start === true) return answered(deps, listen, request)
-  if (start === false) return rejected(deps)
-  return start.then(mayStart => (mayStart ? answered(deps, listen, request) : rejected(deps)))
+  if (start === true) return answered(deps, endpoint, request)
+  if (start === false) return rejected(deps, endpoint)
+  return start.then(mayStart => (mayStart ? answered(deps, endpoint, request) : rejected(deps, endpoint)))
 }
 
 /** Counts and builds a rejection. Under overload they are most of what the process answers, so the text is put together here. */
-export function rejected({
-  rejected: count,
-  newRequestId,
-}: Pick<ChatRouteDeps, 'rejected' | 'newRequestId'>): Response {
+export function rejected(
+  { rejected: count, newRequestId }: Pick<ChatRouteDeps, 'rejected' | 'newRequestId'>,
+  endpoint: Pick<ChatEndpoint, 'refusal'> | null = null,
+): Response {
   count(overloaded)
   const requestId = newRequestId()
+  if (endpoint?.refusal !== undefined) return endpoint.refusal(overloaded, requestId)
   return new Response(overloadedBody.before + requestId + overloadedBody.after, {
     status: overloaded.status,
     headers: {
@@ -121,7 +142,7 @@ export function rejected({
   })
 }
 
-async function answered(deps: ChatRouteDeps, listen: ChatRequestParser, request: Request): Promise<Response> {
+async function answered(deps: ChatRouteDeps, endpoint: ChatEndpoint, request: Request): Promise<Response> {
   const [requestId, connection] = [deps.newRequestId(), deps.connectionOf(request)]
   let caller: Caller | null = null
   let spoken: ParsedChatRequest | null = null
@@ -141,7 +162,8 @@ async function answered(deps: ChatRouteDeps, listen: ChatRequestParser, request:
     }
     checkContentType(request.headers)
     const text = await receive()
-    spoken = listen(parseJson(text), request.headers, text.length)
+    const { headers } = request
+    spoken = endpoint.parse(parseJson(text), { headers, text, accountId: caller.accountId })
     const ending = createRequestAbort()
     request.signal.addEventListener('abort', () => ending.abort(), { once: true })
     if (request.signal.aborted) ending.abort()
@@ -162,10 +184,12 @@ async function answered(deps: ChatRouteDeps, listen: ChatRequestParser, request:
     deps.inFlight.add(ending)
     if (spoken.ask.stream !== null) {
       const paced = deps.pace(events, spoken.ask.stream, over)
-      return await streamedAnswer(deps, paced, spoken, caller, requestId, ending)
+      const streamed = await streamedAnswer(deps, paced, spoken, caller, requestId, ending)
+      return withOwnHeaders(deps, endpoint, streamed, requestId, caller)
     }
     try {
-      return await wholeAnswer(deps, events, spoken, caller)
+      const whole = await wholeAnswer(deps, events, spoken, caller)
+      return withOwnHeaders(deps, endpoint, whole, requestId, caller)
     } finally {
       over()
     }
@@ -175,13 +199,25 @@ async function answered(deps: ChatRouteDeps, listen: ChatRequestParser, request:
     // A caller who left is nobody's failure, and nobody reads the answer.
     if (!request.signal.aborted) deps.logFailure(requestId, error)
     if (caller !== null && isUnseen(deps, caller, error)) await deps.look(caller, requestId)
-    const refusal = errorResponse(error, requestId)
+    const refusal = (endpoint.refusal ?? errorResponse)(error, requestId)
     writeCaller(refusal.headers, deps, caller)
-    return refusal
+    return withOwnHeaders(deps, endpoint, refusal, requestId, caller)
   } finally {
     // What is refused may still arrive until the refusal is sent.
     if (isRefused) hold?.release()
   }
+}
+
+/** The response with what clients of its API form read beside the gateway's own headers. */
+function withOwnHeaders(
+  { meter }: Pick<ChatHandlerDeps, 'meter'>,
+  { addHeaders }: ChatEndpoint,
+  response: Response,
+  requestId: string,
+  caller: Caller | null,
+): Response {
+  addHeaders?.(response.headers, requestId, caller === null ? null : meter.standing(caller.accountId, caller.limits))
+  return response
 }
 
 /** The body of a request that waits arrives all the same: a large one, or one of unknown length, is held only once it is reserved. */
@@ -255,7 +291,7 @@ async function wholeAnswer(
   spoken: ParsedChatRequest,
   caller: Caller,
 ): Promise<Response> {
-  const fold = createResponseCollector()
+  const fold = createResponseCollector(spoken.keepsEvents)
   let opening: ResponseStart | null = null
   let receipt: ResponseSummary | null = null
   for await (const batch of events)

@@ -20,14 +20,19 @@ export function notFoundMessage(routes: readonly Route[], pathname: string): str
 /** Where client libraries go by themselves, or by a base address that is not quite right. The first that fits speaks. */
 const clientHints: readonly { readonly path: RegExp; readonly words: string }[] = [
   {
-    path: /\/responses(\/|$)/,
+    path: /^\/v1\/responses\/compact\/?$/,
     words:
-      'The Responses API is not served. Have the client ask POST /v1/chat/completions: by `openai.chat(model)` in the Vercel AI SDK, by `useResponsesApi: false` in LangChain.',
+      'Compaction is not served. Have the client shorten the conversation by an ordinary turn, as Codex does for every provider that is not named OpenAI.',
   },
   {
-    path: /\/(chat\/completions|models)\/?$/,
+    path: /^\/v1\/(responses|conversations)\/./,
     words:
-      'Compatible clients ask POST /v1/chat/completions and GET /v1/models: give them a base URL that ends in /v1.',
+      'Responses and conversations are not stored here: each request holds its whole conversation (`store: false`), and there is nothing to fetch, cancel or delete.',
+  },
+  {
+    path: /\/(chat\/completions|models|responses)\/?$/,
+    words:
+      'Compatible clients ask POST /v1/chat/completions, POST /v1/responses and GET /v1/models: give them a base URL that ends in /v1.',
   },
 ]
 

@@ -24,7 +24,8 @@ export function errorResponse(error: GatewayError, requestId: string): Response 
   return new Response(JSON.stringify(errorBody(error, requestId)), { status: error.status, headers })
 }
 
-function writeRetry(headers: Headers, error: GatewayError): void {
+/** Writes whether and when client libraries are to try again. */
+export function writeRetry(headers: Headers, error: GatewayError): void {
   const waits = error.status === 429 || error.status === 503
   const retryAfterMs = error.retryAfterMs ?? (waits ? 1000 : null)
   if (retryAfterMs !== null) {

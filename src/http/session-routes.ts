@@ -1,6 +1,7 @@
 /** Routes for people who are signed in, as a table: what a route says of its policy is what is enforced. */
 import { Elysia } from 'elysia'
 import { type Action, isAllowed } from '../core/accounts/roles.ts'
+import type { RateLimiterFactory } from '../core/limits/rate-limits.ts'
 import { findDuplicateKey } from '../core/validation/duplicate-json-key.ts'
 import { GatewayError } from '../core/validation/errors.ts'
 import { invalidField, parseJson } from '../core/validation/validate.ts'
@@ -55,6 +56,14 @@ export function sessionRoutes(name: string, identify: Authenticate, routes: read
 }
 
 const harmless = /^[\w.-]{1,128}$/
+
+/** Dependencies of a route without a session. */
+export type OpenRouteDeps = {
+  /** The client's network address, IPv6 by network. */
+  readonly addressOf: (request: Request, server: Bun.Server<unknown> | null) => string
+  readonly limits: RateLimiterFactory
+  readonly bodies: BodyBudget
+}
 
 /** Does the work of a route without a session while the address's small body is reserved. */
 export function heldOpen(

@@ -1,34 +1,27 @@
 /** What a sign-in answers, whichever way somebody came in. */
 
-import type { Deps } from '../composition/deps.ts'
-import { digestOf } from '../core/accounts/api-keys.ts'
-import type { Limits } from '../core/limits/plans.ts'
+import { digestOf, type RandomBytes } from '../core/accounts/api-keys.ts'
+import type { Limits, Plans } from '../core/limits/plans.ts'
 import { toUsd } from '../core/usage/money.ts'
 import { GatewayError } from '../core/validation/errors.ts'
+import type { Database } from '../database/database.ts'
+import type { Stores } from '../database/stores.ts'
 import type { Account, User } from '../database/tables.ts'
-import { firstRefreshToken, invalidToken } from './authentication.ts'
+import { firstRefreshToken, invalidToken, type Tokens } from './authentication.ts'
 import type { ShownAccount, ShownLimits, ShownSignIn, ShownUser } from './schemas.ts'
 import { reply } from './session-routes.ts'
 
-export type SessionDeps = Pick<
-  Deps,
-  | 'config'
-  | 'database'
-  | 'stores'
-  | 'tokens'
-  | 'sessions'
-  | 'passwords'
-  | 'randomBytes'
-  | 'newId'
-  | 'clock'
-  | 'limits'
-  | 'log'
-  | 'addressOf'
-  | 'addressDigests'
-  | 'post'
-  | 'bodies'
-  | 'announce'
->
+/** Dependencies of starting a session and of the response that shows it. */
+export type SignInDeps = {
+  readonly config: { readonly plans: Plans }
+  readonly database: Database
+  readonly stores: Pick<Stores, 'accounts' | 'sessions' | 'users'>
+  readonly tokens: Pick<Tokens, 'sign'>
+  readonly sessions: { forget(): void }
+  readonly randomBytes: RandomBytes
+  readonly newId: (prefix: string) => string
+  readonly addressDigests: (email: string, address: string) => readonly string[]
+}
 
 const maximumAgentCharacters = 200
 
@@ -45,7 +38,7 @@ export type SignInOptions = {
  * lock has changed meanwhile.
  */
 export async function signIn(
-  deps: SessionDeps,
+  deps: SignInDeps,
   request: Request,
   user: Pick<User, 'id' | 'accountId' | 'passwordHash' | 'email'>,
   { subjects, address, status = 200 }: SignInOptions,
@@ -70,7 +63,7 @@ export async function signIn(
 
 /** The answer of register, sign-in, refresh and accepting an invitation. */
 export async function sessionReply(
-  deps: SessionDeps,
+  deps: SignInDeps,
   holder: { readonly accountId: string; readonly userId: string; readonly sessionId: string },
   refreshToken: string,
   status = 200,

@@ -22,6 +22,8 @@ export type StreamFormat = {
   frame(batch: readonly ChatEvent[]): string
   /** The frame of a failure after the status has gone. Nothing follows it. */
   failure(error: GatewayError): string
+  /** What keeps a silent connection open; absent = a comment line. */
+  keepAlive?(): string
 }
 
 export type StreamOptions = {
@@ -85,7 +87,7 @@ class FrameSource {
     this.controller = controller
     if (this.isPingDue) {
       this.isPingDue = false
-      return this.send(ping)
+      return this.send(this.ping())
     }
     const { promise, resolve } = Promise.withResolvers<void>()
     this.served = resolve
@@ -143,6 +145,10 @@ class FrameSource {
     this.serve()
   }
 
+  private ping(): string {
+    return this.options.face.keepAlive?.() ?? ping
+  }
+
   private serve(): void {
     this.served?.()
     this.served = null
@@ -168,7 +174,7 @@ class FrameSource {
   private readonly look = (): void => {
     let silentMs = this.clock.monotonic() - this.sentAt
     if (this.served !== null && silentMs >= pingEveryMs) {
-      this.send(ping)
+      this.send(this.ping())
       silentMs = 0
     }
     if (silentMs >= readTimeoutMs) {

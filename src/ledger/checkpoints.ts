@@ -1,7 +1,6 @@
 /**
- * What open requests had used when last heard of, on disk: an append-only file of lines like the journal's. A start settles
- * what an earlier process left open; a torn line is a checkpoint that was never made. Requests that end within a second
- * never appear here.
+ * Checkpoints of open requests on disk: an append-only file of lines like the journal's. A start settles requests that
+ * an earlier process left open; a truncated line counts as not written. Requests shorter than 1 s never appear here.
  */
 import { chmodSync, closeSync, mkdirSync, openSync, readFileSync, renameSync, writeFileSync, writeSync } from 'node:fs'
 import { join } from 'node:path'
@@ -9,18 +8,18 @@ import type { UsageRecord } from '../core/usage/usage-record.ts'
 import { decodeLine, encodeLine } from './journal.ts'
 
 export type Checkpoints = {
-  /** One write for all: the latest of each open request, and the ids of those that have ended. Never throws. */
+  /** Writes the latest checkpoint of each open request and the IDs of ended ones in one write. Never throws. */
   write(progress: ReadonlyMap<string, UsageRecord>, over: readonly string[]): void
-  /** Hands each request that an earlier process left open to `settle`, as it is to be settled; then forgets them. */
+  /** Calls `settle` with the record of each request that an earlier process left open, then deletes them. */
   settleLeft(settle: (record: UsageRecord) => void): void
   close(): void
 }
 
-/** A file of this size is begun anew, with the open requests alone; of a smaller one where there are none. */
+/** A file of this size is rewritten with only the open requests, and a smaller one if there are none. */
 const maximumBytes = 4 << 20
 const worthBeginningAnewBytes = 64 << 10
 
-/** Opens the checkpoints in `directory` (made 0700). Throws where it cannot. */
+/** Opens the checkpoints in `directory` (created with mode 0700). Throws if that fails. */
 export function openCheckpoints(directory: string): Checkpoints {
   mkdirSync(directory, { recursive: true, mode: 0o700 })
   chmodSync(directory, 0o700)
@@ -54,7 +53,7 @@ export function openCheckpoints(directory: string): Checkpoints {
         bytes += batch.length
         if (bytes > (open.size === 0 ? worthBeginningAnewBytes : maximumBytes)) beginAnew()
       } catch {
-        // Only a crash would need them, and the journal has its own word on a full disk.
+        // Only a crash would need them, and the journal reports a full disk itself.
       }
     },
     settleLeft(settle) {
@@ -74,7 +73,7 @@ function readOpen(path: string): Map<string, UsageRecord> {
   for (const line of readLines(path)) {
     const record = decodeLine(Buffer.from(line))
     if (record !== null) open.set(record.request_id, record)
-    // Its checksum was good in the file that we wrote; all that matters of it is the name.
+    // The checksum was valid in our own file; only the ID matters here.
     else for (const [, requestId] of line.matchAll(/^[0-9a-f]{8} \{"over":"([^"]+)"\}$/g)) open.delete(requestId ?? '')
   }
   return open

@@ -1,11 +1,11 @@
 /**
- * Usage records on disk until Postgres has them. A line is `<crc-32 in 8 hex> <json>`; it is written in one system call
- * before the caller sees the end of the answer, so it survives `kill -9`; a group `fsync` behind it, every 200 ms at most,
- * bounds what a power cut can take. A torn last line fails its checksum, and its caller has not seen the end.
+ * Keeps usage records on disk until Postgres has them. A line is `<crc-32 in 8 hex> <json>`, written in one system call
+ * before the client receives the end of the response, so it survives `kill -9`. A grouped `fsync` at most every 200 ms
+ * bounds what a power failure can lose. A truncated last line fails its checksum; its client has not received the end.
  *
- * Files are segments, shipped in order and deleted when Postgres has committed them. Only the segment being shipped and the
- * one being written are held in memory. What this gives up: a segment shipped in part is shipped again after a crash, which
- * the ledger's key makes harmless.
+ * Files are segments, shipped in order and deleted when Postgres has committed them. Only the segments being shipped
+ * and written are in memory. Cost: a partly shipped segment is shipped again after a crash, which the ledger's key
+ * makes harmless.
  */
 import {
   chmodSync,
@@ -26,7 +26,7 @@ import { TypeCompiler } from '@sinclair/typebox/compiler'
 import { formatDay } from '../core/text/utc-days.ts'
 import { type UsageRecord, usageRecordSchema } from '../core/usage/usage-record.ts'
 
-/** The record is in memory only: the disk did not take it. It is still shipped, and written when the disk is back. */
+/** The disk write failed and the record is in memory only. It is still shipped, and written when the disk recovers. */
 export class JournalUnwritable extends Error {
   constructor(cause: unknown) {
     super(`The usage journal cannot be written: ${cause instanceof Error ? cause.message : String(cause)}`, { cause })
@@ -37,30 +37,30 @@ export class JournalUnwritable extends Error {
 /** Records to ship, oldest first. */
 export type JournalBatch = {
   readonly records: readonly UsageRecord[]
-  /** Postgres has committed them: they may be forgotten. */
+  /** Deletes the records after Postgres has committed them. */
   release(): void
 }
 
 export type Journal = {
-  /** Returns when a completed `write` holds the record. Throws `JournalUnwritable`; the record is then kept in memory. */
+  /** Returns when a completed `write` holds the record. Throws `JournalUnwritable`; the record then stays in memory. */
   append(record: UsageRecord): void
-  /** The same as a promise, in one `write` with all that are handed over in the same turn of the event loop. */
+  /** The same as a promise, in one `write` with all records of the same turn of the event loop. */
   appendTogether(record: UsageRecord): Promise<void>
-  /** Whether new work may begin: false while a record waits in memory, after another try to write it. */
+  /** Returns true if new work may begin: false while a record waits in memory, after another attempt to write it. */
   isWritable(): boolean
   /** Resolves when a record that `append` could not write is on disk or in Postgres; rejects after `deadlineMs`. */
   untilDurable(requestId: string, deadlineMs: number): Promise<void>
-  /** Up to `maximum` records to ship; null = none. One batch is out at a time: ask again after its release. */
+  /** Returns up to `maximum` records to ship; null = none. Only one batch is open: call again after its release. */
   take(maximum: number): JournalBatch | null
-  /** Records not yet released whose account and UTC day (since the epoch) are these. */
+  /** Returns the unreleased records of an account and UTC day (since the epoch). */
   unshipped(accountId: string, day: number): UsageRecord[]
-  /** All records not yet released. Reads what is on disk only. */
+  /** Returns all unreleased records. Reads what is on disk. */
   waiting(): UsageRecord[]
-  /** How many records are not yet released. */
+  /** Returns the number of unreleased records. */
   backlog(): number
-  /** Sets a record aside that the ledger refuses for what it is, in a file of its own that nobody deletes. */
+  /** Stores a record that the ledger rejects in a separate file that is never deleted. */
   setAside(record: UsageRecord): void
-  /** Takes what was set aside back, to be shipped once more. Throws where the disk takes no more; nothing is lost then. */
+  /** Moves the rejected records back, to be shipped again. Throws if the disk is full; nothing is lost then. */
   readmit(): void
   close(): Promise<void>
 }
@@ -69,15 +69,15 @@ export type JournalOptions = {
   readonly directory: string
   readonly segmentBytes?: number
   readonly fsyncEveryMs?: number
-  /** Hears of lines that could not be read at the start, and of a file given up after a failed `fsync`. */
+  /** Called for unreadable lines at startup, and for a file abandoned after a failed `fsync`. */
   readonly onDamage?: (detail: string) => void
-  /** The system calls, where a test must make them fail. */
+  /** System calls, replaceable by tests. */
   readonly system?: { readonly write: typeof writeSync; readonly fsync: typeof fsync }
 }
 
 type Segment = {
   readonly path: string
-  /** Whose records are in it. */
+  /** Accounts with records in this segment. */
   readonly accounts: Set<string>
   /** Null = on disk only, to be read when its turn comes. */
   records: UsageRecord[] | null
@@ -88,16 +88,19 @@ type Active = { readonly descriptor: number; readonly segment: Segment; bytes: n
 
 const defaultSegmentBytes = 16 << 20
 const defaultFsyncEveryMs = 200
-/** A segment shipped whole is left behind from this size on, so that a start does not read it all again. */
+/** A completely shipped segment of at least this size is closed, so that a start does not read it again. */
 const worthLeavingBytes = 256 << 10
 const retryWritingMs = 250
 const newline = 0x0a
 const refusedFile = 'refused.log'
 
-/** Once whatever the event loop found at once has been seen to. */
+/** Resolves after all events of the current turn are handled. */
 const endOfTurn = () => new Promise<void>(resolve => setImmediate(resolve))
 
-/** Opens the journal in `directory` (made 0700), with what an earlier process left unshipped. Throws where it cannot. */
+/**
+ * Opens the journal in `directory` (created with mode 0700), including what an earlier process left unshipped. Throws
+ * if that fails.
+ */
 export function openJournal(options: JournalOptions): Journal {
   const { directory, segmentBytes = defaultSegmentBytes, fsyncEveryMs = defaultFsyncEveryMs } = options
   const { onDamage = () => {}, system = { write: writeSync, fsync } } = options
@@ -108,7 +111,7 @@ export function openJournal(options: JournalOptions): Journal {
     .filter(name => /^\d{12}\.log$/.test(name))
     .sort()
   let sequence = left.length === 0 ? 0 : Number.parseInt(left.at(-1) ?? '', 10)
-  /** Oldest first; the active one, where there is one, is the last. */
+  /** Oldest first; the active segment, if any, is last. */
   const segments: Segment[] = []
   for (const name of left) {
     const path = join(directory, name)
@@ -117,9 +120,9 @@ export function openJournal(options: JournalOptions): Journal {
     else segments.push({ path, accounts: accountsOf(records), records: null, count: records.length, shipped: 0 })
   }
   let active: Active | null = null
-  /** Accepted, and not taken by the disk. */
+  /** Accepted records that the disk rejected. */
   let stranded: UsageRecord[] = []
-  /** Handed over in this turn of the event loop, and written at its end. */
+  /** Records of this turn of the event loop, written at its end. */
   let together: { readonly records: UsageRecord[]; readonly written: Promise<void> } | null = null
   let triedAt = Number.NEGATIVE_INFINITY
   let isSyncing = false
@@ -133,7 +136,7 @@ export function openJournal(options: JournalOptions): Journal {
     return { descriptor, segment, bytes: 0, isDirty: false }
   }
 
-  /** The file is written no more; `closed` hears when its bytes are on the platter. */
+  /** Stops writing the file. `closed` is called when its bytes are synced. */
   const leave = (closed: () => void = () => {}) => {
     if (active === null) return closed()
     const { descriptor, segment } = active
@@ -157,7 +160,7 @@ export function openJournal(options: JournalOptions): Journal {
     rmSync(segment.path, { force: true })
   }
 
-  /** All of them or none. */
+  /** Writes all records or none. */
   const write = (records: readonly UsageRecord[]) => {
     active ??= begin()
     const lines = Buffer.from(linesOf(records))
@@ -165,7 +168,7 @@ export function openJournal(options: JournalOptions): Journal {
     try {
       while (written < lines.length) written += system.write(active.descriptor, lines, written)
     } catch (error) {
-      // What was written in part would join the next line.
+      // A partial write would merge with the next line.
       if (written > 0 && !truncated(active)) leave()
       throw error
     }
@@ -212,7 +215,10 @@ export function openJournal(options: JournalOptions): Journal {
     })
   }
 
-  /** After a failed `fsync` the kernel may have dropped the pages and calls the file clean: only another file can be trusted. */
+  /**
+   * After a failed `fsync` the kernel may have dropped the pages and marked the file clean, so the records go to a new
+   * file.
+   */
   const rewrite = (segment: Segment, cause: Error) => {
     if (!segments.includes(segment)) return
     onDamage(`fsync failed on ${segment.path}: ${cause.message}`)
@@ -263,7 +269,7 @@ export function openJournal(options: JournalOptions): Journal {
       }
     },
     async untilDurable(requestId, deadlineMs) {
-      // Whether it could be written is told to whoever handed it over.
+      // The caller of `appendTogether` receives the failure.
       await together?.written.catch(() => {})
       if (!stranded.some(record => record.request_id === requestId)) return
       await new Promise<void>((done, fail) => {
@@ -291,7 +297,7 @@ export function openJournal(options: JournalOptions): Journal {
       if (segment === undefined) return null
       segment.records ??= readRecords(segment.path, onDamage)
       const records = segment.records.slice(segment.shipped, segment.shipped + maximum)
-      // Damaged since it was counted: what cannot be read cannot be shipped.
+      // Damaged since it was counted: unreadable records cannot be shipped.
       if (records.length === 0) segment.shipped = segment.count
       const release = () => {
         segment.shipped += records.length
@@ -302,7 +308,7 @@ export function openJournal(options: JournalOptions): Journal {
       return { records, release }
     },
     unshipped(accountId, day) {
-      // Of a long backlog most lies on disk: only what may hold some of the account's is read.
+      // Most of a long backlog is on disk. Only segments with records of the account are read.
       const ofSegments = segments
         .filter(one => one.accounts.has(accountId))
         .flatMap(one => (one.records ?? readRecords(one.path, () => {})).slice(one.shipped))
@@ -329,7 +335,7 @@ export function openJournal(options: JournalOptions): Journal {
     readmit() {
       const path = join(directory, refusedFile)
       if (!existsSync(path)) return
-      // Removed only then: what is in both is shipped twice, and in the ledger once.
+      // Removed afterwards: a record in both files is shipped twice and stored once.
       for (const record of readRecords(path, onDamage)) write([record])
       rmSync(path)
     },
@@ -341,7 +347,7 @@ export function openJournal(options: JournalOptions): Journal {
   }
 }
 
-/** One line of a file that only whole lines are read back from: `<crc-32 in 8 hex> <json>`. */
+/** Returns one line of a file whose truncated lines are detectable: `<crc-32 in 8 hex> <json>`. */
 export function encodeLine(record: object): Buffer {
   return Buffer.from(lineOf(record))
 }
@@ -361,7 +367,10 @@ const checksum = (text: string | Uint8Array) => Bun.hash.crc32(text).toString(16
 
 const isRecord = TypeCompiler.Compile(usageRecordSchema)
 
-/** The whole records of a segment; what fails its checksum is left out, and said where it is not just the torn end. */
+/**
+ * Returns the complete records of a segment. Skips lines with a wrong checksum, and reports them unless it is only the
+ * truncated end.
+ */
 function readRecords(path: string, onDamage: (detail: string) => void): UsageRecord[] {
   const bytes = readFileSync(path)
   const records: UsageRecord[] = []
@@ -379,7 +388,7 @@ function accountsOf(records: readonly UsageRecord[]): Set<string> {
   return new Set(records.map(record => record.account_id))
 }
 
-/** The record of a line; null where the line is not whole, or says something else. */
+/** Returns the record of a line; null if it is incomplete or not a record. */
 export function decodeLine(line: Uint8Array): UsageRecord | null {
   const text = line.subarray(9)
   if (line[8] !== 0x20 || Buffer.from(line.subarray(0, 8)).toString('latin1') !== checksum(text)) return null

@@ -1,4 +1,4 @@
-/** The read side of the ledger: what an account has used, request by request and summed up. */
+/** Reads the usage ledger: requests of an account and their sums. */
 import type { Sql, TransactionSql } from 'postgres'
 import { type DailyUsage, sumOf } from '../core/limits/spent.ts'
 import type { AttemptRecord, UsageRecord } from '../core/usage/usage-record.ts'
@@ -8,7 +8,7 @@ import type { Database } from '../database/database.ts'
 import type { Journal } from './journal.ts'
 import { readUsage, type UsagePeriod, type UsageScope } from './usage-totals.ts'
 
-/** The reads that callers may make, over one database. */
+/** Creates the ledger queries for clients on one database. */
 export function createLedgerReader(database: Database) {
   return {
     requests: (scope: UsageScope, filters: RequestFilters, page: LogRange) =>
@@ -20,18 +20,18 @@ export function createLedgerReader(database: Database) {
 
 export type LedgerReader = ReturnType<typeof createLedgerReader>
 
-/** What the ledger holds of an account's UTC day (since the epoch). */
+/** Returns the ledger's usage of an account on a UTC day (since the epoch). */
 export async function dailyUsageOf(database: Database, accountId: string, day: number): Promise<DailyUsage> {
   return (await spentBeside(database, accountId, day, [])).spent
 }
 
-/** All that must hold of a request; null = no matter. */
+/** Filters of requests; all must match. null = any. */
 export type RequestFilters = {
   /** Epoch milliseconds, inclusive. */
   readonly from: number | null
   /** Epoch milliseconds, exclusive. */
   readonly to: number | null
-  /** Its successors by rotation are meant too. */
+  /** Includes the keys that it was rotated to. */
   readonly keyId: string | null
   readonly provider: string | null
   readonly model: string | null
@@ -41,41 +41,46 @@ export type RequestFilters = {
   readonly metadata: Readonly<Record<string, string>> | null
 }
 
-/** A place in the log, between two requests: just below the one it names. */
+/** A position in the log: just below the request that it names. */
 export type LogPosition = { readonly atMicros: number; readonly requestId: string }
 
-/** At most `limit` requests from below `before` on; null = from the newest. */
+/** At most `limit` requests below `before`; null = from the newest. */
 export type LogRange = { readonly before: LogPosition | null; readonly limit: number }
 
-/** A request as its account may see it. */
+/** A request as shown to its account. */
 export type LoggedRequest = Required<
-  Omit<UsageRecord, 'account_id' | 'at_ms' | 'reserved_microcents' | 'shortfall_microcents' | 'tried' | 'truth'>
+  Omit<
+    UsageRecord,
+    'account_id' | 'at_ms' | 'dialect' | 'reserved_microcents' | 'shortfall_microcents' | 'tried' | 'truth'
+  >
 > & {
   /** Null = of before it was told. */
+  readonly dialect: UsageRecord['dialect'] | null
+  /** Null = of before it was told. */
   readonly tried: readonly AttemptRecord[] | null
-  /** Epoch microseconds: what Postgres can tell apart, a cursor must too. */
+  /** Epoch microseconds, the resolution of Postgres, which a cursor needs. */
   readonly at_micros: number
   readonly key_name: string | null
 }
 
 export type LogPage = {
   readonly requests: readonly LoggedRequest[]
-  /** Where to go on; null = there is nothing below. */
+  /** Where to continue; null = the end. */
   readonly next: LogPosition | null
 }
 
 const logDeadlineMs = 5_000
-/** Rows walked by one statement where no index tells apart what is asked for: it must not take long over finding few. */
+/** Maximum rows scanned per statement when no index covers the filter, so that a rare match does not make it slow. */
 const maximumWalk = 1_000
-/** The same along each of a user's keys. */
+/** The same for each of a user's keys. */
 const maximumKeyWalk = 400
-/** Statements for one page, after which it is left short. */
+/** Maximum statements per page; after that the page is returned short. */
 const maximumRounds = 6
 const batchSize = 1_000
 
 /**
- * A page of the request log, newest first, at most `limit` requests from below `before` on. The work is bounded, so a
- * page may be short, even empty, where a filter lets few pass; only a null `next` is the end.
+ * Returns a page of the request log, newest first: at most `limit` requests below `before`. The work is bounded, so a
+ * page may be short or empty if a filter matches little; only a null `next` is the end.
  */
 export async function readRequests(
   database: Database,
@@ -95,9 +100,9 @@ export async function readRequests(
 }
 
 /**
- * All requests that pass the filters, newest first, in batches. Each batch is a statement of its own that begins where the
- * last ended: a reader who takes hours holds no connection and no snapshot, and the embedded database, which has one
- * backend for everybody, is free in between.
+ * Yields all matching requests, newest first, in batches. Each batch is a separate statement that continues after the
+ * previous one. So a slow client holds no connection or snapshot, and the embedded database with its single backend is
+ * free in between.
  */
 export async function* exportRequests(
   database: Database,
@@ -113,8 +118,8 @@ export async function* exportRequests(
 }
 
 /**
- * One stretch of the log. Walked along the account's index, or along each key's own where keys are all that is wanted, so
- * that one of few requests in a large account is found at once; what remains is tested row by row, on so many rows.
+ * Reads one range of the log. Scans the account's index, or each key's own index if only keys are filtered, so that
+ * rare requests in a large account are found quickly. Other filters test row by row, on a bounded number of rows.
  */
 async function scan(
   database: Database,
@@ -158,7 +163,7 @@ async function scan(
       from ${along(sql`
         select
           request_id, at, (extract(epoch from at) * 1000000)::float8 as at_micros, key_id, provider, model, routing_mode,
-          strategy, query_type, streamed, status, error_code, finish_reason, input_tokens::float8,
+          strategy, query_type, streamed, dialect, status, error_code, finish_reason, input_tokens::float8,
           cached_input_tokens::float8, cache_write_tokens::float8, output_tokens::float8, reasoning_tokens::float8,
           estimated, billed_microcents::float8, search_microcents::float8, fetch_microcents::float8, attempts, tried,
           latency_ms::float8, first_token_ms::float8, metadata
@@ -175,7 +180,7 @@ async function scan(
       order by at desc, request_id desc
       limit ${limit + 1}`
 
-    // Of several keys one may have been walked less far down than the others: below that nothing is known yet.
+    // With several keys, one may have been scanned less far than the others. Below that point the result is incomplete.
     const [bottom] =
       isSifted && (byKey || rows.length <= limit)
         ? await sql<{ at_micros: number; request_id: string }[]>`
@@ -195,8 +200,8 @@ async function scan(
 type Queries = Sql | TransactionSql
 
 /**
- * Holds the planner to the order of the indexes. Of a month that was not analyzed yet, and of the embedded database, which
- * never is, it believes that an account has few rows, and would rather fetch and sort them all.
+ * Forces the planner to use index order. For a month without statistics, and always for the embedded database, it
+ * estimates few rows per account and would fetch and sort them all.
  */
 async function alongIndexes<T>(sql: TransactionSql, read: (sql: TransactionSql) => Promise<T>) {
   await sql`set local enable_bitmapscan = off`
@@ -212,13 +217,13 @@ function isBelow(row: Placed, other: Placed): boolean {
   return row.at_micros < other.at_micros || (row.at_micros === other.at_micros && row.request_id < other.request_id)
 }
 
-/** Microseconds as Postgres' own time, exact: the driver's dates are good for milliseconds only. */
+/** Converts microseconds to a Postgres timestamp exactly; the driver's dates have millisecond resolution. */
 const instant = (sql: Queries, micros: number) =>
   sql`(timestamptz 'epoch' + ${micros}::bigint * interval '1 microsecond')`
 
 /**
- * The seed of a local meter's day counters: the ledger plus what the journal has not shipped. A record may be on its way
- * from one to the other, so one statement, hence one snapshot, tells the sum and which of the waiting ones are in it.
+ * Creates the seed of a local meter's day counters: the ledger plus unshipped journal records. A record may move
+ * between the two, so one statement (one snapshot) returns the sum and which of the waiting records it contains.
  */
 export function createUsageSeed(database: Database, journal: Pick<Journal, 'unshipped'>) {
   return async (accountId: string, day: number): Promise<DailyUsage> => {
@@ -233,7 +238,7 @@ export function createUsageSeed(database: Database, journal: Pick<Journal, 'unsh
   }
 }
 
-/** The sums of a day, and what they hold of each of these requests. */
+/** Returns the sums of a day, and what they contain of each of these requests. */
 async function spentBeside(database: Database, accountId: string, day: number, requestIds: readonly string[]) {
   const rows = await database.run(
     ({ sql }) => sql<{ tokens: string; microcents: string; present: string | null }[]>`

@@ -1,7 +1,6 @@
 /**
- * The auditor: proves that the ledger, its daily sums, and what the limits have counted of the day say the same, to the
- * micro-cent, and says where they do not. It only reads, and may run beside busy gateways: what is on its way from a stream
- * or a journal to the ledger is counted once, wherever it is seen.
+ * Reconciliation: checks that ledger, daily totals and limit counters agree to the micro-cent, and reports differences.
+ * Read-only, and safe beside busy gateways: records in transit from a stream or journal to the ledger are counted once.
  */
 
 import { type DailyUsage, nothing, spentOf } from '../core/limits/spent.ts'
@@ -18,23 +17,26 @@ import {
 import type { Database } from '../database/database.ts'
 import { type Replaced, readReplaced } from './reconcile/replaced.ts'
 
-/** UTC days, `YYYY-MM-DD`, both included; an account's alone where it is named. */
+/** UTC days `YYYY-MM-DD`, inclusive; of one account if given. */
 export type AuditScope = { readonly from: string; readonly to: string; readonly accountId: string | null }
 
-/** What the limits have counted of an account's UTC day (since the epoch), reservations of open requests left out. */
+/** Usage that the limits counted for an account's UTC day (since the epoch), without open reservations. */
 export type Counted = DailyUsage & { readonly accountId: string; readonly day: number }
 
-/** A place where usage is, or passes through, before the ledger has it. */
+/** A store that holds usage before the ledger has it. */
 export type UsageSource = {
-  /** Whether what the limits have counted can be read there. A gateway's own counts are in its memory alone. */
+  /** True if its limit counters can be read. The counters of the in-process meter cannot. */
   readonly keepsCounters: boolean
-  /** Those of `accountIds` that it counts, and all records that wait in it: one moment's view where the two are one store. */
+  /**
+   * Returns the counters of `accountIds`, and all records waiting in the store. One consistent view if both are in one
+   * store.
+   */
   read(accountIds: readonly string[]): Promise<{
     readonly counted: readonly Counted[]
     readonly waiting: readonly UsageRecord[]
-    /** Records that the ledger would not take. */
+    /** Records that the ledger rejected. */
     readonly refused: readonly UsageRecord[]
-    /** Whole lines that are no records any more. */
+    /** Lines that no longer contain a record. */
     readonly damagedLines: number
   }>
 }
@@ -50,18 +52,21 @@ export type Sums = {
 }
 type Place = { readonly account_id: string; readonly day: string; readonly key_id: string; readonly model: string }
 
-/** Where two accounts of the same usage differ. Money is an integer of 1e-8 USD; null = it has nothing there at all. */
+/** A difference between two counts of the same usage. Money is an integer of 1e-8 USD; null = nothing stored. */
 export type Difference =
   | (Place & { readonly kind: 'rollup'; readonly ledger: Sums | null; readonly rollup: Sums | null })
   | {
       readonly kind: 'counter'
       readonly account_id: string
       readonly day: string
-      /** What waits for it included. */
+      /** Including waiting records. */
       readonly ledger: DailyUsage
       readonly counter: DailyUsage
     }
-  /** `refused` = set aside, never to arrive by itself; `record` = what waited and what arrived under its id differ. */
+  /**
+   * `refused` = rejected, so it will not arrive on its own; `record` = the waiting record and the stored one of the
+   * same ID differ.
+   */
   | (Place & {
       readonly kind: 'refused' | 'record'
       readonly request_id: string
@@ -72,23 +77,26 @@ export type Difference =
 export type Audit = Replaced & {
   readonly requests: number
   readonly billed_microcents: number
-  /** Accounts and days whose counters were compared; null = no source keeps any. */
+  /** Number of compared account days; null = no source has counters. */
   readonly counters: number | null
-  /** Durable, and not in the ledger yet: no difference. */
+  /** Durable but not yet in the ledger; not a difference. */
   readonly waiting: { readonly requests: number; readonly billed_microcents: number }
   readonly damaged_lines: number
-  /** The first thousand. */
+  /** The first 1,000. */
   readonly differences: readonly Difference[]
   readonly isWhole: boolean
 }
 
 const auditDeadlineMs = 600_000
 const maximumDifferences = 1_000
-/** What was read at two moments may differ by what happened in between; what differs still after these tries differs. */
+/**
+ * Reads at two times may differ because of requests in between. Differences that persist after this many attempts are
+ * real.
+ */
 const tries = 5
 const retryMs = 300
 
-/** Compares all there is to compare. Throws `GatewayError` where Postgres, or a source's own error where it, cannot be read. */
+/** Compares all sources. Throws `GatewayError` if Postgres cannot be read, or a source's own error. */
 export async function audit(database: Database, sources: readonly UsageSource[], scope: AuditScope): Promise<Audit> {
   const { totals, differences } = await compareSums(database, scope)
   let counters = await compareCounters(database, sources, scope)
@@ -108,7 +116,7 @@ export async function audit(database: Database, sources: readonly UsageSource[],
   }
 }
 
-/** Ledger against daily sums, per account, day, key and model: one statement, hence one moment of both. */
+/** Compares the ledger with the daily totals per account, day, key and model in one statement, hence one snapshot. */
 async function compareSums(database: Database, { from, to, accountId }: AuditScope) {
   const rows = await database.run(
     ({ sql }) => sql<{ totals: string; differences: string | null }[]>`
@@ -177,14 +185,14 @@ function onlySums(sums: Sums | null): Sums | null {
   )
 }
 
-/** Ledger and what waits for it against the counters of the limits, and against what was set aside. */
+/** Compares the ledger plus waiting records with the limit counters and the rejected records. */
 async function compareCounters(database: Database, sources: readonly UsageSource[], scope: AuditScope) {
   const isMeant = (record: UsageRecord) =>
     (scope.accountId === null || record.account_id === scope.accountId) &&
     dayText(dayOfRecord(record)) >= scope.from &&
     dayText(dayOfRecord(record)) <= scope.to
   const accountIds = await accountsOf(database, scope)
-  // What left a source before it was read is in the ledger by the time that is.
+  // A record that left a source before this read is in the ledger when the ledger is read afterwards.
   const readings = await Promise.all(sources.map(source => source.read(accountIds)))
   const waiting = byId(readings.flatMap(reading => reading.waiting).filter(isMeant))
   const refused = byId(readings.flatMap(reading => reading.refused).filter(isMeant))
@@ -219,12 +227,14 @@ async function compareCounters(database: Database, sources: readonly UsageSource
   }
 }
 
-/** Whether the ledger will take a record that waits: it has none of the request, or one that gives way to it. */
+/**
+ * Returns true if the ledger will store a waiting record: it has none of the request, or one that the record replaces.
+ */
 function isTruer(record: UsageRecord, ledger: CountedUsage | undefined): boolean {
   return ledger === undefined || (ledger.truth === 'checkpoint' && compareTruth(countedUsage(record), ledger) > 0)
 }
 
-/** What was set aside must have arrived some other way; what waits need not have. A checkpoint may have given way. */
+/** A rejected record must have arrived another way; a waiting one need not. A checkpoint may have been replaced. */
 function differentRecord(
   kind: 'refused' | 'record',
   record: UsageRecord,
@@ -240,7 +250,7 @@ function differentRecord(
   return { kind, ...placeOf(record), request_id: record.request_id, ledger, recorded }
 }
 
-/** `spent` is the ledger's, and of what is on the way to it, by `day account`. */
+/** `spent` is the usage of the ledger and of waiting records, by `day account`. */
 function differentCounter(counted: Counted, spent: ReadonlyMap<string, DailyUsage>): Difference | null {
   const { accountId, day, tokens, microcents } = counted
   const ledger = spent.get(`${day} ${accountId}`) ?? nothing
@@ -248,7 +258,7 @@ function differentCounter(counted: Counted, spent: ReadonlyMap<string, DailyUsag
   return { kind: 'counter', account_id: accountId, day: dayText(day), ledger, counter: { tokens, microcents } }
 }
 
-/** Accounts with usage within the scope's last two days: no counter is kept for longer. */
+/** Returns accounts with usage within the scope's last two days: older counters are not kept. */
 async function accountsOf(database: Database, { to, accountId }: AuditScope): Promise<string[]> {
   if (accountId !== null) return [accountId]
   const rows = await database.run(
@@ -259,7 +269,7 @@ async function accountsOf(database: Database, { to, accountId }: AuditScope): Pr
   return rows.map(row => row.account_id)
 }
 
-/** The ledger's own sums of these days, and which of the records it has: one statement, hence one moment. */
+/** Returns the ledger's sums of these days and which of the records it has, in one statement, hence one snapshot. */
 async function ledgerOf(database: Database, days: readonly Counted[], records: readonly UsageRecord[]) {
   const spent = new Map<string, { tokens: number; microcents: number }>()
   const present = new Map<string, CountedUsage>()

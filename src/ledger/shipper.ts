@@ -1,7 +1,7 @@
 /**
- * Carries usage records from the journal, and from the streams in Redis, into Postgres: in batches, oldest first, again and
- * again until they are there. A batch's rows and its daily sums are one statement, and only rows that are new or replaced are
- * summed, so that a batch whose outcome nobody learned may simply be sent again.
+ * Ships usage records from the journal and the Redis streams to Postgres: in batches, oldest first, repeated until they
+ * are stored. A batch's rows and its daily totals are one statement that only sums new or replaced rows, so a batch
+ * with an unknown outcome can be sent again.
  */
 
 import type { DailyUsage } from '../core/limits/spent.ts'
@@ -17,36 +17,37 @@ type Fields = Readonly<Record<string, string | number | boolean | null>>
 
 export type ShipperOptions = {
   readonly journal: Pick<Journal, 'take' | 'setAside' | 'backlog'>
-  /** What else holds records. Its batches may come from any gateway. */
+  /** Additional source of records. Its batches may come from any instance. */
   readonly stream?: UsageStream
   readonly database: Database
-  /** Learns from records that the ledger has; each may come again. */
+  /** Receives records that are in the ledger, possibly repeatedly. */
   readonly learn?: (records: readonly UsageRecord[]) => Promise<void>
-  /** Hears of requests whose checkpoint was settled beside their end; of each perhaps again. */
+  /** Receives requests whose checkpoint was settled in addition to their end, possibly repeatedly. */
   readonly correct?: (settledTwice: readonly SettledTwice[]) => Promise<void>
   readonly clock: { now(): number }
   readonly log: { warn(event: string, fields?: Fields): void; error(event: string, fields?: Fields): void }
 }
 
-/** A request as the ledger has it in the end. */
+/** A request with its final usage in the ledger. */
 export type SettledTwice = DailyUsage & { readonly requestId: string; readonly accountId: string }
 
 export type Shipper = {
-  /** Records that the ledger does not have yet. */
+  /** Returns the number of unshipped records. */
   backlog(): number
-  /** How long the oldest record that is being shipped has waited since its request was over; 0 where none is. */
+  /** Returns how long the oldest record of the current batch has waited since its settlement; 0 = none. */
   lagMs(): number
-  /** Ships what is there, for `deadlineMs` at most; true where nothing is left. For the way out. */
+  /** Ships remaining records for at most `deadlineMs`; returns true if none is left. For shutdown. */
   drain(deadlineMs: number): Promise<boolean>
-  /** Stops the timer and waits for the batch under way. */
+  /** Stops the timer and waits for the current batch. */
   close(): Promise<void>
 }
 
 const maximumBatch = 500
 const tickMs = 100
 /**
- * After a batch the next one waits this long per record, unless it is full before. A lone record is shipped at the next tick.
- * Under load a batch's dozen statements are shared by more records: the embedded database spends most of its CPU on them.
+ * Pause after a batch per record of it, unless the next batch is full earlier. A single record is shipped at the next
+ * tick. Under load, larger batches share their dozen statements, on which the embedded database spends most of its CPU
+ * time.
  */
 const pauseMsPerRecord = 5
 const maximumPauseMs = 500
@@ -69,7 +70,7 @@ export function createShipper({
   let notBefore = 0
   let pausedUntil = 0
   let partitionedMonth = ''
-  /** When the oldest record of the batch under way was settled, in epoch milliseconds. */
+  /** Settlement time of the oldest record in the current batch, in epoch milliseconds. */
   let oldestAt: number | null = null
 
   const backlog = () => journal.backlog() + (stream?.backlog() ?? 0)
@@ -102,7 +103,7 @@ export function createShipper({
       await insert(database, records)
     } catch (error) {
       if (isAway(error) || isConflict(error)) throw error
-      // One row that the tables refuse must not hold up the others for ever: halve until it stands alone.
+      // A row that the tables reject must not block the others forever: the batch is halved until the row is isolated.
       if (records.length > 1) {
         const half = Math.ceil(records.length / 2)
         await ship(records.slice(0, half))
@@ -115,7 +116,9 @@ export function createShipper({
     }
   }
 
-  /** What learning cannot take for another reason than an absent Postgres it goes without: the ledger must go on. */
+  /**
+   * If learning fails for another reason than an unavailable Postgres, its data is dropped: the ledger must continue.
+   */
   const teach = async (records: readonly UsageRecord[]): Promise<void> => {
     try {
       await learn(records)
@@ -125,7 +128,7 @@ export function createShipper({
     }
   }
 
-  /** Before the first record of a month: the partition of that month and of the next. */
+  /** Creates the partitions of this and the next month before the first record of a month. */
   const partition = async (records: readonly UsageRecord[]) => {
     const at = Math.max(clock.now(), ...records.map(record => record.at_ms))
     const month = new Date(at).toISOString().slice(0, 7)
@@ -134,7 +137,7 @@ export function createShipper({
       for (const ahead of [0, 1]) await addMonth(database, at, ahead)
     } catch (error) {
       if (isAway(error)) throw error
-      // The default partition takes the rows all the same.
+      // The default partition accepts the rows nevertheless.
       log.warn('usage_partition_not_made', { month, detail: reasonOf(error) })
     }
     partitionedMonth = month
@@ -184,10 +187,10 @@ export function createShipper({
 }
 
 /**
- * Records, one of each request, into the ledger, and what is new of them into the daily sums and the accounts' shortfalls. A
- * checkpoint that is there gives way to a truer record, in the order of `core/usage-truth.ts`; a trigger keeps it and takes it out
- * of the sums. Ends the reservations of the requests. Ordered, so that two gateways cannot deadlock. Of two copies that name the
- * two sides of a midnight the day of the first one counts.
+ * Inserts records, one per request, and adds new usage to the daily totals and the accounts' shortfalls. A truer record
+ * replaces a checkpoint in the order of `core/usage/usage-truth.ts`; a trigger archives the old row and subtracts it
+ * from the totals. Also ends the requests' reservations. Rows are ordered, so that two instances cannot deadlock. Of
+ * two records that name both sides of a midnight, the day of the first counts.
  */
 function insert(database: Database, records: readonly UsageRecord[]): Promise<unknown> {
   return database.run(
@@ -196,7 +199,7 @@ function insert(database: Database, records: readonly UsageRecord[]): Promise<un
         select *, (to_timestamp(at_ms / 1000.0) at time zone 'UTC')::time not between '00:01' and '22:59' as near_midnight
         from json_to_recordset(${JSON.stringify(records)}::text::json) as record(
           request_id text, at_ms bigint, account_id text, key_id text, provider text, model text, routing_mode text,
-          strategy text, query_type text, streamed boolean, status text, error_code text, finish_reason text,
+          strategy text, query_type text, streamed boolean, dialect text, status text, error_code text, finish_reason text,
           input_tokens bigint, cached_input_tokens bigint, cache_write_tokens bigint, output_tokens bigint,
           reasoning_tokens bigint, estimated boolean, billed_microcents bigint, reserved_microcents bigint,
           shortfall_microcents bigint, search_microcents bigint, fetch_microcents bigint, attempts smallint, tried jsonb,
@@ -208,13 +211,13 @@ function insert(database: Database, records: readonly UsageRecord[]): Promise<un
         returning request_id, at),
       inserted as (
         insert into usage_records (
-          request_id, at, account_id, key_id, provider, model, routing_mode, strategy, query_type, streamed, status,
+          request_id, at, account_id, key_id, provider, model, routing_mode, strategy, query_type, streamed, dialect, status,
           error_code, finish_reason, input_tokens, cached_input_tokens, cache_write_tokens, output_tokens, reasoning_tokens,
           estimated, billed_microcents, reserved_microcents, shortfall_microcents, search_microcents, fetch_microcents,
           attempts, tried, latency_ms, first_token_ms, metadata, truth)
         select
           request_id, coalesce(first_seen.at, to_timestamp(at_ms / 1000.0)), account_id, key_id, provider, model, routing_mode, strategy, query_type,
-          streamed, status, error_code, finish_reason, input_tokens, cached_input_tokens, cache_write_tokens, output_tokens,
+          streamed, dialect, status, error_code, finish_reason, input_tokens, cached_input_tokens, cache_write_tokens, output_tokens,
           reasoning_tokens, estimated, billed_microcents, reserved_microcents, coalesce(shortfall_microcents, 0),
           coalesce(search_microcents, 0), coalesce(fetch_microcents, 0), attempts, tried, latency_ms, first_token_ms, metadata, coalesce(truth, 'final')
         from record left join first_seen using (request_id)
@@ -222,6 +225,7 @@ function insert(database: Database, records: readonly UsageRecord[]): Promise<un
         on conflict (request_id, at) do update set
           provider = excluded.provider, model = excluded.model, routing_mode = excluded.routing_mode,
           strategy = excluded.strategy, query_type = excluded.query_type, streamed = excluded.streamed,
+          dialect = excluded.dialect,
           status = excluded.status, error_code = excluded.error_code, finish_reason = excluded.finish_reason,
           input_tokens = excluded.input_tokens, cached_input_tokens = excluded.cached_input_tokens,
           cache_write_tokens = excluded.cache_write_tokens, output_tokens = excluded.output_tokens,
@@ -278,8 +282,8 @@ function insert(database: Database, records: readonly UsageRecord[]): Promise<un
 }
 
 /**
- * Of the requests in a batch, those that the ledger knows as final, and of which a checkpoint was settled too: limits may have
- * counted that instead. Told however often the batch is shipped.
+ * Returns the requests of a batch that are final in the ledger and for which a checkpoint was settled too: the limits
+ * may have counted the checkpoint. Repeated if the batch is shipped again.
  */
 async function settledTwice(database: Database, records: readonly UsageRecord[]): Promise<readonly SettledTwice[]> {
   const wanted = records.map(record => ({
@@ -302,13 +306,16 @@ async function settledTwice(database: Database, records: readonly UsageRecord[])
   )
 }
 
-/** The partition of the month `ahead` months after `at`. Gives up on its lock after 2 s: it must not stop the ledger. */
+/**
+ * Creates the partition of the month that is `ahead` months after `at`. Gives up its lock after 2 s, so that it never
+ * blocks the ledger.
+ */
 function addMonth(database: Database, at: number, ahead: number): Promise<unknown> {
   const date = new Date(at)
   const first = (months: number) =>
     new Date(Date.UTC(date.getUTCFullYear(), date.getUTCMonth() + months, 1)).toISOString().slice(0, 10)
   const from = first(ahead)
-  // Digits and hyphens of our own making: a table's name and bounds cannot be parameters.
+  // Only digits and hyphens: a table's name and bounds cannot be parameters.
   const name = `usage_records_${from.slice(0, 7).replace('-', '_')}`
   return database.run(
     ({ sql }) =>
@@ -323,14 +330,14 @@ function addMonth(database: Database, at: number, ahead: number): Promise<unknow
   )
 }
 
-/** Waits for `work`, or so long. Whichever comes first, no timer is left that would keep the process alive. */
+/** Waits for `work`, but not longer than `milliseconds`. Leaves no timer behind that would keep the process alive. */
 function atMost(work: Promise<void>, milliseconds: number): Promise<void> {
   const { promise, resolve } = Promise.withResolvers<void>()
   const timer = setTimeout(resolve, milliseconds)
   return Promise.race([work, promise]).finally(() => clearTimeout(timer))
 }
 
-/** Of two gateways that wait for each other's rows Postgres ends one's statement: it may be sent again. */
+/** Postgres aborts one of two statements that wait for each other's rows; it can be sent again. */
 const isConflict = (error: unknown) => error instanceof Error && 'code' in error && /^40/.test(String(error.code))
 
 const isAway = (error: unknown) =>

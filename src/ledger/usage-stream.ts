@@ -1,6 +1,6 @@
 /**
- * The read side of the usage streams in Redis: one consumer group, one consumer a gateway. An entry is acknowledged and
- * deleted once Postgres has committed its record; what a dead consumer was given is claimed by another.
+ * Reads the usage streams in Redis: one consumer group with one consumer per instance. An entry is acknowledged and
+ * deleted when Postgres has committed its record. Entries of a dead consumer are claimed by another one.
  */
 import { TypeCompiler } from '@sinclair/typebox/compiler'
 import { allPartitions, keysOf } from '../core/limits/partitions.ts'
@@ -13,17 +13,19 @@ import type { JournalBatch } from './journal.ts'
 export type UsageStreamOptions = {
   readonly redis: Redis
   readonly gatewayId: string
-  /** Milliseconds that never run backwards. */
+  /** Milliseconds of a monotonic clock. */
   readonly monotonic: () => number
   readonly kept: UnshippedRecords
-  /** Hears of an entry that is no usage record. */
+  /** Called for an entry that is not a usage record. */
   readonly onDamage?: (detail: string) => void
 }
 
 export type UsageStream = {
-  /** Up to `maximum` records to ship; null = none, or Redis does not answer. One batch is out at a time. */
+  /**
+   * Returns up to `maximum` records to ship; null = none, or Redis does not answer. Only one batch is open at any time.
+   */
   take(maximum: number): Promise<JournalBatch | null>
-  /** How many records may be waiting: those of this gateway, and one where it is time to look for others'. */
+  /** Returns how many records may be waiting: those of this instance, plus one if it is time to check for others'. */
   backlog(): number
 }
 
@@ -32,18 +34,18 @@ type Entry = { readonly partition: number; readonly id: string; readonly record:
 const group = 'ledger'
 const readCount = 500
 const readDeadlineMs = 500
-/** How often partitions are read in which this gateway has written nothing. */
+/** Interval of reading partitions to which this instance has written nothing. */
 const lookEveryMs = 1000
 /**
- * How often, and after which silence, entries of other consumers are claimed. Soon: it is most likely dead, and a record that
- * two ship is in the ledger once.
+ * Interval of claiming entries of other consumers, and the required idle time. Short: the consumer is probably dead,
+ * and the ledger keeps one of two shipped copies.
  */
 const claimEveryMs = 1000
 const claimAfterMs = 4000
 
 const isRecord = TypeCompiler.Compile(usageRecordSchema)
 
-/** A consumer. Owns no timer: the shipper asks. */
+/** Creates a consumer. It has no timer: the shipper calls it. */
 export function createUsageStream({
   redis,
   gatewayId,
@@ -79,7 +81,7 @@ export function createUsageStream({
     const own = kept.partitions()
     const isTime = now - lookedAt >= lookEveryMs
     if (isTime) lookedAt = now
-    // One tick, one write: a round trip for all of them.
+    // In one tick, so that all reads share one round trip.
     const found = await Promise.all((isTime ? allPartitions : allPartitions.filter(one => own.has(one))).map(read))
     if (now - claimedAt >= claimEveryMs) {
       claimedAt = now
@@ -89,7 +91,7 @@ export function createUsageStream({
   }
 
   const finish = (entries: readonly Entry[]) => {
-    // A checkpoint that was shipped says nothing of the request's end, which may be kept for the same id.
+    // A shipped checkpoint does not confirm the request's final record, which may be kept under the same ID.
     kept.release(
       entries.flatMap(({ record }) => (record === null || truthOf(record) === 'checkpoint' ? [] : [record.request_id])),
     )
@@ -97,7 +99,7 @@ export function createUsageStream({
     for (const [partition, ofPartition] of byPartition) {
       const { stream } = keysOf(partition)
       const ids = ofPartition.map(entry => entry.id)
-      // Lost on the way they are delivered once more, and the ledger takes a record once.
+      // If this fails, the entries are delivered again, and the ledger keeps one copy.
       redis.send(stream, ['XACK', stream, group, ...ids]).catch(() => {})
       redis.send(stream, ['XDEL', stream, ...ids]).catch(() => {})
     }
@@ -120,7 +122,7 @@ export function createUsageStream({
   }
 }
 
-/** `[[stream, entries]]`, or null where there are none. */
+/** `[[stream, entries]]`, or null if there are none. */
 function firstStream(reply: unknown): unknown {
   return Array.isArray(reply) && Array.isArray(reply[0]) ? reply[0][1] : []
 }
@@ -128,14 +130,14 @@ function firstStream(reply: unknown): unknown {
 function entriesOf(partition: number, entries: unknown): Entry[] {
   if (!Array.isArray(entries)) return []
   return entries.flatMap(entry =>
-    // A claimed entry that was deleted meanwhile has no fields.
+    // A claimed entry that was deleted in the meantime has no fields.
     Array.isArray(entry) && Array.isArray(entry[1])
       ? [{ partition, id: String(entry[0]), record: recordIn(String(entry[1][1])) }]
       : [],
   )
 }
 
-/** The record that an entry carries; null = it carries something else. */
+/** Returns the record of an entry; null = it is not a record. */
 export function recordIn(text: string): UsageRecord | null {
   try {
     const value: unknown = JSON.parse(text)

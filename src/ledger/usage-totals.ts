@@ -1,9 +1,9 @@
-/** Sums over the ledger for totals and charts, from its daily sums: the log itself is not read, however long it is. */
+/** Usage totals and charts from the daily totals. Does not read the log, so its length does not matter. */
 import type { TransactionSql } from 'postgres'
 import { withAccountRls } from '../database/account-transaction.ts'
 import type { Database } from '../database/database.ts'
 
-/** Whose usage: an account's, or that of one user's keys alone. Every read takes it first, and none can be made without. */
+/** An account's usage, or that of one user's keys. Required by every query, so that none is unscoped. */
 export type UsageScope = { readonly accountId: string; readonly userId: string | null }
 
 export const usageGroups = ['day', 'month', 'model', 'key'] as const
@@ -11,7 +11,7 @@ export type UsageGroup = (typeof usageGroups)[number]
 export const usageSplits = ['model', 'key'] as const
 export type UsageSplit = (typeof usageSplits)[number]
 
-/** UTC days, both `YYYY-MM-DD` and included. Only groups that are times can be split once more. */
+/** UTC days `YYYY-MM-DD`, inclusive. Only time groups can be split further. */
 export type UsagePeriod = {
   readonly from: string
   readonly to: string
@@ -23,38 +23,41 @@ export type UsagePeriod = {
 export type UsageSums = {
   readonly requests: number
   readonly completed: number
-  /** Failed or blocked; whoever left is in neither. */
+  /** Failed or blocked requests; client disconnects are in neither count. */
   readonly failed: number
   readonly input_tokens: number
   readonly cached_input_tokens: number
   readonly output_tokens: number
   readonly reasoning_tokens: number
   readonly billed_microcents: number
-  /** How many of those completed took how long, as `core/durations.ts` counts it. */
+  /** Latency counts of completed requests in the buckets of `core/usage/latency-histogram.ts`. */
   readonly latency: readonly number[]
   readonly first_token: readonly number[]
 }
 
-/** `YYYY-MM-DD`, `YYYY-MM`, `provider/model` (empty = none was reached), or the first key of a line of rotations. */
+/** `YYYY-MM-DD`, `YYYY-MM`, `provider/model` (empty = no model was reached), or the first key of a key lineage. */
 type Unit = { readonly unit: string; readonly name: string | null }
 
 export type GroupedUsage = {
   readonly total: UsageSums
   readonly groups: readonly (UsageSums & Unit)[]
-  /** The groups once more, each by model or by key, the dearest parts first; null = not asked for. */
+  /** Each group split by model or key, most expensive parts first; null = not requested. */
   readonly parts: readonly UsagePart[] | null
 }
 
-/** What one model or key used, by the units of the groups; null = all those that are not told one by one. */
+/** Usage of one model or key by the groups' units; null = the sum of all other models or keys. */
 export type UsagePart = { readonly part: Unit | null; readonly byUnit: ReadonlyMap<string, UsageSums> }
 
 const deadlineMs = 5_000
-/** More than days in three years, and than models or keys that a chart could show; the dearest of those are told. */
+/**
+ * More than the days of three years, and than the models or keys that a chart can show. The most expensive ones are
+ * returned.
+ */
 const maximumGroups = 1_200
-/** As many as can be told apart in one chart. */
+/** As many as are distinguishable in one chart. */
 const maximumParts = 8
 
-/** Sums over a period. Groups that are times ascend, others come dearest first. */
+/** Returns sums over a period. Time groups ascend; others are ordered by cost, highest first. */
 export function readUsage(database: Database, scope: UsageScope, period: UsagePeriod): Promise<GroupedUsage> {
   return withAccountRls(database, scope.accountId).sql(async sql => {
     const [grouped, parts] = await Promise.all([

@@ -1,16 +1,16 @@
 import { sizeReservation } from './local/reservation-size.ts'
 import type { AdmissionRequest, LimitErrorCode, Meter } from './meter.ts'
 
-/** Why a request would not be admitted now; null = it would be. */
+/** Why a request would be rejected now; null = it would be admitted. */
 export type LimitReached = { readonly code: LimitErrorCode; readonly retryAfterMs: number }
 
-/** The meters say so too: a concurrent request ends when it ends, which nobody can foresee. */
+/** The meters use the same value: when a concurrent request will end is unknown. */
 const seatRetryMs = 1000
 
 /**
- * Decides what `meter.admit` would decide now, and reserves nothing. The meter is asked for a concurrent request where none is
- * allowed: its refusal writes nothing and brings the account's standing up to date. The rest follows from that standing by the
- * rule that the meters share. Rejects as `admit` does where no store can tell.
+ * Returns what `meter.admit` would decide now without reserving. Calls the meter with a limit of 0 concurrent requests:
+ * the rejection writes nothing and refreshes the account's quota status, from which the other limits follow by the
+ * meters' shared rule. Rejects like `admit` if no store answers.
  */
 export async function checkLimits(
   meter: Pick<Meter, 'admit' | 'standing'>,

@@ -1,8 +1,8 @@
 /**
- * The port behind which limits are kept: in process (`meter-local.ts`), in Redis (`meter-redis.ts`), in Redis while it
- * answers (`meter-failover.ts`). All four limits are taken or none, in one step, before any work is spent. A seat taken is
- * settled exactly once, by request id, however the request ended, and its usage record leaves in the same step, durable
- * before `settle` resolves.
+ * The port of the meter, which counts limits: in process (`local/meter.ts`), or shared through Redis and Postgres
+ * (`failover/failover.ts`). Applies all four limits or none in one step before any cost arises. A reservation is
+ * settled exactly once by request ID. Its usage record is written in the same step and durable before `settle`
+ * resolves.
  */
 import type { Limits, QuotaStatus } from '../core/limits/plans.ts'
 import type { UsageRecord } from '../core/usage/usage-record.ts'
@@ -13,32 +13,32 @@ export type AdmissionRequest = {
   readonly requestId: string
   readonly accountId: string
   readonly limits: Limits
-  /** Estimated, on the high side. */
+  /** Upper estimate. */
   readonly inputTokens: number
-  /** Wanted output cap for one answer. */
+  /** Requested output cap per choice. */
   readonly outputTokens: number
-  /** Answers asked for (`n`): output is reserved n-fold. */
+  /** Number of choices (`n`): output is reserved for each. */
   readonly choices: number
   /**
-   * True where the caller gave no cap: the cap is then at most a fair share of what the account has left (what remains
-   * divided by its free seats). False: clamped to what remains.
+   * True if the client set no cap: the cap is then at most a fair share of what the account has remaining (divided by
+   * its free concurrent requests). False: limited to what remains.
    */
   readonly fairShare: boolean
   /** Integers of 1e-8 USD per million tokens. */
   readonly inputPrice: number
   readonly outputPrice: number
-  /** Integer of 1e-8 USD on top of tokens (web search, page fetches). */
+  /** Integer of 1e-8 USD in addition to tokens (web search, page fetches). */
   readonly extraMicrocents: number
 }
 
 export type Reservation = {
   readonly requestId: string
   readonly accountId: string
-  /** Granted cap for each answer: at most what was wanted, at least 1. */
+  /** Granted cap per choice: at most the requested one, at least 1. */
   readonly outputCap: number
   readonly reservedTokens: number
   readonly reservedMicrocents: number
-  /** Days since the epoch (UTC) of the reservation; it settles there. */
+  /** UTC day of the reservation (since the epoch). It settles on this day. */
   readonly day: number
 }
 
@@ -59,39 +59,39 @@ export type Admission =
 
 export type Settlement = {
   readonly seat: Reservation
-  /** Input and output tokens that were used. All of them count against the day, also those above the reservation. */
+  /** Used input and output tokens. All count against the day, also beyond the reservation. */
   readonly tokens: number
-  /** At most `seat.reservedMicrocents`; the meter clamps and the record with it. */
+  /** At most `seat.reservedMicrocents`; the meter limits it, and the record with it. */
   readonly microcents: number
   readonly record: UsageRecord
 }
 
-/** What an open request has used so far, as it would be settled if it ended now. */
+/** Usage of an open request so far, as it would be settled if it ended now. */
 export type InterimUsage = Pick<Settlement, 'tokens' | 'microcents' | 'record'>
 
-/** A seat that is taken, and what is needed to carry it from one meter to another. */
+/** An open reservation with everything needed to move it to another meter. */
 export type OpenReservation = {
   readonly seat: Reservation
   readonly limits: Limits
   readonly admittedAt: number
-  /** Says what its request has used by then; null = nothing was ever noted. */
+  /** Returns the current usage of its request; null = never reported. */
   readonly progress: (() => InterimUsage) | null
 }
 
 export type Meter = {
-  /** A repeated request id is answered as before. A refusal writes nothing. */
+  /** Returns the same result for a repeated request ID. A rejection writes nothing. */
   admit(request: AdmissionRequest): Promise<Admission>
-  /** Enlarges a reservation for a dearer fallback, all or nothing; null = the account cannot pay it. */
+  /** Increases a reservation for a more expensive fallback, all or nothing; null = the account cannot pay for it. */
   raise(seat: Reservation, reservedTokens: number, reservedMicrocents: number): Promise<Reservation | null>
-  /** Once per request id; a second settling changes nothing. Resolves when the record is durable. */
+  /** Settles once per request ID; repeating it changes nothing. Resolves when the record is durable. */
   settle(settlement: Settlement): Promise<QuotaStatus>
   /**
-   * Notes that a request has something new to say of what it has used so far, to be called at its beginning, and then each
-   * second or 256 tokens; it is asked and kept in batches, a quarter of a second later at most. Should the process die, the
-   * request is settled to its last checkpoint once its lease is over. Never throws.
+   * Reports that a request has new usage. Called at its start, then every second or 256 tokens. `progress` is called in
+   * batches within 250 ms. If the process dies, the request is settled to its last checkpoint when its lease expires.
+   * Never throws.
    */
   checkpoint(seat: Reservation, progress: () => InterimUsage): void
-  /** Last known standing, from memory; null = never seen. */
+  /** Returns the last known quota status from memory; null = none. */
   standing(accountId: string, limits: Limits): QuotaStatus | null
   close(): Promise<void>
 }

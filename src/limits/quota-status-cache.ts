@@ -4,7 +4,9 @@ import { maximumAccounts, setBounded } from '../core/text/bounded-map.ts'
 import { dayMs } from '../core/text/utc-days.ts'
 import type { QuotaStatus } from './meter.ts'
 
-/** Counters of an account as a store last replied them: `at`, by this process' clock, and what is left of minute and day. */
+/**
+ * Counters of an account as last replied by a store: `at` by this process's clock, and the remaining minute and day.
+ */
 export type CachedStatus = DailyUsage & {
   readonly at: number
   readonly day: number
@@ -14,18 +16,18 @@ export type CachedStatus = DailyUsage & {
   readonly dayEndsInMs: number
 }
 
-/** The last counters of accounts, so that the quota status takes no round trip. */
+/** Cache of accounts' last counters, so that the quota status needs no round trip. */
 export type Standings = {
   note(accountId: string, noted: CachedStatus): void
-  /** The counters as they were replied; null = never. */
+  /** Returns the counters as replied; null = none. */
   last(accountId: string): CachedStatus | null
-  /** The quota status now; null = no counters were replied. */
+  /** Returns the quota status now; null = no counters were replied. */
   now(accountId: string, limits: Limits): QuotaStatus | null
 }
 
 const minuteMs = 60_000
 
-/** Returns an empty memory. It forgets the accounts that were noted longest ago first. */
+/** Creates an empty cache. The least recently updated accounts are evicted first. */
 export function createStandings(clock: { now(): number }): Standings {
   const memory = new Map<string, CachedStatus>()
   return {

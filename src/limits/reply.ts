@@ -1,4 +1,4 @@
-/** How the stores reply to an admission: the same numbers in the same order from Redis' script and Postgres' function. */
+/** Reply to an admission: the same numbers in the same order from Redis' script and Postgres' function. */
 import { dayMs, formatDay } from '../core/text/utc-days.ts'
 import type { AdmissionRequest, LimitErrorCode, Reservation } from './meter.ts'
 import type { CachedStatus } from './quota-status-cache.ts'
@@ -8,7 +8,7 @@ export type Numbers = readonly [
   ...(readonly [number, number, number, number, number, number, number]),
 ]
 
-/** The store does not decide under the epoch that it was asked under. */
+/** The store does not decide under the given epoch. */
 export class StaleEpoch extends Error {
   constructor() {
     super('another epoch of the limit authority')
@@ -25,13 +25,13 @@ const refusals: readonly (LimitErrorCode | null)[] = [
   'daily_cost_exceeded',
 ]
 
-/** Returns a reply as numbers; what it leaves out is 0. */
+/** Returns a reply as numbers; missing ones are 0. */
 export function numbersOf(reply: readonly unknown[]): Numbers {
   const at = (index: number) => Number(reply[index] ?? 0)
   return [at(0), at(1), at(2), at(3), at(4), at(5), at(6), at(7), at(8), at(9), at(10), at(11), at(12), at(13)]
 }
 
-/** Returns what a store decided on `request`, and the account's counters after it. `now` is this process' time in ms. */
+/** Returns a store's decision on `request` and the account's counters after it. `now` is this process's time in ms. */
 export function decisionOf(request: AdmissionRequest, numbers: Numbers, now: number) {
   const { requestId, accountId } = request
   const [status, wait, outputCap, reservedTokens, reservedMicrocents, day] = numbers

@@ -3,7 +3,10 @@ import type { OpenReservation } from './meter.ts'
 
 const maximumSettled = 20_000
 
-/** Seats of requests that are settled, by request id: a repeated one is answered as before. The oldest are forgotten. */
+/**
+ * Creates a map of settled requests' reservations by request ID, so that a repeated call returns the same result. The
+ * oldest are evicted.
+ */
 export function createSettledSeats(): RecentMap<Pick<OpenReservation, 'seat' | 'limits'>> {
   return createRecentMap(maximumSettled)
 }

@@ -8,9 +8,9 @@ export type BillingEmail = {
   readonly to: string
   /** Identifies the email among all emails of this gateway. */
   readonly id: string
-  /** Null = the account owes nothing any more. */
+  /** Null = the account owes nothing. */
   readonly grace: Grace | null
-  /** Null = the email is about no invoice. */
+  /** Null = the email is not about an invoice. */
   readonly invoice: { readonly id: string; readonly totalUsd: number } | null
 }
 

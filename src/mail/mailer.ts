@@ -3,18 +3,18 @@ import { type BillingEmail, billingEmail } from './billing-emails.ts'
 import type { Delivery, MailQueue } from './queue.ts'
 import { invitationLetter, lockedLetter, resetLetter, softCapLetter, verificationLetter } from './templates.ts'
 
-/** The letters there are, each written and posted without anybody waiting for it. Tokens leave in them alone. */
+/** Sends each kind of email in the background. Tokens are sent only by email. */
 export type Mailer = {
   invitation(to: string, by: string, token: string): void
   emailVerification(to: string, token: string): void
   passwordReset(to: string, token: string): void
   signInLocked(to: string): void
   softCap(to: string, percent: number, capUsd: number, period: BudgetPeriod): void
-  /** Sends one email and waits for the mail server's response, by which the stored notice is marked. */
+  /** Sends one email and waits for the mail server's response, which decides the state of the stored notice. */
   billing(email: BillingEmail): Promise<Delivery>
 }
 
-/** Letters over `mail`; their links lead to `publicUrl`, never to what a request calls us. */
+/** Creates a mailer over `mail`. Links lead to `publicUrl`, never to a host that a request names. */
 export function createMailer(mail: Pick<MailQueue, 'send' | 'deliver'>, publicUrl: string): Mailer {
   return {
     invitation: (to, by, token) => mail.send(invitationLetter(to, by, publicUrl, token)),

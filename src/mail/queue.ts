@@ -1,13 +1,13 @@
 /**
- * Mail goes out behind the requests that cause it: into a bounded queue, tried again for a while, and never waited for. What
- * a letter says, and to whom, is in no log.
+ * Sends emails in the background: a bounded queue with retries that no request waits for. Contents and recipients are
+ * never logged.
  */
 import type { Email } from './templates.ts'
 
-/** Hands one letter to a mail server. Rejects with `LetterRefused` where trying again is of no use. */
+/** Passes one email to a mail server. Rejects with `EmailRejectedError` if a retry cannot succeed. */
 export type MailTransport = { send(letter: Email): Promise<void>; close(): void }
 
-/** The mail server will not have this letter. */
+/** The mail server permanently rejects this email. */
 export class EmailRejectedError extends Error {
   constructor(reason: string) {
     super(reason)
@@ -15,15 +15,15 @@ export class EmailRejectedError extends Error {
   }
 }
 
-/** `refused`: the mail server will never take it. `failed`: another attempt may succeed. */
+/** `refused`: permanently rejected. `failed`: a retry may succeed. */
 export type Delivery = 'sent' | 'refused' | 'failed'
 
 export type MailQueue = {
-  /** Takes the letter, and returns at once. One too many is dropped. */
+  /** Queues an email and returns at once. Drops it if the queue is full. */
   send(letter: Email): void
-  /** Sends one letter now, past the queue and once. Never throws. */
+  /** Sends one email now, once, outside of the queue. Never throws. */
   deliver(letter: Email): Promise<Delivery>
-  /** Sends what is left, for some seconds at most; what failed and waits for another try is dropped. */
+  /** Sends what is queued, for some seconds at most; drops emails that wait for a retry. */
   close(): Promise<void>
 }
 
@@ -34,7 +34,7 @@ export type MailOptions = {
     after(milliseconds: number, action: () => void): () => void
   }
   readonly log: { warn(event: string, fields?: Readonly<Record<string, string | number>>): void }
-  /** How long to wait after each failed try; as many tries as there are entries, and one. */
+  /** Milliseconds to wait after each failed attempt; there is one attempt more than entries. */
   readonly waitsMs?: readonly number[]
 }
 
@@ -45,11 +45,11 @@ const atOnce = 4
 const usualWaitsMs = [1_000, 5_000, 30_000, 120_000, 600_000]
 const closingDeadlineMs = 5_000
 
-/** The queue of one process: what is in it when the process is killed is lost. */
+/** Creates the queue of one process. Queued emails are lost if the process is killed. */
 export function createMail({ transport, clock, log, waitsMs = usualWaitsMs }: MailOptions): MailQueue {
   const waiting: Held[] = []
   const running = new Set<Promise<void>>()
-  /** Letters taken and not yet done with, those that wait for another try among them. */
+  /** Emails accepted and not finished, including those that wait for a retry. */
   let held = 0
   let isClosing = false
 
@@ -101,14 +101,14 @@ export function createMail({ transport, clock, log, waitsMs = usualWaitsMs }: Ma
         while (running.size > 0) await Promise.all(running)
       }
       await Promise.race([done(), clock.sleep(closingDeadlineMs)])
-      // Under way still, or waiting for another try.
+      // Being sent, or waiting for a retry.
       if (held > 0) log.warn('mail_dropped', { waiting: held })
       transport.close()
     },
   }
 }
 
-/** A code where there is one: what a mail server says may hold the address. */
+/** Returns an error code if there is one, because a mail server's text may contain the address. */
 function reasonOf(cause: unknown): string {
   if (cause instanceof EmailRejectedError) return cause.message
   return cause instanceof Error && 'code' in cause && typeof cause.code === 'string' ? cause.code : 'not delivered'

@@ -1,19 +1,19 @@
-/** Letters over SMTP. Loaded only where a mail server is configured. */
+/** Sends emails over SMTP. Loaded only if a mail server is configured. */
 import { createTransport } from 'nodemailer'
 import { EmailRejectedError, type MailTransport } from './queue.ts'
 
 export type SmtpSettings = {
-  /** `smtp://` (STARTTLS where the server offers it) or `smtps://`, with credentials where it wants some. */
+  /** `smtp://` (STARTTLS if the server offers it) or `smtps://`, with credentials if required. */
   readonly url: string
   readonly from: string
-  /** Without STARTTLS nothing is sent: there are credentials, and they would leave the private network. */
+  /** True if nothing may be sent without STARTTLS: credentials would leave the private network. */
   readonly requireTls: boolean
 }
 
 const openingMs = 5_000
 const silenceMs = 15_000
 
-/** One connection a letter: letters are rare. */
+/** Opens one connection per email, since emails are rare. */
 export function smtpTransport({ url, from, requireTls }: SmtpSettings): MailTransport {
   const { protocol, hostname, port, username, password } = new URL(url)
   const isSecure = protocol === 'smtps:'
@@ -32,7 +32,7 @@ export function smtpTransport({ url, from, requireTls }: SmtpSettings): MailTran
   return {
     async send({ to, subject, text, messageId }) {
       try {
-        // As an object: an address may hold what would otherwise part a list.
+        // As an object, because an address may contain a list separator.
         await mailer.sendMail({
           from,
           to: { name: '', address: to },

@@ -1,9 +1,9 @@
-/** What the gateway writes to people: short, plain text, and links under the configured address alone. */
+/** Texts of the gateway's emails: short, plain text, with links only to the configured address. */
 import type { BudgetPeriod } from '../core/billing/budget-period.ts'
 import type { BillingNotice } from '../core/billing/grace.ts'
 
 export type Email = {
-  /** For the log, which learns nothing else. */
+  /** For the log, which contains nothing else of the email. */
   readonly kind:
     | 'invitation'
     | 'email_verification'
@@ -14,11 +14,13 @@ export type Email = {
   readonly to: string
   readonly subject: string
   readonly text: string
-  /** The same for each attempt to send this email, so that mailboxes show a repeated one once; absent = a new one each time. */
+  /**
+   * The same for each attempt to send this email, so that mailboxes show duplicates once; absent = a new one each time.
+   */
   readonly messageId?: string
 }
 
-/** To whoever is invited. `publicUrl` has no slash at its end. */
+/** Builds the invitation to `to`. `publicUrl` has no trailing slash. */
 export function invitationLetter(to: string, by: string, publicUrl: string, token: string): Email {
   return {
     kind: 'invitation',
@@ -33,7 +35,7 @@ export function invitationLetter(to: string, by: string, publicUrl: string, toke
   }
 }
 
-/** To the address that an account was registered for. */
+/** Builds the email that confirms an account's address. */
 export function verificationLetter(to: string, publicUrl: string, token: string): Email {
   return {
     kind: 'email_verification',
@@ -47,7 +49,7 @@ export function verificationLetter(to: string, publicUrl: string, token: string)
   }
 }
 
-/** To whoever asked for a new password. */
+/** Builds the password reset email. */
 export function resetLetter(to: string, publicUrl: string, token: string): Email {
   return {
     kind: 'password_reset',
@@ -63,7 +65,7 @@ export function resetLetter(to: string, publicUrl: string, token: string): Email
   }
 }
 
-/** To whoever's sign-in was locked. */
+/** Builds the email to a user whose sign-in was locked. */
 export function lockedLetter(to: string): Email {
   return {
     kind: 'sign_in_locked',

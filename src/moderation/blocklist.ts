@@ -1,7 +1,7 @@
 /**
- * Layer 3: blocked domains, from files and addresses, read anew on a schedule. A new set is built in slices beside the one
- * in use and takes its place at once, so that no request waits and none sees half a list. A list that cannot be read keeps
- * what it said before; the log says so.
+ * URL layer: blocked hosts from files and URLs, reloaded on a schedule. A new set is built in slices beside the current
+ * one and replaces it at once, so that no request waits or sees a partial list. If a list cannot be read, its previous
+ * version stays and the log reports it.
  */
 import { createReadStream } from 'node:fs'
 import type { Readable } from 'node:stream'
@@ -11,39 +11,41 @@ import type { BlockedHosts } from '../core/moderation/text-moderator.ts'
 import { blockedHosts, neverBlockedHosts } from './built-in-hosts.ts'
 
 export type Blocklist = BlockedHosts & {
-  /** Fulfilled once the lists have been read for the first time, well or not. */
+  /** Fulfilled when the lists have been read once, successfully or not. */
   readonly ready: Promise<void>
   size(): number
-  /** Another one whenever the lists may say something else. */
+  /** Changes whenever the lists may have changed. */
   version(): number
   close(): void
 }
 
 export type BlocklistDeps = {
   readonly fetch: (url: string, init: RequestInit) => Promise<Response>
-  /** Requests an address that a list's server redirects to, once it is judged like the address of a page. */
+  /** Requests a URL that a list's server redirects to, after the checks for page URLs. */
   readonly hop: (location: string, base: URL, signal: AbortSignal) => Promise<Response>
   readonly after: (milliseconds: number, action: () => void) => () => void
   readonly log: { info(event: string, fields: Fields): void; warn(event: string, fields: Fields): void }
 }
 type Fields = Readonly<Record<string, string | number>>
 
-/** A list is read in pieces of this size, with a breath after each: some 1 ms of work. */
+/** A list is parsed in slices of this size (about 1 ms of work), yielding after each. */
 const sliceBytes = 65_536
-/** Longest list, in bytes: some four million names. */
+/** Maximum list size in bytes: about four million names. */
 const maximumListBytes = 128 * 1_048_576
 const downloadTimeoutMs = 60_000
 const maximumRedirects = 3
 const expectedNames = 300_000
 
-/** Starts with our own list; `sources` (paths or addresses) follow as soon as they are read, and again every `reloadMs`. */
+/**
+ * Starts with the built-in list. `sources` (paths or URLs) are added when they are read, and reloaded every `reloadMs`.
+ */
 export function openBlocklist(
   deps: BlocklistDeps,
   options: { readonly sources: readonly string[]; readonly reloadMs: number; readonly allow: readonly string[] },
 ): Blocklist {
   const { sources, reloadMs, allow } = options
   const allowed = hostSet([neverBlockedHosts, allow.map(host => normalizeHostname(host) ?? '').join('\n')])
-  /** What each source last said. */
+  /** The last set of each source. */
   const kept = new Map<string, HostSet>()
   let sets: readonly HostSet[] = [hostSet([blockedHosts])]
   const own = sets
@@ -75,7 +77,7 @@ export function openBlocklist(
     size: () => sets.reduce((sum, set) => sum + set.size, 0),
     isBlocked(host) {
       const longest = longestCovered(sets, host)
-      // The entry that says more of a host decides; between equals, the one that allows.
+      // The most specific entry for a host decides; if equal, the one that allows.
       return longest > 0 && longest > allowed.covers(host)
     },
     close() {
@@ -121,14 +123,14 @@ async function readList(deps: BlocklistDeps, source: string, leaving: AbortSigna
   }
   builder.endList()
   const set = builder.finish()
-  // An error page or an empty download would silently open what was closed.
+  // An error page or an empty download would silently unblock all hosts.
   if (set.size === 0) throw new Error('it names no host')
   return set
 }
 
 /**
- * The list at an address of the configuration. The operator vouches for that origin and no other: a redirect that leaves it
- * leads into the public web or nowhere.
+ * Downloads the list at a configured URL. Only its origin is trusted by the operator: a redirect to another origin may
+ * only lead to the public web.
  */
 async function download({ fetch, hop }: BlocklistDeps, configured: URL, signal: AbortSignal): Promise<Response> {
   let at = configured
@@ -158,7 +160,7 @@ function isAddress(source: string): boolean {
   return /^https?:\/\//i.test(source)
 }
 
-/** An address may carry a token behind its `?`. */
+/** Removes the query, which may contain a token. */
 function nameOf(source: string): string {
   return source.replace(/[?#].*$/, '')
 }

@@ -1,7 +1,7 @@
 /**
- * The lists that are always there. Blocked: hosts that vendors publish for trying a blocklist out (Google Safe Browsing,
- * Microsoft SmartScreen, Cisco Umbrella, WICAR); real lists are the operator's to choose. Allowed: services so widely used
- * that a list naming the whole of one is mistaken; what a list says of a host below them still counts.
+ * Built-in lists. Blocked: test hosts that vendors publish (Google Safe Browsing, Microsoft SmartScreen, Cisco
+ * Umbrella, WICAR); operators configure real lists. Allowed: services so widely used that a list entry for all of one
+ * is a mistake; entries for hosts below them still count.
  */
 
 export const blockedHosts = `

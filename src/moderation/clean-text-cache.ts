@@ -1,6 +1,6 @@
 /**
- * What was found clean lately, so that a conversation that comes back with every turn is screened once. In this process's
- * memory alone and by digest, never by content; forgotten as soon as a blocklist says something else.
+ * Cache of recently moderated clean texts, so that a conversation that returns with every turn is checked once. In this
+ * process's memory and keyed by digest, without content; cleared when a blocklist changes.
  */
 
 import type { Message } from '../core/chat/chat.ts'
@@ -11,9 +11,9 @@ import type { KeyedDigests } from '../core/text/keyed-digests.ts'
 import { createRecentMap, type RecentMap } from '../core/text/recent-map.ts'
 
 export type CleanTextCache = CleanMessages & {
-  /** The same of answers: each comes back as a message of the next turn. */
+  /** The same for outputs, which return as messages of the next turn. */
   readonly answers: CleanOutputs
-  /** Kinds of secrets in a message, as `find` tells them; where there are none, it is not asked again. */
+  /** Returns the kinds of secrets in a message, from `find`. Messages without secrets are not searched again. */
   secretsIn(message: Said, find: (message: Said) => readonly string[]): readonly string[]
 }
 
@@ -21,11 +21,11 @@ type Said = Message | PromptDefinition
 
 const maximumMessages = 50_000
 
-/** An empty memory. `listsVersion` changes with what the blocklists say. */
+/** Creates an empty cache. `listsVersion` changes with the blocklists. */
 export function createKnown(digests: KeyedDigests, listsVersion: () => number): CleanTextCache {
   let scores: RecentMap<number> = createRecentMap(maximumMessages)
   let version = listsVersion()
-  // No list has a say in what a secret is.
+  // Blocklists do not affect secrets, so this cache has no version.
   const spotless = createRecentMap<true>(maximumMessages)
 
   const current = (): RecentMap<number> => {
@@ -56,7 +56,7 @@ export function createKnown(digests: KeyedDigests, listsVersion: () => number): 
   }
 }
 
-/** An answer as the caller will send it back. */
+/** Returns an output as the message that the client will send back. */
 function turn(text: string): Message {
   return { role: 'assistant', text, reasoning: null, toolCalls: [], name: null }
 }

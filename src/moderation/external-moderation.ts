@@ -1,14 +1,14 @@
 /**
- * Layer 2, asked elsewhere: an endpoint in the format of OpenAI's `/v1/moderations`, or a model of the catalogue that is
- * told to judge. It runs beside the request and never before it; what it cannot say in time is left to the in-process
- * verdict, which has let the text pass already.
+ * External moderation: an endpoint in the format of OpenAI's `/v1/moderations`, or a catalog model with moderation
+ * instructions. Runs in parallel to the request. If it does not answer in time, the in-process verdict stands, which
+ * has already allowed the text.
  */
 import { type Static, Type } from '@sinclair/typebox'
 import { Value } from '@sinclair/typebox/value'
 import type { ModerationSettings } from './settings.ts'
 
 export type ExternalModeration = {
-  /** The category under which the texts are refused, null = let through or not answered. Never throws. */
+  /** Returns the category that blocks the texts; null = allowed or not answered. Never throws. */
   ask(texts: readonly string[], requestId: string, signal: AbortSignal): Promise<string | null>
   /** Since the start. */
   readonly counts: { asked: number; blocked: number; failed: number; passedOver: number }
@@ -19,19 +19,22 @@ export type ModerationDeps = {
   readonly monotonic: () => number
   readonly after: (milliseconds: number, action: () => void) => () => void
   readonly log: { warn(event: string, fields: Fields): void; info(event: string, fields: Fields): void }
-  /** Answer of a catalogue model to a system text and a user text. Throws where it has none. */
+  /** Returns the output of a catalog model for a system text and a user text. Throws if there is none. */
   readonly complete: (model: string, system: string, user: string, signal: AbortSignal) => Promise<string>
 }
 type Fields = Readonly<Record<string, string | number>>
 
-/** After so many failures in a row the endpoint is left alone for a while: a dead one must not slow every request down. */
+/**
+ * After this many consecutive failures the endpoint is skipped for a cooldown, so that a dead one does not slow down
+ * every request.
+ */
 const failuresUntilRest = 3
 const restMs = 10_000
 const maximumTextCharacters = 16_000
 const maximumTexts = 64
 const maximumAnswerBytes = 262_144
 
-/** A client for the configured endpoint or model. */
+/** Creates a client for the configured endpoint or model. */
 export function createExternalModeration(deps: ModerationDeps, settings: ModerationSettings): ExternalModeration {
   const counts = { asked: 0, blocked: 0, failed: 0, passedOver: 0 }
   let failures = 0
@@ -78,10 +81,10 @@ export function createExternalModeration(deps: ModerationDeps, settings: Moderat
   }
 }
 
-/** What an endpoint did wrong, in words of ours alone. */
+/** Describes an endpoint's error without its text. */
 class Failure extends Error {}
 
-/** The texts in pieces that an endpoint takes, the newest first where there are too many. */
+/** Splits texts into parts that an endpoint accepts; the newest first if there are too many. */
 function piecesOf(texts: readonly string[]): readonly string[] {
   const pieces: string[] = []
   for (const text of texts.toReversed())
@@ -126,7 +129,7 @@ function categoryOf({ results }: Static<typeof answerSchema>): string | null {
   return spelt(Object.entries(flagged.categories ?? {}).find(([, is]) => is === true)?.[0] ?? '')
 }
 
-/** A category as ours are spelt. */
+/** Returns a category in the gateway's notation. */
 function spelt(category: string): string {
   const name = category.toLowerCase().replace(/[^a-z0-9]+/g, '_')
   return name.slice(0, 40) || 'flagged'

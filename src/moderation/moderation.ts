@@ -1,4 +1,4 @@
-/** The safety layers as one part: what the pipeline, the web and the command line ask. */
+/** The moderation layers as one component for the pipeline, web access and the command line. */
 
 import type { FeatureReader } from '../core/analysis/features.ts'
 import type { Message, StreamMode } from '../core/chat/chat.ts'
@@ -24,29 +24,29 @@ import { createExternalModeration, type ExternalModeration, type ModerationDeps 
 import type { SafetySettings } from './settings.ts'
 
 export type Moderation = {
-  /** A prompt in process. */
+  /** Moderates a prompt in process. */
   screen(text: string): Verdict
-  /** What a model is to read, in process: a document, a fetched page. */
+  /** Moderates text that the model reads (a document, a fetched page) in process. */
   screenData(text: string): Verdict
-  /** A conversation in process. */
+  /** Moderates a conversation in process. */
   screenMessages(messages: readonly Message[]): Verdict
-  /** What is defined beside it, in process. */
+  /** Moderates a definition in process. */
   screenDefinition(definition: PromptDefinition): Verdict
-  /** The same without what is the operator's alone: what `gateway analyze` prints as `safety`. */
+  /** The same without the operator-only rule ID; `gateway analyze` prints it as `safety`. */
   read(messages: readonly Message[]): Omit<Verdict, 'rule'>
-  /** Whether an address points at a blocked host. */
+  /** Returns true if a URL links to a blocked host. */
   isListed(address: string): boolean
-  /** The external check; null = none is configured. */
+  /** External moderation; null = not configured. */
   readonly moderation: ExternalModeration | null
   readonly secrets: SafetySettings['secrets']
   leaksIn(text: string): readonly DetectedSecret[]
-  /** Kinds of secrets in what a message or a definition says. */
+  /** Returns the kinds of secrets in a message or definition. */
   secretsIn(message: Message | PromptDefinition): readonly string[]
-  /** A screen for one answer, null where answers are not screened. */
+  /** Creates an output moderator for one response; null = output moderation is off. */
   screenAnswer(mode: StreamMode | null): OutputModerator | null
-  /** Fulfilled once the blocklists have been read. */
+  /** Fulfilled when the blocklists have been read. */
   readonly ready: Promise<void>
-  /** For metrics: content-free, since the start. */
+  /** Returns counters for metrics since the start, without content. */
   figures(): ModerationStats
   close(): void
 }
@@ -58,13 +58,13 @@ export type ModerationStats = {
 
 export type SafetyDeps = ModerationDeps &
   Pick<BlocklistDeps, 'hop'> & {
-    /** Names for messages, by which the clean ones are known; null = none is remembered. */
+    /** Digests as keys of the clean-text cache; null = no cache. */
     readonly digests: KeyedDigests | null
-    /** Reads prompts, for routing too. */
+    /** Shared with routing, which reads the same prompts. */
     readonly readFeatures: FeatureReader
   }
 
-/** Puts the layers together. The settings have been checked: no rule of theirs fails to compile. */
+/** Combines the layers. The settings must be validated: all their rules compile. */
 export function createSafety(deps: SafetyDeps, settings: SafetySettings): Moderation {
   const rules = compileRules([...settings.rules, ...safetyRules])
   const blocklist = openBlocklist(deps, {
@@ -116,7 +116,7 @@ const unknown: CleanTextCache = {
   secretsIn: (message, find) => find(message),
 }
 
-/** A whole answer at once, as history holds it. */
+/** Moderates a complete output, as found in the conversation history. */
 function verdictOfAnswer(rules: OutputModerationRules, text: string): Verdict {
   const screen = createOutputModerator(rules, null)
   screen.take([

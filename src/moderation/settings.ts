@@ -1,4 +1,4 @@
-/** The `safety` part of GATEWAY_CONFIG: its schema, its defaults, and what is wrong with a value that has the right shape. */
+/** The `safety` part of GATEWAY_CONFIG: schema, defaults, and validation beyond the schema. */
 import { type Static, Type } from '@sinclair/typebox'
 import { normalizeHostname } from '../core/moderation/hostname.ts'
 import { compileLinearRegex } from '../core/moderation/linear-regex.ts'
@@ -12,11 +12,11 @@ const ruleSchema = Type.Object(
     id: Type.String({ pattern: '^[a-z0-9][a-z0-9-]{0,63}$' }),
     category,
     reason: Type.Optional(Type.String({ maxLength: 200 })),
-    /** Word patterns (`core/patterns.ts`). */
+    /** Word patterns (`core/moderation/patterns.ts`). */
     patterns: Type.Optional(
       Type.Array(Type.String({ minLength: 1, maxLength: 1_024 }), { minItems: 1, maxItems: 256 }),
     ),
-    /** Regular expressions in RE2's manner (`core/screening/expression.ts`). */
+    /** Regular expressions in RE2's syntax (`core/moderation/linear-regex.ts`). */
     expressions: Type.Optional(
       Type.Array(Type.String({ minLength: 1, maxLength: 512 }), { minItems: 1, maxItems: 64 }),
     ),
@@ -29,7 +29,7 @@ const moderationSchema = Type.Object(
     /** An endpoint in the format of OpenAI's `/v1/moderations`. */
     url: Type.Optional(Type.String({ minLength: 8, maxLength: 2_048 })),
     api_key_env: Type.Optional(Type.String({ pattern: '^[A-Z][A-Z0-9_]{0,63}$' })),
-    /** Beside `url` the endpoint's own model, alone a model of the catalogue. */
+    /** With `url` the endpoint's own model; without it a catalog model. */
     model: Type.Optional(Type.String({ minLength: 1, maxLength: 256 })),
     timeout_ms: Type.Optional(Type.Integer({ minimum: 50, maximum: 60_000 })),
   },
@@ -41,7 +41,7 @@ export const safetySchema = Type.Object(
     secrets: Type.Optional(Type.Union([Type.Literal('warn'), Type.Literal('mask'), Type.Literal('block')])),
     rules: Type.Optional(Type.Array(ruleSchema, { maxItems: 256 })),
     moderation: Type.Optional(moderationSchema),
-    /** Paths or https addresses of hosts files or lists of names. */
+    /** Paths or https URLs of hosts files or lists of names. */
     blocklists: Type.Optional(Type.Array(Type.String({ minLength: 1, maxLength: 2_048 }), { maxItems: 64 })),
     reload_seconds: Type.Optional(Type.Integer({ minimum: 1, maximum: 604_800 })),
     allow: Type.Optional(Type.Array(Type.String({ minLength: 3, maxLength: 253 }), { maxItems: 10_000 })),
@@ -71,7 +71,7 @@ export type SafetySettings = {
 }
 
 export type ModerationSettings = {
-  /** null = a model of the catalogue. */
+  /** null = a catalog model is used. */
   readonly url: string | null
   readonly apiKey: string | null
   readonly model: string | null
@@ -82,8 +82,9 @@ const defaultModerationTimeoutMs = 3_000
 const defaultReloadSeconds = 3_600
 
 /**
- * The settings with their defaults. Problems go to `problems`, one line each: a rule that is not linear, a list that is
- * neither a path nor https, an exception that is no host, a key that is not set. `urlProblem` says what is wrong with an address that a key travels to.
+ * Returns the settings with defaults. Adds problems to `problems`, one line each: a non-linear rule, a list that is
+ * neither a path nor https, an exception that is not a host, a missing key. `urlProblem` returns the problem of a URL
+ * that a key is sent to.
  */
 export function safetySettings(
   file: File | undefined,

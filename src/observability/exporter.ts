@@ -1,22 +1,23 @@
 /**
- * Sends spans and metrics to an OpenTelemetry collector (OTLP over HTTP, JSON), in batches, beside whatever else goes on: one
- * call at a time, each bounded, and what a collector does not take after a few tries is dropped and counted.
+ * Sends spans and metrics to an OpenTelemetry collector (OTLP over HTTP, JSON) in batches in the background. One
+ * bounded call at a time; batches that a collector rejects after some retries are dropped and counted.
  *
- * Written by hand because the official SDK with its two exporters is 42 MB on disk, 26 MB in memory and 0.3 s of a start
+ * Written by hand because the official SDK with two exporters needs 42 MB on disk, 26 MB of memory and 0.3 s at startup
  * (measured, Bun 1.4.5), and opens its own connections.
  */
+
+import type { Log } from '../core/ports/log.ts'
 import type { Family, Labels } from './instruments.ts'
 import { createCounter } from './instruments.ts'
-import type { Log } from './log.ts'
 import { metricsBody, tracesBody } from './otlp.ts'
 import type { Tracer } from './traces.ts'
 
 export type ExporterOptions = {
-  /** Base address of the collector, without a trailing slash: `/v1/traces` and `/v1/metrics` are put to it. */
+  /** Base URL of the collector without a trailing slash; `/v1/traces` and `/v1/metrics` are appended. */
   readonly endpoint: string
-  /** What a collector wants to see beside the body; secrets among it. */
+  /** Additional headers for the collector, including secrets. */
   readonly headers: Readonly<Record<string, string>>
-  /** Of each thing sent: which service, version and process this is. */
+  /** Attributes of everything sent: service, version and process. */
   readonly resource: Labels
   readonly fetch: (url: string, init: RequestInit) => Promise<Response>
   readonly now: () => number
@@ -27,9 +28,9 @@ export type ExporterOptions = {
 }
 
 export type Exporter = {
-  /** What became of what was to be sent. */
+  /** Metrics of the exporter itself. */
   families(): readonly Family[]
-  /** Sends what is left, for two seconds at most, and ends the timer. */
+  /** Sends what is left for at most 2 s, and stops the timer. */
   close(): Promise<void>
 }
 
@@ -114,9 +115,9 @@ export function startExporter(options: ExporterOptions): Exporter {
   }
 }
 
-type Problem = { readonly detail: string /** Sending it again would not help. */; readonly isFinal: boolean }
+type Problem = { readonly detail: string /** False if sending it again cannot succeed. */; readonly isFinal: boolean }
 
-/** Null where the collector took it. Never throws. */
+/** Returns null if the collector accepted it. Never throws. */
 async function post(
   { endpoint, headers, fetch }: ExporterOptions,
   signal: Signal,
@@ -129,7 +130,7 @@ async function post(
       headers: { ...headers, 'content-type': 'application/json' },
       body,
       signal: AbortSignal.any([closing, AbortSignal.timeout(sendDeadlineMs)]),
-      // A redirect would carry the headers, and the secrets in them, to wherever it points.
+      // A redirect would send the headers with their secrets to another host.
       redirect: 'error',
     })
     await response.body?.cancel()

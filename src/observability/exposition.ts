@@ -1,14 +1,14 @@
 import type { Family, Labels } from './instruments.ts'
 
-/** What the text is, for whoever reads it. */
+/** Content type of the exposition. */
 export const expositionType = 'text/plain; version=0.0.4; charset=utf-8'
 
-/** Metrics in the text format that Prometheus scrapes. */
+/** Returns metrics in the Prometheus text format. */
 export function exposition(families: readonly Family[]): string {
   return families.map(textOf).join('')
 }
 
-/** The metrics of several workers as one list: each series says whose it is. */
+/** Merges the metrics of several workers into one list with a label for the worker. */
 export function mergeWorkers(
   all: readonly { readonly worker: number; readonly families: readonly Family[] }[],
 ): Family[] {

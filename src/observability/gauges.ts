@@ -1,21 +1,21 @@
-/** What is so right now, read when somebody asks. */
+/** Gauges, read at the time of the scrape. */
 
 import type { Model } from '../core/models/models.ts'
 import type { HealthState } from '../core/routing/circuit-breaker.ts'
 import { toUsd } from '../core/usage/money.ts'
 import type { ModerationStats } from '../moderation/moderation.ts'
-import type { RequestContext } from '../pipeline/request-context.ts'
+import type { Progress } from '../pipeline/progress.ts'
 import type { Family, Labels, Sample } from './instruments.ts'
 
-/** Where the figures come from. */
+/** Sources of the gauges. */
 export type GaugeSources = {
   readonly version: string
   readonly models: readonly Model[]
   readonly healthOf: (model: Model) => HealthState
   readonly isReady: () => boolean
-  /** Usage records that the ledger does not have yet, and how long the oldest of them has waited. */
+  /** Unshipped usage records, and the age of the oldest one. */
   readonly usage: { backlog(): number; lagMs(): number }
-  /** Share of accounts whose limits Redis decides on, 0–1; null = there is no Redis. */
+  /** Share of accounts whose limits Redis decides, 0–1; null = no Redis is configured. */
   readonly sharedLimits: () => number | null
   readonly safety: () => ModerationStats
 }
@@ -23,7 +23,7 @@ export type GaugeSources = {
 const healthFigures = { healthy: 1, degraded: 0.5, unhealthy: 0 } as const satisfies Record<HealthState, number>
 
 /** The gauges of one moment. `open` are the requests that hold a seat. */
-export function gauges(state: GaugeSources, open: Iterable<RequestContext>): readonly Family[] {
+export function gauges(state: GaugeSources, open: Iterable<Progress>): readonly Family[] {
   const { seats, tokens, microcents } = reserved(open)
   const shared = state.sharedLimits()
   const { blockedHosts, moderation } = state.safety()
@@ -78,13 +78,12 @@ function moderationCalls({ asked, blocked, failed, passedOver }: NonNullable<Mod
   }
 }
 
-function reserved(open: Iterable<RequestContext>) {
+function reserved(open: Iterable<Progress>) {
   const sum = { seats: 0, tokens: 0, microcents: 0 }
-  for (const { seat } of open) {
-    if (seat === null) continue
+  for (const { reservation } of open) {
     sum.seats++
-    sum.tokens += seat.reservedTokens
-    sum.microcents += seat.reservedMicrocents
+    sum.tokens += reservation.reservedTokens
+    sum.microcents += reservation.reservedMicrocents
   }
   return sum
 }

@@ -1,14 +1,14 @@
 /**
- * Counters and histograms as plain numbers: every label is a closed set, so a cell is found by multiplying and counting costs
- * an addition. Names and labels are put to the numbers when somebody asks.
+ * Counters and histograms as plain numbers. Labels are closed sets, so a cell is found by multiplication and counting
+ * costs one addition. Names and labels are added when metrics are read.
  */
 
 export type Labels = Readonly<Record<string, string>>
 
-/** All that a dimension can be. One that names nothing (`{}`) stands for what has no such label. */
+/** All values of a dimension. An empty entry (`{}`) stands for "no such label". */
 export type Axis = readonly Labels[]
 
-/** One metric as it is handed on, by whatever protocol. Figures are since the start of the process. */
+/** One metric, independent of the protocol. Values are since the start of the process. */
 export type Family = { readonly name: string; readonly help: string } & (
   | { readonly kind: 'counter' | 'gauge'; readonly samples: readonly Sample[] }
   | { readonly kind: 'histogram'; readonly bounds: readonly number[]; readonly series: readonly Series[] }
@@ -16,24 +16,24 @@ export type Family = { readonly name: string; readonly help: string } & (
 
 export type Sample = { readonly labels: Labels; readonly value: number }
 
-/** `counts` has one more entry than there are bounds, for what is above the last; it does not cumulate. */
+/** `counts` has one entry more than there are bounds, for values above the last; it is not cumulative. */
 export type Series = { readonly labels: Labels; readonly counts: readonly number[]; readonly sum: number }
 
 type Description = {
   readonly name: string
   readonly help: string
   readonly axes: readonly Axis[]
-  /** Also shows what never happened yet: for small sets, so that a first event is seen as a rise. */
+  /** Also shows cells with 0: for small sets, so that a first event is visible as an increase. */
   readonly showsZeros?: boolean
 }
 
 export type Counter = {
-  /** Adds `amount` to the cell at these places on the axes, in their order. */
+  /** Adds `amount` to the cell at these indices of the axes, in their order. */
   add(amount: number, first?: number, second?: number, third?: number, fourth?: number): void
   family(): Family
 }
 
-/** `unit` is how much makes 1 in what is shown: amounts that are integers then stay exact. */
+/** Creates a counter. `unit` is the amount that is shown as 1, so that integer amounts stay exact. */
 export function createCounter({
   name,
   help,
@@ -56,12 +56,12 @@ export function createCounter({
 }
 
 export type Histogram = {
-  /** Counts one value at this place on the axes. */
+  /** Counts one value at these indices of the axes. */
   observe(value: number, first?: number, second?: number): void
   family(): Family
 }
 
-/** `bounds` are upper ones, inclusive, in ascending order. */
+/** Creates a histogram. `bounds` are inclusive upper bounds in ascending order. */
 export function createHistogram({
   name,
   help,
@@ -93,7 +93,7 @@ export function createHistogram({
   }
 }
 
-/** Number of cells, and how one of them is found. Four axes are all there are. */
+/** Returns the number of cells and the function that finds one. At most four axes. */
 function layout(axes: readonly Axis[]) {
   const [, second = 1, third = 1, fourth = 1] = axes.map(axis => axis.length)
   const size = axes.reduce((product, axis) => product * axis.length, 1)
@@ -101,7 +101,7 @@ function layout(axes: readonly Axis[]) {
   return [size, placeOf] as const
 }
 
-/** The labels of every cell, in the order of the cells. */
+/** Returns the labels of every cell, in the order of the cells. */
 function labelsOf(axes: readonly Axis[]): readonly Labels[] {
   return axes.reduce<readonly Labels[]>(
     (before, axis) => before.flatMap(labels => axis.map(more => ({ ...labels, ...more }))),

@@ -1,23 +1,15 @@
 /**
- * Structured logs: one JSON line on stdout, or one readable line on a terminal. Fields are plain values named at the call
- * site; no object of ours, no header set, no error with its causes is ever handed in, so that no prompt, answer or key can
- * ride along. Which names there are stands here: what has another is withheld, and what looks like a
- * secret is cut out of any.
+ * Structured logs: one JSON line on stdout, or one readable line on a terminal. Fields are plain values named at the
+ * call site; objects, headers and errors are never passed, so that no prompt, output or key can leak. Only the field
+ * names below are allowed: others are withheld, and what looks like a secret is removed from any value.
  */
 
-export type LogFields = Readonly<Record<string, string | number | boolean | null>>
-
-export type Log = {
-  debug(event: string, fields?: LogFields): void
-  info(event: string, fields?: LogFields): void
-  warn(event: string, fields?: LogFields): void
-  error(event: string, fields?: LogFields): void
-}
+import type { Log, LogFields } from '../core/ports/log.ts'
 
 const rank = { debug: 0, info: 1, warn: 2, error: 3 } as const
 type Level = keyof typeof rank
 
-/** Every field that a line may have. None is for what a caller or a model wrote. */
+/** Every field that a line may have. None holds text of a client or a model. */
 export const loggedFields: ReadonlySet<string> = new Set([
   ...['request_id', 'account_id', 'user_id', 'session_id', 'event_id', 'invoice_id'],
   ...['provider', 'model', 'back_end', 'kind', 'code', 'status', 'outcome', 'attempts', 'streamed', 'signal', 'detail'],
@@ -29,10 +21,12 @@ export const loggedFields: ReadonlySet<string> = new Set([
 ])
 
 const withheld = '[withheld]'
-/** A detail is a sentence; what is longer holds something that it should not. */
+/** A detail is a sentence. A longer one contains something that it should not. */
 const maximumCharacters = 2_000
 
-/** What secrets look like: keys and tokens of ours, keys of providers and of payments, credentials in an address. */
+/**
+ * Patterns of secrets: the gateway's keys and tokens, keys of providers and payment processors, credentials in a URL.
+ */
 const secrets: readonly (readonly [RegExp, string])[] = [
   [/\bgw_(live|refresh|reset|invite)_[\w-]+/g, 'gw_$1_…'],
   [/\beyJ[\w-]+\.[\w-]+\.[\w-]*/g, 'eyJ…'],
@@ -42,10 +36,7 @@ const secrets: readonly (readonly [RegExp, string])[] = [
   [/(:\/\/)[^\s/@]+@/g, '$1…@'],
 ]
 
-/**
- * A log that writes lines at or above `level` through `write` (stdout as a rule).
- * `pretty` is for people at a terminal.
- */
+/** Creates a log that writes lines at or above `level` through `write` (usually stdout). `pretty` is for terminals. */
 export function createLog(options: {
   readonly level: Level
   readonly pretty: boolean

@@ -1,6 +1,6 @@
 import { createHistogram, type Family } from './instruments.ts'
 
-/** How often the event loop is asked how late it is. */
+/** Interval of the measurement. */
 const everyMs = 100
 
 /** Upper bounds in seconds. */
@@ -8,7 +8,7 @@ const bounds = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 5]
 
 export type LoopLag = { family(): Family; close(): void }
 
-/** Measures by how much a timer is late, ten times a second, from now on. Does not keep the process alive. */
+/** Starts measuring how late a timer fires, ten times per second. Does not keep the process alive. */
 export function watchLoopLag(monotonic: () => number): LoopLag {
   const lag = createHistogram({
     name: 'gateway_event_loop_lag_seconds',

@@ -1,6 +1,6 @@
 /**
- * What requests did, in numbers. Fed from one place when a request is settled and from one when an error is told; labels are
- * closed sets or names of the catalogue, never an account, a key or anything that a caller wrote.
+ * Request metrics, updated once when a request is settled and once when an error is sent. Labels are closed sets or
+ * catalog names, never an account, a key or client text.
  */
 import { attemptOutcomes } from '../core/chat/chat.ts'
 import { fullName, type Model } from '../core/models/models.ts'
@@ -8,14 +8,14 @@ import { microcentsPerUsd } from '../core/usage/money.ts'
 import type { UsageRecord } from '../core/usage/usage-record.ts'
 import { type ErrorCode, errorTable, type GatewayError, wireCode } from '../core/validation/errors.ts'
 import type { LimitErrorCode } from '../limits/meter.ts'
+import type { SettledRequest } from '../pipeline/settle.ts'
 import { type Axis, createCounter, createHistogram, type Family } from './instruments.ts'
-import type { SettledRequest } from './settled-request.ts'
 
-/** Where an error was told: on the two chat routes, or anywhere else. */
+/** Where an error was sent: on the two chat routes, or elsewhere. */
 export type Surface = 'chat' | 'other'
 
 export type Metrics = {
-  settled(request: Pick<SettledRequest, 'tally' | 'record'>): void
+  settled(request: Pick<SettledRequest, 'request' | 'progress' | 'response' | 'record'>): void
   failed(surface: Surface, error: Pick<GatewayError, 'code' | 'layer'>): void
   families(): readonly Family[]
 }
@@ -33,7 +33,7 @@ const limits: readonly ErrorCode[] = [
   'daily_cost_exceeded',
 ] satisfies readonly LimitErrorCode[]
 
-/** Of moderation: ours, and a provider's own. */
+/** Moderation layers: the gateway's own, and a provider's. */
 const layers = ['patterns', 'classifier', 'urls', 'provider']
 
 const outcomes = attemptOutcomes
@@ -45,7 +45,7 @@ const bounds = {
   firstToken: [0.05, 0.1, 0.2, 0.3, 0.5, 0.75, 1, 1.5, 2, 3, 5, 10, 20, 60, 120],
 }
 
-/** Counts for the models that are offered; what was answered by none of them has neither provider nor model. */
+/** Creates the metrics for the available models. Requests without a serving model have neither provider nor model. */
 export function createMetrics(models: readonly Model[]): Metrics {
   const modelAxis: Axis = [...models.map(({ provider, id }) => ({ provider, model: id })), {}]
   const places = new Map(models.map((model, place) => [fullName(model), place]))
@@ -132,21 +132,21 @@ export function createMetrics(models: readonly Model[]): Metrics {
   })
 
   return {
-    settled({ tally, record }) {
+    settled({ request, progress: { attempts: called, upstreamMs }, response, record }) {
       const model = record.model === '' ? models.length : placeOf(`${record.provider}/${record.model}`)
       const stream = record.streamed ? 1 : 0
       requests.add(1, model, statuses.indexOf(record.status), stream, record.routing_mode === 'auto' ? 0 : 1)
       duration.observe(record.latency_ms / 1000, model, stream)
       if (record.first_token_ms !== null) firstToken.observe(record.first_token_ms / 1000, model)
-      if (tally.serving !== null)
-        overhead.observe((tally.serving.startedAt - tally.startedMonotonic - tally.upstreamMs) / 1000, stream)
+      if (response !== null)
+        overhead.observe((response.startedAt - request.startedMonotonic - upstreamMs) / 1000, stream)
       countTokens(record, model)
       countCost(record, model)
       shortfall.add(record.shortfall_microcents ?? 0, model)
-      for (const [index, { model: name, outcome }] of tally.attempts.entries()) {
+      for (const [index, { model: name, outcome }] of called.entries()) {
         attempts.add(1, placeOf(name), outcomes.indexOf(outcome))
         // `served` is the first of the outcomes and no reason to go on.
-        if (index > 0) fallbacks.add(1, outcomes.indexOf(tally.attempts[index - 1]?.outcome ?? 'served') - 1)
+        if (index > 0) fallbacks.add(1, outcomes.indexOf(called[index - 1]?.outcome ?? 'served') - 1)
       }
     },
     failed(surface, { code, layer }) {

@@ -1,4 +1,4 @@
-/** Spans and metrics as OTLP writes them in JSON (protocol 1.x): ids in hexadecimal, 64-bit integers as text. */
+/** Converts spans and metrics to OTLP JSON (protocol 1.x): IDs in hexadecimal, 64-bit integers as text. */
 import type { Family, Labels } from './instruments.ts'
 import type { Attribute, Span } from './traces.ts'
 
@@ -9,7 +9,7 @@ const spanKinds = { internal: 1, server: 2, client: 3 } as const satisfies Recor
 const errorStatus = 2
 const cumulative = 2
 
-/** Body for `/v1/traces`. */
+/** Returns the body for `/v1/traces`. */
 export function tracesBody(resource: Labels, spans: readonly Span[]): object {
   return {
     resourceSpans: [
@@ -18,7 +18,7 @@ export function tracesBody(resource: Labels, spans: readonly Span[]): object {
   }
 }
 
-/** Body for `/v1/metrics`. Times are epoch milliseconds: of the process's start, and of now. */
+/** Returns the body for `/v1/metrics`. Times are epoch milliseconds: of the process start, and now. */
 export function metricsBody(resource: Labels, families: readonly Family[], startedAt: number, now: number): object {
   const times = { startTimeUnixNano: nanoseconds(startedAt), timeUnixNano: nanoseconds(now) }
   const metrics = families.map(family => metricOf(family, times))
@@ -86,7 +86,7 @@ function anyValue(value: Attribute): object {
   }
 }
 
-/** Of epoch milliseconds, to the microsecond: more than that no number holds. */
+/** Converts epoch milliseconds to nanoseconds with microsecond precision, the limit of a double. */
 function nanoseconds(milliseconds: number): string {
   return `${Math.round(milliseconds * 1000)}000`
 }

@@ -1,27 +1,27 @@
-/** What operators are told of requests: counts, one line in the log, a trace of some. Fed where a request is settled. */
+/** Telemetry of requests: metrics, one log line, and sampled traces. Called when a request is settled. */
 
 import { createActiveSet } from '../core/limits/active-set.ts'
+import type { Log } from '../core/ports/log.ts'
 import { readTraceParent, type TraceParent } from '../core/text/traceparent.ts'
 import type { UsageRecord } from '../core/usage/usage-record.ts'
 import type { GatewayError } from '../core/validation/errors.ts'
-import type { RequestContext } from '../pipeline/request-context.ts'
+import type { Progress } from '../pipeline/progress.ts'
+import type { SettledRequest } from '../pipeline/settle.ts'
 import { type Exporter, type ExporterOptions, startExporter } from './exporter.ts'
 import { type GaugeSources, gauges } from './gauges.ts'
 import type { Family } from './instruments.ts'
-import type { Log } from './log.ts'
 import { watchLoopLag } from './loop-lag.ts'
 import { createMetrics, type Surface } from './metrics.ts'
-import type { SettledRequest } from './settled-request.ts'
 import { createTracer } from './traces.ts'
 
 export type Telemetry = {
   /** The request holds a seat, until it is settled. */
-  admitted(tally: RequestContext): void
+  admitted(progress: Progress): void
   /** Once for every admitted request, whoever ended it. */
   settled(request: SettledRequest): void
-  /** An error was told to a caller. */
+  /** Called when an error is sent to a client. */
   failed(surface: Surface, error: Pick<GatewayError, 'code' | 'layer'>): void
-  /** The trace that a request is part of; null where none is, or nobody would be told. */
+  /** Returns the trace that a request belongs to; null = none, or tracing is off. */
   traceOf(headers: Headers): TraceParent | null
   families(): readonly Family[]
   close(): Promise<void>
@@ -31,7 +31,7 @@ export type ObserveOptions = {
   readonly state: GaugeSources
   readonly log: Pick<Log, 'debug' | 'warn'>
   readonly clock: { now(): number; monotonic(): number }
-  /** Null = nothing is exported, and nothing is traced. */
+  /** Null = no export and no traces. */
   readonly otlp:
     | (Pick<ExporterOptions, 'endpoint' | 'headers' | 'fetch' | 'metricsEveryMs'> & { readonly sampleRatio: number })
     | null
@@ -40,11 +40,11 @@ export type ObserveOptions = {
   readonly randomBytes: (count: number) => Uint8Array
 }
 
-/** Begins to watch. `close` ends it and exports what is left. */
+/** Starts telemetry. `close` stops it and exports what is left. */
 export function createObserve({ state, log, clock, otlp, worker, random, randomBytes }: ObserveOptions): Telemetry {
   const metrics = createMetrics(state.models)
   const lag = watchLoopLag(clock.monotonic)
-  const open = createActiveSet<RequestContext>()
+  const open = createActiveSet<Progress>()
   const own = () => [...metrics.families(), ...gauges(state, open), lag.family()]
 
   const tracer =
@@ -70,7 +70,7 @@ export function createObserve({ state, log, clock, otlp, worker, random, randomB
   return {
     admitted: open.add,
     settled(request) {
-      open.delete(request.tally)
+      open.delete(request.progress)
       metrics.settled(request)
       tracer?.take(request)
       log.debug('request_settled', lineOf(request.record))
@@ -85,7 +85,7 @@ export function createObserve({ state, log, clock, otlp, worker, random, randomB
   }
 }
 
-/** A request in one line of the log: what became of it, and how much it was. */
+/** Returns the log fields of a request: its outcome and its usage. */
 function lineOf(record: UsageRecord) {
   return {
     request_id: record.request_id,

@@ -1,12 +1,12 @@
 /**
- * One trace for a sampled request, made once it has ended from the times that its tally kept: nothing is carried along while it
+ * One trace for a sampled request, made once it has ended from the times that its progress kept: nothing is carried along while it
  * runs, and what is not sampled costs a random number. Names are those of OpenTelemetry's conventions for generative AI. No
  * prompt, answer, account or key is in it, nor anything else that a caller wrote but the ids of its own `traceparent`.
  */
 import { autoModel } from '../core/models/models.ts'
 import type { TraceParent } from '../core/text/traceparent.ts'
 import { toUsd } from '../core/usage/money.ts'
-import type { SettledRequest } from './settled-request.ts'
+import type { SettledRequest } from '../pipeline/settle.ts'
 
 export type Attribute = string | number | boolean | readonly string[]
 
@@ -21,22 +21,22 @@ export type Span = {
   readonly startedAt: number
   readonly endedAt: number
   readonly attributes: Readonly<Record<string, Attribute>>
-  /** What it failed with; null = it did not. */
+  /** The error code; null = success. */
   readonly error: string | null
 }
 
 export type Tracer = {
   /** Keeps the request's spans where it is sampled. Drops and counts them where there is no room. */
-  take(request: SettledRequest): void
+  take(settled: SettledRequest): void
   /** Up to `maximum` spans, oldest first; they are then the taker's. */
   drain(maximum: number): readonly Span[]
   dropped(): number
 }
 
-/** How many spans wait to be exported at most: some 2,000 requests, 8 MB. */
+/** Maximum spans waiting for export: about 2,000 requests, 8 MB. */
 const maximumWaiting = 16_384
 
-/** `ratio` is the share of requests that are traced where no caller decides: who sends a `traceparent` has decided. */
+/** `ratio` is the share of requests that are traced unless the client's `traceparent` decides. */
 export function createTracer(options: {
   readonly ratio: number
   readonly random: () => number
@@ -47,10 +47,10 @@ export function createTracer(options: {
   let waiting: Span[] = []
   let dropped = 0
   return {
-    take(request) {
-      const { trace } = request.tally
+    take(settled) {
+      const { trace } = settled.request
       if (trace === null ? random() >= ratio : !trace.sampled) return
-      const spans = spansOf(request, monotonic(), trace, randomBytes)
+      const spans = spansOf(settled, monotonic(), trace, randomBytes)
       if (waiting.length + spans.length > maximumWaiting) dropped += spans.length
       else waiting.push(...spans)
     },
@@ -63,16 +63,18 @@ export function createTracer(options: {
   }
 }
 
-/** The request, its steps one after the other, and each model that was asked. */
+/** Returns the spans of the request, its consecutive steps, and each attempt. */
 function spansOf(
-  { tally, record, plan }: SettledRequest,
+  settled: SettledRequest,
   now: number,
   parent: TraceParent | null,
   randomBytes: (count: number) => Uint8Array,
 ): readonly Span[] {
-  const steps = Object.entries(tally.steps).flatMap(([name, at]) => (at === null ? [] : [{ name, startedAt: at }]))
+  const { request, progress, record } = settled
+  const { plan } = request
+  const steps = Object.entries(progress.stages).flatMap(([name, at]) => (at === null ? [] : [{ name, startedAt: at }]))
   // All ids at once: each draw costs more than a span.
-  const drawn = Buffer.from(randomBytes(24 + 8 * (steps.length + tally.attempts.length))).toString('hex')
+  const drawn = Buffer.from(randomBytes(24 + 8 * (steps.length + progress.attempts.length))).toString('hex')
   const traceId = parent?.traceId ?? drawn.slice(0, 32)
   const rootId = drawn.slice(32, 48)
   let used = 32
@@ -80,7 +82,7 @@ function spansOf(
     used += 16
     return drawn.slice(used - 16, used)
   }
-  const epochOf = (monotonic: number) => tally.startedAt + monotonic - tally.startedMonotonic
+  const epochOf = (monotonic: number) => request.startedAt + monotonic - request.startedMonotonic
   const span = (name: string, from: number, to: number, more: Partial<Span> = {}): Span => ({
     traceId,
     spanId: nextId(),
@@ -95,18 +97,18 @@ function spansOf(
   })
 
   const asked = plan.mode === 'auto' ? autoModel : plan.first.model.id
-  const root = span(`chat ${asked}`, tally.startedMonotonic, now, {
+  const root = span(`chat ${asked}`, request.startedMonotonic, now, {
     parentId: parent?.spanId ?? null,
     kind: 'server',
     error: record.error_code,
-    attributes: rootAttributes({ tally, record, plan }, asked),
+    attributes: rootAttributes(settled, asked),
   })
   // An attempt's duration is until its first content: the one that served went on until it was settled.
-  const lastContentAt = tally.steps.settle ?? now
+  const lastContentAt = progress.stages.settle ?? now
   return [
     root,
     ...steps.map(({ name, startedAt }, index) => span(name, startedAt, steps[index + 1]?.startedAt ?? now)),
-    ...tally.attempts.map(({ model: name, outcome, startedAt, durationMs }) => {
+    ...progress.attempts.map(({ model: name, outcome, startedAt, durationMs }) => {
       const provider = name.slice(0, name.indexOf('/'))
       const model = name.slice(provider.length + 1)
       return span(`attempt ${model}`, startedAt, outcome === 'served' ? lastContentAt : startedAt + durationMs, {
@@ -118,7 +120,10 @@ function spansOf(
   ]
 }
 
-function rootAttributes({ tally, record, plan }: SettledRequest, asked: string): Record<string, Attribute> {
+function rootAttributes(
+  { request: { plan }, response, record }: SettledRequest,
+  asked: string,
+): Record<string, Attribute> {
   const answered: Record<string, Attribute> =
     record.model === ''
       ? {}
@@ -134,7 +139,7 @@ function rootAttributes({ tally, record, plan }: SettledRequest, asked: string):
     ...inference(record.provider === '' ? plan.first.model.provider : record.provider, asked),
     ...answered,
     ...(record.status === 'completed'
-      ? { 'gen_ai.response.finish_reasons': [...(tally.serving?.finishes.values() ?? [])] }
+      ? { 'gen_ai.response.finish_reasons': [...(response?.finishes.values() ?? [])] }
       : {}),
     ...(record.first_token_ms === null ? {} : { 'gen_ai.response.time_to_first_chunk': record.first_token_ms / 1000 }),
     ...(plan.choices === 1 ? {} : { 'gen_ai.request.choice.count': plan.choices }),
@@ -150,7 +155,7 @@ function rootAttributes({ tally, record, plan }: SettledRequest, asked: string):
   }
 }
 
-/** What the conventions want on every span of a model's work. */
+/** Returns the attributes that the conventions require on every span of a model call. */
 function inference(provider: string, model: string): Record<string, Attribute> {
   return {
     'gen_ai.operation.name': 'chat',

@@ -2,8 +2,8 @@ import { currency } from '../core/billing/billing.ts'
 import type { Payments } from '../core/billing/payment-processor.ts'
 
 /**
- * Payment by agreement: whoever runs the gateway collects outside of it. An invoice of an account that has agreed to pay
- * counts as paid when it is issued; without the agreement it stays unpaid.
+ * Manual invoicing: the operator collects outside of the gateway. An invoice of an account with this agreement counts
+ * as paid when issued; without it, the invoice stays unpaid.
  */
 export const manualPayments: Payments = {
   kind: 'manual',

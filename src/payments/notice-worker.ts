@@ -1,7 +1,7 @@
 /**
- * Sends the stored emails about money: unpaid invoices, the start and the end of a grace period. Every gateway runs it; a
- * claim in the database lets one of them send a notice. A notice is marked after the mail server took it, so that a killed
- * process loses none; one that was killed between the two sends it again, under the same message ID.
+ * Sends the stored emails about unpaid invoices and grace periods. Every instance runs it; a claim in the database
+ * selects one sender per notice. A notice is marked after the mail server accepted it, so a killed process loses none;
+ * between the two steps it may send one again, under the same message ID.
  */
 import { graceOf, isNoticeTrue } from '../core/billing/grace.ts'
 import type { Database } from '../database/database.ts'
@@ -23,7 +23,7 @@ const everyMs = 5_000
 const maximumPerRun = 100
 /** Longer than a mail server may take for one email. */
 const leaseMs = 120_000
-/** Waits after each failed attempt; after as many attempts and one the notice is dropped. */
+/** Milliseconds after each failed attempt. There is one attempt more than entries; then the notice is dropped. */
 const waitsMs = [10_000, 60_000, 300_000, 900_000, 1_800_000, 3_600_000, 7_200_000, 14_400_000] as const
 
 export function startNoticeWorker(options: NoticeWorkerOptions): Repeating {
@@ -40,7 +40,7 @@ export function startNoticeWorker(options: NoticeWorkerOptions): Repeating {
       }
     },
     failures => {
-      // Once per minute: other parts report an unreachable database too.
+      // Once per minute: other components report an unreachable database too.
       if (failures % 12 === 1) log.warn('billing_notices_failed', { failures })
     },
   )

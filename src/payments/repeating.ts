@@ -1,4 +1,4 @@
-/** A background job that runs on a timer, one run at a time. A failed run is made good by the next one. */
+/** A background job on a timer, one run at a time. The next run compensates for a failed one. */
 
 export type Repeating = {
   /** Runs the job now; a call during a run joins it. */

@@ -1,13 +1,16 @@
 import { createHmac, timingSafeEqual } from 'node:crypto'
 
-/** Seconds between signing and arrival, either way: Stripe's own library takes signatures from any time to come. */
+/**
+ * Tolerance in seconds between signing and arrival, in both directions: Stripe's own library accepts signatures from
+ * the future.
+ */
 const toleranceSeconds = 300
 const maximumSignatures = 16
 const digestHex = /^[0-9a-f]{64}$/
 
 /**
- * Whether a `Stripe-Signature` header (`t=…,v1=…,v1=…`) is one of `secrets`' over the body's very bytes, and of now. Every
- * secret is tried against every signature, in constant time.
+ * Returns true if a `Stripe-Signature` header (`t=…,v1=…,v1=…`) was made with one of `secrets` for these exact body
+ * bytes and is current. Compares every secret with every signature in constant time.
  */
 export function isSigned(
   body: Uint8Array,

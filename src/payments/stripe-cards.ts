@@ -17,7 +17,7 @@ export function stripeCards(stripe: Stripe, publicUrl: string): Cards {
       known === null
         ? ask(async () => {
             const metadata = { account_id: accountId }
-            // By whom too: of one key Stripe refuses, for a day, whatever differs.
+            // Includes the email: Stripe rejects the same key with other parameters for one day.
             const idempotencyKey = `customer:${accountId}:${digestOf(email)}`
             const made = await stripe.customers.create({ email, metadata }, { idempotencyKey })
             return made.id
@@ -85,7 +85,7 @@ export async function readSetup(stripe: Stripe, sessionId: string): Promise<Setu
   }
 }
 
-/** A browser is sent there: only to a web page. */
+/** Returns the URL if it is a web page, since a browser is redirected to it. */
 function pageOf(url: string | null): string {
   if (url !== null && URL.canParse(url) && /^https?:$/.test(new URL(url).protocol)) return url
   throw new GatewayError('service_unavailable', 'The payment processor opened no page. Retry.', { retryAfterMs: 5_000 })

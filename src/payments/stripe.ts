@@ -1,7 +1,7 @@
 /**
- * Payment through Stripe. Whatever is made carries an idempotency key of ours and our ids as metadata: a call whose answer
- * was lost is repeated without being done twice, within Stripe's memory of a day by the key, and after it because what is
- * there already is looked for first.
+ * Payment through Stripe. All objects are created with an idempotency key and our IDs as metadata. A call whose
+ * response was lost is repeated without a second effect: by the key within Stripe's 24 hours, and later because
+ * existing objects are looked up first.
  */
 import { Type } from '@sinclair/typebox'
 import { Value } from '@sinclair/typebox/value'
@@ -15,18 +15,18 @@ import { readSetup, stripeCards } from './stripe-cards.ts'
 
 export type StripeSettings = {
   readonly secretKey: string
-  /** One, or two while one is being replaced; none is empty. */
+  /** One secret, or two during a rotation; none is empty. */
   readonly webhookSecrets: readonly string[]
   /** Null = Stripe's own. */
   readonly apiBase: string | null
-  /** Origin of the dashboard, to which Stripe's pages lead back. */
+  /** Origin of the dashboard, to which Stripe's pages return. */
   readonly publicUrl: string
 }
 
 const timeoutMs = 8_000
 const retries = 2
 
-/** Stripe as the payment processor. Nothing is asked of it before the first call. */
+/** Creates Stripe as the payment processor. Makes no call before the first use. */
 export function stripePayments(
   settings: StripeSettings,
   deps: { readonly fetch: (url: string, init: RequestInit) => Promise<Response>; readonly now: () => number },
@@ -43,7 +43,7 @@ export function stripePayments(
 function connect({ secretKey, apiBase }: StripeSettings, fetch: (url: string, init: RequestInit) => Promise<Response>) {
   const base = apiBase === null ? null : new URL(apiBase)
   const call = (url: string | URL | Request, init?: RequestInit) => fetch(String(url), { ...init, redirect: 'error' })
-  // Only of the type: it is a function that is called and nothing else.
+  // Only for the type: it is called as a plain function.
   const own = Object.assign(call, { preconnect: () => {} })
   return new Stripe(secretKey, {
     httpClient: Stripe.createFetchHttpClient(own),
@@ -60,7 +60,7 @@ function connect({ secretKey, apiBase }: StripeSettings, fetch: (url: string, in
   })
 }
 
-/** Stripe's invoice for an order: found or made, filled, finalized once it comes to our very sum, and paid. */
+/** Finds or creates Stripe's invoice for an order, fills it, finalizes it if it has exactly our total, and pays it. */
 async function collect(
   stripe: Stripe,
   order: Order,
@@ -81,12 +81,12 @@ async function collect(
     )
   }
   if (invoice.status !== 'open' || !isOf(invoice, order)) return seen(invoice)
-  // Without a payment method of ours nothing is charged, whatever else the customer still has at Stripe.
+  // Without our payment method nothing is charged, whatever other methods the customer has at Stripe.
   if (order.stripePaymentMethodId === null) return seen(invoice, true)
   try {
     return seen(await stripe.invoices.pay(invoice.id, { payment_method: order.stripePaymentMethodId }), true)
   } catch (cause) {
-    // A declined card, a bank that wants the owner to confirm, and "paid already" are answers: the invoice says which.
+    // A declined card, a required confirmation, and "already paid" are results; the invoice shows which.
     if (!(cause instanceof Stripe.errors.StripeCardError || cause instanceof Stripe.errors.StripeInvalidRequestError))
       throw cause
     return seen(await stripe.invoices.retrieve(invoice.id), true)
@@ -167,7 +167,7 @@ const invoiceEvents = new Set([
   'invoice.voided',
 ])
 
-/** What of an event is read. Everything else in it may be old by now, and is asked for again. */
+/** The fields of an event that are read. Others may be outdated and are requested again. */
 const eventSchema = Type.Object({
   id: Type.String({ minLength: 1, maxLength: 255 }),
   type: Type.String({ minLength: 1, maxLength: 255 }),
@@ -213,7 +213,7 @@ function parsed(body: Uint8Array): unknown {
   }
 }
 
-/** One answer to whatever is wrong with an event: whoever did not sign it learns nothing of why. */
+/** Returns the same error for any invalid event, so that an attacker learns nothing about the cause. */
 function unsigned(): GatewayError {
   return new GatewayError('invalid_request', 'The signature of this event does not hold.', { shouldRetry: false })
 }

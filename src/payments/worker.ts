@@ -1,6 +1,6 @@
 /**
- * What billing does by itself: cycles end, invoices are made, and collected. Every gateway runs it; a lock in the database
- * lets one at a time make invoices, and each invoice is collected by whoever took it.
+ * Runs billing in the background: cycles end, invoices are created and collected. Every instance runs it; a database
+ * lock lets one at a time create invoices, and each invoice is collected by the instance that claimed it.
  */
 import { centsOfLines } from '../core/billing/billing.ts'
 import type { Payments } from '../core/billing/payment-processor.ts'
@@ -21,7 +21,7 @@ export type BillingWorkerOptions = {
   readonly database: Database
   readonly stores: Stores
   readonly payments: Payments
-  /** Collects from accounts that have agreed to pay by hand, and marks the invoices of those without a method. */
+  /** Collects from accounts with manual invoicing, and marks the invoices of accounts without a payment method. */
   readonly manual: Payments
   readonly clock: { now(): number }
   readonly newId: (prefix: string) => string
@@ -32,11 +32,11 @@ export type BillingWorkerOptions = {
   }
 }
 
-/** Does all that is due now; see `Repeating`. */
+/** Does everything that is due now; see `Repeating`. */
 export type BillingWorker = Repeating
 
 const everyMs = 5_000
-/** At one go, so that a gateway that was away for long does not keep its database to itself. */
+/** Maximum steps per run, so that an instance that was offline for long does not monopolize its database. */
 const maximumSteps = 200
 
 /** Starts the worker. Its timer does not keep the process alive. */
@@ -57,13 +57,15 @@ export function startBillingWorker(options: BillingWorkerOptions): BillingWorker
       await upTo(maximumSteps, () => collectNext(options))
     },
     (failures, error) => {
-      // Once a minute: a database that is away is told of elsewhere too.
+      // Once per minute: other components report an unreachable database too.
       if (failures % 12 === 1) log.warn('billing_waits', { failures, detail: reasonOf(error) })
     },
   )
 }
 
-/** Collects one invoice; false where none is due. One that fails waits for its next turn and holds up no other. */
+/**
+ * Collects one invoice; returns false if none is due. A failing one waits for its next turn and does not delay others.
+ */
 async function collectNext({ database, stores, payments, manual, clock, log }: BillingWorkerOptions) {
   const due = await stores.invoices.claimInvoice(database, clock.now())
   if (due === null) return false

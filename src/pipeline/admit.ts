@@ -1,66 +1,68 @@
-import type { Deps } from '../composition/deps.ts'
 import type { ChatRequest } from '../core/chat/chat.ts'
 import type { OmittedSource } from '../core/chat/web-sources.ts'
 import type { Caller, Limits } from '../core/limits/plans.ts'
+import type { Clock } from '../core/ports/clock.ts'
 import { tokensSpared } from '../core/tokens/tokens.ts'
 import { priceTable, toUsd } from '../core/usage/money.ts'
 import { GatewayError } from '../core/validation/errors.ts'
-import { noWeb, type WebPlan } from '../core/web/web-plan.ts'
+import { noWeb, type WebPlan, type WebUse } from '../core/web/web-plan.ts'
 import type { LimitReached } from '../limits/check.ts'
-import type { Admission, AdmissionRequest, LimitErrorCode, Reservation } from '../limits/meter.ts'
-import type { RequestContext } from './request-context.ts'
+import type { AdmissionRequest, LimitErrorCode, Meter, Reservation } from '../limits/meter.ts'
 import type { Route } from './routing/route.ts'
 
-/** A seat, and the plan that it pays for. */
-type Admitted = { readonly seat: Reservation; readonly plan: Route }
-
-/**
- * Takes a seat, a place in the minute, and what the request can cost at most: all of it or nothing, before any work is
- * spent. Where the day has enough left for the answer and not for the web, the plan goes on without it. Throws the limit
- * that stood in the way, with the time after which it will not, or that the account has to pay or is paused.
- */
-export async function admit(
-  deps: Deps,
-  caller: Caller,
-  ask: ChatRequest,
-  wanted: Route,
-  tally: RequestContext,
-): Promise<Admitted> {
-  checkPaid(deps, caller)
-  let plan = wanted
-  let admission = await attempt(deps, caller, ask, plan, tally)
-  if (!admission.admitted && plan.web !== noWeb && isDaily(admission.code)) {
-    plan = wanted.withoutWeb()
-    admission = await attempt(deps, caller, ask, plan, tally)
-    if (admission.admitted) tally.web = { ...nothingLookedUp, leftOut: allOf(wanted.web) }
-  }
-  if (!admission.admitted) throw refusal(admission, caller.limits)
-  tally.seat = admission.seat
-  deps.observe.admitted(tally)
-  return { seat: admission.seat, plan }
+/** A request whose model is chosen, and its id. */
+export type AdmissionInput = {
+  readonly requestId: string
+  readonly caller: Caller
+  readonly ask: ChatRequest
+  readonly plan: Route
 }
 
-export type AdmissionCheckDeps = {
+/** The reservation, and the plan that it pays for. */
+type Admitted = {
+  readonly reservation: Reservation
+  readonly plan: Route
+  /** What the plan leaves out of the web; null = nothing. */
+  readonly web: WebUse | null
+}
+
+export type AdmitDeps = {
+  readonly meter: Pick<Meter, 'admit'>
+  readonly clock: Pick<Clock, 'now'>
+  readonly config: { readonly defaultMaxOutputTokens: number }
+}
+
+/**
+ * Reserves a concurrent request, one of the minute's requests, and what the request can cost at most: all of it or nothing,
+ * before any work is spent. Where the day has enough left for the answer and not for the web, the plan goes on without it.
+ * Throws the limit that was reached, with the time after which it is not, or that the account has to pay or is paused.
+ */
+export async function admit(deps: AdmitDeps, input: AdmissionInput): Promise<Admitted> {
+  const { caller, plan } = input
+  checkPaid(deps, caller)
+  const admission = await deps.meter.admit(toAdmissionRequest(deps, input))
+  if (admission.admitted) return { reservation: admission.seat, plan, web: null }
+  if (plan.web === noWeb || !isDaily(admission.code)) throw refusal(admission, caller.limits)
+  const reduced = plan.withoutWeb()
+  const second = await deps.meter.admit(toAdmissionRequest(deps, { ...input, plan: reduced }))
+  if (!second.admitted) throw refusal(second, caller.limits)
+  return { reservation: second.seat, plan: reduced, web: { ...nothingLookedUp, leftOut: allOf(plan.web) } }
+}
+
+export type AdmissionCheckDeps = Omit<AdmitDeps, 'meter'> & {
   /** Why a request would not be admitted now; null = it would be. Reserves nothing. */
   readonly checkLimits: (request: AdmissionRequest) => Promise<LimitReached | null>
-  readonly clock: { now(): number }
-  readonly config: Pick<Deps['config'], 'defaultMaxOutputTokens'>
 }
 
 /** Returns the plan that `admit` would let pass now, and reserves nothing. Throws as `admit` does. */
-export async function checkAdmission(
-  deps: AdmissionCheckDeps,
-  caller: Caller,
-  ask: ChatRequest,
-  wanted: Route,
-  requestId: string,
-): Promise<Route> {
+export async function checkAdmission(deps: AdmissionCheckDeps, input: AdmissionInput): Promise<Route> {
+  const { caller } = input
+  let { plan } = input
   checkPaid(deps, caller)
-  let plan = wanted
-  let reached = await deps.checkLimits(requestOf(deps, caller, ask, plan, requestId))
+  let reached = await deps.checkLimits(toAdmissionRequest(deps, input))
   if (reached !== null && plan.web !== noWeb && isDaily(reached.code)) {
-    plan = wanted.withoutWeb()
-    reached = await deps.checkLimits(requestOf(deps, caller, ask, plan, requestId))
+    plan = plan.withoutWeb()
+    reached = await deps.checkLimits(toAdmissionRequest(deps, { ...input, plan }))
   }
   if (reached !== null) throw refusal(reached, caller.limits)
   return plan
@@ -72,16 +74,9 @@ function allOf({ query, urls, surplus }: WebPlan): readonly OmittedSource[] {
   return [...(query === null ? [] : [null]), ...urls, ...surplus].map(url => ({ url, code: 'refused' }))
 }
 
-function attempt(deps: Deps, caller: Caller, ask: ChatRequest, plan: Route, tally: RequestContext): Promise<Admission> {
-  return deps.meter.admit(requestOf(deps, caller, ask, plan, tally.requestId))
-}
-
-function requestOf(
-  { config }: Pick<AdmissionCheckDeps, 'config'>,
-  caller: Caller,
-  ask: ChatRequest,
-  plan: Route,
-  requestId: string,
+function toAdmissionRequest(
+  { config }: Pick<AdmitDeps, 'config'>,
+  { requestId, caller, ask, plan }: AdmissionInput,
 ): AdmissionRequest {
   const { first } = plan
   // Enough for the first model's provider: a fallback to another one reserves what it needs on top.
@@ -95,7 +90,7 @@ function requestOf(
     outputTokens: Math.min(ask.maxOutputTokens ?? config.defaultMaxOutputTokens, first.model.maxOutputTokens),
     choices: ask.choices,
     fairShare: ask.maxOutputTokens === null,
-    // Nobody knows beforehand what will be cached or written.
+    // The highest input price: cache hits and writes are unknown before the response.
     inputPrice: Math.max(prices.input, prices.cachedInput, prices.cacheWrite),
     outputPrice: prices.output,
     extraMicrocents: plan.web.microcents,
@@ -107,7 +102,7 @@ function isDaily(code: LimitErrorCode): boolean {
   return code === 'daily_tokens_exceeded' || code === 'daily_cost_exceeded'
 }
 
-function checkPaid({ clock }: Pick<AdmissionCheckDeps, 'clock'>, { isPaused, refusedFrom }: Caller): void {
+function checkPaid({ clock }: Pick<AdmitDeps, 'clock'>, { isPaused, refusedFrom }: Caller): void {
   if (isPaused) throw accountPaused()
   if (refusedFrom === undefined || refusedFrom > clock.now()) return
   const message =

@@ -1,74 +1,114 @@
 /**
- * One chat request, top to bottom. Whatever endpoint it came through and however it is delivered, this is its story; the
- * files beside this one are its steps.
+ * One chat request from beginning to end: reserves, runs the steps beside this file, and settles once, whoever ends it. Every
+ * endpoint and every form of delivery reads this one stream of events.
  */
 
-import type { Deps } from '../composition/deps.ts'
-import type { ChatEvents, ChatRequest } from '../core/chat/chat.ts'
+import type { PromptAnalysis } from '../core/analysis/prompt-analysis.ts'
+import type { ChatEvents, ChatRequest, ResponseSummary } from '../core/chat/chat.ts'
 import type { RequestAbortSignal } from '../core/chat/request-abort.ts'
 import type { Caller } from '../core/limits/plans.ts'
 import type { TraceParent } from '../core/text/traceparent.ts'
+import { estimateInputTokens } from '../core/tokens/tokens.ts'
 import type { UsageRecord } from '../core/usage/usage-record.ts'
 import { planWebAccess } from '../core/web/web-plan.ts'
-import { admit } from './admit.ts'
-import { call } from './call.ts'
-import { enhance, enhancedInputTokens } from './enhance.ts'
-import { enrich, offerOf } from './enrich.ts'
-import { moderate } from './moderate-input.ts'
-import { moderateOutput } from './moderate-output.ts'
-import { createRequestContext } from './request-context.ts'
-import { route } from './routing/route.ts'
-import { checkpoint, settle } from './settle.ts'
+import { type AdmitDeps, admit } from './admit.ts'
+import type { AdmittedRequest } from './admitted-request.ts'
+import { type CallDeps, call } from './call.ts'
+import { type EnhanceDeps, enhance, planRequestEnhancement } from './enhance.ts'
+import { type EnrichDeps, enrich, offerOf } from './enrich.ts'
+import { type ModerateDeps, moderate } from './moderate-input.ts'
+import { moderateOutput, type OutputModerationDeps } from './moderate-output.ts'
+import { createProgress, failureOf, type Progress } from './progress.ts'
+import { type RouteDeps, route } from './routing/route.ts'
+import { type ScreenAheadDeps, screenAhead } from './screen-ahead.ts'
+import { type CheckpointDeps, checkpoint, type SettleDeps, settle } from './settle.ts'
+
+/** Dependencies of all steps, as each declares its own. */
+export type AnswerDeps = RouteDeps &
+  AdmitDeps &
+  ScreenAheadDeps &
+  ModerateDeps &
+  EnhanceDeps &
+  EnrichDeps &
+  CallDeps &
+  OutputModerationDeps &
+  CheckpointDeps &
+  SettleDeps & {
+    readonly prompts: {
+      /** What the prompt is about, and the name under which it is remembered. */
+      read(accountId: string, ask: ChatRequest): { readonly reading: PromptAnalysis; readonly digest: string }
+    }
+    readonly observe: { admitted(progress: Progress): void }
+  }
+
+/** A request as its route received it. */
+export type AnswerRequest = {
+  readonly id: string
+  readonly signal: RequestAbortSignal
+  readonly trace?: TraceParent | null
+  /** Awaited once the usage record is durable. */
+  readonly settled?: (record: UsageRecord) => Promise<void>
+}
 
 /**
- * Answers one ask as batches of events: `opened`, content, `finish` per choice, and `done` once the usage record is
+ * Answers one request as batches of events: `opened`, content, `finish` per choice, and `done` once the usage record is
  * durable. Throws `GatewayError`; before the first batch it becomes a status, after it an `error` event. Ending the
  * generator or aborting `request.signal` ends the upstream call, and what arrived is settled.
  */
-export async function* answer(
-  deps: Deps,
-  caller: Caller,
-  ask: ChatRequest,
-  request: {
-    readonly id: string
-    readonly signal: RequestAbortSignal
-    readonly trace?: TraceParent | null
-    /** Awaited once the usage record is durable. */
-    readonly settled?: (record: UsageRecord) => Promise<void>
-  },
-): ChatEvents {
-  const tally = createRequestContext(deps.clock, request.id)
-  tally.trace = request.trace ?? null
+export async function* answer(deps: AnswerDeps, caller: Caller, ask: ChatRequest, request: AnswerRequest): ChatEvents {
+  const { clock } = deps
+  const requestId = request.id
+  const started = { startedAt: clock.now(), startedMonotonic: clock.monotonic() }
   // Reads the caller's own words only, so that no fetched text can move the choice; in process, so nothing is spent yet.
-  const { reading, digest } = deps.prompts.read(caller.accountId, ask)
-  tally.promptDigest = digest
+  const { reading, digest: promptDigest } = deps.prompts.read(caller.accountId, ask)
   const web = planWebAccess(ask, reading, caller, offerOf(deps))
-  const inputTokens = enhancedInputTokens(deps, ask, reading)
-  const wanted = route(deps, caller, ask, reading, inputTokens, web)
-  tally.begin('admit')
-  const { seat, plan } = await admit(deps, caller, ask, wanted, tally)
-  tally.checkpoint = () => checkpoint(deps, caller, ask, plan, seat, tally)
-  // At once: a request without one leaves no row, should the process die.
-  tally.checkpoint()
-  let receipt: Awaited<ReturnType<typeof settle>>
+  const enhancement = planRequestEnhancement(deps, ask, reading)
+  const inputTokens = enhancement?.inputTokens ?? estimateInputTokens(ask)
+  const wanted = route(deps, { caller, ask, reading, inputTokens, web })
+  const admittedFrom = clock.monotonic()
+  const { reservation, plan, web: webLeftOut } = await admit(deps, { requestId, caller, ask, plan: wanted })
+  const admitted: AdmittedRequest = {
+    requestId,
+    ...started,
+    trace: request.trace ?? null,
+    promptDigest,
+    caller,
+    ask,
+    plan,
+  }
+  const progress = createProgress(reservation, { route: started.startedMonotonic, admit: admittedFrom })
+  const { stages } = progress
+  deps.observe.admitted(progress)
+  const noteUsage = () => checkpoint(deps, admitted, progress)
+  // At once: a request without a checkpoint leaves no row, should the process die.
+  noteUsage()
+  let receipt: ResponseSummary
   try {
-    tally.begin('moderate')
+    stages.moderate = clock.monotonic()
+    await screenAhead(deps, ask, request.signal)
     const screened = moderate(deps, ask, request)
-    tally.begin('enhance')
-    const enhanced = await enhance(deps, screened, plan, tally)
-    tally.begin('enrich')
-    const prepared = await enrich(deps, caller, enhanced, plan, tally, screened.signal)
-    tally.begin('call')
-    tally.secrets = screened.secrets
-    yield* moderateOutput(deps, ask.stream, screened, call(deps, prepared, plan, tally, screened.signal), tally)
-    tally.outcome = 'completed'
-  } catch (failure) {
-    tally.fail(failure, request.signal)
-    throw failure
+    const { signal, secrets } = screened
+    stages.enhance = clock.monotonic()
+    const enhanced = await enhance(deps, screened, { requestId, ask, plan, enhancement })
+    progress.enhancement = enhanced.enhancement
+    stages.enrich = clock.monotonic()
+    const prepared = await enrich(deps, enhanced, { accountId: caller.accountId, plan: plan.web, signal })
+    progress.web = prepared.web ?? webLeftOut
+    stages.call = clock.monotonic()
+    const calling = { requestId, ...started, plan, prepared, secrets, signal, checkpoint: noteUsage }
+    progress.isFiltered = yield* moderateOutput(deps, ask.stream, screened, call(deps, calling, progress))
+    progress.outcome = 'completed'
+  } catch (thrown) {
+    const failure = failureOf(thrown, request.signal)
+    if (failure !== null) {
+      progress.outcome = failure.outcome
+      progress.errorCode = failure.errorCode
+    }
+    throw thrown
   } finally {
-    tally.begin('settle')
+    stages.settle = clock.monotonic()
     // Success, refusal, failure, disconnect: all end here, once.
-    receipt = await settle(deps, caller, ask, plan, seat, tally, request.settled)
+    receipt = await settle(deps, admitted, progress, request.settled)
   }
   // Only now is the answer over: its usage record is on disk, so a caller who saw the end is in the ledger.
   yield [{ type: 'done', receipt }]

@@ -23,7 +23,9 @@ export function allAttemptsFailedError(
 ): GatewayError {
   const last = failed.at(-1) ?? null
   const detail = failed.map(({ failure }) => failure.detail).join('; ')
-  const options = { shouldRetry: false, detail, attempts: [...attempts] }
+  const own = last?.failure.ownBody
+  const upstream = own === undefined || last?.status == null ? null : { status: last.status, body: own }
+  const options = { shouldRetry: false, detail, attempts: [...attempts], upstream }
   if (last === null)
     return new GatewayError('no_model_available', messages.none, { ...options, retryAfterMs: usualWaitMs })
   const { model } = last.candidate

@@ -5,10 +5,10 @@
  * whole request's deadline. One timer watches all five: it sleeps until the earliest could be due and looks again.
  */
 
-import type { Clock } from '../composition/clock.ts'
-import type { Network } from '../composition/network.ts'
-import type { Deadlines } from '../config.ts'
 import type { RequestAbortSignal } from '../core/chat/request-abort.ts'
+import type { Clock } from '../core/ports/clock.ts'
+import type { Network } from '../core/ports/network.ts'
+import type { Deadlines } from '../core/request/deadlines.ts'
 import type { AnswerPart, ProviderAsk, ProviderFailure, ProviderRequest } from '../providers/provider.ts'
 import { type BodyReader, bodyReader } from './body-reader.ts'
 import type { Candidate } from './routing/candidate.ts'
@@ -37,7 +37,7 @@ const maximumLingerMs = 500
 
 type Phase = 'connection' | 'first_byte' | 'first_content' | 'silence' | 'deadline'
 
-type AttemptDeps = { readonly clock: Clock; readonly network: Network }
+export type AttemptDeps = { readonly clock: Clock; readonly network: Network }
 
 type AttemptOptions = {
   readonly candidate: Candidate
@@ -127,7 +127,11 @@ class OwnAttempt implements UpstreamAttempt {
     const response = await this.deps.network.fetch(this.request.url, init)
     this.answered = response.status
     watch.byteArrived()
-    return bodyReader(response, ask, candidate.endpoint.provider, this.deps.clock, () => watch.byteArrived())
+    return bodyReader(response, ask, {
+      provider: candidate.endpoint.provider,
+      clock: this.deps.clock,
+      byteArrived: () => watch.byteArrived(),
+    })
   }
 }
 

@@ -1,8 +1,7 @@
-import type { Clock } from '../composition/clock.ts'
+import type { Clock } from '../core/ports/clock.ts'
 import { parseUntrustedJson } from '../core/validation/untrusted-json.ts'
-import type { AnswerPart, ProviderAsk, StreamReader } from '../providers/provider.ts'
+import type { AnswerPart, Provider, ProviderAsk, StreamReader } from '../providers/provider.ts'
 import { createEventSplitter, EventTooLongError } from '../providers/sse.ts'
-import type { Candidate } from './routing/candidate.ts'
 
 /** Reads an upstream's body; what its bytes mean is its provider's to say. */
 export type BodyReader = {
@@ -10,6 +9,13 @@ export type BodyReader = {
   isOver(): boolean
   /** Reads what is left and throws it away. */
   drain(): Promise<void>
+}
+
+export type BodyReaderOptions = {
+  readonly provider: Provider
+  readonly clock: Pick<Clock, 'after'>
+  /** Called for each piece of a whole body. */
+  readonly byteArrived: () => void
 }
 
 /** Longest JSON answer read, in bytes: a 128,000 token answer is about 1 MB. */
@@ -24,9 +30,7 @@ const maximumFailureMs = 2_000
 export function bodyReader(
   response: Response,
   { ask, stream }: ProviderAsk,
-  provider: Candidate['endpoint']['provider'],
-  clock: Clock,
-  byteArrived: () => void,
+  { provider, clock, byteArrived }: BodyReaderOptions,
 ): BodyReader {
   const contentType = response.headers.get('content-type') ?? ''
   if (!response.ok)
@@ -86,7 +90,7 @@ async function readText(response: Response, maximumBytes: number, byteArrived: (
 }
 
 /** As much of a refusal's body as comes within its bounds; one that breaks ends where it broke. */
-async function readBeginning({ body }: Response, clock: Clock): Promise<BodyText> {
+async function readBeginning({ body }: Response, clock: BodyReaderOptions['clock']): Promise<BodyText> {
   if (body === null) return whole('')
   const pieces = body.getReader()
   const decoder = new TextDecoder()

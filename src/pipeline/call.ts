@@ -1,193 +1,194 @@
 /**
- * The attempt loop: candidates are asked in order until one answers. Fallback is possible until the first content has
- * gone to the caller; from then on a failure is said, never papered over with a second answer.
+ * The attempt loop: candidates are called in order until one answers. Fallback is possible until the first content has
+ * gone to the caller; from then on a failure is reported, never hidden behind a second answer.
  *
  * A JSON caller has seen nothing until the whole answer is there, so for it every failure can still fall back.
  */
 
-import type { Deps } from '../composition/deps.ts'
-import type {
-  AttemptOutcome,
-  AttemptSkip,
-  ChatEvent,
-  ChatEvents,
-  ChatRequest,
-  ResponseStart,
-} from '../core/chat/chat.ts'
+import type { AttemptOutcome, ChatEvent, ChatEvents } from '../core/chat/chat.ts'
 import { gatewayOutputCap } from '../core/chat/output-cap.ts'
-import { abortError, type RequestAbortSignal } from '../core/chat/request-abort.ts'
+import { abortError } from '../core/chat/request-abort.ts'
 import { fullName } from '../core/models/models.ts'
-import type { SkipReason } from '../core/routing/circuit-breaker.ts'
 import { tokensSpared } from '../core/tokens/tokens.ts'
 import { highestCostOf } from '../core/usage/money.ts'
-import type { Reservation } from '../limits/meter.ts'
+import type { Meter, Reservation } from '../limits/meter.ts'
 import type { ProviderFailure } from '../providers/provider.ts'
 import { startAttempt } from './attempt.ts'
 import { allAttemptsFailedError, type FailedAttempt, truncatedOutputError } from './attempt-errors.ts'
-import type { Prepared } from './enrich.ts'
-import { reportFailure, reportSuccess } from './report-attempt.ts'
-import { applyParts, createUpstreamResponse, type RequestContext, type UpstreamResponse } from './request-context.ts'
+import { AttemptRun, type AttemptRunDeps, type CallRequest, finishesOf, opened } from './attempt-run.ts'
+import type { Progress } from './progress.ts'
+import { type ReportDeps, reportFailure, reportSuccess } from './report-attempt.ts'
 import type { Candidate } from './routing/candidate.ts'
 import { healthKey } from './routing/health-key.ts'
-import { inOrder } from './routing/order.ts'
-import type { Route } from './routing/route.ts'
+import { type CandidateOrderDeps, inOrder } from './routing/order.ts'
+import { createUpstreamResponse, type UpstreamResponse } from './upstream-response.ts'
 
 const maximumAttempts = 3
 
 /**
- * Up to this output cap a JSON caller's answer is asked for in one piece: few enough tokens to be written well within the
+ * Up to this output cap a JSON caller's answer is requested in one piece: few enough tokens to be written well within the
  * first byte's deadline. Above it the upstream is asked to stream, so that a long answer can be told from a dead provider
  * and a caller who leaves is billed for what arrived.
  */
 const maximumWholeAnswerTokens = 512
 
-/** Longest text taken per token of the output cap: past it the upstream ignores the cap, and is cut off. */
-const maximumCharactersPerToken = 16
+export type CallDeps = AttemptRunDeps &
+  ReportDeps & {
+    readonly meter: Pick<Meter, 'raise'>
+    readonly health: CandidateOrderDeps['health'] & {
+      mayTry(key: string): boolean
+      /** Counts a request as active until its `end`. */
+      beginRequest(): RetryTicket
+      beginAttempt(key: string): void
+      /** A second or third attempt, if the budget has one; null where it has not. */
+      beginRetry(key: string): RetryTicket | null
+    }
+  }
 
-const checkpointEveryMs = 1000
-/** The first with content is due early: until then the request is known, and nothing of its answer. */
-const firstCheckpointMs = 250
-/** 256 tokens of text, as a rule. */
-const checkpointEveryCharacters = 1024
+type RetryTicket = { end(): void }
+
+/** The loop's own record of one request. */
+type Call = {
+  readonly deps: CallDeps
+  readonly request: CallRequest
+  readonly progress: Progress
+  /** Monotonic milliseconds at which the whole request must be over. */
+  readonly deadlineAt: number
+  readonly failed: FailedAttempt[]
+  /** An answer without content: what the caller gets if no candidate has a better one. */
+  empty: UpstreamResponse | null
+}
 
 /**
- * Asks the plan's candidates for an answer and yields it: `opened` and the first content in one batch, then content, then
- * the finish reasons of an answer that truly ended. `tally.serving` is the answer to be paid for. Throws `GatewayError`
- * when nobody answered, when the answer broke off after its first content had gone, and when `signal` aborts.
+ * Calls the plan's candidates and yields the answer: `opened` and the first content in one batch, then content, then
+ * the finish reasons of an answer that truly ended. `progress.response` is the answer to be billed. Throws `GatewayError`
+ * if no candidate answered, if the answer broke off after its first content had gone, and when `signal` aborts.
  */
-export async function* call(
-  deps: Deps,
-  prepared: Prepared,
-  plan: Route,
-  tally: RequestContext,
-  signal: RequestAbortSignal,
-): ChatEvents {
-  const { ask } = prepared
+export async function* call(deps: CallDeps, request: CallRequest, progress: Progress): ChatEvents {
   const deadlineAt = deps.clock.monotonic() + deps.config.deadlines.totalMs
-  const failed: FailedAttempt[] = []
-  /** An answer without content: what the caller gets if nobody has a better one. */
-  let empty: UpstreamResponse | null = null
+  const state: Call = { deps, request, progress, deadlineAt, failed: [], empty: null }
+  progress.upstreamMs = request.prepared.waitedMs
   const active = deps.health.beginRequest()
   try {
-    const skipped = (candidate: Candidate, reason: SkipReason) => noteSkip(deps, tally, candidate, `skipped_${reason}`)
-    for (const candidate of inOrder(deps.health, plan, skipped)) {
-      if (failed.length + (empty === null ? 0 : 1) >= maximumAttempts) break
-      if (!worthTrying(candidate, failed)) continue
-      const seat = await affordable(deps, candidate, ask, plan, tally)
-      if (seat === null) {
-        noteSkip(deps, tally, candidate, 'skipped_over_budget')
-        continue
-      }
-      const outputCap = Math.min(seat.outputCap, candidate.model.maxOutputTokens)
-      const canStream = candidate.model.capabilities.streaming
-      const stream = ask.stream !== null || (canStream && outputCap > maximumWholeAnswerTokens)
-      const key = healthKey(candidate)
-      const attempt = startAttempt(deps, {
-        candidate,
-        ask: { ask, model: candidate.model, outputCap, stream },
-        deadlines: deps.config.deadlines,
-        deadlineAt,
-        signal,
-      })
-      const retry = drawsOnBudget(deps, candidate, failed) ? deps.health.beginRetry(key) : free
-      if (retry === null) {
-        noteSkip(deps, tally, candidate, 'skipped_retry_budget')
-        continue
-      }
-      deps.health.beginAttempt(key)
-      const serving = createUpstreamResponse(candidate, attempt.droppedParameters, deps.clock.monotonic())
-      serving.outputCap = gatewayOutputCap({
-        client: ask.maxOutputTokens,
-        usual: deps.config.defaultMaxOutputTokens,
-        plannedLimit: plan.first.model.maxOutputTokens,
-        granted: seat.outputCap,
-        modelLimit: candidate.model.maxOutputTokens,
-      })
-      tally.serving = serving
-      const progress = { at: serving.startedAt + firstCheckpointMs - checkpointEveryMs, length: 0 }
-      const held: ChatEvent[] = []
-      let committed = false
+    const candidates = inOrder(deps, request.plan, (one, reason) => skip(state, one, `skipped_${reason}`))
+    for (const candidate of candidates) {
+      if (state.failed.length + (state.empty === null ? 0 : 1) >= maximumAttempts) break
+      if (!worthTrying(candidate, state.failed)) continue
+      const reservation = await affordable(state, candidate)
+      const run =
+        reservation === null ? skip(state, candidate, 'skipped_over_budget') : start(state, candidate, reservation)
+      if (run === null) continue
       try {
-        while (!serving.ended && serving.failure === null) {
-          const parts = await attempt.next()
+        while (!run.isOver()) {
+          const parts = await run.attempt.next()
           if (parts === null) break
-          const content = applyParts(serving, parts, ask.choices)
-          noteProgress(tally, serving, progress, attempt.arrivedAt())
-          if (serving.hasContent && serving.firstContentAt === null) {
-            serving.firstContentAt = attempt.arrivedAt()
-            attempt.contentArrived()
-          }
-          if (serving.text.length > outputCap * ask.choices * maximumCharactersPerToken + 4096)
-            serving.failure ??= endless
-          if (content.length === 0) continue
-          if (committed) yield content
-          else {
-            for (const event of content) held.push(event)
-            // What failed in the same breath as it began has not been seen by anybody: it can still fall back.
-            if (ask.stream === null || !serving.hasContent || serving.failure !== null) continue
-            committed = true
-            yield opened(deps, tally, serving, held)
-          }
+          const shown = run.take(parts)
+          if (shown !== null) yield shown
         }
       } finally {
-        attempt.close(serving.ended && serving.failure === null)
-        retry.end()
+        run.close()
       }
-
-      const failure = serving.failure ?? (serving.ended ? null : truncated)
-      // A caller who leaves is not a sick upstream.
-      if (failure !== null && signal.aborted) throw abortError(signal)
-      if (failure === null) {
-        const endedAt = deps.clock.monotonic()
-        reportSuccess(deps, serving, stream ? { waitedMs: attempt.waitedMs(), endedAt } : null)
-        if (!isEmpty(serving) || empty !== null || !ask.fallback) {
-          yield committed ? finishesOf(serving) : [...opened(deps, tally, serving, held), ...finishesOf(serving)]
-          return
-        }
-      } else {
-        reportFailure(deps, tally, candidate, failure, attempt.status())
-        if (committed) throw truncatedOutputError(failure, candidate)
-      }
-      const durationMs = deps.clock.monotonic() - serving.startedAt
-      note(tally, candidate, failure?.kind ?? 'empty_answer', serving.startedAt, durationMs)
-      tally.upstreamMs += durationMs
-      tally.serving = null
-      if (failure === null) {
-        empty = serving
-        continue
-      }
-      failed.push({ candidate, failure, status: attempt.status() })
-      if (!ask.fallback || !mayFallBack(failure) || deps.clock.monotonic() >= deadlineAt) break
+      const next = decide(state, run)
+      if (next === 'stop') break
+      if (next === 'next') continue
+      yield next
+      return
     }
   } finally {
     active.end()
   }
-  if (empty === null) throw allAttemptsFailedError(failed, deps.clock.monotonic() >= deadlineAt, tally.attempts)
-  // It served after all.
-  tally.serving = empty
-  const noted = tally.attempts.findIndex(({ outcome }) => outcome === 'empty_answer')
-  tally.attempts.splice(noted, 1)
-  yield [...opened(deps, tally, empty, []), ...finishesOf(empty)]
+  yield emptyAnswer(state)
 }
 
-/** Each second or 256 tokens, whichever is first: what a process that dies may lose of a request. */
-function noteProgress(
-  tally: RequestContext,
-  serving: UpstreamResponse,
-  last: { at: number; length: number },
-  now: number,
-): void {
-  if (now - last.at < checkpointEveryMs && serving.text.length - last.length < checkpointEveryCharacters) return
-  last.at = now
-  last.length = serving.text.length
-  tally.checkpoint()
+/** Starts one attempt; null = the budget for retries has none left. */
+function start(state: Call, candidate: Candidate, reservation: Reservation): AttemptRun | null {
+  const { deps, progress, deadlineAt } = state
+  const { prepared, plan, signal } = state.request
+  const { ask } = prepared
+  const { model } = candidate
+  const outputCap = Math.min(reservation.outputCap, model.maxOutputTokens)
+  const stream = ask.stream !== null || (model.capabilities.streaming && outputCap > maximumWholeAnswerTokens)
+  const key = healthKey(candidate)
+  const attempt = startAttempt(deps, {
+    candidate,
+    ask: { ask, model, outputCap, stream },
+    deadlines: deps.config.deadlines,
+    deadlineAt,
+    signal,
+  })
+  const ticket = drawsOnBudget(state, candidate) ? deps.health.beginRetry(key) : free
+  if (ticket === null) return skip(state, candidate, 'skipped_retry_budget')
+  deps.health.beginAttempt(key)
+  const response = createUpstreamResponse({
+    candidate,
+    ask,
+    droppedParameters: attempt.droppedParameters,
+    outputCap: gatewayOutputCap({
+      client: ask.maxOutputTokens,
+      usual: deps.config.defaultMaxOutputTokens,
+      plannedLimit: plan.first.model.maxOutputTokens,
+      granted: reservation.outputCap,
+      modelLimit: model.maxOutputTokens,
+    }),
+    startedAt: deps.clock.monotonic(),
+  })
+  progress.response = response
+  return new AttemptRun(deps, { request: state.request, progress, attempt, response, ticket, outputCap, stream })
 }
 
 /**
- * Second tries are bounded so that a struggling provider is not buried under them. A fallback to one that may be asked and
+ * Decides what follows an attempt: the last batch of an answer, the next candidate, or the end of the loop. Throws if the
+ * answer broke off after its first content had gone, or the request has ended.
+ */
+function decide(state: Call, run: AttemptRun): readonly ChatEvent[] | 'next' | 'stop' {
+  const { deps, request, progress } = state
+  const { response, attempt } = run
+  const { candidate } = response
+  const { ask } = request.prepared
+  const failure = run.failure()
+  // A caller who leaves is not a sick upstream.
+  if (failure !== null && request.signal.aborted) throw abortError(request.signal)
+  if (failure === null) {
+    const endedAt = deps.clock.monotonic()
+    reportSuccess(deps, response, run.stream ? { waitedMs: attempt.waitedMs(), endedAt } : null)
+    if (!isEmpty(response) || state.empty !== null || !ask.fallback) return run.lastBatch()
+  } else {
+    reportFailure(deps, request.requestId, { candidate, failure, status: attempt.status() })
+    if (run.isCommitted) throw truncatedOutputError(failure, candidate)
+  }
+  const durationMs = deps.clock.monotonic() - response.startedAt
+  const outcome = failure?.kind ?? 'empty_answer'
+  progress.attempts.push({
+    model: fullName(candidate.model),
+    outcome,
+    startedAt: response.startedAt,
+    durationMs: Math.round(durationMs),
+  })
+  progress.upstreamMs += durationMs
+  progress.response = null
+  if (failure === null) {
+    state.empty = response
+    return 'next'
+  }
+  state.failed.push({ candidate, failure, status: attempt.status() })
+  return !ask.fallback || !mayFallBack(failure) || deps.clock.monotonic() >= state.deadlineAt ? 'stop' : 'next'
+}
+
+/** The answer without content, where no candidate had a better one. Throws if all attempts failed. */
+function emptyAnswer({ deps, request, progress, deadlineAt, failed, empty }: Call): readonly ChatEvent[] {
+  if (empty === null) throw allAttemptsFailedError(failed, deps.clock.monotonic() >= deadlineAt, progress.attempts)
+  // It served after all.
+  progress.response = empty
+  const noted = progress.attempts.findIndex(({ outcome }) => outcome === 'empty_answer')
+  progress.attempts.splice(noted, 1)
+  return [opened(deps, { request, progress, response: empty }), ...finishesOf(empty)]
+}
+
+/**
+ * Second tries are bounded so that a struggling provider is not buried under them. A fallback to one that may be called and
  * has not failed this request buries nobody and is free.
  */
-function drawsOnBudget(deps: Deps, candidate: Candidate, failed: readonly FailedAttempt[]): boolean {
+function drawsOnBudget({ deps, failed }: Call, candidate: Candidate): boolean {
   if (failed.length === 0) return false
   const sameProvider = failed.some(({ candidate: other }) => other.model.provider === candidate.model.provider)
   return sameProvider || !deps.health.mayTry(healthKey(candidate))
@@ -195,7 +196,7 @@ function drawsOnBudget(deps: Deps, candidate: Candidate, failed: readonly Failed
 
 const free = { end() {} }
 
-/** A context overflow may go on to a larger window only; a provider that refused our credential is not asked again. */
+/** A context overflow may go on to a larger window only; a provider that refused our credential is not called again. */
 function worthTrying(candidate: Candidate, failed: readonly FailedAttempt[]): boolean {
   return failed.every(({ candidate: other, failure }) => {
     if (failure.kind === 'context_overflow') return candidate.model.contextWindow > other.model.contextWindow
@@ -206,34 +207,30 @@ function worthTrying(candidate: Candidate, failed: readonly FailedAttempt[]): bo
 }
 
 /**
- * The seat, enlarged where this candidate costs or counts more than was reserved; where the day has no tokens for that, with a
- * smaller output cap. Null = the account cannot pay it.
+ * The reservation, enlarged where this candidate costs or counts more than was reserved; where the day has no tokens for that,
+ * with a smaller output cap. Null = the account cannot pay it.
  */
 function affordable(
-  deps: Deps,
+  { deps, request: { plan, prepared }, progress }: Call,
   candidate: Candidate,
-  ask: ChatRequest,
-  plan: Route,
-  tally: RequestContext,
-): Reservation | null | Promise<Reservation | null> {
-  const { seat } = tally
-  if (seat === null) return null
+): Reservation | Promise<Reservation | null> {
+  const { reservation } = progress
   const { model } = candidate
-  const outputCap = Math.min(seat.outputCap, model.maxOutputTokens)
-  const inputTokens = plan.inputTokens - tokensSpared(ask, model.provider)
+  const outputCap = Math.min(reservation.outputCap, model.maxOutputTokens)
+  const inputTokens = plan.inputTokens - tokensSpared(prepared.ask, model.provider)
   const worst = highestCostOf(model, inputTokens, outputCap * plan.choices) + plan.web.microcents
   const tokens = inputTokens + outputCap * plan.choices
-  const isEnough = worst <= seat.reservedMicrocents && tokens <= seat.reservedTokens
+  const isEnough = worst <= reservation.reservedMicrocents && tokens <= reservation.reservedTokens
   // What was reserved was reserved for the first candidate.
-  if (isEnough || candidate === plan.first) return seat
+  if (isEnough || candidate === plan.first) return reservation
   const raise = async (toTokens: number, cap: number): Promise<Reservation | null> => {
-    const raised = await deps.meter.raise(seat, toTokens, worst)
-    if (raised !== null) tally.seat = raised
+    const raised = await deps.meter.raise(reservation, toTokens, worst)
+    if (raised !== null) progress.reservation = raised
     return raised && { ...raised, outputCap: cap }
   }
-  const smaller = Math.floor((seat.reservedTokens - inputTokens) / plan.choices)
-  return raise(Math.max(tokens, seat.reservedTokens), outputCap).then(
-    raised => raised ?? (smaller < 1 || smaller >= outputCap ? null : raise(seat.reservedTokens, smaller)),
+  const smaller = Math.floor((reservation.reservedTokens - inputTokens) / plan.choices)
+  return raise(Math.max(tokens, reservation.reservedTokens), outputCap).then(
+    raised => raised ?? (smaller < 1 || smaller >= outputCap ? null : raise(reservation.reservedTokens, smaller)),
   )
 }
 
@@ -241,74 +238,13 @@ function mayFallBack(failure: ProviderFailure): boolean {
   return failure.kind === 'context_overflow' || (failure.retryable && failure.blame !== 'caller')
 }
 
-/** Nothing at all although the model says it is done: `length` and `content_filter` explain themselves, `stop` does not. */
-function isEmpty(serving: UpstreamResponse): boolean {
-  return !serving.hasContent && [...serving.finishes.values()].every(reason => reason === 'stop')
+/** No content although the model says it is done: `length` and `content_filter` explain themselves, `stop` does not. */
+function isEmpty(response: UpstreamResponse): boolean {
+  return !response.hasContent && [...response.finishes.values()].every(reason => reason === 'stop')
 }
 
-function finishesOf(serving: UpstreamResponse): ChatEvent[] {
-  return [...serving.finishes].map(([choice, reason]) => ({ type: 'finish', choice, reason }))
+/** Notes that a candidate was not called although its turn had come. */
+function skip({ deps, progress }: Call, { model }: Candidate, outcome: AttemptOutcome): null {
+  progress.attempts.push({ model: fullName(model), outcome, startedAt: deps.clock.monotonic(), durationMs: 0 })
+  return null
 }
-
-/** The first batch of an answer; from here on it is the one that serves. */
-function opened(deps: Deps, tally: RequestContext, serving: UpstreamResponse, held: readonly ChatEvent[]): ChatEvent[] {
-  const { candidate, startedAt, firstContentAt } = serving
-  const durationMs = deps.clock.monotonic() - startedAt
-  if (firstContentAt !== null) tally.firstContentMs = firstContentAt - tally.startedMonotonic
-  note(tally, candidate, 'served', startedAt, durationMs)
-  const opening: ResponseStart = {
-    requestId: tally.requestId,
-    createdAt: Math.floor(tally.startedAt / 1000),
-    model: fullName(servedModel(deps, serving) ?? candidate.model),
-    provider: candidate.model.provider,
-    attempts: [...tally.attempts],
-    droppedParameters: serving.droppedParameters,
-    ...(tally.secrets.length === 0 ? {} : { secrets: tally.secrets }),
-    ...(serving.outputCap === null ? {} : { outputCap: serving.outputCap }),
-    ...(tally.web === null ? {} : { web: tally.web }),
-    enhanced: tally.enhancement?.changed ?? null,
-    overheadMs: Math.max(0, startedAt - tally.startedMonotonic - tally.upstreamMs),
-  }
-  return [{ type: 'opened', opening }, ...held]
-}
-
-/**
- * The model that truly served: where the provider answers with another one of its catalogue (a retired model's successor),
- * that one is named and priced; a dated snapshot of the asked one is the asked one.
- */
-export function servedModel(deps: Pick<Deps, 'catalogue'>, serving: UpstreamResponse | null) {
-  if (serving === null) return null
-  const { model } = serving.candidate
-  if (serving.upstreamModel === null || serving.upstreamModel === model.id) return model
-  const other = deps.catalogue.resolve(`${model.provider}/${serving.upstreamModel}`)
-  return other !== null && other.provider === model.provider ? other : model
-}
-
-function note(
-  tally: RequestContext,
-  candidate: Candidate,
-  outcome: AttemptOutcome,
-  startedAt: number,
-  durationMs: number,
-): void {
-  tally.attempts.push({ model: fullName(candidate.model), outcome, startedAt, durationMs: Math.round(durationMs) })
-}
-
-/** Notes that a candidate was not asked although its turn had come. */
-function noteSkip(
-  { clock }: Pick<Deps, 'clock'>,
-  tally: RequestContext,
-  candidate: Candidate,
-  outcome: AttemptSkip,
-): void {
-  note(tally, candidate, outcome, clock.monotonic(), 0)
-}
-
-const truncated: ProviderFailure = {
-  kind: 'truncated',
-  blame: 'upstream',
-  retryable: true,
-  retryAfterMs: null,
-  detail: 'the answer ended without its terminal event',
-}
-const endless: ProviderFailure = { ...truncated, kind: 'bad_answer', detail: 'the answer went on past its output cap' }

@@ -1,8 +1,6 @@
-import type { Deps } from '../composition/deps.ts'
 import type { WeighedSignal } from '../core/analysis/difficulty.ts'
 import type { DifficultyExplainer, PromptAnalysis, PromptAnalyzer } from '../core/analysis/prompt-analysis.ts'
 import type { ChatRequest } from '../core/chat/chat.ts'
-import { planEnhancement } from '../core/enhancement/enhancement-plan.ts'
 import type { Caller } from '../core/limits/plans.ts'
 import { defaultLevelShares, type LevelShares } from '../core/routing/capability-levels.ts'
 import type { HealthState, SkipReason } from '../core/routing/circuit-breaker.ts'
@@ -11,11 +9,11 @@ import { estimateInputTokens, likelyInputTokens } from '../core/tokens/tokens.ts
 import { baseCost, type CalibratedOutput, expectedOutput, usualWebTokens } from '../core/usage/cost-estimate.ts'
 import { planWebAccess, type WebAvailability } from '../core/web/web-plan.ts'
 import { type AdmissionCheckDeps, checkAdmission } from './admit.ts'
+import { planRequestEnhancement } from './enhance.ts'
 import type { Candidate } from './routing/candidate.ts'
 import { healthKey } from './routing/health-key.ts'
-import { inOrder } from './routing/order.ts'
-import { type Route, route } from './routing/route.ts'
-import type { RouteDeps } from './routing/route-request.ts'
+import { type CandidateOrderDeps, inOrder } from './routing/order.ts'
+import { type Route, type RouteDeps, route } from './routing/route.ts'
 
 /** How a request would be routed now, and why. */
 export type Preview = {
@@ -37,15 +35,15 @@ export type PreviewedCandidate = {
   readonly figures: Figures
 }
 
-export type PreviewDeps = RouteDeps & {
-  readonly config: Pick<Deps['config'], 'rewriter' | 'defaultMaxOutputTokens'>
-  readonly checkLimits: AdmissionCheckDeps['checkLimits']
-  readonly health: Pick<Deps['health'], 'skipReason'>
-  readonly newRequestId: () => string
-  readonly read: PromptAnalyzer
-  readonly explain: DifficultyExplainer
-  readonly foresight: NonNullable<RouteDeps['foresight']>
-}
+export type PreviewDeps = RouteDeps &
+  AdmissionCheckDeps &
+  CandidateOrderDeps & {
+    readonly config: { readonly rewriter: string | null }
+    readonly newRequestId: () => string
+    readonly read: PromptAnalyzer
+    readonly explain: DifficultyExplainer
+    readonly foresight: NonNullable<RouteDeps['foresight']>
+  }
 
 /**
  * Routes a chat request by the real router and the real limits, and tells the order in which its candidates would be asked now.
@@ -61,12 +59,18 @@ export async function planDryRun(
   const web = planWebAccess(ask, reading, caller, offer)
   // Who asks how it would go is told the rule, not one of its exceptions.
   const settled: RouteDeps = { ...deps, random: () => 1 }
-  const enhancement = planEnhancement(ask, reading, deps.config.rewriter !== null)
-  const wanted = route(settled, caller, ask, reading, enhancement?.inputTokens ?? estimateInputTokens(ask), web)
-  const plan = await checkAdmission(deps, caller, ask, wanted, deps.newRequestId())
+  const enhancement = planRequestEnhancement(deps, ask, reading)
+  const wanted = route(settled, {
+    caller,
+    ask,
+    reading,
+    inputTokens: enhancement?.inputTokens ?? estimateInputTokens(ask),
+    web,
+  })
+  const plan = await checkAdmission(deps, { requestId: deps.newRequestId(), caller, ask, plan: wanted })
   const known = deps.foresight.of(reading.queryType, caller.accountId)
   const skips = new Map<Candidate, SkipReason>()
-  const order = [...inOrder(deps.health, plan, (candidate, reason) => void skips.set(candidate, reason))]
+  const order = [...inOrder(deps, plan, (candidate, reason) => void skips.set(candidate, reason))]
   const candidates = order.map((candidate, place) => {
     const { model } = candidate
     const key = healthKey(candidate)
@@ -76,7 +80,10 @@ export async function planDryRun(
     const inputTokens = likelyInputTokens(enhancement?.ask ?? ask, model.provider) + usualWebTokens(plan.web, model)
     return {
       candidate,
-      reasons: [candidate.reason(), ...placeReasons(plan, order, place, health, skips.get(candidate) ?? null)],
+      reasons: [
+        candidate.reason(),
+        ...placeReasons(plan, order, place, { health, skip: skips.get(candidate) ?? null }),
+      ],
       costMicrocents: baseCost(model, inputTokens, outputTokens) + plan.web.microcents,
       health,
       figures,
@@ -97,8 +104,7 @@ function placeReasons(
   { mode, first }: Route,
   order: readonly Candidate[],
   place: number,
-  health: HealthState,
-  skip: SkipReason | null,
+  { health, skip }: { readonly health: HealthState; readonly skip: SkipReason | null },
 ): string[] {
   const candidate = order[place]
   if (candidate === undefined) return []

@@ -1,64 +1,85 @@
-import type { Deps } from '../composition/deps.ts'
-import type { PromptAnalysis } from '../core/analysis/prompt-analysis.ts'
-import type { ChatRequest } from '../core/chat/chat.ts'
+import type { PromptAnalysis, PromptAnalyzer } from '../core/analysis/prompt-analysis.ts'
+import type { ChatRequest, ResponseSummary } from '../core/chat/chat.ts'
 import { type EnhancementPlan, planEnhancement, replaceUserText } from '../core/enhancement/enhancement-plan.ts'
 import { isValidRewrite } from '../core/enhancement/prompt-rewrite.ts'
 import { estimateInputTokens } from '../core/tokens/tokens.ts'
 import type { ModeratedRequest } from './moderate-input.ts'
-import type { RequestContext } from './request-context.ts'
 import { type RewriteDeps, rewrite } from './rewrite.ts'
 import type { Route } from './routing/route.ts'
 
 declare const enhanced: unique symbol
 
-/** A screened ask whose prompt says what it was to say. What others add to it comes later, and is never rewritten. */
-export type Enhanced = { readonly [enhanced]: true; readonly ask: ChatRequest }
+/** A moderated request whose prompt is final. What the web adds comes later, and is never rewritten. */
+export type Enhanced = {
+  readonly [enhanced]: true
+  readonly ask: ChatRequest
+  /** What was made of the prompt; null = the caller asked for nothing. */
+  readonly enhancement: ResponseSummary['enhancement']
+  /** Milliseconds that the request waited for the rewriter. */
+  readonly waitedMs: number
+}
 
-export type EnhanceDeps = RewriteDeps & Pick<Deps, 'read' | 'web'>
+export type EnhanceDeps = RewriteDeps & {
+  readonly read: PromptAnalyzer
+  /** Whether a rewritten prompt may be sent. */
+  readonly web: { readonly screen: (text: string) => boolean }
+}
 
-/** Input tokens of an ask, whatever enhancement will make of it: estimated before anything is reserved. */
-export function enhancedInputTokens(
-  { config }: Pick<Deps, 'config'>,
+/** A request as it was received, and the enhancement that its reservation was sized for. */
+export type EnhancementInput = {
+  readonly requestId: string
+  readonly ask: ChatRequest
+  readonly plan: Pick<Route, 'reading' | 'inputTokens' | 'web'>
+  /** Null = the caller asked for no enhancement. */
+  readonly enhancement: EnhancementPlan | null
+}
+
+/** Plans the enhancement of a request, from the caller's own words and before anything is reserved. Null = not requested. */
+export function planRequestEnhancement(
+  { config }: { readonly config: Pick<RewriteDeps['config'], 'rewriter'> },
   ask: ChatRequest,
   reading: PromptAnalysis,
-): number {
-  return planEnhancement(ask, reading, config.rewriter !== null)?.inputTokens ?? estimateInputTokens(ask)
+): EnhancementPlan | null {
+  return planEnhancement(ask, reading, config.rewriter !== null)
 }
 
 /**
- * Where the caller asked for it, puts what the prompt lacks behind it, or takes a model's rewrite that keeps the same rules:
- * of the ask as moderation left it, which may have masked some of it. Rejects only when the request ends.
+ * Where the caller asked for it, appends what the prompt lacks, or takes a model's rewrite that keeps the same rules. Rejects
+ * only when the request ends.
  */
 export function enhance(
   deps: EnhanceDeps,
   screened: ModeratedRequest,
-  route: Pick<Route, 'reading' | 'inputTokens' | 'web'>,
-  tally: Pick<RequestContext, 'requestId' | 'enhancement' | 'upstreamMs'>,
+  input: EnhancementInput,
 ): Enhanced | Promise<Enhanced> {
-  const plan = planEnhancement(screened.ask, route.reading, deps.config.rewriter !== null)
-  return plan === null ? ({ ask: screened.ask } as Enhanced) : enhanceBy(deps, plan, screened, route, tally)
+  const { enhancement } = input
+  if (enhancement === null) return { ask: screened.ask, enhancement: null, waitedMs: 0 } as Enhanced
+  // Of a masked request the plan still holds the secrets: only then it is made again.
+  const isMasked = screened.ask !== input.ask
+  const plan = isMasked ? planRequestEnhancement(deps, screened.ask, input.plan.reading) : enhancement
+  return plan === null
+    ? ({ ask: screened.ask, enhancement: null, waitedMs: 0 } as Enhanced)
+    : enhanceBy(deps, plan, screened, input)
 }
 
 async function enhanceBy(
   deps: EnhanceDeps,
   plan: EnhancementPlan,
   { ask, signal }: ModeratedRequest,
-  { inputTokens, web }: Pick<Route, 'inputTokens' | 'web'>,
-  tally: Pick<RequestContext, 'requestId' | 'enhancement' | 'upstreamMs'>,
+  { requestId, plan: { inputTokens, web } }: EnhancementInput,
 ): Promise<Enhanced> {
-  tally.enhancement = plan.enhancement
-  const { rewritable } = plan
-  const text = rewritable === null ? null : await rewrite(deps, rewritable, tally, signal)
-  if (rewritable === null || text === null) return { ask: plan.ask } as Enhanced
+  const { enhancement, rewritable } = plan
+  if (rewritable === null) return { ask: plan.ask, enhancement, waitedMs: 0 } as Enhanced
+  const { text, waitedMs } = await rewrite(deps, rewritable, requestId, signal)
+  if (text === null) return { ask: plan.ask, enhancement, waitedMs } as Enhanced
   const rewritten = replaceUserText(ask, text)
   const isFit =
     isValidRewrite(rewritable, text, deps.read) &&
     deps.web.screen(text) &&
     estimateInputTokens(rewritten) <= inputTokens - web.tokens
   if (!isFit) {
-    deps.log.info('rewrite_unfit', { request_id: tally.requestId })
-    return { ask: plan.ask } as Enhanced
+    deps.log.info('rewrite_unfit', { request_id: requestId })
+    return { ask: plan.ask, enhancement, waitedMs } as Enhanced
   }
-  tally.enhancement = { ...plan.enhancement, changed: true, enhancedPrompt: text }
-  return { ask: rewritten } as Enhanced
+  return { ask: rewritten, enhancement: { ...enhancement, changed: true, enhancedPrompt: text }, waitedMs } as Enhanced
 }

@@ -2,18 +2,23 @@ import type { PromptAnalyzer } from '../core/analysis/prompt-analysis.ts'
 import type { ChatRequest } from '../core/chat/chat.ts'
 import { abortError, type RequestAbortSignal } from '../core/chat/request-abort.ts'
 import { type OmittedSource, type WebDocument, webLimits } from '../core/chat/web-sources.ts'
-import type { Caller } from '../core/limits/plans.ts'
+import type { Clock } from '../core/ports/clock.ts'
 import { insertUntrustedContent, visibleText } from '../core/web/untrusted-content.ts'
-import { noWeb, type WebAvailability, type WebPlan } from '../core/web/web-plan.ts'
+import { noWeb, type WebAvailability, type WebPlan, type WebUse } from '../core/web/web-plan.ts'
 import type { Web } from '../web/web.ts'
 import type { Enhanced } from './enhance.ts'
-import type { RequestContext } from './request-context.ts'
-import type { Route } from './routing/route.ts'
 
 declare const prepared: unique symbol
 
 /** An ask that has been screened and holds all that its model is to see. Only such a one can be sent to a provider. */
-export type Prepared = { readonly [prepared]: true; readonly ask: ChatRequest }
+export type Prepared = {
+  readonly [prepared]: true
+  readonly ask: ChatRequest
+  /** What was looked up; null = nothing was to be. */
+  readonly web: WebUse | null
+  /** Milliseconds that the request waited for the rewriter and the web. */
+  readonly waitedMs: number
+}
 
 /** What the web offers, as a plan is made of it. */
 export function offerOf({
@@ -27,50 +32,45 @@ export function offerOf({
 }
 
 export type EnrichDeps = {
-  readonly web: Web
-  readonly clock: { monotonic(): number }
+  readonly web: Pick<Web, 'search' | 'prices' | 'screenPage'> & { readonly pages: Pick<Web['pages'], 'read'> }
+  readonly clock: Pick<Clock, 'monotonic'>
   readonly randomBytes: (count: number) => Uint8Array
 }
 
+export type EnrichInput = {
+  readonly accountId: string
+  readonly plan: WebPlan
+  readonly signal: RequestAbortSignal
+}
+
 /**
- * The one way from an enhanced ask to a prepared one: what the plan wants of the web is looked up, all at once, and put into
+ * The one way from an enhanced request to a prepared one: what the plan wants of the web is looked up, all at once, and put into
  * the conversation as data. Nothing that is found can stop the answer or move it elsewhere: what fails, or breaks a rule,
- * is left out and named in `tally.web`. Rejects only when `ending` comes.
+ * is left out and named in `web`. Rejects only when `signal` aborts.
  */
-export function enrich(
-  deps: EnrichDeps,
-  caller: Caller,
-  { ask }: Enhanced,
-  { web: plan }: Pick<Route, 'web'>,
-  tally: Pick<RequestContext, 'asked' | 'web' | 'upstreamMs'>,
-  ending: RequestAbortSignal,
-): Prepared | Promise<Prepared> {
-  tally.asked = ask
-  return plan === noWeb ? ({ ask } as Prepared) : enrichBy(deps, caller, ask, plan, tally, ending)
+export function enrich(deps: EnrichDeps, enhanced: Enhanced, input: EnrichInput): Prepared | Promise<Prepared> {
+  const { ask, waitedMs } = enhanced
+  return input.plan === noWeb ? ({ ask, web: null, waitedMs } as Prepared) : enrichBy(deps, enhanced, input)
 }
 
 async function enrichBy(
   deps: EnrichDeps,
-  caller: Caller,
-  ask: ChatRequest,
-  plan: WebPlan,
-  tally: Pick<RequestContext, 'asked' | 'web' | 'upstreamMs'>,
-  ending: RequestAbortSignal,
+  { ask, waitedMs }: Enhanced,
+  { accountId, plan, signal: ending }: EnrichInput,
 ): Promise<Prepared> {
   const startedAt = deps.clock.monotonic()
   const { pages, search } = deps.web
   const { signal, release } = abortedBy(ending)
   const [results, ...fetched] = await Promise.all([
     plan.query === null ? [] : search.find(plan.query, signal),
-    ...plan.urls.map(url => pages.read(url, { accountId: caller.accountId, signal })),
+    ...plan.urls.map(url => pages.read(url, { accountId, signal })),
   ])
     .catch(cause => {
       throw ending.aborted ? abortError(ending) : cause
     })
     .finally(release)
-  // Others kept it waiting: no time of the gateway's own.
-  tally.upstreamMs += deps.clock.monotonic() - startedAt
-  return gathered(deps, ask, plan, tally, results, fetched)
+  const webMs = deps.clock.monotonic() - startedAt
+  return { ...withFindings(deps, ask, plan, { results, fetched }), waitedMs: waitedMs + webMs } as Prepared
 }
 
 /** The ending as what sockets listen to. `release` stops listening. */
@@ -82,14 +82,18 @@ function abortedBy(ending: RequestAbortSignal): { readonly signal: AbortSignal; 
   return { signal: abort.signal, release: () => ending.removeEventListener('abort', end) }
 }
 
-function gathered(
+/** What the web was asked for, as it came. */
+type Fetched = {
+  readonly results: readonly WebDocument[] | OmittedSource
+  readonly fetched: readonly (WebDocument | OmittedSource)[]
+}
+
+function withFindings(
   { web: { prices, screenPage }, randomBytes }: EnrichDeps,
   ask: ChatRequest,
   plan: WebPlan,
-  tally: Pick<RequestContext, 'asked' | 'web'>,
-  results: readonly WebDocument[] | OmittedSource,
-  fetched: readonly (WebDocument | OmittedSource)[],
-): Prepared {
+  { results, fetched }: Fetched,
+): { readonly ask: ChatRequest; readonly web: WebUse } {
   const leftOut: OmittedSource[] = []
   const admitted = (one: WebDocument | OmittedSource, maximumCharacters: number) => {
     if ('code' in one) {
@@ -109,15 +113,14 @@ function gathered(
   const nonce = Buffer.from(randomBytes(16)).toString('hex')
   const messages = insertUntrustedContent(ask.messages, findings, { nonce, maximumTokens: plan.tokens })
   const enriched = messages === ask.messages ? ask : { ...ask, messages }
-  tally.web = {
+  const web = {
     searched,
     sources: enriched === ask ? [] : findings.map(({ finding: { url, title } }) => ({ url, title })),
     leftOut: [...leftOut, ...plan.surplus.map(url => ({ url, code: 'refused' }) as const)],
     searchMicrocents: searched ? prices.search : 0,
     fetchMicrocents: enriched === ask ? 0 : read.length * prices.fetch,
   }
-  tally.asked = enriched
-  return { ask: enriched } as Prepared
+  return { ask: enriched, web }
 }
 
 /** A finding as a reader sees it: what is screened, shown to the caller and sent is one text. */

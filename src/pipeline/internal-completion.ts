@@ -1,18 +1,18 @@
-import type { Clock } from '../composition/clock.ts'
-import type { Network } from '../composition/network.ts'
-import type { Deadlines } from '../config.ts'
 import type { ChatRequest, ReasoningEffort } from '../core/chat/chat.ts'
 import type { RequestAbortSignal } from '../core/chat/request-abort.ts'
 import type { Catalog } from '../core/models/models.ts'
+import type { Clock } from '../core/ports/clock.ts'
+import type { Network } from '../core/ports/network.ts'
 import { chatRequestWithDefaults } from '../core/request/chat-request.ts'
+import type { Deadlines } from '../core/request/deadlines.ts'
+import type { ConfiguredProvider } from '../providers/provider.ts'
 import { startAttempt } from './attempt.ts'
-import type { TcpAddress } from './routing/candidate.ts'
 
 export type CompleteDeps = {
   readonly clock: Clock
   readonly network: Network
   readonly catalogue: Catalog
-  readonly endpoints: ReadonlyMap<string, TcpAddress>
+  readonly endpoints: ReadonlyMap<string, ConfiguredProvider>
   readonly deadlines: Deadlines
 }
 

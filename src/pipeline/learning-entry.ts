@@ -1,45 +1,54 @@
-import type { Deps } from '../composition/deps.ts'
-import type { ChatRequest, TokenUsage } from '../core/chat/chat.ts'
 import { logLengthRatio } from '../core/learning/learning-cell.ts'
-import { inferQuality } from '../core/learning/response-quality.ts'
-import type { Model } from '../core/models/models.ts'
+import { inferQuality, type LengthStatistics } from '../core/learning/response-quality.ts'
+import type { Clock } from '../core/ports/clock.ts'
 import type { UsageRecord } from '../core/usage/usage-record.ts'
-import type { RequestContext } from './request-context.ts'
-import type { Route } from './routing/route.ts'
+import type { AdmittedRequest } from './admitted-request.ts'
+import type { Progress } from './progress.ts'
+import type { SettledCost } from './settled-cost.ts'
 
-export type LessonDeps = Pick<Deps, 'learning' | 'prompts' | 'clock'>
+export type LearningEntryDeps = {
+  /** What was learned of an account, from memory; null = not known yet. */
+  readonly learning: {
+    of(accountId: string): { usualRatioOf(queryType: string): LengthStatistics | null } | null
+  }
+  /** Notes an answered request and returns the id of the request that it repeats; null = none. */
+  readonly prompts: {
+    answered(
+      digest: string,
+      request: { readonly id: string; readonly from: number; readonly to: number },
+    ): string | null
+  }
+  readonly clock: Pick<Clock, 'now'>
+}
 
-/** What learning is to take from a request, content-free; null of one that was not answered. */
+/** Returns what learning takes from a request, content-free; null of a request that was not answered. */
 export function toLearningEntry(
-  deps: LessonDeps,
-  accountId: string,
-  ask: ChatRequest,
-  plan: Route,
-  tally: RequestContext,
-  served: { readonly model: Model; readonly usage: TokenUsage; readonly isEnhanced: boolean } | null,
+  deps: LearningEntryDeps,
+  { requestId, startedAt, promptDigest, caller, ask, plan }: AdmittedRequest,
+  { outcome, enhancement }: Progress,
+  { response, usage }: SettledCost,
 ): NonNullable<UsageRecord['learning']> | null {
-  const { serving } = tally
-  if (served === null || serving === null || tally.outcome !== 'completed') return null
+  if (response === null || outcome !== 'completed') return null
   const { queryType } = plan.reading
   const quality = inferQuality({
-    finish: serving.finishes.get(0) ?? null,
-    text: serving.text,
-    hasContent: serving.hasContent,
-    refused: serving.refused,
+    finish: response.finishes.get(0) ?? null,
+    text: response.text,
+    hasContent: response.hasContent,
+    refused: response.refused,
     isCapped: ask.maxOutputTokens !== null,
-    wantsJson: ask.responseFormat.type !== 'text' && ask.choices === 1 && !serving.hasToolCalls,
+    wantsJson: ask.responseFormat.type !== 'text' && ask.choices === 1 && !response.hasToolCalls,
     queryType,
-    ratio: logLengthRatio(served.usage),
-    usualRatio: deps.learning.of(accountId)?.usualRatioOf(queryType) ?? null,
+    ratio: logLengthRatio(usage),
+    usualRatio: deps.learning.of(caller.accountId)?.usualRatioOf(queryType) ?? null,
   })
-  const isFirst = serving.candidate.model === plan.first.model
-  const request = { id: tally.requestId, from: tally.startedAt, to: deps.clock.now() }
+  const isFirst = response.candidate.model === plan.first.model
+  const answered = { id: requestId, from: startedAt, to: deps.clock.now() }
   return {
     quality: Math.round(quality * 1e4) / 1e4,
     epoch: plan.learning.epoch,
     influenced: plan.learning.influenced && isFirst,
     choice_probability: isFirst ? plan.learning.probability : null,
-    enhanced: served.isEnhanced,
-    repeat_of: deps.prompts.answered(tally.promptDigest, request),
+    enhanced: enhancement?.changed === true,
+    repeat_of: deps.prompts.answered(promptDigest, answered),
   }
 }

@@ -1,14 +1,17 @@
-import type { Deps } from '../composition/deps.ts'
 import type { Caller } from '../core/limits/plans.ts'
+import type { Meter } from '../limits/meter.ts'
 
 /**
- * Brings to mind how an account stands that was never seen here, and takes nothing: it asks for a seat where there is none.
- * Where nobody can tell, its standing stays unknown. Never throws.
+ * Loads the quota status of an account that this process has not seen. Reserves nothing: it requests a reservation where no
+ * concurrent request is allowed. The status stays unknown if no store answers. Never throws.
  */
-export async function checkPart(deps: Pick<Deps, 'meter'>, caller: Caller, requestId: string): Promise<void> {
-  const { accountId, limits } = caller
-  const noSeats = { ...limits, concurrentRequests: 0 }
-  await deps.meter.admit({ ...nothing, requestId, accountId, limits: noSeats }).catch(() => null)
+export async function loadQuotaStatus(
+  { meter }: { readonly meter: Pick<Meter, 'admit'> },
+  { accountId, limits }: Caller,
+  requestId: string,
+): Promise<void> {
+  const noRequests = { ...limits, concurrentRequests: 0 }
+  await meter.admit({ ...nothing, requestId, accountId, limits: noRequests }).catch(() => null)
 }
 
 const nothing = {

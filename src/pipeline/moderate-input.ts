@@ -3,6 +3,7 @@ import { createRequestAbort, type RequestAbortSignal } from '../core/chat/reques
 import { collectDefinitions, mapDefinitionTexts, type PromptDefinition } from '../core/chat/tool-definitions.ts'
 import { type DetectedSecret, maskSecrets } from '../core/moderation/secret-detection.ts'
 import { messageTexts, type Verdict } from '../core/moderation/text-moderator.ts'
+import type { Log } from '../core/ports/log.ts'
 import { GatewayError } from '../core/validation/errors.ts'
 import type { Moderation } from '../moderation/moderation.ts'
 
@@ -25,7 +26,7 @@ export type ModerateDeps = {
     Moderation,
     'screenMessages' | 'screenDefinition' | 'moderation' | 'secrets' | 'leaksIn' | 'secretsIn'
   >
-  readonly log: { warn(event: string, fields: Readonly<Record<string, string | number>>): void }
+  readonly log: Pick<Log, 'warn'>
 }
 
 /**
@@ -41,8 +42,13 @@ export function moderate(
 ): ModeratedRequest {
   const { safety } = deps
   const kinds = new Set<string>()
-  checkPart(safety, 'messages', safety.screenMessages(ask.messages), ask.messages, kinds)
-  for (const one of collectDefinitions(ask)) checkPart(safety, one.param, safety.screenDefinition(one), [one], kinds)
+  const addSecrets = (param: Param, verdict: Verdict, parts: readonly (Message | PromptDefinition)[]) => {
+    for (const kind of checkPart(safety, param, verdict, parts)) kinds.add(kind)
+  }
+  addSecrets('messages', safety.screenMessages(ask.messages), ask.messages)
+  const { unread = [] } = ask.source ?? {}
+  if (unread.length > 0) addSecrets('messages', safety.screenMessages(unread), unread)
+  for (const one of collectDefinitions(ask)) addSecrets(one.param, safety.screenDefinition(one), [one])
   const secrets: readonly string[] = [...kinds]
   if (secrets.length > 0) {
     deps.log.warn('secrets_in_prompt', {
@@ -57,19 +63,18 @@ export function moderate(
 
 type Param = 'messages' | 'tools' | 'response_format'
 
-/** Refuses what may not go on, and adds the kinds of secrets in what may to `kinds`. */
+/** Returns the kinds of secrets in a part of the request. Throws if it may not go on. */
 function checkPart(
   safety: ModerateDeps['safety'],
   param: Param,
   { verdict, layer, category, rule }: Verdict,
-  said: readonly (Message | PromptDefinition)[],
-  kinds: Set<string>,
-): void {
+  parts: readonly (Message | PromptDefinition)[],
+): ReadonlySet<string> {
   if (verdict === 'block') throw refusal(param, layer ?? 'patterns', category ?? 'illegal', rule)
   const found = new Set<string>()
-  for (const one of said) for (const kind of safety.secretsIn(one)) found.add(kind)
+  for (const one of parts) for (const kind of safety.secretsIn(one)) found.add(kind)
   if (found.size > 0 && safety.secrets === 'block') throw secretsFound(param, found)
-  for (const kind of found) kinds.add(kind)
+  return found
 }
 
 /** Asks the configured endpoint or model, without waiting. */

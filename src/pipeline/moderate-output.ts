@@ -1,19 +1,20 @@
-import type { ChatEvent, ChatEvents } from '../core/chat/chat.ts'
+import type { ChatEvent } from '../core/chat/chat.ts'
 import type { Moderation } from '../moderation/moderation.ts'
 import type { ModeratedRequest } from './moderate-input.ts'
-import type { RequestContext } from './request-context.ts'
+
+export type OutputModerationDeps = { readonly safety: Pick<Moderation, 'screenAnswer'> }
 
 /**
- * Lets through what may be shown of an answer. Nothing goes out before the verdict of whoever was asked to judge the prompt,
- * who has had all the time that the upstream took; a hit ends the answer with `content_filter`, and the upstream call.
+ * Yields what may be shown of an answer. Nothing goes out before the external moderation has judged the prompt, which has had
+ * all the time that the upstream took. A hit ends the answer with `content_filter`, and the upstream call. Returns whether
+ * there was one.
  */
 export async function* moderateOutput(
-  { safety }: { readonly safety: Pick<Moderation, 'screenAnswer'> },
+  { safety }: OutputModerationDeps,
   mode: Parameters<Moderation['screenAnswer']>[0],
   { verdict }: Pick<ModeratedRequest, 'verdict'>,
   answer: AsyncIterable<readonly ChatEvent[]>,
-  tally: Pick<RequestContext, 'serving'>,
-): ChatEvents {
+): AsyncGenerator<readonly ChatEvent[], boolean, void> {
   const screen = safety.screenAnswer(mode)
   let pending = verdict
   try {
@@ -22,12 +23,11 @@ export async function* moderateOutput(
       pending = null
       const shown = screen === null ? batch : screen.take(batch)
       if (shown.length > 0) yield shown
-      if (screen === null || screen.hit() === null) continue
-      tally.serving?.finishes.set(0, 'content_filter')
-      return
+      if (screen !== null && screen.hit() !== null) return true
     }
+    return false
   } catch (failure) {
-    // Of an answer that was cut, what came is owed for: none of it is kept back.
+    // What came of a truncated answer is owed for: none of it is kept back.
     const rest = pending === null && screen !== null ? screen.rest() : []
     if (rest.length > 0) yield rest
     throw failure

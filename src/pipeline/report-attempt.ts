@@ -1,22 +1,38 @@
 /** What an attempt says of a model: to its health, and where it failed to the operator. */
 
-import type { Deps } from '../composition/deps.ts'
 import { fullName } from '../core/models/models.ts'
+import type { Log } from '../core/ports/log.ts'
 import type { HealthOutcome } from '../core/routing/circuit-breaker.ts'
 import type { ProviderFailure } from '../providers/provider.ts'
-import type { RequestContext, UpstreamResponse } from './request-context.ts'
-import type { Candidate } from './routing/candidate.ts'
+import type { FailedAttempt } from './attempt-errors.ts'
 import { healthKey } from './routing/health-key.ts'
+import type { UpstreamResponse } from './upstream-response.ts'
+
+export type ReportDeps = {
+  readonly health: {
+    /** Milliseconds; tokens per second. */
+    report(
+      key: string,
+      report: {
+        readonly outcome: HealthOutcome
+        readonly retryAfterMs?: number | null
+        readonly firstTokenMs?: number | null
+        readonly tokensPerSecond?: number | null
+      },
+    ): void
+  }
+  readonly log: Pick<Log, 'info' | 'warn' | 'error'>
+}
 
 /** The model answered; and how fast, where it `streamed`. Milliseconds: waited for it in all, and when it was over. */
 export function reportSuccess(
-  { health }: Pick<Deps, 'health'>,
-  serving: UpstreamResponse,
+  { health }: Pick<ReportDeps, 'health'>,
+  response: UpstreamResponse,
   streamed: { readonly waitedMs: number; readonly endedAt: number } | null,
 ): void {
-  health.report(healthKey(serving.candidate), {
+  health.report(healthKey(response.candidate), {
     outcome: 'ok',
-    ...(streamed === null ? {} : speedOf(serving, streamed.waitedMs, streamed.endedAt)),
+    ...(streamed === null ? {} : speedOf(response, streamed.waitedMs, streamed.endedAt)),
   })
 }
 
@@ -39,14 +55,12 @@ function speedOf({ firstContentAt, startedAt, usage, reasoning }: UpstreamRespon
 
 /** What a failure says about the model's health, and to the operator. The caller's own mistakes say nothing of health. */
 export function reportFailure(
-  deps: Pick<Deps, 'health' | 'log'>,
-  tally: RequestContext,
-  candidate: Candidate,
-  failure: ProviderFailure,
-  status: number | null,
+  deps: ReportDeps,
+  requestId: string,
+  { candidate, failure, status }: FailedAttempt,
 ): void {
   const { kind, detail, blame, retryAfterMs } = failure
-  const fields = { request_id: tally.requestId, model: fullName(candidate.model), kind, detail }
+  const fields = { request_id: requestId, model: fullName(candidate.model), kind, detail }
   if (blame === 'caller') {
     deps.log.info('request_refused_upstream', fields)
     return

@@ -1,11 +1,24 @@
-import type { Deps } from '../composition/deps.ts'
 import { abortError, type RequestAbortSignal } from '../core/chat/request-abort.ts'
 import { maximumGrowth } from '../core/enhancement/enhance.ts'
 import { rewriteInstructions } from '../core/enhancement/prompt-rewrite.ts'
-import { completeInternally } from './internal-completion.ts'
-import type { RequestContext } from './request-context.ts'
+import type { Log } from '../core/ports/log.ts'
+import type { Deadlines } from '../core/request/deadlines.ts'
+import type { HealthOutcome } from '../core/routing/circuit-breaker.ts'
+import { type CompleteDeps, completeInternally } from './internal-completion.ts'
 
-export type RewriteDeps = Pick<Deps, 'clock' | 'network' | 'catalogue' | 'endpoints' | 'config' | 'health' | 'log'>
+export type RewriteDeps = Omit<CompleteDeps, 'deadlines'> & {
+  /** `rewriter`: the operator's model for rewrites, `provider/model`; null = none. */
+  readonly config: { readonly rewriter: string | null; readonly deadlines: Deadlines }
+  readonly health: {
+    mayTry(key: string): boolean
+    beginAttempt(key: string): void
+    report(key: string, report: { readonly outcome: HealthOutcome }): void
+  }
+  readonly log: Pick<Log, 'info'>
+}
+
+/** A rewritten prompt, or null, and the milliseconds that the request waited for it. */
+export type Rewrite = { readonly text: string | null; readonly waitedMs: number }
 
 /** The caller waits for it before the answer has even begun. */
 const deadlineMs = 2_500
@@ -13,21 +26,20 @@ const deadlineMs = 2_500
 const outputCap = 1_024
 
 /**
- * A prompt as the operator's model would rather put it, seen by itself, without the conversation around it; null where there
- * is no such model, it is resting, or it does not answer in time. One attempt, at the operator's cost: nothing of it is
- * billed. Rejects only when `ending` comes.
+ * Rewrites a prompt by the operator's model, without the conversation around it. `text` is null if there is no such model, it is
+ * unhealthy, or it does not answer in time. One attempt, at the operator's cost: nothing of it is billed. Rejects only when
+ * `signal` aborts.
  */
 export async function rewrite(
   { clock, network, catalogue, endpoints, config, health, log }: RewriteDeps,
   prompt: string,
-  tally: Pick<RequestContext, 'requestId' | 'upstreamMs'>,
-  ending: RequestAbortSignal,
-): Promise<string | null> {
+  requestId: string,
+  signal: RequestAbortSignal,
+): Promise<Rewrite> {
   const { rewriter } = config
-  if (rewriter === null) return null
   // Its short deadline says nothing of how the model serves: it has a health of its own.
   const key = `${rewriter}#enhancement`
-  if (!health.mayTry(key)) return null
+  if (rewriter === null || !health.mayTry(key)) return { text: null, waitedMs: 0 }
   health.beginAttempt(key)
   const startedAt = clock.monotonic()
   const deadlines = { ...config.deadlines, totalMs: deadlineMs }
@@ -37,22 +49,16 @@ export async function rewrite(
     outputCap,
     reasoningEffort: 'none',
   } as const
-  const text = await completeInternally(
-    { clock, network, catalogue, endpoints, deadlines },
-    rewriter,
-    question,
-    ending,
-  ).catch(() => null)
-  const durationMs = clock.monotonic() - startedAt
-  // Others kept it waiting: no time of the gateway's own.
-  tally.upstreamMs += durationMs
-  if (ending.aborted) throw abortError(ending)
+  const completion = { clock, network, catalogue, endpoints, deadlines }
+  const text = await completeInternally(completion, rewriter, question, signal).catch(() => null)
+  const waitedMs = clock.monotonic() - startedAt
+  if (signal.aborted) throw abortError(signal)
   health.report(key, { outcome: text === null ? 'soft_failure' : 'ok' })
   log.info('prompt_rewritten', {
-    request_id: tally.requestId,
+    request_id: requestId,
     model: rewriter,
     outcome: text === null ? 'failed' : 'answered',
-    duration_ms: Math.round(durationMs),
+    duration_ms: Math.round(waitedMs),
   })
-  return text?.trim() ?? null
+  return { text: text?.trim() ?? null, waitedMs }
 }

@@ -1,37 +1,51 @@
-import type { Deps } from '../composition/deps.ts'
-import type { ChatRequest, TokenUsage } from '../core/chat/chat.ts'
-import { fullName, type Model } from '../core/models/models.ts'
+import type { ChatRequest, QueryType } from '../core/chat/chat.ts'
+import { fullName } from '../core/models/models.ts'
 import { likelyInputTokens } from '../core/tokens/tokens.ts'
-import { baseCost, expectedOutput, usualWebTokens } from '../core/usage/cost-estimate.ts'
+import { baseCost, type CalibratedOutput, expectedOutput, usualWebTokens } from '../core/usage/cost-estimate.ts'
+import type { CalibrationSample } from '../core/usage/estimate-calibration.ts'
 import { usualOutputTokens } from '../core/usage/output-length.ts'
-import type { RequestContext } from './request-context.ts'
-import type { Route } from './routing/route.ts'
+import type { AdmittedRequest } from './admitted-request.ts'
+import type { SettledCost } from './settled-cost.ts'
+
+export type EstimateDeps = {
+  /** How long outputs of a query type are, of an account and of all. */
+  readonly foresight: {
+    of(queryType: QueryType, accountId: string | null): CalibratedOutput
+    settled(accountId: string, queryType: QueryType, outcome: CalibrationSample): void
+  }
+  /** Which model has the beginning of a conversation in its cache. */
+  readonly ties: {
+    answered(
+      accountId: string,
+      ask: ChatRequest,
+      by: { readonly model: string; readonly inputTokens: number; readonly cachedInputTokens: number },
+    ): void
+  }
+}
 
 /**
- * What an answered request teaches at once, in memory: how far its cost was from what an estimate would have said, how long
- * its answer was, and who has its beginning in a cache now.
+ * Updates in memory what an answered request shows at once: how far its cost was from its estimate, how long its output was,
+ * and which model has its beginning in a cache now.
  */
 export function updateEstimates(
-  deps: Pick<Deps, 'foresight' | 'ties'>,
-  accountId: string,
-  ask: ChatRequest,
-  { reading, web }: Route,
-  { serving }: RequestContext,
-  served: { readonly model: Model; readonly usage: TokenUsage; readonly microcents: number },
+  deps: EstimateDeps,
+  { caller, ask, plan: { reading, web } }: AdmittedRequest,
+  { response, model, usage, billed }: SettledCost,
 ): void {
-  const { model, usage, microcents } = served
+  if (model === null) return
+  const { accountId } = caller
   const { inputTokens, cachedInputTokens, outputTokens } = usage
   deps.ties.answered(accountId, ask, { model: fullName(model), inputTokens, cachedInputTokens })
   const known = deps.foresight.of(reading.queryType, accountId)
   const expected = expectedOutput(model, reading, ask.maxOutputTokens, known).tokens * ask.choices
   const input = likelyInputTokens(ask, model.provider) + usualWebTokens(web, model)
-  const foreseen = baseCost(model, input, expected) + web.microcents
-  // A model without a price has no error, and an answer that was cut off no length of its own.
-  if (foreseen === 0 || microcents === 0) return
-  const isWhole = serving?.finishes.get(0) === 'stop'
+  const estimate = baseCost(model, input, expected) + web.microcents
+  // A model without a price has no error, and a truncated output no length of its own.
+  if (estimate === 0 || billed === 0) return
+  const isWhole = response?.finishes.get(0) === 'stop'
   const usual = usualOutputTokens(model, reading) * ask.choices
   deps.foresight.settled(accountId, reading.queryType, {
     lengthRatio: isWhole ? outputTokens / usual : null,
-    costRatio: microcents / foreseen,
+    costRatio: billed / estimate,
   })
 }

@@ -1,6 +1,6 @@
 /**
- * Anthropic's Messages API. Given up: thinking of earlier turns (a chat-completions caller holds no signatures for it),
- * names of participants, image detail, and results of tools that run on Anthropic's side.
+ * Anthropic's Messages API. Not supported: reasoning of earlier turns (chat-completions clients hold no signatures for
+ * it), participant names, image detail, and results of tools that Anthropic runs itself.
  */
 
 import { readFailure } from './anthropic/failure.ts'

@@ -1,7 +1,7 @@
 /**
- * Tells a truncated tool call from a complete one by its arguments: text that ends inside a string or an open bracket lacks
- * its end, and text that ends like an object without beginning like one lacks its beginning. Text that is invalid in another
- * way is the model's own mistake, which callers get unchanged.
+ * Distinguishes truncated tool calls from complete ones by their arguments: text that ends inside a string or an open
+ * bracket lacks its end, and text that ends like an object without beginning like one lacks its beginning. Otherwise
+ * invalid text is the model's own mistake and passed to clients unchanged.
  */
 export class ArgumentsScan {
   private depth = 0
@@ -10,7 +10,7 @@ export class ArgumentsScan {
   private first = 0
   private last = 0
 
-  /** Reads one more piece of the text. */
+  /** Adds a part of the text. */
   add(piece: string): void {
     for (let at = 0; at < piece.length; at += 1) {
       const unit = piece.charCodeAt(at)
@@ -24,12 +24,13 @@ export class ArgumentsScan {
         else if (unit === backslash) this.isEscaped = true
       } else if (unit === quote) this.inString = true
       else if (unit === openBrace || unit === openBracket) this.depth += 1
-      // A close without an open does not cancel a later open: pieces in the wrong order stay unfinished.
+      // A closing bracket without an opening one does not cancel a later one, so parts in the wrong order count as
+      // unfinished.
       else if (unit === closeBrace || unit === closeBracket) this.depth = Math.max(0, this.depth - 1)
     }
   }
 
-  /** True where the text read so far cannot be the whole. */
+  /** Returns true if the text so far cannot be complete. */
   isUnfinished(): boolean {
     return this.inString || this.depth > 0 || (this.last === closeBrace && this.first !== openBrace)
   }

@@ -1,12 +1,12 @@
 /**
- * A conversation as every upstream demands it: each call of a tool meets its result, and none is answered twice. And as
- * those demand it that know turns: alternating, from the user on, none empty.
+ * Normalizes a conversation as upstreams require it: each tool call has its result, none has two. For upstreams with
+ * turns: alternating, starting with the user, none empty.
  */
-import type { ContentPart, FilePart, Message, ToolCall } from '../core/chat/chat.ts'
+import type { ContentPart, FilePart, Message, ReasoningItem, ToolCall } from '../core/chat/chat.ts'
 import { isText } from './json.ts'
 
 /** A call and what came of it; null = nothing did. */
-export type ToolExchange = { readonly call: ToolCall; readonly result: string | null }
+export type ToolExchange = { readonly call: ToolCall; readonly result: string | null; readonly isError?: boolean }
 
 type Assistant = Extract<Message, { role: 'assistant' }>
 
@@ -14,7 +14,7 @@ export type ConversationStep =
   | Extract<Message, { role: 'system' | 'user' }>
   | (Omit<Assistant, 'toolCalls'> & { readonly role: 'assistant'; readonly exchanges: readonly ToolExchange[] })
 
-/** What stands where an upstream wants a visible text and the caller left none. */
+/** Text inserted if an upstream requires visible text and the client sent none. */
 export const placeholderTexts = {
   opening: 'Begin.',
   emptyTurn: '(The message was empty.)',
@@ -23,8 +23,8 @@ export const placeholderTexts = {
 } as const
 
 /**
- * The conversation with every result beside its call, wherever before the assistant's next words it stood. A result that
- * no call waits for is told as the user's text.
+ * Returns the conversation with every result directly after its call, wherever it was before the assistant's next text.
+ * A result without a call becomes user text.
  */
 export function stepsOf(messages: readonly Message[]): readonly ConversationStep[] {
   const steps: ConversationStep[] = []
@@ -42,7 +42,7 @@ export function stepsOf(messages: readonly Message[]): readonly ConversationStep
         const { toolCalls, ...said } = message
         const step = { ...said, exchanges: toolCalls.map(call => ({ call, result: null })) }
         const last = steps.at(-1)
-        // Some clients write parallel calls as one message each.
+        // Some clients send parallel calls as one message each.
         if (last?.role === 'assistant' && isUnanswered(last) && step.exchanges.length > 0) {
           open.push(...step.exchanges)
           steps[steps.length - 1] = merged(last, step, open)
@@ -58,13 +58,15 @@ export function stepsOf(messages: readonly Message[]): readonly ConversationStep
 }
 
 /** A call whose result may still come. */
-type Open = { readonly call: ToolCall; result: string | null }
+type Open = { readonly call: ToolCall; result: string | null; isError?: boolean }
 
 /** Puts a result beside the call that waits for it; false where none does. */
-function answered(open: readonly Open[], { callId, text }: Extract<Message, { role: 'tool' }>): boolean {
+function answered(open: readonly Open[], { callId, text, isError }: Extract<Message, { role: 'tool' }>): boolean {
   const waiting = open.find(({ call, result }) => call.id === callId && result === null)
-  if (waiting !== undefined) waiting.result = text
-  return waiting !== undefined
+  if (waiting === undefined) return false
+  waiting.result = text
+  if (isError) waiting.isError = true
+  return true
 }
 
 type AssistantStep = Extract<ConversationStep, { role: 'assistant' }>
@@ -78,6 +80,7 @@ function merged(one: AssistantStep, other: AssistantStep, exchanges: readonly To
     ...other,
     text: joined(one.text, other.text),
     reasoning: joined(one.reasoning, other.reasoning),
+    reasoningItems: [...(one.reasoningItems ?? []), ...(other.reasoningItems ?? [])],
     exchanges,
   }
 }
@@ -94,31 +97,32 @@ function strayResult(text: string): ConversationStep {
   }
 }
 
-/** True for a text with more than blank space in it: Anthropic and Google refuse any other. */
+/** Returns true for text with more than white space. Anthropic and Google reject any other. */
 export function isVisible(text: string): boolean {
   return text.trim() !== ''
 }
 
-/** All system texts in their order, wherever they stood, for wires that keep them apart. */
+/** Returns all system texts in order, for wire formats that separate them. */
 export function systemTexts(messages: readonly Message[]): readonly string[] {
   return messages.flatMap(message => (message.role === 'system' && isVisible(message.text) ? [message.text] : []))
 }
 
 export type Turn<Part> = { readonly role: 'user' | 'assistant'; readonly parts: Part[] }
 
-/** How one wire writes the parts of a turn. */
+/** Writes the parts of a turn in one wire format. */
 export type PartWriter<Part> = {
   text(text: string): Part
   image(url: string): Part
   file(part: FilePart): Part
-  /** A call, and its result for the turn after. `position` counts the calls of one assistant's turn from 0. */
+  /** Writes a call and its result for the next turn. `position` counts the calls of one assistant turn from 0. */
   exchange(exchange: ToolExchange, position: number): readonly [call: Part, result: Part]
+  /** Reasoning that this wire takes back, which begins its turn; null = it is left out. Absent: this wire takes none. */
+  reasoning?(item: ReasoningItem): Part | null
 }
 
 /**
- * User and assistant turns in strict alternation, the first one the user's, and the last one too unless the model
- * continues a beginning of its own (`prefill`). A turn of calls is followed by their results, in the same order and ahead
- * of what the user adds.
+ * Returns alternating user and assistant turns. The first is the user's, and so is the last unless the model continues
+ * a `prefill`. A turn with calls is followed by their results in the same order, before the user's text.
  */
 export function turnsOf<Part>(
   messages: readonly Message[],
@@ -129,7 +133,7 @@ export function turnsOf<Part>(
   const add = (role: Turn<Part>['role'], parts: readonly Part[]) => {
     const last = turns.at(-1)
     if (last?.role !== role) turns.push({ role, parts: [...parts] })
-    // One by one: a body may hold more of them than a call takes arguments.
+    // One by one: a body may contain more parts than a function call takes arguments.
     else for (const part of parts) last.parts.push(part)
   }
   for (const step of stepsOf(messages)) {
@@ -139,11 +143,12 @@ export function turnsOf<Part>(
       add('user', parts)
       continue
     }
+    const replayed = (step.reasoningItems ?? []).flatMap(item => write.reasoning?.(item) ?? [])
     const said = step.text !== null && isVisible(step.text) ? [write.text(step.text)] : []
     const exchanges = step.exchanges.map(write.exchange)
     const calls = exchanges.map(([call]) => call)
     const results = exchanges.map(([, result]) => result)
-    if (said.length + calls.length > 0) add('assistant', [...said, ...calls])
+    if (said.length + calls.length > 0) add('assistant', [...replayed, ...said, ...calls])
     if (results.length > 0) add('user', results)
   }
   for (const { parts } of turns) if (parts.length === 0) parts.push(write.text(placeholderTexts.emptyTurn))

@@ -1,7 +1,7 @@
 /**
- * Fields of a compatible request that have no meaning here: which of them each kind of provider is sent. A field that is
- * not listed could name another server, key, model or price to whoever reads it, so it is dropped and its name is told.
- * Fields inside messages, tools and response formats need no list: adapters write those objects anew, field by field.
+ * Fields of a compatible request without a meaning for the gateway, and the kinds of providers that receive each. An
+ * unlisted field could select another server, key, model or price, so it is dropped and reported. Nested objects need
+ * no list, because adapters build messages, tools and response formats field by field.
  */
 import type { ChatRequest } from '../core/chat/chat.ts'
 import { ownFields } from '../core/validation/own-fields.ts'
@@ -10,7 +10,7 @@ import { isRecord } from './json.ts'
 
 export type ProviderKind = 'openai' | 'anthropic' | 'google' | 'compatible'
 
-/** What a field may hold: one scalar, a list of them, any JSON, or an object of scalars under these names. */
+/** Allowed value of a field: one scalar, a list of them, any JSON, or an object of scalars with these names. */
 type Shape = 'scalar' | 'scalars' | 'any' | readonly string[]
 
 const names = (shape: Shape, list: string) => Object.fromEntries(list.split(/\s+/).map(name => [name, shape]))
@@ -26,7 +26,8 @@ const fieldsOf: Readonly<Record<ProviderKind, Readonly<Record<string, Shape>>>> 
   },
   anthropic: {},
   google: {},
-  // Nothing that multiplies the output, runs searches, loads templates, code or adapters, or chooses a place in a queue.
+  // Excludes everything that multiplies the output, runs searches, loads templates, code or adapters, or changes queue
+  // priority.
   compatible: {
     ...names('scalar', 'top_k min_p top_a typical_p repetition_penalty length_penalty no_repeat_ngram_size'),
     ...names(
@@ -53,11 +54,11 @@ const fieldsOf: Readonly<Record<ProviderKind, Readonly<Record<string, Shape>>>> 
 type Options = {
   /** Names that the operator adds to the list, with any value. */
   readonly listed?: readonly string[]
-  /** What the model adds to it: false where it does not take this value. */
+  /** Model-specific check: false if the model rejects this value. */
   readonly takes?: (name: string, value: unknown) => boolean
 }
 
-/** The extras to send, and the names of the others in the order in which they came. */
+/** Returns the extras to send, and the names of dropped ones in their order. */
 export function sortExtras(
   kind: ProviderKind,
   extras: ChatRequest['extras'],

@@ -1,12 +1,12 @@
-/** What all adapters share in reading a refusal: whose fault each kind is, how long to wait, what may be said of it. */
+/** Shared parts of reading upstream errors: blame, wait time, and what may be logged. */
 import type { AttemptFailure } from '../core/chat/chat.ts'
 import type { AnswerPart, Blame, ProviderFailure } from './provider.ts'
 
 type Verdict = { readonly blame: Blame; readonly retryable: boolean }
 
 /**
- * A context overflow is the caller's, yet a candidate with a larger window may take it: the only caller's failure that is
- * retryable. A missing model is the upstream's, so that it is marked and not asked again for a while.
+ * A context overflow is caused by the client, but a candidate with a larger window may succeed: the only retryable
+ * client error. A missing model is the upstream's fault, so that its circuit opens.
  */
 const verdicts: Readonly<Record<AttemptFailure, Verdict>> = {
   rate_limited: { blame: 'upstream', retryable: true },
@@ -27,22 +27,25 @@ const verdicts: Readonly<Record<AttemptFailure, Verdict>> = {
   generation_failed: { blame: 'upstream', retryable: true },
 }
 
-/** A failure of this kind with its blame. `detail` is for the operator and must hold no free text of the upstream. */
+/**
+ * Returns a failure of this kind with its blame. `detail` is for the operator and must not contain free text of the
+ * upstream.
+ */
 export function failureOf(kind: AttemptFailure, detail: string, retryAfterMs: number | null = null): ProviderFailure {
   return { kind, ...verdicts[kind], retryAfterMs, detail }
 }
 
-/** The part of an answer that it fails with. */
+/** Returns the failure as a part of a response. */
 export function failed(failure: ProviderFailure): AnswerPart {
   return { type: 'failure', failure }
 }
 
-/** A response of status 200 that contradicts itself: part of it was lost, however it ended. `how` is an identifier. */
+/** Returns the failure of an inconsistent response with status 200, part of which was lost. `how` is an identifier. */
 export function truncated(how: string): AnswerPart {
   return failed(failureOf('truncated', `200 ${how}`))
 }
 
-/** What an HTTP status means by itself, before the body is looked at. Below 400 it is an answer nobody asked for. */
+/** Returns the kind of failure of an HTTP status before the body is read. Below 400 it is an unexpected response. */
 export function kindOfStatus(status: number): AttemptFailure {
   switch (status) {
     case 401:
@@ -72,12 +75,12 @@ export function kindOfStatus(status: number): AttemptFailure {
 }
 
 /**
- * Milliseconds the provider asks to be left alone: `retry-after-ms`, else `retry-after` as seconds (fractions allowed) or
- * as an HTTP date, measured against the answer's own `date`, since an adapter has no clock. Null where it does not say.
+ * Returns the milliseconds that the provider requests to wait: `retry-after-ms`, else `retry-after` in seconds (also
+ * fractional) or as an HTTP date relative to the response's `date`, since an adapter has no clock. Null = not stated.
  */
 export function retryAfterOf(headers: Headers): number | null {
   const milliseconds = numberOf(headers.get('retry-after-ms'))
-  // Azure sends `retry-after-ms: 0` beside `retry-after: 1`: a zero there says nothing.
+  // Azure sends `retry-after-ms: 0` beside `retry-after: 1`: 0 there means nothing.
   if (milliseconds !== null && milliseconds > 0) return Math.ceil(milliseconds)
   const value = headers.get('retry-after')
   const seconds = numberOf(value)
@@ -91,7 +94,9 @@ function numberOf(value: string | null): number | null {
   return value !== null && /^\s*-?\d{1,15}(?:\.\d{0,9})?\s*$/.test(value) ? Number(value) : null
 }
 
-/** Lower case, each as at least one server words it; `test/providers/overflow-wordings.test.ts` has them in full. */
+/**
+ * In lower case, each used by at least one server; `test/providers/overflow-wordings.test.ts` has the complete texts.
+ */
 const overflowWordings = [
   'context_length_exceeded',
   'context length',
@@ -126,29 +131,35 @@ const overflowWordings = [
   'exceeded model token limit',
   '`inputs` must have less than',
   '`max_new_tokens` must be',
-  // vLLM: the prompt left less than nothing for the output.
+  // vLLM: the prompt left no room for output.
   'must be at least 1, got -',
 ]
 
-/** True where an error text says that the conversation does not fit the model's window; each server words it its own way. */
+/**
+ * Returns true if an error text says that the conversation exceeds the context window. Every server words this
+ * differently.
+ */
 export function isContextOverflow(text: string): boolean {
   const lower = text.toLowerCase()
   return overflowWordings.some(wording => lower.includes(wording))
 }
 
 /**
- * Wordings of a limit that no short wait lifts: money, or a day's or month's allowance. Neither "billing" nor "exceeded
- * your current quota" is one by itself: OpenAI and Google write them about a minute's rate too.
+ * Wordings of a limit that a short wait does not lift: money, or a daily or monthly allowance. "billing" and "exceeded
+ * your current quota" are not sufficient: OpenAI and Google also use them for rate limits.
  */
 const exhaustedQuota =
   /insufficient[ _](?:quota|balance|credit|fund)|credit balance|billing hard limit|spend(?:ing)?[ _](?:limit|cap)|per[ -]?(?:day|month)|(?:dai|week|month)ly|\b[rt]pd\b/i
 
-/** True where a 429's text speaks of billing or of a daily allowance, not of a rate. */
+/** Returns true if the text of a 429 is about billing or a daily allowance, not a rate. */
 export function isQuotaExhausted(text: string): boolean {
   return exhaustedQuota.test(text)
 }
 
-/** A provider's error type or code where it looks like an identifier, else null: anything longer may quote a prompt or a key. */
+/**
+ * Returns a provider's error type or code if it looks like an identifier, else null: longer text may quote a prompt or
+ * a key.
+ */
 export function identifierOf(value: unknown): string | null {
   if (typeof value === 'number') return Number.isFinite(value) ? String(value) : null
   return typeof value === 'string' && /^[a-z0-9_.-]{1,64}$/.test(value) ? value : null

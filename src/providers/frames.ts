@@ -1,30 +1,33 @@
 /**
- * Parses the frames of a stream, which are mostly one and the same but for a piece of text: of such a frame only that piece is
- * parsed, and put into the value of the frame before.
+ * Parses stream frames that mostly differ only in one text: parses only that text and inserts it into the value of the
+ * previous frame.
  */
 import { closingQuote, parseUntrustedJson } from '../core/validation/untrusted-json.ts'
 import { isRecord } from './json.ts'
 
-/** The object in a frame's value whose `key` is the text that changes. */
+/** The object and key of the changing text in a frame's value. */
 export type TextSlot = { readonly holder: Record<string, unknown>; readonly key: string }
 
-/** The first of `keys` that holds a text with something in it; null = `holder` is no object, or none does. */
+/** Returns the first of `keys` with a non-empty text; null = none, or `holder` is not an object. */
 export function findTextSlot(holder: unknown, keys: readonly string[]): TextSlot | null {
   if (!isRecord(holder)) return null
   const key = keys.find(name => typeof holder[name] === 'string' && holder[name] !== '')
   return key === undefined ? null : { holder, key }
 }
 
-/** A frame's text around its piece, and where the piece is in its value. */
+/** Text of a frame around the changing part, and the position of that part in the value. */
 type Mould = TextSlot & { readonly before: string; readonly after: string; readonly value: unknown }
 
-/** Frames that fit no mould, in a row, after which none is looked for: some upstreams pad each frame differently. */
+/**
+ * Number of consecutive frames without a match after which no template is tried: some upstreams pad each frame
+ * differently.
+ */
 const patience = 8
 const needsParsing = /["\\\p{Cc}]/u
 
 /**
- * What `parsed` says of one frame after another. A value is valid until the next call. `placeOf` says where in a value the
- * text is; null = in no place known.
+ * Creates a parser that returns the same as `parsed` for each frame. A value is valid until the next call. `placeOf`
+ * locates the text in a value; null = unknown.
  */
 export function frameParser(placeOf: (value: unknown) => TextSlot | null): (frame: string) => unknown {
   let mould: Mould | null = null
@@ -44,7 +47,7 @@ export function frameParser(placeOf: (value: unknown) => TextSlot | null): (fram
   }
 }
 
-/** The text in a frame's piece; null where the frame is another one, or its piece no text. */
+/** Returns the text of a frame that fits the template; null = it does not fit. */
 function pieceIn(frame: string, { before, after }: Mould): string | null {
   if (!frame.startsWith(before) || !frame.endsWith(after)) return null
   const end = frame.length - after.length

@@ -1,6 +1,6 @@
 /**
- * Gemini's own wire, `generateContent` and `streamGenerateContent`: its compatible endpoint loses thought signatures,
- * the true finish reasons and the exact token counts.
+ * Gemini's own API, `generateContent` and `streamGenerateContent`: its compatible endpoint loses thought signatures,
+ * exact finish reasons and exact token counts.
  */
 
 import { readFailure } from './google/failure.ts'
@@ -9,7 +9,7 @@ import { readResponse, streamReader } from './google/response.ts'
 import type { Provider } from './provider.ts'
 import { guardBody, guardStream } from './response-guard.ts'
 
-/** The adapter, to the `v1beta` API. */
+/** The adapter for the `v1beta` API. */
 export const google: Provider = {
   toRequest,
   readResponse: body => guardBody(() => readResponse(body)),

@@ -1,7 +1,7 @@
-/** An image that its address holds. `kind` is its media type in lower case, perhaps ''. */
+/** An inline image. `kind` is its media type in lower case, possibly empty. */
 export type InlineImage = { readonly kind: string; readonly isBase64: boolean; readonly data: string }
 
-/** Null where the address does not hold the image itself. Only the beginning is searched: images are long. */
+/** Parses a `data:` image URL; null for others. Only searches the beginning, since images are long. */
 export function inlineImage(url: string): InlineImage | null {
   const comma = url.slice(0, 256).indexOf(',')
   if (comma < 0 || url.slice(0, 5).toLowerCase() !== 'data:') return null

@@ -1,61 +1,63 @@
-/** Foreign JSON, read without trusting its shape, and our own, written so that strict parsers take it. */
+/** Reads untrusted JSON without assuming its structure, and writes JSON that strict parsers accept. */
 
 import { parseUntrustedJson } from '../core/validation/untrusted-json.ts'
 
 export type Json = Readonly<Record<string, unknown>>
 
-/** True for a JSON object, as opposed to a list, a scalar or nothing. */
+/** Returns true for a JSON object. */
 export function isRecord(value: unknown): value is Json {
   return typeof value === 'object' && value !== null && !Array.isArray(value)
 }
 
-/** The object, or an empty one where there is none: lets a path be walked that may end anywhere. */
+/** Returns the object, or an empty one for other values, so that a path can be walked safely. */
 export function record(value: unknown): Json {
   return isRecord(value) ? value : {}
 }
 
-/** The objects of a list, in order; none where it is no list. */
+/** Returns the objects of a list in order; empty for other values. */
 export function records(value: unknown): readonly Json[] {
   return Array.isArray(value) ? value.filter(isRecord) : []
 }
 
-/** True for a text that is not empty. */
+/** Returns true for a non-empty string. */
 export function isText(value: unknown): value is string {
   return typeof value === 'string' && value !== ''
 }
 
-/** The text, '' where it is none. */
+/** Returns the string, '' for other values. */
 export function textOf(value: unknown): string {
   return typeof value === 'string' ? value : ''
 }
 
-/** An id or a model's name, well-formed and at most 256 characters; null where it is none. */
+/** Returns an ID or model name, well-formed and at most 256 characters; null for other values. */
 export function nameOf(value: unknown): string | null {
   return isText(value) && value.length <= 256 ? value.toWellFormed() : null
 }
 
-/** A whole number from 0 on, as places in lists and status codes are; null where it is none. */
+/** Returns a non-negative integer; null for other values. */
 export function wholeNumber(value: unknown): number | null {
   return typeof value === 'number' && Number.isSafeInteger(value) && value >= 0 ? value : null
 }
 
-/** No context window comes near it: a count above is nonsense. */
+/** Above every context window: larger counts are invalid. */
 const maximumTokens = 1e9
 
-/** A count of tokens, whole; null where none is told: what is no number, negative or absurd says nothing, not zero. */
+/**
+ * Returns a token count as an integer. Null if it is not a number, negative or absurd, which means unknown, not zero.
+ */
 export function tokenCount(value: unknown): number | null {
   return typeof value === 'number' && value >= 0 && value <= maximumTokens ? Math.trunc(value) : null
 }
 
-/** The JSON object that a text holds, null where it holds anything else. */
+/** Returns the JSON object in a text; null for other content. */
 export function objectIn(text: string): Json | null {
   const value = parseUntrustedJson(text)
   return isRecord(value) ? value : null
 }
 
 /**
- * JSON text without halves of surrogate pairs, which strict parsers refuse. `JSON.stringify` writes those, and nothing
- * else, as `\ud…`. An escaped backslash is matched first, so that text which merely spells such an escape stays.
+ * Returns JSON without unpaired surrogates, which strict parsers reject. `JSON.stringify` writes only those as `\ud…`.
+ * Matches escaped backslashes first, so that text that spells such an escape stays.
  */
 export function encoded(body: unknown): string {
   const text = JSON.stringify(body)

@@ -1,6 +1,6 @@
 /**
- * Names, each given out once: the wanted one where it is free, else the first free `alternative`, which is called with
- * ever higher numbers.
+ * Creates a source of unique names: the wanted one if unused, else the first unused `alternative`, called with
+ * ascending numbers.
  */
 export function uniqueNames(): (wanted: string | null, alternative: (count: number) => string) => string {
   const taken = new Set<string>()

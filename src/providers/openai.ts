@@ -1,7 +1,6 @@
 /**
- * OpenAI Chat Completions, spoken to OpenAI itself and to every server that calls itself compatible with it. Writing is
- * strict, reading is forgiving: whatever order, repetition or omission a server commits, the parts that come out keep the
- * promises of `ContentEvent`.
+ * OpenAI Chat Completions, for OpenAI itself and all compatible servers. Strict in requests and lenient in responses:
+ * whatever servers reorder, repeat or omit, the resulting parts satisfy the guarantees of `ContentEvent`.
  */
 
 import { readFailure } from './openai/failure.ts'
@@ -10,7 +9,10 @@ import { createReader } from './openai/response.ts'
 import type { Provider } from './provider.ts'
 import { guardBody, guardStream } from './response-guard.ts'
 
-/** The adapter. `official`: api.openai.com and its own extra fields; otherwise any compatible server of the configuration. */
+/**
+ * Creates the adapter. `official` = api.openai.com with its own extra fields; otherwise a compatible server of the
+ * configuration.
+ */
 export function openai({ official }: { readonly official: boolean }): Provider {
   return {
     toRequest: (ask, access) => toRequest(ask, access, official),

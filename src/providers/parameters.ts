@@ -1,4 +1,4 @@
-/** What a model takes of the parameters that mean the same on every wire, and the names of what it does not take. */
+/** Parameters with the same meaning on every wire: what a model accepts, and the names of what is dropped. */
 import { type ChatRequest, type ReasoningEffort, reasoningEfforts, type ToolChoice } from '../core/chat/chat.ts'
 import type { ParameterRules } from '../core/models/models.ts'
 
@@ -19,17 +19,17 @@ const parameterNames = [
   'reasoning_effort',
 ] as const
 
-/** Wire names of the parameters that mean the same on every wire. */
+/** Wire names of the parameters with the same meaning on every wire. */
 export type ParameterName = (typeof parameterNames)[number]
 
-/** Collected while a request is written; in the order of the set above when told. */
+/** Collected while a request is built; reported in the order of the set above. */
 export type Dropped = Set<ParameterName>
 
-/** Names that may travel in a header; a caller can send any. */
+/** Names that may be sent in a header, since a client can send any. */
 const toldName = /^[\w.-]{1,64}$/
 const maximumToldNames = 32
 
-/** The names as they are told: ours first, in the order of the set above, then those of the caller's own fields. */
+/** Returns the reported names: the shared ones in the order of the set above, then those of the client's own fields. */
 export function droppedNames(dropped: ReadonlySet<ParameterName>, extras: readonly string[]): readonly string[] {
   if (dropped.size === 0 && extras.length === 0) return none
   const ours: readonly string[] = parameterNames.filter(name => dropped.has(name))
@@ -39,8 +39,8 @@ export function droppedNames(dropped: ReadonlySet<ParameterName>, extras: readon
 const none: readonly never[] = []
 
 /**
- * The parameters to send, bent to the model's bounds (undefined = not sent), and those dropped. `thinks` says whether the
- * model will; null = that is left to the model.
+ * Returns the parameters to send, adapted to the model's limits (undefined = not sent), and the dropped ones. `thinks`
+ * = whether the model will reason; null = it decides itself.
  */
 export function parametersFor(ask: ChatRequest, rules: ParameterRules, thinks: boolean | null) {
   const dropped: Dropped = new Set()
@@ -68,7 +68,7 @@ export function parametersFor(ask: ChatRequest, rules: ParameterRules, thinks: b
   }
 }
 
-/** The value where it is taken, else nothing, and that is said. Null was never asked for. */
+/** Returns the value if accepted, else records it as dropped. Null = not requested. */
 function ifTaken<T>(dropped: Dropped, name: ParameterName, value: T | null, taken: boolean): T | undefined {
   if (value !== null && !taken) dropped.add(name)
   return taken ? (value ?? undefined) : undefined
@@ -87,7 +87,7 @@ function takesSampling({ sampling }: ParameterRules, thinks: boolean | null): bo
   }
 }
 
-/** True where the model may be made to call a tool. */
+/** Returns true if the model can be forced to call a tool. */
 export function mayForce({ forcedToolChoice }: ParameterRules, thinks: boolean): boolean {
   switch (forcedToolChoice) {
     case 'accepted':
@@ -99,12 +99,12 @@ export function mayForce({ forcedToolChoice }: ParameterRules, thinks: boolean):
   }
 }
 
-/** True where the caller wants a tool called, come what may. */
+/** Returns true if the client requires a tool call. */
 export function isDemanding(choice: ToolChoice | null): choice is Exclude<ToolChoice, 'auto' | 'none'> {
   return choice !== null && choice !== 'auto' && choice !== 'none'
 }
 
-/** The level nearest to the one asked for; of two as near, the one that stands first. Null = there is none. */
+/** Returns the level nearest to the requested one; of two equally near, the first. Null = none. */
 export function nearestEffort(asked: ReasoningEffort, efforts: readonly ReasoningEffort[]): ReasoningEffort | null {
   const distance = (effort: ReasoningEffort) =>
     Math.abs(reasoningEfforts.indexOf(effort) - reasoningEfforts.indexOf(asked))
@@ -112,7 +112,7 @@ export function nearestEffort(asked: ReasoningEffort, efforts: readonly Reasonin
   return efforts.find(effort => distance(effort) === least) ?? null
 }
 
-/** The list where it holds anything: upstreams refuse an empty one. */
+/** Returns the list, or undefined if it is empty, since upstreams reject empty lists. */
 export function nonEmpty<T>(list: readonly T[]): readonly T[] | undefined {
   return list.length === 0 ? undefined : list
 }

@@ -1,21 +1,21 @@
 /**
- * What a provider adapter is: pure translation between the house's language and one upstream wire format. No fetch, clock,
- * logger or retry here; `pipeline/call.ts` owns all of it once.
+ * The port of provider adapters: pure conversion between internal chat types and one upstream wire format. No fetch,
+ * clock, logger or retry; `pipeline/call.ts` does all of that.
  */
 import type { AttemptFailure, ChatRequest, ContentEvent, FinishReason, ReportedUsage } from '../core/chat/chat.ts'
 import type { Model } from '../core/models/models.ts'
 import type { ServerSentEvent } from './sse.ts'
 
-/** Where and as whom a provider is called. From configuration alone: a caller can never name any of it. */
+/** URL and credentials of a provider. Only from configuration: clients cannot set any of it. */
 export type Access = {
-  /** Without a trailing slash, as the official SDKs take it. */
+  /** Without a trailing slash, as the official SDKs expect it. */
   readonly baseUrl: string
   readonly apiKey: string | null
-  /** Fields of compatible requests that the operator lets through beside the usual ones. Absent = none. */
+  /** Additional fields of compatible requests that the operator allows. Absent = none. */
   readonly extraFields?: readonly string[]
 }
 
-/** One attempt's question: the caller's ask, the model that is to answer it, and the output cap that was reserved. */
+/** Input of one attempt: the chat request, the model, and the reserved output cap. */
 export type ProviderAsk = {
   readonly ask: ChatRequest
   readonly model: Model
@@ -27,51 +27,75 @@ export type ProviderRequest = {
   readonly url: string
   readonly headers: Readonly<Record<string, string>>
   readonly body: string
-  /** Caller's wire names of parameters this model does not take (`temperature`, `seed`, …): dropped, and said so. */
+  /** The client's parameters (wire names) that this model does not support: dropped and reported. */
   readonly droppedParameters: readonly string[]
 }
 
-/** Whose fault a failure is decides both whether to fall back and whether the model is marked unhealthy. */
+/** Who caused a failure. Decides about fallback and about the model's health. */
 export type Blame = 'upstream' | 'caller' | 'us'
 
 export type ProviderFailure = {
   readonly kind: AttemptFailure
-  /** `us`: our credential or billing at the provider. `caller`: the request itself; never falls back. */
+  /** `us` = the gateway's credential or billing at the provider. `caller` = the request itself; never falls back. */
   readonly blame: Blame
-  /** Another candidate may succeed with the same request. */
+  /** True if another candidate may succeed with the same request. */
   readonly retryable: boolean
-  /** How long the provider asks to be left alone; null = it did not say. */
+  /** Milliseconds that the provider requests to wait; null = not stated. */
   readonly retryAfterMs: number | null
-  /** For the operator: status and provider error type or code. Never the upstream's free text: it may hold key fragments. */
+  /**
+   * For the operator: status and provider error type or code. Never the upstream's free text, which may contain key
+   * fragments.
+   */
   readonly detail: string
+  /** The provider's own error body about the request, for clients of the same API form: they recognize errors by its words. */
+  readonly ownBody?: string
 }
 
-/** What is read off an upstream answer, streamed or whole, in the order it came. */
+/** Parts of an upstream response, streamed or complete, in order. */
 export type AnswerPart =
   | ContentEvent
-  /** The upstream's own id and the model it says served; may repeat with better knowledge. */
+  /** The upstream's own ID and the model that it reports; may repeat with better data. */
   | { readonly type: 'served'; readonly id: string | null; readonly model: string | null }
-  | { readonly type: 'finish'; readonly choice: number; readonly reason: FinishReason }
+  | {
+      readonly type: 'finish'
+      readonly choice: number
+      readonly reason: FinishReason
+      /** The caller's stop text that ended it, where the provider says which. */
+      readonly stopSequence?: string
+      /** The provider's own word for the end, where clients of its API form act on it. */
+      readonly upstreamReason?: string
+    }
   /** Cumulative: the last one counts. */
   | { readonly type: 'usage'; readonly usage: ReportedUsage }
-  /** The protocol's own end was seen. An answer without it is truncated. */
+  /** The protocol's terminal event. A response without it is truncated. */
   | { readonly type: 'end' }
-  /** An error frame, an unreadable frame, a failed generation. Nothing follows it. */
+  /** An error frame, an unreadable frame, or a failed generation. Nothing follows it. */
   | { readonly type: 'failure'; readonly failure: ProviderFailure }
 
 /** Reads one stream. Synchronous and stateful: one reader per attempt. Never throws on any input. */
 export type StreamReader = {
   read(event: ServerSentEvent): readonly AnswerPart[]
-  /** The body ended. Yields what can only be known now, `end` included where the format allows it (or a `failure`). */
+  /** Ends the body. Returns parts that are only known now, including `end` if the format allows it (or a `failure`). */
   finish(): readonly AnswerPart[]
 }
 
 export type Provider = {
   toRequest(ask: ProviderAsk, access: Access): ProviderRequest
-  /** A whole JSON answer with status 200, parsed. Never throws: what is not an answer is one `failure` part. */
+  /** Reads a parsed JSON response with status 200. Never throws: an invalid response is one `failure` part. */
   readResponse(body: unknown): readonly AnswerPart[]
-  /** `choices` were asked for, 1 unless told: where the end of the body is the end, all of them must have come. */
+  /**
+   * Creates a stream reader. `choices` (default 1) were requested; if the end of the body is the only end, all of them
+   * must have arrived.
+   */
   streamReader(choices?: number): StreamReader
-  /** Any other status. `body` is at most the first 64 KB, perhaps not JSON. */
+  /** Reads any other status. `body` is at most the first 64 KB and may not be JSON. */
   readFailure(status: number, headers: Headers, body: string): ProviderFailure
+}
+
+/** A provider that is configured here. `id` is the `provider` of its models. */
+export type ConfiguredProvider = {
+  readonly id: string
+  readonly provider: Provider
+  readonly access: Access
+  readonly simulated: boolean
 }

@@ -1,20 +1,20 @@
 /**
- * The promises of every reader, kept once: it never throws, nothing follows the end or a failure, its text is well-formed
- * however a pair of surrogates was cut, a call has a name and a place that client libraries take, and no response that
- * counts as complete contains a truncated call.
+ * Guarantees of every reader, enforced once: it never throws, nothing follows the end or a failure, text is well-formed
+ * even if a surrogate pair was split, calls have names and indexes that client libraries accept, and no complete
+ * response contains a truncated call.
  */
 import type { TextDelta } from '../core/chat/text-deltas.ts'
 import { ArgumentsScan } from './arguments-scan.ts'
 import { failed, failureOf, truncated } from './failure.ts'
 import type { AnswerPart, StreamReader } from './provider.ts'
 
-/** A whole answer, read by `read`. */
+/** Returns the guarded parts of a complete response read by `read`. */
 export function guardBody(read: () => readonly AnswerPart[]): readonly AnswerPart[] {
   const told = read()
   return withWholeCalls(areSound(told) ? told : mended(told, new Map()), new Map())
 }
 
-/** The stream's reader, guarded. */
+/** Returns the guarded stream reader. */
 export function guardStream(reader: StreamReader): StreamReader {
   const guard = guarded()
   return {
@@ -23,7 +23,7 @@ export function guardStream(reader: StreamReader): StreamReader {
   }
 }
 
-/** As the client libraries bound choices and calls. */
+/** Limit of client libraries for choices and calls. */
 export const maximumIndex = 127
 
 const nothing: readonly AnswerPart[] = []
@@ -43,12 +43,12 @@ function guarded(): (read: () => readonly AnswerPart[]) => readonly AnswerPart[]
   }
 }
 
-/** The argument text of each call so far, by choice and index. */
+/** Argument text of each call so far, by choice and index. */
 type Calls = Map<string, { readonly choice: number; readonly scan: ArgumentsScan }>
 
 /**
- * The parts, with a failure in place of the end where a call is truncated. A finish reason that itself says that the
- * response is incomplete excuses the calls of its choice.
+ * Returns the parts, with a failure instead of the end if a call is truncated. A finish reason that reports an
+ * incomplete response exempts the calls of its choice.
  */
 function withWholeCalls(parts: readonly AnswerPart[], calls: Calls): readonly AnswerPart[] {
   for (const part of parts) {
@@ -75,7 +75,7 @@ function withWholeCalls(parts: readonly AnswerPart[], calls: Calls): readonly An
 
 const truncatedCall = truncated('truncated_tool_call')
 
-/** As nearly all are: they go on as they came. */
+/** Returns true for valid parts, the usual case, which pass unchanged. */
 function areSound(parts: readonly AnswerPart[]): boolean {
   for (const part of parts) if (!isSound(part)) return false
   return true
@@ -86,13 +86,16 @@ function isSound(part: AnswerPart): boolean {
   return part.type === 'tool_call' ? wrongIn(part) === null : part.type !== 'failure'
 }
 
-/** What makes a call one that cannot be passed on; null = nothing. */
+/** Returns what prevents a call from being passed on; null = nothing. */
 function wrongIn({ index, name }: Extract<AnswerPart, { type: 'tool_call' }>): string | null {
   if (index > maximumIndex) return 'too_many_tool_calls'
   return name === '' ? 'nameless_tool_call' : null
 }
 
-/** The parts up to a failure, made sound. `halves` holds, by channel, what a piece ended with and the next may complete. */
+/**
+ * Returns the corrected parts up to a failure. `halves` holds per channel a surrogate at the end of a delta that the
+ * next may complete.
+ */
 function mended(parts: readonly AnswerPart[], halves: Map<string, TextDelta>): readonly AnswerPart[] {
   const sound: AnswerPart[] = []
   for (const part of parts) {
@@ -106,7 +109,7 @@ function mended(parts: readonly AnswerPart[], halves: Map<string, TextDelta>): r
   return sound
 }
 
-/** The piece behind the half that waited for it, without the half that it ends with. */
+/** Returns a delta joined with the half that waited for it, without its own trailing half. */
 function completed(piece: TextDelta, halves: Map<string, TextDelta>): readonly TextDelta[] {
   const channel = `${piece.type} ${piece.choice} ${piece.type === 'tool_arguments' ? piece.index : ''}`
   const text = (halves.get(channel)?.text ?? '') + piece.text
@@ -120,7 +123,7 @@ function endsInHalf(text: string): boolean {
   return (text.charCodeAt(text.length - 1) & 0xfc00) === 0xd800
 }
 
-/** What stands for a half whose other half never came. */
+/** Replaces an unpaired surrogate. */
 const replacement = '\ufffd'
 
 function released(choice: number, halves: Map<string, TextDelta>): readonly TextDelta[] {

@@ -1,4 +1,4 @@
-/** Where a JSON schema holds further schemas: what any rewriting of one walks along. */
+/** Finds nested schemas in a JSON schema. */
 import { isRecord, type Json, record, records } from './json.ts'
 
 const holders: ReadonlyMap<string, 'map' | 'list' | 'one'> = new Map([
@@ -14,8 +14,8 @@ const holders: ReadonlyMap<string, 'map' | 'list' | 'one'> = new Map([
 ])
 
 /**
- * A keyword's value with every schema in it rewritten; what holds none stays as it is. A boolean schema in a map becomes
- * one that says nothing, in a list it is left out.
+ * Returns a keyword's value with every schema in it rewritten; other values stay unchanged. A boolean schema becomes an
+ * empty one in a map and is dropped from a list.
  */
 export function rewritten(keyword: string, value: unknown, rewrite: (schema: Json) => Json): unknown {
   switch (holders.get(keyword)) {
@@ -30,7 +30,7 @@ export function rewritten(keyword: string, value: unknown, rewrite: (schema: Jso
   }
 }
 
-/** Every schema directly inside another one. */
+/** Returns every schema directly inside another one. */
 export function subschemas(schema: Json): readonly Json[] {
   const found: Json[] = []
   const collect = (inner: Json) => {
@@ -41,7 +41,7 @@ export function subschemas(schema: Json): readonly Json[] {
   return found
 }
 
-/** True for a schema that describes objects, by its type or, without one, by its properties. */
+/** Returns true for a schema of objects, by its type or, without one, by its properties. */
 export function describesObject({ type, properties }: Json): boolean {
   if (type === undefined) return isRecord(properties)
   return type === 'object' || (Array.isArray(type) && type.includes('object'))

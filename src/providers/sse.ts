@@ -1,26 +1,26 @@
 /**
- * Server-Sent Events, read synchronously from byte pieces cut anywhere (WHATWG HTML 9.2.6).
+ * Synchronous parser for Server-Sent Events from arbitrarily split bytes (WHATWG HTML 9.2.6).
  *
- * A pull parser over an async iterator would cost a promise per event; a splitter that is fed bytes and hands back
- * events costs none, which is what lets one process carry thousands of token streams.
+ * A pull parser over an async iterator would cost a promise per event. A splitter that receives bytes and returns
+ * events costs none, so one process can serve thousands of token streams.
  */
 
 export type ServerSentEvent = {
-  /** `event:` line, '' where there was none. */
+  /** `event:` line; '' = none. */
   readonly name: string
   /** `data:` lines joined with LF. */
   readonly data: string
 }
 
-/** Longest line and event taken, in characters: past it the upstream is misbehaving. */
+/** Maximum characters of a line or event. A longer one is an upstream error. */
 export const maximumEventCharacters = 1_048_576
 
 export class EventTooLongError extends Error {}
 
 export type EventSplitter = {
-  /** Events completed by these bytes. Throws `EventTooLongError` past the bound. */
+  /** Returns the events completed by these bytes. Throws `EventTooLongError` beyond the limit. */
   push(bytes: Uint8Array): ServerSentEvent[]
-  /** The body ended: an unterminated last event is still handed out. */
+  /** Ends the body and returns an unterminated last event. */
   finish(): ServerSentEvent[]
 }
 
@@ -29,13 +29,13 @@ const space = 32
 const colon = 58
 
 /**
- * A splitter for one stream. A carriage return at the end of one read and a line feed at the start of the next are one
- * line end; a byte order mark, comments, `id:` and `retry:` yield nothing; broken UTF-8 becomes U+FFFD.
+ * Creates a splitter for one stream. CR at the end of one read and LF at the start of the next are one line end; a byte
+ * order mark, comments, `id:` and `retry:` are ignored; invalid UTF-8 becomes U+FFFD.
  */
 export function createEventSplitter(): EventSplitter {
   const decoder = new TextDecoder()
   let events: ServerSentEvent[] = []
-  /** Begun line: grows as a rope, which is flattened once, when its end arrives. */
+  /** Incomplete line: grows as a rope and is flattened once when it ends. */
   let carry = ''
   let skipLineFeed = false
   let name = ''
@@ -55,7 +55,7 @@ export function createEventSplitter(): EventSplitter {
     data = null
   }
 
-  /** One line, `source` from `start` to `end` without its line end: no copy is made of it but its value. */
+  /** Reads one line, `source` from `start` to `end` without its line end. Copies only its value. */
   function takeLine(source: string, start: number, end: number): void {
     if (start === end) {
       dispatch()

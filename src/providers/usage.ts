@@ -2,9 +2,9 @@ import type { ReportedUsage } from '../core/chat/chat.ts'
 import type { AnswerPart } from './provider.ts'
 
 /**
- * Follows the counts through one answer. Takes what a frame told of them (null = nothing) and whether the answer went on in
- * it; gives what is to be said. A count that the answer has outgrown since, or that a later frame leaves out, is said as the
- * least it can be.
+ * Creates a filter for the token counts of one response. Takes a frame's counts (null = none) and whether it contained
+ * output, and returns the counts to report. A count that later output has exceeded, or that a later frame omits,
+ * becomes a lower bound.
  */
 export function followUsage(): (told: ReportedUsage | null, wentOn: boolean) => readonly AnswerPart[] {
   let last: ReportedUsage | null = null

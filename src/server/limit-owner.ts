@@ -12,13 +12,13 @@ import { ownerSocketPath, takeOverJournal, takeOverJournals } from '../compositi
 import { createSharedClock } from '../composition/shared-clock.ts'
 import type { Config } from '../config.ts'
 import { createLocalRateLimiters } from '../core/limits/rate-limits.ts'
+import type { Log } from '../core/ports/log.ts'
 import { applyLearningEntries } from '../database/learning/learning.ts'
 import { openJournal } from '../ledger/journal.ts'
 import { createUsageSeed } from '../ledger/ledger.ts'
 import { createShipper } from '../ledger/shipper.ts'
 import type { OwnerMessage, WorkerMessage } from '../limits/owner/messages.ts'
 import { createOwnerService } from '../limits/owner/service.ts'
-import type { Log } from '../observability/log.ts'
 
 const reportMs = 1_000
 const shippingDeadlineMs = 5_000

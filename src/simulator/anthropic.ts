@@ -1,4 +1,4 @@
-/** The face of Anthropic Messages. */
+/** Wire format of Anthropic Messages. */
 import { estimateTokens } from '../core/tokens/tokens.ts'
 import type { RawRequest } from './request.ts'
 import {
@@ -126,7 +126,10 @@ function read(
   return { kind: 'question', question }
 }
 
-/** There is no parameter for JSON without a schema: a model is told in the system prompt, and obeys. */
+/**
+ * Returns the JSON request in the system prompt, which the model follows: this API has no parameter for JSON without a
+ * schema.
+ */
 function toldJson(instructions: string): SimulatedRequest['json'] {
   const told = instructions.match(/^Answer with one JSON (?:object|value)\b.*?(?: schema: (\{.*\}))?$/m)
   if (told === null) return null
@@ -137,7 +140,7 @@ function toldJson(instructions: string): SimulatedRequest['json'] {
   }
 }
 
-/** Nor may a call be forced on models that think: they are told as well. */
+/** Returns the tool call requested in the system prompt: reasoning models do not support forced calls. */
 function toldChoice(instructions: string): SimulatedRequest['toolChoice'] | null {
   const told = instructions.match(/^Answer by calling (?:one of the tools|the tool `(.+)`)\.$/m)
   if (told === null) return null
@@ -270,7 +273,7 @@ function completion(turn: SimulatedResponse): unknown {
 
 type Said = { readonly block: Json; readonly start: Json; readonly deltas: Iterable<Json> }
 
-/** Each block as it stands in a JSON answer, as it opens in a stream, and the deltas that fill it. */
+/** Returns each block in its JSON form, its opening in a stream, and its deltas. */
 function blocksSaid(
   { reasoning, text, calls }: Answer,
   { question, mint, chunkCharacters }: SimulatedResponse,
@@ -360,7 +363,7 @@ function* frames(turn: SimulatedResponse): Generator<Frame> {
   yield frame('closing', 'message_stop', {})
 }
 
-/** The real one pads its events with spaces before the last brace. */
+/** The real API pads its events with spaces before the last brace. */
 function frame(part: Frame['part'], type: string, fields: Json): Frame {
   const data = JSON.stringify({ type, ...fields })
   return { part, name: type, data: `${data.slice(0, -1)}${' '.repeat(data.length % 16)}}` }

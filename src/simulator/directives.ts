@@ -1,9 +1,12 @@
 /**
- * What a prompt may ask of a simulated provider: `[[sim:tokens=200, pace_ms=20]]` in any user message. One table is the
- * parser's grammar, the type of what it yields, and the document that `GET /simulator/directives` serves.
+ * Directives for a simulated provider in a prompt: `[[sim:tokens=200, pace_ms=20]]` in any user message. One table
+ * defines the grammar, the types, and the document of `GET /simulator/directives`.
  */
 
-/** `flag` takes no value, `number` an integer from 0 to a million, `text` anything without `,` or brackets; else one of the names. */
+/**
+ * `flag` has no value, `number` is an integer from 0 to 1,000,000, `text` is anything without `,` or brackets;
+ * otherwise one of the listed values.
+ */
 type DirectiveRow = { readonly name: string; readonly value: string; readonly meaning: string }
 
 export const directives = [
@@ -97,22 +100,22 @@ type ValueOf<Kind extends string> = Kind extends 'flag'
       ? string
       : Choice<Kind>
 
-/** The directives of one request by name, those absent left out. */
+/** The directives of one request by name; absent ones are omitted. */
 export type Directives = { readonly [Name in Row['name']]?: ValueOf<Extract<Row, { name: Name }>['value']> }
 
-/** One `[[sim:…]]`, with its text to count `times` by. */
+/** One `[[sim:…]]`, with its text as the key for `times`. */
 export type DirectiveGroup = { readonly text: string; readonly values: Directives }
 
 export type ReadDirectives =
   | { readonly kind: 'read'; readonly groups: readonly DirectiveGroup[] }
-  /** Said to the caller: a mistyped fault that never strikes would make a test pass for nothing. */
+  /** Reported to the client: with a mistyped fault that never occurs, a test would pass without testing anything. */
   | { readonly kind: 'problem'; readonly message: string }
 
 const groupPattern = /\[\[sim:([^[\]]{0,1000})\]\]/g
 const largestNumber = 1_000_000
 const rows: ReadonlyMap<string, DirectiveRow> = new Map(directives.map(row => [row.name, row]))
 
-/** Reads the groups of all texts, in order. */
+/** Reads the directive groups of all texts in order. */
 export function readDirectives(texts: readonly string[]): ReadDirectives {
   const groups: DirectiveGroup[] = []
   for (const text of texts) {
@@ -130,14 +133,14 @@ export function readDirectives(texts: readonly string[]): ReadDirectives {
   return { kind: 'read', groups }
 }
 
-/** The text as a reader should see it, directives taken out. */
+/** Returns the text without directives. */
 export function withoutDirectives(text: string): string {
   return text.replace(groupPattern, '').trim()
 }
 
 /**
- * Those of the groups that hold for this provider and model, merged, later ones over earlier ones. `countUse` is asked
- * for groups with `times`: how often has this key been seen, this time included.
+ * Returns the merged directives for this provider and model, later ones overriding earlier ones. `countUse` is called
+ * for groups with `times` and returns how often the key has been seen, including now.
  */
 export function directivesFor(
   groups: readonly DirectiveGroup[],

@@ -1,4 +1,4 @@
-/** Makes the reply to one request: the provider's own words, bent and broken as the directives ask. */
+/** Builds the reply to one request: the provider's response, modified and broken as the directives request. */
 import type { Directives } from './directives.ts'
 import {
   type Break,
@@ -23,9 +23,9 @@ import {
 } from './wire-format.ts'
 
 const megabyte = 1_048_576
-/** Far more than a gateway takes, and little enough to hold where the length is announced. */
+/** Far more than a gateway accepts, but small enough to hold in memory if the length is announced. */
 const maximumMegabytes = 1_024
-/** A JSON answer of more pieces is late enough. */
+/** Maximum delay steps of a JSON response. */
 const maximumPaced = 30_000
 const jsonPieceCharacters = 64
 
@@ -36,7 +36,7 @@ type Body = {
   readonly streamed: boolean
 }
 
-/** The turn as a reply of this provider, whole or broken. */
+/** Returns the response in this provider's format, complete or broken. */
 export function replyTo(face: SimulatedFormat, turn: SimulatedResponse): Reply {
   const { directives } = turn
   const broken = brokenBeforeHead(directives)
@@ -44,7 +44,7 @@ export function replyTo(face: SimulatedFormat, turn: SimulatedResponse): Reply {
   return framed(bodyOf(face, turn), directives, turn.question.stream ? delayOf(directives) : wholeDelay(face, turn))
 }
 
-/** A refusal that no directive asked for. */
+/** Returns an error without a directive. */
 export function refusalReply(face: SimulatedFormat, refusal: Refusal, common: Readonly<Record<string, string>>): Reply {
   return framed(refusalBody(face, refusal, common), {}, 0)
 }
@@ -66,7 +66,7 @@ function bodyOf(face: SimulatedFormat, turn: SimulatedResponse): Body {
   const failure = failureAsked(directives)
   if (failure !== null) {
     const refusal = face.failure(failure, turn.mint)
-    // Google blocks a prompt with a 200, which in a stream is an event.
+    // Google blocks a prompt with status 200, which is an event in a stream.
     if (refusal.status !== 200 || !question.stream) return refusalBody(face, refusal, common)
     const event = frameWriter(face, turn)({ part: 'closing', name: null, data: JSON.stringify(refusal.body) })
     return {
@@ -130,7 +130,7 @@ function failureAsked(directives: Directives): Failure | null {
   return directives.status === undefined || directives.status === 200 ? null : ask('by_status', directives.status)
 }
 
-/** Framing and what happens to the bytes whatever they say. */
+/** Adds framing and the faults that do not depend on content. */
 function framed(body: Body, directives: Directives, headDelayMs: number): Reply {
   const zipped = directives.gzip || directives.bomb_mb !== undefined
   let pieces = zipped ? gzipPieces(body.pieces) : body.pieces
@@ -151,7 +151,7 @@ function delayOf(directives: Directives): number {
   return directives.slow_headers_ms ?? 0
 }
 
-/** A JSON answer is there when its stream would have ended. */
+/** Returns the delay of a JSON response, which arrives when its stream would have ended. */
 function wholeDelay(face: SimulatedFormat, turn: SimulatedResponse): number {
   const { directives } = turn
   const before = delayOf(directives) + (directives.first_ms ?? 0)
@@ -230,7 +230,7 @@ function breakAsked(directives: Directives): { readonly after: number; readonly 
   return directives.hang_after === undefined ? null : { after: directives.hang_after, how: 'hang' }
 }
 
-/** The face's frames with pings and strangers put in and the end left out, as asked. */
+/** Yields the frames with pings and unknown frames inserted and the end omitted, as requested. */
 function* framesOf(face: SimulatedFormat, turn: SimulatedResponse): Generator<Frame | CommentFrame> {
   const { directives } = turn
   let pings = directives.pings ?? 0
@@ -249,7 +249,7 @@ function* framesOf(face: SimulatedFormat, turn: SimulatedResponse): Generator<Fr
 type CommentFrame = Frame & { readonly comment: true }
 const comment: CommentFrame = { part: 'opening', name: null, data: ': simulated keep-alive', comment: true }
 
-/** Frames as bytes: events with the line ends of the face, or the elements of Google's JSON array. */
+/** Returns a writer of frames: events with the format's line ends, or the elements of Google's JSON array. */
 function frameWriter(face: SimulatedFormat, turn: SimulatedResponse): (frame: Frame | CommentFrame) => Uint8Array {
   const ends = { lf: ['\n'], crlf: ['\r\n'], cr: ['\r'], mixed: ['\n', '\r\n', '\r'] }
   const chosen = turn.directives.line_ends === undefined ? [face.lineEnd] : ends[turn.directives.line_ends]
@@ -264,7 +264,7 @@ function frameWriter(face: SimulatedFormat, turn: SimulatedResponse): (frame: Fr
   }
 }
 
-/** A CR followed by an LF would be one line end, not two: mixed ends go round again. */
+/** CR followed by LF would be one line end instead of two, so mixed line ends are drawn again. */
 function blankLine(chosen: readonly string[], end: () => string): string {
   return chosen.length === 1 ? end() : '\n\n'
 }

@@ -1,4 +1,4 @@
-/** Formats of strings: an example of each, and which texts of the prompt may stand in its place. */
+/** String formats: an example of each, and the pattern of prompt texts that may replace it. */
 const examples: ReadonlyMap<unknown, readonly [example: string, form: RegExp]> = new Map([
   ['date', ['2026-01-31', /^\d{4}-(0[1-9]|1[0-2])-(0[1-9]|1\d|2[0-8])$/]],
   ['time', ['12:00:00Z', /^([01]\d|2[0-3]):[0-5]\d:[0-5]\dZ$/]],
@@ -14,7 +14,7 @@ const examples: ReadonlyMap<unknown, readonly [example: string, form: RegExp]> =
   ['uuid', ['00000000-0000-4000-8000-000000000000', /^[\da-f]{8}(-[\da-f]{4}){3}-[\da-f]{12}$/i]],
 ])
 
-/** The nth example; null where the format is not known, which then says nothing. */
+/** Returns the nth example; null for an unknown format, which is ignored. */
 export function exampleOf(format: unknown, nth: number): string | null {
   const example = examples.get(format)?.[0]
   if (example === undefined) return null
@@ -30,7 +30,7 @@ export function exampleOf(format: unknown, nth: number): string | null {
     : example.replace(/1$/, String(nth + 1))
 }
 
-/** Whether a text is of a format, as far as the format is known. */
+/** Returns true if a text has a format, or the format is unknown. */
 export function isOfFormat(format: unknown, text: string): boolean {
   const known = examples.get(format)
   if (known === undefined) return true

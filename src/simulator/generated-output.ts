@@ -1,4 +1,7 @@
-/** What a simulated model says: a labelled, useful, deterministic answer; a tool call; an instance of the schema asked for. */
+/**
+ * Output of a simulated model: a labeled, useful, deterministic text, a tool call, or an instance of the requested
+ * schema.
+ */
 import type { Directives } from './directives.ts'
 import { withoutDirectives } from './directives.ts'
 import { instanceOf } from './instance.ts'
@@ -27,7 +30,7 @@ const thoughts = [
   'That is enough to begin.',
 ] as const
 
-/** The answer to one choice, 0 the first. */
+/** Returns the output of one choice, from 0. */
 export function answerTo(question: SimulatedRequest, directives: Directives, choice: number): Answer {
   const cap = directives.ignore_cap || question.outputCap === null ? Number.POSITIVE_INFINITY : question.outputCap
   const reasoningTokens = Math.min(directives.reasoning ?? question.reasoningTokens, cap)
@@ -45,12 +48,12 @@ export function answerTo(question: SimulatedRequest, directives: Directives, cho
   const calls = callsFor(question, directives)
   const room = (cap - reasoningTokens) * charactersPerToken
   const preamble = directives.preamble ? 'Let me look that up. ' : ''
-  // One character more than there is room for, so that the cap is seen to strike.
+  // One character more than fits, so that the cap takes effect visibly.
   const whole = calls.length > 0 ? preamble : textFor(question, directives, choice, room + 1)
   const stopped = cutAtStop(whole, question.stops)
   const needed = stopped.text.length + calls.reduce((sum, call) => sum + JSON.stringify(call).length, 0)
   if (needed > room) {
-    // What was cut off by the cap holds no call: a model that ran out of room never got to close its arguments.
+    // Output truncated by the cap contains no call, because its arguments would be incomplete.
     return { ...silent, reasoning, text: stopped.text.slice(0, room), finish: directives.finish ?? 'length' }
   }
   if (directives.content_filter) {
@@ -61,7 +64,7 @@ export function answerTo(question: SimulatedRequest, directives: Directives, cho
   return { reasoning, text: stopped.text, refusal: null, calls, finish, stopSequence: stopped.by }
 }
 
-/** The counts of the answers, bent as the directives want; null = the provider gives none. */
+/** Returns the token counts of the outputs, modified by directives; null = the provider reports none. */
 export function usageOf(question: SimulatedRequest, directives: Directives, answers: readonly Answer[]): Usage | null {
   if (directives.no_usage) return null
   if (directives.usage_zero) return { input: 0, cached: 0, cacheWrite: 0, output: 0, reasoning: 0 }
@@ -100,7 +103,7 @@ function callsFor(question: SimulatedRequest, directives: Directives): Answer['c
   })
 }
 
-/** `most`: characters beyond which nobody looks, though there may be more of them. */
+/** Returns the text. `most` = maximum characters needed. */
 function textFor(question: SimulatedRequest, directives: Directives, choice: number, most: number): string {
   const asked = askedIn(question)
   if (question.json?.schema != null) return JSON.stringify(instanceOf(question.json.schema, asked))
@@ -116,7 +119,7 @@ function textFor(question: SimulatedRequest, directives: Directives, choice: num
 
 const askedIn = ({ userTexts }: SimulatedRequest) => withoutDirectives(userTexts.at(-1) ?? '')
 
-/** JSON as a prompt describes it in words; null where it wants none, or says nothing of what is to be in it. */
+/** Returns JSON as described in the prompt; null if none is requested, or its content is not described. */
 function jsonInWords({ instructions, json, toolResults, model }: SimulatedRequest, asked: string): unknown {
   if (toolResults.length > 0 && json === null) return null
   const described = jsonDescribed([instructions, asked])
@@ -154,13 +157,13 @@ function rotated<Item>(items: readonly Item[], by: number): Item[] {
   return [...items.slice(start), ...items.slice(0, start)]
 }
 
-/** The sentences over and over, so many characters of them. */
+/** Repeats sentences up to a number of characters. */
 function cycle(sentences: readonly string[], start: number, characters: number): string {
   const round = `${rotated(sentences, start).join(' ')} `
   return round.repeat(Math.ceil(characters / round.length)).slice(0, characters)
 }
 
-/** FNV-1a: answers vary with the prompt, never with the run. */
+/** FNV-1a: outputs vary with the prompt, never between runs. */
 function hash(text: string): number {
   let value = 0x811c9dc5
   for (let index = 0; index < Math.min(text.length, 4_096); index++) {

@@ -1,4 +1,4 @@
-/** The face of Gemini generateContent and streamGenerateContent. */
+/** Wire format of Gemini generateContent and streamGenerateContent. */
 import { estimateTokens } from '../core/tokens/tokens.ts'
 import type { RawRequest } from './request.ts'
 import {
@@ -212,7 +212,7 @@ function tokensIn(part: Json): number {
   return typeof part.text === 'string' ? estimateTokens(part.text) : jsonTokens([part])
 }
 
-/** Texts are wrapped for this API; the answer speaks of what is inside. */
+/** Unwraps a text that this API requires to be wrapped. */
 function resultText(response: unknown): string {
   const inside = isJson(response) ? (response.output ?? response.result ?? response.content ?? response) : response
   return typeof inside === 'string' ? inside : JSON.stringify(inside ?? null)
@@ -253,7 +253,7 @@ function* textParts({ reasoning, text }: Answer, { question }: SimulatedResponse
   for (const piece of slices(text, characters)) yield { text: piece }
 }
 
-/** The first call of a turn carries the signature that its replay needs. */
+/** Returns the calls; the first of a turn has the signature that its replay requires. */
 function callParts({ calls }: Answer, { mint }: SimulatedResponse): Json[] {
   return calls.map((call, index) => ({
     functionCall: { name: call.name, args: call.arguments },
@@ -327,7 +327,7 @@ function* frames(turn: SimulatedResponse): Generator<Frame> {
   })
   for (const [index, answer] of answers.entries()) {
     for (const said of textParts(answer, turn, chunkCharacters)) {
-      // Thoughts have their own count.
+      // Reasoning has its own count.
       const spoken = said.thought === true ? '' : textOr(said.text, '')
       characters += spoken.length
       yield event('content', [{ parts: [said], finish: {}, index, text: spoken }], soFar(usage, characters))
@@ -339,7 +339,7 @@ function* frames(turn: SimulatedResponse): Generator<Frame> {
   yield event('closing', last, usage)
 }
 
-/** Counts on every event are cumulative. Thoughts that are not shown are counted from the start. */
+/** Returns the counts of an event, which are cumulative. Hidden reasoning is counted from the start. */
 function soFar(usage: Usage | null, characters: number): Usage | null {
   if (usage === null || typeof usage.output !== 'number' || typeof usage.reasoning !== 'number') return usage
   return { ...usage, output: Math.min(usage.output, usage.reasoning + tokensOf(characters)) }

@@ -1,4 +1,4 @@
-/** Makes a small value that a JSON schema accepts: the arguments of simulated tool calls and simulated JSON answers. */
+/** Creates small values that a JSON schema accepts: arguments of simulated tool calls and simulated JSON output. */
 import { exampleOf } from './formats.ts'
 import { textMatching } from './pattern-text.ts'
 import { namedFirst, numbersFor, textsFor } from './plausible.ts'
@@ -19,15 +19,15 @@ import {
 } from './schema-check.ts'
 import { merged } from './schema-merge.ts'
 
-/** Deeper than any value that is meant to be read. */
+/** Deeper than any useful value. */
 const maximumDepth = 16
-/** Schemas read for one instance: a few that refer to each other branch into more than any memory holds. */
+/** Maximum schemas read for one instance: a few that refer to each other expand without bound. */
 const maximumSchemas = 10_000
 const maximumVariants = 64
 const maximumItems = 100
 const mostOptional = 8
 
-/** Where in the value we are: the name of the member, which item of an array, how deep, and the references that led here. */
+/** Position in the value: member name, array index, depth, and the references followed. */
 type Place = {
   readonly name: string
   readonly nth: number
@@ -36,14 +36,14 @@ type Place = {
 }
 type Making = { readonly source: Source; readonly prompt: string }
 
-/** Nothing that the schema accepts was found. */
+/** No accepted value was found. */
 const none = Symbol('none')
 
 /**
- * A deterministic instance, as far as it can be taken from the prompt. Members that are not required are in it where the prompt
- * has a value for them, or where nothing is required at all. Knows what providers take (types, enum, const, bounds, formats,
- * plain patterns, local references, allOf, anyOf, oneOf, not, if); every value was checked against its schema. What is recursive
- * ends as soon as it may. Beyond its bounds, or where nothing can satisfy the schema, it is no instance.
+ * Returns a deterministic instance, taken from the prompt if possible. Includes optional members if the prompt has a
+ * value for them, or if no member is required. Supports what providers support (types, enum, const, bounds, formats,
+ * plain patterns, local references, allOf, anyOf, oneOf, not, if); every value is checked against its schema. Recursion
+ * ends as early as possible. Returns no instance beyond the limits or if the schema cannot be satisfied.
  */
 export function instanceOf(schema: unknown, prompt = ''): unknown {
   const making: Making = { source: { root: schema, left: maximumSchemas, matched: new Set() }, prompt }
@@ -65,14 +65,14 @@ function make(given: unknown, making: Making, place: Place): unknown {
 type Variant = { readonly schema: Schema; readonly references: readonly string[] }
 
 /**
- * The plain schemas that a schema stands for, without references and choices, best first: null only where nothing else will do,
- * and what leads into itself last, so that recursive schemas end.
+ * Yields the plain schemas that a schema stands for, without references and choices, best first: null only as the last
+ * resort, and recursive ones last, so that recursion ends.
  */
 function* variantsOf(
   schema: Schema,
   making: Making,
   references: readonly string[],
-  /** Those that were followed without a member or an item in between: one of them again would never end. */
+  /** References followed without a member or item in between: repeating one would never end. */
   chain: readonly string[] = [],
 ): Generator<Variant> {
   const { $ref, allOf, anyOf, oneOf, if: condition, ...own } = schema
@@ -99,7 +99,7 @@ const both = (one: Variant, other: Variant): Variant => ({
   references: [...new Set([...one.references, ...other.references])],
 })
 
-/** Null behind the others, and references behind what is no reference, those that led here last. */
+/** Orders options: null after others, and references after non-references, with followed ones last. */
 function inOrder(options: readonly unknown[], making: Making, references: readonly string[]): unknown[] {
   const rank = (option: unknown) => {
     const { $ref, type } = asSchema(option)
@@ -113,7 +113,7 @@ function inOrder(options: readonly unknown[], making: Making, references: readon
     .map(({ option }) => option)
 }
 
-/** Whether a required part of it leads back to a reference that led here. */
+/** Returns true if a required part leads back to a followed reference. */
 function leadsTo(option: unknown, references: readonly string[], making: Making): boolean {
   if (references.length === 0) return false
   const { properties, required } = asSchema(option)
@@ -180,7 +180,7 @@ function* objectsFor(schema: Schema, making: Making, place: Place): Generator<un
   for (const name of optional) {
     const isMeant = required.length === 0 ? members.size < mostOptional : textsFor(name, making.prompt).length > 0
     if ((!isMeant && members.size >= least) || members.size >= most) continue
-    // What leads back to where we are is left out, or it would go on to the last depth.
+    // Optional members that lead back here are omitted; otherwise recursion would continue to the maximum depth.
     if (members.size >= least && leadsBack(of(name), place.references)) continue
     const value = member(name)
     if (value !== none) members.set(name, value)
@@ -194,7 +194,7 @@ function* objectsFor(schema: Schema, making: Making, place: Place): Generator<un
   yield Object.fromEntries(plain)
 }
 
-/** Whether a schema, its items or its choices refer to what led here. */
+/** Returns true if a schema, its items or its choices refer to a followed reference. */
 function leadsBack(schema: unknown, references: readonly string[], depth = 0): boolean {
   if (!isSchema(schema) || depth > 4) return false
   if (typeof schema.$ref === 'string') return references.includes(schema.$ref) || schema.$ref === '#'
@@ -209,7 +209,7 @@ function* arraysFor(schema: Schema, making: Making, place: Place): Generator<unk
   const usual = Math.max(least, Array.isArray(tuple) ? tuple.length : 1)
   const most = bound(schema.maxItems) ?? maximumItems
   const lengths = [Math.min(usual, most, maximumItems), Math.min(least, maximumItems)]
-  // What leads back to where we are had better be empty, or it would go on to the last depth.
+  // A list whose items lead back here should be empty; otherwise recursion would continue to the maximum depth.
   if (leadsBack(schema.items, place.references)) lengths.reverse()
   for (const length of new Set(lengths)) {
     const items = itemsFor(schema, length, making, place)
@@ -242,7 +242,7 @@ function* numbersOf(schema: Schema, step: 0 | 1, { prompt }: Making, { name, nth
   const fits = (number: number) => step === 0 || Number.isInteger(number)
   if (nth === 0 && name !== 'value') yield* numbersFor(name, prompt).filter(fits)
   const unit = multiple === 0 ? 1 : step === 1 && !Number.isInteger(multiple) ? Math.ceil(multiple) : multiple
-  // Bounds are often no more than those of the type, and nobody wants to read them.
+  // Bounds are often only those of the type, which would be unreadable.
   yield unit * (nth + 1)
   const low = bound(schema.minimum) ?? bound(schema.exclusiveMinimum)
   const high = bound(schema.maximum) ?? bound(schema.exclusiveMaximum)
@@ -255,7 +255,7 @@ function* numbersOf(schema: Schema, step: 0 | 1, { prompt }: Making, { name, nth
   yield -unit
 }
 
-/** Sums of tenths are no tenths in binary. */
+/** Sums of tenths are not exact in binary. */
 const clean = (value: number, multiple: number) =>
   multiple === 0 || Number.isInteger(multiple) ? value : Number(value.toPrecision(12))
 
@@ -274,7 +274,7 @@ function* stringsFor(schema: Schema, { prompt, source }: Making, place: Place): 
   const example = exampleOf(schema.format, nth)
   if (example !== null) yield example
   const text = [...freeText(place).padEnd(least, '.')].slice(0, most).join('')
-  // The number of an item is what tells it from the others, so it is the last to be cut.
+  // The index distinguishes items, so it is truncated last.
   const length = Math.max(least, Math.min(most, text.length))
   yield nth === 0 || text.endsWith(` ${nth + 1}`) ? text : [...String(nth + 1), ...text].slice(0, length).join('')
   yield String.fromCharCode(97 + (nth % 26)).repeat(Math.min(Math.max(least, 1), most))

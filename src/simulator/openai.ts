@@ -1,4 +1,4 @@
-/** The face of OpenAI Chat Completions. */
+/** Wire format of OpenAI Chat Completions. */
 import { estimateTokens } from '../core/tokens/tokens.ts'
 import type { RawRequest } from './request.ts'
 import {
@@ -40,7 +40,7 @@ const ranges: Readonly<Record<string, readonly [number, number]>> = {
   max_completion_tokens: [1, Number.MAX_SAFE_INTEGER],
 }
 
-/** Which models refuse which parameters; `unlessEffortNone` where reasoning can be switched off. */
+/** Parameters that models reject; `unlessEffortNone` if they are allowed with reasoning turned off. */
 const parameterRules: readonly { models: RegExp; fields: readonly string[]; unlessEffortNone: boolean }[] = [
   { models: /^(o\d|gpt-[5-9])/, fields: ['max_tokens'], unlessEffortNone: false },
   {
@@ -341,7 +341,7 @@ function* frames(turn: SimulatedResponse): Generator<Frame> {
   ) => frame(part, [{ index, delta, logprobs, finish_reason: finish }])
 
   for (const [index, { text, calls }] of answers.entries()) {
-    // One call opens its turn itself; several follow a chunk that holds the role alone.
+    // A single call opens its turn itself; several follow a chunk with only the role.
     if (text !== '' || calls.length !== 1) {
       const content = calls.length > 0 && text === '' ? null : ''
       yield choiceFrame('opening', index, { role: 'assistant', content, refusal: null })
@@ -380,7 +380,7 @@ function* deltasOf(
   }
 }
 
-/** One from each in turn, as chunks of several choices arrive. */
+/** Alternates between sources, as chunks of several choices arrive. */
 function* interleaved<Item>(sources: readonly Iterator<Item>[]): Generator<Item> {
   for (let running = sources; running.length > 0; ) {
     const still: Iterator<Item>[] = []

@@ -1,14 +1,14 @@
 /**
- * A text that a regular expression matches, made by reading the expression: it is a caller's, and never run. Knows literals,
- * classes, groups, alternatives and quantifiers; of anything else it says so.
+ * Creates a text that a regular expression matches by parsing the expression, which comes from a client and is never
+ * run. Supports literals, classes, groups, alternatives and quantifiers, and reports anything else.
  */
 
-/** How often what may repeat without end does so, to reach a length. */
+/** Maximum repetitions of an unbounded quantifier to reach a length. */
 const mostRepeats = 64
 const mostCharacters = 512
 const mostNested = 16
 
-/** A text of so many characters; null = the expression holds what is not known here, or no such text was found. */
+/** Returns a text with `least` to `most` characters; null = unsupported expression, or no such text. */
 export function textMatching(pattern: string, least: number, most: number): string | null {
   for (let extra = 0; extra <= mostRepeats; extra++) {
     const reader = new PatternReader(pattern, extra)
@@ -44,7 +44,7 @@ class PatternReader {
     }
   }
 
-  /** The first of them. */
+  /** Returns the first alternative. */
   #alternatives(): string {
     const first = this.#sequence()
     while (this.#take('|')) this.#sequence()
@@ -89,7 +89,7 @@ class PatternReader {
     if (++this.#nested > mostNested) throw new Unknown()
     if (this.#take('?')) {
       if (this.#take('<')) {
-        // A name, or a look behind.
+        // A group name, or a look-behind.
         if ('=!'.includes(this.#pattern[this.#at] ?? '=')) throw new Unknown()
         const end = this.#pattern.indexOf('>', this.#at)
         if (end === -1) throw new Unknown()
@@ -110,7 +110,7 @@ class PatternReader {
     return sign
   }
 
-  /** The first character that is in it. */
+  /** Returns the first character of a class. */
   #class(): string {
     const isNegated = this.#take('^')
     const ranges: [string, string][] = []
@@ -180,7 +180,7 @@ const escapes: Readonly<Record<string, string>> = {
   r: '\r',
 }
 
-/** What `\d`, `\w` and `\s` keep out of a negated class, told by the character that stands for them above. */
+/** Characters that `\d`, `\w` and `\s` exclude from a negated class, by their letter. */
 const classes: Readonly<Record<string, readonly (readonly [string, string])[]>> = {
   '0': [['0', '9']],
   a: [

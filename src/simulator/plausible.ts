@@ -1,10 +1,10 @@
-/** Words for simulated arguments: what a model would take from the prompt for a member of such a name. */
+/** Values for simulated arguments: what a model would take from the prompt for a member of this name. */
 
-/** Nobody reads on in a longer one. */
+/** Longer prompts are not read further. */
 const mostCharacters = 8_000
 const mostQuery = 200
 
-/** Of what kind a member is, by the words of its name; the first that fits. */
+/** Kinds of members by the words of their name; the first match counts. */
 const kinds: readonly (readonly [RegExp, (prompt: string) => readonly (string | undefined)[]])[] = [
   [/^(url|uri|link|href|website)$/, prompt => [/https?:\/\/[^\s"'<>)\]]+[^\s"'<>)\].,;:!?]/.exec(prompt)?.[0]]],
   [/^(e?mail|recipient)$/, prompt => [/[\w.+-]{1,64}@[\w-]{1,63}(?:\.[\w-]{1,63}){1,4}/.exec(prompt)?.[0]]],
@@ -23,7 +23,7 @@ const kinds: readonly (readonly [RegExp, (prompt: string) => readonly (string | 
   ],
 ]
 
-/** Texts for a member of that name, best first; none where the prompt has nothing for it. */
+/** Returns texts for a member of this name, best first; empty if the prompt has none. */
 export function textsFor(name: string, given: string): string[] {
   const prompt = given.slice(0, mostCharacters).trim()
   if (prompt === '') return []
@@ -37,7 +37,7 @@ export function textsFor(name: string, given: string): string[] {
   return found.flatMap(text => (text === undefined || text === '' ? [] : [text]))
 }
 
-/** Numbers of the prompt, the one beside the member's name first. */
+/** Returns the numbers of the prompt, the one beside the member's name first. */
 export function numbersFor(name: string, given: string): number[] {
   const prompt = given.slice(0, mostCharacters)
   const numbers = [...prompt.matchAll(/(?<![\w.,-])-?\d{1,12}(?:\.\d{1,6})?(?![\w.,]\d|\w)/g)]
@@ -49,7 +49,7 @@ export function numbersFor(name: string, given: string): number[] {
   return [...numbers.filter(isBeside), ...numbers.filter(one => !isBeside(one))].slice(0, 8).map(one => Number(one[0]))
 }
 
-/** The options in the order in which the prompt has them; those that it does not name stay behind, as they are. */
+/** Returns the options in the order of the prompt; options that it does not mention follow unchanged. */
 export function namedFirst(options: readonly unknown[], given: string): unknown[] {
   const prompt = given.slice(0, mostCharacters).toLowerCase()
   const place = (option: unknown) => {
@@ -62,7 +62,7 @@ export function namedFirst(options: readonly unknown[], given: string): unknown[
     .map(({ option }) => option)
 }
 
-/** `maxFileSize` and `max_file_size` are the same three words. */
+/** Splits a name into words: `maxFileSize` and `max_file_size` have the same three. */
 export function wordsOf(name: string): string[] {
   return name
     .slice(0, 100)
@@ -111,7 +111,7 @@ const notNames =
   /^(?:JSON|XML|HTML|CSV|YAML|SQL|API|URL|UTC|GMT|ISO|PDF|Markdown|Celsius|Fahrenheit|Kelvin|English|French|German|Spanish|Italian|Portuguese|Dutch|Chinese|Japanese|Korean|Russian|January|February|March|April|May|June|July|August|September|October|November|December|Monday|Tuesday|Wednesday|Thursday|Friday|Saturday|Sunday)\b/
 
 const placeIn = (prompt: string) => firstName(afterPlaceWord, prompt) ?? nameIn(prompt)
-/** Capitals at the beginning of a sentence say nothing. */
+/** A capital at the beginning of a sentence does not indicate a name. */
 const nameIn = (prompt: string) => firstName(insideSentence, prompt)
 
 function firstName(pattern: RegExp, prompt: string): string | undefined {

@@ -1,14 +1,19 @@
-/** JSON that is asked for in words alone, with no parameter: whether it is, and a schema of what was described. */
+/**
+ * Detects JSON that is requested in the prompt text instead of a parameter, and derives a schema from its description.
+ */
 import { wordsOf } from './plausible.ts'
 import { isSchema, type Schema } from './schema-check.ts'
 
 const mostCharacters = 16_000
 const mostFields = 32
 
-/** `subject` = the last of the texts without what it says of JSON. */
+/** `subject` = the last of the texts without its JSON description. */
 export type DescribedJson = { readonly schema: Schema; readonly subject: string }
 
-/** Null = none of the texts asks for JSON. The schema is of an object, or of an array of them where that is asked for. */
+/**
+ * Returns the described JSON; null = no text requests JSON. The schema is an object, or an array of objects if
+ * requested.
+ */
 export function jsonDescribed(texts: readonly string[]): DescribedJson | null {
   const asking = texts.map(text => text.slice(0, mostCharacters)).filter(asksForJson)
   if (asking.length === 0) return null
@@ -26,7 +31,7 @@ export function jsonDescribed(texts: readonly string[]): DescribedJson | null {
 
 const orders =
   /\b(?:answer|respond|reply|return|output|produce|print|write|give|generate|emit|provide|format|convert|extract|only|just|valid|use|as|send)\b[^.?!\n]{0,100}\bJSON\b|\bJSON\b[^.?!\n]{0,40}\b(?:only|format|output)\b|\bin JSON\b/i
-/** Who asks about JSON, or for a program that handles it, wants to be told in words. */
+/** Questions about JSON, or about programs that handle it, want a text. */
 const questions =
   /^\W*(?:how|what|why|when|which|who|where|explain|describe|compare|is|are|does|do|did|should|tell me (?:how|what|why|about))\b|\b(?:function|script|program|code|class|method|parser|library|endpoint|API)\b[^.?!\n]{0,60}\bJSON\b|\bJSON\b[^.?!\n]{0,30}\b(?:file|parser|library|API|endpoint|schema validation)\b/i
 
@@ -34,7 +39,7 @@ const sentencesOf = (text: string) => text.split(/(?<=[.?!])\s+|\n/)
 const asks = (sentence: string) => orders.test(sentence) && !questions.test(sentence)
 const asksForJson = (text: string) => sentencesOf(text).some(asks)
 
-/** The first object or array that is written out in the text; as many as look like one are tried. */
+/** Returns the first object or array in the text, out of a bounded number of candidates. */
 function exampleIn(text: string): unknown {
   for (let at = text.search(/[{[]/), tries = 0; at !== -1 && tries < 8; tries++) {
     const end = closing(text, at)
@@ -43,7 +48,7 @@ function exampleIn(text: string): unknown {
       const value: unknown = JSON.parse(text.slice(at, end + 1))
       if (isSchema(value) || (Array.isArray(value) && isSchema(value[0]))) return value
     } catch {
-      // Often types or dots stand where values would.
+      // Types or dots often replace values.
       const names = [...text.slice(at, end).matchAll(/["'“]([\p{L}_$][\p{L}\d_$ -]{0,60})["'”]\s*:/gu)].map(
         ([, name = '']) => name,
       )
@@ -55,7 +60,7 @@ function exampleIn(text: string): unknown {
   return null
 }
 
-/** Where the bracket at `start` is closed, brackets in strings not counted; -1 = nowhere. */
+/** Returns the position of the bracket that closes `start`, ignoring brackets in strings; -1 = none. */
 function closing(text: string, start: number): number {
   let depth = 0
   let isQuoted = false
@@ -76,7 +81,7 @@ function isSchemaText(value: unknown): value is Schema {
   )
 }
 
-/** A schema of values like this one. */
+/** Returns a schema of values like this one. */
 function schemaLike(value: unknown, name = '', depth = 0): Schema {
   if (depth > 8) return {}
   if (Array.isArray(value)) {
@@ -130,7 +135,7 @@ function fieldsIn(text: string): Record<string, Schema> {
         item,
       )
     const [, name, inBrackets, asType, rest] = read ?? []
-    // Words go on: the list is over.
+    // Running text follows: the list is over.
     if (name === undefined || (rest !== undefined && rest.split(/\s+/).length > 2)) {
       if (name !== undefined && Object.keys(fields).length > 0) fields[name] = typeByName(name)
       break

@@ -1,6 +1,6 @@
 /**
- * An HTTP answer as data, faults included, and the one function that puts it on the wire. A fault is a property of a
- * piece (`broken`), so it survives compression, slicing and every transfer framing.
+ * An HTTP reply as data, including faults, and the function that sends it. A fault is a property of a chunk (`broken`),
+ * so it survives compression, slicing and every transfer framing.
  */
 import { constants, createGzip } from 'node:zlib'
 import type { Exchange } from './server.ts'
@@ -9,9 +9,9 @@ export type Break = 'fin' | 'rst' | 'hang'
 
 export type Piece = {
   readonly bytes: Uint8Array
-  /** Waited before it is written. */
+  /** Delay in milliseconds before it is written. */
   readonly delayMs: number
-  /** After so many of its bytes the connection breaks. The framing still announces the whole piece. */
+  /** Breaks the connection after this many of its bytes. The framing still announces the whole chunk. */
   readonly broken: { readonly afterBytes: number; readonly how: Break } | null
 }
 
@@ -23,27 +23,30 @@ export type Reply =
   | {
       readonly kind: 'http'
       readonly status: number
-      /** Without those of the framing. */
+      /** Without the framing headers. */
       readonly headers: Readonly<Record<string, string>>
       readonly framing: Framing
-      /** Waited before the first byte. */
+      /** Delay in milliseconds before the first byte. */
       readonly headDelayMs: number
       readonly pieces: Pieces
     }
-  /** Bytes as they are, no HTTP around them; none but a `broken` one = the connection breaks before any answer. */
+  /** Raw bytes without HTTP; a single `broken` chunk breaks the connection before any response. */
   | { readonly kind: 'raw'; readonly pieces: Pieces }
 
-/** A piece of text or bytes, written at once unless told otherwise. */
+/** Creates a chunk of text or bytes, written at once by default. */
 export function piece(content: string | Uint8Array, delayMs = 0): Piece {
   return { bytes: typeof content === 'string' ? Buffer.from(content) : content, delayMs, broken: null }
 }
 
-/** Ends the connection in that way instead of any more bytes. */
+/** Breaks the connection in this way instead of sending more bytes. */
 export function breakNow(how: Break): Piece {
   return { bytes: new Uint8Array(0), delayMs: 0, broken: { afterBytes: 0, how } }
 }
 
-/** Breaks the connection after so many bytes of the body (as they are here: compress first to count compressed ones). */
+/**
+ * Breaks the connection after `atBytes` bytes of the body in its current form (compress first to count compressed
+ * bytes).
+ */
 export async function* cutPieces(pieces: Pieces, atBytes: number, how: Break): AsyncGenerator<Piece> {
   let sent = 0
   let done = false
@@ -56,7 +59,7 @@ export async function* cutPieces(pieces: Pieces, atBytes: number, how: Break): A
   if (!done) yield breakNow(how)
 }
 
-/** Cuts the same bytes into pieces of one size, wherever events and code points begin. */
+/** Cuts the bytes into chunks of one size, regardless of events and code points. */
 export async function* slicePieces(pieces: Pieces, bytesEach: number): AsyncGenerator<Piece> {
   for await (const { bytes, delayMs, broken } of pieces) {
     const end = broken?.afterBytes ?? bytes.length
@@ -67,7 +70,7 @@ export async function* slicePieces(pieces: Pieces, bytesEach: number): AsyncGene
   }
 }
 
-/** Compresses as a stream, each piece flushed so that it can be read when it arrives. */
+/** Compresses as a stream and flushes each chunk, so that it is readable on arrival. */
 export async function* gzipPieces(pieces: Pieces): AsyncGenerator<Piece> {
   const gzip = createGzip()
   let out: Buffer[] = []
@@ -95,7 +98,10 @@ export async function* gzipPieces(pieces: Pieces): AsyncGenerator<Piece> {
   }
 }
 
-/** Sends the reply; resolves when it is sent, broken, or the peer is gone. Says whether the connection may be used again. */
+/**
+ * Sends the reply; resolves when it is sent, broken, or the peer has disconnected. Returns whether the connection can
+ * be reused.
+ */
 export async function send(exchange: Exchange, reply: Reply): Promise<'keep' | 'close'> {
   if (reply.kind === 'raw') {
     await sendPieces(exchange, reply.pieces, asIs)
@@ -107,7 +113,7 @@ export async function send(exchange: Exchange, reply: Reply): Promise<'keep' | '
     const total = pieces.reduce((sum, { bytes }) => sum + bytes.length, 0)
     const head = headBytes(reply.status, { ...reply.headers, 'content-length': String(total) })
     const [only] = pieces
-    // One write for the common whole answer: a provider's JSON reply arrives in one packet too.
+    // One write for the usual complete response: a provider's JSON response arrives in one packet too.
     if (pieces.length === 1 && only !== undefined && only.broken === null && only.delayMs === 0) {
       return (await exchange.write(Buffer.concat([head, only.bytes]))) ? 'keep' : 'close'
     }
@@ -122,7 +128,7 @@ export async function send(exchange: Exchange, reply: Reply): Promise<'keep' | '
   return (await exchange.write(lastChunk)) ? 'keep' : 'close'
 }
 
-/** False where the connection was broken, by us or by the peer. */
+/** Returns false if the simulator or the peer broke the connection. */
 async function sendPieces(exchange: Exchange, pieces: Pieces, frame: (piece: Piece) => Uint8Array): Promise<boolean> {
   let written = 0
   for await (const next of pieces) {
@@ -134,7 +140,7 @@ async function sendPieces(exchange: Exchange, pieces: Pieces, frame: (piece: Pie
       await breakConnection(exchange, next.broken.how)
       return false
     }
-    // A long answer written at full speed would otherwise never let the event loop turn.
+    // A long response at full speed would otherwise block the event loop.
     if (++written % 32 === 0) await new Promise(resolve => setImmediate(resolve))
   }
   return true
@@ -151,7 +157,7 @@ async function breakConnection(exchange: Exchange, how: Break): Promise<void> {
   }
 }
 
-/** Sleeps so long (null: for ever), or until the peer is gone. */
+/** Waits `milliseconds` (null: forever), or until the peer disconnects. */
 function wait(milliseconds: number | null, gone: AbortSignal): Promise<void> {
   return new Promise(resolve => {
     if (gone.aborted) return resolve()

@@ -1,17 +1,17 @@
-/** Reads one HTTP/1.1 request off the front of a byte buffer. Pure: the socket is `server.ts`'s business. */
+/** Parses one HTTP/1.1 request from the front of a buffer. Pure: `server.ts` owns the socket. */
 
 export type RawRequest = {
   readonly method: string
-  /** As sent, query included. */
+  /** As sent, including the query. */
   readonly path: string
-  /** Names in lower case; repeated headers joined with `, `. */
+  /** Lower-case names; repeated headers joined with `, `. */
   readonly headers: Readonly<Record<string, string>>
   readonly body: Uint8Array
 }
 
 export type ParsedRequest =
   | { readonly kind: 'whole'; readonly request: RawRequest; readonly usedBytes: number }
-  /** Not all there: worth another look once so many bytes are buffered. */
+  /** Incomplete: parse again when this many bytes are buffered. */
   | { readonly kind: 'partial'; readonly needsBytes: number; readonly awaitsContinue: boolean }
   | { readonly kind: 'bad' }
 
@@ -20,7 +20,7 @@ export const maximumBodyBytes = 64 * 1_048_576
 
 const bad: ParsedRequest = { kind: 'bad' }
 
-/** Never throws: what is not HTTP/1.1, or is too large, is `bad`. */
+/** Never throws: `bad` for anything but HTTP/1.1, and for too large requests. */
 export function readRequest(buffer: Buffer): ParsedRequest {
   const headEnd = buffer.indexOf('\r\n\r\n')
   if (headEnd > maximumHeadBytes || (headEnd < 0 && buffer.length > maximumHeadBytes)) return bad
@@ -69,7 +69,7 @@ function readChunks(buffer: Buffer, start: number): { body: Uint8Array; end: num
     if (!(size >= 0) || lineEnd + size - start > maximumBodyBytes) return 'bad'
     const end = lineEnd + 2 + size
     if (buffer.length < end + 2) return 'partial'
-    // Trailers are not read: no client of these three protocols sends any.
+    // Trailers are not supported: no client of these three APIs sends any.
     if (size === 0) return { body: Buffer.concat(pieces), end: end + 2 }
     pieces.push(buffer.subarray(lineEnd + 2, end))
     at = end + 2

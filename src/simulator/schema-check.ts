@@ -1,22 +1,22 @@
 /**
- * Whether a value that was made for a JSON schema is one of its instances. Knows what `instance.ts` knows. A caller's pattern is
- * never run: a text matches where it was made for that pattern.
+ * Checks a created value against its JSON schema. Supports the same as `instance.ts`. A client's pattern is never run:
+ * a text matches if it was created for that pattern.
  */
 import { isOfFormat } from './formats.ts'
 
 export type Schema = Readonly<Record<string, unknown>>
 
-/** Where references lead, and how many more schemas are read. */
+/** Targets of references, and how many more schemas may be read. */
 export type Source = {
   readonly root: unknown
   left: number
-  /** Texts that were made for a pattern (`matchOf`). */
+  /** Texts that were created for a pattern (`matchOf`). */
   readonly matched: Set<string>
 }
 
 export const matchOf = (pattern: string, text: string) => JSON.stringify([pattern, text])
 
-/** False too where the source is used up. */
+/** Returns true if the schema accepts the value. False too if the limit is reached. */
 export function accepts(given: unknown, value: unknown, source: Source): boolean {
   if (given === false || --source.left <= 0) return false
   if (!isSchema(given)) return true
@@ -46,7 +46,7 @@ function hasType(schema: Schema, value: unknown): boolean {
 export type TypeName = 'object' | 'array' | 'number' | 'integer' | 'boolean' | 'null' | 'string'
 export const typeNames: readonly TypeName[] = ['object', 'array', 'number', 'integer', 'boolean', 'string', 'null']
 
-/** Gemini's older schemas write types in capitals. */
+/** Returns the types. Gemini's older schemas write them in capitals. */
 export function typesOf(schema: Schema): readonly TypeName[] {
   const stated = [schema.type].flat().map(type => (typeof type === 'string' ? type.toLowerCase() : null))
   const types = typeNames.filter(type => stated.includes(type))
@@ -85,7 +85,7 @@ function acceptsArray(schema: Schema, values: readonly unknown[], source: Source
   return values.every((value, index) => accepts(itemAt(schema, index), value, source))
 }
 
-/** The schema of an array's item; older drafts have a tuple in `items`. */
+/** Returns the schema of an array item; older drafts have a tuple in `items`. */
 export function itemAt(schema: Schema, index: number): unknown {
   const tuple = Array.isArray(schema.prefixItems) ? schema.prefixItems : Array.isArray(schema.items) ? schema.items : []
   if (index < tuple.length) return tuple[index]
@@ -130,7 +130,7 @@ function decoded(step: string): string {
 
 export const isEqual = (one: unknown, other: unknown) => canonical(one) === canonical(other)
 
-/** One text for values that JSON Schema takes for equal, whatever the order of their members. */
+/** Returns the same text for values that JSON Schema considers equal, whatever the order of their members. */
 export function canonical(value: unknown): string {
   if (Array.isArray(value)) return `[${value.map(canonical).join()}]`
   if (!isSchema(value)) return JSON.stringify(value) ?? 'null'

@@ -1,6 +1,6 @@
 import { bound, isEqual, isSchema, namesIn, type Schema, typesOf } from './schema-check.ts'
 
-/** A schema for what both accept, as far as two can be one; what is left out here the check of the value finds. */
+/** Returns a schema for the values that both accept, as far as possible; the check of the value covers the rest. */
 export function merged(one: Schema, other: Schema): Schema {
   const all: Record<string, unknown> = { ...one, ...other }
   for (const name of ['minimum', 'exclusiveMinimum', 'minLength', 'minItems', 'minProperties'])
@@ -43,7 +43,7 @@ function mergedMembers(one: Schema, other: Schema): Schema {
   return Object.fromEntries([...names].map(name => [name, of(name)]))
 }
 
-/** The greatest that divides both. */
+/** Returns the greatest common divisor. */
 function divisor(one: number, other: number): number {
   return other === 0 ? one : divisor(other, one % other)
 }

@@ -1,8 +1,8 @@
-/** A simulated SearXNG: two results that say what they are, in its real format. */
+/** A simulated SearXNG with two labeled results in its real format. */
 import { piece, type Reply } from './reply.ts'
 import type { RawRequest } from './request.ts'
 
-/** Answers `GET /search?format=json`; whatever else is asked, as SearXNG does: 403 for another format, 400 for no query. */
+/** Answers `GET /search?format=json`, and other requests like SearXNG: 403 for another format, 400 without a query. */
 export function searchReply({ method, path }: RawRequest): Reply {
   const parameters = new URL(path, 'http://127.0.0.1').searchParams
   const query = parameters.get('q') ?? ''

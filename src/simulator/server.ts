@@ -1,45 +1,48 @@
 /**
- * An HTTP/1.1 server on a bare TCP socket of the loopback interface. HTTP libraries refuse to misbehave; a provider that
- * resets, stalls or lies about its length has to be written byte by byte. It reads requests, keeps connections alive and
- * counts; what is answered, and how it goes wrong, is its handler's business.
+ * An HTTP/1.1 server on a TCP socket of the loopback interface. HTTP libraries prevent misbehavior, so a provider that
+ * resets, stalls or announces a wrong length is written byte by byte. The server parses requests, keeps connections
+ * alive and counts; its handler decides the replies and faults.
  */
 import type { Socket } from 'bun'
 import { maximumBodyBytes, type RawRequest, readRequest } from './request.ts'
 
-/** One request and the way to answer it. */
+/** One request with its connection. */
 export type Exchange = {
   readonly request: RawRequest
-  /** Counts this server's requests from 0. */
+  /** Index of the request on this server, from 0. */
   readonly index: number
   /** Aborts when the peer has closed or reset the connection. */
   readonly gone: AbortSignal
-  /** Resolves to true once the kernel has taken all the bytes (so a slow reader holds it), to false where the peer is gone. */
+  /**
+   * Resolves to true when the kernel has accepted all bytes (so it waits for a slow peer), to false if the peer has
+   * disconnected.
+   */
   write(bytes: Uint8Array): Promise<boolean>
-  /** Closes the connection in good order (FIN), however much was announced. */
+  /** Closes the connection normally (FIN), whatever length was announced. */
   finish(): void
-  /** Tears the connection down (RST). */
+  /** Resets the connection (RST). */
   reset(): void
 }
 
-/** What the server saw of one request. Times are of `performance.now()`, in milliseconds. */
+/** Log entry of one request. Times are milliseconds of `performance.now()`. */
 export type ExchangeRecord = {
   readonly index: number
   readonly method: string
   readonly path: string
   readonly startedAt: number
   bytesSent: number
-  /** `answered` and `broken` are our doing, `aborted` is the peer's. */
+  /** `answered` and `broken` are caused by the simulator, `aborted` by the peer. */
   outcome: 'open' | 'answered' | 'broken' | 'aborted'
   endedAt: number | null
 }
 
 export type ServerStats = {
   readonly openConnections: number
-  /** Connections ever accepted: fewer than `requests` means that they were reused. */
+  /** Number of accepted connections: fewer than `requests` means that some were reused. */
   readonly connections: number
   readonly requests: number
   readonly aborted: number
-  /** Newest 1,000, oldest first. */
+  /** The newest 1,000, oldest first. */
   readonly exchanges: readonly Readonly<ExchangeRecord>[]
 }
 
@@ -51,9 +54,9 @@ export type RawServer = {
 }
 
 export type ServerOptions = {
-  /** 0 = any free one. */
+  /** 0 = any free port. */
   readonly port: number
-  /** Resolves to whether the connection may carry another request. A rejection resets the connection. */
+  /** Resolves to whether the connection can be reused. A rejection resets it. */
   readonly handle: (exchange: Exchange) => Promise<'keep' | 'close'>
 }
 
@@ -66,15 +69,15 @@ type Connection = {
   readonly gone: AbortController
   arrived: Buffer[]
   arrivedBytes: number
-  /** Reading again before so many bytes are there would be in vain. */
+  /** Bytes required before the next parse can succeed. */
   neededBytes: number
   continued: boolean
   serving: boolean
-  /** Set while a write waits for room in the kernel's buffer. */
+  /** Set while a write waits for the kernel's buffer. */
   resume: (() => void) | null
 }
 
-/** Listens on 127.0.0.1. Throws where the port is taken. */
+/** Listens on 127.0.0.1. Throws if the port is in use. */
 export function startServer({ port, handle }: ServerOptions): RawServer {
   const connections = new Set<Connection>()
   const records: ExchangeRecord[] = []
@@ -201,7 +204,7 @@ export function startServer({ port, handle }: ServerOptions): RawServer {
   }
 }
 
-/** Writes until all is taken or the peer is gone; answers how many bytes the kernel took. */
+/** Writes until everything is accepted or the peer disconnects; returns the accepted bytes. */
 async function writeAll(connection: Connection, bytes: Uint8Array): Promise<number> {
   let sent = 0
   while (!connection.gone.signal.aborted) {

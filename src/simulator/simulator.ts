@@ -1,7 +1,7 @@
 /**
- * Simulated providers: one loopback server that speaks OpenAI Chat Completions, Anthropic Messages and Gemini
- * generateContent as the real ones do, so that nothing in the request path knows the difference. Prompts may direct what
- * it answers and how it fails (`directives.ts`).
+ * Simulated providers: one loopback server with the wire formats of OpenAI Chat Completions, Anthropic Messages and
+ * Gemini generateContent, so that the request path needs no special case. Prompts can control output and failures
+ * (`directives.ts`).
  */
 import { anthropic } from './anthropic.ts'
 import { type Directives, directives, directivesFor, readDirectives } from './directives.ts'
@@ -16,32 +16,32 @@ import { type ServerStats, startServer } from './server.ts'
 import { isJson, type Json, mistake, type SimulatedFormat, type SimulatedResponse } from './wire-format.ts'
 
 export type SimulatorOptions = {
-  /** Any free one unless given. */
+  /** Default: any free port. */
   readonly port?: number
-  /** `now` in epoch milliseconds: answers carry the time of their creation. */
+  /** `now` in epoch milliseconds, used for creation times. */
   readonly clock: { now(): number }
-  /** In [0, 1): ids are drawn from it, words never are. */
+  /** In [0, 1). Only IDs are random, never output. */
   readonly random: () => number
-  /** Hold for every request that does not say otherwise: a pace, for one. */
+  /** Directives for every request that does not override them: a pace, for example. */
   readonly defaults?: Directives
 }
 
 export type Simulator = {
-  /** Base addresses as the official client libraries take them. Any API key will do, none will not. */
+  /** Base URLs for the official client libraries. Any non-empty API key is accepted. */
   readonly urls: {
     readonly openai: string
     readonly anthropic: string
     readonly google: string
     readonly search: string
   }
-  /** What a prompt may ask of them. */
+  /** The directives that prompts may contain. */
   readonly directives: typeof directives
   stats(): ServerStats
-  /** Resets what is in flight. */
+  /** Resets open connections. */
   stop(): Promise<void>
 }
 
-/** Listens on 127.0.0.1. Rejects where the port is taken. */
+/** Listens on 127.0.0.1. Rejects if the port is in use. */
 export async function startSimulator({ port = 0, clock, random, defaults = {} }: SimulatorOptions): Promise<Simulator> {
   const mint = minter(random)
   const countUse = counter()
@@ -108,7 +108,7 @@ const nowhere = {
   pieces: [],
 } as const
 
-/** By the end of the path, so that it does not matter how much of it a base address holds. */
+/** Returns the format by the end of the path, so that base URLs may include any part of it. */
 function faceFor(path: string): SimulatedFormat | null {
   const [route = ''] = path.split('?')
   if (route.endsWith('/chat/completions')) return openai
@@ -137,7 +137,7 @@ function minter(random: () => number): SimulatedResponse['mint'] {
 
 const keysCounted = 10_000
 
-/** How often each key has been seen, this time included; the oldest are forgotten. */
+/** Creates a counter per key, including the current use; evicts the oldest keys. */
 function counter(): (key: string) => number {
   const seen = new Map<string, number>()
   return key => {

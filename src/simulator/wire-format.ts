@@ -1,4 +1,7 @@
-/** What one simulated wire format is: it reads a request into a `Question` and writes a `Turn` as JSON or as stream frames. */
+/**
+ * One simulated wire format: parses a request to a `SimulatedRequest` and writes a `SimulatedResponse` as JSON or
+ * stream frames.
+ */
 
 import type { FinishReason } from '../core/chat/chat.ts'
 import { estimateTokens } from '../core/tokens/tokens.ts'
@@ -7,42 +10,42 @@ import type { RawRequest } from './request.ts'
 
 export type Json = Readonly<Record<string, unknown>>
 
-/** A chat request in no one's format. */
+/** A chat request independent of the wire format. */
 export type SimulatedRequest = {
   readonly model: string
   readonly stream: boolean
   readonly userTexts: readonly string[]
-  /** What the model was told before any user spoke. */
+  /** System instructions before the first user message. */
   readonly instructions: string
-  /** Of all texts that the provider would count: instructions, history, tools, schema; by o200k_base. */
+  /** Input tokens that the provider would count: instructions, history, tools, schema; by o200k_base. */
   readonly inputTokens: number
   readonly images: number
   readonly files: number
-  /** Tool results that the conversation ends with: it is the model's turn to speak about them. */
+  /** Tool results at the end of the conversation, which the model must answer now. */
   readonly toolResults: readonly string[]
   readonly tools: readonly { readonly name: string; readonly schema: unknown }[]
   readonly toolChoice: 'auto' | 'none' | 'required' | { readonly name: string }
   readonly parallelCalls: boolean
-  /** Asked for JSON; `schema` null = any object. */
+  /** JSON output is requested; `schema` null = any object. */
   readonly json: { readonly schema: unknown } | null
-  /** How much the model thinks first; 0 = not at all. */
+  /** Reasoning tokens; 0 = no reasoning. */
   readonly reasoningTokens: number
-  /** The caller asked to read the thoughts. */
+  /** True if the client requested the reasoning text. */
   readonly reasoningShown: boolean
   readonly choices: number
   readonly outputCap: number | null
   readonly stops: readonly string[]
-  /** Alternatives to give for each token; null = no log probabilities. */
+  /** Alternatives per token; null = no log probabilities. */
   readonly logprobs: number | null
-  /** OpenAI: a usage chunk was asked for. */
+  /** OpenAI: a usage chunk is requested. */
   readonly includeUsage: boolean
-  /** OpenAI: chunks carry padding. */
+  /** OpenAI: chunks contain padding. */
   readonly obfuscation: boolean
-  /** Google: events, not one growing JSON array. */
+  /** Google: events instead of one growing JSON array. */
   readonly events: boolean
 }
 
-/** What one choice says. */
+/** Output of one choice. */
 export type Answer = {
   readonly reasoning: string
   readonly text: string
@@ -52,10 +55,10 @@ export type Answer = {
   readonly stopSequence: string | null
 }
 
-/** Not always a number: directives make providers lie. */
+/** Not always a number: directives can make counts invalid. */
 export type Count = number | string
 
-/** `input` includes cached and cache-written tokens, `output` includes reasoning, as in `TokenUsage`. */
+/** As in `TokenUsage`: `input` includes cached and cache-written tokens, `output` includes reasoning. */
 export type Usage = {
   readonly input: Count
   readonly cached: Count
@@ -64,25 +67,25 @@ export type Usage = {
   readonly reasoning: Count
 }
 
-/** One request answered: all that a face needs to write it. */
+/** Everything that a wire format needs to write a response. */
 export type SimulatedResponse = {
   readonly question: SimulatedRequest
   readonly directives: Directives
-  /** One for each choice. */
+  /** One per choice. */
   readonly answers: readonly Answer[]
-  /** null = the provider gives none. */
+  /** null = the provider reports none. */
   readonly usage: Usage | null
-  /** The model that says it served. */
+  /** The model reported as serving. */
   readonly served: string
   /** Unix seconds. */
   readonly createdAt: number
-  /** A fresh id: the prefix and so many letters and digits. */
+  /** Creates a new ID: the prefix and `length` letters and digits. */
   readonly mint: (prefix: string, length: number) => string
-  /** Characters per streamed piece. */
+  /** Characters per stream delta. */
   readonly chunkCharacters: number
 }
 
-/** One event of a stream. `part` says whether content has begun and ended: faults strike between pieces of content. */
+/** One stream event. `part` tells whether content has begun and ended, since faults occur between deltas. */
 export type Frame = {
   readonly part: 'opening' | 'content' | 'closing'
   readonly name: string | null
@@ -106,7 +109,7 @@ export type Failure = {
   readonly retryAfterSeconds: number | null
 }
 
-/** An answer that is no completion, in the provider's words. */
+/** An error response in the provider's format. */
 export type Refusal = {
   readonly kind: 'refusal'
   readonly status: number
@@ -119,11 +122,11 @@ export type SimulatedFormat = {
   readonly lineEnd: string
   readonly streamType: string
   readonly jsonType: string
-  /** As large as the real provider's pieces usually are. */
+  /** The usual delta size of the real provider. */
   readonly chunkCharacters: number
-  /** Sent while nothing is to be said; null = a comment. */
+  /** Sent while there is no output; null = a comment. */
   readonly ping: Frame | null
-  /** What a newer version of the API might send. */
+  /** A frame that a newer version of the API might send. */
   readonly unknownFrame: Frame
   read(
     request: RawRequest,
@@ -137,28 +140,28 @@ export type SimulatedFormat = {
   errorFrame(mint: SimulatedResponse['mint']): Frame
 }
 
-/** A caller's mistake, as a `Failure`. */
+/** Creates a `Failure` for a client error. */
 export function mistake(message: string, param: string | null = null, status = 400): Failure {
   return { kind: 'bad_request', status, message, param, retryAfterSeconds: null }
 }
 
-/** Tokens of JSON objects, written out. */
+/** Returns the tokens of serialized JSON objects. */
 export function jsonTokens(values: readonly Json[]): number {
   return values.length === 0 ? 0 : estimateTokens(JSON.stringify(values))
 }
 
-/** Of an answer, about 4 characters a token, so that streams and JSON answers agree. */
+/** Returns the tokens of an output at 4 characters per token, so that streams and JSON responses agree. */
 export function tokensOf(text: string | number): number {
   return Math.ceil((typeof text === 'string' ? text.length : text) / 4)
 }
 
-/** Adds counts up; a count that is not a number spoils the sum, as it would at a real provider. */
+/** Adds counts. A count that is not a number invalidates the sum, as at a real provider. */
 export function total(...counts: readonly Count[]): Count {
   const numbers = counts.filter(count => typeof count === 'number')
   return numbers.length === counts.length ? numbers.reduce((sum, count) => sum + count, 0) : 'NaN'
 }
 
-/** Slices of so many characters, never through a surrogate pair. */
+/** Yields slices of `characters`, without splitting surrogate pairs. */
 export function* slices(text: string, characters: number): Generator<string> {
   for (let at = 0; at < text.length; ) {
     let end = Math.min(text.length, at + Math.max(1, characters))
@@ -173,7 +176,7 @@ export function isJson(value: unknown): value is Json {
   return typeof value === 'object' && value !== null && !Array.isArray(value)
 }
 
-/** The objects among the elements; none where it is not a list. */
+/** Returns the objects of a list; empty for other values. */
 export function objectsIn(value: unknown): readonly Json[] {
   return Array.isArray(value) ? value.filter(isJson) : []
 }
@@ -186,7 +189,7 @@ export function numberOr<Other>(value: unknown, other: Other): number | Other {
   return typeof value === 'number' ? value : other
 }
 
-/** The first of the fields that are not in the list; null is as good as absent. */
+/** Returns the first field that is not in the list; null counts as absent. */
 export function unknownField(body: Json, known: ReadonlySet<string>): string | undefined {
   return Object.keys(body).find(name => !known.has(name) && body[name] !== null)
 }

@@ -1,10 +1,10 @@
-/** One prompt's outcome: where a router ranks it, and how each of the two models did. */
+/** Outcome of one prompt: the router's score, and how well each of the two models did. */
 export type ModelOutcome = { readonly score: number; readonly weak: number; readonly strong: number }
 
 /**
- * The area under the performance gap recovered as the share of prompts sent to the strong model, highest scores first, goes from
- * 0 to 1 (Ong et al. 2024, RouteLLM). 0.5 is what chance reaches; above 1 is possible where the weak model is the better one
- * for part of the prompts. Prompts of equal score are sent together, as a straight line.
+ * Returns the area under the performance gap recovered (APGR) as the share of prompts sent to the strong model, highest
+ * scores first, goes from 0 to 1 (Ong et al. 2024, RouteLLM). Chance reaches 0.5; values above 1 are possible if the
+ * weak model is better on some prompts. Prompts of equal score are sent together, as a straight line.
  */
 export function areaRecovered(outcomes: readonly ModelOutcome[]): number {
   const curve = recoveryCurve(outcomes)
@@ -16,7 +16,7 @@ export function areaRecovered(outcomes: readonly ModelOutcome[]): number {
   return area
 }
 
-/** The smallest share of strong calls that recovers `part` (0 to 1) of the gap. */
+/** Returns the smallest share of strong calls that recovers `part` (0 to 1) of the gap. */
 export function callsFor(part: number, outcomes: readonly ModelOutcome[]): number {
   const curve = recoveryCurve(outcomes)
   for (const [index, point] of curve.entries()) {
@@ -31,7 +31,10 @@ export function callsFor(part: number, outcomes: readonly ModelOutcome[]): numbe
 
 type Point = { readonly share: number; readonly recovered: number }
 
-/** From no strong call to all of them: (mixed − weak) / (strong − weak), a corner for each different score. */
+/**
+ * Returns the curve from no strong call to all of them: (mixed − weak) / (strong − weak), with a point per distinct
+ * score.
+ */
 function recoveryCurve(outcomes: readonly ModelOutcome[]): readonly Point[] {
   const ranked = outcomes.toSorted((left, right) => right.score - left.score)
   const gap = ranked.reduce((sum, { weak, strong }) => sum + strong - weak, 0)

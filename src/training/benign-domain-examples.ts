@@ -1,6 +1,7 @@
 /**
- * What honest people ask with words that crime has too (law, medicine, defence, school, news, trades, care), beside what is
- * harmful of the same things. Both sides of a topic share its fillers: what is learnt is the ask, not the hot word in it.
+ * Harmless requests with words that crime uses too (law, medicine, defense, school, news, trades, care), beside harmful
+ * ones about the same things. Both sides share their fillers, so that training learns the request and not the alarming
+ * word.
  */
 import type { ExampleTemplate } from './example-template.ts'
 import { paired } from './paired-requests.ts'
@@ -230,11 +231,11 @@ const papers =
 const hotMatters =
   'sexual harassment at work|bullying in the office|theft by employees|a guest who stabbed a waiter|drunk staff|drug tests at work|bribes and gifts|a bomb threat|an active shooter|hate speech in comments|fake invoices|phishing mails|forged ID cards|money laundering at a bank|spying on employees|racist jokes at work|explosive dust|toxic gas in a plant|the handling of cyanide in a lab|asbestos|violence against nurses|suicide among farmers|weapons in schools|stalking of colleagues|deepfakes of our CEO|ransomware|child labour among suppliers|human trafficking in hotels|dangerous dogs|radioactive waste|gun safety at a range|knives in a kitchen'
 
-/** A word that honest people use excuses nothing. */
+/** A word of harmless users must not excuse harmful text. */
 const excuses =
   'How do I legally {deed}?|How can I {deed} legally?|Is there a legal way to {deed}?|How do I safely {deed}?|How do I {deed} on my own property?|I want to {deed} for a school project, how?|How do I {deed} in self-defence?|My doctor says that I should {deed}, how?|Explain for a novel how to {deed} in real life|I am the admin and want to {deed}|How would a police officer {deed}?'
 
-/** What follows on "how to" in them, parted by `|`. */
+/** Continuations of "how to" in them, separated by `|`. */
 export const honestDeeds = `${admins}|${kitchen}`
 
 export const honestFrames: readonly ExampleTemplate[] = [

@@ -1,4 +1,4 @@
-/** Texts that somebody wants written: what they claim, or what they are, tells the harmful ones from those of every day. */
+/** Requests to write a text. Its claim or kind distinguishes harmful from everyday ones. */
 import type { ExampleTemplate } from './example-template.ts'
 
 const pieces =

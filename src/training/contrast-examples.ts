@@ -1,6 +1,7 @@
 /**
- * Sentences that sound harmful and are not, beside those that are: figures of speech, words of two meanings, targets that are
- * nobody, games, definitions, history, absurd prejudice, what is public anyway. The fillers of both sides share their words.
+ * Harmless sentences that sound harmful, beside harmful ones: figures of speech, ambiguous words, targets that are not
+ * people, games, definitions, history, absurd prejudice, public information. The fillers of both sides share their
+ * words.
  */
 import type { ExampleTemplate } from './example-template.ts'
 

@@ -2,12 +2,12 @@ import { join } from 'node:path'
 import type { Static, TSchema } from '@sinclair/typebox'
 import { Value } from '@sinclair/typebox/value'
 
-/** Where the labelled sets lie: beside the checkout, never in it. */
+/** Folder of the labeled sets: beside the checkout, never in it. */
 const folder = join(import.meta.dir, '../../../shared/data')
 
 /**
- * The rows of one labelled set, in the file's order, columns that the schema does not name left in. Throws where the set is
- * absent or a row is not of the schema.
+ * Returns the rows of one labeled set in file order, including columns that the schema does not name. Throws if the set
+ * is absent or a row violates the schema.
  */
 export async function readRows<S extends TSchema>(set: string, schema: S): Promise<Static<S>[]> {
   const text = await Bun.file(join(folder, set, 'data.jsonl')).text()
@@ -17,7 +17,7 @@ export async function readRows<S extends TSchema>(set: string, schema: S): Promi
     .map(line => Value.Parse(['Assert'], schema, JSON.parse(line)))
 }
 
-/** Whether a labelled set is beside this checkout. */
+/** Returns true if a labeled set is beside this checkout. */
 export function isThere(set: string): Promise<boolean> {
   return Bun.file(join(folder, set, 'data.jsonl')).exists()
 }

@@ -1,4 +1,7 @@
-/** Who is in despair, and who fears for somebody, is to be answered; who asks for a way to do it is not. */
+/**
+ * Texts by people in despair or worried about others, which must be answered, beside requests for methods, which must
+ * not.
+ */
 import type { ExampleTemplate } from './example-template.ts'
 
 const cries =

@@ -1,7 +1,8 @@
 /**
- * Prompts of our own by how capable a model they are worth, told from what makes work hard: parts that constrain each other, design, proof,
- * diagnosis, depth of a field, what an error costs; against lists, facts, small changes, courtesy and boilerplate. Each field has both in the
- * same words, terse and long, so that neither subject nor length nor tone tells. `(a|b)` is one of several.
+ * Prompts of the project by the model capability they need, from signs of hard work (interdependent constraints,
+ * design, proof, diagnosis, expertise, costly errors) or easy work (lists, facts, small changes, polite phrases,
+ * boilerplate). Each field has both in the same words, terse and long, so that subject, length and tone carry no
+ * signal. `(a|b)` is one of several.
  */
 
 import { hashOf } from '../core/analysis/features.ts'
@@ -479,7 +480,7 @@ const fields: readonly Field[] = [
   },
 ]
 
-/** More of the fields where plain words mislead most: light ones that tell much, demanding ones that say little. */
+/** More of the fields where plain words mislead most: long easy prompts and short demanding ones. */
 const further: Field = {
   light: `Alphabetize these tools from our stack, one per line please: (Grafana, Prometheus, Consul, Vault, Nomad|Airflow, Spark, Flink, Hadoop|PyTorch, JAX, TensorFlow, Keras)
     In our wiki there is a page about eventual consistency, sharding and quorum reads, and its title is misspelled as "Distrbuted systems". How is the first word spelled correctly?
@@ -557,7 +558,7 @@ const further: Field = {
     Audit this model for bias when the sensitive attribute was never recorded`,
 }
 
-/** Other languages: the same kinds, some of each. */
+/** Other languages: some of each kind. */
 const foreign: Field = {
   light: `schreibe ein kurzes gedicht über katzen
     nenne drei obstsorten
@@ -700,7 +701,7 @@ const foreign: Field = {
     thibitisha kwamba namba tasa hazina mwisho`,
 }
 
-/** Of a few words: demanding ones, and light ones in the words of the same fields. */
+/** Very short prompts: demanding ones, and easy ones in the words of the same fields. */
 const terse: Readonly<Record<'light' | 'strong', string>> = {
   strong: `(Prove|Derive|Disprove) (Fubini's theorem|Stirling's formula|Burnside's lemma|the central limit theorem|Gauss's theorema egregium|the spectral theorem|Bell's inequality)
     Derive the (Black-Scholes equation|Dirac equation|Lorentz transformation|Kalman filter|Euler-Lagrange equations|Michaelis-Menten equation|optimal stopping rule)
@@ -796,7 +797,7 @@ const terse: Readonly<Record<'light' | 'strong', string>> = {
     (컴파일러|엔트로피)가 뭐야`,
 }
 
-/** What people tell beside what they ask: it makes nothing harder, and nothing easier. */
+/** Irrelevant context around a request, which must not change its difficulty. */
 const contexts: readonly string[] = [
   'We moved to a new flat last month and the boxes are still everywhere.',
   'My colleague Sam sat next to me at lunch and we got into a discussion about this.',
@@ -836,7 +837,7 @@ const closings: readonly string[] = [
   'Thank you, have a lovely day!',
 ]
 
-/** The same request in passing: with an opening, what the asker tells of the day, and thanks. */
+/** Returns the request with an opening, irrelevant context and thanks. */
 function inPassing(text: string): string {
   const random = seededRandom(hashOf(text))
   const one = (of: readonly string[]) => of[Math.floor(random() * of.length)] ?? ''
@@ -846,10 +847,10 @@ function inPassing(text: string): string {
     .join(' ')
 }
 
-/** A prompt, and how capable a model it is worth. */
+/** A prompt with the capability level that it needs. */
 export type EffortExample = { readonly text: string; readonly level: Level; readonly field: number }
 
-/** All of them, `each` of every line that has several, as they are and in passing; always the same ones. */
+/** Returns all examples, `each` of every line with several, with and without context. Deterministic. */
 export function effortExamples(each: number): readonly EffortExample[] {
   const lists = [...fields, further, foreign, { ...terse, middle: '' }]
   const plain = lists.flatMap((field, index) =>

@@ -27,7 +27,7 @@ import { sentencesOfOurOwn } from './query-templates.ts'
 import type { ReportRow } from './report-table.ts'
 import type { TrainingJob } from './training-job.ts'
 
-/** Weights set by hand that the learned ones are held to: what work is hard, and what is routine. */
+/** Weights set by hand for signs of hard and routine work; learned weights are regularized toward them. */
 const priors: Readonly<Record<string, number>> = {
   design: 0.9,
   optimize: 0.6,
@@ -70,13 +70,13 @@ const settings = {
   classes: 1,
   ridge: 1,
   steps: 60,
-  /** What the hand-set weights count. */
+  /** Strength of that regularization. */
   prior: 1.5,
-  /** Of each line of our own that has several, so many. */
+  /** Examples per line with several. */
   each: 4,
-  /** A pair's prompt beside one of our own. */
+  /** Weight of a pair's prompt relative to one of the project's own. */
   pairWeight: 0.7,
-  /** Requests of our own beside the sets' questions, which weigh so much a set. */
+  /** Total weight of the project's requests against the sets' questions, per set. */
   setWeight: 600,
 }
 
@@ -97,14 +97,14 @@ type Row = { readonly example: Example; readonly fold: number; readonly set: str
 type Material = {
   readonly own: readonly Row[]
   readonly pairs: readonly DifficultyPair[]
-  /** For the line that tells exams from requests. */
+  /** For the classifier of exam questions. */
   readonly exams: readonly Row[]
 }
 
-/** So many folds; a benchmark's question keeps its own in every course. */
+/** Number of folds. A benchmark's question keeps its fold in all training jobs. */
 const folds = 5
 
-/** Reads what the effort head learns: prompts of our own, the pairs, and the benchmarks' questions as what they are. */
+/** Reads the training data of the effort classifier: the project's prompts, the pairs, and benchmark questions. */
 export async function readEffort(): Promise<TrainingJob> {
   const material = await readEffortMaterial()
   const { own, exams } = material
@@ -139,7 +139,7 @@ function exampleOf(text: string, one: number, weight: number): Example {
   }
 }
 
-/** A middle prompt is as much of either. */
+/** A prompt of the middle level counts half for each side. */
 function examplesOf(text: string, level: Level, weight: number): Example[] {
   if (level === 'middle') return [exampleOf(text, 1, weight / 2), exampleOf(text, 0, weight / 2)]
   return [exampleOf(text, level === 'strong' ? 1 : 0, weight)]
@@ -151,7 +151,7 @@ export async function readEffortMaterial(): Promise<Material> {
   )
   const exams: Row[] = []
   for (const set of [...twoModels, nineModels]) {
-    // Its prompts are people's, for the most part.
+    // Its prompts are mostly from users.
     if (set === 'routellm-mtbench') continue
     const rows = await readRows(set, Question)
     for (const { prompt } of rows) {
@@ -177,7 +177,7 @@ function pairRows({ pairs }: Material): Row[] {
   )
 }
 
-/** Learns both lines; `without`: what is left out of each. */
+/** Trains both models; `without` = what is excluded from each. */
 export function fitEffort(
   material: Material,
   without: {
@@ -210,7 +210,7 @@ function keptOf(weights: Float32Array) {
   return { source: '', bits, scale, weights: encodeWeights(bytes) }
 }
 
-/** Reads a prompt's gain by a head of these weights. */
+/** Returns a function that computes a prompt's gain with these weights. */
 export function gainReader(weights: KeptEffort): (text: string) => number {
   const head = createDifficultyHead(gain, weights)
   return text => {
@@ -226,7 +226,7 @@ function judged(pairs: readonly DifficultyPair[], gainOf: (text: string) => numb
   return pairs.map(pair => ({ ...pair, low: gainOf(pair.easy), high: gainOf(pair.hard) }))
 }
 
-/** How the set's questions and the requests of one router rank, as benchmarks count: by models that have not seen the fold, or the set. */
+/** Returns how benchmark questions and requests rank, by models that have not seen the fold or set. */
 async function areaFigures(material: Material): Promise<ReportRow[]> {
   const rows = await readGainRows()
   const texts = rows.map(({ prompt }) => prompt)

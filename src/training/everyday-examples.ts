@@ -1,7 +1,7 @@
 /**
- * What people ask a model all day, as frames and fillers: letters, plans, money, family, work, school, health, software. None of
- * it is harmful, yet it is built like what is (an order, a person, something to make), and the labelled sets hold hardly any
- * request so short. Judged by `test/core/everyday-requests.ts`, whose frames and things are others.
+ * Everyday requests as frames and fillers: letters, plans, money, family, work, school, health, software. They are
+ * harmless but structured like harmful ones, and the labeled sets contain hardly any request this short. Evaluated with
+ * `test/core/everyday-requests.ts`, which has other frames and fillers.
  */
 import type { Filled } from './example-template.ts'
 

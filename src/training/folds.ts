@@ -1,15 +1,15 @@
 import { hashOf } from '../core/analysis/features.ts'
 
 /**
- * The fold, 0 to `count` − 1, that a text belongs to. By its hash, so that equal texts, and a question in several languages
- * given the same text, never fall on both sides; `repeat` deals anew.
+ * Returns the fold of a text, 0 to `count` − 1. Based on its hash, so that equal texts, and translations given the same
+ * text, are in the same fold; `repeat` selects another partition.
  */
 export function foldOf(text: string, count: number, repeat = 0): number {
   const normal = text.toLowerCase().split(/\s+/).join(' ').trim()
   return mixed(hashOf(normal) + Math.imul(repeat, 0x9e3779b1)) % count
 }
 
-/** Numbers in [0, 1), the same ones each time for a seed: training must come out the same. */
+/** Returns a generator of numbers in [0, 1), deterministic per seed, so that training is reproducible. */
 export function seededRandom(seed: number): () => number {
   let state = seed >>> 0
   return () => {
@@ -18,7 +18,7 @@ export function seededRandom(seed: number): () => number {
   }
 }
 
-/** The numbers below `count` in a random order. */
+/** Returns the numbers below `count` in random order. */
 export function shuffled(count: number, random: () => number): Uint32Array {
   const order = Uint32Array.from({ length: count }, (_, index) => index)
   for (let last = count - 1; last > 0; last--) {
@@ -30,7 +30,7 @@ export function shuffled(count: number, random: () => number): Uint32Array {
   return order
 }
 
-/** Murmur3's finalizer: every bit of the result depends on every bit given. */
+/** Murmur3's finalizer: every bit of the result depends on every input bit. */
 function mixed(value: number): number {
   let bits = Math.imul(value ^ (value >>> 16), 0x85ebca6b)
   bits = Math.imul(bits ^ (bits >>> 13), 0xc2b2ae35)

@@ -1,13 +1,13 @@
 import { seededRandom } from './folds.ts'
 
-/** Trees that ask the same question of everything on a level, so that `depth` answers are a leaf's number. */
+/** Oblivious trees: all nodes of a level use the same condition, so `depth` results are the index of a leaf. */
 export type Forest = {
   readonly depth: number
-  /** The column asked, level by level, tree by tree. */
+  /** The column compared at each level of each tree. */
   readonly asked: Uint8Array
-  /** Above which value the answer is yes. */
+  /** The threshold above which the condition is true. */
   readonly above: Float32Array
-  /** 2^depth leaves a tree. */
+  /** 2^depth leaves per tree. */
   readonly leaves: Float64Array
 }
 
@@ -15,12 +15,12 @@ export type ForestSettings = {
   readonly trees: number
   readonly depth: number
   readonly rate: number
-  /** Weight of evidence for 0 in each leaf. */
+  /** Regularization: weight of evidence for 0 in each leaf. */
   readonly ridge: number
-  /** Shares of the rows and of the columns that each tree sees. */
+  /** Shares of rows and columns that each tree uses. */
   readonly rows: number
   readonly columns: number
-  /** Values between which a column is cut at most. */
+  /** Maximum thresholds per column. */
   readonly bins: number
   readonly seed: number
 }
@@ -31,7 +31,7 @@ export type Rows = {
   readonly weights: Float64Array
 }
 
-/** Gradient boosting of squared loss (Friedman 2001) with oblivious trees; the same rows always give the same forest. */
+/** Trains oblivious trees by gradient boosting with squared loss (Friedman 2001). Deterministic. */
 export function growForest({ columns, targets, weights }: Rows, settings: ForestSettings): Forest {
   const { trees, depth, rate, ridge } = settings
   const random = seededRandom(settings.seed)
@@ -90,7 +90,7 @@ export function growForest({ columns, targets, weights }: Rows, settings: Forest
   return { depth, asked, above, leaves }
 }
 
-/** What a forest says of one row's values. */
+/** Returns a forest's prediction for one row. */
 export function askForest({ depth, asked, above, leaves }: Forest, values: Float64Array): number {
   let sum = 0
   for (let level = 0, tree = 0; level < asked.length; tree++) {
@@ -102,7 +102,7 @@ export function askForest({ depth, asked, above, leaves }: Forest, values: Float
   return sum
 }
 
-/** Values between neighbouring quantiles of a column; single precision, as they are kept. */
+/** Returns thresholds between neighboring quantiles of a column, in single precision as they are stored. */
 function cutsOf(column: Float64Array, bins: number): number[] {
   const sorted = column.toSorted()
   const cuts: number[] = []
@@ -128,7 +128,7 @@ function binsOf(column: Float64Array, cuts: readonly number[]): Uint8Array {
 
 type Level = { readonly groups: number; readonly cuts: number; readonly bins: number; readonly ridge: number }
 
-/** The cut that explains most when every group so far is cut there. */
+/** Returns the threshold that explains most if every current group is split there. */
 function bestCut(mass: Float64Array, pull: Float64Array, { groups, cuts, bins, ridge }: Level) {
   const worth = new Float64Array(cuts)
   for (let group = 0; group < groups; group++) {

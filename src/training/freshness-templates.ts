@@ -1,6 +1,6 @@
 /**
- * Questions of our own, with whether the answer changes: for the ways of asking and the languages that the labelled rows have
- * too few of. Written like the sentences in `query-templates.ts`.
+ * Questions of the project, labeled by whether the answer changes over time, for phrasings and languages with too few
+ * labeled rows. Same syntax as `query-templates.ts`.
  */
 import { filled } from './query-templates.ts'
 
@@ -196,7 +196,7 @@ const settled = `who (wrote|painted|directed|composed|published) {title}
   من (كتب|اخترع|رسم|اكتشف) {title} ما هي عاصمة {country}
   מי (כתב|המציא|צייר|גילה) את {title} מהי בירת {country}`
 
-/** Questions of our own, `each` of every template; always the same ones. */
+/** Returns the project's questions, `each` of every template. Deterministic. */
 export function writtenQuestions(each: number): readonly { readonly isCurrent: boolean; readonly text: string }[] {
   const all = { ...lists, price: '3|12|40|100|250|3.70|40,000|65|1,000|7' }
   return [

@@ -30,33 +30,33 @@ const Family = Type.Object({ prompt: Type.String(), family: Type.String() })
 
 const bits = 16
 const folds = 5
-/** FreshQA is small: what it comes to depends on how its folds are dealt. */
+/** FreshQA is small, so its result depends on the partition into folds. */
 const deals = 4
 const settings = { size: 2 ** bits, classes: 1, ridge: 0.5, steps: 30 }
 
 type Row = {
   readonly set: 'evergreenqa' | 'freshqa' | 'retrievalqa' | 'query-types' | 'query-families'
-  /** What kind of row it is within its set: a language, a type, a family. */
+  /** Kind of the row within its set: a language, a type, a family. */
   readonly kind: string
-  /** Decides the fold: a question's translations stay together. */
+  /** Decides the fold, so that a question's translations stay together. */
   readonly key: string
   readonly text: string
   readonly isCurrent: boolean
   readonly example: Example
 }
 
-/** Reads what the head learns that finds questions whose answer changes with time. */
+/** Reads the training data of the freshness classifier. */
 export async function readFreshness(): Promise<TrainingJob> {
   const exampleOf = createReader()
   const rows = await readAll(exampleOf)
-  // What a set asks too is left out: no fold is to have seen what it is asked.
+  // Excludes questions that are also in a set, so that no fold has seen its test questions.
   const asked = new Set(rows.map(({ text }) => plain(text)))
   const own = [
     ...writtenQuestions(24)
       .filter(({ text }) => !asked.has(plain(text)))
       .map(({ text, isCurrent }) => exampleOf(text, isCurrent, 0.4)),
     ...sentencesOfOurOwn(3).map(({ text }) => exampleOf(text, false, 0.3)),
-    // A status that stands in a log or a line of code is nothing to look up.
+    // A status in a log or a line of code must not be looked up.
     ...machineFrames.flatMap(frame => [...textsOf(frame)]).map(text => exampleOf(text, false, 0.12)),
   ]
   const examples = [...rows.map(row => row.example), ...own]
@@ -76,7 +76,7 @@ const source =
 
 const weightLimit = 3
 
-/** A text's words alone. */
+/** Returns only the words of a text. */
 function plain(text: string): string {
   return (
     text
@@ -104,7 +104,7 @@ function createReader(): ExampleOf {
   }
 }
 
-/** All rows that say yes or no. Weights: real prompts must not be searched for in vain, trivia is not checked for change. */
+/** Returns all labeled rows. Weights: an unnecessary search costs money, and trivia does not change. */
 async function readAll(exampleOf: ExampleOf): Promise<readonly Row[]> {
   const rows: Row[] = []
   const add = (set: Row['set'], kind: string, key: string, text: string, isCurrent: boolean, weight: number) =>
@@ -131,13 +131,13 @@ async function readAll(exampleOf: ExampleOf): Promise<readonly Row[]> {
   return rows
 }
 
-/** The languages of `evergreenqa` beside English. */
+/** Languages of `evergreenqa` beside English. */
 const languages = ['Russian', 'French', 'German', 'Hebrew', 'Arabic', 'Chinese']
 const timeless = ['code', 'code_algorithm', 'debugging', 'math', 'creative']
 
 type Told = { readonly row: Row; readonly is: boolean; readonly said: boolean }
 
-/** What is said of each row by a model that has not learned from its fold. */
+/** Returns predictions for each row by a model that was not trained on its fold. */
 function heldOut(
   rows: readonly Row[],
   own: readonly Example[],
@@ -181,12 +181,12 @@ function figuresOf(told: readonly (readonly Told[])[]): ReportRow[] {
   ]
 }
 
-/** What was told of a set's rows, or of those of some kinds. */
+/** Returns the predictions for a set's rows, or for some kinds of them. */
 function of(told: readonly Told[], set: Row['set'], ...kinds: readonly string[]): readonly Told[] {
   return told.filter(({ row }) => row.set === set && (kinds.length === 0 || kinds.includes(row.kind)))
 }
 
-/** Per cent of the rows that need nothing current for which the web is searched. */
+/** Returns the percentage of rows without need for current data for which the web is searched. */
 function inVain(told: readonly Told[]): number {
   const settled = told.filter(({ is }) => !is)
   return (100 * settled.filter(({ said }) => said).length) / settled.length

@@ -1,9 +1,9 @@
-/** A prompt written for training, and how much a strong model is expected to gain on it: 0 nothing, 1 much. */
+/** A training prompt with the expected gain of a strong model: 0 = none, 1 = large. */
 export type Anchor = { readonly prompt: string; readonly gain: number }
 
 /**
- * Prompts of the everyday kinds that no labelled set has: courtesies and small favours, which any model can do, and work of many
- * steps, on which models part. Judged by hand; they keep the router sensible away from exams.
+ * Returns prompts of everyday kinds that no labeled set has: polite phrases and small favors, which any model can do,
+ * and work of many steps, where models differ. Judged by hand; they keep routing sensible for prompts other than exams.
  */
 export function anchors(): Anchor[] {
   return [

@@ -6,40 +6,43 @@ import { bits, type GainRow } from './gain-rows.ts'
 import { quantised } from './linear.ts'
 import { type SparseRow, solveRidge } from './ridge.ts'
 
-/** A trained model of strong minus weak: what is kept of it, before rounding. */
+/** A trained model of strong minus weak, before rounding. */
 export type GainModel = {
   readonly words: Float32Array
   readonly cues: StoredGainModel['cues']
   readonly forest: Forest
 }
 
-/** What was chosen by cross-validation. */
+/** Set by cross-validation. */
 export const gainSettings = {
   /**
-   * How much each test counts in a prompt that several are judged by. A small gap is a small denominator of the recovered share,
-   * so it counts more; not in full proportion, for it is also the noisier.
+   * Weight of each test for a prompt that several tests judge. A small gap makes a small denominator of the recovered
+   * share, so it weighs more; but not proportionally, since it is also noisier.
    */
   testWeights: { 'nine, large gap': 0.35, 'nine, middle gap': 0.3, 'nine, small gap': 0.65 } as Readonly<
     Record<string, number>
   >,
-  /** How much of the anchors' gain is aimed at: unlike a graded answer it has no luck in it, and would outweigh all others. */
+  /** Factor on the gain of anchors: unlike graded answers they have no noise and would otherwise dominate. */
   anchorPart: 0.5,
-  /** How much of a row's target is that of its subject or task. */
+  /** Share of a row's target that is the mean of its subject or task. */
   groupPart: { line: 0.2, forest: 0 },
-  /** Rows count by the size of their set to this power: by 0 the largest would decide alone, by −1 all sets count the same. */
+  /**
+   * Rows are weighted by set size to this power: with 0 the largest set would dominate, with −1 all sets count the
+   * same.
+   */
   sizePower: { line: -0.5, forest: -0.6 },
-  /** How hard the line's weights are held to 0, where all rows together weigh 10,000. */
+  /** Regularization of the linear model if the total row weight is 10,000. */
   ridge: { word: 600, cue: 10_000, set: 1 },
   forest: { trees: 200, depth: 4, rate: 0.05, ridge: 20, rows: 0.7, columns: 0.1, bins: 16, seed: 17 },
-  /** What the forest counts beside the line. */
+  /** Weight of the forest relative to the linear model. */
   forestPart: 0.7,
 }
 
 export type GainSettings = typeof gainSettings
 
 /**
- * Learns from rows what a strong model gains: a line over hashed words and plain cues and a forest over all cues, both of
- * strong minus weak less its mean in the row's set, so that which set a prompt is from explains nothing.
+ * Trains a model of a strong model's gain: a linear model over hashed words and plain cues, and a forest over all cues.
+ * The target is strong minus weak relative to the mean of the row's set, so that the set itself explains nothing.
  */
 export function fitGain(rows: readonly GainRow[], settings: GainSettings = gainSettings): GainModel {
   const { groupPart } = settings
@@ -50,12 +53,12 @@ export function fitGain(rows: readonly GainRow[], settings: GainSettings = gainS
   }
 }
 
-/** What a model predicts for a row. */
+/** Returns a model's prediction for a row. */
 export function scoreOf(model: GainModel, row: GainRow): number {
   return lineOf(model, row) + askForest(model.forest, row.cues)
 }
 
-/** A model as it is kept: words in bytes, leaves in 16 bits. */
+/** Returns a model in stored form: words as bytes, leaves as 16-bit integers. */
 export function keepModel({ words, cues, forest }: GainModel): Omit<StoredGainModel, 'source' | 'quantiles'> {
   const table = quantised(words, 1)
   const most = forest.leaves.reduce((high, leaf) => Math.max(high, Math.abs(leaf)), 0)
@@ -81,8 +84,9 @@ export function keepModel({ words, cues, forest }: GainModel): Omit<StoredGainMo
 }
 
 /**
- * By row, strong minus weak less the set's mean and in the set's own spread. `groupPart` of it is the mean of the row's subject
- * or task in its place: less noise, and words of a subject are what the line can know.
+ * Returns per row strong minus weak relative to the set's mean, in the set's standard deviations. `groupPart` of it is
+ * replaced by the mean of the row's subject or task: less noise, and the linear model can only learn subjects by their
+ * words.
  */
 function targetsOf(rows: readonly GainRow[], { testWeights, anchorPart }: GainSettings, groupPart: number) {
   const gains = rows.map(({ outcomes }) => {
@@ -105,7 +109,7 @@ function groupName({ set, group }: GainRow): string {
   return `${set} ${group}`
 }
 
-/** Weights of the rows, by the size of their set to `power`, and all together `total`. */
+/** Returns row weights by set size to `power`, with sum `total`. */
 function weightsOf(rows: readonly GainRow[], power: number, total: number): Float64Array {
   const sizes = new Map<string, number>()
   for (const { set } of rows) sizes.set(set, (sizes.get(set) ?? 0) + 1)
@@ -139,7 +143,10 @@ function fitLine(
   }
 }
 
-/** A row for the line: its words by rarity, its cues, and a column of its set that takes up what all of the set share. */
+/**
+ * Returns a row for the linear model: its words by rarity, its cues, and a column for its set that absorbs what the set
+ * shares.
+ */
 function sparseOf(row: GainRow, rarity: Float64Array, kinds: readonly Kind[], set: number): SparseRow {
   const count = row.slots.length
   const size = rarity.length
@@ -172,7 +179,7 @@ function fitForest(rows: readonly GainRow[], targets: Float64Array, { sizePower,
   return growForest({ columns, targets, weights }, forest)
 }
 
-/** How rare each slot is: the logarithm of rows to rows that have it. */
+/** Returns the rarity of each slot: the logarithm of all rows over rows that have it. */
 function rarities(rows: readonly GainRow[]): Float64Array {
   const found = new Float64Array(2 ** bits)
   for (const { slots } of rows) for (const slot of slots) found[slot] = (found[slot] ?? 0) + 1
@@ -181,7 +188,7 @@ function rarities(rows: readonly GainRow[]): Float64Array {
 
 type Kind = { readonly mean: number; readonly spread: number }
 
-/** Mean and spread of the plain cues, every set counting the same. */
+/** Returns mean and standard deviation of the plain cues, with every set weighted equally. */
 function usualCues(rows: readonly GainRow[]): readonly Kind[] {
   const weights = weightsOf(rows, -1, 1)
   return Array.from({ length: plainCues }, (_, cue) => {
@@ -198,7 +205,7 @@ function usualCues(rows: readonly GainRow[]): readonly Kind[] {
 
 const nothingKnown = { mean: 0, spread: 1, count: 0 }
 
-/** Mean, spread and number of values, by a name of their rows. */
+/** Returns mean, standard deviation and count of values, grouped by a name of their rows. */
 function usualBy(rows: readonly GainRow[], values: readonly number[], nameOf: (row: GainRow) => string) {
   const named = Map.groupBy(rows.keys(), index => {
     const row = rows[index]
@@ -214,7 +221,7 @@ function usualBy(rows: readonly GainRow[], values: readonly number[], nameOf: (r
   )
 }
 
-/** Six figures: as many as matter. */
+/** Rounds to six digits, which is sufficient. */
 function rounded(value: number): number {
   return Number(value.toPrecision(6))
 }

@@ -8,7 +8,7 @@ import { effortExamples } from './effort-examples.ts'
 import { foldOf } from './folds.ts'
 import { type Anchor, anchors } from './gain-anchors.ts'
 
-/** One prompt as the gain head sees it, and how models did on it. */
+/** Features of one prompt for the gain classifier, and how models did on it. */
 export type GainRow = {
   readonly prompt: string
   readonly set: string
@@ -17,20 +17,20 @@ export type GainRow = {
   readonly fold: number
   readonly slots: Uint32Array
   readonly cues: Float64Array
-  /** By test, how the weak and the strong model of it did. */
+  /** By test, how its weak and strong model did. */
   readonly outcomes: ReadonlyMap<string, { readonly weak: number; readonly strong: number }>
-  /** By model, where more than two answered. */
+  /** By model, if more than two answered. */
   readonly scores: Readonly<Record<string, number>> | undefined
 }
 
 export const foldCount = 5
 
-/** Slots of the table of hashed words: 2^bits. */
+/** The table of hashed words has 2^bits slots. */
 export const bits = 16
 
 /**
- * The pairs that the nine models are judged as. The first two are those that the set's README calls useful; the third has a gap
- * between theirs. One strong model for all, so that they differ in the gap alone.
+ * Pairs by which the nine models are evaluated. The set's README recommends the first two; the third has a gap in
+ * between. The strong model is the same, so that only the gap differs.
  */
 export const pairs = [
   { test: 'nine, large gap', weak: 'mistral-7b-instruct-v0.3', strong: 'llama-3.1-nemotron-51b-instruct' },
@@ -41,10 +41,10 @@ export const pairs = [
 export const nineModels = 'llmrouter-9models'
 export const twoModels = ['routellm-mmlu', 'routellm-gsm8k', 'routellm-mtbench', 'routerarena-sub10'] as const
 
-/** All tests, in the order in which they are printed. */
+/** All tests in printing order. */
 export const tests: readonly string[] = [...twoModels, ...pairs.map(({ test }) => test)]
 
-/** The sets' development halves, and the anchors as a set of their own. */
+/** Returns the development halves of the sets, and the anchors as a set of their own. */
 export async function readGainRows(): Promise<GainRow[]> {
   const toRow = createRowReader()
   const rows: GainRow[] = []
@@ -62,7 +62,7 @@ export async function readGainRows(): Promise<GainRow[]> {
   return rows
 }
 
-/** Requests of our own, so that the rank among exams is no rank upside down where no exam is asked. */
+/** Returns requests of the project, so that the rank learned from exams is not reversed for other prompts. */
 function requests(): Anchor[] {
   return effortExamples(4).map(({ text, level }) => ({ prompt: text, gain: gainOfLevel[level] }))
 }
@@ -78,7 +78,7 @@ function createRowReader() {
   return ({ set, group, prompt }: Prompt, outcomes: GainRow['outcomes']): GainRow => {
     const features = readFeatures(prompt)
     const { places, count } = readSlots(features)
-    // One task of the nine models asks questions that other sets ask too, with this sentence behind them.
+    // One task of the nine models repeats questions of other sets with this sentence appended.
     const question = prompt.split('\nAfter careful thought')[0] ?? prompt
     return {
       prompt,

@@ -6,7 +6,10 @@ import { chooseAmongNine } from './nine-models.ts'
 import type { ReportRow } from './report-table.ts'
 import type { Trained, TrainingJob } from './training-job.ts'
 
-/** What was asked for, and what a line over hashed words reached on the other halves: its own set alone, and one for all. */
+/**
+ * Required results, and those of a linear model over hashed words on the other halves: trained per set, and on all
+ * sets.
+ */
 const goals: Readonly<Record<string, { readonly goal: string; readonly reference: string }>> = {
   'routellm-mmlu': { goal: '≥ .66', reference: '.670 own, .620 frozen' },
   'routellm-gsm8k': { goal: '≥ .66', reference: '.677 own, .639 frozen' },
@@ -21,7 +24,7 @@ const source =
   'Learned by `bun run train` from the development halves of RouteLLM (MMLU, GSM8K, MT-Bench), RouterArena and LLMRouter, ' +
   'and from prompts written for it. Hashed words and thresholds; no text.'
 
-/** Reads what the gain head learns: all sets, and the anchors. */
+/** Reads the training data of the gain classifier: all sets, and the anchors. */
 export async function readGain(): Promise<TrainingJob> {
   const rows = await readGainRows()
   return { examples: digestOf(gainSettings, rows.map(partsOf)), learn: async () => trained(rows) }
@@ -31,7 +34,7 @@ function partsOf({ set, group, fold, slots, cues, outcomes, scores }: GainRow) {
   return [set, group, fold, slots, Float32Array.from(cues), [...outcomes], scores ?? '']
 }
 
-/** Trains on all sets, and says what routers that never saw a prompt, or a set, make of it. */
+/** Trains on all sets, and reports results of models that had not seen the prompt or the set. */
 function trained(rows: readonly GainRow[]): Trained {
   const unseen = scoresUnseen(rows, row => row.fold)
   const leftOut = scoresUnseen(rows, row => row.set)
@@ -49,7 +52,7 @@ function trained(rows: readonly GainRow[]): Trained {
   }
 }
 
-/** What each row scores under a model that was fitted without its part. */
+/** Returns the score of each row under a model trained without its part. */
 export function scoresUnseen(rows: readonly GainRow[], partOf: (row: GainRow) => string | number): Float64Array {
   const models = new Map<string | number, GainModel>()
   for (const part of new Set(rows.map(partOf))) models.set(part, fitGain(rows.filter(row => partOf(row) !== part)))
@@ -59,7 +62,7 @@ export function scoresUnseen(rows: readonly GainRow[], partOf: (row: GainRow) =>
   })
 }
 
-/** The outcomes of one test, ranked by scores. */
+/** Returns the outcomes of one test, ranked by scores. */
 export function outcomesOf(test: string, rows: readonly GainRow[], scores: Float64Array): ModelOutcome[] {
   return rows.flatMap((row, index) => {
     const outcome = row.outcomes.get(test)
@@ -108,7 +111,7 @@ function nineFigure(rows: readonly GainRow[]): ReportRow {
   }
 }
 
-/** How far the share of strong calls strays from what is asked for, where half of the folds rank the others. */
+/** Returns the deviation of the share of strong calls from the requested one, if half of the folds rank the others. */
 function shareFigure(rows: readonly GainRow[], scores: Float64Array): ReportRow {
   const weights = blendOf(rows)
   const halves = [0, 1].map(half =>
@@ -125,17 +128,20 @@ function shareFigure(rows: readonly GainRow[], scores: Float64Array): ReportRow 
   return { name: 'share of strong calls', goal: '± 3 points', reference: '', measured }
 }
 
-/** Scores that 0, 1, … 100 % of the blend stay below. */
+/** Returns scores at the percentiles 0, 1, … 100 of the reference traffic. */
 export function quantilesOf(rows: readonly GainRow[], scores: Float64Array): number[] {
   const weights = blendOf(rows)
   return Array.from({ length: 101 }, (_, percent) => Number(quantileOf(scores, weights, percent / 100).toPrecision(6)))
 }
 
-/** The reference traffic: every set by the square root of its size, so that many kinds of prompts count and large sets more. */
+/**
+ * Returns weights of the reference traffic: each set by the square root of its size, so that many kinds of prompts
+ * count and large sets more.
+ */
 function blendOf(rows: readonly GainRow[]): readonly number[] {
   const sizes = new Map<string, number>()
   for (const { set } of rows) sizes.set(set, (sizes.get(set) ?? 0) + 1)
-  // Prompts of our own are no traffic.
+  // The project's own prompts are not traffic.
   return rows.map(({ set }) => (set === 'anchors' ? 0 : (sizes.get(set) ?? 1) ** -0.5))
 }
 

@@ -1,4 +1,7 @@
-/** What honest people ask about the gravest things: their history, law, defence, care, and what only shares their words. */
+/**
+ * Harmless questions about the most serious topics: history, law, defense, care, and texts that only share words with
+ * them.
+ */
 import type { ExampleTemplate } from './example-template.ts'
 
 const weapons =

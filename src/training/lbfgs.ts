@@ -5,21 +5,21 @@ type Weights = Float32Array<ArrayBuffer>
 export type Ridge = {
   /** Slots in the table. */
   readonly size: number
-  /** 1 = a logistic model of class 1 against class 0; otherwise one column a class. */
+  /** 1 = a logistic model of class 1 against class 0; otherwise one column per class. */
   readonly classes: number
-  /** How hard weights are held to 0, or to `start`: half of it times the square of each is added to the loss. */
+  /** L2 regularization toward 0 or `start`: half of it times each squared weight is added to the loss. */
   readonly ridge: number
-  /** Steps of L-BFGS; some dozens come near enough to the end. */
+  /** Steps of L-BFGS; some dozens converge sufficiently. */
   readonly steps: number
-  /** Weights to begin with, and to be held to. */
+  /** Initial weights, which are also the regularization target. */
   readonly start?: Weights
 }
 
 const remembered = 8
 
 /**
- * Trains a linear model to the minimum of its loss by L-BFGS (Nocedal and Wright 2006, algorithm 7.5), all examples a step.
- * Slower than `train`, and better where examples are few: each weight is held to 0 alike, however rare its feature.
+ * Trains a linear model to the minimum of its loss by L-BFGS (Nocedal and Wright 2006, algorithm 7.5) with all examples
+ * per step. Slower than `train`, but better for few examples: regularization does not depend on how rare a feature is.
  */
 export function trainLbfgs(examples: readonly Example[], settings: Ridge): Weights {
   const size = settings.size * settings.classes
@@ -35,7 +35,7 @@ export function trainLbfgs(examples: readonly Example[], settings: Ridge): Weigh
     let next = weights
     let nextSlope = slope
     let nextLoss = Number.POSITIVE_INFINITY
-    // Halve until the loss falls by at least a little of what the slope promised.
+    // Backtracking line search (Armijo condition).
     for (let attempt = 0; attempt < 20; attempt++, length /= 2) {
       next = plus(weights, direction, -length)
       nextSlope = new Float32Array(size)
@@ -57,7 +57,7 @@ export function trainLbfgs(examples: readonly Example[], settings: Ridge): Weigh
   return weights
 }
 
-/** The loss at `weights`; its slope is added to `slope`, which must be empty. */
+/** Returns the loss at `weights` and adds its gradient to `slope`, which must be zero. */
 function lossOf(
   examples: readonly Example[],
   { classes, ridge }: Ridge,
@@ -99,7 +99,7 @@ function lossOf(
 
 type Pair = { readonly moved: Weights; readonly turned: Weights; readonly curve: number }
 
-/** The slope, bent by what earlier steps taught of its curvature. */
+/** Returns the search direction: the gradient corrected by the curvature of earlier steps. */
 function towards(slope: Weights, pairs: readonly Pair[]): Weights {
   let direction = Float32Array.from(slope)
   const shares: number[] = []

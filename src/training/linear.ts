@@ -1,33 +1,33 @@
 import { seededRandom, shuffled } from './folds.ts'
 
-/** One text to learn from: its slots in the table of weights, and what it is. */
+/** One training text: its slots in the weight table, and its label. */
 export type Example = {
   readonly slots: Uint32Array
-  /** How strongly each slot speaks; absent = 1 each. */
+  /** Value of each slot; absent = 1 each. */
   readonly values?: Float32Array
-  /** The classes that it may be: one, or several where the label is coarser than the classes. In a logistic model [1] or [0]. */
+  /** Possible classes: one, or several if the label is coarser than the classes. In a logistic model [1] or [0]. */
   readonly classes: readonly number[]
-  /** How much it counts; 1 = once. */
+  /** Weight of the example. */
   readonly weight: number
 }
 
 export type Settings = {
   /** Slots in the table. */
   readonly size: number
-  /** 1 = a logistic model of class 1 against class 0; otherwise one column a class. */
+  /** 1 = a logistic model of class 1 against class 0; otherwise one column per class. */
   readonly classes: number
   readonly epochs: number
   readonly rate: number
-  /** Pull of each weight that is met towards 0 (or `start`), a step. */
+  /** Decay of each used weight toward 0 (or `start`) per step. */
   readonly decay: number
   readonly seed: number
-  /** Weights to begin with, and to be pulled towards. */
+  /** Initial weights, which are also the target of the decay. */
   readonly start?: Float32Array
 }
 
 /**
- * Trains a linear model by AdaGrad (Duchi, Hazan and Singer 2011) and returns its weights, slot by slot with all classes of a
- * slot side by side. The same settings and examples always give the same weights.
+ * Trains a linear model by AdaGrad (Duchi, Hazan and Singer 2011). Returns its weights by slot, with all classes of a
+ * slot adjacent. Deterministic.
  */
 export function train(examples: readonly Example[], settings: Settings): Float32Array {
   const { size, classes, epochs, rate, decay, start } = settings
@@ -56,7 +56,7 @@ export function train(examples: readonly Example[], settings: Settings): Float32
         }
       }
     }
-    // The mean over the last half is steadier than the last step.
+    // The mean over the last half is more stable than the last step.
     if (epoch < epochs / 2) continue
     averaged++
     for (let place = 0; place < sum.length; place++) sum[place] = (sum[place] ?? 0) + (weights[place] ?? 0)
@@ -64,7 +64,7 @@ export function train(examples: readonly Example[], settings: Settings): Float32
   return Float32Array.from(sum, total => total / averaged)
 }
 
-/** What is predicted less what is true, by class, into `errors`. */
+/** Writes prediction minus truth by class into `errors`. */
 function errorsOf(weights: Float32Array, example: Example, classes: number, errors: Float64Array): void {
   probabilities(weights, example, classes, errors)
   if (classes === 1) {
@@ -73,11 +73,11 @@ function errorsOf(weights: Float32Array, example: Example, classes: number, erro
   }
   let allowed = 0
   for (const one of example.classes) allowed += errors[one] ?? 0
-  // Among the classes that a coarse label allows, the model's own guess is what it is held to.
+  // For a coarse label, the model's own distribution over its classes is the target.
   for (const one of example.classes) errors[one] = (errors[one] ?? 0) * (1 - 1 / Math.max(allowed, 1e-9))
 }
 
-/** How probable a model finds each class, into `result`. */
+/** Writes the probability of each class into `result`. */
 export function probabilities(
   weights: Float32Array,
   { slots, values }: Pick<Example, 'slots' | 'values'>,
@@ -103,7 +103,10 @@ export function probabilities(
   for (let one = 0; one < classes; one++) result[one] = (result[one] ?? 0) / total
 }
 
-/** Weights as bytes: −127 to 127 times `scale`. The few beyond `limit` are cut to it, so that the others keep their detail. */
+/**
+ * Returns weights as bytes: −127 to 127 times `scale`. The few weights beyond `limit` are clipped, so that the others
+ * keep their precision.
+ */
 export function quantised(weights: Float32Array, limit: number): { readonly scale: number; readonly bytes: Int8Array } {
   const largest = weights.reduce((most, weight) => Math.max(most, Math.abs(weight)), 0)
   const scale = Math.min(largest, limit) / 127 || 1

@@ -1,7 +1,7 @@
 /**
- * What people paste from their screens: log lines, queries, records, source, commands. Full of words that crime and news have
- * too (status, id, address, kill, attack), it asks for nothing: it is neither harmful nor to be looked up, and no labelled set
- * has it alone. Judged by `test/core/machine-texts.ts`.
+ * Machine text that users paste: log lines, queries, records, source, commands. It contains words of crime and news
+ * (status, ID, address, kill, attack) but requests nothing: it is neither harmful nor to be looked up, and no labeled
+ * set covers it. Evaluated with `test/core/machine-texts.ts`.
  */
 import type { Filled } from './example-template.ts'
 

@@ -1,7 +1,7 @@
-/** Jaccard index of two texts' words from which they count as one text told twice. */
+/** Jaccard index of two texts' words from which they count as duplicates. */
 const leastShared = 0.6
 
-/** For each text the first one that it is a near duplicate of, over any number of steps; itself where there is none. */
+/** Returns for each text the first one that it is a near duplicate of, transitively; itself if there is none. */
 export function originalsOf(texts: readonly string[]): readonly string[] {
   const words = texts.map(text => new Set(text.toLowerCase().match(/[\p{L}\p{N}]+/gu)))
   const origin = texts.map((_, index) => index)

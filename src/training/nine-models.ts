@@ -2,10 +2,10 @@ import { bits, foldCount, type GainRow } from './gain-rows.ts'
 import { predict, type SparseRow, solveRidge } from './ridge.ts'
 
 /**
- * Whether a prompt tells which of nine models will do best: how near it is to each kind of task is predicted by lines over the gain
- * head's words and cues, and the model is taken whose quality, averaged over the kinds so weighted, is highest; both learned
- * without the prompt's fold. It is the router's own way, quality by type of prompt, tried where outcomes are known. Nothing of
- * it is kept, for a catalogue has other models and other types.
+ * Evaluates whether a prompt predicts the best of nine models. Linear models over the gain classifier's words and cues
+ * predict the similarity to each kind of task; the model with the highest quality, averaged over the kinds by
+ * similarity, is chosen. All is learned without the prompt's fold. It tests the router's method (quality by query type)
+ * on known outcomes. Nothing is stored, since the catalog has other models and types.
  */
 export function chooseAmongNine(rows: readonly GainRow[]): { chosen: number; single: number; oracle: number } {
   const models = Object.keys(rows[0]?.scores ?? {})
@@ -24,15 +24,15 @@ export function chooseAmongNine(rows: readonly GainRow[]): { chosen: number; sin
   return { chosen: chosen / rows.length, single: Math.max(...means), oracle: oracle / rows.length }
 }
 
-/** How hard the lines are held to 0, a row weighing 1. */
+/** Regularization of the linear models, with a row weight of 1. */
 const ridge = { word: 10, cue: 30, all: 1e-3 }
 
-/** How far apart the lines of two kinds must be for one to count e times as much as the other. */
+/** Difference of two predictions at which one kind counts e times as much as the other. */
 const softness = 0.08
 
 type Kind = { readonly line: Float64Array; readonly quality: readonly number[] }
 
-/** Each kind of task among the rows seen: the line that tells it from the others, and how well each model does on it. */
+/** Returns each kind of task in the given rows: a linear model that detects it, and the quality of each model on it. */
 function kindsOf(
   rows: readonly GainRow[],
   sparse: readonly SparseRow[],
@@ -60,7 +60,7 @@ function kindsOf(
   }))
 }
 
-/** The model of the highest quality, kinds counting by how near the prompt is to each. */
+/** Returns the model of the highest quality, averaged over kinds by similarity to the prompt. */
 function bestModel(kinds: readonly Kind[], values: SparseRow, models: readonly string[]): string {
   const nearness = kinds.map(({ line }) => Math.exp(predict(values, line) / softness))
   const expected = models.map((_, model) =>
@@ -77,7 +77,7 @@ function scoreFor(row: GainRow, model: string): number {
   return row.scores?.[model] ?? 0
 }
 
-/** Words by rarity, cues by how far they stray, and a column of ones. */
+/** Returns words by rarity, cues by standard score, and a column of ones. */
 function sparseRows(rows: readonly GainRow[]): SparseRow[] {
   const found = new Float64Array(2 ** bits)
   for (const { slots } of rows) for (const slot of slots) found[slot] = (found[slot] ?? 0) + 1

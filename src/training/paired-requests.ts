@@ -1,6 +1,6 @@
 /**
- * What people ask how to do, topic by topic: harmful deeds beside harmless ones of the same words. The ask is the same on both
- * sides, so what is learnt is the object and the aim, and that a build alone says nothing.
+ * Questions how to do something, by topic: harmful acts beside harmless ones in the same words. The phrasing is the
+ * same, so training learns the object and purpose, and that structure carries no signal.
  */
 export type PairedDeeds = { readonly harmful: string; readonly harmless: string }
 
@@ -92,7 +92,7 @@ const topics: readonly PairedDeeds[] = [
   trade,
 ]
 
-/** Of all topics, parted by `|`. */
+/** Of all topics, separated by `|`. */
 export const paired: PairedDeeds = {
   harmful: topics.map(({ harmful }) => harmful).join('|'),
   harmless: topics.map(({ harmless }) => harmless).join('|'),

@@ -1,6 +1,6 @@
 /**
- * Sentences of our own, by type of query: what is known of how people ask, for the types and languages that the labelled rows
- * have too few of. `(a|b)` is one of several, `{name}` one of a list; `…` at the end goes on with some material.
+ * Sentences of the project by query type, for types and languages with too few labeled rows. `(a|b)` is one of several,
+ * `{name}` one of a list; a final `…` is followed by material.
  */
 
 import { hashOf } from '../core/analysis/features.ts'
@@ -284,15 +284,15 @@ const templates: Readonly<Record<QueryType, string>> = {
     {thing}とは(何ですか|)`,
 }
 
-/** Sentences of our own with their types, `each` of every template; always the same ones. */
+/** Returns the project's sentences with their types, `each` of every template. Deterministic. */
 export function sentencesOfOurOwn(each: number): readonly { readonly type: QueryType; readonly text: string }[] {
   return queryTypes.flatMap(type => filled(templates[type], lists, each).map(text => ({ type, text })))
 }
 
-/** Sentences from templates, one a line: `each` of every template, the same ones whenever it is asked. */
+/** Returns sentences from templates, one per line: `each` of every template. Deterministic. */
 export function filled(lines: string, named: Readonly<Record<string, string>>, each: number): readonly string[] {
   return lines.split('\n').flatMap(line => {
-    // Each template has its own chance, so that another one beside it changes nothing of what it gives.
+    // Each template has its own generator, so that adding one does not change the others.
     const random = seededRandom(hashOf(line.trim()))
     const pick = (choices: string) => {
       const all = choices.split('|')

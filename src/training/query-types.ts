@@ -31,25 +31,28 @@ const repeats = 2
 const settings = { size: 2 ** bits, classes: queryTypes.length, ridge: 1, steps: 40 }
 const codeTypes: readonly number[] = ['code', 'code_algorithm', 'debugging'].map(type => indexOf(type))
 
-/** What a family may be by type: the sets' families are coarser. */
+/** Possible types of a family, since the sets' families are coarser. */
 const typesOf: Readonly<Record<string, readonly QueryType[]>> = {
   code: ['code', 'code_algorithm', 'debugging'],
   math: ['math'],
   creative: ['creative', 'writing'],
   factual: ['other'],
 }
-/** A family's name says less than a label of its own, and there are many; our own sentences are no real prompts. */
+/**
+ * A family name carries less information than a label, and there are many; the project's sentences are not real
+ * prompts.
+ */
 const familyWeight = 0.1
 const ownWeight = 0.3
-/** Louder, they would take longer prompts for what their few words say. */
+/** A larger weight would classify longer prompts by their few words. */
 const shortWeight = 0.3
 
-/** So many questions about facts would make all of them, and all short prompts, `other`. */
+/** A larger weight for these many fact questions would classify all of them, and all short prompts, as `other`. */
 const questionWeight = 0.015
 
 type Sentence = { readonly type: QueryType; readonly text: string }
 
-/** Prompts of further sources; a row is right also where it is said to be one of `also`. */
+/** Prompts of further sources; each of `also` counts as correct too. */
 const SourcedQuery = Type.Object({
   prompt: Type.String(),
   type: Type.String(),
@@ -64,29 +67,32 @@ const ForeignQuery = Type.Object({
   english: Type.Optional(Type.Union([Type.String(), Type.Null()])),
 })
 
-/** All prompts of one source, or of one language, together weigh as much as so many. */
+/** Total weight of the prompts of each source or language. */
 const sourceWeight = 20
 const languageWeight = 8
-/** A row's copy without its words: of what is the same in every language. */
+/** Weight of a row's copy without words, which trains the language-independent features. */
 const maskedWeight = 0.4
 
 type Row = {
   readonly raw: string
-  /** Decides the fold; null = always learned from: of our own making. */
+  /** Decides the fold; null = always used for training: the project's own. */
   readonly text: string | null
   readonly example: Example
   readonly type: number
   readonly isCode: boolean
-  /** It says little of what it wants, of a known type: what enhancement is for. */
+  /** True for a terse prompt of a known type, which enhancement is for. */
   readonly isTerse?: boolean
-  /** Types that are right too. */
+  /** Further correct types. */
   readonly also?: readonly number[]
-  /** Of a further source, or of a language: its name. */
+  /** Name of a further source or a language. */
   readonly source?: string
   readonly language?: string
 }
 
-/** Reads what the types' head learns: `query-types`, coarsely `query-families`, and sentences of our own. */
+/**
+ * Reads the training data of the query type classifier: `query-types`, coarse labels of `query-families`, and the
+ * project's sentences.
+ */
 export async function readQueryTypes(): Promise<TrainingJob> {
   const material = await readMaterial(createExampleReader())
   const examples = rowsOf(material).map(toExample)
@@ -103,7 +109,7 @@ export async function readQueryTypes(): Promise<TrainingJob> {
 const source =
   'query-types, query-types-2, query-families and honest-multilingual (development halves), questions of evergreenqa, and sentences of our own; src/training/query-types.ts'
 
-/** What the types' head says of a text that it has not learned from, nor from any other of the text's fold in this deal. */
+/** Returns a classifier for each text that was trained without the text's fold in this partition. */
 export async function heldOutTypes(folds: number, deal: number): Promise<(text: string, key: string) => Float64Array> {
   const read = createExampleReader()
   const all = rowsOf(await readMaterial(read))
@@ -161,7 +167,7 @@ async function readMaterial(exampleOf: ExampleOf): Promise<Material> {
     ...own,
     ...writtenQuestions(2).map(({ text }) => question(text, null)),
     ...(await readRows('evergreenqa', Question)).flatMap(({ prompt, texts }, index) => {
-      // In English, and in one other language each, by turns.
+      // In English, and alternately in one other language.
       const translations = Object.values(texts)
       return [question(prompt, prompt), question(translations[index % translations.length] ?? prompt, prompt)]
     }),
@@ -212,7 +218,7 @@ const rowsOf = ({ labelled, families, others, sourced, foreign, masked }: Materi
   ...masked,
 ]
 
-/** Rows whose groups weigh the same, `total` each. */
+/** Returns rows whose groups have equal weight, `total` each. */
 function even(rows: readonly Row[], groupOf: (row: Row) => string, total: number): Row[] {
   const sizes = Map.groupBy(rows, groupOf)
   return rows.map(row => ({
@@ -250,7 +256,7 @@ function createExampleReader(): ExampleOf {
   }
 }
 
-/** Rare types count a little more: else the frequent ones take their prompts. */
+/** Rare types get a slightly higher weight; otherwise frequent ones would absorb their prompts. */
 function balance(rows: readonly Row[]): readonly Row[] {
   return rows.map(row => {
     const alike = rows.filter(other => other.type === row.type).length
@@ -318,14 +324,17 @@ function isRight(weights: Float32Array, row: Row): boolean {
   return (row.also ?? [row.type]).includes(likeliest(weights, row.example))
 }
 
-/** Each source told by a model that learned nothing of it, each language by one that learned nothing in it, original included. */
+/**
+ * Predicts each source by a model trained without it, and each language by one trained without the language, including
+ * originals.
+ */
 function leftOut({ labelled, families, others, sourced, foreign, masked }: Material): ReportRow[] {
   const all = rowsOf({ labelled, families, others, sourced, foreign, masked })
   const told = [...new Set(sourced.map(({ source }) => source))].flatMap(source => {
     const weights = trainLbfgs(all.filter(row => row.source !== source).map(toExample), settings)
     return sourced.filter(row => row.source === source).map(row => ({ row, isRight: isRight(weights, row) }))
   })
-  // Without any other language but what our own sentences hold, by folds of the English originals.
+  // Without other languages except in the project's sentences, by folds of the English originals.
   const told2 = Array.from({ length: folds }, (_, fold) => fold).flatMap(fold => {
     const isHeldOut = ({ text }: Row) => text !== null && foldOf(text, folds) === fold
     const weights = trainLbfgs(
@@ -340,10 +349,10 @@ function leftOut({ labelled, families, others, sourced, foreign, masked }: Mater
   ]
 }
 
-/** Languages of fewer rows say nothing. */
+/** Languages with fewer rows are not reported. */
 const fewestRows = 20
 
-/** The share that is right: mean and worst of the groups, and each. */
+/** Returns the share of correct predictions: mean and worst of the groups, and each. */
 function shares(name: string, goal: string, told: readonly Judged[], groupOf: (row: Row) => string): ReportRow[] {
   const groups = [...Map.groupBy(told, ({ row }) => groupOf(row))]
     .filter(([, of]) => of.length >= fewestRows)
@@ -374,7 +383,7 @@ function likeliest(weights: Float32Array, example: Example): number {
   return chances.indexOf(Math.max(...chances))
 }
 
-/** Whether a prompt gains, as the type that it is taken for. */
+/** Returns true if a prompt is enhanced as its predicted type. */
 function isEnhanced(
   weights: Float32Array,
   { text, example }: Row,

@@ -1,4 +1,4 @@
-/** One line of what training prints: a figure beside what it is to reach. */
+/** One line of the training report: a result and its target. */
 export type ReportRow = {
   readonly name: string
   readonly goal: string
@@ -6,7 +6,7 @@ export type ReportRow = {
   readonly measured: string
 }
 
-/** Figures as a table for a terminal. */
+/** Formats results as a table for a terminal. */
 export function tableOf(figures: readonly ReportRow[]): string {
   const rows = [
     ['', 'goal', 'reference', 'cross-validated'],
@@ -23,14 +23,14 @@ export function tableOf(figures: readonly ReportRow[]): string {
     .join('\n')
 }
 
-/** Precision and recall in one, from pairs of what is and what was said. */
+/** Returns the F1 score of pairs of truth and prediction. */
 export function f1(pairs: readonly { readonly is: boolean; readonly said: boolean }[]): number {
   const hits = pairs.filter(({ is, said }) => is && said).length
   const wrong = pairs.filter(({ is, said }) => is !== said).length
   return hits === 0 ? 0 : (2 * hits) / (2 * hits + wrong)
 }
 
-/** F1 of both sides of a yes-or-no question, each weighted by how often it is the truth. */
+/** Returns the mean F1 score of both classes, weighted by their frequency. */
 export function weightedF1(pairs: readonly { readonly is: boolean; readonly said: boolean }[]): number {
   const yes = pairs.filter(({ is }) => is).length / pairs.length
   return yes * f1(pairs) + (1 - yes) * f1(pairs.map(({ is, said }) => ({ is: !is, said: !said })))

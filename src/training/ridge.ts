@@ -1,18 +1,21 @@
-/** One row of a sparse table: which columns are not 0, and their values. */
+/** One row of a sparse table: its non-zero columns with values. */
 export type SparseRow = { readonly columns: Uint32Array; readonly values: Float32Array }
 
 export type Problem = {
   readonly rows: readonly SparseRow[]
   readonly targets: Float64Array
   readonly weights: Float64Array
-  /** By column, how hard its weight is held to 0. */
+  /** Regularization by column. */
   readonly ridge: Float64Array
 }
 
-/** Enough for four figures of every score. */
+/** Sufficient for four digits of every score. */
 const steps = 40
 
-/** Weighted ridge regression by conjugate gradients (Shewchuk 1994) with a diagonal preconditioner; one weight a column. */
+/**
+ * Solves weighted ridge regression by conjugate gradients (Shewchuk 1994) with a diagonal preconditioner; returns one
+ * weight per column.
+ */
 export function solveRidge({ rows, targets, weights, ridge }: Problem): Float64Array {
   const size = ridge.length
   const solution = new Float64Array(size)
@@ -47,7 +50,7 @@ export function solveRidge({ rows, targets, weights, ridge }: Problem): Float64A
   return solution
 }
 
-/** What weights say of a row. */
+/** Returns the prediction for a row. */
 export function predict({ columns, values }: SparseRow, weights: Float64Array): number {
   let sum = 0
   for (let at = 0; at < columns.length; at++) sum += (values[at] ?? 0) * (weights[columns[at] ?? 0] ?? 0)

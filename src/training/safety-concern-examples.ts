@@ -1,6 +1,6 @@
 /**
- * What people ask who are afraid, harmed, careful or curious: they name what is bad, and are to be answered. Beside it the same
- * words in the mouth of those who do it.
+ * Questions of people who are afraid, harmed, careful or curious: they name something bad and must be answered. Beside
+ * them, the same words used by perpetrators.
  */
 import type { ExampleTemplate } from './example-template.ts'
 import { type Topic, topicFrames } from './topic.ts'

@@ -5,25 +5,25 @@ import { eachPart } from '../core/moderation/parts.ts'
 import { readRows } from './data.ts'
 import { type Example, lessons } from './safety-examples.ts'
 
-/** A labelled text: what each head is to say of it, and how much that counts (0 = it is not asked). */
+/** A labeled text: the target of each classifier, and its weight (0 = unlabeled). */
 export type Row = {
   readonly text: string
   readonly set: string
   readonly source: string
   readonly truth: Readonly<Record<HarmHead, number>>
   readonly weight: Readonly<Record<HarmHead, number>>
-  /** A prompt that someone meant and that must never be refused. */
+  /** A sincere prompt that must never be blocked. */
   readonly real: boolean
   readonly slots: Uint32Array
-  /** How often a word of each kind was read. */
+  /** Number of words of each kind. */
   readonly kinds: Uint16Array
-  /** Its sentences, where it has several. */
+  /** Its sentences, if it has several. */
   readonly parts: readonly Pick<Row, 'slots' | 'kinds'>[]
 }
 
-/** The set of our own sentences: learned from, never judged by. */
+/** The set of the project's sentences: used for training, never for evaluation. */
 export const ownSet = 'own'
-/** Sets on which a refusal counts as a false one. */
+/** Sets on which a block counts as a false positive. */
 export const judgedSets: ReadonlySet<string> = new Set([
   'query-types',
   'query-families',
@@ -31,10 +31,10 @@ export const judgedSets: ReadonlySet<string> = new Set([
   'prompt-injection',
 ])
 
-/** The set of prompts that people wrote, parts of which stand in other sets too: the source of its rows. */
+/** The set of prompts by users. Parts of it are also in other sets, which are the source of its rows. */
 export const realUsers = 'real-user-prompts'
 
-/** All that the heads learn from, always in the same order. */
+/** Returns all training rows in a fixed order. */
 export async function labelledRows(): Promise<Row[]> {
   const read = createSlotReader()
   const labelled = [
@@ -47,12 +47,12 @@ export async function labelledRows(): Promise<Row[]> {
     ...lessons().map(rowOfLesson),
   ]
   return labelled.map(row => {
-    // A template's placeholder marks the collection, not the attack.
+    // A template's placeholder identifies the collection, not the attack.
     return { ...row, ...read(row.text.replace('[INSERT PROMPT HERE]', '')) }
   })
 }
 
-/** Reads what the heads see of a text. */
+/** Creates a reader of a text's features for the classifiers. */
 export function createSlotReader(): (text: string) => Pick<Row, 'slots' | 'kinds' | 'parts'> {
   const read = createFeatureReader()
   const reader = createHarmReader()
@@ -78,7 +78,7 @@ const flagged = Type.Object({ ...prompt, flagged: Type.Number() })
 const injected = Type.Object({ ...prompt, injection: Type.Number(), source: Type.String() })
 const everyday = Type.Object(prompt)
 
-/** Few, and as people really ask: they count more than all sentences of our own. */
+/** Few, but phrased as in practice, so they weigh more than all of the project's sentences. */
 async function harmfulRequests(): Promise<Labelled[]> {
   return (await readRows('harmful-requests', harmful)).map(({ prompt: text, unsafe, source }) => ({
     text,
@@ -127,14 +127,14 @@ async function injections(): Promise<Labelled[]> {
   })
 }
 
-/** Stands word for word in sets that call it harmless: nothing good is learnt from it. */
+/** Returns true for a known jailbreak that some sets label as harmless, which would be a wrong label. */
 function isKnownJailbreak(text: string): boolean {
   return text.includes('known as DAN')
 }
 
 const sourced = Type.Object({ ...prompt, source: Type.String(), lang: Type.String() })
 
-/** Honest requests that sound alarming. Some of the first source are borderline: they count less. */
+/** Harmless requests that sound alarming. Some of the first source are borderline, so they weigh less. */
 async function hotWords(): Promise<Labelled[]> {
   return (await readRows('honest-hot-words', sourced)).map(({ prompt: text, source }) => ({
     text,
@@ -146,9 +146,12 @@ async function hotWords(): Promise<Labelled[]> {
   }))
 }
 
-/** Exam questions: about anything, morals and crime among it, yet nobody's way of asking for it. */
+/** Exam questions cover every topic, including morals and crime, but are not requests for harm. */
 const examSet = 'routellm-mmlu'
-/** Sets of prompts that people or tests really asked, which none of our own sentences may drown; of the large ones every fourth. */
+/**
+ * Sets of prompts by users or tests, which must not be dominated by the project's sentences; every fourth prompt of the
+ * large ones.
+ */
 const everydaySets = [
   'query-types',
   'query-types-2',
@@ -189,7 +192,7 @@ function rowOfLesson({ text, lesson, harmful: isHarmful }: Example): Labelled {
   const own = { text, set: ownSet, source: lesson, real: false }
   switch (lesson) {
     case 'request':
-      // Harmful ones are told apart by the real ones; ours only widen what they speak of.
+      // The real prompts decide what is harmful; the project's only add vocabulary.
       return {
         ...own,
         truth: truth(is, 0, 0),

@@ -1,6 +1,7 @@
 /**
- * The three heads of `core/screening/harm.ts`. Beside the labelled sets they learn from sentences of our own (`safety-examples.ts`) and,
- * as harmless, from every other prompt there is: what must not be refused is what people ask all day.
+ * Trains the three classifiers of `core/moderation/harm-features.ts`. In addition to the labeled sets they use the
+ * project's sentences (`safety-examples.ts`) and, as harmless, all other prompts, since everyday prompts must not be
+ * blocked.
  */
 import { createFeatureReader } from '../core/analysis/features.ts'
 import { createDeedReader } from '../core/moderation/deeds.ts'
@@ -19,32 +20,35 @@ import type { Trained, TrainingJob } from './training-job.ts'
 import { wraps } from './wraps.ts'
 
 type Tuning = {
-  /** How loudly words, neighbours and kinds speak. */
+  /** Weights of words, neighbors and kinds. */
   readonly regions: readonly [number, number, number]
   readonly decay: number
   readonly rate: number
 }
 
-/** Found by cross-validation. Content is told by what words speak of; requests and jailbreaks by the words too. */
+/** Set by cross-validation. Content depends on word kinds; requests and jailbreaks on words too. */
 const tuning: Readonly<Record<HarmHead, Tuning>> = {
   request: { regions: [1, 0.4, 1.2], decay: 4e-3, rate: 0.1 },
   content: { regions: [0.3, 0.1, 1], decay: 1e-2, rate: 0.3 },
   jailbreak: { regions: [1, 0.5, 2], decay: 2e-3, rate: 0.1 },
 }
 const epochs = 12
-/** What a sentence of a harmless text counts beside the whole, and what one of a text counts that is no request as a whole. */
+/**
+ * Weight of a sentence of a harmless text relative to the whole, and of a sentence of a text that is not a request as a
+ * whole.
+ */
 const partWeight = 0.3
 const examWeight = 0.5
 const folds = 5
 
-/** Reads what the heads learn: everything. */
+/** Reads the training data of the classifiers. */
 export async function readSafety(): Promise<TrainingJob> {
   const rows = await labelledRows()
   const parts = rows.map(({ slots, parts, truth, weight }) => [slots, ...parts.map(part => part.slots), truth, weight])
   return { examples: digestOf({ tuning, epochs }, parts), learn: async () => trained(rows) }
 }
 
-/** Trains on all rows; the figures come from models that had not seen the texts they judge. */
+/** Trains on all rows; results come from models that had not seen the evaluated texts. */
 function trained(rows: readonly Row[]): Trained {
   const original = originals(rows)
   const figures = figuresOf(
@@ -80,7 +84,7 @@ function trained(rows: readonly Row[]): Trained {
 
 type Model = { readonly weights: Float32Array; readonly bias: number }
 
-/** The bias is a slot of its own that every text fills. */
+/** Trains one classifier. The bias is a slot that every text has. */
 function fit(rows: readonly Row[], head: HarmHead, seed: number): Model {
   const { regions, decay, rate } = tuning[head]
   const exampleOf = (slots: Uint32Array, truth: number, weight: number): Example => {
@@ -95,7 +99,7 @@ function fit(rows: readonly Row[], head: HarmHead, seed: number): Model {
   const examples: Example[] = []
   for (const { slots, parts, truth, weight } of rows) {
     if (weight[head] > 0) examples.push(exampleOf(slots, truth[head], weight[head]))
-    // What is harmless as a whole is so in every part; what is harmful may be so in one alone.
+    // Every part of a harmless text is harmless, but a harmful text may have only one harmful part.
     if (head !== 'request' || truth.request === 1) continue
     for (const part of parts) examples.push(exampleOf(part.slots, 0, Math.max(examWeight, weight.request) * partWeight))
   }
@@ -114,13 +118,13 @@ type Judged = {
   readonly row: Row
   readonly blocked: boolean
   readonly score: number
-  /** By form, whether the row's text is refused in it; empty where it was not asked. */
+  /** By form, whether the row's text is blocked in it; empty if not evaluated. */
   readonly wrapped: ReadonlyMap<string, boolean>
 }
 
 /**
- * Patterns and classifier together, as they answer in service, over rows that their models had not seen; URLs have no labelled
- * texts. `groupOf` tells which rows are judged together, null = by nobody.
+ * Evaluates patterns and classifier together, as in the service, on rows that the models had not seen; there are no
+ * labeled texts for URLs. `groupOf` returns the group of rows evaluated together, null = not evaluated.
  */
 function judgedUnseen(
   rows: readonly Row[],
@@ -171,7 +175,10 @@ function createTextJudge() {
   }
 }
 
-/** By text: what tells it first, so that a near duplicate is never learnt from. Prompts of every day are too many to compare. */
+/**
+ * Maps each text to its first near duplicate, so that no duplicate is in the training data. Everyday prompts are too
+ * many to compare.
+ */
 function originals(rows: readonly Row[]): ReadonlyMap<string, string> {
   const texts = rows.filter(({ set }) => labelledSets.has(set)).map(({ text }) => text)
   const firsts = originalsOf(texts)
@@ -187,7 +194,7 @@ const labelledSets: ReadonlySet<string> = new Set([
 
 const isHarmful = ({ set, truth }: Row) => set === 'harmful-requests' && truth.request === 1
 
-/** What models say of texts that they had not seen, by folds and with one source of harmful requests left out at a time. */
+/** Returns results of models on unseen texts, by folds and by leaving out one source of harmful requests. */
 function figuresOf(rows: readonly Row[], judged: readonly Judged[], bySource: readonly Judged[]): ReportRow[] {
   const mean = (measure: (judged: readonly Judged[]) => number, of = judged) => measure(of).toFixed(3)
   const blockedShare = (which: (row: Row) => boolean) => (judged: readonly Judged[]) => {
@@ -246,7 +253,7 @@ function figuresOf(rows: readonly Row[], judged: readonly Judged[], bySource: re
   ]
 }
 
-/** By form: what is refused of what is refused bare, and what is of honest prompts that are not. */
+/** Returns by form how many of the blocked requests are still blocked, and how many harmless prompts become blocked. */
 function wrapFigures(judged: readonly Judged[]): ReportRow[] {
   const asked = judged.filter(({ wrapped }) => wrapped.size > 0)
   const harmful = asked.filter(({ row, blocked }) => isHarmful(row) && blocked)
@@ -261,7 +268,7 @@ function wrapFigures(judged: readonly Judged[]): ReportRow[] {
   }))
 }
 
-/** Area under precision over recall, as average precision. */
+/** Returns the average precision. */
 function averagePrecision(judged: readonly Judged[]): number {
   const ranked = [...judged].sort((one, other) => other.score - one.score)
   let hits = 0

@@ -1,6 +1,6 @@
 /**
- * Short requests of our own, by type of query: a few words without a verb, as in a search box, which the labelled rows hardly
- * have; and what is as short and asks for nothing of the kind. Written like the sentences in `query-templates.ts`.
+ * Short requests of the project by query type: a few words without a verb, as in a search box, which labeled rows
+ * hardly have; and equally short texts that are not requests. Same syntax as `query-templates.ts`.
  */
 import { type QueryType, queryTypes } from '../core/chat/chat.ts'
 import { filled } from './query-templates.ts'
@@ -166,7 +166,7 @@ const templates: Readonly<Record<QueryType, string>> = {
     (leg fotosynthese uit|leg recursie uit|اشرح الجاذبية|اشرح التضخم|गुरुत्वाकर्षण समझाओ|प्रकाश संश्लेषण समझाओ)`,
 }
 
-/** Short requests of our own with their types, `each` of every template; always the same ones. */
+/** Returns the project's short requests with their types, `each` of every template. Deterministic. */
 export function shortRequestsOfOurOwn(each: number): readonly { readonly type: QueryType; readonly text: string }[] {
   return queryTypes.flatMap(type => filled(templates[type], lists, each).map(text => ({ type, text })))
 }

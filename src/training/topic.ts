@@ -1,16 +1,16 @@
 import type { ExampleTemplate } from './example-template.ts'
 
-/** What honest people ask of a thing, and what is harmful of the same. */
+/** Harmless and harmful requests about one topic. */
 export type Topic = {
   readonly honest: string
   readonly harmful: string
-  /** How many of all combinations are taken. */
+  /** Number of combinations used. */
   readonly take: { readonly honest: number; readonly harmful: number }
-  /** Of both sides. */
+  /** Fillers of both sides. */
   readonly fill: Readonly<Record<string, string>>
 }
 
-/** A frame for each side of each topic. */
+/** Returns a frame for each side of each topic. */
 export function topicFrames(topics: readonly Topic[]): readonly ExampleTemplate[] {
   return topics.flatMap(({ honest, harmful, take, fill }): ExampleTemplate[] => [
     { harmful: false, forms: honest, fill, take: take.honest },

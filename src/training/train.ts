@@ -1,6 +1,6 @@
 /**
- * `bun run train`: trains the weights in `core/weights` anew from the labelled sets beside the checkout, and prints what
- * cross-validation says of them.
+ * `bun run train`: trains the weights in `core/weights` from the labeled sets beside the checkout, and prints the
+ * results of cross-validation.
  */
 import { join } from 'node:path'
 import { CommandFailure, command, print } from '../commands/command.ts'

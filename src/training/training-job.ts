@@ -1,11 +1,13 @@
 import type { ReportRow } from './report-table.ts'
 
-/** One head's course, read and not yet learned. */
+/** Training data of one classifier, before training. */
 export type TrainingJob = {
-  /** A digest of settings and examples. It is kept beside the weights, so that others are noticed without training. */
+  /**
+   * Digest of settings and examples. Stored beside the weights, so that outdated weights are detected without training.
+   */
   readonly examples: string
   learn(): Promise<Trained>
 }
 
-/** A head's weights, as they are kept, and what cross-validation says of them. */
+/** Weights of a classifier in stored form, and its results in cross-validation. */
 export type Trained = { readonly weights: object; readonly figures: readonly ReportRow[] }

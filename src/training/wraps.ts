@@ -1,4 +1,7 @@
-/** Forms that a request can take without asking for something else: in company, framed, in a long document, misspelt, in code, in turns. */
+/**
+ * Forms in which the same request can be written: with a companion, framed, in a long document, misspelled, in code, in
+ * turns.
+ */
 
 const fillers = [
   'The ferry to the island leaves at nine.',
@@ -25,7 +28,7 @@ const inTurns = (text: string) => {
   return `${words.slice(0, half).join(' ')} ${words.slice(half).join(' ')}`
 }
 
-/** Form → what it makes of a text. */
+/** Functions that convert a text to each form. */
 export const wraps: Readonly<Record<string, (text: string) => string>> = {
   'one sentence in front': text => `${first(1)} ${text}`,
   'two in front': text => `${first(2)} ${text}`,

@@ -1,6 +1,6 @@
 /**
- * Which addresses may be fetched for a caller: the public web on its two ports, and nothing else. Judged twice: what is
- * written (`checkUrl`), before anything is asked of anybody, and what a name resolves to (`isPublicAddress`), which is
- * also what is then dialled. The operator's own firewall stands behind it.
+ * Decides which URLs may be fetched for a client: only the public web on its two ports. Checked twice: the text
+ * (`checkUrl`) before any network access, and the resolved address (`isPublicAddress`), which is also the one that is
+ * dialed. The operator's own firewall is a further layer.
  */
 export { type AllowedUrl, checkUrl, isPublicAddress } from '../core/validation/public-address.ts'

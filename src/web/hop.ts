@@ -1,6 +1,6 @@
 /**
- * One hop of a download to an address that a server named in a redirect. It is judged like the address of a page, and the
- * connection goes to an address that was judged: a name that resolves differently a moment later leads nowhere else.
+ * One request to a URL that a server named in a redirect. The URL is checked like that of a page, and the connection
+ * goes to the checked address, so that a name that resolves differently later has no effect.
  */
 import { checkUrl, isPublicAddress } from './address-policy.ts'
 import type { Resolve } from './resolve.ts'
@@ -8,14 +8,14 @@ import type { Resolve } from './resolve.ts'
 export type HopDeps = {
   readonly fetch: (url: string, init: RequestInit) => Promise<Response>
   readonly resolve: Resolve
-  /** Where to dial instead, and whom to trust there: given by tests, whose servers are on this machine. */
+  /** For tests, whose servers are local: another address to dial, and the certificate authority to trust there. */
   readonly dial?: (origin: URL) => { readonly origin: string; readonly certificateAuthority?: string }
 }
 
-/** Requests `location`, named by `base`. Rejects if it is not an address of the public web. Follows no further redirect. */
+/** Requests `location`, named by `base`. Rejects if it is not a URL of the public web. Follows no further redirect. */
 export type Hop = (location: string, base: URL, signal: AbortSignal) => Promise<Response>
 
-/** Hops over `fetch`. */
+/** Creates a hop over `fetch`. */
 export function createHop({ fetch, resolve, dial }: HopDeps): Hop {
   return async (location, base, signal) => {
     const vetted = checkUrl(location, base)
@@ -29,7 +29,7 @@ export function createHop({ fetch, resolve, dial }: HopDeps): Hop {
     return fetch(way.origin + pinned.pathname + pinned.search, {
       redirect: 'manual',
       signal,
-      // Name and certificate stay the host's.
+      // Name and certificate remain those of the host.
       headers: { host: vetted.url.host },
       ...(vetted.isLiteral
         ? {}

@@ -1,7 +1,7 @@
 /**
- * Pages whose addresses stand in a prompt, read for it: fetched from the public web alone (`guard.ts`), hop by hop, within
- * bounds of time and size, and made readable in a thread of their own. Whatever goes wrong is one of four words, and takes
- * a whole number of tenths of a second, so that nobody learns from it what stands behind an address.
+ * Fetches pages whose URLs are in a prompt: from the public web only (`address-policy.ts`), redirect by redirect, with
+ * limits on time and size, and parsed in a separate thread. Every failure is one of four codes after a multiple of 100
+ * ms, so that clients cannot probe what exists at an address.
  */
 import type { IncomingMessage } from 'node:http'
 import type { LeftOutCode, OmittedSource, WebDocument } from '../core/chat/web-sources.ts'
@@ -17,7 +17,7 @@ import { createReaders } from './page/parser-pool.ts'
 import type { Resolve } from './resolve.ts'
 
 export type PageFetcher = {
-  /** Never rejects but when `signal` aborts. A page that is left out costs nothing. */
+  /** Rejects only if `signal` aborts. An omitted page costs nothing. */
   read(
     url: string,
     request: { readonly accountId: string; readonly signal: AbortSignal },
@@ -28,28 +28,28 @@ export type PageFetcher = {
 export type PageReaderOptions = {
   readonly clock: { now(): number; monotonic(): number; sleep(milliseconds: number): Promise<void> }
   readonly resolve: Resolve
-  /** Whether the operator's blocklist names the address, in whichever spelling. */
+  /** Returns true if the operator's blocklist contains the URL in any notation. */
   readonly isListed: (url: string) => boolean
-  /** Where to dial instead of the vetted address; nothing but that address unless given. */
+  /** For tests: another address to dial instead of the checked one. */
   readonly dial?: Dial
   readonly maximumCharacters: number
 }
 
-/** With the step that a failure is rounded up to: six seconds. */
+/** Rounded up to the failure step: 6 s. */
 const deadlineMs = 5_900
 const maximumRedirects = 3
 const accountPerMinute = 30
 const hostPerMinute = 10
 const minuteMs = 60_000
-/** Of accounts, and of hosts, whose minute is remembered. */
+/** Accounts and hosts whose last minute is remembered. */
 const maximumNames = 10_000
 const maximumRunning = 64
 const failureStepMs = 100
 
-/** A reader of pages. Its threads start with the first page; `close` ends them. */
+/** Creates a page fetcher. Its threads start with the first page; `close` stops them. */
 export function createPageReader(options: PageReaderOptions): PageFetcher {
   const { clock, maximumCharacters } = options
-  // Read a little further than is kept: what is invisible is not counted.
+  // Reads more than is kept, because invisible text does not count.
   const enoughCharacters = 2 * maximumCharacters
   const readers = createReaders({ enoughCharacters })
   const accounts = createSlidingWindows({ allowed: accountPerMinute, windowMs: minuteMs, names: maximumNames })
@@ -98,7 +98,7 @@ function codeOf(cause: unknown): LeftOutCode {
   return cause instanceof PageFailure ? cause.code : 'unreadable'
 }
 
-/** The work, or the abort, whichever is first; work that is overtaken fails in silence. */
+/** Resolves with the work or rejects on abort, whichever is first. Later failures of the work are ignored. */
 function untilAborted<T>(signal: AbortSignal, work: Promise<T>): Promise<T> {
   const { promise, resolve, reject } = Promise.withResolvers<T>()
   const abort = () => reject(signal.reason)
@@ -115,7 +115,7 @@ function vet({ isListed }: PageReaderOptions, url: string, base?: URL): AllowedU
   return vetted
 }
 
-/** The page at the end of its redirects, each judged like the first address. */
+/** Returns the page at the end of its redirects, each checked like the first URL. */
 async function follow(
   options: PageReaderOptions,
   first: AllowedUrl,
@@ -139,11 +139,11 @@ async function follow(
   throw new PageFailure('unreachable', 'redirected too often')
 }
 
-/** Dials one address of each family at most, vetted all together: one that is not public condemns the name. */
+/** Dials at most one address per family. All are checked together: one non-public address disqualifies the name. */
 async function ask(options: PageReaderOptions, target: AllowedUrl, signal: AbortSignal): Promise<IncomingMessage> {
   const { resolve, dial = vetted => vetted } = options
   const addresses = target.isLiteral ? [target.host] : await resolve(target.host).catch(() => [])
-  // Told apart from a name that is not there, it would say which names the inner network knows.
+  // The same error as for an unknown name; otherwise clients could find out which names the internal network resolves.
   if (addresses.length === 0 || !addresses.every(isPublicAddress)) throw unknownName()
   const families = [addresses.find(address => !address.includes(':')), addresses.find(address => address.includes(':'))]
   let failure: unknown = unknownName()

@@ -1,19 +1,19 @@
-/** Names to addresses, by the public DNS alone: no hosts file, no search domain, which would make short names long. */
+/** Resolves names with public DNS only: no hosts file and no search domain, which would expand short names. */
 import { Resolver } from 'node:dns/promises'
 
-/** All addresses of a name, IPv4 before IPv6. Rejects where it has none, or nobody says so in time. */
+/** Returns all addresses of a name, IPv4 before IPv6. Rejects if it has none, or on timeout. */
 export type Resolve = (host: string) => Promise<readonly string[]>
 
 const deadlineMs = 2_000
 const tryMs = 900
 const tries = 2
 
-/** Asks `servers` (`address:port`), those of the machine unless given. */
+/** Creates a resolver that queries `servers` (`address:port`), by default those of the machine. */
 export function createResolver(servers?: readonly string[]): Resolve {
   const resolver = new Resolver({ timeout: tryMs, tries })
   if (servers !== undefined) resolver.setServers([...servers])
   return async host => {
-    // Rooted, so that nothing is ever put behind it.
+    // Fully qualified, so that no search domain is appended.
     const name = `${host}.`
     const answers = Promise.allSettled([resolver.resolve4(name), resolver.resolve6(name)])
     const addresses = (await within(deadlineMs, answers)).flatMap(answer =>

@@ -1,23 +1,23 @@
 /**
- * Web search behind one port: the back ends that are configured, asked one after another until one answers, all within one
- * budget of time. What comes back is made one shape, each page once, so many at most.
+ * Web search behind one port: the configured back ends are called in order until one answers, within one time budget.
+ * Results are converted to one format, without duplicates, up to a maximum.
  */
 import { type OmittedSource, type WebDocument, webLimits, withoutFragment } from '../core/chat/web-sources.ts'
 
 export type SearchRequest = { readonly url: string; readonly init: RequestInit }
 
-/** One back end's wire format. Pure: it neither fetches nor waits. */
+/** Wire format of one back end. Pure: it neither fetches nor waits. */
 export type SearchBackEnd = {
   readonly id: 'searxng' | 'brave' | 'tavily'
   toRequest(query: string, maximumResults: number): SearchRequest
-  /** The results that a successful body holds; null where it is no such body, or where nobody searched. */
+  /** Returns the results of a successful body; null if the body is invalid or no search took place. */
   readResults(body: unknown): readonly WebDocument[] | null
 }
 
 export type Search = {
-  /** Whether there is anybody to ask. */
+  /** True if a search back end is configured. */
   readonly isThere: boolean
-  /** Never rejects but when `signal` aborts. No results is an answer too. */
+  /** Rejects only if `signal` aborts. An empty result is valid. */
   find(query: string, signal: AbortSignal): Promise<readonly WebDocument[] | OmittedSource>
 }
 
@@ -32,7 +32,7 @@ export type SearchOptions = {
 export const searchBudgetMs = 2_500
 const maximumBodyBytes = 1 << 20
 
-/** A search over the back ends in their order. */
+/** Creates a search over the back ends in their order. */
 export function createSearch({ backEnds, fetch, clock, log, isListed }: SearchOptions): Search {
   return {
     isThere: backEnds.length > 0,
@@ -41,7 +41,7 @@ export function createSearch({ backEnds, fetch, clock, log, isListed }: SearchOp
       let isLate = false
       for (const [index, backEnd] of backEnds.entries()) {
         const leftMs = deadline - clock.monotonic()
-        // Half of what is left, so that the next one has a chance too.
+        // Half of the remaining time, so that the next back end has a chance.
         const allowedMs = Math.floor(index < backEnds.length - 1 ? leftMs / 2 : leftMs)
         if (allowedMs <= 0) break
         const late = AbortSignal.timeout(allowedMs)
@@ -73,7 +73,7 @@ async function ask(
     if (found === null) throw new Unusable('answered without a search')
     return found
   } finally {
-    // Unread, it would keep the connection at work.
+    // An unread body would keep the connection busy.
     await response.body?.cancel().catch(() => {})
   }
 }
@@ -90,7 +90,7 @@ async function boundedText(response: Response): Promise<string> {
   return text + decoder.decode()
 }
 
-/** Pages of the web that nobody lists, each once, with something to read. */
+/** Returns pages that are not on a blocklist, without duplicates, and with text. */
 function chosen(found: readonly WebDocument[], isListed: (url: string) => boolean): readonly WebDocument[] {
   const distinct = new Map<string, WebDocument>()
   for (const finding of found) {
@@ -103,18 +103,18 @@ function chosen(found: readonly WebDocument[], isListed: (url: string) => boolea
   return [...distinct.values()].slice(0, webLimits.results)
 }
 
-/** An address is quoted whole, and is not to crowd out what it is the address of. */
+/** URLs are quoted completely, so a long one would displace the text. */
 const longestAddress = 500
 const tracking = /^(?:utm_\w+|gclid|fbclid|msclkid|ref|ref_src)$/i
 
-/** One spelling for the addresses under which engines list one page. */
+/** Returns one spelling for the URLs under which engines list the same page. */
 function samePage(address: string): string {
   const url = new URL(withoutFragment(address))
   for (const name of [...url.searchParams.keys()]) if (tracking.test(name)) url.searchParams.delete(name)
   return `${url.hostname.replace(/^www\./, '')}${url.pathname.replace(/\/$/, '')}${url.search}`
 }
 
-/** Our own words only: a client's error repeats the address, and the address is the question. */
+/** Returns our own text only: a client library's error repeats the URL, which contains the query. */
 function detailOf(cause: unknown): string {
   if (cause instanceof Unusable) return cause.message
   return cause instanceof SyntaxError ? 'answered with no JSON' : 'no answer'

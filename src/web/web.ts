@@ -2,13 +2,13 @@ import type { WebPrices } from '../core/chat/web-sources.ts'
 import type { PageFetcher } from './page-fetcher.ts'
 import type { Search } from './search.ts'
 
-/** The web, as a request may use it. */
+/** Web access of a request. */
 export type Web = {
   readonly search: Search
   readonly pages: PageFetcher
   readonly prices: WebPrices
-  /** Whether text from the web may be put before a model: no page may give it orders. */
+  /** Returns true if web text may be inserted: it must contain no instructions to the model. */
   readonly screenPage: (text: string) => boolean
-  /** Whether a rewritten prompt may be sent: what no caller may say, no rewriter may either. */
+  /** Returns true if a rewritten prompt may be sent: it is moderated like a client's. */
   readonly screen: (text: string) => boolean
 }

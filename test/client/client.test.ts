@@ -183,6 +183,7 @@ const thrown: Readonly<Record<ErrorCode, keyof typeof client>> = {
   invalid_json: 'InvalidRequestError',
   context_length_exceeded: 'InvalidRequestError',
   unsupported_parameter: 'InvalidRequestError',
+  previous_response_not_found: 'InvalidRequestError',
   model_deprecated: 'InvalidRequestError',
   content_blocked: 'ContentBlockedError',
   invalid_api_key: 'AuthenticationError',

@@ -1,7 +1,8 @@
 /** What the client libraries' tests share: the models asked, what is sent, and how an end is awaited. */
 
-import { type Clock, systemClock } from '../../src/composition/clock.ts'
+import { systemClock } from '../../src/composition/clock.ts'
 import type { Environment } from '../../src/config.ts'
+import type { Clock } from '../../src/core/ports/clock.ts'
 import { type Gateway, startGateway } from '../harness/gateway.ts'
 
 /** Two of each provider, and the model that the gateway chooses itself. */

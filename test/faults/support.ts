@@ -2,8 +2,10 @@
  * A gateway before three scripted providers, one for each wire format, and the four ways to ask it. Scripts are set per test;
  * a provider without one answers well, in words that name it, so that a test can tell who really served.
  */
-import { type Clock, systemClock } from '../../src/composition/clock.ts'
-import { type Network, systemNetwork } from '../../src/composition/network.ts'
+import { systemClock } from '../../src/composition/clock.ts'
+import { systemNetwork } from '../../src/composition/network.ts'
+import type { Clock } from '../../src/core/ports/clock.ts'
+import type { Network } from '../../src/core/ports/network.ts'
 import { type Gateway, type GatewayLimits, startGateway } from '../harness/gateway.ts'
 import { startUpstream, type Upstream, type UpstreamAnswer, type UpstreamRequest } from '../harness/upstream.ts'
 

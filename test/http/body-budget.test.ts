@@ -74,7 +74,7 @@ describe('createBodyBudget', () => {
 
   test('keeps an eighth for small bodies when large ones use up the rest', () => {
     const budget = createBodyBudget({ limits: { process: 40 * megabyte, owner: 40 * megabyte }, collect: () => {} })
-    budget.open('acc_1').add(34 * megabyte, true)
+    budget.open('acc_1').add(32 * megabyte, true)
     expect(() => budget.open('acc_2').add(megabyte, true)).toThrow(/memory/)
     expect(() => budget.open('acc_2').add(200 * kilobyte, false)).toThrow(/memory/)
     expect(() => budget.open('acc_2').add(200 * kilobyte, true)).not.toThrow()
@@ -138,7 +138,7 @@ beforeAll(async () => {
       OPENAI_BASE_URL: `${upstream.url}/v1`,
       TRUSTED_PROXIES: '127.0.0.1',
       BODIES_IN_FLIGHT_MB: '40',
-      BODIES_IN_FLIGHT_PER_ACCOUNT_MB: '34',
+      BODIES_IN_FLIGHT_PER_ACCOUNT_MB: '35',
       FIRST_BYTE_TIMEOUT_MS: '5000',
     },
     {

@@ -1,6 +1,7 @@
 /** What answers say in their headers, on success and on failure. */
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test'
-import { type Clock, systemClock } from '../../src/composition/clock.ts'
+import { systemClock } from '../../src/composition/clock.ts'
+import type { Clock } from '../../src/core/ports/clock.ts'
 import { duration } from '../../src/http/headers.ts'
 import { type Gateway, startGateway } from '../harness/gateway.ts'
 

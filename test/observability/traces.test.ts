@@ -2,27 +2,40 @@ import { expect, test } from 'bun:test'
 import { randomBytes } from 'node:crypto'
 import { systemClock } from '../../src/composition/clock.ts'
 import { catalog } from '../../src/core/models/catalog.ts'
-import { buildCatalog, fullName } from '../../src/core/models/models.ts'
+import { buildCatalog, fullName, type Model } from '../../src/core/models/models.ts'
 import type { UsageRecord } from '../../src/core/usage/usage-record.ts'
-import type { SettledRequest } from '../../src/observability/settled-request.ts'
 import { createTracer } from '../../src/observability/traces.ts'
-import { createRequestContext } from '../../src/pipeline/request-context.ts'
-import type { Candidate } from '../../src/pipeline/routing/candidate.ts'
+import { createProgress } from '../../src/pipeline/progress.ts'
+import type { SettledRequest } from '../../src/pipeline/settle.ts'
 
-const [model] = buildCatalog(catalog).list
-if (model === undefined) throw new Error('the catalogue has models')
+const model = firstModel()
 
-function settled(change: Partial<UsageRecord> = {}, trace: SettledRequest['tally']['trace'] = null): SettledRequest {
-  const tally = createRequestContext(systemClock, 'req_1')
-  tally.trace = trace
-  tally.begin('admit')
-  tally.begin('moderate')
-  tally.begin('settle')
+function firstModel(): Model {
+  const [first] = buildCatalog(catalog).list
+  if (first === undefined) throw new Error('the catalogue has models')
+  return first
+}
+
+const reservation = {
+  requestId: 'req_1',
+  accountId: 'acc_1',
+  outputCap: 1,
+  reservedTokens: 1,
+  reservedMicrocents: 1,
+  day: 0,
+}
+
+function settled(change: Partial<UsageRecord> = {}, trace: SettledRequest['request']['trace'] = null): SettledRequest {
+  const startedAt = systemClock.now()
+  const startedMonotonic = systemClock.monotonic()
+  const progress = createProgress(reservation, { route: startedMonotonic, admit: systemClock.monotonic() })
+  progress.stages.moderate = systemClock.monotonic()
+  progress.stages.settle = systemClock.monotonic()
   const record: UsageRecord = {
     request_id: 'req_1',
     account_id: 'acc_1',
     key_id: 'key_1',
-    at_ms: tally.startedAt,
+    at_ms: startedAt,
     provider: '',
     model: '',
     routing_mode: 'manual',
@@ -46,8 +59,8 @@ function settled(change: Partial<UsageRecord> = {}, trace: SettledRequest['tally
     metadata: { canary: 'canary' },
     ...change,
   }
-  const first = { model } as Candidate
-  return { tally, record, plan: { mode: 'manual', first, choices: 1 } }
+  const plan = { mode: 'manual', first: { model }, choices: 1 } as const
+  return { request: { startedAt, startedMonotonic, trace, plan }, progress, response: null, record }
 }
 
 function tracer(ratio: number, random = Math.random) {
@@ -99,10 +112,10 @@ test('a request that was refused inside says where and with what, and names the 
 test('an attempt that failed ends when it had failed, the one that served when the request was settled', () => {
   const one = tracer(1)
   const request = settled({ status: 'completed', error_code: null, provider: model.provider, model: model.id })
-  const { tally } = request
-  const startedAt = tally.startedMonotonic
-  tally.attempts.push({ model: fullName(model), outcome: 'timeout', startedAt, durationMs: 0.25 })
-  tally.attempts.push({ model: fullName(model), outcome: 'served', startedAt, durationMs: 0.25 })
+  const { attempts } = request.progress
+  const startedAt = request.request.startedMonotonic
+  attempts.push({ model: fullName(model), outcome: 'timeout', startedAt, durationMs: 0.25 })
+  attempts.push({ model: fullName(model), outcome: 'served', startedAt, durationMs: 0.25 })
   one.take(request)
   const spans = one.drain(100)
   const [failed, served] = spans.filter(({ kind }) => kind === 'client')

@@ -26,7 +26,11 @@ test('one large network read is parsed over many turns of the event loop, and no
     outputCap: 9_000,
     stream: true,
   }
-  const body = bodyReader(response, ask, openai({ official: true }), systemClock, () => {})
+  const body = bodyReader(response, ask, {
+    provider: openai({ official: true }),
+    clock: systemClock,
+    byteArrived() {},
+  })
   let turns = 0
   let isOver = false
   const count = () => {

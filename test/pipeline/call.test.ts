@@ -1,7 +1,6 @@
 import { describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
 import { systemClock } from '../../src/composition/clock.ts'
-import type { Deps } from '../../src/composition/deps.ts'
 import { openPromptAnalyzer } from '../../src/composition/open-prompt-analyzer.ts'
 import { readConfig } from '../../src/config.ts'
 import type { ChatEvent, ChatRequest } from '../../src/core/chat/chat.ts'
@@ -17,15 +16,15 @@ import { GatewayError } from '../../src/core/validation/errors.ts'
 import { createTieBook } from '../../src/database/learning/cache-affinity.ts'
 import { createForesightBook } from '../../src/database/learning/estimate-calibrator.ts'
 import { createPromptBook } from '../../src/database/learning/recent-prompts.ts'
-import { createHealthBook } from '../../src/database/repositories/health-tracker.ts'
+import { createHealthBook, type HealthTracker } from '../../src/database/repositories/health-tracker.ts'
 import { readNative } from '../../src/dialects/native/request.ts'
 import { createLocalMeter } from '../../src/limits/local/meter.ts'
-import { answer } from '../../src/pipeline/answer.ts'
-import type { TcpAddress } from '../../src/pipeline/routing/candidate.ts'
+import { type AnswerDeps, answer } from '../../src/pipeline/answer.ts'
 import { anthropic } from '../../src/providers/anthropic.ts'
 import { google } from '../../src/providers/google.ts'
 import { openai } from '../../src/providers/openai.ts'
-import { errorFrame, type Format, framesOf, models as named, wholeOf } from '../faults/support.ts'
+import type { ConfiguredProvider } from '../../src/providers/provider.ts'
+import { errorFrame, type Format, formats, framesOf, models as named, wholeOf } from '../faults/support.ts'
 import { safetyFor } from '../moderation/support.ts'
 
 const read = openPromptAnalyzer()
@@ -58,16 +57,25 @@ const plenty: Limits = {
 }
 
 type World = {
-  readonly deps: Deps
+  readonly deps: AnswerDeps & { readonly health: HealthTracker }
   readonly records: UsageRecord[]
   readonly calls: string[]
   seatsTaken(): number
 }
 
-/** The real pipeline, adapters, meter and health book; the network plays `script`, one outcome for each call. */
+/** These requests look nothing up. */
+const noLookups: AnswerDeps['web'] = {
+  search: { isThere: false, find: async () => [] },
+  pages: { read: async url => ({ url, code: 'refused' }) },
+  prices: webPrices,
+  screen: () => true,
+  screenPage: () => true,
+}
+
 /** Making one takes longer than the deadlines of these tests. */
 const safety = safetyFor()
 
+/** The real pipeline, adapters, meter and health book; the network plays `script`, one outcome for each call. */
 function world(script: readonly Outcome[], limits = plenty, models: readonly Model[] = published): World {
   const records: UsageRecord[] = []
   const calls: string[] = []
@@ -79,12 +87,12 @@ function world(script: readonly Outcome[], limits = plenty, models: readonly Mod
   const meter = createLocalMeter({ clock: systemClock, journal, seed: async () => ({ tokens: 0, microcents: 0 }) })
   const providers = { openai: openai({ official: true }), anthropic, google }
   const endpoints = new Map(
-    (['openai', 'anthropic', 'google'] as const).map((id): [string, TcpAddress] => [
+    formats.map((id): [string, ConfiguredProvider] => [
       id,
       { id, provider: providers[id], access: { baseUrl: `http://${id}`, apiKey: 'key' }, simulated: true },
     ]),
   )
-  const deps = {
+  const deps: World['deps'] = {
     config: {
       ...readConfig({}),
       deadlines: {
@@ -100,17 +108,19 @@ function world(script: readonly Outcome[], limits = plenty, models: readonly Mod
     network: {
       reaches: async () => true,
       fetch(url: string, init: RequestInit) {
-        const format = new URL(url).hostname as Format
+        const format = formats.find(one => one === new URL(url).hostname)
+        if (format === undefined) throw new Error(`no provider at ${url}`)
         calls.push(format)
         return play(script[calls.length - 1] ?? 'answers', format, init)
       },
     },
-    log: { debug() {}, info() {}, warn() {}, error() {} },
+    log: { info() {}, warn() {}, error() {} },
     catalogue: buildCatalog(models),
     endpoints,
     read,
     safety,
-    web: { search: { isThere: false }, prices: webPrices },
+    web: noLookups,
+    randomBytes: count => new Uint8Array(count),
     meter,
     health: createHealthBook({ clock: systemClock }),
     learning: { of: () => null },
@@ -118,7 +128,7 @@ function world(script: readonly Outcome[], limits = plenty, models: readonly Mod
     prompts: createPromptBook(read, createKeyedDigests(new Uint8Array(32))),
     foresight: createForesightBook({ clock: systemClock }),
     ties: createTieBook(systemClock, new Uint8Array(32)),
-  } as unknown as Deps
+  }
   const seatsTaken = () => {
     const seats = meter.standing(caller.accountId, limits)?.seats
     return seats === undefined ? 0 : seats.limit - seats.remaining

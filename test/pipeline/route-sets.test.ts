@@ -10,12 +10,10 @@ import { catalog } from '../../src/core/models/catalog.ts'
 import { buildCatalog, type Model } from '../../src/core/models/models.ts'
 import { defaultLevelShares, levels } from '../../src/core/routing/capability-levels.ts'
 import { withoutFailures } from '../../src/core/routing/scoring.ts'
-import type { TcpAddress } from '../../src/pipeline/routing/candidate.ts'
-import { route } from '../../src/pipeline/routing/route.ts'
-import type { RouteDeps } from '../../src/pipeline/routing/route-request.ts'
-import type { Provider } from '../../src/providers/provider.ts'
+import { type RouteDeps, route } from '../../src/pipeline/routing/route.ts'
 import { isThere, readRows } from '../../src/training/data.ts'
 import { askWith } from '../harness/ask.ts'
+import { providerOf } from './support.ts'
 
 const sets = ['routellm-mmlu', 'routellm-gsm8k', 'routellm-mtbench', 'routerarena-sub10', 'llmrouter-9models'] as const
 const present = await Promise.all([...sets, 'query-types'].map(isThere))
@@ -25,15 +23,9 @@ const areThere = present.every(is => is)
 setDefaultTimeout(20_000)
 
 const read = openPromptAnalyzer()
-const endpoint = (id: string): TcpAddress => ({
-  id,
-  provider: {} as Provider,
-  access: { baseUrl: 'http://127.0.0.1:1', apiKey: null },
-  simulated: true,
-})
 const deps: RouteDeps = {
   catalogue: buildCatalog(catalog),
-  endpoints: new Map(['openai', 'anthropic', 'google'].map(id => [id, endpoint(id)])),
+  endpoints: new Map(['openai', 'anthropic', 'google'].map(id => [id, providerOf(id)])),
   health: {
     mayTry: () => true,
     stateOf: () => 'healthy',
@@ -51,7 +43,12 @@ function messagesOf(prompt: string): readonly Message[] {
 function routed(prompt: string, strategy: Strategy | null, testMode = false) {
   const messages = messagesOf(prompt)
   const inputTokens = Math.ceil(prompt.length / 3)
-  return route(deps, caller, askWith({ messages, strategy, testMode }), read(messages), inputTokens)
+  return route(deps, {
+    caller,
+    ask: askWith({ messages, strategy, testMode }),
+    reading: read(messages),
+    inputTokens,
+  })
 }
 
 /** About `most` of a set's prompts, evenly taken. */

@@ -1,7 +1,6 @@
 import { expect, test } from 'bun:test'
 import fc from 'fast-check'
 import { systemClock } from '../../src/composition/clock.ts'
-import type { Deps } from '../../src/composition/deps.ts'
 import { openPromptAnalyzer } from '../../src/composition/open-prompt-analyzer.ts'
 import { readConfig } from '../../src/config.ts'
 import type { ReportedUsage, TokenUsage } from '../../src/core/chat/chat.ts'
@@ -17,16 +16,13 @@ import { createForesightBook } from '../../src/database/learning/estimate-calibr
 import { createPromptBook } from '../../src/database/learning/recent-prompts.ts'
 import { readNative } from '../../src/dialects/native/request.ts'
 import { createLocalMeter } from '../../src/limits/local/meter.ts'
-import type { InterimUsage } from '../../src/limits/meter.ts'
+import type { InterimUsage, Reservation } from '../../src/limits/meter.ts'
 import { admit } from '../../src/pipeline/admit.ts'
-import {
-  createRequestContext,
-  createUpstreamResponse,
-  type RequestContext,
-} from '../../src/pipeline/request-context.ts'
-import type { Candidate } from '../../src/pipeline/routing/candidate.ts'
+import { createProgress } from '../../src/pipeline/progress.ts'
 import type { Route } from '../../src/pipeline/routing/route.ts'
 import { checkpoint, settle } from '../../src/pipeline/settle.ts'
+import { createUpstreamResponse } from '../../src/pipeline/upstream-response.ts'
+import { candidateOf } from './support.ts'
 
 const read = openPromptAnalyzer()
 
@@ -61,21 +57,10 @@ async function settled({ model, inputTokens, cap, choices, usage, text, reasonin
     untilDurable: async () => {},
   }
   const meter = createLocalMeter({ clock: systemClock, journal, seed: async () => ({ tokens: 0, microcents: 0 }) })
-  const deps = {
-    clock: systemClock,
-    config: readConfig({}),
-    meter,
-    catalogue: buildCatalog(catalog),
-    log: { warn: (event: string) => void warnings.push(event) },
-    learning: { of: () => null },
-    observe: { admitted() {}, settled() {} },
-    prompts: createPromptBook(read, createKeyedDigests(new Uint8Array(32))),
-    foresight: createForesightBook({ clock: systemClock }),
-    ties: createTieBook(systemClock, new Uint8Array(32)),
-  } as unknown as Deps
+  const catalogue = buildCatalog(catalog)
   const ask = { ...readNative({ prompt: 'Hi', max_output_tokens: cap }, new Headers(), 2), choices }
-  const candidate = { model } as Candidate
-  const plan: Route = {
+  const candidate = candidateOf(model)
+  const wanted: Route = {
     mode: 'manual',
     strategy: null,
     reading: read(ask.messages),
@@ -88,41 +73,50 @@ async function settled({ model, inputTokens, cap, choices, usage, text, reasonin
     isKept: false,
     dropped: [],
     web: { ...noWeb, microcents: web?.microcents ?? 0 },
-    withoutWeb: () => plan,
+    withoutWeb: () => wanted,
   }
-  const tally: RequestContext = createRequestContext(systemClock, 'req_1')
-  const { seat } = await admit(deps, caller, ask, plan, tally)
+  const startedMonotonic = systemClock.monotonic()
+  const { reservation: seat, plan } = await admit(
+    { meter, clock: systemClock, config: readConfig({}) },
+    { requestId: 'req_1', caller, ask, plan: wanted },
+  )
+  const startedAt = systemClock.now()
+  const request = { requestId: 'req_1', startedAt, startedMonotonic, trace: null, promptDigest: '', caller, ask, plan }
+  const progress = createProgress(seat, { route: startedMonotonic, admit: startedMonotonic })
   if (web !== undefined)
-    tally.web = {
+    progress.web = {
       searched: true,
       sources: [],
       leftOut: [],
       searchMicrocents: web.microcents - web.fetchMicrocents,
       fetchMicrocents: web.fetchMicrocents,
     }
-  tally.serving = Object.assign(createUpstreamResponse(candidate, [], 0), {
-    usage,
-    text,
-    reasoning,
-    hasContent: text !== '',
-    ended,
-  })
-  tally.outcome = ended ? 'completed' : 'client_closed'
+  const response = createUpstreamResponse({ candidate, ask, droppedParameters: [], outputCap: null, startedAt: 0 })
+  progress.response = Object.assign(response, { usage, text, reasoning, hasContent: text !== '', ended })
+  progress.outcome = ended ? 'completed' : 'client_closed'
   const noted: (() => InterimUsage)[] = []
-  checkpoint(
-    { ...deps, meter: { ...meter, checkpoint: (_, said) => noted.push(said) } },
-    caller,
-    ask,
-    plan,
-    seat,
-    tally,
+  const noting = { checkpoint: (_: Reservation, used: () => InterimUsage) => void noted.push(used) }
+  checkpoint({ meter: noting, catalogue, clock: systemClock }, request, progress)
+  const interim = noted[0]?.()
+  const receipt = await settle(
+    {
+      meter,
+      catalogue,
+      clock: systemClock,
+      log: { warn: event => void warnings.push(event) },
+      observe: { settled() {} },
+      learning: { of: () => null },
+      prompts: createPromptBook(read, createKeyedDigests(new Uint8Array(32))),
+      foresight: createForesightBook({ clock: systemClock }),
+      ties: createTieBook(systemClock, new Uint8Array(32)),
+    },
+    request,
+    progress,
   )
-  const progress = noted[0]?.()
-  const receipt = await settle(deps, caller, ask, plan, seat, tally)
   const [record] = records
   if (record === undefined || records.length > 1) throw new Error(`${records.length} records`)
   const left = meter.standing(caller.accountId, limits)
-  return { seat, receipt, record, progress, warnings, left }
+  return { seat, receipt, record, interim, warnings, left }
 }
 
 const model = fc.constantFrom(...catalog)
@@ -153,7 +147,7 @@ test('billed is never more than reserved, whatever an upstream counts, and the s
   })
   await fc.assert(
     fc.asyncProperty(given, async all => {
-      const { seat, receipt, record, progress, left } = await settled(all)
+      const { seat, receipt, record, interim, left } = await settled(all)
       expect(record.billed_microcents).toBeGreaterThanOrEqual(0)
       expect(record.billed_microcents).toBeLessThanOrEqual(record.reserved_microcents)
       expect([record.billed_microcents, record.reserved_microcents]).toEqual([
@@ -170,7 +164,7 @@ test('billed is never more than reserved, whatever an upstream counts, and the s
       ])
       expect(left?.tokens.remaining).toBe(limits.dailyTokens - record.input_tokens - record.output_tokens)
       // Should the process die, the ledger and the meter have to agree on what is noted now, too.
-      expect(progress).toMatchObject({
+      expect(interim).toMatchObject({
         tokens: record.input_tokens + record.output_tokens,
         microcents: record.billed_microcents,
         record: { input_tokens: record.input_tokens, output_tokens: record.output_tokens },
@@ -285,7 +279,7 @@ test('an upstream that counts more than was reserved is heard of', async () => {
 
 test('settle: counts all tokens against the day and records the shortfall when more were used than reserved', async () => {
   const more = { ...counted, inputTokens: 50_000, cachedInputTokens: 7, outputTokens: 900 }
-  const { seat, record, receipt, left, progress } = await settled({ ...base, usage: more, text: 'words' })
+  const { seat, record, receipt, left, interim } = await settled({ ...base, usage: more, text: 'words' })
   expect(seat.reservedTokens).toBeLessThan(50_000)
   expect(receipt.usage).toEqual(more)
   expect([record.input_tokens, record.output_tokens]).toEqual([50_000, 900])
@@ -293,7 +287,7 @@ test('settle: counts all tokens against the day and records the shortfall when m
   expect(record.billed_microcents).toBe(seat.reservedMicrocents)
   expect(record.shortfall_microcents).toBe(costOf(sample, more) - seat.reservedMicrocents)
   // The process may die before the request ends.
-  expect(progress?.record.shortfall_microcents).toBe(record.shortfall_microcents)
+  expect(interim?.record.shortfall_microcents).toBe(record.shortfall_microcents)
 })
 
 test('settle: records no shortfall when no more was used than reserved', async () => {

@@ -1326,7 +1326,9 @@ describe('a streamed answer', () => {
     ).toEqual([
       { type: 'served', id: 'm', model: 'c' },
       { type: 'reasoning', choice: 0, text: 'Hm' },
+      { type: 'reasoning_end', choice: 0, family: 'anthropic', kind: 'signature', data: 'x', id: null },
       { type: 'text', choice: 0, text: 'AB' },
+      { type: 'citation', choice: 0, dialect: 'messages', json: '{}' },
       { type: 'tool_call', choice: 0, index: 0, id: 'x', name: 'f', signature: null },
       { type: 'tool_arguments', choice: 0, index: 0, text: '{}' },
       { type: 'text', choice: 0, text: 'C' },
@@ -1353,6 +1355,7 @@ describe('a streamed answer', () => {
     expect(read(begun, begun, stop)).toEqual([
       { type: 'served', id: 'm', model: 'c' },
       { type: 'text', choice: 0, text: 'A' },
+      { type: 'provider_item', choice: 0, dialect: 'messages', json: JSON.stringify(content[1]) },
       { type: 'tool_call', choice: 0, index: 0, id: 'x', name: 'f', signature: null },
       { type: 'tool_arguments', choice: 0, index: 0, text: '{"n":1}' },
       { type: 'finish', choice: 0, reason: 'length' },
@@ -1360,7 +1363,7 @@ describe('a streamed answer', () => {
     ])
   })
 
-  test('ignores tools that run on their side, their results, and blocks and events of unknown kinds', () => {
+  test('hands on whole what ran on their side and blocks of unknown kinds, and ignores unknown events', () => {
     const parts = read(
       start,
       opens(0, { type: 'server_tool_use', id: 's', name: 'web_search', input: {} }),
@@ -1376,7 +1379,51 @@ describe('a streamed answer', () => {
       delta('end_turn'),
       stop,
     )
-    expect(parts.map(part => part.type)).toEqual(['served', 'finish', 'end'])
+    const item = (block: object) => ({
+      type: 'provider_item',
+      choice: 0,
+      dialect: 'messages',
+      json: JSON.stringify(block),
+    })
+    expect(parts.filter(({ type }) => type !== 'usage') as unknown[]).toEqual([
+      { type: 'served', id: 'm', model: 'c' },
+      item({ type: 'server_tool_use', id: 's', name: 'web_search', input: { q: 1 } }),
+      { type: 'reasoning_end', choice: 0, family: 'anthropic', kind: 'redacted', data: 'x', id: null },
+      item({ type: 'web_search_tool_result', content: [] }),
+      item({ type: 'hologram', text: 'not text' }),
+      { type: 'finish', choice: 0, reason: 'stop' },
+      { type: 'end' },
+    ])
+  })
+
+  test('hands on a signature without text, and joins one that comes in pieces', () => {
+    const parts = read(
+      start,
+      opens(0, { type: 'thinking', thinking: '', signature: 'ab' }),
+      adds(0, { type: 'signature_delta', signature: 'cd' }),
+      closes(0),
+      opens(1, { type: 'compaction', content: 'Sum' }),
+      adds(1, { type: 'compaction_delta', content: 'mary' }),
+      closes(1),
+      stop,
+    )
+    expect(parts).toMatchObject([
+      { type: 'served' },
+      { type: 'reasoning_end', kind: 'signature', data: 'abcd' },
+      { type: 'provider_item', json: '{"type":"compaction","content":"Summary"}' },
+      { type: 'finish' },
+      { type: 'end' },
+    ])
+  })
+
+  test('says which of the caller’s stop texts ended it', () => {
+    const stopped = { type: 'message_delta', delta: { stop_reason: 'stop_sequence', stop_sequence: 'END' } }
+    expect(read(start, stopped, stop).at(-2)).toEqual({
+      type: 'finish',
+      choice: 0,
+      reason: 'stop',
+      stopSequence: 'END',
+    })
   })
 
   test('whose blocks are opened and never closed is a bad answer', () => {
@@ -1426,10 +1473,12 @@ describe('a streamed answer', () => {
     ['something_new', 'stop'],
     [null, 'stop'],
   ])('that stops for %p and called nothing finishes as %p', (reason, expected) => {
+    const isActedOn = reason === 'pause_turn' || reason === 'model_context_window_exceeded'
     expect(read(start, delta(reason), stop).at(-2)).toEqual({
       type: 'finish',
       choice: 0,
       reason: expected,
+      ...(isActedOn ? { upstreamReason: reason } : {}),
     } as AnswerPart)
   })
 

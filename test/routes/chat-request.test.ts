@@ -20,7 +20,7 @@ function failure(body: object, headers: Record<string, string> = {}): GatewayErr
 }
 
 const wrongFields: Record<string, readonly unknown[]> = {
-  messages: [[], 7, canary, new Array(513).fill(hello)],
+  messages: [[], 7, canary, new Array(10_001).fill(hello)],
   model: [7, '', canary.repeat(40)],
   mode: [canary, 1],
   strategy: [canary, 1],
@@ -114,6 +114,7 @@ test('a bare prompt is an ask with the contract’s defaults', () => {
     {
       "bodyCharacters": 100,
       "choices": 1,
+      "dialect": "native",
       "endUser": null,
       "enhance": false,
       "extras": {},
@@ -144,6 +145,7 @@ test('a bare prompt is an ask with the contract’s defaults', () => {
         "type": "text",
       },
       "seed": null,
+      "source": null,
       "stop": [],
       "strategy": null,
       "stream": null,
@@ -199,6 +201,7 @@ test('every field of the request reaches the ask', () => {
     {
       "bodyCharacters": 100,
       "choices": 1,
+      "dialect": "native",
       "endUser": null,
       "enhance": true,
       "extras": {},
@@ -264,6 +267,7 @@ test('every field of the request reaches the ask', () => {
         "type": "json_object",
       },
       "seed": 1,
+      "source": null,
       "stop": [
         "a",
       ],

@@ -82,7 +82,7 @@ describe('a field of the wrong type, range or length is named, and its value is 
     [{ messages: '' }, 'messages'],
     [{ messages: 7 }, 'messages'],
     [{ messages: { canary } }, 'messages'],
-    [{ messages: new Array(513).fill(hello) }, 'messages'],
+    [{ messages: new Array(10_001).fill(hello) }, 'messages'],
     [within({ prompt: canary }), 'prompt'],
     [talk(canary), 'messages.0'],
     [talk(hello, { content: canary }), 'messages.1.role'],
@@ -121,7 +121,7 @@ describe('a field of the wrong type, range or length is named, and its value is 
     [talk(hello, calling, hello, result), 'messages.3.tool_call_id'],
     [talk(hello, { role: 'function', name: 'look', content: 'x' }), 'messages.1.name'],
     [within({ tools: canary }), 'tools'],
-    [within({ tools: new Array(129).fill(tool) }), 'tools'],
+    [within({ tools: new Array(1_025).fill(tool) }), 'tools'],
     [within({ tools: [{}] }), 'tools.0.type'],
     [within({ tools: [tool, { type: 'function' }] }), 'tools.1.function'],
     [within({ tools: [{ type: 'function', function: {} }] }), 'tools.0.function.name'],
@@ -230,6 +230,7 @@ test('an ask with nothing said is routed freely, falls back, and is not streamed
     {
       "bodyCharacters": 100,
       "choices": 1,
+      "dialect": "chat_completions",
       "endUser": null,
       "enhance": false,
       "extras": {},
@@ -260,6 +261,7 @@ test('an ask with nothing said is routed freely, falls back, and is not streamed
         "type": "text",
       },
       "seed": null,
+      "source": null,
       "stop": [],
       "strategy": null,
       "stream": null,
@@ -315,6 +317,7 @@ test('every field of the wire reaches the ask', () => {
     {
       "bodyCharacters": 100,
       "choices": 2,
+      "dialect": "chat_completions",
       "endUser": "someone",
       "enhance": true,
       "extras": {
@@ -358,6 +361,7 @@ test('every field of the wire reaches the ask', () => {
         "type": "json_schema",
       },
       "seed": -3,
+      "source": null,
       "stop": [
         "END",
       ],

@@ -152,6 +152,7 @@ describe('GET /api/v1/requests', () => {
       strategy: null,
       query_type: 'code',
       streamed: false,
+      dialect: null,
       status: 'failed',
       error_code: 'upstream_failed',
       finish_reason: 'stop',
@@ -536,9 +537,9 @@ describe('a whole gateway', () => {
       const log = await get('/api/v1/requests')
       expect(log.headers.get('x-request-id')).toMatch(/^req_/)
       const { data } = (await log.json()) as { data: Record<string, unknown>[] }
-      expect(data.map(one => [one.request_id, one.streamed, one.routing_mode, one.metadata])).toEqual([
-        [ids[0], true, 'auto', { team: '=search' }],
-        [ids[1], false, 'manual', { team: '=search' }],
+      expect(data.map(one => [one.request_id, one.streamed, one.dialect, one.routing_mode, one.metadata])).toEqual([
+        [ids[0], true, 'native', 'auto', { team: '=search' }],
+        [ids[1], false, 'native', 'manual', { team: '=search' }],
       ])
       expect((await read(await get('/api/v1/usage'))).total.requests).toBe(2)
       expect((await (await get('/api/v1/requests/export?format=csv&streamed=true')).text()).split('\r\n')).toHaveLength(

@@ -1,7 +1,7 @@
-/** API keys: how they are made, told from typing errors without asking a store, and reduced to what may be stored. */
+/** API keys: creation, detection of typing errors without a store, and the parts that may be stored. */
 
 const alphabet = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz'
-/** What every key begins with. */
+/** Prefix of every key. */
 export const keyPrefix = 'gw_live_'
 const idCharacters = 12
 const secretCharacters = 43
@@ -11,12 +11,12 @@ const shape = new RegExp(
   `^${keyPrefix}[0-9A-Za-z]{${idCharacters}}_[0-9A-Za-z]{${secretCharacters + checksumCharacters}}$`,
 )
 
-/** Bytes from here on would make the first letters of the alphabet likelier than the last. */
+/** Bytes from here on would make the first characters of the alphabet more likely than the last. */
 const unbiasedBytes = 256 - (256 % alphabet.length)
 
 export type RandomBytes = (count: number) => Uint8Array
 
-/** A fresh key. `key` is shown once; `prefix` (`gw_live_<id>…`) is how it is spoken of; `digest` is what is stored. */
+/** A new key. `key` is shown once; `prefix` (`gw_live_<id>…`) identifies it to users; `digest` is stored. */
 export type MintedKey = {
   readonly key: string
   readonly id: string
@@ -24,7 +24,9 @@ export type MintedKey = {
   readonly digest: string
 }
 
-/** Makes a key (`gw_live_<12 id>_<43 secret><6 checksum>`, base62) from `randomBytes`, which must be cryptographic. */
+/**
+ * Creates a key (`gw_live_<12 id>_<43 secret><6 checksum>`, base62) from `randomBytes`, which must be cryptographic.
+ */
 export function mintApiKey(randomBytes: RandomBytes): MintedKey {
   const id = randomBase62(idCharacters, randomBytes)
   const body = `${keyPrefix}${id}_${randomBase62(secretCharacters, randomBytes)}`
@@ -32,25 +34,27 @@ export function mintApiKey(randomBytes: RandomBytes): MintedKey {
   return { key, id, prefix: `${keyPrefix}${id}…`, digest: digestOf(key) }
 }
 
-/** Whether a text is as long as every key is: what is not, a header of kilobytes among it, is not worth a digest. */
+/** Returns true if a text has the length of a key. Avoids computing a digest of any other header value. */
 export function hasKeyLength(text: string): boolean {
   return text.length === bodyCharacters + checksumCharacters
 }
 
-/** The public id of a well-formed key; null where shape or checksum is wrong. Says nothing about whether it exists. */
+/**
+ * Returns the public ID of a well-formed key; null if format or checksum is wrong. Does not check that the key exists.
+ */
 export function parseApiKey(text: string): { readonly id: string } | null {
-  // The length first: a header of kilobytes is not worth a pattern.
+  // The length is checked first, so that the pattern never runs on a header of many kilobytes.
   if (!hasKeyLength(text) || !shape.test(text)) return null
   if (text.slice(bodyCharacters) !== checksumOf(text.slice(0, bodyCharacters))) return null
   return { id: text.slice(keyPrefix.length, keyPrefix.length + idCharacters) }
 }
 
-/** SHA-256 of a secret in lower-case hex. */
+/** Returns the SHA-256 of a secret in lower-case hex. */
 export function digestOf(text: string): string {
   return Bun.SHA256.hash(text, 'hex')
 }
 
-/** `count` characters of base62, each equally likely. */
+/** Returns `count` base62 characters, each equally likely. */
 export function randomBase62(count: number, randomBytes: RandomBytes): string {
   let text = ''
   while (text.length < count) {

@@ -1,4 +1,4 @@
-/** Who may become a user without the operator: everyone, invited users, or no one. */
+/** Who can register without the operator: anyone, invited users, or no one. */
 export const registrationModes = ['open', 'invitation', 'closed'] as const
 
 export type RegistrationConfig = {
@@ -7,7 +7,7 @@ export type RegistrationConfig = {
   readonly domains: readonly string[] | null
 }
 
-/** Whether the domain of an email address may register. */
+/** Returns true if the domain of an email address may register. */
 export function isDomainOpen({ domains }: RegistrationConfig, email: string): boolean {
   return domains === null || domains.includes(email.slice(email.lastIndexOf('@') + 1))
 }

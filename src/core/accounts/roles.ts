@@ -1,4 +1,4 @@
-/** Who may do what, as a table: routes name an action, and this says which roles it is open to. */
+/** Permissions as a table: routes name an action, and the table lists the roles that may perform it. */
 
 export const roles = ['member', 'admin', 'owner'] as const
 export type Role = (typeof roles)[number]
@@ -32,16 +32,16 @@ const matrix = {
 
 export type Action = keyof typeof matrix
 
-/** Every action there is, for tests that walk them. */
+/** All actions, for tests that iterate over them. */
 export const actions = Object.keys(matrix) as readonly Action[]
 
-/** Whether a role may do this at all. What it may do it to is asked for separately. */
+/** Returns true if a role may perform an action. Which objects the action may affect is checked separately. */
 export function isAllowed(role: Role, action: Action): boolean {
   const allowed: readonly Role[] = matrix[action]
   return allowed.includes(role)
 }
 
-/** Whether one who may invite or remove may do so with somebody of rank `other`: below the own rank, but for owners. */
+/** Returns true if a role may invite or remove members of rank `other`: owners any rank, others only lower ranks. */
 export function outranks(role: Role, other: Role): boolean {
   return role === 'owner' || roles.indexOf(role) > roles.indexOf(other)
 }

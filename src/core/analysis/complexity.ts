@@ -2,7 +2,7 @@ import { type QueryType, queryTypes } from '../chat/chat.ts'
 import { type ConceptCounts, concepts } from './concepts.ts'
 import type { Features } from './features.ts'
 
-/** Where demand starts from by type, before length and wording speak. */
+/** Base demand by query type, before length and wording count. */
 const baseDemand: Readonly<Record<QueryType, number>> = {
   code: 0.38,
   code_algorithm: 0.55,
@@ -23,12 +23,12 @@ const detail = concepts.indexOf('detail')
 const stops = Array.from('.?!:;', character => character.charCodeAt(0))
 
 /**
- * How much a text asks of whoever answers it, 0–1: the type's own demand, the more words, stated requirements and demanding
- * words the more. Each part is bounded, so that no single one decides.
+ * Returns how demanding a text is (0–1): the demand of its type, plus word count, stated requirements and demanding
+ * words. Each part is bounded, so that none decides on its own.
  */
 export function scoreDemand(types: Float64Array, features: Features, meaning: ConceptCounts): number {
   const { count, symbols } = features
-  // Courtesies alone.
+  // Only polite phrases.
   if (count === 0) return 0
   let base = 0
   for (let index = 0; index < bases.length; index++) base += (types[index] ?? 0) * (bases[index] ?? 0)
@@ -37,15 +37,15 @@ export function scoreDemand(types: Float64Array, features: Features, meaning: Co
   const length = Math.max(-0.08, Math.min(0.25, 0.08 * Math.log2((count + 1) / 16)))
   const clauses = Math.min(0.08, 0.01 * ends)
   const required = Math.min(0.1, 0.025 * (meaning.times[detail] ?? 0))
-  // A plain word asks for less only where little else is said: long prompts hold some by chance.
+  // A plain word lowers the demand only in short prompts; long prompts contain some by chance.
   const plain = Math.min(0.15, 0.08 * (meaning.times[simple] ?? 0)) * Math.min(1, 24 / (count + 1))
   const wording = Math.min(0.3, 0.07 * (meaning.times[hard] ?? 0))
   return between(base + length + clauses + required + wording - plain)
 }
 
 /**
- * What the router goes by, 0 = anyone can answer it, 1 = the most capable model is wanted. Never falls with `demand`, with
- * `strongGain` or with the characters of the conversation before.
+ * Returns the complexity used for routing: 0 = any model can answer, 1 = the most capable model is needed. Never
+ * decreases with `demand`, `strongGain` or the length of the earlier conversation.
  */
 export function complexityOf(demand: number, strongGain: number, earlierCharacters: number): number {
   const history = Math.min(0.1, 0.02 * Math.log2(1 + earlierCharacters / 4000))

@@ -3,18 +3,18 @@ import { type Concept, lexicon } from './lexicon.ts'
 
 export type { Concept }
 
-/** The concepts, numbered as they stand in the lexicon. */
+/** The concepts, numbered by their order in the lexicon. */
 export const concepts = Object.keys(lexicon) as readonly Concept[]
 
-/** What a text means, word by word: the concepts met, in order. Overwritten by the reader's next reading. */
+/** Concepts found in a text, in order. Overwritten by the reader's next reading. */
 export type ConceptCounts = {
-  /** How many were met, at most 1,024. */
+  /** Number of concepts found, at most 1,024. */
   readonly count: number
-  /** Their numbers, in order; valid up to `count`. */
+  /** Concept numbers in order; valid up to `count`. */
   readonly found: Uint8Array
-  /** The word at which each was met, counted from 0. */
+  /** Index of the word at which each concept was found, from 0. */
   readonly at: Uint16Array
-  /** How often each concept was met, by its number. */
+  /** Number of occurrences by concept number. */
   readonly times: Uint16Array
 }
 
@@ -23,17 +23,20 @@ const sieveSize = 1 << 16
 const sieveMask = sieveSize - 1
 const none = new Uint8Array(0)
 
-/** Makes a reader of meanings with its own tables and buffers; `read` makes the hashes that it will be given. */
+/**
+ * Creates a concept reader with its own tables and buffers. `read` must be the reader that produces the hashes it will
+ * receive.
+ */
 export function createConceptReader(read: FeatureReader): (features: Features) => ConceptCounts {
   const { entries, sieve } = tables(read)
   const found = new Uint8Array(maximumFound)
   const at = new Uint16Array(maximumFound)
   const times = new Uint16Array(concepts.length)
-  // What may be entries: a word, it with the next one, and its stem.
+  // Possible entries: a word, its pair with the next word, and its stem.
   const keys = new Int32Array(3 * maximumWords)
   const places = new Uint16Array(3 * maximumWords)
 
-  /** Without a branch: nobody could guess which words are entries. */
+  /** Branchless: which words are entries is unpredictable. */
   const sift = ({ count, words, stems }: Features): number => {
     let sifted = 0
     for (let place = 0; place < count; place++) {
@@ -69,20 +72,20 @@ export function createConceptReader(read: FeatureReader): (features: Features) =
     return { count, found, at, times }
   }
 }
-/** One hash for two words side by side. */
+/** Returns one hash for two adjacent words. */
 export function wordPair(first: number, second: number): number {
   return Math.imul(first, 0x9e3779b1) ^ Math.imul(second, 0x85ebca6b)
 }
 
-/** Keeps `word*` apart from `word`: the stem of a short word is the word. */
+/** Separates `word*` from `word`, since the stem of a short word is the word itself. */
 const stemSalt = 0x3c6ef372
 
-// In the sieve a bit each: a key that begins so may be an entry of this kind.
+// One sieve bit per kind of entry: a key with these low bits may be an entry of this kind.
 const asWord = 1
 const asPair = 2
 const asStem = 4
 
-/** The lexicon by key, made with the very reader whose hashes are looked up. */
+/** Returns the lexicon by key, built with the same reader whose hashes are looked up. */
 function tables(read: FeatureReader) {
   const entries = new Map<number, Uint8Array>()
   const sieve = new Uint8Array(sieveSize)
@@ -93,7 +96,8 @@ function tables(read: FeatureReader) {
   }
   for (const [number, concept] of concepts.entries()) {
     for (const entry of lexicon[concept].split(/\s+/)) {
-      // A first word that nobody reads as a courtesy stands in front: `please` and `hello` are entries too.
+      // Prefixed with a word that is not a polite phrase, because the reader drops a leading `please` or `hello`, which
+      // are entries too.
       const { count, words, stems } = read(`x ${entry.replace('*', '')}`)
       const [first = 0, second = 0] = [words[1] ?? 0, words[2] ?? 0]
       if (entry.endsWith('*')) put((stems[1] ?? 0) ^ stemSalt, asStem, number)

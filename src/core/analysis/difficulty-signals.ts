@@ -1,5 +1,5 @@
-/** Names of the signals that a dry run lists. In a file of their own, which browsers load without the lexicons. */
-/** What a prompt's difficulty is told by. `benchmarks`: how models did on prompts like it. */
+/** Names of the signals that a dry run lists. In a separate file, so that browsers load them without the lexicons. */
+/** Signals of a prompt's difficulty. `benchmarks` = results of models on similar prompts. */
 export const difficultySignals = [
   'design',
   'proof',

@@ -1,6 +1,6 @@
 /**
- * What a strong model gains on a prompt: on an exam's question what models did on exams, on a request how much work it is. A text is as much of
- * either as the effort head finds it; the two are mixed by that.
+ * Estimates the quality gain of a strong model for a prompt. For exam questions it follows benchmark results, for
+ * requests the expected effort. Each text is a mix of both, in the proportion that the exam classifier returns.
  */
 import { type DifficultySignal, difficultySignals } from './difficulty-signals.ts'
 import { createEffortHead, isExam, type KeptEffort } from './effort.ts'
@@ -8,25 +8,28 @@ import type { Features } from './features.ts'
 import type { Notions } from './notions.ts'
 import { createGainHead, type StoredGainModel } from './quality-gain.ts'
 
-/** How strongly effort, and for requests the rank among benchmarks, move the logarithm of odds. */
+/** Effect of effort, and for requests of the benchmark rank, on the log-odds. */
 const effortPart = 0.35
 const examPart = 0.1
-/** Where a request stands that says neither; it sets levels, never an order. */
+/** Level of a request without either signal. Changes levels, never the order of prompts. */
 const levelPart = 0.4
-/** What an exam's question must show beyond even odds, in odds as a logarithm: a request taken for one is the worse error. */
+/**
+ * Log-odds required beyond even odds before a text counts as an exam question: mistaking a request for one is the worse
+ * error.
+ */
 const examDoubt = 1
 
-/** One signal, and how far it moves `strongGain` up or down, as a logarithm of odds. */
+/** One signal and how far it moves `strongGain`, in log-odds. */
 export type WeighedSignal = { readonly signal: DifficultySignal; readonly weight: number }
 
 export type DifficultyHead = {
-  /** 0 to 1. */
+  /** Returns 0 to 1. */
   strongGain(features: Features, notions: Notions): number
-  /** The signals that decided it, strongest first. */
+  /** Returns the signals that decided the result, strongest first. */
   signals(features: Features, notions: Notions): readonly WeighedSignal[]
 }
 
-/** A head with its own buffers, from the kept weights. */
+/** Creates a classifier with its own buffers from stored weights. */
 export function createDifficultyHead(gain: StoredGainModel, kept: KeptEffort): DifficultyHead {
   const gainOf = createGainHead(gain)
   const effortOf = createEffortHead(kept)
@@ -60,18 +63,21 @@ export function createDifficultyHead(gain: StoredGainModel, kept: KeptEffort): D
 const leastShown = 0.1
 const mostShown = 6
 
-/** How much of an exam's question a text is, 0–1. */
+/** Returns how far a text is an exam question, 0–1. */
 export function examShare(features: Features, examChance: number): number {
   return isExam(features) ? 1 : 1 / (1 + Math.exp(examDoubt - oddsOf(examChance)))
 }
 
-/** The gain of a text that is `exam` (0–1) of an exam's question and the rest a request: `rank` among benchmarks, `effort` of the work. */
+/**
+ * Returns the gain of a text that is `exam` (0–1) parts exam question and the rest request. `rank` is its rank among
+ * benchmark prompts, `effort` the expected work.
+ */
 export function mixedGain(rank: number, effort: number, exam: number): number {
   const odds = examPart * oddsOf(rank) + effortPart * effort + levelPart
   return exam * rank + (1 - exam) / (1 + Math.exp(-odds))
 }
 
-/** A rank as a logarithm of odds, neither end endless. */
+/** Returns a rank as log-odds, bounded at both ends. */
 function oddsOf(rank: number): number {
   const bounded = Math.max(0.005, Math.min(0.995, rank))
   return Math.log(bounded / (1 - bounded))

@@ -1,6 +1,7 @@
 /**
- * How much work a request is, in any language: by notions of what makes work hard or routine, by its shape and by its wording; and how much a
- * text is built like a question of an exam, which benchmarks know better. Two lines over the same features, learned from prompts of our own.
+ * Estimates in any language how much work a request is, from notions of hard or routine work, from its shape and
+ * wording; and how much it resembles an exam question. Two linear models over the same features, trained on the
+ * project's own prompts.
  */
 
 import { decodeWeights, type StoredWeights } from '../weights/stored-weights.ts'
@@ -9,13 +10,13 @@ import { type Features, hashOf, slotOf } from './features.ts'
 import { type Notions, taskNotions } from './notions.ts'
 import { courtesyLetters, courtesyWords } from './quality-gain-cues.ts'
 
-/** What `bun run train` keeps of the effort head: a line for effort, and one for being built like an exam's question. */
+/** Weights stored by `bun run train`: one linear model for effort, one for exam questions. */
 export type KeptEffort = {
   readonly effort: StoredWeights
   readonly exam: StoredWeights
 }
 
-/** By signal, its notions; all others speak of the `subject`. */
+/** Notions by signal; all others belong to `subject`. */
 const notionsOf: Partial<Readonly<Record<DifficultySignal, string>>> = {
   design: 'design optimize systems algo make',
   proof: 'prove mathterm calc',
@@ -38,22 +39,22 @@ const signalOfNotion = Uint8Array.from(taskNotions, notion => {
 })
 const shape = signalNumber('shape')
 const wording = signalNumber('wording')
-/** By name, so that a further notion in the lists leaves all others where they are. */
+/** Keyed by name, so that adding a notion leaves the other slots unchanged. */
 const hashOfNotion = Int32Array.from(taskNotions, hashOf)
 
-/** What the head reads of a text: places in its tables, how strongly each speaks, and for which signal. */
+/** Features of a text: table slots, weights, and the signal that each belongs to. */
 export type EffortSlots = {
   readonly bits: number
   readonly places: Uint16Array
   readonly values: Float32Array
   readonly signals: Uint8Array
   count: number
-  /** One bit a place: noted already. */
+  /** One bit per slot: already added. */
   readonly known: Int32Array
 }
 
 const mostSlots = 2048
-/** Of a text so many words are read: what is asked for is said by then. */
+/** Number of words read. The request is clear by then. */
 export const effortWords = 200
 
 export function createEffortSlots(bits: number): EffortSlots {
@@ -79,12 +80,12 @@ const letters = 9
 const symbol = 10
 const number = 11
 const longWords = 12
-/** Such words are few in talk and many in work. */
+/** Words of this length are rare in conversation and common in work. */
 const longWord = 9
 
-/** A notion counts anew, and less, so many times. */
+/** Weight of the first, second and third occurrence of a notion. */
 const againValues = [1, 0.6, 0.4] as const
-/** The kinds of a notion met once, twice and three times, and what each speaks: for who sets weights by notion. */
+/** Slots of a notion's first three occurrences with their weights, for setting weights by notion. */
 export const notionSlots = (notion: string, bits: number) =>
   again.map((kind, index) => ({ place: slotOf(hashOf(notion), kind, bits), value: againValues[index] ?? 0 }))
 
@@ -92,7 +93,7 @@ const marks = Array.from(',:;?!.', mark => mark.charCodeAt(0))
 const mostMarks = 5
 const times = new Uint8Array(taskNotions.length)
 
-/** Fills the list from a text and its notions, those of the first `effortWords` words. */
+/** Fills the list from a text and its notions within the first `effortWords` words. */
 export function fillEffortSlots(slots: EffortSlots, features: Features, { found, count: notionCount }: Notions): void {
   const { stems, symbols, numbers } = features
   const start = courtesyWords(features)
@@ -114,7 +115,7 @@ export function fillEffortSlots(slots: EffortSlots, features: Features, { found,
   }
 
   const last = Math.min(features.count, effortWords)
-  // Each word speaks the more softly the more there are.
+  // The more words there are, the less each one counts.
   const volume = 4.5 / Math.sqrt(Math.max(8, last - start))
   for (let at = start; at < last; at++) note(slots, stems[at] ?? 0, stem, volume, wording)
   if (words > 0) note(slots, stems[start] ?? 0, firstStem, 1, wording)
@@ -133,7 +134,7 @@ export function fillEffortSlots(slots: EffortSlots, features: Features, { found,
   for (let step = 1; step <= Math.min(3, numbers); step++) note(slots, step, number, 0.5, shape)
 }
 
-/** How many words have `longWord` letters or more: within a word there is no gap. */
+/** Returns the number of words with at least `longWord` letters. */
 function longCount({ offsets, units, unitCount, count }: Features, from: number, to: number): number {
   let long = 0
   for (let at = from; at < to; at++) {
@@ -158,17 +159,17 @@ function note(slots: EffortSlots, hash: number, kind: number, value: number, sig
 }
 
 export type Effort = {
-  /** Below 0 routine, above it demanding: a logarithm of odds. */
+  /** Log-odds: below 0 = routine, above 0 = demanding. */
   readonly effort: number
-  /** How probably the text is a question of an exam, 0–1. */
+  /** Probability that the text is an exam question, 0–1. */
   readonly examChance: number
-  /** By signal, what it adds to `effort`; overwritten by the next reading. Zeros unless they are asked for. */
+  /** Contribution of each signal to `effort`; overwritten by the next reading. All 0 unless requested. */
   readonly bySignal: Float64Array
 }
 
 export type EffortHead = (features: Features, notions: Notions, withSignals?: boolean) => Effort
 
-/** A head with its own buffers, from the kept weights. */
+/** Creates a classifier with its own buffers from stored weights. */
 export function createEffortHead({ effort, exam }: KeptEffort): EffortHead {
   const effortWeights = decodeWeights(effort)
   const examWeights = decodeWeights(exam)
@@ -197,12 +198,12 @@ export function createEffortHead({ effort, exam }: KeptEffort): EffortHead {
 }
 
 const options = ['a', 'b', 'c', 'd'].map(letter => hashOf(letter))
-/** Fewer numbers are no sum. */
+/** Fewer numbers do not make a calculation. */
 const fewestNumbers = 2
 const calc = hashOf('how')
 const many: ReadonlySet<number> = new Set(['many', 'much', 'long', 'far', 'old'].map(hashOf))
 
-/** Words that an exam is set in. */
+/** Words typical of exam questions. */
 const frameWords: ReadonlySet<number> = new Set(
   'question answer answers passage options option choose choice correct context paragraph premise hypothesis sentence input output'
     .split(' ')
@@ -210,7 +211,9 @@ const frameWords: ReadonlySet<number> = new Set(
 )
 const fewestFrames = 3
 
-/** Whether a text is plainly a question of an exam: options to choose from, an exam's own words, or a sum told as a story. */
+/**
+ * Returns true if a text is clearly an exam question: answer options, exam vocabulary, or a word problem with numbers.
+ */
 export function isExam({ words, count, numbers }: Features): boolean {
   let option = 0
   let asks = false

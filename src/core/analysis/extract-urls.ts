@@ -2,18 +2,18 @@ const maximumUrls = 16
 const maximumUrlCharacters = 2048
 
 /**
- * The http(s) addresses in a text, in order, at most 16. Found by their `://`; each ends at white space, a quote, or a bracket
- * it did not open.
+ * Returns the http(s) URLs of a text in order, at most 16. Finds them by `://`; a URL ends at white space, a quote, or
+ * an unmatched closing bracket.
  */
 export function extractUrls(text: string): readonly string[] {
   let at = text.indexOf('://')
   if (at === -1) return none
   const urls: string[] = []
   let end = 0
-  // From the end of one on: an address within an address is a part of it.
+  // Continues after the end of a URL, so that a URL inside a URL is part of it.
   for (; at !== -1 && urls.length < maximumUrls; at = text.indexOf('://', end)) {
     end = at + 3
-    // `p` or `s`, in either case: spares a text full of `://` the slices.
+    // Checks for `p` or `s` first, so that a text full of `://` needs no slices.
     const last = text.charCodeAt(at - 1) | 0x20
     if (last !== 0x70 && last !== 0x73) continue
     const scheme = text.slice(Math.max(0, at - 5), at).toLowerCase()

@@ -1,21 +1,21 @@
 import { slotOf } from './features.ts'
 
 /**
- * What a head reads of a text: places in its table of weights, and how strongly each speaks. They are noted as they come; then
- * the first note of each place is kept and the others are dropped, in one loop without a branch that nobody could guess.
+ * Features of a text for a classifier: slots in its weight table and a weight for each. All features are added as they
+ * occur; then the first entry of each slot is kept, in one loop without unpredictable branches.
  */
 export type Slots = {
-  /** The table has 2^bits places. */
+  /** The table has 2^bits slots. */
   readonly bits: number
   /** Valid up to `count`. */
   readonly places: Uint32Array
   readonly values: Float32Array
   count: number
-  /** One bit a place: kept already. */
+  /** One bit per slot: already kept. */
   readonly kept: Int32Array
 }
 
-/** A list for a table of 2^`bits` places; `most`: no text makes more notes. */
+/** Creates a list for a table of 2^`bits` slots. `most` is the maximum number of features per text. */
 export function createSlots(bits: number, most: number): Slots {
   return {
     bits,
@@ -26,21 +26,21 @@ export function createSlots(bits: number, most: number): Slots {
   }
 }
 
-/** Notes one feature; `salt` keeps the kinds of features apart. */
+/** Adds one feature; `salt` separates the kinds of features. */
 export function addFeature(slots: Slots, hash: number, salt: number, value: number): void {
   slots.places[slots.count] = slotOf(hash, salt, slots.bits)
   slots.values[slots.count] = value
   slots.count++
 }
 
-/** Notes a feature that is there about as often as not: without a branch, which would be guessed wrong every other time. */
+/** Adds a feature that is present about half of the time. Branchless, since a branch would be mispredicted often. */
 export function addFeatureIf(isThere: boolean, slots: Slots, hash: number, salt: number, value: number): void {
   slots.places[slots.count] = slotOf(hash, salt, slots.bits)
   slots.values[slots.count] = value
   slots.count += Number(isThere)
 }
 
-/** Keeps each place once, as it was noted first. */
+/** Keeps the first entry of each slot. */
 export function deduplicate(slots: Slots): void {
   const { places, values, kept, count } = slots
   kept.fill(0)
@@ -50,14 +50,14 @@ export function deduplicate(slots: Slots): void {
     const known = kept[place >>> 5] ?? 0
     places[found] = place
     values[found] = values[index] ?? 0
-    // A shift goes by the last five bits of the place.
+    // A shift uses only the last five bits of the slot.
     found += 1 - ((known >>> place) & 1)
     kept[place >>> 5] = known | (1 << place)
   }
   slots.count = found
 }
 
-/** What the weights, one a place, say of the slots together. */
+/** Returns the weighted sum of the slots. */
 export function weightedSum({ places, values, count }: Slots, weights: Int8Array): number {
   let sum = 0
   for (let index = 0; index < count; index++) sum += (values[index] ?? 0) * (weights[places[index] ?? 0] ?? 0)

@@ -1,85 +1,85 @@
 /**
- * A text as numbers: what every in-process classifier reads, made once a text. Words become hashes, in order; case, white
- * space, punctuation at the end and a polite opening leave no trace, so that they cannot change a decision. One pass over
- * UTF-16 code units, driven by one table, and one over the words found; the buffers are the reader's own and are overwritten
- * by its next reading.
+ * A text as numbers, computed once for all in-process classifiers. Words become hashes in order. Case, white space,
+ * final punctuation and a polite opening are removed, so that they cannot change a decision. One table-driven pass over
+ * the UTF-16 code units and one over the words. The buffers belong to the reader and are overwritten by its next
+ * reading.
  */
 
 export type Features = {
-  /** Words, numbers and single CJK characters read. */
+  /** Number of words, numbers and single CJK characters read. */
   readonly count: number
-  /** Their hashes, in order; valid up to `count`. */
-  readonly words: Uint32Array
+  /** Their hashes, in order; valid up to `count`. Signed: the engine takes larger numbers for fractions, and is slow to look those up. */
+  readonly words: Int32Array
   /** Hashes of their first five letters (of the whole word where it is shorter): inflections share them. */
-  readonly stems: Uint32Array
+  readonly stems: Int32Array
   /** Hashes of their last three letters; 0 where the word has no more than three. */
-  readonly endings: Uint32Array
+  readonly endings: Int32Array
   /** How often each ASCII punctuation character and the line feed stands there, by its code. */
   readonly symbols: Uint16Array
-  /** UTF-16 units of the whole text, also of what was not read. */
+  /** UTF-16 units of the whole text, including unread parts. */
   readonly characters: number
-  /** Digits among what was read. */
+  /** Number of digits read. */
   readonly digits: number
-  /** Numbers among the words: runs of digits. */
+  /** Number of runs of digits. */
   readonly numbers: number
-  /** Letters in what was read. */
+  /** Number of letters read. */
   readonly letters: number
-  /** It opens with a courtesy, whose words were left out. */
+  /** True if a polite opening was removed. */
   readonly isPolite: boolean
-  /** Before which words a sentence, a line or a quotation ends, ascending; valid up to `breakCount`. */
+  /** Words before which a sentence, line or quotation ends, ascending; valid up to `breakCount`. */
   readonly breaks: Uint16Array
   readonly breakCount: number
-  /** Where each word begins in `units`. */
+  /** Start of each word in `units`. */
   readonly offsets: Uint16Array
-  /** What was read, in UTF-16 units; valid up to `unitCount`. */
+  /** The text that was read, in UTF-16 units; valid up to `unitCount`. */
   readonly units: Uint16Array
   readonly unitCount: number
 }
 
 export type FeatureReader = (text: string) => Features
 
-/** What is read of a text: its first and last characters. A longer middle adds time and no evidence. */
+/** Only the first and last characters of a text are read: a long middle costs time and adds no evidence. */
 const headCharacters = 12_288
 const tailCharacters = 4_096
-/** More words than these are not read. */
+/** Maximum number of words read. */
 export const maximumWords = 4_096
 
 const stemLetters = 5
 const endingLetters = 3
 
-// What a unit is, a bit each.
+// Traits of a unit, one bit each.
 const other = 0
 const letter = 1
 const digit = 2
-/** Part of a word; alone: a word by itself. */
+/** Part of a word. Without another bit: a word of its own. */
 const word = 4
 const symbol = 8
-/** Ends a sentence, a line or a quotation. */
+/** Ends a sentence, line or quotation. */
 const stop = 16
-/** Ends one where white space follows. */
+/** Ends one if white space follows. */
 const halfStop = 32
 
 /**
- * A reader with buffers of its own; the first one takes some milliseconds to make. The same text again, as moderation brings
- * after routing, is not read again.
+ * Creates a reader with its own buffers; the first one takes some milliseconds. Repeating the last text, as moderation
+ * does after routing, returns the previous result.
  */
 export function createFeatureReader(): FeatureReader {
-  const words = new Uint32Array(maximumWords)
-  const stems = new Uint32Array(maximumWords)
-  const endings = new Uint32Array(maximumWords)
+  const words = new Int32Array(maximumWords)
+  const stems = new Int32Array(maximumWords)
+  const endings = new Int32Array(maximumWords)
   const symbols = new Uint16Array(128)
   const breaks = new Uint16Array(maximumWords + 1)
   const offsets = new Uint16Array(maximumWords)
-  // The text as numbers: quicker to go through than a string. Head and tail of a long one, and a gap between them.
+  // The text as numbers, which are faster to read than a string: head and tail of a long text with a gap between.
   const units = new Uint16Array(headCharacters + tailCharacters + 1)
   const bytes = Buffer.from(units.buffer)
-  // The hash of a run of letters or digits up to each unit, and where each run begins; other units are runs of their own.
+  // Hash of the run of letters or digits up to each unit, and the start of each run. Every other unit is its own run.
   const hashes = new Int32Array(units.length)
   const starts = new Uint16Array(units.length + 1)
   let lastText: string | null = null
   let last: Features | null = null
 
-  /** Fills `units`; returns how many. */
+  /** Fills `units` and returns their number. */
   const load = (text: string, end: number): number => {
     const head = end <= headCharacters + tailCharacters ? end : headCharacters
     bytes.write(head === text.length ? text : text.slice(0, head), 0, 'utf16le')
@@ -89,14 +89,14 @@ export function createFeatureReader(): FeatureReader {
     return head + 1 + tailCharacters
   }
 
-  /** Fills `hashes` and `starts`; returns how many runs. Without a branch: nobody could guess how long a word is. */
+  /** Fills `hashes` and `starts` and returns the number of runs. Branchless: word lengths are unpredictable. */
   const scan = (to: number, traits: Int32Array): number => {
     let runs = 0
     let hash = 0
     let before = other
     for (let at = 0; at < to; at++) {
       const trait = traits[units[at] ?? 0] ?? other
-      // All bits where the unit goes on with the run before it, none where it begins one.
+      // All bits set if the unit continues the previous run, else 0.
       const goesOn = -(trait & before & (letter | digit)) >> 31
       hash = Math.imul((hash & goesOn) ^ (hashStart & ~goesOn) ^ (trait >>> foldedShift), hashPrime)
       hashes[at] = hash
@@ -119,7 +119,7 @@ export function createFeatureReader(): FeatureReader {
     let numbers = 0
     let letters = 0
     let breakCount = 0
-    // Within a polite opening, whose punctuation is part of it.
+    // Inside a polite opening, including its punctuation.
     let isPolite = false
     for (let run = 0; run < runs && count < maximumWords; run++) {
       const start = starts[run] ?? 0
@@ -128,14 +128,14 @@ export function createFeatureReader(): FeatureReader {
       if ((trait & word) === 0) {
         if ((trait & symbol) !== 0 && !(isPolite && count === 0 && finalMarks.has(unit)))
           symbols[unit] = (symbols[unit] ?? 0) + 1
-        // Before the first word nothing ends, and between two words there is one end at most.
+        // No break before the first word, and at most one between two words.
         if ((trait & (stop | halfStop)) !== 0 && count > 0 && breaks[breakCount - 1] !== count)
           if ((trait & stop) !== 0 || endsAt(start + 1, runs > run + 1)) breaks[breakCount++] = count
         continue
       }
       const end = starts[run + 1] ?? 0
       const hash = hashes[end - 1] ?? 0
-      // Opening courtesies say nothing of what is asked.
+      // Polite openings carry no information about the request.
       if ((count === 0 || count === 2) && polite.has(hash)) {
         if (count === 2 && words[1] === you && asking.has(words[0] ?? 0)) {
           count = 0
@@ -151,7 +151,7 @@ export function createFeatureReader(): FeatureReader {
         digits += length
         numbers++
       } else letters += length
-      // Nobody puts a stop behind every sentence: a capital behind a small letter begins one too, where such a word does.
+      // Sentences may lack a full stop: a capital after lower case also begins one if the word is a typical first word.
       if (count > 0 && unit >= 65 && unit <= 90 && opensSentence(hash, words[count - 1] ?? 0) && isBehindWord(start))
         if (breaks[breakCount - 1] !== count) breaks[breakCount++] = count
       words[count] = hash
@@ -179,16 +179,16 @@ export function createFeatureReader(): FeatureReader {
     }
   }
 
-  /** Whether a word of small letters stands before a place, a blank between. */
+  /** Returns true if a lower-case word and a blank precede a position. */
   const isBehindWord = (at: number): boolean => {
     const last = units[at - 2] ?? 0
     return at > 1 && (units[at - 1] ?? 0) <= 32 && ((last >= 97 && last <= 122) || (last >= 48 && last <= 57))
   }
 
-  /** Whether white space, or nothing, stands at a place. */
+  /** Returns true at white space or the end of the text. */
   const endsAt = (at: number, hasMore: boolean): boolean => !hasMore || (units[at] ?? 0) <= 32
 
-  /** The hash of the three letters before a place, ten bits of each: enough to tell endings apart. */
+  /** Returns a hash of the three letters before a position, ten bits each, enough to distinguish endings. */
   const endingBefore = (end: number, traits: Int32Array): number => {
     const third = (traits[units[Math.max(0, end - 3)] ?? 0] ?? other) >>> foldedShift
     const second = (traits[units[Math.max(0, end - 2)] ?? 0] ?? other) >>> foldedShift
@@ -206,51 +206,54 @@ export function createFeatureReader(): FeatureReader {
 }
 
 /** Whether a courtesy may be left out at the beginning of a text of these words. */
-export function opensPolitely(words: Uint32Array, count: number): boolean {
-  return (count > 0 && polite.has((words[0] ?? 0) | 0)) || (count > 2 && polite.has((words[2] ?? 0) | 0))
+export function opensPolitely(words: Int32Array, count: number): boolean {
+  return (count > 0 && polite.has(words[0] ?? 0)) || (count > 2 && polite.has(words[2] ?? 0))
 }
 
-/** All bits where a length is so much, none where it is less. */
+/** Returns all bits set if `length` is at least `least`, else 0. */
 function atLeast(length: number, least: number): number {
   return (least - 1 - length) >> 31
 }
 
-/** FNV-1a's parameters over UTF-16 units, 32 bit (http://www.isthe.com/chongo/tech/comp/fnv/). */
+/** FNV-1a parameters, 32 bit, over UTF-16 units (http://www.isthe.com/chongo/tech/comp/fnv/). */
 const hashStart = 0x811c9dc5
 const hashPrime = 0x01000193
 const stemSalt = 0x5bd1e995
 const endingSalt = 0x27d4eb2f
 
-/** The hash that a reader gives a lower-case word. */
+/** The hash that a reader gives a lower-case word: a signed number. */
 export function hashOf(word: string): number {
-  let hash = hashStart
+  let hash = hashStart | 0
   for (let at = 0; at < word.length; at++) hash = Math.imul(hash ^ word.charCodeAt(at), hashPrime)
-  return hash >>> 0
+  return hash
 }
 
 export const sieveSize = 8_192
 
-/** Spares nearly all words a look-up in a table of few: by the low bits of a hash, 0 = the table has no such word. */
+/**
+ * Returns a sieve for a small table, which skips the look-up for most words: 0 at the low bits of a hash = not in the
+ * table.
+ */
 export function sieveOf(hashes: Iterable<number>): Uint8Array {
   const sieve = new Uint8Array(sieveSize)
   for (const hash of hashes) sieve[hash & (sieveSize - 1)] = 1
   return sieve
 }
 
-/** A place in a table of 2^`bits` weights for a feature; `salt` keeps the kinds of features apart. */
+/** Returns the slot of a feature in a table of 2^`bits` weights; `salt` separates the kinds of features. */
 export function slotOf(hash: number, salt: number, bits: number): number {
   let mixed = Math.imul(hash ^ salt, 0x85ebca6b)
   mixed = Math.imul(mixed ^ (mixed >>> 13), 0xc2b2ae35)
   return (mixed ^ (mixed >>> 16)) >>> (32 - bits)
 }
 
-/** Where a text ends without white space and punctuation after its last word. */
+/** Returns the end of a text without trailing white space and punctuation. */
 function endOf(text: string, traits: Int32Array): number {
   let end = text.length
   while (end > 0) {
     const unit = text.charCodeAt(end - 1)
     const kind = (traits[unit] ?? other) & kindMask
-    // A bracket or a quote at the end closes what is inside; a stop, a question mark or white space only ends it.
+    // A final bracket or quote belongs to the text; a full stop, question mark or white space does not.
     if ((kind & ~(stop | halfStop)) !== other && unit !== lineFeed && !finalMarks.has(unit)) break
     end--
   }
@@ -265,13 +268,12 @@ const politeWords =
     '|',
   )
 
-/** By signed hashes. */
-const polite = new Set(politeWords.map(name => hashOf(name) | 0))
+const polite = new Set(politeWords.map(hashOf))
 // `Could you please` as a whole is courtesy; `could you` alone may be a question of its own.
 const asking = new Set(['could', 'can', 'would', 'will'].map(hashOf))
 const you = hashOf('you')
 
-/** Words that begin a sentence rather than a name. `I` is written large within one too: there, other words stand before it. */
+/** Words that begin a sentence rather than a name. `I` is always a capital and needs other words before it. */
 const openers = new Set(
   'the we my our it its there they he she this that these those last is are was what how why when where who which thank thanks many please also finally yesterday today in on at a an you your if write tell give explain describe can could should'
     .split(' ')
@@ -285,16 +287,16 @@ const beforeI = new Set(
 const i = hashOf('i')
 
 function opensSentence(word: number, before: number): boolean {
-  return word >>> 0 === i ? !beforeI.has(before) : openers.has(word >>> 0)
+  return word === i ? !beforeI.has(before) : openers.has(word)
 }
 
-/** Of an entry of the table below: its kind, and above that its lower case. */
+/** Table entry: the low bits are the kind, the rest the lower case. */
 const kindMask = 63
 const foldedShift = 6
 
 let traitsKept: Int32Array | null = null
 
-/** Kind and lower case of every UTF-16 unit: one load a character. The same for every reader, made when first needed. */
+/** Returns kind and lower case of every UTF-16 unit. Shared by all readers and computed on first use. */
 function traitTable(): Int32Array {
   traitsKept ??= madeTable()
   return traitsKept
@@ -309,7 +311,7 @@ function madeTable(): Int32Array {
 function kindOf(unit: number): number {
   if (unit < 128) return kindOfAscii(unit)
   if (isIdeograph(unit)) return word
-  // Halves of a surrogate pair: emoji and rare scripts, each read as letters.
+  // Surrogate halves: emoji and rare scripts, read as letters.
   if (unit >= 0xd800 && unit < 0xe000) return letter | word
   const character = String.fromCharCode(unit)
   if (letters.test(character)) return letter | word
@@ -317,7 +319,7 @@ function kindOf(unit: number): number {
   return fullStops.has(character) ? stop : other
 }
 
-/** Of Chinese and Japanese, Hindi, Arabic, and quotation marks. */
+/** Full stops of Chinese, Japanese, Hindi and Arabic, and quotation marks. */
 const fullStops = new Set('。！？；：।॥؟؛…“”«»„「」『』')
 
 const halfStops = new Set(Array.from('.!?:;', mark => mark.charCodeAt(0)))
@@ -327,13 +329,13 @@ const decimals = /\p{Nd}/u
 function kindOfAscii(unit: number): number {
   if ((unit >= 97 && unit <= 122) || (unit >= 65 && unit <= 90)) return letter | word
   if (unit >= 48 && unit <= 57) return digit | word
-  // A line feed, or a quotation mark; and what else may end a sentence.
+  // A line feed or quotation mark; below, other ends of sentences.
   if (unit === 10 || unit === 34) return symbol | stop
   if (halfStops.has(unit)) return symbol | halfStop
   return unit > 32 && unit < 127 ? symbol : other
 }
 
-/** Kana, CJK ideographs, Thai: written without spaces between words. */
+/** Kana, CJK ideographs, Thai: scripts without spaces between words. */
 function isIdeograph(unit: number): boolean {
   return (unit >= 0x3040 && unit <= 0x30ff) || (unit >= 0x3400 && unit <= 0x9fff) || (unit >= 0x0e00 && unit <= 0x0e7f)
 }

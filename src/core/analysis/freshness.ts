@@ -4,10 +4,10 @@ import { type ConceptCounts, concepts, wordPair } from './concepts.ts'
 import { addFeature, addFeatureIf, createSlots, deduplicate, type Slots, weightedSum } from './feature-slots.ts'
 import type { Features } from './features.ts'
 
-/** How probable it is that a right answer to a text changes with time, 0–1. */
+/** Returns the probability (0–1) that the correct answer to a text changes over time. */
 export type FreshnessHead = (features: Features, meaning: ConceptCounts) => number
 
-/** A linear model over words, word pairs and concepts, learned from questions in seven languages. */
+/** Creates a linear model over words, word pairs and concepts, trained on questions in seven languages. */
 export function createFreshnessHead(weights: StoredWeights): FreshnessHead {
   const bytes = decodeWeights(weights)
   const slots = createFreshnessSlots(weights.bits)
@@ -18,9 +18,9 @@ export function createFreshnessHead(weights: StoredWeights): FreshnessHead {
 }
 
 /**
- * The head's probability, tempered by what is asked for: code, a calculation or fiction does not change with time, whatever
- * it speaks of. The surer the type, the more evidence it takes: "Is the share above 250?" may look like a calculation, and is
- * none. `types` are the probabilities by type.
+ * Returns the freshness probability adjusted for the query type: code, calculations and fiction do not change over
+ * time. The more certain the type, the more evidence is required, since "Is the share above 250?" may look like a
+ * calculation. `types` are the probabilities by type.
  */
 export function adjustForQueryType(chance: number, types: Float64Array): number {
   let timeless = 0
@@ -29,15 +29,15 @@ export function adjustForQueryType(chance: number, types: Float64Array): number 
   return 1 / (1 + ((1 - chance) / chance) * Math.exp(mostEvidence * (2 * timeless - 1)))
 }
 
-/** What a timeless type weighs when it is certain, as a logarithm of odds; chosen by cross-validation. */
+/** Log-odds deducted for a certain timeless type; set by cross-validation. */
 const mostEvidence = 6
 const timelessTypes = (['code', 'code_algorithm', 'debugging', 'math', 'creative'] as const).map(type =>
   queryTypes.indexOf(type),
 )
 
 /**
- * Whether a text does no more than greet or set values, as `hello status=503` and `[[sim:status=503]]` do: to each sign of
- * equality a key and a value, and a name at most. It asks nothing, whatever its keys are called.
+ * Returns true if a text only greets or sets values, like `hello status=503` or `[[sim:status=503]]`: one key and value
+ * per equals sign, plus at most a name. It asks nothing, whatever the keys are called.
  */
 export function isStatementOnly({ count, symbols }: Features): boolean {
   const values = symbols[equals] ?? 0
@@ -46,7 +46,7 @@ export function isStatementOnly({ count, symbols }: Features): boolean {
 
 const equals = '='.charCodeAt(0)
 
-/** The head's list, to be filled by `fillFreshnessSlots`. */
+/** Creates the list that `fillFreshnessSlots` fills. */
 export function createFreshnessSlots(bits: number): Slots {
   return createSlots(bits, 1024)
 }
@@ -66,13 +66,13 @@ const conceptFirst = 11
 const conceptPair = 12
 const always = 13
 
-/** A question that needs the web says so soon; the rest of a long prompt is material. */
+/** A question that needs the web states it early; the rest of a long prompt is material. */
 const wordsRead = 64
 
-/** Quotes, brackets and the punctuation of programs: a question about the world has few. */
+/** Quotes, brackets and program punctuation, which are rare in questions about the world. */
 const tellingSymbols = Array.from("'({;=[`<", character => character.charCodeAt(0))
 
-/** What the head reads of a text. */
+/** Fills the features of a text. */
 export function fillFreshnessSlots(slots: Slots, features: Features, meaning: ConceptCounts): void {
   const { words, stems, endings, symbols } = features
   const count = Math.min(features.count, wordsRead)

@@ -2,12 +2,12 @@ import { type FeatureReader, type Features, hashOf, sieveOf, sieveSize } from '.
 import { borrowedWords, requestWords } from './request-words.ts'
 import { withoutAddresses } from './strip-urls.ts'
 
-/** Not to be told: too little text, or no script and no word that speaks for one language. */
+/** Language unknown: too little text, or no script and no word that indicates one. */
 const undetermined = 'und'
 
 /**
- * The language of a text, ISO 639-1, or `und`. Told by its script where that is a language's own, else by its commonest words;
- * addresses in it are in no language. `features` are the text's; where it holds addresses, `readAside` reads what is left.
+ * Returns the language of a text in ISO 639-1, or `und`. Decided by its script if only one language uses it, else by
+ * its most common words; URLs are ignored. `features` are the text's; `readAside` reads what remains without URLs.
  */
 export function languageOf(text: string, features: Features, readAside: FeatureReader): string {
   const prose = withoutQuoted(withoutAddresses(text))
@@ -16,7 +16,7 @@ export function languageOf(text: string, features: Features, readAside: FeatureR
   return latinLanguage(prose === text ? features : readAside(prose))
 }
 
-/** What is quoted, code, and messages of programs are in no language of the asker's, where words enough are left beside them. */
+/** Removes quotations, code and program messages, which are not in the user's language, if enough words remain. */
 function withoutQuoted(text: string): string {
   const opening = text.length > openingRead ? text.slice(0, openingRead) : text
   if (!mayQuote.test(opening)) return text
@@ -28,14 +28,14 @@ const openingRead = 400
 const mayQuote = /["`“«„「]|\s'|^'|(?:Error|Exception|error)\b/
 const quoted =
   /```[^`]{0,900}(?:```|$)|`[^`]{1,300}`|"[^"\n]{1,300}"|(?<![\p{L}\p{N}])'[^'\n]{1,300}'(?![\p{L}])|“[^”\n]{1,300}”|«[^»\n]{1,300}»|„[^“”\n]{1,300}[“”]|「[^」\n]{1,300}」/gu
-/** From the name of an error to the end of its line. */
+/** From the name of an error to the end of the line. */
 const programMessage = /\b[A-Za-z.]{0,60}(?:Error|Exception|error):[^\n]{0,300}/g
 const leastWords = /\p{L}[^\p{L}]+\p{L}+[^\p{L}]+\p{L}|[\u3040-\u30ff\u3400-\u9fff\u0e00-\u0e7f]{4}/u
 
 const charactersRead = 200
 const wordsRead = 64
 
-/** The language that the commonest script of the opening belongs to, or `latin`. */
+/** Returns the language of the most frequent script in the opening, or `latin`. */
 function scriptOf(text: string): string {
   const limit = Math.min(text.length, charactersRead)
   let units = 0
@@ -69,7 +69,7 @@ function scriptOf(text: string): string {
       other = own[2]
     }
   }
-  // An ideograph says about as much as three letters: a sentence of them has code and names in Latin in it.
+  // An ideograph counts as three letters, since such sentences often contain Latin code and names.
   const asian = 3 * (han + kana)
   const most = Math.max(latin, cyrillic, arabic, asian, 2 * others)
   if (most === 0) return undetermined
@@ -80,7 +80,10 @@ function scriptOf(text: string): string {
   return 'latin'
 }
 
-/** All units below it are Latin letters or nobody's. A power of two, so that what some of them have in common is below it too. */
+/**
+ * All units below are Latin letters or belong to no script. A power of two, so that a bitwise OR of such units is below
+ * it too.
+ */
 const latinEnd = 0x200
 
 function hasLatin(text: string, limit: number): boolean {
@@ -95,7 +98,7 @@ function isLatin(unit: number): boolean {
 const ukrainianLetters = new Set(Array.from('іїєґІЇЄҐ', letter => letter.charCodeAt(0)))
 const persianLetters = new Set(Array.from('پچژگکی', letter => letter.charCodeAt(0)))
 
-/** Scripts that one language stands for, from the first unit up to before the second. */
+/** Scripts used by one language, from the first unit up to but excluding the second. */
 const ownScripts: readonly (readonly [number, number, string])[] = [
   [0x370, 0x400, 'el'],
   [0x530, 0x590, 'hy'],
@@ -110,7 +113,7 @@ const ownScripts: readonly (readonly [number, number, string])[] = [
   [0xac00, 0xd7b0, 'ko'],
 ]
 
-/** The commonest words of languages in Latin letters; those of several speak for each of them. */
+/** The most common words of languages in Latin script. A word of several languages counts for each. */
 const commonWords: Readonly<Record<string, string>> = {
   en: 'the of a and to in is that for it with as are this be on by not you what how my your can do does from have has which who when where why write an or at was were i me we if use using about between give make please list tell show create generate explain summarize summarise bullets translate compare recommend describe thanks hello good three some me code should would could there their our they them into without through best better ways steps ideas tips names examples short simple easy quick develop implement build calculate find fix solve improve discuss suggest outline prepare optimize convert extract visualize change running making getting building writing planning creating cooking learning teaching travel trip story poem letter speech recipe week weekend month year birthday wedding family friend friends house home school work business company customer people children kids book books games world efficient important',
   de: 'der die das und ist nicht ein eine einen einem einer zu mit auf für von im den dem des wie was ich sie es wir ihr auch bei aus nach über wenn kann bitte warum welche mir mich dass sind wird haben schreibe erkläre wo wer wann welchem welchen welcher welches wurde wurden wie viele hat als am an gibt heißt um einer woher alt wo liegt mach gib fasse zusammen',
@@ -135,32 +138,32 @@ const commonWords: Readonly<Record<string, string>> = {
 const languages = Object.keys(commonWords)
 const english = languages.indexOf('en')
 
-/** Who speaks a word, by its hash as a signed number: maps find those the sooner. */
+/** Languages that use a word, by its signed hash, which maps look up faster. */
 type Speakers = ReadonlyMap<number, readonly number[]>
 
 const speakers = speakersOf(commonWords)
 const requesters = speakersOf(requestWords)
 
-const borrowed: ReadonlySet<number> = new Set(borrowedWords.split(/\s+/).map(word => hashOf(word) | 0))
+const borrowed: ReadonlySet<number> = new Set(borrowedWords.split(/\s+/).map(hashOf))
 
 function speakersOf(spoken: Readonly<Record<string, string>>): Speakers {
   const table = new Map<number, number[]>()
   for (const [index, language] of languages.entries())
     for (const word of new Set(spoken[language]?.split(/\s+/)))
-      table.set(hashOf(word) | 0, [...(table.get(hashOf(word) | 0) ?? []), index])
+      table.set(hashOf(word), [...(table.get(hashOf(word)) ?? []), index])
   return table
 }
 
 const nobody: readonly number[] = []
 const sieve = sieveOf(speakers.keys())
 
-/** Of one text at a time. */
+/** Votes of the current text. */
 const votes = new Float64Array(languages.length)
 const common = new Int32Array(wordsRead)
 
 function latinLanguage(features: Features): string {
   const { count, words } = features
-  // First the common words alone, without a branch: one word in two is common, and nobody could guess which.
+  // Common words are selected first, without a branch: every second word is common, unpredictably.
   const limit = Math.min(count, wordsRead)
   let found = 0
   for (let at = 0; at < limit; at++) {
@@ -178,13 +181,13 @@ function latinLanguage(features: Features): string {
 }
 
 /**
- * Whether there are several words, and English has all that are no numbers, its own or what others borrowed: none tells alone,
- * but together.
+ * Returns true if a text has several words that are all English or borrowed from it. No single word proves the
+ * language, but together they do.
  */
 function isAllEnglish({ count, numbers, words }: Features): boolean {
   let known = 0
   for (let at = 0; at < count; at++) {
-    const word = (words[at] ?? 0) | 0
+    const word = words[at] ?? 0
     if (borrowed.has(word) || speaks(speakers, word, english) || speaks(requesters, word, english)) known++
   }
   return known > 1 && known + numbers >= count
@@ -194,11 +197,11 @@ function speaks(table: Speakers, word: number, language: number): boolean {
   return table.get(word)?.includes(language) ?? false
 }
 
-/** A request of a few words may have no common one; a longer text is not told by what it is about. */
+/** Short requests may contain no common word. For longer texts, topic words do not decide the language. */
 const fewWords = 8
 
 function vote(table: Speakers, word: number): void {
-  const spoken = table.get(word | 0) ?? nobody
+  const spoken = table.get(word) ?? nobody
   for (const index of spoken) votes[index] = (votes[index] ?? 0) + 1 / spoken.length
 }
 

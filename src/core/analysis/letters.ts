@@ -1,20 +1,20 @@
-/** Letters as the word lists compare them: one case, no accents, one form of letters that are written in several. */
+/** Normalizes letters for word lists: one case, no accents, one form of letters with several spellings. */
 
-/** No letter. */
+/** Not a letter. */
 export const separator = 32
-/** Leaves no trace: accents on their own, vowel points, invisible characters. */
+/** Removed: combining accents, vowel points, invisible characters. */
 export const skipped = 0
 
 const kept: { plain: Uint16Array | null; accented: Uint16Array | null } = { plain: null, accented: null }
 
-/** `foldOf` of every UTF-16 unit: one load a character, made when first needed. */
+/** Returns `foldOf` for every UTF-16 unit as a table, computed on first use. */
 export function foldTable(keepsAccents = false): Uint16Array {
   const name = keepsAccents ? 'accented' : 'plain'
   kept[name] ??= Uint16Array.from({ length: 65_536 }, (_, unit) => foldOf(unit, keepsAccents))
   return kept[name] ?? new Uint16Array(65_536)
 }
 
-/** Letters that have no accent to lose, and those that are written in two ways. */
+/** Letters without a decomposition, and letters with two spellings. */
 const others: Readonly<Record<string, string>> = {
   ł: 'l',
   đ: 'd',
@@ -42,7 +42,10 @@ function foldOf(unit: number, keepsAccents: boolean): number {
   return (isDivisible ? lower.normalize('NFKD') : lower).charCodeAt(0)
 }
 
-/** Accents, Hebrew and Arabic points, the Arabic lengthening stroke, the nukta, zero-width characters and soft hyphens. */
+/**
+ * Returns true for accents, Hebrew and Arabic points, the Arabic tatweel, the nukta, zero-width characters and soft
+ * hyphens.
+ */
 function isMark(unit: number): boolean {
   return (
     (unit >= 0x300 && unit <= 0x36f) ||
@@ -60,20 +63,20 @@ function isMark(unit: number): boolean {
   )
 }
 
-/** Written without blanks between words: a word may begin at any of these. */
+/** Returns true for scripts without spaces, where a word may begin at any character. */
 export function standsAlone(unit: number): boolean {
   return (unit >= 0x3040 && unit <= 0x9fff) || (unit >= 0xe00 && unit < 0xe80) || isSyllable(unit)
 }
 
-/** A Hangul syllable. */
+/** Returns true for a Hangul syllable. */
 export function isSyllable(unit: number): boolean {
   return unit >= 0xac00 && unit <= 0xd7a3
 }
 
-/** From so many letters on, the last word of an entry stands for all that begin with it. */
+/** From this length, the last word of an entry also matches longer words. */
 const leastOpen = 5
 
-/** An entry of a word list: its letters, `_` for a blank, and whether a word may go on behind it (`*`: however short). */
+/** Returns an entry of a word list: its letters, `_` as a blank, and whether longer words match (always with `*`). */
 export function foldWord(
   written: string,
   keepsAccents: boolean,

@@ -1,12 +1,12 @@
 /**
- * What words mean to the readers of prompts: a word in any of a dozen languages → concepts. A model that learns from concepts
- * beside words knows `напиши` from having seen `write`, and words that no training row held.
+ * Maps words of a dozen languages to concepts. A model that learns from concepts beside words understands `напиши`
+ * after having seen `write`, and words that no training row contained.
  *
- * A concept's words are parted by spaces. `word*` = all that begin with its first five letters; `one_two` = two words side by
- * side, which is also how Chinese and Japanese, read a character at a time, are written: `代_码`.
+ * Words are separated by spaces. `word*` = all words with the same first five letters; `one_two` = two adjacent words,
+ * which also represents Chinese and Japanese, read one character at a time: `代_码`.
  */
 export const lexicon = {
-  // What is to be done.
+  // Tasks.
   produce: `write create make generate build compose draft prepare develop produce design craft construct come_up give_me show_me provide
     writing creating making escribe escribir redacta crea crear genera haz escreva escrever crie gere faça ecris écris écrire rédige crée créer
     génère fais scrivi scrivere crea fammi schreibe schreib schreiben verfasse erstelle erzeuge entwickle mach schrijf maak напиш* созда* сгене*
@@ -51,7 +51,7 @@ export const lexicon = {
   ask_fix: `fix debug troubleshoot solve resolve repair corrige arregla corriger réparer beheben behebe repariere почин* исправь 修_复 调_试 修_正 直_し
     고쳐줘 wrong problem problems issue issues problema problème fehler проблем* 问_题 問_題`,
 
-  // What is asked.
+  // Question words.
   why: `why why_is warum wieso weshalb pourquoi por_que por_qué perché почему зачем 为_什 為_什 な_ぜ どう_し 왜 neden niçin dlaczego waarom reason reasons`,
   how: `how how_to how_do how_can wie como cómo comment come как 怎_么 如_何 どう_や 어떻게 nasıl jak hoe`,
   what: `what what_is what_are whats was_ist was que qué quel quelle quels qu'est cosa quale что какой какая какие какое 什_么 何_で 何_が 뭐 무엇 ne co wat 是_什`,
@@ -167,7 +167,7 @@ export const lexicon = {
   detail: `must ensure requirements constraints format include including exactly at_least at_most no_more limit avoid without only use_the do_not never
     step_by output json words_long bullet each_section tone_should as_follows`,
 
-  // How much it asks for.
+  // Difficulty.
   hard: `rigorous rigorously formally theorem derive derivation lemma prove proof architecture architect distributed scalable concurrency concurrent
     asynchronous lock_free fault_tolerant microservices optimize optimise optimization refactor complexity trade_offs tradeoffs optimal optimally in_depth
     comprehensive thorough thoroughly detailed exhaustive research dissertation thesis peer_reviewed literature_review quantum cryptography kernel

@@ -1,6 +1,6 @@
 /**
- * What a text speaks of, whatever its language: notions (to kill, a bomb, how, to prove …), told by the word lists of `core/lexicon`,
- * one a language. A model that has learned what notions mean together in one language knows it in all of them.
+ * Detects language-independent notions (to kill, a bomb, how, to prove …) with one word list per language in
+ * `core/analysis/lexicon`. A model trained on combinations of notions in one language applies to all of them.
  */
 
 import { type Features, hashOf, maximumWords, sieveOf, sieveSize } from './features.ts'
@@ -62,22 +62,22 @@ const lists = {
   'ru-latn': ruLatn,
 }
 
-/** The languages of the word lists; English first. */
+/** Languages of the word lists; English first. */
 export const notionLanguages = Object.keys(lists)
 const english = 0
 export const englishLanguage = english
 
-/** A language's common words stand behind this name: they tell the language and mean nothing else. */
+/** Name of the entry with a language's most common words, which only identify the language. */
 const common = '.'
 
-/** The names of all notions, in the order of the English list. */
+/** Names of all notions in the order of the English list. */
 export const notions: readonly string[] = linesOf(en)
   .map(([name = '']) => name)
   .filter(name => name !== common)
 
 /**
- * Further notions, and further words of these, that tell what a request is for: lines of a language, a notion and its words. Read only by
- * a reader that asks for them, so that other readers find what they were taught with.
+ * Additional notions and words about the purpose of a request: language, notion and its words per line. Only readers
+ * created with `withTasks` use them, so that the others see the notions they were trained with.
  */
 const taskWords = linesOf(tasks)
 export const taskNotions: readonly string[] = [
@@ -92,7 +92,7 @@ function linesOf(list: string): readonly string[][] {
     .map(line => line.trim().split(/\s+/))
 }
 
-/** The number of a notion; throws where there is none of this name. */
+/** Returns the number of a notion. Throws if there is none of this name. */
 export function notionOf(name: string): number {
   const index = notions.indexOf(name)
   if (index < 0) throw new TypeError(`the lexicon has no notion "${name}"`)
@@ -104,14 +104,14 @@ export type Notions = {
   /** Their numbers; valid up to `count`. */
   readonly found: Uint8Array
   readonly count: number
-  /** Of the lists: the language of these words; that of the English list where none is told. */
+  /** Language of the words as an index of the lists; English if unknown. */
   readonly language: number
 }
 
 export type NotionReader = {
-  /** Begins with a text: its language is that of the parts that do not tell theirs. */
+  /** Starts a text. Its language applies to parts without a clear language. */
   begin(features: Features): void
-  /** Reads the words from one up to before another. */
+  /** Reads the words from `from` up to but excluding `to`. */
   read(from: number, to: number): Notions
 }
 
@@ -122,15 +122,18 @@ const mostFound = 512
 const prefixBits = 17
 const placeBits = 13
 const placeMask = (1 << placeBits) - 1
-/** Words of the English list that have so many letters count in every language. */
+/** English words of at least this length count in every language. */
 const leastBorrowed = 6
 
-/** The words of a language. */
+/** The words of one language. */
 type Table = {
-  /** By the high bits of a hash, a bit for each beginning of a word, and one for each whole word. */
+  /** By the high bits of a hash: a bit for each prefix of a word and one for each whole word. */
   readonly prefixes: Uint32Array
   readonly wholes: Uint32Array
-  /** Open addressing by the low bits of a hash: the hash, and one more than the notion; above it, that nothing may follow. */
+  /**
+   * Open addressing by the low bits of a hash: the hash, and the notion plus 1, with a flag above it that the word must
+   * end here.
+   */
   readonly hashes: Int32Array
   readonly means: Uint16Array
 }
@@ -167,7 +170,7 @@ function madeTable(language: number, withTasks: boolean): Table {
         set(wholes, hash >>> (32 - prefixBits))
         let place = hash & placeMask
         while (means[place] !== 0 && hashes[place] !== hash) place = (place + 1) & placeMask
-        // A word's first meaning counts, and the language's own before an English one.
+        // The first meaning of a word counts, and the language's own before an English one.
         if (means[place] !== 0) continue
         hashes[place] = hash
         means[place] = (notion + 1) | (mayGoOn ? 0 : isExact)
@@ -185,10 +188,10 @@ function madeTable(language: number, withTasks: boolean): Table {
   return { prefixes, wholes, hashes, means }
 }
 
-/** Languages that take many words from another. */
+/** Languages that borrow many words from another. */
 const neighbours: Readonly<Record<string, string>> = { jv: id, uk: ru, fa: ar }
 
-/** In Vietnamese a word without its tone is another word. */
+/** In Vietnamese, a word without its tone mark is another word. */
 function keepsAccents(language: number): boolean {
   return language === languageNamed('vi')
 }
@@ -197,7 +200,10 @@ function set(bits: Uint32Array, bit: number): void {
   bits[bit >> 5] = (bits[bit >> 5] ?? 0) | (1 << (bit & 31))
 }
 
-/** Makes a reader with its own buffers. Linear: at each place where a word begins, no more than the longest word is looked at. */
+/**
+ * Creates a reader with its own buffers. Linear: at each start of a word, reads at most the length of the longest
+ * entry.
+ */
 export function createNotionReader(withEnglish = true, withTasks = false): NotionReader {
   const text = new Uint16Array(16_384 + 2 + longestWord)
   const found = new Uint8Array(mostFound)
@@ -205,7 +211,7 @@ export function createNotionReader(withEnglish = true, withTasks = false): Notio
   let features: Features | null = null
   let usual = english
 
-  /** Fills `text` with letters in one case, one blank between words; returns how many. */
+  /** Fills `text` with folded letters, one blank between words; returns their number. */
   const load = (folds: Uint16Array, units: Uint16Array, from: number, to: number): number => {
     let count = 0
     let last = separator
@@ -222,14 +228,14 @@ export function createNotionReader(withEnglish = true, withTasks = false): Notio
   const walk = (end: number, { prefixes, wholes, hashes, means }: Table): number => {
     let count = 0
     let before = separator
-    /** Letters of the word so far, all of which may be joined to the front of another; −1 = they are of the word. */
+    /** Number of letters of the current word if all of them may be a joined prefix; −1 = they belong to the word. */
     let joined = 0
     for (let from = 0; from < end && count < mostFound; from++) {
       const unit = text[from] ?? separator
       const last = before
       before = unit
       if (unit === separator) continue
-      // Most letters: within a word of a script that writes its words apart and joins nothing to them.
+      // Inside a word of a script that separates words and joins no prefixes, which is the most common case.
       if (last !== separator && joined < 0 && unit < firstAlone) continue
       if (last === separator) joined = 0
       else joined = joined >= 0 && joined < mostJoined && isJoined(last) ? joined + 1 : -1
@@ -273,7 +279,7 @@ export function createNotionReader(withEnglish = true, withTasks = false): Notio
       const end = to < words ? (offsets[to] ?? unitCount) : unitCount
       const language =
         from === 0 && to === words ? usual : told.languageOf(features, from, Math.min(to, from + mostAsked), usual)
-      // What is English is read by its words, unless its notions are asked for.
+      // English is classified by its words, unless its notions are requested.
       if (language === english && !withEnglish) return { found, count: 0, language }
       return {
         found,
@@ -284,19 +290,19 @@ export function createNotionReader(withEnglish = true, withTasks = false): Notio
   }
 }
 
-/** So many words tell a language. */
+/** Number of words that decide the language. */
 const mostAsked = 64
 
-/** Tells the language of some words: by their script, and by how many common ones are of each; `otherwise` where they do not say. */
+/** Detects the language of some words by script and common words. Returns `otherwise` if unclear. */
 function createLanguageOfWords() {
   const votes = new Float64Array(notionLanguages.length)
-  /** Up to each word: how many may be of another language than English, and whose they are. */
+  /** Per word: number of words up to it that may be in another language, and that language. */
   const foreignUpTo = new Uint16Array(maximumWords + 1)
   const spoken = commonWords()
   const sieve = sieveOf(spoken.keys())
   const foreign = sieveOf([...spoken].filter(([, languages]) => !languages.includes(english)).map(([word]) => word))
 
-  /** Words that are common in another language and not in English, or of another script. */
+  /** Finds words that are common in another language but not in English, or in another script. */
   const begin = ({ words, units, offsets, count }: Features) => {
     let others = 0
     for (let at = 0; at < count; at++) {
@@ -314,7 +320,7 @@ function createLanguageOfWords() {
     for (let at = from; at < to; at++) {
       const script = scriptOf(units[offsets[at] ?? 0] ?? 0)
       if (script !== latin) votes[script] = (votes[script] ?? 0) + scriptVote
-      const word = (words[at] ?? 0) | 0
+      const word = words[at] ?? 0
       if (sieve[word & (sieveSize - 1)] !== 1) continue
       const languages = spoken.get(word)
       if (languages !== undefined)
@@ -338,16 +344,16 @@ function createLanguageOfWords() {
   return { begin, languageOf }
 }
 
-/** In another language one word of so many is a common one, and in English hardly any. */
+/** In another language at least one word of this many is a common one; in English hardly any. */
 const wordsPerForeign = 6
 
-/** A word of its own script says less than a common one: Ukrainian is written in Russian letters. */
+/** A word in a language's script counts less than a common word: Ukrainian shares the script of Russian. */
 const scriptVote = 0.3
-/** What a part must say to be of another language than its text. */
+/** Votes required before a part's language differs from the text's. */
 const leastVotes = 1
 const latin = -1
 
-/** The language that a letter's script is first taken for. */
+/** Returns the first candidate language of a letter's script. */
 function scriptOf(unit: number): number {
   if (unit < 0x250) return latin
   for (const [from, to, language] of scripts) if (unit >= from && unit < to) return language
@@ -360,7 +366,7 @@ function commonWords(): ReadonlyMap<number, readonly number[]> {
     for (const [name, ...words] of linesOf(list))
       if (name === common)
         for (const word of words) {
-          const hash = hashOf(word) | 0
+          const hash = hashOf(word)
           const languages = spoken.get(hash)
           if (languages === undefined) spoken.set(hash, [language])
           else if (!languages.includes(language)) languages.push(language)
@@ -382,10 +388,10 @@ const scripts: readonly (readonly [number, number, number])[] = [
   [0xac00, 0xd7b0, languageNamed('ko')],
 ]
 
-/** Below it no letter stands for a word of its own: Thai comes first of those that may. */
+/** Below this unit no letter is a word of its own; Thai is the first script of that kind. */
 const firstAlone = 0xe00
 
-/** Arabic and Hebrew write articles and prepositions with the word: up to so many letters. */
+/** Arabic and Hebrew join articles and prepositions to the word: at most this many letters. */
 const mostJoined = 4
 const joinedLetters = new Set(Array.from('وفبلكاسהובלמשכ', letter => letter.charCodeAt(0)))
 function isJoined(unit: number): boolean {

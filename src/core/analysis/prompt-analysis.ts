@@ -14,33 +14,33 @@ import { createTypeHead } from './query-type.ts'
 import { withoutUrls } from './strip-urls.ts'
 import { isCodeType, requestsWeb } from './web-intent.ts'
 
-/** What the gateway reads in a prompt. Content-free but for `urls`. */
+/** Analysis of a prompt. Contains no content except `urls`. */
 export type PromptAnalysis = {
   readonly queryType: QueryType
-  /** How probable each type is; they add up to 1. */
+  /** Probability of each query type; the sum is 1. */
   readonly queryTypeScores: Readonly<Record<QueryType, number>>
-  /** 0 = anyone can answer it, 1 = the most capable model is wanted. */
+  /** 0 = any model can answer, 1 = the most capable model is needed. */
   readonly complexity: number
-  /** How much better a strong model is expected to do than a weak one, 0–1. */
+  /** Expected quality gain of a strong model over a weak one, 0–1. */
   readonly strongGain: number
-  /** A right answer changes with time, or the web was asked for. */
+  /** True if the correct answer changes over time, or web access was requested. */
   readonly needsCurrent: boolean
-  /** How probable that is, 0–1; 1 where the web was asked for. */
+  /** Probability of this, 0–1; 1 if web access was requested. */
   readonly needsCurrentScore: number
-  /** http(s) addresses in the last user text, in order, at most 16. */
+  /** http(s) URLs in the last user text, in order, at most 16. */
   readonly urls: readonly string[]
-  /** ISO 639-1, `und` where it cannot be told. */
+  /** ISO 639-1; `und` if unknown. */
   readonly language: string
-  /** Words of the last user text, those of a very long one's middle left out. */
+  /** Words of the last user text, without the middle of a very long one. */
   readonly words: number
 }
 
 export type PromptAnalyzer = (messages: readonly Message[]) => PromptAnalysis
 
-/** Returns the signals that decide the `strongGain` of the last user text, strongest first. */
+/** Returns the signals behind the `strongGain` of the last user text, strongest first. */
 export type DifficultyExplainer = (messages: readonly Message[]) => readonly WeighedSignal[]
 
-/** What the reader was taught. */
+/** Trained weights of all classifiers. */
 export type AnalyzerWeights = {
   readonly queryTypes: StoredWeights
   readonly freshness: StoredWeights
@@ -49,20 +49,20 @@ export type AnalyzerWeights = {
 }
 
 /**
- * Makes a reader: the last user text in one pass, linear, the same answer whatever the case, white space and final
- * punctuation; of the conversation before it only the length counts.
+ * Creates a prompt analyzer. Reads the last user text in one linear pass; case, white space and final punctuation do
+ * not change the result. Of the earlier conversation only the length counts.
  */
 export function createPromptAnalyzer(weights: AnalyzerWeights, readFeatures?: FeatureReader): PromptAnalyzer {
   return createReaders(weights, readFeatures).read
 }
 
-/** Makes a reader, and beside it the explainer of its figures; they share their tables. */
+/** Creates a prompt analyzer and the explainer of its results, with shared tables. */
 export function createReaders(
   weights: AnalyzerWeights,
   readFeatures: FeatureReader = createFeatureReader(),
 ): { readonly read: PromptAnalyzer; readonly explain: DifficultyExplainer } {
   const readMeaning = createConceptReader(readFeatures)
-  // What is left of a text without its addresses, beside the whole text that others may read again.
+  // Reads a text without its URLs. A second reader, so that the features of the whole text stay available to others.
   const readAside = createFeatureReader()
   const typesOf = createTypeHead(weights.queryTypes)
   const freshnessOf = createFreshnessHead(weights.freshness)
@@ -73,7 +73,10 @@ export function createReaders(
     return notionReader.read(0, Math.min(features.count, effortWords))
   }
 
-  /** What says which type a text is: an address tells where to look, not what is asked, unless a program may be. */
+  /**
+   * Returns the features that decide the query type. A URL indicates where to look, not what is requested, unless the
+   * text may be a program.
+   */
   const tellingOf = (text: string, features: Features): Features => {
     const prose = withoutUrls(text)
     if (prose === text) return features
@@ -99,7 +102,7 @@ export function createReaders(
     const queryType = likeliest(types)
     const strongGain = difficulty.strongGain(telling, notions)
     const complexity = complexityOf(scoreDemand(types, telling, tellingMeaning), strongGain, earlier)
-    // Whether the web is asked, addresses say too.
+    // URLs count for web intent.
     const meaning = telling === features ? tellingMeaning : readMeaning(features)
     const urls = extractUrls(text)
     const isAsked = requestsWeb(features.count, meaning, urls, queryType)
@@ -122,8 +125,8 @@ export function createReaders(
 }
 
 /**
- * From so probable a program on, an address counts as a part of it. Of some thirty requests of our own, read without their
- * address, those about a page reach .12 at most, those about code .18 at least.
+ * Minimum probability of a program for its URLs to count as code. Of 30 of the project's own requests, read without
+ * URLs, those about a page reach 0.12 at most and those about code 0.18 at least.
  */
 const leastProgram = 0.15
 
@@ -131,7 +134,7 @@ function programChance(types: Float64Array): number {
   return queryTypes.reduce((sum, type, index) => sum + (isCodeType[type] ? (types[index] ?? 0) : 0), 0)
 }
 
-/** More probable than not. */
+/** More likely than not. */
 const leastNeed = 0.5
 
 function likeliest(chances: Float64Array): QueryType {
@@ -140,7 +143,7 @@ function likeliest(chances: Float64Array): QueryType {
   return queryTypes[best] ?? 'other'
 }
 
-/** Probabilities in the order of `queryTypes`, by type. */
+/** Returns probabilities in the order of `queryTypes` as a record by type. */
 export function classifierScores(chances: Float64Array): Readonly<Record<QueryType, number>> {
   const of = (index: number) => chances[index] ?? 0
   return {
@@ -157,7 +160,7 @@ export function classifierScores(chances: Float64Array): Readonly<Record<QueryTy
   }
 }
 
-/** What the caller asked last: the text that is read. */
+/** Returns the text of the last user message, which is the analyzed text. */
 export function lastUserText(messages: readonly Message[]): string {
   const message = lastOfUser(messages)
   if (message === null) return ''
@@ -166,7 +169,7 @@ export function lastUserText(messages: readonly Message[]): string {
   return message.content.map(part => (part.type === 'text' ? part.text : '')).join('\n')
 }
 
-/** The caller's last turn, null where there is none. */
+/** Returns the last user message; null = none. */
 export function lastOfUser(messages: readonly Message[]): Extract<Message, { role: 'user' }> | null {
   const message = messages.findLast(({ role }) => role === 'user')
   return message?.role === 'user' ? message : null

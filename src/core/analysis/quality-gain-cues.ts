@@ -1,22 +1,22 @@
 import { type Features, hashOf, maximumWords, sieveOf, sieveSize } from './features.ts'
 
-/** How many cues there are: the first `plainCues` of them are logarithms and shares that a straight line can use. */
+/** Number of cues. The first `plainCues` are logarithms and shares that a linear model can use. */
 export const plainCues = 21
 
-/** Reads a text's cues; the result is overwritten by the next reading. */
+/** Reads the cues of a text. The result is overwritten by the next reading. */
 export type CueReader = (features: Features) => Float64Array
 
 /**
- * What of a prompt says, whatever it is about, that a stronger model would do better: how long it is and of what shape, numbers and
- * formulas, options to choose from, and how often words of some twenty subjects and trades occur. None of it depends on case,
- * white space, punctuation at the end or an opening courtesy.
+ * Creates a reader of topic-independent cues that a stronger model would do better: length and shape, numbers and
+ * formulas, answer options, and the frequency of words from about twenty subjects. None depends on case, white space,
+ * final punctuation or a polite opening.
  */
 export function createCueReader(): CueReader {
   const cues = new Float64Array(cueCount)
   const groups = new Int32Array(groupCount)
   const groupsOf = groupTable()
   const sieve = sieveOf(groupsOf.keys())
-  // One bit a word, by its hash: how many different words there are, near enough.
+  // One bit per word hash, for the approximate number of distinct words.
   const met = new Int32Array(differentWords / 32)
   const grouped = new Int32Array(maximumWords)
   const groupedAt = new Uint16Array(maximumWords)
@@ -28,7 +28,7 @@ export function createCueReader(): CueReader {
     const length = Math.max(1, count - start)
     met.fill(0)
     let distinct = 0
-    // Without a branch: nobody could guess which words have a group, or are there again.
+    // Branchless: which words have a group or repeat is unpredictable.
     let found = 0
     for (let at = start; at < count; at++) {
       const word = words[at] ?? 0
@@ -49,7 +49,7 @@ export function createCueReader(): CueReader {
         const group = 31 - Math.clz32(bits & -bits)
         groups[group] = (groups[group] ?? 0) + 1
       }
-      // Options are single letters in order; the last "a" before "b" opens them, for "a" is an article too.
+      // Answer options are single letters in order. They start at the last "a" before "b", since "a" is an article too.
       const letter = entry >>> letterShift
       if (letter === 1 && option <= 1) {
         optionsAt = groupedAt[index] ?? 0
@@ -80,7 +80,7 @@ export function createCueReader(): CueReader {
     put(letters / length)
     put(digits / length)
     put(hasOptions ? 1 : 0)
-    // From here on for the trees alone, which ask only whether a cue is above some value.
+    // The following cues are for the trees, which only compare a cue to a threshold.
     put(asked)
     put(hasOptions ? length - asked : 0)
     put(option)
@@ -98,12 +98,12 @@ export function createCueReader(): CueReader {
   }
 }
 
-/** How many words at the start are a courtesy with no bearing on the question: "Could you", "Can you". */
+/** Returns the number of words in an opening phrase that does not affect the question: "Could you", "Can you". */
 export function courtesyWords({ count, words }: Features): number {
   return count > 2 && words[1] === you && willing.has(words[0] ?? 0) ? 2 : 0
 }
 
-/** The letters of these words. */
+/** Returns the number of letters in these words. */
 export function courtesyLetters({ words }: Features, courtesy: number): number {
   return courtesy === 0 ? 0 : (willing.get(words[0] ?? 0) ?? 0) + 'you'.length
 }
@@ -111,7 +111,7 @@ export function courtesyLetters({ words }: Features, courtesy: number): number {
 const willing = new Map(['can', 'could', 'would', 'will'].map(word => [hashOf(word), word.length]))
 const you = hashOf('you')
 
-/** log(1 + x), looked up for small whole numbers. */
+/** Returns log(1 + x), from a table for small integers. */
 function log(value: number): number {
   return logarithms[value] ?? Math.log1p(value)
 }
@@ -122,7 +122,10 @@ function codes(characters: string): readonly number[] {
   return Array.from(characters, character => character.charCodeAt(0))
 }
 
-/** Stops, formulas, brackets, operators, commas, percents, quotes, gaps, colons, bars, dashes: in the order of their cues. */
+/**
+ * Symbol groups in the order of their cues: full stops, formulas, brackets, operators, commas, percents, quotes, gaps,
+ * colons, bars, dashes.
+ */
 const weighed = ['.?!', '$\\^{', '()', '=+*/', ',', '%', '"\'`', '_', ':', '|', '-'].map(codes)
 const marks = {
   point: codes('.'),
@@ -130,7 +133,7 @@ const marks = {
   less: codes('<>[]}#'),
 }
 
-/** Words that go together, in the order of their bits. The first twenty-one are counted as they are and by length too. */
+/** Groups of related words in the order of their bits. The first 21 are counted absolutely and relative to length. */
 const vocabulary: readonly (readonly [name: string, words: string])[] = [
   ['asking', 'what which who whom whose when where why how'],
   [
@@ -237,7 +240,10 @@ const cueCount = plainCues + 10 + 2 * subjectCount
 const groupMask = 0x0fff_ffff & (2 ** groupCount - 1)
 const letterShift = 28
 
-/** By a word's signed hash: the groups that it is in, a bit each, and above them its place in the alphabet where it is an option's letter. */
+/**
+ * Returns by signed word hash the bits of its groups, and above them the alphabetical index of an answer option's
+ * letter.
+ */
 function groupTable(): ReadonlyMap<number, number> {
   const table = new Map<number, number>()
   const put = (hash: number, bits: number) => table.set(hash | 0, (table.get(hash | 0) ?? 0) | bits)

@@ -1,21 +1,23 @@
-/** A forest as `bun run train` keeps it: trees that each ask the same questions of every text, `depth` of them, one a level. */
+/**
+ * A stored forest of oblivious trees with `depth` levels: each tree compares the same cue at each level for every text.
+ */
 export type StoredForest = {
   readonly depth: number
-  /** The cue asked at each level of each tree: one byte each, in base64. */
+  /** The cue compared at each level of each tree: one byte each, in base64. */
   readonly asked: string
-  /** Above which value the answer is yes: single-precision floats. */
+  /** Thresholds: single-precision floats. */
   readonly above: string
-  /** What each leaf adds, in steps of `scale`: 16-bit integers, 2^depth a tree. */
+  /** Value of each leaf in steps of `scale`: 16-bit integers, 2^depth per tree. */
   readonly leaves: string
   readonly scale: number
 }
 
-/** What all trees together add for a text's cues. */
+/** Returns the sum of all trees for a text's cues. */
 export type Forest = (cues: Float64Array) => number
 
 /**
- * Asks cue by cue instead of tree by tree: a cue's questions, sorted by their values, are answered yes up to the first no, and
- * most cues of most texts say no at once.
+ * Creates a forest that evaluates by cue instead of by tree: the thresholds of a cue are sorted and pass up to the
+ * first that fails. Most cues of most texts fail at once.
  */
 export function createForest({ depth, asked, above, leaves, scale }: StoredForest): Forest {
   const cueOf = Uint8Array.fromBase64(asked)
@@ -46,7 +48,7 @@ export function createForest({ depth, asked, above, leaves, scale }: StoredFores
   }
 }
 
-/** Where the questions of each cue begin, and behind the last where they end. */
+/** Returns the start of each cue's thresholds, and the end after the last. */
 function firstsOf(cues: readonly number[]): Uint16Array {
   const firsts = new Uint16Array(Math.max(...cues) + 2)
   for (let cue = 0; cue < firsts.length; cue++) firsts[cue] = cues.filter(one => one < cue).length

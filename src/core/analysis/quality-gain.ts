@@ -4,28 +4,31 @@ import { type Features, maximumWords } from './features.ts'
 import { courtesyWords, createCueReader, plainCues } from './quality-gain-cues.ts'
 import { createForest, type StoredForest } from './quality-gain-forest.ts'
 
-/** What `bun run train` keeps of the gain head: a table over hashed words, weights of the plain cues, and a forest over all cues. */
+/**
+ * Gain model stored by `bun run train`: a table over hashed words, weights of the plain cues, and a forest over all
+ * cues.
+ */
 export type StoredGainModel = StoredWeights & {
-  /** By plain cue: where it lies usually, how far it strays, and what one stray is worth. */
+  /** Per plain cue: mean, standard deviation, and weight per standard deviation. */
   readonly cues: readonly { readonly mean: number; readonly spread: number; readonly weight: number }[]
   readonly forest: StoredForest
-  /** Scores that 0, 1, … 100 % of the reference traffic stay below. */
+  /** Scores at the percentiles 0, 1, … 100 of the reference traffic. */
   readonly quantiles: readonly number[]
 }
 
 /**
- * How much better a strong model would do on a prompt than a weak one, 0 to 1. It is a rank: of reference traffic, the share
- * that would gain less; so the prompts of at least 1 − s are about the top share s, to be sent to the strong model.
+ * Returns the quality gain of a strong model as a rank, 0 to 1: the share of reference traffic that would gain less.
+ * Prompts of at least 1 − s are about the top share s, which should go to a strong model.
  */
 export type GainClassifier = (features: Features) => number
 
-/** A head with its own buffers, from the kept weights. */
+/** Creates a classifier with its own buffers from stored weights. */
 export function createGainHead(kept: StoredGainModel): GainClassifier {
   const scoreOf = createGainScorer(kept)
   return features => percentileRank(kept.quantiles, scoreOf(features))
 }
 
-/** The score behind the rank: what is predicted of strong minus weak, on no scale in particular. */
+/** Creates the scorer behind the rank: predicted strong minus weak, without a particular scale. */
 export function createGainScorer(kept: StoredGainModel): (features: Features) => number {
   const { bits, scale, cues, forest } = kept
   const weights = decodeWeights(kept)
@@ -47,7 +50,7 @@ export function createGainScorer(kept: StoredGainModel): (features: Features) =>
   }
 }
 
-/** How far a cue lies from where it usually does; outliers count no more than three times the usual spread. */
+/** Returns how far a cue is from its mean in standard deviations, limited to ±3. */
 export function standardScore(
   value: number,
   { mean, spread }: { readonly mean: number; readonly spread: number },
@@ -55,7 +58,10 @@ export function standardScore(
   return Math.max(-3, Math.min(3, (value - mean) / spread))
 }
 
-/** Makes a reader of stems and pairs of neighbouring stems: what a text is about, and in what words it asks. Its list is overwritten by the next reading. */
+/**
+ * Creates a reader of stems and pairs of adjacent stems, which represent topic and wording. Its list is overwritten by
+ * the next reading.
+ */
 export function createSlotReader(bits: number): (features: Features) => Slots {
   const slots = createSlots(bits, 2 * maximumWords)
   return features => {
@@ -77,7 +83,7 @@ export function createSlotReader(bits: number): (features: Features) => Slots {
 const stemSalt = 2
 const pairSalt = 3
 
-/** The share of `quantiles` (ascending) that lie below a value, 0 to 1, straight between two of them. */
+/** Returns the share (0–1) of the ascending `quantiles` that are below a value, interpolated linearly. */
 export function percentileRank(quantiles: readonly number[], value: number): number {
   const last = quantiles.length - 1
   let low = 0

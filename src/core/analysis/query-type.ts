@@ -5,10 +5,13 @@ import { addFeature, createSlots, deduplicate, type Slots } from './feature-slot
 import { type Features, hashOf } from './features.ts'
 import { englishLanguage, type Notions, taskNotions } from './notions.ts'
 
-/** Probabilities by type, in the order of `queryTypes`; overwritten by the next reading. */
+/** Returns probabilities in the order of `queryTypes`; overwritten by the next reading. */
 export type TypeHead = (features: Features, meaning: ConceptCounts, read: Notions) => Float64Array
 
-/** A linear model over words, concepts and the punctuation of programs: which of the ten types a prompt is. */
+/**
+ * Creates a linear model over words, concepts and program punctuation that classifies a prompt into the ten query
+ * types.
+ */
 export function createTypeHead(weights: StoredWeights): TypeHead {
   const pairs = pairsOf(decodeWeights(weights))
   const slots = createTypeSlots(weights.bits)
@@ -20,7 +23,7 @@ export function createTypeHead(weights: StoredWeights): TypeHead {
   }
 }
 
-/** The head's list, to be filled by `fillTypeSlots`. */
+/** Creates the list that `fillTypeSlots` fills. */
 export function createTypeSlots(bits: number): Slots {
   return createSlots(bits, 2048)
 }
@@ -48,19 +51,19 @@ const notionPair = 19
 const notionBesideDigits = 20
 const notionWithoutDigits = 21
 
-/** Beside digits they calculate. */
+/** Indicate a calculation beside digits. */
 const operators = Array.from('+-*/=^%', character => character.charCodeAt(0))
 
-/** Of a long text the opening and the end are read: there it is said what is to be done. */
+/** Only the start and the end of a long text are read: they state the task. */
 const openingWords = 240
 const closingWords = 80
 
-/** By name, so that a further notion in the lists leaves all others where they are. */
+/** Keyed by name, so that adding a notion leaves the other slots unchanged. */
 const hashOfNotion = Int32Array.from(taskNotions, hashOf)
 
 /**
- * What the head reads of a text. Line feeds are left out: white space must not decide. Without `withWords` only what is the same in every
- * language, which is learned from as such: so what is known of English is known of the others.
+ * Fills the features of a text. Line feeds are excluded, since white space must not decide. Without `withWords` only
+ * language-independent features are used, so that what is learned from English applies to other languages.
  */
 export function fillTypeSlots(
   slots: Slots,
@@ -76,7 +79,7 @@ export function fillTypeSlots(
     addConcepts(slots, meaning, features.count)
   }
   addShape(slots, features)
-  // English words say themselves what the notions of English say again.
+  // In English, words already carry what the English notions would repeat.
   addNotions(slots, read, features.digits > 0, withWords && read.language === englishLanguage ? 0.2 : 1)
   deduplicate(slots)
 }
@@ -85,7 +88,7 @@ function addNotions(slots: Slots, { found, count }: Notions, hasDigits: boolean,
   for (let at = 0; at < count && at < mostNotions; at++) {
     const hash = hashOfNotion[found[at] ?? 0] ?? 0
     addFeature(slots, hash, notion, 0.8 * loudness)
-    // Asking how many is a sum where numbers are given, and a fact where none is.
+    // "How many" is a calculation if numbers are given, and a fact question otherwise.
     addFeature(slots, hash, hasDigits ? notionBesideDigits : notionWithoutDigits, 0.6 * loudness)
     if (at < 4) addFeature(slots, hash, notionEarly, 0.6 * loudness)
     if (at === 0) addFeature(slots, hash, notionFirst, 0.8 * loudness)
@@ -98,7 +101,7 @@ const mostNotions = 64
 
 function addWords(slots: Slots, features: Features): void {
   const { count, words, stems } = features
-  // Each word speaks the more softly the more there are, so that length alone makes nothing sure.
+  // The more words there are, the less each one counts, so that length does not create certainty.
   const volume = 3 / Math.sqrt(Math.max(10, Math.min(count, openingWords + closingWords)))
   for (let at = 0; at < count; at++) {
     if (at === openingWords && count > openingWords + closingWords) at = count - closingWords
@@ -123,7 +126,7 @@ function addShape(slots: Slots, { count, symbols, digits }: Features): void {
   }
 }
 
-/** Concepts this near to one another belong together. */
+/** Maximum distance of concepts that form a pair. */
 const pairReach = 6
 const maximumPairs = 200
 const earlyWords = 12
@@ -151,7 +154,7 @@ function addConcepts(slots: Slots, { count, found, at, times }: ConceptCounts, w
   }
 }
 
-/** Two types to a number, one in its lower half and one in its upper: half the loads and additions. */
+/** Packs the weights of two types into one number, which halves loads and additions. */
 function pairsOf(bytes: Int8Array): Int32Array {
   return Int32Array.from(
     { length: bytes.length / 2 },
@@ -161,12 +164,12 @@ function pairsOf(bytes: Int8Array): Int32Array {
 
 const pairsOfTypes = queryTypes.length / 2
 const halfSpan = 2 ** 16
-/** So many bytes add up to no more than half a number holds. */
+/** Number of byte values whose sum fits into half a number. */
 const mostAdded = 256
 
 /**
- * Adds up what the weights say of the slots, by type. Slots in a row mostly speak equally strongly, so that whole numbers can be
- * added first; the five pairs of the ten types have a variable each, for what lies in memory costs a load and a store.
+ * Sums the weights of the slots by type. Adjacent slots usually have equal values, so integers are added first. The
+ * five packed pairs of the ten types are local variables, because memory access would cost a load and a store each.
  */
 function sumInto(sums: Float64Array, { places, values, count }: Slots, pairs: Int32Array, scale: number): void {
   sums.fill(0)

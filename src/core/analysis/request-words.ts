@@ -1,6 +1,6 @@
 /**
- * What requests of a few words are made of, by language: `meal plan`, `lettre de motivation`. A word that several of them write
- * the same stands in each of these, or in none.
+ * Typical words of very short requests by language: `meal plan`, `lettre de motivation`. A word that several languages
+ * share is listed in each of them or in none.
  */
 export const requestWords: Readonly<Record<string, string>> = {
   en: `explained meaning definition definitions describe define tell invent imagine draft compose proofread edit rewrite
@@ -115,7 +115,7 @@ export const requestWords: Readonly<Record<string, string>> = {
   vi: 'viết thơ chuyện thư giải thích dịch tóm tắt phân tích so sánh kế hoạch tính',
 }
 
-/** What many languages have borrowed from English: it is English among English words, and tells nothing among others. */
+/** Words that many languages borrowed from English: English among English words, no evidence among others. */
 export const borrowedWords = `c dockerfile dijkstra fibonacci quicksort mergesort dfs bfs dns cpu gpu ssd usb vpn regex cors oauth jwt crud orm sdk ide
   cli gui golang onboarding versus dialogue import commit marketing data class client monster stress upload download router
   update filter form page app apps api todo web website server script code email blog post quiz training marathon budget

@@ -1,10 +1,11 @@
 /**
- * Courtesies, sums of numbers, and questions whose answer is one fact or a yes or no: advice on how to answer would only
- * lengthen it. Where a question is told by its mark, one without any word that asks for more is a yes or no; English is told
- * by its first word, since there much is asked without a verb (`any ideas for a birthday?`).
+ * Detects trivial prompts: polite phrases, calculations, and questions with a one-fact or yes/no answer. Enhancing them
+ * would only make the output longer. In languages that mark questions, a question without a word that requires more is
+ * yes/no. English is decided by the first word, since many English questions have no verb (`any ideas for a
+ * birthday?`).
  */
 
-/** Whether a prompt of at most a few lines is so small a thing. `language` is ISO 639-1. */
+/** Returns true if a prompt of a few lines is trivial. `language` is ISO 639-1. */
 export function isTrivialPrompt(prompt: string, language: string): boolean {
   const text = prompt.trim().replace(/^[¿¡"'“«\s]+/, '')
   if (isCourtesy(text) || isOneThing(text)) return true
@@ -14,15 +15,15 @@ export function isTrivialPrompt(prompt: string, language: string): boolean {
 }
 
 type Questions = {
-  /** How questions begin that want one fact. */
+  /** Starts of questions about one fact. */
   readonly fact: RegExp
-  /** What, anywhere in it, wants more than a fact, or a choice explained. */
+  /** Words anywhere that require more than a fact, or an explained choice. */
   readonly more: RegExp
-  /** Question words, and what makes a question of a request. */
+  /** Question words, and words that turn a request into a question. */
   readonly open: RegExp
 }
 
-/** Who says more than a sentence, or a long one, wants more than a word. */
+/** Returns true for more than one sentence or a long one, which require more than a word. */
 function isLong(text: string): boolean {
   return (
     /(?:[!?。！？]|\.(?![\p{L}\p{N}]))\s*\S/u.test(text.replace(/\b(?:mr|mrs|ms|dr|st|vs|u\.s)\./gi, '')) ||
@@ -37,7 +38,7 @@ function isCourtesy(text: string): boolean {
   return (isShort && (greeting.test(text) || thanks.test(text))) || politeness.test(text)
 }
 
-/** A longer prompt that opens with a greeting goes on to ask something. */
+/** A longer prompt that starts with a greeting continues with a request. */
 const courtesyWords = 5
 
 const greeting = opening(
@@ -49,20 +50,20 @@ const greeting = opening(
   안녕|안녕하세요|감사합니다|고마워|고맙습니다|مرحبا|مرحباً|أهلا|أهلاً|السلام عليكم|صباح الخير|مساء الخير|شكرا|شكراً|नमस्ते|नमस्कार|धन्यवाद|शुक्रिया|सुप्रभात`,
 )
 
-/** Thanks that open with how great they are, or what for. */
+/** Thanks, including praise or a reason. */
 const thanks =
   /^(?:many|большое|огромное|велике|щиро|정말|너무|도와주셔서|बहुत|आपका|bardzo|çok) (?:thanks|спасибо|дякую|고마워요?|고맙습니다|감사합니다|धन्यवाद|शुक्रिया|dziękuję|teşekkürler|teşekkür ederim)[.!…。！\s]*$/iu
 
-/** Polite phrases of any length, and greetings where words are not parted. */
+/** Polite phrases of any length, and greetings in scripts without spaces. */
 const politeness =
   /^(?:(?:hi|hello|hey)[,!. ]+)?(?:thanks|thank you|how are you|how(?:'|’)?s it going|what(?:'|’)s up|nice to meet you|good to see you|see you|have a (?:nice|good|great)|are you there)(?![\p{L}])[^,;:.]{0,60}[.!?]*$|^(?:(?:你好|您好|大家好|早上好|早安|晚上好|晚安|下午好|再见|谢谢|多谢|非常感谢|感谢|不客气|こんにちは|こんばんは|おはよう|さようなら|ありがとう|どうも|おやすみ|はじめまして|よろしくお願いします)(?:[你您啊呀吗！!。，、,～\s]|ございます|ございました|なさい|你的帮助|您的帮助|大家)*)+$/iu
 
-/** Its answer is one number, word, pick or sentence, in whatever language it is asked. */
+/** Returns true if the output is one number, word, choice or sentence, in any language. */
 function isOneThing(text: string): boolean {
   return [sum, conversion, pick, lookUp, current, oneSentence].some(kind => kind.test(text))
 }
 
-/** Numbers and what joins them, each unit read in one way only. */
+/** Numbers and operators; each unit matches in one way only, so that matching is linear. */
 const sum =
   /^(?:what(?:['’]s| is| are| does)|how much (?:is|are)|calculate|compute|work out|(?:wie ?viel|was) (?:ist|sind|ergibt)|berechne|cuánto (?:es|son)|calcula|combien (?:font|fait)|calcule|quanto (?:é|fa|são)|hoeveel is|ile (?:to|jest)|сколько будет|скільки буде)?(?=[^\p{N}]*\p{N})(?:[\d\s.,+\-−–*/×÷·^%=()√?？!]|(?<=\d\s?)x(?=\s?\d)|\b(?:plus|minus|times|multiplied by|divided by|over|percent|per cent|of|the|square root|squared|cubed|modulo|mod|to the power|geteilt durch|mal|prozent|von|más|menos|por|entre|de|du|von)\b)+$/iu
 
@@ -77,15 +78,15 @@ const conversion = new RegExp(
 const pick =
   /^(?:(?:give|tell|pick|choose|name|say|think of|generate|guess)(?: me)? (?:a|any|one)(?: random)? (?:number|integer|digit|letter|colou?r|playing card)(?: (?:between|from) \d+ (?:and|to) \d+)?|(?:flip|toss) a coin|roll (?:a|the) (?:die|dice)|(?:the )?(?:option|number|answer|choice|version|step|page|chapter|part|question|example|line) (?:\d{1,4}|[a-e]))[.!?]*$/i
 
-/** What a dictionary says of a word. */
+/** Dictionary look-ups of a word. */
 const lookUp =
   /^(?:(?:what|which|give me|find|words?|a word)[’'s]* )*(?:(?:is |that )?(?:rhymes?|rhyming)(?: words)? (?:with|for)|(?:an? |the )?(?:synonyms?|antonyms?|opposite|plural|past tense)(?: (?:for|of))?|spell|pronounce|sin[óôo]nimos? de|ant[óôo]nimos? de|synonyme? (?:de|für)|contraire de|gegenteil von|mehrzahl von|plural (?:de|von)|contrario d[ei]|sinonim[oi] di)\s+["“«„]?[\p{L}’'-]+["”»“]?[?.!]*$/iu
 
-/** What holds today and is one figure. */
+/** Current figures. */
 const current =
   /^(?:the |what(?:['’]s| is) the )?(?:weather|temperature|forecast|time|date|score|news|[\p{L}]+ (?:price|stock|weather))(?: (?:in|of|for|at|on))?(?: [\p{L}]+){0,2}(?: (?:today|tomorrow|now|tonight))?[?.!]*$/iu
 
-/** A form of the caller's own, which leaves no room for another. */
+/** An output form that the client requested, which leaves no room for another. */
 const oneSentence = within(
   `(?:in|with|using) (?:only |just )?(?:one|a single|1) (?:short |single )?(?:sentence|word|line)|in einem (?:einzigen )?(?:satz|wort)|en una (?:sola )?(?:frase|palabra)|en une (?:seule )?phrase|en un (?:seul )?mot|em uma (?:única )?(?:frase|palavra)|in una (?:sola )?(?:frase|parola)|in (?:één|een enkele?) (?:zin|woord)|jednym (?:zdaniem|słowem)|w jednym (?:zdaniu|słowie)|tek (?:cümleyle|kelimeyle)|одним (?:предложением|словом|реченням)`,
 )
@@ -99,7 +100,7 @@ function isAsked(text: string, language: string): boolean {
   return /[?？؟]["'”»]?$/.test(text) || (unmarked[language]?.test(text) ?? false)
 }
 
-/** Questions without their mark. */
+/** Questions without a question mark. */
 const unmarked: Readonly<Record<string, RegExp>> = {
   zh: /吗[。]?$|是不是|有没有|能不能|可不可以|对不对/,
   ja: /(?:ですか|ますか|でしたか|ましたか|でしょうか|の)。?$/,
@@ -271,12 +272,12 @@ const questions: Readonly<Record<string, Questions>> = {
   },
 }
 
-/** One of the words at the beginning; blanks and line ends between alternatives are for whoever reads them here. */
+/** Matches one of the words at the start. Blanks and line breaks between alternatives are only for readability. */
 function opening(alternatives: string): RegExp {
   return new RegExp(`^(?:${alternatives.replace(/\n\s+/g, '')})(?![\\p{L}\\p{M}\\p{N}])`, 'iu')
 }
 
-/** One of the words anywhere. */
+/** Matches one of the words anywhere. */
 function within(alternatives: string): RegExp {
   return new RegExp(`(?<![\\p{L}\\p{M}])(?:${alternatives})(?![\\p{L}\\p{M}])`, 'iu')
 }

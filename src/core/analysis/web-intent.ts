@@ -2,8 +2,8 @@ import type { QueryType } from '../chat/chat.ts'
 import { type Concept, type ConceptCounts, concepts } from './concepts.ts'
 
 /**
- * Whether a text asks for the web in so many words: to search it, to answer as of today, or to read a page whose address it
- * gives. `urls` are the addresses found in it.
+ * Returns true if a text explicitly requests web access: to search, to answer as of today, or to read a page by its
+ * URL. `urls` are the URLs found in it.
  */
 export function requestsWeb(words: number, meaning: ConceptCounts, urls: readonly string[], type: QueryType): boolean {
   const { times } = meaning
@@ -11,7 +11,7 @@ export function requestsWeb(words: number, meaning: ConceptCounts, urls: readonl
     if (isNear(meaning, seek, web, 8) || isNear(meaning, web, seekAfter, 5)) return true
   if ((times[asOfToday] ?? 0) > 0 || isNear(meaning, asOf, now, 3)) return true
   if (urls.length === 0) return false
-  // Code is full of addresses that nobody wants read; a short question around one wants it.
+  // Code contains many URLs that should not be fetched; a short question about one should.
   if (isNear(meaning, visit, address, 8)) return true
   return words <= shortWords ? (times[visit] ?? 0) > 0 || !isCodeType[type] : mayCite[type]
 }
@@ -28,7 +28,7 @@ const now = numberOf('now')
 const visit = numberOf('visit')
 const address = numberOf('address')
 
-/** Types in which an address, or talk of searching the web, is as a rule part of what is to be programmed. */
+/** Query types in which a URL or a mention of web search is usually part of a program. */
 export const isCodeType: Readonly<Record<QueryType, boolean>> = {
   code: true,
   code_algorithm: true,
@@ -42,7 +42,7 @@ export const isCodeType: Readonly<Record<QueryType, boolean>> = {
   other: false,
 }
 
-/** Types whose longer prompts give addresses of what is to be read; fiction and sums only mention them. */
+/** Query types whose longer prompts cite URLs to read; in fiction and calculations they are only mentioned. */
 const mayCite: Readonly<Record<QueryType, boolean>> = {
   code: false,
   code_algorithm: false,
@@ -56,7 +56,7 @@ const mayCite: Readonly<Record<QueryType, boolean>> = {
   other: true,
 }
 
-/** Whether the second concept follows the first within so many words. */
+/** Returns true if the second concept follows the first within `reach` words. */
 function isNear({ count, found, at }: ConceptCounts, first: number, second: number, reach: number): boolean {
   let last = Number.NEGATIVE_INFINITY
   for (let index = 0; index < count; index++) {

@@ -1,6 +1,6 @@
 /**
- * What billing decides, as values: how plans change, when cycles end, what an invoice says, who has to pay first. Times are
- * epoch milliseconds, money is an integer of 1e-8 USD, and cents are whole.
+ * Billing rules as pure functions: plan changes, cycle ends, invoices, and when payment is required. Times are epoch
+ * milliseconds, money is an integer of 1e-8 USD, and cents are integers.
  */
 
 import type { PlanName } from '../limits/plans.ts'
@@ -8,35 +8,38 @@ import { byScore, costScore, type Scored } from '../routing/scoring.ts'
 import { dayMs } from '../text/utc-days.ts'
 
 export const cycleMs = 30 * dayMs
-/** From the removal of a payment method, or from a declined invoice, until chat answers 402 (`grace.ts`). */
+/** Time from the removal of a payment method or a declined invoice until chat answers 402 (`grace.ts`). */
 export const graceMs = 3_600_000
-/** A cycle's invoice is made so long after its end: the longest answer takes 10 minutes, and its record a moment more. */
+/**
+ * Delay from the end of a cycle until its invoice. The longest request takes 10 minutes, and its record some seconds
+ * more.
+ */
 export const settlementDelayMs = 15 * 60_000
 /** 1 cent. */
 export const microcentsPerCent = 1_000_000
 
 export type Cycle = { readonly startsAt: number; readonly endsAt: number }
 
-/** The 30 days from `startsAt` on. */
+/** Returns the 30-day cycle that starts at `startsAt`. */
 export function cycleFrom(startsAt: number): Cycle {
   return { startsAt, endsAt: startsAt + cycleMs }
 }
 
-/** All of an account that its plan depends on. */
+/** The state of an account that plan changes depend on. */
 export type BillingState = {
   readonly plan: PlanName
-  /** Grows with every change of plan, made or foreseen. */
+  /** Increases with every change of plan, made or scheduled. */
   readonly version: number
-  /** Null = nothing is billed. */
+  /** Null = the account is not billed. */
   readonly cycle: Cycle | null
-  /** What the plan becomes when the cycle ends; null = it stays. */
+  /** The plan after the current cycle; null = unchanged. */
   readonly planAfterCycle: PlanName | null
   readonly hasPaymentMethod: boolean
-  /** Null wherever there is a payment method. */
+  /** Null if there is a payment method. */
   readonly graceEndsAt: number | null
 }
 
-/** `downgrade_now` is the operator's: it does not wait for the cycle's end. */
+/** `downgrade_now` is for operators: it does not wait for the end of the cycle. */
 export const billingEvents = [
   'upgrade',
   'downgrade',
@@ -49,7 +52,7 @@ export type BillingEvent = (typeof billingEvents)[number]
 
 export type BillingRejection = 'already_so' | 'payment_method_missing'
 
-/** A change of plan as it is asked for; `effectiveAt` may be to come. */
+/** A requested change of plan; `effectiveAt` may be in the future. */
 export type PlannedChange = {
   readonly version: number
   readonly from: PlanName
@@ -59,14 +62,14 @@ export type PlannedChange = {
 
 export type Transition = {
   readonly state: BillingState
-  /** Why the event changed nothing but what time had changed before it; null = it took place. */
+  /** Why the event was rejected; null = it was applied. Changes that were due before it are applied either way. */
   readonly refusal: BillingRejection | null
   readonly change: PlannedChange | null
-  /** Cycles that began, in their order. */
+  /** Cycles that began, oldest first. */
   readonly opened: readonly Cycle[]
 }
 
-/** What an event at `at` makes of an account. Cycles that ended by then have ended first, whoever notices. */
+/** Applies an event at time `at` to an account. Cycles that ended by then are closed first. */
 export function transition(before: BillingState, event: BillingEvent, at: number): Transition {
   const passed = passTime(before, at)
   const { state } = passed
@@ -79,7 +82,7 @@ export function transition(before: BillingState, event: BillingEvent, at: number
       return became({ ...state, hasPaymentMethod: true, graceEndsAt: null })
     case 'method_removed':
       if (!state.hasPaymentMethod) return refused('payment_method_missing')
-      // What is free needs no grace.
+      // The free plan needs no grace period.
       return became({
         ...state,
         hasPaymentMethod: false,
@@ -110,7 +113,7 @@ export function transition(before: BillingState, event: BillingEvent, at: number
     case 'downgrade_now': {
       if (state.plan === 'evaluation') return refused('already_so')
       const version = state.version + 1
-      // After the cycle's start by any clock: what is billed of the cycle ends there.
+      // Later than the cycle's start by any clock: the billed part of the cycle ends there.
       const effectiveAt = state.cycle === null ? at : Math.max(at, state.cycle.startsAt + 1)
       const change = { version, from: state.plan, to: 'evaluation', effectiveAt } as const
       const ended = { plan: 'evaluation', version, cycle: null, planAfterCycle: null, graceEndsAt: null } as const
@@ -138,7 +141,7 @@ function passTime(before: BillingState, at: number): Pick<Transition, 'state' | 
   return { state, opened }
 }
 
-/** What one model was used for, and what that cost. */
+/** Usage and cost of one model. */
 export type LineSums = {
   /** `provider/model`. */
   readonly model: string
@@ -151,15 +154,15 @@ export type LineSums = {
 }
 
 /**
- * Ends the name of a line of what the cycle before was not billed for, because its record arrived after the invoice, or took the
- * place of one that was billed for less.
+ * Suffix of an invoice line for usage of the previous cycle that its invoice missed: the record arrived late or
+ * replaced a record with a lower cost.
  */
 export const earlierCycleSuffix = ' (earlier cycle)'
 
 /**
- * An invoice's lines, dearest first: one per model, and one more per model that the cycle before turned out to have used
- * after its invoice was made. So each record is billed once, on one invoice or the next. Of what was billed too much, as a
- * checkpoint may have been, nothing is given back here: no line is below 0.
+ * Returns an invoice's lines, highest amount first: one per model, plus one per model with usage of the previous cycle
+ * that was recorded after its invoice. So each record is billed once, on one invoice or the next. If the previous cycle
+ * was overbilled (by a checkpoint, for example), nothing is refunded here: no line is below 0.
  */
 export function invoiceLines(
   used: readonly LineSums[],
@@ -188,18 +191,21 @@ function subtract(line: LineSums, other: LineSums | undefined): LineSums {
   }
 }
 
-/** The exact sum of the lines, and what is collected of it: whole cents, what is below one is waived. */
+/** Returns the exact sum of the lines and the amount charged in whole cents. A fraction of a cent is waived. */
 export function invoiceTotals(lines: readonly Pick<LineSums, 'amountMicrocents'>[]): {
   readonly totalMicrocents: number
   readonly totalCents: number
 } {
   const totalMicrocents = lines.reduce((sum, line) => sum + line.amountMicrocents, 0)
-  // Beyond 2^53 (90 million dollars) no sum above can be trusted, and none is sent.
+  // Above 2^53 (90 million dollars) no sum is exact, so none is sent.
   if (!Number.isSafeInteger(totalMicrocents)) throw new RangeError('an invoice that no integer holds')
   return { totalMicrocents, totalCents: wholeCents(totalMicrocents) }
 }
 
-/** Each line in cents, in the lines' order: they add up to the invoice's cents, and none is a cent off its amount. */
+/**
+ * Returns each line in cents, in the order of the lines. They add up to the invoice's cents, and each is less than a
+ * cent off its amount.
+ */
 export function centsOfLines(lines: readonly Pick<LineSums, 'amountMicrocents'>[]): number[] {
   const cents = lines.map(line => wholeCents(line.amountMicrocents))
   const left = invoiceTotals(lines).totalCents - cents.reduce((sum, one) => sum + one, 0)
@@ -219,8 +225,8 @@ export type InvoiceStatus = 'open' | 'unpaid' | 'void' | 'paid'
 const standing = { open: 0, unpaid: 1, void: 2, paid: 3 } as const satisfies Record<InvoiceStatus, number>
 
 /**
- * The status after another look at the invoice. News may be old, double or out of order: what was reached is never given
- * up, so that any order of the same news leads to the same end.
+ * Returns an invoice's status after a new observation. Observations may be old, repeated or out of order; a status that
+ * was reached is never undone, so any order leads to the same final status.
  */
 export function newerInvoiceStatus(known: InvoiceStatus, seen: InvoiceStatus): InvoiceStatus {
   return standing[seen] > standing[known] ? seen : known
@@ -228,22 +234,28 @@ export function newerInvoiceStatus(known: InvoiceStatus, seen: InvoiceStatus): I
 
 export const currency = 'usd'
 
-/** An invoice as the payment processor has it. */
+/** An invoice as stored by the payment processor. */
 export type ProcessorInvoice = {
-  /** The processor's own id; null = it keeps none. */
+  /** The processor's own ID; null = it has none. */
   readonly processorId: string | null
-  /** What it says of whose it is. */
+  /** Our invoice ID as stored by the processor. */
   readonly invoiceId: string | null
   readonly accountId: string | null
   readonly customerId: string | null
   readonly currency: string
   readonly totalCents: number
-  /** What is still to be paid. An invoice may be met without a payment: by credit, or carried over as too small to charge. */
+  /**
+   * Amount still unpaid. An invoice can be settled without a payment: by credit, or carried over because it is too
+   * small to charge.
+   */
   readonly remainingCents: number
   readonly status: InvoiceStatus
 }
 
-/** What of a processor's invoice is not as ours says; null = all is. Nothing is marked paid on the word of another's. */
+/**
+ * Returns which property of a processor's invoice differs from ours; null = none. Prevents that an event about another
+ * invoice marks ours as paid.
+ */
 export function findInvoiceMismatch(
   ours: {
     readonly id: string
@@ -262,10 +274,10 @@ export function findInvoiceMismatch(
   return seen.status === 'paid' && seen.remainingCents !== 0 ? 'amount' : null
 }
 
-/** From this share of the monthly soft cap on, callers are warned and auto-routing leans to cheaper models. */
+/** From this share of the monthly soft cap, responses carry a warning and automatic routing prefers cheaper models. */
 export const warningShare = 0.8
 
-/** How much of a soft cap is used: 1 = all. A cap of nothing is always used up. */
+/** Returns the used share of a soft cap: 1 = all. A cap of 0 is always fully used. */
 export function usedShare(spentMicrocents: number, capMicrocents: number): number {
   return capMicrocents === 0 ? 1 : spentMicrocents / capMicrocents
 }
@@ -273,7 +285,7 @@ export function usedShare(spentMicrocents: number, capMicrocents: number): numbe
 /** Kind of period that a soft cap counts (`budget-period.ts`). */
 export type PeriodKind = 'billing_cycle' | 'calendar_month'
 
-/** Returns the value of the header `x-gateway-budget-warning`, which names the period; null below the share that warns. */
+/** Returns the value of the header `x-gateway-budget-warning`, which names the period; null below the warning share. */
 export function budgetWarning(spentMicrocents: number, capMicrocents: number, kind: PeriodKind): string | null {
   const share = usedShare(spentMicrocents, capMicrocents)
   if (share < warningShare) return null
@@ -283,7 +295,10 @@ export function budgetWarning(spentMicrocents: number, capMicrocents: number, ki
 
 const [firstLean, fullLean] = [0.3, 0.6]
 
-/** Scores that lean to cheaper models, the more of the soft cap is used; best first. Below the warning they stay as they are. */
+/**
+ * Returns scores shifted toward cheaper models, more so the more of the soft cap is used; highest first. Unchanged
+ * below the warning share.
+ */
 export function preferCheaper(scored: readonly Scored[], share: number): readonly Scored[] {
   if (share < warningShare) return scored
   const lean = firstLean + (fullLean - firstLean) * Math.min(1, (share - warningShare) / (1 - warningShare))
@@ -292,10 +307,10 @@ export function preferCheaper(scored: readonly Scored[], share: number): readonl
     .sort(byScore)
 }
 
-/** Shares of the soft cap, in percent, at which owners get an email. */
+/** Shares of the soft cap, in percent, at which owners receive an email. */
 export const budgetMilestones = [80, 100] as const
 
-/** The highest of them that is reached; null = none. */
+/** Returns the highest milestone reached; null = none. */
 export function milestoneOf(spentMicrocents: number, capMicrocents: number): number | null {
   const share = usedShare(spentMicrocents, capMicrocents)
   return budgetMilestones.findLast(percent => share * 100 >= percent) ?? null

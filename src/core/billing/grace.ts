@@ -8,12 +8,12 @@ import type { PlanName } from '../limits/plans.ts'
 import { dayMs } from '../text/utc-days.ts'
 import { graceMs, type InvoiceStatus } from './billing.ts'
 
-/** Debts of an account. Times are epoch milliseconds. */
+/** Amounts that an account owes. Times are epoch milliseconds. */
 export type Dues = {
   readonly plan: PlanName
-  /** End of the grace hour that a removed payment method started; null = there is a method, or none is needed. */
+  /** End of the grace period that a removed payment method started; null = there is a method, or none is needed. */
   readonly graceEndsAt: number | null
-  /** When the first of the invoices that are unpaid now was declined; null = none is unpaid. */
+  /** When the first of the currently unpaid invoices was declined; null = none is unpaid. */
   readonly unpaidSince: number | null
 }
 
@@ -21,7 +21,7 @@ export type Grace = { readonly beganAt: number; readonly endsAt: number; readonl
 
 /** Returns the grace period of an account, which may have ended; null = the account owes nothing. */
 export function graceOf({ plan, graceEndsAt, unpaidSince }: Dues): Grace | null {
-  // The free plan needs no payment method. Its unpaid invoices are of a time when it was not free.
+  // The free plan needs no payment method. Its unpaid invoices date from a paid plan.
   const method: Grace | null =
     plan === 'evaluation' || graceEndsAt === null
       ? null
@@ -37,12 +37,14 @@ export function paymentRequiredFrom(dues: Dues): number | null {
   return graceOf(dues)?.endsAt ?? null
 }
 
-/** How long an invoice waits for its next collection: its first, one within the grace period, one after it. */
+/**
+ * Milliseconds that an invoice waits for its next collection: the first one, one within the grace period, one after it.
+ */
 export const collectionWaitMs = { open: 60_000, inGrace: 20 * 60_000, afterGrace: dayMs } as const
 
 export const noticeKinds = ['invoice_unpaid', 'grace_began', 'grace_ended'] as const
 
-/** An email to an account's owners, sent once per kind and subject. */
+/** An email to the owners of an account, sent once per kind and subject. */
 export type BillingNotice = {
   readonly kind: (typeof noticeKinds)[number]
   /** The invoice's ID, or the start of the grace period in ISO 8601. */
@@ -50,7 +52,7 @@ export type BillingNotice = {
   readonly dueAt: number
 }
 
-/** Returns the notices that a change of dues at `at` calls for. A grace period that has ended already calls for none. */
+/** Returns the notices for a change of dues at `at`. A grace period that has already ended causes none. */
 export function graceNotices(before: Dues, after: Dues, at: number): readonly BillingNotice[] {
   const grace = graceOf(after)
   if (grace === null || grace.endsAt <= at || graceOf(before)?.beganAt === grace.beganAt) return []
@@ -61,7 +63,7 @@ export function graceNotices(before: Dues, after: Dues, at: number): readonly Bi
   ]
 }
 
-/** Whether a notice is still true when it is about to be sent: a payment that arrived in between makes it untrue. */
+/** Returns true if a notice is still correct when it is about to be sent. A payment in between makes it obsolete. */
 export function isNoticeTrue(
   { kind, subject }: Pick<BillingNotice, 'kind' | 'subject'>,
   dues: Dues,

@@ -1,7 +1,7 @@
-/** The port behind which money is collected: by hand (`manual.ts`), or through Stripe (`stripe.ts`). */
+/** The port to the payment processor: manual invoicing (`manual.ts`) or Stripe (`stripe.ts`). */
 import type { ProcessorInvoice } from './billing.ts'
 
-/** A payment method as it may be stored and shown. */
+/** The stored and displayed part of a payment method. */
 export type AddedMethod = {
   readonly kind: 'manual' | 'stripe'
   readonly stripePaymentMethodId: string | null
@@ -9,7 +9,7 @@ export type AddedMethod = {
   readonly lastFour: string | null
 }
 
-/** A card that an owner entered on the payment processor's page, as the processor has it. */
+/** A card that an owner entered on the payment processor's page. */
 export type EnteredCard = {
   /** The account that the page was opened for. */
   readonly accountId: string
@@ -19,7 +19,7 @@ export type EnteredCard = {
   readonly enteredAt: number
 }
 
-/** An invoice to be collected. Its lines' cents add up to `totalCents`. */
+/** An invoice to collect. The cents of its lines add up to `totalCents`. */
 export type Order = {
   readonly invoiceId: string
   readonly accountId: string
@@ -28,12 +28,12 @@ export type Order = {
   /** The card to charge; null = none, and nothing is charged. */
   readonly stripePaymentMethodId: string | null
   readonly totalCents: number
-  /** Where it was begun before. */
+  /** The processor's invoice ID if an earlier collection created one. */
   readonly processorId: string | null
   readonly lines: readonly { readonly name: string; readonly cents: number }[]
 }
 
-/** An event as it was signed. Of its object only the id is believed. */
+/** A signed event. Only the ID of its object is trusted; the object is read again. */
 export type WebhookEvent = {
   readonly id: string
   readonly type: string
@@ -42,7 +42,7 @@ export type WebhookEvent = {
   readonly occurredAt: number
 }
 
-/** What the object of an event is at this moment. */
+/** The current state of an event's object. */
 export type EventObject =
   | { readonly kind: 'none' }
   | { readonly kind: 'invoice'; readonly seen: ProcessorInvoice }
@@ -50,16 +50,18 @@ export type EventObject =
   | { readonly kind: 'method_gone'; readonly stripePaymentMethodId: string }
 
 export type Webhooks = {
-  /** The event in a body, which is taken byte for byte. Throws `invalid_request` where its signature does not hold. */
+  /**
+   * Verifies and parses an event. `body` must be the exact bytes. Throws `invalid_request` if the signature is invalid.
+   */
   read(body: Uint8Array, signature: string | null): WebhookEvent
-  /** Reads the event's object again. Throws `service_unavailable` where that cannot be done now. */
+  /** Reads the event's object again. Throws `service_unavailable` if the processor cannot be reached. */
   look(event: WebhookEvent): Promise<EventObject>
 }
 
 /** A setup session: one visit to the processor's page for cards. */
 export type SetupSession = {
   readonly accountId: string
-  /** Null = the owner has not finished the page, or the processor does not have the card under our customer. */
+  /** Null = the owner has not finished the page, or the card does not belong to our customer. */
   readonly card: EnteredCard | null
 }
 
@@ -67,28 +69,30 @@ export type SetupSession = {
 export type Cards = {
   /** Returns the account's customer at the processor, and creates it if `known` is null. */
   customer(accountId: string, email: string, known: string | null): Promise<string>
-  /** Returns the address of a page on which the account's owner enters a card. */
+  /** Returns the URL of a page on which the account's owner enters a card. */
   openSetup(accountId: string, customerId: string): Promise<string>
-  /** Reads a setup session; null = the processor has none of this ID that an account of ours opened. */
+  /** Reads a setup session; null = the processor has no such session of one of our accounts. */
   readSetup(sessionId: string): Promise<SetupSession | null>
   /** Makes a card the customer's default. Collections of the gateway name their card and do not depend on it. */
   setDefault(customerId: string, stripePaymentMethodId: string): Promise<void>
   /** Detaches a card from its customer. */
   remove(stripePaymentMethodId: string): Promise<void>
-  /** Returns the address of the page on which an invoice can be paid or confirmed; null = it has none (any more). */
+  /** Returns the URL of the page on which an invoice can be paid or confirmed; null = there is none. */
   invoicePage(processorId: string): Promise<string | null>
 }
 
-/** Each throws `service_unavailable` where the payment processor cannot be reached. What is asked twice is done once. */
+/**
+ * Every method throws `service_unavailable` if the payment processor cannot be reached. Repeated calls have one effect.
+ */
 export type Payments = {
   readonly kind: 'manual' | 'stripe'
   /** Null = no payment processor takes cards. */
   readonly cards: Cards | null
   /**
-   * Collects an invoice, or goes on where it was left; what became of it is in the answer. `onBegun` is awaited before
-   * anything can be charged.
+   * Collects an invoice or resumes an earlier collection, and returns the result. Awaits `onBegun` before anything can
+   * be charged.
    */
   collect(order: Order, onBegun: (processorId: string) => Promise<void>): Promise<ProcessorInvoice>
-  /** Null = nobody sends any. */
+  /** Null = the processor sends no webhooks. */
   readonly webhooks: Webhooks | null
 }

@@ -1,29 +1,52 @@
 /**
- * The language that the whole house speaks: what a caller asks (`Ask`), and the events an answer is made of.
- * Providers translate into and out of it, the pipeline acts on it, the endpoints frame it.
+ * Internal chat types: the normalized request (`ChatRequest`) and the events of a response (`ChatEvent`). Providers and
+ * dialects convert wire formats to and from them.
  */
 
 import type { OutputCap } from './output-cap.ts'
 import type { OmittedSource, WebSource } from './web-sources.ts'
 
 export type TextPart = { readonly type: 'text'; readonly text: string }
-/** `url` is an http(s) or a `data:` address. */
+/** `url` is an http(s) or a `data:` URL. */
 export type ImagePart = {
   readonly type: 'image'
   readonly url: string
   readonly detail: 'auto' | 'low' | 'high' | null
 }
-/** A PDF document. `url` is a `data:` address that holds it, in base64. */
+/** A PDF document. `url` is a `data:` URL with base64 content. */
 export type FilePart = { readonly type: 'file'; readonly url: string; readonly name: string | null }
 export type ContentPart = TextPart | ImagePart | FilePart
 
-/** A call as the conversation's history holds it. `arguments` is JSON text as the model wrote it: it may be invalid. */
+/**
+ * A tool call in the conversation history. `arguments` is the JSON text that the model generated; it may be invalid.
+ */
 export type ToolCall = {
   readonly id: string
   readonly name: string
   readonly arguments: string
-  /** Google's thought signature, carried so that the call can be replayed to it; null elsewhere. */
+  /** Google's thought signature, required to replay the call to Google; null for other providers. */
   readonly signature: string | null
+}
+
+/**
+ * Who can read a piece of reasoning again. An item goes back only to the family that made it; where another model serves, it is
+ * left out.
+ */
+export const reasoningFamilies = ['anthropic', 'google', 'openai', 'compatible'] as const
+export type ReasoningFamily = (typeof reasoningFamilies)[number]
+
+/** One piece of an earlier turn's reasoning, as its provider gave it out and wants it back. */
+export type ReasoningItem = {
+  readonly family: ReasoningFamily
+  /**
+   * `signature`: `text` with a proof of its origin in `data`, empty where the provider gave none. `redacted`: `data` alone, in the
+   * place of the text. `encrypted`: an item of OpenAI's Responses API, of which `text` is the summary.
+   */
+  readonly kind: 'signature' | 'redacted' | 'encrypted'
+  readonly text: string
+  readonly data: string
+  /** The provider's own id of the item; null = it has none. */
+  readonly id: string | null
 }
 
 export type Message =
@@ -32,12 +55,15 @@ export type Message =
   | {
       readonly role: 'assistant'
       readonly text: string | null
-      /** Reasoning text replayed by the caller (DeepSeek's `reasoning_content`); only that format takes it back. */
+      /** Reasoning text replayed by the client (DeepSeek's `reasoning_content`). Only that format accepts it. */
       readonly reasoning: string | null
+      /** Reasoning that its provider can check, in the order in which it came: before the text and the calls of its turn. */
+      readonly reasoningItems?: readonly ReasoningItem[]
       readonly toolCalls: readonly ToolCall[]
       readonly name: string | null
     }
-  | { readonly role: 'tool'; readonly callId: string; readonly text: string }
+  /** `isError`: the tool failed, and `text` says how. */
+  | { readonly role: 'tool'; readonly callId: string; readonly text: string; readonly isError?: boolean }
 
 /** `parameters` is a JSON schema; null = the function takes no arguments. */
 export type Tool = {
@@ -61,7 +87,7 @@ export type ResponseFormat =
     }
 
 export const reasoningEfforts = ['none', 'minimal', 'low', 'medium', 'high', 'xhigh', 'max'] as const
-/** Ordered from none to most; a model that lacks a level gets the nearest one it has. */
+/** Ordered from none to most. A model without a level gets the nearest level that it has. */
 export type ReasoningEffort = (typeof reasoningEfforts)[number]
 
 export const strategies = ['balanced', 'quality', 'cost', 'speed'] as const
@@ -70,13 +96,47 @@ export type Strategy = (typeof strategies)[number]
 export const streamModes = ['buffered', 'realtime'] as const
 export type StreamMode = (typeof streamModes)[number]
 
+/** The API forms in which chat requests are served. */
+export const chatDialects = ['chat_completions', 'native', 'responses', 'messages'] as const
+export type ChatDialect = (typeof chatDialects)[number]
+
+/**
+ * The request as the client wrote it, for a provider that speaks the same API form: what the gateway does not have to change goes
+ * there unchanged. Never stored, never logged.
+ */
+export type SourceBody = {
+  readonly dialect: 'responses' | 'messages'
+  /** The JSON text as it came. */
+  readonly text: string
+  /** The same, parsed. */
+  readonly fields: Readonly<Record<string, unknown>>
+  /**
+   * The messages that were read from it. Where a request's messages are others than these, the gateway has added to them (web
+   * results, an enhanced prompt), and the text no longer says what is asked.
+   */
+  readonly messages: readonly Message[]
+  /** Request headers that belong to this API form (`anthropic-beta`, `anthropic-version`), in lower case. */
+  readonly headers: Readonly<Record<string, string>>
+  /** Why only a provider of the same form can serve it (names of fields or item types); empty = any provider can. */
+  readonly needs: readonly string[]
+  /** Fields that only a provider of the same form takes: dropped elsewhere, and named in `x-gateway-dropped-params`. */
+  readonly sameFormOnly: readonly string[]
+  /** Parts that no message holds, as messages: screened and counted like the others, and sent in `text` only. */
+  readonly unread?: readonly Message[]
+  /** Parts that the gateway sealed, by message and part in it: no provider may be sent them. */
+  readonly sealed?: readonly (readonly [message: number, part: number])[]
+}
+
 /** One chat request, read and checked, whichever endpoint it came through. Absent and `null` are the same: null. */
 export type ChatRequest = {
+  readonly dialect: ChatDialect
+  /** null = the endpoint's form is translated for every provider. */
+  readonly source: SourceBody | null
   readonly messages: readonly Message[]
-  /** As the caller wrote it; null = auto-routing. */
+  /** As the client wrote it; null = automatic routing. */
   readonly model: string | null
   readonly strategy: Strategy | null
-  /** null = one JSON answer. */
+  /** null = one JSON response. */
   readonly stream: StreamMode | null
   readonly maxOutputTokens: number | null
   readonly temperature: number | null
@@ -88,34 +148,37 @@ export type ChatRequest = {
   readonly logprobs: boolean
   readonly topLogprobs: number | null
   readonly stop: readonly string[]
-  /** `n`, 1 unless asked. */
+  /** `n`; 1 by default. */
   readonly choices: number
   readonly tools: readonly Tool[]
   readonly toolChoice: ToolChoice | null
   readonly parallelToolCalls: boolean | null
   readonly responseFormat: ResponseFormat
   readonly reasoningEffort: ReasoningEffort | null
-  /** The caller's own end-user id (`user`, `safety_identifier`). */
+  /** The client's own end-user ID (`user`, `safety_identifier`). */
   readonly endUser: string | null
   /**
-   * Every other field of a compatible request, by its wire name. `providers/extras.ts` lists which of them each kind of
-   * provider is sent.
+   * All other fields of a compatible request, by wire name. `providers/extras.ts` lists which of them each kind of
+   * provider receives.
    */
   readonly extras: Readonly<Record<string, unknown>>
   readonly fallback: boolean
-  /** How many times the expected cost of the named model its fallbacks may cost. */
+  /** Maximum expected cost of a fallback, as a multiple of the requested model's expected cost. */
   readonly fallbackMaxCostFactor: number
   readonly web: 'auto' | 'off'
   readonly enhance: boolean
   readonly testMode: boolean
   readonly metadata: Readonly<Record<string, string>> | null
-  /** Length of the request body in characters: a first measure of its tokens. */
+  /** Length of the request body in characters: a first estimate of its tokens. */
   readonly bodyCharacters: number
 }
 
 export type FinishReason = 'stop' | 'length' | 'tool_calls' | 'content_filter'
 
-/** Token counts in one meaning for all providers: input includes cached and cache-written, output includes reasoning. */
+/**
+ * Token counts with the same meaning for all providers: input includes cached and cache-written tokens, output includes
+ * reasoning.
+ */
 export type TokenUsage = {
   readonly inputTokens: number
   readonly cachedInputTokens: number
@@ -124,11 +187,15 @@ export type TokenUsage = {
   readonly reasoningTokens: number
 }
 
-/** What an upstream told of its counts. Null = it did not say, which is not zero: then our own count is billed. */
+/**
+ * Token counts reported by an upstream. Null = not reported, which is not zero: the gateway's own count is then billed.
+ */
 export type ReportedUsage = Omit<TokenUsage, 'inputTokens' | 'outputTokens'> & {
   readonly inputTokens: number | null
   readonly outputTokens: number | null
-  /** Where the output is not told: what it is at least, by a count of its parts or an early one of the whole. */
+  /**
+   * Lower bound of the output if the upstream does not report it: the sum of its parts, or an early count of the whole.
+   */
   readonly leastOutputTokens?: number
 }
 
@@ -143,12 +210,12 @@ export type TokenLogprob = {
   }[]
 }
 
-/** A piece of the answer. `choice` counts the answers asked for with `n`, from 0. */
+/** Part of a streamed output. `choice` is the index among the `n` requested choices, from 0. */
 export type ContentEvent =
   | { readonly type: 'text'; readonly choice: number; readonly text: string }
   | { readonly type: 'reasoning'; readonly choice: number; readonly text: string }
   | { readonly type: 'refusal'; readonly choice: number; readonly text: string }
-  /** Opens a tool call: `index` is contiguous from 0 within its choice, `id` unique within the answer. */
+  /** Starts a tool call. `index` is contiguous from 0 within its choice; `id` is unique within the response. */
   | {
       readonly type: 'tool_call'
       readonly choice: number
@@ -157,18 +224,47 @@ export type ContentEvent =
       readonly name: string
       readonly signature: string | null
     }
-  /** A piece of the JSON text of the call opened under `index`. A call's pieces joined are never empty: `{}` at least. */
+  /** Part of the JSON arguments of the tool call `index`. The parts joined are never empty: at least `{}`. */
   | { readonly type: 'tool_arguments'; readonly choice: number; readonly index: number; readonly text: string }
   | { readonly type: 'logprobs'; readonly choice: number; readonly tokens: readonly TokenLogprob[] }
+  /**
+   * Ends a piece of reasoning, whose text came in the `reasoning` events since the last such event: what its provider needs to be
+   * given it back. Dialects that cannot carry it leave it out.
+   */
+  | {
+      readonly type: 'reasoning_end'
+      readonly choice: number
+      readonly family: ReasoningFamily
+      readonly kind: ReasoningItem['kind']
+      readonly data: string
+      readonly id: string | null
+    }
+  /**
+   * A whole part of the answer that only clients of one API form can read, as JSON text of that form: a content block of Messages
+   * (a tool that ran at the provider, and its result), an output item of Responses.
+   */
+  | {
+      readonly type: 'provider_item'
+      readonly choice: number
+      readonly dialect: SourceBody['dialect']
+      readonly json: string
+    }
+  /** A citation within the text that came last, as JSON text of one API form. */
+  | {
+      readonly type: 'citation'
+      readonly choice: number
+      readonly dialect: SourceBody['dialect']
+      readonly json: string
+    }
 
-/** The outcome of one candidate that was asked, or skipped when its turn came. */
+/** The outcome of one attempted or skipped candidate. */
 export type Attempt = {
   /** `provider/model`. */
   readonly model: string
   readonly outcome: AttemptOutcome
-  /** Monotonic milliseconds at which it was asked or skipped. */
+  /** Monotonic milliseconds at which the candidate was attempted or skipped. */
   readonly startedAt: number
-  /** Until it had failed, or until its first content. */
+  /** Milliseconds until the failure or the first content. */
   readonly durationMs: number
 }
 
@@ -193,8 +289,8 @@ export const attemptFailures = [
 export type AttemptFailure = (typeof attemptFailures)[number]
 
 /**
- * Why a candidate was not asked when its turn came: the account cannot pay for it, its circuit is open, the wait that it asked
- * for lasts, its provider refuses the credential, or too many other requests are being repeated.
+ * Why a candidate was skipped when its turn came: the account cannot pay for it, its circuit is open, its cooldown has
+ * not ended, its provider rejects the credential, or the retry budget is exhausted.
  */
 export const attemptSkips = [
   'skipped_over_budget',
@@ -208,42 +304,44 @@ export type AttemptSkip = (typeof attemptSkips)[number]
 export const attemptOutcomes = ['served', ...attemptFailures, ...attemptSkips] as const
 export type AttemptOutcome = (typeof attemptOutcomes)[number]
 
-/** Known when the first content is there: what the answer's headers are made of. */
+/** Known when the first content arrives. The response headers are built from it. */
 export type ResponseStart = {
   readonly requestId: string
   /** Unix seconds. */
   readonly createdAt: number
-  /** `provider/model` that serves. */
+  /** `provider/model` that serves the request. */
   readonly model: string
   readonly provider: string
   readonly attempts: readonly Attempt[]
-  /** Caller's parameters that the serving model does not take. */
+  /** Client parameters that the serving model does not support. */
   readonly droppedParameters: readonly string[]
-  /** Kinds of secrets seen in the prompt; absent = none. */
+  /** Kinds of secrets detected in the prompt; absent = none. */
   readonly secrets?: readonly string[]
-  /** The cap that the gateway set on the answer; absent = the client's own is in force. */
+  /** The output cap that the gateway set; absent = the client's own cap applies. */
   readonly outputCap?: OutputCap
-  /** What was looked up for the answer, in integers of 1e-8 USD; absent = nothing. */
+  /** Web access of the request, with costs as integers of 1e-8 USD; absent = none. */
   readonly web?: {
     readonly sources: readonly WebSource[]
     readonly searchMicrocents: number
     readonly fetchMicrocents: number
   }
-  /** Whether the model got more than the caller's own words; null = nobody asked for that. */
+  /** Input as the provider has counted it by now, or our estimate. Only for API forms that report it first. */
+  readonly inputUsage?: Pick<TokenUsage, 'inputTokens' | 'cachedInputTokens' | 'cacheWriteTokens'>
+  /** Whether the prompt was enhanced; null = enhancement was not requested. */
   readonly enhanced: boolean | null
-  /** Time spent in the gateway itself until the first content, upstream waits taken out. */
+  /** Time spent in the gateway itself until the first content, without upstream waits. */
   readonly overheadMs: number
 }
 
-/** Known once the request is settled: what it used, what it cost, how it was routed. Costs are integers of 1e-8 USD. */
+/** Known once the request is settled: usage, cost and routing. Costs are integers of 1e-8 USD. */
 export type ResponseSummary = {
   readonly requestId: string
   readonly model: string
   readonly provider: string
   readonly usage: TokenUsage
-  /** The counts are ours: the upstream gave none. */
+  /** True if the gateway counted the tokens because the upstream reported none. */
   readonly estimated: boolean
-  /** The gateway's own cap that cut the answer; absent = it was not cut, or by the client's own cap. */
+  /** The gateway's own cap if it truncated the output; absent = not truncated, or by the client's own cap. */
   readonly outputCap?: OutputCap
   readonly cost: { readonly model: number; readonly search: number; readonly fetch: number; readonly total: number }
   readonly routing: {
@@ -262,7 +360,7 @@ export type ResponseSummary = {
   readonly web: {
     readonly searched: boolean
     readonly sources: readonly WebSource[]
-    /** What was wanted and is not there, and why. */
+    /** Requested web sources that are missing, with the reason. */
     readonly leftOut: readonly OmittedSource[]
   }
 }
@@ -282,16 +380,26 @@ export const queryTypes = [
 export type QueryType = (typeof queryTypes)[number]
 
 /**
- * What `answer()` yields, in batches: events that came in one upstream read travel together, since each hop through an
- * async generator costs more than the work on the event. Order: `opened`, content, `finish` per choice, `done`.
- * A failure after the first content is thrown, so `done` is never seen on a cut answer.
+ * What `answer()` yields, in batches: events of one upstream read travel together, since each hop through an async
+ * generator costs more than the work on the event. Order: `opened`, content, `finish` per choice, `done`. A failure
+ * after the first content throws, so `done` never follows a truncated output.
  */
 export type ChatEvent =
   | { readonly type: 'opened'; readonly opening: ResponseStart }
   | ContentEvent
-  /** Moderation ended the answer here; a `finish` with `content_filter` follows. */
+  /** Moderation stopped the output here; a `finish` with `content_filter` follows. */
   | { readonly type: 'filtered'; readonly choice: number; readonly layer: string; readonly category: string }
-  | { readonly type: 'finish'; readonly choice: number; readonly reason: FinishReason }
+  /**
+   * `stopSequence`: the caller's stop text that ended it, where the provider says which. `upstreamReason`: the provider's own
+   * word for the end, where clients of its API form act on it.
+   */
+  | {
+      readonly type: 'finish'
+      readonly choice: number
+      readonly reason: FinishReason
+      readonly stopSequence?: string
+      readonly upstreamReason?: string
+    }
   | { readonly type: 'done'; readonly receipt: ResponseSummary }
 
 export type ChatEvents = AsyncGenerator<readonly ChatEvent[], void, void>

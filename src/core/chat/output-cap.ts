@@ -1,27 +1,27 @@
 export const outputCapLimits = ['model_limit', 'default', 'account_remaining'] as const
 /**
- * What set the gateway's own output cap: the limit of the model, `DEFAULT_MAX_OUTPUT_TOKENS`, or the share of the account's
- * day that the request may have.
+ * The origin of the gateway's output cap: the limit of the model, `DEFAULT_MAX_OUTPUT_TOKENS`, or the request's share
+ * of the daily limit.
  */
 export type OutputCapLimit = (typeof outputCapLimits)[number]
 
 export type OutputCap = { readonly tokens: number; readonly limitedBy: OutputCapLimit }
 
-/** All in output tokens of one choice. */
+/** All values are output tokens per choice. */
 export type OutputCaps = {
-  /** What the client asked for; null = no cap. */
+  /** Cap requested by the client; null = none. */
   readonly client: number | null
-  /** Taken where the client asks for none. */
+  /** Default if the client requests no cap. */
   readonly usual: number
-  /** Of the model that the reservation was taken for. */
+  /** Output limit of the model that the reservation was sized for. */
   readonly plannedLimit: number
-  /** What was reserved. */
+  /** Reserved output tokens. */
   readonly granted: number
-  /** Of the model that is asked. */
+  /** Output limit of the model being called. */
   readonly modelLimit: number
 }
 
-/** Returns the cap that the gateway sets on an answer, and what set it; null where the client's own cap is in force. */
+/** Returns the output cap that the gateway sets and its origin; null if the client's own cap applies. */
 export function gatewayOutputCap({ client, usual, plannedLimit, granted, modelLimit }: OutputCaps): OutputCap | null {
   const tokens = Math.min(granted, modelLimit)
   if (client !== null && tokens >= client) return null

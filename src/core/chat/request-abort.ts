@@ -2,27 +2,26 @@ import type { ActiveSetMember } from '../limits/active-set.ts'
 import { GatewayError } from '../validation/errors.ts'
 
 /**
- * What can end a request before its answer is whole: its caller leaves, or the gateway has to stop. Says and takes what an
- * `AbortController` does, without being an event target, whose making, hearing and collecting cost each request some
- * microseconds.
+ * Aborts a request before its response is complete: the client disconnects, or the gateway has to stop. Behaves like an
+ * `AbortController` but is not an event target, which would cost each request some microseconds to create and collect.
  */
 export type RequestAbort = ActiveSetMember & { readonly signal: RequestAbortSignal; abort(reason?: unknown): void }
 
-/** An `AbortSignal` is one too. */
+/** Subset of `AbortSignal`. */
 export type RequestAbortSignal = {
   readonly aborted: boolean
-  /** Whatever was given to `abort`. */
+  /** The value passed to `abort`. */
   readonly reason: unknown
   addEventListener(type: 'abort', action: () => void): void
   removeEventListener(type: 'abort', action: () => void): void
 }
 
-/** An ending that has not come. It comes once; whoever listens only afterwards hears nothing and looks at `aborted`. */
+/** Creates a request abort. It fires once. A listener that is added later is not called and must check `aborted`. */
 export function createRequestAbort(): RequestAbort {
   return new OwnEnding()
 }
 
-/** Is its own signal: one object for each request in place of eight. */
+/** Controller and signal in one object per request instead of eight objects. */
 class OwnEnding implements RequestAbort, RequestAbortSignal {
   place = -1
   aborted = false
@@ -52,7 +51,7 @@ class OwnEnding implements RequestAbort, RequestAbortSignal {
   }
 }
 
-/** The caller left, or the gateway had to end the request itself and said why. */
+/** Returns the reason given to `abort`, or `client_closed` if the client disconnected. */
 export function abortError(signal: RequestAbortSignal): GatewayError {
   if (signal.reason instanceof GatewayError) return signal.reason
   return new GatewayError('service_unavailable', 'The caller closed the connection.')

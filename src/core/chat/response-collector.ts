@@ -1,21 +1,30 @@
-import type { ChatEvent, FinishReason, TokenLogprob, ToolCall } from './chat.ts'
+import type { ChatEvent, ContentEvent, FinishReason, TokenLogprob, ToolCall } from './chat.ts'
+import { appendMerged } from './text-deltas.ts'
 
-/** One of the answers asked for, whole. Text that never came is empty. */
+/** One complete choice. Text that never arrived is empty. */
 export type CollectedChoice = {
   readonly index: number
   readonly text: string
   readonly reasoning: string
   readonly refusal: string
   readonly toolCalls: readonly ToolCall[]
-  /** null: the answer was cut before its end. */
+  /** null = the output was truncated. */
   readonly finishReason: FinishReason | null
+  /** The caller's stop text that ended it; absent = none, or the provider does not say. */
+  readonly stopSequence?: string
+  /** The provider's own word for the end, where clients of its API form act on it. */
+  readonly upstreamReason?: string
   readonly logprobs: readonly TokenLogprob[]
-  /** Which layer of moderation ended it; absent = none. */
+  /** The moderation layer that stopped the output; absent = none. */
   readonly filtered?: { readonly layer: string; readonly category: string }
 }
 
 /** In order of their index; at least one. */
-export type CollectedResponse = { readonly choices: readonly CollectedChoice[] }
+export type CollectedResponse = {
+  readonly choices: readonly CollectedChoice[]
+  /** The content in the order in which it came, pieces of one text joined; empty unless the collector was told to keep it. */
+  readonly events: readonly ContentEvent[]
+}
 
 export type ResponseCollector = {
   add(event: ChatEvent): void
@@ -30,15 +39,22 @@ type OpenChoice = {
   readonly calls: { id: string; name: string; signature: string | null; text: string }[]
   finishReason: FinishReason | null
   readonly logprobs: TokenLogprob[]
+  stopSequence: string | null
+  upstreamReason: string | null
   filtered: CollectedChoice['filtered'] | null
 }
 
-/** Gathers the events of an answer into the whole of it. Order within a choice is kept; choices may interleave. */
-export function createResponseCollector(): ResponseCollector {
+/**
+ * Gathers the events of an answer into the whole of it. Choices may interleave. `keepsEvents`: the content is kept in its order
+ * too, for dialects whose answers are lists of parts.
+ */
+export function createResponseCollector(keepsEvents = false): ResponseCollector {
+  const events: ChatEvent[] = []
   const choices: OpenChoice[] = []
   const at = (index: number) => choices.find(choice => choice.index === index) ?? opened(choices, index)
   return {
     add(event) {
+      if (keepsEvents) appendMerged(events, event)
       switch (event.type) {
         case 'text':
           at(event.choice).text += event.text
@@ -62,18 +78,26 @@ export function createResponseCollector(): ResponseCollector {
           break
         case 'finish':
           at(event.choice).finishReason = event.reason
+          at(event.choice).stopSequence = event.stopSequence ?? null
+          at(event.choice).upstreamReason = event.upstreamReason ?? null
           break
         case 'filtered':
           at(event.choice).filtered = { layer: event.layer, category: event.category }
           break
         case 'opened':
         case 'done':
+        case 'reasoning_end':
+        case 'provider_item':
+        case 'citation':
           break
       }
     },
     result() {
       if (choices.length === 0) opened(choices, 0)
-      return { choices: choices.sort((one, other) => one.index - other.index).map(folded) }
+      return {
+        choices: choices.sort((one, other) => one.index - other.index).map(folded),
+        events: events.filter(isContent),
+      }
     },
   }
 }
@@ -86,6 +110,8 @@ function opened(choices: OpenChoice[], index: number): OpenChoice {
     refusal: '',
     calls: [],
     finishReason: null,
+    stopSequence: null,
+    upstreamReason: null,
     logprobs: [],
     filtered: null,
   }
@@ -94,7 +120,8 @@ function opened(choices: OpenChoice[], index: number): OpenChoice {
 }
 
 function folded(choice: OpenChoice): CollectedChoice {
-  const { index, text, reasoning, refusal, calls, finishReason, logprobs, filtered } = choice
+  const { index, text, reasoning, refusal, calls, finishReason, stopSequence, upstreamReason, logprobs, filtered } =
+    choice
   const toolCalls = calls.map(call => ({
     id: call.id,
     name: call.name,
@@ -109,6 +136,20 @@ function folded(choice: OpenChoice): CollectedChoice {
     toolCalls,
     finishReason,
     logprobs,
+    ...(stopSequence === null ? {} : { stopSequence }),
+    ...(upstreamReason === null ? {} : { upstreamReason }),
     ...(filtered == null ? {} : { filtered }),
+  }
+}
+
+function isContent(event: ChatEvent): event is ContentEvent {
+  switch (event.type) {
+    case 'opened':
+    case 'filtered':
+    case 'finish':
+    case 'done':
+      return false
+    default:
+      return true
   }
 }

@@ -1,12 +1,12 @@
-/** Text longer than this no longer waits for its sentence. */
+/** Longer text is sent without waiting for its sentence to end. */
 const longestWait = 160
 
 /**
- * How much of a text may be shown as a whole, in UTF-16 units from its start: up to the last sentence or line that has
- * ended; 0 = none has. A full stop ends a sentence only once white space follows, since `3.` may go on as `3.14`.
+ * Returns how much of a text can be shown, in UTF-16 units from its start: up to the end of the last complete sentence
+ * or line; 0 = none. A full stop ends a sentence only before white space, since `3.` may continue as `3.14`.
  *
- * Of text that is long or whose patience is over (code, lists, a slow writer): up to the last clause if that is most of
- * it, or the last word, or all of it where words have no spaces between (Chinese, Japanese).
+ * If the text is long or no longer `patient` (code, lists, a slow model), returns up to the last clause if that is most
+ * of the text, else the last word, else all of it for scripts without spaces (Chinese, Japanese).
  */
 export function completeTextLength(text: string, patient: boolean): number {
   let clause = 0
@@ -26,13 +26,13 @@ export function completeTextLength(text: string, patient: boolean): number {
   return word > 0 ? word : wholeCharacters(text)
 }
 
-/** Length of a text without the first half of a surrogate pair that it may end in, unless that is all there is. */
+/** Returns the length of a text without an unpaired surrogate at its end, unless nothing else is left. */
 function wholeCharacters(text: string): number {
   const code = text.charCodeAt(text.length - 1)
   return code >= 0xd800 && code <= 0xdbff && text.length > 1 ? text.length - 1 : text.length
 }
 
-/** The mark before white space at `end`, looking through what closes after it: `."`, `.)`, `.**`. */
+/** Returns the punctuation mark before the white space at `end`, skipping closing marks: `."`, `.)`, `.**`. */
 function markBefore(text: string, end: number): number {
   let at = end - 1
   for (let seen = 0; seen < 4 && closers.has(text.charCodeAt(at)); seen++) at--
@@ -47,7 +47,7 @@ const codes = (characters: string) => new Set(Array.from(characters, character =
 const newline = 10
 const sentenceEnds = codes('.!?…؟।')
 const clauseEnds = codes(',;:–—')
-/** Full-width marks are followed by no space. */
+/** No space follows a full-width mark. */
 const wideEnds = codes('。！？')
 const wideClauseEnds = codes('，、；：')
 const closers = codes('"\'”’»)]*_`')

@@ -1,20 +1,20 @@
-/** An answer's text comes in pieces, cut wherever its upstream likes: which of them are one text. */
+/** Upstreams split output at arbitrary places. These functions join deltas that belong to the same text. */
 import type { ChatEvent, ContentEvent } from './chat.ts'
 
-/** A piece of some text of an answer. */
+/** An event that carries part of a text. */
 export type TextDelta = Extract<ContentEvent, { readonly text: string }>
 
 export function isTextDelta(event: ChatEvent): event is TextDelta {
   return 'text' in event
 }
 
-/** Whether both are pieces of one text. */
+/** Returns true if both deltas belong to the same text. */
 export function isSameText(last: TextDelta, next: TextDelta): boolean {
   if (last.choice !== next.choice || last.type !== next.type) return false
   return last.type !== 'tool_arguments' || next.type !== 'tool_arguments' || last.index === next.index
 }
 
-/** Adds an event to others; a piece that goes on where the last event ends is joined to it. */
+/** Appends an event. A delta that continues the last event's text is merged into it. */
 export function appendMerged(events: ChatEvent[], event: ChatEvent): void {
   const last = events.at(-1)
   if (last !== undefined && isTextDelta(last) && isTextDelta(event) && isSameText(last, event))

@@ -1,15 +1,18 @@
-/** What a caller defines beside the conversation: models read it like a prompt, so it is screened and searched like one. */
+/**
+ * Definitions that a client sends beside the conversation. Models read them like a prompt, so moderation and secret
+ * detection check them like one.
+ */
 import type { ChatRequest } from './chat.ts'
 
 export type PromptDefinition = {
   readonly role: 'definition'
-  /** The field of the request that it stands in. */
+  /** The request field that holds the definition. */
   readonly param: 'tools' | 'response_format'
-  /** What it says: its description, and the strings of its schema, one a line. */
+  /** Its description and the strings of its schema, one per entry. */
   readonly texts: readonly string[]
 }
 
-/** All that an ask defines: each tool, and the schema of the answer. */
+/** Returns all definitions of a request: each tool, and the response schema. */
 export function collectDefinitions({
   tools,
   responseFormat,
@@ -21,7 +24,10 @@ export function collectDefinitions({
   return [...found, definition('response_format', name, description, schema)]
 }
 
-/** The ask with all texts of its definitions cleaned; names stay, since calls and choices go by them. */
+/**
+ * Returns the request with all definition texts mapped by `clean`. Tool names stay, since calls and choices refer to
+ * them.
+ */
 export function mapDefinitionTexts(
   ask: ChatRequest,
   clean: (text: string) => string,
@@ -58,7 +64,10 @@ function definition(
   return { role: 'definition', param, texts: [description ?? '', [name, ...textsIn(schema)].join('\n')] }
 }
 
-/** Strings of a schema, but for its types; of the names in it those that are more than a plain word. Not by calls: it may be deep. */
+/**
+ * Returns the strings of a schema except its types, and those names that are more than one plain word. Iterative,
+ * because a schema may be deep.
+ */
 function textsIn(schema: Schema | null): readonly string[] {
   const texts: string[] = []
   const open: unknown[] = [schema]
@@ -75,7 +84,7 @@ function textsIn(schema: Schema | null): readonly string[] {
 
 const longestPlain = 32
 
-/** The schema with every string and every name in it cleaned: what `required` lists is what `properties` holds. */
+/** Returns the schema with every string and name mapped, so that `required` still matches `properties`. */
 function cleanedSchema(schema: Schema, clean: (text: string) => string): Schema {
   return JSON.parse(JSON.stringify(schema), (_name, value: unknown) => {
     if (typeof value === 'string') return clean(value)

@@ -1,27 +1,27 @@
-/** What the web gives a request: its measures, its prices, and what is said of what it did not give. */
+/** Web access of a request: size limits, prices, and the codes of omitted sources. */
 
 /**
- * Why something of the web is missing from an answer. Four words and no more, since who names an address could otherwise
- * read from them what stands behind it.
- * - `refused`: never fetched: the address, the blocklist, what the page says, or too many of them.
- * - `unreachable`: no such name, no connection, or no success.
- * - `too_slow`: not there in time.
- * - `unreadable`: too large, of another type, or nothing to read.
+ * Why a web source is missing from a response. There are only four codes, because more detail would let a client probe
+ * internal hosts.
+ * - `refused`: never fetched, because of its address, the blocklist, its content, or the number of sources.
+ * - `unreachable`: no DNS record, no connection, or an HTTP error.
+ * - `too_slow`: timed out.
+ * - `unreadable`: too large, an unsupported type, or empty.
  */
 export const omissionCodes = ['refused', 'unreachable', 'too_slow', 'unreadable'] as const
 export type LeftOutCode = (typeof omissionCodes)[number]
 
-/** `url` null = the search. */
+/** `url` null = the search itself. */
 export type OmittedSource = { readonly url: string | null; readonly code: LeftOutCode }
 export type WebSource = { readonly url: string; readonly title: string }
 
-/** Something found or fetched, as it came. */
+/** A search result or fetched page, unprocessed. */
 export type WebDocument = { readonly url: string; readonly title: string; readonly text: string }
 
 export const webLimits = {
   pages: 3,
   pageCharacters: 8_000,
-  /** Input tokens reserved for a page, and for the results of a search: what would be more is cut shorter. */
+  /** Input tokens reserved per page and for the results of a search. Longer text is truncated. */
   pageTokens: 5_000,
   results: 6,
   resultCharacters: 500,
@@ -35,12 +35,12 @@ export const webLimits = {
 export type WebPrices = { readonly search: number; readonly fetch: number }
 
 /**
- * $0.005 a search, what Brave asks ($5 per 1,000 requests, api-dashboard.search.brave.com, 2026) and Tavily about does;
- * $0.0005 a page, our own traffic and work. An operator may set others.
+ * $0.005 per search is the price of Brave ($5 per 1,000 requests, api-dashboard.search.brave.com, 2026) and about that
+ * of Tavily. $0.0005 per page covers our own traffic. Operators can set other prices.
  */
 export const webPrices: WebPrices = { search: 500_000, fetch: 50_000 }
 
-/** An address as two of them are the same page. */
+/** Returns a URL without its fragment, under which two URLs of one page are equal. */
 export function withoutFragment(url: string): string {
   const parsed = URL.parse(url)
   if (parsed === null) return url

@@ -3,21 +3,24 @@ import type { ChatRequest, ContentPart, ResponseSummary } from '../chat/chat.ts'
 import { estimateInputTokens } from '../tokens/tokens.ts'
 import { canEnhance, type EnhancementInput, enhance, maximumGrowth } from './enhance.ts'
 
-/** What enhancement makes of an ask: settled from the caller's own words, before anything is reserved. */
+/** Planned enhancement of a request, decided from the client's text before anything is reserved. */
 export type EnhancementPlan = {
-  /** As rules have it: the ask itself where they add nothing. */
+  /** The request enhanced by rules; the unchanged request if they add nothing. */
   readonly ask: ChatRequest
   readonly enhancement: NonNullable<ResponseSummary['enhancement']>
-  /** What a model may rewrite in place of the rules; null = nothing. */
+  /** The text that a model may rewrite instead of the rules; null = none. */
   readonly rewritable: string | null
-  /** Estimated, of whatever the ask will be. */
+  /** Estimate that covers whichever version is sent. */
   readonly inputTokens: number
 }
 
-/** What a rewrite may add, in whatever language: no more is reserved for it, so no longer one is taken. */
+/** Tokens that a rewrite may add in any language. This is what is reserved, so a longer rewrite is rejected. */
 const rewriteTokens = Math.ceil(maximumGrowth / 2)
 
-/** The plan of an ask whose caller wants it enhanced, or null. `canRewrite`: a model is there to do it. */
+/**
+ * Returns the plan of a request, or null if the client did not request enhancement. `canRewrite` = a rewriting model is
+ * configured.
+ */
 export function planEnhancement(
   ask: ChatRequest,
   reading: EnhancementInput,
@@ -37,7 +40,7 @@ export function planEnhancement(
   }
 }
 
-/** What rules make of an ask's last words, whether the caller wants it or not. */
+/** Returns the last user text of a request enhanced by rules, even if the client did not request it. */
 export function enhanceByRules(
   ask: ChatRequest,
   reading: EnhancementInput,
@@ -49,8 +52,8 @@ export function enhanceByRules(
 }
 
 /**
- * The one text of a conversation that may be enhanced: the last message's, where it is the user's and its only text. Null
- * where there is none, and where the answer's form is the caller's already: JSON, or a call.
+ * Returns the one text of a conversation that may be enhanced: the last message's, if it is from the user and its only
+ * text. Null if there is none, or if the client fixed the output form (JSON or a tool call).
  */
 function enhanceableText({
   messages,
@@ -65,7 +68,7 @@ function enhanceableText({
   return text === undefined || others.length > 0 ? null : text
 }
 
-/** The ask with `text` in the place of the one that may be enhanced. */
+/** Returns the request with its enhanceable text replaced by `text`. */
 export function replaceUserText(ask: ChatRequest, text: string): ChatRequest {
   const last = ask.messages.at(-1)
   if (last?.role !== 'user') return ask

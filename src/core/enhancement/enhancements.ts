@@ -1,7 +1,7 @@
 /**
- * What a terse prompt gains, by language and query type or task: labelled lines behind it, in the prompt's own language. Each says
- * how to answer, never what: no number, name or claim stands here. Together with the labels a set stays below 180
- * characters, so that a prompt of 61 characters still grows to no more than four times its length.
+ * Lines added to a terse prompt, by language and query type or task, in the prompt's language. Each says how to answer,
+ * never what: it contains no number, name or claim. With its labels, a set is shorter than 180 characters, so that a
+ * prompt of 61 characters grows to at most four times its length.
  */
 import { eastern } from './enhancements/eastern.ts'
 import { germanic } from './enhancements/germanic.ts'

@@ -1,15 +1,15 @@
 import type { PromptAnalyzer } from '../analysis/prompt-analysis.ts'
 import { isTerse, isWithinGrowthLimits } from './enhance.ts'
 
-/** What a model is told that rewrites prompts. `growth`: characters that it may add. */
+/** Returns the instructions for the model that rewrites prompts. `growth` = characters that it may add. */
 export function rewriteInstructions(growth: number): string {
   return `The user's message is a prompt for another assistant. Do not answer it. Repeat it word for word, then, in the same language, add two to four short lines that say how to answer it: audience, format, scope, constraints, steps or checks, whichever fit. Add no fact, number, name, address or quotation that is not in it, and at most ${growth} characters in all. Reply with the prompt alone.`
 }
 
 /**
- * Whether a rewrite of a terse prompt does it no harm, by the rules that hold for the rule-based one: it is longer, within
- * the same bounds, the caller's text stands in it, literals and names in their order; nothing is invented; it is in the same
- * language, and a second time nothing would be added.
+ * Returns true if a rewrite satisfies the rules of enhancement: longer within the same bounds, containing the user's
+ * text with literals and names in order, without invented facts, in the same language, and stable (a second rewrite
+ * would add nothing).
  */
 export function isValidRewrite(original: string, rewritten: string, read: PromptAnalyzer): boolean {
   const language = languageIn(read, original)
@@ -25,10 +25,10 @@ export function isValidRewrite(original: string, rewritten: string, read: Prompt
   )
 }
 
-/** Alike but for this share of words is the caller's text with its spelling mended. */
+/** The user's text may differ in this share of words, for corrected spelling. */
 const leastRecall = 0.98
 
-/** Code, addresses, numbers, quotations, placeholders. */
+/** Code, URLs, numbers, quotations, placeholders. */
 const literals = [
   /```[\s\S]*?```|`[^`\n]+`/g,
   /\b(?:https?:\/\/|www\.)[^\s<>"]+/gi,
@@ -37,7 +37,7 @@ const literals = [
   /\{\{?[^{}\n]+\}\}?|\[[^[\]\n]+\]|<[^<>\s][^<>\n]*>|\$\w+|%\w\b/g,
 ]
 
-/** Numbers in words: from two upwards, since `one` is a pronoun. */
+/** Spelled-out numbers from two upward, since `one` is a pronoun. */
 const spelledNumber =
   /\b(?:two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|dozen|twenty|thirty|forty|fifty|hundred|thousand|million|billion|dos|tres|cuatro|cinco|diez|deux|trois|quatre|cinq|dix|zwei|drei|vier|fünf|zehn)\b/gi
 
@@ -55,7 +55,10 @@ function wordsOf(text: string): readonly string[] {
   return text.toLowerCase().match(/[\p{L}\p{M}\p{N}]+/gu) ?? []
 }
 
-/** Length of the longest sequence of words that both hold in the same order. Both are short: a terse prompt, and four times one. */
+/**
+ * Returns the length of the longest common subsequence of words. Both texts are short: a terse prompt and at most four
+ * times its length.
+ */
 function commonInOrder(left: readonly string[], right: readonly string[]): number {
   let row = new Uint16Array(right.length + 1)
   for (const word of left) {
@@ -88,7 +91,10 @@ function inventsNothing(original: string, rewritten: string, language: string): 
   )
 }
 
-/** Where a capital inside a sentence is a name's. Elsewhere an invented one could not be told, so rules alone enhance. */
+/**
+ * Languages in which a capital inside a sentence marks a name. In others an invented name could not be detected, so
+ * only rules enhance.
+ */
 const languagesWithNames: ReadonlySet<string> = new Set([
   'en',
   'es',
@@ -109,7 +115,7 @@ const languagesWithNames: ReadonlySet<string> = new Set([
   'uk',
 ])
 
-/** Capitalised words, but for those that begin a sentence, a line, an item of a list, or what follows a colon. */
+/** Returns capitalized words, except those that begin a sentence, a line, a list item, or the text after a colon. */
 function namesIn(text: string): readonly string[] {
   return [...text.matchAll(/(?<!(?:[.!?:]|^\s*[-*•])\s)(?<=[^\S\n]["'“«(]?)\p{Lu}[\p{L}\p{M}\p{N}'’-]*/gmu)]
     .map(([name]) => name)

@@ -1,10 +1,11 @@
 /**
- * Requests to explain, sum up, translate or revise something, or for ideas: whatever it is about, such a thing is answered in a
- * way of its own, and two words may ask for it. Told by the verb, at the beginning or where its language has it.
+ * Detects requests to explain, summarize, translate or revise something, or for ideas. Such a task is answered in its
+ * own way regardless of the topic, and two words may state it. Detected by the verb, at the start or where the language
+ * places it.
  */
 import type { Task } from './enhancements/language.ts'
 
-/** What a prompt of a few lines asks to be done with something that is there or known; null = none of these. */
+/** Returns the task of a prompt of a few lines; null = none. */
 export function detectTask(prompt: string, language: string): Task | null {
   const verbs = verbsOf[language]
   if (verbs === undefined) return null
@@ -13,10 +14,10 @@ export function detectTask(prompt: string, language: string): Task | null {
   return task === 'explanation' && reasons.test(text) ? null : task
 }
 
-/** The more particular first: what is explained in a translation is a translation. */
+/** More specific tasks first: an explanation inside a translation is a translation. */
 const tasks: readonly Task[] = ['translation', 'summary', 'revision', 'explanation', 'ideas']
 
-/** What asks for reasons, influences or a difference is weighed, not explained. */
+/** Questions about reasons, influences or differences, which need an analysis, not an explanation. */
 const reasons =
   /(?<!\p{L})(?:why|reasons?|causes?|effects?|impacts?|influences?|consequences?|implications?|differences?|warum|weshalb|ursachen?|folgen|unterschiede?|pourquoi|causes|conséquences|différences?|por qué|causas|consecuencias|diferencias?|por que|consequências|diferenças?|perché|cause|conseguenze|differenz[ae]|waarom|oorzaken|gevolgen|verschil(?:len)?|dlaczego|przyczyny|skutki|różnic[aęe]|почему|причин\p{L}+|последстви\p{L}+|разниц\p{L}+|чому|наслідки|різниц\p{L}+|neden|nedenleri|fark\p{L}*|لماذا|أسباب|الفرق|क्यों|कारण|अंतर)(?!\p{L})|为什么|原因|影响|区别|なぜ|理由|影響|違い|왜|이유|영향|차이/iu
 
@@ -147,7 +148,7 @@ const verbsOf: Readonly<Record<string, Readonly<Record<Task, RegExp>>>> = {
   },
 }
 
-/** A verb with something after it. */
+/** Matches a verb followed by text. */
 function begins(alternatives: string): RegExp {
   return new RegExp(
     `^(?:(?:please|bitte|por favor|per favore|пожалуйста|будь ласка)[, ]+)?(?:${alternatives})(?![\\p{L}\\p{M}\\p{N}])`,
@@ -155,7 +156,7 @@ function begins(alternatives: string): RegExp {
   )
 }
 
-/** Things that are wanted, after a few words at most: `party ideas`, `some names for a cat`. */
+/** Matches requested things after a few words at most: `party ideas`, `some names for a cat`. */
 function wished(things: string, prepositions: string, openings = things): RegExp {
   const before = "(?:(?!(?:write|draft|essay|story|about|of|the|über|sobre|sur|su|over|о|про) )[\\p{L}’'-]+ ){0,4}"
   return new RegExp(`^(?:${before}(?:${things})(?: (?:${prepositions}) .+|[.!?]*$)|(?:${openings}) )`, 'iu')

@@ -1,15 +1,15 @@
-/** Where learning meets the router's choice: a bounded reordering of near-equals, and now and then a look at another. */
+/** Applies learning to the ranking: a bounded reordering of near ties, and occasional exploration. */
 
 import { insertSorted } from '../routing/insert-sorted.ts'
 import { confidenceOf, maximumBias } from './learning-cell.ts'
 
-/** What was learnt of one model for a query type. */
+/** Learned bias of one model for a query type. */
 export type LearnedBias = { readonly bias: number; readonly entries: number }
 
-/** What routing reads of one account's learning, from memory. `model` is `provider/model`. */
+/** Looks up the learned bias of `provider/model` for one account, from memory. */
 export type LearnedBiasLookup = (model: string) => LearnedBias | null
 
-/** The bias of a model on its score; 0 where nothing is known. */
+/** Returns the bias on a model's score; 0 without data. */
 export function getBias(leaning: LearnedBiasLookup | null, model: string): number {
   return leaning?.(model)?.bias ?? 0
 }
@@ -17,9 +17,9 @@ export function getBias(leaning: LearnedBiasLookup | null, model: string): numbe
 type Scored = { readonly score: number }
 
 /**
- * The list, best first, with each score moved by its bias. One model passes another only where its biased score is higher
- * and the margin it had to make up is within the larger of the two models' bounds: of no two models, wherever they stand,
- * is a wider margin overturned. Scores are told so that they descend, and stay within 0–1.
+ * Returns the list, highest score first, with each score moved by its learned bias. A model passes another only if its
+ * biased score is higher and the original margin is at most the larger bound of the two. No wider margin is ever
+ * reversed. Returned scores descend and stay within 0–1.
  */
 export function applyLearnedBias<T extends Scored>(
   scored: readonly T[],
@@ -43,21 +43,21 @@ export function applyLearnedBias<T extends Scored>(
 
 type Biased<T extends Scored> = { readonly entry: T; readonly biased: number; readonly bound: number }
 
-/** Above 0 where the one below passes the one above. */
+/** Returns a value above 0 if `below` passes `above`. */
 function passing(above: Biased<Scored>, below: Biased<Scored>): number {
   const margin = above.entry.score - below.entry.score
   return below.biased > above.biased && margin <= Math.max(above.bound, below.bound) ? 1 : 0
 }
 
-/** Share of requests that look at a near-tie not well known yet. */
+/** Share of requests that explore another model of a near tie. */
 export const explorationShare = 0.005
-/** Scores this close are a tie. */
+/** Scores this close are a near tie. */
 const nearTie = 0.05
 
 /**
- * The list with its least known near-tie first, where this request is one to explore: only where the leader itself is past
- * its cold start, never a model that is well known, nor one that may not lead. `probability` is that of the first model having become the first:
- * what estimates of another policy would have to weigh this request by.
+ * Returns the list with the least-known model of the near tie first, if this request explores. Explores only if the
+ * leader is past its cold start, and never moves a well-known or ineligible model to the front. `probability` is the
+ * chance that the resulting first model came first: the weight for off-policy estimates.
  */
 export function explore<T extends Scored>(
   ordered: readonly T[],

@@ -1,8 +1,8 @@
-/** What learning has to tell people: its cells as rows, sums and advice. Costs are integers of 1e-8 USD. */
+/** Insights into learning data: cells as rows, sums and recommendations. Costs are integers of 1e-8 USD. */
 import { type BiasEstimate, estimateBiases } from './learned-bias.ts'
 import { type Cell, confidenceOf, confidences, type LearningConfidence } from './learning-cell.ts'
 
-/** A model's cell for a query type, and what it comes to. */
+/** A model's cell for a query type with its estimates. */
 export type Insight = BiasEstimate & {
   /** `provider/model`. */
   readonly model: string
@@ -13,7 +13,10 @@ export type Insight = BiasEstimate & {
 
 export type CellRow = Cell & { readonly queryType: string; readonly model: string }
 
-/** One row per cell, by query type, most requests first. `figureOf`: the catalogue's quality, null = not in it. */
+/**
+ * Returns one row per cell, by query type, most requests first. `figureOf` returns the catalog's quality of a model;
+ * null = not in the catalog.
+ */
 export function insightsOf(
   cells: readonly CellRow[],
   figureOf: (model: string) => number | null,
@@ -37,12 +40,12 @@ export function insightsOf(
   })
 }
 
-/** The furthest that any of these has got; a new account's is `cold_start`. */
+/** Returns the highest confidence among the insights; `cold_start` for a new account. */
 export function highestConfidence(insights: readonly Insight[]): LearningConfidence {
   return confidences.findLast(confidence => insights.some(one => one.confidence === confidence)) ?? 'cold_start'
 }
 
-/** The model to expect most of among those past their cold start; null = none is. */
+/** Returns the model with the highest expected quality among those past their cold start; null = none. */
 export function findBestModel(insights: readonly Insight[]): string | null {
   const [first] = insights
     .filter(({ confidence }) => confidence !== 'cold_start')
@@ -54,18 +57,18 @@ export type Recommendation = {
   readonly queryType: string
   readonly model: string
   readonly reason: string
-  /** To be expected on the quality scale, and percent of the cost a request. */
+  /** Expected change on the quality scale, and of the cost per request in percent. */
   readonly qualityChange: number
   readonly costChangePercent: number
 }
 
-/** Differences in quality below this are none. */
+/** Smaller quality differences count as none. */
 const noDifference = 0.02
 const worthSavingPercent = -20
 
 /**
- * For each query type at most one other model than the one mostly used: one that does better beyond the error of both, else
- * the cheapest that does as well. Both must be past their cold start.
+ * Returns for each query type at most one model other than the most used: one that is better beyond the error of both,
+ * else the cheapest of equal quality. Both must be past their cold start.
  */
 export function recommendationsOf(insights: readonly Insight[]): readonly Recommendation[] {
   return [...Map.groupBy(insights, one => one.queryType).values()].flatMap(ofType => {

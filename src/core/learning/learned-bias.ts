@@ -1,45 +1,48 @@
 /**
- * What the cells of one query type come to: a bias on the router's score, which is what the evidence carries beyond its own
- * error, and bounded by how much evidence there is.
+ * Computes a bias on the routing score from the cells of one query type. The bias is the evidence beyond its own error,
+ * bounded by the amount of evidence.
  *
- * A model's measured quality is taken apart into what the query type does to every model (`ease`), what the catalogue's
- * figure foretells, and what is the model's own: only the last is learnt. Whether measured quality follows the catalogue
- * at all, and how far models differ, is itself read from the account's cells, as a mixture over the few cases below. What
- * this gives up: nothing is learnt from other accounts, so each begins from the catalogue.
+ * A model's measured quality is split into the effect of the query type on all models (`ease`), the catalog's
+ * prediction, and the model's own deviation; only the last is learned. Whether measured quality follows the catalog,
+ * and how far models differ, is estimated from the account's cells as a mixture over the few cases below. Cost: nothing
+ * is learned from other accounts, so each starts from the catalog.
  */
 import { type Cell, clamp, decayFactor, maximumBias } from './learning-cell.ts'
 import { defaultQuality } from './response-quality.ts'
 
-/** One model's cell, with the catalogue's figure of its quality (0–1). */
+/** One model's cell with its catalog quality (0–1). */
 export type BiasInput = { readonly figure: number; readonly cell: Cell }
 
-/** What the cells of one query type come to for one model. */
+/** Estimate for one model from the cells of one query type. */
 export type BiasEstimate = {
-  /** On the score; 0 below 10 entries. */
+  /** Bias on the score; 0 below 10 entries. */
   readonly bias: number
-  /** Quality to expect, and how far that may be off. */
+  /** Expected quality and its error. */
   readonly quality: number
   readonly error: number
 }
 
 export type BiasParameters = {
-  /** How many of its own errors an effect must exceed to count, and is lessened by. */
+  /** Number of standard errors that an effect must exceed to count. The effect is reduced by as much. */
   readonly threshold: number
-  /** How far models differ from what the catalogue foretells, and how likely that is beforehand. */
+  /** Prior: how far models deviate from the catalog's prediction, with the likelihood of each case. */
   readonly differences: readonly { readonly deviation: number; readonly likelihood: number }[]
-  /** Whether measured quality follows the catalogue's figures (1) or knows nothing of them (0), and the ease to expect then. */
+  /**
+   * Prior: whether measured quality follows the catalog's figures (1) or is independent of them (0), and the expected
+   * ease in each case.
+   */
   readonly slopes: readonly { readonly slope: number; readonly ease: number; readonly likelihood: number }[]
-  /** How far query types of accounts differ in ease from that. */
+  /** Standard deviation of the ease of query types across accounts. */
   readonly easeDeviation: number
-  /** Variance of single qualities, before any was seen, and as how many entries that counts. */
+  /** Prior variance of single quality values, and the number of entries that the prior counts as. */
   readonly variance: number
   readonly varianceWeight: number
 }
 
-/** Figures and qualities are told from here, so that ease and slope do not stand in for one another. */
+/** Catalog figures and qualities are centered here, so that ease and slope are independent. */
 const middle = 0.5
 
-/** Tuned on `bun run simulate`, by tasks left out. */
+/** Tuned with `bun run simulate` on held-out tasks. */
 export const biasParameters: BiasParameters = {
   threshold: 0.3,
   differences: [
@@ -49,7 +52,7 @@ export const biasParameters: BiasParameters = {
     { deviation: 0.2, likelihood: 0.15 },
   ],
   slopes: [
-    // Without ratings all that is seen of most answers, whoever gave them, is that nothing is wrong with them.
+    // Without ratings, most responses of any model only show that nothing went wrong.
     { slope: 0, ease: defaultQuality - middle, likelihood: 0.5 },
     { slope: 1, ease: 0, likelihood: 0.5 },
   ],
@@ -58,7 +61,10 @@ export const biasParameters: BiasParameters = {
   varianceWeight: 10,
 }
 
-/** Estimates for all models of one query type of one account, in their order. Models without evidence count for nothing. */
+/**
+ * Returns estimates for all models of one query type of one account, in their order. Models without evidence are
+ * ignored.
+ */
 export function estimateBiases(
   known: readonly BiasInput[],
   now: number,
@@ -93,12 +99,12 @@ export function estimateBiases(
 }
 
 const unknown: BiasEstimate = { bias: 0, quality: 0, error: 1 }
-/** A model with evidence, told from the middle, and what the cases add up to for it. */
+/** A model with evidence, centered, and its sums over the cases. */
 type Measured = {
   readonly index: number
   readonly above: number
   readonly value: number
-  /** Of the mean. */
+  /** Variance of the mean. */
   readonly variance: number
   own: number
   expected: number
@@ -125,14 +131,14 @@ function measuredOf(known: readonly BiasInput[], now: number, given: BiasParamet
 
 type Case = {
   readonly slope: number
-  /** Variance of the models' own differences. */
+  /** Variance of the deviations between models. */
   readonly square: number
   readonly ease: number
   readonly easeVariance: number
   readonly logLikelihood: number
 }
 
-/** Every case, with the ease that it would mean and how likely it makes what was measured; constants left out. */
+/** Returns every case with its implied ease and the likelihood of the measurements, without constant factors. */
 function casesOf(measured: readonly Measured[], given: BiasParameters): Case[] {
   const cases: Case[] = []
   for (const { slope, ease: usualEase, likelihood: ofSlope } of given.slopes)

@@ -1,13 +1,13 @@
 /**
- * What an account's own answers say of a model, per query type: a cell of running figures that entries go into. What the
- * cells come to for the router is `bias.ts`.
+ * Learning cell: running statistics of one model for one query type of an account. `learned-bias.ts` turns cells into
+ * routing biases.
  */
 import { dayMs } from '../text/utc-days.ts'
 
 export const confidences = ['cold_start', 'warm_up', 'established'] as const
 export type LearningConfidence = (typeof confidences)[number]
 
-/** From how many entries on a model of a query type counts as known, and what its bias may then be at most. */
+/** Number of entries at which a model reaches each confidence, with the maximum bias there. */
 const steps: readonly { readonly from: number; readonly confidence: LearningConfidence; readonly bound: number }[] = [
   { from: 50, confidence: 'established', bound: 0.2 },
   { from: 10, confidence: 'warm_up', bound: 0.05 },
@@ -15,12 +15,12 @@ const steps: readonly { readonly from: number; readonly confidence: LearningConf
 ]
 const coldStart = { confidence: 'cold_start', bound: 0 } as const
 
-/** How well a model is known by so many entries. */
+/** Returns the confidence for a number of entries. */
 export function confidenceOf(entries: number): LearningConfidence {
   return stepOf(entries).confidence
 }
 
-/** The largest bias, either way, that so many entries allow. */
+/** Returns the largest bias, in either direction, for a number of entries. */
 export function maximumBias(entries: number): number {
   return stepOf(entries).bound
 }
@@ -30,29 +30,29 @@ function stepOf(entries: number) {
   return coldStart
 }
 
-/** What is known of one model for one query type of one account. Times are epoch milliseconds. */
+/** Statistics of one model for one query type of one account. Times are epoch milliseconds. */
 export type Cell = {
-  /** Answers, and what they count as: a rated one as three. */
+  /** Responses, and the entries that they count as: a rated response counts as three. */
   readonly requests: number
   readonly entries: number
   readonly since: number
   readonly at: number
-  /** Evidence as of `at`, older entries fading: its weight, mean quality, and sum of squared deviations. */
+  /** Evidence as of `at`, with older entries decayed: weight, mean quality, and sum of squared deviations. */
   readonly weight: number
   readonly quality: number
   readonly spread: number
-  /** A run of answers below the mean: how far in sum, and the weight and quality of those in it. */
+  /** A run of responses below the mean: summed deficit, and weight and quality of its entries. */
   readonly slump: number
   readonly slumpWeight: number
   readonly slumpQuality: number
-  /** Running means; those of `ratio` are of ln(output tokens / input tokens). */
+  /** Running means. `ratio` is the mean of ln(output tokens / input tokens). */
   readonly latencyMs: number
   readonly firstTokenMs: number | null
   readonly costMicrocents: number
   readonly ratio: number
   readonly ratioVariance: number
   readonly ratings: number
-  /** Mean of the ratings, as quality. */
+  /** Mean rating on the quality scale. */
   readonly rating: number
   readonly automatic: number
   readonly influenced: number
@@ -61,7 +61,7 @@ export type Cell = {
   readonly plainQuality: number
 }
 
-/** One successful request, content-free. */
+/** One successful request, without content. */
 export type Entry = {
   readonly at: number
   /** 0–1. */
@@ -101,15 +101,15 @@ export const emptyCell: Cell = {
   plainQuality: 0,
 }
 
-/** How many entries a rating counts as. */
+/** Number of entries that a rating counts as. */
 export const ratingWeight = 3
 const halfLifeMs = 30 * dayMs
-/** Weight that evidence fades to as more comes in, so that a model which changes slowly is followed. */
+/** Maximum weight of old evidence. Bounded, so that slow changes of a model are followed. */
 const maximumWeight = 200
-/** Answers that the averages shown to people reach back over. */
+/** Number of responses that displayed averages cover. */
 const averagedAnswers = 200
 
-/** The cell with one entry more. */
+/** Returns the cell with one more entry. */
 export function addEntry(cell: Cell, entry: Entry): Cell {
   const requests = cell.requests + 1
   const share = 1 / Math.min(requests, averagedAnswers)
@@ -142,12 +142,12 @@ export function addEntry(cell: Cell, entry: Entry): Cell {
   }
 }
 
-/** ln(output tokens / input tokens): how much a model says for what it was told. */
+/** Returns ln(output tokens / input tokens). */
 export function logLengthRatio({ inputTokens, outputTokens }: Pick<Entry, 'inputTokens' | 'outputTokens'>): number {
   return Math.log((outputTokens + 1) / (inputTokens + 1))
 }
 
-/** A piece of evidence: what quality, counting as how many entries, taken in at which time, by a rating or not. */
+/** One piece of evidence: its quality, weight in entries, time, and whether it is a rating. */
 export type QualityEvidence = {
   readonly quality: number
   readonly weight: number
@@ -155,7 +155,7 @@ export type QualityEvidence = {
   readonly isRating: boolean
 }
 
-/** The cell with what was thought of one of its answers replaced. */
+/** Returns the cell with the evidence of one response replaced. */
 export function replaceEvidence(
   cell: Cell,
   before: QualityEvidence,
@@ -178,7 +178,7 @@ export function replaceEvidence(
 
 function without(cell: Cell, { quality, weight, at }: QualityEvidence): Cell {
   const entries = Math.max(0, cell.entries - weight)
-  // It has faded since like all the others; where a slump made the cell forget, less of it is left than this.
+  // The old evidence has decayed like all others. After a slump reset even less of it is left than this.
   const faded = Math.min(cell.weight, weight * decayFactor(cell.at - at))
   const left = cell.weight - faded
   if (left < 1e-6) return { ...cell, entries, weight: 0, quality: 0, spread: 0 }
@@ -186,13 +186,13 @@ function without(cell: Cell, { quality, weight, at }: QualityEvidence): Cell {
   return { ...cell, entries, weight: left, quality: mean, spread: (cell.spread * left) / cell.weight }
 }
 
-/** A run this far below the mean in sum is no bad luck: the model has got worse. */
+/** A run whose summed deficit exceeds this is not chance: the model has become worse. */
 const slumpLimit = 5
-/** What each answer of the run may lie below the mean without counting. */
+/** Deficit per response of a run that does not count. */
 const slumpAllowance = 0.12
-/** Less evidence than this has no mean to fall below. */
+/** With less evidence there is no reliable mean to compare to. */
 const leastForSlump = 15
-/** Weight that the time before a slump keeps. */
+/** Weight that evidence from before a slump keeps. */
 const keptAfterSlump = 15
 
 function withEvidence(cell: Cell, quality: number, weight: number, at: number): Cell {
@@ -208,7 +208,7 @@ function withEvidence(cell: Cell, quality: number, weight: number, at: number): 
   const slumpWeight = isSlump ? cell.slumpWeight + weight : 0
   const slumpQuality = isSlump ? cell.slumpQuality + weight * quality : 0
   if (depth > slumpLimit) {
-    // Only the run tells how it is now; a little of before stays, since the worst run of many was picked.
+    // Only the run shows the current quality. Some older evidence stays, since the worst run of many was selected.
     const total = slumpWeight + keptAfterSlump
     return {
       ...cell,
@@ -237,12 +237,12 @@ function withEvidence(cell: Cell, quality: number, weight: number, at: number): 
   }
 }
 
-/** What is left of evidence after a time; all of it where the time runs backwards. */
+/** Returns the remaining share of evidence after `elapsedMs`; 1 for negative times. */
 export function decayFactor(elapsedMs: number): number {
   return elapsedMs <= 0 ? 1 : 2 ** (-elapsedMs / halfLifeMs)
 }
 
-/** The value, or the bound that it is beyond. */
+/** Returns the value limited to `low`–`high`. */
 export function clamp(value: number, low: number, high: number): number {
   return Math.max(low, Math.min(high, value))
 }

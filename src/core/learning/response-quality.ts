@@ -1,33 +1,33 @@
 /**
- * How good an answer was, as far as it can be told from outside: 0–1. Only a rating knows; all else is signs, and most
- * answers show none. Longer is not better, so what length says is capped.
+ * Infers the quality of a response (0–1) without a judge. Only a rating is certain; everything else is a weak signal,
+ * and most responses show none. Longer is not better, so the effect of length is capped.
  */
 import type { FinishReason, QueryType } from '../chat/chat.ts'
 
-/** What is seen of one answer. */
+/** Observable signals of one response. */
 export type QualitySignals = {
   readonly finish: FinishReason | null
-  /** What the model said to the caller; empty where it said nothing or only called tools. */
+  /** Output text for the client; empty if there is none or only tool calls. */
   readonly text: string
   readonly hasContent: boolean
-  /** The upstream itself calls it a refusal. */
+  /** True if the upstream reports a refusal. */
   readonly refused: boolean
-  /** The caller bounded the answer, and has to expect that bound. */
+  /** True if the client capped the output, so that truncation is expected. */
   readonly isCapped: boolean
-  /** JSON was asked for. */
+  /** True if the client requested JSON. */
   readonly wantsJson: boolean
   readonly queryType: QueryType
-  /** ln(output tokens / input tokens), and what the account's answers of this query type are like. */
+  /** ln(output tokens / input tokens), with the statistics of the account's responses of this query type. */
   readonly ratio: number
   readonly usualRatio: LengthStatistics | null
 }
 
 export type LengthStatistics = { readonly mean: number; readonly deviation: number }
 
-/** Of an answer that shows no sign: four stars. */
+/** Quality of a response without signals: four stars. */
 export const defaultQuality = 0.75
 
-/** The quality of an answer that nobody rated. */
+/** Returns the inferred quality of an unrated response. */
 export function inferQuality(signs: QualitySignals): number {
   if (!signs.hasContent) return 0
   if (signs.refused || signs.finish === 'content_filter' || isRefusal(signs.text)) return 0.1
@@ -36,10 +36,10 @@ export function inferQuality(signs: QualitySignals): number {
   return Math.max(0, Math.min(1, defaultQuality + structureGain(signs) - cost))
 }
 
-/** What is taken off the quality of an answer whose question was soon asked again, word for word. */
+/** Deducted from a response if the client soon repeats the same prompt word for word. */
 export const repeatCost = 0.3
 
-/** A rating as quality: one to five stars, and whether it helped where that was said. */
+/** Returns a rating as quality: one to five stars, and whether the response helped if the user stated it. */
 export function ratedQuality(stars: number, isHelpful: boolean | null): number {
   const byStars = (stars - 1) / 4
   return isHelpful === null ? byStars : 0.75 * byStars + (isHelpful ? 0.25 : 0)
@@ -47,7 +47,10 @@ export function ratedQuality(stars: number, isHelpful: boolean | null): number {
 
 const longestRefusal = 600
 const opening = 160
-/** What refusals begin with, in the languages that are asked most; short answers only, since long ones went on to help. */
+/**
+ * Typical first words of refusals in the most used languages. Applied to short outputs only, since long ones continue
+ * with help.
+ */
 const refusals =
   /^\W*(i['’]?m sorry,? (but )?(i|that)|(i['’]?m |i am )?(sorry|afraid)[,.]? (but )?i (can|am|will)|i (cannot|can['’]?t|can not|won['’]?t|will not|am (not able|unable)|['’]m (not able|unable)) |i['’]m (not able|unable) to |as an ai\b|lo siento,? (pero )?no puedo|no puedo ayudar|je (suis désolée?|ne peux pas)|désolée?,? (mais )?je ne|es tut mir leid|ich kann (dir|ihnen|das|dabei)? ?(leider )?nicht|mi dispiace,? (ma )?non posso|desculpe,? (mas )?não posso|извините|抱歉|对不起|申し訳)/i
 
@@ -55,7 +58,7 @@ function isRefusal(text: string): boolean {
   return text.length <= longestRefusal && refusals.test(text.slice(0, opening))
 }
 
-/** Beyond it reading costs more than the sign is worth. */
+/** Parsing longer JSON costs more than the signal is worth. */
 const longestJson = 65_536
 
 function isBrokenJson(text: string): boolean {
@@ -75,12 +78,12 @@ function truncationCost({ finish, isCapped }: QualitySignals): number {
 
 const fence = '```'
 
-/** A block of code that was opened and never closed, in an answer that says it is whole. */
+/** Returns the deduction for an unclosed code fence in an output that finished normally. */
 function fenceCost({ finish, text }: QualitySignals): number {
   return finish === 'stop' && fencesIn(text) % 2 === 1 ? 0.15 : 0
 }
 
-/** Code was asked for, and set off from the words around it. */
+/** Returns the gain for a code block if code was requested. */
 function structureGain({ queryType, text }: QualitySignals): number {
   const isCode = queryType === 'code' || queryType === 'code_algorithm' || queryType === 'debugging'
   return isCode && text.includes(fence) ? 0.05 : 0
@@ -92,9 +95,9 @@ function fencesIn(text: string): number {
   return count
 }
 
-/** Length is a known bias of every judge: far from usual it may cost so much, and it never gains anything. */
+/** Maximum deduction for unusual length. Length is a known bias of judges, so it never increases quality. */
 const mostForLength = 0.1
-/** Deviations from usual that are nothing to remark on. */
+/** Deviations from the usual length that cost nothing. */
 const usualDeviations = 2
 
 function ratioCost({ ratio, usualRatio }: QualitySignals): number {

@@ -1,20 +1,19 @@
-/** What a roster keeps on its members: each is on one roster at most. */
+/** Position that an active set keeps on its members. A member belongs to at most one set. */
 export type ActiveSetMember = {
-  /** Where the roster has it; -1 = nowhere. The roster's own to write. */
+  /** Index in the set; -1 = in no set. Only the set writes it. */
   place: number
 }
 
-/** Those who are there now, in no order, of very many that come and go. */
+/** An unordered set for objects that are added and deleted very often. */
 export type ActiveSet<T extends ActiveSetMember> = Iterable<T> & {
   add(member: T): void
-  /** Does nothing where it is not there. */
+  /** Does nothing if the member is not in the set. */
   delete(member: T): void
 }
 
 /**
- * An empty roster. A `Set` would do the same and keep those who left: outgrown tables of the engine's sets and maps hold what
- * was deleted from them, each holds the next, and the first soon belongs to the old generation, which only a collection of
- * the whole heap looks through. Every request would live on until then with all that hangs on it.
+ * Creates an empty active set. A `Set` keeps deleted members reachable: the engine's outgrown tables hold them until a
+ * collection of the whole heap. Every request, with all that it references, would stay in memory until then.
  */
 export function createActiveSet<T extends ActiveSetMember>(): ActiveSet<T> {
   const members: T[] = []
@@ -30,7 +29,7 @@ export function createActiveSet<T extends ActiveSetMember>(): ActiveSet<T> {
       member.place = -1
       const last = members.pop()
       if (last === undefined || last === member) return
-      // The gap is filled with the last.
+      // The last member fills the gap.
       last.place = place
       members[place] = last
     },

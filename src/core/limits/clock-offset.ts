@@ -1,22 +1,25 @@
-/** One question for the time. All in epoch milliseconds: when it was asked and answered by our own clock, and what was told. */
+/**
+ * One time query to another clock. All values are epoch milliseconds: when our clock sent and received it, and the time
+ * that the other clock reported.
+ */
 export type ClockSample = { readonly askedAt: number; readonly told: number; readonly answeredAt: number }
 
 export type ClockOffset = {
-  /** Milliseconds to add to our own clock for the other one's time; 0 before the first answer. */
+  /** Milliseconds to add to our own clock to get the other clock's time; 0 before the first sample. */
   milliseconds(): number
   take(answer: ClockSample): void
 }
 
-/** What an answer says of the other clock: it is ahead by `ahead`, give or take `margin` (milliseconds both). */
+/** The other clock is ahead by `ahead` ± `margin`, both in milliseconds. */
 type Estimate = { readonly ahead: number; readonly margin: number }
 
-/** Clocks that are kept well differ by less, and should not be told apart. */
+/** Smaller differences between synchronized clocks are ignored. */
 const ignoredMs = 1_000
 const keptEstimates = 8
 
 /**
- * How far another clock is from ours, by the quickest of the latest answers. It moves only where the answers contradict it,
- * by a second at least: time should not stir with every round trip.
+ * Creates an estimate of another clock's offset from ours, based on the fastest of the latest samples. The estimate
+ * changes only if samples contradict it by at least 1 s, so that time does not jitter with each round trip.
  */
 export function createClockOffset(): ClockOffset {
   let latest: readonly Estimate[] = []
@@ -24,10 +27,10 @@ export function createClockOffset(): ClockOffset {
   return {
     milliseconds: () => offset,
     take({ askedAt, told, answeredAt }) {
-      // Our own clock was set back meanwhile.
+      // Our own clock was set back during the query.
       if (answeredAt < askedAt) return
       const estimate = { ahead: told - (askedAt + answeredAt) / 2, margin: (answeredAt - askedAt) / 2 }
-      // Where two cannot both be true a clock was set in between, and what was told before is of no use.
+      // If two samples cannot both be true, a clock was set in between, and the older samples are useless.
       const agrees = latest.every(other => distance(other, estimate) <= other.margin + estimate.margin + ignoredMs)
       latest = [...(agrees ? latest.slice(1 - keptEstimates) : []), estimate]
       const best = latest.reduce((least, one) => (one.margin <= least.margin ? one : least))

@@ -1,6 +1,6 @@
 /**
- * Accounts are spread over partitions, each with an epoch and a usage stream of its own in one slot of a cluster: a script cannot
- * reach beyond its slot, and one stream per account would be too many to read.
+ * Accounts are spread over partitions. Each partition has its own counter epoch and usage stream in one cluster slot: a
+ * script cannot reach beyond its slot, and one stream per account would be too many to read.
  */
 
 export const partitions = 16
@@ -10,21 +10,21 @@ export const counterFormat = '<ddddddd'
 
 export const allPartitions: readonly number[] = Array.from({ length: partitions }, (_, partition) => partition)
 
-/** Returns the partition of an account: the same for every gateway, and it never changes. */
+/** Returns the partition of an account. It is the same in every gateway instance and never changes. */
 export function partitionOf(accountId: string): number {
   return Bun.hash.crc32(accountId) % partitions
 }
 
 export type PartitionKeys = ReturnType<typeof namesIn>
 
-/** Returns the names of a partition's keys. */
+/** Returns the names of a partition's Redis keys. */
 export function keysOf(partition: number): PartitionKeys {
   return allKeys[partition] ?? namesIn(partition)
 }
 
 const allKeys = allPartitions.map(namesIn)
 
-/** A cluster hashes the part between the braces. */
+/** Redis Cluster hashes only the part between the braces. */
 function namesIn(partition: number) {
   const prefix = `gateway:{${partition}}:`
   return {

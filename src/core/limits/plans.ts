@@ -2,7 +2,7 @@
 import { type Static, Type } from '@sinclair/typebox'
 import { fromUsd } from '../usage/money.ts'
 
-/** What an account may use. */
+/** Limits of one account. */
 export type Limits = {
   readonly requestsPerMinute: number
   readonly concurrentRequests: number
@@ -10,7 +10,7 @@ export type Limits = {
   readonly dailyCostMicrocents: number
 }
 
-/** Of whoever nothing is known. */
+/** Limits of an unknown account. */
 export const zeroLimits: Limits = {
   requestsPerMinute: 0,
   concurrentRequests: 0,
@@ -35,10 +35,10 @@ export const plans = {
 
 export type PlanName = keyof typeof plans
 
-/** Both plans, with this gateway's own figures where the operator has given any. */
+/** The limits of both plans, with the operator's overrides applied. */
 export type Plans = Readonly<Record<PlanName, Limits>>
 
-/** The highest a limit may be: what its column holds, and what is still exact in money. */
+/** Upper bounds of limits: what the database column holds and what money arithmetic represents exactly. */
 export const highestLimits = { count: 2_147_483_647, dailyTokens: 1_000_000_000_000_000, dailyUsd: 20_000_000 } as const
 
 const figuresSchema = Type.Optional(
@@ -53,13 +53,13 @@ const figuresSchema = Type.Optional(
   ),
 )
 
-/** The operator's own figures for the plans (`GATEWAY_CONFIG`, `plans`); what is left out stays as it is published. */
+/** Schema of the operator's plan overrides (`plans` in `GATEWAY_CONFIG`). Omitted limits keep their defaults. */
 export const planFiguresSchema = Type.Object(
   { evaluation: figuresSchema, usage: figuresSchema },
   { additionalProperties: false },
 )
 
-/** The plans under these figures. */
+/** Returns the plans with the operator's overrides applied. */
 export function applyPlanOverrides(figures: Static<typeof planFiguresSchema>): Plans {
   return { evaluation: limitsWith(plans.evaluation, figures.evaluation), usage: limitsWith(plans.usage, figures.usage) }
 }
@@ -74,25 +74,25 @@ function limitsWith(published: Limits, figures: Static<typeof figuresSchema> = {
   }
 }
 
-/** Who is asking, once a key has been recognised. */
+/** The account, key and limits behind a verified API key. */
 export type Caller = {
   readonly accountId: string
   readonly keyId: string
   readonly plan: PlanName
   readonly limits: Limits
-  /** Epoch milliseconds from which on the account has to pay before it may chat; absent = never. */
+  /** Epoch milliseconds from which chat requires a payment first; absent = never. */
   readonly refusedFrom?: number
-  /** Its requests used so much more than was billed that it may not chat until an operator resumes it; absent = it may. */
+  /** True if the account's usage exceeded its billed amount too far. It may not chat until an operator resumes it. */
   readonly isPaused?: boolean
   /** Soft cap of one period (`budget-period.ts`), an integer of 1e-8 USD; absent = none. */
   readonly softCapMicrocents?: number
   /** Start of a billing cycle, in epoch milliseconds; absent = nothing is billed, or there is no soft cap. */
   readonly cycleStartedAt?: number
-  /** The key or the account wants nothing of the web; absent = it may be asked. */
+  /** True if the key or the account has web access turned off; absent = web access is allowed. */
   readonly webOff?: boolean
 }
 
-/** What an account has left, as of the last answer of the meter; `resetMs` counts from then. */
+/** What an account has remaining, as of the meter's last response. `resetMs` counts from then. */
 export type QuotaStatus = {
   readonly requests: { readonly limit: number; readonly remaining: number; readonly resetMs: number }
   readonly tokens: { readonly limit: number; readonly remaining: number; readonly resetMs: number }

@@ -1,11 +1,14 @@
-/** What names have had. */
+/** Requests counted per key. */
 export type RateCounter = {
-  /** Milliseconds until a name may have one more; 0 = it may. */
+  /** Returns the milliseconds until `name` may have one more request; 0 = now. */
   waitMs(name: string, now: number): number
   count(name: string, now: number): void
 }
 
-/** Counts one of a name's. Returns 0, or where it has had its fill, and then uncounted, the milliseconds to wait. */
+/**
+ * Counts one request for `name` and returns 0. If the limit is reached, counts nothing and returns the milliseconds to
+ * wait.
+ */
 export function countIfAllowed(tally: RateCounter, name: string, now: number): number {
   const wait = tally.waitMs(name, now)
   if (wait === 0) tally.count(name, now)

@@ -1,4 +1,4 @@
-/** How often somebody may ask, where it is not an account's requests that are counted: by address, by mailbox. */
+/** Rate limits that do not belong to an account: per IP address or per email address. */
 
 import { countIfAllowed, type RateCounter } from './rate-counter.ts'
 import { createSlidingWindows, type WindowRule } from './sliding-windows.ts'
@@ -8,19 +8,19 @@ export type LimitRule = BucketRule | WindowRule
 
 export type RateLimiter = {
   /**
-   * Takes one of what a name may have. Returns 0, or where it has had its fill, and then uncounted, the milliseconds to wait;
-   * at once where limits are kept in this process. Never throws.
+   * Counts one request for `name` and returns 0. If the limit is reached, counts nothing and returns the milliseconds
+   * to wait. Returns synchronously if limits are kept in this process. Never throws.
    */
   take(name: string): number | Promise<number>
 }
 
-/** Opens a limit. Where gateways share them, those of one title count together. */
+/** Creates a rate limiter. Gateway instances that share limits count limiters of the same title together. */
 export type RateLimiterFactory = (title: string, rule: LimitRule) => RateLimiter
 
-/** So many names at least are remembered, those heard of last. */
+/** At least this many names are remembered, the most recent ones. */
 const names = 10_000
 
-/** Limits of this process alone, forgotten with it. */
+/** Creates rate limiters that count in this process only. */
 export function createLocalRateLimiters(clock: { now(): number }): RateLimiterFactory {
   return (_, rule) => {
     const tally = createRateCounter(rule)
@@ -28,7 +28,7 @@ export function createLocalRateLimiters(clock: { now(): number }): RateLimiterFa
   }
 }
 
-/** An empty tally under a rule, in memory. */
+/** Creates an empty in-memory counter for a rule. */
 export function createRateCounter(rule: LimitRule): RateCounter {
   return 'burst' in rule ? createTokenBuckets({ ...rule, names }) : createSlidingWindows({ ...rule, names })
 }

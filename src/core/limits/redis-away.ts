@@ -1,4 +1,4 @@
-/** Redis did not answer in time, cannot be reached, or is not asked because it failed to answer too often. */
+/** Thrown if Redis timed out, cannot be reached, or is skipped because it failed too often. */
 export class RedisUnavailableError extends Error {
   constructor(reason: string) {
     super(`redis: ${reason}`)

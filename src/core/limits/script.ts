@@ -1,4 +1,4 @@
-/** A script for Redis, with the digest that Redis knows it by. */
+/** A Redis script with the SHA-1 digest that Redis identifies it by. */
 export type Script = { readonly source: string; readonly digest: string }
 
 /** Returns the script of a Lua source. */

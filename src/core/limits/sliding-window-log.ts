@@ -1,22 +1,22 @@
 /**
- * A sliding window kept as a log of times: exact, and exact about when it opens again, which two-bucket counters are not.
- * A ring that grows as needed. Times are milliseconds; a clock that steps back is read as standing still.
+ * A sliding window kept as a log of times. Unlike two-bucket counters it is exact, also about when it opens again.
+ * Stored as a ring that grows as needed. Times are milliseconds; if the clock steps back, time counts as unchanged.
  */
 export type SlidingWindowLog = {
-  /** How many of the times added lie in the window that ends at `now`: later than `now - windowMs`. */
+  /** Returns how many added times lie in the window that ends at `now` (later than `now - windowMs`). */
   count(now: number): number
   add(now: number): void
-  /** Takes back what was added last, if it is still there: it came to nothing. */
+  /** Removes the last added time if it is still in the window. */
   takeBack(): void
-  /** Milliseconds from `now` until fewer than `limit` times are in the window; 0 where that is so already. */
+  /** Returns the milliseconds from `now` until fewer than `limit` times are in the window; 0 if that is already so. */
   waitUntilUnder(limit: number, now: number): number
-  /** Milliseconds from `now` until the window is empty. */
+  /** Returns the milliseconds from `now` until the window is empty. */
   waitUntilEmpty(now: number): number
-  /** How long ago each of the times in the window was, oldest first. */
+  /** Returns the age in milliseconds of each time in the window, oldest first. */
   ages(now: number): number[]
 }
 
-/** An empty log over a window of `windowMs`. */
+/** Creates an empty log over a window of `windowMs`. */
 export function createWindowLog(windowMs: number): SlidingWindowLog {
   let ring = new Float64Array(8)
   let first = 0
@@ -55,7 +55,7 @@ export function createWindowLog(windowMs: number): SlidingWindowLog {
     },
     waitUntilUnder(limit, now) {
       const time = settle(now)
-      // No room ever comes under a limit of nothing: a whole window is the honest wait.
+      // A limit of 0 never has room. A whole window is the longest wait that can be reported.
       if (limit <= 0) return windowMs
       return size < limit ? 0 : at(size - limit) + windowMs - time
     },

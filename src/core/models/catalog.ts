@@ -1,7 +1,7 @@
 /**
- * The models, as data. Facts and figures come from public sources, each named by its key in `sources`; null = no public
- * figure was found. Ours are the choice of models, the tiers, the successors of the deprecated, and the stand-ins below.
- * Where the scores of Artificial Analysis are shown, it is to be credited: `attributions`.
+ * The model catalog as data. Facts and figures come from public sources, each named by its key in `sources`; null = no
+ * public figure exists. The project decides only the choice of models, the tiers, the successors, and the stand-ins
+ * below. Where scores of Artificial Analysis are displayed, the license requires the credit in `attributions`.
  */
 
 import {
@@ -15,10 +15,10 @@ import {
   type RoutingFigures,
 } from './models.ts'
 
-/** The day (UTC) this file speaks of: what it calls deprecated was so by then. */
+/** The date (UTC) of this catalog's data. */
 export const catalogueDate = '2026-11-20'
 
-/** What each source key in this file means. */
+/** Names of the sources by key. */
 export const sources = {
   pi: {
     what: '@earendil-works/pi-ai 1.5.2 (npm), dist/providers/data/{openai,anthropic,google}.json: first-party price, context and output-limit listing',
@@ -74,14 +74,17 @@ export const sources = {
 
 type Source = keyof typeof sources
 
-/** Whom to credit beside a score, by its metric. The first is a condition of that source's licence. */
+/** Credits to display beside a score, by metric. The first is a condition of that source's license. */
 export const attributions: Readonly<Record<QualityScore['metric'], string>> = {
   artificial_analysis_intelligence_index: 'Artificial Analysis, https://artificialanalysis.ai',
   livebench_global_average: 'LiveBench, https://livebench.ai',
   arena_text_score: 'Arena, https://arena.ai',
 }
 
-/** All of them see images, and read PDFs as text and page images: OpenAI "File inputs", Anthropic "PDF support", Gemini "Document understanding". */
+/**
+ * All models accept images, and PDFs as text and page images: OpenAI "File inputs", Anthropic "PDF support", Gemini
+ * "Document understanding".
+ */
 const everything = {
   vision: true,
   imageUrls: true,
@@ -136,7 +139,7 @@ const anthropicAdaptive: ParameterRules = {
   logitBias: false,
   logprobs: false,
   maximumTopLogprobs: 0,
-  // More than OpenAI's four; no limit is published, and no caller of ours can send more than this.
+  // More than OpenAI's four. No limit is published, and clients of the gateway cannot send more than this.
   maximumStops: 64,
   maximumChoices: 1,
   outputCapField: 'max_tokens',
@@ -173,7 +176,7 @@ const googleLevel: ParameterRules = {
   prefill: true,
   efforts: ['low', 'medium', 'high'],
   reasoning: { kind: 'level' },
-  // Its models may always call several tools at once.
+  // These models may always call several tools in parallel.
   parallelToolCalls: false,
 }
 
@@ -389,7 +392,7 @@ const rows: readonly CatalogueRow[] = [
     marketplaceAliases: ['openai/gpt-4.1'],
     deprecated: true,
     deprecationDate: '2027-01-14',
-    // Of the newer ones of its tier, the one that can still answer without reasoning, and then takes a temperature.
+    // The newer model of its tier that can still answer without reasoning, and then accepts a temperature.
     successor: 'openai/gpt-6.1-terra',
     releaseDate: '2025-04-14',
     evidence: {
@@ -597,7 +600,7 @@ const rows: readonly CatalogueRow[] = [
     contextWindow: 1_048_576,
     maxInputTokens: null,
     maxOutputTokens: 32_768,
-    // Whether it takes sampling parameters is not published: they are left out, which no model answers with a 400.
+    // Whether it accepts sampling parameters is not published. They are omitted, which never causes a 400.
     parameters: { ...googleLevel, sampling: 'rejected' },
     marketplaceAliases: ['google/gemini-4-argon'],
     releaseDate: '2026-10-13',
@@ -750,8 +753,8 @@ const rows: readonly CatalogueRow[] = [
 ]
 
 /**
- * Models of which no source has a score: they are routed as the sibling named here, which is our judgement. Astra as the
- * current generation below it, Argon as the flash model it followed, gpt-4.1 as its contemporary of the same strength.
+ * Stand-ins for models without any public score, chosen by the project: the next lower current model for Astra, the
+ * preceding flash model for Argon, a contemporary of the same strength for gpt-4.1.
  */
 const standIns: Readonly<Record<string, string>> = {
   'gpt-6-astra': 'gpt-6.1-sol',
@@ -759,23 +762,25 @@ const standIns: Readonly<Record<string, string>> = {
   'gpt-4.1': 'gemini-2.5-flash',
 }
 
-/** The intelligence index that counts as quality 1: a little above the best published, 57.6. */
+/** The intelligence index that counts as quality 1: slightly above the best published one, 57.6. */
 const bestIndex = 60
 
-/** A model that does not reason starts to answer at once; nobody publishes by how much, so this is an assumption. */
+/**
+ * Assumption: a model without reasoning starts to answer at once, but no source publishes its time to the first token.
+ */
 const firstTokenMsWithoutReasoning = 1_000
 
 const toIndex = indexByLiveBench(rows)
 
-/** The 23 models, in the order in which lists show them: by provider, the dearest line first. */
+/** The 23 models in display order: by provider, most expensive line first. */
 export const catalog: readonly Model[] = rows.map(row => ({ ...row, figures: figuresOf(row) }))
 
 /**
- * One scale out of metrics that must not be compared. Quality is the Artificial Analysis index over `bestIndex`, at the
- * highest effort published; where a model has none, its best LiveBench average, carried over by the line that fits the
- * models holding both. Arena's Elo is of an older date and measures liking: shown, not used, and no model depends on it.
- * Quality and time to the first token thus both speak of the model at its highest published effort; the gateway's own
- * measurements replace them as traffic arrives.
+ * Returns routing figures on one scale from metrics that are not comparable directly. Quality is the Artificial
+ * Analysis index over `bestIndex` at the highest published effort; without one, the best LiveBench average mapped by
+ * the regression line over models with both. Arena's Elo is older and measures preference, so it is displayed but not
+ * used. Quality and time to first token thus describe the highest published effort; measurements of live traffic
+ * replace them.
  */
 function figuresOf(row: CatalogueRow): RoutingFigures {
   const own = indexOf(row.qualityScores)
@@ -798,7 +803,10 @@ function relativeIndex(row: CatalogueRow): number {
   return indexOf(standIn.qualityScores) ?? relativeIndex(standIn)
 }
 
-/** The model's predecessor, else the model of its provider nearest in price (as a ratio) of which a speed is known. */
+/**
+ * Returns the speed of the model's predecessor, else of the model of its provider with the nearest price ratio and a
+ * known speed.
+ */
 function nearestSpeed(row: CatalogueRow): MeasuredSpeed {
   const own = row.evidence.nearestRelative?.speed
   if (own) return own
@@ -815,7 +823,7 @@ function nearestSpeed(row: CatalogueRow): MeasuredSpeed {
   return nearest.speed
 }
 
-/** The best score on the index's scale; null where neither metric has one. */
+/** Returns the best score on the index scale; null = neither metric has one. */
 function indexOf(scores: readonly QualityScore[]): number | null {
   const published = best(scores, 'artificial_analysis_intelligence_index')
   if (published !== null) return published
@@ -823,7 +831,7 @@ function indexOf(scores: readonly QualityScore[]): number | null {
   return average === null ? null : toIndex(average)
 }
 
-/** Least squares over the models that hold both metrics: a rising line, so the order within LiveBench is kept. */
+/** Returns a least-squares line over the models with both metrics. It rises, so the order within LiveBench is kept. */
 function indexByLiveBench(scored: readonly Pick<Model, 'qualityScores'>[]): (average: number) => number {
   const pairs = scored.flatMap(({ qualityScores }) => {
     const index = best(qualityScores, 'artificial_analysis_intelligence_index')
@@ -838,7 +846,10 @@ function indexByLiveBench(scored: readonly Pick<Model, 'qualityScores'>[]): (ave
   return average => indexMean + slope * (average - averageMean)
 }
 
-/** A score holds for one reasoning effort; a model's highest is the one that others publish too. */
+/**
+ * Returns the best score of a metric. A score applies to one reasoning effort; the highest effort is the one that all
+ * sources publish.
+ */
 function best(scores: readonly QualityScore[], metric: QualityScore['metric']): number | null {
   const values = scores.filter(score => score.metric === metric).map(score => score.value)
   return values.length === 0 ? null : Math.max(...values)

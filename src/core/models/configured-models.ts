@@ -1,4 +1,4 @@
-/** Models that the operator describes: those of the providers it configures, and its changes to the catalogue. */
+/** Models that the operator configures: models of configured providers, and changes to the catalog. */
 import { type Static, type TSchema, Type } from '@sinclair/typebox'
 import { type ReasoningEffort, reasoningEfforts } from '../chat/chat.ts'
 import { oneOf } from '../validation/validate.ts'
@@ -29,8 +29,8 @@ const priceFields = {
 }
 
 /**
- * A model of a provider that the operator configures (`GATEWAY_CONFIG`, `providers[].models[]`). Prices are USD per
- * million tokens and must be there, since a model without a known price is not routable; 0 is a price.
+ * A model of a configured provider (`GATEWAY_CONFIG`, `providers[].models[]`). Prices are USD per million tokens and
+ * required, since a model without a known price is not routable; 0 is allowed.
  */
 export const configuredModelSchema = Type.Object(
   {
@@ -109,8 +109,8 @@ export const configuredModelSchema = Type.Object(
 export type ConfiguredModel = Static<typeof configuredModelSchema>
 
 /**
- * A model of a built-in provider as the operator would have it (`GATEWAY_CONFIG`, `models[]`): other figures for one that is
- * in the catalogue, or a new one, which needs its prices and a model that it is `like`, whose parameters it takes.
+ * A change to a built-in provider's models (`GATEWAY_CONFIG`, `models[]`): other figures for a catalog model, or a new
+ * model with its prices and the catalog model that it is `like`, whose parameters it takes.
  */
 export const modelChangeSchema = Type.Object(
   {
@@ -124,7 +124,7 @@ export const modelChangeSchema = Type.Object(
 
 export type ModelChange = Static<typeof modelChangeSchema>
 
-/** What any server that calls itself OpenAI-compatible takes; the rest is sent only where its operator says it works. */
+/** Parameters that every OpenAI-compatible server accepts. Others are sent only if the operator enables them. */
 const safeCore: ParameterRules = {
   sampling: 'accepted',
   maximumTemperature: 2,
@@ -149,7 +149,7 @@ const safeCore: ParameterRules = {
   passExtras: true,
 }
 
-/** What is assumed of a configured model of which its operator says nothing: it works, and is chosen with caution. */
+/** Assumed figures of a configured model without details: it works, and is chosen with caution. */
 const unknownModel = {
   contextWindow: 128_000,
   maxOutputTokens: 16_384,
@@ -158,10 +158,10 @@ const unknownModel = {
   firstTokenMs: 1_000,
 }
 
-/** A configured row as a model. What the row leaves open is filled in; nothing is checked here but by the schema. */
+/** Returns a configured row as a model with defaults filled in. Only the schema has validated the row. */
 export function toModel(providerId: string, row: ConfiguredModel): Model {
   const { efforts = safeCore.efforts, ...rules } = camelKeys(row.parameters ?? {})
-  // Whoever says that it can answer by a schema says that it takes one.
+  // A model that supports output by a JSON schema also accepts the parameter for it.
   const responseFormat =
     rules.responseFormat ?? (row.capabilities?.json_schema === true ? 'json_schema' : safeCore.responseFormat)
   const contextWindow = row.context_window ?? unknownModel.contextWindow
@@ -209,7 +209,7 @@ export function toModel(providerId: string, row: ConfiguredModel): Model {
   }
 }
 
-/** What is wrong with changes to these models, one line each with the change's place in the list. */
+/** Returns the problems of changes to these models, one line each with its position in the list. */
 export function changeProblems(models: readonly Model[], changes: readonly ModelChange[]): readonly string[] {
   const told = new Set<string>()
   return changes.flatMap((change, at) => {
@@ -231,7 +231,7 @@ export function changeProblems(models: readonly Model[], changes: readonly Model
   })
 }
 
-/** The models with their changes, the new ones behind them. A new one without a price or a model it is like is left out. */
+/** Returns the models with the changes applied, new models last. Omits new models without a price or a `like` model. */
 export function withChanges(models: readonly Model[], changes: readonly ModelChange[]): readonly Model[] {
   const changed = models.map(model => {
     const change = changes.find(({ provider, id }) => find([model], provider, id) !== null)
@@ -252,7 +252,7 @@ function find(models: readonly Model[], provider: string, id: string): Model | n
   return models.find(model => model.provider === provider && model.id === id) ?? null
 }
 
-/** A model of another name that behaves alike; nothing that was published of the one is said of the other. */
+/** Returns a copy under another name. Published evidence belongs to the original only. */
 function namesake({ evidence, ...model }: Model, id: string): Model {
   return {
     ...model,
@@ -319,7 +319,7 @@ function pricesOf(row: Static<ReturnType<typeof Type.Object<typeof priceFields>>
 type Camel<S extends string> = S extends `${infer Head}_${infer Tail}` ? `${Head}${Capitalize<Camel<Tail>>}` : S
 type CamelKeys<T> = { [K in keyof T as K extends string ? Camel<K> : never]: T[K] }
 
-/** The config file's `snake_case` fields under our names: one rule instead of a line for each. */
+/** Converts the configuration's `snake_case` fields to camel case. */
 function camelKeys<T extends object>(row: T): CamelKeys<T> {
   const renamed = Object.entries(row).map(([key, value]) => [
     key.replace(/_(.)/g, (_, letter) => letter.toUpperCase()),

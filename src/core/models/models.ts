@@ -1,7 +1,7 @@
 import type { ChatRequest, ContentPart, ReasoningEffort } from '../chat/chat.ts'
 import { dayMs } from '../text/utc-days.ts'
 
-/** Prices in USD per million tokens, as the catalogue's sources print them; null = no price of its own: the input price. */
+/** Prices in USD per million tokens, as published; null = no separate price, so the input price applies. */
 export type Prices = {
   readonly input: number
   readonly output: number
@@ -17,7 +17,7 @@ export type Tier = (typeof tiers)[number]
 
 export type Capabilities = {
   readonly vision: boolean
-  /** Images that the upstream fetches by their URL, from outside the operator's network. */
+  /** Images that the upstream fetches by URL, from outside the operator's network. */
   readonly imageUrls: boolean
   /** PDF documents. */
   readonly files: boolean
@@ -28,57 +28,57 @@ export type Capabilities = {
   readonly webSearch: boolean
 }
 
-/** How a model's reasoning is steered on its own wire. */
+/** How a model's API controls reasoning. */
 export type ReasoningControl =
   | { readonly kind: 'none' }
   /** OpenAI: `reasoning_effort`. */
   | { readonly kind: 'effort' }
-  /** Anthropic: `thinking.type` adaptive with `output_config.effort`; `off` is what `none` becomes. */
+  /** Anthropic: `thinking.type` adaptive with `output_config.effort`; `off` is the value sent for `none`. */
   | { readonly kind: 'adaptive'; readonly off: 'disabled' | 'between_tools' | 'lowest_effort' }
   /** Anthropic: `thinking.budget_tokens`, at least 1,024 and under `max_tokens`. */
   | { readonly kind: 'budget'; readonly minimum: number; readonly maximum: number; readonly canDisable: boolean }
   /** Google: `thinkingConfig.thinkingLevel`. */
   | { readonly kind: 'level' }
-  /** Google: `thinkingConfig.thinkingBudget`; 0 switches it off where `canDisable`. */
+  /** Google: `thinkingConfig.thinkingBudget`; 0 disables reasoning if `canDisable`. */
   | { readonly kind: 'token_budget'; readonly minimum: number; readonly maximum: number; readonly canDisable: boolean }
 
 /**
- * What a model's API takes, as data: an adapter drops or adapts a parameter by these rules before the upstream is asked,
- * and never learns them from its 400.
+ * Parameters that a model's API accepts, as data. An adapter drops or adapts parameters by these rules before the call,
+ * instead of reacting to a 400.
  */
 export type ParameterRules = {
   /** temperature, top_p (and for OpenAI logprobs). */
   readonly sampling: 'accepted' | 'rejected' | 'only_with_effort_none' | 'accepted_when_thinking_disabled'
   readonly maximumTemperature: number
-  /** False: of temperature and top_p only temperature is sent. */
+  /** False: if both are given, only temperature is sent. */
   readonly temperatureWithTopP: boolean
   readonly penalties: boolean
   readonly seed: boolean
   readonly logitBias: boolean
   readonly logprobs: boolean
   readonly maximumTopLogprobs: number
-  /** Most stop sequences it takes; 0 = none. */
+  /** Maximum number of stop sequences; 0 = none. */
   readonly maximumStops: number
-  /** Most answers per request (`n`). */
+  /** Maximum choices per request (`n`). */
   readonly maximumChoices: number
-  /** Name of the output cap on the OpenAI wire. */
+  /** Name of the output cap in OpenAI's wire format. */
   readonly outputCapField: 'max_completion_tokens' | 'max_tokens'
-  /** What `system` text is called on the OpenAI wire. */
+  /** Role of `system` text in OpenAI's wire format. */
   readonly systemRole: 'system' | 'developer'
   /** tool_choice `required` or a named tool. */
   readonly forcedToolChoice: 'accepted' | 'rejected' | 'rejected_when_thinking'
   /** Function tools need `reasoning_effort: "none"` (OpenAI gpt-5.6 on Chat Completions). */
   readonly toolsNeedEffortNone: boolean
-  /** A final assistant message may be continued. */
+  /** The model can continue a final assistant message. */
   readonly prefill: boolean
-  /** Ordered as `reasoningEfforts`; empty = no such parameter. */
+  /** In the order of `reasoningEfforts`; empty = not supported. */
   readonly efforts: readonly ReasoningEffort[]
   readonly reasoning: ReasoningControl
-  /** OpenAI-compatible servers: fields outside the small set that every such server accepts, if they are known to work. */
+  /** OpenAI-compatible servers: optional fields that are known to work there. */
   readonly streamOptions: boolean
   readonly parallelToolCalls: boolean
   readonly responseFormat: 'json_schema' | 'json_object' | 'none'
-  /** Unknown fields of the caller's request may be sent along. */
+  /** Unknown fields of the client's request may be passed on. */
   readonly passExtras: boolean
 }
 
@@ -92,40 +92,42 @@ export type QualityScore = {
 
 export type MeasuredSpeed = {
   readonly tokensPerSecond: number
-  /** Includes the thinking at the effort that `variant` names. */
+  /** Includes reasoning at the effort that `variant` names. */
   readonly firstTokenSeconds: number
   readonly variant: string
   readonly source: string
   readonly date: string
 }
 
-/** Where a catalogue row's facts come from, by source key, and what is published about its speed. */
+/** Sources of a catalog row's facts by key, and its published speed. */
 export type Evidence = {
   readonly limitsSource: string
   readonly deprecationSource: string | null
   readonly releaseDateBasis: string
   readonly notes: string | null
   readonly speed: MeasuredSpeed | null
-  /** The predecessor whose score and speed stand in where the model has none. */
+  /** The predecessor whose score and speed are used if the model has none. */
   readonly nearestRelative: (QualityScore & { readonly id: string; readonly speed: MeasuredSpeed | null }) | null
 }
 
-/** Figures that routing compares; each derived in `catalogue.ts` from a named source, on one scale for all models. */
+/** Figures that routing compares, derived in `catalog.ts` from published sources on one scale for all models. */
 export type RoutingFigures = {
   /** 0–1, higher is better. */
   readonly quality: number
-  /** Output tokens a second. */
+  /** Output tokens per second. */
   readonly tokensPerSecond: number
   /** Milliseconds to the first token. */
   readonly firstTokenMs: number
-  /** True where no public score exists for the model itself and a relative's stands in. Of speed, `Evidence` tells. */
+  /**
+   * True if the score is a related model's because none is published for this one. `Evidence` tells the same for speed.
+   */
   readonly estimated: boolean
 }
 
 export type Model = {
-  /** As the provider's API takes it. */
+  /** The model's name in the provider's API. */
   readonly id: string
-  /** `openai`, `anthropic`, `google`, or a configured provider's id. */
+  /** `openai`, `anthropic`, `google`, or the ID of a configured provider. */
   readonly provider: string
   readonly displayName: string
   readonly tier: Tier
@@ -139,18 +141,18 @@ export type Model = {
   readonly aliases: readonly string[]
   readonly marketplaceAliases: readonly string[]
   readonly deprecated: boolean
-  /** `YYYY-MM-DD`, first day (UTC) on which it no longer serves. */
+  /** `YYYY-MM-DD`, first day (UTC) on which it is retired. */
   readonly deprecationDate: string | null
-  /** Full name of the model to move to, where deprecated. */
+  /** Full name of the successor of a deprecated model. */
   readonly successor: string | null
   readonly releaseDate: string | null
   readonly qualityScores: readonly QualityScore[]
   readonly figures: RoutingFigures
-  /** Of catalogue models alone. */
+  /** Catalog models only. */
   readonly evidence?: Evidence
 }
 
-/** The name that answers carry: `provider/model`. */
+/** Returns the model ID that responses carry: `provider/model`. */
 export function fullName(model: Pick<Model, 'id' | 'provider'>): string {
   let name = names.get(model)
   if (name === undefined) {
@@ -160,37 +162,37 @@ export function fullName(model: Pick<Model, 'id' | 'provider'>): string {
   return name
 }
 
-/** Every request looks up what is known of every model, and a string put together anew has to be hashed anew. */
+/** Cached, since every request looks up every model by this name, and a new string would be hashed again each time. */
 const names = new WeakMap<Pick<Model, 'id' | 'provider'>, string>()
 
-/** The model string that lets the gateway choose. */
+/** The model name that requests automatic routing. */
 export const autoModel = 'gateway-ai'
 
-/** Price per million tokens with three tokens in for one out, in USD: what tiers are drawn by. */
+/** Returns the price in USD per million tokens at three input tokens per output token. Tiers are based on it. */
 export function blendedPrice(prices: Pick<Prices, 'input' | 'output'>): number {
   return (3 * prices.input + prices.output) / 4
 }
 
-/** The tier that a price falls into. */
+/** Returns the tier of a price. */
 export function tierOf(prices: Pick<Prices, 'input' | 'output'>): Tier {
   const price = blendedPrice(prices)
   if (price <= 1.75) return 'economy'
   return price <= 7 ? 'standard' : 'premium'
 }
 
-/** The models on offer, and who is meant by a name. */
+/** The available models and their names. */
 export type Catalog = {
   readonly list: readonly Model[]
-  /** The model of that name, in any case: `id`, `provider/id`, an alias, a reseller's name. Null = no such model. */
+  /** Finds a model by `id`, `provider/id`, alias or reseller's name, case-insensitively. Null = unknown. */
   resolve(name: string): Model | null
 }
 
-/** Of a model's name. */
+/** Maximum length of a model name. */
 export const maximumNameCharacters = 256
 
 /**
- * Looks names up in one table. Where two models share a name, the one more exactly named has it: `provider/id` before
- * `provider/alias` before a bare id before a bare alias, and within these the earlier in `models`.
+ * Builds a catalog with one look-up table. If two models share a name, the more exact form wins: `provider/id`, then
+ * `provider/alias`, then a bare ID, then a bare alias; among equals the earlier model.
  */
 export function buildCatalog(models: readonly Model[]): Catalog {
   const byName = new Map<string, Model>()
@@ -214,7 +216,10 @@ export function buildCatalog(models: readonly Model[]): Catalog {
 
 export type Deprecation = 'current' | 'deprecated' | 'retired'
 
-/** Where a model stands on a day (`YYYY-MM-DD`, UTC, or any longer ISO time): on its deprecation date it is retired. */
+/**
+ * Returns the deprecation state on a day (`YYYY-MM-DD`, UTC, or a longer ISO time). A model is retired from its
+ * deprecation date on.
+ */
 export function deprecationOf(model: Pick<Model, 'deprecated' | 'deprecationDate'>, todayIso: string): Deprecation {
   if (model.deprecationDate !== null && todayIso.slice(0, 10) >= model.deprecationDate) return 'retired'
   return model.deprecated ? 'deprecated' : 'current'
@@ -222,14 +227,17 @@ export function deprecationOf(model: Pick<Model, 'deprecated' | 'deprecationDate
 
 const leavingDays = 7
 
-/** True from 7 days before a model's deprecation date on: auto-routing no longer chooses it. */
+/** Returns true from 7 days before a model's deprecation date, when automatic routing stops choosing it. */
 export function leavingSoon({ deprecationDate }: Pick<Model, 'deprecationDate'>, todayIso: string): boolean {
   return deprecationDate !== null && deprecationDate <= lastLeaving(todayIso)
 }
 
 let leaving = { today: '', last: '' }
 
-/** The last of the dates that are near on a day; asked for every model of every request, and the same all day. */
+/**
+ * Returns the last deprecation date within 7 days of `todayIso`. Cached per day, since it is used for every model of
+ * every request.
+ */
 function lastLeaving(todayIso: string): string {
   if (todayIso !== leaving.today) {
     const last = new Date(Date.parse(todayIso.slice(0, 10)) + leavingDays * dayMs)
@@ -238,7 +246,7 @@ function lastLeaving(todayIso: string): string {
   return leaving.last
 }
 
-/** What a request needs of whoever is to answer it: where one of these is missing, the answer would be another one. */
+/** Capabilities that a request requires. Without one of them, the output would be a different one. */
 export type Needs = {
   readonly stream: boolean
   readonly vision: boolean
@@ -249,15 +257,20 @@ export type Needs = {
   readonly responseFormat: 'text' | 'json_object' | 'json_schema'
   readonly choices: number
   readonly logprobs: boolean
-  /** 0 = not asked for. */
+  /** 0 = not requested. */
   readonly topLogprobs: number
-  /** A reasoning effort above `none` was asked for. */
+  /** True if a reasoning effort above `none` is requested. */
   readonly reasoning: boolean
-  /** `none` was asked for: only then do some models give log probabilities. */
+  /** True if `none` is requested: some models return log probabilities only then. */
   readonly noReasoning: boolean
+  /** What only a provider of the request's own API form can read; null = any provider can serve it. */
+  readonly sameForm: { readonly provider: string; readonly what: string } | null
 }
 
-/** Reads off an ask what only some models can do. What can be left out or approached (`temperature`, …) is no need. */
+/**
+ * Returns the capabilities that a request requires. Parameters that can be dropped or approximated (`temperature`, …)
+ * are not included.
+ */
 export function needsOf(ask: ChatRequest): Needs {
   return {
     stream: ask.stream !== null,
@@ -275,19 +288,30 @@ export function needsOf(ask: ChatRequest): Needs {
     topLogprobs: ask.logprobs ? (ask.topLogprobs ?? 0) : 0,
     reasoning: ask.reasoningEffort !== null && ask.reasoningEffort !== 'none',
     noReasoning: ask.reasoningEffort === 'none',
+    sameForm: sameFormOf(ask.source),
   }
+}
+
+/** Whose own API form each dialect is. */
+const providerOfForm = { messages: 'anthropic', responses: 'openai' } as const
+
+function sameFormOf(source: ChatRequest['source']): Needs['sameForm'] {
+  const what = source?.needs[0]
+  return source === null || what === undefined ? null : { provider: providerOfForm[source.dialect], what }
 }
 
 function holdsPart({ messages }: ChatRequest, isWanted: (part: ContentPart) => boolean): boolean {
   return messages.some(message => message.role === 'user' && message.content.some(isWanted))
 }
 
-/** `param` is the compatible wire's name of the parameter at fault, `what` ends the sentence "this model does not support …". */
+/** `param` is the parameter's name in the compatible API; `what` completes "this model does not support …". */
 export type Unmet = { readonly param: string; readonly what: string }
 
-/** The first need a model cannot meet; null = it can do what is asked. */
+/** Returns the first requirement that a model cannot meet; null = it meets all. */
 export function unmet(model: Model, needs: Needs): Unmet | null {
   const { capabilities, parameters } = model
+  if (needs.sameForm !== null && needs.sameForm.provider !== model.provider)
+    return { param: 'messages', what: `\`${needs.sameForm.what}\`` }
   if (needs.vision && !capabilities.vision) return { param: 'messages', what: 'images' }
   if (needs.imageUrls && !capabilities.imageUrls) return { param: 'messages', what: 'images by URL' }
   if (needs.files && !capabilities.files) return { param: 'messages', what: 'files' }
@@ -309,8 +333,8 @@ export function unmet(model: Model, needs: Needs): Unmet | null {
 }
 
 /**
- * The first need that a model is only brought near to: asked in words to call a tool, or made to do without reasoning. It is
- * told as dropped, and whoever meets the need in full is the better choice; null = nothing is dropped.
+ * Returns the first requirement that a model meets only approximately: a forced tool call requested in the prompt, or
+ * reasoning turned off. It is reported as dropped, and models that meet it fully are preferred. Null = none.
  */
 export function unmetInFull({ parameters }: Model, needs: Needs): Unmet | null {
   if (needs.tools && needs.reasoning && parameters.toolsNeedEffortNone)
@@ -335,7 +359,10 @@ function givesLogprobs(parameters: ParameterRules, needs: Needs): boolean {
   return parameters.logprobs && (needs.noReasoning || parameters.sampling !== 'only_with_effort_none')
 }
 
-/** True where input and output fit the model's published window. Soft limits: for choosing a model, not for refusing. */
+/**
+ * Returns true if input and output fit the model's published window. Soft limits: used for choosing a model, not for
+ * rejecting.
+ */
 export function fitsWindow(model: Model, inputTokens: number, outputTokens: number): boolean {
   return (
     inputTokens <= (model.maxInputTokens ?? model.contextWindow) && inputTokens + outputTokens <= model.contextWindow

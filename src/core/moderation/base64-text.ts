@@ -1,10 +1,10 @@
-/** Words written in base64. */
+/** Decodes words written in base64. */
 
 const base64Run = /[A-Za-z0-9+/]{32,8192}={0,2}/g
 const maximumRuns = 8
 const shareOfPrintable = 0.95
 
-/** What the first base64 runs of a text say, those that decode to words, a line each; null for none. */
+/** Returns the decoded text of the first base64 runs that decode to words, one per line; null if there is none. */
 export function textInBase64(text: string): string | null {
   const decoded: string[] = []
   let runs = 0

@@ -1,23 +1,23 @@
-/** Sets of UTF-16 units, case not counting: ranges in order, both ends in them, none of which touches another. */
+/** Case-insensitive sets of UTF-16 units: ordered inclusive ranges that do not touch. */
 export type CodeUnitRanges = readonly (readonly [from: number, to: number])[]
 
 const last = 0xffff
 
 export const everyUnit: CodeUnitRanges = [[0, last]]
 
-/** The units from one to another, and their other case. */
+/** Returns the units from `from` to `to`, with their other case. */
 export function unitsOf(from: number, to: number): CodeUnitRanges {
   const ranges: [number, number][] = [[from, to]]
   for (let unit = from; unit <= to; unit++) {
     const character = String.fromCharCode(unit)
-    // Of "ß" the upper case is two letters.
+    // The upper case of "ß" is two letters.
     for (const form of [character.toLowerCase(), character.toUpperCase()])
       if (form.length === 1 && form !== character) ranges.push([form.charCodeAt(0), form.charCodeAt(0)])
   }
   return union([ranges])
 }
 
-/** Units that are in any of the sets. */
+/** Returns the units that are in any of the sets. */
 export function union(sets: readonly CodeUnitRanges[]): CodeUnitRanges {
   const ranges: [number, number][] = []
   for (const [from, to] of sets.flat().sort(([one], [two]) => one - two)) {
@@ -28,7 +28,7 @@ export function union(sets: readonly CodeUnitRanges[]): CodeUnitRanges {
   return ranges
 }
 
-/** Units that are not in the set. */
+/** Returns the units that are not in the set. */
 export function complement(set: CodeUnitRanges): CodeUnitRanges {
   const ranges: [number, number][] = []
   let next = 0

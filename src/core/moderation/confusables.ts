@@ -1,14 +1,17 @@
-/** Letters in disguise as the letters that a reader sees: invisible characters gone, other coats off, look-alikes Latin. */
+/**
+ * Replaces disguised letters by the letters that they look like: removes invisible characters, undoes stylistic
+ * variants, and maps look-alikes to Latin.
+ */
 
-import { loadUnits, textOfUnits, units } from './code-units.ts'
+import { blockUnits, loadUnits, units } from './code-units.ts'
 import { singleForm, toNfkc } from './nfkc.ts'
 
-/** A text as it looks, in ASCII where that is what it looks like. */
+/** Returns a text as it looks, in ASCII where a character looks like ASCII. */
 export function replaceConfusables(text: string): string {
   return letterByLetter(text, false) ?? letterByLetter(toNfkc(text), true) ?? text
 }
 
-/** null: some letter depends on its neighbours, and the text is not in its normal form. */
+/** Returns null if a letter depends on its neighbors and the text is not in normal form. */
 function letterByLetter(text: string, isNormal: boolean): string | null {
   let plain = ''
   for (let from = 0; from < text.length; ) {
@@ -23,20 +26,24 @@ function letterByLetter(text: string, isNormal: boolean): string | null {
         if (!isNormal) return null
         look = unit === tagStart && isTag(units[at + 1] ?? 0) ? tagLetter(units[++at] ?? 0) : unit
       }
-      if (look !== nothing) units[count++] = look
+      if (look !== nothing) seen[count++] = look
     }
-    plain += textOfUnits(count)
+    plain += seenBytes.toString('utf16le', 0, 2 * count)
     from += length
   }
   return plain
 }
+
+/** What the loaded units look like. */
+const seen = new Uint16Array(blockUnits)
+const seenBytes = Buffer.from(seen.buffer)
 
 /** What each UTF-16 unit looks like, learned when first met: to ask Unicode for all of them takes long. */
 const looks = new Uint16Array(65_536)
 const unknown = 0
 /** A unit that no character has. */
 const depends = 0xffff
-/** A soft hyphen looks like nothing, and nothing looks like one. */
+/** Stands for "removed": a soft hyphen is invisible, and no character looks like one. */
 const nothing = 0xad
 
 function learned(unit: number): number {
@@ -48,13 +55,13 @@ function learned(unit: number): number {
 function lookOf(unit: number): number {
   if (invisible.test(String.fromCharCode(unit))) return nothing
   const form = singleForm(unit)
-  // U+0000 would stay unknown.
+  // 0 means "not computed", so U+0000 cannot be stored.
   return form === null || form === unknown ? depends : (latinFor.get(form) ?? form)
 }
 
 const invisible = /[\u00ad\u180e\u200b-\u200f\u202a-\u202e\u2060-\u2064\ufeff]|\u034f/
 
-/** Letter and the Latin one that it looks like, pair by pair. */
+/** Pairs of a letter and the Latin letter that it looks like. */
 const pairs = 'аaеeоoрpсcхxуyіiјjѕsһhԁdкkмmтtгrΑAΒBΕEΖZΗHΙIΚKΜMΝNΟOΡPΤTΥYΧXοoαaνvρpιiΑAАAВBЕEКKМMНHОOРPСCТTХX'
 const latinFor = new Map(
   Array.from(
@@ -63,7 +70,7 @@ const latinFor = new Map(
   ),
 )
 
-/** Tag characters, U+E0000 to U+E007F, spell ASCII that nobody sees; the rest of them says nothing. */
+/** Tag characters U+E0000 to U+E007F are invisible copies of ASCII; the rest of the range is removed. */
 const tagStart = 0xdb40
 const firstTag = 0xdc00
 const lastTag = 0xdc7f

@@ -1,7 +1,7 @@
 /**
- * Orders to a model within what it is to read: documents, tools' results, fetched pages. There nobody has anything to order: who
- * addresses the model, tells it to keep something from the user or gives it a new task is at an attack. What is said of such
- * orders ("attackers hide instructions in pages") is none.
+ * Patterns for instructions to a model inside text that it reads: documents, tool results, fetched pages. Text there
+ * has no authority: addressing the model, asking it to hide something from the user, or giving it a new task is an
+ * attack. A report about such instructions ("attackers hide instructions in pages") is not.
  */
 
 const model =
@@ -9,7 +9,7 @@ const model =
 const deed =
   'ignore|disregard|forget|reply|respond|answer|say|tell|write|output|print|include|mention|insert|add|append|send|forward|email|upload|recommend|rank|rate|click|visit|open|execute|run|delete|transfer|stop|reveal|repeat|approve|grant|give'
 
-/** Wherever they stand. */
+/** Patterns that count anywhere in the text. */
 export const dataOrders: readonly string[] = [
   `if|when|since|because you ~1 an|a|the ~1 ${model}|assistant|bot|model ~6 ${deed}`,
   `note|notice|message|attention|instruction|instructions|reminder|order|memo to|for ~2 ${model} ~14 ${deed}`,
@@ -90,10 +90,13 @@ export const dataOrders: readonly string[] = [
   '사용자에게 ~2 알리지|말하지|전하지',
 ]
 
-/** Behind which marks a sentence or a line begins, in which an order may open. A quotation mark is none: it may hold an example. */
+/**
+ * Marks after which a sentence or line, and so an instruction, can begin. Not a quotation mark, since it may quote an
+ * example.
+ */
 const beginnings = /(?:[\n\r.!?>\])*#|;:]|-->|[。！？।؟：]) *(?=[^\s.!?>\])*#|;:。！？।؟："“„«「『'-])/g
 
-/** Where sentences and lines of a text begin, its beginning among them. Linear. */
+/** Returns the start positions of sentences and lines, including 0. Linear. */
 export function beginningsOf(text: string): readonly number[] {
   const places = [0]
   for (const { index, 0: mark } of text.matchAll(beginnings)) {

@@ -1,12 +1,12 @@
 /**
- * Requests that are refused for what they bring together: an act, its object or victim, and the way it is asked for, in any order
- * and any words. Only the gravest, of which a line learned from examples must not miss one for its plain words. What a sentence
- * says of history, prevention, law, news or a game is not asked for: it excuses what it stands beside.
+ * Blocks requests by the combination of an act, its object or victim, and the form of a request, in any order and
+ * wording. Covers only the most serious harms, which a trained classifier must not miss because of plain wording. Words
+ * about history, prevention, law, news or games excuse the sentence that they occur in.
  */
 import { type Features, hashOf, sieveOf, sieveSize } from '../analysis/features.ts'
 import type { SafetyCategory } from './pattern-rules.ts'
 
-/** Words of each concept, English; `one_two` = side by side, and `word+` with its regular endings. */
+/** Words of each concept, in English; `one_two` = adjacent words, `word+` = with its regular endings. */
 const concepts = {
   howTo:
     'how_to how_do_i how_do_you how_can_i how_can_you how_can_one how_could_i how_could_one how_would_i how_would_you how_would_one how_does_one how_might_i how_should_i steps step_by tutorial procedure instructions walkthrough walk_me guide manual tips_to tips_for ways_to way_to method_to methods_to method_for teach_me show_me tell_me help_me i_want_to i_need_to what_do_i_need what_materials what_ingredients what_equipment give_me best_way',
@@ -16,7 +16,7 @@ const concepts = {
     'nuclear_weapon nuclear_weapons nuclear_bomb nuclear_bombs nuclear_device nuclear_warhead atomic_bomb atomic_bombs atomic_weapon atom_bomb hydrogen_bomb fission_bomb thermonuclear dirty_bomb dirty_bombs chemical_weapon chemical_weapons biological_weapon biological_weapons bioweapon bioweapons nerve_agent nerve_agents nerve_gas mustard_gas poison_gas radiological_weapon radiological_bomb radiological_device nuke nukes anthrax sarin novichok tabun soman ricin botulinum vx_gas chlorine_bomb weapons_grade weapon_grade bomb_grade',
   sexual:
     'sexual sexually erotic erotica explicit_sex sex_scene sex_scenes sex_story sex_stories sex_with have_sex has_sex having_sex had_sex sex_act sex_acts making_love make_love makes_love porn porno pornographic pornography nude nudes naked orgasm orgasms smut smutty hentai lewd lewdly sensual seduces seduced seducing undresses undressing strips_naked masturbates masturbating intercourse sexting horny lustful kinky steamy',
-  /** Beside stated ages below eighteen. */
+  /** Used beside a stated age below 18. */
   young:
     'underage preteen preteens pre_teen toddler toddlers schoolgirl schoolgirls schoolboy schoolboys little_girl little_girls little_boy little_boys young_child young_children loli lolita shota teenage_girl teenage_girls teenage_boy teenage_boys teen_girl teen_boy first_grader grader_girl grader_boy middle_schooler middle_schoolers girl_scout boy_scout',
   child: 'child children kid kids minor minors infant infants',
@@ -36,7 +36,7 @@ const concepts = {
   join: 'join joining enlist enlisting',
   wish: 'i_want_to i_would_like help_me how_to how_do_i how_can_i where_can_i i_wish_to i_plan_to id_like i_d_like i_m_going',
 
-  // What excuses.
+  // Words that excuse a sentence.
   past: 'was were did history historical historically historian historians century manhattan oppenheimer hiroshima nagasaki museum documentary first_ever why war_ii world_war cold_war attempted invented',
   states:
     'iran iranian korea korean pakistan india israel russia russian china chinese iraq soviet country countries nation nations state states government governments regime treaty treaties sanctions disarmament proliferation nonproliferation iaea scientists researchers engineers deterrence',
@@ -58,7 +58,7 @@ type Deed = {
   readonly category: SafetyCategory
   readonly all: readonly Concept[]
   readonly unless: readonly Concept[]
-  /** Words within which all are said. */
+  /** Maximum distance in words between all required concepts. */
   readonly span?: number
 }
 
@@ -69,7 +69,7 @@ const told: readonly Concept[] = ['past', 'prevention', 'law', 'news']
 const deeds: readonly Deed[] = [
   { category: 'weapons', all: ['howTo', 'make', 'massWeapon'], unless: [...told, 'states', 'play'] },
   { category: 'weapons', all: ['plan', 'massWeapon'], unless: [...told, 'states', 'play'] },
-  // Made up or not, and whatever the story is about.
+  // Fiction or not, and regardless of the story.
   { category: 'minors', all: ['sexual', 'young', 'depict'], unless: ['prevention', 'law', 'news', 'education'] },
   {
     category: 'minors',
@@ -104,16 +104,16 @@ const rules = deeds.map(({ category, all, unless, span = usualSpan }) => ({
 }))
 const young = bitOf('young')
 
-/** Two sentences say no more of the concepts than in so many places. */
+/** Maximum concept hits evaluated for two sentences. */
 const mostHits = 64
 
-/** Makes a reader that tells the category of the gravest thing a text asks for; null = none of these. Linear. */
+/** Creates a function that returns the category of the most serious request in a text; null = none. Linear. */
 export function createDeedReader(): (features: Features) => SafetyCategory | null {
   const { words: table, sieve, objects } = phraseTable()
   const places = new Int32Array(mostHits)
   const found = new Int32Array(mostHits)
 
-  /** Of two sentences; the last one begins at a hit, and says something. */
+  /** Evaluates the last two sentences. The last one begins at a hit and is not empty. */
   const asked = (hits: number): SafetyCategory | null => {
     let all = 0
     for (let at = 0; at < hits; at++) all |= found[at] ?? 0
@@ -133,17 +133,17 @@ export function createDeedReader(): (features: Features) => SafetyCategory | nul
   }
 
   /** Nearly all sentences name nothing of what a deed is done to or with. */
-  const namesObject = (words: Uint32Array, from: number, to: number): boolean => {
+  const namesObject = (words: Int32Array, from: number, to: number): boolean => {
     let named = 0
     for (let at = from; at < to; at++) named += objects[(words[at] ?? 0) & (sieveSize - 1)] ?? 0
     return named > 0
   }
 
   let hits = 0
-  /** Where the hits of the last sentence begin: those before are of the one before. */
+  /** Index of the first hit of the last sentence. Earlier hits belong to the sentence before. */
   let here = 0
 
-  const readSentence = (words: Uint32Array, from: number, to: number) => {
+  const readSentence = (words: Int32Array, from: number, to: number) => {
     places.copyWithin(0, here, hits)
     found.copyWithin(0, here, hits)
     hits -= here
@@ -181,7 +181,7 @@ export function createDeedReader(): (features: Features) => SafetyCategory | nul
       const willName = afterwards > to && namesObject(words, to, afterwards)
       if (didName || names || willName) {
         readSentence(words, from, to)
-        // What a sentence asks may be told in two.
+        // A request may be spread over two sentences.
         const category = hits > 0 && (didName || names) ? asked(hits) : null
         if (category !== null) return category
       } else {
@@ -196,17 +196,17 @@ export function createDeedReader(): (features: Features) => SafetyCategory | nul
   }
 }
 
-function follow(words: Uint32Array, from: number, count: number, rest: readonly number[]): boolean {
+function follow(words: Int32Array, from: number, count: number, rest: readonly number[]): boolean {
   if (from + rest.length > count) return false
   for (let at = 0; at < rest.length; at++) if (words[from + at] !== rest[at]) return false
   return true
 }
 
 type Known = {
-  /** Bits of the concepts that the word has alone. */
+  /** Bits of the concepts that the word has without its neighbors. */
   alone: number
   readonly phrases: { readonly rest: readonly number[]; readonly means: number }[]
-  /** As an age below eighteen; 0 = none. */
+  /** The number as an age below 18; 0 = not one. */
   years: number
 }
 
@@ -235,7 +235,7 @@ function phraseTable() {
   return { words, sieve: sieveOf(words.keys()), objects: sieveOf(lastWords.map(hashOf)) }
 }
 
-/** Every deed needs one of them. */
+/** Every blocked combination needs one of these. */
 const objects: readonly Concept[] = ['massWeapon', 'sexual', 'groom', 'unseen', 'terrorists']
 
 function lastOf(phrase: string): string {
@@ -257,7 +257,7 @@ const whoIs = hashesOf('she he who girl boy daughter son student')
 const old = hashOf('old')
 
 /** Whether the number at a place is somebody's age: "12 years old", "aged 12", "she is 12". */
-function saysAge(words: Uint32Array, at: number, count: number): boolean {
+function saysAge(words: Int32Array, at: number, count: number): boolean {
   const next = at + 1 < count ? (words[at + 1] ?? 0) : 0
   const afterNext = at + 2 < count ? (words[at + 2] ?? 0) : 0
   const before = at > 0 ? (words[at - 1] ?? 0) : 0

@@ -1,4 +1,7 @@
-/** Undoes what hides words from rules and classifiers: invisible characters, look-alike letters, digits for letters, base64. */
+/**
+ * Undoes obfuscation that hides words from rules and classifiers: invisible characters, look-alike letters, leetspeak,
+ * base64.
+ */
 import { textInBase64 } from './base64-text.ts'
 import { loadUnits, units } from './code-units.ts'
 import { replaceConfusables } from './confusables.ts'
@@ -6,8 +9,8 @@ import { normalizeLeetspeak } from './leetspeak.ts'
 import { parted, unscrambled } from './scrambled.ts'
 
 /**
- * Other readings of a text, none where nothing in it looks disguised. One pass over the characters decides; what it finds is
- * read anew up to a bound, so that a text made of disguises costs no more than twice a plain one.
+ * Returns deobfuscated variants of a text; empty if nothing looks obfuscated. One pass over the characters decides. The
+ * size of decoded text is bounded, so that obfuscated text costs at most twice as much as plain text.
  */
 export function deobfuscatedVariants(text: string): readonly string[] {
   const signs = signsIn(text)
@@ -23,7 +26,7 @@ export function deobfuscatedVariants(text: string): readonly string[] {
     const spelt = normalizeLeetspeak(seen)
     if (spelt !== null) {
       readings.push(spelt)
-      // A long word that stood there as it is was not joined.
+      // A long word that is in the original text was not joined from spaced letters.
       const asWords = spelt.replace(longWords, run => (seen.includes(run) ? run : parted(run)))
       if (asWords !== spelt) readings.push(asWords)
     }
@@ -33,20 +36,20 @@ export function deobfuscatedVariants(text: string): readonly string[] {
   return readings
 }
 
-/** Too long for one word: words that stood a letter at a time, with nothing but blanks between them. */
+/** Too long for one word: spaced-out words separated only by blanks, now joined. */
 const longWords = /[a-z]{10,64}/gi
 
 const longestReading = 32_768
 
-/** Invisible characters, letters in another coat, Cyrillic or Greek beside Latin. */
+/** Invisible characters, stylistic letter variants, or Cyrillic or Greek beside Latin. */
 const hiding = 1
-/** Digits and marks for letters, or letters that all stand alone. */
+/** Digits and marks in place of letters, or a row of spaced letters. */
 const leet = 2
-/** So many characters of base64 in a row. */
+/** A long run of base64 characters. */
 const longRun = 4
 const shortestRun = 32
 
-/** Which disguises a text may hold. Most hold nothing that could be one, and are looked at no closer. */
+/** Returns the kinds of obfuscation that a text may contain. Most texts contain none and are not examined further. */
 function signsIn(text: string): number {
   const traits = traitTable()
   let found = 0
@@ -56,7 +59,7 @@ function signsIn(text: string): number {
   let hasRun = false
   for (let from = 0; from < text.length; ) {
     const length = loadUnits(text, from)
-    // Short loops, of which the engine makes better code than of one that does all.
+    // Several short loops compile to faster code than one loop that does everything.
     let before = 0
     for (let at = 0; at < length; at++) {
       const trait = traits[units[at] ?? 0] ?? 0
@@ -74,7 +77,7 @@ function signsIn(text: string): number {
   return (isHiding ? hiding : 0) | (mayBeLeet && isLeet(text, traits) ? leet : 0) | (hasRun ? longRun : 0)
 }
 
-/** Most letters in a row that stand alone among the loaded units, or may. */
+/** Returns the longest row of (possibly) spaced letters among the loaded units. */
 function lonelyIn(traits: Uint16Array, length: number): number {
   const separator = 1 << separatorShift
   let most = 0
@@ -93,7 +96,10 @@ function lonelyIn(traits: Uint16Array, length: number): number {
   return most
 }
 
-/** Whether so many of the loaded units in a row are of base64: one of them stands at every so many. */
+/**
+ * Returns true if the loaded units contain a long enough run of base64. Such a run covers one of every N positions, so
+ * only those are tested.
+ */
 function hasRunIn(traits: Uint16Array, length: number): boolean {
   const isOf = (at: number) => at >= 0 && at < length && ((traits[units[at] ?? 0] ?? 0) & (1 << base64Shift)) !== 0
   for (let at = shortestRun - 1; at < length; at += shortestRun) {
@@ -107,7 +113,7 @@ function hasRunIn(traits: Uint16Array, length: number): boolean {
   return false
 }
 
-/** One pass without a branch: in code, hashes and logs nobody could guess what comes next. */
+/** One pass without branches: in code, hashes and logs a branch would be mispredicted often. */
 function isLeet(text: string, traits: Uint16Array): boolean {
   let state = 0
   let joins = 0
@@ -131,23 +137,26 @@ const kindSeparator = 0
 const kindLetter = 1
 const kindLeet = 2
 const kindOther = 3
-/** Beyond ASCII: passed over. */
+/** Not ASCII: ignored. */
 const kindNone = 4
 
-/** What a unit is: its kind, whether base64 has it, whether it is invisible or in another coat, and two bits side by side. */
+/**
+ * Traits of a unit: its kind, whether it is a base64 character, whether it is disguised, and two bits for adjacent
+ * units.
+ */
 const kindMask = 7
 const base64Shift = 3
 const hides = 0x10
 const letter = 0x40
 const looksLatin = letter << 1
-/** Whether a letter, a sign that stands for one, or a separator may stand here. */
+/** Whether the unit can be a letter, a sign for a letter, or a separator. */
 const joinShift = 8
 const leetShift = 9
 const separatorShift = 10
 
 let traitsKept: Uint16Array | null = null
 
-/** `traitOf` of every UTF-16 unit, made when first needed. */
+/** Returns `traitOf` for every UTF-16 unit, computed on first use. */
 function traitTable(): Uint16Array {
   traitsKept ??= Uint16Array.from({ length: 65_536 }, (_, unit) => {
     const trait = traitOf(unit)
@@ -167,7 +176,9 @@ function traitOf(unit: number): number {
   return (/[ .\-_]/.test(character) ? kindSeparator : kindOther) | inBase64
 }
 
-/** Zero-width, bidi and tag characters, soft hyphens; circled, full-width and mathematical letters. */
+/**
+ * Returns true for zero-width, bidi and tag characters, soft hyphens, and circled, full-width and mathematical letters.
+ */
 function isDisguise(unit: number): boolean {
   return (
     unit === 0xad ||
@@ -184,7 +195,7 @@ function isDisguise(unit: number): boolean {
   )
 }
 
-/** Cyrillic and Greek, also those letters that stand elsewhere and have a capital there. */
+/** Returns true for Cyrillic and Greek letters, including those encoded elsewhere whose capital is in these blocks. */
 function resemblesLatin(unit: number): boolean {
   return (
     (unit >= 0x370 && unit <= 0x4ff) ||
@@ -195,13 +206,12 @@ function resemblesLatin(unit: number): boolean {
   )
 }
 
-/** `i g n o r e`: so many letters in a row that stand alone. */
+/** Minimum number of spaced letters in a row, as in `i g n o r e`. */
 const fewestSpaced = 5
 
 /**
- * What of a text matters for the next character, as one number: how many letters have stood alone (in the end `fewestSpaced`),
- * and the kinds of the last two characters, where a run of digits for letters counts as one. The kind of the next character
- * goes in its low bits.
+ * State of the leet detector as one number: the count of spaced letters (up to `fewestSpaced`) and the kinds of the
+ * last two characters, where a run of leet digits counts as one. The kind of the next character goes in the low bits.
  */
 const spelledOut = stateOf(fewestSpaced, 0, 0)
 
@@ -209,7 +219,7 @@ function stateOf(alone: number, beforeLast: number, last: number): number {
   return (alone << 7) | (beforeLast << 5) | (last << 3)
 }
 
-/** The state behind the next character. */
+/** State after the next character. */
 const steps = Uint16Array.from({ length: stateOf(fewestSpaced + 1, 0, 0) }, (_, step) => {
   const [alone, beforeLast, last, kind] = partsOf(step)
   if (kind >= kindNone) return step & ~kindMask
@@ -217,7 +227,7 @@ const steps = Uint16Array.from({ length: stateOf(fewestSpaced + 1, 0, 0) }, (_, 
   return stateOf(lettersAlone(alone, beforeLast, last, kind), isSameRun ? beforeLast : last, kind)
 })
 
-/** 1 where the next character joins letters with what stands for one. */
+/** 1 if the next character joins letters with a sign for a letter. */
 const joinsAt = Uint8Array.from(steps, (_, step) => {
   const [, beforeLast, last, kind] = partsOf(step)
   return kind === kindLetter && last === kindLeet && beforeLast === kindLetter ? 1 : 0

@@ -1,12 +1,12 @@
 /**
- * Addresses whose marks and letters are spelt otherwise: dots in brackets and in words, escapes of addresses (`%2e`, also doubled),
- * of HTML (`&#46;`), of JSON and programs (`\u002e`), of Markdown (`\.`). What would end an address stays as it is, so that nothing
- * behind a `?` comes before it.
+ * Decodes escaped URLs: dots in brackets or as words, URL escapes (`%2e`, also doubled), HTML escapes (`&#46;`), JSON
+ * and program escapes (`\u002e`), Markdown (`\.`). Escapes of characters that end a URL stay, so that text after a `?`
+ * is not moved before it.
  */
 import { isOfName, isWideDot, wideDots } from './idna-mapping.ts'
 import { createSignReader, type PrefilterPosition } from './obfuscation-prefilter.ts'
 
-/** The words of a text that have these, spelt plainly; null where none has. Linear. What is escaped twice is so still once. */
+/** Returns a text with its escapes decoded once; null if it has none. Double escapes stay escaped once. Linear. */
 export function unescapeUrls(text: string): string | null {
   const plain = new Uint16Array(text.length)
   let count = 0
@@ -39,7 +39,7 @@ export function unescapeUrls(text: string): string | null {
 const letters = 'abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ'
 const hexDigits = '0123456789abcdefABCDEF'
 
-/** How the forms begin, each place a bit: what stands there, and whether it is the first or the last. */
+/** First characters of each escape form; each position is a bit. */
 const places: readonly PrefilterPosition[] = [
   { units: '[({', isFirst: true },
   { units: '.' },
@@ -61,10 +61,10 @@ const places: readonly PrefilterPosition[] = [
   { units: '#pcszZ' },
   { units: '0123456789xXeohwW', isLast: true },
 ]
-/** Whether a text may have something that is spelt otherwise (`whole`), or dots that are no full stops of ASCII (`lone`). */
+/** Detects whether a text may contain an escape (`whole`) or a non-ASCII dot (`lone`). */
 export const urlEscapes = createSignReader(places, unit => wideDots.includes(String.fromCharCode(unit)))
 
-/** What was read of a form: the character that it stands for, and how many units it takes; 0 = it is none. */
+/** A parsed escape: the character that it stands for and its length in units; 0 = not an escape. */
 type Form = { readonly code: number; readonly length: number }
 const noForm: Form = { code: 0, length: 0 }
 
@@ -84,7 +84,7 @@ function formAt(text: string, at: number, kind: number): Form {
   }
 }
 
-/** What a unit may begin. */
+/** Kinds of escapes that a unit may begin. */
 const percentSign = 1
 const ampersand = 2
 const backslash = 3
@@ -100,7 +100,7 @@ for (const [kind, marks] of [
 ] as const)
   for (const mark of marks) begins[mark.charCodeAt(0)] = kind
 
-/** What may follow a blank before a dot. */
+/** Characters that may follow a blank before a spelled-out dot. */
 const opensDot = new Uint8Array(65_536)
 for (const mark of '[({<dD') opensDot[mark.charCodeAt(0)] = 1
 
@@ -123,7 +123,7 @@ function percented(text: string, at: number): Form {
   return formOf(code, to - at)
 }
 
-/** A percent sign that was escaped itself, however often. */
+/** Skips percent signs that were escaped themselves, repeatedly. */
 function behindPercents(text: string, from: number): number {
   let at = from
   while (text.charCodeAt(at) === 50 && text.charCodeAt(at + 1) === 53) at += 2
@@ -161,7 +161,7 @@ const named: readonly (readonly [name: string, code: number])[] = [
   ['ZeroWidthSpace;', 0x200b],
 ]
 
-/** `\.`, `\/`, `\u002e`, `\x2e`, and the same escaped once more. */
+/** `\.`, `\/`, `\u002e`, `\x2e`, and the same escaped twice. */
 function escaped(text: string, at: number): Form {
   const from = at + (text.charCodeAt(at + 1) === 92 ? 2 : 1)
   const mark = text.charCodeAt(from)
@@ -173,7 +173,7 @@ function escaped(text: string, at: number): Form {
 const closers: Readonly<Record<number, number>> = { 91: 93, 40: 41, 123: 125, 60: 62 }
 const angle = 60
 
-/** `[.]`, `(dot)`, and with blanks around and within; ` dot ` alone between blanks; `[.` where nothing closes it. */
+/** `[.]`, `(dot)`, with optional blanks around and inside; ` dot ` between blanks; `[.` without a closing bracket. */
 function dot(text: string, at: number): Form {
   const isApart = isBlank(text.charCodeAt(at))
   const from = isApart ? at + 1 : at
@@ -204,7 +204,7 @@ function isBlank(unit: number): boolean {
   return unit === 32 || unit === 10
 }
 
-/** A form for what may stand in an address without ending it. */
+/** Returns the form for a character that may occur in a URL without ending it. */
 function formOf(code: number, length: number): Form {
   const isTaken = code < 128 ? addressMarks[code] === 1 : code <= 0x10ffff && isOfName(code > 0xffff ? 0xd800 : code)
   return isTaken ? { code: isWideDot(code) ? 46 : code, length } : noForm
@@ -214,7 +214,7 @@ const addressMarks = Uint8Array.from({ length: 128 }, (_, code) =>
   /[\w./\\?#:@-]/.test(String.fromCharCode(code)) ? 1 : 0,
 )
 
-/** −1 where these are no digits. */
+/** Returns −1 if these are not digits. */
 function hexAt(text: string, from: number, digits: number): number {
   let value = 0
   for (let at = from; at < from + digits; at++) {

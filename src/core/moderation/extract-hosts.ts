@@ -1,7 +1,8 @@
 /**
- * The hosts that a text points at, however they are dressed: scheme or none, any case, port, user-info, `www`, a trailing
- * dot, Markdown, `hxxp` and `[.]`, escapes, full-width dots, IDN or punycode, quotation marks and other scripts around. What stands
- * behind `?` or `#` of an address is not one. Linear: candidates are found by their dots and read once outwards.
+ * Extracts the hosts that a text links to in any notation: with or without scheme, any case, port, user info, `www`,
+ * trailing dot, Markdown, `hxxp` and `[.]`, escapes, full-width dots, IDN or punycode, quotation marks, surrounding
+ * text in other scripts. Ignores text after `?` or `#` of a URL. Linear: candidates are found by their dots and read
+ * once outward.
  */
 
 import { unescapeUrls, urlEscapes } from './escaped-urls.ts'
@@ -9,14 +10,14 @@ import { isNameUnit, normalizeHostname } from './hostname.ts'
 import { isOfName, mapIdna } from './idna-mapping.ts'
 
 /**
- * Calls `onHost` with each host, lower case, without a trailing dot, in ASCII or in the letters of its name (`mapIdna`), until
- * it returns false. Doubles may come.
+ * Calls `onHost` with each host until it returns false. Hosts are lower case, without a trailing dot, in ASCII or in
+ * Unicode letters (`mapIdna`). A host may be reported more than once.
  */
 export function extractHosts(text: string, onHost: (host: string) => boolean): void {
   const seen = urlEscapes.in(text)
   const isFolded = (seen & urlEscapes.lone) !== 0
   const plain = isFolded ? mapIdna(text) : text
-  // As it stands too: what is spelt out may join what belongs apart.
+  // The original text is read too, since decoding may join separate names.
   if (!readHosts(plain, isFolded, onHost) || (seen & urlEscapes.whole) === 0) return
   let other = unescapeUrls(plain)
   for (let turn = 0; other !== null && turn < mostEscapes; turn++) {
@@ -25,10 +26,10 @@ export function extractHosts(text: string, onHost: (host: string) => boolean): v
   }
 }
 
-/** An address is escaped once by whoever writes it, and once more by whoever passes it on. */
+/** A URL may be escaped by its author and again by a program that forwards it. */
 const mostEscapes = 2
 
-/** Whether to go on. `isFolded`: the letters are those of names. */
+/** Returns false to stop. `isFolded` = the letters were mapped by `mapIdna`. */
 function readHosts(text: string, isFolded: boolean, onHost: (host: string) => boolean): boolean {
   let from = 0
   for (let dot = text.indexOf('.'); dot !== -1; dot = text.indexOf('.', Math.max(dot + 1, from))) {
@@ -36,7 +37,7 @@ function readHosts(text: string, isFolded: boolean, onHost: (host: string) => bo
     if (dot < from || !mayJoin(text.charCodeAt(dot - 1)) || !mayJoin(text.charCodeAt(dot + 1))) continue
     const start = stretchStart(text, dot, from)
     const end = stretchEnd(text, dot)
-    // Once for all that follows: name by name would take longer.
+    // Maps all remaining text at once; mapping name by name would take longer.
     if (!isFolded && isBeyondAscii(text, start, end)) return readHosts(mapIdna(text.slice(start)), true, onHost)
     from = end
     if (!hostsOf(text, start, end, onHost)) return false
@@ -46,7 +47,7 @@ function readHosts(text: string, isFolded: boolean, onHost: (host: string) => bo
 
 const maximumStretch = 2_048
 
-/** Where the stretch around a dot begins: behind the last character that no address holds. */
+/** Returns the start of the run around a dot: after the last character that cannot be part of a URL. */
 function stretchStart(text: string, dot: number, from: number): number {
   const least = Math.max(from, dot - maximumStretch)
   let start = dot
@@ -61,7 +62,7 @@ function stretchEnd(text: string, dot: number): number {
   return end
 }
 
-/** White space, quotes and brackets end an address. */
+/** White space, quotes and brackets end a URL. */
 const ends = new Uint8Array(65_536).fill(1, 0, 33)
 for (const mark of '"\'()<>`|{}[],;\u00a0\u3000\u3001') ends[mark.charCodeAt(0)] = 1
 
@@ -75,16 +76,16 @@ function isBeyondAscii(text: string, start: number, end: number): boolean {
   return units > 127
 }
 
-/** The hosts that a stretch without white space names: what stands before its path, query or fragment, in fields of a form each. */
+/** Reports the hosts of a run without white space: the part before path, query or fragment, split into fields. */
 function hostsOf(text: string, start: number, end: number, onHost: (host: string) => boolean): boolean {
   let from = start
   while (from < end && opensField(text.charCodeAt(from))) from++
-  /** Where a scheme would begin, −1 behind one. */
+  /** Where a scheme could begin; −1 after the scheme. */
   let first = from
   for (let at = from; at <= end; at++) {
     const kind = at === end ? path : (breaks[text.charCodeAt(at)] ?? 0)
     if (kind === 0) continue
-    // What ends before a slash is a scheme where a colon stands there.
+    // Text before a slash is a scheme if it ends with a colon.
     if (kind === slash && (at === from || text.charCodeAt(at - 1) === colon) && from === first) {
       while (at < end && breaks[text.charCodeAt(at)] === slash) at++
       from = at--
@@ -113,7 +114,7 @@ function hostsOfField(text: string, from: number, to: number, onHost: (host: str
   return tell(text.slice(first, last), onHost) && hostsWithin(text, first, last, onHost)
 }
 
-/** Names in ASCII among letters that nobody mixes with it: words of scripts that have no blanks, pictures. */
+/** Reports ASCII names among letters that are never mixed with ASCII in a name: scripts without blanks, emoji. */
 function hostsWithin(text: string, first: number, last: number, onHost: (host: string) => boolean): boolean {
   for (let dot = text.indexOf('.', first); dot !== -1 && dot < last; dot = text.indexOf('.', dot + 1)) {
     if (!isPlain(text.charCodeAt(dot - 1)) || !isPlain(text.charCodeAt(dot + 1))) continue
@@ -122,7 +123,7 @@ function hostsWithin(text: string, first: number, last: number, onHost: (host: s
     let end = dot + 1
     while (end < last && isPlain(text.charCodeAt(end))) end++
     dot = end
-    // Of a label that goes on in letters, what is plain of it is none.
+    // The ASCII part of a label that continues in other letters is not a name.
     if (start > first && mixes(text.charCodeAt(start - 1))) start = text.indexOf('.', start) + 1
     if (end < last && mixes(text.charCodeAt(end))) end = text.lastIndexOf('.', end)
     if (start < end && !tell(normalizeHostname(text.slice(start, end)), onHost)) return false
@@ -130,7 +131,7 @@ function hostsWithin(text: string, first: number, last: number, onHost: (host: s
   return true
 }
 
-/** Latin, Greek, Cyrillic and Armenian letters. */
+/** Returns true for Latin, Greek, Cyrillic and Armenian letters. */
 function mixes(code: number): boolean {
   return code < 0x590
 }
@@ -139,7 +140,7 @@ function tell(host: string | null, onHost: (host: string) => boolean): boolean {
   return host === null || onHost(host)
 }
 
-/** Marks that put something before a host and are none of it. */
+/** Marks that separate a prefix from a host. */
 const joins = new Uint8Array(65_536)
 for (const mark of '=:&*!~^$%+@') joins[mark.charCodeAt(0)] = 1
 
@@ -148,7 +149,7 @@ const percent = 37
 const ampersand = 38
 const numberSign = 35
 
-/** What ends a host's field: the next one, a slash, and what begins a path otherwise. */
+/** What ends a host's field: the next field, a slash, or another start of a path. */
 const field = 1
 const slash = 2
 const path = 3
@@ -157,7 +158,7 @@ breaks[ampersand] = field
 for (const mark of '/\\') breaks[mark.charCodeAt(0)] = slash
 for (const mark of '?#') breaks[mark.charCodeAt(0)] = path
 
-/** `#name`, `&name`. */
+/** Returns true at `#name` and `&name`. */
 function opensField(code: number): boolean {
   return code === numberSign || code === ampersand
 }
@@ -166,7 +167,7 @@ function isDigit(code: number): boolean {
   return code >= 48 && code <= 57
 }
 
-/** Letters, digits, `.`, `-`, `_` of ASCII. */
+/** ASCII letters, digits, `.`, `-` and `_`. */
 const plainUnits = new Uint8Array(65_536)
 for (let code = 0; code < 128; code++) plainUnits[code] = /[\w.-]/.test(String.fromCharCode(code)) ? 1 : 0
 

@@ -1,4 +1,4 @@
-/** When the classifier's numbers become a refusal, in which category, and the one number that stands for them. */
+/** Turns the classifier's numbers into a decision, a category, and one score. */
 import { createFeatureReader, type FeatureReader, type Features, opensPolitely } from '../analysis/features.ts'
 import { createDeedReader } from './deeds.ts'
 import { countOf, createHarmJudge, type Harm, type HarmHead } from './harm-features.ts'
@@ -8,39 +8,42 @@ import type { SafetyCategory } from './pattern-rules.ts'
 import { createWorldJudge } from './world.ts'
 
 export type HarmVerdict = {
-  /** null = let through. */
+  /** null = allowed. */
   readonly category: SafetyCategory | null
-  /** 0–1: how likely the text is one that should be refused. */
+  /** 0–1: how likely the text should be blocked. */
   readonly score: number
 }
 
 /**
- * Log-odds from which a text is refused, fixed by cross-validation (`training/safety.ts`): requests so that hardly any
- * everyday prompt reaches them, content higher, since speaking of bad things is not doing them.
+ * Log-odds from which a text is blocked, set by cross-validation (`training/safety.ts`). The threshold for requests
+ * blocks hardly any everyday prompt. The one for content is higher, since describing harm is not doing it.
  */
 export const thresholds: Readonly<Record<HarmHead, number>> = { request: -0.85, content: 2.5, jailbreak: -1.4 }
 
 export type HarmClassifier = {
-  /** What someone asks, or brings into the conversation. */
+  /** Judges text that a user writes or adds to the conversation. */
   prompt(text: string): HarmVerdict
-  /** What it is to read: documents, results of tools, pages. They tell of many things, and ask for nothing. */
+  /**
+   * Judges text that the model reads: documents, tool results, pages. Such text describes many things but requests
+   * nothing.
+   */
   data(text: string): HarmVerdict
   /**
-   * What a model answers: it tells of many things, so only what it says is judged, and only what is certain. The score is that
-   * of what is refused, 0 for the rest.
+   * Judges a model's output. Only stated content counts, and only if it is certain. The score is 0 unless the output is
+   * blocked.
    */
   answer(text: string): HarmVerdict
-  /** Begins to hear an answer. */
+  /** Starts a sentence classifier for one output. */
   listen(): SentenceClassifier
 }
 
 /**
- * Hears the next sentence of an answer, '' for a blank one: the verdict of `answer` on it together with the one before it, which
- * `both` tells. Each begins with the white space that parts it from the one before.
+ * Judges the next sentence of an output ('' = a blank one) together with the sentence before it; `both` returns the two
+ * as text. Each sentence begins with the white space that precedes it. Returns the verdict that `answer` would give.
  */
 export type SentenceClassifier = (sentence: string, both: () => string) => HarmVerdict
 
-/** A classifier with buffers of its own; `readPrompt` may be the reader that others read prompts with. */
+/** Creates a classifier with its own buffers. `readPrompt` may be shared with other readers of prompts. */
 export function createHarmClassifier(readPrompt: FeatureReader = createFeatureReader()): HarmClassifier {
   const read = createFeatureReader()
   const judge = createHarmJudge()
@@ -54,7 +57,7 @@ export function createHarmClassifier(readPrompt: FeatureReader = createFeatureRe
     return harm.content > answerThreshold ? { category: categoryOf(harm), score: probability(harm.content) } : harmless
   }
 
-  /** A whole text; the notions of a long one are judged sentence by sentence alone. */
+  /** Judges a whole text. A long text is judged by its notions per sentence only. */
   const judged = (features: Features, harm: Harm): HarmVerdict => {
     const verdict = verdictOf(harm)
     if (verdict.category !== null || features.count > longestOfNotions) return verdict
@@ -85,7 +88,7 @@ export function createHarmClassifier(readPrompt: FeatureReader = createFeatureRe
     },
     data: text => {
       const harm = judge.read(readPrompt(text))
-      // Short ones speak of models too: of them the rules are surer.
+      // Short texts also talk about models; the rules judge those more reliably.
       return harm.evidence >= evidenceOfTemplate && triesToUnbind(harm)
         ? { category: 'jailbreak', score: probability(harm.jailbreak) }
         : harmless
@@ -103,12 +106,12 @@ export function createHarmClassifier(readPrompt: FeatureReader = createFeatureRe
 }
 
 /**
- * The words of a sentence behind those of the one before, each read once; null where there is none, or where both together
- * may be read otherwise: a courtesy counts only within a text, and a word that was cut in two is one.
+ * Keeps the words of the last two sentences, each read once. Returns null if there is no previous sentence, or if both
+ * together may read differently: polite phrases count only inside a text, and a word split in two is one word.
  */
 function createHeard() {
-  let words = new Uint32Array(usualWords)
-  let stems = new Uint32Array(usualWords)
+  let words = new Int32Array(usualWords)
+  let stems = new Int32Array(usualWords)
   let before = 0
   let from = 0
   let isFirst = true
@@ -116,7 +119,7 @@ function createHeard() {
     const isCut = !isFirst && sentence.charCodeAt(0) > space
     isFirst = false
     const features = read(sentence)
-    // The sentence before the last is no longer needed.
+    // The sentence before the previous one is no longer needed.
     words.copyWithin(0, from, from + before)
     stems.copyWithin(0, from, from + before)
     const count = before + features.count
@@ -138,8 +141,8 @@ function createHeard() {
 const space = 32
 const usualWords = 256
 
-function longer(numbers: Uint32Array, count: number): Uint32Array<ArrayBuffer> {
-  const more = new Uint32Array(2 * count)
+function longer(numbers: Int32Array, count: number): Int32Array<ArrayBuffer> {
+  const more = new Int32Array(2 * count)
   more.set(numbers)
   return more
 }
@@ -147,18 +150,18 @@ function longer(numbers: Uint32Array, count: number): Uint32Array<ArrayBuffer> {
 /** In words. */
 const longestOfNotions = 400
 
-/** Parts about which less is known are not read: of those that would be refused, one in four hundred is below. */
+/** Parts that score lower are skipped: one in 400 parts that would be blocked is below. */
 const worthReading = -3
 
-/** What is refused in another language than English has no graded score: it is more likely than not. */
+/** A blocked text in a language other than English has no graded score: it is more likely harmful than not. */
 const scoreAbroad = 0.6
 
-/** What brings an act, an object and a way of asking together is hardly meant otherwise. */
+/** Score for a combination of act, object and request form, which is rarely meant otherwise. */
 const scoreOfDeed = 0.8
 
 const harmless: HarmVerdict = { category: null, score: 0 }
 
-/** At this no unflagged text of `moderation-openai` is refused in cross-validation. */
+/** At this threshold no unflagged text of `moderation-openai` is blocked in cross-validation. */
 const answerThreshold = 3.5
 
 function verdictOf(harm: Harm): HarmVerdict {
@@ -167,22 +170,26 @@ function verdictOf(harm: Harm): HarmVerdict {
 
 type Odds = Pick<Harm, HarmHead | 'evidence'> & { readonly kinds: ArrayLike<number> }
 
-/** Whether one of the heads is sure enough. */
+/** Returns true if one of the classifiers is certain enough. */
 export function isBlocked(odds: Odds): boolean {
   if (odds.evidence < leastEvidence) return false
   return asksForHarm(odds) || triesToUnbind(odds) || (odds.content > thresholds.content && !isOfSelfHarm(odds.kinds))
 }
 
 /**
- * The same of one of a text's parts alone: what a sentence asks counts, what it says is weighed with what stands around it. Of many
- * parts each must be surer, or a long honest text would be refused by one of its hundred sentences.
+ * Returns true if one part of a text should be blocked by itself: its request counts, its content is weighed with its
+ * context. The threshold grows with the number of parts, or a long harmless text would be blocked because of one of its
+ * hundred sentences.
  */
 export function blocksPart(odds: Odds, parts: number): boolean {
   const least = thresholds.request + Math.min(mostOfParts, perDoubling * Math.log2(parts))
   return odds.evidence >= leastEvidence && odds.request > least && asksForHarm(odds)
 }
 
-/** Fixed by cross-validation: of real prompts a quarter as many are refused for a part, of requests among eight sentences .91 are still. */
+/**
+ * Set by cross-validation: of real prompts a quarter as many are blocked for a part, while 91% of harmful requests
+ * among eight sentences still are.
+ */
 const perDoubling = 0.2
 const mostOfParts = 1
 
@@ -190,13 +197,16 @@ function asksForHarm({ request, kinds }: Odds): boolean {
   return request > thresholds.request && request > leastOfRequest(kinds)
 }
 
-/** An order that names nothing harmful is read as one by its build alone: of that the classifier must be sure. */
+/** An instruction without a harmful word is scored by its structure only, so the classifier must be certain. */
 function leastOfRequest(kinds: Odds['kinds']): number {
   if (!namesHarm(kinds)) return surely.asked
   return isCry(kinds) ? surely.meant : thresholds.request
 }
 
-/** Who says that they want to die is not turned away: a model answers with help. Who asks how is. */
+/**
+ * A text in which users say that they want to die is allowed: a model responds with help. A question about methods is
+ * not.
+ */
 function isCry(kinds: Odds['kinds']): boolean {
   return isOfSelfHarm(kinds) && countOf(kinds, 'instruct') === 0
 }
@@ -209,34 +219,40 @@ function namesHarm(kinds: Odds['kinds']): boolean {
   return categories.some(([kind]) => countOf(kinds, kind) > 0)
 }
 
-/** The content head's probability; for what is refused, at least the refusing head's, a request's with some doubt, and half as loud. */
+/**
+ * Returns the probability of the content classifier. For blocked texts it is at least that of the blocking classifier;
+ * a request score is reduced and halved.
+ */
 export function scoreOf(odds: Odds): number {
   const content = probability(odds.content)
   if (triesToUnbind(odds)) return Math.max(content, probability(odds.jailbreak))
   return asksForHarm(odds) ? Math.max(content, probability((odds.request - doubtOfRequest) / 2)) : content
 }
 
-/** What is asked only just too plainly says less of a text than what stands in it: without this, flagged texts rank lower. */
+/** Reduces the score of marginal requests. Without it, flagged texts would rank lower than marginal ones. */
 const doubtOfRequest = 0.5
 
-/** A template says many things; of a few, the classifier must be sure, and the rules know the short ones. */
+/**
+ * A jailbreak template has many words. For short texts the classifier must be certain, since the rules cover known
+ * short ones.
+ */
 function triesToUnbind({ jailbreak, evidence }: Odds): boolean {
   return jailbreak > (evidence < evidenceOfTemplate ? surely.unbound : thresholds.jailbreak)
 }
 
-/** One or two words, however often they are said, are no sentence. */
+/** One or two repeated words are not a sentence. */
 const leastEvidence = 16
-/** Some two dozen words. */
+/** About 24 words. */
 const evidenceOfTemplate = 130
 
-/** Log-odds that are asked of what speaks against itself. */
+/** Log-odds required if another signal speaks against the block. */
 const surely = { asked: 1.75, meant: 0.5, unbound: 0.5 } as const
 
 function probability(logOdds: number): number {
   return 1 / (1 + Math.exp(-logOdds))
 }
 
-/** What a refused text speaks of most. */
+/** Returns the category that most of a blocked text is about. */
 function categoryOf(harm: Harm): SafetyCategory {
   const { request, content, jailbreak, kinds } = harm
   if (triesToUnbind(harm) && jailbreak - thresholds.jailbreak > request - thresholds.request) return 'jailbreak'
@@ -244,7 +260,7 @@ function categoryOf(harm: Harm): SafetyCategory {
   return mostSpokenOf(kinds) ?? (isContent ? 'harassment' : 'illegal')
 }
 
-/** The category of which most was said; null where no word of one was read. */
+/** Returns the category with the most words; null if the text has none. */
 function mostSpokenOf(kinds: Odds['kinds']): SafetyCategory | null {
   const isOfOneself = countOf(kinds, 'oneself') > 0
   let best: SafetyCategory | null = null
@@ -258,7 +274,7 @@ function mostSpokenOf(kinds: Odds['kinds']): SafetyCategory | null {
   return best
 }
 
-/** Rare words weigh more than those that crime shares with everyday life. */
+/** Rare words weigh more than words that crime shares with everyday life. */
 const categories: readonly (readonly [HarmKind, SafetyCategory, number])[] = [
   ['selfharm', 'self_harm', 1.2],
   ['weapon', 'weapons', 1.5],

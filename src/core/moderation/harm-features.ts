@@ -1,7 +1,8 @@
 /**
- * What a text is up to, judged in process: whether it asks for something harmful, says something harmful, or tries to take a
- * model's rules away. Three linear heads over one set of hashed features: words, their neighbours, and what the words speak
- * of (`harm-words.ts`), so that a word never seen in training counts like its kin. Linear in the text, nothing allocated a word.
+ * Classifies in process whether a text requests something harmful, states something harmful, or tries to remove a
+ * model's rules. Three linear classifiers share one set of hashed features: words, neighboring words, and word kinds
+ * (`harm-words.ts`), so that a word unseen in training counts like related ones. Linear in the text, without allocation
+ * per word.
  */
 import { type Features, hashOf, maximumWords, sieveOf, sieveSize, slotOf } from '../analysis/features.ts'
 import kept from '../weights/safety.json'
@@ -11,41 +12,49 @@ import { type HarmKind, harmKinds, wordsOf } from './harm-words.ts'
 export const harmHeads = ['request', 'content', 'jailbreak'] as const
 export type HarmHead = (typeof harmHeads)[number]
 
-/** Log-odds by head, how many different features spoke, and how many words of each kind were read; valid until the next reading. */
+/**
+ * Log-odds per classifier, the number of distinct features, and the number of words per kind; valid until the next
+ * reading.
+ */
 export type Harm = Readonly<Record<HarmHead, number>> & {
   readonly evidence: number
   readonly kinds: Uint16Array
 }
 
-/** Slots of a region: words, neighbours, and kinds each have one, so that training can trust them differently. */
+/**
+ * Size of a slot region. Words, neighbors and kinds each have a region, so that training can weigh them differently.
+ */
 const regionBits = 14
 const regionSlots = 1 << regionBits
 export const harmSlots = 3 * regionSlots
 
-/** The region, 0 to 2, of a slot. */
+/** Returns the region of a slot, 0 to 2. */
 export function regionOf(slot: number): number {
   return slot >> regionBits
 }
 
-/** How loudly each of a text's features speaks: a long text has many, and each says less. */
+/** Returns the weight of each feature: the more features a text has, the less each one counts. */
 export function featureWeight(features: number): number {
   return 5 / Math.sqrt(features + 8)
 }
 
 export type HarmScorer = {
   read(features: Features): Harm
-  /** Some of a text's words, as if they stood alone. */
+  /** Reads part of a text's words as a text of its own. */
   readPart(features: Features, from: number, to: number): Harm
   /**
-   * About what the request head would say of some words of the text that was read last as a whole; told from sums over it, in
-   * no time that depends on how many they are.
+   * Returns an approximation of the request classifier's odds for some words of the last text, from prefix sums in
+   * constant time.
    */
   requestAbout(from: number, to: number): number
-  /** Log-odds that the content head does not exceed, told without the neighbours: those weigh next to nothing there. */
+  /**
+   * Returns an upper bound of the content classifier's log-odds without reading neighbors, which weigh almost nothing
+   * there.
+   */
   contentAtMost(features: Pick<Features, 'count' | 'words' | 'stems'>): number
 }
 
-/** A judge with buffers of its own. */
+/** Creates a scorer with its own buffers. */
 export function createHarmJudge(): HarmScorer {
   const weights = decodeWeights(kept)
   const reader = createHarmReader(weights)
@@ -71,13 +80,13 @@ export function createHarmJudge(): HarmScorer {
     },
     contentAtMost(features) {
       const filled = reader.read(features, false)
-      // More features, as there are with the neighbours, only make each one softer.
+      // Neighbors add features, which only lowers the weight of each one.
       return Math.max(0, sums.content + neighboursAtMost) * featureWeight(filled) * scale.content + bias.content
     },
   }
 }
 
-/** All that speaks for the content head among neighbours, were all of it in one text. */
+/** Returns the largest sum that neighbor features can add for the content classifier. */
 function mostOfNeighbours(weights: Int8Array): number {
   let most = 0
   for (let slot = regionSlots; slot < 2 * regionSlots; slot++)
@@ -88,29 +97,36 @@ function mostOfNeighbours(weights: Int8Array): number {
 type Words = Pick<Features, 'count' | 'words' | 'stems'>
 
 export type HarmFeatureReader = {
-  /** Fills `slots`, `sums` and `kinds`; returns how many slots, each once. Those of neighbours can be left out. */
+  /**
+   * Fills `slots`, `sums` and `kinds` and returns the number of slots, each counted once. Neighbor slots can be
+   * omitted.
+   */
   read(features: Words, withNeighbours?: boolean): number
-  /** The same of some of the words. */
+  /** Reads part of the words in the same way. */
   readPart(features: Words, from: number, to: number): number
-  /** Of some words of what `read` read last: how many slots they filled, and what those weigh in requests; each as often as it came. */
+  /**
+   * For some words of the last text: the number of slots they filled and their weight for requests, counted as often as
+   * they occurred.
+   */
   between(from: number, to: number): { readonly weight: number; readonly slots: number }
   readonly slots: Uint32Array
-  /** What the slots weigh together, by head. */
+  /** Sum of the slots' weights per classifier. */
   readonly sums: Record<HarmHead, number>
   readonly kinds: Uint16Array
 }
 
-/** How many words back a kind is remembered as near. */
+/** Number of preceding words whose kinds count as near. */
 const nearWords = 4
-/** More than the kinds of that many words. */
+/** Larger than the number of kinds of that many words. */
 const recentMask = 127
 const openingWords = 3
-/** Keeps the kinds apart where their numbers meet other hashes. */
+/** Separates the numbers of kinds from other hashes. */
 const kindSpread = 0x9e3779b1
 
 /**
- * Turns features into slots and weighs them; without `weights` (three a slot, by head) they weigh nothing. Keeps buffers of its
- * own. First the slots are noted as they come, then each is weighed once: two loops without a branch that nobody could guess.
+ * Creates a reader that turns features into slots and weighs them; without `weights` (three per slot, by classifier)
+ * all weights are 0. Has its own buffers. Slots are first collected and then weighed, in two loops without
+ * unpredictable branches.
  */
 export function createHarmReader(weights: Int8Array = new Int8Array(harmSlots * harmHeads.length)): HarmFeatureReader {
   const { kindsOf, sieve } = kindTable()
@@ -127,7 +143,7 @@ export function createHarmReader(weights: Int8Array = new Int8Array(harmSlots * 
   let recentFrom = 0
   let stamp = 0
   let filled = 0
-  /** Up to each word: how many slots were noted, and what they weigh in requests. */
+  /** Per word: the number of slots collected up to it and their weight for requests. */
   const notesUpTo = new Int32Array(maximumWords + 1)
   const weightUpTo = new Int32Array(maximumWords + 1)
   const running = new Int32Array(mostNoted + 1)
@@ -149,7 +165,7 @@ export function createHarmReader(weights: Int8Array = new Int8Array(harmSlots * 
     return count
   }
 
-  /** Adds the noted slots to the others, each once: two weights in the halves of one sum, the third in another. */
+  /** Adds the collected slots to the sums, each once: two weights in the halves of one sum, the third in another. */
   const weigh = (count: number): void => {
     let found = filled
     let weight = 0
@@ -161,7 +177,7 @@ export function createHarmReader(weights: Int8Array = new Int8Array(harmSlots * 
       for (let at = from; at < to; at++) {
         const slot = noted[at] ?? 0
         const entry = table[slot] ?? 0
-        // All ones where the slot was last met in an earlier reading.
+        // All bits set if the slot was last used in an earlier reading.
         const isNew = ((entry >>> stampShift) - stamp) >> 31
         table[slot] = (entry & weightMask) | (stamp << stampShift)
         slots[found] = slot
@@ -193,7 +209,7 @@ export function createHarmReader(weights: Int8Array = new Int8Array(harmSlots * 
     stamp = 1
   }
 
-  /** Tells of the words since `since` what was summed up to each. */
+  /** Stores the prefix sums for the words since `since`. */
   const keepSums = (since: number, to: number): void => {
     const notes = notesUpTo[since] ?? 0
     const weight = weightUpTo[since] ?? 0
@@ -215,9 +231,8 @@ export function createHarmReader(weights: Int8Array = new Int8Array(harmSlots * 
     let stemBeforeThat = 0
     let notes = 0
     for (let at = from; at < to; at++) {
-      // As signed numbers: sums of unsigned ones are fractions to the engine, and slow to hash.
-      const word = (words[at] ?? 0) | 0
-      const stem = (stems[at] ?? 0) | 0
+      const word = words[at] ?? 0
+      const stem = stems[at] ?? 0
       noted[notes++] = placeOf(0, word, salts.word)
       noted[notes++] = placeOf(0, stem, salts.stem)
       if (at - from < openingWords) noted[notes++] = placeOf(0, Math.imul(stem, at - from + 3), salts.opening)
@@ -228,7 +243,7 @@ export function createHarmReader(weights: Int8Array = new Int8Array(harmSlots * 
         for (const kind of before)
           noted[notes++] = placeOf(1, (stem + Math.imul(kind + 1, kindSpread)) | 0, salts.kindWord)
       }
-      const own = sieve[word & (sieveSize - 1)] === 1 ? (kindsOf.get(word >>> 0) ?? none) : none
+      const own = sieve[word & (sieveSize - 1)] === 1 ? (kindsOf.get(word) ?? none) : none
       if (own.length > 0) {
         if (withNeighbours && at > from)
           for (const kind of own)
@@ -252,7 +267,7 @@ export function createHarmReader(weights: Int8Array = new Int8Array(harmSlots * 
       const times = kinds[kind] ?? 0
       if (times === 0) continue
       noted[notes++] = placeOf(2, kind + 1, salts.kind)
-      // Once in a sentence is not the same as in every line.
+      // A word that occurs once differs from a word in every line.
       const share = Math.min(7, Math.round((32 * times) / (count + 8)))
       noted[notes++] = placeOf(2, kind * 16 + share + 1, salts.share)
     }
@@ -280,10 +295,13 @@ function placeOf(region: number, hash: number, salt: number): number {
 }
 
 const mostNoted = 16_384
-/** More than one word, or the end of a text, makes: were it of all kinds, and so the words near it. */
+/** Upper bound of the slots of one word or the end of a text, if it and the words near it had all kinds. */
 const mostOfWord = 16 + harmKinds.length * ((nearWords + 2) * harmKinds.length + 2)
 
-/** A slot's three weights in three bytes, none below zero, and above them the reading that last met it: one load says all of it. */
+/**
+ * Packs a slot's three non-negative weights into three bytes, with the last reading that used the slot above them, so
+ * that one load returns everything.
+ */
 function packed(weights: Int8Array): Int32Array {
   return Int32Array.from({ length: harmSlots }, (_, slot) => {
     const byte = (head: number) => (weights[slot * harmHeads.length + head] ?? 0) + weightShift
@@ -292,9 +310,9 @@ function packed(weights: Int8Array): Int32Array {
 }
 
 const weightShift = 128
-/** Those of the first and the third head. */
+/** Weights of the first and third classifier. */
 const outerWeights = 0xff00ff
-/** So many bytes add up to no more than 16 bits. */
+/** Number of byte values whose sum fits into 16 bits. */
 const mostInHalf = 256
 const stampShift = 24
 const weightMask = 0xff_ffff
@@ -302,7 +320,7 @@ const lastStamp = 255
 
 const none: readonly number[] = []
 
-/** Keep the sorts of features apart in their region. Any odd numbers do. */
+/** Separate the kinds of features within their region. Any odd numbers work. */
 const salts = {
   word: 0x1b873593,
   stem: 0x38b34ae5,
@@ -331,7 +349,7 @@ function kindTable() {
   return { kindsOf, sieve: sieveOf(kindsOf.keys()) }
 }
 
-/** How often a reading met words of a kind. */
+/** Returns how often a reading found words of a kind. */
 export function countOf(kinds: ArrayLike<number>, kind: HarmKind): number {
   return kinds[harmKinds.indexOf(kind)] ?? 0
 }

@@ -1,8 +1,8 @@
 /**
- * What the classifier knows of the world beyond its labelled examples: which words speak of the same thing. A word it never
- * saw in training counts like its kin. Written by hand; offensive words stand here because they are what is looked for.
+ * Groups of related words that the classifier knows beyond its training data, so that a word unseen in training counts
+ * like its group. Written by hand. Offensive words are listed because they must be detected.
  *
- * `kill+` stands for its regular inflections too (kills, killed, killing, killer, killers).
+ * `kill+` also stands for its regular inflections (kills, killed, killing, killer, killers).
  */
 const harmWords = {
   person:
@@ -73,7 +73,7 @@ export const harmKinds = Object.keys(harmWords) as readonly HarmKind[]
 
 const endings = ['', 's', 'd', 'ed', 'r', 'er', 'ers', 'rs', 'ing'] as const
 
-/** A kind's words, inflections spelt out. */
+/** Returns the words of a kind, with inflections. */
 export function wordsOf(kind: HarmKind): readonly string[] {
   return harmWords[kind].split(' ').flatMap(word => {
     if (!word.endsWith('+')) return [word]

@@ -1,6 +1,6 @@
 /**
- * A set of host names as 64-bit fingerprints in two typed arrays: 250,000 names are 4 MB and one look-up a label. Two names
- * share a fingerprint once in 10^8 lists of that size; the allow list mends that, as it mends any wrong entry.
+ * A set of host names as 64-bit fingerprints in two typed arrays: 250,000 names take 4 MB, and a look-up costs one
+ * probe per label. One in 10^8 lists of that size has a collision; the allow list corrects it like any wrong entry.
  */
 import { maximumHost, normalizeHostname } from './hostname.ts'
 import { mapIdna } from './idna-mapping.ts'
@@ -9,18 +9,18 @@ import { lettersOf } from './punycode.ts'
 export type HostSet = {
   readonly size: number
   /**
-   * Length of the longest domain that the set holds, of the host itself and those above it; 0 = none. `host` as
-   * `normalizeHostname` or `extractHosts` gives it: any of its labels in ASCII or in letters.
+   * Returns the length of the longest domain in the set that equals the host or is above it; 0 = none. `host` must come
+   * from `normalizeHostname` or `extractHosts`: labels in ASCII or Unicode.
    */
   covers(host: string): number
-  /** Whether the set holds a fingerprint. */
+  /** Returns true if the set holds a fingerprint. */
   has(first: number, second: number): boolean
 }
 
 export type HostSetBuilder = {
   /** Reads the next bytes of a list. */
   read(bytes: Uint8Array): void
-  /** The list is over; the next one begins. */
+  /** Ends the current list and begins the next. */
   endList(): void
   finish(): HostSet
 }
@@ -29,17 +29,17 @@ const fewestSlots = 64
 const newline = 10
 
 /**
- * Builds a set from lists in pieces of any size: hosts files (`0.0.0.0 name name # comment`), one name a line, `*.name`,
- * `||name^`, addresses. Names without a dot and lines that name nothing are passed over.
+ * Builds a set from lists in chunks of any size: hosts files (`0.0.0.0 name name # comment`), one name per line,
+ * `*.name`, `||name^`, IP addresses. Ignores names without a dot and lines without a name.
  */
 export function buildHostSet(expected = 0): HostSetBuilder {
   let slots = fewestSlots
   while (slots < expected * 1.5) slots *= 2
   let high = new Uint32Array(slots)
-  /** 0 = the slot is free: what `insert` gets here is odd. */
+  /** 0 = the slot is free. Inserted values are odd and so never 0. */
   let low = new Uint32Array(slots)
   let entries = 0
-  /** Entries that are other spellings of names. */
+  /** Number of entries that are alternative spellings. */
   let others = 0
   let rest = new Uint8Array(0)
 
@@ -65,7 +65,10 @@ export function buildHostSet(expected = 0): HostSetBuilder {
       if (oldLow[slot] !== 0) insert(oldHigh[slot] ?? 0, oldLow[slot] ?? 0)
   }
 
-  /** The two commonest lines, a name alone or behind `0.0.0.0`, read once from the right; false = it is another one. */
+  /**
+   * Adds the two most common lines, a name or `0.0.0.0 name`, reading once from the right; returns false for any other
+   * line.
+   */
   const addPlainLine = (bytes: Uint8Array, from: number, to: number): boolean => {
     let end = to
     if (end > from && bytes[end - 1] === carriageReturn) end--
@@ -101,7 +104,7 @@ export function buildHostSet(expected = 0): HostSetBuilder {
       const start = at
       while (at < to && (bytes[at] ?? 0) > 32) at++
       if (start === at || isComment(bytes[start] ?? 0)) return
-      // A hosts file says first where its names lead.
+      // A line of a hosts file begins with the address.
       const isAddress = isFirst && isIpAddress(bytes, start, at)
       isFirst = false
       if (isAddress) continue
@@ -128,7 +131,7 @@ export function buildHostSet(expected = 0): HostSetBuilder {
     if (hasDot) insert(first >>> 0, (second | 1) >>> 0)
   }
 
-  /** Names beyond plain ASCII, punycode, and whole addresses. */
+  /** Adds non-ASCII names, punycode and IP addresses. */
   const addText = (bytes: Uint8Array, from: number, to: number) => {
     const text = decoder.decode(bytes.subarray(from, to))
     const host = normalizeHostname(text.replace(/^[a-z]+:\/\//i, '').replace(/[/?#:].*$/, ''))
@@ -156,7 +159,7 @@ export function buildHostSet(expected = 0): HostSetBuilder {
         const end = bytes.indexOf(newline)
         const line = joined(rest, end === -1 ? bytes : bytes.subarray(0, end))
         if (end === -1) {
-          // A line without an end is not a list; what is kept of it stays small.
+          // An endless line is not a list. Keeps only its beginning, so that memory stays bounded.
           rest = line.subarray(0, longestLine)
           return
         }
@@ -192,7 +195,7 @@ export function buildHostSet(expected = 0): HostSetBuilder {
   }
 }
 
-/** Length of the longest domain that one of the sets holds, as `covers` tells it of one. */
+/** Returns the length of the longest domain that any of the sets holds, like `covers`. */
 export function longestCovered(sets: readonly HostSet[], host: string): number {
   let first = startFirst
   let second = startSecond
@@ -217,8 +220,8 @@ function isIn(sets: readonly HostSet[], first: number, second: number): boolean 
 }
 
 /**
- * A name in punycode as texts may have it: each label in letters or not, so that nothing in a text has to be turned into
- * punycode first, which takes long.
+ * Returns the spellings of a punycode name that may occur in texts: each label in ASCII or Unicode. So no name in a
+ * text has to be converted to punycode, which is slow.
  */
 function spellingsOf(name: string): readonly string[] {
   const labels = name.split('.')
@@ -235,7 +238,7 @@ function spellingsOf(name: string): readonly string[] {
   return turned === 0 ? [] : spellings
 }
 
-/** Labels from the right that are turned: each doubles the spellings. */
+/** Maximum labels, from the right, with both spellings: each doubles their number. */
 const mostTurned = 6
 
 const longestLine = 4_096
@@ -248,7 +251,8 @@ function joined(one: Uint8Array, other: Uint8Array): Uint8Array<ArrayBuffer> {
   return both
 }
 
-// FNV-1a and a multiplicative hash of another kind: together 63 bits, read from the right so that suffixes come for free.
+// FNV-1a and a second multiplicative hash: together 63 bits, computed from the right so that suffixes need no extra
+// work.
 const startFirst = 0x811c9dc5 | 0
 const startSecond = 0x9747b28c | 0
 
@@ -266,7 +270,7 @@ const dotByte = 46
 const caret = 94
 const hyphen = 45
 
-/** Byte of a host name → its lower case; 0 = not part of a plain one. */
+/** Byte of a host name → its lower case; 0 = not part of a plain name. */
 const hostByte = Uint8Array.from({ length: 256 }, (_, code) => {
   const character = String.fromCharCode(code)
   return /[a-z0-9._-]/i.test(character) ? character.toLowerCase().charCodeAt(0) : 0
@@ -276,7 +280,7 @@ function isDigitByte(code: number): boolean {
   return code >= 48 && code <= 57
 }
 
-/** `*.`, `||` and a leading dot stand before a name. */
+/** `*.`, `||` or a leading dot before a name. */
 function isWildcard(code: number): boolean {
   return code === 42 || code === 124 || code === dotByte
 }
@@ -296,7 +300,7 @@ function isIpAddress(bytes: Uint8Array, from: number, to: number): boolean {
   return marks >= 2
 }
 
-/** Whether the line began with an address, so that more names may follow. */
+/** Returns true if the line began with an IP address, so that more names may follow. */
 function isHostsLine(bytes: Uint8Array, from: number, nameAt: number): boolean {
   for (let at = from; at < nameAt; at++) if ((bytes[at] ?? 0) > 32) return true
   return false

@@ -1,11 +1,14 @@
-/** Host names in the one form that they are compared in. */
+/** Normalizes host names for comparison. */
 import { mapIdna } from './idna-mapping.ts'
 import { maximumLabel, punycodeOf } from './punycode.ts'
 
-/** Longest name that DNS has, in octets. */
+/** Maximum length of a DNS name in octets. */
 export const maximumHost = 253
 
-/** Lower case, ASCII, no leading or trailing dots or marks; null where it is no host name with a dot in it. */
+/**
+ * Returns a host name in lower-case ASCII without leading or trailing dots and marks; null if it is not a host name
+ * with a dot.
+ */
 export function normalizeHostname(raw: string): string | null {
   let start = 0
   let end = raw.length
@@ -30,7 +33,7 @@ export function normalizeHostname(raw: string): string | null {
   return (found & capital) === 0 ? host : host.toLowerCase()
 }
 
-/** Letters and digits; a name begins and ends with one. */
+/** Returns true for letters and digits; a name begins and ends with one. */
 export function isNameUnit(code: number): boolean {
   return code > 127 || (traits[code] ?? 0) > mark
 }
@@ -41,7 +44,7 @@ const digit = 2
 const letter = 4
 const capital = 8
 const beyond = 16
-/** ASCII: what a name may hold, 0 for the rest. */
+/** ASCII characters that a name may contain; 0 for others. */
 const traits = Uint8Array.from({ length: 128 }, (_, code) => {
   const character = String.fromCharCode(code)
   if (/[a-z]/.test(character)) return letter
@@ -54,14 +57,17 @@ function nameBeyondAscii(host: string): string | null {
   return host.includes(' ') ? null : asciiName(host)
 }
 
-/** As many labels from the end as a name can hold: one that is too long, and what lies below it, leads nowhere. */
+/**
+ * Converts as many labels from the end as fit into a name. A label that is too long, and all labels before it, cannot
+ * resolve.
+ */
 function asciiName(host: string): string | null {
   let name = ''
   for (let end = endOfName(host); end > 0; ) {
     const start = host.lastIndexOf('.', end - 1) + 1
     const label = asciiLabel(host.slice(start, end))
     if (label === null || name.length + 1 + label.length > maximumHost) break
-    // What ends in a number is an address or nothing.
+    // A name that ends in a number is an IP address or invalid.
     if (name === '' && /^\d+$/.test(label)) break
     name = name === '' ? label : `${label}.${name}`
     end = start - 1
@@ -69,7 +75,7 @@ function asciiName(host: string): string | null {
   return name.includes('.') ? name : null
 }
 
-/** Before the dots that an invisible letter kept from being the last. */
+/** Returns the end of a name without trailing dots that invisible characters hid. */
 function endOfName(host: string): number {
   let end = host.length
   while (end > 0 && host.charCodeAt(end - 1) === dot) end--

@@ -1,12 +1,13 @@
 /**
- * Letters as host names have them (Unicode's UTS 46, as browsers do): in lower case, without their coats, each with its accents as
- * one; dots of every width a dot, invisible characters gone. What stands in no name is a blank, so that it ends one.
+ * Maps letters as browsers do for host names (Unicode UTS 46): lower case, compatibility forms resolved, accents
+ * composed, all kinds of dots mapped to `.`, invisible characters removed. A character that no name contains becomes a
+ * blank, which ends a name.
  */
 
 import { blockUnits, loadUnits, units } from './code-units.ts'
 import { isSettled, toNfkc } from './nfkc.ts'
 
-/** A text of any length so. Linear: one pass, and one more where letters depend on their neighbours. */
+/** Maps a text of any length. Linear: one pass, and a second one if letters depend on their neighbors. */
 export function mapIdna(text: string): string {
   const folded = letterByLetter(text, false)
   if (!folded.hasBeyond) return folded.isSettled ? folded.text : toNfkc(folded.text)
@@ -14,15 +15,15 @@ export function mapIdna(text: string): string {
   return letterByLetter(lowered(toNfkc(letters)), true).text
 }
 
-/** Whether a unit stands in names, however it is dressed. */
+/** Returns true if a unit can occur in names in any form. */
 export function isOfName(unit: number): boolean {
   return lookOf(unit) !== blank
 }
 
-/** Marks that are dots in names. */
+/** Characters that count as dots in names. */
 export const wideDots = '。．｡․﹒'
 
-/** Whether a unit is one. */
+/** Returns true if a unit is such a dot. */
 export function isWideDot(unit: number): boolean {
   return unit === 0x3002 || unit === 0xff0e || unit === 0xff61 || unit === 0x2024 || unit === 0xfe52
 }
@@ -30,11 +31,11 @@ export function isWideDot(unit: number): boolean {
 const written = new Uint16Array(2 * blockUnits)
 const bytes = Buffer.from(written.buffer)
 
-/** `isNormal`: what depends on its neighbours stands as it should. */
+/** `isNormal` = combining characters are already in normal order. */
 function letterByLetter(text: string, isNormal: boolean) {
   let folded = ''
   let isSettled = true
-  /** There are characters of two units, but for pictures. */
+  /** True if the text has characters of two units other than emoji. */
   let hasBeyond = false
   for (let from = 0; from < text.length; ) {
     const length = loadUnits(text, from)
@@ -64,24 +65,24 @@ function letterByLetter(text: string, isNormal: boolean) {
   return { text: folded, isSettled, hasBeyond }
 }
 
-/** Each UTF-16 unit as names have it, learned when first met: to ask Unicode for all of them takes long. */
+/** Mapping of each UTF-16 unit, computed on first use: computing all of them at startup takes too long. */
 const looks = new Uint16Array(65_536)
 
-// What is no unit: names have none of these. 0 = not learned yet.
+// The unit is removed. 0 = not computed yet.
 const nothing = 1
-/** On its neighbours. */
+/** The unit depends on its neighbors. */
 const depends = 2
-/** It is several letters. */
+/** The unit maps to several letters. */
 const several = 3
-/** The first half of a character: its other half decides. */
+/** The first half of a surrogate pair; the second half decides. */
 const beyond = 4
 const highestMeaning = 4
 const blank = 32
 
-/** The letters of those that are several; more than so many have blanks among them. */
+/** Letters of units that map to several. Longer mappings contain blanks. */
 const spelt = new Map<number, Letters>()
 const mostSeveral = 8
-/** `isOpen`: what stands beside them may join them. */
+/** `isOpen` = adjacent characters may combine with them. */
 type Letters = { readonly units: Uint16Array; readonly isOpen: boolean }
 const noLetters: Letters = { units: new Uint16Array(0), isOpen: false }
 
@@ -110,32 +111,32 @@ function learned(unit: number): number {
   return several
 }
 
-/** Whether two halves are a picture or half a flag: these are their own form. */
+/** Returns true if two halves are an emoji or half a flag, which map to themselves. */
 function isPicture(high: number, low: number): boolean {
   if (high === 0xd83d || high === 0xd83e) return true
   return high === 0xd83c && (low >= 0xdf00 || (low >= 0xdde6 && low <= 0xddff))
 }
 
-/** In lower case; in names, unlike in words, a last sigma is like the others. */
+/** Lower-cases a text. In names, unlike in words, a final sigma equals the other sigmas. */
 function lowered(text: string): string {
   return text.replaceAll('Σ', 'σ').toLowerCase()
 }
 
-/** Letters that are others of their alphabet in capitals: to a name they are those. */
+/** Letters whose upper case belongs to another letter; names use that letter. */
 const sameInCapitals = /[\u0345\u03f2\u1c80-\u1c88\u1f80-\u1faf\u1fb2-\u1fb7\u1fbc\u1fc2-\u1fc7\u1fcc\u1ff2-\u1ffc]/
 
 function oneOfSame(character: string): string {
   return character.normalize('NFKC').toUpperCase().toLowerCase()
 }
 
-/** The one script of which a name has the capitals. */
+/** The only script that names use in upper case. */
 const cherokee = /[\u13f8-\u13fd\uab70-\uabbf]/g
 
 const ignorable = /\p{Default_Ignorable_Code_Point}/u
-/** The same of what is two units. */
+/** Ignorable characters of two units. */
 const ignorableBeyond = /[\u{1bca0}-\u{1bca3}\u{1d173}-\u{1d17a}\u{e0000}-\u{e0fff}]/gu
 const sigmasBeyond = /[\u{1d6d3}\u{1d70d}\u{1d747}\u{1d781}\u{1d7bb}]/gu
-/** Marks and pieces of Hangul syllables join what stands beside them. */
+/** Marks and parts of Hangul syllables combine with adjacent characters. */
 const open = /[\p{M}\u1100-\u11ff\ua960-\ua97f\ud7b0-\ud7ff]/u
-/** Letters, digits, marks and pictures, and what of a number in brackets and a fraction is none. */
+/** Letters, digits, marks, symbols, and the remains of parenthesized numbers and fractions. */
 const allOfName = /^[\p{L}\p{N}\p{M}\p{So}\u00b7\u2044._()-]+$/u

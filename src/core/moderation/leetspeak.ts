@@ -1,8 +1,8 @@
-/** Words spelt so that no list of words has them, `1gn0re` and `i g n o r e`, as they are read. */
+/** Restores words in leetspeak (`1gn0re`) and spaced words (`i g n o r e`). */
 
-/** A text with such words spelt plainly; null where it has none. Linear. */
+/** Returns a text with such words restored; null if it has none. Linear. */
 export function normalizeLeetspeak(text: string): string | null {
-  // A gap on either side: no look at a neighbour leaves the array.
+  // A gap on both sides keeps look-ups of neighbors inside the array.
   const units = new Uint16Array(text.length + 2 * gap)
   const bytes = Buffer.from(units.buffer)
   bytes.write(text, 2 * gap, 'utf16le')
@@ -27,11 +27,11 @@ const signs: Readonly<Record<string, string>> = {
 }
 const exclamation = 33
 
-/** Letters in a row that each stand alone: fewer are initials, more are read in pieces. */
+/** Minimum number of spaced letters in a row. Fewer are initials. */
 const fewestSpaced = 5
 const mostSpaced = 64
 
-/** Joins letters that stand alone; returns where the text ends then. */
+/** Joins spaced letters and returns the new end of the text. */
 function joinLetters(units: Uint16Array, end: number): number {
   let to = gap
   let before = other
@@ -49,11 +49,11 @@ function joinLetters(units: Uint16Array, end: number): number {
   return to
 }
 
-/** How many letters stand alone from here on. The one that a word begins with is not of them. */
+/** Returns how many spaced letters follow. The first letter of a word does not count. */
 function lettersAlone(units: Uint16Array, from: number): number {
   let last = from
   let letters = 1
-  // One mark parts them all: `k.i.l.l t.h.e.m` is two words.
+  // All letters must have the same separator: `k.i.l.l t.h.e.m` is two words.
   const mark = units[from + 1]
   while (letters < mostSpaced && units[last + 1] === mark && kindAt(units, last + 2) === letter) {
     last += 2
@@ -62,14 +62,16 @@ function lettersAlone(units: Uint16Array, from: number): number {
   return kindAt(units, last + 1) === letter ? letters - 1 : letters
 }
 
-/** A word: letters, a digit or mark that stands for one, and more of both. Longer ones are no words. */
+/** A word: letters, a sign for a letter, and more of both. Longer runs are not words. */
 const mostBefore = 24
 const mostBehind = 40
 
-/** Puts letters in the place of the signs that stand for them; says whether there were any. */
+/** Replaces signs by the letters that they stand for; returns true if there were any. */
 function replaceSigns(units: Uint16Array, end: number): boolean {
   let hasChanged = false
-  /** Where the last word ended, and whether it was cut there: what goes on with a letter is no word of its own. */
+  /**
+   * End of the last word, and whether it was truncated there: letters that continue a truncated word are not a word.
+   */
   let last = gap
   let isCut = false
   for (let at = gap; at < end; at++) {
@@ -98,7 +100,7 @@ function wordEnd(units: Uint16Array, from: number): number {
   return end
 }
 
-/** Only among letters a sign stands for one; an exclamation mark at the end ends a sentence. */
+/** A sign stands for a letter only between letters; an exclamation mark at the end closes a sentence. */
 function replaceWithin(units: Uint16Array, from: number, end: number): boolean {
   let found = other
   for (let at = from; at < end; at++) found |= kindAt(units, at)
@@ -126,7 +128,7 @@ function kindAt(units: Uint16Array, at: number): number {
   return kinds[units[at] ?? 0] ?? other
 }
 
-/** A letter stands for itself. */
+/** A letter maps to itself. */
 const letterFor = Uint16Array.from({ length: 128 }, (_, code) => {
   const character = String.fromCharCode(code)
   return (signs[character] ?? character).charCodeAt(0)

@@ -1,21 +1,21 @@
 /**
- * Operators' regular expressions, run as one table: a text is read once, one step a character, whatever the expression and
- * whatever the text. What cannot be run so is refused when it is compiled: back references, look-around, lazy or possessive
- * marks, and expressions whose table would not fit.
+ * Operators' regular expressions compiled to one transition table: each text is read once, one step per character, for
+ * any expression and text. Compilation rejects what cannot run this way: back references, look-around, lazy or
+ * possessive quantifiers, and expressions whose table would be too large.
  *
- * The language: literals, `.`, classes, `\d \w \s \b` and their opposites, groups, `|`, `?`, `*`, `+`, `{n}`, `{n,m}`, `^`
- * and `$` at the ends. Case does not count, in no alphabet. `\d \w \s \b` know ASCII alone; characters beyond U+FFFF stand in no
- * class.
+ * Supported: literals, `.`, classes, `\d \w \s \b` and their negations, groups, `|`, `?`, `*`, `+`, `{n}`, `{n,m}`, `^`
+ * and `$` at the ends. Case-insensitive in all scripts. `\d \w \s \b` are ASCII only; classes cannot contain characters
+ * beyond U+FFFF.
  */
 
 import { type CodeUnitRanges, complement, everyUnit, union, unitsOf } from './code-unit-ranges.ts'
 
 export type LinearRegex = {
-  /** Whether the text holds a match. */
+  /** Returns true if the text contains a match. */
   test(text: string): boolean
 }
 
-/** Compiles an expression. Throws a TypeError that says why one is refused. */
+/** Compiles an expression. Throws a TypeError with the reason if it is rejected. */
 export function compileLinearRegex(source: string): LinearRegex {
   const parser = createParser(source)
   const machine = startMachine()
@@ -69,7 +69,7 @@ const simpleBounds: Readonly<Record<string, readonly [number, number | null]>> =
   '+': [1, null],
 }
 
-/** Builds an expression backwards: each piece is told where it leads to, and returns where it begins. */
+/** Builds an expression backwards: each part receives its target state and returns its start state. */
 type Build = (machine: Machine, to: number) => number
 
 function createParser(source: string) {
@@ -153,7 +153,7 @@ function createParser(source: string) {
     }
   }
 
-  /** A character beyond U+FFFF is two units, and repeated as one. */
+  /** A character beyond U+FFFF is two units, but repeats as one. */
   const literal = (mark: string): Build => {
     const first = step(only(mark))
     if (!isHalf(mark)) return first
@@ -261,12 +261,12 @@ const classes: Readonly<Record<string, CodeUnitRanges>> = {
   s: union([unitsOf(9, 13), unitsOf(32, 32)]),
 }
 
-/** Units that no part of a machine tells apart are one symbol. */
+/** Units that no part of a machine distinguishes share one symbol. */
 type Alphabet = {
   readonly count: number
-  /** By unit, up to the last one that some part names. */
+  /** By unit, up to the last one that an expression names. */
   readonly symbolOf: Uint16Array
-  /** The symbol of all units behind. */
+  /** The symbol of all later units. */
   readonly rest: number
   /** By symbol. */
   readonly isWord: readonly boolean[]
@@ -276,7 +276,7 @@ type Alphabet = {
 
 function alphabetOf({ parts }: Machine): Alphabet {
   const sets = [wordLike, ...new Set(parts.flatMap(part => (part?.kind === 'step' ? [part.accepts] : [])))]
-  // Where a unit begins to be in other sets than the one before it.
+  // Units at which set membership changes.
   const turns = new Map<number, number[]>([[0, []]])
   for (const [index, set] of sets.entries())
     for (const [from, to] of set)
@@ -301,7 +301,7 @@ function alphabetOf({ parts }: Machine): Alphabet {
   return { count: symbols.size, symbolOf, rest, isWord: takenBy.get(wordLike) ?? [], takenBy }
 }
 
-/** Every set of places that the machine can be in, worked out beforehand. */
+/** Computes every reachable set of states in advance. */
 function tableOf(machine: Machine, alphabet: Alphabet, begin: number, end: number, source: string) {
   const { parts } = machine
   const keys = new Map<string, number>()
@@ -310,7 +310,7 @@ function tableOf(machine: Machine, alphabet: Alphabet, begin: number, end: numbe
   const acceptsAtEnd: number[] = []
   const next: number[] = []
 
-  /** Places reached without a character; what stands before and behind decides what checks let through. */
+  /** Returns the states reachable without a character. The units before and after decide which assertions pass. */
   const closure = (
     from: readonly number[],
     atStart: boolean,
@@ -360,7 +360,7 @@ function tableOf(machine: Machine, alphabet: Alphabet, begin: number, end: numbe
     for (let symbol = 0; symbol < alphabet.count; symbol++) {
       const isWord = alphabet.isWord[symbol] === true
       const reached = (isWord ? beforeWord : beforeOther) ?? new Set()
-      // Found is found: what a check let through here needs no further character.
+      // A match is final: if an assertion completes it here, no further character is needed.
       const to = new Set<number>(reached.has(end) ? [end] : [begin])
       if (!reached.has(end))
         for (const place of reached) {

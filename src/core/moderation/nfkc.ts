@@ -1,14 +1,17 @@
-/** Unicode's compatibility form, NFKC: letters without their coats, each with its accents as one. */
+/** Unicode's compatibility normalization (NFKC): stylistic variants resolved, accents composed. */
 
-/** A text in that form. Linear. */
+/** Returns a text in NFKC. Linear. */
 export function toNfkc(text: string): string {
   return text.replace(manyMarks, '$1').normalize('NFKC')
 }
 
-/** Marks on one letter, more than any letter has: putting them in order takes the square of their number. */
+/** More combining marks per letter than any language uses. Sorting them would take quadratic time. */
 const manyMarks = /(\p{M}{8})\p{M}+/gu
 
-/** The one UTF-16 unit that another is in that form wherever it stands; null where its neighbours matter, or it is several. */
+/**
+ * Returns the single UTF-16 unit that a unit normalizes to regardless of context; null if its neighbors matter or it
+ * becomes several.
+ */
 export function singleForm(unit: number): number | null {
   if (isSettled(unit)) return unit
   const character = String.fromCharCode(unit)
@@ -16,10 +19,13 @@ export function singleForm(unit: number): number | null {
   return form.length === 1 && !isOpen.test(character + form) ? form.charCodeAt(0) : null
 }
 
-/** Marks, pieces of Hangul syllables and halves of pairs join what stands beside them. */
+/** Marks, parts of Hangul syllables and surrogate halves combine with adjacent units. */
 const isOpen = /[\p{M}\p{Cs}\u1100-\u11ff\ua960-\ua97f\ud7b0-\ud7ff]/u
 
-/** Ideographs and Hangul syllables, half of all units: letters without case, and in that form already. Unicode keeps it so. */
+/**
+ * Returns true for ideographs and Hangul syllables, half of all units: caseless letters already in NFKC, guaranteed by
+ * Unicode's stability policy.
+ */
 export function isSettled(unit: number): boolean {
   return (unit >= 0x3400 && unit <= 0x4dbf) || (unit >= 0x4e00 && unit <= 0x9fff) || (unit >= 0xac00 && unit <= 0xd7a3)
 }

@@ -1,8 +1,8 @@
-/** What a model of requests sees of notions: which there are, which stand beside each other, and which sorts come together. */
+/** Features of a request made of notions: which occur, which are adjacent, and which sorts occur together. */
 import { type Features, slotOf } from '../analysis/features.ts'
 import { type Notions, notionOf, notions } from '../analysis/notions.ts'
 
-/** Sorts of notions: what is not learnt of two notions is known of their sorts. */
+/** Sorts of notions. A pair of notions unseen in training is covered by the pair of its sorts. */
 const sorts: Readonly<Record<string, string>> = {
   ask: 'how explain what list advice',
   make: 'make write get plan text creative code',
@@ -32,14 +32,14 @@ const counts = 12
 const bias = countFrom + counts
 const wordFrom = bias + 1
 const wordBits = 15
-/** Slots of the table. */
+/** Number of slots in the table. */
 export const notionSlots = wordFrom + (1 << wordBits)
 
-/** More different notions than these are not paired. */
+/** Notions beyond this number of distinct ones are not paired. */
 const mostPaired = 20
 const mostWords = 1_024
 
-/** Makes a filler of `slots`, each once, and of how loudly each speaks; it returns how many. */
+/** Creates a function that fills `slots` (each once) and their weights and returns their number. */
 export function createNotionSlots() {
   const slots = new Uint32Array(8_192)
   const values = new Float32Array(slots.length)
@@ -55,7 +55,10 @@ export function createNotionSlots() {
   return {
     slots,
     values,
-    /** Of the notions of some words, and of the words themselves: those of a language tell in it what no list has. */
+    /**
+     * Adds the notions of some words and the words themselves: frequent words of a language carry signals that no list
+     * contains.
+     */
     fill({ found, count, language }: Notions, features: Features, from: number, to: number): number {
       filled = 0
       stamp = stamp === 65_535 ? 1 : stamp + 1
@@ -102,10 +105,10 @@ export function createNotionSlots() {
   }
 }
 
-/** Keeps languages apart where their words meet. */
+/** Separates equal words of different languages. */
 const languageSpread = 0x9e3779b1
 
-/** Chinese, Japanese and Thai are read a character at a time: two of them say more than one. */
+/** Chinese, Japanese and Thai are read one character at a time, so pairs of characters are added. */
 function isAlone(unit: number): boolean {
   return (unit >= 0x3040 && unit <= 0x9fff) || (unit >= 0xe00 && unit < 0xe80)
 }

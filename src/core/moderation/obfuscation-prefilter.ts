@@ -1,22 +1,25 @@
-/** Tells in one pass whether a text may have any of some short forms, so that what looks closer need not begin. */
+/**
+ * Checks in one pass whether a text may contain any of several short forms, so that expensive matching is skipped for
+ * most texts.
+ */
 import { loadUnits, units } from './code-units.ts'
 
-/** What may stand at a form's next place; a form is the places from a first to the next last. */
+/** Allowed units at the next position of a form; a form extends from an `isFirst` to the next `isLast`. */
 export type PrefilterPosition = { readonly units: string; readonly isFirst?: true; readonly isLast?: true }
 
-/** Each place is a bit, and one more is for units that are a sign by themselves. */
+/** Each position is a bit. One more bit is for units that are a sign on their own. */
 const mostPlaces = 30
 
 export type ObfuscationPrefilter = {
-  /** The signs that a text has; 0 = none. Linear. */
+  /** Returns the signs found in a text; 0 = none. Linear. */
   in(text: string): number
-  /** A form may be whole. */
+  /** A complete form may occur. */
   readonly whole: number
-  /** A unit beyond ASCII that is a sign by itself. */
+  /** A non-ASCII unit that is a sign on its own. */
   readonly lone: number
 }
 
-/** A reader of the forms of `places`, all of ASCII; `isLone` is asked of every other unit once. */
+/** Creates a reader for the ASCII forms of `places`. `isLone` is called once for every other unit. */
 export function createSignReader(
   places: readonly PrefilterPosition[],
   isLone: (unit: number) => boolean,
@@ -34,7 +37,7 @@ export function createSignReader(
   return {
     whole,
     lone,
-    // All forms are followed at once, a bit moving on with each unit that fits.
+    // All forms are matched in parallel; each unit that fits shifts the bits.
     in(text) {
       let open = 0
       let found = 0

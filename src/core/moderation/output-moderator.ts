@@ -1,6 +1,6 @@
 /**
- * Screens an answer while it is written: each of its texts in a lane of its own (`streaming-moderator.ts`). A JSON answer is gathered
- * and screened in one go.
+ * Moderates an output while it is generated, each of its texts with its own `StreamingModerator`. The text of a JSON
+ * response is collected and checked once.
  */
 
 import type { ChatEvent, StreamMode } from '../chat/chat.ts'
@@ -9,38 +9,38 @@ import { createStreamingModerator, type StreamingModerator, type StreamingRules 
 import type { Verdict } from './text-moderator.ts'
 
 export type OutputModerator = {
-  /** What of a batch may go out now; after a hit nothing more. */
+  /** Returns the events of a batch that may be sent now; none after a block. */
   take(batch: readonly ChatEvent[]): readonly ChatEvent[]
-  /** What is still held back and clean, of an answer that was cut. */
+  /** Returns the held-back events of a truncated output that are clean. */
   rest(): readonly ChatEvent[]
-  /** What refused, null while nothing has. */
+  /** Returns the blocking verdict; null = none so far. */
   hit(): Verdict | null
 }
 
 export type OutputModerationRules = StreamingRules & {
-  /** Whole answers that were found clean; null = none is remembered. */
+  /** Cache of complete outputs that were clean; null = no cache. */
   readonly known: CleanOutputs | null
 }
 
-/** Looks up a whole answer by its digest, which is taken once: `keep` remembers that the same answer was found clean. */
+/** Looks up a complete output by its digest, computed once. `keep` stores that the same output is clean. */
 export type CleanOutputs = (text: string) => { readonly isClean: boolean; keep(): void }
 
-/** A screen for one answer; null = a JSON answer, of which nothing goes out before its end. */
+/** Creates a moderator for one response; `mode` null = a JSON response, of which nothing is sent before its end. */
 export function createOutputModerator(rules: OutputModerationRules, mode: StreamMode | null): OutputModerator {
   return new OwnScreen(rules, mode)
 }
 
-/** A class, since each answer would make its functions anew. */
+/** A class, because closures would be created again for each response. */
 class OwnScreen implements OutputModerator {
   private readonly rules: OutputModerationRules
   private readonly mode: StreamMode | null
   private readonly lanes = new Map<string, Held>()
-  /** Of the newest piece: the next nearly always goes on with it. */
+  /** The text of the newest delta; the next delta nearly always continues it. */
   private newest: Held | null = null
   private readonly choices = [0]
   private refusal: Verdict | null = null
   private hasShown = false
-  /** A text was ended before: what follows stands in its context. */
+  /** True after a text has ended: later texts are judged in its context. */
   private hasEnded = false
 
   constructor(rules: OutputModerationRules, mode: StreamMode | null) {
@@ -77,10 +77,10 @@ class OwnScreen implements OutputModerator {
     if (this.hit() === null) this.pushText(event, out)
   }
 
-  /** What ends or interrupts a text ends its last word and sentence too. */
+  /** An event that ends or interrupts a text also ends its last word and sentence. */
   private takeOther(event: ChatEvent, out: ChatEvent[]): void {
     if (event.type === 'finish') this.finish(out)
-    if (event.type === 'tool_call') {
+    if (event.type === 'tool_call' || event.type === 'reasoning_end' || event.type === 'provider_item') {
       this.hasEnded = true
       this.flush(out)
     }
@@ -123,7 +123,7 @@ class OwnScreen implements OutputModerator {
     return held
   }
 
-  /** Ends the texts of an answer; the one of a JSON answer that is nothing else by its name alone where that was clean before. */
+  /** Ends the texts of a response. The only text of a JSON response is looked up by its digest first. */
   private finish(out: ChatEvent[]): void {
     const { known } = this.rules
     const [held] = this.lanes.values()
@@ -141,7 +141,7 @@ class OwnScreen implements OutputModerator {
     if (this.refusal === null) answer.keep()
   }
 
-  /** Where a choice goes on from its reasoning to its text, the reasoning is over: none of it may follow behind. */
+  /** When a choice moves from reasoning to output text, the reasoning is complete and must not be sent later. */
   private endOther({ choice, type }: TextDelta, out: ChatEvent[]): void {
     for (const [key, held] of this.lanes) {
       if (held.shape.choice !== choice || held.shape.type === type) continue
@@ -150,7 +150,7 @@ class OwnScreen implements OutputModerator {
     }
   }
 
-  /** All that was held and is clean now. */
+  /** Sends everything that was held back and is clean now. */
   private flush(out: ChatEvent[]): void {
     for (const held of this.lanes.values()) this.endLane(held, out)
   }
@@ -177,10 +177,10 @@ class OwnScreen implements OutputModerator {
 }
 
 type Held = {
-  /** The newest event of the lane: what its text goes out as. */
+  /** The newest event of this text, as a template for the events sent. */
   shape: TextDelta
-  /** Of a JSON answer what has come, looked at only in the end, and then mostly by its name alone. */
+  /** Collected text of a JSON response, checked only at the end and usually by its digest. */
   waiting: string
-  /** Null until somebody has to look. */
+  /** Null until the text must be checked. */
   lane: StreamingModerator | null
 }

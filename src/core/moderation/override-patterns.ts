@@ -1,15 +1,14 @@
 /**
- * Orders to drop what a model was told, as they open a text, in many languages. The line: what names all of it, or what the
- * model itself was told ("all previous instructions", "your system prompt"), is an attack whatever follows; what may be the
- * speaker's own ("the previous instructions", "everything above") is one unless the speaker takes something of theirs back.
- * What is the speaker's by name ("my previous instructions", "my last message") is none, and neither are errors, e-mails,
- * steps and messages.
+ * Patterns in many languages for instructions at the start of a text to ignore a model's instructions. Naming all of
+ * them or the model's own ("all previous instructions", "your system prompt") is always an attack. Naming what may be
+ * the user's own ("the previous instructions", "everything above") is one unless the user retracts something of theirs.
+ * Naming the user's own ("my last message"), errors, emails or steps is not.
  */
 
-/** The end of a clause, a word that nobody writes. */
+/** End of a clause, as a word that no text contains. */
 export const stop = '\ue000'
 
-/** Words that may stand before an order and change nothing of it. */
+/** Words before an instruction that do not change its meaning. */
 export const politenessPhrases: readonly string[] = [
   'please pls plz kindly now just so ok okay hey hi hello dear also and but then first well alright right simply again instead next',
   'important urgent attention warning notice note update new system user human admin administrator developer root assistant',
@@ -28,10 +27,10 @@ const earlier =
   'previous|prior|preceding|earlier|above|foregoing|past|former|existing|current|initial|original|previously-given'
 const sort = 'system|chat|safety|given|user|developer|hidden|default|and-current|or-current|and-future'
 const all = 'all|any|every|each'
-/** Behind a noun that business has too, what shows that no more is said of it. */
+/** Words that show that a noun also used in business is not qualified further. */
 const onward = `${stop}|and|then|now|you|instead|just|given|that-you|you|from-openai|from-your`
 
-/** Every way through the places, '' where one is left out. */
+/** Returns every combination of the places; '' = the place is omitted. */
 function ways(...places: readonly (readonly string[])[]): readonly string[] {
   return places
     .reduce<readonly string[]>(
@@ -41,7 +40,7 @@ function ways(...places: readonly (readonly string[])[]): readonly string[] {
     .map(way => way.replace(/ +/g, ' ').trim())
 }
 
-/** What is left out or one word is one way, not two. */
+/** An optional single word is one combination, not two. */
 function optional(place: readonly string[]): readonly string[] {
   const [first, ...others] = place
   const word = others.find(one => !one.includes(' ') && !one.startsWith('?'))
@@ -56,7 +55,7 @@ const addressed = [
   'let-us|lets|let-s|on',
 ]
 
-/** In Japanese, the forms of an order: the others tell of one. */
+/** Japanese imperative forms. Other forms describe an instruction. */
 const obeyed = '無視して|無視しろ|無視しな|無視せよ|忘れて|忘れろ|忘れな|破棄して|破棄しろ|無効にし|わすれて|むしして'
 
 export const overridePatterns: readonly string[] = [
@@ -325,7 +324,7 @@ export const overridePatterns: readonly string[] = [
   '이전|앞의|앞서|앞선|위의|위|지금까지|기존|상기|여태까지|모든 ~6 지시|명령|지침|프롬프트|규칙|지시사항 ~6 무시해|무시하고|무시하세|무시하라|무시하십|무시하시|무시하도|잊어|잊으|잊고',
 ]
 
-/** Orders that may take back what the speaker said, and are spared where they do. */
+/** Instructions that may retract the user's own words. They are allowed if a retraction follows. */
 export const allowedOverrides: readonly string[] = [
   ...ways(
     addressed,
@@ -350,7 +349,7 @@ export const allowedOverrides: readonly string[] = [
   `забудь|забудьте|игнорируй|игнорируйте всё|все что ~2 выше|раньше|до ${stop}|и|теперь|этого`,
 ]
 
-/** What one says who takes back something of one's own. */
+/** Phrases of users who retract something of their own. */
 export const retractionPatterns: readonly string[] = [
   'sorry|oops|apologies|mistake|typo|mistakenly|accidentally|misread|misspoke|wrong|confused|mistaken',
   'i meant|misunderstood|forgot|mixed|mistyped|changed|realised|realized|figured|found|solved|fixed|said|wrote|sent|gave|asked',

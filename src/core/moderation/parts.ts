@@ -1,10 +1,13 @@
-/** The parts of a text that are judged by themselves: its sentences, lines and quotations. */
+/** Splits a text into the parts that are judged separately: sentences, lines and quotations. */
 import type { Features } from '../analysis/features.ts'
 
-/** Fewer words than these are read with what follows them: a number of a list, an abbreviation, a name before a colon. */
+/** Parts with fewer words are joined with the next part: a list number, an abbreviation, a name before a colon. */
 const fewestWords = 4
 
-/** Calls `onPart` with each part's first word and the one behind its last, in order; never for a text that is all one part. */
+/**
+ * Calls `onPart` with each part's first word and the index after its last one, in order. Makes no call for a text of
+ * one part.
+ */
 export function eachPart({ count, breaks, breakCount }: Features, onPart: (from: number, to: number) => void): void {
   let from = 0
   for (let index = 0; index <= breakCount; index++) {
@@ -15,7 +18,7 @@ export function eachPart({ count, breaks, breakCount }: Features, onPart: (from:
   }
 }
 
-/** How many parts a text has. */
+/** Returns the number of parts of a text. */
 export function partsIn(features: Features): number {
   let parts = 0
   eachPart(features, () => parts++)

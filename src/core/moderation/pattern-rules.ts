@@ -1,6 +1,6 @@
 /**
- * Layer 1: rules as data. Templates and requests that have hardly another meaning: the table is meant to be right whenever
- * it speaks, not to find everything; the layers after it read what it leaves.
+ * Pattern layer: rules as data for templates and requests that hardly have another meaning. The table aims at
+ * precision, not recall; later layers check what it allows.
  */
 
 import { beginningsOf, dataOrders } from './data-orders.ts'
@@ -31,17 +31,17 @@ export const safetyCategories = [
 export type SafetyCategory = (typeof safetyCategories)[number]
 
 export type SafetyRule = {
-  /** Stable: it is what a log or an operator's exception names. */
+  /** Stable, because logs and operators' exceptions refer to it. */
   readonly id: string
   readonly category: string
-  /** For the operator: why this is refused. */
+  /** Explains to the operator why this is blocked. */
   readonly reason: string
   readonly patterns: readonly string[]
-  /** Patterns that count only where a text opens with them (`opening.ts`), and not in answers. */
+  /** Patterns that count only at the start of a text (`prefix-patterns.ts`), and not in outputs. */
   readonly openings?: readonly string[]
-  /** Patterns that say of such an opening that it is meant otherwise. */
+  /** Patterns that excuse such a start. */
   readonly unless?: readonly string[]
-  /** Regular expressions (`expression.ts`). */
+  /** Regular expressions (`linear-regex.ts`). */
   readonly expressions?: readonly string[]
 }
 
@@ -50,15 +50,15 @@ export type SafetyRules = {
   readonly set: PatternSet
   readonly ruleOf: Uint16Array
   readonly openings: PrefixPatterns<SafetyRule>
-  /** In the order of the rules, several at a time. */
+  /** In the order of the rules, grouped. */
   readonly expressions: readonly ExpressionGroup[]
 }
 
-/** Expressions that one pass looks for; `any`: whether one of them is in a text. */
+/** Expressions that share one pass; `any` matches if one of them does. */
 type ExpressionGroup = { readonly any: LinearRegex; readonly members: readonly RuleExpression[] }
 type RuleExpression = { readonly rule: SafetyRule; readonly expression: LinearRegex; readonly source: string }
 
-/** Compiles a rule table. Throws a TypeError on a pattern without a word and on an expression that is not linear. */
+/** Compiles a rule table. Throws a TypeError for a pattern without a word or an expression that is not linear. */
 export function compileRules(rules: readonly SafetyRule[]): SafetyRules {
   return {
     rules,
@@ -77,7 +77,7 @@ export function compileRules(rules: readonly SafetyRule[]): SafetyRules {
   }
 }
 
-/** So many expressions at a time, if their table fits: to compile one that does not takes long too. */
+/** Maximum expressions per group if their table fits. Compiling a group that does not fit is slow too. */
 const mostOfGroup = 8
 
 function grouped(all: readonly RuleExpression[]): readonly ExpressionGroup[] {
@@ -100,7 +100,7 @@ function anyOf(members: readonly RuleExpression[]): LinearRegex | null {
   }
 }
 
-/** The first rule that a text breaks, null for none. */
+/** Returns the first rule that a text violates; null = none. */
 export function findBlockingRule(compiled: SafetyRules, text: string): SafetyRule | null {
   let broken = compiled.openings.of(text) ?? lineBroken(compiled, text)
   if (broken !== null) return broken
@@ -111,12 +111,15 @@ export function findBlockingRule(compiled: SafetyRules, text: string): SafetyRul
   return broken ?? findMatchingRule(compiled, text)
 }
 
-/** Pasted text brings its orders in with its lines. What may take back something of the speaker's own counts at the beginning alone. */
+/**
+ * Pasted text can contain instructions at the start of any line. Openings that may retract the user's own words count
+ * only at the start of the text.
+ */
 function lineBroken({ openings }: SafetyRules, text: string): SafetyRule | null {
   let lines = 0
   for (let at = text.indexOf('\n'); at !== -1 && lines < mostLines; at = text.indexOf('\n', at + 1), lines++) {
     if (text.charCodeAt(at + 1) <= space) continue
-    const broken = openings.of(text.slice(at + 1, at + 1 + longestOpening))
+    const broken = openings.at(text, at + 1, longestOpening)
     if (broken !== null && broken.unless === undefined) return broken
   }
   return null
@@ -125,7 +128,7 @@ function lineBroken({ openings }: SafetyRules, text: string): SafetyRule | null 
 const space = 32
 const mostLines = 4_096
 
-/** The first rule one of whose expressions is in a text. */
+/** Returns the first rule with a matching expression. */
 export function findMatchingRule({ expressions }: SafetyRules, text: string): SafetyRule | null {
   for (const { any, members } of expressions) {
     const broken = any.test(text) ? members.find(({ expression }) => expression.test(text)) : undefined
@@ -134,7 +137,10 @@ export function findMatchingRule({ expressions }: SafetyRules, text: string): Sa
   return null
 }
 
-/** The rules for what a model is to read: a caller's own ones, and those against orders in it. What else it tells of is no request. */
+/**
+ * Returns the rules for text that the model reads: the operator's own rules and those against embedded instructions.
+ * Anything else in such text is not a request.
+ */
 export function rulesForData(own: readonly SafetyRule[]): readonly SafetyRule[] {
   const ordering: readonly string[] = ['jailbreak', 'prompt_injection'] satisfies SafetyCategory[]
   return [...own, ...safetyRules.filter(({ category }) => ordering.includes(category)), orderInData]
@@ -147,16 +153,16 @@ const orderInData: SafetyRule = {
   patterns: dataOrders,
 }
 
-/** The first rule that something to read breaks: an order may open each of its sentences. */
+/** Returns the first rule that such a text violates. An instruction may open any of its sentences. */
 export function firstBrokenByData(compiled: SafetyRules, text: string): SafetyRule | null {
   for (const from of beginningsOf(text)) {
-    const broken = compiled.openings.of(text.slice(from, from + longestOpening))
+    const broken = compiled.openings.at(text, from, longestOpening)
     if (broken !== null) return broken
   }
   return findBlockingRule(compiled, text)
 }
 
-/** In UTF-16 units: of a text made of beginnings each one is read no further. */
+/** In UTF-16 units: bounds the work for a text that consists of many sentence starts. */
 const longestOpening = 600
 
 const override = 'ignore|disregard|forget|bypass|override'

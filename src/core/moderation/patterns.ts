@@ -1,15 +1,15 @@
 /**
- * Word patterns: many rules looked for at once, in one pass, in time linear in the text whatever the text is.
+ * Word patterns: many rules matched in one pass, in time linear in the text for any text.
  *
- * A pattern is written as places: `ignore|disregard ~3 previous|prior instructions` is one of the first two words, at most
- * three others between, one of the next two, and right after it the last. A regular expression engine that backtracks
- * can be stalled by a caller; here each word costs one hash and one look-up, and a state remembers only where it was last
- * reached, which is enough because the latest word is the one that leaves the most room for the next.
- * A space always begins the next place; a hyphen joins the words of one choice (`stack-trace`).
- * Given up: anything below the word (endings are listed), and look-around.
+ * A pattern is a sequence of places: `ignore|disregard ~3 previous|prior instructions` is one of the first two words,
+ * at most three others in between, one of the next two, then the last word directly after it. A backtracking regular
+ * expression engine can be stalled by a client; here each word costs one hash and one look-up, and a state only stores
+ * where it was last reached, which suffices because the latest position leaves the most room. A space begins the next
+ * place; a hyphen joins the words of one choice (`stack-trace`). Cost: no matching inside words (endings are listed)
+ * and no look-around.
  *
- * Case, accents, white space, punctuation and invisible characters do not count. Chinese, Japanese and Korean are read
- * one character a word, so `代码` is two adjacent words.
+ * Ignores case, accents, white space, punctuation and invisible characters. Chinese, Japanese and Korean are read one
+ * character per word, so `代码` is two adjacent words.
  */
 
 import {
@@ -25,31 +25,34 @@ import {
 
 export type PatternSet = {
   readonly count: number
-  /** By the low bits of a hash: the first of `words` with these bits; 0 = no place has such a word, as with nearly all. */
+  /** By the low bits of a hash: the first entry of `words` with these bits; 0 = none, the usual case. */
   readonly sieve: Uint16Array
-  /** Words, counted from 1: their hash, the next one with the same low bits, and where their steps begin. */
+  /** Words, numbered from 1: hash, next word with the same low bits, and the start of their steps. */
   readonly words: { readonly hash: Int32Array; readonly next: Uint16Array; readonly from: Uint32Array }
   /**
-   * What a word does, word by word: it leads from a state, −1 where a pattern begins anywhere, to a later one, if that was reached no
-   * more than `reach` words ago; 1 = adjacent. Steps to later states come first: one word must not make two of them.
+   * Steps of each word: from a state (−1 = a pattern may begin anywhere) to a later one, if that state was reached at
+   * most `reach` words ago; 1 = adjacent. Steps to later states come first, so that one word does not count twice.
    */
   readonly steps: { readonly from: Int32Array; readonly reach: Uint8Array; readonly to: Int32Array }
-  /** State → the pattern it completes, −1 for none. */
+  /** State → the pattern it completes; −1 = none. */
   readonly completes: Int32Array
-  /** State → most words to the next of a pattern, and to the one that completes one, 0 where more is missing. */
+  /** State → maximum words to the next word of a pattern, and to the word that completes one; 0 = more is missing. */
   readonly reachFrom: Uint8Array
   readonly lastReach: Uint8Array
-  /** Hashes of all beginnings of the words that complete a pattern. */
+  /** Hashes of all prefixes of the words that complete a pattern. */
   readonly lastPrefixes: ReadonlySet<number>
-  /** A single word completes some pattern. */
+  /** True if a single word completes a pattern. */
   readonly hasSingle: boolean
-  /** Where scans of whole texts note what they reached; each begins so far behind the last that nothing of it is near. */
+  /**
+   * Scratch memory for scans of whole texts. Each scan uses positions far beyond the previous one, so that the memory
+   * needs no clearing.
+   */
   readonly scratch: { readonly reached: Int32Array; base: number }
 }
 
 /**
- * Compiles patterns, numbered as given. Throws a TypeError on one that does not say what it means, and on too many words. Those of
- * openings begin in state 0, and their places that begin with `?` may be left out, but for the last.
+ * Compiles patterns, numbered as given. Throws a TypeError on an ambiguous pattern and on too many words. Patterns of
+ * openings begin in state 0; their places that begin with `?` are optional, except the last one.
  */
 export function compilePatterns(sources: readonly string[], place: 'anywhere' | 'opening' = 'anywhere'): PatternSet {
   const isOpening = place === 'opening'
@@ -61,7 +64,7 @@ export function compilePatterns(sources: readonly string[], place: 'anywhere' | 
     return choices
   }
   const stepsOf = new Map<number, Step[]>()
-  /** Patterns that begin alike share the states of what they begin with: a word then moves them all at once. */
+  /** Patterns with a common prefix share its states, so that one word advances all of them at once. */
   const shared = new Map<string, number>()
   const step = (hash: number, one: Step) => {
     const steps = stepsOf.get(hash)
@@ -72,7 +75,7 @@ export function compilePatterns(sources: readonly string[], place: 'anywhere' | 
     const problem = problemOf(source)
     if (problem !== null) throw new TypeError(`the pattern "${source}" ${problem}`)
     let last = isOpening ? 0 : -1
-    /** Where the next place may be reached from: behind places that may be left out, several. */
+    /** States from which the next place can be reached: several after optional places. */
     let before = [last]
     const places = placesOf(source, isOpening, choicesOf)
     for (const [index, { choices, reach, isOptional, text }] of places.entries()) {
@@ -83,7 +86,7 @@ export function compilePatterns(sources: readonly string[], place: 'anywhere' | 
         before = isOptional ? [...before, last] : [last]
         continue
       }
-      // The states within choices of several words come before the one they all lead to.
+      // States within choices of several words precede the state that they all lead to.
       const within = completes.length
       last = within + choices.reduce((sum, { length }) => sum + length - 1, 0)
       let free = within
@@ -129,10 +132,10 @@ export function compilePatterns(sources: readonly string[], place: 'anywhere' | 
 
 type Step = { readonly from: number; readonly reach: number; readonly to: number }
 
-/** `words` counts in 16 bits, from 1. */
+/** `words` uses 16-bit numbers from 1. */
 const mostWords = 65_535
 
-/** What is wrong with a pattern; null = nothing. */
+/** Returns the problem of a pattern; null = none. */
 function problemOf(source: string): string | null {
   let hasWord = false
   for (const part of source.split(' ')) {
@@ -150,7 +153,7 @@ function problemOf(source: string): string | null {
   return hasWord ? null : 'ends without a word'
 }
 
-/** `reach` is a byte, and one more. */
+/** `reach` is a byte. */
 const mostBetween = 254
 
 function wordTable(stepsOf: ReadonlyMap<number, readonly Step[]>): Pick<PatternSet, 'sieve' | 'words'> {
@@ -170,7 +173,7 @@ function wordTable(stepsOf: ReadonlyMap<number, readonly Step[]>): Pick<PatternS
   return { sieve, words }
 }
 
-/** A place of a pattern: one of its choices, each the hashes of its words, so many words behind the place before at most. */
+/** One place of a pattern: its choices as word hashes, and the maximum distance in words from the previous place. */
 type Place = {
   readonly choices: readonly (readonly number[])[]
   readonly reach: number
@@ -193,7 +196,7 @@ function placesOf(source: string, isOpening: boolean, choicesOf: (part: string) 
   return places
 }
 
-/** Of every word of a place's choices, each beginning of it. */
+/** Returns the hashes of every prefix of every word of a place's choices. */
 function prefixHashes(place: string): number[] {
   return place.split('|').flatMap(choice =>
     Array.from(choice, (_, end) => {
@@ -204,7 +207,7 @@ function prefixHashes(place: string): number[] {
   )
 }
 
-/** The words of a text. */
+/** Returns the word hashes of a text. */
 export function wordHashes(text: string): number[] {
   const hashes: number[] = []
   const reading = createWordScan()
@@ -218,8 +221,8 @@ export function wordHashes(text: string): number[] {
 }
 
 /**
- * Looks for all patterns at once. `onMatch` gets the pattern's number and the position of the word that completed it,
- * counted from 0; it returns false to stop.
+ * Matches all patterns in one pass. Calls `onMatch` with the pattern's number and the index of the word that completed
+ * it, from 0; it returns false to stop.
  */
 export function scan(set: PatternSet, text: string, onMatch: (pattern: number, position: number) => boolean): void {
   const { scratch } = set
@@ -232,31 +235,31 @@ export function scan(set: PatternSet, text: string, onMatch: (pattern: number, p
   scratch.base = beyondReach
 }
 
-/** More words than any step reaches back: `reach` is a byte. */
+/** More words than any step reaches back, since `reach` is a byte. */
 const beyondReach = 256
-/** From here on a text of any length might carry a position past 31 bits. */
+/** Beyond this base a position could exceed 31 bits. */
 const lastBase = 2 ** 30
 
-/** A scan that goes on from piece to piece, finding the same wherever the text was cut. */
+/** A scan that continues from delta to delta and finds the same matches wherever the text was split. */
 export type RunningScan = {
-  /** Reads a piece. `onMatch` as in `scan`. */
+  /** Reads a delta. `onMatch` as in `scan`. */
   push(text: string, onMatch: (pattern: number, position: number) => boolean): void
-  /** The text is over: so is its last word. */
+  /** Ends the text and its last word. */
   end(onMatch: (pattern: number, position: number) => boolean): void
   /**
-   * Where the word began that is being read, if it may yet complete a pattern; Infinity = it cannot. During `onMatch`: where
-   * the word that completed it began. In UTF-16 units from the start of the text.
+   * Returns the start of the current word if it may still complete a pattern; else Infinity. During `onMatch`: the
+   * start of the word that completed it. In UTF-16 units from the start of the text.
    */
   mayCompleteAt(): number
 }
 
-/** Starts a running scan, for patterns that count anywhere. */
+/** Starts a running scan for patterns that count anywhere. */
 export function startScan(set: PatternSet): RunningScan {
   const { completes, lastReach, lastPrefixes, hasSingle } = set
   const reading = createWordScan()
-  /** Up to which word some pattern waits for its last one. */
+  /** Index of the last word at which some pattern can be completed. */
   let waitsUntil = hasSingle ? Number.POSITIVE_INFINITY : -1
-  /** Where the word began that is being reported, −1 while none is. */
+  /** Start of the word being reported; −1 = none. */
   let reported = -1
   let report: (pattern: number, position: number) => boolean = () => true
   const onMatch: OnMatch = (pattern, position, start) => {
@@ -286,8 +289,8 @@ export function startScan(set: PatternSet): RunningScan {
 }
 
 /**
- * Moves the patterns on by a word. `reached` holds, by state, the position at which it was last reached, counted from `base`; what
- * was never reached, or before this text, is out of every step's reach.
+ * Advances the patterns by one word. `reached` holds per state the position at which it was last reached, counted from
+ * `base`. A state that was not reached in this text is out of every step's reach.
  */
 function matcher(
   { sieve, words, steps, completes }: PatternSet,
@@ -320,5 +323,5 @@ function matcher(
   }
 }
 
-/** `start` is where the word begins that completed the pattern, in UTF-16 units. */
+/** `start` is the position of the word that completed the pattern, in UTF-16 units. */
 type OnMatch = (pattern: number, position: number, start: number) => boolean

@@ -1,6 +1,6 @@
 /**
- * What a text opens with: patterns that count only from its first word on, behind greetings and courtesies. Words are read only
- * as long as some pattern may go on with the next, for nearly every text one or two, whatever its length.
+ * Patterns that count only at the start of a text, after greetings and polite phrases. Reads words only as long as a
+ * pattern may continue: one or two for nearly every text, whatever its length.
  */
 
 import { politenessPhrases, stop } from './override-patterns.ts'
@@ -8,11 +8,13 @@ import { compilePatterns, type PatternSet, scan, wordHashes } from './patterns.t
 import { noWord, sieveSize, wordFrom } from './word-hashes.ts'
 
 export type PrefixPatterns<Owner> = {
-  /** Whose pattern a text opens with; null = nobody's. */
+  /** Returns the owner of the pattern that a text starts with; null = none. */
   of(text: string): Owner | null
+  /** The same of a text from a place on, of which so much is read. */
+  at(text: string, from: number, most: number): Owner | null
 }
 
-/** Compiles openings; `unless` holds patterns that excuse one where they stand in what follows. */
+/** Compiles openings. `unless` holds patterns in the following text that excuse an opening. */
 export function compileOpenings<Owner>(
   openings: readonly { readonly of: Owner; readonly patterns: readonly string[]; readonly unless: readonly string[] }[],
 ): PrefixPatterns<Owner> {
@@ -26,35 +28,38 @@ export function compileOpenings<Owner>(
   )
   const firstWords = firstWordsOf(set)
   const passedOver = new Set(politenessPhrases.flatMap(wordHashes))
-  /** Spares the words of nearly all texts the long look. */
+  /** Skips the expensive matching for nearly all texts. */
   const mayBegin = new Uint8Array(sieveSize)
   for (const hash of [...firstWords, ...passedOver]) mayBegin[hash & (sieveSize - 1)] = 1
   const [end = noWord] = wordHashes(stop)
+  const mayOpen = (text: string, from: number) => mayBegin[wordFrom(text, from).hash & (sieveSize - 1)] !== 0
+  const ownerOf = (text: string): Owner | null => {
+    let from = 0
+    let word = wordFrom(text, from)
+    while (passedOver.has(word.hash)) {
+      from = word.end
+      word = wordFrom(text, from)
+    }
+    if (!firstWords.has(word.hash)) return null
+    const walk = startWalk(set)
+    let owner: Owner | null = null
+    const onMatch = (pattern: number) => {
+      const one = owners[pattern]
+      if (one !== undefined && !isIn(one.excuses, text.slice(from, from + mostExcuse))) owner ??= one.of
+    }
+    walk.step(word.hash, onMatch)
+    while (owner === null && word.hash !== noWord && walk.isOpen()) {
+      const next = wordFrom(text, word.end)
+      if (next.hash === noWord || clauseEnd.test(text.slice(word.end, next.end))) walk.stop(end, onMatch)
+      walk.step(next.hash, onMatch)
+      word = next
+    }
+    return owner === null || quoted.test(text.slice(from, from + mostExcuse)) ? null : owner
+  }
   return {
-    of(text) {
-      let from = 0
-      let word = wordFrom(text, from)
-      if (mayBegin[word.hash & (sieveSize - 1)] === 0) return null
-      while (passedOver.has(word.hash)) {
-        from = word.end
-        word = wordFrom(text, from)
-      }
-      if (!firstWords.has(word.hash)) return null
-      const walk = startWalk(set)
-      let owner: Owner | null = null
-      const onMatch = (pattern: number) => {
-        const one = owners[pattern]
-        if (one !== undefined && !isIn(one.excuses, text.slice(from, from + mostExcuse))) owner ??= one.of
-      }
-      walk.step(word.hash, onMatch)
-      while (owner === null && word.hash !== noWord && walk.isOpen()) {
-        const next = wordFrom(text, word.end)
-        if (next.hash === noWord || clauseEnd.test(text.slice(word.end, next.end))) walk.stop(end, onMatch)
-        walk.step(next.hash, onMatch)
-        word = next
-      }
-      return owner === null || quoted.test(text.slice(from, from + mostExcuse)) ? null : owner
-    },
+    of: text => (mayOpen(text, 0) ? ownerOf(text) : null),
+    // To cut a text at each of its lines would take longer than to read their first words.
+    at: (text, from, most) => (mayOpen(text, from) ? ownerOf(text.slice(from, from + most)) : null),
   }
 }
 
@@ -65,20 +70,20 @@ function firstWordsOf({ words, steps }: PatternSet): ReadonlySet<number> {
   return first
 }
 
-/** Characters in which an order is taken back or turns out to be quoted. */
+/** Number of characters in which a retraction or the end of a quotation is searched. */
 const mostExcuse = 600
 
 const clauseEnd = /[.,;:!?…—。，、；：！？।؟،؛]/
 
-/** In quotation marks, with words behind them: spoken of, not meant. */
+/** A quotation followed by words: the text is about the instruction. */
 const quoted = /^[^\p{L}\p{N}]*["“„«「『][^"”“»」』]*["”“»」』][^\p{L}\p{N}]*[\p{L}\p{N}]/u
 
-/** Goes through the patterns of openings word by word, from a text's first. */
+/** Creates a matcher for openings that advances word by word from the start of a text. */
 function startWalk({ sieve, words, steps, completes, reachFrom }: PatternSet) {
-  /** States by the word at which they were last reached, counted from 1; the beginning stands before it. */
+  /** States with the index of the word at which they were last reached, from 1. The initial state has 0. */
   const reached = new Map([[0, 0]])
   let position = 0
-  /** The last word that may go on with some pattern. */
+  /** The last word at which a pattern may continue. */
   let open = 1
 
   const wordOf = (hash: number): number => {

@@ -1,6 +1,6 @@
-/** Labels of host names in ASCII (RFC 3492, with the parameters of its section 5). */
+/** Punycode for labels of host names (RFC 3492, with the parameters of section 5). */
 
-/** Longest label that DNS has, in octets. */
+/** Maximum length of a DNS label in octets. */
 export const maximumLabel = 63
 
 const base = 36
@@ -10,19 +10,19 @@ const skew = 38
 const damping = 700
 const startBias = 72
 const startCode = 128
-/** What a lower code comes to as well, without its sign. */
+/** Upper bound; larger than any difference between codes. */
 const noGap = 0x7fff_ffff
 
 const codes = new Int32Array(maximumLabel)
-/** What is written: a label, and what may be too much of it. */
+/** Output buffer: a label, and room for the excess of one that is too long. */
 const written = Buffer.alloc(2 * maximumLabel)
 const prefix = written.write('xn--', 'latin1')
 const hyphen = 45
 const digits = Buffer.from('abcdefghijklmnopqrstuvwxyz0123456789', 'latin1')
 
 /**
- * A label beyond ASCII, in lower case; null where it is longer in ASCII than a label can be. It stops as soon as that is
- * certain, so that no label costs more than some thousand steps.
+ * Returns the ASCII form of a lower-case non-ASCII label; null if it would exceed the length of a label. Stops as soon
+ * as that is certain, which bounds the cost to some thousand steps.
  */
 export function punycodeOf(label: string): string | null {
   const count = readCodes(label)
@@ -38,7 +38,7 @@ export function punycodeOf(label: string): string | null {
   let delta = 0
   let bias = startBias
   let code = startCode - 1
-  /** How many codes nobody has lie between this one and the next. */
+  /** Number of unused codes between this one and the next. */
   let gap = gapAbove(code, count)
   while (handled < count) {
     code += gap + 1
@@ -53,7 +53,7 @@ export function punycodeOf(label: string): string | null {
         delta = 0
         handled++
       }
-      // The order of letters cannot be guessed: a lower one counts, and a higher one may be next, without a branch.
+      // Branchless, since the order of letters is unpredictable: counts a lower code, and tracks the next higher one.
       delta += distance >>> 31
       gap = Math.min(gap, (distance - 1) & noGap)
     }
@@ -62,7 +62,7 @@ export function punycodeOf(label: string): string | null {
   return written.toString('latin1', 0, length)
 }
 
-/** Fills `codes`; returns how many, −1 where they are too many: each takes a digit at least. */
+/** Fills `codes` and returns their number; −1 = too many, since each takes at least one digit. */
 function readCodes(label: string): number {
   let count = 0
   for (let at = 0; at < label.length; at++) {
@@ -80,7 +80,7 @@ function gapAbove(code: number, count: number): number {
   return gap
 }
 
-/** A number in digits of rising weight, the last of them the first below its threshold; returns where it ends. */
+/** Writes a number in digits of increasing weight, ending with the first one below its threshold. Returns the end. */
 function writeNumber(delta: number, bias: number, from: number): number {
   let length = from
   let rest = delta
@@ -95,7 +95,7 @@ function writeNumber(delta: number, bias: number, from: number): number {
   return length
 }
 
-/** The letters of a label that begins with `xn--`, in lower case; null where it is none that a name has. */
+/** Returns the Unicode form of an `xn--` label in lower case; null if it is invalid. */
 export function lettersOf(label: string): string | null {
   if (label.length > maximumLabel || !label.startsWith('xn--')) return null
   const lastHyphen = label.lastIndexOf('-')

@@ -1,25 +1,24 @@
 /**
- * Words that were turned into others by a rule: each letter thirteen places on (rot13), backwards, two letters swapped, or run
- * together. A reading is made only where several words are known that way and few as they stand.
+ * Restores words that were transformed by a rule: rot13, reversed, swapped letters, or joined without blanks. A variant
+ * is returned only if it contains several known words and the original few.
  */
 import list from '../analysis/lexicon/en.txt' with { type: 'text' }
 import { loadUnits, units } from './code-units.ts'
 import { harmKinds, wordsOf } from './harm-words.ts'
 
-/** Of a longer text the beginning is looked at. */
+/** Only the beginning of a longer text is checked. */
 const longestLook = 1_000
 const fewestTurned = 3
 const fewestSwapped = 2
 const shortest = 3
 const leastSwapped = 5
 
-/** Other readings of a text, most often none. One pass over its letters decides. */
+/** Returns restored variants of a text, usually none. One pass over its letters decides. */
 export function unscrambled(text: string): readonly string[] {
   const { words, shapes, sieve } = vocabulary()
-  /** Few of the hashes are of words: nearly all are told by the sieve alone. */
+  /** Most hashes belong to no known word, and the sieve excludes nearly all of them. */
   const isWord = (hash: number) => sieve[hash & sieveMask] === 1 && words.has(hash)
-  const length = loadUnits(text.length > longestLook ? text.slice(0, longestLook) : text)
-  units[length] = 0
+  const length = Math.min(loadUnits(text), longestLook)
   let plain = 0
   let turned = 0
   let backwards = 0
@@ -28,7 +27,7 @@ export function unscrambled(text: string): readonly string[] {
   let word = 0
   let letters = 0
   for (let at = 0; at <= length; at++) {
-    const unit = units[at] ?? 0
+    const unit = at < length ? (units[at] ?? 0) : 0
     const letter = (unit | 0x20) - firstLetter
     if (letter >= 0 && letter < alphabet && unit < 128) {
       word = (Math.imul(word, base) + letter + 1) | 0
@@ -59,7 +58,7 @@ export function unscrambled(text: string): readonly string[] {
 
 const read = { turned: 0, backwards: 0, shape: 0 }
 
-/** Notes in `read` what some loaded letters are thirteen places on, backwards, and in any order. */
+/** Stores in `read` the loaded letters in rot13, reversed, and in any order. */
 function readOtherwise(from: number, to: number): void {
   let turned = 0
   let backwards = 0
@@ -84,14 +83,14 @@ const half = alphabet / 2
 const firstLetter = 97
 const base = 31
 
-/** Keeps sums of letters apart. */
+/** Makes sums of letters distinct. */
 function mixOf(letter: number): number {
   return Math.imul(letter + 1, 0x9e3779b1) ^ Math.imul(letter + 7, 0x85ebca6b)
 }
 const mixes = Int32Array.from({ length: alphabet }, (_, letter) => mixOf(letter))
 const firstMixes = mixes.map(mix => Math.imul(mix, 3))
 
-/** A word by its first letter, its last, and the others in whatever order. */
+/** Returns the shape of a word: first letter, last letter, and the others in any order. */
 function shapeOf(inner: number, last: number, letters: number): number {
   return (inner + Math.imul(mixOf(last), 4) + Math.imul(letters, 0x27d4eb2f)) | 0
 }
@@ -111,10 +110,10 @@ function hashesOf(word: string): { readonly word: number; readonly shape: number
 
 type Vocabulary = {
   readonly words: ReadonlySet<number>
-  /** The word of a shape. */
+  /** The word with a given shape. */
   readonly shapes: ReadonlyMap<number, string>
   readonly spelt: ReadonlySet<string>
-  /** By the low bits of a hash or a shape: 1 = there may be such a word. */
+  /** By the low bits of a hash or shape: 1 = such a word may exist. */
   readonly sieve: Uint8Array
 }
 
@@ -122,7 +121,7 @@ const sieveMask = 0xffff
 
 let kept: Vocabulary | null = null
 
-/** The words that a request is told by, and those that stand everywhere. */
+/** Returns typical words of requests and the most common words. */
 function vocabulary(): Vocabulary {
   kept ??= madeVocabulary()
   return kept
@@ -166,7 +165,7 @@ function backwardsOf(text: string): string {
   return Array.from(text).reverse().join('')
 }
 
-/** A word whose letters stand in another order, as the list has it; else the second and third letter change places. */
+/** Returns the listed word with the same letters; otherwise swaps the second and third letter. */
 function orderedOf(word: string): string {
   if (word.length < leastSwapped) return word
   const { words, shapes } = vocabulary()
@@ -176,11 +175,11 @@ function orderedOf(word: string): string {
   return shapes.get(hashes.shape) ?? `${low.charAt(0)}${low.charAt(2)}${low.charAt(1)}${low.slice(3)}`
 }
 
-/** Letters that were run together as words of the list, as far as they are; what is none stays as it is. */
+/** Splits joined letters into known words as far as possible; unknown parts stay unchanged. */
 export function parted(run: string): string {
   const { spelt } = vocabulary()
   const low = run.toLowerCase()
-  /** By place: how many letters up to it are in no word, how many words, and where the last one began. */
+  /** By position: number of letters outside of words, number of words, and start of the last word. */
   const cost = [0]
   const from = [0]
   for (let end = 1; end <= low.length; end++) {
@@ -211,7 +210,7 @@ export function parted(run: string): string {
   return words.join(' ')
 }
 
-/** A letter of no word costs as much as so many words. */
+/** Cost of a letter outside of words, in words. */
 const lonely = 2
 const leastLetters = 4
 const mostLetters = 16

@@ -1,4 +1,4 @@
-/** Secrets that callers paste into prompts: keys of known shapes, private keys, payment cards. */
+/** Detects secrets that clients paste into prompts: keys of known formats, private keys, payment cards. */
 
 import type { Message } from '../chat/chat.ts'
 import type { PromptDefinition } from '../chat/tool-definitions.ts'
@@ -7,8 +7,9 @@ import { createSignReader, type PrefilterPosition } from './obfuscation-prefilte
 export type DetectedSecret = { readonly kind: string; readonly from: number; readonly to: number }
 
 /**
- * All leaks of a text, in order, none inside another; at most `maximumLeaks`. Also those parted by invisible characters or the
- * marks of bold text, or written in another coat. Linear: every shape has a fixed beginning and a bound.
+ * Returns all secrets of a text in order, without nesting; at most `maximumLeaks`. Also finds secrets that are split by
+ * invisible characters or Markdown bold marks, or written in stylistic variants. Linear: every format has a fixed
+ * prefix and a bounded length.
  */
 export function detectSecrets(text: string): readonly DetectedSecret[] {
   const seen = signs.in(text)
@@ -31,13 +32,13 @@ function leaksAsWritten(text: string, seen: number): readonly DetectedSecret[] {
 
 function apart(all: readonly DetectedSecret[]): readonly DetectedSecret[] {
   const leaks: DetectedSecret[] = []
-  // Of those that begin together the longer one: it may be parted where the other ends.
+  // Of two with the same start the longer one wins, because it may continue across a split.
   for (const leak of all.toSorted((one, other) => one.from - other.from || other.to - one.to))
     if (leaks.length < maximumLeaks && leak.from >= (leaks.at(-1)?.to ?? 0)) leaks.push(leak)
   return leaks
 }
 
-/** Whether bold begins or ends within a word, or before a group of digits. */
+/** Returns true if bold text begins or ends within a word or before a group of digits. */
 function isParted(text: string): boolean {
   for (let at = text.indexOf('**'); at !== -1; at = text.indexOf('**', at + 2))
     if (
@@ -48,7 +49,7 @@ function isParted(text: string): boolean {
   return false
 }
 
-/** A text without what may part a secret, and where its units stood. */
+/** Returns a text without characters that may split a secret, with the original position of each unit. */
 function bareOf(text: string): { readonly text: string; readonly places: Uint32Array } {
   const bareUnits = new Uint16Array(text.length)
   const places = new Uint32Array(text.length)
@@ -65,7 +66,7 @@ function bareOf(text: string): { readonly text: string; readonly places: Uint32A
 
 const asterisk = 42
 
-/** A unit as ASCII has it, 0 for one that nobody sees, itself where it is neither. */
+/** Returns a unit in ASCII; 0 = invisible; the unit itself otherwise. */
 function coatOff(unit: number): number {
   if (unit === 0xa0 || unit === 0x2007 || unit === 0x202f) return 32
   if (unit >= 0xff01 && unit <= 0xff5e) return unit - 0xfee0
@@ -110,7 +111,7 @@ function* cardsIn(text: string): Generator<DetectedSecret> {
   }
 }
 
-/** The kinds of all leaks in what a message or a definition says. */
+/** Returns the kinds of all secrets in a message or definition. */
 export function detectSecretKinds(message: Message | PromptDefinition): readonly string[] {
   const kinds = new Set<string>()
   for (const text of writtenIn(message)) for (const { kind } of detectSecrets(text)) kinds.add(kind)
@@ -133,7 +134,7 @@ function writtenIn(message: Message | PromptDefinition): readonly string[] {
   }
 }
 
-/** The text with every leak replaced by its kind. */
+/** Returns the text with every secret replaced by its kind. */
 export function maskSecrets(text: string, leaks: readonly DetectedSecret[]): string {
   let out = ''
   let at = 0
@@ -147,7 +148,7 @@ export function maskSecrets(text: string, leaks: readonly DetectedSecret[]): str
 const none: readonly DetectedSecret[] = []
 const maximumLeaks = 64
 
-/** How every shape but a card's begins or goes on, each place a bit: what stands there, and whether it is the first or the last. */
+/** First characters of every format except cards; each position is a bit. */
 const places: readonly PrefilterPosition[] = [
   // sk-, glpat- and five dashes.
   { units: 'kt-', isFirst: true },
@@ -175,7 +176,10 @@ const places: readonly PrefilterPosition[] = [
 ]
 const signs = createSignReader(places, unit => coatOff(unit) !== unit)
 
-/** Whether there may be as many digits in a row as a card has, blanks and dashes among them: such a row covers one of every so many places. */
+/**
+ * Returns true if there may be as many digits in a row as a card number has, including blanks and dashes. Such a row
+ * covers one of every N positions, so only those are tested.
+ */
 function hasDigits(text: string): boolean {
   for (let at = 0; at < text.length; at += fewestDigits) {
     let to = at
@@ -194,7 +198,7 @@ function isCardUnit(code: number): boolean {
   return (code >= 48 && code <= 57) || code === 32 || code === 45
 }
 
-/** Spares ordinary text the long look: every shape has one of these, or many digits. */
+/** Skips the expensive search for ordinary text: every format has one of these signs, or many digits. */
 const mayLeak =
   /(?:sk|xox[a-z])-|[sr]k_live|A[KS]IA|gh[a-z]_|github_pat|glpat|AIza|gw_live|npm_|hf_|SG\.|eyJ|PRIVATE KEY|\d{4}[ -]?\d{4}[ -]?\d/
 
@@ -212,7 +216,8 @@ const keyShapes = new RegExp(
     '(?<npm_token>\\bnpm_[A-Za-z0-9]{36})',
     '(?<huggingface_token>\\bhf_[A-Za-z0-9]{30,64})',
     '(?<sendgrid_key>\\bSG\\.[A-Za-z0-9_-]{16,32}\\.[A-Za-z0-9_-]{16,64})',
-    // From its second part on: looked for from its beginning, each `eyJ` of a long row would be read to the row's end.
+    // Searched from its second part on. Searching from the start would read a long row of `eyJ` to its end for each of
+    // them.
     '(?<jwt>\\.eyJ[A-Za-z0-9_-]{10,2048}\\.[A-Za-z0-9_-]{20,1024})',
     '(?<private_key>-----BEGIN [A-Z ]{0,30}PRIVATE KEY-----)',
   ].join('|'),
@@ -223,7 +228,7 @@ const kinds = Array.from(keyShapes.source.matchAll(/\(\?<(\w+)>/g), ([, kind]) =
 
 const [shortestPart, longestPart] = [13, 1_027]
 
-/** Where the first part of a JSON web token begins, whose second one begins at `dot`; −1 where there is none. */
+/** Returns the start of the JSON web token whose second part begins at `dot`; −1 = none. */
 function startOfToken(text: string, dot: number, least: number): number {
   let from = dot
   while (from > least && dot - from <= longestPart && isTokenUnit(text.charCodeAt(from - 1))) from--
@@ -232,7 +237,7 @@ function startOfToken(text: string, dot: number, least: number): number {
   return -1
 }
 
-/** Letters, digits, `-`, `_`. */
+/** Returns true for letters, digits, `-` and `_`. */
 function isTokenUnit(code: number): boolean {
   const lower = code | 0x20
   return (lower >= 97 && lower <= 122) || (code >= 48 && code <= 57) || code === 45 || code === 95
@@ -249,11 +254,11 @@ function endOfKey(text: string, from: number): number {
 }
 
 const cardShape = /\b\d[\d -]{11,21}\d\b/g
-/** With a blank or a dash between its groups. */
+/** Including one blank or dash between its groups. */
 const longestCard = 23
 const writtenCard = /\b(?:\d{13,19}|\d{4}(?:[ -]\d{4}){3}|\d{4}[ -]\d{6}[ -]\d{4,5})\b/g
 
-/** A card among other numbers, as its date or what is paid with it, written as cards are. */
+/** Finds a card number next to other numbers, such as its expiry date or an amount. */
 function cardAmong(text: string, from: number): Pick<DetectedSecret, 'from' | 'to'> | null {
   const near = text.slice(from, from + 2 * longestCard)
   writtenCard.lastIndex = 0
@@ -262,7 +267,7 @@ function cardAmong(text: string, from: number): Pick<DetectedSecret, 'from' | 't
   return null
 }
 
-/** Luhn's check over 13 to 19 digits, of a network's own range. */
+/** Returns true for 13 to 19 digits that pass the Luhn check and belong to a card network. */
 function isCard(found: string): boolean {
   let digits = 0
   let sum = 0

@@ -1,10 +1,10 @@
 /**
- * Screens one text of an answer while it is written: rules go on from piece to piece, addresses are looked at once they are
- * whole, sentences once they have ended; nothing is read twice, and where the pieces were cut changes nothing of what is found.
+ * Moderates one text of an output while it is generated. Rules continue from delta to delta, URLs are checked when
+ * complete, sentences when they end. Nothing is read twice, and how the text was split does not change the result.
  *
- * In realtime only what may complete something is held back: an address that goes on, the beginning of a word that a rule
- * waits for. Otherwise sentences go once they have been judged, in a stream the first text at once. What an answer merely
- * reports or refuses is no hit: a sentence that says "I cannot" before the words, or quotes them, is let through.
+ * In `realtime` mode only text that may become a match is held back: an incomplete URL, the start of a word that a rule
+ * waits for. Otherwise sentences are sent once they are judged; in a stream the first text is sent at once. An output
+ * that reports or refuses is not blocked: a sentence with "I cannot" before the words, or that quotes them, is allowed.
  */
 
 import type { SentenceClassifier } from './harm-classifier.ts'
@@ -16,66 +16,73 @@ import { type BlockedHosts, blockVerdict, containsBlockedHost, type Verdict } fr
 export type StreamingRules = {
   readonly rules: SafetyRules
   readonly hosts: BlockedHosts
-  /** Hears an answer sentence by sentence, and refuses only what is certain: an answer tells of many things. */
+  /** Creates a sentence classifier for outputs, which blocks only what is certain. */
   readonly listen: () => SentenceClassifier
 }
 
 export type StreamingModerator = {
-  /** Takes a piece in; returns what may go out. `eager` = as much as is certain, else sentences that have been judged. */
+  /**
+   * Adds a delta and returns the text that may be sent. `eager` = all text that is certain, otherwise judged sentences.
+   */
   push(text: string, eager: boolean): string
-  /** The text is over, `rest` being the last of it; returns what was held. */
+  /** Ends the text with `rest` as its last part and returns the text that was held back. */
   end(eager: boolean, rest: string): string
   hit(): Verdict | null
 }
 
-/** An address, or anything else without white space, is looked at in pieces of at most this length. */
+/** A URL, or any run without white space, is checked in parts of at most this length. */
 const longestToken = 2_048
-/** A sentence without an end is judged in pieces of this length. */
+/** A sentence without an end is judged in parts of this length. */
 const longestSentence = 400
-/** So much that is no longer needed is dropped at a time: after each piece it would be a new text for each. */
+/**
+ * Text that is no longer needed is dropped in portions of this size: dropping it after each delta would copy the rest
+ * every time.
+ */
 const worthForgetting = 512
 const manyLooks = 32
-/** No more than this is held back for what may still come of it, in UTF-16 units. */
+/** At most this much is held back for a possible match, in UTF-16 units. */
 const longestHold = 256
 
-/** A lane for one text. */
+/** Creates a moderator for one text. */
 export function createStreamingModerator({ rules, hosts, listen }: StreamingRules): StreamingModerator {
   const listener = listen()
   let scan: RunningScan | null = null
-  /** What the rules have not read, as nothing speaks in it: it may still begin what goes on behind it. */
+  /**
+   * Text that matched no rule's characters and was not passed to the rules. It may still begin a word that continues.
+   */
   let quiet = ''
-  /** The text that is still needed, and where it begins in the whole. All places are places in the whole. */
+  /** The text that is still needed and its position in the whole. All positions refer to the whole text. */
   let kept = ''
   let keptAt = 0
   let end = 0
-  /** The newest piece, which ends where the text does: mostly it is all that is asked for. */
+  /** The newest delta, which ends where the text does and usually is all that is needed. */
   let piece = ''
-  /** Up to here the text has gone out, and up to here the rules have read it. */
+  /** End of the text sent so far, and end of the text that the rules have read. */
   let out = 0
   let read = 0
   let token = 0
-  /** Up to here the token has been looked at while it goes on. */
+  /** End of the part of an unfinished token that was checked. */
   let looked = 0
   let mayHoldHost = false
-  /** It was looked at as a whole before, and points at no blocked host. */
+  /** The token was checked as a whole and contains no blocked host. */
   let pointsNowhere = false
-  /** The text, where it came as a whole and that has not been asked yet; and how many tokens have. */
+  /** The text if it arrived as a whole and was not checked yet; and the number of checked tokens. */
   let whole: string | null = null
   let looks = 0
   let hasBracket = false
-  /** The token has something of an address: only then is it asked whether it may go on as one. */
+  /** The token has a character of a URL. Only then is it checked whether it may continue as one. */
   let hasMark = false
-  /** The token before was a dot in words: this one may end a host. */
+  /** The previous token was a spelled-out dot, so this one may end a host. */
   let followsDot = false
   let lastUnit = 0
-  /** Some token of the sentence may be such a dot, or hold one. */
+  /** A token of the sentence may be or contain a spelled-out dot. */
   let joinsTokens = false
   let sentence = 0
   let before = 0
-  /** Whether the sentence may be over: `open`, or the sort of mark it had. */
+  /** Whether the sentence may have ended: `open`, or the kind of its closing mark. */
   let ended: number = open
   let verdict: Verdict | null = null
-  /** Where the refused thing begins, and the sentence that it stands in. */
+  /** Start of the blocked text and of its sentence. */
   let cutAt = Number.POSITIVE_INFINITY
   let refusedSentence = Number.POSITIVE_INFINITY
 
@@ -92,13 +99,13 @@ export function createStreamingModerator({ rules, hosts, listen }: StreamingRule
   const onRule = (pattern: number): boolean => {
     const rule = rules.rules[rules.ruleOf[pattern] ?? -1]
     const at = scan?.mayCompleteAt() ?? read
-    // What comes after the words says nothing of how they are meant.
+    // Text after the match does not change how it is meant.
     if (rule === undefined || isReported(textOf(before, Math.max(before, at)))) return true
     refuse(blockVerdict('patterns', rule.category, 0, rule), at)
     return false
   }
 
-  /** Lets the rules read on to where something else is looked at: what comes first is found first. */
+  /** Lets the rules read up to the position of another check, so that matches are found in order. */
   const advance = (to: number) => {
     if (to <= read) return
     scan ??= startScan(rules.set)
@@ -106,7 +113,9 @@ export function createStreamingModerator({ rules, hosts, listen }: StreamingRule
     read = to
   }
 
-  /** Whether the token may hold a blocked host. Of a whole text it is asked once, before it is asked of many tokens. */
+  /**
+   * Returns true if the token may contain a blocked host. A whole text is checked once before many of its tokens are.
+   */
   const mayPoint = (at: number) => {
     if (pointsNowhere || !(mayHoldHost || (hasBracket && spelledDot.test(textOf(token, at))))) return false
     if (whole === null || ++looks < manyLooks) return true
@@ -133,7 +142,7 @@ export function createStreamingModerator({ rules, hosts, listen }: StreamingRule
     looked = at
   }
 
-  /** The hosts of a token that is longer than what is held back: they are known before they go out. */
+  /** Checks the hosts of a token that exceeds the hold limit before any of it is sent. */
   const lookInto = (at: number) => {
     looked = at
     if (!mayPoint(at)) return
@@ -164,7 +173,7 @@ export function createStreamingModerator({ rules, hosts, listen }: StreamingRule
 
   const due = () => Math.min(token + longestToken, looked + longestHold, sentence + longestSentence)
 
-  /** Takes a piece in: tokens and sentences end where the text says so, never where a piece does. */
+  /** Adds a delta. Tokens and sentences end by the text, never by the end of a delta. */
   const takeIn = (text: string) => {
     const start = end
     kept += text
@@ -189,7 +198,8 @@ export function createStreamingModerator({ rules, hosts, listen }: StreamingRule
       if (ending !== closer) ended = ending
       if (mark > space) hasMark = true
       if (mark === bracket) hasBracket = true
-      // A dot at a word's end joins nothing, unless brackets hold another; what the next piece begins with is not known.
+      // A dot at the end of a word joins nothing, unless brackets contain another. The next delta's first character is
+      // unknown.
       else if (mark === hostMark || (mark === dot && (hasBracket || marks[text.charCodeAt(index + 1)] !== space)))
         mayHoldHost = true
     }
@@ -197,7 +207,7 @@ export function createStreamingModerator({ rules, hosts, listen }: StreamingRule
     advance(end)
   }
 
-  /** Nearly always no rule speaks anywhere in an answer: then none has to be asked where it does. */
+  /** Nearly always no rule matches anywhere in an output; then the exact positions are not needed. */
   const takeInWhole = (text: string) => {
     if (end === 0) whole = text
     if (end === 0 && !speaks(rules, text)) {
@@ -212,7 +222,7 @@ export function createStreamingModerator({ rules, hosts, listen }: StreamingRule
     takeIn(text)
   }
 
-  /** How much of what is held may go. */
+  /** Returns how much of the held-back text may be sent. */
   const free = (eager: boolean): number => {
     const held = end - out
     if (verdict !== null) return Math.max(0, Math.min(held, (eager ? cutAt : refusedSentence) - out))
@@ -223,7 +233,7 @@ export function createStreamingModerator({ rules, hosts, listen }: StreamingRule
     return eager ? certain : Math.min(certain, Math.max(0, judgedTo() - out))
   }
 
-  /** The blanks behind a sentence go with it. */
+  /** Blanks after a sentence are sent with it. */
   const judgedTo = () => {
     let to = sentence
     while (to < end && marks[kept.charCodeAt(to - keptAt)] === space) to++
@@ -256,7 +266,7 @@ export function createStreamingModerator({ rules, hosts, listen }: StreamingRule
   }
 }
 
-/** Whether any rule's words are in a text. */
+/** Returns true if a rule matches a text. */
 function speaks({ set }: SafetyRules, text: string): boolean {
   let found = false
   scanWhole(set, text, () => {
@@ -272,9 +282,9 @@ const space = 1
 const dot = 2
 const hostMark = 3
 const bracket = 4
-/** Makes no address by itself. */
+/** Does not indicate a URL on its own. */
 const sign = 5
-/** ASCII: what ends a word, and what may make an address of one. */
+/** ASCII characters that end a word or may be part of a URL. */
 const marks = Uint8Array.from({ length: 128 }, (_, code) => {
   const character = String.fromCharCode(code)
   if (' \n\t\r'.includes(character)) return space
@@ -284,11 +294,11 @@ const marks = Uint8Array.from({ length: 128 }, (_, code) => {
   return '/wW'.includes(character) ? sign : ordinary
 })
 
-/** A token that may still grow into an address: it has a scheme, or a dot with something behind it. */
+/** A token that may still become a URL: it has a scheme, or a dot followed by text. */
 const mayGoOn =
   /:\\?\/|\.[^.\s]|^www\.?$|[[({<]dot[\])}>]|[[({]\.[\])}a-z]|%2|&(?:#|period;|shy;|zw)|\\(?:[./]|u00|x[2-7])|[a-z\d-][。．｡․﹒][a-z\d]/i
 
-/** Behind the last mark that ends a host; what follows it may yet become part of another. */
+/** Returns the position after the last mark that ends a host. Later text may still become part of another. */
 function sureEnd(text: string, from: number, to: number): number {
   let end = to
   while (end > from && !hostEnds.includes(text.charAt(end - 1))) end--
@@ -296,24 +306,24 @@ function sureEnd(text: string, from: number, to: number): number {
 }
 
 const hostEnds = '/\\?#&"\'<>`|,;'
-/** With blanks around it, it makes one host of several tokens. */
+/** A spelled-out dot with blanks around it joins several tokens into one host. */
 const spelledDot = /[\s[({<]dot[\s\])}>]|[[({] ?\. ?[\])}]/i
 
-/** Such a dot as a token of its own, with the blank before it. */
+/** Such a dot as a separate token, with the blank before it. */
 const dotAlone = /^\s?(?:dot|[[({<]dot[\])}>]|[[({]\.[\])}])$/i
 const longestDot = 6
 
-/** `t` or what closes brackets: spares other words the long look. */
+/** Returns true for `t` or a closing bracket, which skips the expensive check for other words. */
 function endsDot(unit: number): boolean {
   return unit === 116 || unit === 84 || unit === 93 || unit === 41 || unit === 125 || unit === 62
 }
 
 const open = 0
-/** Ends a sentence once white space follows, since `3.` may go on as `3.14`. */
+/** Ends a sentence once white space follows, since `3.` may continue as `3.14`. */
 const mayEnd = 1
-/** Full-width marks are followed by no space. */
+/** No space follows a full-width mark. */
 const wideEnd = 2
-/** Stands behind the mark and belongs to the sentence: `."`, `.)`, `.**`. */
+/** Follows the closing mark and belongs to the sentence: `."`, `.)`, `.**`. */
 const closer = 3
 const endings = Uint8Array.from({ length: 128 }, (_, code) => {
   const character = String.fromCharCode(code)
@@ -326,7 +336,7 @@ const wideEndings = new Map([
   ...Array.from('”’»」』）', mark => [mark.charCodeAt(0), closer] as const),
 ])
 
-/** Refuses, warns or quotes: the words are talked about, not meant. */
+/** Returns true if the text refuses, warns or quotes: it is about the words. */
 function isReported(text: string): boolean {
   return reporting.test(text.slice(-300))
 }

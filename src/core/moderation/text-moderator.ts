@@ -1,4 +1,4 @@
-/** The three layers over a text, in process: rules, classifier, blocked domains. Linear, without a wait. */
+/** Applies three layers to a text in process: patterns, classifier, blocked hosts. Linear and synchronous. */
 import type { ContentPart, Message } from '../chat/chat.ts'
 import type { PromptDefinition } from '../chat/tool-definitions.ts'
 import { deobfuscatedVariants } from './deobfuscate.ts'
@@ -9,44 +9,47 @@ import { joinedTurns } from './turns.ts'
 
 type SafetyLayer = 'patterns' | 'classifier' | 'urls'
 
-/** What the layers say of a text. `score` is the classifier's, 0–1, whatever layer refused. */
+/** Result of moderating a text. `score` is the classifier's (0–1), whichever layer blocked. */
 export type Verdict = {
   readonly verdict: 'allow' | 'block'
   readonly layer: SafetyLayer | null
   readonly category: string | null
   readonly score: number
-  /** Which rule refused, for the operator; null = not a rule. */
+  /** ID of the blocking rule, for the operator; null = another layer blocked. */
   readonly rule: string | null
 }
 
-/** Which hosts may not be pointed at. */
+/** Lookup of hosts that texts must not link to. */
 export type BlockedHosts = { isBlocked(host: string): boolean }
 
 export type TextModerator = {
-  /** What somebody asks. */
+  /** Judges a user's text. */
   text(text: string): Verdict
-  /** What a model is to read: a tool's result, a fetched page. An order in it is refused, and nothing that it tells of. */
+  /** Judges text that the model reads: a tool result, a fetched page. Blocks instructions in it, not its topics. */
   data(text: string): Verdict
-  /** A whole conversation: the first refusal, or the highest score. */
+  /** Judges a conversation: returns the first block, or the highest score. */
   messages(messages: readonly Message[]): Verdict
   /**
-   * What is defined beside one. Not by the classifier: it has learned how people ask, and what tools say of themselves
-   * ("Runs a command", "Transfers money") sounds to it like somebody's wish.
+   * Judges a tool or schema definition. Skips the classifier: it was trained on requests, and descriptions such as
+   * "Runs a command" or "Transfers money" look like requests to it.
    */
   definition(definition: PromptDefinition): Verdict
 }
 
-/** Messages and definitions that were found clean, with their score. */
+/** Cache of messages and definitions that were clean, with their score. */
 export type CleanMessages = {
-  /** null = not known. */
+  /** null = not cached. */
   scoreOf(message: Message | PromptDefinition): number | null
   keep(message: Message | PromptDefinition, score: number): void
 }
 
-/** A model's own turn is screened like an answer: what went out as one must not be refused when it comes back as history. */
+/**
+ * Creates a text moderator. An assistant message is judged like an output, so that an output that was sent is not
+ * blocked when it returns as history.
+ */
 export function createTextModerator(options: {
   readonly rules: SafetyRules
-  /** Of what is read, not asked. */
+  /** Rules for text that the model reads. */
   readonly dataRules: SafetyRules
   readonly hosts: BlockedHosts
   readonly classify: Pick<HarmClassifier, 'prompt' | 'data'>
@@ -76,7 +79,8 @@ export function createTextModerator(options: {
     let verdict = read(text, kind)
     if (verdict.verdict === 'block') return verdict
     for (const reading of deobfuscatedVariants(text)) {
-      // A short text is read anew as a whole; of a long one, mostly code that only looks disguised, the rules suffice.
+      // A short variant is judged by all layers. For a long one, usually code that only looks obfuscated, the patterns
+      // suffice.
       const other = reading.length <= longestReread ? read(reading, kind) : byRules(reading, kind)
       if (other.verdict === 'block') return other
       verdict = louder(verdict, other)
@@ -84,7 +88,7 @@ export function createTextModerator(options: {
     return verdict
   }
 
-  /** By itself: what turns say together is another matter. */
+  /** Judges one message without the turns around it, which `joinedTurns` covers. */
   const screenMessage = (message: Message): Verdict => {
     const score = known.scoreOf(message)
     if (score !== null) return { ...allowVerdict, score }
@@ -132,7 +136,7 @@ export function createTextModerator(options: {
 
 const longestReread = 1_000
 
-/** Whether a text asks for something or is to be read. */
+/** Whether a text is a user's request or read by the model. */
 type Kind = 'prompt' | 'data'
 
 function kindOf({ role }: Message): Kind {
@@ -141,7 +145,7 @@ function kindOf({ role }: Message): Kind {
 
 export const allowVerdict: Verdict = { verdict: 'allow', layer: null, category: null, score: 0, rule: null }
 
-/** The verdict of a refusal; `score` is the classifier’s, 0–1. */
+/** Returns a blocking verdict; `score` is the classifier's, 0–1. */
 export function blockVerdict(
   layer: SafetyLayer,
   category: string,
@@ -151,7 +155,7 @@ export function blockVerdict(
   return { verdict: 'block', layer, category, score, rule: rule === null ? null : `${rule.id}: ${rule.reason}` }
 }
 
-/** Whether a text points at a blocked host, however it is written. */
+/** Returns true if a text links to a blocked host in any notation. */
 export function containsBlockedHost(hosts: BlockedHosts, text: string): boolean {
   let found = false
   extractHosts(text, host => {
@@ -161,7 +165,7 @@ export function containsBlockedHost(hosts: BlockedHosts, text: string): boolean 
   return found
 }
 
-/** All that a message brings into the conversation as text. */
+/** Returns all text that a message adds to the conversation. */
 export function messageTexts(message: Message): readonly string[] {
   switch (message.role) {
     case 'system':
@@ -170,15 +174,18 @@ export function messageTexts(message: Message): readonly string[] {
     case 'user':
       return message.content.flatMap(textsOfPart)
     case 'assistant':
-      return [message.text ?? '', message.reasoning ?? '', ...message.toolCalls.map(call => call.arguments)].filter(
-        text => text !== '',
-      )
+      return [
+        message.text ?? '',
+        message.reasoning ?? '',
+        ...(message.reasoningItems ?? []).map(({ text }) => text),
+        ...message.toolCalls.map(call => call.arguments),
+      ].filter(text => text !== '')
     default:
       return message satisfies never
   }
 }
 
-/** Documents are not read: what is judged of one is the name that the model sees. */
+/** Documents are not read; only the file name that the model sees is judged. */
 function textsOfPart(part: ContentPart): readonly string[] {
   switch (part.type) {
     case 'text':
@@ -190,7 +197,7 @@ function textsOfPart(part: ContentPart): readonly string[] {
   }
 }
 
-/** An image may be fetched from anywhere; one that is sent along points nowhere. */
+/** A URL may link anywhere; an inline image links to nothing. */
 function linked(url: string): readonly string[] {
   return url.startsWith('data:') ? [] : [url]
 }

@@ -1,14 +1,14 @@
-/** What a user says in several turns, read as one: a request may be cut in two, or told in pieces. */
+/** Joins the turns of a user into one text, since a request may be split over several turns. */
 import type { Message } from '../chat/chat.ts'
 
-/** Of the last so many turns of a user. */
+/** Number of a user's latest turns that are joined. */
 const mostTurns = 5
-/** What a turn adds to the next, and the next to it, in UTF-16 units. */
+/** Characters taken from the end of one turn and the start of the next, in UTF-16 units. */
 const mostBorder = 300
-/** Longer turns are no pieces of one request. */
+/** Longer turns are not treated as fragments of one request. */
 const longestPiece = 200
 
-/** Each turn of a user that the next one may go on with, both as one text; and the short ones as one, where there are more than two. */
+/** Returns each pair of adjacent user turns as one text, and all short turns as one text if there are more than two. */
 export function joinedTurns(messages: readonly Message[]): readonly string[] {
   const turns: string[] = []
   for (let at = messages.length - 1; at >= 0 && turns.length < mostTurns; at--) {
@@ -26,7 +26,7 @@ export function joinedTurns(messages: readonly Message[]): readonly string[] {
   return joined
 }
 
-/** Dots behind a text that is to go on. */
+/** Removes trailing dots of a text that continues. */
 function withoutPause(text: string): string {
   let end = text.length
   while (end > 0 && pauses.has(text.charCodeAt(end - 1))) end--

@@ -1,40 +1,40 @@
 /**
- * The words of a text as hashes, for patterns: case, accents and invisible characters do not count; Chinese, Japanese and
- * Korean are read one character a word. One pass, nothing allocated a word.
+ * Word hashes of a text for patterns. Ignores case, accents and invisible characters; Chinese, Japanese and Korean are
+ * read one character per word. One pass without allocation per word.
  */
 import { blockUnits, loadUnits, units } from './code-units.ts'
 
-/** Words whose hashes share their low bits share a place in a sieve; one that is not 0 lets them through. */
+/** Size of a sieve. Words whose hashes share their low bits share an entry; a non-zero entry lets them pass. */
 export const sieveSize = 8192
 
-// FNV-1a, as a signed 32-bit number: `Math.imul` gives no other, and the loop compares with it.
+// FNV-1a as a signed 32-bit number, which `Math.imul` returns and the loop compares.
 
-/** The hash of no letter at all. */
+/** Hash of an empty word. */
 export const noWord = 0x811c9dc5 | 0
 const prime = 0x01000193
 
-/** A sieve that lets all through. */
+/** A sieve that lets all words pass. */
 export const everyWord = new Uint16Array(sieveSize).fill(1)
 
-/** Is told how many words are in `found`; returns false to stop. */
+/** Receives the number of words in `found`; returns false to stop. */
 export type OnWords = (count: number) => boolean
 
-/** How far a text has been read. */
+/** State of a scan that is fed in blocks. */
 export type WordScanState = {
-  /** Of the word that is open, `noWord` where none is. */
+  /** Hash of the current word; `noWord` = none. */
   hash: number
   words: number
-  /** UTF-16 units read, and where among them the open word began. */
+  /** UTF-16 units read, and where among them the current word began. */
   read: number
   start: number
 }
 
-/** Nothing of a text has been read. */
+/** Creates the state before the first character. */
 export function createWordScan(): WordScanState {
   return { hash: noWord, words: 0, read: 0, start: 0 }
 }
 
-/** Of a block, the words that the sieve lets through: their hash, their position, and where they begin. */
+/** Words of a block that the sieve lets pass: hash, index and start of each. */
 export const wordMatches = {
   hash: new Int32Array(blockUnits + 1),
   position: new Int32Array(blockUnits + 1),
@@ -42,8 +42,8 @@ export const wordMatches = {
 }
 
 /**
- * Calls `onWords` with the words that end in the text and that the sieve lets through, a block at a time, until it returns
- * false; false then. Linear, nothing allocated per word.
+ * Calls `onWords` per block with the words that end in the text and pass the sieve. Returns false if `onWords` stopped
+ * the scan. Linear, without allocation per word.
  */
 export function scanWords(reading: WordScanState, text: string, sieve: Uint16Array, onWords: OnWords): boolean {
   for (let from = 0; from < text.length; ) {
@@ -54,7 +54,10 @@ export function scanWords(reading: WordScanState, text: string, sieve: Uint16Arr
   return true
 }
 
-/** Notes the words of the loaded block in `found`; returns how many. A word that is open at its end is not one yet. */
+/**
+ * Stores the words of the loaded block in `found` and returns their number. A word still open at the end is not
+ * included.
+ */
 function wordsOfBlock(reading: WordScanState, length: number, sieve: Uint16Array): number {
   const folds = foldTable()
   const { read } = reading
@@ -103,10 +106,10 @@ function wordsOfBlock(reading: WordScanState, length: number, sieve: Uint16Array
   return count
 }
 
-/** Ends no word, and is none. */
+/** Neither ends a word nor belongs to one. */
 const softHyphen = 0xad
 
-/** The word that is open ends here. */
+/** Ends the current word. */
 export function endWord(reading: WordScanState, sieve: Uint16Array, onWords: OnWords): void {
   const { hash, words, start } = reading
   if (hash === noWord) return
@@ -119,10 +122,10 @@ export function endWord(reading: WordScanState, sieve: Uint16Array, onWords: OnW
   onWords(1)
 }
 
-/** A word of a text: its hash, `noWord` where there is none, and the place behind it. */
+/** A word of a text: its hash (`noWord` = none) and the position after it. */
 export type Word = { readonly hash: number; readonly end: number }
 
-/** The first word from a place on; unlike in patterns, underscores are marks. */
+/** Returns the first word from a position. Unlike in patterns, an underscore separates words. */
 export function wordFrom(text: string, from: number): Word {
   const folds = foldTable()
   let hash = noWord
@@ -141,23 +144,23 @@ export function wordFrom(text: string, from: number): Word {
 
 const underscore = 95
 
-/** What a UTF-16 unit is where it is no letter: those are above these, as the lower-case one without its accent. */
+/** Class of a UTF-16 unit that is not a letter. Letters map to larger values: their lower case without accent. */
 const separator = 0
 const invisible = 1
-/** A word of its own. */
+/** The character is a word of its own. */
 const alone = 2
-/** C++, C#, F#: part of a word they end, a separator elsewhere. */
+/** C++, C#, F#: part of the word it ends, a separator elsewhere. */
 const sharp = 3
 
 let foldsKept: Uint16Array | null = null
 
-/** `foldOf` of every UTF-16 unit: one load a character, made when first needed. */
+/** Returns `foldOf` for every UTF-16 unit as a table, computed on first use. */
 function foldTable(): Uint16Array {
   foldsKept ??= Uint16Array.from({ length: 65_536 }, (_, code) => foldOf(code))
   return foldsKept
 }
 
-/** U+00C0 to U+00FF without case and accents; × and ÷ separate. */
+/** U+00C0 to U+00FF without case and accents; × and ÷ are separators. */
 const latin = 'aaaaaaaceeeeiiiidnooooo ouuuuytsaaaaaaaceeeeiiiidnooooo ouuuuyty'
 
 function foldOf(code: number): number {
@@ -177,7 +180,7 @@ function foldOf(code: number): number {
   if (code < 0x3040) return (code >= 0x200b && code <= 0x200f) || code === 0x2060 ? invisible : separator
   if (code <= 0x9fff || (code >= 0xac00 && code <= 0xd7af)) return alone
   if (code === 0xfeff) return invisible
-  // Full-width letters and digits are ASCII in another coat.
+  // Full-width letters and digits are stylistic variants of ASCII.
   if (code >= 0xff10 && code <= 0xff5a) return foldOfAscii(code - 0xfee0)
   return code >= 0xff00 ? separator : code
 }

@@ -1,6 +1,6 @@
 /**
- * Whether words in a language other than English ask for harm: a line over the notions they speak of, which it knows from all
- * languages, and over the words themselves.
+ * Judges whether text in a language other than English requests harm, with a linear model over language-independent
+ * notions and over the words themselves.
  */
 import type { Features } from '../analysis/features.ts'
 import { createNotionReader, englishLanguage, type Notions, notionOf, notions } from '../analysis/notions.ts'
@@ -10,16 +10,16 @@ import { createNotionSlots } from './notion-slots.ts'
 import type { SafetyCategory } from './pattern-rules.ts'
 
 export type WorldJudge = {
-  /** Begins with a text. */
+  /** Starts a text. */
   begin(features: Features): void
-  /** The category under which some of its words are refused, null = let through; undefined = they are English. */
+  /** Returns the category that blocks some of its words; null = allowed; undefined = the text is English. */
   read(features: Features, from: number, to: number): SafetyCategory | null | undefined
 }
 
-/** Log-odds from which words are refused, fixed by cross-validation (`training/world.ts`). */
+/** Log-odds from which words are blocked, set by cross-validation (`training/world.ts`). */
 export const worldThreshold = 0.3
 
-/** A judge with buffers of its own. */
+/** Creates a judge with its own buffers. */
 export function createWorldJudge(): WorldJudge {
   const weights = decodeWeights(kept)
   const reader = createNotionReader(false)
@@ -40,7 +40,7 @@ export function createWorldJudge(): WorldJudge {
 
 const fewestNotions = 1
 
-/** Whether these odds refuse: not what names nothing harmful, and not who despairs or cares for somebody who does. */
+/** Returns true if these odds block. Exempts text without a harmful notion and text by or about people in despair. */
 export function asksForHarm(logOdds: number, read: Notions): boolean {
   if (logOdds <= worldThreshold) return false
   const category = categoryOf(read)
@@ -48,7 +48,7 @@ export function asksForHarm(logOdds: number, read: Notions): boolean {
   return category !== 'self_harm' || asksHow(read)
 }
 
-/** What is asked of words that name nothing harmful. */
+/** Additional log-odds required of words without a harmful notion. */
 const surely = 0.75
 
 function asksHow({ found, count }: Notions): boolean {
@@ -85,7 +85,7 @@ const categoryOfNotion = notions.map(
   notion => categoryNames.find(name => categories[name]?.split(' ').includes(notion)) ?? null,
 )
 
-/** The category that most notions are of, null where none is. */
+/** Returns the category of most notions; null = none. */
 function categoryOf({ found, count }: Notions): SafetyCategory | null {
   let best: SafetyCategory | null = null
   let most = 0

@@ -1,6 +1,6 @@
 /**
- * The part of a chat request that means the same on both endpoints: its fields as schemas, and how they become an `Ask`.
- * The compatible endpoint leaves its objects open, ours closes them: hence the factories.
+ * The part of a chat request with the same meaning on all endpoints: its fields as schemas, and their conversion to a
+ * `ChatRequest`. Compatible endpoints allow unknown fields in objects and the native one does not, hence the factories.
  */
 import { type Static, type TObject, type TProperties, Type } from '@sinclair/typebox'
 import {
@@ -19,16 +19,19 @@ import { autoModel } from '../models/models.ts'
 import { forwardableAddress } from '../validation/public-address.ts'
 import { headerChoice, headerFlag, headerNumber, invalidField, nullable, oneOf } from '../validation/validate.ts'
 
-export const maximumMessages = 512
-export const maximumTools = 128
+/** What agents send after a day's work; the sizes are bounded by the body's own limits. */
+export const maximumMessages = 10_000
+export const maximumTools = 1024
 
-/** How many times the expected cost of the named model its fallbacks may cost, unless the client says otherwise. */
+/** Default cost limit of fallbacks, as a multiple of the requested model's expected cost. */
 export const usualFallbackCostFactor = 3
 export const fallbackCostFactors = { minimum: 1, maximum: 1000 } as const
 
-/** An ask that leaves everything open but for `fields`: nobody falls back, nothing is looked up. */
+/** Returns a chat request with defaults for all fields but `fields`: no fallback, no web access. */
 export function chatRequestWithDefaults(messages: readonly Message[], fields: Partial<ChatRequest> = {}): ChatRequest {
   return {
+    dialect: 'native',
+    source: null,
     messages,
     model: null,
     strategy: null,
@@ -62,10 +65,10 @@ export function chatRequestWithDefaults(messages: readonly Message[], fields: Pa
   }
 }
 
-/** Chat text. No length of its own: the cap on the body (2 MB, 32 MB with images) is its bound. */
+/** Chat text. No length of its own: the cap on the body (8 MB, 32 MB with images) is its bound. */
 export const bodyText = Type.String({ boundedBy: 'body' })
 
-/** An address of an image; a `data:` one holds the image itself, so the body is its bound too. */
+/** URL of an image. A `data:` URL contains the image, so only the body limit bounds it. */
 export const imageAddress = Type.String({
   boundedBy: 'body',
   pattern: '^(?:[hH][tT][tT][pP][sS]?://|[dD][aA][tT][aA]:)',
@@ -76,7 +79,7 @@ function closedOrOpen(additionalProperties: boolean): <P extends TProperties>(pr
   return properties => Type.Object(properties, { additionalProperties })
 }
 
-/** A document as both endpoints take it: no provider stores files for callers, so a `file_id` names nothing here. */
+/** Returns the schema of a document. There is no file storage for clients, so `file_id` is not supported. */
 export function filePartSchema(additionalProperties: boolean) {
   const object = closedOrOpen(additionalProperties)
   return object({
@@ -106,20 +109,20 @@ export const functionName = Type.String({
 
 export const callId = Type.String({ minLength: 1, maxLength: 512 })
 
-/** A tool call in the conversation's history, with Google's signature where it has one. */
+/** Returns the schema of a tool call in the conversation history, with Google's signature if present. */
 export function toolCallSchema(additionalProperties: boolean) {
   const object = closedOrOpen(additionalProperties)
   const google = object({ thought_signature: nullable(bodyText) })
   return object({
     id: callId,
-    // Some clients leave it out of the history: there is one type of call.
+    // Some clients omit it in the history: there is only one type of call.
     type: nullable(oneOf(['function'], 'unsupported_parameter')),
     function: object({ name: functionName, arguments: bodyText }),
     extra_content: nullable(object({ google: nullable(google) })),
   })
 }
 
-/** The fields that mean the same on both endpoints; `additionalProperties` holds for every object below them. */
+/** Returns the schemas of the shared fields. `additionalProperties` applies to every nested object. */
 export function chatRequestFields(additionalProperties: boolean) {
   const object = closedOrOpen(additionalProperties)
   const jsonSchema = Type.Object({}, { additionalProperties: true })
@@ -201,14 +204,14 @@ export function chatRequestFields(additionalProperties: boolean) {
 
 type AskFields = Static<TObject<ReturnType<typeof chatRequestFields>>>
 
-/** What the shared fields and the `X-Gateway-*` headers ask for; a header wins over the body. Throws `invalid_request`. */
+/** Parses the shared fields and the `X-Gateway-*` headers; a header overrides the body. Throws `invalid_request`. */
 export function parseChatRequestFields(body: AskFields, headers: Headers) {
   const noFallback = headerFlag(headers, 'X-Gateway-No-Fallback')
   const streamMode = headerChoice(headers, 'X-Gateway-Stream-Mode', streamModes) ?? body.stream_mode ?? null
   if (body.mode === autoModel && !isAuto(body.model ?? autoModel)) {
     throw invalidField('mode', `must not be "${autoModel}" beside another \`model\`: send one of the two`)
   }
-  const tools = (body.tools ?? []).map(readTool)
+  const tools = readTools(body.tools ?? [])
   const choice = readToolChoice(body.tool_choice ?? null, tools)
   return {
     model: isAuto(body.model) ? null : (body.model ?? null),
@@ -234,65 +237,73 @@ export function parseChatRequestFields(body: AskFields, headers: Headers) {
   } satisfies Partial<ChatRequest>
 }
 
-/** No database holds U+0000 or half a surrogate pair: a usage record that has one would be refused, and its request free. */
+/**
+ * Removes U+0000 and unpaired surrogates, which Postgres cannot store: a rejected usage record would make its request
+ * free.
+ */
 function storable(pairs: Readonly<Record<string, string>>): Readonly<Record<string, string>> {
   const kept = (text: string) => text.toWellFormed().replaceAll('\0', '\ufffd')
   return Object.fromEntries(Object.entries(pairs).map(([name, value]) => [kept(name), kept(value)]))
 }
 
-/** An empty sequence would stop before the first word, where it is taken at all. */
+/** Drops empty sequences. Where a provider accepts one, it would stop before the first word. */
 function readStop(stop: string | readonly string[]): readonly string[] {
   const sequences = typeof stop === 'string' ? [stop] : stop
   return sequences.includes('') ? sequences.filter(sequence => sequence !== '') : sequences
 }
 
-/** Names of models are known in any case, this one too. */
+/** Returns true for the automatic model name, which is case-insensitive like all model names. */
 function isAuto(model: string | null | undefined): boolean {
   return model?.toLowerCase() === autoModel
 }
 
-function readTool(
-  tool: NonNullable<AskFields['tools']>[number],
-  index: number,
-  tools: NonNullable<AskFields['tools']>,
-): Tool {
-  const { name, description, parameters, strict } = tool.function
-  if (tools.findIndex(one => one.function.name === name) < index) {
-    throw invalidField(`tools.${index}.function.name`, 'is the name of an earlier tool too: give each its own')
-  }
-  return {
-    name,
-    description: description ?? null,
-    parameters: (parameters as Tool['parameters'] | undefined) ?? null,
-    strict: strict ?? null,
-  }
+function readTools(wireTools: NonNullable<AskFields['tools']>): readonly Tool[] {
+  const names = new Set<string>()
+  return wireTools.map((tool, index) => {
+    const { name, description, parameters, strict } = tool.function
+    if (names.has(name))
+      throw invalidField(`tools.${index}.function.name`, 'is the name of an earlier tool too: give each its own')
+    names.add(name)
+    return {
+      name,
+      description: description ?? null,
+      parameters: (parameters as Tool['parameters'] | undefined) ?? null,
+      strict: strict ?? null,
+    }
+  })
 }
 
 type ToolChoiceField = Exclude<AskFields['tool_choice'], undefined>
 
-/** `allowed_tools` is the mode over the tools it names: the others are left out of the ask. */
+/**
+ * Parses `tool_choice`. `allowed_tools` combines a mode with a list of tools; the others are removed from the request.
+ */
 function readToolChoice(
   choice: ToolChoiceField,
   tools: readonly Tool[],
 ): { tools: readonly Tool[]; toolChoice: ToolChoice | null } {
-  // Without tools there is nothing to choose from; only a demand for one cannot be met.
+  // Without tools only a forced call is an error.
   if (choice === null || choice === 'auto' || choice === 'none')
     return { tools, toolChoice: tools.length === 0 ? null : choice }
   if (tools.length === 0) throw invalidField('tool_choice', 'asks for a tool, but `tools` is empty: send the tools too')
   if (choice === 'required') return { tools, toolChoice: choice }
   if (choice.type === 'function') {
-    demandTool(choice.function.name, tools, 'tool_choice.function.name')
-    return { tools, toolChoice: { name: choice.function.name } }
+    const { name } = choice.function
+    if (!tools.some(tool => tool.name === name)) throw unknownTool('tool_choice.function.name')
+    return { tools, toolChoice: { name } }
   }
-  const allowed = choice.allowed_tools.tools.map(({ function: { name } }, index) => {
-    demandTool(name, tools, `tool_choice.allowed_tools.tools.${index}.function.name`)
-    return name
-  })
-  return { tools: tools.filter(tool => allowed.includes(tool.name)), toolChoice: choice.allowed_tools.mode }
+  const offered = new Set(tools.map(({ name }) => name))
+  const allowed = new Set(
+    choice.allowed_tools.tools.map(({ function: { name } }, index) => {
+      if (!offered.has(name)) throw unknownTool(`tool_choice.allowed_tools.tools.${index}.function.name`)
+      return name
+    }),
+  )
+  return { tools: tools.filter(({ name }) => allowed.has(name)), toolChoice: choice.allowed_tools.mode }
 }
 
-function demandTool(name: string, tools: readonly Tool[], param: string): void {
-  if (!tools.some(tool => tool.name === name)) throw invalidField(param, 'must be the name of one of `tools`')
+function unknownTool(param: string) {
+  return invalidField(param, 'must be the name of one of `tools`')
 }
 
 function readResponseFormat(format: Exclude<AskFields['response_format'], undefined>): ResponseFormat {
@@ -320,7 +331,7 @@ type WirePart =
 
 type WireContent = string | readonly WirePart[] | null | undefined
 
-/** A checked message of either endpoint. */
+/** A validated message of either endpoint. */
 export type WireMessage =
   | { readonly role: 'system' | 'developer'; readonly content: WireContent }
   | { readonly role: 'user'; readonly content: WireContent; readonly name?: string | null }
@@ -338,8 +349,8 @@ export type WireMessage =
   | { readonly role: 'function'; readonly content: WireContent; readonly name: string }
 
 /**
- * The conversation, from `messages` or from `prompt`: exactly one of the two. A tool's result must answer a call of the
- * assistant's turn right before it, as every upstream demands. Throws `invalid_request`.
+ * Parses the conversation from either `messages` or `prompt`. A tool result must answer a call of the assistant message
+ * directly before it, as every upstream requires. Throws `invalid_request`.
  */
 export function parseMessages(
   messages: string | readonly WireMessage[] | null,
@@ -350,16 +361,29 @@ export function parseMessages(
   const asked = messages ?? prompt
   if (asked === null) throw invalidField('messages', 'is missing: send an array of messages, or `prompt` with a string')
   if (typeof asked === 'string') return [{ role: 'user', content: [{ type: 'text', text: asked }], name: null }]
-  let open: readonly ToolCall[] = []
+  let open: OpenCalls = noCalls
   return asked.map((message, index) => {
     const read = readMessage(message, index, open)
-    if (read.role === 'assistant') open = read.toolCalls
-    else if (read.role !== 'tool') open = []
+    if (read.role === 'assistant') open = openCallsOf(read.toolCalls)
+    else if (read.role !== 'tool') open = noCalls
     return read
   })
 }
 
-function readMessage(message: WireMessage, index: number, open: readonly ToolCall[]): Message {
+/** The calls of the assistant's turn that a result may follow: their ids, and the id by the name of the first of each name. */
+type OpenCalls = { readonly ids: ReadonlySet<string>; readonly idByName: ReadonlyMap<string, string> }
+
+const noCalls: OpenCalls = { ids: new Set(), idByName: new Map() }
+
+function openCallsOf(calls: readonly ToolCall[]): OpenCalls {
+  if (calls.length === 0) return noCalls
+  return {
+    ids: new Set(calls.map(({ id }) => id)),
+    idByName: new Map(calls.toReversed().map(({ name, id }) => [name, id])),
+  }
+}
+
+function readMessage(message: WireMessage, index: number, open: OpenCalls): Message {
   switch (message.role) {
     case 'system':
     case 'developer':
@@ -379,17 +403,16 @@ function readMessage(message: WireMessage, index: number, open: readonly ToolCal
         name: message.name ?? null,
       }
     case 'tool': {
-      if (open.some(call => call.id === message.tool_call_id)) {
+      if (open.ids.has(message.tool_call_id))
         return { role: 'tool', callId: message.tool_call_id, text: textOf(message.content, '\n') }
-      }
       throw invalidField(
         `messages.${index}.tool_call_id`,
         'must be the id of a call in `tool_calls` of the assistant message before it',
       )
     }
     case 'function': {
-      const call = open.find(one => one.name === message.name)
-      if (call !== undefined) return { role: 'tool', callId: call.id, text: textOf(message.content, '\n') }
+      const callId = open.idByName.get(message.name)
+      if (callId !== undefined) return { role: 'tool', callId, text: textOf(message.content, '\n') }
       throw invalidField(
         `messages.${index}.name`,
         'must be the name of the `function_call` in the assistant message before it',
@@ -406,7 +429,7 @@ function readToolCalls(message: WireMessage & { role: 'assistant' }, index: numb
     signature: call.extra_content?.google?.thought_signature ?? null,
   }))
   if (message.function_call == null) return calls
-  // A deprecated call has no id of its own.
+  // A deprecated call has no ID of its own.
   return [...calls, { ...message.function_call, id: `call_${index}`, signature: null }]
 }
 
@@ -442,8 +465,11 @@ function readPart(part: WirePart, param: string): ContentPart | [] {
   }
 }
 
-/** The address as an upstream may be given it, which fetches it from within a network of its own. Throws `invalid_request`. */
-function fetchable(url: string, param: string): string {
+/**
+ * Returns the URL in the form passed to an upstream, which would fetch it from its own network. Throws
+ * `invalid_request`.
+ */
+export function fetchable(url: string, param: string): string {
   const address = forwardableAddress(url)
   if (address !== null) return address
   throw invalidField(param, 'must be a public http or https URL on port 80 or 443 without credentials, or a data: URL')

@@ -1,24 +1,27 @@
-/** When a conversation stays with the model that answered it before: where that model holds its beginning in a cache. */
+/**
+ * Decides when a conversation keeps the model that answered before, because that model's provider has its beginning
+ * cached.
+ */
 import { fullName, type Model } from '../models/models.ts'
 import { costOf } from '../usage/money.ts'
 import type { Scored } from './scoring.ts'
 
-/** Who answered what begins alike, a moment ago. */
+/** The model that recently answered a conversation with the same beginning. */
 export type CacheAffinity = {
   /** `provider/model`. */
   readonly model: string
-  /** Input tokens that its provider has likely kept. */
+  /** Input tokens that its provider probably has cached. */
   readonly tokens: number
 }
 
-/** A model this far behind, of scores 0–1, is as good as the first. */
+/** Maximum score deficit (0–1) of the kept model. */
 const margin = 0.05
-/** Of the request's cost: less is not worth a second best. */
+/** Minimum saving as a share of the request's cost. */
 const leastSaving = 0.15
 
 /**
- * Whether to stay with `tied` and not go to `leader`, who scores higher: they are near-equals, and what the cache saves makes
- * it the cheaper of the two for this request.
+ * Returns true if the request should stay with `tied` instead of `leader`, which scores higher: they are a near tie,
+ * and the cache makes `tied` cheaper for this request.
  */
 export function shouldKeepModel(
   tied: Scored,
@@ -41,12 +44,15 @@ function cost(
   return costOf(model, { inputTokens, cachedInputTokens, cacheWriteTokens: 0, outputTokens, reasoningTokens: 0 })
 }
 
-/** Anthropic caches only what a request marks for it, and the gateway marks nothing, since marking costs. */
+/**
+ * Returns true if the provider caches without explicit marks. Anthropic caches only marked input, and the gateway sets
+ * no marks because cache writes cost extra.
+ */
 export function hasAutomaticCache({ provider, pricing }: Pick<Model, 'provider' | 'pricing'>): boolean {
   return provider !== 'anthropic' && pricing.cachedInput !== null && pricing.cachedInput < pricing.input
 }
 
-/** Why a kept model is the first, in words for whoever asks. */
+/** Returns a description of cache affinity for the dry run. */
 export function describeAffinity({ model, tokens }: CacheAffinity): string {
   return `kept: ${model} has about ${tokens} tokens of this conversation in its cache`
 }

@@ -1,16 +1,16 @@
 import { type Static, Type } from '@sinclair/typebox'
 
-/** How capable a model a prompt is worth, where no strategy says it. */
+/** Capability levels of models, from which a prompt without a strategy gets one. */
 export const levels = ['light', 'middle', 'strong'] as const
 export type Level = (typeof levels)[number]
 
-/** Target shares of requests, 0–1 each, that go to the upper two levels; what is left of 1 is `light`. */
+/** Target shares of requests (0–1) for the upper two levels; the rest is `light`. */
 export type LevelShares = { readonly strong: number; readonly middle: number }
 
-/** Our choice: three requests of ten get the strong models, four stay with the cheap ones. */
+/** Chosen by the project: 30% of requests go to strong models, 40% to the cheapest ones. */
 export const defaultLevelShares: LevelShares = { strong: 0.3, middle: 0.3 }
 
-/** The operator's own (`GATEWAY_CONFIG`, `routing`); together at most 1. */
+/** The operator's shares (`GATEWAY_CONFIG`, `routing`); together at most 1. */
 export const routingSchema = Type.Object(
   {
     strong_share: Type.Optional(Type.Number({ minimum: 0, maximum: 1 })),
@@ -21,8 +21,8 @@ export const routingSchema = Type.Object(
 export type RoutingRow = Static<typeof routingSchema>
 
 /**
- * The shares an operator asks for; of the upper level alone, the middle one keeps its own as far as there is room for it.
- * Null = they are more than all requests.
+ * Returns the operator's shares. If only `strong_share` is set, the middle share keeps its default as far as there is
+ * room. Null = their sum exceeds 1.
  */
 export function parseLevelShares({ strong_share, middle_share }: RoutingRow): LevelShares | null {
   const strong = strong_share ?? defaultLevelShares.strong
@@ -31,8 +31,8 @@ export function parseLevelShares({ strong_share, middle_share }: RoutingRow): Le
 }
 
 /**
- * The level of a prompt, from how much a strong model is expected to gain on it. `strongGain` is a rank among reference
- * prompts, so that its upper `strong` share is the upper level: the thresholds are the shares themselves.
+ * Returns the level of a prompt from its expected quality gain. `strongGain` is a percentile among reference prompts,
+ * so the shares themselves are the thresholds.
  */
 export function levelOf(strongGain: number, { strong, middle }: LevelShares): Level {
   if (strong > 0 && strongGain + strong >= 1) return 'strong'

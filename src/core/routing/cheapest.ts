@@ -1,18 +1,18 @@
 /**
- * The order of the strategy `cost`: the lowest list price first. Prices of up to `nearEqualPrice` times the lowest one left
- * count as equal, and only among equals does health decide, then the cost that is expected of the request.
+ * Order of the strategy `cost`: lowest list price first. Prices up to `nearEqualPrice` times the lowest remaining one
+ * count as equal. Among equals health decides, then the expected cost of the request.
  */
 import { fullName, type Model } from '../models/models.ts'
 
-/** A model up to this many times the price of the cheapest one may stand before it. */
+/** A model whose price is at most this multiple of the cheapest one may precede it. */
 export const nearEqualPrice = 1.1
 
 export type PricedModel = {
   readonly model: Model
-  /** List price that applies to the request; any unit, as long as it is the same for all. */
+  /** List price that applies to the request, in the same unit for all models. */
   readonly price: number
   readonly isHealthy: boolean
-  /** Expected cost of the request, failed attempts included. */
+  /** Expected cost of the request, including failed attempts. */
   readonly expectedCost: number
 }
 
@@ -36,7 +36,7 @@ export function cheapestFirst<T extends PricedModel>(models: readonly T[]): T[] 
   return ordered
 }
 
-/** A stable sort keeps the order by price where nothing else decides. */
+/** A stable sort keeps the order by price among equals. */
 function byHealth(left: PricedModel, right: PricedModel): number {
   if (left.isHealthy !== right.isHealthy) return left.isHealthy ? -1 : 1
   return left.expectedCost - right.expectedCost || right.model.figures.quality - left.model.figures.quality

@@ -1,36 +1,33 @@
-/**
- * How well an upstream is, as a value: what was heard of it goes in, whether to ask it comes out. Bad news expires: every
- * closed door opens again by time alone, first for one request that tries it.
- */
+/** Circuit breaker per model, as a pure function. An open circuit expires and then allows one probe. */
 
 /**
- * `soft_failure`: it failed this request (5xx, timeout, truncation). `unhealthy`: it says itself that it cannot serve (503).
- * `cooling`: it asks to be left alone (429). `switched_off`: it refuses our credential or our account.
+ * `soft_failure`: the request failed (5xx, timeout, truncation). `unhealthy`: the upstream reports that it cannot serve
+ * (503). `cooling`: it requires a pause (429). `switched_off`: it rejects the gateway's credential or account.
  */
 export type HealthOutcome = 'ok' | 'soft_failure' | 'unhealthy' | 'cooling' | 'switched_off'
 
 export const healthStates = ['healthy', 'degraded', 'unhealthy'] as const
 export type HealthState = (typeof healthStates)[number]
 
-/** Times are milliseconds on a clock that only goes forward. */
+/** Times are milliseconds of a monotonic clock. */
 export type CircuitState = {
-  /** The latest outcomes, newest last: true = failed. At most `maximumRecent`. */
+  /** Latest outcomes, newest last; true = failed. At most `maximumRecent`. */
   readonly recent: readonly boolean[]
   readonly consecutiveFailures: number
-  /** Not asked before this; then by one probe, unless it merely cooled. */
+  /** No attempts before this time. After it one probe, unless it was only a cooldown. */
   readonly closedUntil: number
   readonly closure: 'none' | 'cooling' | 'broken'
-  /** How long the next closure lasts. */
+  /** Duration of the next open period. */
   readonly backoffMs: number
-  /** Until when the upstream itself asked to be left alone; 0 = it did not. */
+  /** End of the pause that the upstream requested; 0 = none. */
   readonly askedToWaitUntil: number
-  /** Until when a probe is thought to be under way; one that is never heard of again does not bar the next. */
+  /** A probe counts as running until this time, so that a lost probe does not block the next one. */
   readonly probeUntil: number
   readonly firstTokenMs: number | null
 }
 
 const maximumRecent = 20
-/** Fewer outcomes than this say nothing about a rate. */
+/** With fewer outcomes an error rate is not meaningful. */
 const minimumForRate = 10
 const failuresInARow = 3
 const firstBackoffMs = 2_000
@@ -50,7 +47,9 @@ export const initialCircuit: CircuitState = {
   firstTokenMs: null,
 }
 
-/** The health after an outcome at `now`. `retryAfterMs` is what a cooling upstream asked for, 60 s of it at most. */
+/**
+ * Returns the state after an outcome at `now`. `retryAfterMs` is the pause that the upstream requested, capped at 60 s.
+ */
 export function applyOutcome(
   health: CircuitState,
   outcome: HealthOutcome,
@@ -60,7 +59,7 @@ export function applyOutcome(
   switch (outcome) {
     case 'ok':
       if (isSpotless(health)) return health
-      // A probe that came through clears the slate, or the old failures would close the door at the next one.
+      // A successful probe clears the history; otherwise old failures would open the circuit again at the next one.
       return health.closure === 'broken'
         ? { ...initialCircuit, recent: [false], firstTokenMs: health.firstTokenMs }
         : {
@@ -83,7 +82,7 @@ export function applyOutcome(
       return closed({ ...health, recent: recently(health, true) }, now, maximumBackoffMs)
     case 'cooling': {
       const until = now + Math.min(maximumBackoffMs, Math.max(0, retryAfterMs ?? firstBackoffMs))
-      // A broken one that answers 429 is no nearer to being well.
+      // A 429 does not end an open period caused by failures.
       if (health.closure === 'broken')
         return { ...health, closedUntil: Math.max(until, health.closedUntil), probeUntil: 0 }
       return {
@@ -98,7 +97,7 @@ export function applyOutcome(
   }
 }
 
-/** The health with a new first-token time in its moving average. */
+/** Returns the state with a first-token time added to its moving average. */
 export function afterFirstToken(health: CircuitState, firstTokenMs: number): CircuitState {
   const { firstTokenMs: average } = health
   return {
@@ -107,7 +106,7 @@ export function afterFirstToken(health: CircuitState, firstTokenMs: number): Cir
   }
 }
 
-/** Whether it may be asked now. `probe`: yes, by this one request, whose outcome decides. */
+/** Returns whether the model may be called now. `probe` = only by this request, whose outcome decides. */
 export function circuitDecision(health: CircuitState, now: number): 'yes' | 'probe' | 'no' {
   if (health.closure === 'none') return 'yes'
   if (now < health.closedUntil) return 'no'
@@ -117,14 +116,15 @@ export function circuitDecision(health: CircuitState, now: number): 'yes' | 'pro
 
 export const skipReasons = ['circuit_open', 'cooldown', 'provider_disabled'] as const
 /**
- * Why a model is not asked now. `circuit_open`: it failed, and its next probe is not due. `cooldown`: it answered 429 and its
- * wait is not over. `provider_disabled`: its provider refused the credential or the account.
+ * Why a model is skipped now. `circuit_open`: it failed and its next probe is not due. `cooldown`: it answered 429 and
+ * its wait has not ended. `provider_disabled`: its provider rejected the credential or account.
  */
 export type SkipReason = (typeof skipReasons)[number]
 
 /**
- * Why a model is not asked now; null = it is asked. A model that the client names is asked until several failures opened its
- * circuit, or while the wait lasts that it asked for itself: one failure stops only the requests that can choose another model.
+ * Returns why a model is skipped now; null = it may be called. `isNamed` = the client requested this model: it is then
+ * skipped only if several failures opened its circuit, or during a pause that the upstream itself requested. One failure
+ * stops only requests that can use another model.
  */
 export function skipReasonAt(health: CircuitState, now: number, isNamed: boolean): SkipReason | null {
   if (circuitDecision(health, now) !== 'no') return null
@@ -132,19 +132,19 @@ export function skipReasonAt(health: CircuitState, now: number, isNamed: boolean
   return isNamed && !isBroken(health) ? null : 'circuit_open'
 }
 
-/** The health while a probe is under way. */
+/** Returns the state with a running probe. */
 export function withProbe(health: CircuitState, now: number): CircuitState {
   return { ...health, probeUntil: now + probeMs }
 }
 
-/** As the models list tells it: unhealthy = not asked; degraded = asked with care, or failing now and then. */
+/** Returns the state that the models list shows: unhealthy = not called; degraded = probed, or failing occasionally. */
 export function stateAt(health: CircuitState, now: number): HealthState {
   if (health.closure === 'broken') return now < health.closedUntil ? 'unhealthy' : 'degraded'
   if (closureAt(health, now) === 'cooling' || health.consecutiveFailures > 0) return 'degraded'
   return failureRate(health) > 0.2 && health.recent.length >= minimumForRate ? 'degraded' : 'healthy'
 }
 
-/** A failure that is heard of while the circuit is open belongs to no probe: it makes the wait no longer. */
+/** A failure reported while the circuit is open belongs to no probe, so it does not extend the wait. */
 function failedAt(health: CircuitState, now: number): CircuitState {
   return health.closure === 'broken' && now < health.closedUntil ? health : closed(health, now, health.backoffMs)
 }
@@ -162,7 +162,7 @@ function closed(health: CircuitState, now: number, forMs: number): CircuitState 
 const closureAt = (health: CircuitState, now: number) =>
   health.closure === 'cooling' && now >= health.closedUntil ? 'none' : health.closure
 
-/** No news could make it better. */
+/** Returns true if no outcome could improve the state. */
 const isSpotless = ({ recent, consecutiveFailures, closure, backoffMs }: CircuitState) =>
   recent.length === maximumRecent &&
   closure === 'none' &&

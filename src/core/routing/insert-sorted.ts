@@ -1,6 +1,6 @@
 /**
- * Puts an entry where it belongs in an ordered list: behind all that `order` (as of `Array.sort`) does not put behind it. Quicker
- * than to sort a list where it is short or mostly comes in order.
+ * Inserts an entry into a sorted list: after all entries that `order` (as of `Array.sort`) does not place after it.
+ * Faster than sorting if the list is short or entries arrive mostly in order.
  */
 export function insertSorted<T>(ordered: T[], entry: T, order: (before: T, entry: T) => number): void {
   let at = ordered.length

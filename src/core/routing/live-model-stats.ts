@@ -1,25 +1,27 @@
 /**
- * How fast and how reliable a model is for this gateway's own traffic: running figures that fade by the hour, and what they
- * make of the catalogue's.
+ * Live statistics of a model's speed and reliability from the gateway's own traffic, with hourly decay, and their
+ * combination with catalog figures.
  */
 import type { RoutingFigures } from '../models/models.ts'
 import type { Figures } from './scoring.ts'
 
-/** Sums under a fading weight, changed in place: every answer of every request goes in. Times are monotonic milliseconds. */
+/** Exponentially decayed sums, updated in place for every attempt. Times are monotonic milliseconds. */
 export type LiveModelStats = {
   at: number
-  /** Answers and failures. */
+  /** Completed and failed attempts. */
   tries: number
   failures: number
-  /** Streamed answers, and the natural logarithms of their milliseconds to the first token. */
+  /** Streamed responses, and the sum of the natural logarithms of their milliseconds to the first token. */
   firsts: number
   lnFirstTokenMs: number
-  /** Streamed answers long enough to tell a pace, and the natural logarithms of their tokens a second. */
+  /**
+   * Streamed responses long enough to measure speed, and the sum of the natural logarithms of their tokens per second.
+   */
   paces: number
   lnTokensPerSecond: number
 }
 
-/** What a try has shown. Null = not measured in it. */
+/** Measurements of one attempt. Null = not measured. */
 export type AttemptSample = {
   readonly failed: boolean
   readonly firstTokenMs: number | null
@@ -27,16 +29,16 @@ export type AttemptSample = {
 }
 
 const halfLifeMs = 3_600_000
-/** What the catalogue's figure counts as, in answers of our own; and its trust that nothing fails, in tries. */
+/** Weight of the catalog's speed figures in responses, and of its assumed error rate of 0 in attempts. */
 const prior = { answers: 5, tries: 10 }
-/** Beyond these a measurement is an accident of batching or of a clock. */
+/** Values outside are artifacts of batching or of a clock. */
 const bounds = { firstTokenMs: [1, 600_000], tokensPerSecond: [1, 5_000] } as const
 
 export function emptyStats(at: number): LiveModelStats {
   return { at, tries: 0, failures: 0, firsts: 0, lnFirstTokenMs: 0, paces: 0, lnTokensPerSecond: 0 }
 }
 
-/** Takes a try in. Means are of logarithms, so that one slow answer is one slow answer. */
+/** Adds an attempt. Averages logarithms, so that one slow response has a limited effect. */
 export function addAttemptSample(
   live: LiveModelStats,
   { failed, firstTokenMs, tokensPerSecond }: AttemptSample,
@@ -71,7 +73,7 @@ function keptAt({ at }: LiveModelStats, now: number): number {
   return now <= at ? 1 : 0.5 ** ((now - at) / halfLifeMs)
 }
 
-/** The catalogue's figures moved towards what was measured, the further the more and the later that was. */
+/** Returns the catalog's figures shifted toward the measurements: more so with more and newer ones. */
 export function blendWithCatalog(published: RoutingFigures, live: LiveModelStats, now: number): Figures {
   const kept = keptAt(live, now)
   return {

@@ -3,20 +3,20 @@ import { blendedPrice, fullName, type Model, type Pricing, type RoutingFigures }
 import type { Level } from './capability-levels.ts'
 import { insertSorted } from './insert-sorted.ts'
 
-/** Shares of the three figures in a score; they add up to 1. */
+/** Shares of the three components in a score; the sum is 1. */
 export type Weights = { readonly quality: number; readonly cost: number; readonly speed: number }
 
 /**
- * Quality against everything else, which is price and speed as seven to five. That mixture is one and the same throughout:
- * so of any models whatever, the one chosen is never of a lower quality for a larger weight of it.
+ * Returns weights with the given share of quality; the rest is cost and speed at seven to five. The ratio is fixed, so
+ * that a larger weight of quality never selects a model of lower quality.
  */
 function weighing(quality: number): Weights {
   return { quality, cost: ((1 - quality) * 7) / 12, speed: ((1 - quality) * 5) / 12 }
 }
 
 /**
- * What each strategy is after. None of them looks at the prompt. `balanced` trades, the other three want one thing alone, and
- * only between equals does the next figure decide.
+ * Weights by strategy, independent of the prompt. `balanced` combines all three. The others rank by one component, and
+ * the next decides between equals.
  */
 export const strategyWeights: Readonly<Record<Strategy, Weights>> = {
   balanced: weighing(0.4),
@@ -25,42 +25,42 @@ export const strategyWeights: Readonly<Record<Strategy, Weights>> = {
   speed: { quality: 0, cost: 0, speed: 1 },
 }
 
-/** Without a strategy the prompt decides, by its level. */
+/** Weights by the prompt's level if there is no strategy. */
 export const levelWeights: Readonly<Record<Level, Weights>> = {
   light: weighing(0.15),
   middle: weighing(0.45),
   strong: weighing(0.9),
 }
 
-/** `level` is the prompt's: it matters where there is no strategy. */
+/** `level` is the prompt's; it applies without a strategy. */
 export type ScoringMode = { readonly strategy: Strategy | null; readonly level: Level }
 
-/** What a score is made of; the parts add up to it. */
+/** Components of a score; their sum is the score. */
 export type ScoreComponents = {
   readonly quality: number
   readonly cost: number
   readonly speed: number
-  /** What the model's recent failures take away; 0 or less. Always 0 under `cost`, where they never outweigh a price. */
+  /** Deduction for recent failures, at most 0. Always 0 under `cost`, where failures never outweigh a price. */
   readonly reliability: number
 }
 
-/** A model's figures as they are now: the catalogue's, and what was measured here. */
+/** Current figures of a model: the catalog's combined with measurements. */
 export type Figures = Pick<RoutingFigures, 'quality' | 'tokensPerSecond' | 'firstTokenMs'> & {
-  /** Share of tries that fail, 0–1. */
+  /** Share of failed attempts, 0–1. */
   readonly errorRate: number
-  /** Tries of late that these figures rest on, older ones counting less. */
+  /** Number of recent attempts behind these figures; older ones count less. */
   readonly tries: number
 }
 export type FiguresOf = (model: Model) => Figures
 
 export type Scored = { readonly model: Model /** 0–1. */; readonly score: number }
 
-/** Figures of a model of which nothing was measured. */
+/** Returns the figures of a model without measurements. */
 export function withoutFailures({ quality, tokensPerSecond, firstTokenMs }: RoutingFigures): Figures {
   return { quality, tokensPerSecond, firstTokenMs, errorRate: 0, tries: 0 }
 }
 
-/** Asked for every model of every request: made once for each. */
+/** Cached, since every request uses it for every model. */
 const published = new WeakMap<Model, Figures>()
 
 export const publishedFigures: FiguresOf = model => {
@@ -71,7 +71,7 @@ export const publishedFigures: FiguresOf = model => {
   return figures
 }
 
-/** Scores models for a request, best first. Deterministic: the order of `models` does not matter. */
+/** Scores models for a request, highest first. Deterministic: the order of `models` does not matter. */
 export function score(
   models: readonly Model[],
   choice: ScoringMode,
@@ -84,17 +84,19 @@ export function score(
   return scored
 }
 
-/** The figures with the share of failures that counts: none for `cost`, which a failure must not turn to a higher price. */
+/**
+ * Returns the figures with the error rate that counts: 0 under `cost`, where a failure must not lead to a higher price.
+ */
 function lossOf({ strategy }: ScoringMode, figures: Figures): Figures {
   return strategy === 'cost' && figures.errorRate > 0 ? { ...figures, errorRate: 0 } : figures
 }
 
-/** The weights that a strategy, or without one the prompt, comes to. */
+/** Returns the weights of the strategy, or of the prompt's level without one. */
 export function weightsOf({ strategy, level }: ScoringMode): Weights {
   return strategy === null ? levelWeights[level] : strategyWeights[strategy]
 }
 
-/** A score taken apart. */
+/** Returns the components of a model's score. */
 export function scoreComponents(model: Model, choice: ScoringMode, measured: Figures): ScoreComponents {
   const weights = weightsOf(choice)
   const figures = lossOf(choice, measured)
@@ -104,7 +106,7 @@ export function scoreComponents(model: Model, choice: ScoringMode, measured: Fig
   return { quality, cost, speed, reliability: -figures.errorRate * (quality + cost + speed) }
 }
 
-/** What an answer is expected to be worth: nothing, where there is none. */
+/** Returns the expected value of a response; a failed attempt has none. */
 function weigh(model: Model, weights: Weights, figures: Figures): number {
   const worth =
     weights.quality * figures.quality + weights.cost * costScore(model) + weights.speed * speedScore(figures)
@@ -114,7 +116,7 @@ function weigh(model: Model, weights: Weights, figures: Figures): number {
 const priceScale = scale(0.05, 50)
 const cheapnesses = new WeakMap<Pricing, number>()
 
-/** 1 at 0.05 USD per million tokens (three in, one out), 0 at 50: by ratio, as prices are felt. */
+/** Returns 1 at 0.05 USD per million tokens (three in, one out) and 0 at 50, on a logarithmic scale. */
 export function costScore({ pricing }: Pick<Model, 'pricing'>): number {
   const known = cheapnesses.get(pricing)
   if (known !== undefined) return known
@@ -126,7 +128,7 @@ export function costScore({ pricing }: Pick<Model, 'pricing'>): number {
 const typicalAnswerTokens = 400
 const timeScale = scale(1, 300)
 
-/** 1 where a typical answer of 400 tokens is there within 1 s, 0 where it takes 5 min. */
+/** Returns 1 if a typical output of 400 tokens takes at most 1 s, and 0 if it takes 5 min. */
 export function speedScore({
   firstTokenMs,
   tokensPerSecond,
@@ -134,13 +136,13 @@ export function speedScore({
   return 1 - timeScale(firstTokenMs / 1000 + typicalAnswerTokens / tokensPerSecond)
 }
 
-/** Where a value lies between two others by ratio, 0–1. */
+/** Returns a function for the position of a value between `low` and `high` on a logarithmic scale, 0–1. */
 function scale(low: number, high: number): (value: number) => number {
   const [from, span] = [Math.log(low), Math.log(high / low)]
   return value => Math.max(0, Math.min(1, (Math.log(value) - from) / span))
 }
 
-/** Best first. */
+/** Orders by score, highest first. */
 export function byScore(left: { readonly score: number }, right: { readonly score: number }): number {
   return right.score - left.score
 }
@@ -155,16 +157,16 @@ function byMerit(left: Scored, right: Scored): number {
   return fullName(left.model) < fullName(right.model) ? -1 : 1
 }
 
-/** Scores this close count as equal where another provider can stand in. */
+/** Scores this close count as equal when alternating providers. */
 const nearScore = 0.15
 
 /**
- * The first `count` of a list ordered best first, reordered after the first so that a provider's outage does not take
- * the next candidate too: one of a provider not yet used goes first where its score is near the best one left.
+ * Returns the first `count` of a ranked list. After the first, a model of an unused provider moves ahead if its score
+ * is near the best remaining one, so that one provider's outage does not also affect the next candidate.
  */
 export function alternateProviders<T extends Scored>(ordered: readonly T[], count: number): T[] {
   const chosen: T[] = []
-  // Where the latest round of providers begins in `chosen`: in a round each has at most one turn.
+  // Index in `chosen` at which the current round begins; each provider has at most one model per round.
   let round = 0
   while (chosen.length < count) {
     const best = firstLeft(ordered, chosen, chosen.length)
@@ -176,7 +178,7 @@ export function alternateProviders<T extends Scored>(ordered: readonly T[], coun
   return chosen
 }
 
-/** The best that is not chosen, nor of the provider of one chosen from turn `round` on; null = there is none. */
+/** Returns the best remaining model whose provider has none in `chosen` from `round` on; null = none. */
 function firstLeft<T extends Scored>(ordered: readonly T[], chosen: readonly T[], round: number): T | null {
   for (const entry of ordered) if (!rulesOut(chosen, round, entry)) return entry
   return null
@@ -190,7 +192,7 @@ function rulesOut(chosen: readonly Scored[], round: number, entry: Scored): bool
   return false
 }
 
-/** Why a model has its score, in words for whoever asks. */
+/** Returns a description of a model's score for the dry run. */
 export function describeScore(model: Model, choice: ScoringMode, measured: Figures): string {
   const weights = weightsOf(choice)
   const figures = lossOf(choice, measured)

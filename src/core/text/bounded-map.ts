@@ -1,7 +1,7 @@
-/** Of how many accounts a process remembers what was said of them last. */
+/** Maximum number of accounts whose latest status a process caches. */
 export const maximumAccounts = 100_000
 
-/** Sets an entry as the newest of its map; the oldest is forgotten once there are more than `maximum`. */
+/** Sets an entry as the newest of its map, and evicts the oldest if there are more than `maximum`. */
 export function setBounded<K, V>(map: Map<K, V>, key: K, value: V, maximum: number): void {
   map.delete(key)
   map.set(key, value)

@@ -1,14 +1,17 @@
 /**
- * CSV as RFC 4180 writes it, safe to open in a spreadsheet: a cell that would be read as a formula begins with an
- * apostrophe, and every cell is quoted, so that no separator of any locale can open a new one.
+ * CSV by RFC 4180, safe to open in a spreadsheet: a cell that would be read as a formula is prefixed with an
+ * apostrophe, and every cell is quoted, so that no locale's separator can split it.
  */
 
 export type Cell = string | number | boolean | null
 
-/** Characters that begin a formula somewhere, the full-width forms included, or that a spreadsheet skips before one. */
+/** Characters that begin a formula in some spreadsheet (including full-width forms), or that are skipped before one. */
 const beginsFormula = /^[=+\-@\t\r\n＝＋－＠]/
 
-/** One line with its end. Null is an empty cell; only text can be a formula, so numbers stay as they are. */
+/**
+ * Returns one line with its line break. Null is an empty cell. Numbers stay unchanged, since only text can be a
+ * formula.
+ */
 export function csvLine(cells: readonly Cell[]): string {
   return `${cells.map(quoted).join(',')}\r\n`
 }

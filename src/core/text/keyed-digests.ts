@@ -1,13 +1,16 @@
 import type { ContentPart, Message, ToolCall } from '../chat/chat.ts'
 import type { PromptDefinition } from '../chat/tool-definitions.ts'
 
-/** Names for messages and definitions under which something can be remembered of them without keeping what they say. */
+/** Digests of messages and definitions, as cache keys that do not reveal their content. */
 export type KeyedDigests = {
-  /** The same for messages of one role that say the same, worked out once for each message. */
+  /** Returns the same digest for messages with the same role and content. Computed once per message. */
   of(message: Message | PromptDefinition): string
 }
 
-/** Keyed SHA-256 digests; `salt` is secret and lives as long as what they name, so that they mean nothing outside of it. */
+/**
+ * Creates keyed SHA-256 digests. `salt` is secret and lives only as long as the cache, so that digests are meaningless
+ * elsewhere.
+ */
 export function createKeyedDigests(salt: Uint8Array): KeyedDigests {
   const key = Buffer.from(salt).toString('base64')
   const known = new WeakMap<Message | PromptDefinition, string>()
@@ -23,7 +26,7 @@ export function createKeyedDigests(salt: Uint8Array): KeyedDigests {
   }
 }
 
-/** All of a message that is read or screened, so that no two messages that differ in it are spelt alike. */
+/** Returns all content of a message that is analyzed or moderated, unambiguously encoded. */
 function spelt(message: Message | PromptDefinition): string {
   switch (message.role) {
     case 'system':
@@ -33,8 +36,9 @@ function spelt(message: Message | PromptDefinition): string {
     case 'user':
       return `u${message.content.map(speltPart).join('')}`
     case 'assistant': {
-      const { text, reasoning, toolCalls } = message
-      return `a${measured(text ?? '')}${measured(reasoning ?? '')}${toolCalls.map(speltCall).join('')}`
+      const { text, reasoning, reasoningItems = [], toolCalls } = message
+      const thoughts = measured(reasoning ?? '') + reasoningItems.map(item => `r${measured(item.text)}`).join('')
+      return `a${measured(text ?? '')}${thoughts}${toolCalls.map(speltCall).join('')}`
     }
     case 'definition':
       return `d${message.texts.map(measured).join('')}`
@@ -43,7 +47,7 @@ function spelt(message: Message | PromptDefinition): string {
   }
 }
 
-/** An image that is sent along is neither read nor screened. */
+/** An inline image is neither analyzed nor moderated. */
 function speltPart(part: ContentPart): string {
   if (part.type === 'text') return `t${measured(part.text)}`
   return part.url.startsWith('data:') ? 'd' : `i${measured(part.url)}`

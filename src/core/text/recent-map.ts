@@ -1,4 +1,4 @@
-/** The newest entries of a map: at least `most`, at most twice as many, each forgotten whole generations at a time. */
+/** Keeps the newest entries of a map: at least `most`, at most twice as many. Evicts whole generations. */
 export type RecentMap<V> = {
   get(key: string): V | undefined
   has(key: string): boolean
@@ -6,8 +6,8 @@ export type RecentMap<V> = {
 }
 
 /**
- * Remembers what was set last. Two generations take turns because taking single entries off the front of a `Map` gets
- * slower with every entry taken: the engine walks over what was deleted.
+ * Creates a recent map with two generations. Deleting single entries from the front of a `Map` becomes slower with each
+ * one, because the engine walks over deleted entries.
  */
 export function createRecentMap<V>(most: number): RecentMap<V> {
   let young = new Map<string, V>()

@@ -1,18 +1,21 @@
-/** Days of UTC, which is what limits and the ledger count by. */
+/** UTC days, by which limits and the ledger count. */
 
 export const dayMs = 86_400_000
 
-/** The day of a time, in days since the epoch. */
+/** Returns the UTC day of a time, in days since the epoch. */
 export function formatDay(epochMs: number): number {
   return Math.floor(epochMs / dayMs)
 }
 
-/** Milliseconds from a time to the next day. */
+/** Returns the milliseconds from a time to the next UTC midnight. */
 export function untilMidnight(epochMs: number): number {
   return (formatDay(epochMs) + 1) * dayMs - epochMs
 }
 
-/** Epoch milliseconds of an ISO 8601 text; NaN also for a day that is in no calendar, which `Date.parse` takes for a later one. */
+/**
+ * Returns the epoch milliseconds of an ISO 8601 text; NaN if invalid. Also NaN for nonexistent dates such as February
+ * 30, which `Date.parse` rolls over.
+ */
 export function timeIn(text: string): number {
   const day = text.slice(0, 10)
   const midnight = Date.parse(day)

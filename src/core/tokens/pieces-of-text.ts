@@ -1,20 +1,19 @@
 /**
- * Cuts a text into the pieces that o200k_base encodes one by one, and counts their tokens. Long texts are sampled: each
- * piece is counted with the same chance, drawn independently for each, so that a text cannot hide what is expensive in it.
- * A piece is at most 32 characters. A longer run is cut, and a tokenizer that does not cut it counts at most one token more
- * for each cut.
+ * Splits a text into the pieces that o200k_base encodes one by one, and counts their tokens. Long texts are sampled:
+ * each piece is counted with the same independent probability, so that a text cannot hide expensive parts. A piece is
+ * at most 32 characters; for each cut that the tokenizer would not make, it counts at most one token more.
  */
 import { type Counted, hashStep, unitClass, type Vocabulary, vocabulary } from './vocabulary.ts'
 
-/** An unbiased measure of a text: token counts, and the variance of each that sampling causes. */
+/** An unbiased estimate for a text: token counts, and the sampling variance of each. */
 export type Measure = {
   readonly own: number
   readonly ownVariance: number
   readonly elsewhere: number
   readonly elsewhereVariance: number
-  /** Places where a run was cut that a tokenizer does not cut: each hides one token at most. */
+  /** Number of cuts that the tokenizer would not make: each hides at most one token. */
   readonly cuts: number
-  /** UTF-8 bytes: no tokenizer that falls back to bytes makes more tokens. */
+  /** UTF-8 bytes. No tokenizer with byte fallback produces more tokens. */
   readonly bytes: number
 }
 
@@ -22,7 +21,7 @@ const { lower, upper, caseless, mark, digit, newline, blank, symbol } = unitClas
 
 const longestPiece = 32
 
-/** State of the generator that draws the sample; begun from the system's randomness, so that no client can foresee it. */
+/** State of the sampling generator, seeded from the system's randomness, so that clients cannot predict the sample. */
 let random = (crypto.getRandomValues(new Uint32Array(1))[0] ?? 0) | 1
 
 function draw(): number {
@@ -33,14 +32,14 @@ function draw(): number {
 }
 
 /**
- * Measures a text. Counts all of it up to `readInFull` characters, and of longer texts about as many, drawn at random. Time is
- * linear: a text of 2 MB is scanned in full, and about `readInFull` characters of it are looked up.
+ * Measures a text. Counts all of it up to `readInFull` characters, and a random sample of about that size from longer
+ * texts. Linear: a text of 2 MB is scanned in full, and about `readInFull` characters are looked up.
  */
 export function measureText(text: string, readInFull: number): Measure {
   const units = unitsOf(text)
   const { length } = text
   const one = Math.max(1, Math.ceil(length / readInFull))
-  // A piece is counted if its draw is below this.
+  // A piece is counted if its random number is below this.
   const chance = Math.floor(0x1_0000_0000 / one)
   const words = vocabulary()
   const counted: Counted = { own: 0, elsewhere: 0 }
@@ -50,10 +49,10 @@ export function measureText(text: string, readInFull: number): Measure {
   let elsewhere = 0
   let elsewhereSquares = 0
   for (let from = 0, end = 0; from < length; from = end) {
-    // Wide characters are two or three bytes each.
+    // Wide characters take two or three bytes each.
     const longest = (units[from] ?? 0) < 0x100 || (units[from + 1] ?? 0) < 0x100 ? longestPiece : longestPiece / 2
     end = pieceEnd(units, Math.min(length, from + longest), from, words.classes)
-    // Both halves of a pair belong to one character.
+    // Do not split a surrogate pair.
     if (end < length && end - from > 1 && ((units[end] ?? 0) & 0xfc00) === 0xdc00) end--
     if (end - from >= longest - 1 && end < length) cuts++
     if (one > 1 && draw() >= chance) continue
@@ -76,14 +75,17 @@ export function measureText(text: string, readInFull: number): Measure {
 
 const kept = new Uint16Array(1 << 12)
 
-/** The text's UTF-16 code units: reading them from a typed array takes a fraction of the time. Valid until the next call. */
+/**
+ * Returns the text's UTF-16 code units as a typed array, which is several times faster to read. Valid until the next
+ * call.
+ */
 function unitsOf(text: string): Uint16Array {
   const units = text.length <= kept.length ? kept : new Uint16Array(text.length)
   Buffer.from(units.buffer).write(text, 'utf16le')
   return units
 }
 
-/** Where the piece that begins at `from` ends, as o200k_base's own pattern cuts, or earlier. */
+/** Returns the end of the piece at `from`, by o200k_base's own pattern or earlier. */
 function pieceEnd(units: Uint16Array, length: number, from: number, classes: Uint8Array): number {
   const first = classes[units[from] ?? 0] ?? symbol
   if (first <= mark) return wordEnd(units, length, from, classes)
@@ -94,7 +96,7 @@ function pieceEnd(units: Uint16Array, length: number, from: number, classes: Uin
   }
   if (at === length) return at
   const second = classes[units[at] ?? 0] ?? symbol
-  // One character of another kind belongs to the word behind it, also one of two units.
+  // One preceding character of another kind belongs to the word, also one of two units.
   if (first !== newline && second <= mark) return wordEnd(units, length, at, classes)
   const isPair = ((units[from] ?? 0) & 0xfc00) === 0xd800 && ((units[at] ?? 0) & 0xfc00) === 0xdc00
   if (isPair && at + 1 < length && (classes[units[at + 1] ?? 0] ?? symbol) <= mark)
@@ -108,7 +110,10 @@ function pieceEnd(units: Uint16Array, length: number, from: number, classes: Uin
   return blanksEnd(units, length, from, classes)
 }
 
-/** Blanks up to the last line break; where there is none, all but the last one, which belongs to what follows. */
+/**
+ * Returns the end of blanks up to the last line break; without one, all but the last blank, which belongs to the next
+ * piece.
+ */
 function blanksEnd(units: Uint16Array, length: number, from: number, classes: Uint8Array): number {
   let at = from
   let afterNewline = from
@@ -121,7 +126,7 @@ function blanksEnd(units: Uint16Array, length: number, from: number, classes: Ui
   return at === length || at === from + 1 ? at : at - 1
 }
 
-/** Capitals, then small letters, then a contraction. Marks belong to either. */
+/** Matches capitals, then lower-case letters, then a contraction. Marks belong to either. */
 function wordEnd(units: Uint16Array, length: number, from: number, classes: Uint8Array): number {
   let at = from
   let now = classes[units[at] ?? 0] ?? symbol
@@ -140,7 +145,7 @@ function contractionLength(units: Uint16Array, length: number, at: number): numb
   return (one === 0x6c && two === 0x6c) || ((one === 0x76 || one === 0x72) && two === 0x65) ? 3 : 0
 }
 
-/** Writes a piece as UTF-8, lone halves of surrogate pairs as U+FFFD, and counts it. */
+/** Encodes a piece as UTF-8 (unpaired surrogates as U+FFFD) and counts it. */
 function countPiece({ scratch, count }: Vocabulary, units: Uint16Array, from: number, to: number, into: Counted): void {
   let length = 0
   for (let at = from; at < to; at++) {

@@ -1,40 +1,45 @@
 /**
- * Counting tokens, in three ways that are kept apart by name. `estimateInputTokens` is what is reserved: an upper bound of what
- * an upstream counts, whatever the text. `likelyInputTokens` and `estimateTokens` are the best guess: what is billed where
- * the upstream gives no count. `countTokens` runs the published tokenizer, for the free estimate, in a thread of its own.
+ * Token counting in three variants. `estimateInputTokens` is an upper bound for any text, used for reservations.
+ * `likelyInputTokens` and `estimateTokens` are the best guess, used for billing if the upstream reports no count.
+ * `countTokens` runs the published tokenizer for the free estimate, in its own thread.
  *
- * The first two measure texts by o200k_base (`pieces-of-text.ts`), which is exact for OpenAI. Anthropic and Google publish no
- * tokenizer, so a bound for their models is a rule of ours: what the most wasteful known tokenizers make of each token, times
- * a factor, and never more than one token for each byte.
+ * The first two use o200k_base (`pieces-of-text.ts`), which is exact for OpenAI. Anthropic and Google publish no
+ * tokenizer, so the bound for their models is the count of the least efficient known tokenizers times a factor, and at
+ * most one token per byte.
  */
 import type { ChatRequest, FilePart, ImagePart, Message, Tool } from '../chat/chat.ts'
 import { type Measure, measureText } from './pieces-of-text.ts'
 
-/** Characters up to which a text is counted in full; of a longer one about as many are drawn at random. */
+/** Maximum characters counted in full; longer texts are sampled at about this size. */
 const readInFull = 32_768
-/** Less where an answer is counted again and again while it arrives. */
+/** Smaller for output, which is counted repeatedly while it arrives. */
 const answerReadInFull = 8_192
 
-/** Tokens relative to o200k_base as a rule: read off a few recorded prompts. */
+/** Typical tokens relative to o200k_base, from a few recorded prompts. */
 const likelyFactor: Readonly<Record<string, number>> = { openai: 1, anthropic: 1.25, google: 1.1 }
 const unknownLikelyFactor = 1.15
 
-/** Tokens at most, relative to the weights elsewhere. Anthropic says of its newest tokenizer: up to 1.35 times the one before. */
+/**
+ * Upper bound relative to the `elsewhere` counts. Anthropic states that its newest tokenizer produces up to 1.35 times
+ * the tokens of the previous one.
+ */
 const highestFactor = 1.5
-/** For lone surrogates, and for a few letters that the package cuts elsewhere: over random texts 0.8% at most. */
+/**
+ * For unpaired surrogates, and for a few letters that the package splits differently: at most 0.8% over random texts.
+ */
 const roughness = 1.01
-/** Standard deviations that a bound adds to the measure of a text that was sampled: exceeded once in 30,000 times. */
+/** Standard deviations added to a sampled estimate for an upper bound: exceeded once in 30,000 times. */
 const deviations = 4
 
 const tokensPerMessage = 4
 const tokensPerTool = 16
-/** Anthropic puts instructions of its own in front of tools and of a schema, about as long in recorded traffic. */
+/** Tokens of the instructions that Anthropic adds for tools and for a schema, in recorded traffic. */
 const anthropicInstructions = { tools: 350, schema: 200 }
 
 type ImageFigures = Readonly<Record<'low' | 'high' | 'auto', number>>
 const evenly = (tokens: number): ImageFigures => ({ low: tokens, high: tokens, auto: tokens })
 
-/** Flat, since the picture's size is not known here: about a megapixel, by each provider's own formula. */
+/** Fixed, since the image size is unknown here: about one megapixel by each provider's formula. */
 const likelyImageTokens: Readonly<Record<string, ImageFigures>> = {
   openai: { low: 85, high: 1_105, auto: 1_105 },
   anthropic: evenly(1_600),
@@ -42,7 +47,7 @@ const likelyImageTokens: Readonly<Record<string, ImageFigures>> = {
 }
 const unknownLikelyImage = evenly(1_600)
 
-/** What the largest picture that a provider takes counts for. OpenAI's newest models read it in full unless told otherwise. */
+/** Tokens of the largest image that a provider accepts. OpenAI's newest models read it in full by default. */
 const highestImageTokens: Readonly<Record<string, ImageFigures>> = {
   openai: { low: 320, high: 3_000, auto: 14_500 },
   anthropic: evenly(4_800),
@@ -50,24 +55,24 @@ const highestImageTokens: Readonly<Record<string, ImageFigures>> = {
 }
 const unknownHighestImage = evenly(16_400)
 
-/** How many tokens a provider's tokenizer makes of what o200k_base makes one of, as a rule. */
+/** Returns the typical number of tokens of a provider's tokenizer per token of o200k_base. */
 export function factorOf(provider: string): number {
   return likelyFactor[provider] ?? unknownLikelyFactor
 }
 
-/** Tokens that a text probably has for the models of `provider`, `openai` where none is given. Linear. */
+/** Returns the probable token count of a text for models of `provider` (default `openai`). Linear. */
 export function estimateTokens(text: string, provider = 'openai'): number {
   const { own, bytes } = measureText(text, answerReadInFull)
   return Math.ceil(Math.min(own * factorOf(provider), bytes))
 }
 
-/** What of a request an upstream may count as input. */
+/** The parts of a request that an upstream may count as input. */
 export type Weighable = Pick<ChatRequest, 'messages' | 'tools' | 'responseFormat'> &
-  Partial<Pick<ChatRequest, 'extras'>>
+  Partial<Pick<ChatRequest, 'extras' | 'source'>>
 
 /**
- * Input tokens of a request at most: what is reserved before a model is asked. With no `provider`, enough for any. Counts texts,
- * names, ids, tools, schema, fields that are passed on, and for each image as many as the largest one has.
+ * Returns an upper bound of a request's input tokens, which is reserved before the call. Without `provider`, valid for
+ * all. Counts texts, names, IDs, tools, schema, passed-on fields, and each image at maximum size.
  */
 export function estimateInputTokens(ask: Weighable, provider?: string): number {
   let flat = tokensPerMessage + tokensPerMessage * ask.messages.length + tokensPerTool * ask.tools.length
@@ -77,22 +82,23 @@ export function estimateInputTokens(ask: Weighable, provider?: string): number {
   return highestOf(weightOfAll(ask), provider) + flat
 }
 
-/** Input tokens of a request as near as we can tell: what is billed where the provider gives no count. */
+/** Returns the probable input tokens of a request, which are billed if the provider reports no count. */
 export function likelyInputTokens(ask: Weighable, provider: string): number {
   let flat = tokensPerMessage + tokensPerMessage * ask.messages.length + tokensPerTool * ask.tools.length
   for (const detail of imagesOf(ask.messages)) flat += estimateImageTokens(detail, provider)
   for (const file of filesOf(ask.messages)) flat += estimateFileTokens(file)
   if (provider === 'anthropic') flat += instructionTokens(ask)
-  const { own, bytes } = [weightOf(ask.messages).said, weightOfTools(ask.tools), weightOfFormat(ask)].reduce(sumOf)
+  const parts = [weightOf(ask.messages).said, weightOfUnread(ask), weightOfTools(ask.tools), weightOfFormat(ask)]
+  const { own, bytes } = parts.reduce(sumOf)
   return Math.ceil(Math.min(own * factorOf(provider), bytes)) + flat
 }
 
-/** How many tokens fewer a provider's models need than a reservation that is enough for any. */
+/** Returns how many tokens a provider's models need less than the reservation that is valid for all. */
 export function tokensSpared(ask: Weighable, provider: string): number {
   return Math.max(0, estimateInputTokens(ask) - estimateInputTokens(ask, provider))
 }
 
-/** The bound of a measure: for OpenAI its own tokenizer's count, elsewhere the documented rule. */
+/** Returns the upper bound of a measure: for OpenAI its own tokenizer's count, for others the documented rule. */
 function highestOf(measure: Measure, provider: string | undefined): number {
   const own = (measure.own + measure.cuts + deviations * Math.sqrt(measure.ownVariance)) * roughness
   if (provider === 'openai') return Math.ceil(Math.min(own, measure.bytes))
@@ -106,7 +112,7 @@ function instructionTokens({ tools, responseFormat }: Pick<ChatRequest, 'tools' 
   return responseFormat.type === 'json_schema' ? forTools + anthropicInstructions.schema : forTools
 }
 
-/** Tokens that an image probably counts for, whatever its size. */
+/** Returns the probable tokens of an image of unknown size. */
 export function estimateImageTokens(detail: ImagePart['detail'], provider?: string): number {
   return (likelyImageTokens[provider ?? ''] ?? unknownLikelyImage)[detail ?? 'auto']
 }
@@ -133,7 +139,7 @@ function sumOf(one: Measure, other: Measure): Measure {
   }
 }
 
-/** Several parts are never fewer tokens than they are when joined, give or take the cut. */
+/** Sums texts. Separate parts never have fewer tokens than their concatenation, except at the cuts. */
 function weigh(texts: readonly string[], flat = 0): Measure {
   let sum = flat === 0 ? nothing : { ...nothing, own: flat, elsewhere: flat, bytes: flat }
   for (const text of texts) {
@@ -143,10 +149,10 @@ function weigh(texts: readonly string[], flat = 0): Measure {
   return sum
 }
 
-/** What a conversation's turns say, and their names and ids, which an upstream may count or not. */
+/** Text of a conversation's turns, and the same with names and IDs, which an upstream may or may not count. */
 type Weight = { readonly said: Measure; readonly all: Measure }
 
-/** A conversation is weighed for its reservation, and once more when it has been answered. */
+/** Cached, since a conversation is measured for its reservation and again for its settlement. */
 const weights = new WeakMap<readonly Message[], Weight>()
 const toolWeights = new WeakMap<readonly Tool[], Measure>()
 
@@ -161,11 +167,17 @@ function weightOf(messages: readonly Message[]): Weight {
   return weight
 }
 
-/** Asked for several times in a request: the whole weight is kept if the messages are all there is. */
+/** Cached for requests of only messages, since it is used several times per request. */
 function weightOfAll(ask: Weighable): Measure {
   const { all } = weightOf(ask.messages)
-  const beside = [weightOfTools(ask.tools), weightOfRest(ask)].filter(weight => weight !== nothing)
+  const others = [weightOfUnread(ask), weightOfTools(ask.tools), weightOfRest(ask)]
+  const beside = others.filter(weight => weight !== nothing)
   return beside.reduce(sumOf, all)
+}
+
+function weightOfUnread({ source }: Weighable): Measure {
+  const { unread = [] } = source ?? {}
+  return unread.length === 0 ? nothing : weightOf(unread).all
 }
 
 function callsIn(messages: readonly Message[]): number {
@@ -182,6 +194,7 @@ function textsOf(message: Message): string[] {
     case 'assistant':
       return [
         ...[message.text, message.reasoning].filter(text => text !== null),
+        ...(message.reasoningItems ?? []).map(item => item.text),
         ...message.toolCalls.flatMap(call => [call.name, call.arguments]),
       ]
   }
@@ -200,14 +213,14 @@ function namesOf(message: Message): string[] {
   }
 }
 
-/** A page is charged as its text and as a picture: at most about 4,600 tokens. The providers take about 100 pages. */
+/** Providers charge a page as its text plus an image: at most about 4,600 tokens. They accept about 100 pages. */
 const fileTokens = { least: 4_600, most: 460_000 }
-/** Of the base64 text: three bytes of a document per token, which holds for compressed text. */
+/** Base64 characters per token: three document bytes, typical of compressed text. */
 const charactersPerFileToken = 4
-/** What is reserved relative to that. Text that compresses better is a shortfall (`docs/decisions/0001`). */
+/** Factor of the reservation. Text that compresses better causes a shortfall (`docs/decisions/0001`). */
 const highestFileFactor = 2
 
-/** Returns the tokens of a document, by its size: its pages are not counted here. */
+/** Returns the estimated tokens of a document from its size; pages are not counted. */
 export function estimateFileTokens({ url }: FilePart): number {
   return Math.min(Math.max(Math.ceil(url.length / charactersPerFileToken), fileTokens.least), fileTokens.most)
 }
@@ -244,7 +257,10 @@ function weightOfRest(ask: Weighable): Measure {
   return hasExtras ? sumOf(weightOfFormat(ask), weighJson(extras)) : weightOfFormat(ask)
 }
 
-/** A JSON value by its keys, values, quotes and brackets, without writing it out; by a list and not by recursion, however deep. */
+/**
+ * Measures a JSON value by its keys, values, quotes and brackets without serializing it. Iterative, so that deep values
+ * are safe.
+ */
 function weighJson(value: unknown): Measure {
   const texts: string[] = []
   let flat = 0
@@ -261,26 +277,26 @@ function weighJson(value: unknown): Measure {
       }
     } else texts.push(JSON.stringify(next) ?? '')
   }
-  // One text of all: what joins them counts for less than the quotes would.
+  // Joined into one text: separators count less than the quotes would.
   return weigh([texts.join('\n')], flat)
 }
 
 type Encoding = typeof import('gpt-tokenizer/encoding/o200k_base')
 
-/** The tokenizer's time grows with the square of an unbroken run, so it is never given more than this at once. */
+/** The tokenizer's time is quadratic in the length of an unbroken run, so it receives at most this much at once. */
 const sliceLength = 512
-/** Some milliseconds of the worst text. */
+/** Takes some milliseconds for the worst text. */
 const slicesATurn = 8
 
-/** A text's own `<|endoftext|>` is text. */
+/** A literal `<|endoftext|>` in a text is text. */
 const asText = { disallowedSpecial: new Set<string>() }
 
 let encoding: Promise<Encoding> | null = null
 
 /**
- * Tokens of a text in o200k_base, the newest tokenizer that OpenAI has published. Linear: the text goes through in
- * slices cut between two words, which changes nothing; a run of 512 characters without such a place is cut inside, which may
- * add a token. Between slices of longer texts others get their turn.
+ * Returns the tokens of a text in o200k_base, OpenAI's newest published tokenizer. Linear: the text is processed in
+ * slices cut between two words, which does not change the count. A run of 512 characters without such a place is cut
+ * inside, which may add a token. Yields to other work between slices.
  */
 export async function countTokens(text: string): Promise<number> {
   encoding ??= import('gpt-tokenizer/encoding/o200k_base')
@@ -295,7 +311,9 @@ export async function countTokens(text: string): Promise<number> {
   return tokens
 }
 
-/** The last place in the slice where a letter is followed by a space and a letter: there the tokenizer always cuts. */
+/**
+ * Returns the last position in the slice between a letter and a space with a letter, where the tokenizer always splits.
+ */
 function cutAt(text: string, from: number): number {
   const end = from + sliceLength
   if (end >= text.length) return text.length

@@ -1,4 +1,4 @@
-/** What a request will probably cost, before it is made: from the catalogue's prices, with nothing asked of anybody. */
+/** Estimates the cost of a request from catalog prices, without any upstream call. */
 import type { ImagePart, Message } from '../chat/chat.ts'
 import type { Model } from '../models/models.ts'
 import { estimateImageTokens, factorOf } from '../tokens/tokens.ts'
@@ -8,14 +8,16 @@ import { costOf, highestCostOf } from './money.ts'
 import { type LengthCues, usualOutputTokens } from './output-length.ts'
 
 /**
- * How far an estimate can be trusted.
- * - `high`: all text was counted by the model's own tokenizer, and the caller caps the output.
- * - `medium`: one of the two; or the account's own answers of this type are known, and their costs were foreseen within a third.
- * - `low`: neither: the provider publishes no tokenizer (or images and pages are estimated) and the answer may be of any length.
+ * Reliability of an estimate.
+ * - `high`: all text was counted by the model's own tokenizer, and the client caps the output.
+ * - `medium`: one of the two; or the account has responses of this query type whose costs were estimated within a
+ * third.
+ * - `low`: neither: the provider publishes no tokenizer (or images and pages are estimated), and the output length is
+ * open.
  */
 export type EstimateConfidence = 'high' | 'medium' | 'low'
 
-/** Where the length of the answer was taken from: the caller's cap, or as in `foresight.ts`. */
+/** Source of the output length: the client's cap, or as in `estimate-calibration.ts`. */
 export type OutputSource = 'cap' | LengthSource
 
 export type CostEstimate = {
@@ -24,39 +26,39 @@ export type CostEstimate = {
   readonly expectedOutputTokens: number
   readonly outputFrom: OutputSource
   readonly costMicrocents: number
-  /** What it costs at most, where that is known: `confidence` is `high`. */
+  /** Maximum cost; known if `confidence` is `high`. */
   readonly maximumCostMicrocents: number | null
   readonly confidence: EstimateConfidence
 }
 
-/** What is counted once and holds for all models. */
+/** Measurements that are shared by all models. */
 export type MeasuredPrompt = {
   readonly textTokens: number
   readonly messages: number
   readonly images: readonly ImagePart['detail'][]
-  /** What its answer's length goes by. */
+  /** Cues for the length of the output. */
   readonly cues: LengthCues
-  /** What would be looked up for it; nobody has looked. */
+  /** Planned web access; an estimate performs none. */
   readonly web: WebPlan
 }
 
-/** What is known of answers' lengths beside the table of usual ones. */
+/** Measured output length, relative to the table of usual lengths. */
 export type CalibratedOutput = {
-  /** To multiply a usual length by. */
+  /** Factor on the usual length. */
   readonly factor: number
   readonly source: LengthSource
   readonly typicalErrorPct: number | null
 }
 
-/** Where nothing was measured. */
+/** Calibration without measurements. */
 export const unknownLength: CalibratedOutput = { factor: 1, source: 'table', typicalErrorPct: null }
 
-/** Tokens that a usual page, and a usual list of results, add: our own rough figures. */
+/** Typical tokens of a page and of search results: the project's own rough figures. */
 const usualWeb = { page: 2_000, results: 800 } as const
 
 const tokensPerMessage = 4
 
-/** Counts a conversation by `count`, which tells what OpenAI's tokenizer makes of all texts together. */
+/** Measures a conversation. `count` returns the tokens of all texts together in OpenAI's tokenizer. */
 export async function measurePrompt(
   messages: readonly Message[],
   count: (texts: readonly string[]) => Promise<number>,
@@ -70,7 +72,7 @@ export async function measurePrompt(
   return { textTokens, messages: messages.length, images, cues, web }
 }
 
-/** The estimate of one model for a measured prompt. `maxOutputTokens` is the caller's cap; null = none. */
+/** Returns the estimate of one model for a measured prompt. `maxOutputTokens` is the client's cap; null = none. */
 export function estimateCost(
   model: Model,
   prompt: MeasuredPrompt,
@@ -97,7 +99,7 @@ export function estimateCost(
   }
 }
 
-/** Output tokens to expect of one answer, and what says so. */
+/** Returns the expected output tokens of one choice and their source. */
 export function expectedOutput(
   model: Model,
   cues: LengthCues,
@@ -109,17 +111,17 @@ export function expectedOutput(
   return tokens >= cap ? { tokens: cap, from: 'cap' } : { tokens, from: source }
 }
 
-/** In micro-cents, nothing cached: what a request is foreseen to cost of so many tokens. */
+/** Returns the expected cost in micro-cents for these tokens without caching. */
 export function baseCost(model: Model, inputTokens: number, outputTokens: number): number {
   return costOf(model, { inputTokens, outputTokens, cachedInputTokens: 0, cacheWriteTokens: 0, reasoningTokens: 0 })
 }
 
-/** Tokens that what is looked up usually adds. */
+/** Returns the tokens that planned web access typically adds. */
 export function usualWebTokens({ query, urls }: WebPlan, { provider }: Model): number {
   return Math.ceil((urls.length * usualWeb.page + (query === null ? 0 : usualWeb.results)) * factorOf(provider))
 }
 
-/** A usual error up to this is one that can be reckoned with. */
+/** Typical errors up to this percentage count as reliable. */
 const tolerableErrorPct = 33
 
 function confidenceOf(

@@ -1,41 +1,41 @@
 /**
- * How well costs were foreseen, and what that teaches: answers are longer or shorter than usual by a factor, which is followed
- * per query type, and how far the foreseen cost then was from the real one is what is told as its usual error.
+ * Calibration of cost estimates: tracks per query type how much longer or shorter outputs are than usual, and the
+ * typical error of cost estimates.
  */
 import { dayMs } from '../text/utc-days.ts'
 
-/** Sums under a fading weight, changed in place. Times are epoch milliseconds. */
+/** Exponentially decayed sums, updated in place. Times are epoch milliseconds. */
 export type CalibrationState = {
   at: number
-  /** Answers that ended by themselves, and the natural logarithms of their tokens over the usual ones. */
+  /** Outputs that ended normally, and the sum of the natural logarithms of actual over usual tokens. */
   answers: number
   lnLength: number
-  /** All requests that cost something, and how far off their costs were: absolute logarithms of real over foreseen. */
+  /** Requests with a cost, and the sum of the absolute logarithms of actual over estimated cost. */
   requests: number
   lnError: number
 }
 
 /** One settled request. */
 export type CalibrationSample = {
-  /** Output tokens over those that were usual before anything was measured; null = cut short, which says nothing of them. */
+  /** Actual over usual output tokens; null = truncated, so the length is unknown. */
   readonly lengthRatio: number | null
-  /** Real over foreseen cost. */
+  /** Actual over estimated cost. */
   readonly costRatio: number
 }
 
 const halfLifeMs = 7 * dayMs
-/** What the table of usual answers counts as, and what all accounts together do beside an account's own answers. */
+/** Weight in responses of the table of usual lengths, and of all accounts' data beside the account's own. */
 const prior = { answers: 20 }
-/** Fewer say nothing of how far off estimates are. */
+/** With fewer requests the typical error is not meaningful. */
 const leastRequests = 10
-/** A ratio beyond this either way is counted as this. */
+/** Ratios beyond this in either direction are limited to it. */
 const farthest = 50
 
 export function emptyCalibration(at: number): CalibrationState {
   return { at, answers: 0, lnLength: 0, requests: 0, lnError: 0 }
 }
 
-/** Takes a settled request in. */
+/** Adds a settled request. */
 export function addCalibrationSample(
   line: CalibrationState,
   { lengthRatio, costRatio }: CalibrationSample,
@@ -56,18 +56,21 @@ function bounded(ratio: number): number {
   return Math.log(Math.max(1 / farthest, Math.min(farthest, ratio)))
 }
 
-/** Where a length was learnt from: the one that says most. */
+/** The source with the largest weight. */
 export type LengthSource = 'table' | 'traffic' | 'account'
 
 export type CalibratedLength = {
-  /** What to multiply a usual length by. */
+  /** Factor on the usual length. */
   readonly factor: number
   readonly source: LengthSource
-  /** By how much a cost is off, as a rule: 40 = the real one is 1.4 times or a 1.4th of it. Null = too few to say. */
+  /**
+   * Typical error of a cost in percent: 40 = the actual cost is 1.4 times the estimate or 1/1.4 of it. Null = too few
+   * requests.
+   */
   readonly typicalErrorPct: number | null
 }
 
-/** What is known from everybody's answers of a query type, and of those an account's own; null = none. */
+/** Returns the calibration for a query type from all accounts' responses and the account's own; null = none. */
 export function calibratedLength(everybody: CalibrationState | null, own: CalibrationState | null): CalibratedLength {
   const all = shrunk(everybody, 0)
   const factor = Math.exp(shrunk(own, all))

@@ -1,6 +1,6 @@
 /**
- * Money is an integer of micro-cents (1e-8 USD): it adds up exactly, in any order, on any machine. A request is rounded
- * up once, at its end.
+ * Money is an integer of micro-cents (1e-8 USD), so that sums are exact in any order on any machine. A request is
+ * rounded up once, at settlement.
  */
 import type { TokenUsage } from '../chat/chat.ts'
 import type { Model, Prices, Pricing } from '../models/models.ts'
@@ -8,7 +8,7 @@ import type { Model, Prices, Pricing } from '../models/models.ts'
 export const microcentsPerUsd = 100_000_000
 const tokensPerPriceUnit = 1_000_000
 
-/** Micro-cents per million tokens, each an integer, none left open. */
+/** Micro-cents per million tokens, all integers. */
 export type PriceTable = {
   readonly input: number
   readonly output: number
@@ -16,24 +16,29 @@ export type PriceTable = {
   readonly cacheWrite: number
 }
 
-/** US dollars as micro-cents, to the nearest. Exact for any decimal of at most eight places below 20 million dollars. */
+/** Returns US dollars as micro-cents, rounded. Exact for decimals with up to eight places below 20 million dollars. */
 export function fromUsd(usd: number): number {
   return Math.round(usd * microcentsPerUsd)
 }
 
-/** Micro-cents as the decimal number of US dollars that JSON shows. */
+/** Returns micro-cents as the decimal US dollars used in JSON. */
 export function toUsd(microcents: number): number {
   return microcents / microcentsPerUsd
 }
 
-/** The same, written out for a header: a number this small would show itself as `2.1e-7`. */
+/**
+ * Returns micro-cents as US dollars in decimal notation for a header; JavaScript would print small numbers as `2.1e-7`.
+ */
 export function usdText(microcents: number): string {
   return toUsd(microcents).toFixed(8).replace(idleZeros, '')
 }
 
 const idleZeros = /\.?0+$/
 
-/** The prices of a request whose input, cached tokens included, is this long: the long-context tier is all or nothing. */
+/**
+ * Returns the prices for a request with this many input tokens (cached included). The long-context tier applies to the
+ * whole request.
+ */
 export function priceTable(pricing: Pricing, inputTokens: number): PriceTable {
   const { longContext } = pricing
   const prices: Prices = longContext !== null && inputTokens > longContext.aboveInputTokens ? longContext : pricing
@@ -50,12 +55,12 @@ export function priceTable(pricing: Pricing, inputTokens: number): PriceTable {
   return table
 }
 
-/** Each request is priced five times over, and a model's prices stay what they are. */
+/** Cached, since each request is priced five times and prices do not change. */
 const tables = new WeakMap<Prices, PriceTable>()
 
 /**
- * What a request's tokens cost, in micro-cents, rounded up once. Token counts are non-negative integers; parts of the
- * input that claim to be more than the whole are cut to it.
+ * Returns the cost of tokens in micro-cents, rounded up once. Token counts are non-negative integers; parts of the
+ * input that exceed the whole are limited to it.
  */
 export function costOf(model: Pick<Model, 'pricing'>, usage: TokenUsage): number {
   const prices = priceTable(model.pricing, usage.inputTokens)
@@ -67,7 +72,7 @@ export function costOf(model: Pick<Model, 'pricing'>, usage: TokenUsage): number
     cached * prices.cachedInput +
     written * prices.cacheWrite +
     usage.outputTokens * prices.output
-  // Below 2^53 every product and sum above was exact; above it, nothing here can be trusted.
+  // Below 2^53 all products and sums above are exact; beyond it they are not.
   if (total <= Number.MAX_SAFE_INTEGER) return ceilingOfMillionth(total)
   return exactCost([
     [fresh, prices.input],
@@ -78,8 +83,8 @@ export function costOf(model: Pick<Model, 'pricing'>, usage: TokenUsage): number
 }
 
 /**
- * The most that so many tokens can cost: all input at the dearest of its prices, since nobody knows beforehand what will
- * be cached or written. What is reserved before the upstream is asked.
+ * Returns the maximum cost of these tokens, which is reserved before the call. Uses the highest input price, because
+ * cache hits and writes are unknown before the response.
  */
 export function highestCostOf(model: Pick<Model, 'pricing'>, inputTokens: number, outputTokens: number): number {
   const { input, cachedInput, cacheWrite } = priceTable(model.pricing, inputTokens)
@@ -95,8 +100,8 @@ export function highestCostOf(model: Pick<Model, 'pricing'>, inputTokens: number
 }
 
 /**
- * A millionth of a whole number of at most 2^53 - 1, rounded up. By remainder and not by division, whose quotient a double may
- * round to just below or above the truth.
+ * Returns a millionth of an integer up to 2^53 - 1, rounded up. Uses the remainder, because a division may round to the
+ * wrong side.
  */
 export function ceilingOfMillionth(total: number): number {
   const remainder = total % tokensPerPriceUnit

@@ -3,10 +3,10 @@ import type { QueryType } from '../chat/chat.ts'
 import type { Model } from '../models/models.ts'
 
 /**
- * Output tokens of a usual answer, without reasoning, by query type: to a short question, to one of usual length, and to one
- * that brings its material along. No public set has answer lengths of present models in chat: these are our own figures, until
- * answers were measured here. Where material is brought along they lean on what was published: median answers of 40 to 80 tokens
- * to exam questions with their material (RouterArena, two models of 2024; GSM8K as RouteLLM kept it, about 80).
+ * Typical output tokens without reasoning by query type: for a short question, a usual one, and one with its own
+ * material. No public data has output lengths of current models in chat, so these are the project's own figures until
+ * responses are measured. With material they follow published medians of 40 to 80 tokens (RouterArena, two models of
+ * 2024; GSM8K in RouteLLM, about 80).
  */
 const usualAnswer: Readonly<Record<QueryType, readonly [brief: number, usual: number, document: number]>> = {
   code: [450, 900, 900],
@@ -21,23 +21,23 @@ const usualAnswer: Readonly<Record<QueryType, readonly [brief: number, usual: nu
   other: [120, 350, 400],
 }
 
-/** Words up to which a prompt is a short question, and from which it brings its material along. */
+/** Words up to which a prompt is short, and from which it contains material. */
 const [briefWords, documentWords] = [14, 1_200]
 
-/** Tokens that a model which always reasons spends on it before a usual answer, at its default effort. */
+/** Reasoning tokens before a typical output, for models that always reason, at default effort. */
 const usualReasoning = 800
 
-/** What is read in a prompt that its answer's length goes by. */
+/** Analysis that the output length depends on. */
 export type LengthCues = Pick<PromptAnalysis, 'queryType' | 'words'>
 
-/** Output tokens to expect of `model` before any was measured, reasoning included. */
+/** Returns the expected output tokens of `model` before any measurement, including reasoning. */
 export function usualOutputTokens(model: Model, { queryType, words }: LengthCues): number {
   const [brief, usual, document] = usualAnswer[queryType]
   const answer = words <= briefWords ? brief : words < documentWords ? usual : document
   return answer + (alwaysReasons(model) ? usualReasoning : 0)
 }
 
-/** True where a request that says nothing of reasoning is reasoned about all the same. */
+/** Returns true if the model reasons even if the request does not ask for it. */
 function alwaysReasons({ parameters: { reasoning, efforts } }: Model): boolean {
   switch (reasoning.kind) {
     case 'none':

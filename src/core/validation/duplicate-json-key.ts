@@ -1,6 +1,9 @@
-/** Of a key that a JSON object holds twice, parsers take the last and readers see the first: where that matters, neither. */
+/**
+ * Detects duplicate keys in a JSON object. Parsers use the last one while readers see the first, so such a body is
+ * ambiguous.
+ */
 
-/** The first key that the outermost object of a JSON text holds twice; null where there is none. The text must be valid. */
+/** Returns the first duplicate key of the outermost object of a valid JSON text; null = none. */
 export function findDuplicateKey(text: string): string | null {
   const seen = new Set<string>()
   let depth = 0
@@ -11,7 +14,7 @@ export function findDuplicateKey(text: string): string | null {
     else if (character === '"') {
       const end = closingQuote(text, at)
       if (depth === 1 && colonAfter(text, end)) {
-        // As it reads, not as it is written: an escape spells the same key.
+        // Compares decoded keys, since an escape spells the same key.
         const key: unknown = JSON.parse(text.slice(at, end + 1))
         if (typeof key === 'string' && seen.has(key)) return key
         seen.add(String(key))

@@ -1,7 +1,6 @@
 /**
- * Every refusal and failure the gateway speaks of, once: the code says what happened, the table says with which
- * status and type it reaches the caller. Each error is written twice: `message` tells the
- * caller what to do next, `detail` tells the operator what happened and never leaves the process.
+ * All errors of the gateway: each code with its status and type. An error has two texts: `message` tells the client
+ * what to do next; `detail` tells the operator what happened and never leaves the process.
  */
 
 type Row = { readonly status: number; readonly type: ErrorType }
@@ -23,6 +22,7 @@ export const errorTable = {
   invalid_json: { status: 400, type: 'invalid_request_error' },
   context_length_exceeded: { status: 400, type: 'invalid_request_error' },
   unsupported_parameter: { status: 400, type: 'invalid_request_error' },
+  previous_response_not_found: { status: 400, type: 'invalid_request_error' },
   model_deprecated: { status: 400, type: 'invalid_request_error' },
   content_blocked: { status: 400, type: 'content_policy_violation' },
   invalid_api_key: { status: 401, type: 'authentication_error' },
@@ -52,10 +52,10 @@ export const errorTable = {
 export type ErrorCode = keyof typeof errorTable
 
 /**
- * Words by which client libraries recognize an error, and the sentence that adds them to a message without them. Sources:
+ * Words by which client libraries recognize an error, and a sentence with them that is appended if missing. Sources:
  * LiteLLM `litellm_core_utils/exception_mapping_utils.py` (`ExceptionCheckers`, `_map_openai_exception`) and
- * `@langchain/openai` `utils/client` (`_isOpenAIContextOverflowError`). LangChain takes `tool_calls` in a 400 for its own
- * error about tool results.
+ * `@langchain/openai` `utils/client` (`_isOpenAIContextOverflowError`). LangChain reports `tool_calls` in a 400 as its
+ * own error about tool results.
  */
 const recognizedWords: Partial<Record<ErrorCode, { readonly words: string; readonly sentence: string }>> = {
   context_length_exceeded: {
@@ -77,31 +77,35 @@ function recognizable(code: ErrorCode, message: string): string {
 }
 
 export type ErrorOptions = {
-  /** Dotted path of the field at fault, as the caller wrote it: `messages.0.content`. */
+  /** Dotted path of the invalid field, as the client wrote it: `messages.0.content`. */
   readonly param?: string | null
-  /** For the operator's log alone: what really happened. Never a prompt, an answer or a secret. */
+  /** Cause for the operator's log only. Never contains a prompt, an output or a secret. */
   readonly detail?: string | null
   /** Milliseconds after which the same request may succeed. */
   readonly retryAfterMs?: number | null
-  /** Overrides what the client libraries would do by status: `false` stops their own retries. */
+  /** Overrides the status-based retry of client libraries: `false` prevents it. */
   readonly shouldRetry?: boolean | null
-  /** Moderation: which layer refused and under which category. */
+  /** Moderation: the layer that blocked, and the category. */
   readonly layer?: string | null
   readonly category?: string | null
-  /** Candidates that were asked or skipped before the request failed, in order; null = it did not come to that. */
+  /** Candidates attempted or skipped before the request failed, in order; null = routing was not reached. */
   readonly attempts?: readonly FailedAttempt[] | null
-  /** What an earlier request under the same `Idempotency-Key` came to. */
+  /** The earlier request with the same `Idempotency-Key`. */
   readonly completed?: CompletedRequest | null
+  /** The provider's own error body about the request: for clients of its API form, which recognize errors by its words. */
+  readonly upstream?: UpstreamRefusal | null
 }
 
-/** What a client is told of one candidate: `provider/model`, its outcome, and how long it took. */
+export type UpstreamRefusal = { readonly status: number; readonly body: string }
+
+/** One candidate as reported to clients: `provider/model`, outcome and duration. */
 export type FailedAttempt = { readonly model: string; readonly outcome: string; readonly durationMs: number }
 
-/** A request that had its effect already. */
+/** A request that has already had its effect. */
 export type CompletedRequest = {
-  /** Its own id, as it was answered then; null = what was made is all there is to know. */
+  /** Its request ID; null = only its result is known. */
   readonly requestId: string | null
-  /** Id of what was made by it. */
+  /** ID of the resource that it created. */
   readonly resultId: string | null
   readonly usage: CompletedUsage | null
 }
@@ -114,7 +118,7 @@ export type CompletedUsage = {
   readonly estimated: boolean
 }
 
-/** The one error that reaches callers. Anything else thrown becomes a 503 `service_unavailable` at the edge. */
+/** The only error type that reaches clients. Any other error becomes a 503 `service_unavailable` in the HTTP layer. */
 export class GatewayError extends Error {
   readonly code: ErrorCode
   readonly param: string | null
@@ -125,6 +129,7 @@ export class GatewayError extends Error {
   readonly category: string | null
   readonly attempts: readonly FailedAttempt[] | null
   readonly completed: CompletedRequest | null
+  readonly upstream: UpstreamRefusal | null
 
   constructor(code: ErrorCode, message: string, options: ErrorOptions = {}) {
     super(recognizable(code, message))
@@ -138,6 +143,7 @@ export class GatewayError extends Error {
     this.category = options.category ?? null
     this.attempts = options.attempts ?? null
     this.completed = options.completed ?? null
+    this.upstream = options.upstream ?? null
   }
 
   get status(): number {
@@ -149,18 +155,18 @@ export class GatewayError extends Error {
   }
 }
 
-/** The error about the same field under another name: that by which the caller wrote it. */
+/** Returns the same error with the field name that the client used. */
 export function withParam(error: GatewayError, written: string): GatewayError {
   const message = error.message.replaceAll(`\`${error.param}\``, `\`${written}\``)
   return new GatewayError(error.code, message, { ...error, param: written })
 }
 
-/** The code as the wire names it: a wrong `Host` is `forbidden` with status 421. */
+/** Returns the code used in responses: `misdirected` is sent as `forbidden`, with status 421. */
 export function wireCode(code: ErrorCode): string {
   return code === 'misdirected' ? 'forbidden' : code
 }
 
-/** The JSON body every refusal has, whatever endpoint it left from. */
+/** Returns the JSON body of an error response, the same for all endpoints. */
 export function errorBody(error: GatewayError, requestId: string): { error: Record<string, unknown> } {
   return {
     error: {
@@ -180,7 +186,7 @@ function toAttemptFields({ model, outcome, durationMs }: FailedAttempt) {
   return { model, outcome, duration_ms: durationMs }
 }
 
-/** The request id is then the one that did it: what feedback takes, and what the ledger knows. */
+/** `request_id` is that of the completed request, which feedback and the ledger accept. */
 function completedFields(completed: CompletedRequest | null): Record<string, unknown> {
   if (completed === null) return {}
   const { requestId, resultId, usage } = completed

@@ -1,9 +1,9 @@
-/** Deeper than any answer or schema of theirs goes. */
+/** Deeper than any provider's response or schema. */
 const maximumDepth = 512
 
 /**
- * The value of a JSON text that an upstream sent; `undefined` where it is none, or nests so deeply that nobody means it: what
- * is written again is searched for circles, at every level through all those above it, which takes seconds at 60,000.
+ * Parses JSON from an upstream; `undefined` if invalid or nested too deeply. Serializing deep values again is quadratic
+ * in depth, because of the cycle check, and takes seconds at 60,000 levels.
  */
 export function parseUntrustedJson(text: string): unknown {
   if (text.length > 2 * maximumDepth && exceededJsonLimit(text, maximumDepth) !== null) return undefined
@@ -15,9 +15,9 @@ export function parseUntrustedJson(text: string): unknown {
 }
 
 /**
- * Which bound a JSON text is over: it nests deeper than `depth`, or holds more than `values`; null = neither. Told before
- * parsing, since a parser recurses, and takes its time for many values. Strings are skipped whole: an image of megabytes is
- * one search.
+ * Returns which limit a JSON text exceeds: nesting `depth` or number of `values`; null = neither. Checked before
+ * parsing, because parsers recurse and many values take long. Strings are skipped in one search, so a large image is
+ * cheap.
  */
 export function exceededJsonLimit(
   text: string,
@@ -46,7 +46,7 @@ export function exceededJsonLimit(
   return null
 }
 
-/** Where the string ends that begins at `opening`; the text's end where it does not. */
+/** Returns the end of the string that begins at `opening`, or the end of the text. */
 export function closingQuote(text: string, opening: number): number {
   for (let at = text.indexOf('"', opening + 1); at !== -1; at = text.indexOf('"', at + 1)) {
     let slashes = 0

@@ -1,7 +1,7 @@
 /**
- * Where foreign values become ours: JSON text, bodies, headers. Each refusal names the one field to correct and what it
- * must be, and never repeats what was sent. Compiled checks say yes; only a refused value is walked, and only as far as
- * its first fault: TypeBox's own error list grows with the body and is built in full for every union.
+ * Validation of untrusted input: JSON text, bodies, headers. Each error names one field and what it must be, and never
+ * repeats the input. Compiled checks accept; only a rejected value is walked, up to its first fault, because TypeBox's
+ * error list grows with the body and is built in full for every union.
  */
 import { Kind, type Static, type TSchema, type TUnsafe, Type } from '@sinclair/typebox'
 import { TypeCompiler } from '@sinclair/typebox/compiler'
@@ -10,12 +10,12 @@ import { exceededJsonLimit } from './untrusted-json.ts'
 
 const maximumKeyCharacters = 64
 
-/** The part of TypeBox's vocabulary that our schemas use. `description` and `unmatched` are read by this file. */
+/** The part of TypeBox's vocabulary that the schemas use. This file reads `description` and `unmatched`. */
 type SchemaNode = {
   readonly [Kind]: string
-  /** Says in words what a value must be, where the schema alone would read badly (a pattern). */
+  /** Describes the required value if the schema would read badly (a pattern). */
   readonly description?: string
-  /** Error code of a value that is well formed but not one of those taken. */
+  /** Error code for a well-formed value outside the allowed set. */
   readonly unmatched?: ErrorCode
   readonly const?: unknown
   readonly anyOf?: readonly SchemaNode[]
@@ -28,13 +28,13 @@ type SchemaNode = {
   readonly pattern?: string
 }
 
-/** `text` is put into words only for the one fault that is told: a union tries every member. */
+/** `text` is only built for the reported fault, since a union tries every member. */
 type Fault = { readonly path: readonly string[]; readonly text: () => string; readonly code: ErrorCode }
 
 /**
- * A check of foreign values against `schema`, compiled at its first use. Returns the value as it came, typed; throws
- * `GatewayError` `invalid_request` (or the schema's own `unmatched` code) whose `param` is the dotted path of the first
- * fault: `messages.0.content.1.image_url.url`.
+ * Returns a check of untrusted values against `schema`, compiled on first use. The check returns the typed value, or
+ * throws a `GatewayError` `invalid_request` (or the schema's `unmatched` code) whose `param` is the dotted path of the
+ * first fault: `messages.0.content.1.image_url.url`.
  */
 export function checker<S extends TSchema>(schema: S): (value: unknown) => Static<S> {
   let compiled: { Check(value: unknown): value is Static<S> } | null = null
@@ -45,15 +45,15 @@ export function checker<S extends TSchema>(schema: S): (value: unknown) => Stati
   }
 }
 
-/** A `GatewayError` about one field: `param` in backquotes, then `text` (`must be …`). */
+/** Returns a `GatewayError` about one field: `param` in backquotes, then `text` (`must be …`). */
 export function invalidField(param: string, text: string, code: ErrorCode = 'invalid_request'): GatewayError {
   return new GatewayError(code, `\`${param}\` ${text}.`, { param })
 }
 
 /** A tool's schema of ten levels is twenty-five deep, where arrays are among them a little more. */
-const maximumDepth = 32
-/** Far above 128 tools with their schemas. So many values are parsed and checked in the time that others can wait. */
-const maximumValues = 65_536
+const maximumDepth = 64
+/** Above 10,000 messages and 1,024 tools with their schemas. So many values are parsed and checked in the time that others can wait. */
+const maximumValues = 262_144
 
 const outgrownBy = {
   depth: `nests deeper than ${maximumDepth} levels: flatten it`,
@@ -61,8 +61,8 @@ const outgrownBy = {
 }
 
 /**
- * The object that a JSON body holds. Throws `invalid_json` where it is no JSON, nests too deeply or holds too many values,
- * `invalid_request` where it is no object.
+ * Returns the object in a JSON body. Throws `invalid_json` if it is not JSON, nested too deeply or has too many values,
+ * and `invalid_request` if it is not an object.
  */
 export function parseJson(text: string): Readonly<Record<string, unknown>> {
   const bound = exceededJsonLimit(text, maximumDepth, maximumValues)
@@ -72,7 +72,7 @@ export function parseJson(text: string): Readonly<Record<string, unknown>> {
   return value
 }
 
-/** A header's value where it is one of `allowed`, in any case; null where the header is absent. Throws `invalid_request`. */
+/** Returns a header's value if it is one of `allowed`, case-insensitively; null if absent. Throws `invalid_request`. */
 export function headerChoice<T extends string>(headers: Headers, name: string, allowed: readonly T[]): T | null {
   const sent = headers.get(name)
   if (sent === null) return null
@@ -82,13 +82,13 @@ export function headerChoice<T extends string>(headers: Headers, name: string, a
   return choice
 }
 
-/** A header that says `true` or `false` (also `1` and `0`); null where it is absent. Throws `invalid_request`. */
+/** Returns a header of `true` or `false` (also `1` and `0`); null if absent. Throws `invalid_request`. */
 export function headerFlag(headers: Headers, name: string): boolean | null {
   const choice = headerChoice(headers, name, ['true', 'false', '1', '0'])
   return choice === null ? null : choice === 'true' || choice === '1'
 }
 
-/** A header's value as a decimal number within bounds; null where it is absent. Throws `invalid_request`. */
+/** Returns a header's value as a decimal number within bounds; null if absent. Throws `invalid_request`. */
 export function headerNumber(
   headers: Headers,
   name: string,
@@ -105,7 +105,7 @@ function parseJsonText(text: string): unknown {
   try {
     return JSON.parse(text)
   } catch {
-    // The engine's own message quotes the text it stumbled over.
+    // The engine's own message quotes the input.
     throw new GatewayError('invalid_json', 'The body is not valid JSON: send one JSON object, encoded in UTF-8.')
   }
 }
@@ -115,7 +115,7 @@ function refusal({ path, text, code }: Fault): GatewayError {
   return param === '' ? new GatewayError(code, `The body ${text()}.`) : invalidField(param, text(), code)
 }
 
-/** The first fault of a value, in the schema's own order; null where there is none. */
+/** Returns the first fault of a value in schema order; null = none. */
 function faultOf(shape: SchemaNode, value: unknown): Fault | null {
   switch (shape[Kind]) {
     case 'Object':
@@ -147,7 +147,7 @@ function faultOf(shape: SchemaNode, value: unknown): Fault | null {
 function objectFault(shape: SchemaNode, value: Readonly<Record<string, unknown>>): Fault | null {
   const properties = shape.properties ?? {}
   const required = shape.required ?? []
-  // What kind of object it is comes before what it lacks to be that kind.
+  // The object's kind is checked before the fields that the kind requires.
   const tag = required.find(key => Object.hasOwn(value, key) && literals(properties[key]).length > 0)
   const mistaken = tag === undefined ? null : propertyFault(properties[tag], value, tag)
   if (mistaken !== null) return mistaken
@@ -206,7 +206,7 @@ function arrayFault(shape: SchemaNode, value: readonly unknown[]): Fault | null 
   return index === -1 ? null : under(String(index), faultOf(items, value[index]) ?? wrong(items))
 }
 
-/** Compiled once, since all the items before the one at fault are passed by it. */
+/** Compiled once, since all items before the invalid one pass it. */
 function checkOf(shape: SchemaNode): (value: unknown) => boolean {
   const known = checks.get(shape)
   if (known !== undefined) return known
@@ -218,7 +218,10 @@ function checkOf(shape: SchemaNode): (value: unknown) => boolean {
 
 const checks = new WeakMap<SchemaNode, (value: unknown) => boolean>()
 
-/** The fault of the member that was meant: the one whose `type` or `role` the value names, else the one of its kind. */
+/**
+ * Returns the fault of the intended union member: the one that the value's `type` or `role` names, else the one of the
+ * value's kind.
+ */
 function unionFault(shape: SchemaNode, value: unknown): Fault | null {
   const meant = membersOf(shape).filter(member => kindOf(member) === kindOfValue(value))
   if (!isObject(value) || meant.length < 2) {
@@ -235,7 +238,7 @@ function unionFault(shape: SchemaNode, value: unknown): Fault | null {
   return under(tag, wrong(taken, typeof value[tag] === 'string' ? unmatchedOf(taken) : undefined))
 }
 
-/** Unions within unions (`nullable(oneOf(…))`) are one. */
+/** Flattens nested unions (`nullable(oneOf(…))`). */
 function membersOf(shape: SchemaNode): readonly SchemaNode[] {
   return (shape.anyOf ?? []).flatMap(member => (member[Kind] === 'Union' ? membersOf(member) : [member]))
 }
@@ -244,7 +247,7 @@ function unmatchedOf(shape: SchemaNode): ErrorCode | undefined {
   return shape.unmatched ?? shape.anyOf?.find(member => member.unmatched !== undefined)?.unmatched
 }
 
-/** The field by which the members of a union of objects are told apart: a literal in each of them. */
+/** Returns the field that distinguishes a union's object members: a literal in each. */
 function tagOf(members: readonly SchemaNode[]): string | null {
   const keys = Object.keys(members[0]?.properties ?? {})
   return keys.find(key => members.every(member => literals(member.properties?.[key]).length > 0)) ?? null
@@ -303,7 +306,7 @@ function under(key: string, found: Fault): Fault {
   return { ...found, path: [shortened(key), ...found.path] }
 }
 
-/** What a schema takes, in words that complete "it must be …". */
+/** Returns a description of accepted values that completes "it must be …". */
 export function describeExpected(schema: TSchema): string {
   return described(schema as unknown as SchemaNode)
 }
@@ -356,7 +359,7 @@ function quoted(value: unknown): string {
   return JSON.stringify(value)
 }
 
-/** A caller's own key is named back to it, within bounds and as well-formed text. */
+/** Returns a client's key for the message, shortened and well-formed. */
 function shortened(key: string): string {
   return key.slice(0, maximumKeyCharacters).toWellFormed()
 }
@@ -365,12 +368,12 @@ function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
   return typeof value === 'object' && value !== null && !Array.isArray(value)
 }
 
-/** A field that may be absent or null, which is the same. */
+/** Returns the schema of an optional field for which null means absent. */
 export function nullable<S extends TSchema>(schema: S) {
   return Type.Optional(Type.Union([schema, Type.Null()]))
 }
 
-/** One of a closed set of strings. `unmatched` is the error code of a string outside of it. */
+/** Returns the schema of a closed set of strings. `unmatched` is the error code for other strings. */
 export function oneOf<const T extends string>(
   values: readonly T[],
   unmatched: ErrorCode = 'invalid_request',

@@ -1,11 +1,11 @@
 import type { WebSource } from '../chat/web-sources.ts'
 
-/** A source of an answer, and where the answer cites it, in characters (Unicode code points) of its text. */
+/** A source of a response and where the output cites it, in Unicode code points. */
 export type Citation = WebSource & { readonly start: number; readonly end: number }
 
 /**
- * Finds where a text cites its sources: by their address, or by `[n]`, the number under which the model was given them. A source
- * that the text does not cite in either way stands at the end of the text, with no length.
+ * Finds citations of sources in a text: by URL, or by `[n]`, the number that the model received. A source that is not
+ * cited is placed at the end of the text with length 0.
  */
 export function findCitations(text: string, sources: readonly WebSource[]): readonly Citation[] {
   const charactersTo = (at: number) => [...text.slice(0, at)].length
@@ -19,7 +19,7 @@ function placeOf(text: string, url: string, marker: string): { readonly at: numb
   const address = text.indexOf(url)
   if (address !== -1) return { at: address, length: url.length }
   for (let at = text.indexOf(marker); at !== -1; at = text.indexOf(marker, at + 1))
-    // `list[1]` and `](…)[1]` are no citations.
+    // `list[1]` and `](…)[1]` are not citations.
     if (!/[\w\])]/.test(text.charAt(at - 1))) return { at, length: marker.length }
   return { at: text.length, length: 0 }
 }

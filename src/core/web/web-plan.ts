@@ -1,29 +1,38 @@
-/** What the web may add to a request, at most: decided from the caller's own words, before anything is asked of anybody. */
+/** Plans the maximum web access of a request from the client's text, before any call. */
 
 import type { PromptAnalysis, PromptAnalyzer } from '../analysis/prompt-analysis.ts'
 import type { ChatRequest, Message } from '../chat/chat.ts'
-import { type WebPrices, webLimits, withoutFragment } from '../chat/web-sources.ts'
+import { type OmittedSource, type WebPrices, type WebSource, webLimits, withoutFragment } from '../chat/web-sources.ts'
 
-/** What a request may take from the web, and what has to be reserved for it. */
+/** Planned web access of a request and its reservation. */
 export type WebPlan = {
   /** Null = no search. */
   readonly query: string | null
-  /** To be fetched, each once. */
+  /** URLs to fetch, without duplicates. */
   readonly urls: readonly string[]
-  /** Beyond what one request may have. */
+  /** URLs beyond the limit per request. */
   readonly surplus: readonly string[]
-  /** Input tokens that it adds at most. */
+  /** Maximum input tokens that it adds. */
   readonly tokens: number
   /** Integer of 1e-8 USD. */
   readonly microcents: number
 }
 
+/** What was looked up for a request. Costs are integers of 1e-8 USD, of what succeeded: the operator bears the rest. */
+export type WebUse = {
+  readonly searched: boolean
+  readonly sources: readonly WebSource[]
+  readonly leftOut: readonly OmittedSource[]
+  readonly searchMicrocents: number
+  readonly fetchMicrocents: number
+}
+
 export const noWeb: WebPlan = { query: null, urls: [], surplus: [], tokens: 0, microcents: 0 }
 
-/** What there is to be had: whether anybody can be asked to search, the prices, and who reads what is wanted. */
+/** Available web access: whether a search provider is configured, the prices, and the prompt analyzer. */
 export type WebAvailability = { readonly canSearch: boolean; readonly prices: WebPrices; readonly read: PromptAnalyzer }
 
-/** What the caller's words ask of the web. `webOff`: key or account want nothing of it. */
+/** Plans web access for a conversation. `webOff` = the key or account has it turned off. */
 export function planWebAccess(
   ask: Pick<ChatRequest, 'web' | 'messages'>,
   reading: Pick<PromptAnalysis, 'needsCurrent' | 'urls'>,
@@ -34,7 +43,7 @@ export function planWebAccess(
   if (!maySearch && reading.urls.length === 0) return noWeb
   if (ask.web === 'off' || caller.webOff === true) return noWeb
   const last = ask.messages.at(-1)
-  // Turns that only hand a tool's result back were looked up for when the question came.
+  // Web access for a turn with only tool results was done when the question came.
   if (last?.role !== 'user') return noWeb
   const distinct = [...new Map(reading.urls.map(url => [withoutFragment(url), url])).values()]
   const urls = distinct.slice(0, webLimits.pages)
@@ -49,7 +58,7 @@ export function planWebAccess(
   }
 }
 
-/** A page to be read is current data by itself: a search is wanted where the words around its address want one too. */
+/** A fetched page is current data. A search is also needed only if the text around the URL calls for one. */
 function asksForMore(text: string, read: PromptAnalyzer): boolean {
   const turn: Message = { role: 'user', content: [{ type: 'text', text: withoutAddresses(text) }], name: null }
   return read([turn]).needsCurrent
@@ -57,7 +66,7 @@ function asksForMore(text: string, read: PromptAnalyzer): boolean {
 
 const withoutAddresses = (text: string) => text.replace(/https?:\/\/\S+/gi, ' ')
 
-/** What is searched for: the question as it was asked; of a long text its last question, or its beginning. */
+/** Returns the search query: the question as written; for a long text its last question, or its beginning. */
 export function toSearchQuery(text: string): string | null {
   const plain = withoutAddresses(text.slice(0, longestSearched).replace(/```[\s\S]*?(?:```|$)/g, ' '))
     .replace(/\s+/g, ' ')

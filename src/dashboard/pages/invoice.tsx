@@ -10,12 +10,12 @@ import { useResource } from '../state/resource.ts'
 import { account } from '../state/session.ts'
 import { InvoiceStatus } from './billing.tsx'
 
-/** An invoice on a sheet of its own: printed, it is nothing but the invoice. */
+/** An invoice on a separate page, for printing. */
 export function InvoicePage({ id }: { readonly id: string }) {
   const invoice = useResource('GET /api/v1/billing/invoices/:id', { params: { id } })
   const billing = useResource('GET /api/v1/billing')
   const isPayable = invoice.data?.status === 'unpaid' && billing.data?.collected_by === 'stripe'
-  // On Stripe's page: a bank may want the owner to confirm the payment, which no request of ours can do.
+  // On Stripe's page, because a bank may require the owner to confirm the payment.
   const paying = useAction(async () => {
     location.assign((await call('POST /api/v1/billing/invoices/:id/payment-page', { params: { id }, body: {} })).url)
   })

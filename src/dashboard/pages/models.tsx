@@ -120,7 +120,7 @@ const healthTones: Readonly<Record<ModelHealth['state'], Tone>> = {
   unhealthy: 'bad',
 }
 
-/** Where there is no room for a column of its own: only what is not as it should be. */
+/** For narrow screens without a health column: only shown for unhealthy models. */
 function UnhealthyBadge({ of: health }: { readonly of: ModelHealth | undefined }) {
   if (health === undefined || health.state === 'healthy') return null
   return (
@@ -139,7 +139,7 @@ function Health({ of: health }: { readonly of: ModelHealth | undefined }) {
   )
 }
 
-/** Over query types, by how often each was asked. */
+/** Returns the mean over query types, weighted by requests. */
 function shownMean(
   insights: readonly ShownModelInsight[] = [],
   of: (one: ShownModelInsight) => number,

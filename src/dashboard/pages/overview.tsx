@@ -22,7 +22,7 @@ export function Overview() {
   const days = useResource('GET /api/v1/usage')
   const models = useResource('GET /api/v1/usage', { query: { group_by: 'model' } })
   const keys = useResource('GET /api/v1/usage', { query: { group_by: 'key' } })
-  // It stays after the first call, to say that it was one.
+  // Stays after the first request to confirm it.
   const [isNew, setNew] = useState(false)
   const isUnused = days.data?.total.requests === 0
   useEffect(() => {
@@ -105,7 +105,7 @@ const measureTabs = (Object.keys(measures) as Measure[]).map(key => ({ key, titl
 function Days({ usage }: { readonly usage: ShownUsage }) {
   const [measure, setMeasure] = useState<Measure>('requests')
   const [split, setSplit] = useState<Split>('all')
-  // Asked for only where somebody wants to see it.
+  // Loaded on demand.
   const parts = useResource('GET /api/v1/usage', { query: { split_by: split }, when: split !== 'all' })
   const days = daysOf(usage).map(({ day }) => day)
   return (
@@ -136,7 +136,7 @@ function Days({ usage }: { readonly usage: ShownUsage }) {
   )
 }
 
-/** Above this share of failures a day is marked. */
+/** Days above this error rate are marked. */
 const muchFailed = 0.05
 
 function Latency({ usage }: { readonly usage: ShownUsage }) {
@@ -218,12 +218,12 @@ function ByModel({ usage }: { readonly usage: ShownUsage }) {
 
 function ByKey({ usage }: { readonly usage: ShownUsage }) {
   const keys = usage.data.flatMap(row => ('key_id' in row ? [row] : []))
-  // Keys of one name are one line: the playground's are many, and short-lived.
+  // Keys of the same name share a row: the playground's are many and short-lived.
   const rows = [...Map.groupBy(keys, ({ key_name, key_id }) => key_name ?? key_id)].map(([name, ofName]) => ({
     name,
     cost: ofName.reduce((sum, { cost_usd }) => sum + cost_usd, 0),
     requests: ofName.reduce((sum, { requests }) => sum + requests, 0),
-    // Times do not add up.
+    // Times cannot be added.
     times: ofName.length === 1 && ofName[0] !== undefined ? tellsTimes(ofName[0]) : undefined,
   }))
   return (

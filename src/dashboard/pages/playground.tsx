@@ -143,7 +143,7 @@ function Composer({ isAnswering, onAsk, onStop }: ComposerProps) {
         value={text}
         onInput={event => setText(event.currentTarget.value)}
         onKeyDown={event => {
-          // While a word is being composed, Enter belongs to the input method.
+          // While text is being composed, Enter belongs to the input method.
           if (event.key === 'Enter' && !event.shiftKey && !event.isComposing) {
             event.preventDefault()
             send()

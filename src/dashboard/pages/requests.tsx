@@ -90,7 +90,7 @@ function FilterBar({ filters, isLive, onLive }: FilterBarProps) {
   const isWide = useMemo(() => matchMedia('(min-width: 641px)').matches, [])
   return (
     <>
-      {/* Where there is little room the log comes first. */}
+      {/* On narrow screens the log comes first. */}
       <details class="filter-box" open={isWide}>
         <summary>Filters</summary>
         <div class="filters">

@@ -6,7 +6,7 @@ import { callOpen } from '../state/api.ts'
 import { hrefTo } from '../state/hash-route.ts'
 import { AuthPage, EmailField, NewPassword } from './sign-in.tsx'
 
-/** A forgotten password: asked for here, chosen where the link in the letter leads. */
+/** Password reset: requests the email, or sets the password after its link was opened. */
 export function Reset({ token }: { readonly token: string | undefined }) {
   return token === undefined ? <Ask /> : <Choose token={token} />
 }

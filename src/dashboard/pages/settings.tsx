@@ -141,7 +141,7 @@ const browsers = ['Edg', 'OPR', 'Firefox', 'Chrome', 'Safari', 'curl'] as const
 const browserNames: Readonly<Record<string, string>> = { Edg: 'Edge', OPR: 'Opera' }
 const systems = ['Windows', 'Android', 'iPhone', 'iPad', 'Mac OS X', 'Linux'] as const
 
-/** A user agent in two words; each of these claims to be those after it as well. */
+/** Returns browser and system of a user agent. The order matters, since user agents also name other browsers. */
 function browserOf(agent: string | null): string {
   if (agent === null) return 'Unknown program'
   const browser = browsers.find(one => agent.includes(`${one}/`))

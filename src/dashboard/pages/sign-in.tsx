@@ -11,10 +11,10 @@ import { hrefTo } from '../state/hash-route.ts'
 import { useRegistration } from '../state/registration.ts'
 import { begin, endedBecause } from '../state/session.ts'
 
-/** When a lock ends is told to nobody: it would tell that there is one. What to do is the same. */
+/** The end of a lockout is never shown, since that would reveal that there is one. The advice is the same. */
 const manyTries = 5
 
-/** Signing in; where it fails again and again, what else there is to do. */
+/** Sign-in page; shows further options after repeated failures. */
 export function SignIn() {
   const [email, setEmail] = useState('')
   const [password, setPassword] = useState('')
@@ -68,7 +68,7 @@ export function SignIn() {
   )
 }
 
-/** Making an account, whose owner is signed in at once. */
+/** Registration page; signs the owner in at once. */
 export function SignUp() {
   const rules = useRegistration()
   const [name, setName] = useState('')
@@ -129,7 +129,7 @@ export function SignUp() {
   )
 }
 
-/** Where the link of an invitation leads. */
+/** Page of the link in an invitation. */
 export function Invitation({ token }: { readonly token: string }) {
   const [password, setPassword] = useState('')
   const accepting = useAction(async () => {
@@ -165,7 +165,7 @@ type EmailFieldProps = {
   readonly failure?: RequestError | null
 }
 
-/** The address that somebody signs in by. */
+/** Input for the sign-in email address. */
 export function EmailField({ value, onText, failure = null }: EmailFieldProps) {
   return (
     <TextField
@@ -190,7 +190,7 @@ type NewPasswordProps = {
   readonly failure: RequestError | null
 }
 
-/** A password that is being chosen. */
+/** Input for a new password. */
 export function NewPassword({ label, value, onText, param, failure }: NewPasswordProps) {
   return (
     <TextField
@@ -212,7 +212,7 @@ export function NewPassword({ label, value, onText, param, failure }: NewPasswor
 
 type DoorProps = { readonly title: string; readonly onSubmit: () => void; readonly children: ComponentChildren }
 
-/** A page for who is not signed in: one form, and what to know before. */
+/** Page for unauthenticated users: one form with an introduction. */
 export function AuthPage({ title, onSubmit, children }: DoorProps) {
   document.title = `${title} · gateway-ai`
   return (

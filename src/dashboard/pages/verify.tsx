@@ -7,7 +7,7 @@ import { hrefTo } from '../state/hash-route.ts'
 import { begin } from '../state/session.ts'
 import { AuthPage } from './sign-in.tsx'
 
-/** Page of the link in a confirmation mail. The password shows that the reader of the mailbox also registered. */
+/** Page of the link in a confirmation email. The password proves that the reader of the mailbox also registered. */
 export function Verify({ token }: { readonly token: string }) {
   const [password, setPassword] = useState('')
   const verifying = useAction(async () => {

@@ -2,7 +2,7 @@ import type { ShownRequest } from '../../routes/usage/schemas.ts'
 import { count, humanize, milliseconds } from '../state/format.ts'
 import { Badge } from './badge.tsx'
 
-/** Who was asked, one below the other along the time that the request took: grey while waited for, then the answer itself. */
+/** Attempts on the timeline of the request: gray while waiting, then the output. */
 export function Attempts({ request }: { readonly request: ShownRequest }) {
   const { tried, attempts, latency_ms: all } = request
   if (tried === null) return <p class="hint">Of requests this old their attempts are counted alone.</p>
@@ -51,7 +51,7 @@ export function Attempts({ request }: { readonly request: ShownRequest }) {
   )
 }
 
-/** Place and length of a time within `all`; seen even where it is next to nothing, and never past the end. */
+/** Returns position and length of a time within `all`, always visible and within bounds. */
 function stretch(from: number, duration: number, all: number) {
   const start = all === 0 ? 0 : Math.min(1, from / all)
   const length = all === 0 ? 1 : Math.min(1 - start, duration / all)

@@ -5,11 +5,11 @@ export type Share = {
   readonly name: ComponentChildren
   readonly value: number
   readonly told: string
-  /** What is worth a line of its own, below. */
+  /** Shown below the entry. */
   readonly more?: string | undefined
 }
 
-/** Things by size, each with a bar as long as its part of the greatest. */
+/** List of entries with bars relative to the largest. */
 export function BarList({ label, shares }: { readonly label: string; readonly shares: readonly Share[] }) {
   const most = Math.max(...shares.map(({ value }) => value), Number.MIN_VALUE)
   return (

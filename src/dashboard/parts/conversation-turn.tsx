@@ -15,7 +15,7 @@ import { Stars } from './stars.tsx'
 
 type Explain = (request: ChatRequest) => Promise<DryRun | null>
 
-/** A question, its answer, and what is to be said of it. */
+/** A prompt, its response, and details. */
 export function TurnView({ turn, explain }: { readonly turn: Turn; readonly explain: Explain }) {
   const { question, text, reasoning, state, summary, failure } = turn
   return (
@@ -39,7 +39,7 @@ export function TurnView({ turn, explain }: { readonly turn: Turn; readonly expl
         {text !== '' && <ModelOutput text={text} />}
         {state === 'stopped' && <p class="quiet">Stopped. What had arrived is billed.</p>}
       </div>
-      {/* Said once, when it is whole: pieces would be read out over one another. */}
+      {/* Announced once at the end: deltas would interrupt each other in a screen reader. */}
       <div class="unseen" aria-live="polite">
         {state === 'done' ? text : ''}
       </div>
@@ -49,7 +49,7 @@ export function TurnView({ turn, explain }: { readonly turn: Turn; readonly expl
   )
 }
 
-/** A refusal, with the way on that this page knows of. */
+/** An error with the next step that this page offers. */
 function Refused({ failure }: { readonly failure: RequestError }) {
   const isUsedUp = failure.code === 'daily_tokens_exceeded' || failure.code === 'daily_cost_exceeded'
   return (
@@ -72,7 +72,7 @@ function Refused({ failure }: { readonly failure: RequestError }) {
   )
 }
 
-/** The client gave no cap: what set it then. */
+/** Reason of the cap if the client set none. */
 const outputCapReasons = {
   model_limit: 'limit of the model',
   default: 'default of the gateway',
@@ -160,7 +160,7 @@ function Account({ turn, summary, explain }: AccountProps) {
   )
 }
 
-/** Asked for only where somebody wants to know. */
+/** Loaded on demand. */
 function Candidates({ explain }: { readonly explain: () => Promise<DryRun | null> }) {
   const [found, setFound] = useState<DryRun | null | undefined>()
   const asking = useAction(async () => setFound(await explain()))
@@ -187,7 +187,7 @@ function Candidates({ explain }: { readonly explain: () => Promise<DryRun | null
 
 const shownCandidates = 6
 
-/** A source's address comes from elsewhere: nothing but a web page is made a link. */
+/** The URL of a source is untrusted: only web pages become links. */
 const isWebAddress = (url: string) => /^https?:\/\//i.test(url)
 
 export function DetailRow({ name, value }: { readonly name: string; readonly value: string }) {

@@ -1,7 +1,7 @@
 import { useEffect, useState } from 'preact/hooks'
 import { Icon } from './icon.tsx'
 
-/** Copies `text`; says so. Where the browser has no clipboard, the text can still be selected by hand. */
+/** Copies `text` and confirms it. Without clipboard access, the text can be selected instead. */
 export function Copy({ text, what }: { readonly text: string; readonly what: string }) {
   const [state, setState] = useState<'ready' | 'copied' | 'failed'>('ready')
   useEffect(() => {
@@ -27,7 +27,7 @@ export function Copy({ text, what }: { readonly text: string; readonly what: str
   )
 }
 
-/** Text to be taken elsewhere: selected as a whole by a click, wrapped rather than cut. */
+/** Text for copying: selected with one click, wrapped instead of truncated. */
 export function Snippet({ text, what }: { readonly text: string; readonly what: string }) {
   return (
     <div class="snippet">

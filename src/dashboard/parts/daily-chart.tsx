@@ -4,9 +4,9 @@ import { Table } from './table.tsx'
 
 export type Series = {
   readonly name: string
-  /** One value a day, lowest part of the bar first; null = there is none, as of a time taken where nothing was asked. */
+  /** One value per day, lowest part of the bar first; null = none, such as a latency without requests. */
   readonly values: readonly (number | null)[]
-  /** Of all days together; null = none. */
+  /** Over all days; null = none. */
   readonly whole: number | null
   readonly tone: 'main' | 'bad' | 'warn' | 'rest' | `s${number}`
 }
@@ -16,13 +16,13 @@ type DaysChartProps = {
   /** `YYYY-MM-DD` */
   readonly days: readonly string[]
   readonly series: readonly Series[]
-  /** Bars stand on one another; lines cross, for what does not add up. */
+  /** Bars are stacked; lines are for values that cannot be added. */
   readonly kind: 'bars' | 'lines'
   readonly show: (value: number | null) => string
   readonly axis: (value: number) => string
-  /** The axis reaches this far at least. */
+  /** Minimum end of the axis. */
   readonly least: number
-  /** What is to be known of the figures. */
+  /** Explanation of the values. */
   readonly note?: string | undefined
 }
 
@@ -31,8 +31,8 @@ const step = 20
 const barWidth = 13
 
 /**
- * A day beside the other. Under it stands what the day pointed at holds: by mouse, or by arrow keys once the chart has the
- * focus. The same figures are a table for who would rather read than look.
+ * Daily chart. Shows the values of the selected day below it, by mouse, or by arrow keys when focused. The same values
+ * are available as a table.
  */
 export function DailyChart({ title, days, series, kind, show, axis, least, note }: DaysChartProps) {
   const [chosen, setChosen] = useState<number | null>(null)
@@ -143,7 +143,7 @@ function Bars({ series, days, top }: Drawn & { readonly days: readonly string[] 
         return series.map(({ name, tone, values }) => {
           const value = values[index] ?? 0
           if (value === 0) return null
-          // A day with anything in it is seen to have something in it.
+          // A day with a small value must remain visible.
           const tall = Math.max(1.5, (value / top) * height)
           below += tall
           return (
@@ -172,7 +172,7 @@ function Lines({ series, top }: Drawn) {
   )
 }
 
-/** A line from day to day, broken where a day has no value; a day alone is a dash. */
+/** Returns a line between days, interrupted at days without a value; a single day is a dash. */
 function pathOf(values: readonly (number | null)[], top: number): string {
   return values
     .map((value, day) => {
@@ -192,7 +192,7 @@ function highest(series: readonly Series[], kind: 'bars' | 'lines', day: number)
 
 const steps = [1, 2, 3, 4, 6, 8, 10] as const
 
-/** The next number that is round, and whose half is. */
+/** Returns the next round number whose half is round too. */
 function roundedTop(value: number): number {
   const power = 10 ** Math.floor(Math.log10(value))
   return (steps.find(one => one * power >= value) ?? 10) * power

@@ -8,11 +8,11 @@ type DialogProps = {
   readonly title: string
   readonly onClose: () => void
   readonly children: ComponentChildren
-  /** `beside`: beside the page, over its whole height. */
+  /** `beside` = next to the page, full height. */
   readonly kind?: 'middle' | 'beside'
 }
 
-/** The browser's own modal dialog: it holds the focus, closes on Escape, and gives the focus back. */
+/** The browser's modal dialog: keeps the focus, closes on Escape, and restores the focus. */
 export function Dialog({ title, onClose, children, kind = 'middle' }: DialogProps) {
   const dialog = useRef<HTMLDialogElement>(null)
   const titleId = useId()
@@ -61,7 +61,7 @@ type ConfirmProps = {
   readonly onClose: () => void
 }
 
-/** Asks before something is done; closes once it is. */
+/** Asks for confirmation; closes after the action. */
 export function Confirm({ perform, onClose, ...shown }: ConfirmProps) {
   const doing = useAction(async () => {
     await perform()
@@ -72,11 +72,11 @@ export function Confirm({ perform, onClose, ...shown }: ConfirmProps) {
 
 type FormDialogProps = Omit<ConfirmProps, 'perform'> & {
   readonly doing: Action<[]>
-  /** As the API calls them: a refusal that names one of these is shown beside it. */
+  /** API field names: an error that names one of them is shown beside it. */
   readonly fields?: readonly string[]
 }
 
-/** A form in a dialog, for what may be refused. */
+/** A form in a dialog for an action that may fail. */
 export function FormDialog({
   title,
   children,

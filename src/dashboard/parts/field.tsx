@@ -5,7 +5,7 @@ import type { RequestError } from '../state/api-error.ts'
 type Shared = {
   readonly label: string
   readonly hint?: ComponentChildren
-  /** The name that the API gives this field: a refusal that names it is shown beside it. */
+  /** API field name: an error that names it is shown beside it. */
   readonly param?: string
   readonly failure?: RequestError | null
 }
@@ -31,7 +31,7 @@ export function TextField({ label, hint, param, failure, onText, type = 'text', 
   return (
     <Labelled {...{ label, hint, param, failure }}>
       {ids =>
-        // Not JSX: its types want each kind of input written out.
+        // Not JSX, whose types require each kind of input to be written out.
         h('input', {
           type,
           ...input,

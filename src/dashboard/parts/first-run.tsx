@@ -9,7 +9,7 @@ import { FailureNotice } from './notice.tsx'
 
 const askEveryMs = 2_000
 
-/** From no request to the first: a key, a command that works as it stands, and a sign when it has. */
+/** First-request card: creates a key, shows a working command, and confirms success. */
 export function FirstRun({ onFirstCall }: { readonly onFirstCall: () => void }) {
   const [key, setKey] = useState<string | null>(null)
   const log = useResource('GET /api/v1/requests', { query: { limit: '1' }, everyMs: askEveryMs })

@@ -8,7 +8,7 @@ type MeterProps = {
   readonly note?: string
 }
 
-/** How much of a limit is used. The bar turns with the words: near it from 80 %, at it from 100 %. */
+/** Used part of a limit. Color and text change at 80% and 100%. */
 export function Meter({ label, used, limit, show, note }: MeterProps) {
   const share = limit <= 0 ? 1 : Math.min(1, used / limit)
   const state = share >= 1 ? 'full' : share >= 0.8 ? 'near' : 'calm'

@@ -1,4 +1,4 @@
-/** A model's text, as text: nothing in it is markup but fenced code, which is shown as code. */
+/** Shows a model's output as plain text; only fenced code is formatted. */
 export function ModelOutput({ text }: { readonly text: string }) {
   return (
     <>

@@ -11,7 +11,7 @@ type NavigationProps = {
   readonly current: string
 }
 
-/** The pages, beside the page where there is room and behind a button where there is none. */
+/** Navigation beside the page, or behind a button on narrow screens. */
 export function Navigation({ pages, current }: NavigationProps) {
   const [isOpen, setOpen] = useState(false)
   useEffect(() => setOpen(false), [current])
@@ -62,7 +62,7 @@ const themeWords = { system: 'As the system', light: 'Light', dark: 'Dark' } as 
 
 function Foot() {
   const signOut = () => {
-    // Whether or not the gateway hears of it, this browser lets go; what it does not hear of runs out by itself.
+    // Signs out locally even if the gateway is unreachable; the session then expires.
     void call('POST /api/v1/auth/logout').catch(() => undefined)
     end()
   }

@@ -11,7 +11,7 @@ type NoticeProps = {
   readonly title?: string
   readonly children?: ComponentChildren
   readonly actions?: ComponentChildren
-  /** True: said at once by screen readers. */
+  /** True = announced by screen readers at once. */
   readonly isUrgent?: boolean
 }
 
@@ -29,7 +29,7 @@ export function Notice({ tone = 'plain', title, children, actions, isUrgent = fa
   )
 }
 
-/** What the API refused, in its own words, with the way on where there is one. */
+/** Shows an API error, with a retry button if that may help. */
 export function FailureNotice({ failure, retry }: { readonly failure: RequestError; readonly retry?: () => void }) {
   const wait = failure.retryAfterSeconds
   return (
@@ -79,7 +79,7 @@ export function Empty({ title, children }: { readonly title: string; readonly ch
   )
 }
 
-/** Grey lines in the place of what is awaited, and a word about it when it takes long. */
+/** Placeholder lines while loading, with a message if it takes long. */
 export function Loading({ lines = 3, what }: { readonly lines?: number; readonly what: string }) {
   const [isSlow, setSlow] = useState(false)
   useEffect(() => {
@@ -104,7 +104,7 @@ type LoadedProps<T> = {
   readonly children: (data: T) => ComponentChildren
 }
 
-/** What was loaded; before that lines in its place, and a failure with a way to ask again, beside what is known already. */
+/** Shows loaded data; before that a placeholder, or an error with a retry button beside older data. */
 export function Loaded<T>({ resource, what, lines, children }: LoadedProps<T>) {
   const { data, failure, reload } = resource
   return (

@@ -8,7 +8,7 @@ type PageProps = {
   readonly children: ComponentChildren
 }
 
-/** A page: its heading takes the focus when it opens, so that a screen reader says where the user has come to. */
+/** A page. Its heading takes the focus when it opens, so that screen readers announce it. */
 export function Page({ title, about, actions, children }: PageProps) {
   const heading = useRef<HTMLHeadingElement>(null)
   useEffect(() => {
@@ -40,7 +40,7 @@ type CardProps = {
   readonly class?: string
 }
 
-/** A part of a page under a heading of its own. */
+/** A section of a page with its own heading. */
 export function Card({ title, about, actions, children, class: more = '' }: CardProps) {
   return (
     <section class={`card ${more}`}>

@@ -56,7 +56,7 @@ export function PaymentMethod({ billing, resource }: Props) {
   )
 }
 
-/** Takes the card of the setup session that Stripe's page names in the address, once. */
+/** Applies the card of the setup session that Stripe's page put into the URL, once. */
 function useReturn(resource: Resource<ShownBilling>) {
   const session = hashRoute.value.query.setup_session
   const returning = useAction(async () => {

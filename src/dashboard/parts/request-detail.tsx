@@ -24,6 +24,14 @@ export function StatusBadge({ request: { status } }: { readonly request: Pick<Sh
   return <Badge tone={tones[status]}>{statusWords[status]}</Badge>
 }
 
+const dialectNames = {
+  chat_completions: 'Chat Completions',
+  native: 'Gateway chat',
+  responses: 'Responses',
+  messages: 'Messages',
+  embeddings: 'Embeddings',
+} as const
+
 /** All that the log knows of one request. */
 export function RequestDetail({ request, onClose }: { readonly request: ShownRequest; readonly onClose: () => void }) {
   const { metadata, tried } = request
@@ -57,6 +65,7 @@ export function RequestDetail({ request, onClose }: { readonly request: ShownReq
         {request.strategy !== null && <DetailRow name="Strategy" value={request.strategy} />}
         {request.query_type !== null && <DetailRow name="Query type" value={humanize(request.query_type)} />}
         <DetailRow name="Attempts" value={count(request.attempts)} />
+        {request.dialect !== null && <DetailRow name="API" value={dialectNames[request.dialect]} />}
         <DetailRow name="Delivered" value={request.streamed ? 'as a stream' : 'whole'} />
         <DetailRow name="Ended" value={request.finish_reason ?? '–'} />
         <DetailRow name="Key" value={request.key_name ?? request.key_id} />

@@ -3,13 +3,13 @@ const step = 4
 
 type DaysStripProps = {
   readonly label: string
-  /** One a day, oldest first; null = nothing happened. */
+  /** One per day, oldest first; null = no data. */
   readonly values: readonly (number | null)[]
-  /** Which of them are marked. */
+  /** Returns true for marked days. */
   readonly isBad: (day: number) => boolean
 }
 
-/** Days one beside the other, as tall as their value: a glance, where the chart is a look. */
+/** A small bar chart without axes. */
 export function Sparkline({ label, values, isBad }: DaysStripProps) {
   const most = Math.max(...values.map(value => value ?? 0), 1)
   return (

@@ -8,7 +8,7 @@ type StarsProps = {
   readonly disabled?: boolean
 }
 
-/** One to five stars, as the radio buttons that they are. */
+/** One to five stars as radio buttons. */
 export function Stars({ given, onRate, disabled = false }: StarsProps) {
   const name = useId()
   return (

@@ -3,9 +3,9 @@ import type { ComponentChildren } from 'preact'
 export type Column<Row> = {
   readonly name: string
   readonly show: (row: Row) => ComponentChildren
-  /** Numbers stand at the right, so that their digits do too. */
+  /** Right-aligned, so that digits line up. */
   readonly isNumber?: boolean
-  /** From which width on it is shown; the others always are. */
+  /** Minimum screen width for this column; absent = always shown. */
   readonly from?: 'middle' | 'wide'
   readonly isHeading?: boolean
 }
@@ -18,7 +18,7 @@ type TableProps<Row> = {
   readonly classOf?: (row: Row) => string
 }
 
-/** A table that scrolls sideways rather than breaking the page, by keyboard too. */
+/** A table that scrolls horizontally within the page, also by keyboard. */
 export function Table<Row>({ caption, columns, rows, keyOf, classOf }: TableProps<Row>) {
   return (
     // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reachable by keyboard

@@ -7,7 +7,7 @@ type TabsProps<Key extends string> = {
   readonly onChoice: (key: Key) => void
 }
 
-/** A choice of few, all of them seen: radio buttons that look like one bar. */
+/** A choice of few options: radio buttons in the form of tabs. */
 export function Tabs<Key extends string>({ label, tabs, current, onChoice }: TabsProps<Key>) {
   const name = useId()
   return (

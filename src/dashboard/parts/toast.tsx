@@ -3,7 +3,7 @@ import { signal } from '@preact/signals'
 const said = signal('')
 let timer: ReturnType<typeof setTimeout> | undefined
 
-/** Says that something was done, for a few seconds. */
+/** Shows a confirmation for some seconds. */
 export function showToast(words: string): void {
   clearTimeout(timer)
   said.value = words
@@ -12,7 +12,7 @@ export function showToast(words: string): void {
   }, 6_000)
 }
 
-/** Where it is said, also to screen readers. */
+/** Container of confirmations, which screen readers announce. */
 export function Toast() {
   return (
     <div class="said" role="status">

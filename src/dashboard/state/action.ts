@@ -8,7 +8,7 @@ export type Action<A extends readonly unknown[]> = {
   clear(): void
 }
 
-/** Something a user does that takes a while and may be refused. While it runs it is not begun again. */
+/** A user action that may fail. Cannot be started again while it runs. */
 export function useAction<A extends readonly unknown[]>(perform: (...input: A) => Promise<void>): Action<A> {
   const [isBusy, setBusy] = useState(false)
   const [failure, setFailure] = useState<RequestError | null>(null)

@@ -2,7 +2,7 @@ import type { ErrorBody } from './routes.ts'
 
 type Told = ErrorBody['error']
 
-/** What the API refused, or why it could not be asked. `code` is the API's own, or `offline`. */
+/** An API error, or a failed connection. `code` is the API's own, or `offline`. */
 export class RequestError extends Error {
   readonly status: number
   readonly code: Told['code'] | 'offline'
@@ -28,7 +28,7 @@ export class RequestError extends Error {
   }
 }
 
-/** The failure that an answer tells of; one that is not in the API's own words came from something in between. */
+/** Returns the error of a response; a response in another format comes from a proxy. */
 export async function failureOf(response: Response): Promise<RequestError> {
   const body: Partial<ErrorBody> = await response.json().catch(() => ({}))
   const seconds = Number(response.headers.get('retry-after') ?? Number.NaN)
@@ -50,7 +50,7 @@ export function toFailure(
   return new RequestError({ status, code, message, param, requestId, retryAfterSeconds })
 }
 
-/** Anything thrown, as a failure: what is none of the API's is the network's. */
+/** Returns any thrown value as an error; unknown ones are network errors. */
 export function asFailure(thrown: unknown): RequestError {
   if (thrown instanceof RequestError) return thrown
   return new RequestError({
@@ -60,7 +60,7 @@ export function asFailure(thrown: unknown): RequestError {
   })
 }
 
-/** Whether a page was left, or a button pressed, before the answer came: nobody's failure. */
+/** Returns true if a page change or a button aborted the call, which is not an error. */
 export function isAbort(thrown: unknown): boolean {
   return thrown instanceof DOMException && thrown.name === 'AbortError'
 }

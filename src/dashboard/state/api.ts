@@ -10,20 +10,20 @@ export type Input = {
   readonly signal?: AbortSignal
 }
 
-/** Asks a route as the user who is signed in. Throws `Failure`; an abort is thrown as it is. */
+/** Calls a route with the session token. Throws `RequestError`; aborts are thrown unchanged. */
 export async function call<R extends Route>(route: R, input: Input = {}): Promise<Routes[R]> {
   return read(await authorised(route, input))
 }
 
-/** Asks a route that takes no session: signing in, signing up, accepting an invitation, the lists of models. */
+/** Calls a route without a session: sign-in, registration, accepting an invitation, lists of models. */
 export async function callOpen<R extends Route>(route: R, input: Input = {}): Promise<Routes[R]> {
   return read(await send(route, input, null))
 }
 
-/** The answer itself, for what is read piece by piece. */
+/** Returns the response itself, for streaming. */
 export async function authorised(route: Route | 'GET /api/v1/requests/export', input: Input): Promise<Response> {
   const response = await send(route, input, await attempt(freshToken))
-  // A token may have been ended meanwhile, or signed with a secret that was changed: it is renewed, once.
+  // The token may have been ended, or signed with a rotated secret: it is refreshed once.
   return response.status === 401 && (await isSessionOver(response))
     ? send(route, input, await attempt(renew))
     : response
@@ -35,7 +35,7 @@ async function isSessionOver(response: Response): Promise<boolean> {
 
 async function read<T>(response: Response): Promise<T> {
   if (!response.ok) throw await failureOf(response)
-  // What a route answers is the API's promise, held by its own tests.
+  // The API's own tests ensure the types of responses.
   return response.status === 204 ? (null as T) : attempt(() => response.json())
 }
 

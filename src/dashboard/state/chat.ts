@@ -18,7 +18,9 @@ export type ChatRequest = {
   readonly stream_mode: 'buffered' | 'realtime'
 }
 
-/** One streamed answer: its pieces as they come, then its summary. Throws `Failure`, also where the stream breaks off. */
+/**
+ * Yields the deltas of one streamed response, then its summary. Throws `RequestError`, also if the stream is truncated.
+ */
 export async function streamChat(
   key: string,
   request: ChatRequest,
@@ -46,7 +48,7 @@ export async function streamChat(
   throw toFailure(502, undefined)
 }
 
-/** What routing would do with a request now; null where the gateway has no such answer. Nothing is asked or billed. */
+/** Returns the dry run of a request; null if the gateway does not support it. Calls no model and costs nothing. */
 export async function dryRun(key: string, request: ChatRequest): Promise<DryRun | null> {
   const response = await fetch('/api/v1/route', {
     method: 'POST',
@@ -67,7 +69,7 @@ async function* eventsOf(body: ReadableStream<Uint8Array>): AsyncGenerator<ChatE
     for (let read = await reader.read(); !read.done; read = await reader.read()) {
       const frames = (rest + decoder.decode(read.value, { stream: true })).split('\n\n')
       rest = frames.pop() ?? ''
-      // Frames that are no data are pings.
+      // Other frames are pings.
       for (const frame of frames) if (frame.startsWith('data: ')) yield JSON.parse(frame.slice(6))
     }
   } finally {

@@ -3,7 +3,7 @@ import type { ChatSummary } from '../../dialects/native/schema.ts'
 import { asFailure, isAbort, type RequestError } from './api-error.ts'
 import { type ChatMessage, type ChatRequest, streamChat } from './chat.ts'
 
-/** One question and what came of it. */
+/** One prompt with its response. */
 export type Turn = {
   readonly id: number
   readonly question: string
@@ -13,7 +13,7 @@ export type Turn = {
   readonly state: 'waiting' | 'answering' | 'done' | 'stopped' | 'failed'
   readonly summary: ChatSummary | null
   readonly failure: RequestError | null
-  /** Milliseconds, as this browser saw it. */
+  /** Milliseconds, as measured by this browser. */
   readonly firstTokenMs: number | null
   readonly totalMs: number | null
 }
@@ -26,7 +26,7 @@ export type Conversation = {
   clear(): void
 }
 
-/** A conversation in memory: nothing of it outlives the component. */
+/** A conversation in memory, discarded with the component. */
 export function useConversation(takeKey: () => Promise<string>): Conversation {
   const [turns, setTurns] = useState<readonly Turn[]>([])
   const abort = useRef<AbortController | null>(null)
@@ -85,7 +85,7 @@ const empty = {
   totalMs: null,
 } as const
 
-/** What was answered, and the new question. A question without an answer is not asked again. */
+/** Returns the completed turns and the new prompt. Prompts without a response are not sent again. */
 function messagesOf(turns: readonly Turn[], question: string, system: string): ChatMessage[] {
   return [
     ...(system.trim() === '' ? [] : [{ role: 'system' as const, content: system.trim() }]),

@@ -2,8 +2,8 @@ import { authorised } from './api.ts'
 import { failureOf } from './api-error.ts'
 
 /**
- * Fetches the request log as a file and hands it to the browser. Not a link: the API takes the token in a header alone.
- * `onBytes` is told how much has come. Throws `Failure`.
+ * Downloads the request log as a file. Not a link, because the API accepts the token only in a header. `onBytes`
+ * reports progress. Throws `RequestError`.
  */
 export async function saveExport(
   format: 'csv' | 'json',
@@ -16,7 +16,7 @@ export async function saveExport(
   let bytes = 0
   const reader = response.body.getReader()
   for (let read = await reader.read(); !read.done; read = await reader.read()) {
-    // Blobs may leave memory for the disk; arrays cannot.
+    // The browser may move blobs from memory to disk, but not arrays.
     pieces.push(new Blob([read.value]))
     bytes += read.value.byteLength
     onBytes(bytes)

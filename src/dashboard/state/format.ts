@@ -1,4 +1,4 @@
-/** Numbers, money and times as people read them. Days are UTC, as the gateway counts them; times are the reader's own. */
+/** Formats numbers, money and times. Days are UTC, as the gateway counts them; times are local. */
 
 const whole = new Intl.NumberFormat('en')
 const short = new Intl.NumberFormat('en', { notation: 'compact', maximumFractionDigits: 1 })
@@ -19,15 +19,15 @@ const relative = new Intl.RelativeTimeFormat('en', { numeric: 'auto' })
 export const count = (value: number) => whole.format(value)
 export const compact = (value: number) => (value < 10_000 ? whole.format(value) : short.format(value))
 
-/** Cents where there are any, else as many places as it takes to be more than nothing. */
+/** Formats cents; smaller amounts get as many places as they need. */
 export function usd(value: number): string {
   const places = value === 0 || value >= 1 ? 2 : value >= 0.01 ? 4 : Math.min(8, 2 - Math.floor(Math.log10(value)))
-  // Parts of a cent end alike, so that their digits stand below one another.
+  // The same number of places for amounts below a cent, so that digits align.
   const least = value > 0 && value < 0.01 ? places : 2
   return `$${value.toLocaleString('en', { minimumFractionDigits: least, maximumFractionDigits: places })}`
 }
 
-/** All that was counted, to the last place. */
+/** Formats all decimal places. */
 export const usdExact = (value: number) =>
   `$${value.toLocaleString('en', { minimumFractionDigits: 2, maximumFractionDigits: 8 })}`
 
@@ -41,7 +41,7 @@ export function milliseconds(value: number | null): string {
     : `${Math.floor(value / 60_000)} min ${Math.round((value % 60_000) / 1_000)} s`
 }
 
-/** A moment in a list of many: the day is left out where it is today. */
+/** Formats a time in a list; omits today's date. */
 export function listTime(time: string): string {
   const at = new Date(time)
   return at.toDateString() === new Date().toDateString() ? clock.format(at) : listed.format(at)
@@ -50,7 +50,7 @@ export function listTime(time: string): string {
 export const dateTime = (time: string) => moment.format(new Date(time))
 export const exactTime = (time: string) => exact.format(new Date(time))
 export const dateOf = (time: string) => date.format(new Date(time))
-/** Of a UTC day, `YYYY-MM-DD`. */
+/** Formats a UTC day, `YYYY-MM-DD`. */
 export const dayOf = (day: string) => dayMonth.format(new Date(`${day}T00:00:00Z`))
 
 const units = [

@@ -1,4 +1,4 @@
-/** Where in the dashboard the user is: behind the `#`, so that the server needs to know of one page alone. */
+/** Client-side routing in the URL hash, so that the server only serves one page. */
 import { signal } from '@preact/signals'
 
 export type HashRoute = {
@@ -29,13 +29,13 @@ function decoded(text: string): string {
   }
 }
 
-/** The address of a place. Empty values are left out. */
+/** Returns the link to a route. Empty values are omitted. */
 export function hrefTo(path: string, query: Readonly<Record<string, string>> = {}): string {
   const kept = Object.entries(query).filter(([, value]) => value !== '')
   return `#/${path}${kept.length === 0 ? '' : `?${new URLSearchParams(kept)}`}`
 }
 
-/** Another view of the same page: going back leads to where the user came from. */
+/** Changes the view of the same page without a history entry. */
 export function replaceHashRoute(path: string, query: Readonly<Record<string, string>> = {}): void {
   history.replaceState(null, '', hrefTo(path, query))
   hashRoute.value = read()

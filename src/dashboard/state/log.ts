@@ -5,7 +5,7 @@ import { asFailure, isAbort, type RequestError } from './api-error.ts'
 
 const pageSize = 50
 const tailEveryMs = 2_000
-/** Of a tail that runs for hours the oldest rows go: they are in the log. */
+/** Maximum rows of live updates; older ones remain in the log. */
 const mostRows = 2_000
 
 export type Log = {
@@ -13,7 +13,7 @@ export type Log = {
   readonly hasMore: boolean
   readonly isLoading: boolean
   readonly failure: RequestError | null
-  /** Those that came while it was watched. */
+  /** Rows that arrived during live updates. */
   readonly fresh: ReadonlySet<string>
   loadMore(): void
   reload(): void
@@ -23,7 +23,7 @@ type State = Omit<Log, 'loadMore' | 'reload' | 'hasMore'> & { readonly cursor: s
 
 const nothing: State = { rows: undefined, cursor: null, isLoading: true, failure: null, fresh: new Set() }
 
-/** The request log under `filters`, a page at a time; with `isLive` new requests come in at the top by themselves. */
+/** Loads the request log under `filters` page by page; with `isLive` new requests are added at the top. */
 export function useLog(filters: Readonly<Record<string, string>>, isLive: boolean): Log {
   const [state, setState] = useState(nothing)
   const [round, setRound] = useState(0)
@@ -81,7 +81,7 @@ function withNewer(state: State, page: Page): State {
   const known = new Set(state.rows?.map(({ request_id }) => request_id))
   const newer = page.data.filter(({ request_id }) => !known.has(request_id))
   if (newer.length === 0) return state
-  // More came than one page holds: what lies between is a page away, so the list begins anew.
+  // More new requests than one page: the gap is unknown, so the list restarts.
   if (newer.length === page.data.length && known.size > 0)
     return {
       ...state,

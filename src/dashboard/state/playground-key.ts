@@ -5,15 +5,15 @@ const lifetimeMs = 3_600_000
 const renewBeforeMs = 60_000
 
 export type PlaygroundKey = {
-  /** A key that is good for the next minute. */
+  /** Returns a key that is valid for at least a minute. */
   take(): Promise<string>
-  /** Revokes it. `isClosing`: the page itself is going, and nothing can be awaited. */
+  /** Revokes the key. `isClosing` = the page is closing, so nothing can be awaited. */
   giveBack(isClosing: boolean): void
 }
 
 /**
- * The chat endpoints take keys alone, so a page that chats has one of its own: made when it is first needed, good for an hour,
- * held in memory, revoked when the page is left. Should even that fail, it ends by itself.
+ * The chat endpoints only accept keys, so the playground creates its own: on first use, valid for one hour, kept in
+ * memory, and revoked when the page is left. If that fails, the key expires.
  */
 export function createPageKey(): PlaygroundKey {
   let held: Promise<{ readonly id: string; readonly key: string; readonly expiresAt: number }> | null = null

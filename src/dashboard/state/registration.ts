@@ -2,7 +2,7 @@ import { useEffect, useState } from 'preact/hooks'
 import type { RegistrationRules } from '../../routes/auth/schemas.ts'
 import { callOpen } from './api.ts'
 
-/** Who can register here; null until it is known. */
+/** Returns who can register; null while loading. */
 export function useRegistration(): RegistrationRules | null {
   const [rules, setRules] = useState<RegistrationRules | null>(null)
   useEffect(() => {

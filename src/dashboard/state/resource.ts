@@ -4,16 +4,16 @@ import { asFailure, isAbort, type RequestError } from './api-error.ts'
 import type { ReadRoute, Routes } from './routes.ts'
 
 export type Resource<T> = {
-  /** The last answer; undefined before the first. It stays while a newer one is awaited. */
+  /** The last response; undefined before the first. Stays while a newer one is loading. */
   readonly data: T | undefined
   readonly failure: RequestError | null
   readonly isLoading: boolean
   reload(): void
-  /** Puts an answer that came another way in its place. */
+  /** Replaces the data by a response obtained another way. */
   set(data: T): void
 }
 
-/** Answers of pages that were left, so that coming back shows something at once; forgotten when the user changes. */
+/** Responses of earlier pages, shown at once on return; cleared when the user changes. */
 const kept = new Map<string, unknown>()
 
 export function forgetResources(): void {
@@ -23,13 +23,13 @@ export function forgetResources(): void {
 type Options = {
   readonly params?: Readonly<Record<string, string>>
   readonly query?: Readonly<Record<string, string>>
-  /** Asked again each so many milliseconds, while the tab is looked at. */
+  /** Reload interval in milliseconds while the tab is visible. */
   readonly everyMs?: number
-  /** False: not asked at all. */
+  /** False = not loaded. */
   readonly when?: boolean
 }
 
-/** What a route answers, asked when a component is first shown and whenever what it asks for changes. */
+/** Loads a route's response when the component is first shown and whenever its parameters change. */
 export function useResource<R extends ReadRoute>(
   route: R,
   { params = {}, query = {}, everyMs, when = true }: Options = {},
@@ -79,7 +79,7 @@ export function useResource<R extends ReadRoute>(
 
   const isCurrent = state.key === key
   return {
-    // Under this key is what this route answered, put there above.
+    // Only this route's responses are stored under this key.
     data: kept.get(key) as Routes[R] | undefined,
     failure: isCurrent ? state.failure : null,
     isLoading: isCurrent ? state.isLoading : when,

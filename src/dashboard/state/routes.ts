@@ -1,4 +1,4 @@
-/** What the API's routes answer, by the schemas that the API itself is written in. */
+/** Response types of the API's routes, from the API's own schemas. */
 import type { Static } from '@sinclair/typebox'
 import type { errorShape, ShownSignIn, ShownUser } from '../../http/schemas.ts'
 import type { AccountToday } from '../../routes/account/schemas.ts'

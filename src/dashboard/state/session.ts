@@ -1,21 +1,20 @@
 /**
- * Who is signed in.
+ * The signed-in session.
  *
- * The session token is held in memory alone; the refresh token in this tab's `sessionStorage`, so that a reload does not
- * sign out. Not in a cookie: a cookie would travel by itself, needing a route of its own that checks origins, and
- * `__Host-` cookies need TLS, which a gateway on a private network may not have; and it would not help where it counts,
- * since a script that got past the policy (`script-src 'self'`, no inline, nothing foreign) could act through the page
- * either way. `sessionStorage` ends with the tab, is nobody else's, and what is taken from it works once: the token rotates,
- * and the use of an old one ends the session.
+ * The session token is only in memory; the refresh token is in this tab's `sessionStorage`, so that a reload does not
+ * sign out. A cookie would be sent automatically and need a route that checks origins; `__Host-` cookies need TLS,
+ * which a private gateway may not have. It would not stop the relevant attack either: a script that bypasses the policy
+ * (`script-src 'self'`) could act through the page. `sessionStorage` ends with the tab, and a stolen token works once:
+ * tokens rotate, and reuse ends the session.
  *
- * Tabs share one session: one that opens asks the others, and who renews tells them, so that none uses a token twice.
+ * Tabs share one session: a new tab asks the others, and a refresh is broadcast, so that no token is used twice.
  */
 import { computed, signal } from '@preact/signals'
 import type { ShownSignIn } from '../../http/schemas.ts'
 import { asFailure, failureOf, RequestError } from './api-error.ts'
 
 const storageKey = 'gateway-ai.refresh'
-/** Before a token runs out it is renewed, so that no request is sent with one that ends on the way. */
+/** A token is refreshed this long before it expires, so that no request is sent with one that expires in transit. */
 const renewBeforeMs = 60_000
 const otherTabsMs = 120
 
@@ -24,11 +23,11 @@ type TabMessage =
   | { readonly type: 'session'; readonly session: ShownSignIn }
   | { readonly type: 'ended'; readonly userId: string }
 
-/** Undefined until it is known whether somebody is. */
+/** Undefined while unknown. */
 export const session = signal<ShownSignIn | null | undefined>(undefined)
 export const user = computed(() => session.value?.user ?? null)
 export const account = computed(() => session.value?.account ?? null)
-/** Why the sign-in page is shown to somebody who was signed in. */
+/** Why a signed-in user sees the sign-in page. */
 export const endedBecause = signal<string | null>(null)
 
 const tabs = new BroadcastChannel('gateway-ai')
@@ -41,7 +40,7 @@ tabs.addEventListener('message', ({ data }: MessageEvent<TabMessage>) => {
       if (current) tell({ type: 'session', session: current })
       break
     case 'session':
-      // A tab of somebody else's stays theirs, and one at the sign-in page where it is.
+      // A tab of another user keeps its session, and the sign-in page stays.
       if (current === undefined || current?.user.id === data.session.user.id) adopt(data.session)
       break
     case 'ended':
@@ -52,7 +51,7 @@ tabs.addEventListener('message', ({ data }: MessageEvent<TabMessage>) => {
 
 const tell = (message: TabMessage) => tabs.postMessage(message)
 
-/** Takes up the session of this tab, or of another one. Throws `Failure` where the gateway cannot be asked. */
+/** Resumes the session of this tab, or of another one. Throws `RequestError` if the gateway is unreachable. */
 export async function resume(): Promise<void> {
   if (sessionStorage.getItem(storageKey) === null) {
     tell({ type: 'anyone' })
@@ -65,14 +64,14 @@ export async function resume(): Promise<void> {
   if (session.peek() === undefined) session.value = null
 }
 
-/** Signed in, in this tab and in those that wait for it. */
+/** Signs in, in this tab and in those that wait for it. */
 export function begin(started: ShownSignIn): void {
   endedBecause.value = null
   adopt(started)
   tell({ type: 'session', session: started })
 }
 
-/** Signed out, in every tab. */
+/** Signs out, in every tab. */
 export function end(because: string | null = null): void {
   const userId = user.peek()?.id
   endedBecause.value = because
@@ -86,14 +85,14 @@ function adopt(next: ShownSignIn | null): void {
   session.value = next
 }
 
-/** A token that is good for the next minute. */
+/** Returns a token that is valid for at least a minute. */
 export async function freshToken(): Promise<string> {
   const current = session.peek()
   if (current && Date.parse(current.expires_at) - Date.now() > renewBeforeMs) return current.token
   return renew()
 }
 
-/** Renews the session once, however many ask. Ends it where the API says that it is over. */
+/** Refreshes the session once for all concurrent callers. Ends it if the API rejects it. */
 export function renew(): Promise<string> {
   renewing ??= rotate().finally(() => {
     renewing = null

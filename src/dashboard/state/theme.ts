@@ -7,7 +7,7 @@ const storageKey = 'gateway-ai.theme'
 
 export const theme = signal<Theme>(themes.find(one => one === localStorage.getItem(storageKey)) ?? 'system')
 
-/** Keeps the page in the chosen theme. */
+/** Applies the chosen theme to the page. */
 export function followTheme(): void {
   effect(() => {
     document.documentElement.dataset.theme = theme.value

@@ -1,4 +1,4 @@
-/** Usage as a chart takes it: what is measured, day by day, of everything or of each model or key. */
+/** Usage as chart series: one measure per day, in total or per model or key. */
 import type { ShownUsage } from '../../routes/usage/schemas.ts'
 import type { Series } from '../parts/daily-chart.tsx'
 import { compact, count, milliseconds, usd } from './format.ts'
@@ -19,10 +19,10 @@ type Day = Extract<ShownUsage['data'][number], { day: string }>
 type Part = ShownUsage['series'][number]
 type Lines = NonNullable<ShownUsage['others']>
 
-/** The rows of a usage answer that are days. */
+/** The daily rows of a usage response. */
 export const daysOf = (usage: ShownUsage): Day[] => usage.data.flatMap(row => ('day' in row ? [row] : []))
 
-/** Of everything together. */
+/** Returns the total series. */
 export function wholeSeries(usage: ShownUsage, measure: Measure): Series[] {
   const { total } = usage
   const days = daysOf(usage)
@@ -53,13 +53,13 @@ export function wholeSeries(usage: ShownUsage, measure: Measure): Series[] {
   }
 }
 
-/** Of each model or key, and of all that have no series of their own. Of times the median: they do not add up. */
+/** Returns a series per model or key, and one for the rest. Latencies use the median, since they cannot be added. */
 export function splitSeries({ series, others }: ShownUsage, measure: Measure): Series[] {
   const named = [...Map.groupBy(series, nameOf)]
     .map(([name, parts], index) => ({
       name,
       tone: `s${index}` as const,
-      // Keys of one name are one: the playground's are many, and short-lived.
+      // Keys of the same name are merged: the playground's are many and short-lived.
       ...summed(parts, measure),
     }))
     .filter(({ values }) => values.length > 0)

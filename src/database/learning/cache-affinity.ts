@@ -1,15 +1,18 @@
 /**
- * Which model answered what begins alike, in this process's memory alone: under a keyed SHA-256 of the account and the
- * beginning, which means nothing outside of it. A provider's cache is short-lived, and so is this.
+ * Tracks which model answered conversations with the same beginning. In this process's memory only, keyed by a keyed
+ * SHA-256 of account and beginning, which is meaningless elsewhere. Entries are short-lived, like a provider's cache.
  */
 import type { ChatRequest, Message } from '../../core/chat/chat.ts'
 import type { CacheAffinity } from '../../core/routing/cache-affinity.ts'
 import { createRecentMap } from '../../core/text/recent-map.ts'
 
 export type CacheAffinityTracker = {
-  /** Who answered this conversation, or another with the same long system text, within the last minutes. */
+  /**
+   * Returns the model that answered this conversation, or another with the same long system text, within the last
+   * minutes; null = none.
+   */
   of(accountId: string, ask: ChatRequest): CacheAffinity | null
-  /** Notes an answered request: tokens as the upstream counted them. */
+  /** Records an answered request with the tokens that the upstream counted. */
   answered(
     accountId: string,
     ask: ChatRequest,
@@ -19,21 +22,21 @@ export type CacheAffinityTracker = {
 
 type Line = CacheAffinity & {
   readonly at: number
-  /** It was asked again in time, and its provider had kept nothing. */
+  /** True if a repeated request in time found nothing cached. */
   readonly missed: boolean
 }
 
 const maximumTies = 10_000
-/** Providers keep a beginning for five to ten minutes after its last use (OpenAI; Google says nothing). */
+/** Providers keep a cached prefix for 5 to 10 minutes after its last use (OpenAI; Google publishes nothing). */
 const keptMs = 5 * 60_000
-/** Providers keep nothing shorter: 1,024 tokens. */
+/** Minimum tokens that providers cache: 1,024. */
 const leastTokens = 1_024
-/** Fewer characters of a request cannot be so many tokens worth a look. */
+/** Fewer characters cannot be that many tokens. */
 const leastCharacters = 3_000
-/** What of a beginning tells it from others: its length counts too. */
+/** Characters of a beginning that are compared, in addition to its length. */
 const comparedCharacters = 8_192
 
-/** An empty book; `salt` is secret and lives as long as it. */
+/** Creates an empty tracker. `salt` is secret and lives as long as the tracker. */
 export function createTieBook(clock: { monotonic(): number }, salt: Uint8Array): CacheAffinityTracker {
   const secret = Buffer.from(salt).toString('base64')
   const lines = createRecentMap<Line>(maximumTies)

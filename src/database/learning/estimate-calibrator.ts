@@ -1,6 +1,6 @@
 /**
- * What estimates have learnt from what requests really cost, in this process's memory: per query type, of everybody and of each
- * account. Numbers alone, no content; a restart begins with the table.
+ * Calibrates cost estimates from settled requests per query type, for all accounts together and for each one. In this
+ * process's memory, numbers only; a restart begins with the table of usual lengths.
  */
 import { type QueryType, queryTypes } from '../../core/chat/chat.ts'
 import { createRecentMap } from '../../core/text/recent-map.ts'
@@ -14,7 +14,7 @@ import {
 } from '../../core/usage/estimate-calibration.ts'
 
 export type EstimateCalibrator = {
-  /** What is known of a query type; of the account's own answers too where one is named. */
+  /** Returns the calibration of a query type, including the account's own responses if `accountId` is given. */
   of(queryType: QueryType, accountId: string | null): CalibratedLength
   settled(accountId: string, queryType: QueryType, outcome: CalibrationSample): void
 }
@@ -38,7 +38,7 @@ export function createForesightBook({ clock }: { readonly clock: { now(): number
       addCalibrationSample(all, outcome, now)
       const key = ownKey(accountId, queryType)
       const own = accounts.get(key) ?? emptyCalibration(now)
-      // Set again each time, or an account in use would be forgotten with its generation.
+      // Set again on each use, so that an account in use is not evicted with its generation.
       accounts.set(key, own)
       addCalibrationSample(own, outcome, now)
     },

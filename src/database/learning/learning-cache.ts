@@ -1,7 +1,7 @@
 /**
- * What this process remembers of its accounts' learning, for routing to read without waiting. Postgres is the authority and
- * this its shadow: an account not seen yet routes as a new one does while it is being read in, one in use is read again
- * every few seconds, and one that was rated in or erased, by whichever gateway, within half a second.
+ * In-memory cache of accounts' learning data, so that routing reads it without waiting. Postgres is the authority. An
+ * account that is not loaded yet routes like a new one; one in use is reloaded every few seconds, and one with a new
+ * rating or deletion (from any instance) within 500 ms.
  */
 
 import type { LearnedBias, LearnedBiasLookup } from '../../core/learning/apply-bias.ts'
@@ -22,26 +22,28 @@ import {
 } from './learning.ts'
 import { type CellKey, type PlacedCell, readCells } from './learning-cells.ts'
 
-/** What routing and settling read of one account. */
+/** Learning data that routing and settlement read for one account. */
 export type AccountLearning = {
-  /** Erasures so far: goes with what is learnt of a request, so that it is not taken after the next. */
+  /**
+   * Number of deletions so far. Stored with each learning entry, so that entries from before a deletion are rejected.
+   */
   readonly epoch: number
-  /** Null where nothing is known of the query type. */
+  /** Returns the learned biases of a query type; null = no data. */
   leaningOf(queryType: string): LearnedBiasLookup | null
-  /** What its answers' lengths are like; null until ten are known. */
+  /** Returns statistics of output lengths; null until there are ten responses. */
   usualRatioOf(queryType: string): LengthStatistics | null
 }
 
 export type LearningCache = {
-  /** From memory; null = not read in yet, which begins now. */
+  /** Returns an account's data from memory; null = not loaded, which starts loading it. */
   of(accountId: string): AccountLearning | null
-  /** Learns from usage records, each once however often it comes. */
+  /** Learns from usage records. Repeated records count once. */
   take(records: readonly UsageRecord[]): Promise<void>
-  /** Rates a request; what it changes is in memory when this resolves. Null where the account has no such request. */
+  /** Rates a request; its effect is in memory when this resolves. Null if the account has no such request. */
   rate(accountId: string, requestId: string, rating: Rating): Promise<CellKey | null>
-  /** Forgets everything of the account: in memory and in its cells when this resolves, its lines too or very soon after. */
+  /** Deletes the account's learning data: memory and cells before this resolves, entries then or soon after. */
   erase(accountId: string): Promise<void>
-  /** The account's cells as Postgres has them. */
+  /** Returns the account's cells from Postgres. */
   cells(accountId: string): Promise<readonly PlacedCell[]>
   close(): Promise<void>
 }
@@ -49,7 +51,7 @@ export type LearningCache = {
 export type LearningBookOptions = {
   readonly database: Database
   readonly clock: { now(): number; monotonic(): number; sleep(milliseconds: number): Promise<void> }
-  /** The catalogue's figure of a model's quality (0–1), by `provider/model`; null = it is not in the catalogue. */
+  /** Returns a model's catalog quality (0–1) by `provider/model`; null = not in the catalog. */
   readonly figureOf: (model: string) => number | null
   readonly log: { warn(event: string, fields?: Readonly<Record<string, string>>): void }
 }
@@ -61,23 +63,23 @@ const maximumAccounts = 5_000
 const readAgainMs = 5_000
 const tickMs = 100
 const pollMs = 500
-/** Polls look back this far: a transaction may commit after a younger one. */
+/** Polls overlap by this much, since a transaction may commit after a later one. */
 const overlapMs = 5_000
 const accountsAtOnce = 100
 const sweepEveryMs = 10_000
-/** How long an erasure waits for its lines to be gone before that goes on behind it. */
+/** Maximum time that a deletion waits for its entries; the rest continues in the background. */
 const sweepWithinMs = 10_000
-/** A record is in Postgres this soon after its request, as a rule. */
+/** Typical time until a request's record is in Postgres. */
 const shippedWithinMs = 1_500
 const askAgainMs = 100
 
-/** Starts three timers, none of which keeps the process alive. */
+/** Creates a cache. Starts three timers, which do not keep the process alive. */
 export function createLearningBook({ database, clock, figureOf, log }: LearningBookOptions): LearningCache {
   const remembered = createRecentMap<Remembered>(maximumAccounts)
-  /** One copy of each model's name for all accounts. */
+  /** Shares one copy of each model's name between all accounts. */
   const names = new Map<string, string>()
   const wanted = new Set<string>()
-  /** Reads begun: of two, the later one is right. */
+  /** Numbers of reads in the order of their start: the result of the latest one wins. */
   let reads = 0
   let isReading = false
   /** By the database's clock; null before the first poll. */
@@ -93,7 +95,8 @@ export function createLearningBook({ database, clock, figureOf, log }: LearningB
 
   const read = async (accountIds: readonly string[], changedAt = 0): Promise<void> => {
     const order = ++reads
-    // The epoch first: cells of a later one than it says are lost to the next reading, never the other way round.
+    // Reads the epoch first: cells of a later epoch than recorded are fixed by the next read, but not the other way
+    // round.
     const epochs = await readEpochs(database, accountIds)
     const cells = Map.groupBy(await readCells(database, accountIds), cell => cell.accountId)
     for (const accountId of accountIds) {
@@ -135,7 +138,7 @@ export function createLearningBook({ database, clock, figureOf, log }: LearningB
     for (const accountId of await accountsToPurge(database)) await purgeEntries(database, accountId, () => true)
   }
 
-  // From now on, not from half a second on, changes are heard of.
+  // Reports changes from now on, instead of after the first interval.
   poll().catch(() => {})
   const timers = [every(tickMs, readWanted), every(pollMs, poll), every(sweepEveryMs, sweepLeft)]
 
@@ -169,7 +172,7 @@ export function createLearningBook({ database, clock, figureOf, log }: LearningB
       try {
         await purgeEntries(database, accountId, () => clock.monotonic() < until)
       } catch (cause) {
-        // It is erased for everybody already; the lines, which nobody reads, go with the next sweep.
+        // The data is already deleted for all readers; the next cleanup removes the unread entries.
         log.warn('learning_not_swept', { detail: cause instanceof Error ? cause.message : String(cause) })
       }
     },
@@ -180,7 +183,10 @@ export function createLearningBook({ database, clock, figureOf, log }: LearningB
   }
 }
 
-/** Ids say when they were made (UUID, version 7): one of long ago is in Postgres, or nowhere. */
+/**
+ * Returns true if a request's record may not be in Postgres yet. IDs contain their creation time (UUID version 7), so
+ * an old one is either stored or does not exist.
+ */
 function mayBeOnItsWay(requestId: string, now: number): boolean {
   const madeAt = Number.parseInt(/^req_([0-9a-f]{12})[0-9a-f]{20}$/.exec(requestId)?.[1] ?? '', 16)
   return Math.abs(now - madeAt) < shippedWithinMs
@@ -222,7 +228,10 @@ function usualRatio(cells: readonly PlacedCell[]): LengthStatistics | null {
   return { mean, deviation: Math.sqrt(meanOf(cell => cell.ratioVariance + (cell.ratio - mean) ** 2)) }
 }
 
-/** Repeats `work`, one run at a time; a failed run is made good by the next. Returns what stops it and waits for the last run. */
+/**
+ * Repeats `work`, one run at a time; the next run compensates for a failed one. Returns a function that stops it and
+ * waits for the last run.
+ */
 function every(periodMs: number, work: () => Promise<void>): () => Promise<void> {
   let running: Promise<void> | null = null
   const timer = setInterval(() => {

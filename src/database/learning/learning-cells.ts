@@ -1,15 +1,15 @@
-/** The cells of learning in Postgres: `Cell` of `core/learning.ts`, placed. */
+/** Learning cells in Postgres: `Cell` of `core/learning/learning-cell.ts` with its key. */
 import type { Sql, TransactionSql } from 'postgres'
 import { type Cell, emptyCell } from '../../core/learning/learning-cell.ts'
 import type { Database } from '../database.ts'
 
-/** A cell's place: `model` is `provider/model`. */
+/** Key of a cell: `model` is `provider/model`. */
 export type CellKey = { readonly accountId: string; readonly queryType: string; readonly model: string }
 export type PlacedCell = CellKey & Cell
 
 type Queries = Sql | TransactionSql
 
-/** An account's cells, all query types and models. */
+/** Returns the cells of accounts, for all query types and models. */
 export function readCells(database: Database, accountIds: readonly string[]): Promise<PlacedCell[]> {
   return database.run(
     ({ sql }) => sql<PlacedCell[]>`
@@ -19,7 +19,7 @@ export function readCells(database: Database, accountIds: readonly string[]): Pr
   )
 }
 
-/** The cells of these places, nobody else's to change until the transaction ends; empty ones are made where there are none. */
+/** Locks and returns the cells with these keys until the transaction ends; creates missing ones empty. */
 export async function lockCells(
   transaction: TransactionSql,
   places: readonly CellKey[],
@@ -45,13 +45,13 @@ export async function lockCells(
 export const placeIn = ({ accountId, queryType, model }: CellKey): CellKey => ({ accountId, queryType, model })
 const nameOf = ({ accountId, queryType, model }: CellKey) => `${accountId} ${queryType} ${model}`
 
-/** Changes the cell of a place among those that are locked. */
+/** Changes one of the locked cells. */
 export function changeCell(cells: Map<string, PlacedCell>, place: CellKey, how: (cell: Cell) => Cell): void {
   const name = nameOf(place)
   cells.set(name, { ...how(cells.get(name) ?? emptyCell), ...placeIn(place) })
 }
 
-/** Writes cells; an empty one makes room where there is none, and never overwrites. */
+/** Writes cells. An empty cell is only inserted if missing and never overwrites. */
 export async function writeCells(transaction: TransactionSql, cells: readonly PlacedCell[]): Promise<void> {
   await transaction`
     insert into learning_state (
@@ -84,10 +84,13 @@ function columns(sql: Queries) {
     plain_quality as "plainQuality"`
 }
 
-/** Evidence fades without end; Postgres refuses a `real` so small that it would read as 0 instead of taking it for 0. */
+/**
+ * Converts to a single-precision value. Decayed evidence becomes arbitrarily small, and Postgres rejects a `real` that
+ * would underflow to 0.
+ */
 function asReal(_name: string, value: unknown): unknown {
   return typeof value === 'number' && Math.abs(value) < smallestReal ? 0 : value
 }
 
-/** The smallest normal number of single precision. */
+/** The smallest normal single-precision number. */
 const smallestReal = 2 ** -126

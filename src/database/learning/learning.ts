@@ -1,10 +1,11 @@
 /**
- * Learning in Postgres: one line a request, found by its id alone, and a cell per account, query type and model that every
- * other read is of, so that ten million lines are no slower than ten. Lines and cells change in one transaction.
+ * Learning in Postgres: one entry per request, read only by its ID, and one cell per account, query type and model for
+ * all other reads, so that reads do not slow down with the number of entries. Entries and cells change in one
+ * transaction.
  *
- * Every transaction begins with the account's row: takers share it, raters and erasers have it alone. An erasure counts the
- * row's epoch up; a line routed under an earlier one is then refused wherever it has been meanwhile: in a journal, a
- * stream, or on its way.
+ * Every transaction first locks the account's row: shared for new entries, exclusively for ratings and deletions. A
+ * deletion increments the row's epoch; an entry routed under an earlier epoch is then rejected, even if it was in a
+ * journal or stream meanwhile.
  */
 import type { TransactionSql } from 'postgres'
 import {
@@ -24,7 +25,7 @@ export type Rating = { readonly stars: number; readonly isHelpful: boolean | nul
 
 const deadlineMs = 5_000
 
-/** How often the learning of each account was erased; one that is not named here never was, and has no entry. */
+/** Returns how often each account's learning data was deleted. An account that is not included never was. */
 export async function readEpochs(database: Database, accountIds: readonly string[]): Promise<Map<string, number>> {
   const rows = await database.run(
     ({ sql }) => sql<{ accountId: string; epoch: number }[]>`
@@ -34,7 +35,10 @@ export async function readEpochs(database: Database, accountIds: readonly string
   return new Map(rows.map(({ accountId, epoch }) => [accountId, epoch]))
 }
 
-/** Accounts rated in or erased since a time of the database's own clock (null = none), and that clock's present time. */
+/**
+ * Returns the accounts with ratings or deletions since `sinceMs` of the database's clock (null = none), and that
+ * clock's current time.
+ */
 export async function readChanges(database: Database, sinceMs: number | null) {
   const rows = await database.run(
     ({ sql }) => sql<{ now: number; accountId: string | null; changedAt: number | null }[]>`
@@ -51,10 +55,12 @@ export async function readChanges(database: Database, sinceMs: number | null) {
   }
 }
 
-/** A usage record with something to learn from. */
+/** A usage record with learning data. */
 type Lesson = UsageRecord & { readonly query_type: string; readonly learning: NonNullable<UsageRecord['learning']> }
 
-/** Takes the lessons of usage records, each once however often it comes. Returns the accounts whose cells have changed. */
+/**
+ * Applies the learning data of usage records; repeated records count once. Returns the accounts whose cells changed.
+ */
 export async function applyLearningEntries(database: Database, records: readonly UsageRecord[]): Promise<string[]> {
   const lessons = records.filter(isLesson)
   if (lessons.length === 0) return []
@@ -92,7 +98,7 @@ function placeOf({ account_id, query_type, provider, model }: Lesson): CellKey {
   return { accountId: account_id, queryType: query_type, model: `${provider}/${model}` }
 }
 
-/** What belongs to one cell together, each in the order it came. */
+/** Groups items by cell, in their order. */
 function byPlace<T>(items: readonly T[], placeOf: (item: T) => CellKey): Iterable<readonly [CellKey, readonly T[]]> {
   const places = new Map<string, [CellKey, T[]]>()
   for (const item of items) {
@@ -120,7 +126,9 @@ function entryOf(lesson: Lesson): Entry {
   }
 }
 
-/** A row for every account, for erasers to wait at: of one without, an erasure would pass a taker unseen. */
+/**
+ * Creates a row for every account, on which deletions wait: without it, a deletion would miss a concurrent transaction.
+ */
 async function knowAccounts(transaction: TransactionSql, accountIds: readonly string[]): Promise<void> {
   const ids = JSON.stringify(accountIds)
   const known = await transaction<{ accountId: string }[]>`
@@ -138,8 +146,8 @@ async function knowAccounts(transaction: TransactionSql, accountIds: readonly st
 }
 
 /**
- * Those that are new, and of the account's present epoch; where nobody knew the epoch, of after the last erasure. Told as one
- * text, here and below: rows are dear to read.
+ * Inserts entries that are new and belong to the account's current epoch; without a known epoch, to the time after the
+ * last deletion. Returns one text per row here and below, because reading many columns is slow.
  */
 async function insertEntries(transaction: TransactionSql, lessons: readonly Lesson[]): Promise<Set<string>> {
   const [inserted] = await transaction<{ ids: string | null }[]>`
@@ -166,7 +174,7 @@ async function insertEntries(transaction: TransactionSql, lessons: readonly Less
   return new Set(JSON.parse(inserted?.ids ?? '[]') as string[])
 }
 
-/** What a line is made of, field by field: a usage record holds more than learning may keep. */
+/** Returns an entry field by field: a usage record contains more than learning may store. */
 function lineOf(record: Lesson) {
   const { learning } = record
   return {
@@ -198,7 +206,7 @@ type Regraded = {
   readonly enhanced: boolean
 }
 
-/** Lowers what was thought of answers whose question was soon asked again; a rating stands. */
+/** Lowers the quality of responses whose prompt was soon repeated. Ratings stay. */
 async function regradeRepeated(transaction: TransactionSql, lessons: readonly Lesson[]): Promise<Regraded[]> {
   const wanted = lessons.flatMap(({ account_id, learning: { repeat_of } }) =>
     repeat_of === null ? [] : [{ account_id, request_id: repeat_of }],
@@ -229,7 +237,10 @@ async function regradeRepeated(transaction: TransactionSql, lessons: readonly Le
   }))
 }
 
-/** Rates one request of an account at `now`, in place of an earlier rating. Null where learning has no such request (yet). */
+/**
+ * Rates one request of an account at time `now`, replacing an earlier rating. Null if there is no learning entry of
+ * this request (yet).
+ */
 export function rate(
   database: Database,
   accountId: string,
@@ -275,7 +286,10 @@ export function rate(
   })
 }
 
-/** From here on nothing of before `now` is the account's, whatever still arrives. Its lines are swept afterwards. */
+/**
+ * Deletes an account's learning data of before `now`, including records that arrive later. Its entries are removed
+ * afterwards.
+ */
 export function erase(database: Database, accountId: string, now: number): Promise<void> {
   return withAccountRls(database, accountId).sql(async transaction => {
     await transaction`
@@ -289,7 +303,7 @@ export function erase(database: Database, accountId: string, now: number): Promi
 
 const sweptAtOnce = 10_000
 
-/** Accounts with lines of erased epochs left; 100 at most. */
+/** Returns at most 100 accounts with entries of deleted epochs. */
 export async function accountsToPurge(database: Database): Promise<string[]> {
   const rows = await database.run(
     ({ sql }) => sql<{ accountId: string }[]>`
@@ -299,12 +313,13 @@ export async function accountsToPurge(database: Database): Promise<string[]> {
 }
 
 /**
- * Deletes an account's lines of erased epochs, oldest first, some at a time, for as long as `goOn` says so. Keeps nobody
- * waiting: these lines are nobody's any more.
+ * Removes an account's entries of deleted epochs in batches, oldest first, while `goOn` returns true. Blocks no other
+ * transaction, since nothing else reads these entries.
  */
 export async function purgeEntries(database: Database, accountId: string, goOn: () => boolean): Promise<void> {
   const epoch = (await readEpochs(database, [accountId])).get(accountId) ?? 0
-  // Each begins behind the last: the index still holds what was deleted, and walking over it takes longer every time.
+  // Each batch starts after the last: the index still contains deleted entries, and scanning them would take longer
+  // each time.
   for (let last = ''; goOn(); ) {
     const [deleted] = await database.run(
       ({ sql }) => sql<{ count: number; last: string | null }[]>`

@@ -1,6 +1,6 @@
 /**
- * What was asked lately, in this process's memory alone, under a keyed SHA-256 that means nothing outside of it: what was
- * read in a prompt, and whether the same was asked again soon, as people do whom an answer did not help.
+ * Cache of recent prompts under a keyed SHA-256 that is meaningless elsewhere, in this process's memory only: their
+ * analysis, and whether the same prompt was soon repeated, as users do if a response did not help.
  */
 
 import { lastOfUser, type PromptAnalysis, type PromptAnalyzer } from '../../core/analysis/prompt-analysis.ts'
@@ -9,12 +9,12 @@ import type { KeyedDigests } from '../../core/text/keyed-digests.ts'
 import { createRecentMap } from '../../core/text/recent-map.ts'
 
 export type RecentPrompts = {
-  /** What the ask's prompt is, and the name it is known by here. */
+  /** Returns the analysis of the request's prompt and its digest. */
   read(accountId: string, ask: ChatRequest): { readonly reading: PromptAnalysis; readonly digest: string }
   /**
-   * Notes an answered request (epoch milliseconds), and tells which one it repeats: the same was asked so long after the
-   * answer as it takes to read it, and not much longer. Null = none, or one that was itself a repeat: programs ask the same
-   * again and again.
+   * Records an answered request (epoch milliseconds) and returns the one that it repeats: the same prompt after enough
+   * time to read the output, and not much later. Null = none, or one that was itself a repetition, since programs
+   * repeat prompts.
    */
   answered(digest: string, request: { readonly id: string; readonly from: number; readonly to: number }): string | null
 }
@@ -25,21 +25,21 @@ const maximumPrompts = 10_000
 const soonestMs = 2_000
 const latestMs = 120_000
 
-/** An empty book of what `read` makes of prompts. */
+/** Creates an empty cache for the results of `read`. */
 export function createPromptBook(read: PromptAnalyzer, digests: KeyedDigests): RecentPrompts {
   const readings = createRecentMap<PromptAnalysis>(maximumPrompts)
   const asked = createRecentMap<Answered>(maximumPrompts)
 
   return {
     read(accountId, ask) {
-      // The length stands for the conversation before the last message, of which nothing else is read.
+      // The length represents the earlier conversation, which is not analyzed otherwise.
       const prompt = lastOfUser(ask.messages)
       const name = prompt === null ? '' : digests.of(prompt)
       const digest = `${name} ${ask.messages.length} ${ask.bodyCharacters} ${accountId}`
       const known = readings.get(digest)
       if (known !== undefined) return { reading: known, digest }
       const reading = read(ask.messages)
-      // Addresses are content, and large.
+      // URLs are content, and large.
       if (reading.urls.length === 0) readings.set(digest, reading)
       return { reading, digest }
     },

@@ -1,4 +1,6 @@
-/** Accounts and their users. Ids and times are given, not made, so that a caller may repeat what it does not know the end of. */
+/**
+ * Accounts and their users. IDs and times are parameters, so that a caller can repeat a call with an unknown outcome.
+ */
 import { eq, sql } from 'drizzle-orm'
 import type { Limits, PlanName, Plans } from '../../core/limits/plans.ts'
 import type { Database } from '../database.ts'
@@ -6,7 +8,10 @@ import { type Account, accounts, type NewAccount, type NewUser, type User, users
 
 export type AccountWithUser = { readonly account: Account; readonly user: User }
 
-/** Creates an account with its first user; the same ids again change nothing. Throws Postgres' error where the e-mail is taken. */
+/**
+ * Creates an account with its first user. Repeating it with the same IDs changes nothing. Throws Postgres' error if the
+ * email is taken.
+ */
 export function createAccount(database: Database, account: NewAccount, owner: NewUser): Promise<void> {
   return database.run(({ orm }) =>
     orm.transaction(async transaction => {
@@ -19,7 +24,7 @@ export function createAccount(database: Database, account: NewAccount, owner: Ne
   )
 }
 
-/** The account and user behind an e-mail address, in any case of its letters; null where there is none. */
+/** Returns the account and user of an email address, case-insensitively; null = none. */
 export async function findAccountByEmail(database: Database, email: string): Promise<AccountWithUser | null> {
   const rows = await database.run(({ orm }) =>
     orm
@@ -32,7 +37,7 @@ export async function findAccountByEmail(database: Database, email: string): Pro
   return rows[0] ?? null
 }
 
-/** Whether any account exists: a database without one is fresh. */
+/** Returns true if any account exists; without one, the database is new. */
 export async function hasAccounts(database: Database): Promise<boolean> {
   const rows = await database.run(({ orm }) => orm.select({ id: accounts.id }).from(accounts).limit(1))
   return rows.length > 0
@@ -45,7 +50,10 @@ export type AccountChange = Partial<
   >
 >
 
-/** Changes limits (null = the plan's own; a plan is changed by `changeBilling`) or the shortfall. Gateways take it up within a second. False where there is no such account. */
+/**
+ * Changes limits (null = the plan's; `changeBilling` changes the plan) or the shortfall. Takes effect in all instances
+ * within 1 s. Returns false if there is no such account.
+ */
 export async function changeAccount(database: Database, accountId: string, change: AccountChange): Promise<boolean> {
   const rows = await database.run(({ orm }) =>
     orm

@@ -1,4 +1,6 @@
-/** Stored emails about money: written in the transaction that causes them, claimed by one sender, marked after sending. */
+/**
+ * Stored emails about money: written in the transaction that causes them, claimed by one sender, marked after sending.
+ */
 import { and, eq, sql } from 'drizzle-orm'
 import type { InvoiceStatus } from '../../core/billing/billing.ts'
 import type { BillingNotice, Dues } from '../../core/billing/grace.ts'
@@ -6,7 +8,7 @@ import type { Transaction } from '../account-transaction.ts'
 import type { Database } from '../database.ts'
 import { type Account, billingNotices, users } from '../tables.ts'
 
-/** Converts an account row to the debts that `core/grace.ts` reads. */
+/** Converts an account row to the dues that `core/billing/grace.ts` reads. */
 export function duesOf(account: Pick<Account, 'plan' | 'graceEndsAt' | 'unpaidSince'>): Dues {
   return {
     plan: account.plan,
@@ -41,16 +43,16 @@ export async function noteNotices(
   await step.insert(billingNotices).values(rows).onConflictDoNothing()
 }
 
-/** A notice that this process may send, with the state that it speaks of as it is now. */
+/** A notice that this process may send, with the current state that it describes. */
 export type ClaimedNotice = Pick<BillingNotice, 'kind' | 'subject'> & {
   readonly accountId: string
   readonly userId: string
-  /** Null = the user is no owner of the account any more. */
+  /** Null = the user is no longer an owner of the account. */
   readonly email: string | null
-  /** Sending attempts, this one included. */
+  /** Sending attempts, including this one. */
   readonly attempts: number
   readonly dues: Dues
-  /** Null = the notice is about no invoice. */
+  /** Null = the notice is not about an invoice. */
   readonly invoice: { readonly status: InvoiceStatus; readonly totalCents: number } | null
 }
 
@@ -70,8 +72,8 @@ type ClaimedRow = {
 }
 
 /**
- * Claims the notice that is due for the longest time; null = none is due. Other senders do not get it for `leaseMs`, after
- * which a notice whose sender was killed is due again.
+ * Claims the notice that has been due for the longest time; null = none is due. Other senders cannot claim it for
+ * `leaseMs`, after which the notice of a killed sender is due again.
  */
 export async function claimNotice(database: Database, at: number, leaseMs: number): Promise<ClaimedNotice | null> {
   const [now, leaseEnd] = [at, at + leaseMs].map(time => new Date(time).toISOString())

@@ -1,7 +1,7 @@
 /**
- * Plans, cycles and payment methods. Whatever changes an account's billing holds the account's row while it reads
- * and writes, so that of two changes at once the second sees the first; what is decided is decided in `core/billing.ts`.
- * Ids and times are given.
+ * Plans, cycles and payment methods. Every change locks the account's row while it reads and writes, so that the second
+ * of two concurrent changes sees the first. `core/billing/billing.ts` makes the decisions. IDs and times are
+ * parameters.
  */
 import { and, asc, eq, isNull, sql } from 'drizzle-orm'
 import {
@@ -25,14 +25,14 @@ import {
 } from '../tables.ts'
 import { duesOf, noteNotices } from './billing-notices.ts'
 
-/** An account with the payment method it has now. */
+/** An account with its current payment method. */
 export type BillingAccount = { readonly account: Account; readonly method: PaymentMethod | null }
 
 export const workDeadlineMs = 10_000
-/** Any number will do that no one else uses on this database; 7,245,001,502 is the limits' own (migration `limits`). */
+/** Any number that nothing else uses on this database; 7,245,001,502 is used by the limits (migration `limits`). */
 const billingLock = 7_245_001_503
 
-/** An account's billing; null where there is no such account. */
+/** Returns an account's billing; null if there is no such account. */
 export async function findBilling(database: Database, accountId: string): Promise<BillingAccount | null> {
   const rows = await withAccountRls(database, accountId).orm(step =>
     step
@@ -45,7 +45,7 @@ export async function findBilling(database: Database, accountId: string): Promis
   return rows[0] ?? null
 }
 
-/** The account as `core/billing.ts` sees it. */
+/** Converts an account to the state that `core/billing/billing.ts` reads. */
 export function stateOf({ account, method }: BillingAccount): BillingState {
   const { plan, version, cycleStartedAt, cycleEndsAt, planAfterCycle, graceEndsAt } = account
   return {
@@ -72,16 +72,16 @@ export type BillingChange = {
   readonly at: number
   readonly userId: string | null
   readonly newId: (prefix: string) => string
-  /** The plan version this was decided on: where it is another by now, it is a `conflict`; null = whichever. */
+  /** The plan version that the caller read: another current version is a `conflict`; null = any. */
   readonly version?: number | null
-  /** Becomes the account's payment method before the event takes place, where it has none (or another, for `method_added`). */
+  /** Becomes the payment method before the event is applied, if there is none (or, for `method_added`, another one). */
   readonly method?: NewMethod
 }
 
 /** `taken`: the payment method belongs to another account, or was removed. */
 export type BillingOutcome = 'done' | 'conflict' | 'not_found' | 'taken' | BillingRejection
 
-/** Changes plan or payment method. The row's lock and the version make it so that of two at once one is refused. */
+/** Changes plan or payment method. The row lock and the version reject the second of two concurrent changes. */
 export function changeBilling(database: Database, accountId: string, change: BillingChange): Promise<BillingOutcome> {
   return withAccountRls(database, accountId)
     .orm(step => changeBillingInTransaction(step, accountId, change), workDeadlineMs)
@@ -104,7 +104,7 @@ export async function changeBillingInTransaction(
   const before = stateOf(found)
   const isNew = method !== undefined && (event === 'method_added' ? !isSame(found.method, method) : !found.method)
   const after = transition(isNew ? { ...before, hasPaymentMethod: true } : before, event, at)
-  // What time had changed is the worker's to write: a refusal writes nothing.
+  // Changes that are only due to time are written by the worker: a rejection writes nothing.
   if (after.refusal !== null) return after.refusal
   if ((isNew || event === 'method_removed') && found.method !== null)
     await step
@@ -113,7 +113,7 @@ export async function changeBillingInTransaction(
       .where(eq(paymentMethods.id, found.method.id))
   if (isNew) {
     await step.insert(paymentMethods).values({ createdAt: new Date(at), ...method, accountId })
-    // What could not be collected is tried again at once.
+    // Collection of unpaid invoices is retried at once.
     await step
       .update(invoices)
       .set({ updatedAt: epochStart })
@@ -135,14 +135,14 @@ export async function changeBillingInTransaction(
   return 'done'
 }
 
-/** What waited longest is collected first. */
+/** The invoice that waited longest is collected first. */
 export const epochStart = new Date(0)
 
 function isSame(known: PaymentMethod | null, method: NewMethod): boolean {
   return known !== null && known.kind === method.kind && known.stripePaymentMethodId === method.stripePaymentMethodId
 }
 
-/** Billing of an account whose row is held until the transaction ends; null where there is none. */
+/** Returns an account's billing and locks its row until the transaction ends; null = no such account. */
 export async function lockBilling(step: Transaction, accountId: string): Promise<BillingAccount | null> {
   const [account] = await step.select().from(accounts).where(eq(accounts.id, accountId)).for('no key update')
   if (account === undefined) return null
@@ -195,7 +195,7 @@ function isTaken(error: unknown): boolean {
   return false
 }
 
-/** Sets the monthly soft cap; null = none. Gateways take it up within a second. */
+/** Sets the monthly soft cap; null = none. Takes effect in all instances within 1 s. */
 export async function setSoftCap(database: Database, accountId: string, microcents: number | null): Promise<void> {
   await withAccountRls(database, accountId).orm(step =>
     step
@@ -206,7 +206,7 @@ export async function setSoftCap(database: Database, accountId: string, microcen
 }
 
 /**
- * Stores the account's customer at the payment processor, unless it has one, and returns the one it has. Null = there is no
+ * Stores the account's customer ID at the payment processor, unless it has one, and returns the stored one. Null = no
  * such account.
  */
 export async function keepCustomer(database: Database, accountId: string, customerId: string): Promise<string | null> {
@@ -221,8 +221,8 @@ export async function keepCustomer(database: Database, accountId: string, custom
 }
 
 /**
- * Lets time pass for accounts whose cycle has ended: the next one begins, or a downgrade takes place. At most 100 accounts;
- * returns how many. Another gateway that does the same has the lock: then none.
+ * Closes cycles that have ended: starts the next one or applies a downgrade. Processes at most 100 accounts and returns
+ * their number; 0 if another instance holds the lock.
  */
 export function rollCycles(database: Database, at: number, newId: (prefix: string) => string): Promise<number> {
   return withSingletonLock(database, 0, async step => {
@@ -241,8 +241,8 @@ export function rollCycles(database: Database, at: number, newId: (prefix: strin
 }
 
 /**
- * Does what one gateway at a time may do; `otherwise` is for those who come meanwhile. The lock is of the transaction's
- * length, so that it is let go of however the transaction ends, in the embedded database too.
+ * Runs work that only one instance may do at a time; others get `otherwise`. The lock belongs to the transaction, so it
+ * is released however the transaction ends, in the embedded database too.
  */
 export function withSingletonLock<T>(
   database: Database,

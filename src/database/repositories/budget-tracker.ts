@@ -47,8 +47,8 @@ export async function spentBefore(database: Database, accountId: string, startsA
 }
 
 /**
- * Records that owners get an email about reaching `percent` of their soft cap in a period. Returns their addresses for the
- * first call only, so that one gateway of many sends it.
+ * Records that owners get an email about reaching `percent` of their soft cap in a period. Returns their addresses for
+ * the first call only, so that one gateway of many sends it.
  */
 export async function recordBudgetNotice(
   database: Database,
@@ -72,7 +72,10 @@ export async function recordBudgetNotice(
 }
 
 export type BudgetTracker = {
-  /** How much of its soft cap an account has used in the period, 1 = all; 0 where it has none, or that is not known yet. */
+  /**
+   * Returns the used share of an account's soft cap in the period (1 = all); 0 if there is none or it is not loaded
+   * yet.
+   */
   shareOf(caller: Caller): number
   /** Returns the text of the warning header; null below the warning. */
   warningOf(caller: Caller): string | null
@@ -84,7 +87,7 @@ type BudgetLine = {
   /** Amount billed on the first day before the period; null = its records may still arrive. */
   readonly before: number | null
   refreshAt: number
-  /** Of which milestone somebody was told. */
+  /** The milestone that was last reported. */
   readonly milestone: number | null
 }
 
@@ -92,13 +95,14 @@ const budgetFreshMs = 5_000
 const maximumBudgets = 10_000
 
 /**
- * Amounts billed to accounts with a soft cap in the running period, at most some seconds old: no request waits for them. The
- * amount of a new account is read in the background, and the warning starts with a later request.
+ * Creates a cache of the amounts billed to accounts with a soft cap in the running period, at most some seconds old. No
+ * request waits for it: the amount of a new account is read in the background, and the warning starts with a later
+ * request.
  */
 export function createBudgetBook(
   database: Database,
   clock: { now(): number },
-  /** Hears of a milestone that was reached, once or more often. */
+  /** Called when a milestone is reached, possibly repeatedly. */
   reached: (accountId: string, period: BudgetPeriod, percent: number, capMicrocents: number) => void = () => {},
 ): BudgetTracker {
   const lines = createRecentMap<BudgetLine>(maximumBudgets)
@@ -108,11 +112,11 @@ export function createBudgetBook(
   }
 
   const refresh = async (accountId: string, period: BudgetPeriod, cap: number) => {
-    // The records of before the start are read once, so that a refresh costs a sum of days however busy that day was.
+    // The amount before the period is read once, so that a refresh only sums daily totals.
     const before = lineOf(accountId, period)?.before ?? (await spentBefore(database, accountId, period.startsAt))
     const microcents = Math.max(0, (await spentOnDays(database, accountId, period)) - before)
     const now = clock.now()
-    // The totals of the last day may hold usage of the next period by now.
+    // The totals of the last day may already include usage of the next period.
     if (now >= period.endsAt) return
     const milestone = milestoneOf(microcents, cap)
     const told = lineOf(accountId, period)?.milestone ?? 0

@@ -1,6 +1,6 @@
 /**
- * Cards that owners entered on the payment processor's page. Which of them is charged follows from when the processor
- * stored each, never from the order in which the news of them arrive.
+ * Cards that owners entered on the payment processor's page. The time at which the processor stored them decides which
+ * one is charged, not the order in which events arrive.
  */
 import { and, eq, max } from 'drizzle-orm'
 import type { EnteredCard } from '../../core/billing/payment-processor.ts'
@@ -10,16 +10,16 @@ import { paymentMethods } from '../tables.ts'
 import { changeBillingInTransaction, lockBilling, workDeadlineMs } from './billing.ts'
 
 /**
- * `applied`: the card is the account's payment method now. `ignored`: a newer card was entered, or this one was removed.
- * `mismatch`: the card is not of this account's customer.
+ * `applied`: the card is now the account's payment method. `ignored`: a newer card was entered, or this one was
+ * removed. `mismatch`: the card does not belong to this account's customer.
  */
 export type TakenCard = {
   readonly outcome: 'applied' | 'ignored' | 'mismatch'
-  /** The Stripe payment method that the card replaced; null = none. */
+  /** The replaced Stripe payment method; null = none. */
   readonly replaced: string | null
 }
 
-/** Makes an entered card the payment method of the account that its setup session names. Repeating it changes nothing. */
+/** Makes an entered card the payment method of the account in its setup session. Repeating it changes nothing. */
 export function takeCard(
   database: Database,
   accountId: string,

@@ -1,6 +1,6 @@
 /**
- * What this process has heard of each upstream, and how many second tries it may spend. In memory: another process learns
- * the same within a few requests, and a restart may begin with trust.
+ * Health of each upstream as seen by this process, and its retry budget. In memory: another process learns the same
+ * within a few requests, and a restart begins with closed circuits.
  */
 
 import type { RoutingFigures } from '../../core/models/models.ts'
@@ -28,7 +28,7 @@ import type { Figures } from '../../core/routing/scoring.ts'
 
 export type HealthReport = {
   readonly outcome: HealthOutcome
-  /** Milliseconds an upstream asked to be left alone for. */
+  /** Milliseconds of the pause that an upstream requested. */
   readonly retryAfterMs?: number | null
   readonly firstTokenMs?: number | null
   readonly tokensPerSecond?: number | null
@@ -37,54 +37,65 @@ export type HealthReport = {
 export type HealthEntry = {
   readonly key: string
   readonly state: HealthState
-  /** Epoch milliseconds at which it entered this state; null = it was never in another one. */
+  /** Epoch milliseconds when it entered this state; null = it never had another one. */
   readonly since: number | null
-  /** Moving average; null = never measured. */
+  /** Moving average; null = no measurement. */
   readonly firstTokenMs: number | null
 }
 
-/** Keys are `provider/model`, and `provider/model#credential` where a provider has several credentials. */
+/** Keys are `provider/model`, and `provider/model#credential` if a provider has several credentials. */
 export type HealthTracker = {
   report(key: string, report: HealthReport): void
   stateOf(key: string): HealthState
-  /** Whether to ask it now: false while it rests, and while another's probe of it is under way. Changes nothing. */
+  /**
+   * Returns true if the model may be called now: false during a pause and while another request's probe is running.
+   * Changes nothing.
+   */
   mayTry(key: string): boolean
-  /** Why not to ask it now; null = ask it. A model that the client named is asked for longer (`core/health.ts`). */
+  /**
+   * Returns why the model is skipped now; null = it may be called. `isNamed` as in `core/routing/circuit-breaker.ts`.
+   */
   skipReason(key: string, isNamed: boolean): SkipReason | null
-  /** Told when an attempt begins: of one that heals, it is the probe until its outcome is reported, 30 s at most. */
+  /**
+   * Reports the start of an attempt. In a half-open circuit it is the probe until its outcome is reported, for at most
+   * 30 s.
+   */
   beginAttempt(key: string): void
-  /** Moving average of the milliseconds to the first token; null = never measured. */
+  /** Returns the moving average of milliseconds to the first token; null = no measurement. */
   firstTokenMs(key: string): number | null
-  /** The figures published of a model, moved towards what was measured here of late; null = nothing was. */
+  /** Returns a model's published figures combined with recent measurements; null = no measurement. */
   figuresOf(key: string, published: RoutingFigures): Figures | null
-  /** The model as it is shown: its own state, or `unhealthy` while its provider's credential is refused. */
+  /** Returns the displayed state of a model: its own, or `unhealthy` while its provider's credential is rejected. */
   entryOf(key: string): HealthEntry
-  /** Of every model that was looked at. */
+  /** Returns every tracked model. */
   list(): readonly HealthEntry[]
   /** Counts a request as active until its `end`, which may be called twice. */
   beginRequest(): { end(): void }
-  /** A second or third try, if the budget has one (a fifth of the active requests, three at least); null where it has not. */
+  /**
+   * Reserves a second or third attempt from the retry budget (a fifth of the active requests, at least three); null =
+   * exhausted.
+   */
   beginRetry(key: string): { end(): void } | null
 }
 
 type Line = {
   health: CircuitState
-  /** As shown when it was last brought up to date, and since when in epoch milliseconds; null = it was never another. */
+  /** Displayed state at the last update, and since when in epoch milliseconds; null = it never had another one. */
   state: HealthState
   since: number | null
-  /** Monotonic milliseconds of that. */
+  /** Monotonic milliseconds of the last update. */
   seenAt: number
   live: LiveModelStats | null
-  /** What is heard of its credential; null of a credential itself. */
+  /** State of its credential; null for a credential itself. */
   readonly provider: Line | null
 }
 
 const retriesPerRequest = 0.2
 const minimumRetries = 3
-/** Keys come from the catalogue, which is small; this only bounds a mistake. */
+/** Keys come from the small catalog; this bounds the effect of a defect. */
 const maximumKeys = 10_000
 
-/** An empty book: everyone is thought well. */
+/** Creates a tracker in which all models are healthy. */
 export function createHealthBook({ clock }: { readonly clock: { now(): number; monotonic(): number } }): HealthTracker {
   const lines = new Map<string, Line>()
   let activeRequests = 0
@@ -109,19 +120,19 @@ export function createHealthBook({ clock }: { readonly clock: { now(): number; m
     if (lines.size < maximumKeys) lines.set(key, fresh)
     return fresh
   }
-  /** Of one that nothing has closed the time says nothing; to ask the clock for every model of every request is expensive. */
+  /** A closed circuit does not depend on time, and reading the clock for every model of every request is expensive. */
   const timeFor = ({ closure }: CircuitState) => (closure === 'none' ? 0 : clock.monotonic())
   const stateNow = ({ health, provider }: Line): HealthState =>
     provider !== null && stateAt(provider.health, timeFor(provider.health)) === 'unhealthy'
       ? 'unhealthy'
       : stateAt(health, timeFor(health))
   /**
-   * Notes the state that is shown now, and when it was entered. A state changes by what is reported, where this is called
-   * before and after, and by time alone when a closure ends: that moment is known however late somebody looks.
+   * Updates the displayed state and when it was entered. A state changes by reports, around which this is called, and
+   * by time when a pause ends, whose exact moment is known even if the update is late.
    */
   const bringUpToDate = (line: Line) => {
     const { health, provider, seenAt } = line
-    // Nothing is closed, as nearly always: no time has to be looked back at.
+    // Nothing is closed, the usual case: no past moment must be computed.
     if (health.closure === 'none' && (provider === null || provider.health.closure === 'none'))
       return enter(line, stateAt(health, 0), 0)
     const now = clock.monotonic()
@@ -142,7 +153,7 @@ export function createHealthBook({ clock }: { readonly clock: { now(): number; m
     if (changed === line.health) return
     const bringAllUpToDate = () => {
       bringUpToDate(line)
-      // What is heard of a credential is shown of all of the provider's models.
+      // A credential's state is displayed for all models of the provider.
       if (line.provider === null) for (const one of lines.values()) if (one.provider === line) bringUpToDate(one)
     }
     bringAllUpToDate()
@@ -150,7 +161,7 @@ export function createHealthBook({ clock }: { readonly clock: { now(): number; m
     bringAllUpToDate()
   }
   const take = (line: Line, measured: AttemptSample, outcome: HealthOutcome, now: number) => {
-    // A broken one that also says how long to leave it alone has failed once.
+    // A model with an open circuit that also requests a pause has failed once.
     if (outcome === 'cooling' && line.health.closure === 'broken') return
     line.live ??= emptyStats(now)
     addAttemptSample(line.live, measured, now)
@@ -175,7 +186,7 @@ export function createHealthBook({ clock }: { readonly clock: { now(): number; m
       const now = clock.monotonic()
       const line = lineOf(key)
       take(line, { failed: outcome !== 'ok', firstTokenMs, tokensPerSecond }, outcome, now)
-      // A refused credential is refused for all of the provider's models, and an answer from one proves it for all.
+      // A rejected credential affects all of the provider's models, and a response from one confirms it for all.
       if (outcome === 'switched_off') return update(line.provider ?? line, health => applyOutcome(health, outcome, now))
       if (outcome === 'ok' && line.provider !== null) update(line.provider, () => initialCircuit)
       update(line, health => {
@@ -214,7 +225,7 @@ export function createHealthBook({ clock }: { readonly clock: { now(): number; m
   }
 }
 
-/** `openai/gpt-5#2` → `openai#2`: whom a credential belongs to. Holds no slash, so it is no model's key. */
+/** Returns the key of a credential: `openai/gpt-5#2` → `openai#2`. Without a slash, so it equals no model's key. */
 function providerKey(key: string): string {
   const credential = key.includes('#') ? key.slice(key.lastIndexOf('#')) : ''
   return key.slice(0, key.indexOf('/')) + credential

@@ -1,9 +1,8 @@
 /**
- * What requests under an `Idempotency-Key` came to, for a day. Postgres decides, so that any number of gateways agree; where
- * a row says less than the ledger (its gateway died, or could not write), the ledger is believed. While Postgres is away
- * Redis stands in for it, and is asked afterwards too for as long as it may know more. What that gives up: of two gateways
- * of which one reaches only Postgres and the other only Redis, each would let a request run. Nothing of a request or an answer
- * is kept: names and bodies come as HMACs.
+ * Results of requests with an `Idempotency-Key`, kept for one day. Postgres decides for all instances; if a row is
+ * incomplete (its instance died or could not write), the ledger is read. While Postgres is unavailable Redis decides,
+ * and is checked afterwards as long as it may know more. Cost: if one instance reaches only Postgres and another only
+ * Redis, both would run a request. No content is stored: keys and bodies are HMACs.
  */
 
 import { hasClientEffect, toCompletedUsage, type UsageRecord } from '../../core/usage/usage-record.ts'
@@ -15,21 +14,21 @@ export type IdempotencyClaim = {
   readonly accountId: string
   readonly name: string
   readonly requestDigest: string
-  /** Of the request that asks: nobody else's ends what is this one's. */
+  /** Identifies the claiming request, so that only it can complete or release the claim. */
   readonly holder: string
-  /** How long it may run at most. */
+  /** Maximum run time. */
   readonly leaseMs: number
 }
 
 export type Claimed =
-  /** It is this request's to run. */
+  /** This request may run. */
   | { readonly outcome: 'taken' }
   | { readonly outcome: 'running' }
-  /** The name was given to another request. */
+  /** The key was used for another request. */
   | { readonly outcome: 'other_request' }
   | {
       readonly outcome: 'completed'
-      /** The request that did it, where it is one of the ledger's. */
+      /** The request that had the effect, if it is in the ledger. */
       readonly resultId: string | null
       readonly usage: CompletedUsage | null
     }
@@ -37,18 +36,21 @@ export type Claimed =
 export type Result = { readonly resultId: string | null; readonly usage: CompletedUsage | null }
 
 export type IdempotencyBook = {
-  /** One of any number of racing requests takes it. Throws `service_unavailable` where Postgres does not answer. */
+  /**
+   * Claims a key; one of several concurrent requests succeeds. Throws `service_unavailable` if Postgres does not
+   * answer.
+   */
   claim(claim: IdempotencyClaim): Promise<Claimed>
-  /** It had its effect. Never throws: what cannot be written now is written later. */
+  /** Marks a claim as completed. Never throws: a failed write is repeated later. */
   finish(claim: IdempotencyClaim, result: Result): Promise<void>
-  /** Nothing came of it: the next one may run. Never throws. */
+  /** Releases a claim of a request without effect, so that the next one may run. Never throws. */
   release(claim: IdempotencyClaim): Promise<void>
   close(): Promise<void>
 }
 
 export type IdempotencyOptions = {
   readonly database: Database
-  /** Null = there is none. */
+  /** Null = no Redis. */
   readonly redis?: Pick<Redis, 'send'> | null
   readonly log: { warn(event: string, fields?: Readonly<Record<string, string | number>>): void }
 }
@@ -69,9 +71,9 @@ const sweepMs = 60_000
 const maximumSwept = 10_000
 const maximumUnwritten = 10_000
 
-/** The book of one gateway. Starts two timers, neither of which keeps the process alive. */
+/** Creates the store of one instance. Starts two timers, which do not keep the process alive. */
 export function createIdempotencyBook({ database, redis = null, log }: IdempotencyOptions): IdempotencyBook {
-  /** By holder: what the database has yet to be told. */
+  /** By claim: writes that the database has not confirmed. */
   const unwritten = new Map<string, () => Promise<unknown>>()
 
   const write = async (holder: string, action: () => Promise<unknown>) => {
@@ -91,14 +93,14 @@ export function createIdempotencyBook({ database, redis = null, log }: Idempoten
       if (unwritten.has(holder)) return
     }
   }
-  /** Holders that Redis has let run. */
+  /** Claims that Redis granted. */
   const stoodInFor = new Set<string>()
 
   const release = async (claim: IdempotencyClaim) => {
     if (stoodInFor.delete(claim.holder)) await redis?.send(placeOf(claim), ['DEL', placeOf(claim)]).catch(() => {})
     await write(claim.holder, () => remove(database, claim))
   }
-  /** Who Redis let run under this name while Postgres was away; null = nobody else that it knows of. */
+  /** Returns the claim that Redis granted under this key while Postgres was unavailable; null = none. */
   const letRun = async (claim: IdempotencyClaim): Promise<StandIn | null> => {
     const value = await redis?.send(placeOf(claim), ['GET', placeOf(claim)]).catch(() => null)
     const known = typeof value === 'string' ? standInOf(value) : null
@@ -106,10 +108,11 @@ export function createIdempotencyBook({ database, redis = null, log }: Idempoten
   }
   const claimInRedis = async (claim: IdempotencyClaim, away: unknown): Promise<Claimed> => {
     const value = standInFor(claim)
-    // Only as long as it may run: what was carried out without an answer must not keep the name for a day.
+    // Only as long as the request may run: a command that was executed without a reply must not block the key for a
+    // day.
     const words = ['SET', placeOf(claim), value, 'NX', 'GET', 'PX', String(claim.leaseMs)]
     const known = await redis?.send(placeOf(claim), words).catch(() => undefined)
-    // Neither of them can say whether it ran before.
+    // Neither store can tell whether it ran before.
     if (known === undefined) throw away
     if (known !== null && known !== value) {
       const isOther = standInOf(String(known)).requestDigest !== claim.requestDigest
@@ -118,7 +121,9 @@ export function createIdempotencyBook({ database, redis = null, log }: Idempoten
     stoodInFor.add(claim.holder)
     return { outcome: 'taken' }
   }
-  /** Postgres would let it run; whoever began while Postgres was away may not be known there yet. */
+  /**
+   * Postgres would grant the claim. A request that started while Postgres was unavailable may not be stored there yet.
+   */
   const confirmed = async (claim: IdempotencyClaim): Promise<Claimed> => {
     const earlier = redis === null ? null : await letRun(claim)
     if (earlier === null) return { outcome: 'taken' }
@@ -149,14 +154,14 @@ export function createIdempotencyBook({ database, redis = null, log }: Idempoten
       try {
         for (let tries = 1; tries < maximumTries; tries++) {
           const row = await take(database, claim)
-          // Somebody took it after this statement's view of the world, and before its insert: look again.
+          // Another request claimed it between this statement's snapshot and its insert: read again.
           if (row === null) continue
           const judgement = await judged(database, claim, row)
           return judgement.outcome === 'taken' ? await confirmed(claim) : judgement
         }
         return { outcome: 'running' }
       } catch (error) {
-        // It may be carried out all the same, and would keep the name for as long as a request may run.
+        // The timed-out claim may still be executed and would block the key for the maximum run time.
         if (redis === null || !(error instanceof GatewayError)) {
           void release(claim)
           throw error
@@ -195,7 +200,7 @@ function standInOf(value: string): StandIn {
   return { holder, requestDigest }
 }
 
-/** Takes a name that is free or forgotten, or tells who has it; null = neither could be seen. */
+/** Claims a key that is unused or expired, or returns its holder; null = neither row was visible. */
 async function take(database: Database, claim: IdempotencyClaim): Promise<Row | null> {
   const { accountId, name, requestDigest, holder, leaseMs } = claim
   const rows = await database.run(
@@ -221,7 +226,7 @@ async function take(database: Database, claim: IdempotencyClaim): Promise<Row | 
 }
 
 async function judged(database: Database, claim: IdempotencyClaim, row: Row): Promise<Claimed> {
-  // A statement that was given up on may have been carried out: then it is this one's already.
+  // A timed-out statement may have been executed: then the claim already belongs to this request.
   if (row.taken || (row.status === 'running' && row.result_id === claim.holder)) return { outcome: 'taken' }
   if (row.digest !== claim.requestDigest) return { outcome: 'other_request' }
   const { result_id: earlier, usage } = row
@@ -230,7 +235,7 @@ async function judged(database: Database, claim: IdempotencyClaim, row: Row): Pr
   const record = earlier === null ? null : await recordOf(database, claim.accountId, earlier)
   if (record !== null && hasClientEffect(record))
     return { outcome: 'completed', resultId: earlier, usage: toCompletedUsage(record) }
-  // It ended and nothing came of it, or who ran it died before anything did.
+  // It ended without effect, or its instance died before it had one.
   if (record === null && row.is_held) return { outcome: 'running' }
   return (await takeOver(database, claim, earlier)) ? { outcome: 'taken' } : { outcome: 'running' }
 }
@@ -240,7 +245,7 @@ type Recorded = Pick<
   'status' | 'billed_microcents' | 'streamed' | 'first_token_ms' | 'input_tokens' | 'output_tokens' | 'estimated'
 >
 
-/** What the ledger knows of a request; of one this recent two partitions are asked at most. */
+/** Returns the ledger's record of a request. A recent one requires reading at most two partitions. */
 async function recordOf(database: Database, accountId: string, requestId: string): Promise<Recorded | null> {
   const rows = await database.run(
     ({ sql }) => sql<Recorded[]>`
@@ -253,7 +258,7 @@ async function recordOf(database: Database, accountId: string, requestId: string
   return rows[0] ?? null
 }
 
-/** True for one of those who try. */
+/** Returns true for one of several concurrent callers. */
 async function takeOver(database: Database, claim: IdempotencyClaim, earlier: string | null): Promise<boolean> {
   const { accountId, name, holder, leaseMs } = claim
   const rows = await database.run(
@@ -268,7 +273,7 @@ async function takeOver(database: Database, claim: IdempotencyClaim, earlier: st
   return rows.length > 0
 }
 
-/** The row is made where Redis had stood in for it. */
+/** Creates the row if Redis had granted the claim. */
 function complete(database: Database, claim: IdempotencyClaim, { resultId, usage }: Result): Promise<unknown> {
   const { accountId, name, requestDigest, holder } = claim
   return database.run(
@@ -292,7 +297,7 @@ function remove(database: Database, { accountId, name, holder }: IdempotencyClai
   )
 }
 
-/** Deletes what a day has passed over. */
+/** Deletes rows older than one day. */
 function sweep(database: Database): Promise<unknown> {
   return database.run(
     ({ sql }) => sql`

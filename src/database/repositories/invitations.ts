@@ -1,4 +1,4 @@
-/** Invitations into an account: single use, for one e-mail address, known by the digest of their token alone. */
+/** Invitations to an account: single use, for one email address, identified by the digest of their token. */
 import { and, asc, eq, gt, isNull, sql } from 'drizzle-orm'
 import { outranks, type Role } from '../../core/accounts/roles.ts'
 import { withAccountRls } from '../account-transaction.ts'
@@ -8,8 +8,8 @@ import { type Invitation, invitations, type NewInvitation } from '../tables.ts'
 const lifetimeDays = 7
 
 /**
- * Stores an invitation, in place of any open one to the same address. Returns it with its times; null where `accountId` is
- * not its inviter's any more.
+ * Stores an invitation, replacing an open one to the same address. Returns it with its times; null if the inviter no
+ * longer belongs to `accountId`.
  */
 export async function invite(
   database: Database,
@@ -18,7 +18,7 @@ export async function invite(
 ): Promise<Invitation | null> {
   const { id, email, role, invitedBy, digest } = invitation
   return withAccountRls(database, accountId).orm(async step => {
-    // Serialises what is done to one account's team, so that an inviter's rights are those of this moment.
+    // Serializes changes to one account's team, so that the inviter's current rights apply.
     await step.execute(sql`select 1 from accounts where id = ${accountId} for no key update`)
     const inviter = await step.execute(
       sql`select 1 from users where id = ${invitedBy} and account_id = ${accountId} and removed_at is null
@@ -46,7 +46,8 @@ export async function invite(
 }
 
 /**
- * Withdraws an open invitation, by the rights that `actorId` has at this moment: who may invite to a role may withdraw from it.
+ * Withdraws an open invitation with the current rights of `actorId`: a user who may invite to a role may withdraw its
+ * invitations.
  */
 export function withdrawInvitation(
   database: Database,
@@ -69,7 +70,7 @@ export function withdrawInvitation(
   })
 }
 
-/** An account's open invitations, oldest first. */
+/** Returns an account's open invitations, oldest first. */
 export function listInvitations(database: Database, accountId: string): Promise<Invitation[]> {
   return withAccountRls(database, accountId).orm(step =>
     step
@@ -81,7 +82,7 @@ export function listInvitations(database: Database, accountId: string): Promise<
   )
 }
 
-/** The open invitation that a token's digest stands for; null where there is none. */
+/** Returns the open invitation of a token's digest; null = none. */
 export async function findInvitation(database: Database, digest: string): Promise<Invitation | null> {
   const rows = await database.run(({ orm }) =>
     orm
@@ -94,8 +95,8 @@ export async function findInvitation(database: Database, digest: string): Promis
 }
 
 /**
- * Accepts: the invited address becomes a user of the account. `taken` where the address has an account already, `gone`
- * where the invitation was accepted, replaced or withdrawn meanwhile.
+ * Accepts an invitation: the invited address becomes a user of the account. `taken` = the address already has an
+ * account; `gone` = the invitation was accepted, replaced or withdrawn.
  */
 export function acceptInvitation(
   database: Database,

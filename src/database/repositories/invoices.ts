@@ -1,4 +1,4 @@
-/** What cycles came to: made into invoices once they have settled, collected, and read. Ids and times are given. */
+/** Invoices of settled billing cycles: creation, collection and reading. IDs and times are parameters. */
 import { and, asc, desc, eq, gt, isNull, lt, min, or, sql } from 'drizzle-orm'
 import type { PostgresJsDatabase } from 'drizzle-orm/postgres-js'
 import { graceMs, invoiceLines, invoiceTotals, type LineSums, settlementDelayMs } from '../../core/billing/billing.ts'
@@ -20,7 +20,7 @@ import {
 } from '../tables.ts'
 import { epochStart, withSingletonLock, workDeadlineMs } from './billing.ts'
 
-/** What a running cycle comes to so far. */
+/** Returns the amounts of a running cycle so far. */
 export async function spentInCycle(
   database: Database,
   accountId: string,
@@ -34,8 +34,8 @@ export async function spentInCycle(
 }
 
 /**
- * What an account used from `startsAt` up to `endsAt`, by model. Whole UTC days come from the daily sums, which are written
- * in the ledger's own transactions; of the two days that a cycle cuts, each record is asked. One statement, one snapshot.
+ * Returns an account's usage from `startsAt` up to `endsAt` by model. Whole UTC days come from the daily totals; for
+ * the two partial days, records are summed. One statement, one snapshot.
  */
 async function usageByModel(
   step: Pick<PostgresJsDatabase, 'execute'>,
@@ -85,7 +85,7 @@ type SumsRow = {
 const instant = (at: number) => sql`${new Date(at).toISOString()}::text::timestamptz`
 const wholeDay = (day: number) => sql`(date '1970-01-01' + ${day}::int)`
 
-/** Makes the invoice of the cycle that ended first, once it has settled. Null where none has, or another gateway is at it. */
+/** Creates the invoice of the oldest settled cycle. Null if there is none, or another instance is creating it. */
 export function closeCycle(database: Database, at: number, newId: (prefix: string) => string): Promise<Invoice | null> {
   return withSingletonLock<Invoice | null>(database, null, async step => {
     const [cycle] = await step
@@ -110,7 +110,7 @@ async function invoiceFor(
   const lines = invoiceLines(used, await earlierUsage(step, cycle))
   const totals = invoiceTotals(lines)
   const issuedAt = new Date(at)
-  // Nothing to collect is nothing owed.
+  // An invoice of 0 cents is paid.
   const isPaid = totals.totalCents === 0
   const [invoice] = await step
     .insert(invoices)
@@ -132,7 +132,7 @@ async function invoiceFor(
   return invoice ?? null
 }
 
-/** What the cycle before was used for, as the ledger has it now and as it was invoiced. */
+/** Returns the usage of the previous cycle in the ledger and as invoiced. */
 async function earlierUsage(step: Transaction, { accountId, startsAt }: BillingCycle) {
   const [found] = await step
     .select({ cycle: billingCycles, invoiceId: invoices.id })
@@ -148,7 +148,9 @@ async function earlierUsage(step: Transaction, { accountId, startsAt }: BillingC
   }
 }
 
-/** Where the plan became `evaluation` in the midst of a cycle, as the operator may have it, what came after was free. */
+/**
+ * Returns the billed part of a cycle. If an operator changed the plan to `evaluation` during it, later usage is free.
+ */
 async function billedPartOf(step: Transaction, { accountId, startsAt, endsAt }: BillingCycle) {
   const { effectiveAt } = planChanges
   const [left] = await step
@@ -173,7 +175,7 @@ function linesOf(step: Pick<PostgresJsDatabase, 'select'>, invoiceId: string): P
     .orderBy(desc(invoiceLineRows.amountMicrocents), asc(invoiceLineRows.model))
 }
 
-/** An invoice to be collected, with all that the payment processor must be told. */
+/** An invoice to collect, with everything that the payment processor needs. */
 export type Due = {
   readonly invoice: Invoice
   readonly lines: readonly InvoiceLine[]
@@ -183,8 +185,9 @@ export type Due = {
 }
 
 /**
- * Claims the invoice that waited longest to be collected at `at` (epoch milliseconds); null = none is due. The next claim of
- * it waits for `collectionWaitMs`: twice within a grace period an unpaid invoice is collected again, then once per day.
+ * Claims the invoice that waited longest for collection at `at` (epoch milliseconds); null = none is due. It can be
+ * claimed again after `collectionWaitMs`: an unpaid invoice is collected twice more within a grace period, then once
+ * per day.
  */
 export async function claimInvoice(database: Database, at: number): Promise<Due | null> {
   return database.run(
@@ -223,7 +226,7 @@ export async function claimInvoice(database: Database, at: number): Promise<Due 
   )
 }
 
-/** Before which time an unpaid invoice must have been claimed last, to be due at `at`. */
+/** Returns the latest time of the previous claim for an unpaid invoice to be due at `at`. */
 function unpaidLimit(at: number) {
   const limit = (waitMs: number) => instant(at - waitMs)
   return sql`case
@@ -231,7 +234,7 @@ function unpaidLimit(at: number) {
     then ${limit(collectionWaitMs.inGrace)} else ${limit(collectionWaitMs.afterGrace)} end`
 }
 
-/** Notes under which id the payment processor has an invoice, before anything is charged. */
+/** Stores the payment processor's ID of an invoice before anything is charged. */
 export async function noteProcessorId(database: Database, invoiceId: string, stripeInvoiceId: string): Promise<void> {
   await database.run(({ orm }) =>
     orm
@@ -243,7 +246,7 @@ export async function noteProcessorId(database: Database, invoiceId: string, str
 
 export type InvoiceWithCycle = { readonly invoice: Invoice; readonly cycle: BillingCycle }
 
-/** An account's invoices, newest first; 1,000 at most, which are 80 years of them. */
+/** Returns an account's invoices, newest first; at most 1,000, which is 80 years. */
 export function listInvoices(database: Database, accountId: string): Promise<InvoiceWithCycle[]> {
   return withAccountRls(database, accountId).orm(step =>
     step
@@ -256,7 +259,7 @@ export function listInvoices(database: Database, accountId: string): Promise<Inv
   )
 }
 
-/** An invoice of the account with its lines; null where it has none of this id. */
+/** Returns an invoice of the account with its lines; null if there is none of this ID. */
 export async function findInvoice(
   database: Database,
   accountId: string,

@@ -1,4 +1,6 @@
-/** Keys as their owners manage them: made, rotated along a line that shares its usage, and listed with what they used. */
+/**
+ * API keys as managed by their owners: creation, rotation within a key lineage that shares usage, and lists with usage.
+ */
 import { and, desc, eq, sql } from 'drizzle-orm'
 import { type Transaction, withAccountRls } from '../account-transaction.ts'
 import type { Database } from '../database.ts'
@@ -23,12 +25,12 @@ export type KeyUsage = {
   readonly microcents: number
 }
 
-/** Keys that may work at one time in an account. */
+/** Maximum valid keys per account. */
 export const maximumActiveKeys = 1000
 
 /**
- * Stores a key for a user who is still of the account: a removal that is under way waits, and then ends this key too.
- * `full` where the account has its fill of keys, `gone` where the user has left, or the session that asks has ended.
+ * Stores a key for a current user of the account; a concurrent removal of the user waits and then revokes this key too.
+ * `full` = the account has the maximum number of keys; `gone` = the user was removed, or the session has ended.
  */
 export function addKey(
   database: Database,
@@ -55,14 +57,14 @@ export function addKey(
 }
 
 /**
- * Whether a session runs, asked once the user's row is held: a reset that revokes the user's keys ends the session in the
- * same transaction, so no key of that session is stored after it.
+ * Returns true if a session is active. Checked while the user's row is locked: a reset that revokes the user's keys
+ * ends the session in the same transaction, so no key of that session is stored afterwards.
  */
 async function isRunning(step: Transaction, sessionId: string): Promise<boolean> {
   return (await step.execute(sql`select 1 from sessions where id = ${sessionId}`)).length > 0
 }
 
-/** A key of the account; null where it has none of this id. */
+/** Returns a key of the account; null if there is none of this ID. */
 export async function findKey(database: Database, accountId: string, keyId: string): Promise<ApiKey | null> {
   const rows = await withAccountRls(database, accountId).orm(step =>
     step
@@ -74,7 +76,7 @@ export async function findKey(database: Database, accountId: string, keyId: stri
   return rows[0] ?? null
 }
 
-/** Changes what a key of the account is called, and what it may do; null where the account has none of this id. */
+/** Changes name and permissions of a key; null if the account has none of this ID. */
 export async function changeKey(
   database: Database,
   accountId: string,
@@ -91,7 +93,7 @@ export async function changeKey(
   return rows[0] ?? null
 }
 
-/** An account's keys, newest first, revoked ones included: all of them, or one user's. 1,000 at most. */
+/** Returns the keys of an account or of one user, newest first, including revoked ones; at most 1,000. */
 export function recentKeys(database: Database, accountId: string, userId: string | null): Promise<ApiKey[]> {
   return withAccountRls(database, accountId).orm(step =>
     step
@@ -104,9 +106,9 @@ export function recentKeys(database: Database, accountId: string, userId: string
 }
 
 /**
- * Puts a new key in a valid one's place: same user, name, rights and expiry, on the same line of usage. The old one ends
- * `overlapSeconds` from now. `not_valid` where it was revoked, expired or rotated already, `not_found` where the account
- * has none of this id, or the session that asks has ended.
+ * Replaces a valid key by a new one with the same user, name, permissions and expiry in the same key lineage. The old
+ * key ends after `overlapSeconds`. `not_valid` = it is revoked, expired or already rotated; `not_found` = no key of
+ * this ID, or the session has ended.
  */
 export function rotateKey(
   database: Database,
@@ -147,7 +149,7 @@ export function rotateKey(
   })
 }
 
-/** What each line of keys has used in all, by the id of its first key. */
+/** Returns the total usage of each key lineage by the ID of its first key. */
 export async function usageByLineage(database: Database, accountId: string): Promise<ReadonlyMap<string, KeyUsage>> {
   const rows = await withAccountRls(database, accountId).sql(
     query => query<{ line: string; requests: string; input: string; output: string; billed: string }[]>`

@@ -1,17 +1,17 @@
 /**
- * Asks Postgres about keys that are not in memory. One query runs at a time and carries up to a hundred keys, so that
- * callers who wait never add queries. Keys that are known to exist go first: keys of strangers cannot delay them. Both lines
- * are bounded; past its bound a lookup is refused at once, because each one that waits holds a connection and its buffers.
+ * Looks up keys that are not in memory. One query runs at a time with up to 100 keys, so waiting clients add no
+ * queries. Keys that are known to exist go first, so invalid keys cannot delay them. Both queues are bounded; beyond
+ * that a look-up is rejected at once, because each waiting one holds a connection and its buffers.
  */
 import { GatewayError } from '../../core/validation/errors.ts'
 
-/** A key to look up: its full digest, and the id by which its row is found. */
+/** A key to look up: its full digest, and the public ID by which its row is found. */
 export type WantedKey = { readonly digest: string; readonly publicId: string }
 
 export type KeyLookups<T> = {
   /**
-   * What Postgres says of a key; null if there is none. Lookups of one key share one promise. Rejects with
-   * `service_unavailable` if too many wait, and with what the query throws.
+   * Looks up a key in Postgres; null = none. Concurrent look-ups of one key share a promise. Rejects with
+   * `service_unavailable` if too many wait, and with the query's errors.
    */
   find(key: WantedKey, exists: boolean): Promise<T | null>
 }
@@ -25,7 +25,7 @@ type PendingLookup<T> = WantedKey & {
 const keysPerQuery = 100
 const maximumWaiting = { existing: 256, unknown: 64 }
 
-/** `query` answers by digest. */
+/** Creates look-ups. `query` returns its results by digest. */
 export function createKeyLookups<T>(
   query: (keys: readonly WantedKey[]) => Promise<ReadonlyMap<string, T>>,
 ): KeyLookups<T> {

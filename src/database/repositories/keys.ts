@@ -1,7 +1,7 @@
 /**
- * API keys: their records, and the directory that the hot path asks. The directory answers from memory, keyed by the full
- * digest. What keeps it true is not its entries' age but the poll: twice a second it asks for everything that has changed.
- * It also holds the digests of all valid keys, so that a stranger's key is told from a customer's without a query.
+ * API keys: their records, and the key directory for the request path. The directory answers from memory by the full
+ * digest. A poll twice per second reads all changes, so entries stay correct without expiring. It also holds the
+ * digests of all valid keys, so that an invalid key is recognized without a query.
  */
 import { timingSafeEqual } from 'node:crypto'
 import { and, desc, eq, inArray, isNotNull, isNull, type SQL, sql } from 'drizzle-orm'
@@ -18,12 +18,12 @@ import { limitsOf } from './accounts.ts'
 import { duesOf } from './billing-notices.ts'
 import { createKeyLookups } from './key-lookups.ts'
 
-/** Stores a key's record; the same id again changes nothing. */
+/** Stores a key's record. Repeating it with the same ID changes nothing. */
 export async function createKey(database: Database, key: NewApiKey): Promise<void> {
   await database.run(({ orm }) => orm.insert(apiKeys).values(key).onConflictDoNothing({ target: apiKeys.id }))
 }
 
-/** An account's keys, oldest first; 1,000 at most, of the revoked ones the newest. */
+/** Returns an account's keys, oldest first; at most 1,000, including the newest revoked ones. */
 export async function listKeys(database: Database, accountId: string): Promise<ApiKey[]> {
   const keys = await withAccountRls(database, accountId).orm(step =>
     step
@@ -36,7 +36,7 @@ export async function listKeys(database: Database, accountId: string): Promise<A
   return keys.sort((one, other) => Number(one.createdAt) - Number(other.createdAt) || (one.id < other.id ? -1 : 1))
 }
 
-/** Revokes an account's key as of `at`. False where the account has no such key that is still valid. */
+/** Revokes an account's key as of `at`. Returns false if the account has no such valid key. */
 export async function revokeKey(database: Database, accountId: string, keyId: string, at: Date): Promise<boolean> {
   const rows = await withAccountRls(database, accountId).orm(step =>
     step
@@ -50,20 +50,20 @@ export async function revokeKey(database: Database, accountId: string, keyId: st
 
 export type KeyDirectory = {
   /**
-   * The same as `find`, but null at once for a key that is not in memory: a store is asked only about keys that certainly
+   * Like `find`, but returns null at once for a key that is not in memory: the database is only queried for keys that
    * exist.
    */
   recall(key: string): Caller | null | Promise<Caller | null>
   /**
-   * The caller behind a key; null for one that is malformed, unknown, revoked or expired. Known keys are answered at once,
-   * also while Postgres is away. Rejects with `service_unavailable` for a key that cannot be looked up right now.
+   * Returns the caller of a key; null if it is malformed, unknown, revoked or expired. Known keys are answered at once,
+   * also while Postgres is unavailable. Rejects with `service_unavailable` if a key cannot be looked up now.
    */
   find(key: string): Caller | null | Promise<Caller | null>
-  /** A key of this digest was made just now: it exists before the next poll says so. */
+  /** Announces a new key by its digest, which the next poll would only report later. */
   expect(digest: string): void
-  /** Something has changed: asks for it now rather than at the next poll. Never rejects. */
+  /** Reads changes now instead of at the next poll. Never rejects. */
   look(): Promise<void>
-  /** Writes what is pending of `last_used_at` and stops the timers. */
+  /** Writes pending `last_used_at` values and stops the timers. */
   close(): Promise<void>
 }
 
@@ -71,7 +71,7 @@ export type KeyDirectoryOptions = {
   readonly database: Database
   readonly clock: { now(): number }
   readonly plans: Plans
-  /** Integer of 1e-8 USD: accounts whose shortfall is above it are paused; absent = none is. */
+  /** Integer of 1e-8 USD: accounts with a larger shortfall are paused; absent = none is. */
   readonly maximumShortfall?: number
   /** 0 ≤ x < 1, for the jitter of expiries. */
   readonly random: () => number
@@ -84,25 +84,25 @@ const freshMs = 30_000
 const unknownMs = 5_000
 const pollMs = 500
 const touchMs = 1_000
-/** Polls look back this far behind the newest change seen: a transaction may commit after a younger one. */
+/** Polls overlap by this much, since a transaction may commit after a later one. */
 const overlapMs = 5_000
 const maximumEntries = 100_000
 const maximumUnknown = 10_000
 const maximumChanges = 1_000
-/** Digests of valid keys that are held; of more keys the newest. The others are looked up as unknown ones are. */
+/** Maximum digests of valid keys in memory, the newest ones. Others are looked up like unknown keys. */
 const maximumExisting = 100_000
 const digestsDeadlineMs = 10_000
-/** Keys that are read in before the first request. */
+/** Maximum keys that are loaded before the first request. */
 const maximumWarm = 5_000
 
-/** The directory of keys for one process. Starts two timers, neither of which keeps the process alive. */
+/** Creates the key directory of one process. Starts two timers, which do not keep the process alive. */
 export function createKeyDirectory(options: KeyDirectoryOptions): KeyDirectory {
   const { database, clock, plans, random, maximumShortfall = Number.POSITIVE_INFINITY } = options
   const known = new Map<string, Entry>()
   const unknown = new Map<string, number>()
   const existing = new Set<string>()
   const touched = new Map<string, number>()
-  /** Newest change seen, by the database's clock; null before the first poll. */
+  /** Newest change read, by the database's clock; null before the first poll. */
   let changesSeen: Date | null = null
 
   const take = (digest: string, row: Row | null): Caller | null => {
@@ -143,7 +143,7 @@ export function createKeyDirectory(options: KeyDirectoryOptions): KeyDirectory {
     }
     return callers
   })
-  /** Null at once for what cannot be a key. */
+  /** Looks up a key; null at once if it is malformed. */
   const lookUp = (digest: string, key: string): Promise<Caller | null> | null => {
     const parsed = parseApiKey(key)
     if (parsed === null) return null
@@ -151,12 +151,12 @@ export function createKeyDirectory(options: KeyDirectoryOptions): KeyDirectory {
   }
 
   const begin = async () => {
-    // Before the digests are read: what changes meanwhile is in the next poll.
+    // Read before the digests, so that changes in between are in the next poll.
     const now = await databaseTime(database)
     const digests = await validDigests(database)
     existing.clear()
     for (const digest of digests) existing.add(digest)
-    // A gateway that takes the place of another is asked for its keys at once, all of them in the first second.
+    // An instance that replaces another receives requests with all its keys within the first second.
     if (changesSeen === null) for (const row of await recentlyUsed(database)) take(row.digest, row)
     changesSeen = now
   }
@@ -169,7 +169,7 @@ export function createKeyDirectory(options: KeyDirectoryOptions): KeyDirectory {
       else if (!isValid(row, clock.now())) existing.delete(row.digest)
       else if (existing.size < maximumExisting) existing.add(row.digest)
     }
-    // More changed than a poll carries: forget rather than be wrong about the rest.
+    // More changes than a poll returns: clears the cache, since the rest may be outdated.
     if (rows.length === maximumChanges) {
       known.clear()
       unknown.clear()
@@ -177,12 +177,12 @@ export function createKeyDirectory(options: KeyDirectoryOptions): KeyDirectory {
     }
   }
 
-  /** Notes the use of a key, to be written with the next batch. At the bound a new key waits for its next request. */
+  /** Records the use of a key for the next batch. If the batch is full, a new key waits for its next request. */
   const noteUse = ({ keyId }: Caller) => {
     if (touched.size < maximumEntries || touched.has(keyId)) touched.set(keyId, clock.now())
   }
 
-  /** The first request of a key in this process is a use of it like any other. */
+  /** The first request of a key in this process counts as a use too. */
   const lookUpUsed = (digest: string, key: string) =>
     lookUp(digest, key)?.then(caller => {
       if (caller !== null) noteUse(caller)
@@ -196,7 +196,7 @@ export function createKeyDirectory(options: KeyDirectoryOptions): KeyDirectory {
     try {
       await writeLastUsed(database, batch)
     } catch (cause) {
-      // The store is away: the uses wait for the next batch, behind any newer use of the same key.
+      // If the database is unavailable, the uses wait for the next batch, unless the same key has a newer one.
       for (const [keyId, at] of batch) if (!touched.has(keyId) && touched.size < maximumEntries) touched.set(keyId, at)
       throw cause
     }
@@ -204,14 +204,14 @@ export function createKeyDirectory(options: KeyDirectoryOptions): KeyDirectory {
 
   const [polling, touching] = [repeated(pollMs, poll), repeated(touchMs, touch)]
 
-  /** Undefined where memory says nothing of the key. */
+  /** Returns undefined if the key is not in memory. */
   const inMemory = (digest: string, key: string): Caller | null | undefined => {
     const now = clock.now()
     const entry = known.get(digest)
     if (entry === undefined) return (unknown.get(digest) ?? 0) > now ? null : undefined
     if (entry.expiresAt <= now) return null
     if (entry.refreshAt <= now) {
-      // Behind the caller's back: a store that does not answer is no reason to make a known key wait.
+      // Refreshed in the background: an unavailable database must not delay a known key.
       entry.refreshAt = now + unknownMs
       lookUp(digest, key)?.catch(() => {})
     }
@@ -221,7 +221,7 @@ export function createKeyDirectory(options: KeyDirectoryOptions): KeyDirectory {
 
   return {
     recall(key) {
-      // A digest that is known needs no look at the key's shape.
+      // A known digest needs no format check.
       if (!hasKeyLength(key)) return null
       const digest = digestOf(key)
       const caller = inMemory(digest, key)
@@ -247,12 +247,12 @@ function isValid({ revokedAt, expiresAt }: Pick<Row, 'revokedAt' | 'expiresAt'>,
   return revokedAt === null && !(expiresAt !== null && expiresAt.getTime() <= now)
 }
 
-/** The rows of keys that were used within the last minutes. */
+/** Returns the rows of keys that were used within the last minutes. */
 function recentlyUsed(database: Database) {
   return keyRows(database, sql`${apiKeys.lastUsedAt} > clock_timestamp() - interval '10 minutes'`, maximumWarm)
 }
 
-/** Digests of the keys that are valid now, the newest first. */
+/** Returns digests of the valid keys, newest first. */
 async function validDigests(database: Database): Promise<readonly string[]> {
   const rows = await database.run(
     ({ sql: query }) => query<{ digest: string }[]>`
@@ -294,7 +294,7 @@ function keyRows(database: Database, condition: SQL, limit: number) {
   )
 }
 
-/** When the account has to pay first, and its soft cap with the billing cycle; nothing where there is neither. */
+/** Returns when the account has to pay, and its soft cap with the billing cycle; empty if there is neither. */
 function paymentOf(row: Row): Partial<Caller> {
   const from = paymentRequiredFrom(duesOf(row))
   const { softCapMicrocents, cycleStartedAt } = row
@@ -305,7 +305,7 @@ function paymentOf(row: Row): Partial<Caller> {
   }
 }
 
-/** Two index ranges joined: an `or` across the two tables would read both of them whole, twice a second. */
+/** Joins two index ranges: an `or` across the two tables would scan both of them twice per second. */
 function changedSince(since: Date): SQL {
   const at = since.toISOString()
   return sql`${apiKeys.id} in (
@@ -315,7 +315,7 @@ function changedSince(since: Date): SQL {
     where accounts.updated_at > ${at}::timestamptz)`
 }
 
-/** Times are epoch milliseconds by the key's id. */
+/** Writes use times in epoch milliseconds by key ID. */
 function writeLastUsed(database: Database, uses: ReadonlyMap<string, number>) {
   const rows = [...uses].map(([id, at]) => ({ id, at: new Date(at).toISOString() }))
   return database.run(

@@ -1,6 +1,7 @@
 /**
- * Network addresses that a user has signed in from. A lock does not apply to them, so no other client can lock a
- * user out there. A count of its own bounds guessing: an address with 100 failures since its last sign-in is forgotten.
+ * Network addresses that a user has signed in from. A lockout does not apply to them, so no other client can lock a
+ * user out there. Guessing is bounded by a separate count: an address with 100 failures since its last sign-in is
+ * forgotten.
  */
 import type { TransactionSql } from 'postgres'
 import type { Database } from '../database.ts'
@@ -9,7 +10,10 @@ const maximumAddresses = 10
 const rememberedDays = 90
 const maximumFailures = 100
 
-/** Whether a sign-in is locked, and whether the user of the email address has signed in under one of the digests. */
+/**
+ * Returns whether a sign-in is locked, and whether the user of the email address has signed in under one of the
+ * digests.
+ */
 export async function signInStanding(
   database: Database,
   email: string,
@@ -28,7 +32,7 @@ export async function signInStanding(
   return row ?? { isLocked: true, isKnown: false }
 }
 
-/** Whether a user has signed in under one of the digests in the last 90 days. */
+/** Returns true if a user has signed in under one of the digests in the last 90 days. */
 export async function isKnownTo(step: TransactionSql, userId: string, digests: readonly string[]): Promise<boolean> {
   const rows = await step`
     select 1 from known_addresses
@@ -37,7 +41,9 @@ export async function isKnownTo(step: TransactionSql, userId: string, digests: r
   return rows.length > 0
 }
 
-/** Counts a failed sign-in against a known address; the hundredth since the last successful one makes it unknown. */
+/**
+ * Counts a failed sign-in from a known address. The hundredth since the last successful one makes the address unknown.
+ */
 export async function countKnownFailure(database: Database, email: string, digests: readonly string[]): Promise<void> {
   await database.run(
     ({ sql }) => sql`
@@ -55,7 +61,10 @@ export async function countKnownFailure(database: Database, email: string, diges
   )
 }
 
-/** Remembers the address of a successful sign-in under the first digest, in place of the other ones; the ten newest stay. */
+/**
+ * Stores the address of a successful sign-in under the first digest and deletes the other digests; keeps the ten
+ * newest.
+ */
 export async function rememberAddress(step: TransactionSql, userId: string, digests: readonly string[]): Promise<void> {
   const [digest, ...earlier] = digests
   if (digest === undefined) return

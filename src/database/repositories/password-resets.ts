@@ -1,11 +1,14 @@
-/** Password resets: single use, half an hour, for the address they were sent to, known by the digest of their token alone. */
+/**
+ * Password resets: single use, valid for 30 minutes, for the address they were sent to, identified by the digest of
+ * their token.
+ */
 import type { Database } from '../database.ts'
 import { rememberAddress } from './known-addresses.ts'
 import { endAccess, revokeKeysOf } from './verifications.ts'
 
 const lifetimeMinutes = 30
 
-/** Notes a reset for the user of an address, in place of earlier ones. False where nobody has it. */
+/** Stores a reset for the user of an address, replacing earlier ones. Returns false if no user has it. */
 export async function createReset(database: Database, email: string, digest: string): Promise<boolean> {
   const rows = await database.run(
     ({ sql }) => sql`
@@ -19,7 +22,7 @@ export async function createReset(database: Database, email: string, digest: str
   return rows.length > 0
 }
 
-/** Whether a token's reset could be used now: before a password is hashed for it. */
+/** Returns true if a token's reset can be used now. Checked before a password is hashed for it. */
 export async function isResetOpen(database: Database, digest: string): Promise<boolean> {
   const rows = await database.run(
     ({ sql }) => sql`
@@ -32,16 +35,16 @@ export async function isResetOpen(database: Database, digest: string): Promise<b
 export type Reset = {
   readonly digest: string
   readonly passwordHash: string
-  /** All keys of the user end too. */
+  /** True if all keys of the user are revoked too. */
   readonly revokesKeys: boolean
-  /** What the network address is remembered as, given the user's email. */
+  /** Returns the digests under which the network address is stored, given the user's email. */
   readonly addressDigests: (email: string) => readonly string[]
 }
 
 /**
- * Sets the password, once: all sessions end, and so does a lock, since the reader of the mailbox is its owner. An
- * unconfirmed address is confirmed by it, and sessions and keys of its earlier user end. False where the reset was used, replaced
- * or has run out meanwhile.
+ * Sets the password once. Ends all sessions and a lockout, since the reader of the mailbox owns it. Confirms an
+ * unconfirmed address, and ends sessions and keys of its earlier user. Returns false if the reset was used, replaced or
+ * has expired.
  */
 export function useReset(database: Database, reset: Reset): Promise<boolean> {
   const { digest, passwordHash, revokesKeys, addressDigests } = reset

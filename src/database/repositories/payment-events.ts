@@ -1,4 +1,4 @@
-/** What the payment processor says, taken up once however often and in whatever order it is said. */
+/** Processes events of the payment processor once, however often and in whatever order they arrive. */
 import { and, eq, sql } from 'drizzle-orm'
 import { findInvoiceMismatch, newerInvoiceStatus, type ProcessorInvoice } from '../../core/billing/billing.ts'
 import { graceNotices } from '../../core/billing/grace.ts'
@@ -12,7 +12,7 @@ import { type TakenCard, takeCardWithin } from './cards.ts'
 
 export type EventOutcome = 'applied' | 'repeated' | 'ignored' | 'mismatch'
 
-/** Takes up what the payment processor says of an invoice. Nothing is taken up that is not as ours says. */
+/** Applies the payment processor's state of an invoice. Ignores it if it does not match our invoice. */
 export function applyInvoice(database: Database, seen: ProcessorInvoice, at: number): Promise<EventOutcome> {
   return database.run(
     ({ orm }) => orm.transaction(async step => (await appliedInvoice(step, seen, at)).outcome),
@@ -20,7 +20,7 @@ export function applyInvoice(database: Database, seen: ProcessorInvoice, at: num
   )
 }
 
-/** Whether an event has had its effect already. */
+/** Returns true if an event has already been processed. */
 export async function hasEvent(database: Database, eventId: string): Promise<boolean> {
   const rows = await database.run(({ orm }) =>
     orm.select({ id: webhookEvents.id }).from(webhookEvents).where(eq(webhookEvents.id, eventId)).limit(1),
@@ -28,10 +28,10 @@ export async function hasEvent(database: Database, eventId: string): Promise<boo
   return rows.length > 0
 }
 
-/** Returned for an event: its outcome, and the card whose state at the payment processor is to follow. */
+/** Result of an event: its outcome, and the card whose state at the payment processor must follow. */
 export type TakenEvent = { readonly outcome: EventOutcome; readonly card: TakenCard | null }
 
-/** Remembers an event and does what it is good for, in one transaction: of any number of its copies one has an effect. */
+/** Stores an event and applies its effect in one transaction, so that one of several copies has an effect. */
 export function takeEvent(
   database: Database,
   event: WebhookEvent,
@@ -72,7 +72,7 @@ async function applied(
       return appliedInvoice(step, effect.seen, at)
     case 'card': {
       const card = await takeCardWithin(step, effect.card, at, newId)
-      // Of another customer's account nothing is remembered under this account.
+      // An event about another customer's account is not stored under this account.
       return { outcome: card.outcome, accountId: card.outcome === 'applied' ? effect.card.accountId : null, card }
     }
     case 'method_gone': {
@@ -100,7 +100,7 @@ async function appliedInvoice(step: Transaction, seen: ProcessorInvoice, at: num
     .from(invoices)
     .where(eq(invoices.id, seen.invoiceId))
   if (owner === undefined) return nothing
-  // The account before its invoices, as everywhere: two who wait for one another would both be refused.
+  // Locks the account before its invoices, as everywhere, so that two transactions cannot deadlock.
   const { accountId } = owner
   const [account] = await step.select().from(accounts).where(eq(accounts.id, accountId)).for('no key update')
   const [invoice] = await step.select().from(invoices).where(eq(invoices.id, seen.invoiceId)).for('update')

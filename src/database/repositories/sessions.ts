@@ -1,7 +1,6 @@
 /**
- * Sessions: who is signed in, their rotating refresh tokens, and the failures that lock sign-in. A lock refuses new sign-ins
- * from unknown network addresses and nothing else. All times are the database's own, so that gateways whose clocks disagree
- * decide alike.
+ * Sessions, their rotating refresh tokens, and sign-in lockouts. A lockout only rejects new sign-ins from unknown
+ * network addresses. All times are the database's own, so that instances with different clocks decide alike.
  */
 import { and, desc, eq, gt, sql as sqlText } from 'drizzle-orm'
 import type { Sql, TransactionSql } from 'postgres'
@@ -12,14 +11,14 @@ import type { Database } from '../database.ts'
 import { type Session, sessions } from '../tables.ts'
 import { isKnownTo, rememberAddress } from './known-addresses.ts'
 
-/** Who a session speaks for, as of the moment it was read. */
+/** User and account of a session at the time of reading. */
 export type SessionHolder = {
   readonly sessionId: string
   readonly accountId: string
   readonly userId: string
   readonly email: string
   readonly role: Role
-  /** The email address waits for its confirmation. */
+  /** True if the email address is not confirmed yet. */
   readonly isUnverified: boolean
 }
 
@@ -30,24 +29,27 @@ export type NewSession = {
   readonly userAgent: string | null
   /** SHA-256 of its first refresh token, hex. */
   readonly tokenDigest: string
-  /** The hash that the password was checked against: where it has changed since, nobody is signed in. */
+  /** The hash that the password was checked against. If it has changed since, the sign-in fails. */
   readonly passwordHash: string
-  /** None of them may be locked by now, unless the network address is known; the first one's failures are forgotten. */
+  /**
+   * The sign-in fails if one of them is locked now, unless the network address is known. On success, the failures of
+   * the first one are deleted.
+   */
   readonly subjects: readonly string[]
-  /** What the network address is remembered as: `composition/address-digests.ts`. */
+  /** Digests under which the network address is stored: `composition/address-digests.ts`. */
   readonly addressDigests: readonly string[]
 }
 
-/** `repeated`: the token had just been used, and what it led to then is still good. */
+/** `repeated`: the token was used a moment ago, and its successor is still valid. */
 export type Rotation =
   | { readonly outcome: 'rotated' | 'repeated'; readonly holder: SessionHolder }
   | { readonly outcome: 'unknown' }
-  /** The token had been used before: it was copied, and its session is ended. */
+  /** The token was used before, so it was copied. Its session is ended. */
   | { readonly outcome: 'reused'; readonly sessionId: string; readonly userId: string }
 
 export const maximumSessions = 5
 const idleDays = 30
-/** How long two tabs of one browser may present the same token without looking like a thief. */
+/** How long two tabs of one browser may send the same token without being treated as theft. */
 const repeatSeconds = 10
 const freshMs = 500
 const maximumEntries = 50_000
@@ -59,30 +61,31 @@ const failures = {
   forgottenAfterDays: 1,
 }
 
-/** What failures of an e-mail address are counted under; says nothing of the address itself. */
+/** Returns the subject under which failures of an email address are counted. Contains only its digest. */
 export function mailSubject(email: string): string {
   return `mail:${digestOf(email)}`
 }
 
-/** What wrong current passwords at a change of password are counted under: only a user's own sessions can add to them. */
+/** Returns the subject for wrong current passwords at a password change. Only a user's own sessions can add to it. */
 export function changeSubject(userId: string): string {
   return `change:${userId}`
 }
 
-/** What failures of a network address (IPv6 by /64) are counted under. */
+/** Returns the subject for failures of a network address (IPv6 by /64). */
 export function addressSubject(address: string): string {
   return `address:${address}`
 }
 
 /**
- * Signs a user in; the oldest session leaves where there would be a sixth. False where user or password is no longer what
- * was checked, or a lock that applies here began meanwhile. The user's row serialises it: of 50 at once exactly 5 stay.
+ * Signs a user in and ends the oldest session if there would be a sixth. Returns false if user or password hash have
+ * changed since the check, or an applicable lockout began. The lock on the user's row serializes it: of 50 concurrent
+ * sign-ins exactly 5 sessions remain.
  */
 export function startSession(database: Database, session: NewSession): Promise<boolean> {
   const { id, accountId, userId, userAgent, tokenDigest, passwordHash, subjects, addressDigests } = session
   return database.run(({ sql }) =>
     sql.begin(async step => {
-      // Statements that do not wait for one another's answers are sent together: the row is held for that much less.
+      // Independent statements are sent together, which shortens the lock on the row.
       const holding = step`
         select 1 from users
         where id = ${userId} and account_id = ${accountId} and removed_at is null and password_hash = ${passwordHash}
@@ -100,7 +103,7 @@ export function startSession(database: Database, session: NewSession): Promise<b
         delete from sessions where user_id = ${userId} and (expires_at <= clock_timestamp() or id in (
           select id from sessions where user_id = ${userId} and expires_at > clock_timestamp()
           order by created_at desc, id desc offset ${maximumSessions}))`.execute()
-      // A running lock stays: it applies to other network addresses, and its cause must not get ten more tries.
+      // A running lockout stays for other network addresses; otherwise its cause would get ten more attempts.
       const forgotten = step`
         delete from sign_in_failures
         where subject = ${subjects[0] ?? ''} and (locked_until is null or locked_until <= clock_timestamp())`.execute()
@@ -110,12 +113,15 @@ export function startSession(database: Database, session: NewSession): Promise<b
   )
 }
 
-/** Forgets the failures of a subject and the lock they led to. */
+/** Deletes the failures of a subject and its lockout. */
 export async function forgetFailures(database: Database, subject: string): Promise<void> {
   await database.run(({ sql }) => sql`delete from sign_in_failures where subject = ${subject}`)
 }
 
-/** Exchanges a refresh token for the next one, once. `nextDigest` must follow from the token, so that a repeat finds it. */
+/**
+ * Exchanges a refresh token once for the next one. `nextDigest` must be derived from the token, so that a repetition
+ * finds it.
+ */
 export async function rotateToken(database: Database, digest: string, nextDigest: string): Promise<Rotation> {
   const rotated = await database.run(
     ({ sql }) => sql<{ session_id: string }[]>`
@@ -142,7 +148,7 @@ export async function rotateToken(database: Database, digest: string, nextDigest
   return holder === null ? { outcome: 'unknown' } : { outcome: 'rotated', holder }
 }
 
-/** Why a token could not be used: unknown, used a moment ago by another tab, or stolen. */
+/** Returns why a token could not be used: unknown, used a moment ago by another tab, or stolen. */
 async function explainUnused(database: Database, digest: string, nextDigest: string): Promise<Rotation> {
   const rows = await database.run(
     ({ sql }) => sql<{ session_id: string; user_id: string; recent: boolean; follows: boolean }[]>`
@@ -162,7 +168,7 @@ async function explainUnused(database: Database, digest: string, nextDigest: str
   return holder === null ? { outcome: 'unknown' } : { outcome: 'repeated', holder }
 }
 
-/** Who a running session speaks for; null where it has ended. */
+/** Returns the holder of an active session; null if it has ended. */
 export async function findSession(database: Database, sessionId: string): Promise<SessionHolder | null> {
   const rows = await database.run(
     ({ sql }) => sql<SessionHolder[]>`
@@ -174,7 +180,7 @@ export async function findSession(database: Database, sessionId: string): Promis
   return rows[0] ?? null
 }
 
-/** A user's running sessions, newest first. */
+/** Returns a user's active sessions, newest first. */
 export function listSessions(database: Database, accountId: string, userId: string): Promise<Session[]> {
   return withAccountRls(database, accountId).orm(step =>
     step
@@ -191,7 +197,7 @@ export function listSessions(database: Database, accountId: string, userId: stri
   )
 }
 
-/** Ends one of a user's sessions. False where the user has none of this id. */
+/** Ends one of a user's sessions. Returns false if the user has none of this ID. */
 export async function endSession(
   database: Database,
   accountId: string,
@@ -205,7 +211,7 @@ export async function endSession(
   return rows.length > 0
 }
 
-/** Whether any of these is locked right now. */
+/** Returns true if any of these subjects is locked now. */
 export function isAnyLocked(database: Database, subjects: readonly string[]): Promise<boolean> {
   return database.run(({ sql }) => anyLocked(sql, subjects))
 }
@@ -219,9 +225,8 @@ async function anyLocked(sql: Sql | TransactionSql, subjects: readonly string[])
 }
 
 /**
- * Counts a failed sign-in against each subject and locks those that have had ten in 15 minutes, each time for twice as
- * long. Returns the subjects that this very failure locked: only a lock's first moment leaves no failure behind it.
- * Failures during a lock do not lengthen it.
+ * Counts a failed sign-in against each subject and locks those with ten in 15 minutes, each time for twice as long.
+ * Returns the subjects that this failure locked. Failures during a lockout do not extend it.
  */
 export async function recordFailure(database: Database, subjects: readonly string[]): Promise<readonly string[]> {
   const { allowed, withinMinutes, firstLockMinutes, longestLockMinutes, forgottenAfterDays } = failures
@@ -259,13 +264,15 @@ export async function recordFailure(database: Database, subjects: readonly strin
 }
 
 export type SessionDirectory = {
-  /** Who a session speaks for; null where it has ended. At most half a second old. Rejects where the store is away. */
+  /**
+   * Returns the holder of a session, at most 500 ms old; null if it has ended. Rejects if the database is unavailable.
+   */
   find(sessionId: string): Promise<SessionHolder | null>
-  /** Makes what this process itself has changed act at once. */
+  /** Clears the cache after this process changed a session. */
   forget(): void
 }
 
-/** The sessions that one process has just looked up. */
+/** Creates the session cache of one process. */
 export function createSessionDirectory(options: {
   readonly database: Database
   readonly clock: { monotonic(): number }
@@ -278,7 +285,7 @@ export function createSessionDirectory(options: {
       const now = clock.monotonic()
       const entry = entries.get(sessionId)
       if (entry !== undefined && now - entry.askedAt < freshMs) return entry.answer
-      // By the time of asking: an answer on its way may already be older than what has happened since.
+      // Cached by request time: a reply may already be older than a later change.
       const answer = findSession(database, sessionId)
       entries.delete(sessionId)
       entries.set(sessionId, { askedAt: now, answer })

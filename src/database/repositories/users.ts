@@ -1,4 +1,4 @@
-/** Users of an account. What is done to a team is serialised by the account's row, so that its last owner stays. */
+/** Users of an account. Changes of a team are serialized by the account's row, so that its last owner stays. */
 import { and, asc, eq, isNull, sql, TransactionRollbackError } from 'drizzle-orm'
 import type { TransactionSql } from 'postgres'
 import { outranks, type Role } from '../../core/accounts/roles.ts'
@@ -6,7 +6,7 @@ import { withAccountRls } from '../account-transaction.ts'
 import type { Database } from '../database.ts'
 import { type Account, accounts, type NewAccount, type NewUser, type User, users } from '../tables.ts'
 
-/** Creates an account with its first user. False, and nothing is made, where the e-mail address has one already. */
+/** Creates an account with its first user. Returns false and creates nothing if the email address already has one. */
 export function registerAccount(database: Database, account: NewAccount, owner: NewUser): Promise<boolean> {
   return database.run(({ orm }) =>
     orm
@@ -27,7 +27,7 @@ export function registerAccount(database: Database, account: NewAccount, owner: 
   )
 }
 
-/** An account; null where there is none. */
+/** Returns an account; null = none. */
 export async function findAccount(database: Database, accountId: string): Promise<Account | null> {
   const rows = await withAccountRls(database, accountId).orm(step =>
     step.select().from(accounts).where(eq(accounts.id, accountId)).limit(1),
@@ -35,7 +35,7 @@ export async function findAccount(database: Database, accountId: string): Promis
   return rows[0] ?? null
 }
 
-/** A user of the account; null where it has none of this id, or not any more. */
+/** Returns a user of the account; null if there is none of this ID or the user was removed. */
 export async function findUser(database: Database, accountId: string, userId: string): Promise<User | null> {
   const rows = await withAccountRls(database, accountId).orm(step =>
     step
@@ -47,7 +47,7 @@ export async function findUser(database: Database, accountId: string, userId: st
   return rows[0] ?? null
 }
 
-/** Changes what the account is called, and what its requests may do. Gateways take it up within a second. */
+/** Changes the account's name and permissions. Takes effect in all instances within 1 s. */
 export async function changeSettings(
   database: Database,
   accountId: string,
@@ -61,7 +61,7 @@ export async function changeSettings(
   )
 }
 
-/** An account's users, oldest first; 1,000 at most. */
+/** Returns an account's users, oldest first; at most 1,000. */
 export function listUsers(database: Database, accountId: string): Promise<User[]> {
   return withAccountRls(database, accountId).orm(step =>
     step
@@ -74,8 +74,8 @@ export function listUsers(database: Database, accountId: string): Promise<User[]
 }
 
 /**
- * Sets a password where it is still the one that was checked, and ends all of the user's sessions but `keptSession`. False
- * where somebody was quicker.
+ * Sets a password if the checked one is still current, and ends all of the user's sessions except `keptSession`.
+ * Returns false if it was changed concurrently.
  */
 export function changePassword(
   database: Database,
@@ -96,14 +96,14 @@ export function changePassword(
         where id = ${userId} and account_id = ${accountId} and password_hash = ${change.checkedHash} and removed_at is null
         returning id`
     if (changed.length === 0) return false
-    // Statements of their own: one that had to wait for the user's row does not see the session it waited for.
+    // Separate statements: one that waited for the user's row does not see sessions created meanwhile.
     await step`delete from sessions where user_id = ${userId} and id <> ${change.keptSession}`
     await step`delete from password_resets where user_id = ${userId}`
     return true
   })
 }
 
-/** Replaces a hash by one of the same password with today's parameters, where it has not changed meanwhile. */
+/** Replaces a hash by one of the same password with today's parameters, unless it has changed. */
 export async function rehash(
   database: Database,
   accountId: string,
@@ -119,7 +119,7 @@ export async function rehash(
 
 export type TeamChange = 'done' | 'not_found' | 'forbidden' | 'last_owner'
 
-/** Gives a user another role, by the rights that `actorId` has at this moment. Open invitations by a demoted user end. */
+/** Changes a user's role with the current rights of `actorId`. Open invitations by a demoted user end. */
 export function changeRole(
   database: Database,
   accountId: string,
@@ -136,7 +136,7 @@ export function changeRole(
   })
 }
 
-/** Removes a user, by the rights that `actorId` has at this moment: sessions, keys and open invitations end with it. */
+/** Removes a user with the current rights of `actorId`, including sessions, keys and open invitations. */
 export function removeUser(
   database: Database,
   accountId: string,

@@ -1,13 +1,13 @@
 /**
- * Confirmations of email addresses: a mailed token, single use, valid for one day, stored as its digest. An unconfirmed
- * address can be taken over by the reader of its mailbox; the earlier user then loses all access.
+ * Confirmations of email addresses: a mailed token, single use, valid for one day, stored as its digest. The reader of
+ * the mailbox can take over an unconfirmed address; the earlier user then loses all access.
  */
 import type { TransactionSql } from 'postgres'
 import type { Database } from '../database.ts'
 
 const lifetimeHours = 24
 
-/** An open confirmation, with what the password is checked against. */
+/** An open confirmation, with the data that the password is checked against. */
 export type OpenVerification = {
   readonly userId: string
   readonly accountId: string
@@ -15,7 +15,9 @@ export type OpenVerification = {
   readonly passwordHash: string
 }
 
-/** Notes a confirmation for a user, in place of an earlier one. False if the user's address does not wait for one. */
+/**
+ * Stores a confirmation for a user, replacing an earlier one. Returns false if the user's address is already confirmed.
+ */
 export async function askVerification(database: Database, userId: string, digest: string): Promise<boolean> {
   const rows = await database.run(
     ({ sql }) => sql`
@@ -30,7 +32,7 @@ export async function askVerification(database: Database, userId: string, digest
   return rows.length > 0
 }
 
-/** The open confirmation behind a token's digest; null if there is none. */
+/** Returns the open confirmation of a token's digest; null = none. */
 export async function findVerification(database: Database, digest: string): Promise<OpenVerification | null> {
   const rows = await database.run(
     ({ sql }) => sql<OpenVerification[]>`
@@ -41,11 +43,11 @@ export async function findVerification(database: Database, digest: string): Prom
   return rows[0] ?? null
 }
 
-/** Confirms the address, once. False if the token was used, replaced or has expired meanwhile. */
+/** Confirms the address once. Returns false if the token was used, replaced or has expired. */
 export function useVerification(database: Database, digest: string): Promise<boolean> {
   return database.run(({ sql }) =>
     sql.begin(async step => {
-      // The user's row first, as in every other change of a user: of two at once one waits, and none deadlocks.
+      // Locks the user's row first, like every other change of a user, so that two transactions cannot deadlock.
       const [user] = await step<{ id: string }[]>`
         select users.id from users join email_verifications on user_id = users.id
         where digest = ${digest} and email_verifications.email = users.email and removed_at is null
@@ -61,7 +63,8 @@ export function useVerification(database: Database, digest: string): Promise<boo
 }
 
 /**
- * Frees an unconfirmed address for a new user: removes its user with sessions, keys and tokens. Changes nothing if the address is confirmed or unknown.
+ * Frees an unconfirmed address for a new user: removes its user with sessions, keys and tokens. Changes nothing if the
+ * address is confirmed or unknown.
  */
 export function releaseUnverified(database: Database, email: string): Promise<void> {
   return database.run(({ sql }) =>

@@ -1,7 +1,7 @@
 /**
- * Limits by name, one key each. KEYS[1] is what the name has had; ARGV begins with the time (empty = the server's own). They
- * reply the milliseconds to wait, 0 = one was taken. The rules are those of `core/named-buckets.ts` and
- * `core/named-windows.ts`.
+ * Rate limiters in Redis, one key per name. KEYS[1] is the name's state; ARGV begins with the time (empty = the
+ * server's own). Replies the milliseconds to wait, 0 = the request was counted. The rules are those of
+ * `core/limits/token-buckets.ts` and `core/limits/sliding-windows.ts`.
  */
 import { script } from '../../core/limits/script.ts'
 
@@ -13,7 +13,7 @@ if not now then
 end
 `
 
-/** ARGV 2…: milliseconds that the refill of one takes, burst. The key holds when the bucket will be full again. */
+/** ARGV 2…: milliseconds per refill, burst. The key holds when the bucket is full again. */
 export const bucketScript = script(`${begin}
 local interval, burst = first, second
 local missing = math.min(math.max(0, (tonumber(call('GET', key)) or 0) - now), burst * interval)
@@ -24,7 +24,9 @@ end
 return wait
 `)
 
-/** ARGV 2…: how many are allowed, milliseconds of the window. The key lists when the last of them were taken, oldest first. */
+/**
+ * ARGV 2…: allowed requests, milliseconds of the window. The key lists the times of the last requests, oldest first.
+ */
 export const windowScript = script(`${begin}
 local allowed, window = first, second
 now = math.max(now, tonumber(call('LINDEX', key, -1)) or 0)

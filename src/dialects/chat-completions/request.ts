@@ -162,6 +162,8 @@ export function readCompatible(value: unknown, headers: Headers, bodyCharacters:
   const streams = body.stream != null || body.stream_mode != null
   const ask: ChatRequest = {
     ...fields,
+    dialect: 'chat_completions',
+    source: null,
     stream: streams ? fields.stream : null,
     messages: parseMessages(body.messages ?? null, body.prompt ?? null),
     maxOutputTokens: cap === undefined ? null : (body[cap] ?? null),

@@ -1,5 +1,5 @@
 import { Elysia } from 'elysia'
-import { type ChatRequestParser, type ChatRouteDeps, handleChat } from '../../http/chat-handler.ts'
+import { type ChatEndpoint, type ChatRouteDeps, handleChat } from '../../http/chat-handler.ts'
 import { chatErrors, chatHeaders } from '../../http/chat-route-docs.ts'
 import { policies } from '../../http/policies.ts'
 import { withRouteDocs } from '../../http/route-docs.ts'
@@ -7,21 +7,23 @@ import { compatibleStream, completionBody } from './reply.ts'
 import { compatibleSchema, readCompatible } from './request.ts'
 import { completionEventShape, completionShape } from './schema.ts'
 
-const listen: ChatRequestParser = (body, headers, bodyCharacters) => {
-  const spoken = readCompatible(body, headers, bodyCharacters)
-  return {
-    ask: spoken.ask,
-    spelling: spoken.spelling,
-    stream: requestId => compatibleStream(spoken, requestId),
-    body: (answer, opening, receipt) => completionBody(answer, receipt, opening, spoken),
-  }
+const endpoint: ChatEndpoint = {
+  parse(body, { headers, text }) {
+    const spoken = readCompatible(body, headers, text.length)
+    return {
+      ask: spoken.ask,
+      spelling: spoken.spelling,
+      stream: requestId => compatibleStream(spoken, requestId),
+      body: (answer, opening, receipt) => completionBody(answer, receipt, opening, spoken),
+    }
+  },
 }
 
 /** `POST /v1/chat/completions`: the chat-completions wire format, for existing client libraries. */
 export function compatible(deps: ChatRouteDeps) {
   return new Elysia({ name: 'compatible' }).post(
     '/v1/chat/completions',
-    ({ request }) => handleChat(deps, listen, request),
+    ({ request }) => handleChat(deps, endpoint, request),
     {
       parse: 'none',
       ...withRouteDocs(policies.apiKey, {

@@ -62,6 +62,8 @@ const check = checker(nativeSchema)
 export function readNative(value: unknown, headers: Headers, bodyCharacters: number): ChatRequest {
   const body = check(value)
   return {
+    dialect: 'native',
+    source: null,
     ...parseChatRequestFields(body, headers),
     messages: parseMessages(body.messages ?? null, body.prompt ?? null),
     presencePenalty: null,

@@ -1,5 +1,5 @@
 import { Elysia } from 'elysia'
-import { type ChatRequestParser, type ChatRouteDeps, handleChat } from '../../http/chat-handler.ts'
+import { type ChatEndpoint, type ChatRouteDeps, handleChat } from '../../http/chat-handler.ts'
 import { chatErrors, chatHeaders } from '../../http/chat-route-docs.ts'
 import { policies } from '../../http/policies.ts'
 import { withRouteDocs } from '../../http/route-docs.ts'
@@ -7,16 +7,18 @@ import { nativeBody, nativeStream } from './reply.ts'
 import { nativeSchema, readNative } from './request.ts'
 import { chatEventShape, chatReplyShape } from './schema.ts'
 
-const listen: ChatRequestParser = (body, headers, bodyCharacters) => ({
-  ask: readNative(body, headers, bodyCharacters),
-  spelling: {},
-  stream: nativeStream,
-  body: (answer, _opening, receipt) => nativeBody(answer, receipt),
-})
+const endpoint: ChatEndpoint = {
+  parse: (body, { headers, text }) => ({
+    ask: readNative(body, headers, text.length),
+    spelling: {},
+    stream: nativeStream,
+    body: (answer, _opening, receipt) => nativeBody(answer, receipt),
+  }),
+}
 
 /** `POST /api/v1/chat`: the gateway's own chat endpoint. */
 export function chat(deps: ChatRouteDeps) {
-  return new Elysia({ name: 'chat' }).post('/api/v1/chat', ({ request }) => handleChat(deps, listen, request), {
+  return new Elysia({ name: 'chat' }).post('/api/v1/chat', ({ request }) => handleChat(deps, endpoint, request), {
     parse: 'none',
     ...withRouteDocs(policies.apiKey, {
       summary: 'Chat',

@@ -4,7 +4,10 @@ import type { UsageRecord } from '../../core/usage/usage-record.ts'
 import { decodeLine } from '../journal.ts'
 import type { UsageSource } from '../reconcile.ts'
 
-/** The journal of one gateway, read beside it. Its counters are in its memory, begun from the ledger and this journal. */
+/**
+ * Reads the journal of one gateway while it runs. Its counters are in its memory, initialized from the ledger and this
+ * journal.
+ */
 export function journalSource(directory: string): UsageSource {
   return {
     keepsCounters: false,
@@ -22,7 +25,7 @@ export function journalSource(directory: string): UsageSource {
   }
 }
 
-/** A file of the journal as it is now: its writer may be at the last line, and its shipper may take it away. */
+/** Reads a journal file in its current state: its writer may be at the last line, and its shipper may delete it. */
 function readLines(path: string): { readonly records: UsageRecord[]; readonly damaged: number } {
   const records: UsageRecord[] = []
   let damaged = 0

@@ -7,10 +7,10 @@ import { recordIn } from '../usage-stream.ts'
 
 const deadlineMs = 2_000
 const accountsAtOnce = 200
-/** Redis does nothing else while it tells them. */
+/** Redis is blocked while it replies. */
 const maximumWaiting = 20_000
 
-/** The counters and streams of all gateways on one Redis. Throws `RedisAway`. */
+/** Reads the counters and streams of all gateway instances on one Redis. Throws `RedisUnavailableError`. */
 export function redisSource(redis: Redis): UsageSource {
   return {
     keepsCounters: true,
@@ -19,7 +19,7 @@ export function redisSource(redis: Redis): UsageSource {
       const found: (UsageRecord | null)[] = []
       for (const partition of allPartitions) {
         const own = accountIds.filter(accountId => partitionOf(accountId) === partition)
-        // At least once, for what waits of accounts that nobody named.
+        // At least one round, for waiting records of other accounts.
         for (let at = 0; at === 0 || at < own.length; at += accountsAtOnce) {
           const part = await readPart(redis, partition, own.slice(at, at + accountsAtOnce))
           counted.push(...part.counted)
@@ -33,8 +33,8 @@ export function redisSource(redis: Redis): UsageSource {
 }
 
 /**
- * KEYS: a partition's epoch and stream, then accounts of it. Replies the stream's entries, then for each account {y, t, c},
- * the counters without what open leases reserve, or {} where none are kept under this epoch.
+ * KEYS: a partition's epoch and stream, then accounts of it. Replies the stream's entries, then for each account {y, t,
+ * c}, the counters without reservations of open leases, or {} if there are none under this epoch.
  */
 const readingScript = script(`
 local epoch = redis.call('GET', KEYS[1])
@@ -59,7 +59,7 @@ end
 return reply
 `)
 
-/** These accounts' counters, and all records of their partition; null = an entry that is none. */
+/** Reads these accounts' counters and all records of their partition; null = an entry that is not a record. */
 async function readPart(redis: Redis, partition: number, accountIds: readonly string[]) {
   const keys = keysOf(partition)
   const reply = await redis.evaluate(

@@ -1,8 +1,11 @@
-/** Requests whose checkpoint was in the ledger before their end (`core/usage-truth.ts`), as the auditor shows them. */
+/**
+ * Requests whose checkpoint was in the ledger before their final record (`core/usage/usage-truth.ts`), as
+ * reconciliation reports them.
+ */
 import type { DailyUsage } from '../../core/limits/spent.ts'
 import type { Database } from '../../database/database.ts'
 
-/** What the ledger held of a request at first, and what it holds now. */
+/** The first and the current usage of a request in the ledger. */
 export type Replacement = {
   readonly request_id: string
   readonly account_id: string
@@ -12,13 +15,13 @@ export type Replacement = {
 }
 
 export type Replaced = {
-  /** Requests of which a checkpoint was in the ledger before their end: no difference, since what counts is the end. */
+  /** Requests whose checkpoint was replaced by their final record; not a difference, since the final record counts. */
   readonly replaced: { readonly requests: number; readonly tokens: number; readonly billed_microcents: number }
   /** The first of those. */
   readonly replacements: readonly Replacement[]
 }
 
-/** What was replaced in the ledger. Of several rows of one request the first is what it began with. */
+/** Returns replaced records of the ledger. If a request was replaced several times, the first row is its original. */
 export async function readReplaced(
   database: Database,
   { from, to, accountId }: { readonly from: string; readonly to: string; readonly accountId: string | null },

@@ -1,9 +1,9 @@
 import type { UsageRecord } from '../../core/usage/usage-record.ts'
 import { GatewayError } from '../../core/validation/errors.ts'
 
-/** The usage journal, as meters write to it. */
+/** The part of the usage journal that meters write to. */
 export type RecordJournal = {
-  /** Rejects if the disk does not take the record, which then waits in memory. */
+  /** Rejects if the disk write fails; the record then stays in memory. */
   appendTogether(record: UsageRecord): Promise<void>
   isWritable(): boolean
   untilDurable(requestId: string, deadlineMs: number): Promise<void>
@@ -11,19 +11,22 @@ export type RecordJournal = {
 
 const durableDeadlineMs = 2_000
 
-/** Writes a record, and resolves when the disk or Postgres has it. Throws `service_unavailable` if neither takes it within 2 s. */
+/**
+ * Writes a record and resolves when it is on disk or in Postgres. Throws `service_unavailable` if that takes longer
+ * than 2 s.
+ */
 export async function writeDurably(journal: RecordJournal, record: UsageRecord): Promise<void> {
   await journal.appendTogether(record).catch(() => untilDurable(journal, record.request_id))
 }
 
-/** Resolves when the record of a request is durable. Throws as `writeDurably`. */
+/** Resolves when the record of a request is durable. Throws like `writeDurably`. */
 export async function untilDurable(journal: RecordJournal, requestId: string): Promise<void> {
   await journal.untilDurable(requestId, durableDeadlineMs).catch(() => {
     throw journalGone()
   })
 }
 
-/** Returns the error of a request whose usage could not be recorded. */
+/** Returns the error for a request whose usage could not be recorded. */
 export function journalGone(): GatewayError {
   return new GatewayError('service_unavailable', 'The gateway cannot record usage right now. Send the request again.', {
     retryAfterMs: 1000,

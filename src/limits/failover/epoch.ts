@@ -1,4 +1,4 @@
-/** An epoch of the limit authority: who decides, from one change of the holder to the next. */
+/** An epoch of the limit authority: which store decides, until the next change. */
 export type Epoch = {
   readonly number: number
   readonly holder: 'redis' | 'postgres'

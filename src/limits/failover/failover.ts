@@ -1,7 +1,8 @@
 /**
- * The meter of gateways that share limits. Redis decides; if it is away, Postgres decides by the same rules (`authority.ts` has
- * the states). A request is never lost between the two: every call is keyed by request id and safe to repeat, a reply under an
- * epoch that has ended does not count, and a record that Redis cannot take goes to the journal before `settle` resolves.
+ * The meter of gateway instances that share limits. Redis decides; if it is unavailable, Postgres decides by the same
+ * rules (`limit-authority.ts` describes the states). No request is lost in between: calls are keyed by request ID and
+ * safe to repeat, a reply under an ended epoch is ignored, and a record that Redis cannot store goes to the journal
+ * before `settle` resolves.
  */
 
 import { allPartitions, partitionOf } from '../../core/limits/partitions.ts'
@@ -39,19 +40,19 @@ export type FailoverOptions = {
   readonly clock: { now(): number; monotonic(): number }
   readonly journal: RecordJournal & {
     append(record: UsageRecord): void
-    /** Records that the ledger may not have. */
+    /** Returns records that may be missing in the ledger. */
     waiting(): readonly UsageRecord[]
   }
   readonly checkpoints?: NotesStore
-  /** Unique among the gateways on one database, and never used again. */
+  /** Unique among the instances on one database, and never reused. */
   readonly gatewayId: string
-  /** How long a reservation lasts that its gateway does not renew. */
+  /** Milliseconds until a reservation expires without renewal. */
   readonly leaseMs?: number
   readonly onEvent?: AuthorityOptions['onEvent']
   readonly returnAfterMs?: number
-  /** Tests: the time that both stores are to use. */
+  /** For tests: the time that both stores use. */
   readonly time?: () => number
-  /** Tests: leases are renewed, and those of dead gateways ended, by `renew` and `sweep` only. */
+  /** For tests: leases are only renewed and expired by calls of `renew` and `sweep`. */
   readonly isManual?: boolean
 }
 
@@ -61,19 +62,19 @@ type Lease = {
   readonly admittedAt: number
   progress: (() => InterimUsage) | null
 } & {
-  /** It has a checkpoint that no store has. */
+  /** True if it has a checkpoint that no store has. */
   isDue: boolean
 }
 
-/** With what it takes to find out, to settle and to ship, a dead gateway's requests are in the ledger within 15 s. */
+/** Including detection, settlement and shipping, a dead instance's requests are in the ledger within 15 s. */
 export const defaultLeaseMs = 8_000
-/** How long an admission waits for a store that decides; the pause of a change, and what it takes to notice. */
+/** How long an admission waits for a deciding store: the duration of a change, plus its detection. */
 const waitMs = 3_000
-/** The same while Postgres is away too. */
+/** The same while Postgres is unavailable too. */
 const bothAwayMs = 1_000
-/** How long the end of a request waits for its reservation to be released; its record is durable by then. */
+/** How long the end of a request waits for the release of its reservation. Its record is already durable. */
 const releaseWaitMs = 1_000
-/** By then a store that was late has carried out what was sent to it, or never will. */
+/** After this time a late store has either executed a command or never will. */
 const abandonedAfterMs = 1_500
 const unreserved = { outputCap: 0, reservedTokens: 0, reservedMicrocents: 0 }
 const upkeepMs = 250
@@ -92,7 +93,7 @@ export class FailoverMeter implements Meter {
   private readonly postgresStore: PostgresStore
   private readonly authority: LimitAuthority
   private readonly timers: readonly ReturnType<typeof setInterval>[]
-  /** The last minute's admissions, oldest first. */
+  /** Admissions of the last minute, oldest first. */
   private recent: { readonly requestId: string; readonly accountId: string; readonly at: number }[] = []
   private renewedAt = 0
   /** Reservations of settled requests that are not released yet. */
@@ -127,7 +128,7 @@ export class FailoverMeter implements Meter {
     })
     redis.onChange(isReady => {
       this.authority.hurry()
-      // A dead Redis may never give them back. Shipped twice, a record is in the ledger once.
+      // A dead Redis may never return them. If a record is shipped twice, the ledger keeps one.
       if (!isReady) this.keepHere()
     })
     this.timers = options.isManual
@@ -136,33 +137,33 @@ export class FailoverMeter implements Meter {
     for (const timer of this.timers) timer.unref()
   }
 
-  /** The name that other gateways know it by. */
+  /** Name of this instance for others. */
   get id(): string {
     return this.options.gatewayId
   }
 
-  /** Resolves when a store decides, at most after `waitMs`. */
+  /** Resolves when a store decides, or after `waitMs`. */
   async ready(waitMs: number): Promise<void> {
     await this.authority.ready(waitMs)
   }
 
-  /** Resolves when a store decides, at most after 10 s, and all reservations of settled requests are released. */
+  /** Resolves when a store decides (at most after 10 s) and all reservations of settled requests are released. */
   async whenSettled(): Promise<void> {
     await this.authority.ready(10_000)
     await Promise.all(this.releases)
   }
 
-  /** Resolves when the limit authority has made so many more steps. */
+  /** Resolves after the given number of further steps of the limit authority. */
   async steps(count: number): Promise<void> {
     for (let step = 0; step < count; step++) await this.authority.changed(10_000)
   }
 
-  /** The store that decides now; null = it is changing, or unknown. */
+  /** Returns the store that decides now; null = changing or unknown. */
   decidedBy(): Epoch['holder'] | null {
     return this.authority.current?.holder ?? null
   }
 
-  /** Whether Redis decides now. */
+  /** Returns true if Redis decides now. */
   isShared(): boolean {
     return this.decidedBy() === 'redis'
   }
@@ -183,7 +184,7 @@ export class FailoverMeter implements Meter {
       }
       isAsked = true
       const reply = await this.reply(epoch, () => this.storeOf(epoch).admit(epoch, request))
-      // A reply that comes when its epoch is over is not known to those who decide now.
+      // A reply after the end of its epoch is unknown to the new deciding store.
       if (reply !== null && this.authority.current === epoch) return this.noted(request, reply)
       if (leftMs() <= 0) {
         this.abandon(request)
@@ -220,7 +221,7 @@ export class FailoverMeter implements Meter {
     const spent = spentBy(settlement, seat)
     const record = recordOf(settlement.record, seat, spent)
     const hasCheckpoint = held === undefined || held.progress !== null
-    // First of all: from here on no renewal names it, and a second call settles nothing.
+    // First, so that no later renewal includes it and a second call settles nothing.
     this.open.delete(requestId)
     this.settled.set(requestId, { seat, limits })
     const epoch = this.authority.current
@@ -235,14 +236,15 @@ export class FailoverMeter implements Meter {
       if (epoch?.holder === 'postgres') await Promise.race([released, Bun.sleep(releaseWaitMs)])
     }
     this.notes.forget(requestId)
-    // A map may keep for a while what is deleted from it (`core/roster.ts`): not the whole request.
+    // A map may keep deleted values for a while (`core/limits/active-set.ts`). This releases the request that the value
+    // references.
     if (held !== undefined) held.progress = null
     return this.status(accountId, limits)
   }
 
   /**
-   * Corrects what Redis counts of requests that were settled to a checkpoint, and of which the ledger has the end. Resolves at
-   * once; a correction that no store takes within a lease is lost with this epoch.
+   * Corrects Redis' counters for requests that were settled to a checkpoint and whose end is in the ledger. Resolves at
+   * once. A correction that no store accepts within one lease is lost until the next epoch.
    */
   async correct(settledTwice: readonly (DailyUsage & { readonly requestId: string; readonly accountId: string })[]) {
     const day = formatDay(this.options.clock.now())
@@ -275,7 +277,7 @@ export class FailoverMeter implements Meter {
     return epoch.holder === 'redis' ? this.redisStore : this.postgresStore
   }
 
-  /** The reply of the store that decides; null = it did not come in time, or under an epoch that is over. */
+  /** Returns the reply of the deciding store; null = it was too late, or its epoch has ended. */
   private async reply<T>(epoch: Epoch, ask: () => Promise<T>): Promise<T | null> {
     try {
       return await ask()
@@ -301,7 +303,9 @@ export class FailoverMeter implements Meter {
     return { admitted: true, seat, standing }
   }
 
-  /** An admission that was late may still be carried out, or was under an epoch that is over: nobody renews it, so it is released. */
+  /**
+   * Releases a late admission that may still be executed, or belongs to an ended epoch, since no instance renews it.
+   */
   private abandon({ requestId, accountId }: AdmissionRequest): void {
     const seat = { requestId, accountId, day: formatDay(this.options.clock.now()), ...unreserved }
     void this.track(Bun.sleep(abandonedAfterMs).then(() => this.release(seat, nothing, false)))
@@ -313,7 +317,7 @@ export class FailoverMeter implements Meter {
     return tracked
   }
 
-  /** False if Redis did not confirm it: it may have happened all the same. */
+  /** Returns false if Redis did not confirm. It may have settled nevertheless. */
   private async settleInRedis(
     epoch: Epoch,
     seat: Reservation,
@@ -326,13 +330,14 @@ export class FailoverMeter implements Meter {
     const settled = await this.reply(epoch, () =>
       this.redisStore.settle(epoch, seat, spent, text, hasCheckpoint),
     ).catch(() => null)
-    // Without a reservation it was ended elsewhere, perhaps to a checkpoint: the ledger takes the truer record.
+    // Without a reservation the request was settled elsewhere, perhaps to a checkpoint. The ledger keeps the truer
+    // record.
     if (settled === null || !settled.isKnown) return false
     if (settled.entryId !== '') this.kept.add(partitionOf(accountId), settled.entryId, record)
     const noted = this.standings.last(accountId)
     const { day, seats, at } = settled
     const now = this.options.clock.now()
-    // The hash may hold the day before: it changes with the next admission.
+    // The hash may still hold the previous day; the next admission updates it.
     const used = day === formatDay(at) ? settled : nothing
     this.standings.note(accountId, {
       at: now,
@@ -347,7 +352,7 @@ export class FailoverMeter implements Meter {
     return true
   }
 
-  /** Releases a reservation whose record is durable, under whatever epoch is open, until its lease is over anyway. */
+  /** Releases a reservation whose record is durable, under whichever epoch is open, until its lease has expired. */
   private async release(seat: Reservation, spent: DailyUsage, hasCheckpoint: boolean): Promise<boolean> {
     const { monotonic } = this.options.clock
     const { leaseMs = defaultLeaseMs } = this.options
@@ -378,19 +383,22 @@ export class FailoverMeter implements Meter {
     })
   }
 
-  /** Takes the records that are only in Redis' stream into the journal. */
+  /** Copies the records that are only in Redis' stream into the journal. */
   private keepHere(): void {
     for (const partition of allPartitions)
       for (const record of this.kept.takeOut(partition)) {
         try {
           this.options.journal.append(record)
         } catch {
-          // It waits in the journal's memory, and is shipped from there.
+          // The record stays in the journal's memory and is shipped from there.
         }
       }
   }
 
-  /** What counts of this gateway besides the ledger: open requests, records on their way, and the last minute's admissions. */
+  /**
+   * Returns the usage of this instance that is not in the ledger: open requests, unshipped records, and the last
+   * minute's admissions.
+   */
   private registered(): Registered[] {
     const now = this.options.clock.now()
     const rows = new Map<string, Registered>()
@@ -447,7 +455,7 @@ export class FailoverMeter implements Meter {
     void this.renew(isTime)
   }
 
-  /** Renews leases, and brings checkpoints to Redis, or to disk while Redis does not decide. Never throws. */
+  /** Renews leases and writes checkpoints to Redis, or to disk while Redis does not decide. Never throws. */
   async renew(all: boolean): Promise<void> {
     const epoch = this.authority.current
     if (epoch?.holder === 'redis') return this.renewInRedis(epoch, all)
@@ -459,7 +467,7 @@ export class FailoverMeter implements Meter {
     if (all && epoch !== null) await this.postgresStore.renew([...this.open.keys()]).catch(() => {})
   }
 
-  /** One tick, one write: the client sends all accounts as one pipeline. */
+  /** All accounts in one tick, so that the client sends them as one pipeline. */
   private async renewInRedis(epoch: Epoch, all: boolean): Promise<void> {
     const due = new Map<string, Lease[]>()
     for (const lease of this.open.values()) {
@@ -486,7 +494,7 @@ export class FailoverMeter implements Meter {
     }
   }
 
-  /** Settles what dead gateways left open in Redis. Never throws. */
+  /** Settles requests in Redis that dead instances left open. Never throws. */
   async sweep(): Promise<void> {
     const epoch = this.authority.current
     if (epoch?.holder !== 'redis') return

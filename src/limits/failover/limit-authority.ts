@@ -1,9 +1,10 @@
 /**
- * Who decides limits. One row in Postgres names the holder, Redis or Postgres, and an epoch. A gateway that sees Redis away, or
- * emptied, raises the epoch; every gateway then registers its requests in Postgres, and admits again once the epoch is open: when
- * all have registered that had a heartbeat within 3 s. While Postgres is away the holder cannot change.
+ * Decides which store decides limits. One row in Postgres names the holder (Redis or Postgres) and an epoch. An
+ * instance that finds Redis unavailable or emptied increases the epoch; every instance then registers its requests in
+ * Postgres and admits again when all instances with a heartbeat within 3 s have registered. While Postgres is
+ * unavailable the holder cannot change.
  *
- *   unknown ──beat──> registering ──all registered──> open (redis | postgres) ──a newer epoch──> registering
+ * unknown ──beat──> registering ──all registered──> open (redis | postgres) ──a newer epoch──> registering
  */
 import { GatewayError } from '../../core/validation/errors.ts'
 import type { LimitRedis } from '../ports.ts'
@@ -15,11 +16,11 @@ export type AuthorityOptions = {
   readonly postgres: Pick<PostgresStore, 'beat' | 'change' | 'leave' | 'open' | 'register'>
   readonly redis: Pick<LimitRedis, 'failedConnections' | 'isReady'>
   readonly store: Pick<RedisStore, 'partitions'>
-  /** Milliseconds that never run backwards. */
+  /** Milliseconds of a monotonic clock. */
   readonly monotonic: () => number
-  /** This gateway's requests that count besides the ledger, to be registered for a new epoch. */
+  /** Requests of this instance to register for a new epoch, because their usage is not in the ledger. */
   readonly registered: () => readonly Registered[]
-  /** Called when an epoch ends for this gateway: what Redis holds may be lost. */
+  /** Called when an epoch ends for this instance: Redis' data may be lost. */
   readonly onLeave: () => void
   /** Receives the oldest entry of each partition's stream while Redis decides. */
   readonly onVerified?: (partitions: readonly PartitionState[]) => void
@@ -27,23 +28,23 @@ export type AuthorityOptions = {
   readonly returnAfterMs?: number
 }
 
-/** Postgres gives way to a Redis that has answered for so long. */
+/** Redis becomes the holder again after it has answered for this long. */
 const defaultReturnAfterMs = 2_000
 const steadyMs = 500
 const changingMs = 25
 /**
- * What it takes for Redis to count as away: failed connections, and steps without one. Steps are at least `changingMs` apart, and a
- * busy loop makes none.
+ * Evidence that Redis is unavailable: failed connections, and steps without a connection. Steps are at least
+ * `changingMs` apart, and a busy event loop makes none.
  */
 const connectionsAway = 2
 const stepsAway = 8
 
 export class LimitAuthority {
-  /** The epoch that decisions are made under; null = it is changing, or unknown. */
+  /** The epoch under which decisions are made; null = changing or unknown. */
   current: Epoch | null = null
-  /** Gateways that were alive at the last heartbeat. */
+  /** Instances that were alive at the last heartbeat. */
   living: readonly string[] = []
-  /** Whether Postgres answered the last heartbeat; before the first one it is taken to be there. */
+  /** True if Postgres answered the last heartbeat; initially true. */
   isPostgresThere = true
   private number = 0
   private registeredFor = 0
@@ -59,7 +60,7 @@ export class LimitAuthority {
     this.running = this.run()
   }
 
-  /** Resolves with the open epoch, at once or when there is one; null after `waitMs`. */
+  /** Resolves with the open epoch as soon as there is one; null after `waitMs`. */
   async ready(waitMs: number): Promise<Epoch | null> {
     if (this.current !== null) return this.current
     this.hurry()
@@ -86,19 +87,19 @@ export class LimitAuthority {
     })
   }
 
-  /** A store does not decide under `epoch` any more. */
+  /** Reports that a store no longer decides under `epoch`. */
   stale(epoch: Epoch): void {
     if (this.current === epoch) this.current = null
     this.hurry()
   }
 
-  /** Makes the next step come soon. */
+  /** Runs the next step soon. */
   hurry(): void {
     this.isHurried = true
     this.wake()
   }
 
-  /** Ends the steps, and this gateway's heartbeat. */
+  /** Stops the steps and this instance's heartbeat. */
   async close(): Promise<void> {
     this.isClosed = true
     this.wake()
@@ -124,7 +125,7 @@ export class LimitAuthority {
       let timer: ReturnType<typeof setTimeout>
       let isSoon = false
       const soon = () => {
-        // Once: requests that wait hurry it again and again, and would put it off for as long as they come.
+        // Only once: waiting requests call this repeatedly and would postpone the step each time.
         if (isSoon) return
         isSoon = true
         clearTimeout(timer)
@@ -156,7 +157,7 @@ export class LimitAuthority {
       this.isPostgresThere = true
     } catch (cause) {
       this.isPostgresThere = false
-      // Who decides cannot change now. Redis goes on, as long as it is the Redis that this epoch knows.
+      // The holder cannot change now. Redis continues if it still has this epoch.
       if (this.current?.holder === 'redis' && isReady) await this.verify(this.current.number, false)
       throw cause
     }
@@ -178,7 +179,7 @@ export class LimitAuthority {
     this.enter({ number: beat.epoch, holder: 'redis', keys })
   }
 
-  /** Returns the partitions' keys if all hold this epoch. If one has lost it, a new epoch begins. */
+  /** Returns the partitions' keys if all hold this epoch. If one has lost it, starts a new epoch. */
   private async verify(number: number, isToBeSet: boolean): Promise<readonly string[] | null> {
     const partitions = await this.options.store.partitions(number, isToBeSet)
     if (partitions.every(({ state }) => state === 1)) {
@@ -208,7 +209,7 @@ export class LimitAuthority {
     this.options.onLeave()
   }
 
-  /** The same epoch stays the same object: a request compares it after each reply. */
+  /** Keeps the object of an unchanged epoch, because requests compare it after each reply. */
   private enter(epoch: Epoch | null): void {
     const isSame = epoch !== null && this.current !== null && epoch.number === this.current.number
     if (!isSame) this.current = epoch

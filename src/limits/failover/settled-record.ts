@@ -3,14 +3,14 @@ import { dayMs } from '../../core/text/utc-days.ts'
 import type { UsageRecord } from '../../core/usage/usage-record.ts'
 import type { InterimUsage, Reservation } from '../meter.ts'
 
-/** The record as the ledger will hold it, of a request that has used so much. */
+/** Returns the record that the ledger will hold for a request with this usage. */
 export function settledRecord(seat: Reservation, used: InterimUsage): UsageRecord {
   return recordOf(used.record, seat, spentBy(used, seat))
 }
 
 /**
- * What counts against the day: all tokens that were used, also those above the reservation, or a text that was reserved too
- * low would cost nothing. Money is never more than was reserved: what is above it the operator bears.
+ * Returns the usage that counts against the day: all used tokens, also beyond the reservation, since a text with a too
+ * small reservation would otherwise be free. Money is at most the reserved amount; the operator bears the rest.
  */
 export function spentBy(used: DailyUsage, seat: Reservation): DailyUsage {
   return {
@@ -19,7 +19,7 @@ export function spentBy(used: DailyUsage, seat: Reservation): DailyUsage {
   }
 }
 
-/** The record on the reservation's day, and billed what the meter counted. */
+/** Returns the record dated to the reservation's day, billed with the amount that the meter counted. */
 export function recordOf(record: UsageRecord, seat: Reservation, spent: DailyUsage): UsageRecord {
   const at_ms = Math.min(Math.max(record.at_ms, seat.day * dayMs), (seat.day + 1) * dayMs - 1)
   const { microcents: billed_microcents } = spent

@@ -1,6 +1,6 @@
 /**
- * What one process counts of an account: the last minute's admissions, the seats that are taken, and what is spent and reserved
- * of each day.
+ * Counters of one account in one process: admissions of the last minute, open reservations, and spent plus reserved
+ * usage per day.
  */
 
 import type { Limits, QuotaStatus } from '../../core/limits/plans.ts'
@@ -19,13 +19,13 @@ export type LocalAccount = {
   usedAt: number
 }
 export type Held = Omit<OpenReservation, keyof PendingCheckpoint> & PendingCheckpoint & { lapsed: boolean }
-/** What is spent plus what is reserved. */
+/** Spent plus reserved usage. */
 export type Counters = { tokens: number; microcents: number }
 
 const minuteMs = 60_000
 const leaseMs = 15 * minuteMs
 
-/** One with no seat taken, of which so much of a day is spent. */
+/** Creates an account without reservations and with `spent` usage of the day. */
 export function newAccount(day: number, spent: DailyUsage, now: number): LocalAccount {
   return {
     requests: createWindowLog(minuteMs),
@@ -36,7 +36,7 @@ export function newAccount(day: number, spent: DailyUsage, now: number): LocalAc
   }
 }
 
-/** Seats of which nobody has heard the end, long after any request is over, go back with what they reserve. */
+/** Releases reservations of requests that never ended, long after the longest request, with what they reserve. */
 export function releaseExpired(account: LocalAccount, now: number): void {
   for (const held of account.seats.values()) {
     if (held.lapsed) continue
@@ -47,7 +47,10 @@ export function releaseExpired(account: LocalAccount, now: number): void {
   }
 }
 
-/** The counters of a day. A new day begins with none; earlier ones go once no seat is left to settle on them. */
+/**
+ * Returns the counters of a day. A new day starts at 0. Earlier days are removed when no reservation can settle on
+ * them.
+ */
 export function countersOf(account: LocalAccount, day: number): Counters {
   const counters = account.days.get(day)
   if (counters !== undefined) return counters
@@ -58,13 +61,13 @@ export function countersOf(account: LocalAccount, day: number): Counters {
   return fresh
 }
 
-/** What a seat reserves is not reserved any more. */
+/** Subtracts a reservation from the counters. */
 export function releaseReservation(counters: Counters, seat: Reservation): void {
   counters.tokens -= seat.reservedTokens
   counters.microcents -= seat.reservedMicrocents
 }
 
-/** How many seats are taken. */
+/** Returns the number of open reservations. */
 export function countOpenReservations(account: LocalAccount): number {
   return account.seats.size - account.lapsedSeats
 }

@@ -1,42 +1,44 @@
 /**
- * What open requests have used, as they say themselves, between their saying so and its being on disk: a batch four times a
- * second. Of most requests nothing is ever noted, since they end before they have anything to say.
+ * Batches checkpoints of open requests and writes them to disk four times per second. Most requests end before their
+ * first checkpoint.
  */
 import type { UsageRecord } from '../../core/usage/usage-record.ts'
 import { settledRecord } from '../failover/settled-record.ts'
 import type { InterimUsage, Reservation } from '../meter.ts'
 
-/** Where checkpoints are durable. */
+/** Durable storage of checkpoints. */
 export type NotesStore = {
-  /** Writes the latest of each open request, and the ids of those that have ended. Never throws. */
+  /** Writes the latest checkpoint of each open request, and the IDs of ended ones. Never throws. */
   write(progress: ReadonlyMap<string, UsageRecord>, over: readonly string[]): void
 }
 
-/** A request, and what it says it has used; null = it is over, or has never said. */
+/** A request and its reported usage; null = it has ended, or never reported. */
 export type PendingCheckpoint = { seat: Reservation; progress: (() => InterimUsage) | null }
 
 export type CheckpointBatch = {
-  /** A request of this meter's has something new to say. */
+  /** Marks a request of this meter as having new usage to report. */
   note(noted: PendingCheckpoint, progress: () => InterimUsage): void
-  /** It is over. */
+  /** Marks a request as ended. */
   end(noted: PendingCheckpoint): void
-  /** Brings to disk what a request of another meter's has used, until `forget`. */
+  /** Writes the usage of another meter's request to disk until `forget` is called. */
   keep(seat: Reservation, progress: () => InterimUsage): void
-  /** That request is over, or its checkpoint is kept elsewhere. */
+  /** Stops writing that request: it has ended, or its checkpoint is stored elsewhere. */
   forget(requestId: string): void
-  /** Brings to disk what was noted since the last call. */
+  /** Writes everything that was marked since the last call. */
   flush(): void
-  /** Ends the timer, and brings the last to disk. */
+  /** Stops the timer and writes the last batch. */
   close(): void
 }
 
 const flushEveryMs = 250
 
-/** Notes for these checkpoints; without any nothing is brought anywhere. The timer does not keep the process alive. */
+/**
+ * Creates a batch for these checkpoints; without a store nothing is written. The timer does not keep the process alive.
+ */
 export function createProgressNotes(checkpoints: NotesStore | undefined): CheckpointBatch {
-  /** Noted, and not on disk yet. */
+  /** Marked, and not on disk yet. */
   const noted = new Map<string, PendingCheckpoint>()
-  /** Of another meter's requests, those on disk. */
+  /** Requests of another meter that are on disk. */
   const keeping = new Set<string>()
   const over: string[] = []
 
@@ -60,7 +62,8 @@ export function createProgressNotes(checkpoints: NotesStore | undefined): Checkp
     end(one) {
       const { requestId } = one.seat
       if (one.progress !== null) over.push(requestId)
-      // A map keeps for a while what is deleted from it (`core/roster.ts`): let that not be the whole request.
+      // A map keeps deleted values for a while (`core/limits/active-set.ts`). This releases the request that the value
+      // references.
       one.progress = null
       noted.delete(requestId)
     },

@@ -1,10 +1,9 @@
 /**
- * The meter in one process: every decision is synchronous, so taking all four limits or none needs no lock. Day counters
- * hold what is spent plus what is reserved; they begin with what the ledger and the journal know of the account's day.
+ * The in-process meter. Decisions are synchronous, so no lock is needed to apply all four limits atomically. Day
+ * counters hold spent plus reserved usage and start from the ledger and the journal.
  *
- * Seats belong to the process and end with it; what their requests had used by then is in the checkpoints, which the next
- * start settles. One that is never settled (a defect elsewhere) is taken back after a quarter of an hour, with its reservation;
- * if it is settled after all, what it used still counts.
+ * Reservations end with the process; the next start settles their requests from checkpoints. A reservation that is
+ * never settled (a defect elsewhere) is released after 15 minutes. If it is settled later, its usage still counts.
  */
 
 import { type Limits, zeroLimits } from '../../core/limits/plans.ts'
@@ -29,24 +28,29 @@ import { sizeReservation } from './reservation-size.ts'
 export type LocalMeterOptions = {
   readonly clock: { now(): number }
   readonly journal: RecordJournal
-  /** What ledger and journal know of an account's UTC day (since the epoch). Asked once, on first sight. */
+  /**
+   * Returns the usage of an account on a UTC day (since the epoch) from ledger and journal. Called once per account.
+   */
   readonly seed: (accountId: string, day: number) => Promise<DailyUsage>
   readonly checkpoints?: NotesStore
 }
 
 export type LocalMeter = Meter &
   Pick<CheckpointBatch, 'flush'> & {
-    /** Returns the reservation of a request that has used nothing, without a record. */
+    /** Releases the reservation of a request without usage and without a record. */
     release(seat: Pick<Reservation, 'requestId' | 'accountId'>): void
   }
 
 const seatRetryMs = 1000
 const idleMs = 10 * 60_000
 const maximumAccounts = 100_000
-/** Idle accounts looked for at a time, once there are too many. */
+/** Maximum idle accounts checked per sweep. */
 const maximumSweep = 1000
 
-/** An in-process meter. `close` ends its timer: journal, ledger and checkpoints belong to others. */
+/**
+ * Creates an in-process meter. `close` stops only its timer, because journal, ledger and checkpoints belong to the
+ * caller.
+ */
 export function createLocalMeter(options: LocalMeterOptions): LocalMeter {
   const { clock, journal, seed, checkpoints } = options
   const accounts = new Map<string, LocalAccount>()
@@ -142,7 +146,7 @@ export function createLocalMeter(options: LocalMeterOptions): LocalMeter {
         await untilDurable(journal, requestId)
         return standingOf(account, settled.get(requestId)?.limits ?? zeroLimits, clock.now())
       }
-      // The seat first: whatever fails from here on, it is free and settled once.
+      // Removed first, so that any later failure leaves it released and settled once.
       account.seats.delete(requestId)
       settled.set(requestId, { seat: held.seat, limits: held.limits })
       const spent = spentBy(settlement, held.seat)
@@ -195,12 +199,12 @@ function refused(
   return { admitted: false, code, retryAfterMs: Math.max(1, Math.ceil(retryAfterMs)), standing }
 }
 
-/** Accounts that have been idle are read from the ledger again, should they come back. */
+/** Evicts idle accounts. If they return, they are read from the ledger again. */
 function evictIdle(accounts: Map<string, LocalAccount>, now: number): void {
   let swept = 0
   for (const [id, account] of accounts) {
     accounts.delete(id)
-    // Behind the others, so that the next sweep looks at those that this one did not come to.
+    // Moved to the end, so that the next sweep continues with unchecked accounts.
     if (account.seats.size > 0 || account.usedAt >= now - idleMs) accounts.set(id, account)
     if (++swept === maximumSweep) return
   }

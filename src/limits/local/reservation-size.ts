@@ -3,14 +3,14 @@ import type { DailyUsage } from '../../core/limits/spent.ts'
 import { ceilingOfMillionth } from '../../core/usage/money.ts'
 import type { AdmissionRequest, LimitErrorCode } from '../meter.ts'
 
-/** What a request may have, and what that reserves: tokens, and money in 1e-8 USD. */
+/** What a request is granted and what that reserves: tokens, and money in 1e-8 USD. */
 export type ReservationSize = { readonly outputCap: number; readonly tokens: number; readonly microcents: number }
 
 const perMillion = 1_000_000n
 
 /**
- * How many output tokens an account can pay for, and what that reserves; or the limit that not even one fits under. `used` is
- * what counts of the day so far, reservations included; of `freeSeats` there is one at least.
+ * Returns how many output tokens an account can pay for and what that reserves, or the limit that not even one token
+ * fits. `used` is the day's usage including reservations; `freeSeats` is at least 1.
  */
 export function sizeReservation(
   request: AdmissionRequest,
@@ -32,7 +32,7 @@ export function sizeReservation(
   return fullGrant(request, cap, left, freeSeats) ?? partialGrant(request, cap, left, freeSeats)
 }
 
-/** All of `cap`, as nearly every account can pay it many times over; null where that is not sure in doubles. */
+/** Grants all of `cap`, which nearly every account can pay many times; null if doubles cannot prove it. */
 function fullGrant(request: AdmissionRequest, cap: number, left: number, freeSeats: number): ReservationSize | null {
   const { choices, inputTokens, inputPrice, outputPrice } = request
   const inputCost = inputTokens * inputPrice
@@ -47,8 +47,8 @@ function fullGrant(request: AdmissionRequest, cap: number, left: number, freeSea
 }
 
 /**
- * As much of `cap` as `left` (of 1e-8 USD) pays for. Counted in 1e-8 USD times a million, where prices are whole and nothing
- * is rounded before the one ceiling at the end; such products outgrow a double.
+ * Grants as much of `cap` as `left` (1e-8 USD) pays for. Calculates in bigints of 1e-8 USD times a million, in which
+ * prices are integers and only the final result is rounded up.
  */
 function partialGrant(
   request: AdmissionRequest,

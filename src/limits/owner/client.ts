@@ -1,7 +1,7 @@
 /**
- * A worker's end of its connection to the owner of the limits: a meter, and the limits that are no account's. Calls are bounded in
- * number and in time; an owner that does not answer means 503. A record that the owner has not confirmed goes to the worker's own
- * journal, which the next owner ships: the ledger takes each request once.
+ * The worker's side of its connection to the limits owner: a meter, and rate limiters. Calls are limited in number and
+ * time; if the owner does not answer, the client gets a 503. A record that the owner has not confirmed goes to the
+ * worker's own journal, which the next owner ships: the ledger keeps one record per request.
  */
 
 import { type Limits, zeroLimits } from '../../core/limits/plans.ts'
@@ -23,11 +23,11 @@ export type OwnerClientOptions = {
   readonly clock: { now(): number }
   /** Sends to the owner. Never throws. */
   readonly send: (message: WorkerMessage) => void
-  /** Takes records that the owner has not confirmed. Opened when first needed. */
+  /** Stores records that the owner has not confirmed. Opened on first use. */
   readonly journal: () => RecordJournal
-  /** Keys or accounts have changed, as another worker reports. */
+  /** Called when another worker reports that keys or accounts have changed. */
   readonly onChanged: () => void
-  /** How long a call may take. */
+  /** Maximum milliseconds per call. */
   readonly deadlineMs?: number
 }
 
@@ -35,12 +35,12 @@ export type OwnerClient = {
   readonly meter: Meter
   readonly limits: RateLimiterFactory
   spent(accountId: string, day: number): Promise<DailyUsage>
-  /** Tells the other workers that keys or accounts have changed. */
+  /** Notifies the other workers that keys or accounts have changed. */
   changed(): void
-  /** Usage records that the ledger does not have, as the owner last reported. */
+  /** Usage records that the ledger does not have, as last reported by the owner. */
   backlog(): { readonly records: number; readonly lagMs: number }
   receive(message: OwnerMessage): void
-  /** The connection has ended: all calls fail, now and later. */
+  /** The connection has ended: all present and future calls fail. */
   lost(): void
   /** Resolves with true when no settlement waits for the owner, with false after `deadlineMs`. */
   drained(deadlineMs: number): Promise<boolean>
@@ -57,12 +57,14 @@ type Pending = {
 class OwnerAway extends Error {}
 
 const defaultDeadlineMs = 2_000
-/** Deadlines count ticks of this timer: a busy loop makes none, so its own lateness is not the owner's. */
+/**
+ * Deadlines count ticks of this timer. A busy event loop makes no ticks, so its delay is not attributed to the owner.
+ */
 const tickMs = 100
 const maximumPending = 5_000
 const drainLookMs = 10
 
-/** Returns a client of one connection. Its timers do not keep the process alive. */
+/** Creates the client of one connection. Its timers do not keep the process alive. */
 export function createOwnerClient(options: OwnerClientOptions): OwnerClient {
   const { clock, send, journal, onChanged, deadlineMs = defaultDeadlineMs } = options
   const pending = new Map<number, Pending>()
@@ -92,7 +94,7 @@ export function createOwnerClient(options: OwnerClientOptions): OwnerClient {
 
   const ask = <K extends keyof Calls>(type: K, input: Calls[K]['input']): Promise<Calls[K]['result']> => {
     if (isLost) return Promise.reject(new OwnerAway('its connection is lost'))
-    // What is open must be able to end, so only new work is refused.
+    // Settlements always pass, so that open requests can end. Only new work is rejected.
     if (pending.size >= maximumPending && type !== 'settle') return Promise.reject(new OwnerAway('too many wait'))
     const id = ++lastId
     return new Promise((done, reject) => {
@@ -113,7 +115,7 @@ export function createOwnerClient(options: OwnerClientOptions): OwnerClient {
     async admit(request) {
       const { requestId, accountId, limits } = request
       const { value: admission, counters } = await ask('admit', request).catch(cause => {
-        // Messages keep their order: the owner sees this after the admission.
+        // Messages keep their order, so the owner receives this after the admission.
         if (cause instanceof OwnerAway && !isLost) send({ type: 'cancelled', requestId })
         throw refusal(cause)
       })
@@ -156,7 +158,8 @@ export function createOwnerClient(options: OwnerClientOptions): OwnerClient {
       const tally = createRateCounter(rule)
       return {
         async take(name) {
-          // What this worker has let through it knows without a call; and it counts while the owner does not answer.
+          // Requests that this worker has admitted recently are known without a call, and counted while the owner does
+          // not answer.
           const now = clock.now()
           const known = tally.waitMs(name, now)
           if (known > 0) return known

@@ -1,4 +1,4 @@
-/** What workers and the process that owns their limits send each other: one JSON text per line. */
+/** Messages between workers and the process that owns their limits: one JSON text per line. */
 
 import type { LimitRule } from '../../core/limits/rate-limits.ts'
 import type { DailyUsage } from '../../core/limits/spent.ts'
@@ -6,12 +6,12 @@ import type { UsageRecord } from '../../core/usage/usage-record.ts'
 import type { Admission, AdmissionRequest, Reservation, Settlement } from '../meter.ts'
 import type { CachedStatus } from '../quota-status-cache.ts'
 
-/** What an account has used, without its limits; null = the owner does not remember it. */
+/** Usage of an account without its limits; null = unknown to the owner. */
 export type Counters = Omit<CachedStatus, 'at' | 'day'> | null
 
 export type Counted<T> = { readonly value: T; readonly counters: Counters }
 
-/** Calls that a worker waits for, each with its input and its result. */
+/** Calls that a worker waits for, with input and result. */
 export type Calls = {
   admit: { readonly input: AdmissionRequest; readonly result: Counted<Admission> }
   raise: {
@@ -19,7 +19,7 @@ export type Calls = {
     readonly result: Counted<Reservation | null>
   }
   settle: { readonly input: Settlement; readonly result: Counted<null> }
-  /** Takes one of what a name may have, under a limit that is no account's. */
+  /** Counts one request for a name of a rate limiter. */
   take: {
     readonly input: { readonly title: string; readonly rule: LimitRule; readonly name: string }
     readonly result: number
@@ -32,13 +32,13 @@ export type Call = {
   readonly [K in keyof Calls]: { readonly type: K; readonly id: number; readonly input: Calls[K]['input'] }
 }[keyof Calls]
 
-/** Messages of a worker that have no reply. */
+/** Messages of a worker without a reply. */
 export type Note =
   /** The first message on a connection. */
   | { readonly type: 'joined'; readonly worker: number }
-  /** The worker does not wait for this admission any more. */
+  /** The worker no longer waits for this admission. */
   | { readonly type: 'cancelled'; readonly requestId: string }
-  /** What open requests have used so far. */
+  /** Usage of open requests so far. */
   | { readonly type: 'progress'; readonly records: readonly UsageRecord[] }
   /** Keys or accounts have changed. */
   | { readonly type: 'changed' }
@@ -57,5 +57,5 @@ export type OwnerMessage =
   | { readonly type: 'failed'; readonly id: number; readonly error: SentError }
   /** Sent by another worker. */
   | { readonly type: 'changed' }
-  /** Records that the ledger does not have yet, and how old the oldest is. */
+  /** Number of unshipped records and age of the oldest one. */
   | { readonly type: 'backlog'; readonly records: number; readonly lagMs: number }

@@ -1,6 +1,7 @@
 /**
- * The owner's end of its workers' connections. One process meters all accounts, so limits are as exact as in one process. What a
- * worker had open when its connection ends is settled to what it last reported, and reservations without a report are returned.
+ * The owner's side of its workers' connections. One process meters all accounts, so limits are as exact as in a single
+ * process. When a worker's connection ends, its open requests are settled to their last reported usage, and
+ * reservations without a report are released.
  */
 
 import type { Limits } from '../../core/limits/plans.ts'
@@ -15,19 +16,19 @@ export type OwnerServiceOptions = {
   readonly meter: Pick<LocalMeter, 'admit' | 'raise' | 'settle' | 'checkpoint' | 'release' | 'standing'>
   readonly limits: RateLimiterFactory
   readonly spent: (accountId: string, day: number) => Promise<Calls['spent']['result']>
-  /** Called before anything else of a worker: it may have left usage records in its folder. */
+  /** Called before anything else of a worker, which may have left usage records in its folder. */
   readonly onJoined?: (worker: number) => void
   readonly onEvent?: (event: string, detail: string) => void
 }
 
 export type OwnerConnection = {
   receive(message: WorkerMessage): void
-  /** Settles what the worker left open. */
+  /** Settles the requests that the worker left open. */
   close(): Promise<void>
 }
 
 export type OwnerService = {
-  /** Serves one worker, which `send` reaches. */
+  /** Serves one worker; `send` delivers messages to it. */
   connect(send: (message: OwnerMessage) => void): OwnerConnection
   /** Sends a message to all workers. */
   broadcast(message: OwnerMessage): void
@@ -35,7 +36,7 @@ export type OwnerService = {
 
 type Open = { seat: Reservation; progress: InterimUsage | null }
 
-/** Returns a service without connections. It owns no timer. */
+/** Creates a service without connections. It has no timer. */
 export function createOwnerService(options: OwnerServiceOptions): OwnerService {
   const { meter, limits, spent, onJoined = () => {}, onEvent = () => {} } = options
   const peers = new Set<(message: OwnerMessage) => void>()
@@ -56,7 +57,7 @@ export function createOwnerService(options: OwnerServiceOptions): OwnerService {
 
   const connect = (send: (message: OwnerMessage) => void): OwnerConnection => {
     const open = new Map<string, Open>()
-    /** Admissions that wait for an account's first sight; true = the worker does not wait any more. */
+    /** Admissions that wait until their account is loaded; true = the worker no longer waits. */
     const admitting = new Map<string, boolean>()
     let isClosed = false
     peers.add(send)
@@ -168,7 +169,7 @@ export function createOwnerService(options: OwnerServiceOptions): OwnerService {
 }
 
 const most = Number.MAX_SAFE_INTEGER
-/** Nothing is above them, so what is left of them tells exactly what was used. */
+/** Without upper bounds, the remaining amounts show exactly what was used. */
 const unbounded: Limits = {
   requestsPerMinute: most,
   concurrentRequests: most,

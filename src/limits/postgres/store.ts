@@ -1,6 +1,6 @@
 /**
- * Limits in Postgres: who decides, and the decisions while Redis does not. Each is one function call (migration 0008), so that
- * the rules hold under any number of gateways without a lock that outlives a statement.
+ * Limits in Postgres: the limit authority, and decisions while Redis does not decide. Each is one function call
+ * (migration 0008), so that the rules hold for any number of instances without a lock beyond the statement.
  */
 
 import type { Limits } from '../../core/limits/plans.ts'
@@ -12,25 +12,25 @@ import { type Numbers, numbersOf, StaleEpoch } from '../reply.ts'
 
 export type PostgresStoreOptions = {
   readonly database: LimitDatabase
-  /** Unique among the gateways on one database, and never used again. */
+  /** Unique among the instances on one database, and never reused. */
   readonly gatewayId: string
   readonly leaseMs: number
-  /** Tests: the time that Postgres is to use, in epoch milliseconds. */
+  /** For tests: the time that Postgres uses, in epoch milliseconds. */
   readonly time?: (() => number) | undefined
 }
 
-/** What a heartbeat replies. */
+/** Reply to a heartbeat. */
 export type Beat = {
   readonly epoch: number
   readonly holder: Epoch['holder']
-  /** Whether requests are admitted under this epoch. */
+  /** True if requests are admitted under this epoch. */
   readonly isOpen: boolean
-  /** Whether all living gateways have registered for it. */
+  /** True if all living instances have registered for it. */
   readonly isComplete: boolean
   readonly living: readonly string[]
 }
 
-/** A request of this gateway that counts besides the ledger. */
+/** A request of this instance whose usage is not in the ledger. */
 export type Registered = {
   readonly requestId: string
   readonly accountId: string
@@ -43,18 +43,18 @@ export type Registered = {
   readonly ageMs: number
 }
 
-/** What an account begins with under a new epoch: the ledger's day, and rows as the script takes them. */
+/** What an account is loaded with under a new epoch: the ledger's day, and rows in the script's form. */
 export type Loaded = { readonly tokens: number; readonly cost: number; readonly rows: readonly (readonly unknown[])[] }
 
 export type PostgresStore = ReturnType<typeof createPostgresStore>
 
 const cleanEveryBeats = 20
 
-/** Returns the calls on one database. All throw `GatewayError` `service_unavailable` if Postgres is away. */
+/** Creates the calls on one database. All throw `GatewayError` `service_unavailable` if Postgres is unavailable. */
 export function createPostgresStore({ database, gatewayId, leaseMs, time }: PostgresStoreOptions) {
   const now = () => (time === undefined ? null : time())
   let beats = 0
-  /** Settled in one turn of the event loop, and released in one statement. */
+  /** Releases of requests that settled in one turn of the event loop, sent as one statement. */
   let batch: { readonly rows: (readonly unknown[])[]; readonly epoch: Epoch; readonly sent: Promise<boolean> } | null =
     null
 
@@ -67,7 +67,7 @@ export function createPostgresStore({ database, gatewayId, leaseMs, time }: Post
   }
 
   return {
-    /** Reserves, if all limits allow it. A repeated request id is answered as before. Throws `StaleEpoch`. */
+    /** Reserves if all limits allow it. A repeated request ID gets the same reply. Throws `StaleEpoch`. */
     async admit(epoch: Epoch, request: AdmissionRequest): Promise<Numbers> {
       const { limits } = request
       const [row] = await database.run(
@@ -82,7 +82,7 @@ export function createPostgresStore({ database, gatewayId, leaseMs, time }: Post
       return valid(row?.reply)
     },
 
-    /** Enlarges a reservation; null = the account cannot pay for it. Throws `StaleEpoch`. */
+    /** Increases a reservation; null = the account cannot pay for it. Throws `StaleEpoch`. */
     async raise(epoch: Epoch, seat: Reservation, limits: Limits, wanted: DailyUsage): Promise<Numbers | null> {
       const [row] = await database.run(
         ({ sql }) => sql<{ reply: number[] }[]>`
@@ -95,7 +95,7 @@ export function createPostgresStore({ database, gatewayId, leaseMs, time }: Post
       return numbers[0] === 1 ? numbers : null
     },
 
-    /** Releases a reservation; what was used counts until the ledger has it. Throws `StaleEpoch`. */
+    /** Releases a reservation. Its usage counts until the ledger has it. Throws `StaleEpoch`. */
     async settle(epoch: Epoch, requestId: string, spent: DailyUsage): Promise<void> {
       if (batch === null || batch.epoch !== epoch) {
         const rows: (readonly unknown[])[] = []
@@ -119,7 +119,10 @@ export function createPostgresStore({ database, gatewayId, leaseMs, time }: Post
       )
     },
 
-    /** Writes a heartbeat and returns who decides. `seesRedis` = it has reached Redis for long enough to return to it. */
+    /**
+     * Writes a heartbeat and returns the authority. `seesRedis` = this instance has reached Redis long enough to return
+     * to it.
+     */
     async beat(registered: number, seesRedis: boolean): Promise<Beat> {
       const [row] = await database.run(
         ({ sql }) => sql<{ beat: Beat }[]>`select limit_beat(${gatewayId}, ${registered}, ${seesRedis}) as beat`,
@@ -129,22 +132,22 @@ export function createPostgresStore({ database, gatewayId, leaseMs, time }: Post
       return row.beat
     },
 
-    /** Ends the heartbeat: a change of the holder need not wait for this gateway. */
+    /** Ends the heartbeat, so that a change of the holder need not wait for this instance. */
     async leave(): Promise<void> {
       await database.run(({ sql }) => sql`delete from limit_gateways where id = ${gatewayId}`)
     },
 
-    /** Makes `holder` decide under a new epoch, `atLeast` that number, unless another gateway was first. */
+    /** Makes `holder` decide under a new epoch, at least `atLeast`, unless another instance changed it first. */
     async change(known: number, holder: Epoch['holder'], atLeast = 0): Promise<void> {
       await database.run(({ sql }) => sql`select limit_switch(${known}, ${holder}, ${atLeast})`)
     },
 
-    /** Opens an epoch of Redis: from now on requests are admitted under it. */
+    /** Opens an epoch of Redis: requests are admitted under it from now on. */
     async open(epoch: number): Promise<void> {
       await database.run(({ sql }) => sql`update limit_authority set is_open = true where epoch = ${epoch}`)
     },
 
-    /** Registers this gateway's requests for an epoch. Returns false if there is a newer one. */
+    /** Registers this instance's requests for an epoch. Returns false if there is a newer one. */
     async register(epoch: number, all: readonly Registered[]): Promise<boolean> {
       const rows = all.map(one => [
         one.requestId,
@@ -164,7 +167,7 @@ export function createPostgresStore({ database, gatewayId, leaseMs, time }: Post
       return row?.done === true
     },
 
-    /** Returns those of these requests that the ledger has. */
+    /** Returns which of these requests are in the ledger. */
     async inLedger(requestIds: readonly string[]): Promise<readonly string[]> {
       const rows = await database.run(
         ({ sql }) => sql<{ id: string }[]>`
@@ -174,7 +177,7 @@ export function createPostgresStore({ database, gatewayId, leaseMs, time }: Post
       return rows.map(({ id }) => id)
     },
 
-    /** Reads what an account begins with: one statement, hence one moment of ledger and reservations. */
+    /** Reads what an account is loaded with in one statement, hence one snapshot of ledger and reservations. */
     async load(accountId: string, day: number): Promise<Loaded> {
       const [row] = await database.run(
         ({ sql }) => sql<{ tokens: number; cost: number; rows: Loaded['rows'] }[]>`
@@ -202,7 +205,7 @@ export function createPostgresStore({ database, gatewayId, leaseMs, time }: Post
 
 const registerDeadlineMs = 5_000
 
-/** Removes rows that count no more, and gateways that ended long ago. */
+/** Deletes rows that no longer count, and instances that ended long ago. */
 function clean(database: LimitDatabase, now: number | null): Promise<unknown> {
   return database.run(
     ({ sql }) => sql`

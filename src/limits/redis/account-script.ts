@@ -20,13 +20,13 @@
  */
 import { counterFormat } from '../../core/limits/partitions.ts'
 
-/** Milliseconds without a request after which an account's hash expires: no lease and no day is older. */
+/** Milliseconds without requests after which an account's hash expires: longer than any lease or day. */
 export const keepMs = 172_800_000
 
-/** A number as the scripts take it. */
+/** Returns a number in the form that the scripts expect. */
 export const whole = (number: number) => String(Math.round(number))
 
-/** Needs `account`. */
+/** Requires `account`. */
 export const helpers = `
 local call, floor, ceil, max, min = redis.call, math.floor, math.ceil, math.max, math.min
 local match, sub, format, pack, unpack_ = string.match, string.sub, string.format, struct.pack, struct.unpack
@@ -34,7 +34,7 @@ local function whole(number) return format('%.0f', number) end
 local function setCounters(...) call('HSET', account, 'm', pack('${counterFormat}', ...)) end
 `
 
-/** The beginning of the scripts that no request waits for. */
+/** Start of the scripts that run beside requests. */
 export const common = `
 local account, epoch = KEYS[1], ARGV[1]
 ${helpers}
@@ -46,14 +46,14 @@ end
 local day = floor(now / 86400000)
 `
 
-/** Continues only under the partition's present epoch. */
+/** Continues only under the partition's current epoch. */
 export const guard = `
 if call('GET', KEYS[2]) ~= epoch then return {-1} end
 `
 
 /**
- * Ends leases that ran out: their reservations are released, and what their last checkpoint used is counted and recorded. With
- * `living`, the names of gateways, it ends only leases of others: under an older epoch nobody could renew them.
+ * Ends expired leases: releases their reservations, and counts and records the usage of their last checkpoint. With
+ * `living` (instance names), ends only leases of other instances, which cannot renew them under an older epoch.
  */
 export const expire = `
 local function expire(living)

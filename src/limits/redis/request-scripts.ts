@@ -1,18 +1,21 @@
-/** The scripts of a request: admission, a larger reservation, settlement (`account-script.ts` has the fields). */
+/**
+ * The scripts of a request: admission, increase of a reservation, settlement (`account-script.ts` describes the
+ * fields).
+ */
 import { counterFormat } from '../../core/limits/partitions.ts'
 import { script } from '../../core/limits/script.ts'
 import { common, expire, guard, helpers, keepMs } from './account-script.ts'
 
 /**
- * The beginning of what every request runs. Such scripts make no function and convert nothing that a plain request does not
- * need: arithmetic takes numbers in words as they are.
+ * Start of the scripts that every request runs. They create no functions and convert nothing that a plain request does
+ * not need; Lua arithmetic accepts numeric strings.
  */
 const plain = `
 local call, unpack_, account, epoch = redis.call, struct.unpack, KEYS[1], ARGV[1]
 if call('GET', KEYS[2]) ~= epoch then return {-1} end
 `
 
-/** Before an admission: ends leases that ran out, and begins a new day. */
+/** Before an admission: ends expired leases and starts a new day. */
 const upToDate = `
   ${helpers}
   local day = max(y, floor(now / 86400000))
@@ -22,7 +25,7 @@ const upToDate = `
   if fresh then y, t, c, s, z = day, 0, 0, 0, 0 end
 `
 
-/** The log of the last minute's admissions, where it was kept in the other form. */
+/** Converts the log of the last minute's admissions if it has the other form. */
 const otherLog = `
   if bucketed then
     log = struct.pack('<I4I4', 0, 0)
@@ -37,7 +40,7 @@ const otherLog = `
   end
 `
 
-/** How much of a wish there is room for, or which limit is in the way. */
+/** Decides how much of a requested reservation fits, or which limit prevents it. */
 const decided = `
   ${helpers}
   local function untilOver(at) return 60000 - (now - unpack_('<I4', log, at)) % 4294967296 end
@@ -93,12 +96,12 @@ const decided = `
 `
 
 /**
- * ARGV 3…: id, limits (requests, seats, tokens, cost), wanted cap, tokens and cost of what is wanted, fair share (1 or 0), lease
- * in ms, and `input tokens:choices:` cost of the input and of one token of every answer, each as `quotient:remainder` of a
- * million (so that every product is exact).
+ * ARGV 3…: ID, limits (requests, concurrent requests, tokens, cost), requested cap with its tokens and cost, fair share
+ * (1 or 0), lease in ms, and `input tokens:choices:` cost of the input and of one token of every choice, each as
+ * `quotient:remainder` of a million (so that every product is exact).
  *
- * Replies {1, 0, cap, tokens, cost, day, counters…}, {2…5, wait, 0, 0, 0, day, counters…} if a limit is reached, {0, day} if the
- * account is not loaded, {-1} under another epoch.
+ * Replies {1, 0, cap, tokens, cost, day, counters…}, {2…5, wait, 0, 0, 0, day, counters…} if a limit is reached, {0,
+ * day} if the account is not loaded, {-1} under another epoch.
  */
 export const admitScript = script(`${plain}
 local now = ARGV[2]
@@ -177,9 +180,9 @@ return {1, 0, cap, tokens, total, y, count + 1, 60000, t, c, n, now, s, z}
 `)
 
 /**
- * ARGV 3…: id, tokens, cost, record (empty = it is kept elsewhere), 1 = it may have a checkpoint. Replies {1, entry id or '', y,
- * t, c, n, now, s, z}, {2, '', …} if there was nothing to settle, {0, day} if the account is not loaded, {-1} under another epoch. The
- * time is empty if the entry's id shows it.
+ * ARGV 3…: ID, tokens, cost, record (empty = stored elsewhere), 1 = it may have a checkpoint. Replies {1, entry ID or
+ * '', y, t, c, n, now, s, z}, {2, '', …} if there was nothing to settle, {0, day} if the account is not loaded, {-1}
+ * under another epoch. The time is empty if the entry's ID contains it.
  */
 export const settleScript = script(`${plain}
 local now, id, tokens, cost = ARGV[2], ARGV[3], ARGV[4] - 0, ARGV[5] - 0
@@ -226,7 +229,10 @@ end
 return {status, entry, y, t, c, n, now, s, z}
 `)
 
-/** ARGV 3…: id, tokens, cost, limits of both. Replies {1, tokens, cost, t, c}, {0} if the account cannot pay for it, {-1}. */
+/**
+ * ARGV 3…: ID, tokens, cost, limits of both. Replies {1, tokens, cost, t, c}, {0} if the account cannot pay for it,
+ * {-1}.
+ */
 export const raiseScript = script(`${common}${guard}
 local lease = 'l:' .. ARGV[3]
 local has = call('HMGET', account, 'e', 'm', lease)

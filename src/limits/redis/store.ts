@@ -1,7 +1,7 @@
 /**
- * Limits in Redis: an account's counters are one hash, every decision one script. A warm request costs two round trips, one to
- * admit and one to settle; the usage record enters a stream in the second. An account that is new under an epoch is loaded from
- * Postgres first.
+ * Limits in Redis: one hash per account, one script per decision. A request of a loaded account costs two round trips,
+ * to admit and to settle; the second also writes the usage record to a stream. An account that is new under an epoch is
+ * first loaded from Postgres.
  */
 import { allPartitions, keysOf, type PartitionKeys, partitionOf } from '../../core/limits/partitions.ts'
 import type { Limits } from '../../core/limits/plans.ts'
@@ -20,23 +20,23 @@ import { dueScript, epochScript, loadScript, renewScript, sweepScript } from './
 export type RedisStoreOptions = {
   readonly redis: LimitRedis
   readonly gatewayId: string
-  /** How long a reservation lasts that its gateway does not renew. */
+  /** Milliseconds until a reservation expires without renewal. */
   readonly leaseMs: number
-  /** Reads what an account begins with. `day` is Redis' own, in days since the epoch. */
+  /** Reads what an account is loaded with. `day` is Redis' own, in days since the epoch. */
   readonly load: (accountId: string, day: number) => Promise<Loaded>
-  /** Returns those of these requests that the ledger has. */
+  /** Returns which of these requests are in the ledger. */
   readonly inLedger: (requestIds: readonly string[]) => Promise<readonly string[]>
-  /** The gateways that are alive, this one included. */
+  /** Returns the living instances, including this one. */
   readonly living: () => readonly string[]
-  /** Tests: the time that Redis is to use, in epoch milliseconds. */
+  /** For tests: the time that Redis uses, in epoch milliseconds. */
   readonly time?: (() => number) | undefined
 }
 
-/** A settlement as Redis replied it. */
+/** A settlement as replied by Redis. */
 export type SettledUsage = {
-  /** False if Redis had no reservation and no mark of the request. */
+  /** False if Redis had neither a reservation nor a mark of the request. */
   readonly isKnown: boolean
-  /** Id of the record's entry in the stream; empty = it wrote none. */
+  /** ID of the record's stream entry; empty = none was written. */
   readonly entryId: string
   /** The account's day in Redis, its counters, and Redis' own time. */
   readonly day: number
@@ -46,16 +46,16 @@ export type SettledUsage = {
   readonly at: number
 }
 
-/** A partition as an epoch finds it: 1 = valid, 0 = its key is lost, 2 = a newer epoch is set. */
+/** State of a partition's epoch: 1 = valid, 0 = its key is lost, 2 = a newer epoch is set. */
 export type PartitionState = { readonly state: number; readonly text: string; readonly oldestEntry: string }
 
 export type RedisStore = ReturnType<typeof createRedisStore>
 
 const million = 1_000_000n
-/** No request waits for upkeep, and its delay must not count as evidence against Redis. */
+/** No request waits for maintenance, so its delay must not count as evidence against Redis. */
 const upkeepDeadlineMs = 1_000
 
-/** Returns the calls on one Redis. All throw `RedisAway`, and those under an epoch `StaleEpoch`. */
+/** Creates the calls on one Redis. All throw `RedisUnavailableError`, and those under an epoch `StaleEpoch`. */
 export function createRedisStore(options: RedisStoreOptions) {
   const { redis, gatewayId, leaseMs, load, inLedger, living, time } = options
   const now = () => String(time?.() ?? '')
@@ -80,14 +80,14 @@ export function createRedisStore(options: RedisStoreOptions) {
     return reply
   }
 
-  /** Ends leases of dead gateways whose requests the ledger has: it counts them already. */
+  /** Ends leases of dead instances whose requests are already counted by the ledger. */
   const dropShipped = async (epoch: Epoch, accountId: string, requestIds: readonly string[]) => {
     if (requestIds.length === 0) return
     for (const requestId of await inLedger(requestIds))
       await run(settleScript, epoch, accountId, streamOf, [requestId, '0', '0', '', '1'])
   }
 
-  /** However many requests come at once, an account is loaded once. */
+  /** Loads an account once for all concurrent requests. */
   const loadAccount = (epoch: Epoch, accountId: string, day: number): Promise<void> => {
     const name = `${epoch.number} ${accountId}`
     const running = loading.get(name)
@@ -103,7 +103,7 @@ export function createRedisStore(options: RedisStoreOptions) {
     return loaded
   }
 
-  /** Runs a script of a request, and once more if it finds the account not loaded. */
+  /** Runs a request's script, and again if the account was not loaded. */
   const runLoaded = async (
     script: Script,
     epoch: Epoch,
@@ -120,11 +120,11 @@ export function createRedisStore(options: RedisStoreOptions) {
   }
 
   return {
-    /** Reserves, if all limits allow it. A repeated request id is answered as before. Throws as the load does. */
+    /** Reserves if all limits allow it. A repeated request ID gets the same reply. Throws like the load. */
     admit: async (epoch: Epoch, request: AdmissionRequest): Promise<Numbers> =>
       numbersOf(await runLoaded(admitScript, epoch, request.accountId, admitValues(request, leaseMs))),
 
-    /** Enlarges a reservation; null = the account cannot pay for it. */
+    /** Increases a reservation; null = the account cannot pay for it. */
     async raise(epoch: Epoch, seat: Reservation, limits: Limits, wanted: DailyUsage): Promise<Numbers | null> {
       const numbers = numbersOf(
         await run(raiseScript, epoch, seat.accountId, () => [], [
@@ -138,7 +138,7 @@ export function createRedisStore(options: RedisStoreOptions) {
       return numbers[0] === 1 ? numbers : null
     },
 
-    /** Releases a reservation and counts what was used. `record` = as JSON; empty = it is durable elsewhere. */
+    /** Releases a reservation and counts its usage. `record` is JSON; empty = it is durable elsewhere. */
     async settle(
       epoch: Epoch,
       seat: Reservation,
@@ -155,7 +155,7 @@ export function createRedisStore(options: RedisStoreOptions) {
       ])
       const entryId = String(reply[1])
       const [, , day, tokens, microcents, seats, at] = numbersOf(reply)
-      // An entry's id begins with the milliseconds of its writing.
+      // An entry's ID begins with the milliseconds of its writing.
       return {
         isKnown: Number(reply[0]) === 1,
         entryId,
@@ -167,13 +167,13 @@ export function createRedisStore(options: RedisStoreOptions) {
       }
     },
 
-    /** Renews leases of one account; pairs of a request id and its new checkpoint, empty = none. */
+    /** Renews leases of one account. `pairs` are a request ID and its new checkpoint, empty = none. */
     async renew(epoch: Epoch, accountId: string, pairs: readonly string[]): Promise<void> {
       const values = [String(leaseMs), accountId, gatewayId, ...pairs]
       await runLoaded(renewScript, epoch, accountId, values, keys => [keys.checkpointed])
     },
 
-    /** Settles what dead gateways left open on accounts without requests. */
+    /** Settles what dead instances left open on accounts without requests. */
     async sweep(epoch: Epoch, partition: number): Promise<void> {
       const keys = keysOf(partition)
       const due = await redis.evaluate(dueScript, [keys.checkpointed], [now()], upkeepDeadlineMs)

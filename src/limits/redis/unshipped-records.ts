@@ -1,19 +1,22 @@
 import type { UsageRecord } from '../../core/usage/usage-record.ts'
 
-/** What this gateway put into streams and must keep until Postgres has it: an emptied Redis would have taken it. */
+/** Records that this instance wrote to streams and keeps until Postgres has them, in case Redis loses its data. */
 export type UnshippedRecords = {
   add(partition: number, entryId: string, record: UsageRecord): void
-  /** Postgres has committed these. */
+  /** Removes records that Postgres has committed. */
   release(requestIds: readonly string[]): void
-  /** The oldest entry that is still in the partition's stream, empty = none: everything older is in Postgres. */
+  /**
+   * Removes records older than `entryId`, the oldest entry of the partition's stream (empty = none): they are in
+   * Postgres.
+   */
   releaseBefore(partition: number, entryId: string): void
   partitions(): Set<number>
-  /** Takes out all of a partition's, to be kept elsewhere. */
+  /** Removes and returns all records of a partition. */
   takeOut(partition: number): UsageRecord[]
   size(): number
 }
 
-/** Without any record. */
+/** Creates an empty set of records. */
 export function createKeptRecords(): UnshippedRecords {
   const records = new Map<
     string,
@@ -38,7 +41,7 @@ export function createKeptRecords(): UnshippedRecords {
   }
 }
 
-/** Entry ids are `milliseconds-sequence`. */
+/** Entry IDs are `milliseconds-sequence`. */
 function isOlder(one: string, other: string): boolean {
   const [oneTime = 0, oneSequence = 0] = one.split('-').map(Number)
   const [otherTime = 0, otherSequence = 0] = other.split('-').map(Number)

@@ -1,14 +1,18 @@
-/** The scripts beside requests: loading an account, leases of dead gateways, and the epoch (`account-script.ts` has the fields). */
+/**
+ * The maintenance scripts: loading an account, leases of dead instances, and the epoch (`account-script.ts` describes
+ * the fields).
+ */
 import { counterFormat } from '../../core/limits/partitions.ts'
 import { script } from '../../core/limits/script.ts'
 import { common, expire, guard, keepMs } from './account-script.ts'
 import { admitScript, raiseScript, settleScript } from './request-scripts.ts'
 
 /**
- * Loads an account under a new epoch, unless another gateway has. ARGV 3…: lease in ms, and JSON: `day`, `tokens`, `cost` that the
- * ledger has of it, `rows` of limit_reservations [id, tokens, cost, cap, day, 1 = open, age of the admission in ms], and `living`
- * gateways. Leases of dead gateways stay, with their checkpoints: no gateway registers them. So do the marks of ended ones without
- * a checkpoint: no counter and no ledger has them. Replies {1, ids of leases that stay…} or {-1}.
+ * Loads an account under a new epoch, unless another instance has. ARGV 3…: lease in ms, and JSON: `day`, `tokens` and
+ * `cost` from the ledger, `rows` of limit_reservations [ID, tokens, cost, cap, day, 1 = open, age of the admission in
+ * ms], and `living` instances. Keeps leases of dead instances with their checkpoints, since no instance registers them,
+ * and marks of ended leases without a checkpoint, since no counter and no ledger has them. Replies {1, IDs of kept
+ * leases…} or {-1}.
  */
 export const loadScript = script(`${common}${guard}
 local had = call('HGET', account, 'e')
@@ -70,9 +74,9 @@ return stay
 `)
 
 /**
- * KEYS 3: the set of accounts with checkpoints. ARGV 3…: lease in ms, account id, gateway id, then pairs of an id and its
- * checkpoint (`tokens:cost:record`, empty = no new one). An ended lease stays ended. Replies {1}, {0, day} if the account is not
- * loaded, or {-1}.
+ * KEYS 3: the set of accounts with checkpoints. ARGV 3…: lease in ms, account ID, instance ID, then pairs of an ID and
+ * its checkpoint (`tokens:cost:record`, empty = no new one). An ended lease stays ended. Replies {1}, {0, day} if the
+ * account is not loaded, or {-1}.
  */
 export const renewScript = script(`${common}${guard}
 if call('HGET', account, 'e') ~= epoch then return {0, day} end
@@ -96,8 +100,8 @@ return {1}
 `)
 
 /**
- * KEYS 1: the set of accounts with checkpoints. ARGV 1: the time (empty = the server's own). Replies at most 100 accounts with a
- * lease that may have run out. Another gateway that asks within a second gets others.
+ * KEYS 1: the set of accounts with checkpoints. ARGV 1: the time (empty = the server's own). Replies at most 100
+ * accounts that may have an expired lease. Another instance that calls within a second gets different ones.
  */
 export const dueScript = script(`
 local now = tonumber(ARGV[1])
@@ -111,8 +115,8 @@ return due
 `)
 
 /**
- * Ends the leases that ran out on an account without requests. KEYS 4: the set of accounts with checkpoints. ARGV 3…: account
- * id, and the gateways that are alive. Under an older epoch it ends only leases of dead gateways: the living ones have
+ * Ends expired leases of an account without requests. KEYS 4: the set of accounts with checkpoints. ARGV 3…: account
+ * ID, and the living instances. Under an older epoch it ends only leases of dead instances, since the living ones have
  * registered theirs elsewhere.
  */
 export const sweepScript = script(`${common}
@@ -135,10 +139,10 @@ return {1}
 `)
 
 /**
- * Compares a partition's epoch with the one that Postgres names. KEYS: epoch, usage stream. ARGV: the number of the epoch, 1 =
- * set it unless a newer one is set. The key holds `number@run`: a server that was restarted may have forgotten its last second,
- * and a replica that took over its last moments. Replies {state, the key's text, oldest entry id or ''}; state 1 = it is valid,
- * 0 = it is lost, 2 = a newer one is set.
+ * Compares a partition's epoch with the one in Postgres. KEYS: epoch, usage stream. ARGV: the number of the epoch, 1 =
+ * set it unless a newer one is set. The key holds `number@run`, because a restarted server may have lost its last
+ * second, and a promoted replica its last moments. Replies {state, the key's text, oldest entry ID or ''}; state 1 =
+ * valid, 0 = lost, 2 = a newer one is set.
  */
 export const epochScript = script(`
 local call = redis.call

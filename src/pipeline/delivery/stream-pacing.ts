@@ -198,8 +198,11 @@ function flushPriority(event: ChatEvent): 'now' | 'soon' | 'text' | 'along' {
     case 'reasoning':
       return 'soon'
     case 'logprobs':
+    case 'citation':
       return 'along'
     case 'opened':
+    case 'reasoning_end':
+    case 'provider_item':
     case 'tool_call':
     case 'tool_arguments':
     case 'filtered':

@@ -1,18 +1,10 @@
 import type { Model } from '../../core/models/models.ts'
 import type { ScoreComponents } from '../../core/routing/scoring.ts'
-import type { Access, Provider } from '../../providers/provider.ts'
-
-/** A provider that is configured here. `id` is what a model's `provider` names. */
-export type TcpAddress = {
-  readonly id: string
-  readonly provider: Provider
-  readonly access: Access
-  readonly simulated: boolean
-}
+import type { ConfiguredProvider } from '../../providers/provider.ts'
 
 export type Candidate = {
   readonly model: Model
-  readonly endpoint: TcpAddress
+  readonly endpoint: ConfiguredProvider
   /** 0–1 in auto mode; in manual mode 1 for the named model, nearness to it for the others. */
   readonly score: number
   /** For whoever asks how the choice came about: in words, and what the score is made of; null in manual mode. */

@@ -1,7 +1,7 @@
-/** Who may and can take a request unasked; everything here is a filter, and none of them is ever broken for a better score. */
+/** First step of routing: which models may and can take a request. No filter is ever broken for a better score. */
 
 import {
-  blendedPrice,
+  type Catalog,
   fitsWindow,
   fullName,
   leavingSoon,
@@ -10,16 +10,24 @@ import {
   unmet,
   unmetInFull,
 } from '../../core/models/models.ts'
-import { baseCost, expectedOutput, unknownLength } from '../../core/usage/cost-estimate.ts'
-import { priceTable } from '../../core/usage/money.ts'
-import type { RouteDeps, RouteRequest } from './route-request.ts'
+import { baseCost } from '../../core/usage/cost-estimate.ts'
+import type { Meter } from '../../limits/meter.ts'
+import type { ConfiguredProvider } from '../../providers/provider.ts'
+import { likelyOutputTokens, listPrice, type OutputForecast } from './expected-cost.ts'
+import type { RouteRequest } from './route-request.ts'
 import type { DroppedModel } from './routing-errors.ts'
+
+export type FilterDeps = OutputForecast & {
+  readonly catalogue: Pick<Catalog, 'list'>
+  readonly endpoints: ReadonlyMap<string, ConfiguredProvider>
+  readonly meter: Pick<Meter, 'standing'>
+}
 
 /**
  * All models that may and can take the request unasked and are within the account's means. Those that only come near to what
  * is asked are taken where there is nobody else.
  */
-export function filterCandidates(deps: RouteDeps, request: RouteRequest): EligibleModels {
+export function filterCandidates(deps: FilterDeps, request: RouteRequest): EligibleModels {
   const full: Model[] = []
   const near: Model[] = []
   for (const model of deps.catalogue.list)
@@ -43,7 +51,7 @@ type DropCause =
   | { readonly cause: 'unmet'; readonly reason: string; readonly param: string }
 
 function causeToDrop(
-  { endpoints }: RouteDeps,
+  { endpoints }: FilterDeps,
   { ask, needs, inputTokens, today }: RouteRequest,
   model: Model,
 ): DropCause | null {
@@ -65,7 +73,7 @@ function dropCauseOf({ param, what }: Unmet): DropCause {
  * the usual length has to be paid. Where that leaves nobody, those of whom it can pay one token; where it can pay nobody, all
  * stay: it is the meter that refuses, with the limit and the time it ends.
  */
-function withinMeans(deps: RouteDeps, request: RouteRequest, able: readonly Model[]): readonly Model[] {
+function withinMeans(deps: FilterDeps, request: RouteRequest, able: readonly Model[]): readonly Model[] {
   const { caller, ask, inputTokens } = request
   const standing = deps.meter.standing(caller.accountId, caller.limits)
   if (standing === null) return able
@@ -84,7 +92,7 @@ function withinMeans(deps: RouteDeps, request: RouteRequest, able: readonly Mode
 
 /** Who may not or cannot, then who only comes near, then who is too dear. */
 function lossesOf(
-  deps: RouteDeps,
+  deps: FilterDeps,
   request: RouteRequest,
   able: readonly Model[],
   affordable: readonly Model[],
@@ -106,12 +114,8 @@ function lossesOf(
  * The fallbacks of a named model that cost at most `fallbackMaxCostFactor` times as much, by list price and by what this request
  * is expected to cost; and those that cost more.
  */
-export function splitByCost(
-  deps: RouteDeps,
-  request: RouteRequest,
-  named: Model,
-  able: readonly Model[],
-): { readonly within: readonly Model[]; readonly beyond: readonly Model[] } {
+export function filterFallbacks(deps: FilterDeps, request: RouteRequest, named: Model): EligibleFallbacks {
+  const { able, dropped } = filterCandidates(deps, request)
   const { fallbackMaxCostFactor } = request.ask
   const outputTokens = likelyOutputTokens(deps, request)
   const costs = (model: Model) =>
@@ -125,24 +129,12 @@ export function splitByCost(
     const isWithin = ownPrice <= price * fallbackMaxCostFactor && ownExpected <= expected * fallbackMaxCostFactor
     ;(isWithin ? within : beyond).push(model)
   }
-  return { within, beyond }
+  return { within, beyond, dropped }
 }
 
-/** The blended price of a request with so much input; its unit is of no matter, as it is only compared. */
-export function listPrice({ pricing }: Model, inputTokens: number): number {
-  const { input, output } = priceTable(pricing, inputTokens)
-  return blendedPrice({ input, output })
-}
-
-/** Output tokens to expect of a model, all choices together. */
-export function likelyOutputTokens({ foresight }: RouteDeps, request: RouteRequest): (model: Model) => number {
-  const { reading, caller, ask } = request
-  const known = foresight?.of(reading.queryType, caller.accountId) ?? unknownLength
-  return model => expectedOutput(model, reading, ask.maxOutputTokens, known).tokens * ask.choices
-}
-
-/** Whether a model does not break the answer off before the caller's own cap does. */
-export function allowsOutputLength({ ask: { maxOutputTokens }, inputTokens }: RouteRequest, model: Model): boolean {
-  if (maxOutputTokens === null) return true
-  return model.maxOutputTokens >= maxOutputTokens && fitsWindow(model, inputTokens, maxOutputTokens)
+export type EligibleFallbacks = {
+  readonly within: readonly Model[]
+  readonly beyond: readonly Model[]
+  /** Why each other model is neither. */
+  readonly dropped: () => readonly DroppedModel[]
 }

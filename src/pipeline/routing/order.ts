@@ -1,8 +1,12 @@
 import type { SkipReason } from '../../core/routing/circuit-breaker.ts'
-import type { HealthTracker } from '../../database/repositories/health-tracker.ts'
 import type { Candidate } from './candidate.ts'
 import { healthKey } from './health-key.ts'
 import type { Route } from './route.ts'
+
+export type CandidateOrderDeps = {
+  /** Why not to call a model now; null = call it. A model that the client named is called for longer. */
+  readonly health: { skipReason(key: string, isNamed: boolean): SkipReason | null }
+}
 
 /**
  * The plan's candidates in the order in which they are asked: those that are resting come last, since a failing model is probed
@@ -10,7 +14,7 @@ import type { Route } from './route.ts'
  * `skipped` hears that another candidate takes the turn of the first one, and why.
  */
 export function* inOrder(
-  health: Pick<HealthTracker, 'skipReason'>,
+  { health }: CandidateOrderDeps,
   plan: Pick<Route, 'mode' | 'first' | 'candidates'>,
   skipped: (candidate: Candidate, reason: SkipReason) => void,
 ): Generator<Candidate, void, void> {

@@ -1,35 +1,46 @@
-/** In which order those who can take a request are asked, and why. */
+/**
+ * Third step of routing: the order in which scored models are called. Health, what was learned of the account, the soft
+ * cap and prompt caches move a model up or down; none of them removes one.
+ */
 import { preferCheaper } from '../../core/billing/billing.ts'
-import { applyLearnedBias, explore, getBias, type LearnedBiasLookup } from '../../core/learning/apply-bias.ts'
+import { applyLearnedBias, explore, type LearnedBiasLookup } from '../../core/learning/apply-bias.ts'
+import type { Caller } from '../../core/limits/plans.ts'
 import { fullName, type Model } from '../../core/models/models.ts'
-import {
-  type CacheAffinity,
-  describeAffinity,
-  hasAffinity,
-  shouldKeepModel,
-} from '../../core/routing/cache-affinity.ts'
+import { type CacheAffinity, hasAffinity, shouldKeepModel } from '../../core/routing/cache-affinity.ts'
 import { cheapestFirst, type PricedModel } from '../../core/routing/cheapest.ts'
+import type { HealthState } from '../../core/routing/circuit-breaker.ts'
 import { insertSorted } from '../../core/routing/insert-sorted.ts'
-import {
-  type ScoringMode as Aim,
-  alternateProviders,
-  byScore,
-  describeScore,
-  type FiguresOf,
-  publishedFigures,
-  type Scored,
-  score,
-  scoreComponents,
-  weightsOf,
-} from '../../core/routing/scoring.ts'
+import { alternateProviders, byScore, type FiguresOf, type Scored, weightsOf } from '../../core/routing/scoring.ts'
 import { baseCost } from '../../core/usage/cost-estimate.ts'
-import type { Candidate, ScoreParts, TcpAddress } from './candidate.ts'
-import { allowsOutputLength, likelyOutputTokens, listPrice } from './filter-candidates.ts'
+import { allowsOutputLength, likelyOutputTokens, listPrice, type OutputForecast } from './expected-cost.ts'
 import { healthKey } from './health-key.ts'
-import type { RouteDeps, RouteRequest } from './route-request.ts'
+import type { ScoreContext } from './ranked-candidate.ts'
+import type { RouteRequest } from './route-request.ts'
+import type { ScoredModels } from './score-candidates.ts'
 
-/** At most this many candidates are handed on: three are attempted, the others stand by for those that are skipped. */
+/** At most this many candidates are handed on: three are attempted, the others replace skipped ones. */
 export const maximumCandidates = 6
+
+/** What ranking reads of a candidate's health, by its key. */
+export type RankHealth = {
+  /** False while it must not be called. */
+  mayTry(key: string): boolean
+  stateOf(key: string): HealthState
+}
+
+export type RankDeps = OutputForecast & {
+  readonly health: RankHealth
+  /** How much of its monthly soft cap an account has used, 1 = all. Absent = no account has one. */
+  readonly budget?: { shareOf(caller: Caller): number }
+  /** What was learned of an account, from memory; null = not known yet. Absent = nothing is learned. */
+  readonly learning?: { of(accountId: string): AccountLearning | null }
+  /** 0 ≤ x < 1, for the few requests that explore another model. Absent = none does. */
+  readonly random?: () => number
+  /** Which model answered the conversation before. Absent = unknown. */
+  readonly ties?: { of(accountId: string, ask: RouteRequest['ask']): CacheAffinity | null }
+}
+
+export type AccountLearning = { readonly epoch: number; leaningOf(queryType: string): LearnedBiasLookup | null }
 
 /** What learning had to do with a choice. */
 export type RouteLearning = {
@@ -41,146 +52,107 @@ export type RouteLearning = {
   readonly probability: number
 }
 
-export type Ranked = {
-  readonly candidates: readonly Candidate[]
+export type RankedModels = {
+  readonly ordered: readonly Scored[]
   readonly learning: RouteLearning
-  /** The first is the first because it has the conversation's beginning in its cache. */
-  readonly isKept: boolean
+  readonly context: ScoreContext
 }
 
-/** Ranks `able` by the strategy, or without one by the prompt's level. */
-export function rankByStrategy(deps: RouteDeps, request: RouteRequest, able: readonly Model[]): Ranked {
-  const { ask, caller, reading, level } = request
-  const aim: Aim = { strategy: ask.strategy, level }
-  const weights = weightsOf(aim)
-  const figuresOf = figuresBy(deps)
-  const spent = deps.budget?.shareOf(caller) ?? 0
-  // Who would break the answer off before the caller's own cap does is better than nobody, but only than nobody.
-  const long: Scored[] = []
-  const short: Scored[] = []
-  for (const entry of score(able, aim, figuresOf)) (allowsOutputLength(request, entry.model) ? long : short).push(entry)
-  const orderOf = (entries: readonly Scored[], leaning: LearnedBiasLookup | null, count: number) =>
-    ask.strategy === 'cost'
-      ? byPrice(deps, request, entries, figuresOf, count)
-      : unhealthyLast(deps, preferCheaper(nudged(entries, leaning), spent), count)
-  const rank = (leaning: LearnedBiasLookup | null, count: number) => {
-    const first = orderOf(long, leaning, count)
-    return short.length === 0 ? first : [...first, ...orderOf(short, leaning, count - first.length)]
-  }
-  const mayLead = ({ model }: Scored) => allowsOutputLength(request, model) && isHealthy(deps, model)
-  // Where quality has no weight, what was learnt of it has none either.
+/** One ranking under way: its request, the scores, and what is known of the account. */
+type Ranking = {
+  readonly deps: RankDeps
+  readonly request: RouteRequest
+  readonly scores: ScoredModels
+  readonly learned: LearnedBiasLookup | null
+  /** Share of the soft cap that is used. */
+  readonly capShare: number
+}
+
+/** Orders scored models: at most `maximumCandidates` of them. */
+export function rankCandidates(deps: RankDeps, request: RouteRequest, scores: ScoredModels): RankedModels {
+  const { ask, caller, reading } = request
+  const { mode, figuresOf } = scores
+  const weights = weightsOf(mode)
+  // Where quality has no weight, what was learned of it has none either.
   const account = weights.quality === 0 ? null : (deps.learning?.of(caller.accountId) ?? null)
-  const leaning = account?.leaningOf(reading.queryType) ?? null
-  // Nor does a cache count where nothing that is paid does.
-  const tie = weights.cost === 0 ? null : (deps.ties?.of(caller.accountId, ask) ?? null)
-  const ranked = rank(leaning, maximumCandidates)
-  const kept = tie === null ? null : withTied(deps, request, ranked, tie, mayLead)
+  const learned = account?.leaningOf(reading.queryType) ?? null
+  const ranking: Ranking = { deps, request, scores, learned, capShare: deps.budget?.shareOf(caller) ?? 0 }
+  const ranked = order(ranking, learned, maximumCandidates)
+  // Where cost has no weight, a prompt cache has none either.
+  const affinity = weights.cost === 0 ? null : (deps.ties?.of(caller.accountId, ask) ?? null)
+  const kept = affinity === null ? null : withCachedFirst(ranking, ranked, affinity)
   const { ordered, learning } =
-    kept === null && leaning !== null
-      ? learned(deps, request, ranked, leaning, mayLead, () => rank(null, 1))
+    kept === null && learned !== null
+      ? withLearning(ranking, ranked, learned)
       : { ordered: kept ?? ranked, learning: withoutLearning(request) }
-  const basis = { aim, figuresOf, leaning, keptFor: kept === null ? null : tie }
-  const candidates = candidatesOf(deps, ordered, (entry, endpoint) => new RankedCandidate(entry, endpoint, basis))
-  return { candidates, learning, isKept: kept !== null }
-}
-
-/** What the scores of a ranking rest on, for whoever asks. */
-type ScoreContext = {
-  readonly aim: Aim
-  readonly figuresOf: FiguresOf
-  readonly leaning: LearnedBiasLookup | null
-  /** What the first was kept for; null = it was not. */
-  readonly keptFor: CacheAffinity | null
-}
-
-/** A class, since hardly anybody asks a candidate how it came about. */
-class RankedCandidate implements Candidate {
-  readonly model: Model
-  readonly endpoint: TcpAddress
-  readonly score: number
-  private readonly basis: ScoreContext
-
-  constructor({ model, score }: Scored, endpoint: TcpAddress, basis: ScoreContext) {
-    this.model = model
-    this.endpoint = endpoint
-    this.score = score
-    this.basis = basis
-  }
-
-  reason(): string {
-    const { model } = this
-    const { aim, figuresOf, leaning, keptFor } = this.basis
-    const kept = keptFor !== null && hasAffinity(model, keptFor) ? `, ${describeAffinity(keptFor)}` : ''
-    return describeScore(model, aim, figuresOf(model)) + learntOf(leaning, model) + kept
-  }
-
-  parts(): ScoreParts {
-    const { aim, figuresOf } = this.basis
-    const parts = scoreComponents(this.model, aim, figuresOf(this.model))
-    return { ...parts, adjustment: this.score - (parts.quality + parts.cost + parts.speed + parts.reliability) }
-  }
+  return { ordered, learning, context: { mode, figuresOf, learned, keptFor: kept === null ? null : affinity } }
 }
 
 export function withoutLearning({ epoch }: RouteRequest): RouteLearning {
   return { epoch, influenced: false, probability: 1 }
 }
 
-/** Figures as measured here, once for each model of a request. */
-function figuresBy({ health }: RouteDeps): FiguresOf {
-  if (health.figuresOf === undefined) return publishedFigures
-  return model => health.figuresOf?.(healthKey({ model }), model.figures) ?? publishedFigures(model)
+/** The first `count`: models that would end the output early only where no other is left. */
+function order(ranking: Ranking, learned: LearnedBiasLookup | null, count: number): readonly Scored[] {
+  const { long, short } = ranking.scores
+  const first = orderOf(ranking, long, learned, count)
+  return short.length === 0 ? first : [...first, ...orderOf(ranking, short, learned, count - first.length)]
 }
 
-function isHealthy({ health }: RouteDeps, model: Model): boolean {
+function orderOf(
+  ranking: Ranking,
+  entries: readonly Scored[],
+  learned: LearnedBiasLookup | null,
+  count: number,
+): readonly Scored[] {
+  const { deps, request, scores, capShare } = ranking
+  if (request.ask.strategy === 'cost') return cheapestModels(deps, request, { entries, ...scores }, count)
+  const biased = learned === null ? entries : applyLearnedBias(entries, ({ model }) => learned(fullName(model)))
+  return unhealthyLast(deps, preferCheaper(biased, capShare), count)
+}
+
+/** Whether a model may become the first for a reason other than its rank. */
+function mayLead({ deps: { health }, request }: Ranking, { model }: Scored): boolean {
   const key = healthKey({ model })
-  return health.stateOf(key) === 'healthy' && health.mayTry(key)
+  return allowsOutputLength(request, model) && health.stateOf(key) === 'healthy' && health.mayTry(key)
 }
 
-function nudged(scored: readonly Scored[], leaning: LearnedBiasLookup | null): readonly Scored[] {
-  return leaning === null ? scored : applyLearnedBias(scored, ({ model }) => leaning(fullName(model)))
-}
-
-/** The ranking, now and then with a near-tie first, and whether it begins with another model for what was learnt. */
-function learned(
-  deps: RouteDeps,
-  { epoch }: RouteRequest,
+/** The ranking, sometimes with a near-tie first, and whether it begins with another model because of what was learned. */
+function withLearning(
+  ranking: Ranking,
   ranked: readonly Scored[],
-  leaning: LearnedBiasLookup,
-  mayLead: (entry: Scored) => boolean,
-  unlearned: () => readonly Scored[],
+  learned: LearnedBiasLookup,
 ): { readonly ordered: readonly Scored[]; readonly learning: RouteLearning } {
-  const leanOf = ({ model }: Scored) => leaning(fullName(model))
-  const { ordered, probability } = explore(ranked, leanOf, mayLead, deps.random ?? (() => 1))
-  const influenced = ordered[0]?.model !== unlearned()[0]?.model
-  return { ordered, learning: { epoch, influenced, probability } }
+  const biasOf = ({ model }: Scored) => learned(fullName(model))
+  const random = ranking.deps.random ?? (() => 1)
+  const { ordered, probability } = explore(ranked, biasOf, entry => mayLead(ranking, entry), random)
+  const influenced = ordered[0]?.model !== order(ranking, null, 1)[0]?.model
+  return { ordered, learning: { epoch: ranking.request.epoch, influenced, probability } }
 }
 
-/** The ranking with the model first that has the conversation's beginning in its cache; null = it has not, or it would not pay. */
-function withTied(
-  deps: RouteDeps,
-  request: RouteRequest,
+/** The ranking with the model first that has the conversation's beginning in its cache; null = none has, or it would not pay. */
+function withCachedFirst(
+  ranking: Ranking,
   ranked: readonly Scored[],
-  tie: CacheAffinity,
-  mayLead: (entry: Scored) => boolean,
+  affinity: CacheAffinity,
 ): readonly Scored[] | null {
+  const { deps, request } = ranking
   const leader = ranked[0]
-  const tied = ranked.find(({ model }) => hasAffinity(model, tie))
-  if (leader === undefined || tied === undefined || tied === leader || !mayLead(tied)) return null
+  const cached = ranked.find(({ model }) => hasAffinity(model, affinity))
+  if (leader === undefined || cached === undefined || cached === leader || !mayLead(ranking, cached)) return null
   const outputTokens = likelyOutputTokens(deps, request)(leader.model)
-  if (!shouldKeepModel(tied, leader, tie, { inputTokens: request.inputTokens, outputTokens })) return null
-  return [tied, ...ranked.filter(entry => entry !== tied)]
-}
-
-/** For whoever asks how a score came about; nothing where nothing was learnt. */
-function learntOf(leaning: LearnedBiasLookup | null, model: Model): string {
-  const bias = getBias(leaning, fullName(model))
-  return bias === 0 ? '' : `, learnt ${bias > 0 ? '+' : '−'}${Math.abs(bias * 100).toFixed(1)}`
+  if (!shouldKeepModel(cached, leader, affinity, { inputTokens: request.inputTokens, outputTokens })) return null
+  return [cached, ...ranked.filter(entry => entry !== cached)]
 }
 
 const degradedPenalty = 0.1
 
-/** The first `count`. Models that are not well go behind all others, never away: the last one left is still worth a try. */
-export function unhealthyLast({ health }: RouteDeps, scored: readonly Scored[], count: number): readonly Scored[] {
+/** The first `count`. Unhealthy models go last; ranking never removes them: the last one left is still worth a try. */
+export function unhealthyLast(
+  { health }: Pick<RankDeps, 'health'>,
+  scored: readonly Scored[],
+  count: number,
+): readonly Scored[] {
   const well: Scored[] = []
   const resting: Scored[] = []
   for (const entry of scored) {
@@ -194,12 +166,11 @@ export function unhealthyLast({ health }: RouteDeps, scored: readonly Scored[], 
   return first.length === count ? first : [...first, ...alternateProviders(resting, count - first.length)]
 }
 
-/** The first `count` under `cost`, cheapest first; those that must not be asked now go behind all others. */
-function byPrice(
-  deps: RouteDeps,
+/** The first `count` under `cost`, cheapest first; models that must not be called now go behind all others. */
+function cheapestModels(
+  deps: RankDeps,
   request: RouteRequest,
-  scored: readonly Scored[],
-  figuresOf: FiguresOf,
+  { entries, figuresOf }: { readonly entries: readonly Scored[]; readonly figuresOf: FiguresOf },
   count: number,
 ): readonly Scored[] {
   const { health } = deps
@@ -207,7 +178,7 @@ function byPrice(
   const outputTokens = likelyOutputTokens(deps, request)
   const open: Priced[] = []
   const resting: Priced[] = []
-  for (const entry of scored) {
+  for (const entry of entries) {
     const { model } = entry
     const key = healthKey({ model })
     const state = health.stateOf(key)
@@ -228,24 +199,10 @@ type Priced = Scored & PricedModel
 const leastSuccess = 0.01
 
 /** Scores that fall along the list, as the order of near-equal prices is not that of their scores. */
-function descending(ordered: readonly Scored[]): Scored[] {
+function descending(ordered: readonly { readonly model: Model; readonly score: number }[]): Scored[] {
   let lowest = 1
   return ordered.map(({ model, score }) => {
     lowest = Math.min(lowest, score)
     return { model, score: lowest }
   })
-}
-
-/** Scored models as candidates, in their order; those whose provider is not configured here are left out. */
-export function candidatesOf(
-  deps: RouteDeps,
-  scored: readonly Scored[],
-  candidateOf: (entry: Scored, endpoint: TcpAddress) => Candidate,
-): readonly Candidate[] {
-  const candidates: Candidate[] = []
-  for (const entry of scored) {
-    const endpoint = deps.endpoints.get(entry.model.provider)
-    if (endpoint !== undefined) candidates.push(candidateOf(entry, endpoint))
-  }
-  return candidates
 }

@@ -1,24 +1,49 @@
+/**
+ * Chooses the models that a request may be sent to, in four steps that each take what the one before returned: filter, score,
+ * rank, choose. A named model is the first choice whatever its score; the same steps then find its fallbacks.
+ */
 import type { PromptAnalysis } from '../../core/analysis/prompt-analysis.ts'
 import type { ChatRequest, Strategy } from '../../core/chat/chat.ts'
 import type { Caller } from '../../core/limits/plans.ts'
-import { deprecationOf, fitsWindow, fullName, type Model, needsOf, tiers, unmet } from '../../core/models/models.ts'
-import { defaultLevelShares, type Level, levelOf } from '../../core/routing/capability-levels.ts'
-import { costScore } from '../../core/routing/scoring.ts'
+import { type Catalog, fitsWindow, fullName, type Model, needsOf } from '../../core/models/models.ts'
+import { defaultLevelShares, type Level, type LevelShares, levelOf } from '../../core/routing/capability-levels.ts'
 import { formatDay } from '../../core/text/utc-days.ts'
-import { GatewayError } from '../../core/validation/errors.ts'
 import { noWeb, type WebPlan } from '../../core/web/web-plan.ts'
 import type { Candidate } from './candidate.ts'
-import { filterCandidates, splitByCost } from './filter-candidates.ts'
+import { type FilterDeps, filterCandidates, filterFallbacks } from './filter-candidates.ts'
+import { findNamedModel } from './named-model.ts'
 import {
-  candidatesOf,
   maximumCandidates,
+  type RankDeps,
   type RouteLearning,
-  rankByStrategy,
+  rankCandidates,
   unhealthyLast,
   withoutLearning,
 } from './rank-candidates.ts'
-import type { RouteDeps, RouteRequest } from './route-request.ts'
-import { noEligibleModelError, notConfigured, unknownModel } from './routing-errors.ts'
+import { RankedCandidate, toCandidates } from './ranked-candidate.ts'
+import type { RouteRequest } from './route-request.ts'
+import { noEligibleModelError, notConfigured } from './routing-errors.ts'
+import { type ScoreDeps, scoreCandidates, scoreFallbacks } from './score-candidates.ts'
+
+export type RouteDeps = FilterDeps &
+  ScoreDeps &
+  RankDeps & {
+    readonly catalogue: Catalog
+    readonly clock: { /** Epoch milliseconds. */ now(): number }
+    /** Target shares of requests by level. Absent = the default ones. */
+    readonly shares?: LevelShares
+  }
+
+/** A request to route, as it was read. */
+export type RouteInput = {
+  readonly caller: Caller
+  readonly ask: ChatRequest
+  readonly reading: PromptAnalysis
+  /** Estimated, without the web. */
+  readonly inputTokens: number
+  /** Absent = nothing is looked up. */
+  readonly web?: WebPlan
+}
 
 export type Route = {
   readonly mode: 'auto' | 'manual'
@@ -32,35 +57,26 @@ export type Route = {
   readonly choices: number
   readonly first: Candidate
   /**
-   * In the order to be asked, `first` among them. More than are ever attempted: some may be skipped. For a named model the
-   * others are worked out when they are first looked at: as a rule nobody has to.
+   * In the order to be called, `first` among them. More than are ever attempted: some may be skipped. The fallbacks of a named
+   * model are chosen at the first read: most requests need none.
    */
   readonly candidates: readonly Candidate[]
   readonly learning: RouteLearning
   /** The first model is the first because it holds the conversation's beginning in its cache. */
   readonly isKept: boolean
-  /** Models passed over, and why: content-free, for whoever asks how a choice came about. */
+  /** Models passed over, and why: content-free, for the dry run. */
   readonly dropped: readonly Dropped[]
-  /** The same without the web, where that is all that stands in the request's way. */
+  /** The same without the web, where only the web stands in the request's way. */
   withoutWeb(): Route
 }
 
 export type Dropped = { readonly model: string; readonly reason: string }
 
 /**
- * Chooses who is asked, in which order. A named model comes first, whatever soft limits say of it; without a name the
- * strategy or the prompt chooses among all that can take the request. Throws `GatewayError` where nobody can:
- * `model_not_found`, `model_deprecated`, `invalid_request`, `unsupported_parameter`, `context_length_exceeded`,
- * `no_model_available`.
+ * Chooses which models to call, in which order. Throws `GatewayError` if no model can take the request: `model_not_found`,
+ * `model_deprecated`, `invalid_request`, `unsupported_parameter`, `context_length_exceeded`, `no_model_available`.
  */
-export function route(
-  deps: RouteDeps,
-  caller: Caller,
-  ask: ChatRequest,
-  reading: PromptAnalysis,
-  inputTokens: number,
-  web: WebPlan = noWeb,
-): Route {
+export function route(deps: RouteDeps, { caller, ask, reading, inputTokens, web = noWeb }: RouteInput): Route {
   const request: RouteRequest = {
     ask,
     caller,
@@ -71,13 +87,87 @@ export function route(
     today: isoDay(deps.clock.now()),
     epoch: deps.learning?.of(caller.accountId)?.epoch ?? null,
   }
-  const choice = ask.model === null ? automatic(deps, request) : named(deps, request, ask.model)
+  const choice = ask.model === null ? chooseAutomatically(deps, request) : chooseNamed(deps, request, ask.model)
   // The choice is made by the caller's words; what the web adds has to fit the model, not the other way round.
   const hasRoom = web === noWeb || fitsWindow(choice.first.model, inputTokens + web.tokens, ask.maxOutputTokens ?? 1)
   return new ChosenRoute(request, choice, hasRoom ? web : noWeb)
 }
 
-/** A class, since its getters would be made anew for every request. */
+/** Candidates in their order. The dropped models are worked out on request only: most requests do not read them. */
+type Candidates = { readonly candidates: readonly Candidate[]; readonly dropped: () => readonly Dropped[] }
+type Choice = {
+  readonly first: Candidate
+  readonly learning: RouteLearning
+  readonly isKept: boolean
+  readonly all: () => Candidates
+}
+
+function chooseAutomatically(deps: RouteDeps, request: RouteRequest): Choice {
+  const { able, dropped } = filterCandidates(deps, request)
+  const scores = scoreCandidates(deps, request, able)
+  const { ordered, learning, context } = rankCandidates(deps, request, scores)
+  const candidates = toCandidates(
+    deps.endpoints,
+    ordered,
+    (entry, endpoint) => new RankedCandidate(entry, endpoint, context),
+  )
+  const [first] = candidates
+  if (first === undefined) throw noEligibleModelError(dropped(), request.inputTokens)
+  const all = { candidates, dropped: () => [...dropped(), ...outranked(able, candidates)] }
+  return { first, learning, isKept: context.keptFor !== null, all: () => all }
+}
+
+/** Models that could have answered too. */
+function outranked(able: readonly Model[], candidates: readonly Candidate[]): readonly Dropped[] {
+  return able
+    .filter(model => candidates.every(candidate => candidate.model !== model))
+    .map(model => ({ model: fullName(model), reason: 'others stand before it, more than are ever asked' }))
+}
+
+function chooseNamed(deps: RouteDeps, request: RouteRequest, name: string): Choice {
+  const model = findNamedModel(deps.catalogue, request, name)
+  const endpoint = deps.endpoints.get(model.provider)
+  if (endpoint === undefined) throw notConfigured(model)
+  const first: Candidate = { model, endpoint, score: 1, reason: () => 'named by the caller', parts: unscored }
+  let all: Candidates | null = request.ask.fallback ? null : { candidates: [first], dropped: () => [] }
+  return {
+    first,
+    learning: withoutLearning(request),
+    isKept: false,
+    all: () => (all ??= withFallbacks(deps, request, first)),
+  }
+}
+
+const unscored = () => null
+
+/** The named model, and the models that can replace it. */
+function withFallbacks(deps: RouteDeps, request: RouteRequest, first: Candidate): Candidates {
+  const { model } = first
+  const { within, beyond, dropped } = filterFallbacks(deps, request, model)
+  const ranked = unhealthyLast(deps, scoreFallbacks(model, within), maximumCandidates - 1)
+  const reason = () => `stands in for ${fullName(model)}`
+  const fallbacks = toCandidates(deps.endpoints, ranked, (entry, endpoint) => ({
+    ...entry,
+    endpoint,
+    reason,
+    parts: unscored,
+  }))
+  const candidates = [first, ...fallbacks]
+  return {
+    candidates,
+    dropped: () => [
+      ...dropped().filter(one => one.model !== fullName(model)),
+      ...beyond.map(other => ({ model: fullName(other), reason: tooExpensive(model, request) })),
+      ...outranked(within, candidates),
+    ],
+  }
+}
+
+function tooExpensive(model: Model, { ask }: RouteRequest): string {
+  return `it is expected to cost more than ${ask.fallbackMaxCostFactor} times as much as ${fullName(model)}`
+}
+
+/** A class, since its getters would be created again for every request. */
 class ChosenRoute implements Route {
   readonly mode: Route['mode']
   readonly strategy: Strategy | null
@@ -120,112 +210,9 @@ class ChosenRoute implements Route {
   }
 }
 
-/** Who was passed over is told to those who ask: hardly anybody does. */
-type Ranking = { readonly candidates: readonly Candidate[]; readonly dropped: () => readonly Dropped[] }
-type Choice = {
-  readonly first: Candidate
-  readonly learning: RouteLearning
-  readonly isKept: boolean
-  readonly all: () => Ranking
-}
-
-function automatic(deps: RouteDeps, request: RouteRequest): Choice {
-  const { able, dropped } = filterCandidates(deps, request)
-  const { candidates, learning, isKept } = rankByStrategy(deps, request, able)
-  const [first] = candidates
-  if (first === undefined) throw noEligibleModelError(dropped(), request.inputTokens)
-  const ranking = { candidates, dropped: () => [...dropped(), ...outdone(able, candidates)] }
-  return { first, learning, isKept, all: () => ranking }
-}
-
-/** Who could have answered too. */
-function outdone(able: readonly Model[], candidates: readonly Candidate[]): readonly Dropped[] {
-  return able
-    .filter(model => candidates.every(candidate => candidate.model !== model))
-    .map(model => ({ model: fullName(model), reason: 'others stand before it, more than are ever asked' }))
-}
-
-function named(deps: RouteDeps, request: RouteRequest, name: string): Choice {
-  const model = namedModel(deps, request, name)
-  const endpoint = deps.endpoints.get(model.provider)
-  if (endpoint === undefined) throw notConfigured(model)
-  const first: Candidate = { model, endpoint, score: 1, reason: () => 'named by the caller', parts: unscored }
-  let ranking: Ranking | null = request.ask.fallback ? null : { candidates: [first], dropped: () => [] }
-  return {
-    first,
-    learning: withoutLearning(request),
-    isKept: false,
-    all: () => (ranking ??= withStandIns(deps, request, first)),
-  }
-}
-
-const unscored = () => null
-
-/** The named model, and those that can stand in for it. */
-function withStandIns(deps: RouteDeps, request: RouteRequest, first: Candidate): Ranking {
-  const { model } = first
-  const { able, dropped } = filterCandidates(deps, request)
-  const { within, beyond } = splitByCost(deps, request, model, able)
-  const nearest = within
-    .map(other => ({ model: other, score: nearness(model, other) }))
-    .sort((left, right) => right.score - left.score || (fullName(left.model) < fullName(right.model) ? -1 : 1))
-  const reason = () => `stands in for ${fullName(model)}`
-  const fallbacks = candidatesOf(deps, unhealthyLast(deps, nearest, maximumCandidates - 1), (entry, endpoint) => ({
-    ...entry,
-    endpoint,
-    reason,
-    parts: unscored,
-  }))
-  const candidates = [first, ...fallbacks]
-  return {
-    candidates,
-    dropped: () => [
-      ...dropped().filter(one => one.model !== fullName(model)),
-      ...beyond.map(other => ({ model: fullName(other), reason: tooExpensive(model, request) })),
-      ...outdone(within, candidates),
-    ],
-  }
-}
-
-function tooExpensive(model: Model, { ask }: RouteRequest): string {
-  return `it is expected to cost more than ${ask.fallbackMaxCostFactor} times as much as ${fullName(model)}`
-}
-
-/** The model a caller named, if it exists, still serves, and can do what is asked. */
-function namedModel(deps: RouteDeps, { ask, needs, today }: RouteRequest, name: string): Model {
-  const model = deps.catalogue.resolve(name)
-  if (model === null) throw unknownModel(deps.catalogue, name)
-  if (deprecationOf(model, today) === 'retired') {
-    const advice = model.successor === null ? 'Choose another one' : `Use ${model.successor} instead`
-    const message = `${fullName(model)} is retired since ${model.deprecationDate}. ${advice}.`
-    throw new GatewayError('model_deprecated', message, { param: 'model' })
-  }
-  const lacking = unmet(model, needs)
-  if (lacking !== null) {
-    const message = `${fullName(model)} does not support ${lacking.what}. Leave it out, or choose another model.`
-    throw new GatewayError('unsupported_parameter', message, { param: lacking.param })
-  }
-  // A stand-in that gives less is better than none, so only the model that was asked for itself refuses.
-  if ((ask.maxOutputTokens ?? 0) > model.maxOutputTokens) {
-    const message = `\`max_output_tokens\` must be at most ${model.maxOutputTokens} for ${fullName(model)}.`
-    throw new GatewayError('invalid_request', message, { param: 'max_output_tokens' })
-  }
-  return model
-}
-
-/** 0–1: how well a model stands in for another. A provider of its own counts, since the first one may be down as a whole. */
-function nearness(model: Model, other: Model): number {
-  const apart =
-    Math.abs(model.figures.quality - other.figures.quality) +
-    0.15 * Math.abs(tiers.indexOf(model.tier) - tiers.indexOf(other.tier)) +
-    0.1 * Math.max(0, costScore(model) - costScore(other)) +
-    (model.provider === other.provider ? 0.2 : 0)
-  return Math.max(0, 1 - apart)
-}
-
 let lastDay = { number: Number.NaN, iso: '' }
 
-/** `YYYY-MM-DD`, UTC; asked by every request, and the same all day. */
+/** `YYYY-MM-DD`, UTC; needed by every request, and the same all day. */
 function isoDay(epochMs: number): string {
   const number = formatDay(epochMs)
   if (number !== lastDay.number) lastDay = { number, iso: new Date(epochMs).toISOString().slice(0, 10) }

@@ -1,59 +1,72 @@
 import { failed, failureOf, truncated } from '../failure.ts'
-import { isRecord, isText, type Json, nameOf, objectIn, record, textOf } from '../json.ts'
+import { isRecord, isText, type Json, nameOf, objectIn, record, records, textOf } from '../json.ts'
 import { uniqueNames } from '../names.ts'
 import type { AnswerPart } from '../provider.ts'
 import { jsonAnswerTool } from './json-answer.ts'
 
-/** The blocks that a message is made of, each under an index of the wire's: what comes of them, in order. */
+/** Content blocks of a message, indexed as on the wire; returns their parts in order. */
 export type Blocks = {
   open(index: unknown, block: unknown): readonly AnswerPart[]
   add(index: unknown, delta: Json): readonly AnswerPart[]
   close(index: unknown): readonly AnswerPart[]
   closeAll(): readonly AnswerPart[]
-  /** Another message follows in the same stream: its blocks are counted from 0 again. */
+  /** Starts another message in the same stream, whose blocks count from 0 again. */
   recount(): void
-  /** Whether a block that shows in the response was opened and not closed. */
+  /** Returns true if a visible block was opened and not closed. */
   hasOpen(): boolean
-  /** Whether a call, or the JSON answer, was closed or left with input that is not a whole JSON object. */
+  /** Returns true if a call or the JSON answer ended with input that is not a complete JSON object. */
   hasTruncated(): boolean
-  /** Whether one of the caller's tools was called. */
+  /** Returns true if one of the client's tools was called. */
   hasCalls(): boolean
 }
 
 type OpenBlock = {
-  readonly kind: 'text' | 'reasoning' | 'call' | 'json' | 'ignored'
+  readonly kind: 'text' | 'reasoning' | 'call' | 'json' | 'item' | 'ignored'
   /** Calls only, counted from 0: the wire's own index counts blocks of every kind. */
   readonly toolIndex: number
-  /** What a call holds before any piece of it came. */
+  /** Input in the opening event of a call. */
   readonly input: unknown
-  /** The pieces of a call's input so far; null = none came. */
+  /** Streamed input of a call so far; null = none. */
   written: string | null
+  /** What its provider knows the reasoning again by; null = not said yet. */
+  signature: string | null
+  /** Of a block that is handed on whole: what it holds. */
+  block: Json
 }
 
-/** Blocks follow each other: so many that nobody closes are no message. */
+/** Blocks normally do not overlap: this many unclosed ones are invalid. */
 const maximumOpen = 256
-const ignored: OpenBlock = { kind: 'ignored', toolIndex: 0, input: null, written: null }
+const ignored: OpenBlock = {
+  kind: 'ignored',
+  toolIndex: 0,
+  input: null,
+  written: null,
+  signature: null,
+  block: {},
+}
 const nothing: readonly AnswerPart[] = []
 
-/** Reads the blocks of one message. Those of unknown kinds, and of tools that run on their side, say nothing. */
+/** Reads the blocks of one message. Those of unknown kinds, and of tools that run on their side, are handed on whole. */
 export function blockReader(): Blocks {
   const blocks = new Map<unknown, OpenBlock>()
-  /** Indexes of the calls so far, closed ones too. */
+  /** Indexes of all calls so far, including closed ones. */
   const calls = new Set<unknown>()
   const unique = uniqueNames()
   let hasJsonAnswer = false
   let hasBrokenInput = false
   let callCount = 0
 
-  const opened = ({ type, name, input }: Json): OpenBlock => {
+  const opened = (block: Json): OpenBlock => {
+    const { type, name, input } = block
     if (type === 'text') return { ...ignored, kind: 'text' }
-    if (type === 'thinking') return { ...ignored, kind: 'reasoning' }
-    if (type !== 'tool_use') return ignored
-    if (name !== jsonAnswerTool) return { kind: 'call', toolIndex: callCount++, input, written: null }
+    if (type === 'thinking') return { ...ignored, kind: 'reasoning', signature: signatureOf(block) }
+    if (type === 'redacted_thinking' || !isText(type)) return ignored
+    if (type !== 'tool_use') return { ...ignored, kind: 'item', block }
+    if (name !== jsonAnswerTool) return { ...ignored, kind: 'call', toolIndex: callCount++, input }
     // A model that answers twice at once would make two documents of one: the first counts.
     if (hasJsonAnswer) return ignored
     hasJsonAnswer = true
-    return { kind: 'json', toolIndex: 0, input, written: null }
+    return { ...ignored, kind: 'json', input }
   }
   const toolCall = (index: number, block: Json): AnswerPart => {
     const wireId = nameOf(block.id) ?? 'call'
@@ -63,13 +76,17 @@ export function blockReader(): Blocks {
   const beginning = ({ kind, toolIndex }: OpenBlock, block: Json): readonly AnswerPart[] => {
     switch (kind) {
       case 'text':
-        return piece('text', block.text)
+        return [...piece('text', block.text), ...records(block.citations).map(citation)]
       case 'reasoning':
         return piece('reasoning', block.thinking)
       case 'call':
         return [toolCall(toolIndex, block)]
-      case 'json':
       case 'ignored':
+        return block.type === 'redacted_thinking' && isText(block.data)
+          ? [reasoningEnd('redacted', block.data)]
+          : nothing
+      case 'json':
+      case 'item':
         return nothing
     }
   }
@@ -77,6 +94,9 @@ export function blockReader(): Blocks {
     const block = blocks.get(index)
     blocks.delete(index)
     if (block === undefined) return nothing
+    if (block.kind === 'reasoning')
+      return block.signature === null ? nothing : [reasoningEnd('signature', block.signature)]
+    if (block.kind === 'item') return [providerItem(block)]
     if (block.written === null) return inputPiece(block, JSON.stringify(record(block.input)))
     hasBrokenInput ||= isTruncated(block)
     return nothing
@@ -86,7 +106,7 @@ export function blockReader(): Blocks {
     open(index, block) {
       const open = blocks.get(index)
       // One index is one block: one of the two lacks what the other has.
-      if (calls.has(index) || (open !== undefined && open.kind !== 'ignored')) return [truncated('block_reopened')]
+      if (calls.has(index) || (open !== undefined && showsInAll(open))) return [truncated('block_reopened')]
       if (!isRecord(block)) return nothing
       if (blocks.size >= maximumOpen) return [failed(failureOf('bad_answer', '200 too_many_blocks'))]
       const next = opened(block)
@@ -97,10 +117,16 @@ export function blockReader(): Blocks {
     add(index, delta) {
       const block = blocks.get(index)
       if (block?.kind === 'ignored') return nothing
+      if (block?.kind === 'item') return gather(block, delta)
       if (delta.type === 'text_delta') return piece('text', delta.text)
       if (delta.type === 'thinking_delta') return piece('reasoning', delta.thinking)
+      if (delta.type === 'citations_delta') return isRecord(delta.citation) ? [citation(delta.citation)] : nothing
+      if (delta.type === 'signature_delta') {
+        if (block !== undefined) block.signature = (block.signature ?? '') + textOf(delta.signature)
+        return nothing
+      }
       if (delta.type !== 'input_json_delta' || !isText(delta.partial_json)) return nothing
-      // Its block was closed without it, or never opened: some call lacks this piece.
+      // Its block was closed before, or never opened: some call lacks this input.
       if (block === undefined) return [truncated('input_without_block')]
       block.written = (block.written ?? '') + delta.partial_json
       return inputPiece(block, delta.partial_json)
@@ -108,22 +134,60 @@ export function blockReader(): Blocks {
     close,
     closeAll: () => [...blocks.keys()].flatMap(close),
     recount: () => calls.clear(),
-    hasOpen: () => blocks.values().some(({ kind }) => kind !== 'ignored'),
+    hasOpen: () => blocks.values().some(showsInAll),
     hasTruncated: () => hasBrokenInput || blocks.values().some(isUnclosedCall),
     hasCalls: () => callCount > 0,
   }
+}
+
+/** Whether clients of every API form see the block. */
+function showsInAll({ kind }: OpenBlock): boolean {
+  return kind !== 'ignored' && kind !== 'item'
+}
+
+function signatureOf({ signature }: Json): string | null {
+  return isText(signature) ? signature : null
+}
+
+function reasoningEnd(kind: 'signature' | 'redacted', data: string): AnswerPart {
+  return { type: 'reasoning_end', choice: 0, family: 'anthropic', kind, data, id: null }
+}
+
+function citation(of: Json): AnswerPart {
+  return { type: 'citation', choice: 0, dialect: 'messages', json: JSON.stringify(of) }
+}
+
+/** Adds a piece to a block of any kind: texts grow, all else is replaced. */
+function gather(open: OpenBlock, { type, partial_json, ...fields }: Json): readonly AnswerPart[] {
+  if (type === 'input_json_delta') open.written = (open.written ?? '') + textOf(partial_json)
+  const grown = Object.entries(fields).map(([name, value]) => {
+    const known = open.block[name]
+    return [name, typeof known === 'string' && typeof value === 'string' ? known + value : value]
+  })
+  open.block = { ...open.block, ...Object.fromEntries(grown) }
+  return nothing
+}
+
+/** A block as it is when it is whole: the input of a tool that ran at the provider came in pieces. */
+function providerItem({ block, written }: OpenBlock): AnswerPart {
+  const input = written === null ? null : objectIn(written)
+  const whole = input === null ? block : { ...block, input }
+  return { type: 'provider_item', choice: 0, dialect: 'messages', json: JSON.stringify(whole) }
 }
 
 function takesInput({ kind }: OpenBlock): boolean {
   return kind === 'call' || kind === 'json'
 }
 
-/** The API writes the input of a tool as one JSON object, so any other text lacks a piece or has one too many. */
+/** Tool input is one JSON object, so any other text is incomplete or has excess parts. */
 function isTruncated(block: OpenBlock): boolean {
   return takesInput(block) && block.written !== null && objectIn(block.written) === null
 }
 
-/** True for an open call without all of its input. Some relays close nothing, and give the input with the opening. */
+/**
+ * Returns true for an open call without all of its input. Some relays never close blocks and send the input with the
+ * opening.
+ */
 function isUnclosedCall(block: OpenBlock): boolean {
   if (block.written !== null) return isTruncated(block)
   return takesInput(block) && Object.keys(record(block.input)).length === 0
@@ -133,7 +197,9 @@ function piece(type: 'text' | 'reasoning', text: unknown): readonly AnswerPart[]
   return isText(text) ? [{ type, choice: 0, text }] : nothing
 }
 
-/** A piece of a call's input: arguments of a caller's tool, text of the JSON answer, nothing of any other block. */
+/**
+ * Returns the parts of an input delta: arguments of a client's tool, text of the JSON answer, nothing for other blocks.
+ */
 function inputPiece(block: OpenBlock, text: string): readonly AnswerPart[] {
   if (block.kind === 'json') return [{ type: 'text', choice: 0, text }]
   return block.kind === 'call' ? [{ type: 'tool_arguments', choice: 0, index: block.toolIndex, text }] : nothing

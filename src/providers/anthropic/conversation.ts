@@ -4,11 +4,11 @@ import { inlineImage } from '../images.ts'
 import { type Json, objectIn } from '../json.ts'
 import { uniqueNames } from '../names.ts'
 
-/** The conversation as the wire has it, system texts apart. */
+/** Returns the conversation in the wire format, without system texts. */
 export function messagesFor(messages: readonly Message[], prefill: boolean): readonly Json[] {
   const turns = turnsOf(messages, prefill, blockWriter())
   const last = turns.at(-1)
-  // A beginning to be continued may not end in blank space; a last turn of the assistant's holds text alone.
+  // A prefill must not end in white space, and a final assistant turn may only contain text.
   if (last?.role === 'assistant') last.parts.push(textBlock(String(last.parts.pop()?.text).trimEnd()))
   return turns.map(({ role, parts }) => ({ role, content: parts }))
 }
@@ -19,27 +19,34 @@ function blockWriter(): PartWriter<Json> {
     text: textBlock,
     image: url => ({ type: 'image', source: imageSource(url) }),
     file: ({ url, name }) => ({ type: 'document', source: documentSource(url), title: name ?? undefined }),
-    exchange({ call, result }) {
+    reasoning({ family, kind, text, data }) {
+      if (family !== 'anthropic') return null
+      return kind === 'redacted'
+        ? { type: 'redacted_thinking', data }
+        : { type: 'thinking', thinking: text, signature: data }
+    },
+    exchange(exchange) {
+      const { call } = exchange
       // Ids are unique in a request here; other providers' hold `:` or `|`, are longer, or repeat.
       const clean = wireName(call.id)
       const id = unique(clean, count => `${clean.slice(0, 63 - String(count).length)}_${count}`)
       const use = { type: 'tool_use', id, name: wireName(call.name), input: objectIn(call.arguments) ?? {} }
-      return [use, { type: 'tool_result', tool_use_id: id, ...resultOf(result) }]
+      return [use, { type: 'tool_result', tool_use_id: id, ...resultOf(exchange) }]
     },
   }
 }
 
-function resultOf(result: ToolExchange['result']): Json {
+function resultOf({ result, isError }: ToolExchange): Json {
   if (result === null) return { content: placeholderTexts.missingResult, is_error: true }
-  return isVisible(result) ? { content: result } : {}
+  return { ...(isVisible(result) ? { content: result } : {}), ...(isError ? { is_error: true } : {}) }
 }
 
-/** A block of text, in a turn or among the system's. */
+/** Returns a text block for a turn or the system texts. */
 export function textBlock(text: string): Json {
   return { type: 'text', text }
 }
 
-/** An id or a tool's name with the letters and the length that are taken here. */
+/** Returns an ID or tool name with allowed characters and length. */
 export function wireName(name: string): string {
   return name.slice(0, 64).replace(/[^a-zA-Z0-9_-]/g, '_') || 'unnamed'
 }
@@ -57,8 +64,8 @@ const imageTypes: ReadonlyMap<string, string> = new Map([
 ])
 
 /**
- * Data of a kind that the API does not show (svg, not base64) stays an address, which the API refuses as the caller's
- * mistake: an answer that pretends to have seen the image would be worse.
+ * Unsupported image data (SVG, not base64) is sent as a URL, which the API rejects as the client's error. Dropping it
+ * would produce an output that ignores the image.
  */
 function imageSource(url: string): Json {
   const image = inlineImage(url)

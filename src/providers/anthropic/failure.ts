@@ -17,12 +17,23 @@ const kindByType: ReadonlyMap<string | null, AttemptFailure> = new Map([
   ['overloaded_error', 'overloaded'],
 ])
 
-/** What a refusal with another status than 200 means. */
+/** Reads a response with a status other than 200. */
 export function readFailure(status: number, headers: Headers, body: string): ProviderFailure {
-  const error = errorOf(parseUntrustedJson(body) ?? body)
+  const parsed = parseUntrustedJson(body)
+  const error = errorOf(parsed ?? body)
   const kind = advised(kindOf(status, error), headers.get('x-should-retry'))
-  return failureOf(kind, detailOf(status, error), retryAfterOf(headers))
+  const failure = failureOf(kind, detailOf(status, error), retryAfterOf(headers))
+  const isOwn = isRecord(parsed) && parsed.type === 'error' && isRecord(parsed.error)
+  return isOwn && status < 500 && aboutRequest.has(kind) ? { ...failure, ownBody: body } : failure
 }
+
+/** Of these the API's words are about the client's own request. Those about credentials and money are ours. */
+const aboutRequest: ReadonlySet<AttemptFailure> = new Set([
+  'request_refused',
+  'context_overflow',
+  'content_filtered',
+  'request_too_large',
+])
 
 /** What stands in an answer's place after a 200: an error, or nothing that can be read. */
 export function failureInAnswer(body: unknown): ProviderFailure {
@@ -32,11 +43,11 @@ export function failureInAnswer(body: unknown): ProviderFailure {
   return failureOf(kindOf(200, error), detailOf(200, error))
 }
 
-/** What the API's own word on retrying adds to what the failure seems to be. */
+/** Adjusts a failure by the API's `x-should-retry` header. */
 function advised(kind: AttemptFailure, shouldRetry: string | null): AttemptFailure {
-  // A limit that waiting does not lift is no rate: what our account may spend is spent.
+  // A limit that waiting does not lift is not a rate limit: the account's budget is used up.
   if (kind === 'rate_limited' && shouldRetry === 'false') return 'quota_exhausted'
-  // If the same request may succeed, it was not the request.
+  // If the same request may succeed later, the request was not the cause.
   return kind === 'request_refused' && shouldRetry === 'true' ? 'unavailable' : kind
 }
 
@@ -47,7 +58,10 @@ function kindOf(status: number, { type, message }: WireError): AttemptFailure {
   return kind === 'request_refused' ? kindOfRefusal(message) : kind
 }
 
-/** An error inside a 200 has only its type to go by; elsewhere the status is the surer of the two, save for 400. */
+/**
+ * Returns the kind of an error. Inside a 200 only its type is available; otherwise the status is more reliable, except
+ * for 400.
+ */
 function plainKindOf(status: number, type: string | null): AttemptFailure {
   switch (status) {
     case 200:
@@ -59,7 +73,7 @@ function plainKindOf(status: number, type: string | null): AttemptFailure {
   }
 }
 
-/** The API files several things under one error type; its words tell them apart. */
+/** Distinguishes errors of the same type by their text. */
 function kindOfRefusal(message: string): AttemptFailure {
   if (isContextOverflow(message)) return 'context_overflow'
   if (/credit balance|usage limits|organization has been disabled/i.test(message)) return 'quota_exhausted'
@@ -68,7 +82,7 @@ function kindOfRefusal(message: string): AttemptFailure {
 
 type WireError = { readonly type: string | null; readonly message: string }
 
-/** An error as the API, or a proxy before it, writes one: nested, flat, in a list, a bare text, or none at all. */
+/** Parses an error of the API or of a proxy before it: nested, flat, in a list, plain text, or empty. */
 function errorOf(body: unknown): WireError {
   const outer: unknown = Array.isArray(body) ? body[0] : body
   const error = record(outer).error ?? outer

@@ -5,19 +5,19 @@ import { describesObject } from '../schemas.ts'
 import { closed, isClosable } from './schema.ts'
 
 /**
- * Where a model cannot be held to a JSON schema, it is made to call this tool, and the reader hands the call's input out
- * as text. A reader knows nothing of its request, hence a name that no caller's tool will bear.
+ * Tool that models without JSON schema support are forced to call; the reader emits its input as text. Readers do not
+ * know the request, hence a name that no client's tool has.
  */
 export const jsonAnswerTool = 'gateway_respond_in_json'
 
-/** How the model is held to JSON: by the API, by a forced tool, or by a line of instruction where neither will do. */
+/** How the model is made to output JSON: by the API, by a forced tool, or by an instruction if neither is possible. */
 export type JsonAnswer =
   | { readonly kind: 'free' }
   | { readonly kind: 'native'; readonly schema: Json }
   | { readonly kind: 'tool'; readonly schema: Json; readonly description: string }
   | { readonly kind: 'line'; readonly schema: Json | null }
 
-/** What becomes of the response format. */
+/** Returns the method for the response format. */
 export function jsonAnswerFor({ ask, model: { parameters: rules } }: ProviderAsk): JsonAnswer {
   const format = ask.responseFormat
   switch (format.type) {
@@ -29,7 +29,7 @@ export function jsonAnswerFor({ ask, model: { parameters: rules } }: ProviderAsk
       const { schema } = format
       if (rules.responseFormat === 'json_schema' && isClosable(schema))
         return { kind: 'native', schema: closed(schema) }
-      // A caller who demands one of its own tools gets that call; a tool's input is always an object.
+      // A client that forces its own tool gets that call. Tool input is always an object.
       const calls = ask.tools.length > 0 && isDemanding(ask.toolChoice)
       if (calls || rules.forcedToolChoice === 'rejected' || !describesObject(schema)) return { kind: 'line', schema }
       const about = format.description === null ? '' : `: ${format.description}`
@@ -38,7 +38,7 @@ export function jsonAnswerFor({ ask, model: { parameters: rules } }: ProviderAsk
   }
 }
 
-/** What the system's text must say of it. */
+/** Returns the lines to add to the system text. */
 export function jsonLines(json: JsonAnswer): readonly string[] {
   if (json.kind !== 'line') return []
   if (json.schema === null) return ['Answer with one JSON object and nothing else: no prose, no code fence.']

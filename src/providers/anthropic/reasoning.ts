@@ -4,7 +4,7 @@ import { nearestEffort } from '../parameters.ts'
 import type { ProviderAsk } from '../provider.ts'
 
 type Thinking =
-  /** Newer models leave the thinking's text empty unless it is asked for. */
+  /** Newer models leave the reasoning text empty unless it is requested. */
   | { readonly type: 'adaptive'; readonly display: 'summarized' }
   | { readonly type: 'enabled'; readonly budget_tokens: number }
   | { readonly type: 'disabled' }
@@ -19,7 +19,7 @@ export type Reasoning = {
 const unasked: Reasoning = { thinking: null, effort: null, dropped: false }
 const summarized: Thinking = { type: 'adaptive', display: 'summarized' }
 
-/** Share of the output cap that may be spent on thinking, so that an answer always has room. */
+/** Share of the output cap available for reasoning, so that room for output remains. */
 const budgetShares: Readonly<Record<Exclude<ReasoningEffort, 'none'>, number>> = {
   minimal: 0.1,
   low: 0.2,
@@ -30,8 +30,8 @@ const budgetShares: Readonly<Record<Exclude<ReasoningEffort, 'none'>, number>> =
 }
 
 /**
- * What the caller's effort becomes. A tool that must be called (`forced`) outranks it where a model takes only one of the
- * two: code depends on the call, while less thought is merely less thought.
+ * Converts the client's reasoning effort. If a model supports only one of them, a forced tool call (`forced`) takes
+ * precedence: code depends on the call, while less reasoning only lowers quality.
  */
 export function reasoningFor({ ask, model, outputCap }: ProviderAsk, forced: boolean): Reasoning {
   const { reasoning, efforts, forcedToolChoice, sampling } = model.parameters
@@ -51,7 +51,7 @@ export function reasoningFor({ ask, model, outputCap }: ProviderAsk, forced: boo
           : { thinking: { type: reasoning.off }, effort: null, dropped: wanted }
       }
       if (wanted) return { thinking: summarized, effort: nearestEffort(asked, efforts), dropped: false }
-      // These models think unasked: only the text of it has to be asked for.
+      // These models reason by default; only the text must be requested.
       if (reasoning.off !== 'disabled') return { ...unasked, thinking: summarized }
       const samples = ask.temperature !== null || ask.topP !== null
       const fixed = samples && sampling === 'accepted_when_thinking_disabled'
@@ -59,7 +59,7 @@ export function reasoningFor({ ask, model, outputCap }: ProviderAsk, forced: boo
     }
     case 'budget': {
       const { minimum, maximum, canDisable } = reasoning
-      const possible = outputCap >= 2 * minimum && !replaysCalls(ask.messages) && !(mustNotThink && canDisable)
+      const possible = outputCap >= 2 * minimum && !replaysCallsAlone(ask.messages) && !(mustNotThink && canDisable)
       if (!possible || (!wanted && canDisable)) return { ...unasked, dropped: wanted }
       const share = wanted ? Math.floor(outputCap * budgetShares[asked]) : minimum
       const budget_tokens = Math.min(Math.max(share, minimum), maximum, outputCap - 1)
@@ -68,10 +68,11 @@ export function reasoningFor({ ask, model, outputCap }: ProviderAsk, forced: boo
   }
 }
 
-/** A turn with calls has to be replayed with its own thinking, which no caller of ours holds. */
-function replaysCalls(messages: readonly Message[]): boolean {
+/** A turn with calls has to be replayed with its own thinking, which callers of the other API forms do not hold. */
+function replaysCallsAlone(messages: readonly Message[]): boolean {
   const last = messages.findLast(
     message => message.role === 'assistant' && (message.toolCalls.length > 0 || isVisible(message.text ?? '')),
   )
-  return last?.role === 'assistant' && last.toolCalls.length > 0
+  if (last?.role !== 'assistant' || last.toolCalls.length === 0) return false
+  return !last.reasoningItems?.some(({ family }) => family === 'anthropic')
 }

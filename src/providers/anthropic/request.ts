@@ -7,9 +7,10 @@ import type { Access, ProviderAsk, ProviderRequest } from '../provider.ts'
 import { messagesFor, textBlock } from './conversation.ts'
 import { type JsonAnswer, jsonAnswerFor, jsonLines } from './json-answer.ts'
 import { type Reasoning, reasoningFor } from './reasoning.ts'
+import { modelFields, ownBody, ownSource } from './source-body.ts'
 import { forcedLine, isForced, toolsFor } from './tools.ts'
 
-/** What this API has no word for, whatever is said of a model. */
+/** Parameters that this API lacks for all models. */
 const wordless = {
   penalties: false,
   seed: false,
@@ -18,8 +19,32 @@ const wordless = {
   maximumChoices: 1,
 } satisfies Partial<ParameterRules>
 
-/** The request. */
+/** The request: the client's own body where it speaks this form, else a translation. */
 export function toRequest(question: ProviderAsk, access: Access): ProviderRequest {
+  const source = ownSource(question)
+  let translation: Translation | null = null
+  const translated = () => (translation ??= translatedBody(question))
+  const own = source === null ? null : ownBody(question, source, () => modelFields(translated().body))
+  return {
+    url: `${access.baseUrl.replace(/\/+$/, '').replace(/\/v1$/, '')}/v1/messages`,
+    headers: {
+      'content-type': 'application/json',
+      'anthropic-version': '2023-06-01',
+      // A beta's header goes with its fields: one without the other is refused.
+      ...(own === null ? {} : source?.headers),
+      ...(access.apiKey !== null && { 'x-api-key': access.apiKey }),
+    },
+    body: own?.text ?? encoded(translated().body),
+    droppedParameters: own?.dropped ?? translated().dropped,
+  }
+}
+
+type Translation = { readonly body: Json; readonly dropped: readonly string[] }
+
+/** Fields of the Messages form that mean the same wherever the rest of the body came from. */
+const passedFields = ['top_k', 'service_tier']
+
+function translatedBody(question: ProviderAsk): Translation {
   const { ask, model, outputCap, stream } = question
   const rules = model.parameters
   const json = jsonAnswerFor(question)
@@ -31,6 +56,11 @@ export function toRequest(question: ProviderAsk, access: Access): ProviderReques
   const parameters = parametersFor(ask, { ...rules, ...wordless }, thinks)
   const stops = parameters.stops?.filter(isVisible) ?? []
   const lines = [...jsonLines(json), ...(unforced ? [forcedLine(wantedChoice)] : [])]
+  const samples = rules.sampling === 'accepted' || (!thinks && rules.sampling === 'accepted_when_thinking_disabled')
+  const extras = sortExtras('anthropic', ask.extras, {
+    listed: ask.dialect === 'messages' ? passedFields : [],
+    takes: name => name !== 'top_k' || samples,
+  })
   const prefill = rules.prefill && !thinks && !isForced(choice) && json.kind !== 'native'
 
   const body = {
@@ -47,6 +77,7 @@ export function toRequest(question: ProviderAsk, access: Access): ProviderReques
     thinking: reasoning.thinking ?? undefined,
     output_config: outputConfigFor(reasoning, json),
     metadata: isOpaqueUser(ask.endUser) ? { user_id: ask.endUser } : undefined,
+    ...extras.sent,
   }
 
   const dropped = new Set(parameters.dropped)
@@ -56,16 +87,7 @@ export function toRequest(question: ProviderAsk, access: Access): ProviderReques
   if (json.kind === 'line' && json.schema !== null) dropped.add('response_format')
   if (reasoning.dropped) dropped.add('reasoning_effort')
 
-  return {
-    url: `${access.baseUrl.replace(/\/+$/, '').replace(/\/v1$/, '')}/v1/messages`,
-    headers: {
-      'content-type': 'application/json',
-      'anthropic-version': '2023-06-01',
-      ...(access.apiKey !== null && { 'x-api-key': access.apiKey }),
-    },
-    body: encoded(body),
-    droppedParameters: droppedNames(dropped, sortExtras('anthropic', ask.extras).dropped),
-  }
+  return { body, dropped: droppedNames(dropped, extras.dropped) }
 }
 
 function outputConfigFor({ effort }: Reasoning, json: JsonAnswer): Json | undefined {
@@ -76,7 +98,10 @@ function outputConfigFor({ effort }: Reasoning, json: JsonAnswer): Json | undefi
   }
 }
 
-/** E-mail addresses are against the provider's terms; it takes 256 characters. */
+/**
+ * Returns true for an allowed user ID. The provider's terms forbid email addresses, and IDs have at most 256
+ * characters.
+ */
 function isOpaqueUser(user: string | null): user is string {
   return user !== null && isVisible(user) && user.length <= 256 && !user.includes('@')
 }

@@ -1,19 +1,19 @@
 import type { FinishReason } from '../../core/chat/chat.ts'
 import { failed, truncated } from '../failure.ts'
 import { findTextSlot, frameParser } from '../frames.ts'
-import { isRecord, type Json, nameOf, record, records, textOf } from '../json.ts'
+import { isRecord, isText, type Json, nameOf, record, records, textOf } from '../json.ts'
 import type { AnswerPart, StreamReader } from '../provider.ts'
 import type { ServerSentEvent } from '../sse.ts'
 import { blockReader } from './blocks.ts'
 import { failureInAnswer } from './failure.ts'
 import { type Counts, countsOf, noCounts, outgrown, usageOf } from './usage.ts'
 
-/** A whole answer. */
+/** Reads a complete response. */
 export function readResponse(body: unknown): readonly AnswerPart[] {
   return readMessage(answerReader(), body)
 }
 
-/** Events under other names than these are skipped unread: they need not hold JSON. */
+/** Other events are skipped unparsed, since they may not be JSON. */
 const knownEvents: ReadonlySet<string> = new Set([
   '',
   'message_start',
@@ -26,7 +26,7 @@ const knownEvents: ReadonlySet<string> = new Set([
   'error',
 ])
 
-/** An answer in events; it ends with `message_stop`, and is cut without it. */
+/** Creates a reader for a streamed response, which ends with `message_stop` and is truncated without it. */
 export function streamReader(): StreamReader {
   const answer = answerReader()
   const parse = frameParser(placeOfText)
@@ -42,7 +42,7 @@ function isReadable({ name, data }: ServerSentEvent): boolean {
 
 const texts = ['text', 'thinking', 'partial_json'] as const
 
-/** Of a block's delta the text that it adds. */
+/** Locates the text in a block's delta. */
 const placeOfText = (data: unknown) => findTextSlot(record(data).delta, texts)
 
 function readEvent(answer: AnswerReader, name: string, data: unknown): readonly AnswerPart[] {
@@ -57,10 +57,10 @@ function readEvent(answer: AnswerReader, name: string, data: unknown): readonly 
     case 'content_block_stop':
       return answer.closeBlock(data.index)
     case 'message_delta':
-      return answer.update(record(data.delta).stop_reason, data.usage)
+      return answer.update(record(data.delta), data.usage)
     case 'message_stop':
       return answer.end()
-    // A relay that does not stream sends the whole answer as one event.
+    // A relay that does not stream sends the complete response as one event.
     case 'message':
       return readMessage(answer, data)
     case 'error':
@@ -75,7 +75,7 @@ function readMessage(answer: AnswerReader, body: unknown): readonly AnswerPart[]
   const { usage, ...message } = body
   const begun = answer.start(message)
   if (begun.at(-1)?.type === 'failure') return begun
-  return [...begun, ...answer.update(body.stop_reason, usage), ...answer.end()]
+  return [...begun, ...answer.update(body, usage), ...answer.end()]
 }
 
 function failedBy(body: unknown): AnswerPart {
@@ -84,13 +84,13 @@ function failedBy(body: unknown): AnswerPart {
 
 const nothing: readonly AnswerPart[] = []
 
-/** One answer being read, whole or streamed: takes its pieces in the wire's order and says what they mean. */
+/** Reads one response, streamed or complete: takes its events in order and returns their parts. */
 type AnswerReader = {
   start(message: Json): readonly AnswerPart[]
   openBlock(index: unknown, block: unknown): readonly AnswerPart[]
   addToBlock(index: unknown, delta: Json): readonly AnswerPart[]
   closeBlock(index: unknown): readonly AnswerPart[]
-  update(stopReason: unknown, usage: unknown): readonly AnswerPart[]
+  update(ending: Json, usage: unknown): readonly AnswerPart[]
   end(): readonly AnswerPart[]
 }
 
@@ -99,9 +99,10 @@ function answerReader(): AnswerReader {
   let id: string | null = null
   let model: string | null = null
   let isStarted = false
-  /** A block was opened, or text came. */
+  /** A block was opened, or text arrived. */
   let hasContent = false
   let stopReason = ''
+  let stopSequence: string | null = null
   let counts: Counts = noCounts
 
   const served = (now: unknown): readonly AnswerPart[] => {
@@ -116,7 +117,7 @@ function answerReader(): AnswerReader {
     counts = newer
     return [{ type: 'usage', usage: usageOf(newer) }]
   }
-  /** The pieces, behind what they make of a count that was told before them. */
+  /** Returns the parts, preceded by the adjustment of an earlier token count. */
   const wentOn = (pieces: readonly AnswerPart[]): readonly AnswerPart[] => {
     hasContent ||= pieces.length > 0
     if (pieces.length === 0 || counts.output === null) return pieces
@@ -131,10 +132,10 @@ function answerReader(): AnswerReader {
 
   return {
     start(message) {
-      // Behind content it begins a second message, and only a complete first one may have one behind it.
+      // After content this starts a second message, which may only follow a complete first one.
       if (hasContent && (stopReason === '' || blocks.hasOpen())) return [truncated('message_restarted')]
       blocks.recount()
-      // The first one names the response: some relays send it twice.
+      // The first event identifies the response; some relays send it twice.
       if (isStarted) return nothing
       isStarted = true
       id = nameOf(message.id)
@@ -142,7 +143,7 @@ function answerReader(): AnswerReader {
       stopReason = textOf(message.stop_reason)
       const named: AnswerPart = { type: 'served', id, model }
       const first = measured(message.usage, 'first')
-      // Blocks stand here where the answer is whole, or where it ended before the stream began.
+      // Contains blocks if the response is complete, or ended before the stream began.
       const told = records(message.content).flatMap((block, index) => [
         ...openBlock(index, block),
         ...blocks.close(index),
@@ -152,20 +153,26 @@ function answerReader(): AnswerReader {
     openBlock,
     addToBlock: (index, delta) => wentOn(blocks.add(index, delta)),
     closeBlock: blocks.close,
-    update(reason, usage) {
-      stopReason ||= textOf(reason)
+    update({ stop_reason, stop_sequence }, usage) {
+      stopReason ||= textOf(stop_reason)
+      stopSequence ??= isText(stop_sequence) ? stop_sequence : null
       return [...served(servingModel(usage)), ...measured(usage, 'later')]
     },
     end() {
       const reason = finishReason(stopReason, blocks.hasCalls())
-      // A response that says that it is incomplete may end anywhere.
+      // A response that reports being incomplete may end anywhere.
       if ((reason === 'stop' || reason === 'tool_calls') && blocks.hasTruncated())
         return [truncated('tool_call_unclosed')]
       const unclosed = blocks.closeAll()
-      return [...unclosed, { type: 'finish', choice: 0, reason }, { type: 'end' }]
+      const stoppedBy = stopReason === 'stop_sequence' && stopSequence !== null ? { stopSequence } : {}
+      const own = actedOn.has(stopReason) ? { upstreamReason: stopReason } : {}
+      return [...unclosed, { type: 'finish', choice: 0, reason, ...stoppedBy, ...own }, { type: 'end' }]
     },
   }
 }
+
+/** Ends on which clients of this API act, and that the other forms have no word for. */
+const actedOn: ReadonlySet<string> = new Set(['pause_turn', 'model_context_window_exceeded'])
 
 /** Whether calls were made is read off the answer itself: a forced JSON answer ends as `tool_use` without a caller's call. */
 function finishReason(stopReason: string, hasCalls: boolean): FinishReason {
@@ -181,7 +188,7 @@ function finishReason(stopReason: string, hasCalls: boolean): FinishReason {
   }
 }
 
-/** The model of the last pass over the answer; passes of an adviser are not the answer's. */
+/** Returns the model of the last pass over the output, ignoring passes of an adviser. */
 function servingModel(usage: unknown): unknown {
   const passes = records(record(usage).iterations)
   return passes.findLast(({ type }) => type === 'message' || type === 'fallback_message')?.model

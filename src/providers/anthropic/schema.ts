@@ -1,7 +1,7 @@
 import { isRecord, type Json, record } from '../json.ts'
 import { describesObject, rewritten, subschemas } from '../schemas.ts'
 
-/** Keywords that constrained decoding takes with any value; `oneOf` it takes under the name of `anyOf`. */
+/** Keywords that constrained decoding supports with any value; `oneOf` is sent as `anyOf`. */
 const nativeKeywords: ReadonlySet<string> = new Set(
   `type title description enum const default required $ref properties $defs definitions anyOf allOf oneOf`.split(' '),
 )
@@ -10,8 +10,8 @@ const nativeFormats: ReadonlySet<unknown> = new Set(
 )
 
 /**
- * The schema as constrained decoding takes it: objects closed, and what it cannot enforce told in the description, where
- * the model still reads it.
+ * Returns the schema for constrained decoding: objects closed, and unsupported constraints moved into the description,
+ * which the model still reads.
  */
 export function closed(schema: Json): Json {
   const kept: Record<string, unknown> = {}
@@ -40,14 +40,14 @@ function isNative(keyword: string, value: unknown): boolean {
   }
 }
 
-/** The schema of an object, whatever it was: a tool's input is one. */
+/** Returns an object schema for any schema, since tool input must be an object. */
 export function objectSchema(schema: Json): Json {
   return { ...schema, type: 'object', properties: record(schema.properties) }
 }
 
 /**
- * Whether closing the schema keeps its meaning: a map of any keys would become an empty object, and a schema that
- * refers to itself or out of itself is refused.
+ * Returns true if closing the schema keeps its meaning. A map with arbitrary keys would become an empty object, and
+ * recursive or external references are rejected.
  */
 export function isClosable(root: Json): boolean {
   const done = new Set<Json>()
@@ -76,7 +76,7 @@ function hasKeys(value: unknown): boolean {
   return Object.keys(record(value)).length > 0
 }
 
-/** The schema that a local reference names; null where it is none. */
+/** Returns the schema of a local reference; null = not found. */
 function referred(root: Json, reference: unknown): Json | null {
   if (reference === '#') return root
   const [, keyword = '', name = ''] = /^#\/(\$defs|definitions)\/([^/]+)$/.exec(String(reference)) ?? []

@@ -13,8 +13,8 @@ export type WireChoice = {
 }
 
 /**
- * What may be called, and what must be. A history with calls needs tools on the wire even where the caller offers none
- * any more: they are named from it, and not to be called.
+ * Returns the tools and the tool choice. A history with calls requires tools even if the client offers none now: they
+ * are derived from it and cannot be called.
  */
 export function toolsFor(
   { ask, model }: ProviderAsk,
@@ -49,12 +49,12 @@ function choiceFor(choice: Exclude<ToolChoice, 'none'>): WireChoice {
   }
 }
 
-/** True where the choice leaves the model no words. */
+/** Returns true if the choice leaves the model no text output. */
 export function isForced(choice: WireChoice | null): choice is WireChoice {
   return choice?.type === 'any' || choice?.type === 'tool'
 }
 
-/** Asks in words for what may not be forced. */
+/** Requests in the prompt a call that cannot be forced. */
 export function forcedLine({ name }: WireChoice): string {
   return name === undefined ? 'Answer by calling one of the tools.' : `Answer by calling the tool \`${name}\`.`
 }
@@ -69,7 +69,7 @@ function toolFor(tool: Tool, strictTools: boolean): Json {
   const parameters = tool.parameters ?? {}
   const strict = strictTools && tool.strict === true && isClosable(objectSchema(parameters))
   const { anyOf, oneOf, allOf, ...plain } = parameters
-  // The API refuses these at the root of a tool's schema; said in words, the model still heeds them.
+  // The API rejects these at the root of a tool's schema. The model still follows them in the description.
   const alternatives = JSON.stringify({ anyOf, oneOf, allOf })
   const note = alternatives === '{}' ? '' : `Arguments must also satisfy: ${alternatives}`
   const schema = objectSchema(plain)

@@ -1,13 +1,15 @@
 import type { ReportedUsage } from '../../core/chat/chat.ts'
 import { isRecord, type Json, record, tokenCount } from '../json.ts'
 
-/** As told so far; null = not yet. */
+/** Counts so far; null = not reported. */
 export type Counts = {
   readonly input: number | null
   readonly cacheWrite: number
   readonly cacheRead: number
   readonly output: number | null
-  /** What the output is at least: the first event's is a placeholder, and one told before more came is too low. */
+  /**
+   * Lower bound of the output: the first event's count is a placeholder, and any count before later content is too low.
+   */
   readonly leastOutput: number
   readonly thinking: number
 }
@@ -21,7 +23,7 @@ export const noCounts: Counts = {
   thinking: 0,
 }
 
-/** The counts so far with the newer ones in their place; null where there is nothing to count. */
+/** Returns the counts updated by newer ones; null if there are none. */
 export function countsOf(usage: unknown, known: Counts, stage: 'first' | 'later'): Counts | null {
   if (!isRecord(usage)) return null
   const input = tokenCount(usage.input_tokens)
@@ -37,12 +39,12 @@ export function countsOf(usage: unknown, known: Counts, stage: 'first' | 'later'
   }
 }
 
-/** The counts once the answer went on behind them. */
+/** Returns the counts after more content followed them. */
 export function outgrown(known: Counts): Counts {
   return known.output === null ? known : { ...known, output: null, leastOutput: known.output }
 }
 
-/** The total, or the sum over the caches' lifetimes where only those are told. */
+/** Returns the total, or the sum over the cache lifetimes if only those are reported. */
 function cacheWrites({ cache_creation_input_tokens: total, cache_creation: written }: Json): number | null {
   const { ephemeral_5m_input_tokens, ephemeral_1h_input_tokens } = record(written)
   const short = tokenCount(ephemeral_5m_input_tokens)
@@ -50,7 +52,7 @@ function cacheWrites({ cache_creation_input_tokens: total, cache_creation: writt
   return tokenCount(total) ?? (short === null && long === null ? null : (short ?? 0) + (long ?? 0))
 }
 
-/** In the house's meaning: here, input is told without what was read from or written to a cache. */
+/** Returns the counts as `ReportedUsage`: here, input excludes cache reads and writes. */
 export function usageOf({ input, cacheWrite, cacheRead, output, leastOutput, thinking }: Counts): ReportedUsage {
   return {
     inputTokens: input === null ? null : input + cacheWrite + cacheRead,

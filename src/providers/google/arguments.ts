@@ -1,8 +1,8 @@
 import { isText, type Json } from '../json.ts'
 
 /**
- * Puts one piece at its path (`$.stops[0].name`) in the arguments; the pieces of one text follow each other. What has no
- * path that can be read to its end belongs nowhere, and is left out.
+ * Inserts one part at its path (`$.stops[0].name`) in the arguments; parts of the same text are appended. Ignores parts
+ * with an invalid path.
  */
 export function applyPiece(args: Record<string, unknown>, piece: Json): void {
   const spelt = isText(piece.jsonPath) ? piece.jsonPath.replace(/^\$/, '') : ''
@@ -19,18 +19,18 @@ export function applyPiece(args: Record<string, unknown>, piece: Json): void {
   writeSlot(slot, isText(before) && typeof value === 'string' ? before + value : value)
 }
 
-/** Sticky, so that a path is read once from its start, whatever brackets a model opens and never closes. */
+/** Sticky, so that a path is read once from its start, whatever brackets the model left open. */
 const step = /\.([^.[\]]+)|\[(\d+)\]|\[(['"])(.*?)\3\]/gy
 
 type Slot = { readonly holder: object; readonly key: string }
 
-/** Own properties only: a path is the model's text, and may spell `constructor`. */
+/** Own properties only: a path is generated text and may be `constructor`. */
 function readSlot({ holder, key }: Slot): unknown {
   return Object.getOwnPropertyDescriptor(holder, key)?.value
 }
 
 function writeSlot<T>({ holder, key }: Slot, value: T): T {
-  // At most one past the end of an array: no index may cost memory.
+  // At most one past the end of an array, so that no index can exhaust memory.
   const place = Array.isArray(holder) ? String(Math.min(Number(key) || 0, holder.length)) : key
   Object.defineProperty(holder, place, { value, enumerable: true, writable: true, configurable: true })
   return value

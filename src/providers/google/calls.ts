@@ -4,23 +4,23 @@ import type { AnswerPart } from '../provider.ts'
 import { applyPiece } from './arguments.ts'
 import { callerNameOf } from './names.ts'
 
-/** The calls of one choice. */
+/** Tool calls of one choice. */
 export type Calls = {
-  /** A call, or where its arguments come in pieces the next of them. */
+  /** Reads a call, or the next part of its arguments. */
   read(call: Json, signature: unknown): readonly AnswerPart[]
-  /** No more of the last one comes. */
+  /** Ends the last call. */
   close(): readonly AnswerPart[]
-  /** Whether the last one announced more than came. */
+  /** Returns true if the last call announced more parts. */
   hasOpen(): boolean
   count(): number
 }
 
-/** A call comes whole; only where a proxy asks for it, its arguments come in pieces, which are kept until they fit. */
+/** Creates a reader. Calls arrive complete, except if a proxy requests streamed arguments, which are then collected. */
 export function callReader(choice: number, mintId: (given: unknown) => string): Calls {
   let calls = 0
-  /** The arguments of a call of which more may come (`willContinue`). */
+  /** Arguments of a call with `willContinue`. */
   let open: Record<string, unknown> | null = null
-  /** Ids of the calls that came in pieces. */
+  /** IDs of the calls that arrived in parts. */
   const continued = new Set<unknown>()
 
   const close = (): readonly AnswerPart[] => {

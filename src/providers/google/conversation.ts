@@ -5,7 +5,7 @@ import { inlineImage } from '../images.ts'
 import { type Json, objectIn } from '../json.ts'
 import { wireNameOf } from './names.ts'
 
-/** The conversation as the wire has it, system texts apart. */
+/** Returns the conversation in the wire format, without system texts. */
 export function contentsFor(messages: readonly Message[], { prefill, reasoning }: ParameterRules): readonly Json[] {
   const turns = turnsOf<Json>(messages, prefill, {
     text: text => ({ text }),
@@ -27,8 +27,8 @@ export function contentsFor(messages: readonly Message[], { prefill, reasoning }
 const base64 = /^[A-Za-z0-9+/_-]+={0,2}$/
 
 /**
- * From the generation that thinks in levels on, the first call of a step must carry the signature it came with; where the
- * caller's client lost it, a documented value stands in. A caller's text that is no base64 would be a 400.
+ * Returns the signature of a call. Models with reasoning levels require it on the first call of a step. If the client
+ * lost it, a documented placeholder is sent; client text that is not base64 would cause a 400.
  */
 function signatureOf({ signature }: ToolCall, needed: boolean): string | undefined {
   if (signature !== null && base64.test(signature)) return signature
@@ -37,7 +37,7 @@ function signatureOf({ signature }: ToolCall, needed: boolean): string | undefin
 
 function responseOf(result: ToolExchange['result']): Json {
   if (result === null) return { error: placeholderTexts.missingResult }
-  // Numbers become doubles on this wire: a result with longer ones, ids mostly, stays text.
+  // Numbers become doubles on this wire: a result with longer ones (mostly IDs) stays text.
   return (/\d{16}/.test(result) ? null : objectIn(result)) ?? { result }
 }
 
@@ -48,13 +48,13 @@ function imagePart(url: string): Json {
   return { inlineData: { mimeType: image.kind || 'image/jpeg', data } }
 }
 
-/** Not `decodeURIComponent`: it throws on bytes that are no UTF-8, and an image is seldom that. */
+/** Not `decodeURIComponent`, which throws on bytes that are not UTF-8, as images usually are. */
 function percentToBase64(text: string): string {
   const bytes = text.replace(/%([0-9a-f]{2})/gi, (_, hex: string) => String.fromCharCode(Number.parseInt(hex, 16)))
   return Buffer.from(bytes, 'latin1').toString('base64')
 }
 
-/** The type must be named although only its host knows it: by the extension, else by what most images are. */
+/** Returns the required media type of an image URL: by its extension, else the most common one. */
 function kindByExtension(url: string): string {
   const extension = /\.(png|webp|gif|heic|heif)(?:[?#]|$)/i.exec(url)?.[1]
   return `image/${extension?.toLowerCase() ?? 'jpeg'}`

@@ -4,12 +4,12 @@ import { failureOf, isContextOverflow, kindOfStatus, retryAfterOf } from '../fai
 import { isText, record, records, textOf, wholeNumber } from '../json.ts'
 import type { ProviderFailure } from '../provider.ts'
 
-/** What a refusal with another status than 200 means. */
+/** Reads a response with a status other than 200. */
 export function readFailure(status: number, headers: Headers, body: string): ProviderFailure {
   return refusalOf(errorIn(parseUntrustedJson(body)), status, retryAfterOf(headers))
 }
 
-/** An error that stands in an answer's place: it may name its status by the code, by a word, or not at all. */
+/** Reads an error in place of a response, with its status as a code, a word, or missing. */
 export function failureInAnswer(body: unknown): ProviderFailure {
   const error = errorIn(body)
   const code = error.code !== null && error.code >= 400 ? error.code : statusCodes.get(error.status)
@@ -25,7 +25,7 @@ type UpstreamError = {
   readonly retryAfterMs: number | null
 }
 
-/** Reads `{error}` and `[{error}]`, and whatever a proxy may send in their place. */
+/** Parses `{error}`, `[{error}]`, and other forms of proxies. */
 function errorIn(body: unknown): UpstreamError {
   const envelope = record(Array.isArray(body) ? body[0] : body)
   const error = record(envelope.error)
@@ -40,7 +40,7 @@ function errorIn(body: unknown): UpstreamError {
   }
 }
 
-/** A duration as protocol buffers write it, in milliseconds: `48s`, `34.4s`. */
+/** Parses a protobuf duration (`48s`, `34.4s`) to milliseconds. */
 function durationMs(duration: unknown): number | null {
   const seconds = /^(\d{1,9}(?:\.\d+)?)s$/.exec(textOf(duration))?.[1]
   return seconds === undefined ? null : Math.ceil(Number(seconds) * 1_000)
@@ -66,23 +66,27 @@ const statusCodes: ReadonlyMap<string, number> = new Map([
 
 function refusalOf(error: UpstreamError, status: number, headerDelayMs: number | null): ProviderFailure {
   const kind = kindOf(status, error)
-  // A delay told with a spent day is that of the minute's quota, and would bring us back too soon.
+  // A delay reported with an exhausted daily quota belongs to the per-minute quota and is too short.
   const retryAfterMs = kind === 'quota_exhausted' ? null : (error.retryAfterMs ?? headerDelayMs)
-  // Names alone, and none with a digit: a message may quote the prompt, and what looks like a key is not passed on.
+  // Names without digits only: a message may quote the prompt, and key-like text is not logged.
   const names = [error.status, error.reason, ...error.quotas].filter(name => /^[A-Za-z][A-Za-z_-]{0,95}$/.test(name))
   return failureOf(kind, [status, ...names.slice(0, 4)].join(' '), retryAfterMs)
 }
 
 function kindOf(status: number, { status: name, message, reason, quotas }: UpstreamError): AttemptFailure {
-  // A bad key is a 400 here, told from a bad request by its reason alone; a region or billing fault is ours as well.
+  // A bad key is a 400 here, distinguishable from a bad request only by its reason. Region and billing errors also
+  // belong to the gateway's account.
   if (reason.startsWith('API_KEY_') || name === 'FAILED_PRECONDITION') return 'credential_refused'
   if (status === 400 && isContextOverflow(message)) return 'context_overflow'
   if (status === 429 && isSpent(quotas, message)) return 'quota_exhausted'
-  // Cancelled on their side: the caller had no part in it.
+  // Canceled by the provider, not by the client.
   return status === 499 ? 'unavailable' : kindOfStatus(status)
 }
 
-/** The message speaks of plan and billing on every 429 here: only the quota's own name tells a day from a minute. */
+/**
+ * Returns true if a daily quota is used up. The message mentions plan and billing in every 429; only the quota's name
+ * distinguishes day and minute.
+ */
 function isSpent(quotas: readonly string[], message: string): boolean {
   return quotas.some(quota => /per_?day/i.test(quota)) || /credits are depleted|spend(?:ing)? cap/i.test(message)
 }

@@ -1,16 +1,16 @@
 /**
- * Names of functions begin with a letter or an underscore here, and may begin with a digit or a dash elsewhere. One more
- * underscore in front of such a name, however many it has already, can be taken off again without knowing the request.
+ * Function names start with a letter or underscore here, and may start with a digit or dash elsewhere. One underscore
+ * is prefixed to such names, however many they have, so that it can be removed without knowing the request.
  */
 const badStart = /^_*[0-9-]/
 const mended = /^_+[0-9-]/
 
-/** A caller's name as this wire takes it. */
+/** Returns a client's name in this wire format. */
 export function wireNameOf(name: string): string {
   return badStart.test(name) ? `_${name}` : name
 }
 
-/** The caller's name again. */
+/** Returns the client's name of a wire name. */
 export function callerNameOf(wireName: string): string {
   return mended.test(wireName) ? wireName.slice(1) : wireName
 }

@@ -9,7 +9,7 @@ import { contentsFor } from './conversation.ts'
 import { wireNameOf } from './names.ts'
 import { plainSchema } from './schema.ts'
 
-/** The request. */
+/** Builds the request. */
 export function toRequest({ ask, model, outputCap, stream }: ProviderAsk, access: Access): ProviderRequest {
   const rules = model.parameters
   const thinking = thinkingFor(ask.reasoningEffort, rules)
@@ -31,7 +31,7 @@ export function toRequest({ ask, model, outputCap, stream }: ProviderAsk, access
       temperature: parameters.temperature,
       topP: parameters.topP,
       stopSequences: parameters.stops,
-      // 32 bits here: folded, so that the same seed is still the same seed.
+      // 32 bits here; folded, so that equal seeds stay equal.
       seed: parameters.seed === undefined ? undefined : parameters.seed | 0,
       presencePenalty: parameters.presencePenalty,
       frequencyPenalty: parameters.frequencyPenalty,
@@ -68,7 +68,10 @@ type Thinking = {
   readonly thinkingBudget?: number
 }
 
-/** What Google's own compatible endpoint makes of an effort; the two above `high` are ours: all that the model has. */
+/**
+ * Effort mapping of Google's own compatible endpoint; the two values above `high` are the gateway's: the model's
+ * maximum.
+ */
 const thinkingBudgets: Readonly<Record<Exclude<ReasoningEffort, 'none'>, number>> = {
   minimal: 1_024,
   low: 1_024,
@@ -78,11 +81,14 @@ const thinkingBudgets: Readonly<Record<Exclude<ReasoningEffort, 'none'>, number>
   max: Number.MAX_SAFE_INTEGER,
 }
 
-/** null = nothing to steer. Without an effort asked, the model decides how long it thinks, and its thoughts are shown. */
+/**
+ * Returns the reasoning configuration; null = none. Without a requested effort the model decides, and its reasoning is
+ * shown.
+ */
 function thinkingFor(effort: ReasoningEffort | null, { reasoning, efforts }: ParameterRules): Thinking | null {
   switch (reasoning.kind) {
     case 'level':
-      // It cannot be switched off: `none` becomes the lowest level, unseen.
+      // Cannot be turned off: `none` becomes the lowest level, hidden.
       if (effort === null) return { includeThoughts: true }
       return { includeThoughts: effort !== 'none', thinkingLevel: nearestEffort(effort, efforts) ?? undefined }
     case 'token_budget': {
@@ -102,7 +108,7 @@ function thinkingFor(effort: ReasoningEffort | null, { reasoning, efforts }: Par
 type Format = { readonly responseMimeType?: 'application/json'; readonly responseJsonSchema?: Json }
 
 function formatFor({ responseFormat, tools }: ChatRequest, rules: ParameterRules, calling: Calling | null): Format {
-  // A JSON answer beside a forced call is a 400; before the generation that thinks in levels, beside any function tool.
+  // JSON output combined with a forced call is a 400; before models with reasoning levels, with any function tool.
   const excluded = calling?.mode === 'ANY' || (tools.length > 0 && rules.reasoning.kind !== 'level')
   if (responseFormat.type === 'text' || rules.responseFormat === 'none' || excluded) return {}
   if (responseFormat.type === 'json_object' || rules.responseFormat === 'json_object') {
@@ -111,7 +117,7 @@ function formatFor({ responseFormat, tools }: ChatRequest, rules: ParameterRules
   return { responseMimeType: 'application/json', responseJsonSchema: plainSchema(responseFormat.schema) }
 }
 
-/** True where the answer is held to less than was asked. */
+/** Returns true if the output is constrained less than requested. */
 function isLesser(asked: ChatRequest['responseFormat']['type'], format: Format): boolean {
   switch (asked) {
     case 'text':
@@ -125,7 +131,7 @@ function isLesser(asked: ChatRequest['responseFormat']['type'], format: Format):
 
 type Calling = { readonly mode: 'AUTO' | 'NONE' | 'ANY'; readonly allowedFunctionNames?: readonly string[] }
 
-/** null = the caller left it open. */
+/** Returns the function calling configuration; null = the client left it open. */
 function callingFor({ toolChoice, tools }: ChatRequest, rules: ParameterRules, thinks: boolean): Calling | null {
   if (toolChoice === null || tools.length === 0) return null
   if (toolChoice === 'none') return { mode: 'NONE' }
@@ -143,7 +149,7 @@ function declarationFor({ name, description, parameters }: Tool): Json {
   }
 }
 
-/** An object schema that describes nothing is refused: left out, it means the same. */
+/** Omits an object schema without properties, which is rejected although it means the same. */
 function parametersSchema(parameters: Json): Json | undefined {
   const schema = plainSchema(parameters)
   const { properties, additionalProperties, $ref, anyOf, oneOf } = schema

@@ -10,7 +10,7 @@ import { type Calls, callReader } from './calls.ts'
 import { failureInAnswer } from './failure.ts'
 import { logprobsOf, usageOf } from './usage.ts'
 
-/** A whole answer. It is complete by being JSON, so a finish reason left out is no cut. */
+/** Reads a complete response. Valid JSON is complete, so a missing finish reason is not a truncation. */
 export function readResponse(body: unknown): readonly AnswerPart[] {
   const reader = answerReader()
   const parts = reader.take(body)
@@ -20,8 +20,8 @@ export function readResponse(body: unknown): readonly AnswerPart[] {
 }
 
 /**
- * A stream has no terminal event: it is whole once the body ended and all the choices that were `wanted`, or the one of a
- * blocked prompt, had a finish reason.
+ * Creates a reader for a stream, which has no terminal event: it is complete if the body ended and all `wanted`
+ * choices, or the one of a blocked prompt, have a finish reason.
  */
 export function streamReader(wanted = 1): StreamReader {
   const reader = answerReader()
@@ -40,11 +40,11 @@ export function streamReader(wanted = 1): StreamReader {
 
 type Choice = {
   readonly calls: Calls
-  /** The first one given; a later one never replaces it. */
+  /** The first finish reason; later ones never replace it. */
   finish: FinishReason | null
 }
 
-/** What streamed and whole answers share: response objects in, parts out. */
+/** Shared by streamed and complete responses: converts response objects to parts. */
 function answerReader() {
   const choices = new Map<number, Choice>()
   const unique = uniqueNames()
@@ -53,7 +53,7 @@ function answerReader() {
   let servedModel: string | null = null
   let emitted = false
   let isBlocked = false
-  /** Something of the answer itself came, which the upstream has to have counted. */
+  /** Output arrived, which the upstream must have counted. */
   let answered = false
 
   const take = (body: unknown): readonly AnswerPart[] => {
@@ -71,7 +71,7 @@ function answerReader() {
     const candidates = records(frame.candidates)
     if (isOtherResponse(frame) && isUnfinished()) return [truncated('response_restarted')]
     const parts = served(frame)
-    // What came with the failed generation is not handed out: another candidate may still answer in its place.
+    // Output of a failed generation is not emitted, so that another candidate may still serve.
     const reason = candidates.map(({ finishReason }) => finishReason).find(isFailedGeneration)
     const isFailed = reason !== undefined && !emitted
     const content = isFailed ? [] : untilFailure(candidates.flatMap(readCandidate))
@@ -93,7 +93,7 @@ function answerReader() {
     return [{ type: 'served', id, model }]
   }
 
-  /** The upstream names each of its responses, and a stream carries one. */
+  /** Each response has an ID, and a stream contains one response. */
   const isOtherResponse = (frame: Json) => {
     const id = nameOf(frame.responseId)
     return id !== null && responseId !== null && id !== responseId
@@ -108,7 +108,7 @@ function answerReader() {
     return choice
   }
 
-  /** A blocked prompt has no candidates: its one choice is ours. */
+  /** A blocked prompt has no candidates: the gateway creates one choice. */
   const block = () => {
     isBlocked = true
     if (choices.size === 0) choiceAt(0)
@@ -116,12 +116,12 @@ function answerReader() {
   }
 
   const readCandidate = (candidate: Json, position: number): readonly AnswerPart[] => {
-    // Index 0 is often left out, as a zero is on this wire.
+    // A zero is often omitted on this wire, so a missing index is 0.
     const told = wholeNumber(candidate.index)
     const index = told !== null && told <= maximumIndex ? told : position
     const choice = choiceAt(index)
     const parts = records(record(candidate.content).parts).flatMap(part => readPart(part, index, choice))
-    // Some models repeat the finish reason on every frame; a frame without one belongs to a second response.
+    // Some models repeat the finish reason on every frame. Content without one belongs to a second response.
     if (choice.finish !== null && !isText(candidate.finishReason) && parts.length > 0)
       return [truncated('content_after_finish')]
     const tokens = logprobsOf(candidate.logprobsResult)
@@ -131,20 +131,22 @@ function answerReader() {
     return parts
   }
 
-  /** Code that Google runs itself and its output, images and bare signatures are no part of a chat answer: skipped. */
+  /** Reads a content part. Skips code that Google runs itself, its output, images and signatures without content. */
   const readPart = (part: Json, index: number, choice: Choice): readonly AnswerPart[] => {
     if (isRecord(part.functionCall)) return choice.calls.read(part.functionCall, part.thoughtSignature)
     if (!isText(part.text)) return []
     return [{ type: part.thought === true ? 'reasoning' : 'text', choice: index, text: part.text }]
   }
 
-  /** The id given, where it is the first of its kind; else one from the answer's own, for results to find their call by. */
+  /**
+   * Returns the given ID if it is unique, else one derived from the response's ID, so that results match their call.
+   */
   const mintId = (given: unknown): string => {
     const answer = (responseId ?? '').replace(/[^A-Za-z0-9]/g, '').slice(0, 32)
     return unique(nameOf(given), count => (answer === '' ? `call_${count}` : `call_${count}_${answer}`))
   }
 
-  /** `wanted`: so many choices must have ended; null = what came is all. */
+  /** Ends the response. `wanted` = number of choices that must have ended; null = no check. */
   const finish = (wanted: number | null): readonly AnswerPart[] => {
     const all = [...choices].sort(([one], [other]) => one - other)
     const ended = all.every(([, choice]) => choice.finish !== null)
@@ -167,18 +169,18 @@ function untilFailure(parts: readonly AnswerPart[]): readonly AnswerPart[] {
   return at === -1 ? parts : parts.slice(0, at + 1)
 }
 
-/** What `candidatesTokenCount` counts. */
+/** Returns true for parts that `candidatesTokenCount` includes. */
 function isAnswer({ type }: AnswerPart): boolean {
   return type === 'text' || type === 'tool_call'
 }
 
-/** Calls end with STOP here: that they were made is read off the answer. */
+/** Returns the finish reason. Calls end with STOP here, so the calls decide. */
 function reasonOf({ finish, calls }: Choice): FinishReason {
   if (finish === null || finish === 'stop') return calls.count() > 0 ? 'tool_calls' : 'stop'
   return finish
 }
 
-/** What is not here is `stop`. */
+/** Others mean `stop`. */
 const finishReasons: ReadonlyMap<string, FinishReason> = new Map([
   ['MAX_TOKENS', 'length'],
   ['CONTINUATION', 'length'],

@@ -1,25 +1,25 @@
 import { isRecord, isText, type Json, record } from '../json.ts'
 import { rewritten } from '../schemas.ts'
 
-/** Keywords that `responseJsonSchema` documents; others are left out, which loosens and never refuses. */
+/** Keywords that `responseJsonSchema` documents. Others are dropped, which loosens the schema and is never rejected. */
 const takenKeywords: ReadonlySet<string> = new Set(
   `$id $ref $anchor $defs type format title description enum required minItems maxItems minimum maximum
   propertyOrdering properties additionalProperties items prefixItems anyOf oneOf`.split(/\s+/),
 )
 
-/** The same schema in the keywords taken here. Depth is bounded where the request's body is read. */
+/** Returns the schema with supported keywords. The body parser limits its depth. */
 export function plainSchema(schema: Json): Json {
   const plain: Record<string, unknown> = {}
   for (const [keyword, value] of Object.entries(modern(schema))) {
     const kept = takenKeywords.has(keyword) ? keptValue(keyword, value) : undefined
     if (kept !== undefined) plain[keyword] = kept
   }
-  // Beside a reference only other `$` keywords may stand.
+  // Only `$` keywords may accompany a reference.
   if (plain.$ref === undefined) return plain
   return Object.fromEntries(Object.entries(plain).filter(([keyword]) => keyword.startsWith('$')))
 }
 
-/** Older spellings, and what generators write for "this one schema", "this one value" and "or nothing". */
+/** Converts older spellings, and generators' forms of a single schema, a single value, and nullable values. */
 function modern({ const: constant, definitions, allOf, ...schema }: Json): Json {
   const [only, ...more] = Array.isArray(allOf) ? allOf : []
   const merged: Json = {
@@ -39,7 +39,7 @@ function keptValue(keyword: string, value: unknown): unknown {
       return enumOf(value)
     case '$ref':
       return isText(value) ? value.replace(/^#\/definitions\//, '#/$defs/') : undefined
-    // `items: true` says nothing and is not taken; `additionalProperties: false` says something and is.
+    // `items: true` has no meaning and is rejected; `additionalProperties: false` is supported.
     case 'items':
       return isRecord(value) ? plainSchema(value) : undefined
     default:
@@ -47,7 +47,7 @@ function keptValue(keyword: string, value: unknown): unknown {
   }
 }
 
-/** An empty text among the values is a 400; values other than text and numbers are not known here. */
+/** An empty string among the values is a 400; only strings and numbers are supported. */
 function enumOf(value: unknown): readonly unknown[] | undefined {
   const values = Array.isArray(value) ? value.filter(one => isText(one) || typeof one === 'number') : []
   return values.length === 0 ? undefined : values

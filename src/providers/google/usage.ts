@@ -2,9 +2,9 @@ import type { ReportedUsage, TokenLogprob } from '../../core/chat/chat.ts'
 import { type Json, record, records, textOf, tokenCount } from '../json.ts'
 
 /**
- * Counts are cumulative; thoughts stand beside the candidates' tokens, the cache inside the prompt's. Null = none told. A
- * zero is left out on this wire, so a missing count of candidates is one where nothing was `answered` yet; where something
- * was, it is what the total leaves, and not told where that is nothing.
+ * Returns the usage; null = not reported. Counts are cumulative; reasoning is separate from candidates' tokens, cached
+ * tokens are included in the prompt's. Zeros are omitted on this wire: a missing candidates count is 0 before any
+ * output (`answered`), and afterwards the rest of the total, or unknown if that is 0.
  */
 export function usageOf(metadata: unknown, answered: boolean): ReportedUsage | null {
   const counts = record(metadata)
@@ -27,7 +27,7 @@ export function usageOf(metadata: unknown, answered: boolean): ReportedUsage | n
   }
 }
 
-/** The log probabilities of a piece's tokens. */
+/** Returns the log probabilities of a delta's tokens. */
 export function logprobsOf(result: unknown): readonly TokenLogprob[] {
   const { chosenCandidates, topCandidates } = record(result)
   const tops = records(topCandidates)
@@ -37,7 +37,7 @@ export function logprobsOf(result: unknown): readonly TokenLogprob[] {
   }))
 }
 
-/** Bytes are not told, and cannot be had from a token that is half a character. */
+/** Bytes are not reported, and cannot be derived from a token that is half a character. */
 function logprobOf({ token, logProbability }: Json) {
   return {
     token: textOf(token).toWellFormed(),

@@ -1,7 +1,6 @@
 /**
- * The tool calls of one choice. Servers tell them apart by index, by id, by name, or not at all, and write name and
- * arguments whole, repeated, growing or in pieces. So a call is opened only once its name is certain: with its first piece
- * of arguments.
+ * Tool calls of one choice. Servers identify them by index, ID, name, or not at all, and send name and arguments
+ * complete, repeated, growing or in parts. So a call is opened only when its name is certain: with its first arguments.
  */
 import { parseUntrustedJson } from '../../core/validation/untrusted-json.ts'
 import { failureOf } from '../failure.ts'
@@ -10,14 +9,14 @@ import type { AnswerPart, ProviderFailure } from '../provider.ts'
 import { maximumIndex } from '../response-guard.ts'
 
 type Call = {
-  /** The server's index; its place in the order of appearance where there is none. */
+  /** The server's index, or the order of appearance. */
   readonly place: number
   wireId: string | null
   name: string
   signature: string | null
   /** All argument text so far. */
   text: string
-  /** Its place among the choice's calls; null = not opened yet. */
+  /** Index among the choice's calls; null = not opened yet. */
   index: number | null
 }
 
@@ -29,8 +28,8 @@ export type Calls = {
 }
 
 /**
- * Reads a call or a piece of one. `whole`: it stands in a whole message, and belongs to no other. `position`: its place
- * among several of one delta, null where it came alone.
+ * Reads a call or a part of one. `whole` = it is in a complete message. `position` = its index among several calls of
+ * one delta; null = single.
  */
 export function readCall(
   calls: Calls,
@@ -51,7 +50,7 @@ export function readCall(
     ? { place: wireIndex ?? calls.list.length, wireId, name: '', signature: null, text: '', index: null }
     : last
   if (isNew) {
-    // The index says "the same call", the id another one: the response began again before the first call was whole.
+    // Same index but another ID: the response started again before the first call was complete.
     if (
       last !== undefined &&
       wireIndex !== null &&
@@ -74,21 +73,22 @@ export function readCall(
   return null
 }
 
-/** The call a piece may belong to: by index, else by id, else the last one. */
+/** Returns the call that a part may belong to: by index, else by ID, else the last one. */
 function findCall(list: readonly Call[], index: number | null, id: string | null, name: string): Call | undefined {
   if (index !== null) return list.findLast(call => call.place === index)
   const same = id === null ? undefined : list.findLast(call => call.wireId === id)
   return same ?? (id === null || name === '' ? list.at(-1) : undefined)
 }
 
-/** True where a call comes whole once more, after its pieces. */
+/** Returns true if a complete call repeats its parts. */
 function repeats(call: Call, id: string | null, name: string, piece: string): boolean {
   return name !== '' && id !== null && id === call.wireId && piece === call.text && piece.startsWith('{')
 }
 
 /**
- * True where a piece that would continue `call` opens another one: parallel calls all under one index, told apart by a
- * new id, by another name after the arguments began, or by a second object after a complete one, which no JSON text has.
+ * Returns true if a part that would continue `call` starts another one: parallel calls under the same index,
+ * distinguished by a new ID, by another name after the arguments began, or by a second object after a complete one,
+ * which valid JSON never has.
  */
 function startsAnother(call: Call, id: string | null, name: string, piece: string): boolean {
   if (name === '' || call.name === '') return false
@@ -100,12 +100,12 @@ function startsAnother(call: Call, id: string | null, name: string, piece: strin
   )
 }
 
-/** True where an index that went over to another call goes back to an earlier one. */
+/** Returns true if an index that moved to another call returns to an earlier one. */
 function isReturn(list: readonly Call[], { place, wireId }: Call, id: string | null): boolean {
   return id !== null && id !== wireId && list.some(call => call.place === place && call.wireId === id)
 }
 
-/** A name may come whole, again on every chunk, growing, or in pieces. */
+/** Joins a name that arrives complete, repeated on every chunk, growing, or in parts. */
 function joinName(known: string, piece: string): string {
   return piece.startsWith(known) ? piece : known + piece
 }
@@ -115,7 +115,7 @@ function signatureOf({ extra_content: extra }: Json): string | null {
   return textOf(record(record(extra).google).thought_signature) || null
 }
 
-/** Opens the calls whose name is known: nothing more will be added to it. */
+/** Opens the calls with a complete name. */
 export function openNamed(calls: Calls, parts: AnswerPart[]): void {
   if (calls.opened === calls.list.length) return
   for (const call of calls.list) if (call.index === null && call.name !== '') openCall(calls, call, parts)
@@ -131,11 +131,11 @@ function openCall(calls: Calls, call: Call, parts: AnswerPart[]): void {
   if (text !== '') parts.push({ type: 'tool_arguments', choice, index, text })
 }
 
-/** No more pieces come: every call is opened, and none is left without arguments. */
+/** Ends all calls: opens remaining ones and gives those without arguments an empty object. */
 export function endCalls(calls: Calls, parts: AnswerPart[]): ProviderFailure | null {
   openNamed(calls, parts)
   for (const { index, text } of calls.list) {
-    // A call that never got a name cannot be run; one without arguments either is no call at all.
+    // A call with arguments but without a name cannot be run; one without both is ignored.
     if (index === null && text !== '') return failureOf('bad_answer', '200 nameless_tool_call')
     if (index !== null && text === '') parts.push({ type: 'tool_arguments', choice: calls.choice, index, text: '{}' })
   }

@@ -8,18 +8,18 @@ import { failureInAnswer } from './failure.ts'
 import { type ReasoningText, readThinking, releaseHeld, type Thinking } from './reasoning.ts'
 import { logprobsOf } from './usage.ts'
 
-/** One choice of an answer, as far as it was read. */
+/** State of one choice of a response. */
 export type Choice = {
   readonly index: number
   readonly calls: Calls
   readonly thinking: Thinking
-  /** The first one given. */
+  /** The first finish reason. */
   reason: FinishReason | null
-  /** Pieces came in `delta`: a whole `message` beside them repeats what was read. */
+  /** Parts arrived in `delta`: a complete `message` beside them repeats what was read. */
   streamed: boolean
 }
 
-/** A choice of which nothing was read. `official`: OpenAI's own, which never thinks in its text. */
+/** Creates an empty choice. `official` = OpenAI's own models, which never write reasoning into their text. */
 export function startChoice(index: number, official: boolean, mintId: Calls['mintId']): Choice {
   return {
     index,
@@ -31,8 +31,8 @@ export function startChoice(index: number, official: boolean, mintId: Calls['min
 }
 
 /**
- * Reads what a payload holds of a choice; returns whether that was content. Content behind the finish reason belongs to a
- * second response, unless the server repeats the finish reason on every chunk.
+ * Reads a payload's part of a choice and returns true if it contained content. Content after the finish reason belongs
+ * to a second response, unless the server repeats the finish reason on every chunk.
  */
 export function readChoice(choice: Choice, wire: Json, parts: AnswerPart[]): boolean {
   if (wire.error) return fails(failed(failureInAnswer(wire.error)), parts)
@@ -62,7 +62,7 @@ function fails(failure: AnswerPart, parts: AnswerPart[]): false {
   return false
 }
 
-/** Reads a message or a piece of one. Returns whether it held anything of the response. */
+/** Reads a message or a delta; returns true if it contained part of the output. */
 function hasGrown(choice: Choice, message: Json, whole: boolean, parts: AnswerPart[]): boolean {
   const { length } = parts
   const calls = choice.calls.list.length
@@ -70,23 +70,25 @@ function hasGrown(choice: Choice, message: Json, whole: boolean, parts: AnswerPa
   return parts.length > length || choice.calls.list.length > calls
 }
 
-/** What was held back, now known to be no tag. */
+/** Emits held-back text, which turned out not to be a tag. */
 export function releaseText(choice: Choice, parts: AnswerPart[]): void {
   say(choice, releaseHeld(choice.thinking), parts)
 }
 
-/** No more of it comes. */
+/** Ends a choice. */
 export function endChoice(choice: Choice, parts: AnswerPart[]): void {
   releaseText(choice, parts)
   addFailure(endCalls(choice.calls, parts), parts)
 }
 
-/** Arguments that break off were cut: they tell it where no finish reason does. */
+/** Returns true if all calls are complete: truncated arguments reveal a truncation without a finish reason. */
 export function hasWholeCalls({ calls }: Choice): boolean {
   return calls.list.every(({ text }) => text === '' || parseUntrustedJson(text) !== undefined)
 }
 
-/** Servers say `stop` after tool calls, and `tool_calls` without any: what was sent decides. */
+/**
+ * Returns the finish reason. Servers send `stop` after tool calls and `tool_calls` without any, so the calls decide.
+ */
 export function reasonOf({ reason, calls }: Choice): FinishReason {
   if (reason === 'length' || reason === 'content_filter') return reason
   return calls.opened > 0 ? 'tool_calls' : 'stop'
@@ -108,7 +110,7 @@ function readMessage(choice: Choice, message: Json, whole: boolean, parts: Answe
     const several = calls.length > 1
     for (const [position, call] of calls.entries()) pushCall(choice, call, whole, several ? position : null, parts)
   }
-  // Hugging Face's server up to its third version.
+  // Hugging Face's server up to version 3.
   else if (isRecord(calls)) pushCall(choice, calls, whole, null, parts)
   if (isRecord(legacyCall)) pushCall(choice, { function: legacyCall }, whole, null, parts)
 }
@@ -119,7 +121,7 @@ function pushCall(choice: Choice, wire: unknown, whole: boolean, position: numbe
   addFailure(readCall(choice.calls, wire, whole, position, parts), parts)
 }
 
-/** Several servers send the same text in two of the three: one is read. */
+/** Returns the reasoning text. Several servers send the same text in two of the three fields, so one is read. */
 function reasoningOf({ reasoning_content: content, reasoning, reasoning_details: details }: Json): string {
   if (isText(content)) return content
   if (isText(reasoning)) return reasoning
@@ -133,7 +135,7 @@ function pushReasoning(choice: Choice, text: string, parts: AnswerPart[]): void 
 
 function readContentPart(choice: Choice, part: Json, parts: AnswerPart[]): void {
   if (isText(part.text)) readText(choice, part.text, parts)
-  // Mistral's thinking is itself a list of text parts, Databricks' a summary of them; others give plain text.
+  // Mistral's reasoning is a list of text parts, Databricks' a summary of them; others send plain text.
   const list = [part.thinking, part.summary].find(Array.isArray)
   const thoughts: readonly unknown[] = list ?? [{ text: part.thinking }]
   for (const thought of thoughts) pushReasoning(choice, textOf(record(thought).text), parts)
@@ -151,7 +153,7 @@ function say(choice: Choice, said: readonly ReasoningText[], parts: AnswerPart[]
   }
 }
 
-/** Text after a call means that the call's name is whole. */
+/** Adds text. Text after a call means that the call's name is complete. */
 function pushText(choice: Choice, text: string, parts: AnswerPart[]): void {
   openNamed(choice.calls, parts)
   parts.push({ type: 'text', choice: choice.index, text })
@@ -159,7 +161,9 @@ function pushText(choice: Choice, text: string, parts: AnswerPart[]): void {
 
 const whatGoogleAdds = /:.*$/s
 
-/** Lower case, without what Google says more after a colon. What is not here means `stop`: unknown, it is still an end. */
+/**
+ * In lower case, without Google's explanation after a colon. Unknown values mean `stop`, since they are still an end.
+ */
 const finishReasons: ReadonlyMap<string, FinishReason | 'failed'> = new Map([
   ['length', 'length'],
   ['max_tokens', 'length'],

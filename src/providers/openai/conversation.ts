@@ -4,7 +4,7 @@ import { type ConversationStep, placeholderTexts, stepsOf, type ToolExchange } f
 import type { Json } from '../json.ts'
 import type { Dialect } from './dialects.ts'
 
-/** What the messages must say beside the response format. */
+/** An instruction to add to the messages for the response format. */
 export type Instruction = { readonly text: string; readonly unlessJsonIsNamed: boolean }
 
 type Writing = {
@@ -14,7 +14,7 @@ type Writing = {
   readonly instruction: Instruction | null
 }
 
-/** The conversation as the wire has it. */
+/** Returns the conversation in the wire format. */
 export function messagesFor(messages: readonly Message[], writing: Writing): readonly Json[] {
   const toolId = toolIdsFor(writing.dialect)
   const wire: Json[] = []
@@ -49,7 +49,7 @@ function toolCallFor(call: ToolCall, { signatures }: Dialect, toolId: (id: strin
   return {
     id: toolId(call.id),
     type: 'function',
-    // Some servers parse the history's arguments: no text at all is no JSON.
+    // Some servers parse the history's arguments, and an empty string is not JSON.
     function: { name: call.name, arguments: call.arguments || '{}' },
     extra_content: signed ? { google: { thought_signature: call.signature } } : undefined,
   }
@@ -59,7 +59,7 @@ function resultFor({ call, result }: ToolExchange, toolId: (id: string) => strin
   return { role: 'tool', tool_call_id: toolId(call.id), content: result ?? placeholderTexts.missingResult }
 }
 
-/** Many compatible servers read plain text only, so text parts are joined for them. */
+/** Many compatible servers accept only plain text, so text parts are joined for them. */
 function userContent(content: Extract<Message, { role: 'user' }>['content'], official: boolean): unknown {
   const [first] = content
   if (first?.type === 'text' && content.length === 1) return first.text
@@ -75,19 +75,19 @@ function wirePart(part: ContentPart): Json {
     case 'image':
       return { type: 'image_url', image_url: { url: part.url, detail: part.detail ?? undefined } }
     case 'file':
-      // OpenAI answers 400 where the name is missing.
+      // OpenAI answers 400 without a name.
       return { type: 'file', file: { filename: part.name || 'document.pdf', file_data: part.url } }
   }
 }
 
-/** A name that OpenAI's pattern refuses would refuse the whole request. */
+/** Omits a name that violates OpenAI's pattern, which would fail the whole request. */
 function nameFor(name: string | null, { official, rules }: Writing): string | undefined {
   return name !== null && (official || rules.passExtras) && takenName.test(name) ? name : undefined
 }
 
 const takenName = /^[^\s<|\\/>]{1,64}$/
 
-/** Renames ids that the server would refuse; one id keeps one name within the request. */
+/** Renames IDs that the server would reject, consistently within the request. */
 function toolIdsFor({ toolId }: Dialect): (id: string) => string {
   const renamed = new Map<string, string>()
   return id => {
@@ -98,7 +98,7 @@ function toolIdsFor({ toolId }: Dialect): (id: string) => string {
   }
 }
 
-/** Joins the first system text where there is one: some chat templates take a single one, at the start. */
+/** Adds the instruction to the first system text if there is one: some chat templates accept only one, at the start. */
 function withInstruction(
   wire: readonly Json[],
   messages: readonly Message[],

@@ -1,10 +1,10 @@
-/** What a well-known host wants otherwise than the rest. */
+/** Deviations of a known host. */
 export type Dialect = {
-  /** Tool call ids it takes; others are renamed within the request. */
+  /** Tool call IDs that it accepts; others are renamed within the request. */
   readonly toolId: RegExp
   readonly seedField: 'seed' | 'random_seed'
   keyHeader(apiKey: string): Readonly<Record<string, string>>
-  /** Wants the thought signature of each of its calls back. */
+  /** True if it requires the thought signature of each of its calls. */
   readonly signatures: boolean
 }
 
@@ -21,7 +21,7 @@ const others: readonly (Dialect & { readonly host: RegExp })[] = [
   { ...plain, host: /\.googleapis\.com$/, signatures: true },
 ]
 
-/** The dialect of OpenAI itself, or of the compatible server on that host. */
+/** Returns the dialect of OpenAI itself, or of the compatible server on that host. */
 export function dialectOf(hostname: string, isOfficial: boolean): Dialect {
   return isOfficial ? official : (others.find(({ host }) => host.test(hostname)) ?? plain)
 }

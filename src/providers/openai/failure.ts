@@ -4,7 +4,7 @@ import { failureOf, identifierOf, isContextOverflow, isQuotaExhausted, kindOfSta
 import { isRecord, type Json, record } from '../json.ts'
 import type { ProviderFailure } from '../provider.ts'
 
-/** The error a payload carries, in any of the shapes servers give it; null where it is an answer. */
+/** Returns the error in a payload in any of the servers' forms; null = none. */
 export function errorOf(body: Json): unknown {
   if (body.error) return body.error
   if (Array.isArray(body.choices)) return null
@@ -16,11 +16,11 @@ type Refusal = {
   readonly status: number | null
   readonly type: string | null
   readonly code: string | null
-  /** The error's text, for wordings: never passed on. */
+  /** The error's text, only for matching wordings. */
   readonly text: string
 }
 
-/** Lower case types and codes whose meaning outranks the status they come with. */
+/** Lower-case types and codes whose meaning takes precedence over the status. */
 const kindsByName: ReadonlyMap<string, AttemptFailure> = new Map<string, AttemptFailure>([
   ['context_length_exceeded', 'context_overflow'],
   ['exceed_context_size_error', 'context_overflow'],
@@ -54,13 +54,13 @@ const kindsByName: ReadonlyMap<string, AttemptFailure> = new Map<string, Attempt
   ['data_inspection_failed', 'content_filtered'],
   ['invalid_prompt', 'content_filtered'],
   ['request_too_large', 'request_too_large'],
-  // The model wrote a call that the server could not take: another model may do better.
+  // The model generated a call that the server rejected: another model may succeed.
   ['tool_use_failed', 'generation_failed'],
 ])
 
 const refusedKey = /\b(?:incorrect|invalid) api key\b|\bapi key not valid\b/i
 
-/** What a refusal with another status than 200 means. */
+/** Reads a response with a status other than 200. */
 export function readFailure(status: number, headers: Headers, body: string): ProviderFailure {
   const payload = parseUntrustedJson(body)
   const first = record(Array.isArray(payload) ? payload[0] : payload)
@@ -68,7 +68,9 @@ export function readFailure(status: number, headers: Headers, body: string): Pro
   return failureOf(kindOf(refusal), detailOf(refusal), retryAfterOf(headers))
 }
 
-/** An error inside an answer of status 200: the request was taken, so what remains a plain refusal is the upstream's. */
+/**
+ * Reads an error in a response with status 200. The request was accepted, so a plain rejection is the upstream's fault.
+ */
 export function failureInAnswer(error: unknown): ProviderFailure {
   const refusal = refusalOf(error, null, isRecord(error) ? JSON.stringify(error) : String(error))
   const kind = kindOf(refusal)
@@ -96,9 +98,9 @@ function kindOf({ status, type, code, text }: Refusal): AttemptFailure {
   const kind = byName ?? (status === null ? 'generation_failed' : kindOfStatus(status))
   if (kind === 'rate_limited') return isQuotaExhausted(text) ? 'quota_exhausted' : kind
   if (byName !== undefined) return byName
-  // OpenRouter: 403, with what its moderation objected to.
+  // OpenRouter: 403 with the text that its moderation flagged.
   if (text.includes('"flagged_input"')) return 'content_filtered'
-  // xAI and Google: 400, without a code that says so.
+  // xAI and Google: 400 without a specific code.
   if (kind === 'request_refused' && refusedKey.test(text)) return 'credential_refused'
   const ofTheRequest = kind === 'request_refused' || kind === 'request_too_large'
   const mayBeTheWindow = ofTheRequest || kind === 'generation_failed' || status === 500

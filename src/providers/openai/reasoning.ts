@@ -1,22 +1,22 @@
-/** Thinking that a server writes into the answer's text itself, at its very beginning: `<think>…</think>`, or Google's tag. */
+/** Reasoning that a server writes into the beginning of the output text: `<think>…</think>`, or Google's tag. */
 
 export type Thinking = {
-  /** Where a tag is looked for: at the start, inside it, in the blank space after it, or no more. */
+  /** Where a tag is expected: at the start, inside, in the white space after it, or no longer. */
   place: 'maybe' | 'inside' | 'after' | 'over'
-  /** The tag that ends what was begun. */
+  /** The closing tag. */
   closing: string
-  /** Text held back: it may be the beginning of a tag. */
+  /** Held-back text, which may be the beginning of a tag. */
   held: string
 }
 
 export type ReasoningText = { readonly type: 'text' | 'reasoning'; readonly text: string }
 
 const tags = ['think>', 'thought>'] as const
-/** Blank space before a tag is waited through this far: endless blanks are an answer too. */
+/** Maximum white space held back before a tag, since output may also be only blanks. */
 const longestHeld = 64
 const nothing: readonly ReasoningText[] = []
 
-/** What one more piece of text says, its tags taken out. */
+/** Returns the texts of one more delta, without tags. */
 export function readThinking(thinking: Thinking, piece: string): readonly ReasoningText[] {
   const text = thinking.held + piece
   thinking.held = ''
@@ -65,7 +65,7 @@ function afterThinking(thinking: Thinking, text: string): readonly ReasoningText
   return [{ type: 'text', text: answer }]
 }
 
-/** What was held back, now known to be no tag. */
+/** Returns held-back text, which turned out not to be a tag. */
 export function releaseHeld(thinking: Thinking): readonly ReasoningText[] {
   const { held: text, place } = thinking
   if (text === '') return nothing
@@ -73,7 +73,7 @@ export function releaseHeld(thinking: Thinking): readonly ReasoningText[] {
   return [{ type: place === 'inside' ? 'reasoning' : 'text', text }]
 }
 
-/** Length of the longest end of `text` with which `tag` begins. */
+/** Returns the length of the longest suffix of `text` that is a prefix of `tag`. */
 function beginningLength(text: string, tag: string): number {
   for (let length = Math.min(text.length, tag.length - 1); length > 0; length -= 1) {
     if (tag.startsWith(text.slice(-length))) return length

@@ -7,7 +7,7 @@ import type { Access, ProviderAsk, ProviderRequest } from '../provider.ts'
 import { type Instruction, messagesFor } from './conversation.ts'
 import { type Dialect, dialectOf } from './dialects.ts'
 
-/** The request: a model is sent only what its `ParameterRules` say it takes. */
+/** Builds the request. A model only receives parameters that its `ParameterRules` allow. */
 export function toRequest(
   { ask, model, outputCap, stream }: ProviderAsk,
   access: Access,
@@ -67,7 +67,7 @@ export function toRequest(
   }
 }
 
-/** A server's address is read once: it stays as configured for as long as the gateway runs. */
+/** Cached, since a server's URL does not change while the gateway runs. */
 const addresses = new WeakMap<Access, { readonly url: string; readonly dialect: Dialect }>()
 
 function addressOf(access: Access, official: boolean): { readonly url: string; readonly dialect: Dialect } {
@@ -80,9 +80,9 @@ function addressOf(access: Access, official: boolean): { readonly url: string; r
 }
 
 /**
- * `/chat/completions` under the base. A path without a version (`/v1`, `/v1beta/openai`, `/api/paas/v4`) gets `/v1`, as
- * servers' front pages name themselves without it; one that ends in `/chat/completions` or names an Azure deployment is
- * what it is. A query (`?api-version=`) stays.
+ * Returns the URL of `/chat/completions` under the base. A path without a version (`/v1`, `/v1beta/openai`,
+ * `/api/paas/v4`) gets `/v1`, since servers often document their URL without it. A path that ends in
+ * `/chat/completions` or names an Azure deployment is used unchanged. Keeps a query (`?api-version=`).
  */
 function chatCompletionsUrl(base: URL): string {
   const path = base.pathname.replace(/\/+$/, '')
@@ -91,7 +91,10 @@ function chatCompletionsUrl(base: URL): string {
   return `${base.origin}${path}${versioned ? '' : '/v1'}/chat/completions${base.search}`
 }
 
-/** Of two levels as near the higher: who asks for a little thinking wants more of it than none. Null = none is sent. */
+/**
+ * Returns the nearest supported level, the higher of two equally near: a request for a little reasoning should not get
+ * none. Null = none is sent.
+ */
 function effortFor(wanted: ReasoningEffort | null, rules: ParameterRules, withTools: boolean): ReasoningEffort | null {
   if (withTools && rules.toolsNeedEffortNone) return 'none'
   return wanted === null ? null : nearestEffort(wanted, rules.efforts.toReversed())
@@ -118,11 +121,11 @@ function toolFor({ name, description, parameters, strict }: Tool): Json {
 type Format = {
   readonly field: Json | undefined
   readonly instruction: Instruction | null
-  /** The model takes less than was asked. */
+  /** True if the model supports less than requested. */
   readonly lesser: boolean
 }
 
-/** OpenAI answers 400 to `json_object` where no message holds the word JSON. */
+/** OpenAI answers 400 to `json_object` if no message contains the word JSON. */
 const jsonInstruction: Instruction = { text: 'Answer with one JSON object.', unlessJsonIsNamed: true }
 
 function formatFor(format: ResponseFormat, supported: ParameterRules['responseFormat']): Format {
@@ -140,7 +143,10 @@ function formatFor(format: ResponseFormat, supported: ParameterRules['responseFo
   return { field: { type: 'json_schema', json_schema }, instruction: null, lesser: false }
 }
 
-/** OpenAI bounds `safety_identifier` at 128 characters; compatible servers know only `user`, and few know that. */
+/**
+ * Returns the end-user ID. OpenAI limits `safety_identifier` to 128 characters; compatible servers know only `user`, if
+ * at all.
+ */
 function endUserFor(endUser: string, rules: ParameterRules, official: boolean): Json {
   if (official) return { safety_identifier: endUser.slice(0, 128) }
   return rules.passExtras ? { user: endUser } : {}
@@ -148,14 +154,16 @@ function endUserFor(endUser: string, rules: ParameterRules, official: boolean): 
 
 type Takes = (value: unknown, model: Model) => boolean
 
-/** The values of OpenAI's own fields that a model accepts. OpenAI rejects other values with 400, or charges more for them. */
+/**
+ * Values of OpenAI's own fields that a model accepts. OpenAI rejects other values with 400, or charges more for them.
+ */
 const officialValues: Readonly<Record<string, Takes>> = {
   verbosity: (_, { capabilities }) => capabilities.reasoning,
   // The catalog has no prices for other tiers, so their cost could not be billed.
   service_tier: value => value === 'auto' || value === 'default' || value === 'flex',
   // Replaced by `prompt_cache_options` in gpt-6.
   prompt_cache_retention: (_, { id }) => Number(/^gpt-(\d+)/.exec(id)?.[1] ?? 0) < 6,
-  // Sound cannot be carried in an answer of ours.
+  // Audio output is not supported.
   modalities: value => Array.isArray(value) && value.every(item => item === 'text'),
 }
 

@@ -9,38 +9,41 @@ import { type Choice, endChoice, hasWholeCalls, readChoice, reasonOf, releaseTex
 import { errorOf, failureInAnswer } from './failure.ts'
 import { usageOf } from './usage.ts'
 
-/** A stream's reader that also takes an answer whole. To be guarded: what it says behind an end or a failure is nothing. */
+/**
+ * A stream reader that also accepts a complete response. Must be guarded: parts after an end or failure are
+ * meaningless.
+ */
 export type ResponseReader = StreamReader & { whole(body: unknown): readonly AnswerPart[] }
 
 /**
- * The stream has ended when `[DONE]` came, or the body ended with all that was `wanted`, and every choice had its finish
- * reason. `[DONE]` without any finish reason is recorded from compatible servers that send none: that is an end too, by
- * `stop` or `tool_calls`. Finish reasons are told at the end, when it is known whether there were tool calls.
+ * Creates a reader. A stream has ended when `[DONE]` arrives, or when the body ends with all `wanted` choices, each
+ * with a finish reason. Some compatible servers send `[DONE]` without any finish reason: that counts as an end with
+ * `stop` or `tool_calls`. Finish reasons are emitted at the end, when tool calls are known.
  */
 export function createReader(official: boolean, wanted = 1): ResponseReader {
   return new AnswerReader(official, wanted)
 }
 
-/** A class, since each answer would make its functions anew. */
+/** A class, because closures would be created again for each response. */
 class AnswerReader implements ResponseReader {
   private readonly official: boolean
   private readonly wanted: number
   /** By index, with holes. */
   private readonly choices: Choice[] = []
-  /** Null until there is a call: most answers have none. */
+  /** Null until there is a call: most responses have none. */
   private unique: ReturnType<typeof uniqueNames> | null = null
   private readonly follow = followUsage()
   private readonly parse = frameParser(placeOfText)
-  /** The payload being read told its counts. */
+  /** The current payload contained token counts. */
   private isCounted = false
-  /** The payload being read held content. */
+  /** The current payload contained content. */
   private hasGrown = false
   private servedId: string | null = null
   private servedModel: string | null = null
-  /** Id of the first frame with a choice, and how many had it. */
+  /** ID of the first frame with a choice, and number of frames that had it. */
   private frameId: string | null = null
   private framesOfId = 0
-  /** Content came under another id. */
+  /** Content arrived under another ID. */
   private hasOtherContent = false
 
   constructor(official: boolean, wanted: number) {
@@ -61,7 +64,7 @@ class AnswerReader implements ResponseReader {
     }
     const payload = this.parse(data)
     if (name === 'error') return [failed(failureInAnswer((isRecord(payload) && errorOf(payload)) || (payload ?? data)))]
-    // Pings and the like may hold anything; a named event is read only if it is a chunk.
+    // Pings and similar events may hold anything; a named event is read only if it is a chunk.
     if (name !== '' && name !== 'message' && !Array.isArray(record(payload).choices)) return parts
     if (payload === undefined) return [badAnswer('not_json')]
     this.readPayload(payload, parts)
@@ -72,7 +75,7 @@ class AnswerReader implements ResponseReader {
     const parts: AnswerPart[] = []
     const all = this.seen()
     if (all.length >= this.wanted && all.every(({ reason }) => reason !== null)) this.end(parts)
-    // Cut: what is known to be text is still handed out, an end is not.
+    // Truncated: known text is still emitted, an end is not.
     else for (const choice of all) releaseText(choice, parts)
     return parts
   }
@@ -106,8 +109,8 @@ class AnswerReader implements ResponseReader {
   }
 
   /**
-   * The frames of a response share one id, or have one each: content under an id that is neither, or back under the first
-   * id, is that of a second response, and the first was truncated.
+   * Returns true if a frame belongs to a second response. Frames of a response share one ID or have one each: content
+   * that breaks this pattern, or returns to the first ID, means that the first response was truncated.
    */
   private isOtherResponse(id: string | null): boolean {
     if (id === null) return false
@@ -149,7 +152,10 @@ class AnswerReader implements ResponseReader {
     parts.push({ type: 'served', id, model })
   }
 
-  /** The server's own id where it is the first of its name. A made one holds the answer's id, to differ from turn to turn. */
+  /**
+   * Returns the server's ID if it is unique, else one that includes the response's ID, so that it differs between
+   * turns.
+   */
   private mintId(wireId: string | null): string {
     const made = () => `call_${(this.servedId ?? '').replaceAll(/[^A-Za-z0-9]/g, '').slice(-24)}`
     this.unique ??= uniqueNames()
@@ -160,7 +166,7 @@ class AnswerReader implements ResponseReader {
     return this.choices.filter(choice => choice !== undefined)
   }
 
-  /** Whether `[DONE]` may be believed: a relay says it behind what was cut, too. */
+  /** Returns true if `[DONE]` is credible: a relay also sends it after a truncated response. */
   private isDone(): boolean {
     const all = this.seen()
     const isUnsaid = !this.official && all.every(choice => choice.reason === null && hasWholeCalls(choice))
@@ -180,7 +186,7 @@ const openBrace = 123
 
 const texts = ['content', 'reasoning_content', 'reasoning'] as const
 
-/** Of a frame with one choice the text that it says. */
+/** Locates the text in a frame with one choice. */
 function placeOfText(payload: unknown): TextSlot | null {
   const { choices } = record(payload)
   return Array.isArray(choices) && choices.length === 1 ? findTextSlot(record(choices[0]).delta, texts) : null

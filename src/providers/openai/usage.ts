@@ -2,9 +2,9 @@ import type { ReportedUsage, TokenLogprob } from '../../core/chat/chat.ts'
 import { type Json, record, records, tokenCount } from '../json.ts'
 
 /**
- * Token counts in the house's meaning; null where the object holds none. A `total_tokens` above the sum is thinking that
- * the server counts in neither (xAI beside `completion_tokens`, Gemini's compatible endpoint nowhere): it is output. Of two
- * counts the third follows, but no count is taken for zero because it is missing.
+ * Returns the usage; null if the object has none. A `total_tokens` above the sum contains reasoning that the server
+ * counts in neither (xAI beside `completion_tokens`, Gemini's compatible endpoint nowhere): it is output. Two counts
+ * imply the third, but a missing count is never assumed to be zero.
  */
 export function usageOf(wire: Json): ReportedUsage | null {
   const prompt = tokenCount(wire.prompt_tokens)
@@ -18,7 +18,7 @@ export function usageOf(wire: Json): ReportedUsage | null {
     completion === null || prompt === null
       ? (completion ?? restOf(total, prompt))
       : Math.max(completion, (total ?? 0) - prompt)
-  // DeepSeek, Kimi and Mistral tell it beside the details.
+  // DeepSeek, Kimi and Mistral report it beside the details.
   const caches = [promptDetails.cached_tokens, wire.prompt_cache_hit_tokens, wire.cached_tokens, wire.num_cached_tokens]
   const cached = caches.map(tokenCount).find(count => count !== null) ?? 0
   const reasoning =
@@ -35,13 +35,13 @@ export function usageOf(wire: Json): ReportedUsage | null {
   }
 }
 
-/** What a total leaves beside one of its parts; null where that is nothing, which is as good as not told. */
+/** Returns the rest of a total without one part; null if that is 0, which means unknown. */
 function restOf(total: number | null, part: number | null): number | null {
   const rest = (total ?? 0) - (part ?? 0)
   return rest > 0 ? rest : null
 }
 
-/** The log probabilities of a piece's tokens, those left out that are not whole. */
+/** Returns the log probabilities of a delta's tokens, without incomplete entries. */
 export function logprobsOf(content: unknown): readonly TokenLogprob[] {
   return records(content).flatMap(wire => {
     const token = tokenOf(wire)

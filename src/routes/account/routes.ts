@@ -1,15 +1,29 @@
 /** The account as its users see it. */
 import { Type } from '@sinclair/typebox'
-import type { Deps } from '../../composition/deps.ts'
+import type { Plans } from '../../core/limits/plans.ts'
+import type { DailyUsage } from '../../core/limits/spent.ts'
+import type { Clock } from '../../core/ports/clock.ts'
 import { dayMs, formatDay } from '../../core/text/utc-days.ts'
 import { toUsd } from '../../core/usage/money.ts'
 import { checker, invalidField } from '../../core/validation/validate.ts'
+import type { Database } from '../../database/database.ts'
+import type { Stores } from '../../database/stores.ts'
 import { nameSchema } from '../../http/common-fields.ts'
 import { type Authenticate, notFound, readInput, reply, sessionRoutes } from '../../http/session-routes.ts'
 import { shownAccount } from '../../http/sign-in.ts'
+import type { Meter } from '../../limits/meter.ts'
 import { type AccountToday, accountTodayShape } from './schemas.ts'
 
-export type AccountDeps = Pick<Deps, 'config' | 'database' | 'stores' | 'clock' | 'spent' | 'meter' | 'announce'>
+export type AccountDeps = {
+  readonly config: { readonly plans: Plans }
+  readonly database: Database
+  readonly stores: Pick<Stores, 'accounts' | 'users'>
+  readonly clock: Pick<Clock, 'now'>
+  /** What an account has used on a UTC day (days since the epoch), usage not in the ledger yet included. */
+  readonly spent: (accountId: string, day: number) => Promise<DailyUsage>
+  readonly meter: Pick<Meter, 'standing'>
+  readonly announce: () => void
+}
 
 const changeSchema = Type.Object(
   { name: Type.Optional(nameSchema), web: Type.Optional(Type.Boolean()) },

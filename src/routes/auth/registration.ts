@@ -12,17 +12,30 @@ import {
   passwordSchema,
   validateNewPassword,
 } from '../../core/accounts/passwords.ts'
-import { isDomainOpen } from '../../core/accounts/registration.ts'
+import { isDomainOpen, type RegistrationConfig } from '../../core/accounts/registration.ts'
+import type { Clock } from '../../core/ports/clock.ts'
+import type { Log } from '../../core/ports/log.ts'
+import type { Passwords } from '../../core/ports/passwords.ts'
 import { GatewayError } from '../../core/validation/errors.ts'
 import { checker } from '../../core/validation/validate.ts'
+import type { Stores } from '../../database/stores.ts'
 import { createBehindAnswer } from '../../http/behind-answer.ts'
 import { nameSchema } from '../../http/common-fields.ts'
 import { enforceDryRunLimit } from '../../http/ip-rate-limit.ts'
 import { policies } from '../../http/policies.ts'
 import { withRouteDocs } from '../../http/route-docs.ts'
 import { sessionShape } from '../../http/schemas.ts'
-import { type Authenticate, heldOpen, notFound, readInput, reply, sessionRoutes } from '../../http/session-routes.ts'
-import { invalidCredentials, type SessionDeps, signIn } from '../../http/sign-in.ts'
+import {
+  type Authenticate,
+  heldOpen,
+  notFound,
+  type OpenRouteDeps,
+  readInput,
+  reply,
+  sessionRoutes,
+} from '../../http/session-routes.ts'
+import { invalidCredentials, type SignInDeps, signIn } from '../../http/sign-in.ts'
+import type { Mailer } from '../../mail/mailer.ts'
 import { type RegistrationRules, registrationRulesShape, resetAskedShape } from './schemas.ts'
 
 const strict = { additionalProperties: false } as const
@@ -48,10 +61,21 @@ const limits = {
 const maximumMailsAtOnce = 100
 const tokenPrefix = 'gw_verify_'
 
+export type RegistrationDeps = SignInDeps &
+  OpenRouteDeps & {
+    readonly config: { readonly registration: RegistrationConfig }
+    readonly stores: Pick<Stores, 'verifications'>
+    readonly passwords: Passwords
+    readonly clock: Pick<Clock, 'now'>
+    readonly log: Pick<Log, 'warn'>
+    /** Null = no mail is sent. */
+    readonly post: Pick<Mailer, 'emailVerification'> | null
+  }
+
 type Confirm = (user: { readonly id: string; readonly email: string }) => void
 
 /** The routes of registration and confirmation under `/api/v1/auth`. */
-export function registration(deps: SessionDeps, identify: Authenticate) {
+export function registration(deps: RegistrationDeps, identify: Authenticate) {
   const registrations = deps.limits('register', limits.registrations)
   const requests = deps.limits('auth', limits.requests)
   const mailed = deps.limits('verify-mail', limits.mailed)
@@ -156,7 +180,7 @@ export function registration(deps: SessionDeps, identify: Authenticate) {
 }
 
 async function register(
-  deps: SessionDeps,
+  deps: RegistrationDeps,
   request: Request,
   address: string,
   { count, confirm }: { readonly count: () => Promise<void>; readonly confirm: Confirm },
@@ -195,7 +219,7 @@ async function register(
 }
 
 /** The token alone shows who reads the mailbox, not who registered. With it alone an owner could confirm another person's account. */
-async function verify(deps: SessionDeps, request: Request, token: string, address: string): Promise<Response> {
+async function verify(deps: RegistrationDeps, request: Request, token: string, address: string): Promise<Response> {
   const body = await readInput(request, checkVerification)
   const { database, stores } = deps
   const digest = digestOf(token)
@@ -212,13 +236,13 @@ async function verify(deps: SessionDeps, request: Request, token: string, addres
   return answer
 }
 
-async function sendVerification(deps: SessionDeps, user: { readonly id: string; readonly email: string }) {
+async function sendVerification(deps: RegistrationDeps, user: { readonly id: string; readonly email: string }) {
   const token = tokenPrefix + Buffer.from(deps.randomBytes(32)).toString('base64url')
   if (await deps.stores.verifications.askVerification(deps.database, user.id, digestOf(token)))
     deps.post?.emailVerification(user.email, token)
 }
 
-function closed({ config }: Pick<SessionDeps, 'config'>): GatewayError {
+function closed({ config }: Pick<RegistrationDeps, 'config'>): GatewayError {
   const message =
     config.registration.mode === 'invitation'
       ? 'Registration is by invitation. Ask an owner of an account to invite you.'

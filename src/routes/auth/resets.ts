@@ -1,18 +1,34 @@
 /** A forgotten password: asked for by anybody, chosen by whoever reads the mailbox. */
 import { Type } from '@sinclair/typebox'
 import { Elysia } from 'elysia'
-import { digestOf } from '../../core/accounts/api-keys.ts'
+import { digestOf, type RandomBytes } from '../../core/accounts/api-keys.ts'
 import { emailSchema, normalizeEmail, passwordSchema, validateNewPassword } from '../../core/accounts/passwords.ts'
 import type { RateLimiter } from '../../core/limits/rate-limits.ts'
+import type { Log } from '../../core/ports/log.ts'
+import type { Passwords } from '../../core/ports/passwords.ts'
 import { GatewayError } from '../../core/validation/errors.ts'
 import { checker } from '../../core/validation/validate.ts'
+import type { Database } from '../../database/database.ts'
+import type { Stores } from '../../database/stores.ts'
 import { createBehindAnswer } from '../../http/behind-answer.ts'
 import { enforceDryRunLimit } from '../../http/ip-rate-limit.ts'
 import { policies } from '../../http/policies.ts'
 import { withRouteDocs } from '../../http/route-docs.ts'
-import { heldOpen, notFound, readInput, reply, replyNoContent } from '../../http/session-routes.ts'
-import type { SessionDeps } from '../../http/sign-in.ts'
+import { heldOpen, notFound, type OpenRouteDeps, readInput, reply, replyNoContent } from '../../http/session-routes.ts'
+import type { Mailer } from '../../mail/mailer.ts'
 import { resetAskedShape } from './schemas.ts'
+
+export type ResetDeps = OpenRouteDeps & {
+  readonly database: Database
+  readonly stores: Pick<Stores, 'resets'>
+  readonly passwords: Pick<Passwords, 'hash'>
+  readonly randomBytes: RandomBytes
+  readonly addressDigests: (email: string, address: string) => readonly string[]
+  readonly log: Pick<Log, 'warn'>
+  /** Null = no mail is sent. */
+  readonly post: Pick<Mailer, 'passwordReset'> | null
+  readonly announce: () => void
+}
 
 const strict = { additionalProperties: false } as const
 const askingSchema = Type.Object({ email: emailSchema }, strict)
@@ -37,7 +53,7 @@ const maximumAtOnce = 100
 const tokenPrefix = 'gw_reset_'
 
 /** The routes under `/api/v1/auth/reset`. */
-export function resets(deps: SessionDeps) {
+export function resets(deps: ResetDeps) {
   const asked = deps.limits('reset', limits.asked)
   const mailed = deps.limits('reset-mail', limits.mailed)
   const tried = deps.limits('reset-token', limits.tried)
@@ -95,14 +111,14 @@ export function resets(deps: SessionDeps) {
 }
 
 /** Where the mailbox has not had its fill, and somebody's it is. */
-async function sendReset(deps: SessionDeps, mailed: RateLimiter, email: string): Promise<void> {
+async function sendReset(deps: ResetDeps, mailed: RateLimiter, email: string): Promise<void> {
   if ((await mailed.take(email)) > 0) return
   const token = tokenPrefix + Buffer.from(deps.randomBytes(32)).toString('base64url')
   if (await deps.stores.resets.createReset(deps.database, email, digestOf(token)))
     deps.post?.passwordReset(email, token)
 }
 
-async function choose(deps: SessionDeps, request: Request, token: string, address: string): Promise<Response> {
+async function choose(deps: ResetDeps, request: Request, token: string, address: string): Promise<Response> {
   const body = await readInput(request, checkChoosing)
   const password = validateNewPassword(body.password, 'password')
   const digest = digestOf(token)

@@ -11,8 +11,9 @@ import {
 } from '../../core/accounts/passwords.ts'
 import { GatewayError } from '../../core/validation/errors.ts'
 import { checker } from '../../core/validation/validate.ts'
+import type { Stores } from '../../database/stores.ts'
 import type { Session } from '../../database/tables.ts'
-import { invalidToken, isRefreshToken } from '../../http/authentication.ts'
+import { invalidToken, isRefreshToken, type Tokens } from '../../http/authentication.ts'
 import { enforceDryRunLimit } from '../../http/ip-rate-limit.ts'
 import { policies } from '../../http/policies.ts'
 import { type RouteDocs, withRouteDocs } from '../../http/route-docs.ts'
@@ -27,10 +28,19 @@ import {
   type SessionRequest,
   sessionRoutes,
 } from '../../http/session-routes.ts'
-import { invalidCredentials, type SessionDeps, sessionReply, signIn } from '../../http/sign-in.ts'
-import { registration } from './registration.ts'
-import { resets } from './resets.ts'
+import { invalidCredentials, type SignInDeps, sessionReply, signIn } from '../../http/sign-in.ts'
+import type { Mailer } from '../../mail/mailer.ts'
+import { type RegistrationDeps, registration } from './registration.ts'
+import { type ResetDeps, resets } from './resets.ts'
 import { ownSessionsShape, type ShownSession } from './schemas.ts'
+
+export type AuthDeps = SignInDeps &
+  RegistrationDeps &
+  ResetDeps & {
+    readonly stores: Pick<Stores, 'knownAddresses'>
+    readonly tokens: Pick<Tokens, 'nextRefreshToken'>
+    readonly post: Pick<Mailer, 'signInLocked'> | null
+  }
 
 const strict = { additionalProperties: false } as const
 const signInSchema = Type.Object({ email: emailSchema, password: passwordSchema }, strict)
@@ -46,7 +56,7 @@ const checkNothing = checker(nothingSchema)
 const perAddress = { allowed: 300, windowMs: 60_000 }
 
 /** The routes under `/api/v1/auth`. */
-export function auth(deps: SessionDeps, identify: Authenticate) {
+export function auth(deps: AuthDeps, identify: Authenticate) {
   const requests = deps.limits('auth', perAddress)
   const open = (told: RouteDocs) => ({ parse: 'none', ...withRouteDocs(policies.open, told) }) as const
 
@@ -143,7 +153,7 @@ export function auth(deps: SessionDeps, identify: Authenticate) {
  * before any hash, for known and unknown emails alike: it must not be a way to try passwords, nor to keep the hasher busy.
  * It does not apply at a network address from which the user has signed in before.
  */
-async function logIn(deps: SessionDeps, request: Request, address: string): Promise<Response> {
+async function logIn(deps: AuthDeps, request: Request, address: string): Promise<Response> {
   const body = await readInput(request, checkSignIn)
   const email = normalizeEmail(body.email)
   const password = normalizePassword(body.password)
@@ -169,7 +179,7 @@ async function logIn(deps: SessionDeps, request: Request, address: string): Prom
 }
 
 async function rehashed(
-  deps: SessionDeps,
+  deps: AuthDeps,
   user: { readonly id: string; readonly accountId: string; readonly passwordHash: string },
   password: string,
   address: string,
@@ -180,7 +190,7 @@ async function rehashed(
 }
 
 async function countFailure(
-  deps: SessionDeps,
+  deps: AuthDeps,
   subjects: readonly string[],
   user: { readonly id: string; readonly email: string } | null,
 ): Promise<void> {
@@ -191,7 +201,7 @@ async function countFailure(
     deps.post?.signInLocked(user.email)
 }
 
-async function refresh(deps: SessionDeps, request: Request): Promise<Response> {
+async function refresh(deps: AuthDeps, request: Request): Promise<Response> {
   const { refresh_token: token } = await readInput(request, checkRefresh)
   if (!isRefreshToken(token)) throw invalidToken()
   const next = deps.tokens.nextRefreshToken(token)
@@ -210,7 +220,7 @@ async function refresh(deps: SessionDeps, request: Request): Promise<Response> {
 }
 
 async function endSession(
-  deps: SessionDeps,
+  deps: AuthDeps,
   { accountId, userId }: SessionRequest['principal'],
   id: string,
 ): Promise<Response> {
@@ -219,7 +229,7 @@ async function endSession(
   return replyNoContent()
 }
 
-async function changePassword(deps: SessionDeps, { principal, request }: SessionRequest): Promise<Response> {
+async function changePassword(deps: AuthDeps, { principal, request }: SessionRequest): Promise<Response> {
   const { accountId, userId, sessionId } = principal
   const body = await readInput(request, checkPassword)
   const password = validateNewPassword(body.new_password, 'new_password')

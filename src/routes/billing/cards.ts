@@ -3,15 +3,26 @@
  * comes back from it, and again when its event arrives: whichever is first sets the card, and the other changes nothing.
  */
 
-import type { Deps } from '../../composition/deps.ts'
-import type { Cards, EnteredCard } from '../../core/billing/payment-processor.ts'
+import type { Cards, EnteredCard, Payments } from '../../core/billing/payment-processor.ts'
+import type { Clock } from '../../core/ports/clock.ts'
+import type { Log } from '../../core/ports/log.ts'
 import { GatewayError } from '../../core/validation/errors.ts'
 import { invalidField } from '../../core/validation/validate.ts'
+import type { Database } from '../../database/database.ts'
 import type { TakenCard } from '../../database/repositories/cards.ts'
+import type { Stores } from '../../database/stores.ts'
 import type { Invoice } from '../../database/tables.ts'
 import { notFound, type SessionRequest } from '../../http/session-routes.ts'
 
-export type CardDeps = Pick<Deps, 'database' | 'stores' | 'clock' | 'newId' | 'payments' | 'log' | 'announce'>
+export type CardDeps = {
+  readonly database: Database
+  readonly stores: Pick<Stores, 'billing' | 'cards'>
+  readonly clock: Pick<Clock, 'now'>
+  readonly newId: (prefix: string) => string
+  readonly payments: Pick<Payments, 'cards'>
+  readonly log: Pick<Log, 'warn'>
+  readonly announce: () => void
+}
 
 /** Returns the address of the page on which an owner enters a card. Throws `not_found` if no processor takes cards. */
 export async function openSetup(

@@ -1,16 +1,19 @@
 /** Invoices of an account: the list, one with its lines, and the page on which an unpaid one is paid. */
 import { Type } from '@sinclair/typebox'
 import { checker } from '../../core/validation/validate.ts'
+import type { Stores } from '../../database/stores.ts'
 import { notFound, readInput, reply, type SessionRoute } from '../../http/session-routes.ts'
 import { type CardDeps, openInvoicePage } from './cards.ts'
 import { invoiceListShape, invoiceWithLinesShape, pageShape } from './schemas.ts'
 import { shownInvoice, shownLine } from './serializers.ts'
 
+export type InvoiceDeps = CardDeps & { readonly stores: Pick<Stores, 'billingNotices' | 'invoices'> }
+
 const emptySchema = Type.Object({}, { additionalProperties: false })
 const checkEmpty = checker(emptySchema)
 
 /** Routes under `/api/v1/billing/invoices`. */
-export function invoiceRoutes(deps: CardDeps): readonly SessionRoute[] {
+export function invoiceRoutes(deps: InvoiceDeps): readonly SessionRoute[] {
   return [
     {
       method: 'GET',

@@ -1,12 +1,13 @@
 /** Plan, payment method, soft cap and invoices: the owner's own. */
 import { Type } from '@sinclair/typebox'
-import type { Deps } from '../../composition/deps.ts'
 import { budgetPeriod } from '../../core/billing/budget-period.ts'
+import type { Payments } from '../../core/billing/payment-processor.ts'
+import type { Plans } from '../../core/limits/plans.ts'
 import { fromUsd } from '../../core/usage/money.ts'
 import { GatewayError } from '../../core/validation/errors.ts'
 import { checker, invalidField, nullable } from '../../core/validation/validate.ts'
 import type { BillingAccount, BillingOutcome, NewMethod } from '../../database/repositories/billing.ts'
-import { idempotencyHeaders, onceErrors, runIdempotent } from '../../http/idempotency.ts'
+import { idempotencyHeaders, type OnceDeps, onceErrors, runIdempotent } from '../../http/idempotency.ts'
 import {
   type Authenticate,
   notFound,
@@ -17,24 +18,15 @@ import {
   sessionRoutes,
 } from '../../http/session-routes.ts'
 import { detachCard, enterCard, openSetup } from './cards.ts'
-import { invoiceRoutes } from './invoice-routes.ts'
+import { type InvoiceDeps, invoiceRoutes } from './invoice-routes.ts'
 import { billingShape, pageShape } from './schemas.ts'
 import { shownBilling } from './serializers.ts'
 
-export type BillingDeps = Pick<
-  Deps,
-  | 'config'
-  | 'database'
-  | 'stores'
-  | 'clock'
-  | 'newId'
-  | 'payments'
-  | 'log'
-  | 'idempotency'
-  | 'newRequestId'
-  | 'secretOf'
-  | 'announce'
->
+export type BillingDeps = OnceDeps &
+  InvoiceDeps & {
+    readonly config: { readonly plans: Plans }
+    readonly payments: Pick<Payments, 'kind'>
+  }
 
 const strict = { additionalProperties: false } as const
 const versionSchema = Type.Optional(

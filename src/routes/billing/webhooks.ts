@@ -1,15 +1,23 @@
 /** What the payment processor tells us: signed, and of each event one effect, however often and in whatever order it comes. */
 import { Type } from '@sinclair/typebox'
 import { Elysia } from 'elysia'
-import type { Deps } from '../../composition/deps.ts'
+import type { Payments } from '../../core/billing/payment-processor.ts'
+import type { Log } from '../../core/ports/log.ts'
+import type { Stores } from '../../database/stores.ts'
 import { bodyLimits, readBytes, whileHeld } from '../../http/body.ts'
+import type { BodyBudget } from '../../http/body-budget.ts'
 import { policies } from '../../http/policies.ts'
 import { withRouteDocs } from '../../http/route-docs.ts'
 import { notFound, reply } from '../../http/session-routes.ts'
 import { type CardDeps, followCard } from './cards.ts'
 import { receivedShape } from './schemas.ts'
 
-export type WebhookDeps = CardDeps & Pick<Deps, 'bodies'>
+export type WebhookDeps = CardDeps & {
+  readonly stores: Pick<Stores, 'paymentEvents'>
+  readonly payments: Pick<Payments, 'webhooks'>
+  readonly log: Pick<Log, 'info' | 'error'>
+  readonly bodies: BodyBudget
+}
 
 /** `POST /api/v1/billing/webhooks/stripe`. Its signature is its credential; nothing of its body is ever logged. */
 export function webhooks(deps: WebhookDeps) {

@@ -1,9 +1,10 @@
 import { Elysia } from 'elysia'
-import type { Deps } from '../../composition/deps.ts'
 import { isAllowed } from '../../core/accounts/roles.ts'
 import { insightsOf, recommendationsOf } from '../../core/learning/insights.ts'
 import type { Caller } from '../../core/limits/plans.ts'
+import type { Clock } from '../../core/ports/clock.ts'
 import { checker } from '../../core/validation/validate.ts'
+import type { LearningCache } from '../../database/learning/learning-cache.ts'
 import { hasApiKey } from '../../http/authentication.ts'
 import { keyOrSession } from '../../http/policies.ts'
 import { type RouteDocs, withRouteDocs } from '../../http/route-docs.ts'
@@ -26,7 +27,11 @@ import {
 } from './schemas.ts'
 import { shownLearning, shownModel, shownRecommendation } from './serializers.ts'
 
-export type InsightsDeps = Pick<Deps, 'learning' | 'clock' | 'figureOf'> & {
+export type InsightsDeps = {
+  readonly learning: Pick<LearningCache, 'cells' | 'rate' | 'erase'>
+  readonly clock: Pick<Clock, 'now'>
+  /** The catalog's quality (0–1) of `provider/model`; null = there is no such model. */
+  readonly figureOf: (model: string) => number | null
   readonly callerOf: (request: Request) => Caller | Promise<Caller>
 }
 

@@ -1,17 +1,26 @@
 /** API keys of an account: members see and manage their own, admins and owners all of them. */
 import { Type } from '@sinclair/typebox'
-import type { Deps } from '../../composition/deps.ts'
-import { mintApiKey } from '../../core/accounts/api-keys.ts'
+import { mintApiKey, type RandomBytes } from '../../core/accounts/api-keys.ts'
 import { isAllowed } from '../../core/accounts/roles.ts'
+import type { Clock } from '../../core/ports/clock.ts'
 import { timeIn } from '../../core/text/utc-days.ts'
 import { toUsd } from '../../core/usage/money.ts'
 import { GatewayError } from '../../core/validation/errors.ts'
 import { checker, invalidField, nullable } from '../../core/validation/validate.ts'
+import type { Database } from '../../database/database.ts'
 import type { KeyUsage } from '../../database/repositories/key-lineages.ts'
+import type { KeyDirectory } from '../../database/repositories/keys.ts'
+import type { Stores } from '../../database/stores.ts'
 import type { ApiKey } from '../../database/tables.ts'
 import type { Principal } from '../../http/authentication.ts'
 import { nameSchema } from '../../http/common-fields.ts'
-import { type IdempotentResult, idempotencyHeaders, onceErrors, runIdempotent } from '../../http/idempotency.ts'
+import {
+  type IdempotentResult,
+  idempotencyHeaders,
+  type OnceDeps,
+  onceErrors,
+  runIdempotent,
+} from '../../http/idempotency.ts'
 import {
   type Authenticate,
   notFound,
@@ -23,19 +32,16 @@ import {
 } from '../../http/session-routes.ts'
 import { keyShape, keysShape, newKeyShape, type ShownKey } from './schemas.ts'
 
-export type KeysDeps = Pick<
-  Deps,
-  | 'database'
-  | 'stores'
-  | 'clock'
-  | 'randomBytes'
-  | 'newId'
-  | 'idempotency'
-  | 'newRequestId'
-  | 'secretOf'
-  | 'keys'
-  | 'announce'
->
+export type KeysDeps = OnceDeps & {
+  readonly database: Database
+  readonly stores: Pick<Stores, 'keyLines' | 'keys'>
+  readonly clock: Pick<Clock, 'now'>
+  readonly randomBytes: RandomBytes
+  readonly newId: (prefix: string) => string
+  readonly keys: Pick<KeyDirectory, 'expect'>
+  /** Makes every gateway read changed keys, users and plans again. */
+  readonly announce: () => void
+}
 
 const strict = { additionalProperties: false } as const
 const creationSchema = Type.Object(

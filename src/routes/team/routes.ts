@@ -3,10 +3,13 @@ import { Type } from '@sinclair/typebox'
 import { Elysia } from 'elysia'
 import { digestOf } from '../../core/accounts/api-keys.ts'
 import { emailSchema, normalizeEmail, passwordSchema, validateNewPassword } from '../../core/accounts/passwords.ts'
+import type { RegistrationConfig } from '../../core/accounts/registration.ts'
 import { isAllowed, outranks, roles } from '../../core/accounts/roles.ts'
+import type { Passwords } from '../../core/ports/passwords.ts'
 import { GatewayError } from '../../core/validation/errors.ts'
 import { checker, oneOf } from '../../core/validation/validate.ts'
 import type { TeamChange } from '../../database/repositories/users.ts'
+import type { Stores } from '../../database/stores.ts'
 import type { Invitation } from '../../database/tables.ts'
 import { enforceDryRunLimit } from '../../http/ip-rate-limit.ts'
 import { policies } from '../../http/policies.ts'
@@ -17,14 +20,26 @@ import {
   forbidden,
   heldOpen,
   notFound,
+  type OpenRouteDeps,
   readInput,
   reply,
   replyNoContent,
   type SessionRequest,
   sessionRoutes,
 } from '../../http/session-routes.ts'
-import { type SessionDeps, shownUser, signIn } from '../../http/sign-in.ts'
+import { type SignInDeps, shownUser, signIn } from '../../http/sign-in.ts'
+import type { Mailer } from '../../mail/mailer.ts'
 import { newInvitationShape, type ShownInvitation, type ShownTeam, teamShape } from './schemas.ts'
+
+export type TeamDeps = SignInDeps &
+  OpenRouteDeps & {
+    readonly config: { readonly registration: RegistrationConfig }
+    readonly stores: Pick<Stores, 'invitations' | 'verifications'>
+    readonly passwords: Pick<Passwords, 'hash'>
+    /** Null = no mail is sent. */
+    readonly post: Pick<Mailer, 'invitation'> | null
+    readonly announce: () => void
+  }
 
 const strict = { additionalProperties: false } as const
 const invitationSchema = Type.Object({ email: emailSchema, role: Type.Optional(oneOf(['member', 'admin'])) }, strict)
@@ -38,7 +53,7 @@ const acceptances = { allowed: 60, windowMs: 60_000 }
 const tokenPrefix = 'gw_invite_'
 
 /** The routes under `/api/v1/team`. */
-export function team(deps: SessionDeps, identify: Authenticate) {
+export function team(deps: TeamDeps, identify: Authenticate) {
   const accepting = deps.limits('invitation', acceptances)
 
   return new Elysia({ name: 'team' })
@@ -117,7 +132,7 @@ export function team(deps: SessionDeps, identify: Authenticate) {
 }
 
 async function list(
-  { database, stores }: SessionDeps,
+  { database, stores }: TeamDeps,
   { principal: { accountId, role } }: SessionRequest,
 ): Promise<Response> {
   const [users, invitations] = await Promise.all([
@@ -128,7 +143,7 @@ async function list(
   return reply(shown)
 }
 
-async function invite(deps: SessionDeps, { principal, request }: SessionRequest): Promise<Response> {
+async function invite(deps: TeamDeps, { principal, request }: SessionRequest): Promise<Response> {
   const { email, role = 'member' } = await readInput(request, checkInvitation)
   if (!outranks(principal.role, role)) throw forbidden()
   refuseWhereClosed(deps)
@@ -148,13 +163,13 @@ async function invite(deps: SessionDeps, { principal, request }: SessionRequest)
   return reply({ ...shownInvitation(invitation), mailed: true }, 201)
 }
 
-async function withdraw(deps: SessionDeps, { principal, params }: SessionRequest): Promise<Response> {
+async function withdraw(deps: TeamDeps, { principal, params }: SessionRequest): Promise<Response> {
   const { accountId, userId } = principal
   orRefuse(await deps.stores.invitations.withdrawInvitation(deps.database, accountId, userId, params.id ?? ''))
   return replyNoContent()
 }
 
-async function accept(deps: SessionDeps, request: Request, token: string, address: string): Promise<Response> {
+async function accept(deps: TeamDeps, request: Request, token: string, address: string): Promise<Response> {
   refuseWhereClosed(deps)
   const body = await readInput(request, checkAcceptance)
   const password = validateNewPassword(body.password, 'password')
@@ -183,14 +198,14 @@ async function accept(deps: SessionDeps, request: Request, token: string, addres
   }
 }
 
-function refuseWhereClosed({ config }: SessionDeps): void {
+function refuseWhereClosed({ config }: TeamDeps): void {
   if (config.registration.mode === 'closed')
     throw new GatewayError('forbidden', 'This gateway takes no new users. Ask its operator for an account.', {
       shouldRetry: false,
     })
 }
 
-async function changeRole(deps: SessionDeps, { principal, params, request }: SessionRequest): Promise<Response> {
+async function changeRole(deps: TeamDeps, { principal, params, request }: SessionRequest): Promise<Response> {
   const { role } = await readInput(request, checkRole)
   const { accountId, userId } = principal
   const id = params.id ?? ''
@@ -201,7 +216,7 @@ async function changeRole(deps: SessionDeps, { principal, params, request }: Ses
   return reply(shownUser(user))
 }
 
-async function remove(deps: SessionDeps, { principal, params }: SessionRequest): Promise<Response> {
+async function remove(deps: TeamDeps, { principal, params }: SessionRequest): Promise<Response> {
   const { accountId, userId } = principal
   orRefuse(await deps.stores.users.removeUser(deps.database, accountId, userId, params.id ?? ''))
   deps.announce()

@@ -1,5 +1,5 @@
 import { type Static, Type } from '@sinclair/typebox'
-import { attemptOutcomes } from '../../core/usage/usage-record.ts'
+import { attemptOutcomes, recordedDialects } from '../../core/usage/usage-record.ts'
 import { oneOf } from '../../core/validation/validate.ts'
 import { count, day, id, modelName, namedSchema, orNull, strictObject, text, time, usd } from '../../http/schemas.ts'
 
@@ -22,6 +22,10 @@ export const requestShape = namedSchema('LoggedRequest', {
   strategy: orNull(text('quality')),
   query_type: orNull(text('code')),
   streamed: Type.Boolean(),
+  dialect: {
+    ...orNull(oneOf(recordedDialects)),
+    description: 'the API form of the request; null in requests from before it was recorded',
+  },
   status: oneOf(['completed', 'failed', 'client_closed', 'blocked']),
   error_code: orNull(text('upstream_failed')),
   finish_reason: orNull(text('stop')),

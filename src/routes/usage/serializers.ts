@@ -22,6 +22,7 @@ export function shownRequest(row: LoggedRequest): ShownRequest {
     strategy: row.strategy,
     query_type: row.query_type,
     streamed: row.streamed,
+    dialect: row.dialect ?? null,
     status: row.status,
     error_code: row.error_code,
     finish_reason: row.finish_reason,
@@ -72,6 +73,7 @@ const columns = [
   'latency_ms',
   'first_token_ms',
   'metadata',
+  'dialect',
   'tried',
 ] as const satisfies readonly (keyof ShownRequest)[]
 

@@ -1,4 +1,4 @@
-/** The body of a page, decompressed, within bounds: it is cut off at the first one it breaks, wherever it is then. */
+/** Reads the decompressed body of a page within limits, and stops at the first one that is exceeded. */
 import type { IncomingMessage } from 'node:http'
 import type { Transform } from 'node:stream'
 import { createBrotliDecompress, createGunzip, createInflate } from 'node:zlib'
@@ -6,12 +6,15 @@ import { PageFailure } from './failure.ts'
 
 const maximumWireBytes = 1 << 20
 export const maximumBytes = 2 << 20
-/** Text compresses to a tenth at best; what grows twentyfold is made to. */
+/** Text rarely compresses to less than a tenth; a ratio of 20 is made on purpose. */
 export const maximumRatio = 20
-/** A small page may be all blanks. */
+/** A small page may consist of blanks only. */
 const ratioFromBytes = 128 << 10
 
-/** All of it, or a `PageFailure`: `unreadable` past a bound or in an unknown coding, `unreachable` where it breaks off. */
+/**
+ * Returns the complete body. Throws `PageFailure`: `unreadable` beyond a limit or in an unknown encoding, `unreachable`
+ * if it is truncated.
+ */
 export function readPageBody(response: IncomingMessage, signal: AbortSignal): Promise<Buffer> {
   const { promise, resolve, reject } = Promise.withResolvers<Buffer>()
   const decoder = decoderOf(response.headers['content-encoding'])
@@ -47,7 +50,7 @@ export function readPageBody(response: IncomingMessage, signal: AbortSignal): Pr
   response.once('end', () => (decoder === null ? finish() : decoder.end()))
   response.on('error', cause => fail('unreachable', cause.message))
   response.once('aborted', () => fail('unreachable', 'broke off'))
-  // A response that is aborted between two pieces says nothing of it.
+  // A response that is aborted between two chunks emits no error.
   signal.addEventListener('abort', abort)
   if (signal.aborted) abort()
   decoder?.on('data', take)
@@ -56,7 +59,7 @@ export function readPageBody(response: IncomingMessage, signal: AbortSignal): Pr
   return promise.finally(() => signal.removeEventListener('abort', abort))
 }
 
-/** Null = as it is; undefined = a coding that is not known here. */
+/** Null = not encoded; undefined = an unsupported encoding. */
 function decoderOf(coding = 'identity'): Transform | null | undefined {
   switch (coding.trim().toLowerCase()) {
     case '':

@@ -1,7 +1,10 @@
-/** What a body is, by what its server says and by what it is seen to be: either may forbid it, and bytes win over words. */
+/**
+ * Decides what a body contains, from its content type and its bytes. Either may exclude it, and the bytes take
+ * precedence.
+ */
 import { PageFailure } from './failure.ts'
 
-/** PDF stays bytes, the rest is decoded. */
+/** PDF stays bytes, everything else is decoded. */
 export type Content =
   | { readonly kind: 'html'; readonly text: string }
   | { readonly kind: 'text' | 'json'; readonly text: string }
@@ -21,13 +24,13 @@ const kinds: Readonly<Record<string, Kind>> = {
   'application/pdf': 'pdf',
 }
 
-/** The kind of a content type; null = not one that is read. No type at all is looked at. */
+/** Returns the kind of a content type; null = not supported. Without a type the bytes decide. */
 export function kindOf(contentType: string | undefined): Kind | null {
   const type = (contentType ?? 'text/html').split(';')[0]?.trim().toLowerCase() ?? ''
   return kinds[type] ?? (/^application\/[\w.-]+\+json$/.test(type) ? 'json' : null)
 }
 
-/** The body as content. Throws `PageFailure` `unreadable` for what is nothing to read, whatever its type says. */
+/** Returns the body as content. Throws `PageFailure` `unreadable` if it cannot be read, whatever its type. */
 export function contentOf(bytes: Uint8Array, contentType: string | undefined): Content {
   const said = kindOf(contentType)
   if (said === null) throw new PageFailure('unreadable', 'of a type that is not read')
@@ -43,7 +46,7 @@ export function contentOf(bytes: Uint8Array, contentType: string | undefined): C
 
 const pdfMagic = Buffer.from('%PDF-')
 
-/** Some begin with a few other bytes, which only who says that it is one is believed. */
+/** Some PDFs begin with other bytes. They are only accepted with the PDF content type. */
 function isPdf(bytes: Uint8Array, searchedBytes: number): boolean {
   return headOf(bytes, searchedBytes).includes(pdfMagic)
 }
@@ -58,7 +61,10 @@ const byteOrderMarks = [
   ['utf-16be', [0xfe, 0xff]],
 ] as const
 
-/** The first that can be: byte order mark, header, the page's own word, UTF-8 where it fits, and what the web once was. */
+/**
+ * Decodes with the first applicable encoding: byte order mark, header, the page's declaration, UTF-8 if valid, else
+ * windows-1252.
+ */
 function decode(bytes: Uint8Array, contentType: string, isHtml: boolean): string {
   const marked = byteOrderMarks.find(([, mark]) => mark.every((byte, at) => bytes[at] === byte))?.[0]
   const named =
@@ -74,17 +80,17 @@ function decode(bytes: Uint8Array, contentType: string, isHtml: boolean): string
   }
 }
 
-/** `<meta charset=…>`, or the one in `http-equiv`, within the first bytes, as browsers look for it. */
+/** Finds `<meta charset=…>` or its `http-equiv` form within the first bytes, as browsers do. */
 function ownWord(bytes: Uint8Array): string | null {
   const head = headOf(bytes, 2048).toString('latin1')
   const found = /<meta[^>]{0,200}charset\s*=\s*["']?([\w:.-]{1,40})/i.exec(head)?.[1]
-  // A page that could be read so far is not UTF-16.
+  // A page whose declaration is readable as ASCII is not UTF-16.
   return found === undefined ? null : /^utf-16/i.test(found) ? 'utf-8' : found
 }
 
 function decoderFor(name: string): InstanceType<typeof TextDecoder> | null {
   try {
-    // Wrong bytes become U+FFFD: a page with one broken character is still a page.
+    // Invalid bytes become U+FFFD: a page with one broken character is still usable.
     return new TextDecoder(name.toLowerCase() as Bun.Encoding)
   } catch {
     return null

@@ -1,6 +1,6 @@
 import type { LeftOutCode } from '../../core/chat/web-sources.ts'
 
-/** Why a page is left out. The message is for nobody outside: it may say what stands at an address. */
+/** Why a page is omitted. The message must not reach the client, since it may reveal what exists at an address. */
 export class PageFailure extends Error {
   readonly code: LeftOutCode
   constructor(code: LeftOutCode, message: string) {

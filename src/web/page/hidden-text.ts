@@ -1,15 +1,16 @@
 /**
- * Which elements a reader never sees. Text is hidden from people to be read by machines, so what a page hides is not read
- * here either: by attribute, by inline style, by the class or id that its own style sheet hides. Sheets from elsewhere are
- * not fetched.
+ * Detects elements that readers do not see. Hidden text may be addressed to models, so it is skipped: hidden by
+ * attribute, by inline style, or by a class or ID in the page's own style sheet. External sheets are not fetched.
  */
 
 export type HiddenTextFilter = {
-  /** Takes in a `<style>` element's text. */
+  /** Adds the text of a `<style>` element. */
   learn(sheet: string): void
-  /** A sheet that is not here: from now on nobody knows what stands behind a text. */
+  /** Reports a missing external sheet: from now on backgrounds are unknown. */
   missSheet(): void
-  /** Whether an element's text is out of sight, and what stands behind it. `behind`: the same of the element around it. */
+  /**
+   * Returns whether an element's text is hidden, and its background. `behind` is the background of the parent element.
+   */
   look(
     name: string,
     attributes: Readonly<Record<string, string>>,
@@ -18,10 +19,10 @@ export type HiddenTextFilter = {
 }
 
 const maximumSelectors = 2_000
-/** A page that starts invisible is shown by its script: what hides everything hides nothing. */
+/** Pages that start invisible are shown by their script, so a rule that hides everything is ignored. */
 const neverHidden = new Set(['html', 'body', 'main'])
 
-/** Knows no sheet yet. */
+/** Creates a filter without sheets. */
 export function createHiding(): HiddenTextFilter {
   const hidden = new Set<string>()
   let knowsCanvas = true
@@ -47,7 +48,7 @@ export function createHiding(): HiddenTextFilter {
         if (!hidesBy(styleOf(rule.declarations), null)) continue
         for (const selector of rule.selectors.split(',')) {
           const name = selector.trim()
-          // Only what one class or id says by itself; what stands in a context may be shown in another.
+          // Only selectors of a single class or ID. Others may apply in some contexts only.
           if (hidden.size < maximumSelectors && /^[a-z0-9]*[.#][\w-]+$/i.test(name))
             hidden.add(name.slice(name.search(/[.#]/)))
         }
@@ -68,7 +69,7 @@ export function createHiding(): HiddenTextFilter {
   }
 }
 
-/** The rules outside of `@media` and its kind, which hold on paper or on other screens. */
+/** Yields rules outside of `@media` and similar blocks, which apply to paper or other screens. */
 function* topRules(sheet: string): Generator<{ readonly selectors: string; readonly declarations: string }> {
   const plain = sheet.replace(/\/\*[\s\S]*?(?:\*\/|$)/g, '')
   let depth = 0
@@ -89,14 +90,14 @@ function* topRules(sheet: string): Generator<{ readonly selectors: string; reado
   }
 }
 
-/** None of the values looked for is longer, and a pattern is not let loose on what a stranger made long. */
+/** No relevant value is longer, and patterns must not run on long untrusted text. */
 const longestValue = 64
 
 type Style = ReadonlyMap<string, string>
-/** Of nearly all elements. Never written to. */
+/** Shared result for nearly all elements. Never written to. */
 const plainStyle = new Map<string, string>()
 
-/** Declarations by their names, in lower case; of a name that comes twice the last one. */
+/** Returns declarations by lower-case name; the last one wins. */
 function styleOf(declarations: string): Map<string, string> {
   const style = new Map<string, string>()
   if (declarations === '') return style
@@ -114,7 +115,7 @@ function styleOf(declarations: string): Map<string, string> {
 
 const farAway = /^-\d{3,}(?:\.\d+)?(?:px|em|rem|pt|%|vw|vh)$/
 const isFar = (value: string) => farAway.test(value)
-/** The largest size, in each unit, that nobody reads. */
+/** The largest size in each unit that is unreadable. */
 const unread: Readonly<Record<string, number>> = { '': 0, px: 2, pt: 2, em: 0.1, rem: 0.1, '%': 10, vw: 0.1, vh: 0.1 }
 
 function isTiny(value: string): boolean {
@@ -145,8 +146,8 @@ const hidingValues: Readonly<Record<string, (value: string) => boolean>> = {
 }
 
 /**
- * Whether declarations take a text out of sight, by themselves or by its being of one colour with what stands behind it. The
- * size of a box alone does not: what overflows it is seen, unless that is cut off.
+ * Returns true if declarations hide a text, on their own or by a color equal to the background. A box size of 0 alone
+ * does not hide text, which overflows visibly unless it is clipped.
  */
 function hidesBy(style: Style, behind: Colour | null): boolean {
   if (style.size === 0) return false
@@ -161,14 +162,15 @@ function hidesBy(style: Style, behind: Colour | null): boolean {
 
 const boxes = ['width', 'height', 'max-width', 'max-height']
 
-// ─── Colours ──────────────────────────────────────────────────────────────────────────────────────────────────────────
+// ─── Colors
+// ───────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 type Colour = readonly [red: number, green: number, blue: number]
-/** What stands behind a text: a colour, the page's own canvas, or something that nobody can tell. */
+/** Background of a text: a color, the page's own canvas, or unknown. */
 export type Behind = Colour | 'canvas' | 'unknown'
 
 const white: Colour = [255, 255, 255]
-/** Colours that differ less are one to the eye. */
+/** Colors that differ by less look equal. */
 const likeness = 16
 const colourNames: Readonly<Record<string, Colour>> = {
   white,
@@ -203,21 +205,21 @@ function triple([, red = '', green = '', blue = '']: readonly string[], read: (p
   return [read(red), read(green), read(blue)]
 }
 
-/** Transparent, or as good as. */
+/** Transparent, or nearly. */
 function isClear(value: string): boolean {
   if (value === 'transparent' || /^#(?:[0-9a-f]{3}0|[0-9a-f]{6}0[0-9a-f])$/.test(value)) return true
   const alpha = /^(?:rgb|hsl)a?\((?:[^,\s/()]+[\s,]+){2}[^,\s/()]+\s*[,/]\s*([\d.]+)%?\s*\)$/.exec(value)?.[1]
   return alpha !== undefined && Number(alpha) <= 0.05
 }
 
-/** What a style says of the background; null = nothing, so that one sees what is behind. */
+/** Returns the background of a style; null = none, so the parent's is visible. */
 function backgroundOf(style: Style): Colour | 'unknown' | null {
   const said = style.get('background-color') ?? style.get('background')
   if (said === undefined || said === 'none' || isClear(said)) return null
   return colourOf(said) ?? 'unknown'
 }
 
-/** The colour of an attribute; null where there is none. */
+/** Returns the color of an attribute; null = none. */
 function plain(attribute: string | undefined): Colour | 'unknown' | null {
   return attribute === undefined ? null : (colourOf(lower(attribute)) ?? 'unknown')
 }

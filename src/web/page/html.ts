@@ -1,18 +1,18 @@
 /**
- * A page's text as a reader would see it: what is hidden, furniture and programs left out, one line a block. One pass over
- * the tags, nothing kept but the open elements, so the time grows with the page alone.
+ * Extracts a page's text as a reader sees it: without hidden text, navigation and scripts, one line per block. One pass
+ * over the tags that only stores open elements, so the time is linear in the page.
  */
 import { Parser } from 'htmlparser2'
 import { type Behind, createHiding } from './hidden-text.ts'
 
 export type ReadText = { readonly title: string; readonly text: string }
 
-/** No page nests so deep, and closing a tag takes as long as the elements that are open. */
+/** No real page is deeper, and closing a tag takes time linear in the open elements. */
 const maximumDepth = 512
-/** A main part shorter than this is taken for a teaser, and the whole page is read. */
+/** A shorter main part is considered a teaser, and the whole page is used. */
 const leastMainCharacters = 200
 
-/** Reads HTML (or XML) text. Throws where it nests deeper than any page does. */
+/** Extracts text from HTML (or XML). Throws if it is nested too deeply. */
 export function readHtml(html: string): ReadText {
   const hiding = createHiding()
   const open: Place[] = [{ name: '', isHidden: false, behind: 'canvas', isTitle: false, region: 'page' }]
@@ -83,7 +83,7 @@ type Block = { text: string; readonly region: Region }
 
 const blanks = /[\s\u00a0]+/g
 
-/** Never shown as text, or never meant to be read. */
+/** Elements that are never shown as text. */
 const silent = new Set(
   'script style noscript template iframe object embed svg math canvas audio video select option datalist button textarea input dialog head title'.split(
     ' ',
@@ -94,7 +94,7 @@ const breaking = new Set(
     ' ',
   ),
 )
-/** Elsewhere it is a picture's. */
+/** Elsewhere a title belongs to an image. */
 const titled = new Set(['', 'html', 'head'])
 const cells = new Set(['td', 'th'])
 const furniture = new Set(['nav', 'footer', 'aside', 'menu'])
@@ -107,7 +107,7 @@ function regionOf(name: string, { role = '' }: Readonly<Record<string, string>>,
   return { region: opensMain && region === 'page' ? ('main' as const) : region, ...kept }
 }
 
-/** The main part where there is one worth the name, else all but the furniture, else all. */
+/** Returns the main part if it is long enough, else everything but navigation, else everything. */
 function joined(blocks: readonly Block[]): string {
   const textOf = (regions: readonly Region[]) =>
     blocks

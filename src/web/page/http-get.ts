@@ -1,6 +1,6 @@
 /**
- * One GET of one hop, over a connection of its own to the one address that was vetted: the lookup that Node makes on
- * dialling is answered with that address and no other, while name and certificate stay the host's.
+ * Sends one GET over its own connection to the one checked address: Node's lookup when dialing returns only that
+ * address, while name and certificate remain the host's.
  */
 import { type IncomingMessage, type RequestOptions, request as requestPlain } from 'node:http'
 import { request as requestSecure } from 'node:https'
@@ -10,15 +10,15 @@ import { PageFailure } from './failure.ts'
 
 export type Endpoint = { readonly address: string; readonly port: number }
 
-/** Where to dial instead, and whom to trust there: given by tests, whose servers are on this machine. */
+/** For tests, whose servers are local: another address to dial, and the certificate authority to trust there. */
 export type Dial = (vetted: Endpoint) => Endpoint & { readonly certificateAuthority?: string }
 
 const connectMs = 2_000
 const firstByteMs = 3_000
-/** Answers with a status of 1xx: each is work, and a server may send them without end. */
+/** Maximum 1xx responses, which a server could send without end. */
 const maximumHints = 8
 
-/** No key, no cookie, nothing of the caller's: who asks, and what can be read. */
+/** No key, cookie or client data: only the user agent and the accepted formats. */
 const headers = {
   'user-agent': 'Mozilla/5.0 (compatible; gateway-ai/1.5; reads the pages that a user asks about)',
   accept: 'text/html, text/plain, application/json, application/pdf',
@@ -26,7 +26,7 @@ const headers = {
   connection: 'close',
 }
 
-/** Resolves when the response's head is here; its body has not been read. Aborting `signal` ends it at any time. */
+/** Resolves with the response headers; the body is unread. Aborting `signal` ends it at any time. */
 export function httpGet(
   { url, host, port, isLiteral }: AllowedUrl,
   address: string,
@@ -35,7 +35,7 @@ export function httpGet(
   const isSecure = url.protocol === 'https:'
   const way = dial({ address, port })
   const options: RequestOptions & { servername?: string; ca?: string } = {
-    // Each hop its own connection: one that is kept would skip the lookup next time.
+    // One connection per hop: a kept one would skip the lookup next time.
     agent: false,
     host: isLiteral ? way.address : host,
     port: way.port,
@@ -67,7 +67,7 @@ export function httpGet(
     call.destroy()
   })
   call.once('response', resolve)
-  // Stays for the whole exchange: what breaks later must not be an uncaught exception.
+  // Stays registered, so that a later failure is not an uncaught exception.
   call.on('error', cause => reject(new PageFailure('unreachable', cause.message)))
   call.end()
   return promise.finally(() => clearTimeout(timer))

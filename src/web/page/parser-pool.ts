@@ -1,15 +1,15 @@
 /**
- * The threads that make pages readable. Each reads one page at a time and has so long for it; one that takes longer, or
- * more memory than a page needs, is ended and replaced, so that nothing a page holds can stall or fill the gateway.
+ * Threads that parse pages, one page at a time with a time limit. A thread that exceeds the limit, or its memory limit,
+ * is terminated and replaced, so that no page can stall or fill the gateway.
  */
 import { PageFailure } from './failure.ts'
 import type { ReadText } from './html.ts'
 import type { PageBody, ReadOrder, ReadReport } from './worker.ts'
 
 export type ParserPool = {
-  /** Rejects with `PageFailure`: `unreadable`, or `too_slow` where too many wait. */
+  /** Rejects with `PageFailure`: `unreadable`, or `too_slow` if too many pages wait. */
   read(content: PageBody): Promise<ReadText>
-  /** Ends the threads; what they read, and what waits, is given up. */
+  /** Terminates the threads and rejects all pages in progress and waiting. */
   close(): void
 }
 
@@ -23,12 +23,12 @@ type Thread = { readonly worker: Worker; busy: QueuedPage | null; end: () => voi
 const maximumThreads = 2
 const maximumWaiting = 32
 const deadlineMs = 1_500
-/** A first start loads the libraries. */
+/** The first start loads the libraries. */
 const startMs = 2_000
 const lookEveryMs = 25
 const maximumGrowthBytes = 256 << 20
 
-/** Starts a thread with the first page; it does not keep the process alive. */
+/** Creates a pool. A thread starts with the first page and does not keep the process alive. */
 export function createReaders({ enoughCharacters }: { readonly enoughCharacters: number }): ParserPool {
   const threads: Thread[] = []
   const queue: QueuedPage[] = []
@@ -58,7 +58,7 @@ export function createReaders({ enoughCharacters }: { readonly enoughCharacters:
     return thread
   }
 
-  /** Gives a page up, and the thread that sits on it. */
+  /** Rejects a page and terminates its thread. */
   const give = (thread: Thread, message: string) => {
     const { busy } = thread
     thread.end()

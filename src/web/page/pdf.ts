@@ -1,16 +1,16 @@
-/** A PDF's text: its first pages, which is where a paper says what it is about. */
+/** Extracts the text of a PDF's first pages, which usually state its topic. */
 import { getDocumentProxy } from 'unpdf'
 import type { ReadText } from './html.ts'
 
 const maximumPages = 30
 
-/** Reads pages until `enoughCharacters` are there. Rejects where it is no PDF, or one under a password. */
+/** Reads pages until `enoughCharacters` are found. Rejects if it is not a PDF, or needs a password. */
 export async function readPdf(bytes: Uint8Array, enoughCharacters: number): Promise<ReadText> {
   const document = await getDocumentProxy(bytes, {
-    // Nothing is drawn, so no font is wanted.
+    // Nothing is drawn, so no fonts are needed.
     disableFontFace: true,
     useSystemFonts: false,
-    // Its complaints about a page are nobody's here.
+    // Suppresses warnings about the page.
     verbosity: 0,
   })
   try {

@@ -1,4 +1,4 @@
-/** Pages are made readable in a thread of its own: a large or a hostile one takes long, and then nobody else waits. */
+/** Parses pages in a separate thread, so that a large or hostile page does not delay requests. */
 import type { Content } from './content.ts'
 import { type ReadText, readHtml } from './html.ts'
 import { readPdf } from './pdf.ts'
@@ -7,10 +7,10 @@ declare const self: Worker
 
 const longestTitle = 1_000
 
-/** What has to be taken apart to be read. */
+/** Content that must be parsed. */
 export type PageBody = Exclude<Content, { readonly kind: 'text' | 'json' }>
 export type ReadOrder = { readonly id: number; readonly content: PageBody; readonly enoughCharacters: number }
-/** `read` is null where nothing could be made of it. */
+/** `read` is null if the page could not be parsed. */
 export type ReadReport = { readonly id: number; readonly read: ReadText | null }
 
 self.onmessage = async (event: MessageEvent<ReadOrder>) => {
@@ -19,7 +19,7 @@ self.onmessage = async (event: MessageEvent<ReadOrder>) => {
   try {
     read = await readContent(content, enoughCharacters)
   } catch {
-    // Whatever is wrong with a page: it is left out.
+    // A page that fails to parse is omitted.
   }
   self.postMessage({ id, read } satisfies ReadReport)
 }

@@ -3,7 +3,7 @@ import { fieldOf, resultsIn } from './results.ts'
 
 export const braveBaseUrl = 'https://api.search.brave.com/res/v1'
 
-/** Brave's Web Search API. `baseUrl` as `braveBaseUrl`; an origin alone is taken for one. */
+/** Creates the adapter of Brave's Web Search API. `baseUrl` as in `braveBaseUrl`; an origin only is accepted too. */
 export function brave({ apiKey, baseUrl }: { readonly apiKey: string; readonly baseUrl: string }): SearchBackEnd {
   const base = new URL(baseUrl).pathname === '/' ? new URL('/res/v1', baseUrl).href : baseUrl.replace(/\/+$/, '')
   return {
@@ -13,7 +13,7 @@ export function brave({ apiKey, baseUrl }: { readonly apiKey: string; readonly b
       init: { headers: { accept: 'application/json', 'x-subscription-token': apiKey } },
     }),
     readResults(body) {
-      // A search without any match has no `web` at all.
+      // A search without any match has no `web` field.
       if (fieldOf(body, 'type') === 'search' && fieldOf(body, 'web') === undefined) return []
       return resultsIn(fieldOf(fieldOf(body, 'web'), 'results'), 'description')
     },

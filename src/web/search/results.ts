@@ -1,7 +1,7 @@
-/** Results in a foreign body: read forgivingly, since one odd entry is no reason to lose the others. */
+/** Parses results leniently, since one malformed entry is no reason to lose the others. */
 import type { WebDocument } from '../../core/chat/web-sources.ts'
 
-/** The entries of `list` that have an address and a text under `textName`; null where it is no list. */
+/** Returns the entries of `list` that have a URL and a text under `textName`; null if it is not a list. */
 export function resultsIn(list: unknown, textName: 'content' | 'description'): readonly WebDocument[] | null {
   if (!Array.isArray(list)) return null
   return list.flatMap((entry: unknown) => {
@@ -13,7 +13,7 @@ export function resultsIn(list: unknown, textName: 'content' | 'description'): r
   })
 }
 
-/** A field of what may be no object. */
+/** Returns a field of a value that may not be an object. */
 export function fieldOf(value: unknown, name: string): unknown {
   return typeof value === 'object' && value !== null ? (value as Readonly<Record<string, unknown>>)[name] : undefined
 }
@@ -30,10 +30,10 @@ const entities: Readonly<Record<string, string>> = {
   '#x2F': '/',
 }
 
-/** Far more than is quoted of any: a text of the web may be as long as its engine lets it. */
+/** Far more than is quoted: the text of a result may be very long. */
 const longestRead = 8_000
 
-/** Engines emphasise what matched, and escape the rest. */
+/** Removes an engine's emphasis and escapes. */
 function plain(text: string): string {
   return text
     .slice(0, longestRead)

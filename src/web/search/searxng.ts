@@ -1,7 +1,10 @@
 import type { SearchBackEnd } from '../search.ts'
 import { fieldOf, resultsIn } from './results.ts'
 
-/** SearXNG, the operator's own meta search: `GET /search?format=json`, which its settings must allow. */
+/**
+ * Creates the adapter of SearXNG, a meta search engine run by the operator: `GET /search?format=json`, which its
+ * settings must allow.
+ */
 export function searxng(address: string): SearchBackEnd {
   const base = address.replace(/\/+$/, '').replace(/\/search$/, '')
   return {
@@ -17,7 +20,9 @@ export function searxng(address: string): SearchBackEnd {
   }
 }
 
-/** It answers with 200 when the engines behind it refuse or time out: then finding nothing says nothing about the web. */
+/**
+ * SearXNG answers 200 if its engines reject or time out; an empty result then does not mean that there are no pages.
+ */
 function isUnanswered(body: unknown): boolean {
   const unresponsive = fieldOf(body, 'unresponsive_engines')
   return Array.isArray(unresponsive) && unresponsive.length > 0

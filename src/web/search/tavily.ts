@@ -3,7 +3,7 @@ import { fieldOf, resultsIn } from './results.ts'
 
 export const tavilyBaseUrl = 'https://api.tavily.com'
 
-/** Tavily's `POST /search`, at its basic depth: one credit, and the fastest. */
+/** Creates the adapter of Tavily's `POST /search` at basic depth: one credit, and the fastest. */
 export function tavily({ apiKey, baseUrl }: { readonly apiKey: string; readonly baseUrl: string }): SearchBackEnd {
   return {
     id: 'tavily',

@@ -267,13 +267,16 @@ describe('pace: ends', () => {
   test('a consumer who leaves ends a source that hangs: nothing waits for its pending read', async () => {
     const clock = fakeClock()
     let returned = false
-    const hanging = {
+    const hanging: ChatEvents = {
       next: () => Promise.withResolvers<IteratorResult<readonly ChatEvent[], void>>().promise,
       return: () => {
         returned = true
         return Promise.withResolvers<IteratorResult<readonly ChatEvent[], void>>().promise
       },
-    } as unknown as ChatEvents
+      throw: cause => Promise.reject(cause),
+      [Symbol.asyncIterator]: () => hanging,
+      [Symbol.asyncDispose]: async () => {},
+    }
     const paced = paceStream(hanging, 'realtime', clock)
     const pending = paced.next()
     expect(await paced.return()).toEqual({ value: undefined, done: true })

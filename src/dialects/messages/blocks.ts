@@ -1,0 +1,120 @@
+/** Content blocks of a Messages conversation, read into messages of the gateway. */
+import type { ContentPart, ReasoningItem } from '../../core/chat/chat.ts'
+import { forwardableAddress } from '../../core/validation/public-address.ts'
+import { invalidField } from '../../core/validation/validate.ts'
+
+export type Json = Readonly<Record<string, unknown>>
+
+export function isJson(value: unknown): value is Json {
+  return typeof value === 'object' && value !== null && !Array.isArray(value)
+}
+
+/** The blocks of a content field; a text is one block. The schema has seen to it that each has a type. */
+export function blocksOf(content: unknown): readonly Json[] {
+  if (typeof content === 'string') return [{ type: 'text', text: content }]
+  return Array.isArray(content) ? content.filter(isJson) : []
+}
+
+/** A field that must be a text. Throws `invalid_request`. */
+export function textField(block: Json, name: string, param: string): string {
+  const value = block[name]
+  if (typeof value === 'string') return value
+  throw invalidField(`${param}.${name}`, value == null ? 'is missing: it must be a string' : 'must be a string')
+}
+
+/** What is gathered beside the messages while they are read. */
+export type Findings = {
+  /** Why only an Anthropic model can serve the request. */
+  readonly needs: Set<string>
+  /** Texts that no message holds. */
+  readonly unread: string[]
+}
+
+/** Returns the parts that any provider can be sent of a block of a user's turn or of a tool's result; null = of no known kind. */
+export function contentParts(block: Json, param: string, findings: Findings): readonly ContentPart[] | null {
+  switch (block.type) {
+    case 'text':
+      return [{ type: 'text', text: textField(block, 'text', param) }]
+    case 'image':
+      return imageParts(block, param, findings)
+    case 'document':
+      return documentParts(block, param, findings)
+    case 'search_result':
+      return [{ type: 'text', text: searchResultText(block) }]
+    case 'tool_reference':
+      return [{ type: 'text', text: `Tool: ${String(block.tool_name ?? '')}` }]
+    default:
+      return null
+  }
+}
+
+function imageParts(block: Json, param: string, findings: Findings): readonly ContentPart[] {
+  const source = sourceOf(block, param)
+  switch (source.type) {
+    case 'base64': {
+      const type = textField(source, 'media_type', `${param}.source`)
+      return [
+        { type: 'image', url: `data:${type};base64,${textField(source, 'data', `${param}.source`)}`, detail: null },
+      ]
+    }
+    case 'url': {
+      const url = forwardableAddress(textField(source, 'url', `${param}.source`))
+      if (url === null)
+        throw invalidField(
+          `${param}.source.url`,
+          'must be a public http or https URL on port 80 or 443 without credentials',
+        )
+      return [{ type: 'image', url, detail: null }]
+    }
+    default:
+      return onlyThere(block, `image.source.${String(source.type)}`, findings)
+  }
+}
+
+function documentParts(block: Json, param: string, findings: Findings): readonly ContentPart[] {
+  const source = sourceOf(block, param)
+  const title = typeof block.title === 'string' && block.title !== '' ? block.title : null
+  const about = typeof block.context === 'string' ? block.context : ''
+  const context: readonly ContentPart[] = about === '' ? [] : [{ type: 'text', text: about }]
+  const heading = title === null ? '' : `${title}\n`
+  if (source.type === 'base64') {
+    const type = textField(source, 'media_type', `${param}.source`).toLowerCase()
+    if (type !== 'application/pdf') return onlyThere(block, 'document.source.media_type', findings)
+    const url = `data:application/pdf;base64,${textField(source, 'data', `${param}.source`)}`
+    return [...context, { type: 'file', url, name: title }]
+  }
+  if (source.type === 'text')
+    return [...context, { type: 'text', text: heading + textField(source, 'data', `${param}.source`) }]
+  if (source.type === 'content') {
+    const parts = blocksOf(source.content).flatMap(
+      (one, index) => contentParts(one, `${param}.source.content.${index}`, findings) ?? [],
+    )
+    return [...context, ...(heading === '' ? [] : [{ type: 'text' as const, text: heading }]), ...parts]
+  }
+  return onlyThere(block, `document.source.${String(source.type)}`, findings)
+}
+
+function sourceOf(block: Json, param: string): Json {
+  if (isJson(block.source)) return block.source
+  throw invalidField(`${param}.source`, 'is missing: it must be an object')
+}
+
+function searchResultText({ title, source, content }: Json): string {
+  const texts = blocksOf(content).map(block => (typeof block.text === 'string' ? block.text : ''))
+  return [title, source, ...texts].filter(text => typeof text === 'string' && text !== '').join('\n')
+}
+
+/** Notes that only an Anthropic model can read the block; it is screened as text. */
+export function onlyThere(block: Json, what: string, { needs, unread }: Findings): readonly never[] {
+  needs.add(what.slice(0, 64))
+  unread.push(JSON.stringify(block))
+  return []
+}
+
+/** How an assistant's block carries reasoning; null = it carries none. */
+export function reasoningOf(block: Json): Pick<ReasoningItem, 'kind' | 'text' | 'data'> | null {
+  const textIn = (value: unknown) => (typeof value === 'string' ? value : '')
+  if (block.type === 'thinking')
+    return { kind: 'signature', text: textIn(block.thinking), data: textIn(block.signature) }
+  return block.type === 'redacted_thinking' ? { kind: 'redacted', text: '', data: textIn(block.data) } : null
+}

@@ -1,0 +1,179 @@
+/** The turns of a Messages request, read into messages of the gateway. */
+import type { ContentPart, Message, ReasoningItem, ToolCall } from '../../core/chat/chat.ts'
+import { invalidField } from '../../core/validation/validate.ts'
+import { isSealed, type ReasoningSeal } from '../reasoning-seal.ts'
+import {
+  blocksOf,
+  contentParts,
+  type Findings,
+  isJson,
+  type Json,
+  onlyThere,
+  reasoningOf,
+  textField,
+} from './blocks.ts'
+
+export type Conversation = {
+  readonly messages: readonly Message[]
+  readonly unread: readonly Message[]
+  readonly needs: readonly string[]
+  /** Blocks that hold reasoning which the gateway sealed. */
+  readonly sealed: readonly (readonly [message: number, part: number])[]
+}
+
+type WireMessage = { readonly role: 'user' | 'assistant' | 'system'; readonly content: unknown }
+
+/** What reading a turn needs beside it. */
+type Reading = {
+  readonly open: (sealed: string) => ReasoningItem | null
+  readonly findings: Findings
+  readonly sealed: (readonly [number, number])[]
+}
+
+/** Reads the system's text and the turns. Throws `invalid_request` naming the block at fault. */
+export function readConversation(
+  system: unknown,
+  turns: readonly WireMessage[],
+  seal: ReasoningSeal,
+  accountId: string,
+): Conversation {
+  const findings: Findings = { needs: new Set(), unread: [] }
+  const reading: Reading = { open: text => seal.open(accountId, text), findings, sealed: [] }
+  const messages = [
+    ...systemMessage(system, 'system'),
+    ...turns.flatMap(({ role, content }, index) => {
+      switch (role) {
+        case 'system':
+          return systemMessage(content, `messages.${index}.content`)
+        case 'user':
+          return userMessages(content, `messages.${index}.content`, findings)
+        case 'assistant':
+          return [assistantMessage(content, index, reading)]
+      }
+    }),
+  ]
+  return {
+    messages,
+    // Read by a model, and asked by nobody: as a tool's result is.
+    unread: findings.unread.map(text => ({ role: 'tool', callId: '', text })),
+    needs: [...findings.needs],
+    sealed: reading.sealed,
+  }
+}
+
+/**
+ * Claude Code's first block, which names its version and changes with it: Anthropic takes it out, and elsewhere it would spoil the
+ * prefix cache. Pairs of a name and a short value only: no words that would have to be screened.
+ */
+const attribution = /^x-anthropic-billing-header:(?: ?[\w-]{1,32}=[\w.:-]{1,64};?){1,8}\s?$/
+
+function systemMessage(content: unknown, param: string): readonly Message[] {
+  const texts = blocksOf(content)
+    .map((block, index) => textField(block, 'text', `${param}.${index}`))
+    .filter(text => text !== '' && !attribution.test(text))
+  return texts.length === 0 ? [] : [{ role: 'system', text: texts.join('\n\n') }]
+}
+
+/** Results first, as every provider wants them; images and documents in them follow in the user's own turn. */
+function userMessages(content: unknown, param: string, findings: Findings): readonly Message[] {
+  const results: Message[] = []
+  const attached: ContentPart[] = []
+  const said: ContentPart[] = []
+  for (const [index, block] of blocksOf(content).entries()) {
+    const place = `${param}.${index}`
+    if (block.type === 'tool_result') {
+      const { message, attachments } = toolResult(block, place, findings)
+      results.push(message)
+      attached.push(...attachments)
+    } else {
+      const parts = contentParts(block, place, findings) ?? onlyThere(block, String(block.type), findings)
+      said.push(...parts)
+    }
+  }
+  const parts = [...attached, ...said]
+  if (parts.length === 0 && results.length > 0) return results
+  return [...results, { role: 'user', content: parts, name: null }]
+}
+
+function toolResult(
+  block: Json,
+  param: string,
+  findings: Findings,
+): { readonly message: Message; readonly attachments: readonly ContentPart[] } {
+  const texts: string[] = []
+  const files: ContentPart[] = []
+  // Of an unknown kind the JSON says more than nothing.
+  for (const [index, one] of blocksOf(block.content).entries())
+    for (const part of contentParts(one, `${param}.content.${index}`, findings) ?? [jsonPart(one)])
+      if (part.type === 'text') texts.push(part.text)
+      else files.push(part)
+  const callId = textField(block, 'tool_use_id', param)
+  const isError = block.is_error === true
+  const text = texts.join('\n')
+  return {
+    // Only Anthropic has a flag for it: elsewhere the text has to say so.
+    message: isError
+      ? { role: 'tool', callId, text: /^\W*error/i.test(text) ? text : `Error: ${text}`, isError }
+      : { role: 'tool', callId, text },
+    attachments:
+      files.length === 0 ? [] : [{ type: 'text', text: `From the result of the tool call ${callId}:` }, ...files],
+  }
+}
+
+function jsonPart(block: Json): ContentPart {
+  return { type: 'text', text: JSON.stringify(block) }
+}
+
+function assistantMessage(content: unknown, message: number, reading: Reading): Message {
+  const texts: string[] = []
+  const items: ReasoningItem[] = []
+  const calls: ToolCall[] = []
+  /** Google's signatures, by the call that they belong to. */
+  const signatures = new Map<string, string>()
+  const unsigned: string[] = []
+  for (const [part, block] of blocksOf(content).entries()) {
+    const param = `messages.${message}.content.${part}`
+    const reasoning = reasoningOf(block)
+    if (reasoning !== null) {
+      const item = replayed(reasoning, [message, part], reading)
+      if (item === null) continue
+      if (item.family === 'google' && item.id !== null) signatures.set(item.id, item.data)
+      else if (item.data !== '') items.push(item)
+      // A summary that its provider does not take back is left out.
+      else if (item.family === 'compatible' || item.family === 'anthropic') unsigned.push(item.text)
+    } else if (block.type === 'text') texts.push(textField(block, 'text', param))
+    else if (block.type === 'tool_use') calls.push(toolCall(block, param))
+    // The summary is all that is left of the turns before it.
+    else if (block.type === 'compaction' && typeof block.content === 'string') texts.push(block.content)
+    // Tools that ran at Anthropic, and what they gave: elsewhere the text that came of them has to do.
+    else reading.findings.unread.push(JSON.stringify(block))
+  }
+  return {
+    role: 'assistant',
+    text: texts.length === 0 ? null : texts.join(''),
+    reasoning: unsigned.join('\n') || null,
+    ...(items.length === 0 ? {} : { reasoningItems: items }),
+    toolCalls: calls.map(call => ({ ...call, signature: signatures.get(call.id) ?? null })),
+    name: null,
+  }
+}
+
+/** The item that a block holds: opened where the gateway sealed it, else Anthropic's own. Null = sealed, and not for this account. */
+function replayed(
+  { kind, text, data }: Pick<ReasoningItem, 'kind' | 'text' | 'data'>,
+  place: readonly [number, number],
+  { open, sealed }: Reading,
+): ReasoningItem | null {
+  if (!isSealed(data)) return { family: 'anthropic', kind, text, data, id: null }
+  sealed.push(place)
+  const item = open(data)
+  return item === null || item.text !== '' ? item : { ...item, text }
+}
+
+function toolCall(block: Json, param: string): ToolCall {
+  const id = textField(block, 'id', param)
+  const name = textField(block, 'name', param)
+  if (id === '' || id.length > 512) throw invalidField(`${param}.id`, 'must be a string of 1 to 512 characters')
+  if (block.input != null && !isJson(block.input)) throw invalidField(`${param}.input`, 'must be an object')
+  return { id, name, arguments: JSON.stringify(block.input ?? {}), signature: null }
+}

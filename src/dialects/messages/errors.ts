@@ -1,0 +1,62 @@
+/** Refusals and failures in the Messages form. Clients act on `error.type`, on the status, and on some of Anthropic's words. */
+import { type ErrorCode, errorBody, type GatewayError } from '../../core/validation/errors.ts'
+import { parseUntrustedJson } from '../../core/validation/untrusted-json.ts'
+import { errorResponse } from '../../http/error-response.ts'
+import { isJson } from './blocks.ts'
+
+type Row = readonly [status: number, type: string]
+
+/** Where this form differs from the status and the type that a code has elsewhere. Source: Anthropic's API reference, "Errors". */
+const rows: Partial<Record<ErrorCode, Row>> = {
+  // Money that is spent comes back tomorrow: a client that takes it for a rate would wait and retry.
+  daily_cost_exceeded: [402, 'billing_error'],
+  body_too_large: [413, 'request_too_large'],
+  upstream_failed: [502, 'api_error'],
+  no_model_available: [529, 'overloaded_error'],
+  service_unavailable: [529, 'overloaded_error'],
+  upstream_timeout: [504, 'timeout_error'],
+}
+
+const typeByStatus: Readonly<Record<number, string>> = {
+  400: 'invalid_request_error',
+  401: 'authentication_error',
+  402: 'billing_error',
+  403: 'permission_error',
+  404: 'not_found_error',
+  409: 'conflict_error',
+  413: 'request_too_large',
+  421: 'permission_error',
+  429: 'rate_limit_error',
+}
+
+function rowOf({ code, status }: GatewayError): Row {
+  return rows[code] ?? [status, typeByStatus[status] ?? 'api_error']
+}
+
+/** Claude Code shortens its conversation when it reads these words. */
+const overflowWords = 'prompt is too long'
+
+function messageOf({ code, message }: GatewayError): string {
+  const isOverflow = code === 'context_length_exceeded' && !message.includes(overflowWords)
+  return isOverflow ? `${overflowWords}: ${message}` : message
+}
+
+/** The error object of this form. Where Anthropic itself refused the request, in its own words. */
+export function errorEnvelope(error: GatewayError, requestId: string): object {
+  const own = error.upstream === null ? null : parseUntrustedJson(error.upstream.body)
+  if (isJson(own)) return own
+  const { request_id: _, ...fields } = errorBody(error, requestId).error
+  return {
+    type: 'error',
+    error: { ...fields, type: rowOf(error)[1], message: messageOf(error) },
+    request_id: requestId,
+  }
+}
+
+/** The whole refusal. Anthropic's own goes through byte for byte. */
+export function messagesRefusal(error: GatewayError, requestId: string): Response {
+  const { headers } = errorResponse(error, requestId)
+  headers.set('request-id', requestId)
+  if (error.upstream !== null) return new Response(error.upstream.body, { status: error.upstream.status, headers })
+  return new Response(JSON.stringify(errorEnvelope(error, requestId)), { status: rowOf(error)[0], headers })
+}

@@ -1,0 +1,151 @@
+/** A Messages answer as one JSON body, and what its stream has in common with it. */
+import type {
+  ChatEvent,
+  FinishReason,
+  ReasoningFamily,
+  ReasoningItem,
+  ResponseStart,
+  ResponseSummary,
+  TokenUsage,
+} from '../../core/chat/chat.ts'
+import type { CollectedResponse } from '../../core/chat/response-collector.ts'
+import { toUsd } from '../../core/usage/money.ts'
+import { parseUntrustedJson } from '../../core/validation/untrusted-json.ts'
+import { type BlockSink, createBlockWriter } from './block-writer.ts'
+import { isJson, type Json } from './blocks.ts'
+
+/** What of the request and its account shapes the answer. */
+export type ReplyStyle = {
+  readonly wantsThinking: boolean
+  readonly seal: (item: ReasoningItem) => string
+}
+
+type Finish = Extract<ChatEvent, { type: 'finish' }>
+
+/** How an answer ended, as this form says it. */
+export type Ending = {
+  readonly stop_reason: string
+  readonly stop_sequence: string | null
+  readonly stop_details: Json | null
+}
+
+/** Whose reasoning it is that names no family. */
+export function familyOf(provider: string): ReasoningFamily {
+  return provider === 'openai' || provider === 'anthropic' || provider === 'google' ? provider : 'compatible'
+}
+
+export function messageId(requestId: string): string {
+  return `msg_${requestId.replace(/^req_/, '')}`
+}
+
+/** The `message` object before any content. */
+export function messageBase(opening: ResponseStart) {
+  return { id: messageId(opening.requestId), type: 'message', role: 'assistant', model: opening.model } as const
+}
+
+/**
+ * The end, from what was sent and not from the provider's word: a client that is told `end_turn` behind a call never runs it. A call that
+ * the output cap cut is not to be run.
+ */
+export function endingOf(
+  { reason, stopSequence, upstreamReason }: Pick<Finish, 'reason' | 'stopSequence' | 'upstreamReason'>,
+  hasCalls: boolean,
+  explanation: string | null,
+): Ending {
+  const plain = (stop_reason: string): Ending => ({ stop_reason, stop_sequence: null, stop_details: null })
+  switch (reason) {
+    case 'length':
+      return plain(upstreamReason === 'model_context_window_exceeded' ? upstreamReason : 'max_tokens')
+    case 'content_filter':
+      return { ...plain('refusal'), stop_details: { type: 'refusal', category: null, explanation } }
+    case 'stop':
+    case 'tool_calls':
+      if (hasCalls) return plain('tool_use')
+      if (stopSequence !== undefined) return { ...plain('stop_sequence'), stop_sequence: stopSequence }
+      return plain(upstreamReason === 'pause_turn' ? upstreamReason : 'end_turn')
+  }
+}
+
+/** Counts as this form has them: what was read from a cache or written to one stands beside the input. */
+export function inputCounts(usage: Pick<TokenUsage, 'inputTokens' | 'cachedInputTokens' | 'cacheWriteTokens'>) {
+  const { inputTokens, cachedInputTokens, cacheWriteTokens } = usage
+  return {
+    input_tokens: Math.max(0, inputTokens - cachedInputTokens - cacheWriteTokens),
+    cache_creation_input_tokens: cacheWriteTokens,
+    cache_read_input_tokens: cachedInputTokens,
+  }
+}
+
+export function usageBody({ usage, cost }: ResponseSummary) {
+  return {
+    ...inputCounts(usage),
+    output_tokens: usage.outputTokens,
+    output_tokens_details: { thinking_tokens: usage.reasoningTokens },
+    cost_usd: toUsd(cost.total),
+  }
+}
+
+/** The explanation of an answer that moderation ended. */
+export function explanationOf(
+  filtered: { readonly layer: string; readonly category: string } | undefined,
+): string | null {
+  return filtered === undefined ? null : `The gateway's moderation ended this answer (${filtered.category}).`
+}
+
+/** The answer as one body. */
+export function messageBody(
+  answer: CollectedResponse,
+  opening: ResponseStart,
+  receipt: ResponseSummary,
+  style: ReplyStyle,
+) {
+  const [choice] = answer.choices
+  const content: Json[] = []
+  const writer = createBlockWriter({
+    sink: gatherInto(content),
+    seal: style.seal,
+    family: () => familyOf(opening.provider),
+    showsThinking: style.wantsThinking,
+  })
+  for (const event of answer.events) writer.add(event)
+  writer.end()
+  const reason: FinishReason = choice?.finishReason ?? 'stop'
+  return {
+    ...messageBase(opening),
+    content,
+    ...endingOf({ reason, ...endOf(choice) }, writer.hasCalls(), explanationOf(choice?.filtered)),
+    usage: usageBody(receipt),
+  }
+}
+
+function endOf(choice: CollectedResponse['choices'][number] | undefined) {
+  const { stopSequence, upstreamReason } = choice ?? {}
+  return {
+    ...(stopSequence === undefined ? {} : { stopSequence }),
+    ...(upstreamReason === undefined ? {} : { upstreamReason }),
+  }
+}
+
+/** Gathers blocks as a client gathers them from a stream. */
+function gatherInto(content: Json[]): BlockSink {
+  let block: Record<string, unknown> = {}
+  let input: string | null = null
+  return {
+    open(opening) {
+      block = { ...opening }
+      input = null
+    },
+    delta({ type, text, thinking, signature, partial_json, citation }) {
+      if (type === 'text_delta') block.text = `${block.text}${text}`
+      else if (type === 'thinking_delta') block.thinking = `${block.thinking}${thinking}`
+      else if (type === 'signature_delta') block.signature = signature
+      else if (type === 'input_json_delta') input = `${input ?? ''}${partial_json}`
+      else if (type === 'citations_delta')
+        block.citations = [...(Array.isArray(block.citations) ? block.citations : []), citation]
+    },
+    close() {
+      const parsed = input === null ? null : parseUntrustedJson(input)
+      content.push(input === null ? block : { ...block, input: isJson(parsed) ? parsed : {} })
+    },
+  }
+}

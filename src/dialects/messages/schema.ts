@@ -1,0 +1,91 @@
+/** The Messages answer, whole and streamed, with the cost beside its counts. */
+import { Type } from '@sinclair/typebox'
+import { oneOf } from '../../core/validation/validate.ts'
+import { count, modelName, namedSchema, orNull, strictObject, text, usd } from '../../http/schemas.ts'
+
+const stopReason = oneOf([
+  'end_turn',
+  'max_tokens',
+  'stop_sequence',
+  'tool_use',
+  'refusal',
+  'pause_turn',
+  'model_context_window_exceeded',
+])
+const stopDetails = orNull(
+  strictObject({ type: Type.Literal('refusal'), category: Type.Null(), explanation: orNull(Type.String()) }),
+)
+const ending = { stop_reason: stopReason, stop_sequence: orNull(Type.String()), stop_details: stopDetails }
+
+const contentBlock = Type.Object(
+  {
+    type: text(
+      'text',
+      '`text`, `thinking`, `redacted_thinking`, `tool_use`, or a block of a tool that ran at Anthropic',
+    ),
+  },
+  { additionalProperties: true },
+)
+
+const counts = {
+  input_tokens: count,
+  cache_creation_input_tokens: count,
+  cache_read_input_tokens: count,
+  output_tokens: count,
+}
+
+const usage = namedSchema('MessagesUsage', {
+  ...counts,
+  output_tokens_details: strictObject({ thinking_tokens: count }),
+  cost_usd: usd,
+})
+
+const base = {
+  id: text('msg_4f1'),
+  type: Type.Literal('message'),
+  role: Type.Literal('assistant'),
+  model: modelName,
+}
+
+/** `POST /v1/messages`, not streamed. */
+export const messageShape = namedSchema('MessagesReply', {
+  ...base,
+  content: Type.Array(contentBlock),
+  ...ending,
+  usage,
+})
+
+const index = Type.Integer({ minimum: 0, examples: [0] })
+const anyObject = Type.Object({}, { additionalProperties: true })
+
+/** One event of the stream; its `event:` line has the same name as `type`. */
+export const messageEventShape = Type.Union(
+  [
+    strictObject({
+      type: Type.Literal('message_start'),
+      message: strictObject({
+        ...base,
+        content: Type.Array(contentBlock),
+        stop_reason: Type.Null(),
+        stop_sequence: Type.Null(),
+        stop_details: Type.Null(),
+        usage: strictObject(counts),
+      }),
+    }),
+    strictObject({ type: Type.Literal('ping') }),
+    strictObject({ type: Type.Literal('content_block_start'), index, content_block: contentBlock }),
+    strictObject({ type: Type.Literal('content_block_delta'), index, delta: anyObject }),
+    strictObject({ type: Type.Literal('content_block_stop'), index }),
+    strictObject({
+      type: Type.Literal('message_delta'),
+      delta: strictObject({ ...ending, container: Type.Null() }),
+      usage,
+    }),
+    strictObject({ type: Type.Literal('message_stop') }),
+    strictObject({ type: Type.Literal('error'), error: anyObject, request_id: Type.String() }),
+  ],
+  { title: 'MessagesEvent' },
+)
+
+/** `POST /v1/messages/count_tokens`. */
+export const countShape = namedSchema('TokenCount', { input_tokens: count })

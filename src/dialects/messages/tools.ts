@@ -1,0 +1,135 @@
+/** Tools of a Messages request: those that the client runs become functions, those that run at Anthropic stay there. */
+import type { Tool, ToolChoice } from '../../core/chat/chat.ts'
+import { invalidField } from '../../core/validation/validate.ts'
+import { isJson, type Json } from './blocks.ts'
+
+export type ToolFields = {
+  readonly tools: readonly Tool[]
+  readonly toolChoice: ToolChoice | null
+  readonly parallelToolCalls: boolean | null
+  /** Definitions that only Anthropic understands, by the name under which they are reported as dropped. */
+  readonly serverTools: Readonly<Record<string, Json>>
+  /** The choice demands one of those: no other provider can serve the request. */
+  readonly needs: string | null
+}
+
+type WireTool = Json & { readonly name?: string; readonly type?: string | null }
+
+/** Reads tools and choice. Throws `invalid_request` naming the tool at fault. */
+export function readTools(tools: readonly WireTool[], choice: Json | null): ToolFields {
+  const functions: Tool[] = []
+  const serverTools: Record<string, Json> = {}
+  const serverNames = new Set<unknown>()
+  for (const [index, tool] of tools.entries()) {
+    const read = readTool(tool, `tools.${index}`)
+    if (read === null) {
+      serverTools[`tools.${String(tool.type).slice(0, 58)}`] = tool
+      serverNames.add(tool.name)
+    } else if (functions.some(other => other.name === read.name))
+      throw invalidField(`tools.${index}.name`, 'is the name of an earlier tool too: give each its own')
+    else functions.push(read)
+  }
+  const parallelToolCalls = choice?.disable_parallel_tool_use === true ? false : null
+  const common = { tools: functions, parallelToolCalls, serverTools }
+  if (choice === null) return { ...common, toolChoice: null, needs: null }
+  if (choice.type === 'tool' && serverNames.has(choice.name))
+    return { ...common, toolChoice: null, needs: 'tool_choice' }
+  return { ...common, toolChoice: readChoice(choice, functions, tools.length > 0), needs: null }
+}
+
+function readChoice(choice: Json, tools: readonly Tool[], hasAny: boolean): ToolChoice | null {
+  switch (choice.type) {
+    case 'any':
+      if (!hasAny) throw invalidField('tool_choice', 'asks for a tool, but `tools` is empty: send the tools too')
+      return tools.length === 0 ? null : 'required'
+    case 'tool':
+      if (!tools.some(tool => tool.name === choice.name))
+        throw invalidField('tool_choice.name', 'must be the name of one of `tools`')
+      return { name: String(choice.name) }
+    case 'none':
+      return tools.length === 0 ? null : 'none'
+    default:
+      return tools.length === 0 ? null : 'auto'
+  }
+}
+
+const toolName = /^[A-Za-z0-9_-]{1,128}$/
+
+/** The function that a tool is for any provider; null = it runs at Anthropic. */
+function readTool(tool: WireTool, param: string): Tool | null {
+  const { type, name, description, input_schema: schema, strict } = tool
+  if (type != null && type !== 'custom') return clientTool(String(type), name)
+  if (typeof name !== 'string' || !toolName.test(name))
+    throw invalidField(`${param}.name`, 'must be a name of 1 to 128 letters, digits, `_` or `-`')
+  if (!isJson(schema)) throw invalidField(`${param}.input_schema`, 'must be a JSON schema of an object')
+  return {
+    name,
+    description: typeof description === 'string' ? description : null,
+    parameters: schema,
+    strict: typeof strict === 'boolean' ? strict : null,
+  }
+}
+
+const text = { type: 'string' } as const
+const whole = { type: 'integer' } as const
+const object = (properties: Json, required: readonly string[] = []) => ({ type: 'object', properties, required })
+
+const editorFields = {
+  path: text,
+  file_text: text,
+  old_str: text,
+  new_str: text,
+  insert_line: whole,
+  insert_text: text,
+  view_range: { type: 'array', items: whole },
+}
+
+/** Tools that Anthropic defines and the client runs. Source: Anthropic's tool reference, "Client tools". */
+const clientTools: readonly {
+  readonly type: RegExp
+  readonly name: string
+  readonly description: string
+  readonly parameters: Json
+}[] = [
+  {
+    type: /^bash_\d+$/,
+    name: 'bash',
+    description: 'Runs a command in a shell that lives through the conversation. `restart` starts a new one.',
+    parameters: object({ command: text, restart: { type: 'boolean' } }),
+  },
+  {
+    type: /^text_editor_\d+$/,
+    name: 'str_replace_based_edit_tool',
+    description: 'Views, creates and edits text files. `str_replace` replaces the one place that holds `old_str`.',
+    parameters: object(
+      { command: { type: 'string', enum: ['view', 'create', 'str_replace', 'insert'] }, ...editorFields },
+      ['command', 'path'],
+    ),
+  },
+  {
+    type: /^memory_\d+$/,
+    name: 'memory',
+    description: 'Reads and writes files under /memories, which outlive the conversation.',
+    parameters: object(
+      {
+        command: { type: 'string', enum: ['view', 'create', 'str_replace', 'insert', 'delete', 'rename'] },
+        ...editorFields,
+        old_path: text,
+        new_path: text,
+      },
+      ['command'],
+    ),
+  },
+]
+
+function clientTool(type: string, name: unknown): Tool | null {
+  const known = clientTools.find(one => one.type.test(type))
+  if (known === undefined) return null
+  const { description, parameters } = known
+  return {
+    name: typeof name === 'string' && toolName.test(name) ? name : known.name,
+    description,
+    parameters,
+    strict: null,
+  }
+}

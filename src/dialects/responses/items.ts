@@ -1,0 +1,203 @@
+/** Items of a Responses input, read into the messages of a chat request. */
+import { Type } from '@sinclair/typebox'
+import type { Message } from '../../core/chat/chat.ts'
+import { flatToolName } from '../../core/chat/tool-names.ts'
+import { bodyText, callId } from '../../core/request/chat-request.ts'
+import { GatewayError } from '../../core/validation/errors.ts'
+import { invalidField, nullable, oneOf } from '../../core/validation/validate.ts'
+import type { ReasoningSeal } from '../reasoning-seal.ts'
+import { checkerAt, type Fields, isFields, textOrNull } from './check.ts'
+import { readParts, textIn } from './parts.ts'
+import { searchToolName, type ToolList } from './tools.ts'
+import { Turns } from './turns.ts'
+
+export const maximumItems = 10_000
+
+export type ReadInput = {
+  readonly messages: readonly Message[]
+  /** Tools that are declared within the input. */
+  readonly declared: readonly ToolList[]
+  /** Tools that a search of the client's has found. */
+  readonly loaded: readonly ToolList[]
+  /** Places of what only OpenAI takes. */
+  readonly needs: readonly string[]
+  /** The input ends with what tools gave: no turn of the user's begins here. */
+  readonly endsWithResult: boolean
+}
+
+export type ReasoningOpener = { readonly seal: ReasoningSeal; readonly accountId: string }
+
+const open = { additionalProperties: true }
+const itemName = Type.String({ minLength: 1, maxLength: 256 })
+const checkMessage = checkerAt(Type.Object({ role: oneOf(['user', 'assistant', 'system', 'developer']) }, open))
+const checkCall = checkerAt(
+  Type.Object({ call_id: callId, name: itemName, namespace: nullable(itemName), arguments: bodyText }, open),
+)
+const checkCustomCall = checkerAt(
+  Type.Object({ call_id: callId, name: itemName, namespace: nullable(itemName), input: bodyText }, open),
+)
+const checkOutput = checkerAt(Type.Object({ call_id: callId }, open))
+const checkSearch = checkerAt(Type.Object({ call_id: nullable(callId) }, open))
+
+type Reading = {
+  readonly turns: Turns
+  readonly opener: ReasoningOpener
+  readonly declared: ToolList[]
+  readonly loaded: ToolList[]
+  readonly needs: string[]
+}
+
+/** Reads the input. Throws naming the item at fault. */
+export function readInput(
+  input: string | readonly unknown[],
+  instructions: readonly string[],
+  opener: ReasoningOpener,
+): ReadInput {
+  const reading: Reading = { turns: new Turns(), opener, declared: [], loaded: [], needs: [] }
+  for (const text of instructions) reading.turns.add({ role: 'system', text })
+  if (typeof input === 'string') addUser(reading, input, 'input')
+  else for (const [index, item] of input.entries()) readItem(reading, item, `input.${index}`)
+  const last = typeof input === 'string' ? null : input.at(-1)
+  return {
+    messages: reading.turns.messages(),
+    declared: reading.declared,
+    loaded: reading.loaded,
+    needs: reading.needs,
+    endsWithResult: isFields(last) && typeof last.type === 'string' && last.type.endsWith('_output'),
+  }
+}
+
+function readItem(reading: Reading, item: unknown, place: string): void {
+  if (!isFields(item)) throw invalidField(place, 'must be an object')
+  const { turns } = reading
+  switch (item.type ?? 'message') {
+    case 'message':
+      readMessage(reading, item, place)
+      break
+    case 'reasoning':
+      readReasoning(reading, item)
+      break
+    case 'function_call': {
+      const call = checkCall(item, place)
+      turns.call(call.call_id, flatToolName(call.namespace ?? null, call.name), call.arguments)
+      break
+    }
+    case 'custom_tool_call': {
+      const call = checkCustomCall(item, place)
+      const args = JSON.stringify({ input: call.input })
+      turns.call(call.call_id, flatToolName(call.namespace ?? null, call.name), args)
+      break
+    }
+    case 'tool_search_call':
+      readSearch(reading, item, place)
+      break
+    case 'function_call_output':
+    case 'custom_tool_call_output':
+      readOutput(reading, item, place)
+      break
+    case 'tool_search_output':
+      readFoundTools(reading, item, place)
+      break
+    case 'additional_tools':
+      if (!Array.isArray(item.tools)) throw invalidField(`${place}.tools`, 'must be an array of tools')
+      reading.declared.push({ tools: item.tools, place: `${place}.tools` })
+      break
+    // Codex writes down what agents told each other; other models read it as said to them.
+    case 'agent_message':
+    case 'agent_reasoning':
+      addSaid(reading, item)
+      break
+    // What was found stands in the answer's text.
+    case 'web_search_call':
+      break
+    case 'item_reference':
+      throw storedItem(item)
+    default:
+      reading.needs.push(`${place}.type`)
+      break
+  }
+}
+
+function readMessage(reading: Reading, item: Fields, place: string): void {
+  const { turns, needs } = reading
+  const { role } = checkMessage(item, place)
+  if (role === 'user') {
+    addUser(reading, item.content, `${place}.content`)
+    return
+  }
+  const { parts, needs: own } = readParts(item.content ?? '', `${place}.content`)
+  for (const need of own) needs.push(need)
+  const attachment = parts.findIndex(part => part.type !== 'text')
+  if (attachment !== -1)
+    throw invalidField(`${place}.content.${attachment}.type`, 'must be a text: only users can send files and images')
+  const texts = parts.flatMap(part => (part.type === 'text' ? [part.text] : []))
+  if (role === 'assistant') turns.say(texts.join(''))
+  else turns.add({ role: 'system', text: texts.join('\n') })
+}
+
+function addUser({ turns, needs }: Reading, content: unknown, place: string): void {
+  const { parts, needs: own } = readParts(content, place)
+  for (const need of own) needs.push(need)
+  turns.add({ role: 'user', content: parts, name: null })
+}
+
+/** What this gateway did not seal for this account is left out: no provider could check it, or it is somebody else's. */
+function readReasoning({ turns, opener: { seal, accountId } }: Reading, item: Fields): void {
+  const sealed = textOrNull(item.encrypted_content)
+  const opened = sealed === null ? null : seal.open(accountId, sealed)
+  if (opened !== null) turns.reason(opened)
+}
+
+function readSearch({ turns, needs }: Reading, item: Fields, place: string): void {
+  // A search that ran at OpenAI has no id of a call.
+  const { call_id: id } = checkSearch(item, place)
+  if (id == null) {
+    needs.push(`${place}.type`)
+    return
+  }
+  turns.call(
+    id,
+    searchToolName,
+    typeof item.arguments === 'string' ? item.arguments : JSON.stringify(item.arguments ?? {}),
+  )
+}
+
+function readOutput({ turns, needs }: Reading, item: Fields, place: string): void {
+  const { call_id: id } = checkOutput(item, place)
+  const { parts, needs: own } = readParts(item.output ?? '', `${place}.output`)
+  for (const need of own) needs.push(need)
+  const text = parts.flatMap(part => (part.type === 'text' ? [part.text] : [])).join('\n')
+  const attachments = parts.filter(part => part.type !== 'text')
+  if (!turns.answer(id, text, attachments)) throw unknownCall(place)
+}
+
+function readFoundTools({ turns, loaded, needs }: Reading, item: Fields, place: string): void {
+  const tools = Array.isArray(item.tools) ? item.tools : []
+  loaded.push({ tools, place: `${place}.tools` })
+  const { call_id: id } = checkSearch(item, place)
+  if (id == null) {
+    needs.push(`${place}.type`)
+    return
+  }
+  const names = tools.filter(isFields).map(tool => textOrNull(tool.name) ?? '')
+  if (!turns.answer(id, JSON.stringify({ tools: names }), [])) throw unknownCall(place)
+}
+
+function addSaid({ turns }: Reading, item: Fields): void {
+  const text = [item.content, item.text, item.message, item.summary].map(textIn).find(said => said !== '')
+  if (text !== undefined) turns.add({ role: 'user', content: [{ type: 'text', text }], name: null })
+}
+
+function unknownCall(place: string): GatewayError {
+  return invalidField(`${place}.call_id`, 'must be the `call_id` of a call that stands before it in `input`')
+}
+
+/** In OpenAI's words, which clients know, and what to set. */
+function storedItem(item: Fields): GatewayError {
+  const id = /^[\w-]{1,64}$/.test(textOrNull(item.id) ?? '') ? textOrNull(item.id) : '…'
+  return new GatewayError(
+    'not_found',
+    `Item with id '${id}' not found. Items are not persisted here: send the item itself, as clients do with \`store: false\` (in the Vercel AI SDK \`providerOptions.openai.store = false\`).`,
+    { param: 'input', shouldRetry: false },
+  )
+}

@@ -1,0 +1,318 @@
+/**
+ * The output items of one answer, built from its events. Each item is announced before its content, keeps its id and its place, and
+ * is said to be done once; a whole answer is built by the same code as a streamed one.
+ */
+import type { ContentEvent, FinishReason, ReasoningItem, TokenLogprob } from '../../core/chat/chat.ts'
+import type { WebSource } from '../../core/chat/web-sources.ts'
+import { parseUntrustedJson } from '../../core/validation/untrusted-json.ts'
+import { findCitations } from '../../core/web/citations.ts'
+import { type Fields, isFields } from './check.ts'
+import { CustomInput } from './custom-input.ts'
+import type { ToolOrigin } from './tools.ts'
+
+export type OutputOptions = {
+  /** Letters and digits of the response's id: ids of items are made of them. */
+  readonly stem: string
+  readonly origins: ReadonlyMap<string, ToolOrigin>
+  readonly seal: (item: ReasoningItem) => string
+  /** Reasoning that came without a proof of its origin is what its provider wants back. */
+  readonly replaysPlainReasoning: boolean
+  readonly sources: readonly WebSource[]
+  /** Takes each event of the stream; absent = nobody listens. */
+  readonly emit?: (type: string, fields: Fields) => void
+}
+
+type Part = {
+  readonly type: 'output_text' | 'refusal'
+  text: string
+  readonly annotations: unknown[]
+  readonly tokens: TokenLogprob[]
+}
+type Status = 'in_progress' | 'completed' | 'incomplete'
+type Message = { readonly kind: 'message'; readonly parts: Part[] }
+type Reasoning = { readonly kind: 'reasoning'; text: string; sealed: string | null }
+type Call = {
+  readonly kind: 'call'
+  readonly origin: ToolOrigin
+  readonly callId: string
+  text: string
+  readonly input: CustomInput | null
+}
+type Whole = { readonly kind: 'whole'; readonly json: Fields }
+type Base = { readonly id: string; readonly place: number; status: Status }
+type Item = Base & (Message | Reasoning | Call | Whole)
+
+export class OutputItems {
+  private readonly options: OutputOptions
+  private readonly items: Item[] = []
+  /** By the index of its call within the answer. */
+  private readonly calls = new Map<number, Base & Call>()
+  /** The message or the reasoning that goes on. */
+  private current: (Base & (Message | Reasoning)) | null = null
+
+  constructor(options: OutputOptions) {
+    this.options = options
+  }
+
+  add(event: ContentEvent): void {
+    switch (event.type) {
+      case 'text':
+      case 'refusal':
+        this.addText(event.type === 'text' ? 'output_text' : 'refusal', event.text, [])
+        break
+      case 'logprobs':
+        this.addText('output_text', '', event.tokens)
+        break
+      case 'reasoning':
+        this.addReasoning(event.text)
+        break
+      case 'reasoning_end':
+        this.endReasoning(event)
+        break
+      case 'tool_call':
+        this.openCall(event)
+        break
+      case 'tool_arguments':
+        this.addArguments(event.index, event.text)
+        break
+      case 'provider_item':
+        this.addWhole(event)
+        break
+      case 'citation':
+        this.annotate(event)
+        break
+    }
+  }
+
+  /** A piece of a text, with the probabilities of its tokens. */
+  addText(type: Part['type'], text: string, tokens: readonly TokenLogprob[]): void {
+    const item = this.message()
+    const part = this.partOf(item, type)
+    part.text += text
+    for (const token of tokens) part.tokens.push(token)
+    const at = { item_id: item.id, output_index: item.place, content_index: item.parts.length - 1 }
+    if (type === 'refusal') this.emit('response.refusal.delta', { ...at, delta: text })
+    else this.emit('response.output_text.delta', { ...at, delta: text, logprobs: tokens.map(shortLogprob) })
+  }
+
+  /** No more comes. What was cut by a limit is not complete. */
+  close(reason: FinishReason): void {
+    const isCut = reason === 'length' || reason === 'content_filter'
+    const last = this.items.at(-1)
+    this.endCurrent(isCut && last === this.current ? 'incomplete' : 'completed', true)
+    for (const call of this.calls.values()) this.endCall(call, isCut && call === last ? 'incomplete' : 'completed')
+  }
+
+  /** The items as they are now; those that go on are not complete. */
+  output(): readonly Fields[] {
+    return this.items.map(item => shown(item, item.status === 'in_progress' ? 'incomplete' : item.status))
+  }
+
+  private emit(type: string, fields: Fields): void {
+    this.options.emit?.(type, fields)
+  }
+
+  private place<Kind extends Message | Reasoning | Call | Whole>(prefix: string, kind: Kind): Base & Kind {
+    const place = this.items.length
+    const item = {
+      id: `${prefix}_${this.options.stem}${place.toString(16).padStart(4, '0')}`,
+      place,
+      status: 'in_progress' as Status,
+      ...kind,
+    }
+    this.items.push(item)
+    this.emit('response.output_item.added', { output_index: place, item: shown(item, item.status) })
+    return item
+  }
+
+  private message(): Base & Message {
+    if (this.current?.kind === 'message') return this.current
+    this.endCurrent('completed', false)
+    const item = this.place<Message>('msg', { kind: 'message', parts: [] })
+    this.current = item
+    return item
+  }
+
+  private partOf(item: Base & Message, type: Part['type']): Part {
+    const last = item.parts.at(-1)
+    if (last?.type === type) return last
+    if (last !== undefined) this.endPart(item, last)
+    const part: Part = { type, text: '', annotations: [], tokens: [] }
+    item.parts.push(part)
+    const at = { item_id: item.id, output_index: item.place, content_index: item.parts.length - 1 }
+    this.emit('response.content_part.added', { ...at, part: shownPart(part) })
+    return part
+  }
+
+  private endPart(item: Base & Message, part: Part): void {
+    const at = { item_id: item.id, output_index: item.place, content_index: item.parts.length - 1 }
+    if (part.type === 'refusal') this.emit('response.refusal.done', { ...at, refusal: part.text })
+    else this.emit('response.output_text.done', { ...at, text: part.text, logprobs: part.tokens.map(shortLogprob) })
+    this.emit('response.content_part.done', { ...at, part: shownPart(part) })
+  }
+
+  private addReasoning(text: string): void {
+    const item = this.reasoning()
+    const at = { item_id: item.id, output_index: item.place, summary_index: 0 }
+    if (item.text === '') this.emit('response.reasoning_summary_part.added', { ...at, part: summaryPart('') })
+    item.text += text
+    this.emit('response.reasoning_summary_text.delta', { ...at, delta: text })
+  }
+
+  private reasoning(): Base & Reasoning {
+    if (this.current?.kind === 'reasoning') return this.current
+    this.endCurrent('completed', false)
+    const item = this.place<Reasoning>('rs', { kind: 'reasoning', text: '', sealed: null })
+    this.current = item
+    return item
+  }
+
+  private endReasoning({ family, kind, data, id }: Extract<ContentEvent, { type: 'reasoning_end' }>): void {
+    const item = this.reasoning()
+    item.sealed = this.options.seal({ family, kind, text: item.text, data, id })
+    this.endCurrent('completed', false)
+  }
+
+  private openCall({ index, id, name, signature }: Extract<ContentEvent, { type: 'tool_call' }>): void {
+    if (signature === null) this.endCurrent('completed', false)
+    else
+      this.endReasoning({ type: 'reasoning_end', choice: 0, family: 'google', kind: 'signature', data: signature, id })
+    const origin = this.options.origins.get(name) ?? { kind: 'function', name, namespace: null }
+    const input = origin.kind === 'custom' ? new CustomInput() : null
+    const prefix = origin.kind === 'function' ? 'fc' : origin.kind === 'custom' ? 'ctc' : 'tsc'
+    this.calls.set(index, this.place<Call>(prefix, { kind: 'call', origin, callId: id, text: '', input }))
+  }
+
+  private addArguments(index: number, piece: string): void {
+    const call = this.calls.get(index)
+    if (call === undefined) return
+    const at = { item_id: call.id, output_index: call.place }
+    if (call.input === null) {
+      call.text += piece
+      if (call.origin.kind === 'function') this.emit('response.function_call_arguments.delta', { ...at, delta: piece })
+      return
+    }
+    const added = call.input.add(piece)
+    call.text += added
+    if (added !== '') this.emit('response.custom_tool_call_input.delta', { ...at, delta: added })
+  }
+
+  private endCall(call: Base & Call, status: Status): void {
+    const at = { item_id: call.id, output_index: call.place }
+    if (call.input !== null) {
+      const { whole, rest } = call.input.end()
+      if (rest !== '') this.emit('response.custom_tool_call_input.delta', { ...at, delta: rest })
+      call.text = whole
+      this.emit('response.custom_tool_call_input.done', { ...at, input: whole })
+    } else if (call.origin.kind === 'function')
+      this.emit('response.function_call_arguments.done', { ...at, name: call.origin.name, arguments: call.text })
+    this.end(call, status)
+  }
+
+  private addWhole({ json, dialect }: Extract<ContentEvent, { type: 'provider_item' }>): void {
+    const value = dialect === 'responses' ? parseUntrustedJson(json) : null
+    if (!isFields(value)) return
+    this.endCurrent('completed', false)
+    this.end(this.place<Whole>('it', { kind: 'whole', json: value }), 'completed')
+  }
+
+  private annotate({ json, dialect }: Extract<ContentEvent, { type: 'citation' }>): void {
+    const part = this.current?.kind === 'message' ? this.current.parts.at(-1) : undefined
+    const value = dialect === 'responses' ? parseUntrustedJson(json) : null
+    if (part?.type === 'output_text' && isFields(value)) this.addAnnotation(part, value)
+  }
+
+  private addAnnotation(part: Part, annotation: Fields): void {
+    const item = this.message()
+    part.annotations.push(annotation)
+    this.emit('response.output_text.annotation.added', {
+      item_id: item.id,
+      output_index: item.place,
+      content_index: item.parts.length - 1,
+      annotation_index: part.annotations.length - 1,
+      annotation,
+    })
+  }
+
+  /** Ends what goes on. Sources that a text does not cite are told with the last one. */
+  private endCurrent(status: Status, isLast: boolean): void {
+    const item = this.current
+    if (item === null) return
+    if (item.kind === 'message') {
+      const part = item.parts.at(-1)
+      if (part?.type === 'output_text')
+        for (const { url, title, start, end } of findCitations(part.text, this.options.sources))
+          if (isLast || end > start)
+            this.addAnnotation(part, { type: 'url_citation', start_index: start, end_index: end, url, title })
+      if (part !== undefined) this.endPart(item, part)
+    } else this.endThought(item)
+    this.current = null
+    this.end(item, status)
+  }
+
+  private endThought(item: Base & Reasoning): void {
+    if (item.text === '') return
+    if (item.sealed === null && this.options.replaysPlainReasoning)
+      item.sealed = this.options.seal({ family: 'compatible', kind: 'signature', text: item.text, data: '', id: null })
+    const at = { item_id: item.id, output_index: item.place, summary_index: 0 }
+    this.emit('response.reasoning_summary_text.done', { ...at, text: item.text })
+    this.emit('response.reasoning_summary_part.done', { ...at, part: summaryPart(item.text) })
+  }
+
+  private end(item: Item, status: Status): void {
+    item.status = status
+    this.emit('response.output_item.done', { output_index: item.place, item: shown(item, status) })
+  }
+}
+
+function shown(item: Item, status: Status): Fields {
+  const { id } = item
+  switch (item.kind) {
+    case 'message':
+      return { id, type: 'message', status, role: 'assistant', content: item.parts.map(shownPart) }
+    case 'reasoning': {
+      const summary = item.text === '' ? [] : [summaryPart(item.text)]
+      return { id, type: 'reasoning', summary, ...(item.sealed === null ? {} : { encrypted_content: item.sealed }) }
+    }
+    case 'call':
+      return shownCall(item, status)
+    case 'whole':
+      return { ...item.json, id: typeof item.json.id === 'string' && item.json.id !== '' ? item.json.id : id }
+  }
+}
+
+function shownCall({ id, origin, callId, text }: Base & Call, status: Status): Fields {
+  const { kind, name, namespace } = origin
+  const within = namespace === null ? {} : { namespace }
+  switch (kind) {
+    case 'function':
+      return { id, type: 'function_call', status, call_id: callId, name, ...within, arguments: text }
+    case 'custom':
+      return { id, type: 'custom_tool_call', status, call_id: callId, name, ...within, input: text }
+    case 'tool_search': {
+      const given = parseUntrustedJson(text)
+      return {
+        id,
+        type: 'tool_search_call',
+        status,
+        call_id: callId,
+        execution: 'client',
+        arguments: isFields(given) ? given : {},
+      }
+    }
+  }
+}
+
+function shownPart({ type, text, annotations, tokens }: Part): Fields {
+  return type === 'refusal'
+    ? { type, refusal: text }
+    : { type, text, annotations: [...annotations], logprobs: [...tokens] }
+}
+
+function summaryPart(text: string): Fields {
+  return { type: 'summary_text', text }
+}
+
+function shortLogprob({ token, logprob, top_logprobs }: TokenLogprob): Fields {
+  return { token, logprob, top_logprobs: top_logprobs.map(other => ({ token: other.token, logprob: other.logprob })) }
+}

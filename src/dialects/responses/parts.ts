@@ -1,0 +1,117 @@
+/** Content of items: text, images and documents. */
+import { Type } from '@sinclair/typebox'
+import type { ContentPart } from '../../core/chat/chat.ts'
+import { bodyText, fetchable, imageAddress } from '../../core/request/chat-request.ts'
+import { invalidField, nullable, oneOf } from '../../core/validation/validate.ts'
+import { checkerAt, type Fields, isFields, textOrNull } from './check.ts'
+
+const open = { additionalProperties: true }
+const checkText = checkerAt(Type.Object({ text: bodyText }, open))
+const checkRefusal = checkerAt(Type.Object({ refusal: bodyText }, open))
+const checkImage = checkerAt(
+  Type.Object(
+    { image_url: nullable(imageAddress), file_id: nullable(Type.String()), detail: nullable(Type.String()) },
+    open,
+  ),
+)
+const checkFile = checkerAt(
+  Type.Object(
+    {
+      file_data: nullable(bodyText),
+      file_url: nullable(Type.String()),
+      file_id: nullable(Type.String()),
+      filename: nullable(Type.String({ maxLength: 256 })),
+    },
+    open,
+  ),
+)
+const checkDetail = checkerAt(Type.Object({ detail: nullable(oneOf(['auto', 'low', 'high', 'original'])) }, open))
+
+const pdf = /^data:application\/pdf;base64,/i
+
+export type ReadParts = {
+  readonly parts: readonly ContentPart[]
+  /** Places of parts that only OpenAI takes. */
+  readonly needs: readonly string[]
+}
+
+/** The content of an item: a text, or a list of parts. Throws naming the part at fault. */
+export function readParts(content: unknown, place: string): ReadParts {
+  if (typeof content === 'string') return { parts: [{ type: 'text', text: content }], needs: [] }
+  if (!Array.isArray(content)) throw invalidField(place, 'must be a string or an array of parts')
+  const parts: ContentPart[] = []
+  const needs: string[] = []
+  for (const [index, part] of content.entries()) {
+    const at = `${place}.${index}`
+    const read = readPart(part, at)
+    if (read === null) needs.push(at)
+    else parts.push(...read)
+  }
+  return { parts, needs }
+}
+
+/** The texts of a content, joined: of what is no text, nothing. */
+export function textIn(content: unknown): string {
+  if (typeof content === 'string') return content
+  if (!Array.isArray(content)) return ''
+  return content
+    .filter(isFields)
+    .map(part => textOrNull(part.text) ?? textOrNull(part.refusal) ?? '')
+    .join('')
+}
+
+/** null = a part that only OpenAI takes. */
+function readPart(part: unknown, place: string): readonly ContentPart[] | null {
+  if (!isFields(part)) throw invalidField(place, 'must be an object')
+  switch (part.type) {
+    case 'input_text':
+    case 'output_text':
+    case 'text':
+    case 'summary_text':
+      return [{ type: 'text', text: checkText(part, place).text }]
+    case 'refusal':
+      return [{ type: 'text', text: checkRefusal(part, place).refusal }]
+    case 'input_image':
+      return [imageOf(part, place)]
+    case 'input_file':
+      return fileOf(part, place)
+    case 'encrypted_content':
+      return []
+    default:
+      throw invalidField(
+        `${place}.type`,
+        'must be "input_text", "output_text", "refusal", "input_image" or "input_file"',
+        'unsupported_parameter',
+      )
+  }
+}
+
+function imageOf(part: Fields, place: string): ContentPart {
+  const { image_url: url, file_id: id } = checkImage(part, place)
+  if (id != null && url == null) throw storedFile(`${place}.file_id`, 'image_url')
+  if (url == null) throw invalidField(`${place}.image_url`, 'is missing: send an http, https or data: address')
+  const { detail } = checkDetail(part, place)
+  return {
+    type: 'image',
+    url: fetchable(url, `${place}.image_url`),
+    detail: detail === 'original' ? 'high' : (detail ?? null),
+  }
+}
+
+function fileOf(part: Fields, place: string): readonly ContentPart[] | null {
+  const { file_data: data, file_url: url, file_id: id, filename } = checkFile(part, place)
+  if (id != null) throw storedFile(`${place}.file_id`, 'file_data')
+  if (data != null && pdf.test(data)) return [{ type: 'file', url: data, name: filename ?? null }]
+  if (data == null && url == null)
+    throw invalidField(`${place}.file_data`, 'is missing: send the document as a `data:application/pdf;base64,` URL')
+  if (url != null) fetchable(url, `${place}.file_url`)
+  return null
+}
+
+function storedFile(place: string, instead: string) {
+  return invalidField(
+    place,
+    `names a stored file, and none is stored: send it in \`${instead}\``,
+    'unsupported_parameter',
+  )
+}

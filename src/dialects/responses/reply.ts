@@ -1,0 +1,173 @@
+/** The response object: what the answer is, and the settings of the request that it repeats. */
+import type { FinishReason, ReasoningItem, ResponseStart, ResponseSummary } from '../../core/chat/chat.ts'
+import type { CollectedResponse } from '../../core/chat/response-collector.ts'
+import { autoModel } from '../../core/models/models.ts'
+import { toUsd } from '../../core/usage/money.ts'
+import type { GatewayError } from '../../core/validation/errors.ts'
+import type { Fields } from './check.ts'
+import { OutputItems, type OutputOptions } from './output.ts'
+import type { ResponsesAsk } from './request.ts'
+
+/** What an answer needs beside the request. */
+export type ReplyContext = ResponsesAsk & { readonly seal: (item: ReasoningItem) => string }
+
+/** What varies of a response object from one event to the next. */
+export type ResponseState = {
+  readonly status: 'in_progress' | 'completed' | 'incomplete' | 'failed'
+  readonly output: readonly Fields[]
+  readonly usage: Fields | null
+  readonly error?: Fields
+  readonly incompleteReason?: 'max_output_tokens' | 'content_filter'
+}
+
+/** Answers to one request share an id, also where nothing is known of them yet. */
+export function responseIdOf(requestId: string): string {
+  return `resp_${stemOf(requestId)}`
+}
+
+function stemOf(requestId: string): string {
+  return requestId.replace(/^req_/, '')
+}
+
+/** What the items of an answer are built with. `opening` is null where nothing is known of it yet. */
+export function outputOptions(
+  context: ReplyContext,
+  requestId: string,
+  opening: ResponseStart | null,
+  emit?: OutputOptions['emit'],
+): OutputOptions {
+  return {
+    stem: stemOf(requestId),
+    origins: context.origins,
+    seal: context.seal,
+    replaysPlainReasoning: context.includesReasoning && !signingProviders.has(opening?.provider ?? ''),
+    sources: opening?.web?.sources ?? [],
+    ...(emit === undefined ? {} : { emit }),
+  }
+}
+
+/** Reasoning of theirs that came without a proof cannot be given back to them. */
+const signingProviders: ReadonlySet<string> = new Set(['openai', 'anthropic', 'google'])
+
+/** The response object, in JSON text. `settings` is what `settingsJson` made of the request. */
+export function responseJson(
+  settings: string,
+  requestId: string,
+  opening: Pick<ResponseStart, 'createdAt' | 'model'>,
+  { status, output, usage, error, incompleteReason }: ResponseState,
+): string {
+  const head = JSON.stringify({
+    id: responseIdOf(requestId),
+    object: 'response',
+    created_at: opening.createdAt,
+    status,
+    background: false,
+    error: error ?? null,
+    incomplete_details: incompleteReason === undefined ? null : { reason: incompleteReason },
+    model: opening.model,
+    output,
+    usage,
+  })
+  return `${head.slice(0, -1)},${settings.slice(1)}`
+}
+
+/** What an answer repeats of its request, in JSON text: made once, since each event with a response object holds it. */
+export function settingsJson({ body, ask }: ResponsesAsk): string {
+  const { reasoning, text } = body
+  return JSON.stringify({
+    instructions: body.instructions ?? null,
+    max_output_tokens: body.max_output_tokens ?? null,
+    max_tool_calls: 'max_tool_calls' in body ? body.max_tool_calls : null,
+    parallel_tool_calls: body.parallel_tool_calls ?? true,
+    previous_response_id: null,
+    prompt_cache_key: body.prompt_cache_key ?? null,
+    reasoning: { effort: reasoning?.effort ?? null, summary: reasoning?.summary ?? null },
+    safety_identifier: body.safety_identifier ?? null,
+    service_tier: 'default',
+    store: false,
+    temperature: body.temperature ?? 1,
+    text: {
+      format: text?.format ?? { type: 'text' },
+      ...(text?.verbosity == null ? {} : { verbosity: text.verbosity }),
+    },
+    tool_choice: body.tool_choice ?? 'auto',
+    tools: body.tools ?? [],
+    top_logprobs: body.top_logprobs ?? 0,
+    top_p: body.top_p ?? 1,
+    truncation: 'disabled',
+    user: body.user ?? null,
+    metadata: ask.metadata ?? {},
+  })
+}
+
+/** How an answer with this finish reason ended. */
+export function endOf(reason: FinishReason): Pick<ResponseState, 'status' | 'incompleteReason'> {
+  switch (reason) {
+    case 'stop':
+    case 'tool_calls':
+      return { status: 'completed' }
+    case 'length':
+      return { status: 'incomplete', incompleteReason: 'max_output_tokens' }
+    case 'content_filter':
+      return { status: 'incomplete', incompleteReason: 'content_filter' }
+  }
+}
+
+/** Cached and cache-written tokens are parts of the input, reasoning is part of the output. */
+export function usageOf({ usage, cost }: ResponseSummary): Fields {
+  return {
+    input_tokens: usage.inputTokens,
+    input_tokens_details: { cached_tokens: usage.cachedInputTokens, cache_write_tokens: usage.cacheWriteTokens },
+    output_tokens: usage.outputTokens,
+    output_tokens_details: { reasoning_tokens: usage.reasoningTokens },
+    total_tokens: usage.inputTokens + usage.outputTokens,
+    cost_usd: toUsd(cost.total),
+  }
+}
+
+/** The body of a whole answer. */
+export function responseBody(
+  context: ReplyContext,
+  answer: CollectedResponse,
+  opening: ResponseStart,
+  receipt: ResponseSummary,
+): object {
+  const items = new OutputItems(outputOptions(context, opening.requestId, opening))
+  for (const event of answer.events) items.add(event)
+  const reason = answer.choices[0]?.finishReason ?? 'stop'
+  items.close(reason)
+  const state = { ...endOf(reason), output: items.output(), usage: usageOf(receipt) }
+  return JSON.parse(responseJson(settingsJson(context), opening.requestId, opening, state))
+}
+
+/** The error of a failed response; codes are those by which clients choose to shorten, to wait or to give up. */
+export function failureOf(error: GatewayError): Fields {
+  const { code, message, retryAfterMs } = error
+  switch (code) {
+    case 'context_length_exceeded':
+      return { code, message }
+    case 'payment_required':
+    case 'account_paused':
+    case 'daily_tokens_exceeded':
+    case 'daily_cost_exceeded':
+      return { code: 'insufficient_quota', message }
+    case 'invalid_request':
+    case 'unsupported_parameter':
+    case 'content_blocked':
+      return { code: 'invalid_prompt', message }
+    case 'requests_per_minute_exceeded':
+    case 'concurrent_requests_exceeded':
+    case 'no_model_available':
+    case 'service_unavailable': {
+      const seconds = Math.max(1, Math.ceil((retryAfterMs ?? 1000) / 1000))
+      return { code: 'rate_limit_exceeded', message: `${message} Please try again in ${seconds}s.` }
+    }
+    default:
+      return { code: 'server_error', message }
+  }
+}
+
+/** What is said of the serving model where none has been chosen yet. */
+export function unopened({ body }: ResponsesAsk, createdAt: number): Pick<ResponseStart, 'createdAt' | 'model'> {
+  return { createdAt, model: body.model ?? autoModel }
+}

@@ -1,0 +1,223 @@
+/**
+ * A Responses body, read into a chat request. Nothing is stored here, so all that refers to something stored is refused, never
+ * ignored: a model would answer without the past. Unknown fields pass; what a provider does not take is told as dropped.
+ */
+import { type Static, Type } from '@sinclair/typebox'
+import type { ChatRequest, ResponseFormat, SourceBody } from '../../core/chat/chat.ts'
+import { reasoningEfforts } from '../../core/chat/chat.ts'
+import { bodyText, chatRequestFields, functionName, parseChatRequestFields } from '../../core/request/chat-request.ts'
+import { GatewayError } from '../../core/validation/errors.ts'
+import { checker, invalidField, nullable, oneOf } from '../../core/validation/validate.ts'
+import { maximumItems, type ReadInput, type ReasoningOpener, readInput } from './items.ts'
+import { textIn } from './parts.ts'
+import { chooseTools, type DeclaredTools, maximumTools, readTools, type ToolOrigin } from './tools.ts'
+
+const open = { additionalProperties: true }
+const anyObject = Type.Object({}, open)
+const shared = chatRequestFields(true)
+
+const format = Type.Union([
+  Type.Object({ type: oneOf(['text', 'json_object'], 'unsupported_parameter') }, open),
+  Type.Object(
+    {
+      type: Type.Literal('json_schema'),
+      name: functionName,
+      description: nullable(bodyText),
+      schema: nullable(anyObject),
+      strict: nullable(Type.Boolean()),
+    },
+    open,
+  ),
+])
+
+/** Read into fields of the chat request. */
+const readFields = Type.Object({
+  model: shared.model,
+  mode: shared.mode,
+  strategy: shared.strategy,
+  stream: shared.stream,
+  stream_mode: shared.stream_mode,
+  enhance_prompt: shared.enhance_prompt,
+  test_mode: shared.test_mode,
+  fallback: shared.fallback,
+  fallback_max_cost_factor: shared.fallback_max_cost_factor,
+  web: shared.web,
+  metadata: shared.metadata,
+  max_output_tokens: shared.max_output_tokens,
+  temperature: shared.temperature,
+  top_p: shared.top_p,
+  input: nullable(
+    Type.Union([
+      Type.String({ minLength: 1, boundedBy: 'body' }),
+      Type.Array(anyObject, { minItems: 1, maxItems: maximumItems }),
+    ]),
+  ),
+  instructions: nullable(Type.Union([bodyText, Type.Array(anyObject, { maxItems: maximumItems })])),
+  tools: nullable(Type.Array(Type.Object({ type: Type.String() }, open), { maxItems: maximumTools })),
+  tool_choice: nullable(Type.Union([oneOf(['none', 'auto', 'required']), anyObject])),
+  parallel_tool_calls: nullable(Type.Boolean()),
+  reasoning: nullable(
+    Type.Object({ effort: nullable(oneOf(reasoningEfforts)), summary: nullable(Type.String()) }, open),
+  ),
+  text: nullable(
+    Type.Object({ format: nullable(format), verbosity: nullable(oneOf(['low', 'medium', 'high'])) }, open),
+  ),
+  include: nullable(Type.Array(Type.String(), { maxItems: 64 })),
+  top_logprobs: nullable(Type.Integer({ minimum: 0, maximum: 20 })),
+  user: nullable(Type.String({ maxLength: 512 })),
+  safety_identifier: nullable(Type.String({ maxLength: 128 })),
+  stream_options: nullable(anyObject),
+  store: nullable(Type.Boolean()),
+  background: nullable(Type.Boolean()),
+  previous_response_id: nullable(Type.String()),
+  conversation: nullable(Type.Union([Type.String(), anyObject])),
+  prompt: nullable(anyObject),
+  truncation: nullable(oneOf(['auto', 'disabled'])),
+})
+
+/** Means the same on Chat Completions. */
+const extraFields = Type.Object({
+  service_tier: nullable(Type.String({ maxLength: 64 })),
+  prompt_cache_key: nullable(Type.String({ maxLength: 1024 })),
+  prompt_cache_retention: nullable(oneOf(['in_memory', '24h'])),
+  prompt_cache_options: nullable(anyObject),
+  moderation: nullable(anyObject),
+})
+
+/** The body of `POST /v1/responses`. */
+export const responsesSchema = Type.Object(
+  { ...readFields.properties, ...extraFields.properties },
+  { ...open, title: 'ResponseRequest' },
+)
+
+type Body = Static<typeof responsesSchema>
+const check = checker(responsesSchema)
+const readHere = new Set(Object.keys(readFields.properties))
+
+/** A chat request, and what the reply must know beside it. */
+export type ResponsesAsk = {
+  readonly ask: ChatRequest
+  readonly origins: ReadonlyMap<string, ToolOrigin>
+  /** Reasoning that is only text goes back to the client to be replayed. */
+  readonly includesReasoning: boolean
+  /** The body as it came: the answer repeats its settings. */
+  readonly body: Body
+}
+
+/** Shared fields under the names that they have here. */
+export const spelling: Readonly<Record<string, string>> = {
+  messages: 'input',
+  response_format: 'text.format',
+  reasoning_effort: 'reasoning.effort',
+  logprobs: 'include',
+}
+
+/** Reads a parsed body and the `X-Gateway-*` headers, which win over it. Throws with the field at fault. */
+export function readResponses(
+  value: unknown,
+  source: { readonly headers: Headers; readonly text: string },
+  opener: ReasoningOpener,
+): ResponsesAsk {
+  const body = check(value)
+  refuseStored(body)
+  const input = readInput(body.input ?? missingInput(), instructionsOf(body.instructions ?? null), opener)
+  const lists = body.tools == null ? [] : [{ tools: body.tools, place: 'tools' }]
+  const declared = readTools([...lists, ...input.declared], input.loaded)
+  const { tools, choice, needsHosted } = chooseTools(body.tool_choice ?? null, declared)
+  const needs = needsHosted ? [...input.needs, 'tool_choice'] : input.needs
+  const fields = parseChatRequestFields(sharedFields(body), source.headers)
+  const isPlain = needs.length === 0 && !input.endsWithResult
+  const wantsLogprobs = body.include?.includes('message.output_text.logprobs') ?? false
+  const ask: ChatRequest = {
+    ...fields,
+    dialect: 'responses',
+    source: sourceOf(body, source.text, { input, declared, needs }),
+    messages: input.messages,
+    stream: body.stream != null || body.stream_mode != null ? fields.stream : null,
+    presencePenalty: null,
+    frequencyPenalty: null,
+    logitBias: null,
+    logprobs: wantsLogprobs,
+    topLogprobs: wantsLogprobs ? (body.top_logprobs ?? null) : null,
+    choices: 1,
+    tools,
+    toolChoice: choice,
+    parallelToolCalls: body.parallel_tool_calls ?? null,
+    responseFormat: formatOf(body.text?.format ?? null),
+    endUser: body.safety_identifier ?? body.user ?? null,
+    extras: extrasOf(body),
+    // What a tool gave is no question, and what only OpenAI can read cannot be added to.
+    web: isPlain ? fields.web : 'off',
+    enhance: isPlain && fields.enhance,
+    bodyCharacters: source.text.length,
+  }
+  return {
+    ask,
+    origins: declared.origins,
+    includesReasoning: body.include?.includes('reasoning.encrypted_content') ?? false,
+    body,
+  }
+}
+
+function missingInput(): never {
+  throw invalidField('input', 'is missing: send a string or an array of items')
+}
+
+function refuseStored(body: Body): void {
+  if (body.background === true)
+    throw invalidField('background', 'must be false: nothing is stored here to fetch later', 'unsupported_parameter')
+  if (body.previous_response_id != null)
+    throw new GatewayError(
+      'previous_response_not_found',
+      '`previous_response_id` names a stored response, and none is stored here. Set `store: false` and send the items of the conversation in `input`.',
+      { param: 'previous_response_id', shouldRetry: false },
+    )
+  const advice = 'names something stored, and nothing is stored here. Set `store: false` and send the items in `input`'
+  if (body.conversation != null) throw invalidField('conversation', advice, 'unsupported_parameter')
+  if (body.prompt != null) throw invalidField('prompt', advice, 'unsupported_parameter')
+}
+
+/** A list of items is what OpenAI itself repeats of a stored prompt: its texts count. */
+function instructionsOf(instructions: Body['instructions'] | null): readonly string[] {
+  if (instructions == null) return []
+  const texts = typeof instructions === 'string' ? [instructions] : instructions.map(item => textIn(contentOf(item)))
+  return texts.filter(text => text !== '')
+}
+
+function contentOf(item: object): unknown {
+  return 'content' in item ? item.content : null
+}
+
+function sharedFields(body: Body): Parameters<typeof parseChatRequestFields>[0] {
+  return { ...body, tools: null, tool_choice: null, reasoning_effort: body.reasoning?.effort ?? null }
+}
+
+function formatOf(given: Static<typeof format> | null): ResponseFormat {
+  if (given === null) return { type: 'text' }
+  if (given.type !== 'json_schema') return { type: given.type }
+  const { name, description, schema, strict } = given
+  return { type: 'json_schema', name, description: description ?? null, schema: { ...schema }, strict: strict ?? null }
+}
+
+function extrasOf(body: Body): ChatRequest['extras'] {
+  const sent = Object.entries(body).filter(([name, field]) => !readHere.has(name) && field != null)
+  const verbosity = body.text?.verbosity
+  return Object.fromEntries(verbosity == null ? sent : [...sent, ['verbosity', verbosity]])
+}
+
+function sourceOf(
+  body: Body,
+  text: string,
+  {
+    input,
+    declared,
+    needs,
+  }: { readonly input: ReadInput; readonly declared: DeclaredTools; readonly needs: readonly string[] },
+): SourceBody {
+  const sameFormOnly = [
+    ...(body.truncation === 'auto' ? ['truncation'] : []),
+    ...declared.hosted.map(type => `tools.${type}`),
+    ...declared.refused.map(type => `tools.${type}`),
+  ]
+  return { dialect: 'responses', text, fields: body, messages: input.messages, headers: {}, needs, sameFormOnly }
+}

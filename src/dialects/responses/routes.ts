@@ -1,0 +1,94 @@
+/**
+ * `POST /v1/responses`: the Responses API, stateless. Every request holds its whole conversation, and nothing of it is kept:
+ * reasoning that a later turn needs goes to the client, sealed.
+ */
+import { Elysia } from 'elysia'
+import type { GatewayError } from '../../core/validation/errors.ts'
+import { withParam } from '../../core/validation/errors.ts'
+import { type ChatEndpoint, type ChatRouteDeps, handleChat } from '../../http/chat-handler.ts'
+import { chatErrors, chatHeaders } from '../../http/chat-route-docs.ts'
+import { errorResponse } from '../../http/error-response.ts'
+import { policies } from '../../http/policies.ts'
+import { withRouteDocs } from '../../http/route-docs.ts'
+import type { ReasoningSeal } from '../reasoning-seal.ts'
+import { responseBody } from './reply.ts'
+import { readResponses, responsesSchema, spelling } from './request.ts'
+import { responseEventShape, responseShape } from './schema.ts'
+import { responsesStream } from './stream.ts'
+
+export type ResponsesRouteDeps = ChatRouteDeps & {
+  readonly reasoningSeal: ReasoningSeal
+  /** Unix seconds. */
+  readonly unixTime: () => number
+}
+
+/** How this endpoint reads requests and writes answers and refusals. */
+export function responsesEndpoint({
+  reasoningSeal,
+  unixTime,
+}: Pick<ResponsesRouteDeps, 'reasoningSeal' | 'unixTime'>): ChatEndpoint {
+  return {
+    parse(body, { headers, text, accountId }) {
+      const read = readResponses(body, { headers, text }, { seal: reasoningSeal, accountId })
+      const context = {
+        ...read,
+        seal: (item: Parameters<ReasoningSeal['seal']>[1]) => reasoningSeal.seal(accountId, item),
+      }
+      return {
+        ask: read.ask,
+        spelling,
+        stream: requestId => responsesStream(context, requestId, unixTime),
+        body: (answer, opening, receipt) => responseBody(context, answer, opening, receipt),
+        keepsEvents: true,
+      }
+    },
+    refusal: (error, requestId) => errorResponse(inBrackets(error), requestId),
+  }
+}
+
+/** Places in lists as OpenAI writes them: `input[3].type`. */
+function inBrackets(error: GatewayError): GatewayError {
+  const { param } = error
+  return param === null || !/\.\d/.test(param) ? error : withParam(error, param.replaceAll(/\.(\d+)(?=\.|$)/g, '[$1]'))
+}
+
+/** The routes of the Responses API. */
+export function responses(deps: ResponsesRouteDeps) {
+  const endpoint = responsesEndpoint(deps)
+  return new Elysia({ name: 'responses' }).post('/v1/responses', ({ request }) => handleChat(deps, endpoint, request), {
+    parse: 'none',
+    ...withRouteDocs(policies.apiKey, {
+      summary: 'Responses',
+      description:
+        'The Responses API, for existing client libraries: change their base address and the model. Nothing is stored: send `store: false` and the whole conversation in `input`. Streams end with `response.completed` or `response.incomplete` after a success, and only then.',
+      body: responsesSchema,
+      examples: responsesExamples,
+      requestHeaders: chatHeaders,
+      answer: responseShape,
+      alsoAs: { 'text/event-stream': responseEventShape },
+      answerHeaders: ['served', 'cost', 'standing', 'deprecation'],
+      errors: [...chatErrors, 'previous_response_not_found', 'not_found'],
+    }),
+  })
+}
+
+/** Each of them a request that works as it stands. */
+const responsesExamples = {
+  'the prompt chooses the model': { model: 'gateway-ai', input: 'Say hello in one sentence.', store: false },
+  'a stream with a system text': {
+    model: 'anthropic/claude-sonnet-5-5',
+    instructions: 'Be brief.',
+    input: [{ role: 'user', content: 'Why is the sky blue?' }],
+    stream: true,
+    store: false,
+  },
+  'a tool': {
+    model: 'gateway-ai',
+    strategy: 'cost',
+    input: 'What is the weather in Oslo?',
+    tools: [
+      { type: 'function', name: 'weather', parameters: { type: 'object', properties: { city: { type: 'string' } } } },
+    ],
+    store: false,
+  },
+}

@@ -1,0 +1,126 @@
+/** The answer of the Responses API, whole and streamed: the wire's own shape with the cost beside its counts. */
+import { Type } from '@sinclair/typebox'
+import { oneOf } from '../../core/validation/validate.ts'
+import { count, modelName, namedSchema, orNull, strictObject, text, usd } from '../../http/schemas.ts'
+
+const anything = Type.Object({}, { additionalProperties: true })
+const responseId = Type.String({ examples: ['resp_5f0c1b7ae94d42d8'] })
+const itemId = Type.String({ examples: ['msg_5f0c1b7ae94d42d80000'] })
+const status = oneOf(['in_progress', 'completed', 'incomplete'])
+
+const responseUsageShape = namedSchema('ResponseUsage', {
+  input_tokens: count,
+  input_tokens_details: strictObject({ cached_tokens: count, cache_write_tokens: count }),
+  output_tokens: count,
+  output_tokens_details: strictObject({ reasoning_tokens: count }),
+  total_tokens: count,
+  cost_usd: usd,
+})
+
+const part = Type.Union([
+  strictObject({
+    type: Type.Literal('output_text'),
+    text: text('The sky scatters blue light most.'),
+    annotations: Type.Array(anything, { description: 'sources that the answer was given' }),
+    logprobs: Type.Array(anything),
+  }),
+  strictObject({ type: Type.Literal('refusal'), refusal: Type.String() }),
+])
+const called = {
+  id: itemId,
+  status,
+  call_id: text('call_1'),
+  name: text('weather'),
+  namespace: Type.Optional(Type.String()),
+}
+
+/** An item of OpenAI's own tools is passed on as it came. */
+const outputItemShape = Type.Union(
+  [
+    strictObject({
+      id: itemId,
+      type: Type.Literal('message'),
+      status,
+      role: Type.Literal('assistant'),
+      content: Type.Array(part),
+    }),
+    strictObject({
+      id: itemId,
+      type: Type.Literal('reasoning'),
+      summary: Type.Array(strictObject({ type: Type.Literal('summary_text'), text: Type.String() })),
+      encrypted_content: Type.Optional(Type.String({ description: 'to be sent back with the next turn as it is' })),
+    }),
+    strictObject({ ...called, type: Type.Literal('function_call'), arguments: text('{"city":"Oslo"}') }),
+    strictObject({ ...called, type: Type.Literal('custom_tool_call'), input: Type.String() }),
+    anything,
+  ],
+  { title: 'OutputItem' },
+)
+
+/** `POST /v1/responses`, not streamed. */
+export const responseShape = namedSchema('Response', {
+  id: responseId,
+  object: Type.Literal('response'),
+  created_at: Type.Integer({ minimum: 0, description: 'Unix seconds', examples: [1_777_982_400] }),
+  status: oneOf(['in_progress', 'completed', 'incomplete', 'failed']),
+  background: Type.Literal(false),
+  error: orNull(strictObject({ code: text('server_error'), message: Type.String() })),
+  incomplete_details: orNull(strictObject({ reason: oneOf(['max_output_tokens', 'content_filter']) })),
+  model: modelName,
+  output: Type.Array(outputItemShape),
+  usage: orNull(responseUsageShape),
+  instructions: orNull(Type.Union([Type.String(), Type.Array(anything)])),
+  max_output_tokens: orNull(count),
+  max_tool_calls: orNull(count),
+  parallel_tool_calls: Type.Boolean(),
+  previous_response_id: Type.Null(),
+  prompt_cache_key: orNull(Type.String()),
+  reasoning: strictObject({ effort: orNull(Type.String()), summary: orNull(Type.String()) }),
+  safety_identifier: orNull(Type.String()),
+  service_tier: Type.Literal('default'),
+  store: Type.Literal(false),
+  temperature: Type.Number(),
+  text: anything,
+  tool_choice: Type.Union([Type.String(), anything]),
+  tools: Type.Array(anything),
+  top_logprobs: count,
+  top_p: Type.Number(),
+  truncation: Type.Literal('disabled'),
+  user: orNull(Type.String()),
+  metadata: Type.Record(Type.String(), Type.String()),
+})
+
+const event = { sequence_number: count }
+const withResponse = { ...event, response: responseShape }
+
+/** What follows `data: ` in a stream: `type` is also its event line. */
+export const responseEventShape = Type.Union(
+  [
+    strictObject({
+      type: oneOf([
+        'response.created',
+        'response.in_progress',
+        'response.completed',
+        'response.incomplete',
+        'response.failed',
+      ]),
+      ...withResponse,
+    }),
+    strictObject({
+      type: oneOf(['response.output_item.added', 'response.output_item.done']),
+      ...event,
+      output_index: count,
+      item: outputItemShape,
+    }),
+    Type.Object(
+      {
+        type: text('response.output_text.delta', 'an event of an item, as in the API of that name'),
+        ...event,
+        item_id: itemId,
+        output_index: count,
+      },
+      { additionalProperties: true },
+    ),
+  ],
+  { title: 'ResponseEvent' },
+)

@@ -1,0 +1,121 @@
+/**
+ * An answer as the events of the Responses API: numbered from 0 without a gap, `response.created` first, and one terminal event last.
+ * `response.completed` and `response.incomplete` come with `done` and never before: an answer that was cut or not settled must not
+ * look finished.
+ */
+import type { ChatEvent, FinishReason, ResponseStart, TokenLogprob } from '../../core/chat/chat.ts'
+import type { StreamFormat } from '../../http/sse-response.ts'
+import type { Fields } from './check.ts'
+import { OutputItems } from './output.ts'
+import {
+  endOf,
+  failureOf,
+  outputOptions,
+  type ReplyContext,
+  type ResponseState,
+  responseJson,
+  settingsJson,
+  unopened,
+  usageOf,
+} from './reply.ts'
+
+/** One streamed answer's format; made per answer. `now` in Unix seconds is told where a stream fails before it began. */
+export function responsesStream(context: ReplyContext, requestId: string, now: () => number): StreamFormat {
+  const stream = new ResponseStream(context, requestId)
+  return {
+    frame: batch => stream.frame(batch),
+    failure: error => stream.fail(failureOf(error), now),
+  }
+}
+
+class ResponseStream {
+  private readonly context: ReplyContext
+  private readonly requestId: string
+  private readonly settings: string
+  private items: OutputItems | null = null
+  private opening: Pick<ResponseStart, 'createdAt' | 'model'> | null = null
+  private finish: FinishReason = 'stop'
+  private number = 0
+  private out = ''
+  /** Text of the batch that goes out as one event. */
+  private text = ''
+  private tokens: TokenLogprob[] = []
+
+  constructor(context: ReplyContext, requestId: string) {
+    this.context = context
+    this.requestId = requestId
+    this.settings = settingsJson(context)
+  }
+
+  frame(batch: readonly ChatEvent[]): string {
+    for (const event of batch) this.add(event)
+    this.flush()
+    const { out } = this
+    this.out = ''
+    return out
+  }
+
+  fail(error: Fields, now: () => number): string {
+    this.flush()
+    if (this.opening === null) this.begin(unopened(this.context, now()), null)
+    this.lifecycle('response.failed', { status: 'failed', output: this.items?.output() ?? [], usage: null, error })
+    const { out } = this
+    this.out = ''
+    return out
+  }
+
+  private add(event: ChatEvent): void {
+    switch (event.type) {
+      case 'opened':
+        this.begin(event.opening, event.opening)
+        break
+      case 'text':
+        this.text += event.text
+        break
+      case 'logprobs':
+        this.tokens.push(...event.tokens)
+        break
+      case 'finish':
+        this.finish = event.reason
+        break
+      case 'filtered':
+        break
+      case 'done': {
+        this.flush()
+        this.items?.close(this.finish)
+        const end = endOf(this.finish)
+        const state = { ...end, output: this.items?.output() ?? [], usage: usageOf(event.receipt) }
+        this.lifecycle(`response.${end.status}`, state)
+        break
+      }
+      default:
+        this.flush()
+        this.items?.add(event)
+    }
+  }
+
+  private flush(): void {
+    if (this.text === '' && this.tokens.length === 0) return
+    this.items?.addText('output_text', this.text, this.tokens)
+    this.text = ''
+    this.tokens = []
+  }
+
+  private begin(opening: Pick<ResponseStart, 'createdAt' | 'model'>, known: ResponseStart | null): void {
+    this.opening = opening
+    const emit = (type: string, fields: Fields) => this.emit(type, JSON.stringify(fields).slice(1, -1))
+    this.items = new OutputItems(outputOptions(this.context, this.requestId, known, emit))
+    const state: ResponseState = { status: 'in_progress', output: [], usage: null }
+    this.lifecycle('response.created', state)
+    this.lifecycle('response.in_progress', state)
+  }
+
+  private lifecycle(type: string, state: ResponseState): void {
+    const opening = this.opening ?? unopened(this.context, 0)
+    this.emit(type, `"response":${responseJson(this.settings, this.requestId, opening, state)}`)
+  }
+
+  private emit(type: string, fields: string): void {
+    this.out += `event: ${type}\ndata: {"type":"${type}","sequence_number":${this.number++},${fields}}\n\n`
+  }
+}

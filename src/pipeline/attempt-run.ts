@@ -1,0 +1,186 @@
+/** One attempt as it is read: what may be shown of it and when, and what a process that dies would lose of it. */
+import type { ChatEvent, ResponseStart } from '../core/chat/chat.ts'
+import type { RequestAbortSignal } from '../core/chat/request-abort.ts'
+import { type Catalog, fullName } from '../core/models/models.ts'
+import type { Deadlines } from '../core/request/deadlines.ts'
+import { likelyInputTokens } from '../core/tokens/tokens.ts'
+import type { AnswerPart, ProviderFailure } from '../providers/provider.ts'
+import type { AdmittedRequest } from './admitted-request.ts'
+import type { AttemptDeps, UpstreamAttempt } from './attempt.ts'
+import type { Prepared } from './enrich.ts'
+import type { Progress } from './progress.ts'
+import { servedModel } from './served-model.ts'
+import { applyParts, type UpstreamResponse } from './upstream-response.ts'
+
+/** Longest text accepted per token of the output cap: past it the upstream ignores the cap, and is cut off. */
+const maximumCharactersPerToken = 16
+
+const checkpointEveryMs = 1000
+/** The first with content is due early: until then the request is known, and nothing of its answer. */
+const firstCheckpointMs = 250
+/** 256 tokens of text, as a rule. */
+const checkpointEveryCharacters = 1024
+
+/** A request that is ready to be sent. */
+export type CallRequest = Pick<AdmittedRequest, 'requestId' | 'startedAt' | 'startedMonotonic' | 'plan'> & {
+  readonly prepared: Prepared
+  /** Kinds of secrets found in the prompt. */
+  readonly secrets: readonly string[]
+  readonly signal: RequestAbortSignal
+  /** Notes in the meter what has been used so far. */
+  readonly checkpoint: () => void
+}
+
+export type AttemptRunDeps = AttemptDeps & {
+  readonly config: { readonly deadlines: Deadlines; readonly defaultMaxOutputTokens: number }
+  readonly catalogue: Pick<Catalog, 'resolve'>
+}
+
+export type AttemptRunOptions = {
+  readonly request: CallRequest
+  readonly progress: Progress
+  readonly attempt: UpstreamAttempt
+  readonly response: UpstreamResponse
+  /** Of the retry budget; given back when the attempt is over. */
+  readonly ticket: { end(): void }
+  readonly outputCap: number
+  /** Whether the upstream was asked to stream. */
+  readonly stream: boolean
+}
+
+/** A class, since what each request creates of functions costs time. */
+export class AttemptRun {
+  readonly attempt: UpstreamAttempt
+  readonly response: UpstreamResponse
+  readonly stream: boolean
+  /** Content has gone to the caller: no other candidate can answer any more. */
+  isCommitted = false
+  private readonly deps: AttemptRunDeps
+  private readonly options: AttemptRunOptions
+  private readonly maximumCharacters: number
+  private readonly held: ChatEvent[] = []
+  private checkpointAt: number
+  private checkpointLength = 0
+
+  constructor(deps: AttemptRunDeps, options: AttemptRunOptions) {
+    const { attempt, response, stream, outputCap, request } = options
+    this.deps = deps
+    this.options = options
+    this.attempt = attempt
+    this.response = response
+    this.stream = stream
+    this.maximumCharacters = outputCap * request.prepared.ask.choices * maximumCharactersPerToken + 4096
+    this.checkpointAt = response.startedAt + firstCheckpointMs - checkpointEveryMs
+  }
+
+  isOver(): boolean {
+    return this.response.ended || this.response.failure !== null
+  }
+
+  /** Takes in what arrived; returns what may be shown now, null = nothing. */
+  take(parts: readonly AnswerPart[]): readonly ChatEvent[] | null {
+    const { attempt, response } = this
+    const { ask } = this.options.request.prepared
+    const content = applyParts(response, parts, ask.choices)
+    this.noteUsage(attempt.arrivedAt())
+    if (response.hasContent && response.firstContentAt === null) {
+      response.firstContentAt = attempt.arrivedAt()
+      attempt.contentArrived()
+    }
+    if (response.text.length > this.maximumCharacters) response.failure ??= endless
+    if (content.length === 0) return null
+    if (this.isCommitted) return content
+    for (const event of content) this.held.push(event)
+    // A failure in the same read as the first content has been seen by no caller: it can still fall back.
+    if (ask.stream === null || !response.hasContent || response.failure !== null) return null
+    this.isCommitted = true
+    return this.firstBatch()
+  }
+
+  /** Ends the upstream call and gives the ticket back. Always called. */
+  close(): void {
+    this.attempt.close(this.response.ended && this.response.failure === null)
+    this.options.ticket.end()
+  }
+
+  /** Why the answer is not whole; null = it is. */
+  failure(): ProviderFailure | null {
+    return this.response.failure ?? (this.response.ended ? null : truncated)
+  }
+
+  /** The end of an answer that serves, with all that was held back until now. */
+  lastBatch(): readonly ChatEvent[] {
+    return this.isCommitted ? finishesOf(this.response) : [...this.firstBatch(), ...finishesOf(this.response)]
+  }
+
+  private firstBatch(): readonly ChatEvent[] {
+    return [opened(this.deps, this.options), ...this.held]
+  }
+
+  /** Each second or 256 tokens, whichever is first: what a process that dies may lose of a request. */
+  private noteUsage(now: number): void {
+    const { length } = this.response.text
+    if (now - this.checkpointAt < checkpointEveryMs && length - this.checkpointLength < checkpointEveryCharacters)
+      return
+    this.checkpointAt = now
+    this.checkpointLength = length
+    this.options.request.checkpoint()
+  }
+}
+
+/** The first event of an answer; from here on it is the one that serves. */
+export function opened(
+  deps: Pick<AttemptRunDeps, 'clock' | 'catalogue'>,
+  { request, progress, response }: Pick<AttemptRunOptions, 'request' | 'progress' | 'response'>,
+): ChatEvent {
+  const { candidate, startedAt, firstContentAt } = response
+  const { requestId, startedMonotonic, secrets } = request
+  const durationMs = Math.round(deps.clock.monotonic() - startedAt)
+  if (firstContentAt !== null) progress.firstContentMs = firstContentAt - startedMonotonic
+  progress.attempts.push({ model: fullName(candidate.model), outcome: 'served', startedAt, durationMs })
+  const opening: ResponseStart = {
+    requestId,
+    createdAt: Math.floor(request.startedAt / 1000),
+    model: fullName(servedModel(deps.catalogue, response)),
+    provider: candidate.model.provider,
+    attempts: [...progress.attempts],
+    droppedParameters: response.droppedParameters,
+    ...(secrets.length === 0 ? {} : { secrets }),
+    ...(response.outputCap === null ? {} : { outputCap: response.outputCap }),
+    ...(progress.web === null ? {} : { web: progress.web }),
+    ...(response.ask.dialect === 'messages' ? { inputUsage: inputUsageOf(response) } : {}),
+    enhanced: progress.enhancement?.changed ?? null,
+    overheadMs: Math.max(0, startedAt - startedMonotonic - progress.upstreamMs),
+  }
+  return { type: 'opened', opening }
+}
+
+/** The input as far as it is counted when the answer begins. */
+function inputUsageOf({ usage, candidate, ask }: UpstreamResponse): NonNullable<ResponseStart['inputUsage']> {
+  const { cachedInputTokens = 0, cacheWriteTokens = 0 } = usage ?? {}
+  const inputTokens = usage?.inputTokens ?? likelyInputTokens(ask, candidate.model.provider)
+  return { inputTokens, cachedInputTokens, cacheWriteTokens }
+}
+
+/** The finish reasons of an answer that truly ended. */
+export function finishesOf(response: UpstreamResponse): readonly ChatEvent[] {
+  const { stopSequence, upstreamReason } = response
+  return [...response.finishes].map(
+    ([choice, reason]): ChatEvent => ({
+      type: 'finish',
+      choice,
+      reason,
+      ...(choice === 0 && reason === 'stop' && stopSequence !== null ? { stopSequence } : {}),
+      ...(choice === 0 && upstreamReason !== null ? { upstreamReason } : {}),
+    }),
+  )
+}
+
+const truncated: ProviderFailure = {
+  kind: 'truncated',
+  blame: 'upstream',
+  retryable: true,
+  retryAfterMs: null,
+  detail: 'the answer ended without its terminal event',
+}
+const endless: ProviderFailure = { ...truncated, kind: 'bad_answer', detail: 'the answer went on past its output cap' }

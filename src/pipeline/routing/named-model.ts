@@ -1,0 +1,28 @@
+/** The model that a request names: whether it exists, still serves, and can do what is asked. */
+import { type Catalog, deprecationOf, fullName, type Model, unmet } from '../../core/models/models.ts'
+import { GatewayError } from '../../core/validation/errors.ts'
+import type { RouteRequest } from './route-request.ts'
+import { unknownModel } from './routing-errors.ts'
+
+/** Finds the named model. Throws `model_not_found`, `model_deprecated`, `unsupported_parameter` or `invalid_request`. */
+export function findNamedModel(catalogue: Catalog, { ask, needs, today }: RouteRequest, name: string): Model {
+  const model = catalogue.resolve(name)
+  if (model === null) throw unknownModel(catalogue, name)
+  if (deprecationOf(model, today) === 'retired') {
+    const advice = model.successor === null ? 'Choose another one' : `Use ${model.successor} instead`
+    const message = `${fullName(model)} is retired since ${model.deprecationDate}. ${advice}.`
+    throw new GatewayError('model_deprecated', message, { param: 'model' })
+  }
+  const lacking = unmet(model, needs)
+  if (lacking !== null) {
+    const message = `${fullName(model)} does not support ${lacking.what}. Leave it out, or choose another model.`
+    throw new GatewayError('unsupported_parameter', message, { param: lacking.param })
+  }
+  // A fallback that gives less is better than none, so only the named model itself refuses. Messages requires a cap, so its
+  // clients send one that is not made for this model: it is lowered.
+  if (ask.dialect !== 'messages' && (ask.maxOutputTokens ?? 0) > model.maxOutputTokens) {
+    const message = `\`max_output_tokens\` must be at most ${model.maxOutputTokens} for ${fullName(model)}.`
+    throw new GatewayError('invalid_request', message, { param: 'max_output_tokens' })
+  }
+  return model
+}

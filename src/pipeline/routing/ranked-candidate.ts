@@ -1,0 +1,70 @@
+/** Ranked models as candidates, which can explain their rank. */
+import { getBias, type LearnedBiasLookup } from '../../core/learning/apply-bias.ts'
+import { fullName, type Model } from '../../core/models/models.ts'
+import { type CacheAffinity, describeAffinity, hasAffinity } from '../../core/routing/cache-affinity.ts'
+import {
+  describeScore,
+  type FiguresOf,
+  type Scored,
+  type ScoringMode,
+  scoreComponents,
+} from '../../core/routing/scoring.ts'
+import type { ConfiguredProvider } from '../../providers/provider.ts'
+import type { Candidate, ScoreParts } from './candidate.ts'
+
+/** What the scores of a ranking rest on. */
+export type ScoreContext = {
+  readonly mode: ScoringMode
+  readonly figuresOf: FiguresOf
+  readonly learned: LearnedBiasLookup | null
+  /** What the first was kept for; null = it was not. */
+  readonly keptFor: CacheAffinity | null
+}
+
+/** A class, since explanations are rarely requested. */
+export class RankedCandidate implements Candidate {
+  readonly model: Model
+  readonly endpoint: ConfiguredProvider
+  readonly score: number
+  private readonly context: ScoreContext
+
+  constructor({ model, score }: Scored, endpoint: ConfiguredProvider, context: ScoreContext) {
+    this.model = model
+    this.endpoint = endpoint
+    this.score = score
+    this.context = context
+  }
+
+  reason(): string {
+    const { model } = this
+    const { mode, figuresOf, learned, keptFor } = this.context
+    const kept = keptFor !== null && hasAffinity(model, keptFor) ? `, ${describeAffinity(keptFor)}` : ''
+    return describeScore(model, mode, figuresOf(model)) + describeBias(learned, model) + kept
+  }
+
+  parts(): ScoreParts {
+    const { mode, figuresOf } = this.context
+    const parts = scoreComponents(this.model, mode, figuresOf(this.model))
+    return { ...parts, adjustment: this.score - (parts.quality + parts.cost + parts.speed + parts.reliability) }
+  }
+}
+
+/** Empty if nothing was learned of the model. */
+function describeBias(learned: LearnedBiasLookup | null, model: Model): string {
+  const bias = getBias(learned, fullName(model))
+  return bias === 0 ? '' : `, learnt ${bias > 0 ? '+' : '−'}${Math.abs(bias * 100).toFixed(1)}`
+}
+
+/** Converts scored models in their order; models without a configured provider are left out. */
+export function toCandidates(
+  endpoints: ReadonlyMap<string, ConfiguredProvider>,
+  scored: readonly Scored[],
+  candidateOf: (entry: Scored, endpoint: ConfiguredProvider) => Candidate,
+): readonly Candidate[] {
+  const candidates: Candidate[] = []
+  for (const entry of scored) {
+    const endpoint = endpoints.get(entry.model.provider)
+    if (endpoint !== undefined) candidates.push(candidateOf(entry, endpoint))
+  }
+  return candidates
+}

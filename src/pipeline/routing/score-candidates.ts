@@ -1,0 +1,64 @@
+/** Second step of routing: what each eligible model is worth for a request, before health and learning are considered. */
+import { fullName, type Model, type RoutingFigures, tiers } from '../../core/models/models.ts'
+import {
+  costScore,
+  type Figures,
+  type FiguresOf,
+  publishedFigures,
+  type Scored,
+  type ScoringMode,
+  score,
+} from '../../core/routing/scoring.ts'
+import { allowsOutputLength } from './expected-cost.ts'
+import { healthKey } from './health-key.ts'
+import type { RouteRequest } from './route-request.ts'
+
+export type ScoreDeps = {
+  readonly health: {
+    /** The published figures of a model, moved towards what was measured here; null = nothing was. Absent = nothing is. */
+    figuresOf?(key: string, published: RoutingFigures): Figures | null
+  }
+}
+
+export type ScoredModels = {
+  readonly mode: ScoringMode
+  readonly figuresOf: FiguresOf
+  /** Best first: models that allow the output length that the caller asked for. */
+  readonly long: readonly Scored[]
+  /** Best first: models that would end the output earlier. They go behind all others. */
+  readonly short: readonly Scored[]
+}
+
+/** Scores models by the strategy, or without one by the prompt's level. */
+export function scoreCandidates(deps: ScoreDeps, request: RouteRequest, models: readonly Model[]): ScoredModels {
+  const mode: ScoringMode = { strategy: request.ask.strategy, level: request.level }
+  const figuresOf = figuresBy(deps)
+  const long: Scored[] = []
+  const short: Scored[] = []
+  for (const entry of score(models, mode, figuresOf))
+    (allowsOutputLength(request, entry.model) ? long : short).push(entry)
+  return { mode, figuresOf, long, short }
+}
+
+/** Scores models as fallbacks of a named one, the most similar first. */
+export function scoreFallbacks(named: Model, models: readonly Model[]): readonly Scored[] {
+  return models
+    .map(model => ({ model, score: similarity(named, model) }))
+    .sort((left, right) => right.score - left.score || (fullName(left.model) < fullName(right.model) ? -1 : 1))
+}
+
+/** Figures as measured here, once for each model of a request. */
+function figuresBy({ health }: ScoreDeps): FiguresOf {
+  if (health.figuresOf === undefined) return publishedFigures
+  return model => health.figuresOf?.(healthKey({ model }), model.figures) ?? publishedFigures(model)
+}
+
+/** 0–1: how well a model replaces another. Another provider counts, since the first one may be down as a whole. */
+function similarity(model: Model, other: Model): number {
+  const apart =
+    Math.abs(model.figures.quality - other.figures.quality) +
+    0.15 * Math.abs(tiers.indexOf(model.tier) - tiers.indexOf(other.tier)) +
+    0.1 * Math.max(0, costScore(model) - costScore(other)) +
+    (model.provider === other.provider ? 0.2 : 0)
+  return Math.max(0, 1 - apart)
+}

@@ -1,0 +1,15 @@
+import type { Catalog, Model } from '../core/models/models.ts'
+import type { UpstreamResponse } from './upstream-response.ts'
+
+/**
+ * Returns the model that served. If the provider answers with another model of its catalog (the successor of a retired one),
+ * that one is named and priced; a dated snapshot of the called model counts as the called model.
+ */
+export function servedModel(
+  catalogue: Pick<Catalog, 'resolve'>,
+  { candidate: { model }, upstreamModel }: Pick<UpstreamResponse, 'candidate' | 'upstreamModel'>,
+): Model {
+  if (upstreamModel === null || upstreamModel === model.id) return model
+  const other = catalogue.resolve(`${model.provider}/${upstreamModel}`)
+  return other !== null && other.provider === model.provider ? other : model
+}

@@ -1,0 +1,64 @@
+/** The usage record of a request: its line in the ledger, content-free. */
+import type { AttemptOutcome } from '../core/chat/chat.ts'
+import { dayMs } from '../core/text/utc-days.ts'
+import { type AttemptRecord, attemptOutcomes, type TriedOutcome, type UsageRecord } from '../core/usage/usage-record.ts'
+import type { AdmittedRequest } from './admitted-request.ts'
+import type { Progress } from './progress.ts'
+import type { SettledCost } from './settled-cost.ts'
+
+/** Builds the record. `end` is how the request ended, and at which monotonic millisecond. */
+export function toUsageRecord(
+  request: AdmittedRequest,
+  progress: Progress,
+  cost: SettledCost,
+  end: Pick<Progress, 'outcome' | 'errorCode'> & { readonly at: number },
+): UsageRecord {
+  const { ask, caller, plan, startedMonotonic } = request
+  const { reservation } = progress
+  const { response, model, usage, estimated, owed, billed, search, fetch } = cost
+  return {
+    request_id: request.requestId,
+    account_id: caller.accountId,
+    key_id: caller.keyId,
+    // A request belongs to the day its reservation was taken on.
+    at_ms: Math.max(request.startedAt, reservation.day * dayMs),
+    provider: model?.provider ?? '',
+    model: model?.id ?? '',
+    routing_mode: plan.mode,
+    strategy: plan.strategy,
+    query_type: plan.reading.queryType,
+    streamed: ask.stream !== null,
+    dialect: ask.dialect,
+    status: end.outcome,
+    error_code: end.errorCode,
+    finish_reason: end.outcome === 'completed' ? (response?.finishes.get(0) ?? null) : null,
+    input_tokens: usage.inputTokens,
+    cached_input_tokens: usage.cachedInputTokens,
+    cache_write_tokens: usage.cacheWriteTokens,
+    output_tokens: usage.outputTokens,
+    reasoning_tokens: usage.reasoningTokens,
+    estimated,
+    billed_microcents: billed,
+    reserved_microcents: reservation.reservedMicrocents,
+    // Absent if there is none, as in nearly every record.
+    ...(owed === billed ? {} : { shortfall_microcents: owed - billed }),
+    ...(search + fetch === 0 ? {} : { search_microcents: search, fetch_microcents: fetch }),
+    attempts: progress.attempts.length,
+    tried: toAttemptRecords(progress, startedMonotonic),
+    latency_ms: Math.round(end.at - startedMonotonic),
+    first_token_ms: progress.firstContentMs === null ? null : Math.round(progress.firstContentMs),
+    metadata: ask.metadata === null ? null : { ...ask.metadata },
+  }
+}
+
+/** The candidates that were called. Skipped ones are counted in `attempts` only. */
+function toAttemptRecords({ attempts }: Progress, startedMonotonic: number): AttemptRecord[] {
+  const tried: AttemptRecord[] = []
+  for (const { model, outcome, startedAt, durationMs } of attempts)
+    if (wasCalled(outcome)) tried.push([model, outcome, Math.round(startedAt - startedMonotonic), durationMs])
+  return tried
+}
+
+function wasCalled(outcome: AttemptOutcome): outcome is TriedOutcome {
+  return attemptOutcomes.some(one => one === outcome)
+}

@@ -1,0 +1,165 @@
+/**
+ * A client's own Messages body on its way to Anthropic: what the gateway does not have to change stays as it was written. Another order
+ * of keys, or a number written otherwise, would miss the prompt cache; another block would void a signature.
+ */
+import type { SourceBody } from '../../core/chat/chat.ts'
+import { fullName, type Model } from '../../core/models/models.ts'
+import { type Json, record } from '../json.ts'
+import { type Edit, edited, elementsAt, type Member, membersAt, removals, type Span } from '../json-spans.ts'
+import type { ProviderAsk } from '../provider.ts'
+
+/** Fields that a model may not take as the client wrote them for another one, as a translated request has them. */
+export type ModelFields = Readonly<
+  Record<'temperature' | 'top_p' | 'top_k' | 'thinking' | 'output_config' | 'tool_choice', unknown>
+>
+
+export type OwnBody = { readonly text: string; readonly dropped: readonly string[] }
+
+/** Fields of the gateway, which Anthropic would refuse. */
+const gatewayFields: ReadonlySet<string> = new Set(
+  'mode strategy stream_mode enhance_prompt test_mode fallback fallback_max_cost_factor web'.split(' '),
+)
+
+/** The source of a request that still says what is asked; null = the gateway has added to it, or it is of another form. */
+export function ownSource({ ask }: ProviderAsk): SourceBody | null {
+  const { source } = ask
+  return source?.dialect === 'messages' && source.messages === ask.messages ? source : null
+}
+
+/**
+ * The client's text with the model, the cap and the streaming of this attempt. `fields` is asked where the client wrote for
+ * another model. Null = the text cannot be sent: the request has to be translated.
+ */
+export function ownBody(question: ProviderAsk, source: SourceBody, fields: () => ModelFields): OwnBody | null {
+  const { ask, model, outputCap, stream } = question
+  const members = membersAt(source.text, 0)
+  // Of a key that stands there twice another parser may take the other value, which nobody screened.
+  if (new Set(members.map(({ key }) => key)).size < members.length) return null
+  const values: Record<string, unknown> = { model: model.id }
+  if (outputCap < (ask.maxOutputTokens ?? 0)) {
+    // Thinking needs room under the cap: that is for the translation to balance.
+    if (Number(record(source.fields.thinking).budget_tokens ?? 0) >= outputCap) return null
+    values.max_tokens = outputCap
+  }
+  if ((source.fields.stream === true) !== stream) values.stream = stream
+  const isForeign = !isNamed(model, ask.model)
+  if (isForeign) {
+    if (!canSay(source.fields, fields())) return null
+    Object.assign(values, changedFields(source.fields, model, fields()))
+  } else if (lacksThinking(source)) values.thinking = fields().thinking
+  const dropped = Object.keys(values).filter(name => values[name] === undefined && source.fields[name] != null)
+  const edits = [...fieldEdits(members, values), ...sealedEdits(source, members)]
+  return { text: edited(source.text, edits), dropped }
+}
+
+/** Whether the client meant this very model, and so wrote what it takes. */
+function isNamed(model: Model, name: string | null): boolean {
+  const wanted = name?.toLowerCase()
+  const { provider, aliases, marketplaceAliases } = model
+  const names = [
+    fullName(model),
+    model.id,
+    ...aliases,
+    ...aliases.map(id => fullName({ id, provider })),
+    ...marketplaceAliases,
+  ]
+  return names.some(one => one.toLowerCase() === wanted)
+}
+
+/** Whether the model can be held to a demanded call and to a schema, without words for it that only a translation has. */
+function canSay(written: Json, translated: ModelFields): boolean {
+  const choice = record(written.tool_choice).type
+  const isDemand = choice === 'any' || choice === 'tool'
+  if (isDemand && record(translated.tool_choice).type !== choice) return false
+  return record(written.output_config).format == null || record(translated.output_config).format !== undefined
+}
+
+/** The fields that this model takes otherwise than they are written; undefined = it takes none. */
+function changedFields(written: Json, model: Model, translated: ModelFields): Partial<ModelFields> {
+  const changed: Record<string, unknown> = {}
+  for (const name of ['temperature', 'top_p', 'top_k'] as const)
+    if (written[name] != null && translated[name] === undefined) changed[name] = undefined
+  if (written.thinking != null && !takesThinking(model, record(written.thinking).type))
+    changed.thinking = translated.thinking
+  const { effort } = record(written.output_config)
+  if (effort != null && !model.parameters.efforts.some(one => one === effort))
+    changed.output_config = translated.output_config
+  return changed
+}
+
+function takesThinking({ parameters: { reasoning } }: Model, type: unknown): boolean {
+  switch (reasoning.kind) {
+    case 'adaptive':
+      return type === 'adaptive' || type === reasoning.off
+    case 'budget':
+      return type === 'enabled' || (type === 'disabled' && reasoning.canDisable)
+    default:
+      return false
+  }
+}
+
+/**
+ * True where thinking with a budget is asked for, and the calls that are being answered were made by another provider's model: the API
+ * wants them to begin with thinking of its own.
+ */
+function lacksThinking({ fields, sealed = [] }: SourceBody): boolean {
+  if (record(fields.thinking).type !== 'enabled' || sealed.length === 0) return false
+  const messages = Array.isArray(fields.messages) ? fields.messages : []
+  const last = messages.findLastIndex(message => record(message).role === 'assistant')
+  return sealed.some(([message]) => message === last)
+}
+
+/** Sets the members of these names, takes out those that are undefined or the gateway's own, and adds what is not there. */
+function fieldEdits(members: readonly Member[], values: Json): readonly Edit[] {
+  const isSet = ({ key }: Member) => values[key] !== undefined
+  const isOut = ({ key }: Member) => gatewayFields.has(key) || (key in values && values[key] === undefined)
+  const replaced = members.filter(isSet).map(({ key, value }) => ({ ...value, text: JSON.stringify(values[key]) }))
+  const removed = removals(members, index => isOut(members[index] ?? noMember))
+  const missing = Object.entries(values).filter(
+    ([name, value]) => value !== undefined && members.every(({ key }) => key !== name),
+  )
+  const last = members.at(-1)
+  const added = missing.map(([name, value]) => `,${JSON.stringify(name)}:${JSON.stringify(value)}`).join('')
+  // Behind the last member, which a client's `messages` or `model` is if nothing else: both are required.
+  const end = members.findLast(member => !isOut(member)) ?? last
+  if (added === '' || end === undefined) return [...replaced, ...removed]
+  const at = { from: end.to, to: end.to }
+  const own = replaced.find(edit => edit.to === end.to)
+  if (own === undefined) return [...replaced, ...removed, { ...at, text: added }]
+  return [...replaced.filter(edit => edit !== own), ...removed, { ...own, text: own.text + added }]
+}
+
+const noMember: Member = { key: '', from: 0, to: 0, value: { from: 0, to: 0 } }
+
+/** Takes out the blocks that the gateway sealed, and turns that held nothing else. */
+function sealedEdits({ text, sealed = [], fields }: SourceBody, members: readonly Member[]): readonly Edit[] {
+  const list = members.find(({ key }) => key === 'messages')
+  if (sealed.length === 0 || list === undefined) return []
+  const parts = new Map<number, Set<number>>()
+  for (const [message, part] of sealed) parts.set(message, (parts.get(message) ?? new Set()).add(part))
+  const turns = elementsAt(text, list.value.from)
+  const messages = Array.isArray(fields.messages) ? fields.messages : []
+  const countOf = (turn: number) => {
+    const content: unknown = record(messages[turn]).content
+    return Array.isArray(content) ? content.length : 0
+  }
+  const isEmptied = (turn: number) => parts.get(turn)?.size === countOf(turn)
+  const blocks = [...parts].flatMap(([turn, out]) => {
+    const span = turns[turn]
+    if (span === undefined || isEmptied(turn)) return []
+    const content = contentOf(text, span)
+    return content === null ? [] : removals(content, index => out.has(index))
+  })
+  return [...removals(turns, isEmptied), ...blocks]
+}
+
+function contentOf(text: string, turn: Span): readonly Span[] | null {
+  const content = membersAt(text, turn.from).findLast(({ key }) => key === 'content')
+  return content === undefined || text[content.value.from] !== '[' ? null : elementsAt(text, content.value.from)
+}
+
+/** What of a translated body stands in for the client's own fields. */
+export function modelFields(body: Json): ModelFields {
+  const { temperature, top_p, top_k, thinking, output_config, tool_choice } = body
+  return { temperature, top_p, top_k, thinking, output_config, tool_choice }
+}

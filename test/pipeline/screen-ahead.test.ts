@@ -1,0 +1,74 @@
+import { describe, expect, test } from 'bun:test'
+import type { Message } from '../../src/core/chat/chat.ts'
+import { createRequestAbort } from '../../src/core/chat/request-abort.ts'
+import { allowVerdict, blockVerdict } from '../../src/core/moderation/text-moderator.ts'
+import { chatRequestWithDefaults } from '../../src/core/request/chat-request.ts'
+import { screenAhead } from '../../src/pipeline/screen-ahead.ts'
+
+const said = (length: number, letter = 'x'): Message => ({ role: 'tool', callId: 'call', text: letter.repeat(length) })
+
+/** Moderation that notes what it is asked, and refuses what begins with `!`; a clock that counts its sleeps. */
+function screening() {
+  const asked: string[] = []
+  let sleeps = 0
+  return {
+    asked,
+    sleeps: () => sleeps,
+    deps: {
+      safety: {
+        screenMessages(messages: readonly Message[]) {
+          const [message] = messages
+          const text = message?.role === 'tool' ? message.text : ''
+          asked.push(`${text[0]}${text.length}`)
+          return text.startsWith('!') ? blockVerdict('patterns', 'illegal', 0) : allowVerdict
+        },
+        screenDefinition({ texts }: { readonly texts: readonly string[] }) {
+          asked.push(`d${texts.join('').length}`)
+          return allowVerdict
+        },
+      },
+      clock: { sleep: async () => void sleeps++ },
+    },
+  }
+}
+
+const never = createRequestAbort().signal
+
+describe('screenAhead', () => {
+  test('leaves a short request to the screening of the whole', async () => {
+    const { deps, asked } = screening()
+    await screenAhead(deps, chatRequestWithDefaults([said(10)], { bodyCharacters: 32_768 }), never)
+    expect(asked).toEqual([])
+  })
+
+  test('lets others run after each 32 KB of a long one', async () => {
+    const { deps, asked, sleeps } = screening()
+    const messages = Array.from({ length: 100 }, () => said(4_096))
+    await screenAhead(deps, chatRequestWithDefaults(messages, { bodyCharacters: 500_000 }), never)
+    expect(asked).toHaveLength(100)
+    expect(sleeps()).toBe(Math.floor(100 / 8))
+  })
+
+  test('screens the definitions of tools too', async () => {
+    const { deps, asked } = screening()
+    const tools = [{ name: 'shell', description: 'Runs a command', parameters: null, strict: null }]
+    await screenAhead(deps, chatRequestWithDefaults([], { tools, bodyCharacters: 40_000 }), never)
+    expect(asked).toEqual(['d19'])
+  })
+
+  test('ends at the first part that is refused', async () => {
+    const { deps, asked } = screening()
+    const messages = [said(10), said(10, '!'), said(10)]
+    await screenAhead(deps, chatRequestWithDefaults(messages, { bodyCharacters: 40_000 }), never)
+    expect(asked).toEqual(['x10', '!10'])
+  })
+
+  test('ends when the request is aborted', async () => {
+    const { deps, asked } = screening()
+    const abort = createRequestAbort()
+    abort.abort()
+    const messages = [said(40_000), said(10)]
+    await screenAhead(deps, chatRequestWithDefaults(messages, { bodyCharacters: 40_000 }), abort.signal)
+    expect(asked).toEqual(['x40000'])
+  })
+})
