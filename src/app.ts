@@ -115,7 +115,7 @@ export function createApp(deps: Deps, siblings: Pick<WorkerPeers, 'gather'> | nu
     }),
     clock: deps.clock,
     meter: deps.meter,
-    look: (caller, requestId) => loadQuotaStatus(deps, caller, requestId),
+    look: caller => loadQuotaStatus(deps, caller),
     budget: deps.budget,
     newRequestId: deps.newRequestId,
     deprecation: name => leaving.get(name) ?? null,
@@ -154,7 +154,7 @@ export function createApp(deps: Deps, siblings: Pick<WorkerPeers, 'gather'> | nu
         logFailure(deps, requestId, refusal)
         deps.observe.failed('other', refusal)
         const written = refusalFormOf(request)(refusal, requestId)
-        return withQuotaHeaders(deps, callers, request.headers, written, requestId)
+        return withQuotaHeaders(deps, callers, request.headers, written)
       })
       .use(chat(exchangeDeps))
       .use(compatible(exchangeDeps))
@@ -171,7 +171,7 @@ export function createApp(deps: Deps, siblings: Pick<WorkerPeers, 'gather'> | nu
         if (!(response instanceof Response)) return
         const requestId = deps.newRequestId()
         response.headers.set('x-request-id', requestId)
-        await withQuotaHeaders(deps, callers, request.headers, response, requestId)
+        await withQuotaHeaders(deps, callers, request.headers, response)
       })
       .use(models({ ...deps, health: { report: () => healthReport(deps) } }))
       .use(
@@ -319,12 +319,11 @@ async function withQuotaHeaders(
   { recall }: Callers,
   headers: Headers,
   response: Response,
-  requestId: string,
 ): Promise<Response> {
   try {
     const caller = await recall(headers)
     if (caller === null) return response
-    if (deps.meter.standing(caller.accountId, caller.limits) === null) await loadQuotaStatus(deps, caller, requestId)
+    if (deps.meter.standing(caller.accountId, caller.limits) === null) await loadQuotaStatus(deps, caller)
     writeCaller(response.headers, deps, caller)
   } catch {
     // What keeps the key from being found is told by the answer already.

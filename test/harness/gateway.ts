@@ -94,7 +94,7 @@ export async function startGateway(
 }
 
 /** What the database answers: the first to dial, on a busy machine, takes longer than a query may. */
-async function answered<T>(ask: () => Promise<T>): Promise<T> {
+export async function answered<T>(ask: () => Promise<T>): Promise<T> {
   for (const until = performance.now() + 60_000; ; await Bun.sleep(50))
     try {
       return await ask()

@@ -145,6 +145,13 @@ export function createOwnerClient(options: OwnerClientOptions): OwnerClient {
     checkpoint(seat, progress) {
       if (open.has(seat.requestId)) notes.keep(seat, progress)
     },
+    async loadStatus(accountId, limits) {
+      const { counters } = await ask('loadStatus', { accountId }).catch(cause => {
+        throw refusal(cause)
+      })
+      note(accountId, counters)
+      return lastKnown(accountId, limits)
+    },
     standing: (accountId, limits) => standings.now(accountId, limits),
     async close() {
       clearInterval(timer)

@@ -18,6 +18,7 @@ export type Calls = {
     readonly input: { readonly seat: Reservation; readonly tokens: number; readonly microcents: number }
     readonly result: Counted<Reservation | null>
   }
+  loadStatus: { readonly input: { readonly accountId: string }; readonly result: Counted<null> }
   settle: { readonly input: Settlement; readonly result: Counted<null> }
   /** Counts one request for a name of a rate limiter. */
   take: {
