@@ -8,6 +8,7 @@ import { join } from 'node:path'
 import packageJson from '../package.json'
 import { execute } from '../src/commands/execute.ts'
 import { eventually } from './database/database.contract.ts'
+import { needed, testNeeding } from './harness/needs.ts'
 import { type PrivatePostgres, startPostgres } from './harness/postgres.ts'
 import {
   dataFolder,
@@ -235,19 +236,22 @@ describe('while no gateway serves', () => {
 })
 
 describe('on a real Postgres', () => {
-  test('commands need nothing but DATABASE_URL, and make the tables of an empty database', async () => {
-    if (postgres === null) return
-    const environment = { DATABASE_URL: postgres.url, GATEWAY_DATA_DIR: dataFolder() }
-    await done('accounts create ann@example.com --plan usage', environment, spawned)
-    const { prefix } = await asJson('keys create ann@example.com --name first', environment)
-    expect(await done('migrate', environment)).toBe('The database is up to date.\n')
-    expect(await done('keys list ann@example.com', environment)).toMatch(
-      /key_\w{20} +gw_live_\w{12}… .* valid +first\n/,
-    )
-    expect(await done(`keys revoke ann@example.com ${prefix}`, environment)).toContain('is revoked')
-    expect(await asJson('accounts show ann@example.com', environment)).toMatchObject({ keys: { valid: 0, total: 1 } })
-    expect(existsSync(environment.GATEWAY_DATA_DIR)).toBe(false)
-  })
+  testNeeding(
+    'postgres',
+    'commands need nothing but DATABASE_URL, and make the tables of an empty database',
+    async () => {
+      const environment = { DATABASE_URL: needed(postgres).url, GATEWAY_DATA_DIR: dataFolder() }
+      await done('accounts create ann@example.com --plan usage', environment, spawned)
+      const { prefix } = await asJson('keys create ann@example.com --name first', environment)
+      expect(await done('migrate', environment)).toBe('The database is up to date.\n')
+      expect(await done('keys list ann@example.com', environment)).toMatch(
+        /key_\w{20} +gw_live_\w{12}… .* valid +first\n/,
+      )
+      expect(await done(`keys revoke ann@example.com ${prefix}`, environment)).toContain('is revoked')
+      expect(await asJson('accounts show ann@example.com', environment)).toMatchObject({ keys: { valid: 0, total: 1 } })
+      expect(existsSync(environment.GATEWAY_DATA_DIR)).toBe(false)
+    },
+  )
 
   test('a database that cannot be reached is a failure in one line', async () => {
     const { code, stderr } = await spawned(`accounts show ${owner}`, { DATABASE_URL: 'postgres://127.0.0.1:1/x' })

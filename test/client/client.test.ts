@@ -13,6 +13,7 @@ import { errorResponse } from '../../src/http/error-response.ts'
 import { chromiumPath } from '../dashboard/chromium.ts'
 import { newAccount } from '../harness/account.ts'
 import { type Gateway, startGateway } from '../harness/gateway.ts'
+import { needed, reportSkipped, testNeeding } from '../harness/needs.ts'
 import { addMember, createKeyFor, owner } from '../harness/users.ts'
 import { type Context, checks } from './checks.ts'
 import { callsFromElsewhere, checksOnPage } from './page.ts'
@@ -104,19 +105,28 @@ async function newContext(specifier: string): Promise<Context> {
   }
 }
 
-for (const [runtime, path] of Object.entries({ Bun: process.execPath, Node: node, Deno: deno, Chromium: chromium }))
+const runtimes = [
+  ['Bun', process.execPath, []],
+  ['Node', node, ['node']],
+  ['Deno', deno, ['deno']],
+  ['Chromium', chromium, ['chromium']],
+] as const
+for (const [runtime, path, need] of runtimes)
   describe(`in ${runtime}`, () => {
-    if (path === null) test('is not here', () => void process.stdout.write(`did not run: ${runtime} is not here\n`))
+    if (path === null) reportSkipped(need, 'runs every check')
     else test.each(Object.keys(checks))('%s', async name => expect((await runs[runtime])?.[name]).toBe('ok'))
   })
 
-test('H4 a page from elsewhere gets what is free, learns how long to wait, and nothing that takes a key', async () => {
-  if (chromium === null) return void process.stdout.write('did not run: Chromium is not here\n')
-  await Promise.all(Object.values(runs))
-  const { waits, ...rest } = await callsFromElsewhere(gateway, chromium, installed)
-  expect(rest).toEqual({ models: true, estimate: true, chatIsKeptFromIt: true })
-  expect([waits.length > 0, waits.every(seconds => seconds > 0)]).toEqual([true, true])
-})
+testNeeding(
+  'chromium',
+  'H4 a page from elsewhere gets what is free, learns how long to wait, and nothing that takes a key',
+  async () => {
+    await Promise.all(Object.values(runs))
+    const { waits, ...rest } = await callsFromElsewhere(gateway, needed(chromium), installed)
+    expect(rest).toEqual({ models: true, estimate: true, chatIsKeptFromIt: true })
+    expect([waits.length > 0, waits.every(seconds => seconds > 0)]).toEqual([true, true])
+  },
+)
 
 describe('the example of docs/clients.md', () => {
   const [, example = ''] =
@@ -150,13 +160,12 @@ describe('the example of docs/clients.md', () => {
     expect(Bun.spawnSync([tsc, '-p', project]).stdout.toString()).toBe('')
   })
 
-  test('runs as it stands, but for its key and address', async () => {
-    if (node === null) return void process.stdout.write('did not run: Node is not here\n')
+  testNeeding('node', 'runs as it stands, but for its key and address', async () => {
     await runs.Node
     const here = example.replace('gw_live_…', gateway.key).replace('http://127.0.0.1:3000', gateway.url)
     const script = join(folder, 'example.js')
     writeFileSync(script, new Bun.Transpiler({ loader: 'ts' }).transformSync(here))
-    const child = Bun.spawn([node, script], { stdout: 'pipe', stderr: 'pipe' })
+    const child = Bun.spawn([needed(node), script], { stdout: 'pipe', stderr: 'pipe' })
     const [said, complained] = await Promise.all([child.stdout.text(), child.stderr.text()])
     expect([await child.exited, complained, said.length > 50]).toEqual([0, '', true])
   })

@@ -4,6 +4,7 @@ import type { Browser } from 'playwright-core'
 import { plans } from '../../src/core/limits/plans.ts'
 import { changeAccount, findAccountByEmail } from '../../src/database/repositories/accounts.ts'
 import { type Gateway, startGateway } from '../harness/gateway.ts'
+import { reportSkipped } from '../harness/needs.ts'
 import { upgraded } from '../harness/users.ts'
 import { firstOwner, newVisitor, openBrowser, type Visitor } from './browser.ts'
 import { chromiumPath } from './chromium.ts'
@@ -11,10 +12,7 @@ import { chromiumPath } from './chromium.ts'
 setDefaultTimeout(60_000)
 
 const chromium = chromiumPath()
-if (chromium === null)
-  test('the dashboard in a browser', () => {
-    process.stdout.write('the dashboard did not run in a browser: there is no Chromium here\n')
-  })
+if (chromium === null) reportSkipped('chromium', 'the dashboard in a browser')
 else withBrowser(chromium)
 
 function withBrowser(path: string) {

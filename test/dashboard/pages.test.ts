@@ -3,6 +3,7 @@ import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
 import { readFileSync } from 'node:fs'
 import type { Browser } from 'playwright-core'
 import { type Gateway, startGateway } from '../harness/gateway.ts'
+import { reportSkipped } from '../harness/needs.ts'
 import { firstOwner, newVisitor, openBrowser, type Visitor } from './browser.ts'
 import { chromiumPath } from './chromium.ts'
 import { fillLog } from './log.ts'
@@ -27,10 +28,7 @@ const pages = [
 ] as const
 
 const chromium = chromiumPath()
-if (chromium === null)
-  test('the pages in a browser', () => {
-    process.stdout.write('the dashboard’s pages did not run in a browser: there is no Chromium here\n')
-  })
+if (chromium === null) reportSkipped('chromium', 'the pages in a browser')
 else withBrowser(chromium)
 
 function withBrowser(path: string) {

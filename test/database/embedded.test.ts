@@ -6,6 +6,7 @@ import { DataFolderHeld, lockDataFolder } from '../../src/database/data-folder.t
 import { type Database, migrate, openDatabase } from '../../src/database/database.ts'
 import { connectEmbedded, type Embedded, openEmbedded } from '../../src/database/embedded.ts'
 import { freshDataFolder } from '../harness/data-folder.ts'
+import { testNeeding } from '../harness/needs.ts'
 import { databaseContract, eventually } from './database.contract.ts'
 import { temporaryFolder } from './support.ts'
 
@@ -210,7 +211,8 @@ test('statements that a departed client has prepared are gone, and those of the 
   await staying.end()
 })
 
-test.skipIf(process.platform !== 'linux')(
+testNeeding(
+  'linux',
   'a killed process that its parent has not asked after holds no folder, though a signal still finds it',
   async () => {
     const path = join(folder.path, 'ended')

@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { afterAll, beforeAll, expect } from 'bun:test'
 import { join } from 'node:path'
 import { mintApiKey } from '../../src/core/accounts/api-keys.ts'
 import { plans } from '../../src/core/limits/plans.ts'
@@ -9,6 +9,7 @@ import { openJournal } from '../../src/ledger/journal.ts'
 import { dailyUsageOf } from '../../src/ledger/ledger.ts'
 import { createShipper } from '../../src/ledger/shipper.ts'
 import { startProxy } from '../faults/tcp-proxy.ts'
+import { needed, testNeeding } from '../harness/needs.ts'
 import { type PrivatePostgres, startPostgres } from '../harness/postgres.ts'
 import { databaseContract, eventually, newAccount, newKey, quiet } from './database.contract.ts'
 import { temporaryFolder, usageRecord } from './support.ts'
@@ -36,10 +37,7 @@ const clock = { now: () => Date.now() }
 const deadlineAndLeewayMs = 3_000
 
 function onServer(title: string, body: (server: PrivatePostgres, database: Database) => Promise<void>) {
-  test(title, async () => {
-    if (server === null || database === null) process.stdout.write(`did not run without a real Postgres: ${title}\n`)
-    else await body(server, database)
-  }, 60_000)
+  testNeeding('postgres', title, () => body(needed(server), needed(database)), 60_000)
 }
 
 onServer(

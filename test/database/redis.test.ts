@@ -7,6 +7,7 @@ import { script } from '../../src/core/limits/script.ts'
 import { openRedis } from '../../src/database/redis.ts'
 import { FailoverMeter } from '../../src/limits/failover/failover.ts'
 import { meterScripts } from '../../src/limits/redis/upkeep-scripts.ts'
+import { needed, reportSkipped, testNeeding } from '../harness/needs.ts'
 import { startRedis, startRedisCluster } from '../harness/redis.ts'
 import { admitted, ask, settlement } from '../limits/meter.contract.ts'
 import { eventually } from './database.contract.ts'
@@ -17,7 +18,8 @@ const databases = twoDatabases()
 const server = await startRedis()
 afterAll(() => server?.stop())
 
-if (server !== null) {
+if (server === null) reportSkipped('redis', 'the connection to Redis')
+else {
   const timed = async (work: () => Promise<unknown>) => {
     const startedAt = performance.now()
     const outcome = await work().catch(cause => cause)
@@ -87,42 +89,46 @@ if (server !== null) {
   })
 }
 
-test('on a cluster every account is metered, each on its partition’s node', async () => {
-  const nodes = await startRedisCluster()
-  const { embedded: database } = databases
-  if (nodes === null || database === null) return
-  const redis = openRedis({ urls: nodes.map(node => node.url), scripts: meterScripts, commandDeadlineMs: 2_000 })
-  const meter = new FailoverMeter({
-    redis,
-    database,
-    clock: { now: () => Date.now(), monotonic: () => performance.now() },
-    journal: {
-      append() {},
-      appendTogether: () => Promise.resolve(),
-      isWritable: () => true,
-      untilDurable: () => Promise.resolve(),
-      waiting: () => [],
-    },
-    gatewayId: Bun.randomUUIDv7(),
-  })
-  try {
-    const accounts = Array.from({ length: 40 }, (_, index) => `acc_${index}`)
-    await eventually(() => meter.isShared(), 5000)
-    for (const accountId of accounts) {
-      const seat = admitted(await meter.admit(ask(`r-${accountId}`, { accountId })))
-      await meter.settle(settlement(seat, 120, 20_000, Date.now()))
-      expect(meter.standing(accountId, ask('').limits)).toMatchObject({ tokens: { remaining: 999_880 } })
+testNeeding(
+  'redis',
+  'on a cluster every account is metered, each on its partition’s node',
+  async () => {
+    const nodes = needed(await startRedisCluster())
+    const database = needed(databases.embedded)
+    const redis = openRedis({ urls: nodes.map(node => node.url), scripts: meterScripts, commandDeadlineMs: 2_000 })
+    const meter = new FailoverMeter({
+      redis,
+      database,
+      clock: { now: () => Date.now(), monotonic: () => performance.now() },
+      journal: {
+        append() {},
+        appendTogether: () => Promise.resolve(),
+        isWritable: () => true,
+        untilDurable: () => Promise.resolve(),
+        waiting: () => [],
+      },
+      gatewayId: Bun.randomUUIDv7(),
+    })
+    try {
+      const accounts = Array.from({ length: 40 }, (_, index) => `acc_${index}`)
+      await eventually(() => meter.isShared(), 5000)
+      for (const accountId of accounts) {
+        const seat = admitted(await meter.admit(ask(`r-${accountId}`, { accountId })))
+        await meter.settle(settlement(seat, 120, 20_000, Date.now()))
+        expect(meter.standing(accountId, ask('').limits)).toMatchObject({ tokens: { remaining: 999_880 } })
+      }
+      const counts = await Promise.all(nodes.map(async node => Number(await node.command('DBSIZE'))))
+      expect(Math.min(...counts)).toBeGreaterThan(0)
+      expect(meter.isShared()).toBe(true)
+      expect(meter.kept.size()).toBe(40)
+    } finally {
+      await meter.close()
+      redis.close()
+      for (const node of nodes) await node.stop()
     }
-    const counts = await Promise.all(nodes.map(async node => Number(await node.command('DBSIZE'))))
-    expect(Math.min(...counts)).toBeGreaterThan(0)
-    expect(meter.isShared()).toBe(true)
-    expect(meter.kept.size()).toBe(40)
-  } finally {
-    await meter.close()
-    redis.close()
-    for (const node of nodes) await node.stop()
-  }
-}, 20_000)
+  },
+  20_000,
+)
 
 test('an account has its partition for ever, and all of a partition’s keys are in one slot', () => {
   expect(partitionOf('acc_1')).toBe(partitionOf('acc_1'))
@@ -136,38 +142,40 @@ test('an account has its partition for ever, and all of a partition’s keys are
   for (const key of [account('a'), account('b'), ...Object.values(rest)]) expect(/\{(.*?)\}/.exec(key)?.[1]).toBe('7')
 })
 
-test('over TLS a server is believed where NODE_EXTRA_CA_CERTS names who signed it, and refused with the reason where nothing does', async () => {
-  const folder = temporaryFolder()
-  const certificates = makeCertificates(folder.path)
-  const server = certificates === null ? null : await startRedis({ tls: certificates })
-  if (certificates === null || server === null)
-    return void process.stdout.write('TLS did not run: no openssl or no redis-server\n')
-  try {
-    const ask = async (more: Readonly<Record<string, string>>) => {
-      const program = `import { openRedis } from ${JSON.stringify(new URL('../../src/database/redis.ts', import.meta.url).pathname)}
+testNeeding(
+  ['redis', 'openssl'],
+  'over TLS a server is believed where NODE_EXTRA_CA_CERTS names who signed it, and refused with the reason where nothing does',
+  async () => {
+    const folder = temporaryFolder()
+    const certificates = makeCertificates(folder.path)
+    const server = needed(await startRedis({ tls: certificates }))
+    try {
+      const ask = async (more: Readonly<Record<string, string>>) => {
+        const program = `import { openRedis } from ${JSON.stringify(new URL('../../src/database/redis.ts', import.meta.url).pathname)}
         const heard = []
         const redis = openRedis({ urls: ['rediss://127.0.0.1:${server.tlsPort}'], onEvent: (event, detail) => heard.push(event + ' ' + detail) })
         for (let tries = 0; tries < 300 && heard.length === 0; tries++) await Bun.sleep(10)
         console.log(heard[0], await redis.send('k', ['PING']).catch(() => 'no'))
         process.exit(0)`
-      const child = Bun.spawn([process.execPath, '-e', program], {
-        env: { PATH: process.env.PATH ?? '', ...more },
-        stdout: 'pipe',
-      })
-      return child.stdout.text()
+        const child = Bun.spawn([process.execPath, '-e', program], {
+          env: { PATH: process.env.PATH ?? '', ...more },
+          stdout: 'pipe',
+        })
+        return child.stdout.text()
+      }
+      const [believed, refused] = await Promise.all([ask({ NODE_EXTRA_CA_CERTS: certificates.authority }), ask({})])
+      expect(believed).toBe('redis_back  PONG\n')
+      expect(refused).toMatch(/^redis_away .*certificate.* no\n$/)
+    } finally {
+      await server.stop()
+      folder.remove()
     }
-    const [believed, refused] = await Promise.all([ask({ NODE_EXTRA_CA_CERTS: certificates.authority }), ask({})])
-    expect(believed).toBe('redis_back  PONG\n')
-    expect(refused).toMatch(/^redis_away .*certificate.* no\n$/)
-  } finally {
-    await server.stop()
-    folder.remove()
-  }
-}, 20_000)
+  },
+  20_000,
+)
 
-/** An authority of its own and a server's certificate; null where there is no openssl. */
+/** An authority of its own and a server's certificate. */
 function makeCertificates(folder: string) {
-  if (Bun.which('openssl') === null) return null
   const openssl = (...words: string[]) => {
     const { exitCode, stderr } = Bun.spawnSync(['openssl', ...words], { cwd: folder, stdout: 'ignore', stderr: 'pipe' })
     if (exitCode !== 0) throw new Error(stderr.toString())

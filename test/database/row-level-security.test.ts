@@ -1,5 +1,5 @@
 /** What stands in Postgres behind the queries' own filters: each account's rows are its own, and what was billed stands. */
-import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
+import { afterAll, beforeAll, describe, expect } from 'bun:test'
 import type { TransactionSql } from 'postgres'
 import { withAccountRls } from '../../src/database/account-transaction.ts'
 import { type Database, migrate, openDatabase } from '../../src/database/database.ts'
@@ -7,6 +7,7 @@ import { type Embedded, openEmbedded } from '../../src/database/embedded.ts'
 import { openJournal } from '../../src/ledger/journal.ts'
 import { createShipper } from '../../src/ledger/shipper.ts'
 import { freshDataFolder } from '../harness/data-folder.ts'
+import { needed, testNeeding } from '../harness/needs.ts'
 import { type PrivatePostgres, startPostgres } from '../harness/postgres.ts'
 import { newAccount, newKey, quiet } from './database.contract.ts'
 import { onDatabaseOf } from './on-database.ts'
@@ -244,41 +245,48 @@ for (const name of ['embedded', 'real'] as const) {
 }
 
 describe('a database user who is no superuser', () => {
-  test('C3 raises the wall where it may make roles, and is told so where it may not', async () => {
-    if (postgres === null || databases.real === null)
-      return void process.stdout.write('did not run: no real Postgres\n')
-    await databases.real.run(async ({ sql }) => {
-      await sql`create role may_make login createrole`
-      await sql`create role may_not login`
-      await sql`create database maker owner may_make`
-      await sql`create database other owner may_not`
-      // The roles are the whole server's: without them it is as if nobody had been here before.
-      await sql`alter role gateway_app rename to gateway_app_aside`
-      await sql`alter role gateway_read rename to gateway_read_aside`
-    }, 20_000)
-    const open = (user: string, name: string) => {
-      const url = new URL(postgres?.url ?? '')
-      url.username = user
-      url.pathname = `/${name}`
-      return openDatabase(url.href)
-    }
-    const [poor, maker] = [open('may_not', 'other'), open('may_make', 'maker')]
-    try {
-      expect(await migrate(poor)).toBe(false)
-      const [one, two] = [await newAccount(poor), await newAccount(poor)]
-      // Everything works all the same, and the filters are the only wall.
-      const seen = await withAccountRls(poor, one.accountId).sql(sql => sql<{ id: string }[]>`select id from accounts`)
-      expect(seen.map(({ id }) => id).sort()).toEqual([one.accountId, two.accountId].sort())
+  testNeeding(
+    'postgres',
+    'C3 raises the wall where it may make roles, and is told so where it may not',
+    async () => {
+      await needed(databases.real).run(async ({ sql }) => {
+        await sql`create role may_make login createrole`
+        await sql`create role may_not login`
+        await sql`create database maker owner may_make`
+        await sql`create database other owner may_not`
+        // The roles are the whole server's: without them it is as if nobody had been here before.
+        await sql`alter role gateway_app rename to gateway_app_aside`
+        await sql`alter role gateway_read rename to gateway_read_aside`
+      }, 20_000)
+      const open = (user: string, name: string) => {
+        const url = new URL(postgres?.url ?? '')
+        url.username = user
+        url.pathname = `/${name}`
+        return openDatabase(url.href)
+      }
+      const [poor, maker] = [open('may_not', 'other'), open('may_make', 'maker')]
+      try {
+        expect(await migrate(poor)).toBe(false)
+        const [one, two] = [await newAccount(poor), await newAccount(poor)]
+        // Everything works all the same, and the filters are the only wall.
+        const seen = await withAccountRls(poor, one.accountId).sql(
+          sql => sql<{ id: string }[]>`select id from accounts`,
+        )
+        expect(seen.map(({ id }) => id).sort()).toEqual([one.accountId, two.accountId].sort())
 
-      expect(await migrate(maker)).toBe(true)
-      expect(await migrate(maker)).toBe(true)
-      const own = await newAccount(maker)
-      await newAccount(maker)
-      const rows = await withAccountRls(maker, own.accountId).sql(sql => sql<{ id: string }[]>`select id from accounts`)
-      expect(rows.map(({ id }) => id)).toEqual([own.accountId])
-    } finally {
-      await poor.close()
-      await maker.close()
-    }
-  }, 30_000)
+        expect(await migrate(maker)).toBe(true)
+        expect(await migrate(maker)).toBe(true)
+        const own = await newAccount(maker)
+        await newAccount(maker)
+        const rows = await withAccountRls(maker, own.accountId).sql(
+          sql => sql<{ id: string }[]>`select id from accounts`,
+        )
+        expect(rows.map(({ id }) => id)).toEqual([own.accountId])
+      } finally {
+        await poor.close()
+        await maker.close()
+      }
+    },
+    30_000,
+  )
 })

@@ -2,13 +2,14 @@
  * Large bodies at a real gateway process: 12 at once of 31 MB from each of ten keys, seven times what it may hold. Its memory stays below what a container
  * of 512 MB has, each request is answered, and small requests are served meanwhile.
  */
-import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
-import { existsSync, readFileSync } from 'node:fs'
+import { afterAll, beforeAll, expect, setDefaultTimeout } from 'bun:test'
+import { readFileSync } from 'node:fs'
 import { connect } from 'node:net'
 import { plans } from '../../src/core/limits/plans.ts'
 import { type Database, migrate, openDatabase } from '../../src/database/database.ts'
 import { eventually } from '../database/database.contract.ts'
 import { newAccountOn, type TestAccount } from '../harness/account.ts'
+import { needed, testNeeding } from '../harness/needs.ts'
 import { type PrivatePostgres, startPostgres } from '../harness/postgres.ts'
 import { dataFolder, type GatewayProcess, startProcess, stopProcesses } from '../harness/processes.ts'
 import { rawText } from '../harness/raw.ts'
@@ -117,18 +118,19 @@ const attacks = [
   ['without a length', 'look', 'chunked'],
 ] as const
 
-test.each(attacks)('ten keys, each with 12 bodies of 31 MB %s: memory stays bounded', async (name, word, framing) => {
-  if (postgres === null || database === null || upstream === null || !existsSync('/proc/self/status')) {
-    process.stdout.write(`did not run without a real Postgres on Linux: bodies ${name}\n`)
-    return
-  }
+for (const [name, word, framing] of attacks)
+  testNeeding(['postgres', 'linux'], `ten keys, each with 12 bodies of 31 MB ${name}: memory stays bounded`, () =>
+    memoryStaysBounded(name, word, framing),
+  )
+
+async function memoryStaysBounded(name: string, word: string, framing: Framing): Promise<void> {
+  const on = needed(database)
   const gateway = await startProcess(dataFolder(), {
-    DATABASE_URL: postgres.url,
+    DATABASE_URL: needed(postgres).url,
     JWT_SECRET: 'a secret of the tests, long enough to be taken',
     OPENAI_API_KEY: 'x',
-    OPENAI_BASE_URL: `http://127.0.0.1:${upstream.port}/v1`,
+    OPENAI_BASE_URL: `http://127.0.0.1:${needed(upstream).port}/v1`,
   })
-  const on = database
   const attackers = await Promise.all(Array.from({ length: keys }, () => newAccountOn(on, plans.evaluation)))
   const [customer, patient] = [
     await newAccountOn(on),
@@ -167,4 +169,4 @@ test.each(attacks)('ten keys, each with 12 bodies of 31 MB %s: memory stays boun
   expect(last).toBe('200')
   expect(peakBytes(gateway)).toBeLessThan(mostBytes)
   gateway.kill('SIGKILL')
-})
+}

@@ -2,7 +2,8 @@
  * Postgres gone for five seconds under load, of a real gateway process on a real server: who is known goes on, streams and
  * new requests alike, who is not is told to come again, and afterwards the ledger says what the callers saw.
  */
-import { afterAll, describe, setDefaultTimeout, test } from 'bun:test'
+import { afterAll, describe, setDefaultTimeout } from 'bun:test'
+import { needed, testNeeding } from '../harness/needs.ts'
 import { startPostgres } from '../harness/postgres.ts'
 import { stopProcesses } from '../harness/processes.ts'
 import { startRedis } from '../harness/redis.ts'
@@ -21,19 +22,23 @@ afterAll(async () => {
 })
 
 describe('Postgres is gone for 5 s under load', () => {
-  test('limits in process: known keys go on, unknown ones get 503, and all is in the ledger ≤ 10 s after its return', async () => {
-    if (postgres !== null)
-      await throughOutage('Postgres gone', postgres, {}, [
-        [0, postgres.crash],
-        [awayMs, postgres.start],
+  testNeeding(
+    'postgres',
+    'limits in process: known keys go on, unknown ones get 503, and all is in the ledger ≤ 10 s after its return',
+    async () => {
+      const server = needed(postgres)
+      await throughOutage('Postgres gone', server, {}, [
+        [0, server.crash],
+        [awayMs, server.start],
       ])
-  })
+    },
+  )
 
-  test('limits in Redis: the same', async () => {
-    if (postgres !== null && redis !== null)
-      await throughOutage('Postgres gone, Redis there', postgres, { REDIS_URL: redis.url }, [
-        [0, postgres.crash],
-        [awayMs, postgres.start],
-      ])
+  testNeeding(['postgres', 'redis'], 'limits in Redis: the same', async () => {
+    const server = needed(postgres)
+    await throughOutage('Postgres gone, Redis there', server, { REDIS_URL: needed(redis).url }, [
+      [0, server.crash],
+      [awayMs, server.start],
+    ])
   })
 })

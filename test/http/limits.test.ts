@@ -1,7 +1,6 @@
 /** The four limits as callers meet them, and that money and seats are right however many race for them. */
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test'
 import { sql } from 'drizzle-orm'
-import { eventually } from '../database/database.contract.ts'
 import { findRequest } from '../database/usage-row.ts'
 import { newAccount, type TestAccount } from '../harness/account.ts'
 import { type Gateway, startGateway } from '../harness/gateway.ts'
@@ -184,6 +183,7 @@ describe('two hundred at once for the last of something', () => {
 
 test('billed is at most what was reserved, and what the caller is told is what the ledger holds', async () => {
   const account = await newAccount(gateway)
+  let served = 0
   for (const directive of [
     'tokens=40',
     'usage_absurd',
@@ -199,8 +199,8 @@ test('billed is at most what was reserved, and what the caller is told is what t
     })
     expect([directive, status]).toEqual([directive, 200])
     const id = headers.get('x-request-id') ?? ''
-    let row = await findRequest(gateway.deps.database, id)
-    await eventually(async () => (row ??= await findRequest(gateway.deps.database, id)) !== null, 5_000)
+    await ledger(account, ++served)
+    const row = await findRequest(gateway.deps.database, id)
     if (row === null) throw new Error(`${directive}: no row`)
     const { usage } = JSON.parse(body) as { usage: Record<string, number> }
     expect([directive, row.billedMicrocents <= row.reservedMicrocents]).toEqual([directive, true])

@@ -5,6 +5,7 @@
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import type { AnswerPart, StreamReader } from '../../src/providers/provider.ts'
 import { createEventSplitter } from '../../src/providers/sse.ts'
+import { reportSkipped } from '../harness/needs.ts'
 
 export type RecordedProvider = 'openai' | 'compat' | 'anthropic' | 'gemini'
 
@@ -25,11 +26,11 @@ export type Recording = {
 
 const folder = new URL('../../../shared/fixtures/', import.meta.url)
 
-/** All recordings of one provider. Where the shared folder is absent: none, and one line on stderr that says so. */
+/** All recordings of one provider. Where the shared folder is absent: none, and a skipped test that says so. */
 export function recordings(provider: RecordedProvider): readonly Recording[] {
   const here = new URL(`${provider}/`, folder)
   if (!existsSync(here)) {
-    process.stderr.write(`not run: recorded ${provider} traffic (../shared/fixtures/${provider} is absent)\n`)
+    reportSkipped('fixtures', `recorded traffic of ${provider}`)
     return []
   }
   const files = new Set(readdirSync(here))

@@ -4,6 +4,7 @@ import { randomBytes } from 'node:crypto'
 import { createServer } from 'node:net'
 import { mintApiKey } from '../../src/core/accounts/api-keys.ts'
 import { freshKey } from '../faults/accounts.ts'
+import { needed, reportSkipped, testNeeding } from '../harness/needs.ts'
 import { type PrivatePostgres, startPostgres } from '../harness/postgres.ts'
 import { dataFolder, freshFolder, type GatewayProcess, run, startProcess, stopProcesses } from '../harness/processes.ts'
 import { startRedis } from '../harness/redis.ts'
@@ -21,7 +22,8 @@ afterAll(async () => {
   await Promise.all(stores.map(store => store?.stop()))
 })
 
-if (postgres !== null) withPostgres(postgres)
+if (postgres === null) reportSkipped('postgres', 'a start while Postgres is away')
+else withPostgres(postgres)
 
 function withPostgres(postgres: PrivatePostgres): void {
   const environment = { DATABASE_URL: postgres.url, JWT_SECRET: secret }
@@ -92,22 +94,26 @@ function withPostgres(postgres: PrivatePostgres): void {
 }
 
 describe('Redis', () => {
-  test('away: serving within 2 s under local limits, and on Redis ≤ 2 s after it is there', async () => {
-    if (redis === null) return
-    await redis.crash()
-    const gateway = await startProcess(await freshFolder(), { REDIS_URL: redis.url })
-    const key = /API key +(gw_live_\w+)/.exec(gateway.output())?.[1] ?? ''
-    await servesInTime(gateway, key)
-    await redis.start()
-    const since = performance.now()
-    while (!String(await redis.command('KEYS', '*')).includes('acc_')) {
-      expect((await gateway.chat(key, 'hello')).status).toBe(200)
-      if (performance.now() - since > 30_000) throw new Error('never on Redis again')
-      await Bun.sleep(100)
-    }
-    const backInMs = Math.round(performance.now() - since)
-    process.stdout.write(`on Redis ${backInMs} ms after it was there\n`)
-  })
+  testNeeding(
+    'redis',
+    'away: serving within 2 s under local limits, and on Redis ≤ 2 s after it is there',
+    async () => {
+      const server = needed(redis)
+      await server.crash()
+      const gateway = await startProcess(await freshFolder(), { REDIS_URL: server.url })
+      const key = /API key +(gw_live_\w+)/.exec(gateway.output())?.[1] ?? ''
+      await servesInTime(gateway, key)
+      await server.start()
+      const since = performance.now()
+      while (!String(await server.command('KEYS', '*')).includes('acc_')) {
+        expect((await gateway.chat(key, 'hello')).status).toBe(200)
+        if (performance.now() - since > 30_000) throw new Error('never on Redis again')
+        await Bun.sleep(100)
+      }
+      const backInMs = Math.round(performance.now() - since)
+      process.stdout.write(`on Redis ${backInMs} ms after it was there\n`)
+    },
+  )
 
   test('reached but silent: serving within 2 s all the same', async () => {
     const silent = createServer(() => {}).listen(0, '127.0.0.1')

@@ -8,6 +8,7 @@ import { connectEmbedded } from '../../src/database/embedded.ts'
 import { startCallers } from '../faults/kept-callers.ts'
 import { newAccountOn } from '../harness/account.ts'
 import type { GatewayLimits } from '../harness/gateway.ts'
+import { reportSkipped } from '../harness/needs.ts'
 import { type PrivatePostgres, startPostgres } from '../harness/postgres.ts'
 import { dataFolder, freshFolder, type GatewayProcess, run, startProcess, stopProcesses } from '../harness/processes.ts'
 import { scrape } from '../harness/prometheus.ts'
@@ -19,8 +20,7 @@ setDefaultTimeout(120_000)
 const stores = await Promise.all([startPostgres(), startRedis()])
 const [postgres, redis] = stores
 
-if (postgres === null || redis === null)
-  process.stdout.write('several processes on Redis did not run: no Postgres or no Redis\n')
+if (postgres === null || redis === null) reportSkipped(['postgres', 'redis'], 'two workers on Postgres and Redis')
 else withStores(postgres, redis)
 
 afterAll(async () => {

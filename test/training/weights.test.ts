@@ -1,10 +1,11 @@
 /** The weights that ship, over the labelled sets beside the checkout: light guards against a table that fits no code any more. */
-import { expect, test } from 'bun:test'
+import { expect } from 'bun:test'
 import { Type } from '@sinclair/typebox'
 import { openPromptAnalyzer } from '../../src/composition/open-prompt-analyzer.ts'
-import { isThere, readRows } from '../../src/training/data.ts'
+import { readRows } from '../../src/training/data.ts'
 import { f1, weightedF1 } from '../../src/training/report-table.ts'
 import { courses, examplesIn } from '../../src/training/training-jobs.ts'
+import { testNeeding } from '../harness/needs.ts'
 
 const readMessages = openPromptAnalyzer()
 const read = (text: string) => readMessages([{ role: 'user', content: [{ type: 'text', text }], name: null }])
@@ -21,21 +22,19 @@ const EverGreen = Type.Object({
   texts: Type.Record(Type.String(), Type.String()),
 })
 
-const hasSets = (await isThere('query-types')) && (await isThere('evergreenqa'))
 const tell = (line: string) => process.stdout.write(`${line}\n`)
-if (!hasSets) tell('not run: ../shared/data is absent, so the shipped weights are not measured')
 
-test.each(Object.entries(courses))(
-  '%s: the kept weights are of the examples as they are now; else `bun run train`',
-  async (name, read) => {
-    if (!hasSets) return
-    const kept = await Bun.file(new URL(`../../src/core/weights/${name}.json`, import.meta.url)).text()
-    expect(examplesIn(kept)).toBe((await read()).examples)
-  },
-)
+for (const [name, read] of Object.entries(courses))
+  testNeeding(
+    'data',
+    `${name}: the kept weights are of the examples as they are now; else \`bun run train\``,
+    async () => {
+      const kept = await Bun.file(new URL(`../../src/core/weights/${name}.json`, import.meta.url)).text()
+      expect(examplesIn(kept)).toBe((await read()).examples)
+    },
+  )
 
-test('query types: the rows learned from are told as labelled, case and white space aside', async () => {
-  if (!hasSets) return
+testNeeding('data', 'query types: the rows learned from are told as labelled, case and white space aside', async () => {
   const rows = await readRows('query-types', Query)
   const right = rows.filter(row => read(row.prompt).queryType === (row.type === 'others' ? 'other' : row.type)).length
   const same = rows.filter(
@@ -48,8 +47,7 @@ test('query types: the rows learned from are told as labelled, case and white sp
   expect(same / rows.length).toBeGreaterThanOrEqual(0.99)
 })
 
-test('complexity: detailed prompts stand above terse ones', async () => {
-  if (!hasSets) return
+testNeeding('data', 'complexity: detailed prompts stand above terse ones', async () => {
   const rows = await readRows('query-types', Query)
   const of = (detail: string) => rows.filter(row => row.detail === detail).map(row => read(row.prompt).complexity)
   const [terse, detailed] = [of('terse'), of('detailed')]
@@ -59,16 +57,19 @@ test('complexity: detailed prompts stand above terse ones', async () => {
   expect(share).toBeGreaterThan(0.9)
 })
 
-test('freshness: questions in seven languages are told apart, and real prompts not searched for in vain', async () => {
-  if (!hasSets) return
-  const rows = await readRows('evergreenqa', EverGreen)
-  for (const language of Object.keys(rows[0]?.texts ?? {})) {
-    const told = rows.map(row => ({ is: row.needs_current, said: read(row.texts[language] ?? '').needsCurrent }))
-    expect(weightedF1(told)).toBeGreaterThan(0.9)
-  }
-  const english = rows.map(row => ({ is: row.needs_current, said: read(row.prompt).needsCurrent }))
-  tell(`evergreenqa: F1 ${f1(english).toFixed(3)} in English (learned from)`)
-  const settled = (await readRows('query-types', Query)).filter(row => row.needs_current === false)
-  const inVain = settled.filter(row => read(row.prompt).needsCurrent).length
-  expect(inVain / settled.length).toBeLessThanOrEqual(0.01)
-})
+testNeeding(
+  'data',
+  'freshness: questions in seven languages are told apart, and real prompts not searched for in vain',
+  async () => {
+    const rows = await readRows('evergreenqa', EverGreen)
+    for (const language of Object.keys(rows[0]?.texts ?? {})) {
+      const told = rows.map(row => ({ is: row.needs_current, said: read(row.texts[language] ?? '').needsCurrent }))
+      expect(weightedF1(told)).toBeGreaterThan(0.9)
+    }
+    const english = rows.map(row => ({ is: row.needs_current, said: read(row.prompt).needsCurrent }))
+    tell(`evergreenqa: F1 ${f1(english).toFixed(3)} in English (learned from)`)
+    const settled = (await readRows('query-types', Query)).filter(row => row.needs_current === false)
+    const inVain = settled.filter(row => read(row.prompt).needsCurrent).length
+    expect(inVain / settled.length).toBeLessThanOrEqual(0.01)
+  },
+)

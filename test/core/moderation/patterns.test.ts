@@ -2,6 +2,7 @@ import { describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
 import { compileRules, findBlockingRule, safetyRules } from '../../../src/core/moderation/pattern-rules.ts'
 import { compilePatterns, scan } from '../../../src/core/moderation/patterns.ts'
+import { testNeeding } from '../../harness/needs.ts'
 
 function matches(patterns: readonly string[], text: string): number[] {
   const found: number[] = []
@@ -167,7 +168,7 @@ describe('the first rule table', () => {
     expect(new Set(safetyRules.map(({ id }) => id)).size).toBe(safetyRules.length)
   })
 
-  test('hardly ever speaks up on ordinary prompts', async () => {
+  testNeeding('data', 'hardly ever speaks up on ordinary prompts', async () => {
     const sets = [
       ['query-types', () => false],
       ['prompt-injection', row => row.injection === 1],
@@ -176,7 +177,6 @@ describe('the first rule table', () => {
     ] as const satisfies readonly (readonly [string, (row: Record<string, unknown>) => boolean])[]
     for (const [name, isBad] of sets) {
       const rows = await sharedRows(name)
-      if (rows === null) continue
       const broken = rows.map(row => ({ bad: isBad(row), hit: ruleFor(String(row.prompt)) !== null }))
       const bad = broken.filter(row => row.bad)
       const good = broken.filter(row => !row.bad)
@@ -189,13 +189,9 @@ describe('the first rule table', () => {
   })
 })
 
-/** Rows of a labelled set beside the checkout, null where it is not there: said in one line, never silent. */
-async function sharedRows(name: string): Promise<Record<string, unknown>[] | null> {
+/** Rows of a labelled set beside the checkout. */
+async function sharedRows(name: string): Promise<Record<string, unknown>[]> {
   const file = Bun.file(new URL(`../../../../shared/data/${name}/data.jsonl`, import.meta.url))
-  if (!(await file.exists())) {
-    report(`not run: ../shared/data/${name} is absent`)
-    return null
-  }
   const lines = (await file.text()).trim().split('\n')
   return lines.map(line => JSON.parse(line) as Record<string, unknown>)
 }

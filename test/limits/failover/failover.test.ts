@@ -3,6 +3,7 @@ import type { Limits } from '../../../src/core/limits/plans.ts'
 import { type Database, migrate, openDatabase } from '../../../src/database/database.ts'
 import { dailyUsageOf } from '../../../src/ledger/ledger.ts'
 import { eventually } from '../../database/database.contract.ts'
+import { reportSkipped } from '../../harness/needs.ts'
 import { startPostgres } from '../../harness/postgres.ts'
 import { type PrivateRedis, startRedis } from '../../harness/redis.ts'
 import { meterContract } from '../meter.contract.ts'
@@ -73,7 +74,8 @@ function together(one: Given, other: Given): Given {
   return { admitted: one.admitted + other.admitted, refused }
 }
 
-if (server !== null && database !== null) {
+if (server === null || database === null) reportSkipped(['redis', 'postgres'], 'failover meter')
+else {
   meterContract('failover meter, Redis decides', () =>
     failoverRig({ database, redis: server, commandDeadlineMs: 5_000 }),
   )
