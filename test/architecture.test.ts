@@ -182,12 +182,17 @@ describe('the rules', () => {
     expect(found(/\bsql\.raw\(|\.unsafe\(/, path => !may.includes(path))).toEqual([])
   })
 
-  test('no test is skipped or left alone', () => {
-    // `needs.ts` skips what the machine cannot run, and the runner fails where that could have been installed.
+  test('no test is skipped without the need that it states', () => {
+    // It declares those that are skipped, with their need.
     const may = ['test/architecture.test.ts', 'test/harness/needs.ts']
-    const wrong = filesUnder('test').filter(
-      path => !may.includes(path) && /\b(test|it|describe)\.(only|skip|todo)\(/.test(read(path).text),
-    )
+    const marks = /\b(test|it|describe)\.(only|skip|todo|if|skipIf|todoIf)\(/
+    expect(filesUnder('test').filter(path => !may.includes(path) && marks.test(read(path).text))).toEqual([])
+  })
+
+  test('no test asserts how long something took', () => {
+    const took =
+      /expect\((Math\.\w+\()?performance\.now\(\)[^)]*\)\.toBeLess|expect\(\w*(took|elapsed|duration)\w*\)\.toBeLess/
+    const wrong = filesUnder('test').filter(path => path !== 'test/architecture.test.ts' && took.test(read(path).text))
     expect(wrong).toEqual([])
   })
 })

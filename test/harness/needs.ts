@@ -35,6 +35,7 @@ const installable = {
   redis: { what: 'redis-server', isMet: isOnPath('redis-server') },
   chromium: { what: 'Chromium', isMet: () => chromiumPath() !== null },
   node: { what: 'Node.js', isMet: isOnPath('node') },
+  bash: { what: 'bash', isMet: isOnPath('bash') },
   curl: { what: 'curl', isMet: isOnPath('curl') },
   openssl: { what: 'openssl', isMet: isOnPath('openssl') },
 } as const satisfies Record<string, Need>

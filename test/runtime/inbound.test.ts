@@ -68,14 +68,16 @@ const prompt = (content: string, fields: object = {}) => ({ messages: [{ role: '
 
 describe('B12: the idle timeout', () => {
   test('is for strangers: an authenticated answer that takes longer arrives, a silent connection is cut', async () => {
-    const answer = exchangeRaw(impatient, chat(prompt('slow', { max_tokens: 16 }), { connection: 'close' }), 15_000)
+    const ended: string[] = []
     const started = performance.now()
-    await exchangeRaw(impatient, chat(prompt('never whole'), { 'content-length': '1000' }), 15_000)
-    expect(performance.now() - started).toBeLessThan(6_500)
-    const got = await answer
+    const answer = exchangeRaw(impatient, chat(prompt('slow', { max_tokens: 16 }), { connection: 'close' }), 30_000)
+    await exchangeRaw(impatient, chat(prompt('never whole'), { 'content-length': '1000' }), 30_000)
+    ended.push('silent connection')
+    const got = await answer.finally(() => ended.push('answer'))
+    expect(ended).toEqual(['silent connection', 'answer'])
     expect([got?.status, got?.body.includes('late')]).toEqual([200, true])
     expect(performance.now() - started).toBeGreaterThan(6_900)
-  }, 20_000)
+  }, 40_000)
 })
 
 describe('B12: lifted for an answer, the idle timeout', () => {
@@ -113,9 +115,8 @@ describe('B12: lifted for an answer, the idle timeout', () => {
         return new Response()
       },
     })
-    const started = performance.now()
-    await exchangeRaw(server.port ?? 0, rawText('GET /', { host: 'localhost' }), 15_000)
-    expect(performance.now() - started).toBeLessThan(9_000)
+    // Without a cut the test ends by its own timeout.
+    await exchangeRaw(server.port ?? 0, rawText('GET /', { host: 'localhost' }), 60_000)
     await server.stop(true)
   })
 })
