@@ -18,6 +18,7 @@ import { type WebPrices, webPrices } from './core/chat/web-sources.ts'
 import { applyPlanOverrides, highestLimits, type Plans } from './core/limits/plans.ts'
 import { catalog } from './core/models/catalog.ts'
 import { type ConfiguredModel, changeProblems, type ModelChange, withChanges } from './core/models/configured-models.ts'
+import type { ConfiguredEmbeddingModel } from './core/models/embedding-models.ts'
 import { fullName } from './core/models/models.ts'
 import type { Deadlines } from './core/request/deadlines.ts'
 import { defaultLevelShares, type LevelShares, parseLevelShares } from './core/routing/capability-levels.ts'
@@ -48,6 +49,7 @@ export type Config = {
   /** Empty = the three providers are simulated. */
   readonly providers: readonly ProviderSettings[]
   readonly extraModels: readonly { readonly provider: string; readonly row: ConfiguredModel }[]
+  readonly embeddingModels: readonly { readonly provider: string; readonly row: ConfiguredEmbeddingModel }[]
   /** Changes and additions to the catalog. */
   readonly modelChanges: readonly ModelChange[]
   readonly plans: Plans
@@ -147,7 +149,7 @@ export function readConfig(environment: Environment = process.env): Config {
   const jwtSecretPrevious = read.secret('JWT_SECRET_PREVIOUS')
   if (databaseUrl !== null && jwtSecret === null)
     problems.push(
-      'JWT_SECRET: needed beside DATABASE_URL; set it to at least 32 random bytes (openssl rand -base64 48)',
+      'JWT_SECRET: required with DATABASE_URL; set it to at least 32 random bytes (openssl rand -base64 48)',
     )
   for (const [name, secret] of [
     ['JWT_SECRET', jwtSecret],
@@ -161,7 +163,7 @@ export function readConfig(environment: Environment = process.env): Config {
   const redisUrls = redisUrl?.split(',').map(url => url.trim()) ?? []
   if (!redisUrls.every(url => /^rediss?:\/\//.test(url) && URL.canParse(url)))
     problems.push(
-      'REDIS_URL: must be a redis:// or rediss:// address, or the addresses of a cluster’s nodes separated by commas',
+      'REDIS_URL: must be a redis:// or rediss:// URL, or the URLs of a cluster’s nodes separated by commas',
     )
   for (const name of ['HTTP_PROXY', 'HTTPS_PROXY', 'http_proxy', 'https_proxy', 'ALL_PROXY'])
     if (environment[name]) warnings.push(`${name} is set: calls to providers will go through that proxy`)
@@ -169,14 +171,14 @@ export function readConfig(environment: Environment = process.env): Config {
   const upstreamCalls = read.integer('BUN_CONFIG_MAX_HTTP_REQUESTS', bunsUpstreamCalls, 1, 65_535)
   if (upstreamCalls < fewUpstreamCalls)
     warnings.push(
-      `BUN_CONFIG_MAX_HTTP_REQUESTS: only ${upstreamCalls} upstream calls at a time, the rest wait; set it to 8192, as \`bun run start\` does`,
+      `BUN_CONFIG_MAX_HTTP_REQUESTS: only ${upstreamCalls} concurrent upstream calls, others wait; set it to 8192, as \`bun run start\` does`,
     )
 
   const host = read.text('HOST') ?? '127.0.0.1'
   if (!isListenAddress(host))
     problems.push('HOST: must be an address or a name, such as 0.0.0.0, without scheme, port or brackets')
   const file = readConfigFile(read.text('GATEWAY_CONFIG'), problems)
-  const { settings, models } = readProviders(read, file, problems, warnings)
+  const { settings, models, embeddingModels } = readProviders(read, file, problems, warnings)
   for (const problem of changeProblems(catalog, file.models)) problems.push(`GATEWAY_CONFIG: ${problem}`)
   for (const { id } of builtIn)
     for (const name of nameProblems(withChanges(catalog, file.models).filter(model => model.provider === id)))
@@ -188,7 +190,7 @@ export function readConfig(environment: Environment = process.env): Config {
   const modelOf = (place: string, name: string | undefined): string | null => {
     const model = name === undefined ? null : offered.resolve(name)
     if (name !== undefined && model === null)
-      problems.push(`GATEWAY_CONFIG: ${place}: no provider configured here has a model of that name`)
+      problems.push(`GATEWAY_CONFIG: ${place}: no configured provider has a model of that name`)
     return model === null ? null : fullName(model)
   }
   // With a URL, the name belongs to the endpoint.
@@ -211,6 +213,7 @@ export function readConfig(environment: Environment = process.env): Config {
     jwtSecretPrevious,
     providers: settings,
     extraModels: models,
+    embeddingModels,
     modelChanges: file.models,
     plans: applyPlanOverrides(file.plans),
     web: { search: readSearch(read), prices: pricesOf(file) },
@@ -275,18 +278,18 @@ function readBodies(read: EnvironmentReader, problems: string[]): BodyLimits {
   const all = read.integer('BODIES_IN_FLIGHT_MB', process.default, process.smallest, largest)
   const each = read.integer('BODIES_IN_FLIGHT_PER_ACCOUNT_MB', owner.default, owner.smallest, largest)
   if (each > all)
-    problems.push('BODIES_IN_FLIGHT_PER_ACCOUNT_MB: must not be more than BODIES_IN_FLIGHT_MB; lower it, or raise that')
+    problems.push('BODIES_IN_FLIGHT_PER_ACCOUNT_MB: must not exceed BODIES_IN_FLIGHT_MB; lower it, or raise the other')
   return { process: all * megabyte, owner: each * megabyte }
 }
 
 function readAllowedHosts(read: EnvironmentReader, problems: string[]): readonly string[] | null {
   const hosts = read.list('ALLOWED_HOSTS')
-  if (hosts?.length === 0) problems.push('ALLOWED_HOSTS: names no host; name at least one, or take it out')
+  if (hosts?.length === 0) problems.push('ALLOWED_HOSTS: is empty; list at least one host or unset it')
   // An entry that can never match would reject the clients that it was meant for.
   for (const host of hosts ?? [])
     if (!isAnsweredHost(host))
       problems.push(
-        `ALLOWED_HOSTS: "${host}" is no host name; write it as callers do, such as gateway.example.com or [::1], without scheme, port or wildcard`,
+        `ALLOWED_HOSTS: "${host}" is not a host name; write it as clients do, such as gateway.example.com or [::1], without scheme, port or wildcard`,
       )
   return hosts?.map(name => name.toLowerCase()) ?? null
 }

@@ -66,8 +66,29 @@ const mayImport: Readonly<Record<string, readonly string[]>> = {
   config: ['core', 'moderation/settings.ts'],
 }
 
-describe('the layers', () => {
-  test('each layer imports only what stands below it', () => {
+/** Pairs below `src/` that import each other all the same; none may be added. */
+const knownPairs: ReadonlySet<string> = new Set([
+  'src/limits/failover ↔ src/limits/local',
+  'src/limits/failover ↔ src/limits/postgres',
+  'src/limits/failover ↔ src/limits/redis',
+])
+
+/** The folder in `src`; `config.ts` counts to `config`. */
+const topFolder = (path: string) => layerOf(path).replace(/\.tsx?$/, '')
+
+/** The two folders side by side that hold the files; null where one file's folder holds the other's. */
+function partingFolders(path: string, target: string): readonly [string, string] | null {
+  const [own, other] = [path.split('/'), target.split('/')]
+  let at = 0
+  while (own[at] === other[at] && at < own.length) at++
+  if (at === 0) return null
+  if (at === 1 && topFolder(path) !== topFolder(target)) return [`src/${topFolder(path)}`, `src/${topFolder(target)}`]
+  if (at >= own.length - 1 || at >= other.length - 1) return null
+  return [own.slice(0, at + 1).join('/'), other.slice(0, at + 1).join('/')]
+}
+
+describe('layers', () => {
+  test('import only lower layers', () => {
     const wrong: string[] = []
     for (const { path, imports } of sources) {
       const layer = layerOf(path)
@@ -83,7 +104,7 @@ describe('the layers', () => {
     expect(wrong).toEqual([])
   })
 
-  test('core is pure: TypeBox, the tokenizer and the address parser are its only packages', () => {
+  test('keep core pure: only TypeBox, the tokenizer and the address parser as packages', () => {
     const wrong = sources
       .filter(({ path }) => layerOf(path) === 'core')
       .flatMap(({ path, imports }) =>
@@ -100,7 +121,7 @@ describe('the layers', () => {
   const importsOf = (path: string) =>
     new Set([...(byPath.get(path)?.imports ?? []), ...(byPath.has(path) ? typeImports(path) : [])])
 
-  test('no file imports itself through others, for its types neither', () => {
+  test('contain no import cycle, including types', () => {
     const done = new Set<string>()
     const walk = (path: string, trail: readonly string[]): string | null => {
       if (trail.includes(path)) return [...trail.slice(trail.indexOf(path)), path].join(' → ')
@@ -115,7 +136,39 @@ describe('the layers', () => {
     expect(sources.map(({ path }) => walk(path, [])).filter(cycle => cycle !== null)).toEqual([])
   })
 
-  test('every file is reached from an entry or a test', () => {
+  test('no two folders import each other, types included', () => {
+    const edges = new Map<string, string>()
+    for (const { path } of sources)
+      for (const target of importsOf(path)) {
+        const parting = partingFolders(path, target)
+        if (parting !== null) edges.set(parting.join(' → '), `${path} imports ${target}`)
+      }
+    const mutual = [...edges].filter(([edge]) => {
+      const [from, to] = edge.split(' → ')
+      return edges.has(`${to} → ${from}`) && !knownPairs.has([from, to].sort().join(' ↔ '))
+    })
+    expect(mutual.map(([, example]) => `${example}: move the shared part below both`)).toEqual([])
+  })
+
+  test('the folders in src form no cycle, types included', () => {
+    const edges = new Map<string, Set<string>>()
+    for (const { path } of sources)
+      for (const target of importsOf(path)) {
+        const [from, to] = [topFolder(path), topFolder(target)]
+        if (!target.startsWith('src/') || from === to) continue
+        edges.set(from, (edges.get(from) ?? new Set()).add(to))
+      }
+    const reaches = (from: string, wanted: string, seen = new Set<string>()): boolean =>
+      [...(edges.get(from) ?? [])].some(to => {
+        if (to === wanted) return true
+        if (seen.has(to)) return false
+        seen.add(to)
+        return reaches(to, wanted, seen)
+      })
+    expect([...edges.keys()].filter(folder => reaches(folder, folder))).toEqual([])
+  })
+
+  test('contain only files reachable from an entry or a test', () => {
     const reached = new Set<string>()
     const walk = (path: string) => {
       if (reached.has(path) || !/\.tsx?$/.test(path) || !existsSync(join(root, path))) return
@@ -136,15 +189,15 @@ describe('the layers', () => {
   })
 })
 
-describe('the rules', () => {
+describe('source rules', () => {
   const found = (pattern: RegExp, where: (path: string) => boolean) =>
     sources.filter(({ path }) => where(path)).flatMap(({ path, text }) => (pattern.test(text) ? [path] : []))
 
-  test('the environment is read in config.ts alone', () => {
+  test('read the environment only in config.ts', () => {
     expect(found(/\b(process|Bun)\.env\b|import\.meta\.env/, path => path !== 'src/config.ts')).toEqual([])
   })
 
-  test('core, pipeline, http, dialects, routes and providers take time, randomness and the network as values', () => {
+  test('take time, randomness and the network as values in core, pipeline, http, dialects, routes and providers', () => {
     const inner = (path: string) =>
       ['core', 'pipeline', 'http', 'dialects', 'routes', 'providers'].includes(layerOf(path))
     const clock =
@@ -152,7 +205,7 @@ describe('the rules', () => {
     expect(found(clock, inner)).toEqual([])
   })
 
-  test('sockets are opened by composition, web, the database drivers and the simulator only', () => {
+  test('open sockets only in composition, web, the database drivers and the simulator', () => {
     const network = /from '(node:)?(net|tls|dns|http|https|dgram)(\/promises)?'|\bBun\.(connect|listen|udpSocket)\b/
     const may = [
       'src/composition/deps.ts',
@@ -166,30 +219,42 @@ describe('the rules', () => {
     expect(found(network, path => !may.some(prefix => path.startsWith(prefix)))).toEqual([])
   })
 
-  test('no code is made from text, and nothing is spawned outside the command line', () => {
+  test('run no generated code, and spawn processes only for the command line', () => {
     // The parent of several processes on one port starts itself again, with the words that it was started with.
     const may = ['src/cli.ts', 'src/server/workers.ts']
     expect(found(/\beval\(|new Function\(|node:vm|\bBun\.spawn|child_process/, path => !may.includes(path))).toEqual([])
   })
 
-  test('no any, no non-null assertion, no silenced compiler', () => {
+  test('use no any, non-null assertion or silenced compiler', () => {
     expect(found(/(:|\bas|<)\s*any\b|@ts-(ignore|expect-error|nocheck)|[\w)\]]!(\.|;|,|\)|\[)/, () => true)).toEqual([])
   })
 
-  test('no SQL is built from text', () => {
+  test('only the root takes all dependencies; every function declares what it needs', () => {
+    const root = ['src/composition/deps.ts', 'src/app.ts']
+    expect(found(/\bimport [^']*\bDeps\b[^']*'[^']*composition\/deps\.ts'/, path => !root.includes(path))).toEqual([])
+    expect(found(/\bPick<Deps\b/, () => true)).toEqual([])
+  })
+
+  test('tests of the pipeline build what a step needs, without casts', () => {
+    const casts = /\bas (unknown as|never|any)\b|\bas (Deps|Candidate|Provider|Route|Format)\b/
+    const wrong = filesUnder('test/pipeline').filter(path => casts.test(read(path).text))
+    expect(wrong).toEqual([])
+  })
+
+  test('build no SQL from text', () => {
     // These two send what has no parameters in SQL: a lock timeout, and a month's partition, both made of numbers.
     const may = ['src/database/database.ts', 'src/ledger/shipper.ts']
     expect(found(/\bsql\.raw\(|\.unsafe\(/, path => !may.includes(path))).toEqual([])
   })
 
-  test('no test is skipped without the need that it states', () => {
-    // It declares those that are skipped, with their need.
+  test('skip no test without its need and run none exclusively', () => {
+    // `needs.ts` declares skipped tests, with their need.
     const may = ['test/architecture.test.ts', 'test/harness/needs.ts']
     const marks = /\b(test|it|describe)\.(only|skip|todo|if|skipIf|todoIf)\(/
     expect(filesUnder('test').filter(path => !may.includes(path) && marks.test(read(path).text))).toEqual([])
   })
 
-  test('no test asserts how long something took', () => {
+  test('assert no elapsed time', () => {
     const took =
       /expect\((Math\.\w+\()?performance\.now\(\)[^)]*\)\.toBeLess|expect\(\w*(took|elapsed|duration)\w*\)\.toBeLess/
     const wrong = filesUnder('test').filter(path => path !== 'test/architecture.test.ts' && took.test(read(path).text))

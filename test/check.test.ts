@@ -9,16 +9,16 @@ function said(command: readonly string[]): string {
   return run.exitCode === 0 ? '' : `${run.stdout}${run.stderr}`
 }
 
-test('the compiler has nothing to say', () => {
+test('tsc: reports nothing', () => {
   // Several checkers would each repeat what the files have in common. The next run checks only what has changed.
   const state = ['--incremental', '--tsBuildInfoFile', 'node_modules/.cache/gateway-ai.tsbuildinfo']
   expect(said(['node_modules/.bin/tsc', '--noEmit', '--singleThreaded', ...state])).toBe('')
 }, 120_000)
 
-test('nor about the dashboard, which is compiled for browsers', () => {
+test('tsc: reports nothing for the dashboard', () => {
   expect(said(['node_modules/.bin/tsc', '--noEmit', '--singleThreaded', '--project', 'src/dashboard'])).toBe('')
 }, 120_000)
 
-test('format and lint are as the formatter leaves them', () => {
+test('biome: reports nothing', () => {
   expect(said(['node_modules/.bin/biome', 'check', '--max-diagnostics=20', '.'])).toBe('')
 }, 120_000)

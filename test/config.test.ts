@@ -28,10 +28,10 @@ function problemsOf(environment: Environment): readonly string[] {
   }
 }
 
-describe('with nothing set', () => {
+describe('configuration without variables', () => {
   const config = readConfig({})
 
-  test('everything has its documented default', () => {
+  test('has the documented defaults', () => {
     expect(config).toMatchObject({
       port: 3000,
       host: '127.0.0.1',
@@ -62,11 +62,11 @@ describe('with nothing set', () => {
     })
   })
 
-  test('no proxy is trusted', () => {
+  test('trusts no proxy', () => {
     for (const address of ['127.0.0.1', '10.0.0.1', '::1', '']) expect(config.isTrustedProxy(address)).toBe(false)
   })
 
-  test('an empty or blank value is as good as none', () => {
+  test('treats an empty or blank value as unset', () => {
     expect(readConfig({ PORT: '', LOG_LEVEL: ' ', DATABASE_URL: '', OPENAI_API_KEY: ' ' })).toMatchObject({
       port: 3000,
       logLevel: 'info',
@@ -76,7 +76,7 @@ describe('with nothing set', () => {
   })
 })
 
-describe('a wrong value', () => {
+describe('invalid configuration value', () => {
   const postgres = 'postgres://localhost/gateway'
   /** What is set, and the line that answers it. */
   const wrong: readonly (readonly [Environment, string | RegExp])[] = [
@@ -107,7 +107,7 @@ describe('a wrong value', () => {
     ],
     [
       { OTEL_EXPORTER_OTLP_ENDPOINT: 'http://collector.example.com:4318' },
-      'OTEL_EXPORTER_OTLP_ENDPOINT: must be https; plain http is taken only on loopback or private networks',
+      'OTEL_EXPORTER_OTLP_ENDPOINT: must be https; plain http is allowed only on loopback or private networks',
     ],
     [
       { OTEL_EXPORTER_OTLP_HEADERS: 'authorization' },
@@ -119,24 +119,24 @@ describe('a wrong value', () => {
       'OTEL_TRACES_SAMPLER_ARG: must be a share of requests from 0 to 1, such as 0.1',
     ],
     [{ OTEL_METRIC_EXPORT_INTERVAL: '10' }, 'OTEL_METRIC_EXPORT_INTERVAL: must be a whole number from 1000 to 3600000'],
-    [{ DATABASE_URL: 'mysql://x' }, 'DATABASE_URL: must be a postgres:// or postgresql:// address'],
+    [{ DATABASE_URL: 'mysql://x' }, 'DATABASE_URL: must be a postgres:// or postgresql:// URL'],
     [{ DATABASE_URL: 'not an address' }, /^DATABASE_URL: must be/],
-    [{ DATABASE_URL: postgres }, /^JWT_SECRET: needed beside DATABASE_URL/],
+    [{ DATABASE_URL: postgres }, /^JWT_SECRET: required with DATABASE_URL/],
     [{ JWT_SECRET: 'x'.repeat(31) }, 'JWT_SECRET: must be at least 32 bytes long'],
     [{ JWT_SECRET_PREVIOUS: 'short' }, 'JWT_SECRET_PREVIOUS: must be at least 32 bytes long'],
     [{ JWT_SECRET_FILE: '/nowhere' }, 'JWT_SECRET_FILE: cannot read /nowhere'],
     [{ OPENAI_API_KEY_FILE: '/nowhere' }, 'OPENAI_API_KEY_FILE: cannot read /nowhere'],
     [
       { REDIS_URL: 'localhost:6379' },
-      'REDIS_URL: must be a redis:// or rediss:// address, or the addresses of a cluster’s nodes separated by commas',
+      'REDIS_URL: must be a redis:// or rediss:// URL, or the URLs of a cluster’s nodes separated by commas',
     ],
     [{ WORKERS: 'many' }, 'WORKERS: must be a count or "auto"'],
     [{ WORKERS: '0' }, 'WORKERS: must be a count or "auto"'],
-    [{ OPENAI_BASE_URL: 'example.com' }, 'OPENAI_BASE_URL: must be an http(s) address'],
-    [{ OPENAI_BASE_URL: 'file:///etc/passwd' }, 'OPENAI_BASE_URL: must be an http(s) address'],
+    [{ OPENAI_BASE_URL: 'example.com' }, 'OPENAI_BASE_URL: must be an http(s) URL'],
+    [{ OPENAI_BASE_URL: 'file:///etc/passwd' }, 'OPENAI_BASE_URL: must be an http(s) URL'],
     [{ ANTHROPIC_BASE_URL: 'http://example.com' }, /^ANTHROPIC_BASE_URL: must be https/],
     [{ ANTHROPIC_BASE_URL: 'http://8.8.8.8' }, /^ANTHROPIC_BASE_URL: must be https/],
-    [{ GEMINI_BASE_URL: 'https://user:pass@example.com' }, 'GEMINI_BASE_URL: must not hold credentials'],
+    [{ GEMINI_BASE_URL: 'https://user:pass@example.com' }, 'GEMINI_BASE_URL: must not contain credentials'],
     ...['http://0.0.0.0', '0.0.0.0:3000', '[::1]', 'a b', '-', '256.0.0.1', '*'].map(
       host => [{ HOST: host }, /^HOST: must be an address or a name/] as const,
     ),
@@ -144,24 +144,24 @@ describe('a wrong value', () => {
       host =>
         [
           { ALLOWED_HOSTS: host },
-          `ALLOWED_HOSTS: "${host}" is no host name; write it as callers do, such as gateway.example.com or [::1], without scheme, port or wildcard`,
+          `ALLOWED_HOSTS: "${host}" is not a host name; write it as clients do, such as gateway.example.com or [::1], without scheme, port or wildcard`,
         ] as const,
     ),
-    [{ ALLOWED_HOSTS: ', ,' }, 'ALLOWED_HOSTS: names no host; name at least one, or take it out'],
+    [{ ALLOWED_HOSTS: ', ,' }, 'ALLOWED_HOSTS: is empty; list at least one host or unset it'],
     [{ SEARXNG_URL: 'http://search.example.com' }, /^SEARXNG_URL: must be https/],
     [{ TAVILY_API_KEY_FILE: '/nowhere' }, 'TAVILY_API_KEY_FILE: cannot read /nowhere'],
-    [{ BRAVE_API_KEY: 'k', BRAVE_BASE_URL: 'x' }, 'BRAVE_BASE_URL: must be an http(s) address'],
+    [{ BRAVE_API_KEY: 'k', BRAVE_BASE_URL: 'x' }, 'BRAVE_BASE_URL: must be an http(s) URL'],
     [
       { GATEWAY_CONFIG: file('rewriter.json', { enhancement: { model: 'nobody' } }) },
-      'GATEWAY_CONFIG: enhancement.model: no provider configured here has a model of that name',
+      'GATEWAY_CONFIG: enhancement.model: no configured provider has a model of that name',
     ],
     [
       { GATEWAY_CONFIG: file('judge.json', { safety: { moderation: { model: 'nobody' } } }) },
-      'GATEWAY_CONFIG: safety.moderation.model: no provider configured here has a model of that name',
+      'GATEWAY_CONFIG: safety.moderation.model: no configured provider has a model of that name',
     ],
     [
       { GATEWAY_CONFIG: file('far.json', { enhancement: { model: 'openai/gpt-5.5' } }), ANTHROPIC_API_KEY: 'key' },
-      'GATEWAY_CONFIG: enhancement.model: no provider configured here has a model of that name',
+      'GATEWAY_CONFIG: enhancement.model: no configured provider has a model of that name',
     ],
     [{ GATEWAY_CONFIG: file('web.json', { web: { search_usd: -1 } }) }, /^GATEWAY_CONFIG: web\.search_usd: /],
     [
@@ -181,11 +181,11 @@ describe('a wrong value', () => {
     [{ GATEWAY_CONFIG: file('torn.json', '{') }, /^GATEWAY_CONFIG: cannot read .*torn\.json: it is not valid JSON$/],
     [
       { GATEWAY_CONFIG: file('unknown.json', { modles: [] }) },
-      'GATEWAY_CONFIG: modles: is not known here; remove it, or take one of providers, models, plans, web, safety, enhancement, routing',
+      'GATEWAY_CONFIG: modles: unknown key; use one of providers, models, plans, web, safety, enhancement, routing',
     ],
     [
       { GATEWAY_CONFIG: file('taken.json', { providers: [provider({ id: 'openai' })] }) },
-      'GATEWAY_CONFIG: provider id "openai" is taken; choose another',
+      'GATEWAY_CONFIG: provider id "openai" is already used; choose another',
     ],
     [
       { GATEWAY_CONFIG: file('same.json', { providers: [provider({ models: [model('a'), model('b', 'A')] })] }) },
@@ -205,11 +205,11 @@ describe('a wrong value', () => {
     ],
     [
       { GATEWAY_CONFIG: file('priceless.json', { providers: [provider({ models: [{ id: 'free' }] })] }) },
-      'GATEWAY_CONFIG: providers.0.models.0.pricing: is missing; it must be an object',
+      'GATEWAY_CONFIG: providers.0.models.0.pricing: is required: an object',
     ],
   ]
 
-  test('each one is answered by a line that begins with its name', () => {
+  test('reports a line that begins with its name', () => {
     for (const [environment, line] of wrong) {
       const problems = problemsOf(environment)
       expect({ environment, count: problems.length >= 1 }).toEqual({ environment, count: true })
@@ -218,7 +218,7 @@ describe('a wrong value', () => {
     }
   })
 
-  test('all of them together are answered together', () => {
+  test('reports all values together', () => {
     const all = {
       PORT: 'x',
       LOG_LEVEL: 'x',
@@ -239,7 +239,7 @@ describe('a wrong value', () => {
     )
   })
 
-  test('a fault in one place of the file does not hide those in others, whatever kind they are', () => {
+  test('reports file errors independently of each other', () => {
     const path = file('many.json', {
       providers: [
         provider({ id: 'Bad Id', base_url: 7 }),
@@ -262,27 +262,27 @@ describe('a wrong value', () => {
     expect(problemsOf({ GATEWAY_CONFIG: path, PORT: 'x' }).map(line => line.replace('GATEWAY_CONFIG: ', ''))).toEqual([
       'providers.0.id: must be a name of at most 32 lower-case letters, digits and hyphens that begins with a letter',
       'providers.0.base_url: must be a string of 8 to 2048 characters',
-      'providers.2.colour: is not known here; remove it, or take one of id, base_url, api_key_env, extra_fields, models',
+      'providers.2.colour: unknown key; use one of id, base_url, api_key_env, extra_fields, models, embedding_models',
       'providers.2.models: must be an array of 1 to 256 items',
-      'providers.3.models.0.pricing: is missing; it must be an object',
+      'providers.3.models.0.pricing: is required: an object',
       'models.1.provider: must be "openai", "anthropic" or "google"',
-      'plans.gold: is not known here; remove it, or take one of evaluation, usage',
+      'plans.gold: unknown key; use one of evaluation, usage',
       'plans.usage.daily_cost_usd: must be a number from 0 to 20000000',
       'safety.secrets: must be "warn", "mask" or "block"',
       'provider "plain" names PLAIN_KEY, which is not set',
-      'provider "plain": base_url must be https; plain http is taken only on loopback or private networks',
-      'provider "priceless": base_url must be https; plain http is taken only on loopback or private networks',
+      'provider "plain": base_url must be https; plain http is allowed only on loopback or private networks',
+      'provider "priceless": base_url must be https; plain http is allowed only on loopback or private networks',
       'models.0: openai/gpt-7 is new and has no `pricing`: a model without a known price is not routable',
       'models.0: openai/gpt-7 is new: `like` must name a model of openai in the catalogue, whose parameters it takes',
-      'safety.allow: "not a host!" is no host name: write it as in partner.example',
+      'safety.allow: "not a host!" is not a host name; write it as in partner.example',
       'safety.rules: "torn": the pattern "a|" has a place or a choice without a word: one blank stands between places, one | between choices',
       'safety.rules: "torn": a class knows no character beyond U+FFFF: write a choice, (a|b) (in "[😀]"); only what runs in linear time is taken',
-      'safety.moderation: url must be https; plain http is taken only on loopback or private networks',
+      'safety.moderation: url must be https; plain http is allowed only on loopback or private networks',
       'PORT: must be a whole number from 0 to 65535',
     ])
   })
 
-  test('no line repeats a secret', () => {
+  test('repeats no secret', () => {
     const canary = 'canary'
     const problems = problemsOf({
       DATABASE_URL: `mysql://gateway:${canary}@localhost/x`,
@@ -299,14 +299,14 @@ describe('a wrong value', () => {
   })
 })
 
-describe('a right value', () => {
-  test('a provider is configured by its key alone, and is then the only one', () => {
+describe('valid configuration value', () => {
+  test('configures a provider by its key, as the only one', () => {
     expect(readConfig({ ANTHROPIC_API_KEY: 'key' }).providers).toEqual([
       { id: 'anthropic', format: 'anthropic', baseUrl: 'https://api.anthropic.com', apiKey: 'key' },
     ])
   })
 
-  test('plain http is taken where nothing leaves the machine or the private network', () => {
+  test('allows plain http within the machine or the private network', () => {
     const hosts = [
       'localhost:8080',
       '127.0.0.1',
@@ -323,12 +323,12 @@ describe('a right value', () => {
       expect({ host, count: problemsOf({ OPENAI_BASE_URL: `http://${host}/v1` }).length }).toEqual({ host, count: 1 })
   })
 
-  test('a base address loses its trailing slashes', () => {
+  test('removes trailing slashes of a base URL', () => {
     const { providers } = readConfig({ OPENAI_API_KEY: 'key', OPENAI_BASE_URL: 'https://example.com/v1//' })
     expect(providers[0]?.baseUrl).toBe('https://example.com/v1')
   })
 
-  test('a secret in a file wins over the variable, without its line end', () => {
+  test('prefers a secret in a file, without its line end', () => {
     const path = file('secret', `${secret}\n`)
     expect(readConfig({ JWT_SECRET: 'x', JWT_SECRET_FILE: path }).jwtSecret).toBe(secret)
     expect(readConfig({ DATABASE_URL_FILE: file('url', 'postgres://db/x\n'), JWT_SECRET: secret }).databaseUrl).toBe(
@@ -336,13 +336,13 @@ describe('a right value', () => {
     )
   })
 
-  test('proxies are trusted by address and by range, of either family', () => {
+  test('trusts proxies by address and range of either family', () => {
     const { isTrustedProxy } = readConfig({ TRUSTED_PROXIES: '10.0.0.0/8, 192.0.2.7,fd00::/8' })
     for (const address of ['10.255.0.1', '192.0.2.7', 'fd12::1']) expect(isTrustedProxy(address)).toBe(true)
     for (const address of ['11.0.0.1', '192.0.2.8', 'fe80::1', 'nonsense']) expect(isTrustedProxy(address)).toBe(false)
   })
 
-  test('the configuration file adds providers with their models', () => {
+  test('adds providers with their models from the file', () => {
     const path = file('providers.json', { providers: [provider({ api_key_env: 'LOCAL_KEY' })] })
     const config = readConfig({ GATEWAY_CONFIG: path, LOCAL_KEY: 'key' })
     expect(config.providers).toEqual([
@@ -351,19 +351,44 @@ describe('a right value', () => {
     expect(config.extraModels.map(({ provider: id, row }) => [id, row.id])).toEqual([['local', 'llama']])
   })
 
-  test('extra_fields: extends what a provider is sent, without the fields that the gateway sets', () => {
+  test('extends extra_fields of a provider, except fields of the gateway', () => {
     const fields = (...extra_fields: readonly string[]) =>
       file('fields.json', { providers: [provider({ extra_fields })] })
     const { providers } = readConfig({ GATEWAY_CONFIG: fields('plugins', 'route') })
     expect(providers[0]?.extraFields).toEqual(['plugins', 'route'])
     for (const name of ['model', 'messages', 'stream', 'tools', 'max_tokens', 'user', 'n'])
       expect(problemsOf({ GATEWAY_CONFIG: fields('plugins', name) })).toEqual([
-        `GATEWAY_CONFIG: provider "local": extra_fields has "${name}", which the gateway sets itself; remove it`,
+        `GATEWAY_CONFIG: provider "local": extra_fields contains "${name}", which the gateway sets itself; remove it`,
       ])
     expect(problemsOf({ GATEWAY_CONFIG: fields('__proto__') })).toHaveLength(1)
   })
 
-  test('image_urls: is off for a server on a private network unless the operator sets it', () => {
+  test('embedding_models: adds embedding models to a provider, also to one without chat models', () => {
+    const row = { id: 'bge', input_per_mtok: 0.01, dimensions: 1024, minimum_dimensions: 64, same_as: 'tei/bge' }
+    const { models: _, ...tei } = provider({ id: 'tei', embedding_models: [row] })
+    const config = readConfig({ GATEWAY_CONFIG: file('embeddings.json', { providers: [tei, provider({})] }) })
+    expect(config.embeddingModels).toEqual([{ provider: 'tei', row }])
+    expect(config.extraModels.map(({ provider: id }) => id)).toEqual(['local'])
+    const { models: __, ...bare } = provider({})
+    for (const [wrong, problem] of [
+      [bare, 'provider "local" has no `models` and no `embedding_models`; add one'],
+      [provider({ embedding_models: [{ id: 'bge' }] }), 'providers.0.embedding_models.0.input_per_mtok: is missing'],
+      [provider({ embedding_models: [{ ...row, id: 'Llama' }] }), 'provider "local": two models are named "llama"'],
+      [
+        provider({ embedding_models: [{ ...row, dimensions: 8 }] }),
+        'embedding model "bge": `minimum_dimensions` is above `dimensions`',
+      ],
+      [
+        provider({ embedding_models: [{ id: 'bge', input_per_mtok: 0, minimum_dimensions: 8 }] }),
+        'embedding model "bge" has `minimum_dimensions` and no `dimensions`; add it',
+      ],
+    ] as const)
+      expect(problemsOf({ GATEWAY_CONFIG: file('wrong-embeddings.json', { providers: [wrong] }) })).toEqual([
+        expect.stringContaining(problem),
+      ])
+  })
+
+  test('turns image_urls off for a server on a private network unless set', () => {
     const given = (base_url: string, capabilities?: object) => {
       const [first] = readConfig({
         GATEWAY_CONFIG: file('images.json', {
@@ -385,7 +410,7 @@ describe('a right value', () => {
     expect(given('http://127.0.0.1:11434/v1', { image_urls: true })).toBe(true)
   })
 
-  test('the configuration file names the model that rewrites prompts, by any of its names', () => {
+  test('finds the rewriting model by any of its names', () => {
     const local = { providers: [provider({})], enhancement: { model: 'llama' } }
     expect(readConfig({ GATEWAY_CONFIG: file('own-rewriter.json', local) }).rewriter).toBe('local/llama')
     const simulated = { enhancement: { model: 'gpt-5.5' } }
@@ -393,7 +418,7 @@ describe('a right value', () => {
     expect(readConfig({}).rewriter).toBeNull()
   })
 
-  test('the configuration file changes models of the catalogue, adds to them, and gives the plans other figures', () => {
+  test('changes and adds catalog models and plan limits from the file', () => {
     const models = [{ provider: 'openai', id: 'gpt-5.5', quality: 0.9 }]
     const path = file('changes.json', { models, plans: { evaluation: { daily_cost_usd: 1.5, daily_tokens: 0 } } })
     const config = readConfig({ GATEWAY_CONFIG: path })
@@ -406,14 +431,14 @@ describe('a right value', () => {
     expect(readPlans({})).toEqual(plans)
   })
 
-  test('a name of the catalogue stays its own', () => {
+  test('keeps a catalog name for its model', () => {
     const taken = { provider: 'openai', id: 'gpt-5.5', aliases: ['gpt-4.1'] }
     expect(problemsOf({ GATEWAY_CONFIG: file('taken-name.json', { models: [taken] }) })).toEqual([
       'GATEWAY_CONFIG: models: provider "openai": two models are named "gpt-4.1"; choose another name for one',
     ])
   })
 
-  test('the gateway listens on addresses of both families and on names, and answers to what a Host header can hold', () => {
+  test('accepts listen addresses of both families and names, and Host headers', () => {
     for (const host of ['0.0.0.0', '::', '::1', 'localhost', 'gateway', 'a-b.example.com'])
       expect(readConfig({ HOST: host }).host).toBe(host)
     expect(readConfig({ ALLOWED_HOSTS: '10.0.0.1, [::1], a_b.example' }).allowedHosts).toEqual([
@@ -423,7 +448,7 @@ describe('a right value', () => {
     ])
   })
 
-  test('search back ends are asked in one order, whatever order they are set in; without any there is none', () => {
+  test('orders search back ends independent of the variables; without any there is none', () => {
     const all = {
       TAVILY_API_KEY: 't',
       BRAVE_API_KEY: 'b',
@@ -438,35 +463,35 @@ describe('a right value', () => {
     expect(readConfig({ TAVILY_BASE_URL: 'https://t.example' }).web).toEqual({ search: [], prices: webPrices })
   })
 
-  test('how many requests go to stronger models is the operator’s to say', () => {
+  test('sets the shares of requests for stronger models', () => {
     const path = file('routing.json', { routing: { strong_share: 0.5, middle_share: 0.25 } })
     expect(readConfig({ GATEWAY_CONFIG: path }).routing).toEqual({ strong: 0.5, middle: 0.25 })
     expect(readConfig({}).routing).toEqual(defaultLevelShares)
   })
 
-  test('what the web costs is the operator’s to say, exactly', () => {
+  test('sets exact prices of web access', () => {
     const path = file('prices.json', { web: { search_usd: 0.00123456, fetch_usd: 0 } })
     expect(readConfig({ GATEWAY_CONFIG: path }).web.prices).toEqual({ search: 123_456, fetch: 0 })
   })
 
-  test('host names answered to are compared in lower case', () => {
+  test('compares host names in lower case', () => {
     expect(readConfig({ ALLOWED_HOSTS: 'Gateway.Example.com, b' }).allowedHosts).toEqual(['gateway.example.com', 'b'])
   })
 })
 
-describe('warnings', () => {
+describe('configuration warnings', () => {
   const calm = { BUN_CONFIG_MAX_HTTP_REQUESTS: '8192' }
 
-  test('none, as `bun run start` sets things', () => {
+  test('do not occur with `bun run start`', () => {
     expect(readConfig(calm).warnings).toEqual([])
   })
 
-  test('few upstream calls at a time are warned of, and Bun’s own bound is few', () => {
+  test("include a low limit of concurrent upstream calls, such as Bun's default", () => {
     expect(readConfig({}).warnings).toEqual([expect.stringMatching(/^BUN_CONFIG_MAX_HTTP_REQUESTS: only 256 /)])
     expect(readConfig({ BUN_CONFIG_MAX_HTTP_REQUESTS: '1023' }).warnings).toHaveLength(1)
   })
 
-  test('an address without its key is warned of, and nobody is called there', () => {
+  test('include a base URL without its key, and disable that provider', () => {
     const key = { ANTHROPIC_API_KEY: 'key' }
     const config = readConfig({
       ...calm,
@@ -475,12 +500,12 @@ describe('warnings', () => {
       ANTHROPIC_BASE_URL: 'http://localhost:2',
     })
     expect(config.warnings).toEqual([
-      'OPENAI_BASE_URL is set but OPENAI_API_KEY is not: openai is not asked; set both or neither',
+      'OPENAI_BASE_URL is set without OPENAI_API_KEY: provider openai is disabled; set both or neither',
     ])
     expect(config.providers.map(({ id }) => id)).toEqual(['anthropic'])
   })
 
-  test('a proxy that provider calls would go through is warned of, whatever its name', () => {
+  test('include a proxy for provider calls in any variable', () => {
     for (const name of ['HTTP_PROXY', 'HTTPS_PROXY', 'http_proxy', 'https_proxy', 'ALL_PROXY'])
       expect(readConfig({ ...calm, [name]: 'http://user:canary@proxy:3128' }).warnings).toEqual([
         `${name} is set: calls to providers will go through that proxy`,
@@ -488,7 +513,7 @@ describe('warnings', () => {
   })
 })
 
-test('where the data is can be read although everything else is wrong', () => {
+test('readStoreConfig: reads the data location although other values are invalid', () => {
   const rest = { PORT: 'x', LOG_LEVEL: 'x', WORKERS: '9', GATEWAY_CONFIG: '/nowhere' }
   expect(readStoreConfig({ ...rest, GATEWAY_DATA_DIR: '/data' })).toEqual({ dataDirectory: '/data', databaseUrl: null })
   expect(readStoreConfig({ ...rest, DATABASE_URL: 'postgres://db/x' }).databaseUrl).toBe('postgres://db/x')
@@ -508,14 +533,14 @@ function provider(changes: Readonly<Record<string, unknown>>) {
   }
 }
 
-describe('mail', () => {
+describe('mail configuration', () => {
   const mail = {
     SMTP_URL: 'smtp://127.0.0.1:25',
     MAIL_FROM: 'a@example.test',
     PUBLIC_URL: 'https://gateway.example.test',
   }
 
-  test('needs a sender and the address that its links lead to, and says what is wrong with each', () => {
+  test('requires sender and link URL and reports each problem', () => {
     expect(readConfig({}).mail).toBeNull()
     expect(readConfig(mail).mail).toEqual({
       smtpUrl: mail.SMTP_URL,
@@ -524,8 +549,8 @@ describe('mail', () => {
       requireTls: false,
     })
     const wrong: readonly [Environment, string][] = [
-      [{ SMTP_URL: mail.SMTP_URL }, 'MAIL_FROM: needed'],
-      [{ SMTP_URL: mail.SMTP_URL, MAIL_FROM: mail.MAIL_FROM }, 'PUBLIC_URL: needed'],
+      [{ SMTP_URL: mail.SMTP_URL }, 'MAIL_FROM: required'],
+      [{ SMTP_URL: mail.SMTP_URL, MAIL_FROM: mail.MAIL_FROM }, 'PUBLIC_URL: required'],
       [{ ...mail, SMTP_URL: 'http://mail.example.test' }, 'SMTP_URL: must be'],
       [{ ...mail, SMTP_URL: 'nonsense' }, 'SMTP_URL: must be'],
       [{ ...mail, MAIL_FROM: 'nobody' }, 'MAIL_FROM: must be'],
@@ -537,22 +562,22 @@ describe('mail', () => {
       expect([environment, problemsOf(environment).some(line => line.startsWith(problem))]).toEqual([environment, true])
   })
 
-  test('with credentials to a server elsewhere is sent over TLS or not at all', () => {
+  test('requires TLS for credentials to another network', () => {
     const requires = (url: string) => readConfig({ ...mail, SMTP_URL: url }).mail?.requireTls
     expect(requires('smtp://me:secret@smtp.example.test')).toBe(true)
     expect(requires('smtp://me:secret@mailhog')).toBe(false)
     expect(requires('smtps://me:secret@smtp.example.test')).toBe(false)
   })
 
-  test('a sender without a server is told of, and sends nothing', () => {
+  test('warns about a sender without a server and sends nothing', () => {
     const { mail: none, warnings } = readConfig({ MAIL_FROM: mail.MAIL_FROM })
     expect(none).toBeNull()
     expect(warnings.some(line => line.startsWith('MAIL_FROM'))).toBe(true)
   })
 })
 
-describe('registration', () => {
-  test('is open unless set, and takes domains in any case of letters', () => {
+describe('registration configuration', () => {
+  test('defaults to open and accepts domains in any case', () => {
     expect(readConfig({}).registration).toEqual({ mode: 'open', domains: null })
     expect(readConfig({ REGISTRATION: 'Invitation' }).registration.mode).toBe('invitation')
     const { registration, warnings } = readConfig({ REGISTRATION_DOMAINS: 'Example.com, b.example' })
@@ -560,20 +585,20 @@ describe('registration', () => {
     expect(warnings.some(line => line.startsWith('REGISTRATION_DOMAINS'))).toBe(true)
   })
 
-  test('says what is wrong with each value', () => {
+  test('reports each invalid value', () => {
     const wrong: readonly [Environment, string][] = [
       [{ REGISTRATION: 'maybe' }, 'REGISTRATION: must be one of'],
       [{ REGISTRATION_DOMAINS: ',' }, 'REGISTRATION_DOMAINS: is empty'],
       [{ REGISTRATION_DOMAINS: '@example.com' }, 'REGISTRATION_DOMAINS: "@example.com"'],
       [{ REGISTRATION_DOMAINS: '*.example.com' }, 'REGISTRATION_DOMAINS: "*.example.com"'],
-      [{ REGISTRATION: 'closed', REGISTRATION_DOMAINS: 'a.example' }, 'REGISTRATION_DOMAINS: has no meaning'],
+      [{ REGISTRATION: 'closed', REGISTRATION_DOMAINS: 'a.example' }, 'REGISTRATION_DOMAINS: has no effect'],
     ]
     for (const [environment, problem] of wrong)
       expect([environment, problemsOf(environment).some(line => line.startsWith(problem))]).toEqual([environment, true])
   })
 })
 
-test('telemetry is exported where an endpoint is named, with the headers that are set beside it', () => {
+test('telemetry configuration: exports to an endpoint with its headers', () => {
   const token = 'a-token-for-scrapes-0123456789'
   const config = readConfig({
     METRICS_TOKEN_FILE: file('metrics-token', `${token}\n`),
@@ -591,10 +616,10 @@ test('telemetry is exported where an endpoint is named, with the headers that ar
   expect(readConfig({ OTEL_EXPORTER_OTLP_HEADERS: 'x=y', OTEL_TRACES_SAMPLER_ARG: '1' }).otlp).toBeNull()
 })
 
-describe('bodies in flight', () => {
+describe('body limits configuration', () => {
   const megabyte = 1_048_576
 
-  test('have defaults for a container of 512 MB, and are set in megabytes', () => {
+  test('has defaults for a container of 512 MB and is set in megabytes', () => {
     expect(readConfig({}).bodies).toEqual({ process: 48 * megabyte, owner: 36 * megabyte })
     expect(readConfig({ BODIES_IN_FLIGHT_MB: '512', BODIES_IN_FLIGHT_PER_ACCOUNT_MB: '128' }).bodies).toEqual({
       process: 512 * megabyte,
@@ -605,7 +630,7 @@ describe('bodies in flight', () => {
   test.each([
     [{ BODIES_IN_FLIGHT_MB: '39' }, 'BODIES_IN_FLIGHT_MB: must be a whole number from 40'],
     [{ BODIES_IN_FLIGHT_PER_ACCOUNT_MB: '34' }, 'BODIES_IN_FLIGHT_PER_ACCOUNT_MB: must be a whole number from 35'],
-    [{ BODIES_IN_FLIGHT_PER_ACCOUNT_MB: '49' }, 'must not be more than BODIES_IN_FLIGHT_MB'],
+    [{ BODIES_IN_FLIGHT_PER_ACCOUNT_MB: '49' }, 'must not exceed BODIES_IN_FLIGHT_MB'],
   ])('%j stops the start', (environment, problem) => {
     expect(problemsOf(environment).join('\n')).toContain(problem)
   })

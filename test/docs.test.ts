@@ -109,7 +109,7 @@ describe('documented commands', () => {
     expect([...new Set(named)].filter(name => !Object.hasOwn(packageJson.scripts, name))).toEqual([])
   })
 
-  test('of the operator exist in the command line tool, all of them documented', async () => {
+  test('match the operator commands of the command line tool', async () => {
     const known = await commandNames()
     const named = code.flatMap(({ line }) =>
       [...line.matchAll(/\b(?:run gateway|src\/cli\.ts) ([a-z][a-z-]*(?: [a-z][a-z-]*)?)/g)].map(
@@ -147,7 +147,7 @@ async function commandNames(): Promise<readonly string[]> {
   return [...help.matchAll(/^ {2}([a-z-]+(?: [a-z-]+)?) {2,}/gm)].map(([, name = '']) => name)
 }
 
-test('documented paths exist', () => {
+test('documented paths: exist', () => {
   const paths = code.flatMap(({ path, line }) =>
     [...line.matchAll(/(?<![\w./-])(?:src|test|deploy|drizzle|docs)\/[\w./-]*\w(?!\*)/g)].map(([name]) => ({
       path,
@@ -192,6 +192,7 @@ const foreignVariables: Readonly<Record<string, string>> = {
   CHROMIUM_PATH: 'the tests',
   GATEWAY_KEY: 'the examples of clients',
   GROQ_API_KEY: 'the example of a configured provider',
+  AZURE_KEY: 'the example of a host of an embedding model',
 }
 
 describe('environment variables', () => {
@@ -199,7 +200,7 @@ describe('environment variables', () => {
     name => !name.endsWith('_FILE') && !/_PROXY$/i.test(name) && name !== 'GATEWAY_WORKER',
   )
 
-  test('are all in the tables of docs/configuration.md, and no others', () => {
+  test('match the tables of docs/configuration.md', () => {
     const tables = [...text('docs/configuration.md').matchAll(/^\| Variable[\s\S]*?\n\n/gm)].map(([table]) => table)
     const named = tables.flatMap(table =>
       table.split('\n').flatMap(line => line.split('|')[1]?.match(/`[A-Z][A-Z0-9_]+`/g) ?? []),
@@ -223,21 +224,20 @@ describe('documented configuration files', () => {
   const folder = mkdtempSync(join(tmpdir(), 'gateway-ai-docs-'))
   afterAll(() => rmSync(folder, { recursive: true, force: true }))
 
-  const examples = ['docs/configuration.md', 'docs/moderation.md'].flatMap(path =>
+  const examples = ['docs/configuration.md', 'docs/moderation.md', 'docs/embeddings.md'].flatMap(path =>
     [...text(path).matchAll(/^```json\n([\s\S]*?)^```$/gm)].map(([, json = ''], at) => ({
       name: `${path} ${at + 1}`,
       json,
     })),
   )
 
-  test('are more than one', () => expect(examples.length).toBeGreaterThan(4))
+  test('include several examples', () => expect(examples.length).toBeGreaterThan(4))
 
   test.each(examples)('$name: starts the gateway', ({ name, json }) => {
     const path = join(folder, `${name.replace(/\W/g, '-')}.json`)
     writeFileSync(path, json)
-    expect(
-      problemsOf({ GATEWAY_CONFIG: path, OPENAI_API_KEY: 'k', ANTHROPIC_API_KEY: 'k', GROQ_API_KEY: 'k' }),
-    ).toEqual([])
+    const keys = { OPENAI_API_KEY: 'k', ANTHROPIC_API_KEY: 'k', GROQ_API_KEY: 'k', AZURE_KEY: 'k' }
+    expect(problemsOf({ GATEWAY_CONFIG: path, ...keys })).toEqual([])
   })
 })
 

@@ -1,4 +1,4 @@
-/** Reads the report that `bun test` writes of one process: totals per file, and the tests that were skipped. */
+/** Reads the report of one `bun test` process: totals per file, and skipped tests. */
 import { existsSync, readFileSync } from 'node:fs'
 
 export type FileResult = {
@@ -6,11 +6,11 @@ export type FileResult = {
   readonly tests: number
   readonly failures: number
   readonly seconds: number
-  /** Full titles. */
+  /** Full titles of skipped tests. */
   readonly skipped: readonly string[]
 }
 
-/** Returns one result per file of the report; null where there is none, as after a crash. */
+/** Returns one result per file of the report; null if there is none, as after a crash. */
 export function readReport(path: string): readonly FileResult[] | null {
   if (!existsSync(path)) return null
   const text = readFileSync(path, 'utf8')
@@ -20,7 +20,7 @@ export function readReport(path: string): readonly FileResult[] | null {
     const title = [attribute(attributes, 'classname'), attribute(attributes, 'name')].filter(part => part !== '')
     skipped.set(file, [...(skipped.get(file) ?? []), title.join(': ')])
   }
-  // Two blanks before: the groups within a file are suites too, and stand deeper.
+  // Indented by two blanks: groups within a file are suites too, with deeper indentation.
   return [...text.matchAll(/^ {2}<testsuite ([^>]*)>/gm)].map(([, attributes = '']) => {
     const file = attribute(attributes, 'file')
     const count = (name: string) => Number(attribute(attributes, name) || 0)

@@ -241,7 +241,7 @@ const asked: Readonly<Record<string, () => Promise<number>>> = {
   },
 }
 
-test('what should work worked, and what should fail failed', () => {
+test('privacy run: succeeds and fails as intended', () => {
   expect(statuses).toEqual({
     ...Object.fromEntries(Object.keys(asked).map(what => [what, 200])),
     'sent again': 409,
@@ -278,7 +278,7 @@ test('what should work worked, and what should fail failed', () => {
   for (const word of [words.answer, words.reasoning, words.tool]) expect(heard.join('')).toContain(word)
 })
 
-test('none of it is in a table, in Redis, in a file, in the log, a metric, a trace or an export', async () => {
+test('privacy run: stores no secret in tables, Redis, files, logs, metrics, traces or exports', async () => {
   // Usage and learning reach the ledger in batches.
   for (const until = performance.now() + 20_000; performance.now() < until; await Bun.sleep(100))
     if ((await tables()).includes(kept) && (await told('/api/v1/requests')).includes(kept)) break

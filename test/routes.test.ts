@@ -51,7 +51,7 @@ async function revokedKey(): Promise<string> {
   return minted.key
 }
 
-test('every route says who may call it', () => {
+test('routes: declare who may call them', () => {
   expect(routes.length).toBeGreaterThanOrEqual(10)
   expect(routes.filter(({ security }) => security === undefined)).toEqual([])
 })
@@ -84,12 +84,12 @@ const openRoutes = [
   'POST /api/v1/team/invitations/:token/accept',
 ]
 
-test('the open routes are these and no others', () => {
+test('routes: are open only if listed here', () => {
   const open = routes.filter(({ security }) => security?.length === 0).map(({ method, path }) => `${method} ${path}`)
   expect(open.sort()).toEqual(openRoutes)
 })
 
-test('`GET /` names every endpoint, and a wrong method those that the address takes', async () => {
+test('routes: are listed by `GET /`, and a wrong method gets the allowed ones', async () => {
   const ask = async (path: string, method = 'GET') =>
     (await (await fetch(gateway.url + path, { method })).json()) as {
       readonly endpoints: readonly string[]
@@ -109,13 +109,13 @@ test('`GET /` names every endpoint, and a wrong method those that the address ta
   expect((await ask('/api/v1/nowhere')).error.message).toContain('nothing at this address')
 })
 
-test('docs/api.md names every endpoint, and no other', () => {
+test('docs/api.md: lists exactly the existing endpoints', () => {
   const page = readFileSync(resolve(import.meta.dir, '../docs/api.md'), 'utf8')
   const named = [...page.matchAll(/^\| `([A-Z]+ \/\S*)` +\|/gm)].map(([, endpoint = '']) => endpoint)
   expect(named.sort()).toEqual(endpointsOf(routes).sort())
 })
 
-test('a client library that asks for what is not served, or at a wrong base address, is told what to ask', async () => {
+test("unknown path: names the supported API for a client library's request", async () => {
   const told = async (path: string) => {
     const answer = await fetch(gateway.url + path, { method: 'POST', body: '{}' })
     const { error } = (await answer.json()) as { readonly error: { readonly code: string; readonly message: string } }
@@ -126,15 +126,36 @@ test('a client library that asks for what is not served, or at a wrong base addr
     expect(await told(path)).toMatch(
       /Responses API is not served.*POST \/v1\/chat\/completions.*`openai\.chat\(model\)`/,
     )
-  for (const path of ['/chat/completions', '/api/v1/chat/completions', '/v1/v1/chat/completions', '/models'])
-    expect(await told(path)).toContain('a base URL that ends in /v1')
-  for (const path of ['/v1/embeddings', '/v1/messages', '/v1/audio/speech'])
+  for (const [path, endpoint] of [
+    ['/chat/completions', 'POST /v1/chat/completions'],
+    ['/api/v1/chat/completions', 'POST /v1/chat/completions'],
+    ['/v1/v1/chat/completions', 'POST /v1/chat/completions'],
+    ['/v1//chat/completions/', 'POST /v1/chat/completions'],
+    ['/v1/v1/embeddings', 'POST /v1/embeddings'],
+    ['/embeddings?beta=true', 'POST /v1/embeddings'],
+    ['/openai/v1/moderations', 'POST /v1/moderations'],
+    ['/models', 'GET /v1/models'],
+    ['/v1/v1/models/', 'GET /v1/models'],
+    ['/models/openai/gpt-5.5', 'GET /v1/models/{id}'],
+  ] as const)
     expect(await told(path)).toBe(
-      'Of the compatible API only POST /v1/chat/completions, GET /v1/models, GET /v1/models/{id} are served.',
+      `Unknown path. The endpoint is ${endpoint}: give the client a base URL that ends in /v1, once.`,
     )
+  expect(await told('/v1/completions')).toBe('Text completions are not served. Use POST /v1/chat/completions.')
+  expect(await told('/v1/audio/speech')).toStartWith('Of the compatible API only POST /v1/chat/completions, ')
+  expect(await told('/v1/embeddings/x'.repeat(300))).toBeString()
 })
 
-test('whoever reads the simulator’s directives is told how to write one, by an example that works', async () => {
+test('a client’s probe of the base URL is answered at once, and a trailing slash or a query changes nothing', async () => {
+  for (const path of ['/', '/api/hello']) {
+    const answer = await fetch(gateway.url + path, { method: 'HEAD' })
+    expect([path, answer.status]).toEqual([path, 200])
+  }
+  for (const path of ['/v1/embeddings/', '/v1/embeddings?beta=true'])
+    expect((await gateway.post(path, { model: 'text-embedding-3-small', input: 'Hi' })).status).toBe(200)
+})
+
+test('simulator directives: are documented with a working example', async () => {
   const { usage, data } = (await (await fetch(`${gateway.url}/simulator/directives`)).json()) as {
     readonly usage: string
     readonly data: readonly { readonly name: string }[]
@@ -144,7 +165,7 @@ test('whoever reads the simulator’s directives is told how to write one, by an
   expect(examples).toMatchObject({ kind: 'read', groups: { length: 3 } })
 })
 
-test('simulator routes exist only while simulating', async () => {
+test('simulator routes: exist only in simulated mode', async () => {
   const real = createApp({ ...gateway.deps, simulator: null })
   expect(
     (await real.handle(new Request('http://localhost/simulator/directives', { headers: { host: 'localhost' } })))
@@ -165,8 +186,8 @@ const strangers: Record<string, () => Record<string, string>> = {
 /** Those that only a key opens; whom a session opens the others to is walked in `http/policies.test.ts`. */
 const guarded = () => routes.filter(({ security }) => security?.length === 1 && security.some(way => 'apiKey' in way))
 
-describe('a protected route refuses, with one body, before it looks at what was sent,', () => {
-  test('whoever has no valid key', async () => {
+describe('protected route: rejects with one body before reading the request', () => {
+  test('without a valid key', async () => {
     const bodies = new Set<string>()
     for (const { method, path } of guarded())
       for (const headers of Object.values(strangers))
@@ -182,7 +203,7 @@ describe('a protected route refuses, with one body, before it looks at what was 
     expect([...bodies]).toHaveLength(1)
   })
 
-  test('under whatever other address it is reached', async () => {
+  test('under every other spelling of its path', async () => {
     const tricks = (path: string) => [
       [`/ab${path}`, 'x'],
       [`/ab${path}`, 'a.b'],
@@ -207,7 +228,7 @@ describe('a protected route refuses, with one body, before it looks at what was 
       }
   })
 
-  test('and takes no other method', async () => {
+  test('for any other method', async () => {
     for (const { path } of guarded())
       for (const method of ['GET', 'PUT', 'DELETE', 'PATCH', 'OPTIONS', 'HEAD']) {
         const answer = await fetch(gateway.url + path, { method, headers: { authorization: `Bearer ${gateway.key}` } })
@@ -222,7 +243,7 @@ describe('a protected route refuses, with one body, before it looks at what was 
   })
 })
 
-test('whoever guesses keys is told to slow down; who has one, and sits at the same address, is not', async () => {
+test('protected route: limits key guessing per IP address, but not a valid key from there', async () => {
   const own = await startGateway()
   try {
     // Its key was made behind the gateway's back, which hears of it within half a second.
@@ -239,7 +260,7 @@ test('whoever guesses keys is told to slow down; who has one, and sits at the sa
   }
 })
 
-test('a key in the address is no key', async () => {
+test('protected route: ignores a key in the URL', async () => {
   const query = `?api_key=${gateway.key}&key=${gateway.key}&authorization=Bearer%20${gateway.key}`
   for (const { method, path } of guarded())
     expect((await fetch(gateway.url + path + query, { method, body: '{"prompt":"Hi"}' })).status).toBe(401)

@@ -1,7 +1,7 @@
 /**
- * The test command: installs what the tests need where it may, runs every test file once, and adds up what the runner itself
- * reported. Its last line is `N passed, N failed`. Words after it choose the files whose paths hold one of them. With `CI=true`
- * a skipped test whose need could have been installed fails the run.
+ * The test command: installs requirements if permitted, runs every test file once, and sums up the runner's reports.
+ * Its last line is `N passed, N failed`. Arguments select the files whose paths contain one of them. With `CI=true` a
+ * skipped test whose requirement could have been installed fails the run.
  */
 import { mkdtempSync, rmSync } from 'node:fs'
 import { availableParallelism, tmpdir } from 'node:os'
@@ -15,9 +15,9 @@ const root = join(import.meta.dir, '..')
 const say = (line: string) => process.stdout.write(`${line}\n`)
 
 /**
- * Files with a process of their own, and the longest first, so that none runs at the end beside an idle core: they start processes,
- * hold memory or time to a limit, or end a server. All others share processes, since loading the gateway takes longer than most of
- * their tests.
+ * Files with a process of their own, longest first, so that none runs at the end beside an idle core: they start
+ * processes, hold memory or time to a limit, or end a server. All others share processes, since loading the gateway
+ * takes longer than most of their tests.
  */
 const apart = [
   'test/limits/failover/failover.test.ts',
@@ -36,7 +36,7 @@ const apart = [
 ]
 const mostTogether = 10
 
-/** Resolves when the packages are installed: at once if there is nothing to install, or no right to. */
+/** Installs packages; resolves at once if there are none, or without permission. */
 async function install(packages: readonly string[]): Promise<void> {
   if (packages.length === 0 || process.getuid?.() !== 0 || Bun.which('apt-get') === null) return
   const options = {
@@ -48,7 +48,7 @@ async function install(packages: readonly string[]): Promise<void> {
   await Bun.spawn(['apt-get', 'install', '-y', '-qq', '--no-install-recommends', ...packages], options).exited
 }
 
-/** Divides files into processes, in the order in which they start. */
+/** Divides files into processes, in their order of start. */
 function processesOf(files: readonly string[]): readonly (readonly string[])[] {
   const placeOf = (file: string) => apart.findIndex(beginning => file.startsWith(beginning))
   const alone = files.filter(file => placeOf(file) !== -1).sort((one, other) => placeOf(one) - placeOf(other))
@@ -63,7 +63,7 @@ function processesOf(files: readonly string[]): readonly (readonly string[])[] {
   return [...alone.map(file => [file]), ...together]
 }
 
-/** Runs files in one process and prints what their tests printed; of those that failed, everything but the passed tests. */
+/** Runs files in one process and prints the output of their tests; for failed ones, everything except passed tests. */
 async function runProcess(files: readonly string[], reports: string): Promise<readonly FileResult[]> {
   const path = join(reports, `${Bun.hash(files.join()).toString(36)}.xml`)
   const startedAt = performance.now()
@@ -83,7 +83,7 @@ async function runProcess(files: readonly string[], reports: string): Promise<re
   const seconds = (performance.now() - startedAt) / 1000
   const results = files.map(file => {
     const found = readReport(path)?.find(result => result.file === file)
-    // A file that does not load, or is not in the report, is a failure of its own.
+    // A file that does not load, or is missing in the report, counts as a failure.
     return found ?? { file, tests: 0, failures: 1, seconds: 0, skipped: [] }
   })
   const failures = results.reduce((sum, result) => sum + result.failures, 0)
@@ -95,13 +95,13 @@ async function runProcess(files: readonly string[], reports: string): Promise<re
   const [only] = results
   if (files.length === 1 && only !== undefined)
     return [{ ...only, seconds, failures: exitCode === 0 ? 0 : Math.max(1, failures) }]
-  // An error between two tests fails the process and is no test's.
+  // An error between two tests fails the process and belongs to no test.
   return exitCode !== 0 && failures === 0
     ? [...results, { file: `${names}, outside of a test`, tests: 1, failures: 1, seconds: 0, skipped: [] }]
     : results
 }
 
-/** The output without a line for each test that passed or was skipped, and without the runner's own sums. */
+/** Returns the output without lines for passed and skipped tests and without the runner's totals. */
 function quiet(output: string, hasFailed: boolean): string {
   const dropped = /^(\((pass|skip)\)|bun test|\s*\d+ (pass|fail|skip|expect)|Ran \d|\s*\d+ snapshots)/
   return output
@@ -117,7 +117,7 @@ function printSlowest(results: readonly FileResult[]): void {
   for (const { file, seconds } of slowest) say(`  ${seconds.toFixed(1).padStart(6)} s  ${file}`)
 }
 
-/** Prints the skipped tests by what they need. Returns how many fail the run. */
+/** Prints the skipped tests by requirement. Returns how many fail the run. */
 function printSkipped(results: readonly FileResult[]): number {
   const titles = results.flatMap(({ file, skipped }) =>
     skipped.map(title => ({ file, title, need: statedNeed(title) })),
@@ -142,7 +142,7 @@ await install([
   ...(has('chromium') || !files.some(isForBrowser) ? [] : ['chromium']),
 ])
 
-// One for all files that want a database and no server of their own: each makes itself a copy of the same template.
+// One server for all files that need a database and no server of their own: each copies the same template.
 const postgres = await startPostgres({ connections: 300 })
 if (postgres !== null) await makeTemplate(postgres.url)
 for (const [signal, code] of [
@@ -158,7 +158,7 @@ const environment = {
 const reports = mkdtempSync(join(tmpdir(), 'gateway-ai-reports-'))
 const waiting = [...processesOf(files)]
 const results: FileResult[] = []
-// More than there are cores, since many tests wait for time to pass.
+// More than there are cores, since many tests wait.
 const lanes = Array.from({ length: availableParallelism() + 2 }, async () => {
   for (let next = waiting.shift(); next !== undefined; next = waiting.shift())
     results.push(...(await runProcess(next, reports)))

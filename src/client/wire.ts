@@ -431,6 +431,30 @@ export type DryRun = {
   typical_error_pct: number | null
 }
 
+export type EmbeddingModel = {
+  id: string
+  /** `provider/model` */
+  name: string
+  provider: string
+  display_name: string
+  pricing: {
+    currency: 'USD'
+    /** US dollars per million tokens */
+    input_per_mtok: number
+  }
+  max_input_tokens: number
+  dimensions: number | null
+  minimum_dimensions: number | null
+  capabilities: {
+    embeddings: true
+    dimensions: boolean
+  }
+  aliases: readonly string[]
+  release_date: string | null
+  /** its provider is simulated here */
+  simulated?: boolean | undefined
+}
+
 export type Enhancement = {
   changed: boolean
   enhanced_prompt: string
@@ -715,6 +739,8 @@ export type ModelInsight = {
 
 export type ModelList = {
   data: readonly Model[]
+  /** models of `POST /v1/embeddings`, which answer no chat */
+  embedding_models: readonly EmbeddingModel[]
   /** whom to credit for a score, by its metric */
   attributions: Record<string, string>
 }

@@ -20,19 +20,19 @@ import { changePassword } from '../database/repositories/users.ts'
 import { releaseUnverified } from '../database/repositories/verifications.ts'
 import type { Account } from '../database/tables.ts'
 import { dailyUsageOf } from '../ledger/ledger.ts'
+import { shellCommand } from '../server/shell-command.ts'
 import { CommandFailure, choice, columns, command, json, print, printJson, UsageError } from './command.ts'
 import { withAccount, withDatabase } from './open-database.ts'
-import { shellCommand } from './shell-command.ts'
 
 const email = '<email>'
 const planNames = Object.keys(publishedPlans) as PlanName[]
 
 const create = command({
   name: 'accounts create',
-  about: 'Make an account with its owner, and a password that is shown once',
+  about: 'Create an account with an owner; prints the password once',
   operands: { email },
   options: {
-    plan: { type: 'string', value: planNames.join('|'), about: 'evaluation unless given' },
+    plan: { type: 'string', value: planNames.join('|'), about: 'default: evaluation' },
     json,
   },
   async run({ operands, options }) {
@@ -55,7 +55,7 @@ const create = command({
         await releaseUnverified(database, address)
         const found = await findAccountByEmail(database, address)
         if (found !== null && found.account.id !== account.id)
-          throw new CommandFailure(`${address} has an account already: accounts show ${address}`)
+          throw new CommandFailure(`${address} already has an account: accounts show ${address}`)
         await createAccount(database, account, owner)
         if (plan === 'usage') await movePlan(database, account.id, plan)
       },
@@ -79,7 +79,7 @@ const create = command({
         ['password', `${password}  (shown once)`],
       ]),
       '',
-      `A key for it:  ${shellCommand(`keys create ${address}`)}`,
+      `Create an API key:  ${shellCommand(`keys create ${address}`)}`,
     )
   },
 })
@@ -111,19 +111,19 @@ const show = command({
           created_at: account.createdAt.toISOString(),
         })
       const own = (limit: keyof Limits) =>
-        account[limit] === null ? '' : `  (its own; the plan has ${plans[account.plan][limit]})`
+        account[limit] === null ? '' : `  (override; plan limit ${plans[account.plan][limit]})`
       const ownCost =
         account.dailyCostMicrocents === null
           ? ''
-          : `  (its own; the plan has ${usd(plans[account.plan].dailyCostMicrocents)})`
+          : `  (override; plan limit ${usd(plans[account.plan].dailyCostMicrocents)})`
       print(
         ...columns([
           ['account', account.id],
           ['e-mail', user.email],
           ['plan', account.plan],
           ['created', account.createdAt.toISOString()],
-          ['requests a minute', `${limits.requestsPerMinute}${own('requestsPerMinute')}`],
-          ['requests at a time', `${limits.concurrentRequests}${own('concurrentRequests')}`],
+          ['requests per minute', `${limits.requestsPerMinute}${own('requestsPerMinute')}`],
+          ['concurrent requests', `${limits.concurrentRequests}${own('concurrentRequests')}`],
           ['tokens today', `${today.tokens} of ${limits.dailyTokens}${own('dailyTokens')}`],
           ['cost today', `${usd(today.microcents)} of ${usd(limits.dailyCostMicrocents)}${ownCost}`],
           ['shortfall', shortfallText(account, maximumShortfall)],
@@ -135,7 +135,7 @@ const show = command({
 
 const plan = command({
   name: 'accounts plan',
-  about: 'Move an account to a plan at once, and begin or end its charges; limits of its own stay',
+  about: 'Change the plan immediately; limit overrides stay',
   operands: { email, plan: planNames.join('|') },
   options: { json },
   run({ operands, options }) {
@@ -146,14 +146,14 @@ const plan = command({
 
 const limits = command({
   name: 'accounts limits',
-  about: "Give an account limits in place of its plan's; a running gateway takes them up within seconds",
+  about: 'Override plan limits; takes effect within 5 s',
   operands: { email },
   options: {
-    rpm: { type: 'string', value: 'N', about: 'requests a minute' },
-    concurrent: { type: 'string', value: 'N', about: 'requests at a time' },
-    'daily-tokens': { type: 'string', value: 'N', about: 'tokens a UTC day' },
-    'daily-cost-usd': { type: 'string', value: 'N', about: 'US dollars a UTC day' },
-    reset: { type: 'boolean', about: "go back to the plan's limits" },
+    rpm: { type: 'string', value: 'N', about: 'requests per minute' },
+    concurrent: { type: 'string', value: 'N', about: 'concurrent requests' },
+    'daily-tokens': { type: 'string', value: 'N', about: 'tokens per UTC day' },
+    'daily-cost-usd': { type: 'string', value: 'N', about: 'US dollars per UTC day' },
+    reset: { type: 'boolean', about: "restore the plan's limits" },
     json,
   },
   run({ operands, options }) {
@@ -171,8 +171,8 @@ const limits = command({
         : { dailyCostMicrocents: dollars('--daily-cost-usd', given['daily-cost-usd']) }),
     }
     const isEmpty = Object.keys(wanted).length === 0
-    if (isEmpty && !reset) throw new UsageError('Say which limit, or --reset.')
-    if (!isEmpty && reset) throw new UsageError('--reset goes alone: it takes all four limits back.')
+    if (isEmpty && !reset) throw new UsageError('Set at least one limit, or --reset.')
+    if (!isEmpty && reset) throw new UsageError('--reset cannot be combined with limits.')
     const chosen = reset ? planLimits : wanted
     return change(operands.email, (database, accountId) => changeAccount(database, accountId, chosen), asJson)
   },
@@ -180,7 +180,7 @@ const limits = command({
 
 const resume = command({
   name: 'accounts resume',
-  about: 'Set the shortfall of an account to zero, so that it may chat again; within seconds',
+  about: 'Set the shortfall of an account to 0, so that it may chat again; takes effect within 5 s',
   operands: { email },
   options: { json },
   run: ({ operands, options }) =>
@@ -194,7 +194,7 @@ const resume = command({
 
 const resetPassword = command({
   name: 'accounts reset-password',
-  about: 'Give the user behind an e-mail address a new password, shown once',
+  about: 'Set a new password for a user; prints it once',
   operands: { email },
   options: { json },
   async run({ operands, options }) {
@@ -208,7 +208,7 @@ const resetPassword = command({
         keptSession: '',
         confirmsEmail: true,
       })
-      if (!wasReset) throw new CommandFailure('The password changed at this very moment. Try again.')
+      if (!wasReset) throw new CommandFailure('The password changed concurrently. Retry.')
       if (options.json) printJson({ email: user.email, user_id: user.id, password })
       else
         print(
@@ -269,8 +269,8 @@ function change(
         own_limits: ownLimits(changed),
       })
     print(
-      `${user.email}: plan ${changed.plan}, ${now.requestsPerMinute} requests a minute, ${now.concurrentRequests} at a time, ` +
-        `${now.dailyTokens} tokens and ${usd(now.dailyCostMicrocents)} a day.`,
+      `${user.email}: plan ${changed.plan}, ${now.requestsPerMinute} requests per minute, ${now.concurrentRequests} concurrent requests, ` +
+        `${now.dailyTokens} tokens and ${usd(now.dailyCostMicrocents)} per day.`,
     )
   })
 }
@@ -297,7 +297,7 @@ function ownLimits(account: Pick<Account, keyof Limits>) {
 function mailAddress(text: string): string {
   const address = text.trim().toLowerCase()
   if (address.length > 254 || !/^[^\s@]+@[^\s@]+$/.test(address))
-    throw new UsageError(`"${text}" is no e-mail address.`)
+    throw new UsageError(`"${text}" is not an email address.`)
   return address
 }
 

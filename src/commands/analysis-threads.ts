@@ -43,7 +43,7 @@ export function startAnalysisThreads(count: number): AnalysisThreads {
       one.tell(data.told)
     }
     worker.onerror = ({ message }) => {
-      for (const { fail } of waiting.values()) fail(new CommandFailure(`A thread broke down: ${message}`))
+      for (const { fail } of waiting.values()) fail(new CommandFailure(`An analysis thread failed: ${message}`))
       waiting.clear()
     }
     return thread

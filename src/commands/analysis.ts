@@ -19,9 +19,9 @@ import { readNative } from '../dialects/native/request.ts'
 import { createSafety, type Moderation } from '../moderation/moderation.ts'
 import { type RouteDeps, route } from '../pipeline/routing/route.ts'
 import { anthropic } from '../providers/anthropic.ts'
+import type { ConfiguredProvider } from '../providers/configured-provider.ts'
 import { google } from '../providers/google.ts'
 import { openai } from '../providers/openai.ts'
-import type { ConfiguredProvider } from '../providers/provider.ts'
 import { createHop } from '../web/hop.ts'
 import { createResolver } from '../web/resolve.ts'
 
@@ -64,7 +64,7 @@ export async function openAnalysis(config: Config): Promise<Analysis> {
 }
 
 function openSafety(config: Config, readFeatures: FeatureReader): Moderation {
-  const nobody = () => Promise.reject(new Error('nobody is asked'))
+  const nobody = () => Promise.reject(new Error('an analysis makes no external calls'))
   return createSafety(
     {
       fetch: systemNetwork.fetch,

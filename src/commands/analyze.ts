@@ -9,7 +9,7 @@ import { showProgress } from './progress.ts'
 
 const analyze = command({
   name: 'analyze',
-  about: 'Read JSON lines {"text": …} or {"messages": […]} and write one line each: what the gateway reads in it',
+  about: 'Read JSON lines {"text": …} or {"messages": […]} and print their prompt analysis as JSON lines',
   operands: {},
   options: {},
   async run() {
@@ -58,7 +58,7 @@ const analyze = command({
       threads?.close()
       analysis.close()
     }
-    if (bad > 0) throw new CommandFailure(`${bad} of ${lines} line(s) could not be read; each has its "error".`)
+    if (bad > 0) throw new CommandFailure(`${bad} of ${lines} lines failed; see "error" in the output.`)
   },
 })
 

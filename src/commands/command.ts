@@ -52,7 +52,7 @@ export function command<const Operand extends string, const Taken extends Option
     async run(words) {
       const { values, positionals } = parsed(words, row.options)
       const missing = operandNames[positionals.length]
-      if (missing !== undefined) throw new UsageError(`${faceOf(row.operands, missing)} is missing.`)
+      if (missing !== undefined) throw new UsageError(`Missing argument ${faceOf(row.operands, missing)}.`)
       const further = positionals.slice(operandNames.length)
       const extra = further.find(word => row.further?.includes(word) !== true)
       if (extra !== undefined) throw new UsageError(wrongWord(extra, row.further))
@@ -72,7 +72,9 @@ export function choice<const T extends string>(name: string, value: string, choi
 }
 
 function wrongWord(word: string, choices: readonly string[] | undefined): string {
-  return choices === undefined ? `"${word}" is one word too many.` : `"${word}" is none of ${choices.join(', ')}.`
+  return choices === undefined
+    ? `Unexpected argument "${word}".`
+    : `Invalid value "${word}"; use ${choices.join(', ')}.`
 }
 
 function parsed(words: readonly string[], options: Options) {

@@ -23,7 +23,7 @@ export async function execute(words: readonly string[], version: string): Promis
   const named = words.slice(0, 2).filter((word, index) => index === 0 || !word.startsWith('-'))
   const isUnfinished = words.length === (group.length > 0 ? 1 : 0)
   printError(
-    isUnfinished ? 'Say what to do.' : `There is no command "${named.join(' ')}".`,
+    isUnfinished ? 'Missing command.' : `Unknown command "${named.join(' ')}".`,
     overview(group.length > 0 ? group : commands),
   )
   return 2
@@ -43,7 +43,7 @@ function printAndSucceed(text: string): number {
 
 function overview(some: readonly Command[]): string {
   return [
-    'bun run gateway <command>; --help after a command says more.',
+    'bun run gateway <command>; add --help for details',
     '',
     ...columns(some.map(({ name, about }) => [`  ${name}`, about])),
   ].join('\n')

@@ -3,16 +3,16 @@ import { randomBytes } from 'node:crypto'
 import { mintApiKey, randomBase62 } from '../core/accounts/api-keys.ts'
 import { createKey, listKeys, revokeKey } from '../database/repositories/keys.ts'
 import type { ApiKey } from '../database/tables.ts'
+import { shellCommand } from '../server/shell-command.ts'
 import { CommandFailure, columns, command, json, print, printJson, UsageError } from './command.ts'
 import { withAccount } from './open-database.ts'
-import { shellCommand } from './shell-command.ts'
 
 const email = '<email>'
 const maximumNameCharacters = 100
 
 const create = command({
   name: 'keys create',
-  about: 'Make an API key, which is shown once',
+  about: 'Create an API key; prints it once',
   operands: { email },
   options: { name: { type: 'string', value: 'TEXT', about: 'what the key is for' }, json },
   run({ operands, options }) {
@@ -47,14 +47,15 @@ const create = command({
 
 const list = command({
   name: 'keys list',
-  about: "List an account's keys, oldest first, revoked ones too",
+  about: "List an account's keys, oldest first, including revoked ones",
   operands: { email },
   options: { json },
   run: ({ operands, options }) =>
     withAccount(operands.email, async (database, { account }) => {
       const keys = await listKeys(database, account.id)
       if (options.json) return printJson({ data: keys.map(keyForJson) })
-      if (keys.length === 0) return print(`No keys. Make one:  ${shellCommand(`keys create ${operands.email}`)}`)
+      if (keys.length === 0)
+        return print(`No keys. Create an API key:  ${shellCommand(`keys create ${operands.email}`)}`)
       print(
         ...columns([
           ['ID', 'PREFIX', 'CREATED', 'LAST USED', 'STATE', 'NAME'],
@@ -66,7 +67,7 @@ const list = command({
 
 const revoke = command({
   name: 'keys revoke',
-  about: 'Refuse a key from now on; running gateways do within a second',
+  about: 'Revoke an API key; takes effect within 1 s',
   operands: { email, key: '<key id or prefix>' },
   options: { json },
   run: ({ operands, options }) =>
@@ -79,7 +80,7 @@ const revoke = command({
       const at = new Date()
       const isNew = await revokeKey(database, account.id, key.id, at)
       if (options.json) printJson(keyForJson(isNew ? { ...key, revokedAt: at } : key))
-      else print(isNew ? `${prefixOf(key)} is revoked.` : `${prefixOf(key)} was revoked before.`)
+      else print(isNew ? `${prefixOf(key)} was revoked.` : `${prefixOf(key)} was already revoked.`)
     }),
 })
 

@@ -13,7 +13,7 @@ const builtIn = [
 
 const check = command({
   name: 'models check',
-  about: 'Check the catalogue, and list which providers are configured; no provider is called',
+  about: 'Check the catalog and list the configured providers; calls no provider',
   operands: {},
   options: { json },
   async run({ options }) {
@@ -42,13 +42,13 @@ const check = command({
         '',
         ...(leaving.length === 0
           ? []
-          : columns([['LEAVING', 'STATE', 'UNTIL', 'SUCCESSOR'], ...leaving.map(leavingRow), ['']])),
+          : columns([['DEPRECATED', 'STATE', 'DATE', 'SUCCESSOR'], ...leaving.map(leavingRow), ['']])),
         ...problems,
-        problems.length === 0 ? 'The catalogue is sound.' : '',
-        'No provider was called: whether a key is good, its first request tells.',
+        problems.length === 0 ? 'Catalog check passed.' : '',
+        'No provider was called: API keys were not verified.',
       )
     }
-    if (problems.length > 0) throw new CommandFailure(`The catalogue has ${problems.length} problem(s).`)
+    if (problems.length > 0) throw new CommandFailure(`Catalog check failed: ${problems.length} problem(s).`)
   },
 })
 
@@ -63,16 +63,16 @@ function catalogueProblems(catalogue: Catalog): string[] {
     for (const alias of model.aliases)
       if (catalogue.resolve(`${model.provider}/${alias}`) !== model)
         wrong.push(`its alias ${alias} means another model`)
-    if (!pricesOf(model).every(price => Number.isFinite(price) && price >= 0)) wrong.push('it has a price that is none')
+    if (!pricesOf(model).every(price => Number.isFinite(price) && price >= 0)) wrong.push('invalid price')
     if (!(model.maxOutputTokens >= 1 && model.maxOutputTokens <= model.contextWindow))
       wrong.push('its output does not fit into its context window')
     const { quality, tokensPerSecond, firstTokenMs } = model.figures
     if (!(quality >= 0 && quality <= 1 && tokensPerSecond > 0 && firstTokenMs >= 0))
       wrong.push('its routing figures are out of range')
     if (model.successor !== null && catalogue.resolve(model.successor) === null)
-      wrong.push(`its successor ${model.successor} is not in the catalogue`)
+      wrong.push(`its successor ${model.successor} is not in the catalog`)
     if (model.deprecationDate !== null && Number.isNaN(Date.parse(model.deprecationDate)))
-      wrong.push('its deprecation date is none')
+      wrong.push('invalid deprecation date')
     return wrong.map(problem => `${name}: ${problem}`)
   })
 }

@@ -28,7 +28,7 @@ export async function withDatabase<T>(
   if (databaseUrl !== null) return onPostgres(databaseUrl, options.bringUpToDate === true, work)
   if (!options.mayBegin && !existsSync(dataDirectory))
     throw new CommandFailure(
-      `There is no data in ${dataDirectory} yet. Start the gateway once, or set GATEWAY_DATA_DIR or DATABASE_URL.`,
+      `No data in ${dataDirectory}. Start the gateway once, or set GATEWAY_DATA_DIR or DATABASE_URL.`,
     )
   for (const until = Date.now() + patienceMs; ; await Bun.sleep(retryMs)) {
     try {
@@ -52,7 +52,7 @@ export function withAccount<T>(
 ): Promise<T> {
   return withDatabase(async database => {
     const found = await findAccountByEmail(database, email)
-    if (found === null) throw new CommandFailure(`There is no account with the e-mail address ${email}.`)
+    if (found === null) throw new CommandFailure(`No account with email ${email}.`)
     return work(database, found)
   })
 }
@@ -76,7 +76,7 @@ async function onEmbedded<T>(directory: string, work: Work<T>): Promise<T> {
     if (!isShared) await migrate(database)
     // The gateway that holds it is migrating it; an embedded database has no lock against a second migration.
     else if (!(await hasTables(database)))
-      throw new GatewayError('service_unavailable', 'The gateway is still starting. Try again in a moment.')
+      throw new GatewayError('service_unavailable', 'The gateway is still starting. Retry.')
     return await work(database)
   } finally {
     await database.close()

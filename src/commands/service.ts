@@ -16,7 +16,7 @@ const serve = command({
 
 const migrate = command({
   name: 'migrate',
-  about: 'Bring the database up to date; every start does it too',
+  about: 'Run migrations (also run at startup)',
   operands: {},
   options: {},
   run: () => withDatabase(async () => print('The database is up to date.'), { mayBegin: true, bringUpToDate: true }),

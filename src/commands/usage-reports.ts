@@ -34,9 +34,7 @@ export async function replayFolders(database: Database, directories: readonly st
   for (const directory of directories) reports.push(await replayUsage(database, directory))
   const [only] = reports
   if (only === undefined)
-    throw new CommandFailure(
-      'There is no journal in the data folder: nothing was left to ship. --journal names another.',
-    )
+    throw new CommandFailure('No journal in the data folder: nothing to ship. Use --journal for another folder.')
   if (reports.length === 1) return only
   return {
     lines: reports.flatMap(({ lines }, index) => lines.map(line => `${directories[index]}: ${line}`)),
@@ -50,10 +48,10 @@ export async function replayFolders(database: Database, directories: readonly st
  * already has change nothing. Throws if there is no such folder, or a running gateway writes to it.
  */
 export async function replayUsage(database: Database, directory: string): Promise<UsageReport> {
-  if (!existsSync(directory)) throw new CommandFailure(`There is no journal at ${directory}.`)
+  if (!existsSync(directory)) throw new CommandFailure(`No journal at ${directory}.`)
   const holder = holderOf(dirname(directory))
   if (holder !== null && holder.pid !== process.pid)
-    throw new CommandFailure(`Process ${holder.pid} is a gateway on this journal: it ships it itself. Stop it first.`)
+    throw new CommandFailure(`Process ${holder.pid} is a running gateway that owns this journal. Stop it first.`)
   // A folder of this name belongs to a data folder that a gateway may start on.
   const unlock = holder === null && basename(directory) === 'journal' ? lockDataFolder(dirname(directory)) : () => {}
   try {
@@ -85,9 +83,9 @@ async function replay(database: Database, directory: string): Promise<UsageRepor
   const left = journal.backlog()
   return {
     lines: [
-      `${found - left} of ${found} records are in the ledger now.`,
-      ...(left > 0 ? ['The rest stays in the journal: Postgres did not take it in time. Run this again.'] : []),
-      ...refusals.map(refusal => `set aside in refused.log, which the ledger does not take: ${refusal}`),
+      `Shipped ${found - left} of ${found} records.`,
+      ...(left > 0 ? ['The rest stays in the journal: Postgres timed out. Run the command again.'] : []),
+      ...refusals.map(refusal => `rejected by the ledger, saved to refused.log: ${refusal}`),
       ...damage,
     ],
     json: {
@@ -110,7 +108,7 @@ export async function reconcileUsage(
   const today = new Date().toISOString().slice(0, 10)
   const began = performance.now()
   const seconds = () => Math.round((performance.now() - began) / 1_000)
-  const progress = showProgress('comparing, for seconds:', () => ({ done: seconds(), of: null }))
+  const progress = showProgress('comparing, takes some seconds:', () => ({ done: seconds(), of: null }))
   const found = await audit(database, sources, { from: firstDay, to: today, accountId: null, ...scope }).finally(
     progress.stop,
   )
@@ -119,7 +117,7 @@ export async function reconcileUsage(
 }
 
 const noRedisNotice =
-  'Without Redis each gateway counts in its own memory, which no command can read: it begins every account’s day with this ledger and its journal, so what these say is what it counts after a restart.'
+  'Without Redis, in-process counters cannot be compared. They are initialized from this ledger and its journal at every restart.'
 
 function formatAudit({
   requests,
@@ -138,17 +136,17 @@ function formatAudit({
     ...(counters === null ? [noRedisNotice] : []),
     ...(waiting.requests === 0
       ? []
-      : [`on the way: ${waiting.requests} requests, ${usd(waiting.billed_microcents)} (\`usage replay\` ships them)`]),
-    ...(damaged_lines === 0 ? [] : [`${damaged_lines} lines of the journal cannot be read any more`]),
+      : [`unshipped: ${waiting.requests} requests, ${usd(waiting.billed_microcents)} (\`usage replay\` ships them)`]),
+    ...(damaged_lines === 0 ? [] : [`${damaged_lines} lines of the journal are unreadable`]),
     ...(replaced.requests === 0
       ? []
       : [
-          `replaced: ${replaced.requests} requests, whose end came after their checkpoint had been settled: ${signed(replaced.tokens)} tokens, ${usd(replaced.billed_microcents)}`,
+          `replaced: ${replaced.requests} requests, whose checkpoint was settled before their end: ${signed(replaced.tokens)} tokens, ${usd(replaced.billed_microcents)}`,
           ...replacements.map(replacement),
         ]),
     ...differences.map(line),
     isWhole
-      ? `${counters === null || counters === 0 ? 'Ledger and daily sums' : 'Ledger, daily sums and counters'} say the same.`
+      ? `${counters === null || counters === 0 ? 'Ledger and daily totals' : 'Ledger, daily totals and counters'} agree.`
       : unwell,
   ]
 }
@@ -162,7 +160,7 @@ function line(difference: Difference): string {
   switch (kind) {
     case 'rollup': {
       const { key_id, model, ledger, rollup } = difference
-      return `daily sum of ${account_id} ${day} ${key_id} ${model}: ${formatDifferences(ledger ?? {}, rollup ?? {}, 'ledger', 'sum')}`
+      return `daily total of ${account_id} ${day} ${key_id} ${model}: ${formatDifferences(ledger ?? {}, rollup ?? {}, 'ledger', 'total')}`
     }
     case 'counter':
       return `counter of ${account_id} ${day}: ${formatDifferences(difference.ledger, difference.counter, 'ledger', 'counter')}`

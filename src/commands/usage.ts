@@ -20,10 +20,10 @@ const dataDirectory = () => resolve(readStoreConfig().dataDirectory)
 
 const replay = command({
   name: 'usage replay',
-  about: 'Ship what is left in a journal folder to the database; what is there already stays as it is',
+  about: 'Ship unshipped journal records to the ledger (idempotent)',
   operands: {},
   options: {
-    journal: { type: 'string', value: 'FOLDER', about: 'those of GATEWAY_DATA_DIR and of its workers unless given' },
+    journal: { type: 'string', value: 'FOLDER', about: 'default: those of GATEWAY_DATA_DIR and its workers' },
     json,
   },
   async run({ options }) {
@@ -35,12 +35,12 @@ const replay = command({
 
 const reconcile = command({
   name: 'usage reconcile',
-  about: 'Prove that ledger, daily sums and counters say the same, or say where they do not (then exit code 1)',
+  about: 'Check that ledger, daily totals and counters agree (exit code 1 if not)',
   operands: {},
   options: {
-    from: { type: 'string', value: 'YYYY-MM-DD', about: 'first UTC day; all unless given' },
-    to: { type: 'string', value: 'YYYY-MM-DD', about: 'last UTC day; today unless given' },
-    account: { type: 'string', value: 'ID', about: 'one account alone' },
+    from: { type: 'string', value: 'YYYY-MM-DD', about: 'first UTC day; default: all' },
+    to: { type: 'string', value: 'YYYY-MM-DD', about: 'last UTC day; default: today' },
+    account: { type: 'string', value: 'ID', about: 'only this account' },
     json,
   },
   async run({ options }) {
@@ -65,7 +65,7 @@ const reconcile = command({
 /** Waits for the connection, which is opened in the background. */
 async function connected(redis: Redis): Promise<Redis> {
   for (const until = Date.now() + patienceMs; !redis.isReady(); await Bun.sleep(20))
-    if (Date.now() > until) throw new CommandFailure('Redis does not answer: the counters cannot be compared.')
+    if (Date.now() > until) throw new CommandFailure('Redis is unreachable; counters cannot be compared.')
   return redis
 }
 
@@ -74,7 +74,7 @@ export const usageCommands = [replay, reconcile]
 function tell(report: UsageReport, asJson = false): void {
   if (asJson) printJson(report.json)
   else print(...report.lines)
-  if (!report.isWell) throw new CommandFailure('Not all is well: see above.')
+  if (!report.isWell) throw new CommandFailure('Check failed; see above.')
 }
 
 function day(name: string, value: string): string {

@@ -2,7 +2,7 @@ import type { Config } from '../config.ts'
 import { catalog as published } from '../core/models/catalog.ts'
 import { toModel, withChanges } from '../core/models/configured-models.ts'
 import { buildCatalog, type Catalog } from '../core/models/models.ts'
-import type { ConfiguredProvider } from '../providers/provider.ts'
+import type { ConfiguredProvider } from '../providers/configured-provider.ts'
 
 /** The models that can be asked: those published, as configuration changes them, and its own, of providers that there are. */
 export function openCatalogue(config: Config, endpoints: ReadonlyMap<string, ConfiguredProvider>): Catalog {

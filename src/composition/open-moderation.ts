@@ -5,7 +5,7 @@ import type { Log } from '../core/ports/log.ts'
 import type { Network } from '../core/ports/network.ts'
 import { createSafety, type Moderation, type SafetyDeps } from '../moderation/moderation.ts'
 import { completeInternally } from '../pipeline/internal-completion.ts'
-import type { ConfiguredProvider } from '../providers/provider.ts'
+import type { ConfiguredProvider } from '../providers/configured-provider.ts'
 import { createHop } from '../web/hop.ts'
 import { createResolver } from '../web/resolve.ts'
 

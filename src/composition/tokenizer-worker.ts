@@ -1,14 +1,24 @@
-/** The tokenizer in a thread of its own: its tables take half a second to load, and dense text long to count. */
+/** The tokenizers in a thread of their own: their tables take half a second to load, and dense text long to count. */
+import { decodeTokens } from '../core/tokens/decode-tokens.ts'
 import { countTokens } from '../core/tokens/tokens.ts'
 
 declare const self: Worker
 
-export type CountOrder = { readonly id: number; readonly texts: readonly string[] }
-export type CountReport = { readonly id: number; readonly tokens: number }
+export type TokenizerOrder =
+  | { readonly id: number; readonly kind: 'count'; readonly texts: readonly string[] }
+  | { readonly id: number; readonly kind: 'decode'; readonly lists: readonly (readonly number[])[] }
+export type TokenizerReport =
+  | { readonly id: number; readonly kind: 'count'; readonly tokens: number }
+  | { readonly id: number; readonly kind: 'decode'; readonly texts: readonly string[] }
 
-self.onmessage = async (event: MessageEvent<CountOrder>) => {
-  const { id, texts } = event.data
+self.onmessage = async (event: MessageEvent<TokenizerOrder>) => {
+  self.postMessage((await carriedOut(event.data)) satisfies TokenizerReport)
+}
+
+async function carriedOut(order: TokenizerOrder): Promise<TokenizerReport> {
+  const { id } = order
+  if (order.kind === 'decode') return { id, kind: 'decode', texts: await decodeTokens(order.lists) }
   let tokens = 0
-  for (const text of texts) tokens += await countTokens(text)
-  self.postMessage({ id, tokens } satisfies CountReport)
+  for (const text of order.texts) tokens += await countTokens(text)
+  return { id, kind: 'count', tokens }
 }

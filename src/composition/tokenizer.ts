@@ -1,9 +1,11 @@
 import { GatewayError } from '../core/validation/errors.ts'
-import type { CountOrder, CountReport } from './tokenizer-worker.ts'
+import type { TokenizerOrder, TokenizerReport } from './tokenizer-worker.ts'
 
 export type Tokenizer = {
   /** Tokens of all texts together, as OpenAI's models count them. Rejects with `service_unavailable` when it takes too long. */
   count(texts: readonly string[]): Promise<number>
+  /** The texts behind lists of token IDs of cl100k_base. Rejects as `count` does. */
+  decode(lists: readonly (readonly number[])[]): Promise<readonly string[]>
   /** Whoever still waits is refused. */
   close(): void
 }
@@ -12,17 +14,18 @@ const deadlineMs = 5_000
 /** More waiting than this would not be answered in time anyway. */
 const maximumWaiting = 64
 
-type PendingCount = { readonly tell: (tokens: number) => void; readonly refuse: () => void }
+type PendingOrder = { readonly tell: (report: TokenizerReport) => void; readonly refuse: () => void }
+type WithoutId<Order> = Order extends unknown ? Omit<Order, 'id'> : never
 
 /** A tokenizer beside the event loop. Its thread starts with the first count and does not keep the process alive. */
 export function createTokenizer(): Tokenizer {
-  const waiting = new Map<number, PendingCount>()
+  const waiting = new Map<number, PendingOrder>()
   let worker: Worker | null = null
   let orders = 0
 
   const start = (): Worker => {
     const started = new Worker(new URL('./tokenizer-worker.ts', import.meta.url))
-    started.onmessage = ({ data: { id, tokens } }: MessageEvent<CountReport>) => waiting.get(id)?.tell(tokens)
+    started.onmessage = ({ data }: MessageEvent<TokenizerReport>) => waiting.get(data.id)?.tell(data)
     started.onerror = () => {
       if (worker === started) giveUp()
     }
@@ -37,21 +40,30 @@ export function createTokenizer(): Tokenizer {
     for (const { refuse } of waiting.values()) refuse()
   }
 
+  const send = (order: WithoutId<TokenizerOrder>): Promise<TokenizerReport> => {
+    if (waiting.size >= maximumWaiting) return Promise.reject(busy())
+    worker ??= start()
+    orders += 1
+    const id = orders
+    const { promise, resolve, reject } = Promise.withResolvers<TokenizerReport>()
+    const refuse = () => reject(busy())
+    const timer = setTimeout(refuse, deadlineMs)
+    waiting.set(id, { tell: resolve, refuse })
+    worker.postMessage({ ...order, id } satisfies TokenizerOrder)
+    return promise.finally(() => {
+      clearTimeout(timer)
+      waiting.delete(id)
+    })
+  }
+
   return {
-    count(texts) {
-      if (waiting.size >= maximumWaiting) return Promise.reject(busy())
-      worker ??= start()
-      orders += 1
-      const id = orders
-      const { promise, resolve, reject } = Promise.withResolvers<number>()
-      const refuse = () => reject(busy())
-      const timer = setTimeout(refuse, deadlineMs)
-      waiting.set(id, { tell: resolve, refuse })
-      worker.postMessage({ id, texts } satisfies CountOrder)
-      return promise.finally(() => {
-        clearTimeout(timer)
-        waiting.delete(id)
-      })
+    async count(texts) {
+      const report = await send({ kind: 'count', texts })
+      return report.kind === 'count' ? report.tokens : 0
+    },
+    async decode(lists) {
+      const report = await send({ kind: 'decode', lists })
+      return report.kind === 'decode' ? report.texts : []
     },
     close: giveUp,
   }

@@ -6,12 +6,14 @@ import { BlockList, isIP } from 'node:net'
  * the machine or the private network.
  */
 export function baseUrlProblem(raw: string): string | null {
-  if (!URL.canParse(raw)) return 'must be an http(s) address'
+  if (!URL.canParse(raw)) return 'must be an http(s) URL'
   const url = new URL(raw)
-  if (url.username !== '' || url.password !== '') return 'must not hold credentials'
+  if (url.username !== '' || url.password !== '') return 'must not contain credentials'
   if (url.protocol === 'https:') return null
-  if (url.protocol !== 'http:') return 'must be an http(s) address'
-  return isPrivateHost(url.hostname) ? null : 'must be https; plain http is taken only on loopback or private networks'
+  if (url.protocol !== 'http:') return 'must be an http(s) URL'
+  return isPrivateHost(url.hostname)
+    ? null
+    : 'must be https; plain http is allowed only on loopback or private networks'
 }
 
 /** Returns true if a host name belongs to the machine or a private network. */

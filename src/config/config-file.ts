@@ -7,6 +7,7 @@ import { type Static, type TArray, type TObject, type TSchema, Type, TypeGuard }
 import { Value } from '@sinclair/typebox/value'
 import { planFiguresSchema } from '../core/limits/plans.ts'
 import { configuredModelSchema, modelChangeSchema } from '../core/models/configured-models.ts'
+import { configuredEmbeddingModelSchema } from '../core/models/embedding-models.ts'
 import { routingSchema } from '../core/routing/capability-levels.ts'
 import { describeExpected } from '../core/validation/validate.ts'
 import { safetySchema } from '../moderation/settings.ts'
@@ -25,7 +26,7 @@ const providerWith = <S extends TSchema>(models: S) =>
       api_key_env: Type.Optional(
         Type.String({
           pattern: '^[A-Z][A-Z0-9_]{0,63}$',
-          description: 'the name of the environment variable that holds the key, in capitals',
+          description: 'the name of the environment variable that contains the key, in capitals',
         }),
       ),
       /** Additional fields of compatible requests that this provider receives. */
@@ -39,12 +40,14 @@ const providerWith = <S extends TSchema>(models: S) =>
         ),
       ),
       models,
+      embedding_models: Type.Optional(Type.Array(configuredEmbeddingModelSchema, { maxItems: 256 })),
     },
     { additionalProperties: false },
   )
-const providerSchema = providerWith(Type.Array(configuredModelSchema, { minItems: 1, maxItems: 256 }))
+/** `models` is optional if there are `embedding_models`; `config/providers.ts` checks that. */
+const providerSchema = providerWith(Type.Optional(Type.Array(configuredModelSchema, { minItems: 1, maxItems: 256 })))
 /** A provider whose models are invalid: its URL and key can still be checked. */
-const bareProviderSchema = providerWith(Type.Array(configuredModelSchema))
+const bareProviderSchema = providerWith(Type.Optional(Type.Array(configuredModelSchema)))
 
 /** US dollars per search and per page. */
 const webPricesSchema = Type.Object(
@@ -108,7 +111,13 @@ function parsedFile(path: string, problems: string[]): unknown {
 }
 
 function withRightModels(provider: unknown): unknown {
-  return isRecord(provider) ? { ...provider, models: rightItems(configuredModelSchema, provider.models) } : provider
+  if (!isRecord(provider)) return provider
+  const { models, embedding_models: embedding } = provider
+  return {
+    ...provider,
+    ...(models !== undefined && { models: rightItems(configuredModelSchema, models) }),
+    ...(embedding !== undefined && { embedding_models: rightItems(configuredEmbeddingModelSchema, embedding) }),
+  }
 }
 
 /** Returns the valid fields, and the valid items of lists; all of them are optional. */
@@ -139,14 +148,11 @@ function faultsOf(schema: TSchema, value: unknown, path: string): readonly strin
       ([key, part]) => Object.hasOwn(value, key) || !TypeGuard.IsOptional(part),
     )
     return [
-      ...unknown.map(
-        key =>
-          `${under(path, key)}: is not known here; remove it, or take one of ${Object.keys(properties).join(', ')}`,
-      ),
+      ...unknown.map(key => `${under(path, key)}: unknown key; use one of ${Object.keys(properties).join(', ')}`),
       ...parts.flatMap(([key, part]) =>
         Object.hasOwn(value, key)
           ? faultsOf(part, value[key], under(path, key))
-          : [`${under(path, key)}: is missing; it must be ${describeExpected(part)}`],
+          : [`${under(path, key)}: is required: ${describeExpected(part)}`],
       ),
     ]
   }

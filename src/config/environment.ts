@@ -63,7 +63,7 @@ export function environmentReader(environment: Environment, problems: string[]) 
       const raw = this.secret(name)
       if (raw === null) return null
       if (URL.canParse(raw) && protocols.includes(new URL(raw).protocol)) return raw
-      problems.push(`${name}: must be a ${protocols.map(protocol => `${protocol}//`).join(' or ')} address`)
+      problems.push(`${name}: must be a ${protocols.map(protocol => `${protocol}//`).join(' or ')} URL`)
       return null
     },
     baseUrl(name: string): string | null {

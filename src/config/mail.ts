@@ -36,14 +36,13 @@ export function readMail(
   if (from !== null && !sender.test(from))
     problems.push('MAIL_FROM: must be an address, such as gateway@example.com or "Gateway <gateway@example.com>"')
   if (smtpUrl === null) {
-    if (from !== null) warnings.push('MAIL_FROM is set but SMTP_URL is not: no mail is sent; set both or neither')
+    if (from !== null) warnings.push('MAIL_FROM is set without SMTP_URL: no email is sent; set both or neither')
     return null
   }
   const { protocol, hostname, username } = new URL(smtpUrl)
-  if (hostname === '') problems.push('SMTP_URL: names no host')
-  if (from === null) problems.push('MAIL_FROM: needed beside SMTP_URL; it is the address that letters come from')
-  if (publicUrl === null)
-    problems.push('PUBLIC_URL: needed beside SMTP_URL; it is the address that links in letters lead to')
+  if (hostname === '') problems.push('SMTP_URL: contains no host')
+  if (from === null) problems.push('MAIL_FROM: required with SMTP_URL; it is the sender address of emails')
+  if (publicUrl === null) problems.push('PUBLIC_URL: required with SMTP_URL; links in emails lead to it')
   const requireTls = protocol === 'smtp:' && username !== '' && !isPrivateHost(hostname)
   return { smtpUrl, from: from ?? '', publicUrl: publicUrl ?? '', requireTls }
 }

@@ -1,5 +1,6 @@
 import { catalog } from '../core/models/catalog.ts'
 import { type ConfiguredModel, type ModelChange, toModel, withChanges } from '../core/models/configured-models.ts'
+import { type ConfiguredEmbeddingModel, embeddingModelProblems } from '../core/models/embedding-models.ts'
 import { autoModel, buildCatalog, type Catalog } from '../core/models/models.ts'
 import { ownFields } from '../core/validation/own-fields.ts'
 import { baseUrlProblem, isPrivateHost, withoutTrailingSlash } from './addresses.ts'
@@ -25,6 +26,7 @@ export const builtIn = [
 export function readProviders(read: EnvironmentReader, file: ConfigFile, problems: string[], warnings: string[]) {
   const settings: ProviderSettings[] = []
   const models: { provider: string; row: ConfiguredModel }[] = []
+  const embeddingModels: { provider: string; row: ConfiguredEmbeddingModel }[] = []
   for (const provider of builtIn) {
     const apiKey = read.secret(provider.key)
     const baseUrl = read.baseUrl(provider.base)
@@ -32,13 +34,17 @@ export function readProviders(read: EnvironmentReader, file: ConfigFile, problem
       settings.push({ id: provider.id, format: provider.id, baseUrl: baseUrl ?? provider.url, apiKey })
     else if (baseUrl !== null)
       warnings.push(
-        `${provider.base} is set but ${provider.key} is not: ${provider.id} is not asked; set both or neither`,
+        `${provider.base} is set without ${provider.key}: provider ${provider.id} is disabled; set both or neither`,
       )
   }
   for (const provider of file.providers) {
     if (settings.some(other => other.id === provider.id) || builtIn.some(other => other.id === provider.id))
-      problems.push(`GATEWAY_CONFIG: provider id "${provider.id}" is taken; choose another`)
-    for (const name of nameProblems(provider.models))
+      problems.push(`GATEWAY_CONFIG: provider id "${provider.id}" is already used; choose another`)
+    const { models: rows = [], embedding_models: embeddingRows = [] } = provider
+    // The file's schema reports an empty list.
+    if (provider.models === undefined && provider.embedding_models === undefined)
+      problems.push(`GATEWAY_CONFIG: provider "${provider.id}" has no \`models\` and no \`embedding_models\`; add one`)
+    for (const name of [...nameProblems([...rows, ...embeddingRows]), ...embeddingRows.flatMap(embeddingModelProblems)])
       problems.push(`GATEWAY_CONFIG: provider "${provider.id}": ${name}`)
     const apiKey = provider.api_key_env === undefined ? null : read.secret(provider.api_key_env)
     if (provider.api_key_env !== undefined && apiKey === null)
@@ -48,7 +54,7 @@ export function readProviders(read: EnvironmentReader, file: ConfigFile, problem
     const extraFields = provider.extra_fields ?? []
     for (const name of extraFields.filter(name => ownFields.has(name)))
       problems.push(
-        `GATEWAY_CONFIG: provider "${provider.id}": extra_fields has "${name}", which the gateway sets itself; remove it`,
+        `GATEWAY_CONFIG: provider "${provider.id}": extra_fields contains "${name}", which the gateway sets itself; remove it`,
       )
     settings.push({
       id: provider.id,
@@ -57,10 +63,10 @@ export function readProviders(read: EnvironmentReader, file: ConfigFile, problem
       apiKey,
       ...(extraFields.length > 0 && { extraFields }),
     })
-    for (const row of provider.models)
-      models.push({ provider: provider.id, row: withImageUrls(row, provider.base_url) })
+    for (const row of rows) models.push({ provider: provider.id, row: withImageUrls(row, provider.base_url) })
+    for (const row of embeddingRows) embeddingModels.push({ provider: provider.id, row })
   }
-  return { settings, models }
+  return { settings, models, embeddingModels }
 }
 
 /**
@@ -97,6 +103,8 @@ export function nameProblems(
   const twice = names.filter((name, at) => names.indexOf(name) !== at)
   return [
     ...[...new Set(twice)].map(name => `two models are named "${name}"; choose another name for one`),
-    ...(names.includes(autoModel) ? [`a model is named "${autoModel}", which means auto-routing; choose another`] : []),
+    ...(names.includes(autoModel)
+      ? [`a model is named "${autoModel}", which requests automatic routing; choose another name`]
+      : []),
   ]
 }

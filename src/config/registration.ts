@@ -16,9 +16,10 @@ export function readRegistration(
   if (domains.length === 0) problems.push('REGISTRATION_DOMAINS: is empty; list at least one domain or unset it')
   for (const domain of domains)
     if (!domainShape.test(domain))
-      problems.push(`REGISTRATION_DOMAINS: "${domain}" is no domain; write it as in example.com, without @ or wildcard`)
-  if (mode !== 'open')
-    problems.push(`REGISTRATION_DOMAINS: has no meaning with REGISTRATION=${mode}; unset one of them`)
+      problems.push(
+        `REGISTRATION_DOMAINS: "${domain}" is not a domain; write it as in example.com, without @ or wildcard`,
+      )
+  if (mode !== 'open') problems.push(`REGISTRATION_DOMAINS: has no effect with REGISTRATION=${mode}; unset one of them`)
   if (!hasMail)
     warnings.push(
       'REGISTRATION_DOMAINS is set without SMTP_URL: addresses are not confirmed, so anyone can register one of these domains',

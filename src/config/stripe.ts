@@ -25,17 +25,16 @@ export function readStripe(read: EnvironmentReader, publicUrl: string | null, pr
   if (apiBase !== null && URL.canParse(apiBase) && new URL(apiBase).pathname !== '/')
     problems.push('STRIPE_API_BASE: must be an origin, such as https://api.stripe.com, without a path')
   if (secretKey === null && secret === null) return null
-  if (secretKey === null) problems.push('STRIPE_SECRET_KEY: needed beside STRIPE_WEBHOOK_SECRET')
+  if (secretKey === null) problems.push('STRIPE_SECRET_KEY: required with STRIPE_WEBHOOK_SECRET')
   const webhookSecrets = (secret ?? '').split(',').map(one => one.trim())
   if (secret === null)
     problems.push(
-      'STRIPE_WEBHOOK_SECRET: needed beside STRIPE_SECRET_KEY; it is the endpoint’s signing secret (whsec_…)',
+      'STRIPE_WEBHOOK_SECRET: required with STRIPE_SECRET_KEY; it is the endpoint’s signing secret (whsec_…)',
     )
   else if (webhookSecrets.length > 2 || webhookSecrets.some(one => one.length < shortestWebhookSecret))
     problems.push(
-      `STRIPE_WEBHOOK_SECRET: must be one secret of at least ${shortestWebhookSecret} characters, or two separated by a comma while one is replaced`,
+      `STRIPE_WEBHOOK_SECRET: must be one secret of at least ${shortestWebhookSecret} characters, or two separated by a comma during a rotation`,
     )
-  if (publicUrl === null)
-    problems.push('PUBLIC_URL: needed beside STRIPE_SECRET_KEY; it is the origin that Stripe’s pages lead back to')
+  if (publicUrl === null) problems.push('PUBLIC_URL: required with STRIPE_SECRET_KEY; Stripe’s pages return to it')
   return { secretKey: secretKey ?? '', webhookSecrets, apiBase, publicUrl: publicUrl ?? '' }
 }

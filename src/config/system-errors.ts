@@ -13,11 +13,11 @@ export function systemErrorText(cause: unknown): string {
 
 const words: ReadonlyMap<string, string> = new Map([
   ['ENOENT', 'there is no such file or folder'],
-  ['EACCES', 'this user has no right to it'],
-  ['EPERM', 'this user has no right to it'],
+  ['EACCES', 'this user lacks permission'],
+  ['EPERM', 'this user lacks permission'],
   ['EROFS', 'its file system is read-only'],
-  ['ENOTDIR', 'a part of the path is no folder'],
-  ['EEXIST', 'it exists and is no folder'],
+  ['ENOTDIR', 'a part of the path is not a folder'],
+  ['EEXIST', 'it exists and is not a folder'],
   ['EISDIR', 'it is a folder'],
   ['ENOSPC', 'its disk is full'],
   ['EDQUOT', 'its disk quota is used up'],

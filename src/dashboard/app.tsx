@@ -87,7 +87,7 @@ function Signed({ path, rest, role }: SignedProps) {
   return (
     <div class="frame">
       <button type="button" class="skip" onClick={() => document.getElementById('main')?.focus()}>
-        Skip to the page
+        Skip to content
       </button>
       <Navigation pages={open} current={path} />
       <main id="main" tabIndex={-1}>
@@ -101,9 +101,9 @@ function Signed({ path, rest, role }: SignedProps) {
 
 function NoPage() {
   return (
-    <Page title="Nothing here">
+    <Page title="Page not found">
       <div class="card">
-        <Empty title="There is no such page, or it is not open to your role.">
+        <Empty title="This page does not exist, or your role cannot open it.">
           <a href={hrefTo('')}>
             Back to the overview <Icon name="chevron" size={14} />
           </a>

@@ -48,7 +48,7 @@ export function lockDataFolder(directory: string): () => void {
       if (holder !== null) throw new DataFolderHeld(directory, holder)
       removeDead(lock, own)
     }
-    throw new Error(`The lock ${lock} cannot be taken: remove it if no gateway runs on this folder.`)
+    throw new Error(`The lock ${lock} cannot be acquired. Remove it if no gateway runs on this folder.`)
   } finally {
     rmSync(own, { force: true })
   }

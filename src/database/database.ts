@@ -256,14 +256,10 @@ function unavailable(error: unknown): GatewayError {
   const code = codeOf(error)
   const reason = code === diskFull ? `its disk is full (${code})` : code
   const detail = `postgres: ${reason ?? (error instanceof Error ? error.message : 'unreachable')}`
-  return new GatewayError(
-    'service_unavailable',
-    'The service cannot reach its database right now. Try again shortly.',
-    {
-      retryAfterMs: 1000,
-      detail,
-    },
-  )
+  return new GatewayError('service_unavailable', 'Database unavailable. Retry.', {
+    retryAfterMs: 1000,
+    detail,
+  })
 }
 
 function deadlineOf(address: DatabaseAddress): number {

@@ -21,18 +21,18 @@ export type SharedLimitsOptions = {
  */
 export function sharedLimits({ redis, clock, time }: SharedLimitsOptions): RateLimiterFactory {
   return (title, rule) => {
-    const tally = createRateCounter(rule)
+    const counter = createRateCounter(rule)
     const { script, values } = inRedis(rule)
     return {
       async take(name) {
         // Time before the call: the local count must not expire later than Redis' count.
         const now = clock.now()
-        const known = tally.waitMs(name, now)
+        const known = counter.waitMs(name, now)
         if (known > 0) return known
         const key = `limit:${title}:${digestOf(name)}`
         const wait = await redis.evaluate(script, [key], [String(time?.() ?? ''), ...values]).catch(() => null)
-        if (wait === null) return countIfAllowed(tally, name, now)
-        if (wait === 0) tally.count(name, now)
+        if (wait === null) return countIfAllowed(counter, name, now)
+        if (wait === 0) counter.count(name, now)
         return Number(wait)
       },
     }

@@ -461,7 +461,7 @@ export const usageRecords = pgTable(
     strategy: text('strategy'),
     queryType: text('query_type'),
     streamed: boolean('streamed').notNull(),
-    /** The API form in which it was asked; null = of before it was told. */
+    /** The API form of the request; null = an older record. */
     dialect: text('dialect', { enum: [...recordedDialects] }),
     status: text('status', { enum: ['completed', 'failed', 'client_closed', 'blocked'] }).notNull(),
     errorCode: text('error_code'),

@@ -6,7 +6,7 @@
 /** The queue is full. */
 export class QueueFull extends Error {
   constructor(waiting: number) {
-    super(`${waiting} others wait already`)
+    super(`the queue is full: ${waiting} works wait`)
     this.name = 'QueueFull'
   }
 }

@@ -4,8 +4,13 @@ import type { BodyBudget, BodyHold } from './body-budget.ts'
 
 const megabyte = 1_048_576
 
-/** Bytes. A chat with images may be larger than one of text alone; everything else is small. */
-export const bodyLimits = { chat: 8 * megabyte, chatWithImages: 32 * megabyte, other: 262_144 } as const
+/** Bytes. A chat with images may be larger than one of text alone, and so may a list of texts to embed; everything else is small. */
+export const bodyLimits = {
+  chat: 8 * megabyte,
+  chatWithImages: 32 * megabyte,
+  embeddings: 8 * megabyte,
+  other: 262_144,
+} as const
 
 /**
  * Where the server itself hangs up, without the error body of the API. Far above what is read anywhere, so that whoever sends

@@ -164,17 +164,16 @@ async function answered(deps: ChatRouteDeps, endpoint: ChatEndpoint, request: Re
     const text = await receive()
     const { headers } = request
     spoken = endpoint.parse(parseJson(text), { headers, text, accountId: caller.accountId })
-    const ending = createRequestAbort()
-    request.signal.addEventListener('abort', () => ending.abort(), { once: true })
-    if (request.signal.aborted) ending.abort()
+    const ending = abortWith(request.signal)
     const once = request.headers.has('idempotency-key')
       ? await claimed(deps, request, { accountId: caller.accountId, body: text, holder: requestId })
       : null
     const running = { id: requestId, signal: ending.signal, trace: deps.traceOf(request.headers) }
     // Strangers and slow senders live under the server's short idle timeout; from here on the deadlines are ours.
     connection.liftIdleTimeout()
+    const { ask } = spoken
     const events =
-      once === null ? deps.answer(caller, spoken.ask, running) : answeredOnce(deps, caller, spoken.ask, running, once)
+      once === null ? deps.answer(caller, ask, running) : answeredOnce(deps, { caller, ask, running }, once)
     const { release } = hold
     const over = () => {
       deps.inFlight.delete(ending)
@@ -182,14 +181,14 @@ async function answered(deps: ChatRouteDeps, endpoint: ChatEndpoint, request: Re
       connection.setIdleTimeout()
     }
     deps.inFlight.add(ending)
-    if (spoken.ask.stream !== null) {
-      const paced = deps.pace(events, spoken.ask.stream, over)
-      const streamed = await streamedAnswer(deps, paced, spoken, caller, requestId, ending)
-      return withOwnHeaders(deps, endpoint, streamed, requestId, caller)
+    if (ask.stream !== null) {
+      const paced = deps.pace(events, ask.stream, over)
+      const streamed = await streamedAnswer(deps, paced, { spoken, caller, requestId, ending })
+      return withOwnHeaders(deps, endpoint, streamed, { requestId, caller })
     }
     try {
       const whole = await wholeAnswer(deps, events, spoken, caller)
-      return withOwnHeaders(deps, endpoint, whole, requestId, caller)
+      return withOwnHeaders(deps, endpoint, whole, { requestId, caller })
     } finally {
       over()
     }
@@ -201,11 +200,19 @@ async function answered(deps: ChatRouteDeps, endpoint: ChatEndpoint, request: Re
     if (caller !== null && isUnseen(deps, caller, error)) await deps.look(caller, requestId)
     const refusal = (endpoint.refusal ?? errorResponse)(error, requestId)
     writeCaller(refusal.headers, deps, caller)
-    return withOwnHeaders(deps, endpoint, refusal, requestId, caller)
+    return withOwnHeaders(deps, endpoint, refusal, { requestId, caller })
   } finally {
     // What is refused may still arrive until the refusal is sent.
     if (isRefused) hold?.release()
   }
+}
+
+/** Aborts when the caller leaves; a draining process may abort it too. */
+function abortWith(signal: AbortSignal): RequestAbort {
+  const ending = createRequestAbort()
+  signal.addEventListener('abort', () => ending.abort(), { once: true })
+  if (signal.aborted) ending.abort()
+  return ending
 }
 
 /** The response with what clients of its API form read beside the gateway's own headers. */
@@ -213,8 +220,7 @@ function withOwnHeaders(
   { meter }: Pick<ChatHandlerDeps, 'meter'>,
   { addHeaders }: ChatEndpoint,
   response: Response,
-  requestId: string,
-  caller: Caller | null,
+  { requestId, caller }: { readonly requestId: string; readonly caller: Caller | null },
 ): Response {
   addHeaders?.(response.headers, requestId, caller === null ? null : meter.standing(caller.accountId, caller.limits))
   return response
@@ -256,11 +262,10 @@ const marginMs = 60_000
 
 async function* answeredOnce(
   deps: ChatHandlerDeps,
-  caller: Caller,
-  ask: ChatRequest,
-  running: ActiveRequest,
+  request: { readonly caller: Caller; readonly ask: ChatRequest; readonly running: ActiveRequest },
   once: IdempotentRun,
 ): ChatEvents {
+  const { caller, ask, running } = request
   const settled = async (record: UsageRecord) => {
     if (hasClientEffect(record)) await once.finish({ resultId: running.id, usage: toCompletedUsage(record) })
   }
@@ -302,7 +307,7 @@ async function wholeAnswer(
     }
   if (opening === null || receipt === null)
     throw new GatewayError('upstream_failed', 'The answer broke off. Ask again.')
-  const headers = headersOf(deps, jsonHeaders, opening.requestId, opening, caller)
+  const headers = headersOf(deps, jsonHeaders, { requestId: opening.requestId, opening, caller })
   writeReceipt(headers, receipt)
   return new Response(JSON.stringify(spoken.body(fold.result(), opening, receipt)), { headers })
 }
@@ -313,10 +318,9 @@ const jsonHeaders = new Headers({ 'content-type': 'application/json', 'cache-con
 function headersOf(
   deps: ChatHandlerDeps,
   ofKind: Headers,
-  requestId: string,
-  opening: ResponseStart | null,
-  caller: Caller,
+  answer: { readonly requestId: string; readonly opening: ResponseStart | null; readonly caller: Caller },
 ): Headers {
+  const { requestId, opening, caller } = answer
   const headers = new Headers(ofKind)
   headers.set('x-request-id', requestId)
   if (opening !== null) {
@@ -331,18 +335,21 @@ function headersOf(
 function streamedAnswer(
   deps: ChatHandlerDeps,
   events: ChatEvents,
-  spoken: ParsedChatRequest,
-  caller: Caller,
-  requestId: string,
-  ending: RequestAbort,
+  request: {
+    readonly spoken: ParsedChatRequest
+    readonly caller: Caller
+    readonly requestId: string
+    readonly ending: RequestAbort
+  },
 ): Promise<Response> {
+  const { spoken, caller, requestId, ending } = request
   return streamResponse({
     events,
     face: spoken.stream(requestId),
     abort: () => ending.abort(),
     clock: deps.clock,
     headers: opening => {
-      const headers = headersOf(deps, streamHeaders, requestId, opening, caller)
+      const headers = headersOf(deps, streamHeaders, { requestId, opening, caller })
       // Whether the answer will end at it is not known yet.
       if (opening?.outputCap !== undefined) writeOutputCap(headers, opening.outputCap)
       return headers

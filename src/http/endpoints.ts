@@ -6,10 +6,12 @@ export function endpointsOf(routes: readonly Route[]): string[] {
   return routes.filter(({ method, path }) => method !== 'OPTIONS' && !isOfPage(path)).map(written)
 }
 
-/** What is to be said where a request meets no route: the methods that its address takes, or what its client should ask instead. */
+/** Returns the message of a 404: the methods that the path takes, the base URL that was meant, or the endpoints. */
 export function notFoundMessage(routes: readonly Route[], pathname: string): string {
   const known = endpointsAt(routes, pathname)
   if (known.length > 0) return `This address takes another method: ${known.join(' or ')}.`
+  const meant = endpointMeant(routes, pathname)
+  if (meant !== null) return baseUrlAdvice(meant)
   const advice = clientHints.find(({ path }) => path.test(pathname))?.words
   if (advice !== undefined) return advice
   if (!pathname.startsWith('/v1/')) return 'There is nothing at this address. GET / lists the endpoints.'
@@ -17,7 +19,36 @@ export function notFoundMessage(routes: readonly Route[], pathname: string): str
   return `Of the compatible API only ${compatible.join(', ')} are served.`
 }
 
-/** Where client libraries go by themselves, or by a base address that is not quite right. The first that fits speaks. */
+/** `HEAD` requests by which a client checks a base URL. */
+export function isClientProbe(pathname: string): boolean {
+  return pathname === '/' || pathname === '/api/hello'
+}
+
+/** What client libraries append to their base URL, with or without `/v1`. */
+const clientPaths = ['chat/completions', 'responses', 'messages', 'embeddings', 'moderations', 'models']
+const mostSegments = 12
+
+/** Returns the endpoint that a path with a wrong base URL means (`/v1/v1/embeddings`, `/models`); null = none that is served. */
+function endpointMeant(routes: readonly Route[], pathname: string): string | null {
+  const segments = pathname.split('/', mostSegments).filter(segment => segment !== '')
+  for (const at of segments.keys()) {
+    const tail = segments.slice(at).join('/')
+    if (!clientPaths.some(path => tail === path || tail.startsWith(`${path}/`))) continue
+    const path = `/v1/${tail}`
+    // The ID of a model may hold slashes.
+    return path.startsWith('/v1/models/') ? 'GET /v1/models/{id}' : (endpointsAt(routes, path)[0] ?? null)
+  }
+  return null
+}
+
+function baseUrlAdvice(endpoint: string): string {
+  const base = endpoint.includes('/v1/messages')
+    ? 'the base URL of Anthropic clients is the address of this gateway, without /v1'
+    : 'give the client a base URL that ends in /v1, once'
+  return `Unknown path. The endpoint is ${endpoint}: ${base}.`
+}
+
+/** What clients ask for that is not served. The first that fits speaks. */
 const clientHints: readonly { readonly path: RegExp; readonly words: string }[] = [
   {
     path: /^\/v1\/responses\/compact\/?$/,
@@ -33,6 +64,10 @@ const clientHints: readonly { readonly path: RegExp; readonly words: string }[] 
     path: /\/(chat\/completions|models|responses)\/?$/,
     words:
       'Compatible clients ask POST /v1/chat/completions, POST /v1/responses and GET /v1/models: give them a base URL that ends in /v1.',
+  },
+  {
+    path: /\/completions\/?$/,
+    words: 'Text completions are not served. Use POST /v1/chat/completions.',
   },
 ]
 

@@ -37,7 +37,7 @@ export type RouteDocs = {
 }
 
 /** Headers of answers that a route may name. */
-export type AnswerHeader = 'served' | 'cost' | 'standing' | 'deprecation' | 'download'
+export type AnswerHeader = 'served' | 'cost' | 'estimated' | 'standing' | 'deprecation' | 'download'
 
 /** The route's hook: its policy, what enforces it against other origins' pages, and what it says of itself. */
 export function withRouteDocs(policy: Policy, route: RouteDocs) {

@@ -275,7 +275,7 @@ export function openJournal(options: JournalOptions): Journal {
       await new Promise<void>((done, fail) => {
         const late = setTimeout(() => {
           waiting.delete(requestId)
-          fail(new JournalUnwritable('no store took the record in time'))
+          fail(new JournalUnwritable('no store saved the record in time'))
         }, deadlineMs)
         waiting.set(requestId, () => {
           clearTimeout(late)

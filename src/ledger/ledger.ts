@@ -54,9 +54,9 @@ export type LoggedRequest = Required<
     'account_id' | 'at_ms' | 'dialect' | 'reserved_microcents' | 'shortfall_microcents' | 'tried' | 'truth'
   >
 > & {
-  /** Null = of before it was told. */
+  /** Null = an older record. */
   readonly dialect: UsageRecord['dialect'] | null
-  /** Null = of before it was told. */
+  /** Null = an older record. */
   readonly tried: readonly AttemptRecord[] | null
   /** Epoch microseconds, the resolution of Postgres, which a cursor needs. */
   readonly at_micros: number

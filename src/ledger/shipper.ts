@@ -111,7 +111,7 @@ export function createShipper({
       }
       for (const record of records) {
         journal.setAside(record)
-        log.error('usage_record_refused', { request_id: record.request_id, detail: reasonOf(error) })
+        log.error('usage_record_rejected', { request_id: record.request_id, detail: reasonOf(error) })
       }
     }
   }
@@ -124,7 +124,7 @@ export function createShipper({
       await learn(records)
     } catch (error) {
       if (isAway(error)) throw error
-      log.error('lessons_refused', { records: records.length, detail: reasonOf(error) })
+      log.error('learning_update_failed', { records: records.length, detail: reasonOf(error) })
     }
   }
 
@@ -138,7 +138,7 @@ export function createShipper({
     } catch (error) {
       if (isAway(error)) throw error
       // The default partition accepts the rows nevertheless.
-      log.warn('usage_partition_not_made', { month, detail: reasonOf(error) })
+      log.warn('usage_partition_failed', { month, detail: reasonOf(error) })
     }
     partitionedMonth = month
   }
@@ -149,7 +149,7 @@ export function createShipper({
         failures++
         notBefore = performance.now() + Math.min(maximumBackoffMs, firstBackoffMs * 2 ** Math.min(failures, 8))
         if (failures === 1 || failures % 20 === 0)
-          log.warn('usage_not_shipped', { backlog: backlog(), failures, detail: reasonOf(error) })
+          log.warn('usage_shipping_failed', { backlog: backlog(), failures, detail: reasonOf(error) })
       })
       .finally(() => {
         running = null

@@ -115,7 +115,7 @@ export function createUsageStream({
         queue = queue.slice(entries.length)
         finish(entries)
       }
-      for (const entry of entries) if (entry.record === null) onDamage(`stream entry ${entry.id} is no usage record`)
+      for (const entry of entries) if (entry.record === null) onDamage(`stream entry ${entry.id} is not a usage record`)
       return { records: entries.flatMap(entry => entry.record ?? []), release }
     },
     backlog: () => queue.length + kept.size() + (redis.isReady() && monotonic() - lookedAt >= lookEveryMs ? 1 : 0),

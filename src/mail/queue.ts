@@ -61,7 +61,7 @@ export function createMail({ transport, clock, log, waitsMs = usualWaitsMs }: Ma
       const waitMs = cause instanceof EmailRejectedError || isClosing ? undefined : waitsMs[tries]
       if (waitMs !== undefined) return void clock.after(waitMs, () => enter({ letter, tries: tries + 1 }))
       held--
-      log.warn('mail_not_sent', { kind: letter.kind, tries: tries + 1, detail: reasonOf(cause) })
+      log.warn('email_failed', { kind: letter.kind, tries: tries + 1, detail: reasonOf(cause) })
     }
   }
   const enter = (letter: Held) => {
@@ -82,7 +82,7 @@ export function createMail({ transport, clock, log, waitsMs = usualWaitsMs }: Ma
 
   return {
     send(letter) {
-      if (held >= maximumWaiting || isClosing) return log.warn('mail_dropped', { kind: letter.kind, waiting: held })
+      if (held >= maximumWaiting || isClosing) return log.warn('email_dropped', { kind: letter.kind, waiting: held })
       held++
       enter({ letter, tries: 0 })
     },
@@ -91,7 +91,7 @@ export function createMail({ transport, clock, log, waitsMs = usualWaitsMs }: Ma
         await transport.send(letter)
         return 'sent'
       } catch (cause) {
-        log.warn('mail_not_sent', { kind: letter.kind, tries: 1, detail: reasonOf(cause) })
+        log.warn('email_failed', { kind: letter.kind, tries: 1, detail: reasonOf(cause) })
         return cause instanceof EmailRejectedError ? 'refused' : 'failed'
       }
     },
@@ -102,7 +102,7 @@ export function createMail({ transport, clock, log, waitsMs = usualWaitsMs }: Ma
       }
       await Promise.race([done(), clock.sleep(closingDeadlineMs)])
       // Being sent, or waiting for a retry.
-      if (held > 0) log.warn('mail_dropped', { waiting: held })
+      if (held > 0) log.warn('email_dropped', { waiting: held })
       transport.close()
     },
   }

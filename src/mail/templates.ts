@@ -27,10 +27,10 @@ export function invitationLetter(to: string, by: string, publicUrl: string, toke
     to,
     subject: 'You are invited to gateway-ai',
     text: lines(
-      `${by} invites you to their account on gateway-ai.`,
-      'Choose a password here within seven days:',
+      `${by} invited you to their account on gateway-ai.`,
+      'Choose a password here within 7 days:',
       `${publicUrl}/#/invitation/${token}`,
-      'If you do not know them, do nothing.',
+      'If you do not know the sender, ignore this email.',
     ),
   }
 }
@@ -54,13 +54,13 @@ export function resetLetter(to: string, publicUrl: string, token: string): Email
   return {
     kind: 'password_reset',
     to,
-    subject: 'A new password for gateway-ai',
+    subject: 'Reset your gateway-ai password',
     text: lines(
-      'Somebody, most likely you, asked for a new password for this address.',
-      'Choose it here within 30 minutes; all your sessions then end:',
+      'Someone requested a password reset for this address.',
+      'Choose a new password here within 30 minutes; all your sessions then end:',
       `${publicUrl}/#/reset/${token}`,
       'If another person may have used your account, revoke your API keys on the same page.',
-      'If it was not you, do nothing: your password stays as it is.',
+      'If it was not you, ignore this email: your password does not change.',
     ),
   }
 }
@@ -70,9 +70,9 @@ export function lockedLetter(to: string): Email {
   return {
     kind: 'sign_in_locked',
     to,
-    subject: 'Sign-in to gateway-ai is locked for a while',
+    subject: 'Your gateway-ai sign-in is locked',
     text: lines(
-      'There were ten failed sign-ins under this address within 15 minutes.',
+      '10 sign-ins for this address failed in 15 minutes.',
       'New sign-ins from network addresses that you have not used before are rejected for now. Your sessions continue, and you can still sign in where you have signed in before. The lock expires automatically.',
       'To sign in from a new network address now, reset your password: that lifts the lock.',
     ),

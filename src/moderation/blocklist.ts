@@ -59,11 +59,15 @@ export function openBlocklist(
       try {
         const set = await readList(deps, source, leaving.signal)
         kept.set(source, set)
-        deps.log.info('blocklist_read', { source: nameOf(source), names: set.size })
+        deps.log.info('blocklist_loaded', { source: nameOf(source), names: set.size })
       } catch (cause) {
         if (leaving.signal.aborted) return
         const detail = cause instanceof Error ? cause.message.slice(0, 200) : 'unknown'
-        deps.log.warn('blocklist_not_read', { source: nameOf(source), names_kept: kept.get(source)?.size ?? 0, detail })
+        deps.log.warn('blocklist_load_failed', {
+          source: nameOf(source),
+          names_kept: kept.get(source)?.size ?? 0,
+          detail,
+        })
       }
       sets = [...own, ...kept.values()]
       version++
@@ -124,7 +128,7 @@ async function readList(deps: BlocklistDeps, source: string, leaving: AbortSigna
   builder.endList()
   const set = builder.finish()
   // An error page or an empty download would silently unblock all hosts.
-  if (set.size === 0) throw new Error('it names no host')
+  if (set.size === 0) throw new Error('it contains no host')
   return set
 }
 
@@ -139,7 +143,7 @@ async function download({ fetch, hop }: BlocklistDeps, configured: URL, signal: 
     await response.body?.cancel()
     const location = response.headers.get('location') ?? ''
     if (redirects === maximumRedirects) throw new Error('redirected too often')
-    if (location === '' || !URL.canParse(location, at.href)) throw new Error('redirected without an address')
+    if (location === '' || !URL.canParse(location, at.href)) throw new Error('redirect without a location')
     const next = new URL(location, at.href)
     const isOwn = next.origin === configured.origin && next.username === '' && next.password === ''
     response = isOwn ? await fetch(next.href, { redirect: 'manual', signal }) : await hop(next.href, at, signal)

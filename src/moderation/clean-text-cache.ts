@@ -7,7 +7,7 @@ import type { Message } from '../core/chat/chat.ts'
 import type { PromptDefinition } from '../core/chat/tool-definitions.ts'
 import type { CleanOutputs } from '../core/moderation/output-moderator.ts'
 import { allowVerdict, type CleanMessages } from '../core/moderation/text-moderator.ts'
-import type { KeyedDigests } from '../core/text/keyed-digests.ts'
+import type { Digested, KeyedDigests } from '../core/text/keyed-digests.ts'
 import { createRecentMap, type RecentMap } from '../core/text/recent-map.ts'
 
 export type CleanTextCache = CleanMessages & {
@@ -36,8 +36,8 @@ export function createKnown(digests: KeyedDigests, listsVersion: () => number): 
     return scores
   }
 
-  const scoreOf = (message: Said) => current().get(digests.of(message)) ?? null
-  const keep = (message: Said, score: number) => current().set(digests.of(message), score)
+  const scoreOf = (message: Digested) => current().get(digests.of(message)) ?? null
+  const keep = (message: Digested, score: number) => current().set(digests.of(message), score)
 
   return {
     scoreOf,

@@ -50,7 +50,7 @@ export function createExternalModeration(deps: ModerationDeps, settings: Moderat
     async ask(texts, requestId, signal) {
       if (deps.monotonic() < restsUntil) {
         counts.passedOver++
-        deps.log.warn('moderation_passed_over', { request_id: requestId, counts_as: 'in_process' })
+        deps.log.warn('moderation_skipped', { request_id: requestId, counts_as: 'in_process' })
         return null
       }
       counts.asked++
@@ -58,7 +58,7 @@ export function createExternalModeration(deps: ModerationDeps, settings: Moderat
       const cancel = deps.after(settings.timeoutMs, () => timeout.abort())
       try {
         const category = await judge(piecesOf(texts), AbortSignal.any([signal, timeout.signal]))
-        if (failures >= failuresUntilRest) deps.log.info('moderation_back', { after_failures: failures })
+        if (failures >= failuresUntilRest) deps.log.info('moderation_recovered', { after_failures: failures })
         failures = 0
         if (category !== null) counts.blocked++
         return category
@@ -71,7 +71,7 @@ export function createExternalModeration(deps: ModerationDeps, settings: Moderat
           ? 'no verdict in time'
           : cause instanceof Failure
             ? cause.message
-            : 'no answer'
+            : 'no response'
         deps.log.warn('moderation_failed', { request_id: requestId, detail, counts_as: 'in_process' })
         return null
       } finally {
@@ -119,7 +119,7 @@ async function judgeByEndpoint(
     throw new Failure(`status ${response.status}`)
   }
   const answer = parsed(await shortText(response))
-  if (!Value.Check(answerSchema, answer)) throw new Failure('not a moderation answer')
+  if (!Value.Check(answerSchema, answer)) throw new Failure('not a moderation response')
   return categoryOf(answer)
 }
 
@@ -142,7 +142,7 @@ async function shortText(response: Response): Promise<string> {
   if (response.body === null) return text
   for await (const piece of response.body) {
     bytes += piece.byteLength
-    if (bytes > maximumAnswerBytes) throw new Failure('an answer over the size limit')
+    if (bytes > maximumAnswerBytes) throw new Failure('the response exceeds the size limit')
     text += decoder.decode(piece, { stream: true })
   }
   return text + decoder.decode()
@@ -167,7 +167,7 @@ async function judgeByModel(
 ): Promise<string | null> {
   const answer = await deps.complete(model ?? '', instruction, `<<<\n${texts.toReversed().join('\n\n')}\n>>>`, signal)
   const judgement = parsed(/\{[^{}]*\}/.exec(answer)?.[0] ?? '')
-  if (!Value.Check(judgementSchema, judgement)) throw new Failure('the model gave no verdict')
+  if (!Value.Check(judgementSchema, judgement)) throw new Failure('the model returned no verdict')
   return judgement.flagged ? spelt(judgement.category ?? '') : null
 }
 

@@ -28,6 +28,8 @@ export type Moderation = {
   screen(text: string): Verdict
   /** Moderates text that the model reads (a document, a fetched page) in process. */
   screenData(text: string): Verdict
+  /** Moderates text that is only embedded, in process and by rules only. */
+  screenEmbedded(text: string): Verdict
   /** Moderates a conversation in process. */
   screenMessages(messages: readonly Message[]): Verdict
   /** Moderates a definition in process. */
@@ -74,7 +76,8 @@ export function createSafety(deps: SafetyDeps, settings: SafetySettings): Modera
   })
   const classifier = createHarmClassifier(deps.readFeatures)
   const known = deps.digests === null ? unknown : createKnown(deps.digests, blocklist.version)
-  const answerRules: OutputModerationRules = { rules, hosts: blocklist, listen: classifier.listen, known: null }
+  const { listen, isHarmless } = classifier
+  const answerRules: OutputModerationRules = { rules, hosts: blocklist, listen, isHarmless, known: null }
   const shownRules: OutputModerationRules = { ...answerRules, known: known.answers }
   const screen = createTextModerator({
     rules,
@@ -88,6 +91,7 @@ export function createSafety(deps: SafetyDeps, settings: SafetySettings): Modera
   return {
     screen: screen.text,
     screenData: screen.data,
+    screenEmbedded: screen.embedded,
     screenMessages: screen.messages,
     screenDefinition: screen.definition,
     read(messages) {

@@ -99,7 +99,7 @@ export function safetySettings(
     if (/^[a-z]+:\/\//i.test(list) && !list.startsWith('https://') && read.urlProblem(list) !== null)
       tell(`blocklists: "${list}" ${read.urlProblem(list)}`)
   for (const host of allow)
-    if (normalizeHostname(host) === null) tell(`allow: "${host}" is no host name: write it as in partner.example`)
+    if (normalizeHostname(host) === null) tell(`allow: "${host}" is not a host name; write it as in partner.example`)
   return {
     secrets: secrets ?? 'warn',
     rules: rules.map(rule => readRule(rule, tell)),
@@ -142,7 +142,7 @@ function readModeration(
   read: Parameters<typeof safetySettings>[1],
   tell: (problem: string) => void,
 ): ModerationSettings {
-  if (url === undefined && model === undefined) tell('moderation: needs a url or a model')
+  if (url === undefined && model === undefined) tell('moderation: requires a url or a model')
   const apiKey = api_key_env === undefined ? null : read.secret(api_key_env)
   if (api_key_env !== undefined && apiKey === null) tell(`moderation names ${api_key_env}, which is not set`)
   const problem = url === undefined ? null : read.urlProblem(url)

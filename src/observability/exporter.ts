@@ -49,7 +49,7 @@ export function startExporter(options: ExporterOptions): Exporter {
   const startedAt = now()
   const outcomes = createCounter({
     name: 'gateway_telemetry_exports_total',
-    help: 'Batches of telemetry, by whether the collector took them.',
+    help: 'Telemetry batches by result of the export.',
     axes: [signals.map(signal => ({ signal })), [{ outcome: 'sent' }, { outcome: 'dropped' }]],
     showsZeros: true,
   })
@@ -68,7 +68,7 @@ export function startExporter(options: ExporterOptions): Exporter {
       }
       if (problem.isFinal || tries === maximumTries || closing.signal.aborted) {
         outcomes.add(1, signals.indexOf(signal), 1)
-        if (failures++ % 60 === 0) log.warn('telemetry_not_exported', { signal, failures, detail: problem.detail })
+        if (failures++ % 60 === 0) log.warn('telemetry_export_failed', { signal, failures, detail: problem.detail })
         return
       }
       await Bun.sleep(tickMs)
@@ -99,7 +99,7 @@ export function startExporter(options: ExporterOptions): Exporter {
       outcomes.family(),
       {
         name: 'gateway_trace_spans_dropped_total',
-        help: 'Spans for which there was no room while the collector did not take them.',
+        help: 'Spans dropped because the export buffer was full.',
         kind: 'counter',
         samples: [{ labels: {}, value: tracer.dropped() }],
       },
@@ -136,7 +136,7 @@ async function post(
     await response.body?.cancel()
     if (response.ok) return null
     const { status } = response
-    return { detail: `the collector answers ${status}`, isFinal: status !== 429 && status < 502 }
+    return { detail: `the collector answered ${status}`, isFinal: status !== 429 && status < 502 }
   } catch (cause) {
     return { detail: cause instanceof Error ? cause.name : 'unknown', isFinal: false }
   }

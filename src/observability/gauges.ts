@@ -10,8 +10,8 @@ import type { Family, Labels, Sample } from './instruments.ts'
 /** Sources of the gauges. */
 export type GaugeSources = {
   readonly version: string
-  readonly models: readonly Model[]
-  readonly healthOf: (model: Model) => HealthState
+  readonly models: readonly Pick<Model, 'id' | 'provider'>[]
+  readonly healthOf: (model: Pick<Model, 'id' | 'provider'>) => HealthState
   readonly isReady: () => boolean
   /** Unshipped usage records, and the age of the oldest one. */
   readonly usage: { backlog(): number; lagMs(): number }
@@ -22,7 +22,7 @@ export type GaugeSources = {
 
 const healthFigures = { healthy: 1, degraded: 0.5, unhealthy: 0 } as const satisfies Record<HealthState, number>
 
-/** The gauges of one moment. `open` are the requests that hold a seat. */
+/** Returns the current gauges. `open` are the requests in progress. */
 export function gauges(state: GaugeSources, open: Iterable<Progress>): readonly Family[] {
   const { seats, tokens, microcents } = reserved(open)
   const shared = state.sharedLimits()
@@ -30,49 +30,49 @@ export function gauges(state: GaugeSources, open: Iterable<Progress>): readonly 
   const { rss, heapUsed } = process.memoryUsage()
   const { user, system } = process.cpuUsage()
   return [
-    gauge('gateway_build_info', 'What runs here; always 1.', 1, { version: state.version, bun: Bun.version }),
-    gauge('gateway_ready', 'Whether new work is welcome.', state.isReady() ? 1 : 0),
+    gauge('gateway_build_info', 'Version and instance; always 1.', 1, { version: state.version, bun: Bun.version }),
+    gauge('gateway_ready', '1 if the instance accepts requests.', state.isReady() ? 1 : 0),
     {
       name: 'gateway_model_health',
-      help: '1 healthy, 0.5 degraded, 0 unhealthy, as this process has heard.',
+      help: 'Health of upstreams as seen by this process: 1 healthy, 0.5 degraded, 0 unhealthy.',
       kind: 'gauge',
       samples: state.models.map(model => ({
         labels: { provider: model.provider, model: model.id },
         value: healthFigures[state.healthOf(model)],
       })),
     },
-    gauge('gateway_requests_in_flight', 'Chat requests that hold a seat.', seats),
-    gauge('gateway_reserved_tokens', 'Tokens reserved by requests in flight.', tokens),
-    gauge('gateway_reserved_usd', 'US dollars reserved by requests in flight.', toUsd(microcents)),
-    gauge('gateway_usage_backlog_records', 'Usage records that are not in the ledger yet.', state.usage.backlog()),
-    gauge(
-      'gateway_usage_lag_seconds',
-      'How long the oldest record that is being shipped to the ledger has waited.',
-      state.usage.lagMs() / 1000,
-    ),
+    gauge('gateway_requests_in_flight', 'Chat requests in progress.', seats),
+    gauge('gateway_reserved_tokens', 'Tokens reserved by requests in progress.', tokens),
+    gauge('gateway_reserved_usd', 'US dollars reserved by requests in progress.', toUsd(microcents)),
+    gauge('gateway_usage_backlog_records', 'Unshipped usage records.', state.usage.backlog()),
+    gauge('gateway_usage_lag_seconds', 'Age of the oldest unshipped record in seconds.', state.usage.lagMs() / 1000),
     ...(shared === null
       ? []
       : [
           gauge(
             'gateway_limits_in_redis_ratio',
-            'Share of accounts whose limits Redis decides on; this process alone keeps those of the others.',
+            'Share of accounts whose limits Redis decides; this process decides the others.',
             shared,
           ),
         ]),
-    gauge('gateway_blocked_hosts', 'Hosts that prompts, pages and answers may not point at.', blockedHosts),
+    gauge('gateway_blocked_hosts', 'Hosts on the blocklists.', blockedHosts),
     ...(moderation === null ? [] : [moderationCalls(moderation)]),
-    gauge('process_resident_memory_bytes', 'Memory that the process holds.', rss),
-    gauge('process_heap_bytes', 'Memory that its objects take.', heapUsed),
-    { ...gauge('process_cpu_seconds_total', 'CPU time used.', (user + system) / 1e6), kind: 'counter' },
-    gauge('process_start_time_seconds', 'When it began, in seconds since the epoch.', performance.timeOrigin / 1000),
+    gauge('process_resident_memory_bytes', 'Resident memory of the process.', rss),
+    gauge('process_heap_bytes', 'Heap memory in use.', heapUsed),
+    { ...gauge('process_cpu_seconds_total', 'CPU time used by the process.', (user + system) / 1e6), kind: 'counter' },
+    gauge(
+      'process_start_time_seconds',
+      'Start time of the process in seconds since the epoch.',
+      performance.timeOrigin / 1000,
+    ),
   ]
 }
 
 function moderationCalls({ asked, blocked, failed, passedOver }: NonNullable<ModerationStats['moderation']>): Family {
-  const outcomes = { passed: asked - blocked - failed, blocked, failed, passed_over: passedOver }
+  const outcomes = { passed: asked - blocked - failed, blocked, failed, skipped: passedOver }
   return {
     name: 'gateway_moderation_calls_total',
-    help: 'Times that the external moderation had a prompt to judge; passed_over while it was left alone.',
+    help: 'Prompts for external moderation by result; skipped = during a cooldown.',
     kind: 'counter',
     samples: Object.entries(outcomes).map(([outcome, value]) => ({ labels: { outcome }, value })),
   }

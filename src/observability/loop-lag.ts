@@ -12,7 +12,7 @@ export type LoopLag = { family(): Family; close(): void }
 export function watchLoopLag(monotonic: () => number): LoopLag {
   const lag = createHistogram({
     name: 'gateway_event_loop_lag_seconds',
-    help: 'By how much a timer of 100 ms was late: what every request waits for while something blocks.',
+    help: 'Delay of a 100 ms timer: time that every request waits while the event loop is blocked.',
     axes: [],
     bounds,
     showsZeros: true,

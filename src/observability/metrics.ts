@@ -46,7 +46,7 @@ const bounds = {
 }
 
 /** Creates the metrics for the available models. Requests without a serving model have neither provider nor model. */
-export function createMetrics(models: readonly Model[]): Metrics {
+export function createMetrics(models: readonly Pick<Model, 'id' | 'provider'>[]): Metrics {
   const modelAxis: Axis = [...models.map(({ provider, id }) => ({ provider, model: id })), {}]
   const places = new Map(models.map((model, place) => [fullName(model), place]))
   const placeOf = (name: string) => places.get(name) ?? models.length
@@ -54,53 +54,53 @@ export function createMetrics(models: readonly Model[]): Metrics {
 
   const requests = createCounter({
     name: 'gateway_requests_total',
-    help: 'Chat requests that were admitted, by how they ended.',
+    help: 'Admitted chat requests by status.',
     axes: [modelAxis, labelled('status', statuses), streamed, labelled('routing', modes)],
   })
   const duration = createHistogram({
     name: 'gateway_request_duration_seconds',
-    help: 'From the request to its settling.',
+    help: 'Request duration until settlement.',
     axes: [modelAxis, streamed],
     bounds: bounds.duration,
   })
   const overhead = createHistogram({
     name: 'gateway_overhead_seconds',
-    help: 'Time in the gateway itself before the serving model was asked, upstreams that failed taken out.',
+    help: 'Gateway overhead before the serving attempt, without failed attempts.',
     axes: [streamed],
     bounds: bounds.overhead,
     showsZeros: true,
   })
   const firstToken = createHistogram({
     name: 'gateway_time_to_first_token_seconds',
-    help: 'From the request to the first content of the model.',
+    help: 'Time from the request to the first content of the model.',
     axes: [modelAxis],
     bounds: bounds.firstToken,
   })
   const tokens = createCounter({
     name: 'gateway_tokens_total',
-    help: 'Tokens used. Input holds cached_input and cache_write, output holds reasoning.',
+    help: 'Tokens used. Input includes cached_input and cache_write, output includes reasoning.',
     axes: [modelAxis, labelled('kind', kinds)],
   })
   const cost = createCounter({
     name: 'gateway_cost_usd_total',
-    help: 'US dollars billed, by what for.',
+    help: 'US dollars billed by cost component.',
     axes: [modelAxis, labelled('part', parts)],
     unit: microcentsPerUsd,
   })
   const shortfall = createCounter({
     name: 'gateway_shortfall_usd_total',
-    help: 'US dollars used above reservations and not billed.',
+    help: 'US dollars used beyond reservations and not billed.',
     axes: [modelAxis],
     unit: microcentsPerUsd,
   })
   const attempts = createCounter({
     name: 'gateway_attempts_total',
-    help: 'Attempts by outcome, skipped candidates included.',
+    help: 'Attempts by outcome, including skipped candidates.',
     axes: [modelAxis, labelled('outcome', outcomes)],
   })
   const fallbacks = createCounter({
     name: 'gateway_fallbacks_total',
-    help: 'Fallbacks to another model, by the failure or skip before.',
+    help: 'Fallbacks to another model by the preceding failure or skip.',
     axes: [
       labelled(
         'reason',
@@ -111,7 +111,7 @@ export function createMetrics(models: readonly Model[]): Metrics {
   })
   const failures = createCounter({
     name: 'gateway_errors_total',
-    help: 'Errors told to callers, refusals among them.',
+    help: 'Error responses by code.',
     axes: [
       labelled('surface', surfaces),
       codes.map(code => ({ code: wireCode(code), status: String(errorTable[code].status) })),
@@ -119,14 +119,14 @@ export function createMetrics(models: readonly Model[]): Metrics {
   })
   const limited = createCounter({
     name: 'gateway_limits_hit_total',
-    help: 'Chat requests refused by a limit of their account.',
+    help: 'Chat requests rejected by account limits.',
     axes: [labelled('limit', limits)],
     showsZeros: true,
   })
 
   const blocked = createCounter({
     name: 'gateway_content_blocked_total',
-    help: 'Chat requests refused by moderation, by the layer that did.',
+    help: 'Chat requests blocked by moderation, by layer.',
     axes: [labelled('layer', layers)],
     showsZeros: true,
   })
@@ -145,7 +145,7 @@ export function createMetrics(models: readonly Model[]): Metrics {
       shortfall.add(record.shortfall_microcents ?? 0, model)
       for (const [index, { model: name, outcome }] of called.entries()) {
         attempts.add(1, placeOf(name), outcomes.indexOf(outcome))
-        // `served` is the first of the outcomes and no reason to go on.
+        // `served` is the first outcome and no cause of a fallback.
         if (index > 0) fallbacks.add(1, outcomes.indexOf(called[index - 1]?.outcome ?? 'served') - 1)
       }
     },

@@ -15,9 +15,9 @@ import { createMetrics, type Surface } from './metrics.ts'
 import { createTracer } from './traces.ts'
 
 export type Telemetry = {
-  /** The request holds a seat, until it is settled. */
+  /** Called when the request gets its reservation. */
   admitted(progress: Progress): void
-  /** Once for every admitted request, whoever ended it. */
+  /** Called once for every admitted request, whichever side ended it. */
   settled(request: SettledRequest): void
   /** Called when an error is sent to a client. */
   failed(surface: Surface, error: Pick<GatewayError, 'code' | 'layer'>): void

@@ -1,7 +1,7 @@
 /**
- * One trace for a sampled request, made once it has ended from the times that its progress kept: nothing is carried along while it
- * runs, and what is not sampled costs a random number. Names are those of OpenTelemetry's conventions for generative AI. No
- * prompt, answer, account or key is in it, nor anything else that a caller wrote but the ids of its own `traceparent`.
+ * Creates the trace of a sampled request after it has ended, from the times in its progress: nothing is tracked while
+ * it runs, and an unsampled request costs one random number. Names follow OpenTelemetry's conventions for generative
+ * AI. Contains no prompt, output, account or key, and no client text except the IDs of its `traceparent`.
  */
 import { autoModel } from '../core/models/models.ts'
 import type { TraceParent } from '../core/text/traceparent.ts'
@@ -26,9 +26,9 @@ export type Span = {
 }
 
 export type Tracer = {
-  /** Keeps the request's spans where it is sampled. Drops and counts them where there is no room. */
+  /** Stores the request's spans if it is sampled. Drops and counts them if the buffer is full. */
   take(settled: SettledRequest): void
-  /** Up to `maximum` spans, oldest first; they are then the taker's. */
+  /** Removes and returns up to `maximum` spans, oldest first. */
   drain(maximum: number): readonly Span[]
   dropped(): number
 }
@@ -70,10 +70,10 @@ function spansOf(
   parent: TraceParent | null,
   randomBytes: (count: number) => Uint8Array,
 ): readonly Span[] {
-  const { request, progress, record } = settled
+  const { request, progress, record, operation = 'chat' } = settled
   const { plan } = request
   const steps = Object.entries(progress.stages).flatMap(([name, at]) => (at === null ? [] : [{ name, startedAt: at }]))
-  // All ids at once: each draw costs more than a span.
+  // All IDs in one call, because each call costs more than a span.
   const drawn = Buffer.from(randomBytes(24 + 8 * (steps.length + progress.attempts.length))).toString('hex')
   const traceId = parent?.traceId ?? drawn.slice(0, 32)
   const rootId = drawn.slice(32, 48)
@@ -97,13 +97,13 @@ function spansOf(
   })
 
   const asked = plan.mode === 'auto' ? autoModel : plan.first.model.id
-  const root = span(`chat ${asked}`, request.startedMonotonic, now, {
+  const root = span(`${operation} ${asked}`, request.startedMonotonic, now, {
     parentId: parent?.spanId ?? null,
     kind: 'server',
     error: record.error_code,
     attributes: rootAttributes(settled, asked),
   })
-  // An attempt's duration is until its first content: the one that served went on until it was settled.
+  // An attempt's duration ends at its first content; the one that served continued until the settlement.
   const lastContentAt = progress.stages.settle ?? now
   return [
     root,
@@ -113,7 +113,7 @@ function spansOf(
       const model = name.slice(provider.length + 1)
       return span(`attempt ${model}`, startedAt, outcome === 'served' ? lastContentAt : startedAt + durationMs, {
         kind: 'client',
-        attributes: { ...inference(provider, model), 'gateway.attempt.outcome': outcome },
+        attributes: { ...inference(operation, provider, model), 'gateway.attempt.outcome': outcome },
         error: outcome === 'served' ? null : outcome,
       })
     }),
@@ -121,7 +121,7 @@ function spansOf(
 }
 
 function rootAttributes(
-  { request: { plan }, response, record }: SettledRequest,
+  { request: { plan }, response, record, operation = 'chat' }: SettledRequest,
   asked: string,
 ): Record<string, Attribute> {
   const answered: Record<string, Attribute> =
@@ -136,7 +136,7 @@ function rootAttributes(
           'gen_ai.usage.reasoning.output_tokens': record.reasoning_tokens,
         }
   return {
-    ...inference(record.provider === '' ? plan.first.model.provider : record.provider, asked),
+    ...inference(operation, record.provider === '' ? plan.first.model.provider : record.provider, asked),
     ...answered,
     ...(record.status === 'completed'
       ? { 'gen_ai.response.finish_reasons': [...(response?.finishes.values() ?? [])] }
@@ -156,9 +156,9 @@ function rootAttributes(
 }
 
 /** Returns the attributes that the conventions require on every span of a model call. */
-function inference(provider: string, model: string): Record<string, Attribute> {
+function inference(operation: string, provider: string, model: string): Record<string, Attribute> {
   return {
-    'gen_ai.operation.name': 'chat',
+    'gen_ai.operation.name': operation,
     'gen_ai.provider.name': provider === 'google' ? 'gcp.gemini' : provider,
     'gen_ai.request.model': model,
   }

@@ -30,7 +30,7 @@ export async function ask<T>(work: () => Promise<T>): Promise<T> {
           detail,
         },
       )
-    throw new GatewayError('service_unavailable', 'The payment processor cannot be reached. Retry.', {
+    throw new GatewayError('service_unavailable', 'Payment processor unavailable. Retry.', {
       retryAfterMs: 5_000,
       detail,
     })

@@ -88,5 +88,7 @@ export async function readSetup(stripe: Stripe, sessionId: string): Promise<Setu
 /** Returns the URL if it is a web page, since a browser is redirected to it. */
 function pageOf(url: string | null): string {
   if (url !== null && URL.canParse(url) && /^https?:$/.test(new URL(url).protocol)) return url
-  throw new GatewayError('service_unavailable', 'The payment processor opened no page. Retry.', { retryAfterMs: 5_000 })
+  throw new GatewayError('service_unavailable', 'The payment processor returned no page. Retry.', {
+    retryAfterMs: 5_000,
+  })
 }

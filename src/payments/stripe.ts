@@ -66,7 +66,7 @@ async function collect(
   order: Order,
   onBegun: (processorId: string) => Promise<void>,
 ): Promise<ProcessorInvoice> {
-  if (order.customerId === null) throw new Error(`invoice ${order.invoiceId} has no customer to collect it from`)
+  if (order.customerId === null) throw new Error(`invoice ${order.invoiceId} has no customer to charge`)
   let invoice = (await existing(stripe, order, order.customerId)) ?? (await begin(stripe, order, order.customerId))
   await onBegun(invoice.id)
   if (invoice.status === 'draft') {
@@ -215,5 +215,5 @@ function parsed(body: Uint8Array): unknown {
 
 /** Returns the same error for any invalid event, so that an attacker learns nothing about the cause. */
 function unsigned(): GatewayError {
-  return new GatewayError('invalid_request', 'The signature of this event does not hold.', { shouldRetry: false })
+  return new GatewayError('invalid_request', 'Invalid webhook signature.', { shouldRetry: false })
 }

@@ -51,14 +51,14 @@ export function startBillingWorker(options: BillingWorkerOptions): BillingWorker
       await upTo(maximumSteps, async () => (await stores.billing.rollCycles(database, clock.now(), newId)) > 0)
       await upTo(maximumSteps, async () => {
         const invoice = await stores.invoices.closeCycle(database, clock.now(), newId)
-        if (invoice !== null) log.info('invoice_made', { invoice_id: invoice.id, total_cents: invoice.totalCents })
+        if (invoice !== null) log.info('invoice_created', { invoice_id: invoice.id, total_cents: invoice.totalCents })
         return invoice !== null
       })
       await upTo(maximumSteps, () => collectNext(options))
     },
     (failures, error) => {
       // Once per minute: other components report an unreachable database too.
-      if (failures % 12 === 1) log.warn('billing_waits', { failures, detail: reasonOf(error) })
+      if (failures % 12 === 1) log.warn('billing_run_failed', { failures, detail: reasonOf(error) })
     },
   )
 }
@@ -90,7 +90,7 @@ async function collectNext({ database, stores, payments, manual, clock, log }: B
     if (outcome === 'mismatch') log.error('invoice_mismatch', { invoice_id: invoice.id })
     else log.info('invoice_collected', { invoice_id: invoice.id, status: seen.status })
   } catch (error) {
-    log.warn('invoice_not_collected', { invoice_id: invoice.id, detail: reasonOf(error) })
+    log.warn('invoice_collection_failed', { invoice_id: invoice.id, detail: reasonOf(error) })
   }
   return true
 }

@@ -137,3 +137,5 @@ function refusalMessage(code: LimitErrorCode, limits: Limits): string {
       return code satisfies never
   }
 }
+
+export { checkPaid, refusal as limitReachedError }

@@ -5,7 +5,7 @@ import type { Clock } from '../core/ports/clock.ts'
 import type { Network } from '../core/ports/network.ts'
 import { chatRequestWithDefaults } from '../core/request/chat-request.ts'
 import type { Deadlines } from '../core/request/deadlines.ts'
-import type { ConfiguredProvider } from '../providers/provider.ts'
+import type { ConfiguredProvider } from '../providers/configured-provider.ts'
 import { startAttempt } from './attempt.ts'
 
 export type CompleteDeps = {

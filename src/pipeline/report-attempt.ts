@@ -1,12 +1,17 @@
 /** What an attempt says of a model: to its health, and where it failed to the operator. */
 
-import { fullName } from '../core/models/models.ts'
+import { fullName, type Model } from '../core/models/models.ts'
 import type { Log } from '../core/ports/log.ts'
 import type { HealthOutcome } from '../core/routing/circuit-breaker.ts'
 import type { ProviderFailure } from '../providers/provider.ts'
 import type { FailedAttempt } from './attempt-errors.ts'
 import { healthKey } from './routing/health-key.ts'
 import type { UpstreamResponse } from './upstream-response.ts'
+
+/** What is reported of an attempt. */
+type ReportedFailure = Pick<FailedAttempt, 'failure' | 'status'> & {
+  readonly candidate: { readonly model: Pick<Model, 'id' | 'provider'> }
+}
 
 export type ReportDeps = {
   readonly health: {
@@ -57,7 +62,7 @@ function speedOf({ firstContentAt, startedAt, usage, reasoning }: UpstreamRespon
 export function reportFailure(
   deps: ReportDeps,
   requestId: string,
-  { candidate, failure, status }: FailedAttempt,
+  { candidate, failure, status }: ReportedFailure,
 ): void {
   const { kind, detail, blame, retryAfterMs } = failure
   const fields = { request_id: requestId, model: fullName(candidate.model), kind, detail }

@@ -21,11 +21,15 @@ import { toUsageRecord } from './usage-record.ts'
 /** A request that is over, as telemetry reads it. */
 export type SettledRequest = {
   readonly request: Pick<AdmittedRequest, 'startedAt' | 'startedMonotonic' | 'trace'> & {
-    readonly plan: Pick<Route, 'mode' | 'choices'> & { readonly first: Pick<Candidate, 'model'> }
+    readonly plan: Pick<Route, 'mode' | 'choices'> & {
+      readonly first: { readonly model: Pick<Candidate['model'], 'id' | 'provider'> }
+    }
   }
   readonly progress: Progress
   readonly response: SettledCost['response']
   readonly record: UsageRecord
+  /** `chat` unless given. */
+  readonly operation?: 'chat' | 'embeddings'
 }
 
 export type SettleDeps = LearningEntryDeps &

@@ -5,7 +5,7 @@
 import type { ContentPart, FilePart, Message, ReasoningItem, ToolCall } from '../core/chat/chat.ts'
 import { isText } from './json.ts'
 
-/** A call and what came of it; null = nothing did. */
+/** A call and its result; null = none. */
 export type ToolExchange = { readonly call: ToolCall; readonly result: string | null; readonly isError?: boolean }
 
 type Assistant = Extract<Message, { role: 'assistant' }>
@@ -57,10 +57,10 @@ export function stepsOf(messages: readonly Message[]): readonly ConversationStep
   return steps
 }
 
-/** A call whose result may still come. */
+/** A call whose result may still follow. */
 type Open = { readonly call: ToolCall; result: string | null; isError?: boolean }
 
-/** Puts a result beside the call that waits for it; false where none does. */
+/** Adds a result to its call; returns false if no call matches. */
 function answered(open: readonly Open[], { callId, text, isError }: Extract<Message, { role: 'tool' }>): boolean {
   const waiting = open.find(({ call, result }) => call.id === callId && result === null)
   if (waiting === undefined) return false
@@ -116,7 +116,7 @@ export type PartWriter<Part> = {
   file(part: FilePart): Part
   /** Writes a call and its result for the next turn. `position` counts the calls of one assistant turn from 0. */
   exchange(exchange: ToolExchange, position: number): readonly [call: Part, result: Part]
-  /** Reasoning that this wire takes back, which begins its turn; null = it is left out. Absent: this wire takes none. */
+  /** Writes reasoning at the beginning of its turn; null = dropped. Absent: the wire format does not support it. */
   reasoning?(item: ReasoningItem): Part | null
 }
 

@@ -1,18 +1,18 @@
-/** Places of values in a JSON text, so that a part of it can be replaced and the rest stays as it was written. The text must be valid. */
+/** Positions of values in a valid JSON text, so that parts can be replaced without rewriting the rest. */
 import { closingQuote } from '../core/validation/untrusted-json.ts'
 
-/** From `from` up to and without `to`. */
+/** From `from` up to but excluding `to`. */
 export type Span = { readonly from: number; readonly to: number }
-/** A member of an object: its span begins at the key, `value` behind the colon. */
+/** A member of an object: its span begins at the key, `value` after the colon. */
 export type Member = Span & { readonly key: string; readonly value: Span }
 
-/** The members of the object that begins at or behind `at`, in order; doubles are all there. */
+/** Returns the members of the object that begins at or after `at`, in order, including duplicates. */
 export function membersAt(text: string, at: number): readonly Member[] {
   const members: Member[] = []
   let from = skipBlank(text, skipBlank(text, at) + 1)
   while (text[from] === '"') {
     const keyEnd = closingQuote(text, from) + 1
-    // As it reads, not as it is written: an escape spells the same key.
+    // Compares decoded keys, since an escape spells the same key.
     const key = String(JSON.parse(text.slice(from, keyEnd)))
     const value = valueAt(text, skipBlank(text, keyEnd) + 1)
     members.push({ key, from, to: value.to, value })
@@ -21,7 +21,7 @@ export function membersAt(text: string, at: number): readonly Member[] {
   return members
 }
 
-/** The elements of the list that begins at or behind `at`. */
+/** Returns the elements of the list that begins at or after `at`. */
 export function elementsAt(text: string, at: number): readonly Span[] {
   const elements: Span[] = []
   let from = skipBlank(text, skipBlank(text, at) + 1)
@@ -33,11 +33,12 @@ export function elementsAt(text: string, at: number): readonly Span[] {
   return elements
 }
 
-/** A replacement of a span's text; '' takes it out. */
+/** A replacement of a span's text; '' removes it. */
 export type Edit = Span & { readonly text: string }
 
 /**
- * Takes members or elements out, each with one of the commas beside it. All of them taken out leaves the list without any.
+ * Returns the edits that remove members or elements with one adjacent comma each. Removing all of them leaves an empty
+ * list.
  */
 export function removals(spans: readonly Span[], isRemoved: (index: number) => boolean): readonly Edit[] {
   const edits: Edit[] = []
@@ -54,7 +55,7 @@ export function removals(spans: readonly Span[], isRemoved: (index: number) => b
   return edits
 }
 
-/** The text with all edits done; they must not overlap. */
+/** Returns the text with all edits applied; they must not overlap. */
 export function edited(text: string, edits: readonly Edit[]): string {
   let out = ''
   let at = 0
@@ -102,7 +103,7 @@ function skipBlank(text: string, at: number): number {
   return at
 }
 
-/** Behind the comma that follows; the list's end where none does. */
+/** Returns the position after the next comma, or the end of the list. */
 function nextAfter(text: string, at: number): number {
   const next = skipBlank(text, at)
   return text[next] === ',' ? skipBlank(text, next + 1) : next

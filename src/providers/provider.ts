@@ -47,7 +47,10 @@ export type ProviderFailure = {
    * fragments.
    */
   readonly detail: string
-  /** The provider's own error body about the request, for clients of the same API form: they recognize errors by its words. */
+  /**
+   * The provider's own error body about the request, for clients of the same API form that recognize errors by their
+   * text.
+   */
   readonly ownBody?: string
 }
 
@@ -60,9 +63,9 @@ export type AnswerPart =
       readonly type: 'finish'
       readonly choice: number
       readonly reason: FinishReason
-      /** The caller's stop text that ended it, where the provider says which. */
+      /** The client's stop sequence that ended the output, if the provider names it. */
       readonly stopSequence?: string
-      /** The provider's own word for the end, where clients of its API form act on it. */
+      /** The provider's own finish reason, if clients of its API form act on it. */
       readonly upstreamReason?: string
     }
   /** Cumulative: the last one counts. */
@@ -90,12 +93,4 @@ export type Provider = {
   streamReader(choices?: number): StreamReader
   /** Reads any other status. `body` is at most the first 64 KB and may not be JSON. */
   readFailure(status: number, headers: Headers, body: string): ProviderFailure
-}
-
-/** A provider that is configured here. `id` is the `provider` of its models. */
-export type ConfiguredProvider = {
-  readonly id: string
-  readonly provider: Provider
-  readonly access: Access
-  readonly simulated: boolean
 }

@@ -1,6 +1,5 @@
-import { shellCommand } from '../commands/shell-command.ts'
-import type { Deps } from '../composition/deps.ts'
 import type { FirstAccount } from '../composition/first-account.ts'
+import { shellCommand } from './shell-command.ts'
 
 /**
  * What a person sees at the start: where the gateway is, what it is running on, and, the first time, everything needed
@@ -9,7 +8,16 @@ import type { FirstAccount } from '../composition/first-account.ts'
 export function banner(options: {
   readonly version: string
   readonly baseUrl: string
-  readonly deps: Pick<Deps, 'config' | 'simulator' | 'firstAccount' | 'endpoints' | 'storage'>
+  readonly deps: {
+    readonly config: { readonly web: { readonly search: readonly { readonly id: string }[] } }
+    /** Null = the providers are real. */
+    readonly simulator: object | null
+    readonly firstAccount: FirstAccount | null
+    /** By the name of the provider. */
+    readonly endpoints: ReadonlyMap<string, unknown>
+    /** Where data is stored, in words. */
+    readonly storage: string
+  }
   readonly keyOwner: string | null
 }): string {
   const { baseUrl, deps } = options

@@ -1,16 +1,19 @@
 /** Deps → app → listen; drains on SIGTERM, or when the parent says so. */
-import { closeConnectionsAfterResponse, createApp, version, warmUp } from '../app.ts'
-import { createDeps, type Deps } from '../composition/deps.ts'
+import { createApp, version } from '../app.ts'
+import { createDeps } from '../composition/deps.ts'
 import { describeError } from '../composition/error-text.ts'
 import { localOwner } from '../composition/first-account.ts'
 import { toStoreError } from '../composition/store-errors.ts'
 import type { Config } from '../config.ts'
 import { GatewayError } from '../core/validation/errors.ts'
+import type { Database } from '../database/database.ts'
 import { findAccountByEmail } from '../database/repositories/accounts.ts'
 import { banner, firstAccountLines } from './banner.ts'
+import { closeConnectionsAfterResponse } from './close-connections.ts'
 import { watchLauncher } from './launcher.ts'
 import { exitWithStartupError, listenErrorText } from './startup-error.ts'
-import { createSiblings, type FiguresMessage, type WorkerPeers } from './worker-metrics.ts'
+import { warmUp } from './warm-up.ts'
+import { createSiblings, type FiguresMessage } from './worker-metrics.ts'
 
 /** From a worker to its parent: it listens, and what to say to a person about it. */
 export type WorkerMessage = { readonly type: 'listening'; readonly banner: string }
@@ -33,7 +36,9 @@ export async function serve(config: Config): Promise<void> {
       ? null
       : createSiblings(config.worker, { send: message => process.send?.(message) }, deps.observe.families)
   await deps.warm(warmWithinMs)
-  const { app, server } = await Promise.try(() => listen(config, deps, siblings)).catch(async cause => {
+  const app = createApp(deps, siblings)
+  warmUp(deps)
+  const server = await Promise.try(() => listen(config, app)).catch(async cause => {
     // Made once and shown once: an address that is taken must not cost the operator the first key.
     if (deps.firstAccount !== null) process.stdout.write(`${firstAccountLines(deps.firstAccount).join('\n')}\n`)
     await deps.close()
@@ -107,7 +112,7 @@ export async function serve(config: Config): Promise<void> {
     deps.readiness.isReady = !draining
   })
   const url = `http://${urlHost(config.host)}:${server.port}`
-  const words = banner({ baseUrl: url, version, deps, keyOwner: await keyOwner(deps) })
+  const words = banner({ baseUrl: url, version, deps, keyOwner: await keyOwner(deps.database) })
   if (config.worker === null) {
     process.stdout.write(`${words}\n`)
     for (const warning of config.warnings) deps.log.warn('configuration', { warning })
@@ -121,9 +126,7 @@ export async function serve(config: Config): Promise<void> {
   })
 }
 
-function listen(config: Config, deps: Deps, siblings: WorkerPeers | null) {
-  const app = createApp(deps, siblings)
-  warmUp(deps)
+function listen(config: Config, app: ReturnType<typeof createApp>): Bun.Server<unknown> {
   app.listen({
     port: config.port,
     hostname: config.host,
@@ -132,7 +135,7 @@ function listen(config: Config, deps: Deps, siblings: WorkerPeers | null) {
     development: false,
   })
   if (app.server === null) throw new Error('the server did not start')
-  return { app, server: app.server }
+  return app.server
 }
 
 /** The host of an address that works from this machine. */
@@ -142,7 +145,7 @@ function urlHost(host: string): string {
 }
 
 /** Whose further keys a later start advises on; null where only the operator knows. */
-async function keyOwner({ database }: Pick<Deps, 'database'>): Promise<string | null> {
+async function keyOwner(database: Database): Promise<string | null> {
   const found = await findAccountByEmail(database, localOwner).catch(() => null)
   return found?.user.email ?? null
 }

@@ -1,10 +1,11 @@
 /**
- * Simulated providers: one loopback server with the wire formats of OpenAI Chat Completions, Anthropic Messages and
- * Gemini generateContent, so that the request path needs no special case. Prompts can control output and failures
+ * Simulated providers: one loopback server with the wire formats of OpenAI Chat Completions, Anthropic Messages,
+ * Gemini generateContent and the embeddings of OpenAI and Gemini, so that the request path needs no special case. Prompts can control output and failures
  * (`directives.ts`).
  */
 import { anthropic } from './anthropic.ts'
 import { type Directives, directives, directivesFor, readDirectives } from './directives.ts'
+import { embeddingFormatFor } from './embeddings.ts'
 import { refusalReply, replyTo } from './faults.ts'
 import { answerTo, usageOf } from './generated-output.ts'
 import { google } from './google.ts'
@@ -55,7 +56,7 @@ export async function startSimulator({ port = 0, clock, random, defaults = {} }:
 
   function reply(request: RawRequest): Reply {
     if (request.path.startsWith('/searxng/search?')) return searchReply(request)
-    const face = faceFor(request.path)
+    const face = faceFor(request.path) ?? embeddingFormatFor(request.path)
     if (face === null) return { ...nowhere, kind: 'http' }
     const createdAt = Math.floor(clock.now() / 1_000)
     const common = face.headers({ mint, createdAt })

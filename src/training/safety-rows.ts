@@ -1,6 +1,7 @@
 import { Type } from '@sinclair/typebox'
 import { createFeatureReader } from '../core/analysis/features.ts'
-import { createHarmReader, type HarmHead } from '../core/moderation/harm-features.ts'
+import { createHarmReader } from '../core/moderation/harm-features.ts'
+import type { HarmHead } from '../core/moderation/harm-slots.ts'
 import { eachPart } from '../core/moderation/parts.ts'
 import { readRows } from './data.ts'
 import { type Example, lessons } from './safety-examples.ts'

@@ -44,5 +44,5 @@ export function createHop({ fetch, resolve, dial }: HopDeps): Hop {
 }
 
 function refused(): Error {
-  return new Error('redirected to an address that is not of the public web')
+  return new Error('redirected to a URL outside the public web')
 }

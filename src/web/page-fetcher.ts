@@ -57,7 +57,7 @@ export function createPageReader(options: PageReaderOptions): PageFetcher {
   let running = 0
 
   const fetchPage = async (url: string, accountId: string, signal: AbortSignal): Promise<WebDocument> => {
-    if (running >= maximumRunning) throw new PageFailure('too_slow', 'too many pages at a time')
+    if (running >= maximumRunning) throw new PageFailure('too_slow', 'too many concurrent pages')
     if (countIfAllowed(accounts, accountId, clock.now()) > 0)
       throw new PageFailure('refused', 'too many pages for the account')
     running += 1
@@ -69,7 +69,7 @@ export function createPageReader(options: PageReaderOptions): PageFetcher {
         content.kind === 'html' || content.kind === 'pdf'
           ? await readers.read(content)
           : { title: '', text: content.text.slice(0, enoughCharacters) }
-      if (read.text.trim() === '') throw new PageFailure('unreadable', 'there is nothing to read on it')
+      if (read.text.trim() === '') throw new PageFailure('unreadable', 'no readable text')
       return { url: at.href, title: read.title || at.hostname, text: read.text }
     } finally {
       running -= 1
@@ -110,7 +110,7 @@ function untilAborted<T>(signal: AbortSignal, work: Promise<T>): Promise<T> {
 
 function vet({ isListed }: PageReaderOptions, url: string, base?: URL): AllowedUrl {
   const vetted = checkUrl(url, base)
-  if (vetted === null) throw new PageFailure('refused', 'not an address of the public web')
+  if (vetted === null) throw new PageFailure('refused', 'not a URL of the public web')
   if (isListed(vetted.url.href)) throw new PageFailure('refused', 'on the blocklist')
   return vetted
 }
@@ -125,14 +125,14 @@ async function follow(
   let target = first
   for (let hop = 0; hop <= maximumRedirects; hop++) {
     if (countIfAllowed(hosts, target.host, options.clock.now()) > 0)
-      throw new PageFailure('refused', 'too many pages of the host')
+      throw new PageFailure('refused', 'too many pages of this host')
     const response = await ask(options, target, signal)
     const { statusCode = 0, headers } = response
     const isRedirect = [301, 302, 303, 307, 308].includes(statusCode) && headers.location !== undefined
     if (!isRedirect && statusCode === 200 && kindOf(headers['content-type']) !== null)
       return { response, at: target.url }
     response.destroy()
-    if (statusCode === 200) throw new PageFailure('unreadable', 'of a type that is not read')
+    if (statusCode === 200) throw new PageFailure('unreadable', 'unsupported content type')
     if (!isRedirect) throw new PageFailure('unreachable', `answered with ${statusCode}`)
     target = vet(options, headers.location ?? '', target.url)
   }

@@ -26,7 +26,7 @@ export function createResolver(servers?: readonly string[]): Resolve {
 
 function within<T>(milliseconds: number, work: Promise<T>): Promise<T> {
   const { promise, resolve, reject } = Promise.withResolvers<T>()
-  const timer = setTimeout(() => reject(new Error('the name was not resolved in time')), milliseconds)
+  const timer = setTimeout(() => reject(new Error('name resolution timed out')), milliseconds)
   work.then(resolve, reject).finally(() => clearTimeout(timer))
   return promise
 }

@@ -70,7 +70,7 @@ async function ask(
   try {
     if (!response.ok) throw new Unusable(`answered with ${response.status}`)
     const found = backEnd.readResults(JSON.parse(await boundedText(response)))
-    if (found === null) throw new Unusable('answered without a search')
+    if (found === null) throw new Unusable('no search took place')
     return found
   } finally {
     // An unread body would keep the connection busy.
@@ -84,7 +84,7 @@ async function boundedText(response: Response): Promise<string> {
   let bytes = 0
   for await (const piece of response.body ?? []) {
     bytes += piece.length
-    if (bytes > maximumBodyBytes) throw new Unusable('answered with too much')
+    if (bytes > maximumBodyBytes) throw new Unusable('response too large')
     text += decoder.decode(piece, { stream: true })
   }
   return text + decoder.decode()
@@ -117,7 +117,7 @@ function samePage(address: string): string {
 /** Returns our own text only: a client library's error repeats the URL, which contains the query. */
 function detailOf(cause: unknown): string {
   if (cause instanceof Unusable) return cause.message
-  return cause instanceof SyntaxError ? 'answered with no JSON' : 'no answer'
+  return cause instanceof SyntaxError ? 'response is not JSON' : 'no response'
 }
 
 class Unusable extends Error {}

@@ -1,7 +1,8 @@
 /**
- * `bun test/bench/flood.ts`: an upstream that is far faster than any reader. Many huge streams at once, first to readers who read,
- * then to readers who stop after the first bytes, beside a steady load of small requests. What the gateway holds must not grow with
- * the streams: it stops reading from the upstream when a caller's socket is full. Prints memory, times, and the bytes that it took.
+ * `bun test/bench/flood.ts`: an upstream that is far faster than its readers. Many huge streams at once, first with
+ * readers, then with readers that stop after the first bytes, beside a steady load of small requests. The gateway's
+ * memory must not grow with the streams: it stops reading the upstream when a client's socket is full. Prints memory,
+ * times, and upstream bytes.
  */
 import { join } from 'node:path'
 import { command } from '../../src/commands/command.ts'

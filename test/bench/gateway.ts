@@ -1,11 +1,12 @@
-/** The gateway under measurement: the process that `start` runs, with an account whose limits are out of the way. */
+/** The measured gateway: the process of `start`, with a practically unlimited account. */
 import { randomBytes } from 'node:crypto'
-import { createApp, warmUp } from '../../src/app.ts'
+import { createApp } from '../../src/app.ts'
 import { createDeps } from '../../src/composition/deps.ts'
 import { readConfig } from '../../src/config.ts'
 import { mintApiKey } from '../../src/core/accounts/api-keys.ts'
 import { changeAccount, createAccount } from '../../src/database/repositories/accounts.ts'
 import { createKey } from '../../src/database/repositories/keys.ts'
+import { warmUp } from '../../src/server/warm-up.ts'
 
 const deps = await createDeps(readConfig())
 const createdAt = new Date()

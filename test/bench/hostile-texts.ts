@@ -1,8 +1,8 @@
-/** Texts made to be dear to read: each names what it tries. */
+/** Texts that are expensive to analyze, named by their purpose. */
 
 import { safetyRules } from '../../src/core/moderation/pattern-rules.ts'
 
-/** Named texts of so many UTF-16 units, the same each time. */
+/** Yields named texts of `length` UTF-16 units. Deterministic. */
 export function* hostileTexts(length: number): Generator<readonly [name: string, text: string]> {
   for (const unit of units) yield [JSON.stringify(unit.slice(0, 40)), filled(length, () => unit)]
   for (const [name, from, to] of scripts) {

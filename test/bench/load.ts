@@ -1,15 +1,15 @@
 /**
- * The load of the benchmark: keep-alive raw sockets, one request at a time each, no HTTP library in the way.
- * Answers are recognised by their end: content-length, or the last chunk.
+ * Load generator of the benchmark: keep-alive raw sockets with one request each, without an HTTP library. Responses end
+ * by content-length or the last chunk.
  */
 
 export type LoadResult = {
   readonly requests: number
   readonly failures: number
-  /** The first of them, as it came. */
+  /** The first failure as received. */
   readonly failure: string | null
   readonly seconds: number
-  /** Milliseconds, of every request. */
+  /** Milliseconds over all requests. */
   readonly p50: number
   readonly p99: number
   /** Milliseconds to the first byte of the body. */

@@ -1,7 +1,7 @@
 /**
- * `bun test/bench/moderation.ts`: what a moderation endpoint adds to the time to the first token. Two gateways before one
- * provider that answers after 500 ms, one of them asking an endpoint that takes 200 ms; asked in turns, so that whatever the
- * machine is doing meets both. Then what becomes of a refusal that comes after the provider's first token.
+ * `bun test/bench/moderation.ts`: effect of a moderation endpoint on the time to first token. Two gateways with one
+ * provider that answers after 500 ms, one of them with an endpoint that takes 200 ms; called alternately, so that
+ * machine load affects both. Then the effect of a block that arrives after the provider's first token.
  */
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -43,7 +43,7 @@ const provider = startUpstream(({ body }) =>
           frame({}, 'stop'),
           'data: [DONE]\n\n',
         ],
-        // A refusal finds it still at work.
+        // A block arrives while it is still running.
         ...(isFlagged ? { cutAt: 200, end: 'hang' as const } : {}),
       }
     : { ...jsonAnswer(whole), headDelayMs: answersAfterMs },
@@ -75,7 +75,7 @@ const forms = {
 const ask = (gateway: Gateway, more: object) =>
   gateway.post('/api/v1/chat', { prompt: 'Tell me about the sea.', model: 'ours/m1', ...more })
 
-/** Milliseconds until the first byte of the answer's body. */
+/** Returns the milliseconds until the first byte of the response's body. */
 async function firstByteMs(gateway: Gateway, more: object): Promise<number> {
   const startedAt = performance.now()
   const reader = (await ask(gateway, more)).body?.getReader()

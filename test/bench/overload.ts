@@ -1,7 +1,7 @@
 /**
- * `bun test/bench/overload.ts`: what is left of the gateway at three times its capacity. One gateway on a real Postgres and a real
- * Redis, a mock upstream, and open-loop load, each a process of its own. Rounds of unloaded, capacity and overload are
- * interleaved, so that the ratios hold whatever else the machine does. Prints one line for each run, then the ratios.
+ * `bun test/bench/overload.ts`: throughput of the gateway at three times its capacity. One gateway on a real Postgres
+ * and a real Redis, a mock upstream, and open-loop load, each a separate process. Rounds of unloaded, capacity and
+ * overload are interleaved, so that the ratios do not depend on other load. Prints one line per run, then the ratios.
  */
 import { join } from 'node:path'
 import { command } from '../../src/commands/command.ts'
@@ -127,7 +127,7 @@ async function measure(rig: Rig, { rounds, seconds, times }: Plan): Promise<void
       `${'capacity'.padEnd(10)} ${Math.round(rate)}/s, ${Math.round(perCpu)} per CPU second, p50 ${full.p50.toFixed(1)} p99 ${full.p99.toFixed(1)} ms at 32 connections`,
     )
     const over = await run(rig, 'overload', rate * times, seconds)
-    // Where neighbours leave the gateway less of a core than it had alone, the load is more than was meant.
+    // If neighbors leave the gateway less of a core than before, the load is higher than intended.
     say(`${' '.repeat(11)}${((rate * times) / (over.cores * perCpu)).toFixed(1)} times what its CPU time was good for`)
     ratios.push({ goodput: over.goodput / rate, perCpu: over.perCpu / perCpu, p99: over.p99 / unloaded.p99 })
   }

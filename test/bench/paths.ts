@@ -1,4 +1,4 @@
-/** The paths that the benchmark compares, each a process of its own, and the CPU that they used. */
+/** The compared paths of the benchmark, each a separate process, and their CPU use. */
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { startPostgres } from '../harness/postgres.ts'
@@ -7,7 +7,7 @@ import { startRedis } from '../harness/redis.ts'
 export type Path = {
   readonly name: string
   readonly port: number
-  /** Of its main process; null = not measured. */
+  /** Process ID of its main process; null = not measured. */
   readonly pid: number | null
   readonly headers: Readonly<Record<string, string>>
   /** CPU seconds of its Redis so far; absent without one. */
@@ -51,7 +51,7 @@ export function createPaths(folder: string) {
       return { name: 'bun proxy', port: Number(run.line), pid: run.pid, headers: {} }
     },
 
-    /** Null where nginx is not installed. */
+    /** Returns null if nginx is not installed. */
     async nginx(upstreamPort: number): Promise<Path | null> {
       if (Bun.which('nginx') === null) return null
       const port = 20_000 + Math.floor(Math.random() * 20_000)
@@ -64,7 +64,7 @@ export function createPaths(folder: string) {
       return { name: 'nginx', port, pid: Number(workers.trim().split('\n')[0]) || child.pid, headers: {} }
     },
 
-    /** The gateway of the repository at `root`. Null where its external stores cannot be started here. */
+    /** Starts the gateway of the repository at `root`. Null if its external stores cannot be started here. */
     async gateway(name: string, root: string, upstreamPort: number, isExternal: boolean): Promise<Path | null> {
       const postgres = isExternal ? await startPostgres() : null
       if (postgres !== null) stores.push(postgres)
@@ -101,7 +101,7 @@ export function createPaths(folder: string) {
   }
 }
 
-/** User and system time of a process so far, in seconds (Linux; NaN elsewhere). */
+/** Returns user and system time of a process in seconds (Linux; NaN elsewhere). */
 export function cpuSeconds(pid: number | null): number {
   if (pid === null) return Number.NaN
   try {
@@ -112,7 +112,7 @@ export function cpuSeconds(pid: number | null): number {
   }
 }
 
-/** Of what `INFO cpu` says. */
+/** Parses the result of `INFO cpu`. */
 function usedCpu(info: string): number {
   const part = (name: string) => Number(new RegExp(`^used_cpu_${name}:([\\d.]+)`, 'm').exec(info)?.[1])
   return part('sys') + part('user')

@@ -1,13 +1,13 @@
-/** Request bodies of the benchmark, some 1 KB each. */
+/** Request bodies of the benchmark, about 1 KB each. */
 
-/** Stands in every request whose prompt was never sent before. */
+/** Marks requests with a unique prompt. */
 export const newMark = 'Entry '
 
 const repeatedPrompt = 'Say in a few plain sentences what a gateway in front of several model providers is good for. '
   .repeat(9)
   .slice(0, 800)
 
-/** Ordinary enough that no safety layer objects to any order of them. */
+/** Ordinary sentences that moderation allows in any order. */
 const sentences = [
   'Explain how a water clock works',
   'Compare two ways to sort a long list',
@@ -41,7 +41,7 @@ function newPrompt(): string {
   return text
 }
 
-/** Returns the body of one chat completion, the same each time unless `isNew`. */
+/** Returns the body of one chat completion, identical unless `isNew`. */
 export function chatBody({ isNew, stream }: { readonly isNew: boolean; readonly stream: boolean }): string {
   return JSON.stringify({
     model: 'openai/gpt-4.1',

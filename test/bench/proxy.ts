@@ -1,4 +1,4 @@
-/** The yardstick: the least a Bun process can do between a caller and a provider. Takes the upstream's port. */
+/** The baseline: the minimum work of a Bun process between a client and a provider. Argument: the upstream's port. */
 const upstream = `http://127.0.0.1:${process.argv[2]}`
 
 const server = Bun.serve({

@@ -1,7 +1,7 @@
 /**
- * `bun test/bench/reading.ts`: what reading a prompt takes (its type, difficulty, freshness, language), and what the three
- * safety layers take, which every request waits for. Over the prompts of ../shared/data as they are, and joined to 4,000
- * characters. Each text at its quickest of several turns, so that what else the machine does is left out; no text is known.
+ * `bun test/bench/reading.ts`: time of the prompt analysis (type, difficulty, freshness, language) and of the three
+ * moderation layers, which every request waits for. Uses the prompts of ../shared/data unchanged, and joined to 4,000
+ * characters. Takes the fastest of several rounds per text, which excludes other load; no text is cached.
  */
 import { Type } from '@sinclair/typebox'
 import { openPromptAnalyzer } from '../../src/composition/open-prompt-analyzer.ts'
@@ -33,7 +33,7 @@ for (const set of sets) {
   }
   for (const { prompt } of await readRows(set, Type.Object({ prompt: Type.String() }))) prompts.push(prompt)
 }
-// In an order that mixes the sets, the same each time.
+// In a deterministic order that mixes the sets.
 prompts.sort((one, other) => Bun.hash.crc32(one) - Bun.hash.crc32(other))
 
 const readFeatures = createFeatureReader()

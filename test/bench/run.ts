@@ -1,7 +1,7 @@
 /**
- * `bun run bench`: CPU and time that the gateway adds, beside nginx and a bare Bun proxy. Every path is measured in the same
- * run, interleaved (A B C A B C …): ratios hold whatever the machine does meanwhile, absolute times do not travel.
- * Writes `test/bench/results.json`. With `--against COMMIT` it compares this tree with that commit, and writes nothing.
+ * `bun run bench`: CPU and time that the gateway adds, beside nginx and a plain Bun proxy. Every path is measured in
+ * the same run, interleaved (A B C A B C …): ratios are comparable under any load, absolute times are not. Writes
+ * `test/bench/results.json`. With `--against COMMIT` it compares this tree with that commit, and writes nothing.
  */
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { cpus, tmpdir } from 'node:os'
@@ -18,7 +18,7 @@ const root = resolve(import.meta.dir, '../..')
 const say = (line: string) => process.stdout.write(`${line}\n`)
 
 const connections = 32
-/** A gateway ships usage records behind the requests: their CPU belongs to them. */
+/** A gateway ships usage records after the requests; this CPU time belongs to them. */
 const shippedWithinMs = 700
 const workloads = [
   { name: 'JSON, new prompts', isNew: true, stream: false },
@@ -27,7 +27,7 @@ const workloads = [
 ] as const
 type Workload = (typeof workloads)[number]
 
-/** Requests of one round and path. The compiler is at work for the first `warming` requests, on the longest path most. */
+/** Requests per round and path. The compiler is active for the first `warming` requests, most on the longest path. */
 const sizes = {
   full: { rounds: 7, warming: 20_000, single: 800, many: 5_000, singleStreams: 60, streams: 1_200 },
   quick: { rounds: 5, warming: 6_000, single: 100, many: 1_500, singleStreams: 10, streams: 400 },
@@ -118,7 +118,7 @@ function machine() {
   return { bun: Bun.version, cpu: cpus()[0]?.model ?? '', cores: cpus().length }
 }
 
-/** The first round warms up and is thrown away. Every second round goes through the paths backwards. */
+/** The first round is a warm-up and discarded. Every second round uses the reverse order. */
 async function measure(
   paths: readonly Path[],
   { name, isNew, stream }: Workload,
@@ -165,7 +165,7 @@ function median(values: readonly number[]): number {
   return [...values].sort((a, b) => a - b)[Math.floor(values.length / 2)] ?? Number.NaN
 }
 
-/** Median of the ratios round by round: both figures of a round had the same neighbours. */
+/** Returns the median of the ratios by round: both values of a round had the same conditions. */
 function ratio(of: readonly number[], to: readonly number[]): number {
   return median(of.map((value, round) => value / (to[round] ?? Number.NaN)))
 }
@@ -209,7 +209,7 @@ function report(title: string, rounds: number, rows: Rows): object {
   return out
 }
 
-/** This tree's figures over those of the other commit. */
+/** Compares this tree's results with those of the other commit. */
 function compare(rows: Rows, label: string): void {
   for (const [name, row] of rows) {
     const other = rows.get(`${name}${label}`)

@@ -1,6 +1,6 @@
 /**
- * `bun test/bench/streams.ts`: many event streams at once through one gateway process, or through several with `--workers`. The
- * upstream and the readers are one process each. Prints what the readers saw and what the gateway took in processor and memory.
+ * `bun test/bench/streams.ts`: many concurrent event streams through one gateway process, or several with `--workers`.
+ * Upstream and readers are one process each. Prints the readers' results and the gateway's CPU and memory.
  */
 import { join } from 'node:path'
 import { command } from '../../src/commands/command.ts'

@@ -1,7 +1,7 @@
 /**
- * The provider of the benchmark: raw TCP, canned bytes, no parsing beyond the end of a request, so that it is several times
- * faster than any proxy in front of it. Prints its port. Answers `POST …/chat/completions` with JSON, or with a stream of 20
- * chunks, 2 ms apart. Every output differs from the one before if the request's body holds `newMark`.
+ * The provider of the benchmark: raw TCP with prepared bytes, without parsing beyond the end of a request, so that it
+ * is several times faster than any proxy. Prints its port. Answers `POST …/chat/completions` with JSON, or with a
+ * stream of 20 chunks, 2 ms apart. Outputs are unique if the request's body contains `newMark`.
  */
 import { newMark } from './prompts.ts'
 
@@ -61,7 +61,7 @@ function answerJson(socket: Bun.Socket<{ rest: string }>, isNew: boolean): void 
   socket.write(jsonAnswer)
 }
 
-/** The first chunk at once, the others one by one; the last chunk and the end go together. */
+/** Sends the first chunk at once, the others one by one; the last chunk and the end together. */
 function answerStream(socket: Bun.Socket<{ rest: string }>): void {
   socket.write(streamHead + httpChunk(delta(`${next()} `)))
   let at = 1

@@ -1,4 +1,4 @@
-/** What the client library promises, as checks that any runtime can run, a browser too. */
+/** Guarantees of the client library as checks that any runtime can run, including browsers. */
 import { strict as assert } from 'node:assert'
 import type {
   ChatDelta,
@@ -9,11 +9,11 @@ import type {
 } from '../../src/client/gateway.ts'
 
 export type Context = {
-  /** What the library is imported by. */
+  /** The import specifier of the library. */
   readonly specifier: string
   readonly url: string
   readonly key: string
-  /** Keys of accounts with one request a minute, one token a day, one seat, and an unpaid bill. */
+  /** Keys of accounts with one request per minute, one token per day, one concurrent request, and an unpaid invoice. */
   readonly hasty: string
   readonly spent: string
   readonly single: string
@@ -21,7 +21,7 @@ export type Context = {
   /** An owner's session and key, and a member's session. */
   readonly owner: { readonly token: string; readonly key: string }
   readonly member: { readonly token: string }
-  /** Paths that this gateway answers. */
+  /** Paths that this gateway serves. */
   readonly paths: readonly string[]
 }
 
@@ -29,7 +29,7 @@ export type Library = typeof import('../../src/client/gateway.ts')
 type Fetch = NonNullable<GatewayOptions['fetch']>
 type World = Context & {
   readonly lib: Library
-  /** A client with the first account's key and few words to say of it. */
+  /** Creates a client with the first account's key. */
   readonly client: (options?: GatewayOptions) => GatewayOf
 }
 type Check = (world: World) => Promise<void>
@@ -234,7 +234,7 @@ export const checks: Readonly<Record<string, Check>> = {
   'RateLimitError: says which limit, how much it is, and how long to wait': async ({ client, hasty, lib }) => {
     const impatient = client({ apiKey: hasty, maxRetries: 0 })
     await impatient.chat('Hi').catch(() => undefined)
-    // One after the other: a refusal that nobody awaits yet would end the process.
+    // One after another, since an unhandled rejection would end the process.
     for (const ask of [() => impatient.chat('Hi'), () => impatient.stream('Hi').text()])
       await assert.rejects(ask, (error: unknown) => {
         assert.ok(error instanceof lib.RateLimitError && !(error instanceof lib.QuotaExceededError))
@@ -343,7 +343,7 @@ export const checks: Readonly<Record<string, Check>> = {
   },
 }
 
-/** `fetch`, and what was sent through it. */
+/** Creates a `fetch` that records what was sent. */
 function recorded() {
   const sent: RequestInit[] = []
   const recording: Fetch = (url, init) => {
@@ -353,7 +353,7 @@ function recorded() {
   return { fetch: recording, sent }
 }
 
-/** `fetch` whose answers come in other pieces. */
+/** Creates a `fetch` whose responses are split differently. */
 function reshaped(pieces: (bytes: Uint8Array) => readonly Uint8Array[]): Fetch {
   return async (url, init) => {
     const answer = await fetch(url, init)
@@ -366,7 +366,7 @@ function reshaped(pieces: (bytes: Uint8Array) => readonly Uint8Array[]): Fetch {
   }
 }
 
-/** Runs them one after the other; `ok`, or what went wrong, by the check's name. */
+/** Runs the checks one after another; returns `ok` or the error by name. */
 export async function outcomes(context: Context): Promise<Record<string, string>> {
   const lib: Library = await import(context.specifier)
   const client = (options: GatewayOptions = {}) =>

@@ -1,4 +1,7 @@
-/** The client library against a live gateway: in Bun from its source; in Node, Deno and Chromium, where they are, as it is packed. */
+/**
+ * The client library against a running gateway: in Bun from its source; in Node, Deno and Chromium, if installed, as
+ * packed.
+ */
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test'
 import { copyFileSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -28,7 +31,7 @@ const node = Bun.which('node')
 const deno = Bun.which('deno')
 
 const chromium = chromiumPath()
-/** The library as `bun run client:pack` makes it, as a package manager lays it down. */
+/** The library as created by `bun run client:pack`, installed like by a package manager. */
 const installed = join(folder, 'node_modules/gateway-ai')
 
 let gateway: Gateway
@@ -51,7 +54,7 @@ afterAll(async () => {
   rmSync(folder, { recursive: true, force: true })
 })
 
-/** Installs what is packed, and lays the checks beside it. */
+/** Installs the package and places the checks beside it. */
 async function build(): Promise<void> {
   const built = Bun.spawn([tsc, '-p', join(root, 'src/client'), '--outDir', installed], { stdout: 'pipe' })
   const said = await built.stdout.text()
@@ -61,7 +64,7 @@ async function build(): Promise<void> {
   await Bun.build({ entrypoints: [join(import.meta.dir, 'run.ts')], target: 'node', outdir: folder })
 }
 
-/** Every check's outcome in one runtime. Each has accounts of its own: what one uses up, the other has not. */
+/** Runs every check in one runtime. Each runtime has its own accounts, so that one does not use up another's limits. */
 async function run(command: readonly string[], specifier: string): Promise<Record<string, string>> {
   const child = Bun.spawn([...command], {
     cwd: folder,
@@ -112,14 +115,14 @@ const runtimes = [
   ['Chromium', chromium, ['chromium']],
 ] as const
 for (const [runtime, path, need] of runtimes)
-  describe(`in ${runtime}`, () => {
+  describe(`client in ${runtime}`, () => {
     if (path === null) reportSkipped(need, 'runs every check')
     else test.each(Object.keys(checks))('%s', async name => expect((await runs[runtime])?.[name]).toBe('ok'))
   })
 
 testNeeding(
   'chromium',
-  'H4 a page from elsewhere gets what is free, learns how long to wait, and nothing that takes a key',
+  'client: gets free endpoints and wait times from another origin, but nothing that needs a key [H4]',
   async () => {
     await Promise.all(Object.values(runs))
     const { waits, ...rest } = await callsFromElsewhere(gateway, needed(chromium), installed)
@@ -128,7 +131,7 @@ testNeeding(
   },
 )
 
-describe('the example of docs/clients.md', () => {
+describe('example of docs/clients.md', () => {
   const [, example = ''] =
     /```ts\n(import [^`]*'gateway-ai\/client'[\s\S]*?)```/.exec(readFileSync(join(root, 'docs/clients.md'), 'utf8')) ??
     []
@@ -136,7 +139,7 @@ describe('the example of docs/clients.md', () => {
   test.each([
     ['bundler', 'ESNext'],
     ['NodeNext', 'NodeNext'],
-  ])('compiles in the strictest project whose modules are resolved as %s', async (moduleResolution, module) => {
+  ])('compiles in the strictest project with module resolution %s', async (moduleResolution, module) => {
     await runs.Node
     const project = join(folder, `tsconfig.${moduleResolution}.json`)
     const strict = {
@@ -160,7 +163,7 @@ describe('the example of docs/clients.md', () => {
     expect(Bun.spawnSync([tsc, '-p', project]).stdout.toString()).toBe('')
   })
 
-  testNeeding('node', 'runs as it stands, but for its key and address', async () => {
+  testNeeding('node', 'runs unchanged except for key and URL', async () => {
     await runs.Node
     const here = example.replace('gw_live_…', gateway.key).replace('http://127.0.0.1:3000', gateway.url)
     const script = join(folder, 'example.js')
@@ -171,22 +174,22 @@ describe('the example of docs/clients.md', () => {
   })
 })
 
-test('the package is of the gateway’s version, and installs nothing else', () => {
+test("client package: has the gateway's version and no dependencies", () => {
   const packed = JSON.parse(readFileSync(join(root, 'src/client/package.json'), 'utf8'))
   expect([packed.name, packed.version, packed.dependencies]).toEqual([packageJson.name, packageJson.version, undefined])
 })
 
-test('what callers give up, the gateway gives up upstream', async () => {
+test("client: aborts upstream calls with the client's requests", async () => {
   await Promise.all(Object.values(runs))
   const stats = () => gateway.deps.simulator?.stats()
   const endsAt = performance.now() + 2_000
   while (stats()?.exchanges.some(({ outcome }) => outcome === 'open') && performance.now() < endsAt) await Bun.sleep(10)
   expect(stats()?.exchanges.filter(({ outcome }) => outcome === 'open')).toEqual([])
-  // Each runtime left four streams that had begun; what else it would not wait for may not have come as far as a provider.
+  // Each runtime left four started streams; other abandoned requests may not have reached a provider.
   expect(stats()?.aborted ?? 0).toBeGreaterThanOrEqual(4 * Object.keys(runs).length)
 })
 
-/** What each code is thrown as, and with which `limit`. */
+/** The class of each code, with its `limit`. */
 const thrown: Readonly<Record<ErrorCode, keyof typeof client>> = {
   invalid_request: 'InvalidRequestError',
   invalid_json: 'InvalidRequestError',
@@ -219,7 +222,7 @@ const thrown: Readonly<Record<ErrorCode, keyof typeof client>> = {
   upstream_timeout: 'UpstreamError',
 }
 
-test.each(Object.entries(thrown))('every code of the gateway has its class: %s is a %s', (code, name) => {
+test.each(Object.entries(thrown))('client: has an error class for every code: %s is a %s', (code, name) => {
   const error = new GatewayError(code as ErrorCode, 'Do this next.', { retryAfterMs: 1_500, param: 'prompt' })
   const { headers } = errorResponse(error, 'req_1')
   const told = toError(error.status, errorBody(error, 'req_1'), headers)
@@ -232,11 +235,11 @@ test.each(Object.entries(thrown))('every code of the gateway has its class: %s i
   expect(told).toMatchObject({ requestId: 'req_1', retryAfter: 1.5, shouldRetry: null })
 })
 
-test('the types are those of the gateway’s schemas: `bun run client:types` writes them', () => {
+test("client: has the types of the gateway's schemas (`bun run client:types`)", () => {
   expect(readFileSync(wirePath, 'utf8')).toBe(formatted(wireTypes()))
 })
 
-test('the library imports nothing but itself', () => {
+test('client: imports nothing but itself', () => {
   for (const name of new Bun.Glob('*.ts').scanSync(join(root, 'src/client')))
     for (const [, target] of readFileSync(join(root, 'src/client', name), 'utf8').matchAll(/from '([^']+)'/g))
       expect([name, target]).toEqual([name, expect.stringMatching(/^\.\/[\w-]+\.ts$/)])

@@ -1,4 +1,4 @@
-/** The library in a real browser: a page that is served beside the library's plain files. */
+/** The library in a real browser, on a page served beside the library's files. */
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Page } from 'playwright-core'
@@ -8,7 +8,7 @@ import type { Context, Library } from './checks.ts'
 
 const types = { '.js': 'text/javascript', '.html': 'text/html' } as const
 
-/** What the checks came to on a page whose own server passes `/api/` on to the gateway, as docs/clients.md advises. */
+/** Runs the checks on a page whose own server forwards `/api/` to the gateway, as docs/clients.md advises. */
 export function checksOnPage(gateway: Gateway, browser: string, library: string, context: Context) {
   return onPage(gateway, browser, library, (page, url) =>
     page.evaluate(
@@ -21,7 +21,7 @@ export function checksOnPage(gateway: Gateway, browser: string, library: string,
   )
 }
 
-/** What a page from elsewhere may do with this gateway, asked straight: names of calls and errors, and what they tell. */
+/** Tests what a page from another origin may do with this gateway directly. */
 export function callsFromElsewhere(gateway: Gateway, browser: string, library: string) {
   return onPage(gateway, browser, library, page =>
     page.evaluate(
@@ -75,7 +75,7 @@ async function onPage<T>(
   }
 }
 
-/** As a proxy does that does not buffer: who leaves here leaves there. */
+/** Forwards without buffering and passes disconnects on. */
 function passOn(request: Request, url: string): Promise<Response> {
   const headers = new Headers(request.headers)
   headers.delete('host')

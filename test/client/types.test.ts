@@ -1,4 +1,4 @@
-/** The client's types as its users' compilers see them: from the packed library, with library checks on. */
+/** The client's types in its users' compilers: from the packed library, with library checks on. */
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test'
 import { cpSync, mkdirSync, readdirSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
@@ -18,7 +18,7 @@ async function run(words: readonly string[], cwd = root): Promise<{ code: number
 }
 const compiler = (name: string) => [process.execPath, join(root, 'node_modules', name, 'bin/tsc')]
 
-/** What `client:pack` does, into a folder of its own. */
+/** Does the same as `client:pack` in a separate folder. */
 beforeAll(async () => {
   const [built, packages] = [join(folder.path, 'client'), join(consumer, 'node_modules')]
   const library = join(packages, 'gateway-ai')
@@ -94,12 +94,12 @@ async function compile(name: string, options: object) {
   return run([...compiler(name), '-p', consumer], consumer)
 }
 
-describe('the packed client', () => {
+describe('packed client', () => {
   for (const [title, name] of Object.entries(compilers))
-    test(`client: compiles in ${title} when libraries are checked too, with the DOM or without`, async () => {
+    test(`compiles in ${title} when libraries are checked too, with and without the DOM`, async () => {
       for (const [platform, way] of name === 'typescript' ? newest : settled) {
         const { said } = await compile(name, { ...libraries[platform], ...modules[way] })
-        // Node's own declarations are for the compilers of their time.
+        // Node's own declarations require compilers of their time.
         const ours = said
           .split('\n')
           .filter(line => line !== '' && !line.includes('@types/node/') && !line.startsWith(' '))

@@ -30,7 +30,7 @@ const spoken: readonly (readonly [TSchema, Direction])[] = [
   [errorShape, 'answered'],
 ]
 
-/** The file's text. */
+/** Returns the file's text. */
 export function wireTypes(): string {
   const schemas = createSchemas()
   for (const [schema, direction] of spoken) schemas.of(schema, direction)
@@ -82,7 +82,7 @@ function literal(value: unknown): string {
   return typeof value === 'string' ? `'${value}'` : JSON.stringify(value)
 }
 
-/** As the repository's formatter leaves it. */
+/** Returns the text in the repository's format. */
 export function formatted(text: string): string {
   const biome = new URL('../../node_modules/.bin/biome', import.meta.url).pathname
   const root = new URL('../..', import.meta.url).pathname

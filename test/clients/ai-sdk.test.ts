@@ -1,4 +1,4 @@
-/** The Vercel AI SDK with its provider for compatible servers, pointed at `/v1` as its users would. */
+/** The Vercel AI SDK with its provider for compatible servers, configured with `/v1` like its users. */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { createOpenAICompatible } from '@ai-sdk/openai-compatible'
 import {
@@ -59,8 +59,8 @@ const weatherIn = (asked: Place[]) =>
     },
   })
 
-describe('text', () => {
-  test.each([...allModels])('%s says the same whole and streamed, with its usage', async name => {
+describe('AI SDK text', () => {
+  test.each([...allModels])('%s returns the same complete and streamed, with usage', async name => {
     const model = modelOf(name)
     const whole = await generateText({ model, prompt: 'Say hello' })
     expect(whole.text).toContain('You asked: “Say hello”.')
@@ -78,7 +78,7 @@ describe('text', () => {
     if (name !== 'gateway-ai') expect(response.modelId).toBe(name)
   })
 
-  test('reasoning is a part of its own', async () => {
+  test('returns reasoning as a separate part', async () => {
     for (const name of ['anthropic/claude-sonnet-4-6', 'google/gemini-3.5-flash']) {
       const asked = {
         model: modelOf(name),
@@ -94,7 +94,7 @@ describe('text', () => {
     }
   })
 
-  test('settings reach the model: a cap, stop sequences, a system prompt, an image', async () => {
+  test('passes settings to the model: cap, stop sequences, system prompt, image', async () => {
     for (const name of namedModels) {
       const model = modelOf(name)
       const capped = await generateText({ model, prompt: 'Tell me [[sim:tokens=200]]', maxOutputTokens: 20 })
@@ -123,8 +123,8 @@ describe('text', () => {
   })
 })
 
-describe('tools', () => {
-  test.each([...allModels])('%s calls tools in parallel and answers from their results, step by step', async name => {
+describe('AI SDK tools', () => {
+  test.each([...allModels])('%s calls tools in parallel and answers with their results step by step', async name => {
     const asked: Place[] = []
     const options = {
       model: modelOf(name),
@@ -149,7 +149,7 @@ describe('tools', () => {
     expect(asked).toEqual(Array(4).fill(simulatedPlace))
   })
 
-  test('Google’s thought signature is kept from step to step', async () => {
+  test("keep Google's thought signature between steps", async () => {
     const { steps } = await generateText({
       model: modelOf('google/gemini-3.8-flash'),
       prompt: 'Weather? [[sim:parallel=1]]',
@@ -163,7 +163,7 @@ describe('tools', () => {
     expect(steps[1]?.finishReason).toBe('stop')
   })
 
-  test('a required tool is called', async () => {
+  test('include a required tool', async () => {
     for (const name of oneEach) {
       const { toolCalls } = await generateText({
         model: modelOf(name),
@@ -176,8 +176,8 @@ describe('tools', () => {
   })
 })
 
-describe('objects', () => {
-  test.each([...allModels])('%s answers with an object of the schema', async name => {
+describe('AI SDK objects', () => {
+  test.each([...allModels])('%s returns an object of the schema', async name => {
     const model = modelOf(name)
     const prompt = 'Where?'
     const output = Output.object({ schema: placeOutput })
@@ -189,7 +189,7 @@ describe('objects', () => {
     expect((await generateText({ model, prompt, output: Output.json() })).output).toMatchObject({ simulated: true })
   })
 
-  test('an array of objects and a choice of words', async () => {
+  test('support an array of objects and an enum', async () => {
     for (const name of oneEach) {
       const model = modelOf(name)
       const list = await generateText({ model, prompt: 'Where?', output: Output.array({ element: placeOutput }) })
@@ -200,8 +200,8 @@ describe('objects', () => {
   })
 })
 
-describe('failures', () => {
-  test('a refusal is an APICallError with status, words and body, asked once', async () => {
+describe('AI SDK failures', () => {
+  test('throw an APICallError with status, message and body after one request', async () => {
     for (const [key, name, status, code] of [
       ['sk-wrong', oneEach[0], 401, 'invalid_api_key'],
       [gateway.key, 'gpt-nobody', 404, 'model_not_found'],
@@ -217,7 +217,7 @@ describe('failures', () => {
     }
   })
 
-  test('a failure within a stream is an error part after the text that came, and no end is made up', async () => {
+  test('add an error part after the received text without an end', async () => {
     for (const model of oneEach) {
       const streamed = streamText({
         model: modelOf(model),
@@ -238,7 +238,7 @@ describe('failures', () => {
     }
   })
 
-  test('an abort in mid-stream ends the upstream call and frees the seat', async () => {
+  test('abort the upstream call and release the reservation on an abort in mid-stream', async () => {
     for (const model of oneEach) {
       const before = leavings(gateway)
       const abort = new AbortController()

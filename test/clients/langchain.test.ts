@@ -1,4 +1,4 @@
-/** LangChain's `ChatOpenAI`, pointed at `/v1` as its users would. */
+/** LangChain's `ChatOpenAI`, configured with `/v1` like its users. */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { ChatOpenAI, type ChatOpenAIFields } from '@langchain/openai'
 import { newAccount } from '../harness/account.ts'
@@ -38,11 +38,11 @@ const weather = {
 } as const
 
 type Usage = { readonly total_tokens: number; readonly output_token_details?: { readonly reasoning?: number } }
-/** The library's own types lose it. */
+/** The library's own types omit it. */
 const usageOf = (message: { readonly usage_metadata?: unknown }) => message.usage_metadata as Usage | undefined
 
-describe('chat', () => {
-  test.each([...allModels])('%s says the same whole and streamed, with its usage', async model => {
+describe('LangChain chat', () => {
+  test.each([...allModels])('%s returns the same complete and streamed, with usage', async model => {
     const whole = await chat(model).invoke([
       ['system', 'Be brief.'],
       ['human', 'Say hello'],
@@ -66,7 +66,7 @@ describe('chat', () => {
     })
   })
 
-  test('settings reach the model: a cap, a stop sequence, a temperature, an image', async () => {
+  test('passes settings to the model: cap, stop sequence, temperature, image', async () => {
     for (const model of namedModels) {
       const capped = await chat(model, { maxTokens: 20 }).invoke('Tell me [[sim:tokens=200]]')
       expect(capped.response_metadata).toMatchObject({ finish_reason: 'length' })
@@ -85,7 +85,7 @@ describe('chat', () => {
     }
   })
 
-  test('a batch and several answers of one prompt', async () => {
+  test('supports a batch and several choices', async () => {
     const answers = await chat(oneEach[1]).batch(['One', 'Two', 'Three'])
     expect(answers.map(({ content }) => /One|Two|Three/.exec(String(content))?.[0])).toEqual(['One', 'Two', 'Three'])
     const { generations } = await chat('openai/gpt-4.1', { n: 2, logprobs: true }).generate([
@@ -94,7 +94,7 @@ describe('chat', () => {
     expect(generations[0]).toHaveLength(2)
   })
 
-  test('reasoning is kept beside the text', async () => {
+  test('keeps reasoning beside the text', async () => {
     const reasoner = chat('anthropic/claude-sonnet-4-6', { reasoning: { effort: 'low' } })
     const whole = await reasoner.invoke('Think [[sim:reasoning=20]]')
     expect(whole.additional_kwargs.reasoning_content).toContain('The question is read')
@@ -105,31 +105,34 @@ describe('chat', () => {
   })
 })
 
-describe('tools', () => {
-  test.each([...allModels])('%s calls tools in parallel, streamed too, and answers from their results', async model => {
-    const bound = chat(model).bindTools([weather])
-    const question = { role: 'user', content: 'Weather? [[sim:parallel=2]]' } as const
-    const whole = await bound.invoke([question])
-    const chunks = await Array.fromAsync(await bound.stream([question]))
-    const streamed = chunks.reduce((sum, chunk) => sum.concat(chunk))
-    for (const { tool_calls } of [whole, streamed]) {
-      expect(tool_calls?.map(({ name, args }) => ({ name, args }))).toEqual(
-        Array(2).fill({ name: 'weather', args: simulatedPlace }),
-      )
-    }
-    for (const reply of [whole, streamed]) {
-      const results = (reply.tool_calls ?? []).map(({ id = '' }) => ({
-        role: 'tool' as const,
-        tool_call_id: id,
-        content: '18 degrees',
-      }))
-      const last = await bound.invoke([question, reply, ...results])
-      expect(last.content).toContain('18 degrees')
-      expect(last.tool_calls).toEqual([])
-    }
-  })
+describe('LangChain tools', () => {
+  test.each([...allModels])(
+    '%s calls tools in parallel, also streamed, and answers with their results',
+    async model => {
+      const bound = chat(model).bindTools([weather])
+      const question = { role: 'user', content: 'Weather? [[sim:parallel=2]]' } as const
+      const whole = await bound.invoke([question])
+      const chunks = await Array.fromAsync(await bound.stream([question]))
+      const streamed = chunks.reduce((sum, chunk) => sum.concat(chunk))
+      for (const { tool_calls } of [whole, streamed]) {
+        expect(tool_calls?.map(({ name, args }) => ({ name, args }))).toEqual(
+          Array(2).fill({ name: 'weather', args: simulatedPlace }),
+        )
+      }
+      for (const reply of [whole, streamed]) {
+        const results = (reply.tool_calls ?? []).map(({ id = '' }) => ({
+          role: 'tool' as const,
+          tool_call_id: id,
+          content: '18 degrees',
+        }))
+        const last = await bound.invoke([question, reply, ...results])
+        expect(last.content).toContain('18 degrees')
+        expect(last.tool_calls).toEqual([])
+      }
+    },
+  )
 
-  test('a tool may be demanded, also of a model that is only told so', async () => {
+  test('support a forced tool, also for a model that only gets an instruction', async () => {
     for (const model of [...oneEach, 'anthropic/claude-sonnet-5-5']) {
       for (const tool_choice of ['weather', 'any'] as const) {
         const reply = await chat(model).bindTools([weather], { tool_choice }).invoke('Weather?')
@@ -139,8 +142,8 @@ describe('tools', () => {
   })
 })
 
-describe('structured output', () => {
-  test.each([...allModels])('%s answers in the schema, by each of the three methods', async model => {
+describe('LangChain structured output', () => {
+  test.each([...allModels])('%s matches the schema by each of the three methods', async model => {
     for (const method of ['jsonSchema', 'functionCalling', 'jsonMode'] as const) {
       const place = await chat(model).withStructuredOutput<Place>(placeSchema, { method }).invoke('Where, in JSON?')
       if (method === 'jsonMode') expect(place).toMatchObject({ simulated: true })
@@ -149,8 +152,8 @@ describe('structured output', () => {
   })
 })
 
-describe('failures', () => {
-  test('refusals keep their status, code and field and are asked once', async () => {
+describe('LangChain failures', () => {
+  test('keep status, code and field after one request', async () => {
     for (const [fields, model, status, code] of [
       [{ apiKey: 'sk-wrong' }, oneEach[0], 401, 'invalid_api_key'],
       [{}, 'gpt-nobody', 404, 'model_not_found'],
@@ -165,7 +168,7 @@ describe('failures', () => {
     }
   })
 
-  test('an exhausted day is not asked again', async () => {
+  test('send one request when the daily limit is reached', async () => {
     const { key } = await newAccount(gateway, { dailyTokens: 1 })
     const { seen, fetch } = countingFetch()
     const error = await chat(oneEach[0], { apiKey: key }, fetch)
@@ -175,14 +178,14 @@ describe('failures', () => {
     expect(seen.requests).toBe(1)
   })
 
-  test('a prompt that is too long is known for what it is, by the words of its error', async () => {
+  test('recognize a context overflow by the message', async () => {
     const error = await chat(oneEach[0], { modelKwargs: { fallback: false } })
       .invoke('Hi [[sim:context_overflow]]')
       .catch((cause: unknown) => cause)
     expect(error).toMatchObject({ name: 'ContextOverflowError' })
   })
 
-  test('a failure within a stream is thrown after the text that came', async () => {
+  test('throw a stream failure after the received text', async () => {
     for (const model of oneEach) {
       const { seen, fetch } = countingFetch()
       let text = ''
@@ -197,7 +200,7 @@ describe('failures', () => {
     }
   })
 
-  test('an abort in mid-stream ends the upstream call and frees the seat', async () => {
+  test('abort the upstream call and release the reservation on an abort in mid-stream', async () => {
     for (const model of oneEach) {
       const before = leavings(gateway)
       const abort = new AbortController()

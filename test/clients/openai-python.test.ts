@@ -1,4 +1,4 @@
-/** The official `openai` client for Python, where this machine has it. */
+/** The official `openai` client for Python, if installed. */
 import { afterAll, beforeAll, expect } from 'bun:test'
 import type { Gateway } from '../harness/gateway.ts'
 import { has, needed, testNeeding } from '../harness/needs.ts'
@@ -14,7 +14,7 @@ afterAll(() => gateway?.stop())
 
 testNeeding(
   'pythonClient',
-  'the Python client chats, streams, calls tools, keeps to schemas and raises its typed errors',
+  'OpenAI Python client: supports chat, streams, tools, schemas and typed errors',
   async () => {
     const served = needed(gateway)
     const script = new URL('openai_python.py', import.meta.url).pathname

@@ -1,4 +1,4 @@
-/** The official `openai` client, pointed at `/v1` as its users would. */
+/** The official `openai` client, configured with `/v1` like its users. */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import OpenAI from 'openai'
 import { LengthFinishReasonError } from 'openai/error'
@@ -31,7 +31,7 @@ const weather = {
 } satisfies OpenAI.ChatCompletionTool
 const clock = { type: 'function', function: { name: 'clock' } } satisfies OpenAI.ChatCompletionTool
 
-describe('chat', () => {
+describe('OpenAI client chat', () => {
   test.each([...allModels])('%s answers', async model => {
     const answer = await client.chat.completions.create({ model, messages: [user('Say hello')] })
     expect(answer.object).toBe('chat.completion')
@@ -44,7 +44,7 @@ describe('chat', () => {
     expect(answer.usage?.total_tokens).toBe((answer.usage?.prompt_tokens ?? 0) + (answer.usage?.completion_tokens ?? 0))
   })
 
-  test('a name without its provider and an alias reach the same model, and the answer names it in full', async () => {
+  test('resolves a name without provider and an alias to the same model, and returns its full name', async () => {
     for (const model of ['claude-haiku-5-5', 'anthropic/claude-haiku-5-5']) {
       expect((await client.chat.completions.create({ model, messages: [user('Hi')] })).model).toBe(
         'anthropic/claude-haiku-5-5',
@@ -52,7 +52,7 @@ describe('chat', () => {
     }
   })
 
-  test('a conversation with a system prompt and earlier turns is taken', async () => {
+  test('accepts a conversation with system prompt and earlier turns', async () => {
     for (const model of oneEach) {
       const answer = await client.chat.completions.create({
         model,
@@ -67,7 +67,7 @@ describe('chat', () => {
     }
   })
 
-  test.each([...namedModels])('%s takes an image as a data address', async model => {
+  test.each([...namedModels])('%s accepts an image as a data URL', async model => {
     const answer = await client.chat.completions.create({
       model,
       messages: [
@@ -83,7 +83,7 @@ describe('chat', () => {
     expect(answer.choices[0]?.message.content).toContain('You sent an image')
   })
 
-  test('a cap on the output ends with `length`, a stop sequence before its own text', async () => {
+  test('finishes with `length` at the cap, and before a stop sequence', async () => {
     for (const model of namedModels) {
       const messages = [user('Tell me [[sim:tokens=200]]')]
       const capped = await client.chat.completions.create({ model, messages, max_tokens: 20 })
@@ -99,7 +99,7 @@ describe('chat', () => {
     }
   })
 
-  test('several answers come with their log probabilities', async () => {
+  test('returns several choices with log probabilities', async () => {
     const body = { model: 'openai/gpt-4.1', messages: [user('Hi')], n: 2, logprobs: true, top_logprobs: 2 }
     const answer = await client.chat.completions.create(body)
     expect(answer.choices.map(choice => choice.index)).toEqual([0, 1])
@@ -113,7 +113,7 @@ describe('chat', () => {
     )
   })
 
-  test.each([...allModels])('%s takes what else the client may send', async model => {
+  test.each([...allModels])("%s accepts the client's other parameters", async model => {
     const answer = await client.chat.completions.create({
       model,
       messages: [user('Hi')],
@@ -133,7 +133,7 @@ describe('chat', () => {
     expect(answer.choices).toHaveLength(1)
   })
 
-  test('an answer without words is an empty one, whole and streamed', async () => {
+  test('returns an empty output, complete and streamed', async () => {
     for (const model of oneEach) {
       const body = { model, messages: [user('Nothing [[sim:empty, reasoning=0]]')] }
       const options = { headers: { 'X-Gateway-No-Fallback': 'true' } }
@@ -147,7 +147,7 @@ describe('chat', () => {
   })
 
   test.each(['openai/gpt-5.4-mini', 'anthropic/claude-sonnet-4-6', 'google/gemini-3.5-flash'])(
-    '%s reasons as hard as it is told to',
+    '%s uses the requested reasoning effort',
     async model => {
       const ask = (reasoning_effort: 'low' | 'high') =>
         client.chat.completions.create({ model, messages: [user('Think')], reasoning_effort })
@@ -158,8 +158,8 @@ describe('chat', () => {
   )
 })
 
-describe('streams', () => {
-  test.each([...allModels])('%s says in chunks what it says whole', async model => {
+describe('OpenAI client streams', () => {
+  test.each([...allModels])('%s streams the same as its complete response', async model => {
     const body = { model, messages: [user('Say hello')] }
     const whole = await client.chat.completions.create(body)
     const stream = await client.chat.completions.create({ ...body, stream: true })
@@ -180,7 +180,7 @@ describe('streams', () => {
     expect(reasons).toEqual(['stop'])
   })
 
-  test('usage comes last and only when it is asked for', async () => {
+  test('contain usage last and only when requested', async () => {
     for (const model of namedModels) {
       const chunks = await Array.fromAsync(
         await client.chat.completions.create({
@@ -196,7 +196,7 @@ describe('streams', () => {
     }
   })
 
-  test('the stream helper puts the whole completion together', async () => {
+  test('work with the stream helper, which assembles the completion', async () => {
     for (const model of allModels) {
       const stream = client.chat.completions.stream({
         model,
@@ -215,7 +215,7 @@ describe('streams', () => {
     }
   })
 
-  test('a stream passes through a web stream of lines and is read again at the other end', async () => {
+  test('pass through a web stream of lines', async () => {
     const stream = client.chat.completions.stream({ model: oneEach[1], messages: [user('Say hello')] })
     const { ChatCompletionStream } = await import('openai/lib/ChatCompletionStream')
     const read = ChatCompletionStream.fromReadableStream(stream.toReadableStream())
@@ -225,19 +225,19 @@ describe('streams', () => {
     expect(lines.every(line => JSON.parse(line).object === 'chat.completion.chunk')).toBe(true)
   })
 
-  test('two readers of one stream see the same', async () => {
+  test('support two readers of one stream', async () => {
     const stream = await client.chat.completions.create({ model: oneEach[0], messages: [user('Hi')], stream: true })
     const [one, other] = await Promise.all(stream.tee().map(branch => Array.fromAsync(branch)))
     expect(one).toEqual(other ?? [])
   })
 
-  test('reasoning travels beside the text', async () => {
+  test('carry reasoning beside the text', async () => {
     for (const model of ['anthropic/claude-sonnet-4-6', 'google/gemini-3.5-flash']) {
       const messages = [user('Think [[sim:reasoning=20]]')]
       const whole = await client.chat.completions.create({ model, messages, reasoning_effort: 'low' })
       const stream = client.chat.completions.stream({ model, messages, reasoning_effort: 'low' })
       let reasoning = ''
-      // Of a field that it does not know the client's own message keeps the last piece alone.
+      // The client's own message keeps only the last part of an unknown field.
       stream.on('chunk', ({ choices }) => {
         reasoning += reasoningOf(choices[0]?.delta)
       })
@@ -248,7 +248,7 @@ describe('streams', () => {
     }
   })
 
-  test('a refusal is a refusal, whole and streamed', async () => {
+  test('carry a refusal, complete and streamed', async () => {
     const body = { model: 'openai/gpt-5.4-mini', messages: [user('No [[sim:refusal]]')] }
     const whole = await client.chat.completions.create(body)
     expect(whole.choices[0]?.message.content).toBeNull()
@@ -258,8 +258,8 @@ describe('streams', () => {
   })
 })
 
-describe('tools', () => {
-  test.each([...namedModels])('%s calls one tool and several at once, whole and streamed', async model => {
+describe('OpenAI client tools', () => {
+  test.each([...namedModels])('%s calls one and several tools, complete and streamed', async model => {
     for (const [count, tools] of [
       [1, [weather]],
       [3, [weather, clock]],
@@ -278,7 +278,7 @@ describe('tools', () => {
     }
   })
 
-  test.each([...allModels])('%s is told the result of its calls and answers in text', async model => {
+  test.each([...allModels])('%s receives the results of its calls and answers in text', async model => {
     const messages: OpenAI.ChatCompletionMessageParam[] = [user('Weather? [[sim:parallel=2]]')]
     const first = await client.chat.completions.create({ model, messages, tools: [weather, clock] })
     const reply = first.choices[0]?.message
@@ -292,7 +292,7 @@ describe('tools', () => {
     expect(second.choices[0]?.message.content).toContain('clock: 18 degrees')
   })
 
-  test.each([...namedModels])('runTools goes the whole way with %s', async model => {
+  test.each([...namedModels])('complete runTools with %s', async model => {
     const asked: unknown[] = []
     const tools = [
       {
@@ -318,7 +318,7 @@ describe('tools', () => {
     expect(asked).toEqual(Array(4).fill(simulatedPlace))
   })
 
-  test('words before the calls are kept', async () => {
+  test('keep text before the calls', async () => {
     for (const model of namedModels) {
       const body = { model, messages: [user('Weather? [[sim:parallel=2, preamble]]')], tools: [weather] }
       const whole = await client.chat.completions.create(body)
@@ -330,7 +330,7 @@ describe('tools', () => {
     }
   })
 
-  test('a model that reasons before its calls answers from their results', async () => {
+  test('work with a model that reasons before its calls', async () => {
     for (const model of namedModels.filter(name => name !== 'openai/gpt-4.1')) {
       const body = { model, tools: [weather], reasoning_effort: 'high' as const }
       const messages: OpenAI.ChatCompletionMessageParam[] = [user('Weather? [[sim:parallel=2]]')]
@@ -342,7 +342,7 @@ describe('tools', () => {
     }
   })
 
-  test('a tool that must be called is called, one that must not is not', async () => {
+  test('follow required and none as tool choice', async () => {
     for (const model of namedModels) {
       const body = { model, messages: [user('Weather?')], tools: [weather, clock] }
       const named = await client.chat.completions.create({
@@ -363,19 +363,19 @@ describe('tools', () => {
       const { data, response } = await client.chat.completions
         .create({ ...body, messages: [user('Weather? [[sim:parallel=3]]')], parallel_tool_calls: false })
         .withResponse()
-      // Google has no such parameter: the caller is told so, and not left to find out.
+      // Google has no such parameter, which is reported to the client.
       const isHeld = !model.startsWith('google/')
       expect(data.choices[0]?.message.tool_calls).toHaveLength(isHeld ? 1 : 3)
       expect(response.headers.get('x-gateway-dropped-params')).toBe(isHeld ? null : 'parallel_tool_calls')
     }
   })
 
-  test('the deprecated functions get their own words back', async () => {
+  test('support the deprecated functions with their own fields', async () => {
     for (const model of namedModels) {
       const { function: spoken } = weather
       const body = {
         model,
-        // Google cannot be told to make one call only: the first one counts.
+        // Google cannot be limited to one call: the first one counts.
         messages: [user('Weather? [[sim:parallel=2]]')] as OpenAI.ChatCompletionMessageParam[],
         functions: [spoken],
         function_call: { name: 'weather' },
@@ -401,8 +401,8 @@ describe('tools', () => {
   })
 })
 
-describe('JSON', () => {
-  test.each([...allModels])('%s answers in the schema asked for, parsed', async model => {
+describe('OpenAI client JSON', () => {
+  test.each([...allModels])('%s returns the requested schema, parsed', async model => {
     const format = makeParseableResponseFormat<Place>(
       { type: 'json_schema', json_schema: { name: 'place', strict: true, schema: placeSchema } },
       text => JSON.parse(text),
@@ -414,7 +414,7 @@ describe('JSON', () => {
     expect(streamed.choices[0]?.message.parsed).toEqual(simulatedPlace)
   })
 
-  test('an answer that was cut is not parsed', async () => {
+  test('rejects truncated output', async () => {
     for (const model of oneEach) {
       const ask = client.chat.completions.parse({
         model,
@@ -426,7 +426,7 @@ describe('JSON', () => {
     }
   })
 
-  test.each([...namedModels])('%s answers with a JSON object', async model => {
+  test.each([...namedModels])('%s returns a JSON object', async model => {
     const answer = await client.chat.completions.create({
       model,
       messages: [user('Some JSON, please')],
@@ -436,7 +436,7 @@ describe('JSON', () => {
   })
 })
 
-describe('the web', () => {
+describe('OpenAI client web access', () => {
   const prompt = 'Search the web: what is the price of gold today?'
   const isCitation = (one: unknown): one is OpenAI.ChatCompletionMessage.Annotation =>
     typeof one === 'object' && one !== null && 'type' in one && one.type === 'url_citation'
@@ -446,7 +446,7 @@ describe('the web', () => {
   const sourcesOf = (annotations: readonly OpenAI.ChatCompletionMessage.Annotation[]) =>
     annotations.map(({ url_citation: { url, title } }) => ({ url, title }))
 
-  test('sources come as `annotations` with `url_citation`, whole and streamed, and the cost of the search in a header', async () => {
+  test('returns sources as `annotations` with `url_citation`, and the search cost in a header', async () => {
     const { data, response } = await client.chat.completions
       .create({ model: oneEach[0], messages: [user(prompt)] })
       .withResponse()
@@ -478,12 +478,12 @@ describe('the web', () => {
     const length = message?.content?.length ?? 0
     const kept = citationsOf(message ?? {})
     expect(sourcesOf(kept)).toEqual(sourcesOf(annotations))
-    // The simulated answer cites nothing.
+    // The simulated output cites nothing.
     for (const { url_citation } of kept)
       expect([url_citation.start_index, url_citation.end_index]).toEqual([length, length])
   })
 
-  test('an answer without the web has no citation, no such chunk and no such header', async () => {
+  test('adds no citation, chunk or header without web access', async () => {
     const { data, response } = await client.chat.completions
       .create({ model: oneEach[0], messages: [user('Hi')] })
       .withResponse()
@@ -495,21 +495,21 @@ describe('the web', () => {
   })
 })
 
-describe('models and headers', () => {
-  test('the list begins with gateway-ai, and every entry can be retrieved by its id', async () => {
+describe('OpenAI client models and headers', () => {
+  test('list gateway-ai first, and retrieve every entry by its ID', async () => {
     const models = await Array.fromAsync(client.models.list())
     expect(models[0]?.id).toBe('gateway-ai')
     expect(models).toHaveLength(24)
     for (const model of models) expect(await client.models.retrieve(model.id)).toEqual(model)
   })
 
-  test('a model is found under an id with a slash', async () => {
+  test('find a model under an ID with a slash', async () => {
     const found = await client.models.retrieve('anthropic/claude-haiku-5-5')
     expect(found).toMatchObject({ object: 'model', owned_by: 'anthropic' })
     expect(await client.models.retrieve('claude-haiku-5-5')).toEqual(found)
   })
 
-  test('the headers say who served, what it cost and what is left', async () => {
+  test('contain serving model, cost and remaining limits', async () => {
     const { data, response, request_id } = await client.chat.completions
       .create({ model: oneEach[0], messages: [user('Hi')] })
       .withResponse()
@@ -530,7 +530,7 @@ describe('models and headers', () => {
     expect(first?.id).toBe(streamed.request_id ?? '')
   })
 
-  test('a model on its way out says until when it serves, whole and streamed', async () => {
+  test('contain the deprecation date of a deprecated model, complete and streamed', async () => {
     const messages = [user('Hi')]
     for (const { response } of [
       await client.chat.completions.create({ model: 'openai/gpt-4.1', messages }).withResponse(),
@@ -542,7 +542,7 @@ describe('models and headers', () => {
     }
   })
 
-  test('the gateway’s own headers are taken', async () => {
+  test("accept the gateway's own headers", async () => {
     const { data, response } = await client.chat.completions
       .create(
         { model: 'gateway-ai', messages: [user('Hi')], stream: true },
@@ -553,14 +553,14 @@ describe('models and headers', () => {
     expect((await Array.fromAsync(data)).length).toBeGreaterThan(2)
   })
 
-  test('a client that sends them always still has its answers whole where it asks for no stream', async () => {
+  test('return complete responses to a client that always sends stream headers', async () => {
     const paced = client.withOptions({ defaultHeaders: { 'X-Gateway-Stream-Mode': 'realtime' } })
     const whole = await paced.chat.completions.create({ model: 'gateway-ai', messages: [user('Hi')] })
     expect(whole.choices[0]?.message.content).toContain('“Hi”')
   })
 })
 
-/** No part of the official shape, but what clients of other reasoning models read. */
+/** Returns a field that is not official but read by clients of other reasoning models. */
 function reasoningOf(message: object | undefined): string {
   const text = message !== undefined && 'reasoning_content' in message ? message.reasoning_content : ''
   return typeof text === 'string' ? text : ''

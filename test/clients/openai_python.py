@@ -137,6 +137,16 @@ def headers():
     assert raw.headers["deprecation"].startswith("@")
 
 
+def embeddings(model):
+    texts = ["A cat sat on a mat.", "Ein Hund lag vor der Tür."]
+    decoded = client.embeddings.create(model=model, input=texts)
+    floats = client.embeddings.create(model=model, input=texts, encoding_format="float")
+    assert [item.index for item in decoded.data] == [0, 1]
+    for one, other in zip(decoded.data, floats.data):
+        assert max(abs(a - b) for a, b in zip(one.embedding, other.embedding)) < 1e-6
+    caught(openai.BadRequestError, lambda: client.embeddings.create(model=model, input=""))
+
+
 async def asynchronous():
     async with AsyncOpenAI(base_url=BASE_URL, api_key=KEY) as many:
         asked = (many.chat.completions.create(model=model, messages=user("Say hello")) for model in MODELS)
@@ -155,6 +165,9 @@ for name in MODELS:
     tools(name)
     schema(name)
     print(f"ok: {name} answers, streams, calls tools and keeps to a schema")
+for name in ("text-embedding-3-small", "google/gemini-embedding-001"):
+    embeddings(name)
+print("ok: embeddings by default are those of encoding_format float")
 models()
 headers()
 print("ok: models are listed and retrieved, headers are read")

@@ -1,11 +1,11 @@
-/** What the client libraries' tests share: the models asked, what is sent, and how an end is awaited. */
+/** Shared by the tests of client libraries: models, inputs, and waiting. */
 
 import { systemClock } from '../../src/composition/clock.ts'
 import type { Environment } from '../../src/config.ts'
 import type { Clock } from '../../src/core/ports/clock.ts'
 import { type Gateway, startGateway } from '../harness/gateway.ts'
 
-/** Two of each provider, and the model that the gateway chooses itself. */
+/** Two of each provider, and the automatic model. */
 export const namedModels = [
   'openai/gpt-5.4-mini',
   'openai/gpt-4.1',
@@ -15,13 +15,10 @@ export const namedModels = [
   'google/gemini-3.5-flash',
 ] as const
 export const allModels = [...namedModels, 'gateway-ai'] as const
-/** One of each provider, where the second would tell nothing more. */
+/** One of each provider, where a second would add nothing. */
 export const oneEach = ['openai/gpt-5.4-mini', 'anthropic/claude-haiku-5-5', 'google/gemini-3.8-flash'] as const
 
-/**
- * A gateway on a day when all of them are served, whatever day it is. Where its timers are to run `hurry` times as fast,
- * what it does after seconds is seen in a moment.
- */
+/** Starts a gateway on a date when all of these models are served. `hurry` speeds up its timers. */
 export function startOnServiceDay(environment: Environment = {}, hurry = 1): Promise<Gateway> {
   const shiftMs = Date.parse('2026-11-20T12:00:00Z') - Date.now()
   const clock: Clock = {
@@ -41,14 +38,14 @@ export const placeSchema = {
   additionalProperties: false,
 }
 
-/** What a simulated model makes of `placeSchema`. */
+/** Output of a simulated model for `placeSchema`. */
 export const simulatedPlace: Place = { city: 'simulated city', days: 1 }
 
 /** A red pixel. */
 export const pixel =
   'data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mP8z8DwHwAFBQIAX8jx0gAAAABJRU5ErkJggg=='
 
-/** Resolves once it holds; rejects after `withinMs`, naming it. */
+/** Resolves when the condition is true; rejects after `withinMs` with `what`. */
 export async function eventually(what: string, holds: () => boolean, withinMs = 1_000): Promise<void> {
   const endsAt = performance.now() + withinMs
   while (!holds()) {
@@ -57,7 +54,7 @@ export async function eventually(what: string, holds: () => boolean, withinMs = 
   }
 }
 
-/** What the upstream and the meter saw of callers who left: calls cut off, and seats of the account still taken. */
+/** Returns aborted upstream calls and open reservations after client disconnects. */
 export function leavings({ deps, accountId }: Gateway) {
   const limits = { requestsPerMinute: 1, concurrentRequests: 1_000, dailyTokens: 1, dailyCostMicrocents: 1 }
   return {
@@ -67,7 +64,7 @@ export function leavings({ deps, accountId }: Gateway) {
   }
 }
 
-/** `fetch`, counting: client libraries retry in silence. */
+/** Creates a counting `fetch`, since client libraries retry silently. */
 export function countingFetch() {
   const seen = { requests: 0 }
   const counted = (input: string | URL | Request, init?: RequestInit) => {

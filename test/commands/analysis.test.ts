@@ -48,7 +48,7 @@ async function told(some: readonly string[]): Promise<string[]> {
   }
 }
 
-test('what is told of a line does not depend on the lines before it', async () => {
+test('analysis: does not depend on earlier lines', async () => {
   const forwards = await told(lines)
   expect(new Set(forwards.map(line => JSON.stringify(JSON.parse(line).route))).size).toBeGreaterThan(3)
   expect((await told(lines.toReversed())).toReversed()).toEqual(forwards)

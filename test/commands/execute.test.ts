@@ -26,17 +26,17 @@ afterEach(() => {
 })
 
 test.each([
-  ['', 'Say what to do.', 'accounts create'],
-  ['accounts', 'Say what to do.', 'accounts create'],
-  ['accounts frobnicate', 'There is no command "accounts frobnicate".', 'accounts create'],
-  ['frobnicate', 'There is no command "frobnicate".', 'serve'],
-  ['frobnicate --help', 'There is no command "frobnicate".', 'serve'],
-  ['keys list', '<email> is missing.', 'bun run gateway keys list <email>'],
+  ['', 'Missing command.', 'accounts create'],
+  ['accounts', 'Missing command.', 'accounts create'],
+  ['accounts frobnicate', 'Unknown command "accounts frobnicate".', 'accounts create'],
+  ['frobnicate', 'Unknown command "frobnicate".', 'serve'],
+  ['frobnicate --help', 'Unknown command "frobnicate".', 'serve'],
+  ['keys list', 'Missing argument <email>.', 'bun run gateway keys list <email>'],
   ['accounts plan a@b gold', 'The plan must be evaluation or usage.', 'bun run gateway accounts plan'],
   ['accounts limits a@b --rpm -5', "Option '--rpm' argument is ambiguous.", '--rpm N'],
   ['usage reconcile --from yesterday', '--from must be a UTC day: YYYY-MM-DD.', '--from YYYY-MM-DD'],
-  ['migrate now', '"now" is one word too many.', 'bun run gateway migrate'],
-])('wrong words are told once, with what would be right, and exit code 2: `%s`', async (words, complaint, advice) => {
+  ['migrate now', 'Unexpected argument "now".', 'bun run gateway migrate'],
+])('execute: reports wrong arguments once with help and exit code 2 for `%s`', async (words, complaint, advice) => {
   expect(await execute(words.split(' ').filter(Boolean), '1.2.3')).toBe(2)
   expect(said.out).toBe('')
   expect(said.error).toStartWith(`${complaint}\n\n`)
@@ -49,12 +49,12 @@ test.each([
   ['-h', 'bun run gateway <command>'],
   ['accounts --help', '  accounts show'],
   ['accounts create --help', 'bun run gateway accounts create <email> [options]'],
-])('what is asked for goes to stdout, and exit code 0: `%s`', async (words, answer) => {
+])('execute: prints help on stdout with exit code 0 for `%s`', async (words, answer) => {
   expect([await execute(words.split(' '), '1.2.3'), said.error]).toEqual([0, ''])
   expect(said.out).toContain(answer)
 })
 
-test('every command of the overview is there under its name', async () => {
+test('execute: finds every command of the overview by its name', async () => {
   await execute(['help'], '1.2.3')
   const names = [...said.out.matchAll(/^ {2}(\S+(?: \S+)?) {2,}/gm)].map(([, name = '']) => name)
   expect(names).toEqual(expect.arrayContaining(['serve', 'accounts create', 'models check', 'analyze']))
@@ -65,7 +65,7 @@ test('every command of the overview is there under its name', async () => {
   }
 })
 
-test('whoever stops reading ends a command without a word of complaint', async () => {
+test('execute: ends without an error when the output is closed', async () => {
   const script = join(import.meta.dir, '../../src/cli.ts')
   for (const words of [['models', 'check', '--json'], ['analyze']]) {
     const child = Bun.spawn([process.execPath, script, ...words], { stdin: 'pipe', stdout: 'pipe', stderr: 'pipe' })
@@ -76,7 +76,7 @@ test('whoever stops reading ends a command without a word of complaint', async (
   }
 })
 
-test('progress is drawn on a terminal, taken away at the end, and nowhere else', () => {
+test('showProgress: draws on a terminal only and removes the line at the end', () => {
   const drawn: string[] = []
   const write = (text: string) => drawn.push(text)
   let done = 0

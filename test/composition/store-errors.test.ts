@@ -18,7 +18,7 @@ describe('a store that cannot be opened', () => {
     [
       'a folder without rights',
       failure({ code: 'EACCES', syscall: 'mkdir', path: '/data' }),
-      'GATEWAY_DATA_DIR: /data cannot be used: this user has no right to it. Set it to a folder that this user may write.',
+      'GATEWAY_DATA_DIR: /data cannot be used: this user lacks permission. Set it to a folder that this user may write.',
     ],
     [
       'a full disk',
@@ -66,13 +66,13 @@ describe('a store that cannot be opened', () => {
           config,
           thrownBy(() => lockDataFolder(join(file, 'data'))),
         ),
-      ).toMatch(/^GATEWAY_DATA_DIR: .*a part of the path is no folder/)
+      ).toMatch(/^GATEWAY_DATA_DIR: .*a part of the path is not a folder/)
       expect(
         toStoreError(
           config,
           thrownBy(() => lockDataFolder(file)),
         ),
-      ).toMatch(/^GATEWAY_DATA_DIR: .*it exists and is no folder/)
+      ).toMatch(/^GATEWAY_DATA_DIR: .*it exists and is not a folder/)
     } finally {
       rmSync(folder, { recursive: true })
     }

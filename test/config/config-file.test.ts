@@ -33,7 +33,7 @@ afterAll(async () => {
 
 type Priced = { usage: { output_tokens: number; cost_usd: number }; model_used: string }
 
-test('a changed price is shown and billed', async () => {
+test('configuration file: shows and bills a changed price', async () => {
   const { body } = await ask<{ data: { id: string; pricing: object }[] }>(gateway, 'GET', '/api/v1/models')
   const shown = body.data.find(({ id }) => id.endsWith('gpt-5.5'))
   expect(shown?.pricing).toMatchObject({ input_per_mtok: 1, output_per_mtok: 1_000 })
@@ -42,12 +42,12 @@ test('a changed price is shown and billed', async () => {
   expect(usage.cost_usd).toBeGreaterThanOrEqual(usage.output_tokens / 1_000)
 })
 
-test('an added model serves under its name at its price', async () => {
+test('configuration file: serves an added model under its name at its price', async () => {
   const answer = await gateway.post('/api/v1/chat', { prompt: 'Hi', model: 'claude-opus-6', max_output_tokens: 50 })
   expect(await answer.json()).toMatchObject({ model_used: 'anthropic/claude-opus-6', usage: { cost_usd: 0 } })
 })
 
-test('an account has its plan’s changed limits, where it is shown and where it counts', async () => {
+test('configuration file: applies and shows changed plan limits', async () => {
   const who = { email: 'plan@example.com', password: 'a long enough password 7' }
   const { body: signedIn } = await ask<{ token: string; account: object }>(gateway, 'POST', '/api/v1/auth/register', {
     body: who,

@@ -72,8 +72,8 @@ const gaining: Readonly<Record<EnhancedType | Task, Readonly<Record<string, read
   revision: { en: ['proofread my essay', 'rewrite this politely', 'fix grammar'] },
 }
 
-describe('a few words that ask for much', () => {
-  test.each(Object.entries(gaining))('gain what fits them, as %s', (kind, byLanguage) => {
+describe('enhance on short demanding prompts', () => {
+  test.each(Object.entries(gaining))('adds the lines of %s', (kind, byLanguage) => {
     for (const [language, prompts] of Object.entries(byLanguage))
       for (const prompt of prompts) expect([prompt, kindOf(prompt)]).toEqual([prompt, `${language} ${kind}`])
   })
@@ -133,8 +133,8 @@ const staying: Readonly<Record<string, readonly string[]>> = {
   ],
 }
 
-describe('a few words that ask for little', () => {
-  test.each(Object.entries(staying))('stay as they are: %s', (_, prompts) => {
+describe('enhance on short simple prompts', () => {
+  test.each(Object.entries(staying))('returns unchanged: %s', (_, prompts) => {
     expect(prompts.filter(prompt => enhance(prompt, readingOf(prompt)).changed)).toEqual([])
   })
 })

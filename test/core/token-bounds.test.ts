@@ -107,7 +107,7 @@ const textOf = (alphabet: fc.Arbitrary<string>) =>
   )
 
 describe('estimateInputTokens', () => {
-  test.each(Object.entries(alphabets))('is never below the count when the text is %s', (_, alphabet) => {
+  test.each(Object.entries(alphabets))('returns at least the count when the text is %s', (_, alphabet) => {
     fc.assert(
       fc.property(textOf(alphabet), text => {
         const own = o200k(text, asText)
@@ -120,7 +120,7 @@ describe('estimateInputTokens', () => {
     )
   })
 
-  test('is never below the count when the text is mixed from several alphabets', () => {
+  test('returns at least the count for text in several alphabets', () => {
     const mixed = fc.array(fc.oneof(...Object.values(alphabets).map(textOf)), { maxLength: 8 }).map(all => all.join(''))
     fc.assert(
       fc.property(mixed, text => {
@@ -131,7 +131,7 @@ describe('estimateInputTokens', () => {
     )
   })
 
-  test('is at most one token per byte, wherever the text is counted', () => {
+  test('returns at most one token per byte', () => {
     fc.assert(
       fc.property(textOf(alphabets['everything mixed'] ?? among('a')), text => {
         for (const provider of ['openai', 'anthropic', 'google', 'somebody', undefined])
@@ -165,14 +165,14 @@ describe('estimateInputTokens', () => {
           .join('') ?? '',
     ],
     ['behind 300,000 blanks in lines', (part: string) => `${' '.repeat(29)}\n`.repeat(10_000) + part],
-  ])('is not below the count when a long cheap text hides expensive text %s', async (_, hide) => {
+  ])('returns at least the count when a long cheap text hides expensive text %s', async (_, hide) => {
     for (const length of [3_000, 12_000]) {
       const text = hide(dense(length))
       expect(bound(text, 'openai')).toBeGreaterThanOrEqual((await countTokens(text)) * 0.99)
     }
   })
 
-  test('of a long text is drawn anew each time, so that no client can learn where it is read', () => {
+  test('samples a long text differently each time, so that clients cannot predict it', () => {
     const text = Array.from({ length: 9_000 }, (_, index) => (index % 7 === 0 ? 'zxqj' : ` word${index % 13}`)).join('')
     const counts = new Set(Array.from({ length: 8 }, () => bound(text, 'openai')))
     expect(counts.size).toBeGreaterThan(1)
@@ -185,15 +185,15 @@ describe('estimateInputTokens', () => {
     ['JSON', readFileSync(join(import.meta.dir, '../../package.json'), 'utf8')],
     ['Chinese', '请解释一下为什么冬天白天短而夏天白天长，并举一个日常生活中的例子来说明这个道理。'.repeat(20)],
     ['Russian', 'Объясните, пожалуйста, почему зимой птицы не мёрзнут на проводах. '.repeat(20)],
-  ])('reserves at most a tenth above the count of OpenAI when the text is honest %s', (_, text) => {
+  ])("returns at most 10% above OpenAI's count for ordinary text %s", (_, text) => {
     expect(bound(text, 'openai') / o200k(text, asText)).toBeLessThan(1.1)
   })
 
-  test('reserves at most 1.6 times the count of OpenAI for any provider when the text is honest English', () => {
+  test("returns at most 1.6 times OpenAI's count for any provider for English text", () => {
     expect(bound(cheap.repeat(20)) / o200k(cheap.repeat(20), asText)).toBeLessThan(1.6)
   })
 
-  test('covers tools, schemas, calls, names and ids however they are written', () => {
+  test('covers tools, schemas, calls, names and IDs in any notation', () => {
     const awkward = textOf(alphabets['everything mixed'] ?? among('a'))
     const shape = fc.letrec(tie => ({
       value: fc.oneof(
@@ -224,7 +224,7 @@ describe('estimateInputTokens', () => {
     )
   })
 
-  test('covers the fields that are passed on', () => {
+  test('covers passed-on fields', () => {
     const bare = asking('Hi')
     const extras = { documents: [{ text: 'A long text that a server puts in front of the prompt. '.repeat(50) }] }
     const more = estimateInputTokens({ ...bare, extras }, 'somebody') - estimateInputTokens(bare, 'somebody')
@@ -232,8 +232,8 @@ describe('estimateInputTokens', () => {
   })
 })
 
-describe('the likely count', () => {
-  test('is the tokenizer’s own when the text is short, also where the estimate for a reservation is higher', async () => {
+describe('likelyInputTokens', () => {
+  test('equals the tokenizer for short text, even if the reservation is higher', async () => {
     for (const text of [...Object.values(alphabets).map(one => fc.sample(textOf(one), { numRuns: 1 })[0] ?? '')]) {
       const own = await countTokens(text)
       expect(Math.abs(estimateTokens(text) - own)).toBeLessThanOrEqual(2 + own * 0.06)
@@ -244,7 +244,7 @@ describe('the likely count', () => {
   })
 })
 
-describe('time', () => {
+describe('token estimation', () => {
   const million = 1_000_000
   test.each([
     ['English', () => 'The quick brown fox jumps over the lazy dog. '],
@@ -260,7 +260,7 @@ describe('time', () => {
     ['line breaks', () => '\n'],
     ['emoji', () => '👩‍👩‍👧'],
     ['lone surrogates', () => '\ud800\udc00\ud800'],
-  ])('of 2 MB of %s is at most 50 ms of processor time', (_, unit) => {
+  ])('takes at most 50 ms of CPU time for 2 MB of %s', (_, unit) => {
     const text = unit()
       .repeat(Math.ceil((2 * million) / unit().length))
       .slice(0, 2 * million)
@@ -278,13 +278,13 @@ describe('vocabulary.json', () => {
   const column = (packed: string) => Bun.zstdDecompressSync(Buffer.from(packed, 'base64'))
   const tokens = publishedTokens()
 
-  test('holds the tokens that the package publishes, and the classes of all code units', () => {
+  test('contains the published tokens and the classes of all code units', () => {
     expect(column(file.bytes).equals(Buffer.concat(tokens))).toBe(true)
     expect(column(file.lengths).equals(Uint8Array.from(tokens, token => token.length))).toBe(true)
     expect(column(file.classes).equals(Uint8Array.from({ length: 0x10000 }, (_, unit) => classOf(unit)))).toBe(true)
   })
 
-  test('holds the weight elsewhere of each token', () => {
+  test("contains each token's count elsewhere", () => {
     const weights = column(file.elsewhere)
     const sample = Array.from({ length: 3_000 }, () => Math.floor(Math.random() * tokens.length))
     for (const at of sample) expect(weights[at]).toBe(weightElsewhere(tokens[at] ?? new Uint8Array(0)))

@@ -14,7 +14,7 @@ import { chromiumPath } from './chromium.ts'
 setDefaultTimeout(60_000)
 
 const chromium = chromiumPath()
-if (chromium === null) reportSkipped('chromium', 'billing in a browser')
+if (chromium === null) reportSkipped('chromium', 'billing pages: work in a browser')
 else withBrowser(chromium)
 
 function withBrowser(path: string) {
@@ -88,7 +88,7 @@ function withBrowser(path: string) {
     expect(page.url()).toBe(`${front.url}/#/billing`)
   }
 
-  test('Billing: takes a card that is entered on Stripe’s page, which opens the plan', async () => {
+  test("Billing: accepts a card entered on Stripe's page, which enables the plan", async () => {
     const { page, go } = visitor
     await go('billing', 'Billing')
     expect(await page.getByRole('button', { name: 'Upgrade' }).isDisabled()).toBe(true)
@@ -99,8 +99,8 @@ function withBrowser(path: string) {
     await page.getByRole('button', { name: 'Add payment method' }).click()
     await saveCard()
     await page.getByText('Visa ···· 4242').waitFor()
-    await page.getByRole('button', { name: 'Upgrade' }).click()
-    await page.getByRole('button', { name: 'Upgrade, charges begin now' }).click()
+    await page.getByRole('button', { name: 'Upgrade', exact: true }).click()
+    await page.getByRole('button', { name: 'Upgrade and start billing' }).click()
     await page.locator('.plan.current', { hasText: 'Usage' }).waitFor()
   })
 
@@ -118,12 +118,12 @@ function withBrowser(path: string) {
   test('Billing: shows an error with a retry when the setup session does not exist', async () => {
     const { page, go } = visitor
     await go('billing?setup_session=cs_test_unknown', 'Billing')
-    await page.getByRole('alert').getByRole('button', { name: 'Try again' }).waitFor()
+    await page.getByRole('alert').getByRole('button', { name: 'Retry' }).waitFor()
     await page.getByText('Visa ···· 4242').waitFor()
     await go('', 'Overview')
   })
 
-  test('an invoice is in the list, tells a line per model that adds up, and prints as a sheet of its own', async () => {
+  test('Invoice: appears in the list, sums a line per model, and prints separately', async () => {
     await endCycle(1)
     const { page, go } = visitor
     await go('', 'Overview')
@@ -132,7 +132,7 @@ function withBrowser(path: string) {
     expect(await row.textContent()).toMatch(/Paid.*\$3\.73/)
     await row.getByRole('link').click()
     await page.getByRole('heading', { level: 1, name: 'Invoice' }).waitFor()
-    const lines = page.getByRole('table', { name: 'Lines, one a model' }).locator('tbody tr')
+    const lines = page.getByRole('table', { name: 'Invoice lines by model' }).locator('tbody tr')
     await lines.nth(1).waitFor()
     expect(await lines.allTextContents()).toEqual([
       expect.stringMatching(/openai\/gpt-4\.1.*\$2\.50$/),
@@ -152,7 +152,7 @@ function withBrowser(path: string) {
     await page.emulateMedia({ media: 'screen', colorScheme: 'light' })
   })
 
-  test('where the card is declined the newest invoice stands unpaid above the paid one', async () => {
+  test('Billing: shows an unpaid invoice above the paid one when the card is declined', async () => {
     for (const { default: card } of stripe.customers.values()) stripe.declined.add(String(card))
     await endCycle(2)
     const { page, go } = visitor
@@ -165,7 +165,7 @@ function withBrowser(path: string) {
     await page.getByText(/Chat requests work until \d\d:\d\d/).waitFor()
   })
 
-  test('Invoice: leads to Stripe’s page for paying it, after which nothing is owed', async () => {
+  test("Invoice: leads to Stripe's page for payment, after which nothing is owed", async () => {
     const { page, go } = visitor
     await page.getByRole('table', { name: 'Invoices' }).locator('tbody tr').first().getByRole('link').click()
     await page.getByRole('button', { name: 'Pay invoice' }).click()
@@ -184,7 +184,7 @@ function withBrowser(path: string) {
     expect(await page.getByText('Invoice unpaid').count()).toBe(0)
   })
 
-  test('and all the while the browser had nothing to complain of', () => {
+  test('Browser: reports no errors', () => {
     expect(visitor.complaints).toEqual([])
   })
 }

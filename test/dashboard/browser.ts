@@ -57,7 +57,7 @@ export async function newVisitor(
     go,
     async signIn(email, password) {
       await go('', 'Sign in')
-      await page.getByLabel('E-mail').fill(email)
+      await page.getByLabel('Email').fill(email)
       await page.getByLabel('Password').fill(password)
       await page.getByRole('button', { name: 'Sign in' }).click()
       await page.getByRole('heading', { level: 1, name: 'Overview' }).waitFor()

@@ -12,7 +12,7 @@ import { chromiumPath } from './chromium.ts'
 setDefaultTimeout(60_000)
 
 const chromium = chromiumPath()
-if (chromium === null) reportSkipped('chromium', 'the dashboard in a browser')
+if (chromium === null) reportSkipped('chromium', 'dashboard: works in a browser')
 else withBrowser(chromium)
 
 function withBrowser(path: string) {
@@ -28,17 +28,17 @@ function withBrowser(path: string) {
     await gateway.stop()
   })
 
-  describe('coming in', () => {
-    test('a wrong password is refused in words, and nothing tells which of the two was wrong', async () => {
+  describe('Sign-in', () => {
+    test('rejects a wrong password with a message that does not name the wrong field', async () => {
       const { page, go } = owner
       await go('', 'Sign in')
-      await page.getByLabel('E-mail').fill(firstOwner(gateway).email)
+      await page.getByLabel('Email').fill(firstOwner(gateway).email)
       await page.getByLabel('Password').fill('not the password')
       await page.getByRole('button', { name: 'Sign in' }).click()
       expect(await page.getByRole('alert').textContent()).toContain('The e-mail address or the password is not right')
     })
 
-    test('what the first start printed signs in, a reload keeps the session, and nothing of it outlives the tab', async () => {
+    test('accepts the printed credentials, survives a reload, and ends with the tab', async () => {
       const { email, password } = firstOwner(gateway)
       await owner.signIn(email, password)
       await owner.page.reload()
@@ -47,7 +47,7 @@ function withBrowser(path: string) {
       expect(await owner.page.evaluate('JSON.stringify(sessionStorage)')).not.toContain('eyJ')
     })
 
-    test('a second tab shares the session, and signing out in one signs out both', async () => {
+    test('shares the session between tabs, and sign-out ends it in both', async () => {
       const visitor = await newVisitor(browser, gateway)
       const { email, password } = firstOwner(gateway)
       await visitor.signIn(email, password)
@@ -67,10 +67,10 @@ function withBrowser(path: string) {
     })
   })
 
-  test('the first-run card turns green at the first call of the command that it shows', async () => {
+  test('First-request card: turns green after the shown command runs', async () => {
     const { page, go } = owner
     await go('', 'Overview')
-    await page.getByRole('button', { name: 'Make a key and show the command' }).click()
+    await page.getByRole('button', { name: 'Create API key and show command' }).click()
     const command = (await page.locator('.first-run pre').textContent()) ?? ''
     const key = /Bearer (gw_live_\w+)/.exec(command)?.[1] ?? ''
     const body = /-d '(.*)'/.exec(command)?.[1] ?? ''
@@ -78,11 +78,11 @@ function withBrowser(path: string) {
     const answer = await fetch(/curl (\S+)/.exec(command)?.[1] ?? '', { method: 'POST', headers, body })
     expect(answer.status).toBe(200)
     await answer.text()
-    await page.getByRole('heading', { name: 'Your first request was answered' }).waitFor()
+    await page.getByRole('heading', { name: 'First request succeeded' }).waitFor()
     await page.locator('.first-run.done').waitFor()
   })
 
-  test('the playground streams an answer, says what served it, why and for how much, takes stars, and leaves no key behind', async () => {
+  test('Playground: streams an output with model, routing and cost, accepts a rating, and revokes its key', async () => {
     const { page, go } = owner
     await go('playground', 'Playground')
     await page
@@ -91,15 +91,13 @@ function withBrowser(path: string) {
     await page.keyboard.press('Enter')
     // Words are there while more are to come.
     await page.locator('.answer[aria-busy="true"] p:not([role])').waitFor()
-    const about = page.getByRole('list', { name: 'About this answer' })
-    expect(await about.textContent()).toMatch(
-      /\w+\/[\w.-]+[\s\S]*\d+ in, \d+ out[\s\S]*\$0\.\d+[\s\S]*to the first words/,
-    )
-    await page.getByText('Why this model, and what it cost').click()
-    expect(await page.locator('.account').textContent()).toContain('The prompt decided.')
+    const about = page.getByRole('list', { name: 'About this response' })
+    expect(await about.textContent()).toMatch(/\w+\/[\w.-]+[\s\S]*\d+ in, \d+ out[\s\S]*\$0\.\d+[\s\S]*TTFT/)
+    await page.getByText('Routing and cost details').click()
+    expect(await page.locator('.account').textContent()).toContain('Automatic routing chose the model.')
     expect(await page.getByRole('list', { name: 'Attempts' }).textContent()).toContain('Served')
     await page.getByRole('radio', { name: '4 stars' }).check({ force: true })
-    await page.getByText('It counts from now on.').waitFor()
+    await page.getByText('Rating saved.').waitFor()
 
     await go('team', 'Team')
     await go('keys', 'Keys')
@@ -108,22 +106,22 @@ function withBrowser(path: string) {
     await used.getByText('revoked').waitFor()
   })
 
-  test('Stop ends an answer that is on its way', async () => {
+  test('Playground: stops a running response', async () => {
     const { page, go } = owner
     await go('playground', 'Playground')
     await page.getByLabel('Your message').fill('[[sim:tokens=2000, chunk=40, pace_ms=50]] Tell me a long story.')
     await page.keyboard.press('Enter')
     await page.locator('.answer p:not([role])').waitFor()
     await page.getByRole('button', { name: 'Stop' }).click()
-    await page.getByText('Stopped. What had arrived is billed.').waitFor()
+    await page.getByText('Stopped. Received output is billed.').waitFor()
   })
 
-  test('a second key is shown once, works, and is refused once it is revoked', async () => {
+  test('Keys: shows a new key once and revokes it', async () => {
     const { page, go } = owner
     await go('keys', 'Keys')
-    await page.getByRole('button', { name: 'New key' }).click()
+    await page.getByRole('button', { name: 'Create key' }).click()
     await page.getByLabel('Name').fill('second')
-    await page.getByRole('button', { name: 'Make the key' }).click()
+    await page.getByRole('dialog').getByRole('button', { name: 'Create key' }).click()
     const key = (await page.locator('dialog pre').textContent()) ?? ''
     await page.getByRole('button', { name: 'I have it' }).click()
     expect(await page.content()).not.toContain(key)
@@ -137,28 +135,28 @@ function withBrowser(path: string) {
     expect(await status()).toBe(401)
   })
 
-  test('a limit that is used up is said, with the way to more', async () => {
+  test('Playground: shows a reached limit with a link to plans', async () => {
     const { page, go } = owner
     await changeAccount(gateway.deps.database, gateway.accountId, { ...plans.usage, dailyTokens: 1 })
     await go('playground', 'Playground')
     await page.getByRole('button', { name: 'Compare Postgres' }).click()
-    await page.getByText('Today’s tokens are used up').waitFor()
-    await page.getByRole('link', { name: 'See the plans' }).click()
+    await page.getByText('Daily token limit reached', { exact: true }).waitFor()
+    await page.getByRole('link', { name: 'View plans' }).click()
     await page.getByRole('heading', { level: 1, name: 'Billing' }).waitFor()
     await go('', 'Overview')
-    await page.locator('.meter.full', { hasText: 'Tokens today' }).waitFor()
+    await page.locator('.meter.full', { hasText: 'Daily tokens' }).waitFor()
     await changeAccount(gateway.deps.database, gateway.accountId, { ...plans.usage, requestsPerMinute: 10_000 })
   })
 
-  test('whoever signs up is upgraded by the operator, caps the month, and is told of the hour of grace', async () => {
+  test("Billing: shows the operator's upgrade, the soft cap and the grace period", async () => {
     const visitor = await newVisitor(browser, gateway)
     const { page, go } = visitor
-    await go('sign-up', 'Make an account')
-    await page.getByLabel('E-mail').fill('new@example.test')
+    await go('sign-up', 'Create account')
+    await page.getByLabel('Email').fill('new@example.test')
     await page.getByLabel('Password').fill('short')
-    await page.getByLabel('Name of the account').fill('<b>Newcomers</b>')
+    await page.getByLabel('Account name').fill('<b>Newcomers</b>')
     await page.getByLabel('Password').fill('a long enough password')
-    await page.getByRole('button', { name: 'Make the account' }).click()
+    await page.getByRole('button', { name: 'Create account' }).click()
     await page.getByRole('heading', { name: 'Overview' }).waitFor()
     // Names are text.
     expect(await page.locator('.who').textContent()).toContain('<b>Newcomers</b>')
@@ -182,11 +180,11 @@ function withBrowser(path: string) {
     await visitor.leave()
   })
 
-  test('an invitation is accepted with its link, and opens what its role opens', async () => {
+  test('Team: accepts an invitation by link with the permissions of its role', async () => {
     const { page, go } = owner
     await go('team', 'Team')
-    await page.getByRole('button', { name: 'Invite somebody' }).click()
-    await page.getByLabel('E-mail').fill('colleague@example.test')
+    await page.getByRole('button', { name: 'Invite user' }).click()
+    await page.getByLabel('Email').fill('colleague@example.test')
     await page.getByRole('button', { name: 'Invite', exact: true }).click()
     const link = (await page.locator('dialog pre').textContent()) ?? ''
     await page.getByRole('button', { name: 'Done' }).click()
@@ -197,22 +195,22 @@ function withBrowser(path: string) {
     await visitor.page.getByRole('button', { name: 'Join the team' }).click()
     await visitor.page.getByRole('heading', { name: 'Overview' }).waitFor()
     expect(await visitor.page.getByRole('link', { name: 'Billing' }).count()).toBe(0)
-    await visitor.go('billing', 'Nothing here')
+    await visitor.go('billing', 'Page not found')
     await visitor.page.goto(link)
     await visitor.page.getByLabel('Your new password').fill('another password')
     await visitor.page.getByRole('button', { name: 'Join the team' }).click()
-    await visitor.page.getByText('This invitation is not valid any more').waitFor()
+    await visitor.page.getByText('This invitation has expired or was used').waitFor()
     await visitor.leave()
 
     await page.reload()
     await page.getByRole('row', { name: /colleague@example.test/ }).waitFor()
   })
 
-  test('the log filters, follows along, tells a request’s details, and is exported as it is filtered', async () => {
+  test('Requests: filters, updates live, shows details, and exports the filtered rows', async () => {
     const { page, go } = owner
     await go('requests?streamed=true', 'Requests')
     await page.getByRole('button', { name: 'Clear filters' }).waitFor()
-    await page.getByLabel('Live tail').check()
+    await page.getByLabel('Live updates').check()
     const before = await page.locator('tbody tr').count()
     expect((await gateway.post('/api/v1/chat', { prompt: 'Hi', stream: true })).status).toBe(200)
     await page.locator('tbody tr').nth(before).waitFor()
@@ -220,7 +218,7 @@ function withBrowser(path: string) {
       .getByRole('button', { name: /details$/ })
       .first()
       .click()
-    expect(await page.getByRole('dialog').textContent()).toContain('First token')
+    expect(await page.getByRole('dialog').textContent()).toContain('Time to first token')
     expect(await page.getByRole('list', { name: 'Attempts' }).textContent()).toMatch(/\w+\/[\w.-]+Served \d/)
     await page.keyboard.press('Escape')
     const [download] = await Promise.all([
@@ -233,12 +231,12 @@ function withBrowser(path: string) {
     expect(lines.length).toBeGreaterThanOrEqual(before + 2)
   })
 
-  test('the chart of 30 days is split by model and by key, tells latency and errors, and its legend the day pointed at', async () => {
+  test('Overview: splits the chart by model and key and shows latency, errors and the selected day', async () => {
     const { page, go } = owner
     await go('', 'Overview')
     const legend = page.locator('.legend')
     for (const [measure, told] of [
-      ['Latency', /half within \d+ ms|half within [\d.]+ s/],
+      ['Latency', /p50 \d+ ms|p50 [\d.]+ s/],
       ['Errors', /failed \d+/],
     ] as const) {
       await page.locator('.tabs label', { hasText: measure }).click()
@@ -258,30 +256,30 @@ function withBrowser(path: string) {
     expect(new Set(await page.locator('.legend-value').allTextContents())).toEqual(new Set(['0']))
   })
 
-  test('a network that is gone is said, with a way to ask again, and what was known stays', async () => {
+  test('Notices: show a lost connection with a retry button and keep loaded data', async () => {
     const { page, go } = owner
     await go('team', 'Team')
     await page.context().setOffline(true)
     await page.getByRole('link', { name: 'Billing' }).click()
-    await page.getByText('The gateway does not answer').first().waitFor()
+    await page.getByText('Gateway unreachable').first().waitFor()
     await page.context().setOffline(false)
-    for (const again of (await page.getByRole('button', { name: 'Try again' }).all()).toReversed()) await again.click()
+    for (const again of (await page.getByRole('button', { name: 'Retry' }).all()).toReversed()) await again.click()
     await page.getByRole('heading', { name: 'Plan', exact: true }).waitFor()
   })
 
-  test('what was learned is erased, but not by mistake', async () => {
+  test('Insights: deletes learning data after confirmation', async () => {
     const { page, go } = owner
     await go('insights', 'Insights')
     await page.getByText(/^\d+ requests?$/).waitFor()
-    await page.getByRole('button', { name: 'Erase everything' }).click()
-    const confirm = page.getByRole('dialog').getByRole('button', { name: 'Erase everything' })
+    await page.getByRole('button', { name: 'Delete learning data' }).click()
+    const confirm = page.getByRole('dialog').getByRole('button', { name: 'Delete learning data' })
     expect(await confirm.isDisabled()).toBe(true)
-    await page.getByLabel('Type “erase” to go on').fill('erase')
+    await page.getByLabel('Type “erase” to confirm').fill('erase')
     await confirm.click()
-    await page.getByText('Nothing is learned yet').waitFor()
+    await page.getByText('No learning data yet').waitFor()
   })
 
-  test('and all the while the browser had nothing to complain of', () => {
+  test('Browser: reports no errors', () => {
     expect(owner.complaints).toEqual([])
   })
 }

@@ -13,7 +13,7 @@ setDefaultTimeout(60_000)
 const chosen = 'chosen in a browser'
 
 const chromium = chromiumPath()
-if (chromium === null) reportSkipped('chromium', 'letters in a browser')
+if (chromium === null) reportSkipped('chromium', 'emails: lead to pages that work in a browser')
 else withBrowser(chromium)
 
 function withBrowser(path: string) {
@@ -46,15 +46,15 @@ function withBrowser(path: string) {
     throw new Error(`no letter to ${email}`)
   }
 
-  test('a forgotten password is replaced by the link in the letter, which works once', async () => {
+  test('Reset password: replaces a forgotten password by a single-use link', async () => {
     const { email } = firstOwner(gateway)
     const visitor = await newVisitor(browser, gateway)
     const { page, go } = visitor
     await go('', 'Sign in')
-    await page.getByRole('link', { name: 'Forgot the password?' }).click()
-    await page.getByLabel('E-mail').fill(email)
-    await page.getByRole('button', { name: 'Send the link' }).click()
-    await page.getByText('Look into your mailbox').waitFor()
+    await page.getByRole('link', { name: 'Forgot your password?' }).click()
+    await page.getByLabel('Email').fill(email)
+    await page.getByRole('button', { name: 'Send reset link' }).click()
+    await page.getByText('Check your email').waitFor()
 
     const link = await linkTo(email)
     await go(link, 'Choose a new password')
@@ -63,7 +63,7 @@ function withBrowser(path: string) {
     const use = () => fetch(`${gateway.url}/api/v1/insights/learning`, { headers: { 'x-api-key': key } })
     expect((await use()).status).toBe(200)
     await page.getByLabel('Revoke my API keys too').check()
-    await page.getByRole('button', { name: 'Change the password' }).click()
+    await page.getByRole('button', { name: 'Change password' }).click()
     await page.getByText('your API keys are revoked').waitFor()
     await eventually(async () => (await use()).status === 401, 2000)
     await visitor.signIn(email, chosen)
@@ -71,39 +71,39 @@ function withBrowser(path: string) {
     const late = await newVisitor(browser, gateway)
     await late.go(link, 'Choose a new password')
     await late.page.getByLabel('Your new password').fill('chosen once more')
-    await late.page.getByRole('button', { name: 'Change the password' }).click()
-    await late.page.getByText('This link is not valid any more').waitFor()
+    await late.page.getByRole('button', { name: 'Change password' }).click()
+    await late.page.getByText('This link has expired or was used').waitFor()
     await late.leave()
     expect(visitor.complaints).toEqual([])
     await visitor.leave()
   })
 
-  test('a new account looks around, confirms its address by the link in the letter, and then makes a key', async () => {
+  test('Registration: allows reading before the email is confirmed, and keys afterwards', async () => {
     const email = 'new@example.test'
     const visitor = await newVisitor(browser, gateway)
     const { page, go } = visitor
-    await go('sign-up', 'Make an account')
-    await page.getByText('You confirm your address by a link').waitFor()
-    await page.getByLabel('E-mail').fill(email)
+    await go('sign-up', 'Create account')
+    await page.getByText('We send a link to confirm your address').waitFor()
+    await page.getByLabel('Email').fill(email)
     await page.getByLabel('Password').fill('a long enough password')
-    await page.getByRole('button', { name: 'Make the account' }).click()
+    await page.getByRole('button', { name: 'Create account' }).click()
     await page.getByText('Confirm your email address').waitFor()
-    await page.getByRole('button', { name: 'Make a key and show the command' }).click()
+    await page.getByRole('button', { name: 'Create API key and show command' }).click()
     await page.getByText('Your email address is not confirmed yet').waitFor()
-    await page.getByRole('button', { name: 'Send another mail' }).click()
-    await page.getByRole('button', { name: 'Mail sent' }).waitFor()
+    await page.getByRole('button', { name: 'Send another email' }).click()
+    await page.getByRole('button', { name: 'Email sent' }).waitFor()
     await eventually(() => smtp.letters.filter(({ to }) => to.includes(email)).length === 2, 5000)
 
     const link = await linkTo(email)
     const other = await newVisitor(browser, gateway)
     await other.go(link, 'Confirm your email address')
     await other.page.getByLabel('Password').fill('not the password')
-    await other.page.getByRole('button', { name: 'Confirm the address' }).click()
-    await other.page.getByText('The password is not right').waitFor()
+    await other.page.getByRole('button', { name: 'Confirm email address' }).click()
+    await other.page.getByText('Wrong password').waitFor()
     await other.page.getByLabel('Password').fill('a long enough password')
-    await other.page.getByRole('button', { name: 'Confirm the address' }).click()
+    await other.page.getByRole('button', { name: 'Confirm email address' }).click()
     await other.page.getByRole('heading', { level: 1, name: 'Overview' }).waitFor()
-    await other.page.getByRole('button', { name: 'Make a key and show the command' }).click()
+    await other.page.getByRole('button', { name: 'Create API key and show command' }).click()
     await other.page.locator('.first-run pre').waitFor()
     expect(await other.page.getByText('Confirm your email address').count()).toBe(0)
     expect([...visitor.complaints, ...other.complaints]).toEqual([])
@@ -111,29 +111,29 @@ function withBrowser(path: string) {
     await visitor.leave()
   })
 
-  test('a gateway that takes no registrations says so, and offers no form', async () => {
+  test('Registration: shows no form when it is closed', async () => {
     const closed = await startGateway({ REGISTRATION: 'invitation' })
     const visitor = await newVisitor(browser, closed)
     const { page, go } = visitor
-    await go('sign-up', 'Make an account')
+    await go('sign-up', 'Create account')
     await page.getByText('Registration is by invitation').waitFor()
-    expect(await page.getByLabel('E-mail').count()).toBe(0)
+    expect(await page.getByLabel('Email').count()).toBe(0)
     await page.getByRole('link', { name: 'Sign in' }).click()
-    await page.getByText('Started it on this machine?').waitFor()
-    expect(await page.getByRole('link', { name: 'make an account' }).count()).toBe(0)
+    await page.getByText('Self-hosting?').waitFor()
+    expect(await page.getByRole('link', { name: 'create an account' }).count()).toBe(0)
     await visitor.leave()
     await closed.stop()
   })
 
-  test('an invitation goes by mail, its inviter is told so, and may withdraw it', async () => {
+  test('Team: sends an invitation by email that can be withdrawn', async () => {
     const visitor = await newVisitor(browser, gateway)
     const { page, go } = visitor
     await visitor.signIn(firstOwner(gateway).email, chosen)
     await go('team', 'Team')
-    await page.getByRole('button', { name: 'Invite somebody' }).click()
-    await page.getByLabel('E-mail').fill('invited@example.test')
+    await page.getByRole('button', { name: 'Invite user' }).click()
+    await page.getByLabel('Email').fill('invited@example.test')
     await page.getByRole('button', { name: 'Invite', exact: true }).click()
-    await page.getByText('The invitation is on its way').waitFor()
+    await page.getByText('Invitation sent').waitFor()
     await page.getByRole('button', { name: 'Done' }).click()
     expect(await linkTo('invited@example.test')).toStartWith('invitation/gw_invite_')
     await page
@@ -141,7 +141,7 @@ function withBrowser(path: string) {
       .getByRole('button', { name: 'Withdraw' })
       .click()
     await page.getByRole('dialog').getByRole('button', { name: 'Withdraw' }).click()
-    await page.getByText('is withdrawn.').waitFor()
+    await page.getByText('withdrawn').waitFor()
     expect(visitor.complaints).toEqual([])
     await visitor.leave()
   })

@@ -28,7 +28,7 @@ const pages = [
 ] as const
 
 const chromium = chromiumPath()
-if (chromium === null) reportSkipped('chromium', 'the pages in a browser')
+if (chromium === null) reportSkipped('chromium', 'pages: work in a browser')
 else withBrowser(chromium)
 
 function withBrowser(path: string) {
@@ -45,7 +45,7 @@ function withBrowser(path: string) {
     await gateway.stop()
   })
 
-  test(`the first load is at most ${heaviestFirstLoad / 1000} KB on the wire, all of it the gateway’s own`, async () => {
+  test(`First load: transfers at most ${heaviestFirstLoad / 1000} KB, all from the gateway`, async () => {
     const visitor = await newVisitor(browser, gateway)
     const session = await visitor.page.context().newCDPSession(visitor.page)
     await session.send('Network.enable')
@@ -65,7 +65,7 @@ function withBrowser(path: string) {
     await visitor.leave()
   })
 
-  test('a script that got into the page does not run, and is complained of', async () => {
+  test('Content security policy: blocks and reports an injected script', async () => {
     const visitor = await newVisitor(browser, gateway)
     await visitor.go('', 'Sign in')
     await visitor.page.evaluate(
@@ -76,7 +76,7 @@ function withBrowser(path: string) {
     await visitor.leave()
   })
 
-  test(`with ${loggedRequests.toLocaleString('en')} requests in the log every page shows what it is for, of answers of at most ${heaviestAnswers / 1000} KB, and how soon is told`, async () => {
+  test(`Pages: show their content with ${loggedRequests.toLocaleString('en')} logged requests and responses of at most ${heaviestAnswers / 1000} KB`, async () => {
     const { email, password } = firstOwner(gateway)
     await owner.signIn(email, password)
     const load = async (path: string, heading: string) => {
@@ -100,7 +100,7 @@ function withBrowser(path: string) {
     // What the page is made of is the same; what it looks like is not.
     ['dark', 1440, 'runOnly: ["color-contrast", "region", "scrollable-region-focusable"]'],
   ] as const)(
-    'axe finds nothing wrong with any page, %s at %d px, and none is wider than the screen',
+    'Accessibility: has no axe violations and no horizontal scrolling, %s at %d px',
     async (theme, width, rules) => {
       const visitor = await newVisitor(browser, gateway, { colorScheme: theme, viewport: { width, height: 800 } })
       const { email, password } = firstOwner(gateway)
@@ -110,7 +110,7 @@ function withBrowser(path: string) {
       }
       await visitor.go('', 'Sign in')
       await look('Sign in')
-      await visitor.go('sign-up', 'Make an account')
+      await visitor.go('sign-up', 'Create account')
       await look('Sign up')
       await visitor.signIn(email, password)
       for (const [path, heading] of pages) {
@@ -119,7 +119,7 @@ function withBrowser(path: string) {
         await look(heading)
       }
       await visitor.go('keys', 'Keys')
-      await visitor.page.getByRole('button', { name: 'New key' }).click()
+      await visitor.page.getByRole('button', { name: 'Create key' }).click()
       await look('Dialog')
       await visitor.go('requests', 'Requests')
       await visitor.page
@@ -129,8 +129,8 @@ function withBrowser(path: string) {
       await look('Request')
       await visitor.go('', 'Overview')
       await visitor.page.getByText('By model', { exact: true }).first().click()
-      await visitor.page.locator('.legend', { hasText: 'all others' }).waitFor()
-      await visitor.page.getByText('As a table').click()
+      await visitor.page.locator('.legend', { hasText: 'Other' }).waitFor()
+      await visitor.page.getByText('Show as table').click()
       await look('Chart by model')
       expect(wrong).toEqual([])
       expect(visitor.complaints).toEqual([])
@@ -138,7 +138,7 @@ function withBrowser(path: string) {
     },
   )
 
-  test('the keyboard alone gets to every page, past the menu by its first stop, and into a chart', async () => {
+  test('Keyboard: reaches every page, skips the navigation, and enters a chart', async () => {
     const { page, go } = owner
     await go('', 'Overview')
     await page.evaluate('document.activeElement.blur(); getSelection().removeAllRanges(); document.body.focus()')

@@ -35,7 +35,7 @@ function gatewayOn(urls: readonly string[]) {
 
 testNeeding(
   'redis',
-  'what one gateway tells, the others hear; back after Redis was gone, they look of themselves',
+  'channel: forwards hints between gateways and causes a read after Redis was unavailable',
   async () => {
     const redis = needed(server)
     const [one, other] = [gatewayOn([redis.url]), gatewayOn([redis.url])]
@@ -58,7 +58,7 @@ testNeeding(
 
 testNeeding(
   'redis',
-  'a cluster passes a hint on, whichever node it was told to',
+  'channel: forwards hints in a cluster from any node',
   async () => {
     const nodes = needed(await startRedisCluster())
     const urls = nodes.map(node => node.url)

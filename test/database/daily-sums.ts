@@ -1,11 +1,11 @@
 import type { Sql } from 'postgres'
 import { countedBy, slotOf } from '../../src/database/duration-sql.ts'
 
-/** The slots of a request's times, columns for what `dailySums` adds up. */
+/** SQL for the latency buckets of a request, as columns that `dailySums` adds up. */
 export const slots = (sql: Sql) =>
   sql`${slotOf(sql, 'latency_ms')} as latency_slot, ${slotOf(sql, 'first_token_ms')} as first_token_slot`
 
-/** Writes the daily sums of `records`, a table of requests with their slots. */
+/** SQL that writes the daily totals of `records`, a table of requests with their buckets. */
 export const dailySums = (sql: Sql, records: ReturnType<Sql>) => sql`
   insert into usage_daily (
     account_id, day, key_id, model, requests, completed, failed, input_tokens, cached_input_tokens, output_tokens,

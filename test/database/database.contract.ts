@@ -1,4 +1,4 @@
-/** What accounts, keys, ledger and shipper promise on every Postgres: the embedded one and a real one. */
+/** Guarantees of accounts, keys, ledger and shipper on every Postgres: the embedded one and a real one. */
 import { describe, expect } from 'bun:test'
 import { join } from 'node:path'
 import { mintApiKey } from '../../src/core/accounts/api-keys.ts'
@@ -27,7 +27,7 @@ const clock = { now: () => Date.now() }
 let last = 0
 const fresh = (prefix: string) => `${prefix}_${Date.now().toString(36)}${++last}`
 
-/** An account of its own for each test, so that the tests share one database. */
+/** Creates an account per test, so that the tests share one database. */
 export async function newAccount(database: Database) {
   const accountId = fresh('acc')
   const email = `${accountId}@Example.test`
@@ -56,7 +56,7 @@ export async function newKey(
   return { ...minted, keyId }
 }
 
-/** Ships records as a gateway does. */
+/** Ships records like a gateway. */
 async function shipAll(database: Database, records: readonly UsageRecord[]): Promise<void> {
   const folder = temporaryFolder()
   const journal = openJournal({ directory: join(folder.path, 'journal') })
@@ -143,7 +143,7 @@ export function databaseContract(name: string, open: () => Database | null): voi
       const owner = await newAccount(database)
       const real = await newKey(database, owner)
       const keys = directoryOn(database)
-      // Same id, another secret, with a checksum that holds.
+      // Same ID, another secret, with a valid checksum.
       let calls = 0
       const forged = mintApiKey(count => (calls++ === 0 ? idBytes(real.id) : random(count)))
       expect(forged.id).toBe(real.id)
@@ -181,7 +181,7 @@ export function databaseContract(name: string, open: () => Database | null): voi
       const times = listed.map(({ createdAt }) => Number(createdAt))
       expect(listed.filter(({ revokedAt }) => revokedAt === null).map(({ id }) => id)).toEqual([keyId])
       expect([listed.length, times]).toEqual([1000, times.toSorted((one, other) => one - other)])
-      // More than a poll carries: directories of other tests would forget what they know.
+      // More changes than a poll returns would clear the caches of other tests.
       await database.run(({ sql }) => sql`delete from api_keys where id like ${`${keyId}_%`}`)
     })
 
@@ -338,7 +338,7 @@ export function databaseContract(name: string, open: () => Database | null): voi
           sql`select sum(requests)::int as requests, sum(completed)::int as completed, sum(failed)::int as failed from usage_daily where account_id = ${accountId}`,
       )
       expect({ ...sums[0] }).toEqual({ requests: 1200, completed: 400, failed: 400 })
-      // Several batches of one day have been added up: a histogram each of what took 400 ms and of what took 9 s.
+      // Several batches of one day are summed: a histogram each of 400 ms and of 9 s.
       const period = { from: '2026-05-05', to: '2026-05-06', groupBy: 'day', splitBy: null } as const
       const { groups } = await readUsage(database, { accountId, userId: null }, period)
       const counted = groups.map(({ latency }) =>
@@ -362,7 +362,7 @@ export function databaseContract(name: string, open: () => Database | null): voi
       expect((await findAccountByEmail(database, email))?.account.shortfallMicrocents).toBe(711)
       expect((await findRequest(database, `${accountId}_1`))?.shortfallMicrocents).toBe(700)
       await changeAccount(database, accountId, { shortfallMicrocents: 0 })
-      // What was settled before the account was resumed is not held against it again.
+      // Usage settled before the account was resumed is not counted again.
       await shipAll(database, records)
       expect((await findAccountByEmail(database, email))?.account.shortfallMicrocents).toBe(0)
     })
@@ -484,7 +484,7 @@ export function databaseContract(name: string, open: () => Database | null): voi
   })
 }
 
-/** Bytes from which `randomBase62` makes exactly this text. */
+/** Returns bytes from which `randomBase62` creates exactly this text. */
 function idBytes(text: string): Uint8Array {
   const alphabet = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz'
   return Uint8Array.from(text, letter => alphabet.indexOf(letter))

@@ -42,7 +42,7 @@ function client() {
   })
 }
 
-/** A client without a driver, which may stop between any two messages. */
+/** Creates a client without a driver, which may stop between any two messages. */
 async function wireClient() {
   const address = embedded?.address
   if (address === undefined || typeof address === 'string') throw new Error('no socket')
@@ -78,7 +78,7 @@ const parse = (sql: string) => message('P', Buffer.from(`\0${sql}\0\0\0`))
 const bind = message('B', Buffer.alloc(8))
 const executeAndSync = Buffer.concat([message('E', Buffer.alloc(5)), message('S', Buffer.alloc(0))])
 
-test('what a busy machine makes late is waited for, and fails nothing beside it', async () => {
+test('embedded database: waits on a busy machine without failing other queries', async () => {
   const [late, beside] = await Promise.all([
     database?.run(({ sql }) => sql`select 'late' as word from pg_sleep(1.2)`),
     database?.run(({ sql }) => sql`select 'beside' as word`),
@@ -86,13 +86,13 @@ test('what a busy machine makes late is waited for, and fails nothing beside it'
   expect([late?.[0]?.word, beside?.[0]?.word]).toEqual(['late', 'beside'])
 })
 
-test('C5 whoever takes a folder that is not there makes it 0700', () => {
+test('data folder: creates a missing folder with mode 0700 [C5]', () => {
   const path = join(folder.path, 'private')
   lockDataFolder(path)()
   expect(statSync(path).mode & 0o777).toBe(0o700)
 })
 
-test('what one client has bound, no other client replaces: turns change hands only when the backend is ready', async () => {
+test("embedded database: changes turns only when the backend is ready, so no client replaces another's bind", async () => {
   const [one, other] = await Promise.all([wireClient(), wireClient()])
   one.send(parse("select 'of one'"), bind)
   await Bun.sleep(50)
@@ -107,7 +107,7 @@ test('what one client has bound, no other client replaces: turns change hands on
   other.close()
 })
 
-test('clients that run at the same time never see each other’s answers', async () => {
+test('embedded database: never mixes results of concurrent clients', async () => {
   const clients = Array.from({ length: 6 }, client)
   const rounds = clients.map(async (sql, which) => {
     for (let round = 0; round < 60; round++) {
@@ -119,7 +119,7 @@ test('clients that run at the same time never see each other’s answers', async
   await Promise.all(clients.map(sql => sql.end()))
 })
 
-test('a transaction is a client’s own, and is rolled back when its client vanishes', async () => {
+test('embedded database: keeps transactions separate and rolls back when the client disconnects', async () => {
   const [one, other] = [client(), client()]
   await one`create table if not exists vanishing (n int)`
   const inside = one.begin(async transaction => {
@@ -140,7 +140,7 @@ test('a transaction is a client’s own, and is rolled back when its client vani
   await other.end()
 })
 
-test('an error spoils only its own client’s work', async () => {
+test('embedded database: limits an error to its own client', async () => {
   const [one, other] = [client(), client()]
   const wrong = one`select ${'x'}::int`
   const right = other`select ${1}::int as n`
@@ -150,12 +150,12 @@ test('an error spoils only its own client’s work', async () => {
   await Promise.all([one.end(), other.end()])
 })
 
-test('a second gateway on the folder is refused, and told who has it', async () => {
+test('data folder: rejects a second gateway and names the first', async () => {
   await expect(openEmbedded(directory)).rejects.toThrow(`in use by process ${process.pid}`)
   await expect(openEmbedded(directory)).rejects.toBeInstanceOf(DataFolderHeld)
 })
 
-test('the operator’s command uses the running gateway’s database', async () => {
+test("connectEmbedded: uses the running gateway's database", async () => {
   const connected = await connectEmbedded(directory)
   expect(connected.address).toEqual(embedded?.address ?? '')
   await connected.close()
@@ -173,8 +173,8 @@ const serving = (path: string) => `
     console.log(n)
   }`
 
-test('killed at any moment, the database starts again with every commit it told of, its lock taken over', async () => {
-  // A path too long for a socket, too.
+test('embedded database: restarts after a kill at any moment with every confirmed commit', async () => {
+  // Also with a path too long for a socket.
   const path = await freshDataFolder(join(folder.path, 'long'.repeat(30)))
   for (let round = 0; round < 2; round++) {
     const child = Bun.spawn([process.execPath, '-e', serving(path)], { stdout: 'pipe', stderr: 'inherit' })
@@ -195,7 +195,7 @@ test('killed at any moment, the database starts again with every commit it told 
   }
 }, 90_000)
 
-test('statements that a departed client has prepared are gone, and those of the others stay', async () => {
+test('embedded database: removes prepared statements of disconnected clients only', async () => {
   const [leaving, staying] = [client(), client()]
   const prepared = async () => {
     const [row] = await staying<{ count: number }[]>`
@@ -211,26 +211,22 @@ test('statements that a departed client has prepared are gone, and those of the 
   await staying.end()
 })
 
-testNeeding(
-  'linux',
-  'a killed process that its parent has not asked after holds no folder, though a signal still finds it',
-  async () => {
-    const path = join(folder.path, 'ended')
-    mkdirSync(path)
-    const parent = Bun.spawn(['sh', '-c', 'sleep 0.3 & echo $!; exec sleep 60'], { stdout: 'pipe' })
-    try {
-      const { value } = await parent.stdout.getReader().read()
-      const pid = Number(new TextDecoder().decode(value))
-      await eventually(() => readFileSync(`/proc/${pid}/stat`, 'utf8').includes(') Z '), 2000)
-      writeFileSync(join(path, 'gateway.lock'), JSON.stringify({ pid, began: 'this boot/1' }))
-      lockDataFolder(path)()
-    } finally {
-      parent.kill()
-    }
-  },
-)
+testNeeding('linux', 'data folder: treats a zombie process as dead', async () => {
+  const path = join(folder.path, 'ended')
+  mkdirSync(path)
+  const parent = Bun.spawn(['sh', '-c', 'sleep 0.3 & echo $!; exec sleep 60'], { stdout: 'pipe' })
+  try {
+    const { value } = await parent.stdout.getReader().read()
+    const pid = Number(new TextDecoder().decode(value))
+    await eventually(() => readFileSync(`/proc/${pid}/stat`, 'utf8').includes(') Z '), 2000)
+    writeFileSync(join(path, 'gateway.lock'), JSON.stringify({ pid, began: 'this boot/1' }))
+    lockDataFolder(path)()
+  } finally {
+    parent.kill()
+  }
+})
 
-test('a lock is given back, and that of a dead process or of an earlier one of the same number is taken over', () => {
+test('data folder: unlocks on close and takes over the lock of a dead or earlier process', () => {
   const path = join(folder.path, 'lock')
   lockDataFolder(path)()
   for (const holder of [

@@ -1,4 +1,4 @@
-/** Ledger rows by the thousand, made inside Postgres. */
+/** Creates thousands of ledger rows inside Postgres. */
 import type { TransactionSql } from 'postgres'
 import type { Database } from '../../src/database/database.ts'
 import { createKey } from '../../src/database/repositories/keys.ts'
@@ -9,7 +9,7 @@ import { newAccount } from './database.contract.ts'
 let last = 0
 const fresh = (prefix: string) => `${prefix}_${Date.now().toString(36)}l${++last}`
 
-/** The ledger stands: only a superuser who says that triggers are not for him can put a fault into it. */
+/** The ledger is append-only: only a superuser who disables triggers can insert a fault. */
 export function tampered<T>(database: Database, work: (sql: TransactionSql) => PromiseLike<T>): Promise<unknown> {
   return database.run(
     ({ sql }) =>
@@ -21,7 +21,7 @@ export function tampered<T>(database: Database, work: (sql: TransactionSql) => P
   )
 }
 
-/** An account with an owner and a member, who have two keys each. */
+/** Creates an account with an owner and a member with two keys each. */
 export async function newTeam(database: Database) {
   const { accountId, userId: ownerId, email } = await newAccount(database)
   const memberId = fresh('usr')
@@ -51,10 +51,10 @@ export async function newTeam(database: Database) {
 
 export type Generated = {
   readonly accountId: string
-  /** Taken in turn. */
+  /** Used in turn. */
   readonly keyIds: readonly string[]
   readonly count: number
-  /** Epoch milliseconds of the first; each is `stepMs` later than the one before. */
+  /** Epoch milliseconds of the first; each is `stepMs` later than the previous one. */
   readonly start: number
   readonly stepMs: number
 }

@@ -1,4 +1,4 @@
-/** The ledger takes the record of the highest truth, in whatever order the records of a request arrive. */
+/** The ledger keeps the truest record, in whatever order the records of a request arrive. */
 import { describe, expect } from 'bun:test'
 import type { UsageRecord } from '../../src/core/usage/usage-record.ts'
 import type { Database } from '../../src/database/database.ts'
@@ -13,7 +13,7 @@ const databases = twoDatabases()
 const noon = Date.UTC(2026, 4, 5, 12)
 const beforeMidnight = Date.UTC(2026, 4, 5, 23, 59, 59, 999)
 
-/** Ships batches one after the other; replies what is told of requests that were settled twice. */
+/** Ships batches one after another; returns the requests reported as settled twice. */
 async function ship(database: Database, batches: readonly (readonly UsageRecord[])[]): Promise<SettledTwice[]> {
   const left = [...batches]
   const told: SettledTwice[] = []
@@ -35,7 +35,7 @@ const failed = { truth: 'checkpoint', status: 'failed', error_code: 'service_una
 const records = (request_id: string, account_id: string, at_ms: number) => {
   const same = { request_id, account_id, at_ms, reserved_microcents: 900 }
   return {
-    // It had no model yet: another line of the daily sums.
+    // It had no model yet, which is another row of the daily totals.
     early: usageRecord({ ...same, ...failed, provider: '', model: '', output_tokens: 0, billed_microcents: 0 }),
     late: usageRecord({ ...same, ...failed, output_tokens: 600, billed_microcents: 700 }),
     final: usageRecord({ ...same, output_tokens: 400, billed_microcents: 500, cached_input_tokens: 3 }),
@@ -45,7 +45,7 @@ const records = (request_id: string, account_id: string, at_ms: number) => {
 type Name = 'early' | 'late' | 'final'
 const arrivals: readonly Name[] = ['early', 'late', 'final', 'final', 'late']
 
-/** All orders of these, each once. */
+/** Returns all permutations. */
 function permutations(of: readonly Name[]): Name[][] {
   if (of.length === 0) return [[]]
   const seen = new Set<Name>()
@@ -109,7 +109,7 @@ for (const name of ['embedded', 'real'] as const) {
             ],
           }
           expect([way, await rowsOf(database, accountId)]).toEqual([way, expected])
-          // Once more, all of it: nothing changes.
+          // Repeating everything changes nothing.
           await ship(database, batches)
           expect([way, await rowsOf(database, accountId)]).toEqual([way, expected])
           expect(await audit(database, [], wholeScope(accountId))).toMatchObject({ isWhole: true, requests: 30 })

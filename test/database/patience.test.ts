@@ -2,7 +2,7 @@ import { describe, expect, test } from 'bun:test'
 import { RedisUnavailableError } from '../../src/core/limits/redis-away.ts'
 import { createPatience } from '../../src/database/patience.ts'
 
-/** Resolves after so many turns of the event loop, each of which is busy for `busyMs`. */
+/** Resolves after a number of event loop turns that are each busy for `busyMs`. */
 function afterTurns(turns: number, busyMs: number): Promise<string> {
   return new Promise(done => {
     const turn = (left: number) => {
@@ -16,7 +16,7 @@ function afterTurns(turns: number, busyMs: number): Promise<string> {
 }
 
 describe('patience', () => {
-  test('waits longer than the deadline while the process is busy with other work', async () => {
+  test('waits longer than the deadline while the process is busy', async () => {
     const { within } = createPatience()
     expect(await within(afterTurns(10, 60), 250)).toBe('reply')
   })

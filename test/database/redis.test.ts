@@ -24,7 +24,7 @@ else {
   const atOnce = (command: Promise<unknown>): Promise<unknown> =>
     Promise.race([command.catch(cause => cause), new Promise(done => setImmediate(() => done(null)))])
 
-  test('B22a B22b a frozen server costs 250 ms a command, after three nothing; thawed it is back within 2 s', async () => {
+  test('Redis client: waits 250 ms per command on a frozen server, not at all after three, and recovers within 2 s [B22a, B22b]', async () => {
     const events: string[] = []
     const redis = openRedis({ urls: [server.url], onEvent: event => events.push(event) })
     await eventually(redis.isReady, 2000)
@@ -36,13 +36,13 @@ else {
     expect(await atOnce(redis.send('k', ['PING']))).toBeInstanceOf(RedisUnavailableError)
     server.thaw()
     await eventually(redis.isReady, 10_000)
-    // A timeout is unknown, not failed.
+    // After a timeout the outcome is unknown, not failed.
     await eventually(async () => (await redis.send('k', ['GET', 'given-up'])) === '3', 1000)
     expect(events).toEqual(['redis_back', 'redis_away', 'redis_back'])
     redis.close()
   })
 
-  test('B22d B22e a killed server fails commands at once, ends no process, and is found again within 2 s of its return', async () => {
+  test('Redis client: fails at once when the server is killed and reconnects within 2 s of its return [B22d, B22e]', async () => {
     const heard: boolean[] = []
     const redis = openRedis({ urls: [server.url] })
     redis.onChange(isReady => heard.push(isReady))
@@ -56,7 +56,7 @@ else {
     redis.close()
   })
 
-  test('a hundred commands that are late together are late once', async () => {
+  test('Redis client: counts many late commands sent together as one failure', async () => {
     const redis = openRedis({ urls: [server.url] })
     await eventually(redis.isReady, 2000)
     await server.command('CLIENT', 'PAUSE', '400', 'ALL')
@@ -66,7 +66,7 @@ else {
     redis.close()
   })
 
-  test('a script that Redis has forgotten is sent again; what Redis refuses is no reason to leave it', async () => {
+  test('Redis client: reloads a forgotten script, and stays connected on error replies', async () => {
     const redis = openRedis({ urls: [server.url] })
     await eventually(redis.isReady, 2000)
     const twice = script('return ARGV[1] * 2')
@@ -82,7 +82,7 @@ else {
 
 testNeeding(
   'redis',
-  'on a cluster every account is metered, each on its partition’s node',
+  'Redis client: meters every account of a cluster on the node of its partition',
   async () => {
     const nodes = needed(await startRedisCluster())
     const database = needed(databases.embedded)
@@ -121,7 +121,7 @@ testNeeding(
   20_000,
 )
 
-test('an account has its partition for ever, and all of a partition’s keys are in one slot', () => {
+test("partitionOf: never changes, and puts a partition's keys into one slot", () => {
   expect(partitionOf('acc_1')).toBe(partitionOf('acc_1'))
   const counts = new Map<number, number>()
   for (let index = 0; index < 1600; index++) {
@@ -135,7 +135,7 @@ test('an account has its partition for ever, and all of a partition’s keys are
 
 testNeeding(
   ['redis', 'openssl'],
-  'over TLS a server is believed where NODE_EXTRA_CA_CERTS names who signed it, and refused with the reason where nothing does',
+  'Redis client: trusts a TLS server by NODE_EXTRA_CA_CERTS and reports why it rejects another',
   async () => {
     const folder = temporaryFolder()
     const certificates = makeCertificates(folder.path)
@@ -165,7 +165,7 @@ testNeeding(
   20_000,
 )
 
-/** An authority of its own and a server's certificate. */
+/** Creates an authority and a server certificate. */
 function makeCertificates(folder: string) {
   const openssl = (...words: string[]) => {
     const { exitCode, stderr } = Bun.spawnSync(['openssl', ...words], { cwd: folder, stdout: 'ignore', stderr: 'pipe' })

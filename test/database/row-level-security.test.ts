@@ -1,4 +1,7 @@
-/** What stands in Postgres behind the queries' own filters: each account's rows are its own, and what was billed stands. */
+/**
+ * Protection in Postgres behind the queries' own filters: accounts see only their own rows, and billed records are
+ * immutable.
+ */
 import { afterAll, beforeAll, describe, expect } from 'bun:test'
 import type { TransactionSql } from 'postgres'
 import { withAccountRls } from '../../src/database/account-transaction.ts'
@@ -32,7 +35,7 @@ afterAll(async () => {
   await postgres?.stop()
 }, 30_000)
 
-/** Tables with a policy, and how their rows of an account are found by its owner. */
+/** Tables with a policy, and the query for an account's rows. */
 const walled = [
   'accounts',
   'users',
@@ -60,7 +63,7 @@ const walled = [
   'learning_state',
 ] as const
 
-/** An account with a row in every table. */
+/** Creates an account with a row in every table. */
 async function settled(database: Database): Promise<{ accountId: string; userId: string }> {
   const owner = await newAccount(database)
   const { accountId, userId } = owner
@@ -106,7 +109,7 @@ async function shipped(database: Database, records: Parameters<ReturnType<typeof
 for (const name of ['embedded', 'real'] as const) {
   const on = onDatabaseOf(name, () => databases[name], 20_000)
 
-  describe(`A2 on the ${name} database`, () => {
+  describe(`row-level security on the ${name} database [A2]`, () => {
     on('a query without its filter finds the account’s own rows alone, in every table', async database => {
       const [own, other] = [await settled(database), await settled(database)]
       for (const table of walled) {
@@ -168,7 +171,7 @@ for (const name of ['embedded', 'real'] as const) {
     })
   })
 
-  describe(`C3 on the ${name} database`, () => {
+  describe(`row-level security of the team on the ${name} database [C3]`, () => {
     on('who may only read sees what was used and billed by everybody, and no secret', async database => {
       const [one, other] = [await settled(database), await settled(database)]
       const reading = <T>(work: (sql: TransactionSql) => PromiseLike<T>) =>
@@ -189,7 +192,7 @@ for (const name of ['embedded', 'real'] as const) {
     })
   })
 
-  describe(`M3 on the ${name} database`, () => {
+  describe(`row-level security of billing on the ${name} database [M3]`, () => {
     on('what was billed can be neither changed nor deleted, by the owner of the tables either', async database => {
       await settled(database)
       const { run } = database
@@ -244,17 +247,17 @@ for (const name of ['embedded', 'real'] as const) {
   })
 }
 
-describe('a database user who is no superuser', () => {
+describe('database user without superuser rights', () => {
   testNeeding(
     'postgres',
-    'C3 raises the wall where it may make roles, and is told so where it may not',
+    'activates row-level security if it may create roles, and reports it otherwise [C3]',
     async () => {
       await needed(databases.real).run(async ({ sql }) => {
         await sql`create role may_make login createrole`
         await sql`create role may_not login`
         await sql`create database maker owner may_make`
         await sql`create database other owner may_not`
-        // The roles are the whole server's: without them it is as if nobody had been here before.
+        // Roles belong to the whole server: renaming them simulates a first start.
         await sql`alter role gateway_app rename to gateway_app_aside`
         await sql`alter role gateway_read rename to gateway_read_aside`
       }, 20_000)
@@ -268,7 +271,7 @@ describe('a database user who is no superuser', () => {
       try {
         expect(await migrate(poor)).toBe(false)
         const [one, two] = [await newAccount(poor), await newAccount(poor)]
-        // Everything works all the same, and the filters are the only wall.
+        // Everything still works, with the queries' filters as the only protection.
         const seen = await withAccountRls(poor, one.accountId).sql(
           sql => sql<{ id: string }[]>`select id from accounts`,
         )

@@ -1,4 +1,4 @@
-/** Limits by name: in a process and in Redis they are the same, and of several gateways on one Redis they are one. */
+/** Rate limiters: the same in a process and in Redis, and shared by several gateways on one Redis. */
 import { afterAll, describe, expect, test } from 'bun:test'
 import { Elysia } from 'elysia'
 import fc from 'fast-check'
@@ -22,7 +22,7 @@ afterAll(async () => {
   await server?.stop()
 })
 
-/** What is asked of Redis matters here, not how soon it answers on a busy machine. */
+/** These tests cover the commands to Redis, not its latency on a busy machine. */
 async function connect(url: string): Promise<Redis> {
   const redis = openRedis({ urls: [url], scripts: limitScripts, commandDeadlineMs: 5_000 })
   links.push(redis)
@@ -37,10 +37,10 @@ const kinds: Record<string, () => Rig> = {
     return { open: createLocalRateLimiters(clock), clock }
   },
 }
-/** Of tests that use one server. */
+/** Distinguishes tests on one server. */
 let titles = 0
 
-// Slow refills: a key in Redis goes by the server's own time.
+// Slow refills, because a key in Redis uses the server's own time.
 const bucket = { perMinute: 2, burst: 3 }
 const window = { allowed: 3, windowMs: 90_000 }
 
@@ -90,7 +90,7 @@ for (const [kind, start] of Object.entries(kinds))
           [0, 50_000],
         ],
       ],
-    ])('%s lets its fill through, says how long to wait, and counts no refusal', async (_, rule, steps) => {
+    ])('rate limiter: %s allows its limit, returns the wait, and does not count rejections', async (_, rule, steps) => {
       const { open, clock } = start()
       const limit = open('one', rule)
       const waits: number[] = []
@@ -101,7 +101,7 @@ for (const [kind, start] of Object.entries(kinds))
       expect(waits).toEqual(steps.map(([, wait]) => wait))
     })
 
-    test('names are apart, and so are limits of different titles', async () => {
+    test('shared rate limiters: separate names and titles', async () => {
       const { open } = start()
       const [one, other] = [open('one', window), open('other', window)]
       for (let count = 0; count < 3; count++) expect(await one.take('a')).toBe(0)
@@ -118,7 +118,7 @@ else {
   )
   const steps = fc.array(fc.record({ afterMs: fc.nat(40_000), gateway: fc.nat(2) }), { maxLength: 40 })
 
-  test('several gateways let through what one would, and Redis alone tells the wait that one would tell', async () => {
+  test('shared rate limiters: allow over several gateways what one would, with the same wait', async () => {
     const redis = await connect(url)
     await fc.assert(
       fc.asyncProperty(rules, steps, async (rule, taken) => {
@@ -131,7 +131,7 @@ else {
           clock.move(afterMs)
           const wait = await alone.take('a')
           expect((await together[index]?.take('a')) === 0).toBe(wait === 0)
-          // One that has just begun remembers nothing itself.
+          // A new gateway has no local counts.
           expect(await gateway()(`${own} forgetful`, rule).take('a')).toBe(wait)
         }
       }),
@@ -139,7 +139,7 @@ else {
     )
   })
 
-  test('two gateways that race for the last of it hand out no more than there is', async () => {
+  test('shared rate limiters: stay within the limit when two gateways race', async () => {
     const clock = movableClock()
     const gateways = [await connect(url), await connect(url)].map(redis => sharedLimits({ redis, clock }))
     for (const rule of [bucket, window]) {
@@ -150,7 +150,7 @@ else {
     }
   })
 
-  test('an address has its five at once of a free endpoint at two gateways together', async () => {
+  test('shared rate limiters: allow an IP address five concurrent requests over two gateways', async () => {
     const clock = { now: () => 1_800_000_000_000 }
     const read = openPromptAnalyzer()
     const apps = [await connect(url), await connect(url)].map(redis =>
@@ -177,7 +177,7 @@ else {
     expect(statuses).toEqual([...Array(5).fill(200), ...Array(7).fill(429)])
   })
 
-  test('no address stands in Redis, and what is there goes when it counts no more', async () => {
+  test('shared rate limiters: store no IP address in Redis and expire entries', async () => {
     const redis = await connect(url)
     const clock = movableClock()
     await redis.send('', ['FLUSHALL'])
@@ -193,7 +193,7 @@ else {
     }
   })
 
-  test('without Redis a gateway goes on by what it let through itself, for as many as ask at once', async () => {
+  test('shared rate limiters: use local counts for any number of requests without Redis', async () => {
     const redis = await connect(url)
     const clock = movableClock()
     const limit = sharedLimits({ redis, clock })(`away ${++titles}`, window)

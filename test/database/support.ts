@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { UsageRecord } from '../../src/core/usage/usage-record.ts'
 
-/** A clock that stands still until it is moved. */
+/** Creates a clock that only moves when told to. */
 export function movableClock(start = Date.UTC(2026, 4, 5, 12)) {
   let time = start
   return {

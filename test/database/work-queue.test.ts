@@ -9,7 +9,7 @@ function held() {
 }
 
 describe('work queue', () => {
-  test('starts as many works as there are places, and the others in order of arrival', async () => {
+  test('starts as many works as there are places, others in order of arrival', async () => {
     const queue = createWorkQueue({ places: 2, maximumWaiting: 10 })
     const started: number[] = []
     const works = Array.from({ length: 5 }, held)
@@ -61,7 +61,7 @@ describe('work queue', () => {
     expect(await queue.run(async () => 'next', never)).toBe('next')
   })
 
-  test('starts those that wait after a reset, and lets works of before free nothing', async () => {
+  test('starts waiting works after a reset, and ignores the end of earlier ones', async () => {
     const queue = createWorkQueue({ places: 1, maximumWaiting: 10 })
     const stuck = held()
     const stuckEnd = queue.run(stuck.work, never)

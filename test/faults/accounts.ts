@@ -1,7 +1,7 @@
 import { openDatabase } from '../../src/database/database.ts'
 import { newAccountOn } from '../harness/account.ts'
 
-/** The key of a new account that nothing stands in the way of but what is named. */
+/** Creates a key of a new account without limits, except those given. */
 export async function freshKey(databaseUrl: string, { concurrent = 1_000 } = {}): Promise<string> {
   const database = openDatabase(databaseUrl, { connections: 1 })
   try {

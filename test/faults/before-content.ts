@@ -1,4 +1,7 @@
-/** Ways in which a provider fails before its first content: whoever asked is answered by another one, and told so truly. */
+/**
+ * Ways in which a provider fails before its first content. Another provider must serve the client and be reported
+ * correctly.
+ */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { gzipSync } from 'node:zlib'
 import { silence, startUpstream, type Upstream, type UpstreamAnswer } from '../harness/upstream.ts'
@@ -25,7 +28,7 @@ import {
 const json = { 'content-type': 'application/json' } as const
 const html = `<html><body>${canary}</body></html>`
 
-/** Set by `beforeAll`: where a redirect points. */
+/** Set by `beforeAll`: the target of redirects. */
 let elsewhere: Upstream
 
 type Fault = (format: Format) => Script
@@ -38,7 +41,7 @@ const always =
 const status = (code: number, headers: Readonly<Record<string, string>> = {}): Fault =>
   always({ status: code, headers: { ...json, ...headers }, pieces: [JSON.stringify({ error: { message: canary } })] })
 
-/** A good answer, broken off in the middle of its first content. */
+/** A valid response that is truncated in the middle of its first content. */
 const cutShort =
   (framing: 'length' | 'chunked' | 'close', end: 'fin' | 'rst'): Fault =>
   format =>
@@ -101,7 +104,7 @@ beforeAll(() => {
 })
 afterAll(() => elsewhere.stop())
 
-/** The answer is whole, came from another provider, and says so. */
+/** Expects a complete response from another provider that names it. */
 function expectServedElsewhere(reply: Reply, failing: Format): void {
   expect(reply.httpStatus).toBe(200)
   expect([reply.errors, reply.endings, reply.finishReason]).toEqual([[], 1, 'stop'])
@@ -117,7 +120,7 @@ function expectServedElsewhere(reply: Reply, failing: Format): void {
   } else expect(Number(reply.headers.get('x-gateway-attempts'))).toBeGreaterThan(1)
 }
 
-/** `takesTime`: all ways at once, since each of them waits for a deadline. */
+/** `takesTime` = all ways concurrently, since each of them waits for a deadline. */
 async function everyMode(failing: Format, takesTime = false): Promise<void> {
   const askFor = async (mode: (typeof modes)[number]) =>
     expectServedElsewhere(await rig.ask(mode, { model: models[failing] }), failing)
@@ -129,7 +132,7 @@ async function everyMode(failing: Format, takesTime = false): Promise<void> {
     }
 }
 
-describe.each([...formats])('%s fails before its first content, and another provider answers', failing => {
+describe.each([...formats])('fallback before the first content of %s', failing => {
   test.each(Object.entries(faults))('%s', async (name, fault) => {
     rig.play(failing, fault(failing))
     const asked = requestsTo(rig, failing)
@@ -137,26 +140,26 @@ describe.each([...formats])('%s fails before its first content, and another prov
     expect(requestsTo(rig, failing)).toBe(asked + modes.length)
   })
 
-  test('a refused connection', async () => {
+  test('serves from another provider when the connection is refused', async () => {
     const gone = startUpstream(() => silence)
     gone.stop()
     rig.divert(failing, gone.url)
     await everyMode(failing)
   })
 
-  test('a host that does not answer at all', async () => {
+  test('serves from another provider when the host does not answer', async () => {
     rig.divert(failing, 'hole')
     await everyMode(failing, true)
   })
 
-  test('a JSON answer that breaks off in the middle', async () => {
+  test('serves from another provider when a JSON response is truncated', async () => {
     const { opening, content } = framesOf(failing, ['half an ', 'answer'])
     rig.play(failing, () => ({ headers: eventStream, framing: 'close', pieces: [...opening, ...content] }))
     expectServedElsewhere(await rig.ask('json', { model: models[failing] }), failing)
   })
 })
 
-test('of 20 requests at a time all are answered, whichever way one provider of three fails', async () => {
+test('fallback: serves 20 concurrent requests however one of three providers fails', async () => {
   const names = Object.keys(faults).filter(name => !name.includes('bomb'))
   let served = 0
   for (const [index, name] of names.entries()) {
@@ -179,11 +182,11 @@ test('of 20 requests at a time all are answered, whichever way one provider of t
   process.stdout.write(`20 at a time through ${names.length} ways to fail: ${served} of ${names.length * 20} served\n`)
 }, 60_000)
 
-test('a redirect is not followed: nobody else sees the request or the key', () => {
+test('redirect: never reaches another host with the request or key', () => {
   expect(elsewhere.connections()).toBe(0)
 })
 
-test('what providers say in their failures never reaches a log, and no seat is left taken', () => {
+test('upstream errors: never reach a log, and no reservation stays open', () => {
   expect(rig.gateway.logLines.filter(line => line.includes(canary))).toEqual([])
   expect(rig.gateway.logLines.some(line => line.includes('attempt_failed'))).toBe(true)
   expect(seatsTaken(rig)).toBe(0)

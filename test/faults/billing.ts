@@ -1,4 +1,4 @@
-/** What is billed when an upstream's counts are missing or absurd, and what an account with little left can still ask. */
+/** Billing when an upstream's counts are missing or absurd, and requests of an account with little remaining. */
 import { describe, expect, test } from 'bun:test'
 import { highestCostOf } from '../../src/core/usage/money.ts'
 import { rig } from './shared-rig.ts'
@@ -6,13 +6,13 @@ import { type Counts, formats, goodAnswer, models, seatsTaken, servedBy } from '
 
 const ways = ['whole', 'native'] as const
 
-describe.each([...formats])('%s', format => {
+describe.each([...formats])('billing (%s)', format => {
   const askWith = (mode: (typeof ways)[number], counts: Counts | null) => {
     rig.play(format, request => goodAnswer(format, request, servedBy(format), counts))
     return rig.ask(mode, { model: models[format], maxTokens: 64 })
   }
 
-  test('counts are missing: ours, and said to be', async () => {
+  test('uses estimated counts when they are missing, marked as such', async () => {
     const each = async (mode: (typeof ways)[number]) => {
       const reply = await askWith(mode, null)
       expect(reply.usage?.estimated).toBe(true)
@@ -31,7 +31,7 @@ describe.each([...formats])('%s', format => {
     await Promise.all(ways.map(each))
   })
 
-  test('zero stays zero', async () => {
+  test('keeps a count of 0', async () => {
     const each = async (mode: (typeof ways)[number]) => {
       const reply = await askWith(mode, { input: 0, output: 0 })
       expect(reply.usage).toEqual({ input: 0, output: 0, estimated: false })
@@ -40,7 +40,7 @@ describe.each([...formats])('%s', format => {
     await Promise.all(ways.map(each))
   })
 
-  test('absurd counts are no counts: ours, and said to be', async () => {
+  test('ignores absurd counts and marks the estimate', async () => {
     const each = async (mode: (typeof ways)[number]) => {
       const reply = await askWith(mode, { input: 1e12, output: 1e12 })
       expect(reply.httpStatus).toBe(200)
@@ -51,7 +51,7 @@ describe.each([...formats])('%s', format => {
     await Promise.all(ways.map(each))
   })
 
-  test('counts beyond what was reserved are billed as what was, and heard of', async () => {
+  test('limits counts to the reservation and logs it', async () => {
     const each = async (mode: (typeof ways)[number]) => {
       const logged = rig.gateway.logLines.length
       const reply = await askWith(mode, { input: 9e8, output: 9e8 })
@@ -68,7 +68,7 @@ describe.each([...formats])('%s', format => {
     ['not a number', 'NaN'],
     ['fractional', 0.5],
     ['beyond all numbers', 1e300],
-  ])('%s counts never make an answer fail or cost less than nothing', async (_, value) => {
+  ])('accepts %s counts without failing or negative cost', async (_, value) => {
     const each = async (mode: (typeof ways)[number]) => {
       const reply = await askWith(mode, { input: value, output: value })
       expect([reply.httpStatus, reply.text, reply.endings]).toEqual([200, servedBy(format), 1])
@@ -80,7 +80,7 @@ describe.each([...formats])('%s', format => {
   })
 })
 
-test('a prompt written to a cache at a dearer price is within its reservation', async () => {
+test('reservation: covers a prompt written to a cache at a higher price', async () => {
   const input = 1_000
   const prompt = 'word '.repeat(input)
   rig.play('anthropic', request => goodAnswer('anthropic', request, 'ok', { input, output: 1, cacheWrite: input }))
@@ -93,6 +93,6 @@ test('a prompt written to a cache at a dearer price is within its reservation', 
   ).toBe(false)
 })
 
-test('no seat is left taken', () => {
+test('billing: releases all reservations', () => {
   expect(seatsTaken(rig)).toBe(0)
 })

@@ -1,6 +1,6 @@
 /**
- * Large bodies at a real gateway process: 12 at once of 31 MB from each of ten keys, seven times what it may hold. Its memory stays below what a container
- * of 512 MB has, each request is answered, and small requests are served meanwhile.
+ * Large bodies at a real gateway process: 12 concurrent ones of 31 MB from each of ten keys. Its memory stays below a
+ * container of 512 MB, each request is answered, and small requests are served meanwhile.
  */
 import { afterAll, beforeAll, expect, setDefaultTimeout } from 'bun:test'
 import { readFileSync } from 'node:fs'
@@ -17,7 +17,7 @@ import { rawText } from '../harness/raw.ts'
 setDefaultTimeout(240_000)
 
 const megabyte = 1_048_576
-/** A small container. Usual peaks are 190 to 340 MB, of which 140 are there at rest. */
+/** A small container. Usual peaks are 190 to 340 MB, of which 140 MB are used at rest. */
 const mostBytes = 512 * megabyte
 const [keys, each, piecesOfBody] = [10, 12, 31]
 
@@ -55,20 +55,20 @@ afterAll(async () => {
   await postgres?.stop()
 }, 60_000)
 
-/** Most that the process ever had in memory, in bytes. */
+/** Returns the peak memory of the process in bytes. */
 function peakBytes({ pid }: GatewayProcess): number {
   return Number(/VmHWM:\s+(\d+)/.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1]) * 1024
 }
 
 const piece = Buffer.alloc(megabyte, 'A')
-/** A chat with an image; one character that needs two bytes makes the gateway's text of it twice as large. */
+/** A chat with an image. One character of two bytes makes the gateway's text of it twice as large. */
 const start = (word: string) =>
   `{"model":"openai/gpt-5.5","fallback":false,"max_tokens":20,"messages":[{"role":"user","content":[{"type":"text","text":"${word}"},{"type":"image_url","image_url":{"url":"data:image/png;base64,`
 const end = '"}}]}]}'
 
 type Framing = 'length' | 'chunked'
 
-/** Sends the body as fast as it is taken, and reads the status of the answer; `cut` = the connection broke first. */
+/** Sends the body as fast as possible and returns the status of the response; `cut` = the connection broke first. */
 function sendLarge({ url }: GatewayProcess, { headers }: TestAccount, word: string, framing: Framing): Promise<string> {
   const length = Buffer.byteLength(start(word)) + piecesOfBody * megabyte + end.length
   const framed = framing === 'length' ? { 'content-length': String(length) } : { 'transfer-encoding': 'chunked' }
@@ -119,11 +119,13 @@ const attacks = [
 ] as const
 
 for (const [name, word, framing] of attacks)
-  testNeeding(['postgres', 'linux'], `ten keys, each with 12 bodies of 31 MB ${name}: memory stays bounded`, () =>
-    memoryStaysBounded(name, word, framing),
+  testNeeding(
+    ['postgres', 'linux'],
+    `request bodies: stay within memory limits with ten keys of 12 bodies of 31 MB ${name}`,
+    () => staysWithinMemory(name, word, framing),
   )
 
-async function memoryStaysBounded(name: string, word: string, framing: Framing): Promise<void> {
+async function staysWithinMemory(name: string, word: string, framing: Framing): Promise<void> {
   const on = needed(database)
   const gateway = await startProcess(dataFolder(), {
     DATABASE_URL: needed(postgres).url,
@@ -141,7 +143,7 @@ async function memoryStaysBounded(name: string, word: string, framing: Framing):
     const answer = await gateway.chat(customer.key, 'Hi', { model: 'openai/gpt-5.5', max_output_tokens: 5 })
     return `${answer.status} ${answer.status === 200 ? '' : await answer.text()}`
   }
-  // Known before: what is asked here is whether a body that is small finds room.
+  // Sent before, so that the key is known: this tests whether a small body finds room.
   expect(await small()).toBe('200 ')
   const attack = Promise.all(
     attackers.flatMap(account =>
@@ -160,7 +162,7 @@ async function memoryStaysBounded(name: string, word: string, framing: Framing):
   expect(peak).toBeLessThan(mostBytes)
   expect(meanwhile).toBe('200 ')
   for (const status of statuses.keys()) expect(['200', '429', '503']).toContain(status)
-  // What was held is free again: the same body is served.
+  // The reserved bytes are free again: the same body is served.
   let last = ''
   await eventually(async () => {
     last = await sendLarge(gateway, patient, word, framing)

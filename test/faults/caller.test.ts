@@ -1,4 +1,7 @@
-/** Callers who leave, and callers who do not read: the upstream is let go of, the seat is free, what arrived is billed. */
+/**
+ * Clients that disconnect or do not read: the upstream call is aborted, the reservation released, and received output
+ * billed.
+ */
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'bun:test'
 import { gzipPieces, type Piece, piece } from '../../src/simulator/reply.ts'
 import { type LedgerEntry, silence, type UpstreamAnswer } from '../harness/upstream.ts'
@@ -10,6 +13,7 @@ import {
   type Format,
   formats,
   framesOf,
+  isStreamed,
   type Mode,
   models,
   modes,
@@ -36,7 +40,7 @@ beforeEach(() => {
 
 const newest = (format: Format): LedgerEntry | undefined => rig.upstreams[format].ledger().at(-1)
 
-/** Some content, then silence for ever. */
+/** Returns some content, then nothing forever. */
 function hangsAfter(format: Format, pieces: readonly string[]): UpstreamAnswer {
   const { opening, content } = framesOf(format, pieces)
   const bytes = Buffer.from([...opening, ...content].join(''))
@@ -51,7 +55,10 @@ function hangsAfter(format: Format, pieces: readonly string[]): UpstreamAnswer {
 
 type Left = { readonly tag: string; readonly abortedAfterMs: number }
 
-/** Asks, leaves once `hasArrived` says so, and tells how long the upstream call outlived that. */
+/**
+ * Sends a request, disconnects when `hasArrived` returns true, and returns how long the upstream call lasted
+ * afterwards.
+ */
 async function leave(format: Format, mode: Mode, when: 'before_content' | 'after_content'): Promise<Left> {
   const before = newest(format)?.index ?? -1
   const tag = Bun.randomUUIDv7()
@@ -60,7 +67,7 @@ async function leave(format: Format, mode: Mode, when: 'before_content' | 'after
   const pending = rig.gateway.post(path, body, {}, controller.signal)
   const reading = pending.then(response => response.body?.getReader().read()).catch(() => undefined)
   await eventually('the upstream was asked', () => (newest(format)?.index ?? -1) > before)
-  const response = when === 'after_content' && mode !== 'json' ? await pending : null
+  const response = when === 'after_content' && isStreamed(mode) ? await pending : null
   if (response !== null) await reading
   else await Bun.sleep(15)
   const index = before + 1
@@ -73,11 +80,11 @@ async function leave(format: Format, mode: Mode, when: 'before_content' | 'after
   return { tag, abortedAfterMs: (entry()?.abortedAt ?? Number.POSITIVE_INFINITY) - leftAt }
 }
 
-describe('a caller leaves', () => {
+describe('client disconnect', () => {
   const delays: number[] = []
   const words = 'Twelve words that were sent before the caller went out of here. '
 
-  test.each([...formats])('%s: before the first content nothing is billed, after it what arrived', async format => {
+  test.each([...formats])('%s: bills nothing before the first content and the received part after it', async format => {
     for (const mode of modes) {
       rig.play(format, () => silence)
       const early = await leave(format, mode, 'before_content')
@@ -101,7 +108,7 @@ describe('a caller leaves', () => {
     expect(rig.gateway.deps.health.stateOf(models[format])).toBe('healthy')
   })
 
-  test('between tokens at any moment: the upstream is let go of within 100 ms', async () => {
+  test('aborts the upstream within 100 ms at any moment between tokens', async () => {
     const slow = (format: Format): UpstreamAnswer => {
       const { opening, content } = framesOf(
         format,
@@ -125,20 +132,17 @@ describe('a caller leaves', () => {
   })
 })
 
-describe('connections to a provider', () => {
-  test.each([...formats])(
-    '%s: a complete answer leaves its connection for the next, whichever way it was asked',
-    async format => {
-      await rig.ask('native', { model: models[format] })
-      const before = rig.upstreams[format].connections()
-      for (let round = 0; round < 3; round += 1) {
-        for (const mode of modes) expect((await rig.ask(mode, { model: models[format] })).text).not.toBe('')
-      }
-      expect(rig.upstreams[format].connections()).toBe(before)
-    },
-  )
+describe('provider connections', () => {
+  test.each([...formats])('%s: are reused after a complete response of either kind', async format => {
+    await rig.ask('native', { model: models[format] })
+    const before = rig.upstreams[format].connections()
+    for (let round = 0; round < 3; round += 1) {
+      for (const mode of modes) expect((await rig.ask(mode, { model: models[format] })).text).not.toBe('')
+    }
+    expect(rig.upstreams[format].connections()).toBe(before)
+  })
 
-  test.each([...formats])('%s: one that was aborted or failed inside the answer is never used again', async format => {
+  test.each([...formats])('%s: are never reused after an abort or a failed response', async format => {
     await rig.ask('native', { model: models[format] })
     rig.play(format, () => hangsAfter(format, ['words']))
     await leave(format, 'native', 'after_content')
@@ -157,15 +161,15 @@ describe('connections to a provider', () => {
   })
 })
 
-/** Frames of 16 KB of text each, as fast as they are taken. */
+/** Frames with 16 KB of text each, sent as fast as possible. */
 function* endless(format: Format): Generator<Piece> {
   const { opening, content } = framesOf(format, ['words and '.repeat(1_600)])
   for (const text of opening) yield piece(text)
   for (;;) yield piece(content.join(''))
 }
 
-describe('too much', () => {
-  test('a caller who stops reading stops the upstream; memory stays flat', async () => {
+describe('excessive data', () => {
+  test('pauses the upstream when the client stops reading, without memory growth', async () => {
     rig.play('openai', () => ({ headers: eventStream, framing: 'chunked', pieces: endless('openai') }))
     const body = JSON.stringify({
       model: 'openai/gpt-6.1-terra',
@@ -209,7 +213,7 @@ describe('too much', () => {
   })
 
   test.each([...formats])(
-    '%s: an answer that ignores its cap is cut off, a JSON caller gets another one',
+    '%s: truncates an output beyond its cap and gives a JSON client another response',
     async format => {
       const { opening, content } = framesOf(format, ['First. '])
       const start = Buffer.from([...opening, ...content].join(''))
@@ -232,7 +236,7 @@ describe('too much', () => {
     },
   )
 
-  test('a line of 100 MB and a body that unpacks to 500 MB are not taken in whole', async () => {
+  test('stops reading a line of 100 MB and a body that expands to 500 MB', async () => {
     const line = function* (): Generator<Piece> {
       yield piece('data: {"choices":[{"delta":{"content":"')
       for (let sent = 0; sent < 100; sent += 1) yield piece('x'.repeat(1_048_576))

@@ -1,4 +1,4 @@
-/** Two gateways on one real Postgres, of which one is 90 s ahead of it and the other 90 s behind: they decide alike. */
+/** Two gateways on one real Postgres, one 90 s ahead of it and the other 90 s behind, must decide alike. */
 import { afterAll, beforeAll, expect } from 'bun:test'
 import { join } from 'node:path'
 import { type Database, openDatabase } from '../../src/database/database.ts'
@@ -36,11 +36,11 @@ function skewed(title: string, body: (both: readonly [GatewayProcess, GatewayPro
   testNeeding('postgres', title, () => body(needed(gateways)), 30_000)
 }
 
-/** What each gateway answers to a short question under `key`. */
+/** Returns the response of each gateway to a short prompt under `key`. */
 const asked = (both: readonly GatewayProcess[], key: string) =>
   Promise.all(both.map(async one => (await one.chat(key, 'Hello', { max_output_tokens: 8 })).status))
 
-/** Somebody's key that ends `seconds` from now by Postgres' clock, before any gateway has seen it. */
+/** Creates a key that expires in `seconds` by Postgres' clock, before any gateway has seen it. */
 async function endingKey(gateway: GatewayProcess, person: Person, seconds: number): Promise<string> {
   const { id, key } = await createKeyFor(gateway, person)
   await database?.run(

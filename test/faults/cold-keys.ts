@@ -1,6 +1,6 @@
 /**
- * `bun test/faults/cold-keys.ts`: Postgres 40 ms away, and a steady stream of keys that the process has never seen beside keys that it
- * knows. Every request is to be answered, and known keys are to notice nothing. Prints how many were, and how long they took.
+ * `bun test/faults/cold-keys.ts`: Postgres 40 ms away, and a steady stream of unknown keys beside known ones. Every
+ * request must be answered, and known keys must not be delayed. Prints counts and times.
  */
 import { join } from 'node:path'
 import { command } from '../../src/commands/command.ts'
@@ -51,7 +51,7 @@ const rig = command({
         cold.push(...(await Promise.all(Array.from({ length: 10 }, () => newAccountOn(database, limits)))))
       const known = await newAccountOn(database, limits)
       await database.close()
-      // It is known after its first request; the cold ones exist by the next poll.
+      // Known after its first request; the cold keys exist from the next poll on.
       for (let tries = 0; tries < 20; tries++) await (await gateway.chat(known.key, 'Say hello.')).text()
       const port = Number(new URL(gateway.url).port)
       const load = async (keys: readonly string[], perSecond: number): Promise<OpenLoadResult> => {

@@ -1,7 +1,7 @@
 /**
- * `kill -9` of a gateway with 50 streams open, again and again, its sibling serving on: `bun test/faults/crash.ts [rounds] [seed]`.
- * Every answer that a caller saw end is in the ledger once, as the provider would invoice it; the others are settled and their
- * seats free within 15 s; ledger and daily sums say the same. Exits with 1 where any of it is not so.
+ * `kill -9` of a gateway with 50 open streams, repeatedly, while another instance serves: `bun test/faults/crash.ts
+ * [rounds] [seed]`. Every completed response is in the ledger once with the provider's usage; the others are settled
+ * and their reservations released within 15 s; ledger and daily totals agree. Exits with 1 otherwise.
  */
 import { migrate, openDatabase } from '../../src/database/database.ts'
 import { startPostgres } from '../harness/postgres.ts'
@@ -21,7 +21,7 @@ const [postgres, redis] = await Promise.all([startPostgres(), startRedis()])
 if (postgres === null || redis === null) throw new Error('needs Postgres and Redis')
 const random = seeded(Number(seedText))
 
-/** The provider: so many pieces as the prompt names, and an invoice for them. */
+/** The provider: sends as many deltas as the prompt requests, and records an invoice for them. */
 const upstream = startUpstream(request => {
   const wanted = Number(/pieces=(\d+)/.exec(request.body)?.[1] ?? 1)
   const { opening, content, closing } = framesOf('openai', Array<string>(wanted).fill('word '), {
@@ -65,7 +65,7 @@ let killedStreams = 0
 
 for (let round = 0; round < Number(rounds); round++) {
   const running = Array.from({ length: streams }, () => stream(victim, 5 + Math.floor(random() * mostPieces)))
-  // Later than the first checkpoint, even of a gateway that has just begun.
+  // Later than the first checkpoint, even of an instance that has just started.
   const killAfterMs = 1_500 + Math.floor(random() * 2_000)
   await Bun.sleep(killAfterMs)
   victim.kill('SIGKILL')

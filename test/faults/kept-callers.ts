@@ -1,16 +1,16 @@
-/** Callers who keep their connections open, as HTTP/1.1 clients do: they leave one only when an answer says so. */
+/** Clients that keep their connections open like HTTP/1.1 clients: they close one only when a response requests it. */
 import { connect, type Socket } from 'node:net'
 
 export type Asked = {
   readonly answered: number
-  /** What else came of requests, and how often: a status, or a connection that was cut. */
+  /** Other results of requests with their counts: a status, or a broken connection. */
   readonly failed: Readonly<Record<string, number>>
 }
 
 export type Callers = {
-  /** Requests that were answered so far. */
+  /** Number of responses so far. */
   answered(): number
-  /** No further request is sent. Resolves when all are answered. */
+  /** Sends no further request. Resolves when all are answered. */
   stop(): Promise<Asked>
 }
 
@@ -18,11 +18,11 @@ export type CallersOptions = {
   readonly url: string
   readonly key: string
   readonly callers: number
-  /** Between an answer and the next request, at most. */
+  /** Maximum pause between a response and the next request. */
   readonly pauseMs: number
 }
 
-/** Starts callers, each with one connection at a time. A request is sent once: nothing is tried again. */
+/** Starts clients with one connection each. A request is sent once, without retries. */
 export function startCallers({ url, key, callers, pauseMs }: CallersOptions): Callers {
   const { port, hostname } = new URL(url)
   const body = JSON.stringify({ model: 'gateway-ai', prompt: 'hello', max_output_tokens: 16 })
@@ -79,7 +79,7 @@ function dial(port: number, host: string): Promise<Socket> {
   })
 }
 
-/** Sends a request and resolves with the answer's head once all of it is there. */
+/** Sends a request and resolves with the response's head when it is complete. */
 function exchange(socket: Socket, request: string): Promise<string> {
   return new Promise((done, fail) => {
     let text = ''

@@ -1,4 +1,4 @@
-/** Keys of strangers before a real Postgres: what they cost it, and that customers are served meanwhile. */
+/** Invalid keys in front of a real Postgres: their cost there, and the service for valid keys meanwhile. */
 import { afterAll, beforeAll, expect, setDefaultTimeout } from 'bun:test'
 import { randomBytes } from 'node:crypto'
 import { createApp } from '../../src/app.ts'
@@ -135,7 +135,7 @@ onServer(
       expect(['401 invalid_api_key', '429 ip_rate_limited', '503 service_unavailable']).toContain(code)
     const asked = on.countOf(keys.map(({ id }) => id))
     process.stdout.write(`300 unknown keys of one address: ${asked} were looked up\n`)
-    // A hundred at once, and one more each second.
+    // A hundred at once, and one more per second.
     expect(asked).toBeLessThanOrEqual(120)
     expect(asked).toBeGreaterThan(0)
   },
@@ -153,7 +153,7 @@ onServer('chat: looks an unknown key up once when it is shown again and again', 
   expect(on.countOf([stranger.id])).toBe(0)
 })
 
-/** Requests on the table of keys, as Postgres itself counts them: the gateway's own polls are among them. */
+/** Returns Postgres' own count of scans of the keys table, including the gateway's polls. */
 async function scansOfKeys(database: Database): Promise<number> {
   const rows = await database.run(
     ({ sql }) => sql<{ scans: number }[]>`
@@ -166,7 +166,7 @@ onServer('chat: serves ten keys that are not in memory while 300 connections sho
   if (postgres === null) throw new Error('there is a server')
   const good = await Promise.all(Array.from({ length: 10 }, () => newAccountOn(at.deps.database)))
   for (const name of ['one address', 'an address each']) {
-    // In a process of its own, which has seen none of the ten.
+    // In a separate process that has seen none of the ten keys.
     const fresh = await startProcess(dataFolder(), {
       DATABASE_URL: postgres.url,
       JWT_SECRET: 'a secret of the tests, long enough to be taken',
@@ -188,7 +188,8 @@ onServer('chat: serves ten keys that are not in memory while 300 connections sho
       }
     })
     const served = async (key: string) => {
-      // A busy machine can make Postgres miss its second; a client comes again then, and is served before the flood ends.
+      // On a busy machine Postgres may miss its deadline of 1 s; a client then retries and is served before the flood
+      // ends.
       for (;;) {
         const { status } = await chat(fresh, key, own)
         if (status !== 503) return status

@@ -1,7 +1,7 @@
 /**
- * 1,000 requests from 4 gateways at the last cent, token, seat and minute, while Redis is whole, emptied, stopped, killed, not
- * there at all, or cut off from one of them: `bun test/faults/limits.ts [rounds] [fault]`. Exits with 1 where anything was
- * handed out that was not there, or more than one in a thousand was refused what was.
+ * 1,000 requests from 4 gateways for the last cent, token, concurrent request and minute, while Redis is healthy,
+ * emptied, stopped, killed, missing, or unreachable for one of them: `bun test/faults/limits.ts [rounds] [fault]`.
+ * Exits with 1 if a limit was exceeded, or more than 0.1% of available capacity was rejected.
  */
 
 import { keysOf, partitionOf } from '../../src/core/limits/partitions.ts'
@@ -81,7 +81,7 @@ for (const [fault, { strike, begins }] of Object.entries(faults)) {
       await Bun.sleep(raceMs / 8)
       await strike(struck, proxy.cut)
       const first = await racing
-      // What was refused while it could not be known must be there at once, or where limits are shared out anew.
+      // Capacity that was rejected during the change must be available at once, or after limits are allocated again.
       const second = await team.race(unit(account, own), places / gateways)
       const admitted = first.admitted + second.admitted
       await team.everyone({ kind: 'settle', tokens: 11, microcents: 1_000 })
@@ -106,7 +106,7 @@ for (const [fault, { strike, begins }] of Object.entries(faults)) {
     )
   }
 }
-/** The node of a cluster that the account's counts are on. */
+/** Returns the cluster node with the account's counters. */
 async function holderOf(cluster: readonly PrivateRedis[], account: string): Promise<PrivateRedis> {
   const slot = Number(await cluster[0]?.command('CLUSTER', 'KEYSLOT', keysOf(partitionOf(account)).epoch))
   return cluster[slot < 5_461 ? 0 : slot < 10_923 ? 1 : 2] ?? Promise.reject(new Error('no such node'))

@@ -1,4 +1,7 @@
-/** An answer that breaks off after its first content: said once, never passed off as finished, never glued to another. */
+/**
+ * A response that is truncated after its first content: reported once, never completed, and never continued by another
+ * model.
+ */
 import { describe, expect, test } from 'bun:test'
 import { type Framing, piece } from '../../src/simulator/reply.ts'
 import type { UpstreamAnswer } from '../harness/upstream.ts'
@@ -13,13 +16,14 @@ import {
   models,
   requestsTo,
   seatsTaken,
+  streamedCode,
+  streamedModes,
   streamText,
 } from './support.ts'
 
-const streamed = ['native', 'compatible'] as const
 const broken: { readonly requestId: string; readonly code: string; readonly provider: Format }[] = []
 
-/** The first words, then a pause in which they are passed on, then `rest`. */
+/** Sends the first text, a pause in which it is delivered, then `rest`. */
 function afterWords(format: Format, rest: Partial<UpstreamAnswer> & { readonly frame?: string }): UpstreamAnswer {
   const { opening, content } = framesOf(format, ['The first words. '])
   const { frame, ...how } = rest
@@ -66,24 +70,28 @@ const faults: readonly (readonly [
   ],
 ]
 
-describe.each([...formats])('%s breaks off after its first content', failing => {
-  test.each(faults)('%s: one error event, no end, no second answer', async (_name, code, answer) => {
+describe.each([...formats])('truncated stream of %s', failing => {
+  test.each(faults)('%s: sends one error event, no end and no second response', async (_name, code, answer) => {
     rig.play(failing, () => answer(failing))
     const others = () => formats.filter(format => format !== failing).map(format => requestsTo(rig, format))
     const before = others()
-    const askIn = async (mode: (typeof streamed)[number]) => {
+    const askIn = async (mode: (typeof streamedModes)[number]) => {
       const reply = await rig.ask(mode, { model: models[failing] })
-      expect([reply.httpStatus, reply.errors.map(error => error.code), reply.endings]).toEqual([200, [code], 0])
+      expect([reply.httpStatus, reply.errors.map(error => error.code), reply.endings]).toEqual([
+        200,
+        [streamedCode(mode, code)],
+        0,
+      ])
       expect([reply.text, reply.finishReason]).toEqual(['The first words. ', null])
       expect(reply.raw).not.toContain(canary)
       broken.push({ requestId: reply.requestId, code, provider: failing })
     }
-    await Promise.all(streamed.map(askIn))
+    await Promise.all(streamedModes.map(askIn))
     expect(others()).toEqual(before)
   })
 })
 
-test('each of them stands in the ledger with what arrived, estimated, at most what was reserved', async () => {
+test('truncated stream: leaves a usage record with its received output, estimated, within the reservation', async () => {
   for (const { requestId, code, provider } of broken) {
     const row = await rig.row(requestId)
     expect(row).toMatchObject({ status: 'failed', error_code: code, finish_reason: null, provider, estimated: true })
@@ -92,10 +100,10 @@ test('each of them stands in the ledger with what arrived, estimated, at most wh
     expect(row.billed_microcents).toBeGreaterThan(0)
     expect(row.billed_microcents).toBeLessThanOrEqual(row.reserved_microcents)
   }
-  expect(broken.length).toBe(formats.length * faults.length * streamed.length)
+  expect(broken.length).toBe(formats.length * faults.length * streamedModes.length)
 })
 
-test('a stream cut anywhere is finished for its caller only where its terminal event was there', async () => {
+test('truncated stream: ends only after its terminal event', async () => {
   const framings: readonly Framing[] = ['chunked', 'close', 'length']
   const text = 'Grüße, 世界! A short answer. 🙂'
   const jobs: (() => Promise<void>)[] = []
@@ -105,7 +113,7 @@ test('a stream cut anywhere is finished for its caller only where its terminal e
     rig.play(format, request => scripts.get(/cut-\d+/.exec(request.body)?.[0] ?? '') ?? { status: 500 })
     const frames = framesOf(format, text.match(/.{1,6}/gu) ?? [])
     const bytes = Buffer.from(streamText(frames))
-    // Before this byte nobody can know that the answer has ended.
+    // Before this byte the end of the response is unknown.
     const told = format === 'anthropic' ? frames.closing.join('').length : frames.closing.slice(0, 1).join('').length
     const endsAt = Buffer.byteLength(streamText({ ...frames, closing: [] })) + told - (format === 'google' ? 4 : 2)
     for (const framing of framings) {
@@ -114,14 +122,14 @@ test('a stream cut anywhere is finished for its caller only where its terminal e
       for (const cutAt of [...cuts, bytes.length]) {
         const name = `cut-${tally.cuts++}`
         const end = tally.cuts % 2 === 0 ? 'fin' : 'rst'
-        // A pause before the cut, or a reset would take with it what was sent.
+        // A pause before the break, since a reset would discard sent bytes.
         const pieces = [
           piece(bytes.subarray(0, Math.max(0, cutAt - 1))),
           piece(bytes.subarray(Math.max(0, cutAt - 1)), 8),
         ]
         const cut: Partial<UpstreamAnswer> = cutAt < bytes.length ? { cutAt, end } : {}
         scripts.set(name, { headers: eventStream, framing, pieces, ...cut })
-        const mode = streamed[tally.cuts % 2] ?? 'native'
+        const mode = streamedModes[tally.cuts % streamedModes.length] ?? 'native'
         jobs.push(async () => {
           const reply = await rig.ask(mode, { model: models[format], fallback: false, prompt: name })
           const isFinished = reply.endings > 0 || reply.finishReason !== null
@@ -148,7 +156,7 @@ test('a stream cut anywhere is finished for its caller only where its terminal e
   )
 }, 60_000)
 
-test('afterwards no seat is taken, and no upstream is still at work', async () => {
+test('truncated stream: releases all reservations and upstream calls', async () => {
   expect(seatsTaken(rig)).toBe(0)
   await Bun.sleep(50)
   for (const format of formats)

@@ -1,4 +1,4 @@
-/** A gateway process under load while its stores come and go. */
+/** A gateway process under load while its stores become unavailable and return. */
 import { expect } from 'bun:test'
 import { randomBytes } from 'node:crypto'
 import { mintApiKey } from '../../src/core/accounts/api-keys.ts'
@@ -12,17 +12,19 @@ const everyMs = 25
 const streamsAtATime = 20
 const accounts = 4
 
-/** What a caller saw of a request that went well. */
+/** A client's view of a successful request. */
 type Seen = { readonly id: string; readonly tokens: number; readonly usd: number }
-/** Refused: 503 with `retry-after`, before anything was done. */
+/** Rejected with 503 and `retry-after` before any work. */
 type Outcome = Seen | { readonly refused: true } | { readonly failed: string }
 
-/** What is done to the stores, at so many milliseconds from the first; Postgres is there again after the last. */
+/**
+ * Faults of the stores with their time in milliseconds from the first one; Postgres is available again after the last.
+ */
 export type Schedule = readonly (readonly [atMs: number, strike: () => unknown])[]
 
 /**
- * Loads a gateway, lets the schedule happen to its stores, and holds the ledger against what the callers saw. `mayRefuse` = no store
- * can decide limits for a while: requests may then be refused with 503, and what was admitted ends as ever.
+ * Loads a gateway, applies the schedule to its stores, and compares the ledger with the clients' view. `mayRefuse` = no
+ * store can decide limits for some time: requests may then be rejected with 503, and admitted ones still end normally.
  */
 export async function throughOutage(
   name: string,
@@ -39,7 +41,7 @@ export async function throughOutage(
   const gateway = await startProcess(dataFolder(), environment)
   const keys = await Promise.all(Array.from({ length: accounts }, () => freshKey(server.url)))
   const unused = await freshKey(server.url)
-  // On a busy machine a first query may take longer than it has.
+  // On a busy machine a first query may miss its deadline.
   for (const key of keys) await eventually(async () => (await gateway.chat(key, 'hello')).status === 200, 10_000)
 
   const outcomes: Promise<Outcome>[] = []
@@ -84,7 +86,7 @@ export async function throughOutage(
   expect(during).toBeGreaterThan(100)
   for (const { status, code, waited, retryAfter } of strangers) {
     expect({ status, code, retryAfter }).toEqual({ status: 503, code: 'service_unavailable', retryAfter: '1' })
-    // A query's deadline is a second; the rest is for a busy machine.
+    // A query's deadline is 1 s; the rest allows for a busy machine.
     expect(waited).toBeLessThan(3_000)
   }
 
@@ -115,7 +117,7 @@ export async function throughOutage(
     process.stdout.write(
       `${name} ${awayMs} ms: ${seen.length} requests, ${during} of them begun meanwhile, ${refused} refused with 503, 0 failed, 0 streams cut; all in the ledger ${settledInMs} ms after its return, 0 differences\n`,
     )
-    // Whoever was refused for want of a database is served again, without delay.
+    // A client that was rejected because of the database is served again without delay.
     expect((await gateway.chat(unused, 'hello')).status).toBe(200)
   } finally {
     await database.close()

@@ -1,7 +1,8 @@
 /**
- * The stores gone under load, for longer than the suite waits: `bun test/faults/outages.ts [seconds] [schedule]`. Postgres killed, frozen,
- * and both stores frozen, back in either order. While one store can decide limits, no known caller may see it; where none can, requests
- * are refused with 503 and nothing is cut. The ledger has what the callers saw.
+ * Store outages under load that last longer than the suite allows: `bun test/faults/outages.ts [seconds] [schedule]`.
+ * Postgres killed, frozen, and both stores frozen, back in either order. While one store can decide limits, no known
+ * client notices; if none can, requests are rejected with 503 and none is truncated. The ledger matches the clients'
+ * view.
  */
 import { startPostgres } from '../harness/postgres.ts'
 import { stopProcesses } from '../harness/processes.ts'
@@ -53,7 +54,7 @@ const schedules: Readonly<Record<string, Schedule>> = {
   ],
 }
 
-/** Both stores are away, or Redis was emptied while Postgres is: nothing can decide limits then. */
+/** Both stores are unavailable, or Redis was emptied while Postgres is unavailable: nothing can decide limits then. */
 const undecided = new Set([
   'Postgres gone, Redis made anew meanwhile',
   'both frozen, Redis back first',

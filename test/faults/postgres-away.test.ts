@@ -1,6 +1,6 @@
 /**
- * Postgres gone for five seconds under load, of a real gateway process on a real server: who is known goes on, streams and
- * new requests alike, who is not is told to come again, and afterwards the ledger says what the callers saw.
+ * Postgres unavailable for 5 s under load, with a real gateway process on a real server: known keys continue with
+ * streams and new requests, unknown ones are rejected with 503, and the ledger matches the clients' view afterwards.
  */
 import { afterAll, describe, setDefaultTimeout } from 'bun:test'
 import { needed, testNeeding } from '../harness/needs.ts'
@@ -21,10 +21,10 @@ afterAll(async () => {
   await Promise.all(stores.map(store => store?.stop()))
 })
 
-describe('Postgres is gone for 5 s under load', () => {
+describe('Postgres unavailable for 5 s under load', () => {
   testNeeding(
     'postgres',
-    'limits in process: known keys go on, unknown ones get 503, and all is in the ledger ≤ 10 s after its return',
+    'limits in process: serve known keys, answer 503 to unknown ones, and ship all usage after its return',
     async () => {
       const server = needed(postgres)
       await throughOutage('Postgres gone', server, {}, [
@@ -34,7 +34,7 @@ describe('Postgres is gone for 5 s under load', () => {
     },
   )
 
-  testNeeding(['postgres', 'redis'], 'limits in Redis: the same', async () => {
+  testNeeding(['postgres', 'redis'], 'limits in Redis: behave the same', async () => {
     const server = needed(postgres)
     await throughOutage('Postgres gone, Redis there', server, { REDIS_URL: needed(redis).url }, [
       [0, server.crash],

@@ -1,6 +1,6 @@
 /**
- * 10,000 requests on kept connections while the workers are replaced one after another, again and again: `bun test/faults/restart.ts
- * [requests] [workers] [redis]`. Exits with 1 where any was cut, refused or answered with anything but 200.
+ * 10,000 requests on kept connections while the workers are replaced repeatedly: `bun test/faults/restart.ts [requests]
+ * [workers] [redis]`. Exits with 1 if any was truncated, rejected or not answered with 200.
  */
 import { openDatabase } from '../../src/database/database.ts'
 import { connectEmbedded } from '../../src/database/embedded.ts'

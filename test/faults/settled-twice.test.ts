@@ -1,6 +1,7 @@
 /**
- * Answers that ended while their gateway's wires to both stores were cut, and a gateway that is killed before it could tell
- * anybody: a sibling settles them to their checkpoints, and the journal of the dead one knows better once it is back.
+ * Responses that ended while their gateway's connections to both stores were cut, and a gateway that is killed before
+ * it could report them: another instance settles them to their checkpoints, and the dead one's journal corrects this
+ * when it is back.
  */
 import { afterAll, describe, expect, setDefaultTimeout } from 'bun:test'
 import { openDatabase } from '../../src/database/database.ts'
@@ -25,7 +26,7 @@ afterAll(async () => {
 
 type Seen = { readonly id: string; readonly tokens: number; readonly microcents: number }
 
-/** An answer that takes some seconds; what its caller was told in the end. */
+/** A response that takes some seconds, with the usage that its client received. */
 async function longAnswer(gateway: GatewayProcess, key: string): Promise<Seen> {
   const prompt = '[[sim:tokens=110, chunk=1, pace_ms=40]] tell me'
   const text = await (await gateway.chat(key, prompt, { stream: true })).text()
@@ -39,10 +40,10 @@ async function longAnswer(gateway: GatewayProcess, key: string): Promise<Seen> {
   return { id, tokens: usage.total_tokens, microcents: Math.round(usage.cost_usd * 1e8) }
 }
 
-describe('an answer that ended unheard', () => {
+describe('ledger of instances that seemed dead', () => {
   testNeeding(
     ['postgres', 'redis'],
-    'ledger: says what callers were told when a sibling settled their answers first, and so do all sums',
+    'records the status that clients received when another instance settled first, and so do all sums',
     async () => {
       const [server, cache] = [needed(postgres), needed(redis)]
       const [toPostgres, toRedis] = [startProxy(Number(new URL(server.url).port)), startProxy(cache.port)]
@@ -86,7 +87,7 @@ describe('an answer that ended unheard', () => {
         expect(row).toMatchObject({ status: 'failed', truth: 'checkpoint' })
         expect(row.tokens).toBeLessThan(seen.find(({ id }) => id === row.id)?.tokens ?? 0)
       }
-      // The sibling's limits count the checkpoints from here on.
+      // The other instance's limits count the checkpoints from here on.
       expect((await sibling.chat(key, 'hello')).status).toBe(200)
 
       await startProcess(folder, direct)
@@ -107,7 +108,7 @@ describe('an answer that ended unheard', () => {
   )
 })
 
-/** How many open requests Redis holds a checkpoint of. */
+/** Returns the number of open requests with a checkpoint in Redis. */
 async function checkpoints(): Promise<number> {
   const script = `local count = 0
     for _, key in ipairs(redis.call('KEYS', '*')) do

@@ -1,4 +1,7 @@
-/** One rig for all files that need nothing of their own: starting one takes seconds. Each test finds it whole and well. */
+/**
+ * One test setup shared by all files without special needs, since starting one takes seconds. Each test finds it
+ * complete and healthy.
+ */
 import { afterAll, beforeAll, beforeEach } from 'bun:test'
 import { formats, type Rig, startRig } from './support.ts'
 

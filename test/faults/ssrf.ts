@@ -1,8 +1,8 @@
 /**
- * Where pages are fetched from, tried from outside: `bun test/faults/ssrf.ts`, as root on Linux. A whole gateway runs in a
- * network of its own in which every address there is, IPv4 and IPv6, is this machine, so that whatever it dials is seen: pages
- * behind the public addresses that the names of this file have, a canary behind all others. Everything goes in as a caller's
- * prompt, and the addresses of names come from a DNS server that lies.
+ * Tests from outside which hosts pages are fetched from: `bun test/faults/ssrf.ts`, as root on Linux. A complete
+ * gateway runs in its own network in which every IPv4 and IPv6 address is this machine, so that everything it dials is
+ * visible: pages behind the public addresses of this file's names, a canary behind all others. Input is a client's
+ * prompt, and a lying DNS server resolves the names.
  */
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { createServer, type Socket } from 'node:net'
@@ -21,7 +21,7 @@ const fail = (line: string) => {
   say(`FAILED: ${line}`)
 }
 
-/** Runs this file again in a network and a name service of its own. */
+/** Runs this file again in its own network and name service. */
 async function enter(): Promise<void> {
   if (process.platform !== 'linux' || process.getuid?.() !== 0) {
     say('did not run: it needs root on Linux, to make a network of its own')
@@ -53,20 +53,21 @@ async function enter(): Promise<void> {
   rmSync(folder, { recursive: true })
 }
 
-// ─── The internet of this file ────────────────────────────────────────────────────────────────────────────────────────
+// ─── The network of this file
+// ─────────────────────────────────────────────────────────────────────────────────────────
 
 type Way = 'direct' | 'redirect' | 'chain' | 'refresh' | 'a' | 'aaaa' | 'cname' | 'flip'
 const perWay = 1_500
-/** Each is two answers at least, of which the later ones lead inside. */
+/** Each has at least two DNS answers, of which the later ones are internal. */
 const flipping = 8_000
 const honestPages = 200
 const pageAddress = '93.184.216.34'
 const secret = 'INSIDE-7f3d9b'
 const redirects = [300, 301, 302, 303, 304, 305, 307, 308]
-/** Beside the two that may be dialled: stores, consoles, and what clouds listen on. */
+/** Besides the two ports that may be dialed: stores, consoles, and services of clouds. */
 const ports = [80, 443, 22, 25, 2375, 3000, 3306, 5432, 6379, 8000, 8080, 8443, 9200, 11_211, 27_017]
 
-/** Repeatable, and different for every number. */
+/** Deterministic, and different for every number. */
 function random(number: number): number {
   const mixed = Math.imul(number ^ (number >>> 15), 0x2c1b3c6d)
   return (Math.imul(mixed ^ (mixed >>> 12), 0x297a2d39) >>> 0) ^ (mixed >>> 15)
@@ -77,7 +78,7 @@ const prefixesV4 =
 const prefixesV6 =
   'fc00 fd00:ec2 fe80 febf fec0 ff02 64:ff9b 2002:a9fe:a9fe 2001:db8 100 3fff:0 5f00 ::ffff:7f00 ::ffff:a9fe'
 
-/** An address that nobody may be led to, the known ones first. */
+/** Returns an internal address, the known ones first. */
 function insideFour(index: number): string {
   const known = insideV4[index]
   if (known !== undefined) return known
@@ -110,7 +111,7 @@ const honest = new Map(Array.from({ length: honestPages }, (_, index) => [outsid
 const flips = new Map<string, number>()
 let answersFlipped = 0
 
-/** What the lying DNS server says of a name: `way-index` and `.example.com`. */
+/** Returns the lying DNS server's answer for a name: `way-index` and `.example.com`. */
 function answerOf(name: string): Answer | null {
   const [, way = '', digits = ''] = /^([a-z]+)-(\d+)\./.exec(name) ?? []
   const index = Number(digits)
@@ -130,7 +131,7 @@ function answerOf(name: string): Answer | null {
       const turn = flips.get(name) ?? 0
       flips.set(name, turn + 1)
       answersFlipped += turn > 1 || index % 4 === 3 ? 1 : 0
-      // One name is asked for two families at once; some differ between those, the others from the next time on.
+      // One name is queried for two families at once. Some names change between the two, others from the next query on.
       return (index % 4 === 3 ? turn % 2 === 0 : turn <= 1) ? { a: [pageAddress] } : inside
     }
     case 'honest':
@@ -142,7 +143,7 @@ function answerOf(name: string): Answer | null {
 
 const all = [...payloads()]
 
-/** What stands behind the public address that the names of redirects have. */
+/** Serves the public address of redirecting names. */
 function servePage(socket: Socket, path: string): void {
   const [, way = '', digits = ''] = /^\/(\w+)\/(\d+)/.exec(path) ?? []
   const index = Number(digits)
@@ -168,7 +169,7 @@ function servePage(socket: Socket, path: string): void {
 }
 
 function urlOf(way: Way, index: number): string {
-  // Neighbours are spellings of one address, of which a request tries one.
+  // Neighbors are spellings of one address, of which a request tries one.
   if (way === 'direct') return all[(index * 499) % all.length] ?? ''
   return `http://${way}-${index}.example.com/${way}/${index}`
 }
@@ -227,7 +228,7 @@ async function attack(): Promise<void> {
     say(
       `${way.padEnd(8)} ${count} addresses, ${tried} tried, ${read} pages of public addresses read, ${hits.length} canary hits`,
     )
-    // A name that flips is public at first, and a page that asks to be refreshed is only a page.
+    // A name with changing addresses is public at first, and a page that requests a refresh is an ordinary page.
     if (read > 0 && way !== 'flip' && way !== 'refresh') fail(`${read} pages were read where none may be`)
     if (tried < perWay) fail('too few were tried for this to say anything')
   }
@@ -267,7 +268,7 @@ type WebPart = {
   readonly web?: { readonly sources: readonly { readonly url: string }[]; readonly left_out: readonly unknown[] }
 }
 
-/** Asks for all addresses, three a request, as many requests at a time as told. */
+/** Requests all URLs, three per request, with the given number of concurrent requests. */
 async function readAll(
   gateway: Gateway,
   urls: readonly string[],
@@ -279,7 +280,7 @@ async function readAll(
   const work = async () => {
     let headers: Record<string, string> = {}
     for (let turn = 0, three = waiting.pop(); three !== undefined; turn++, three = waiting.pop()) {
-      // Thirty pages a minute are an account's.
+      // An account may fetch thirty pages per minute.
       if (turn % 8 === 0) headers = (await patiently(() => newAccount(gateway, unlimited))).headers
       const prompt = `Please read ${three.join('\nand ')}\nand say what it is about.`
       const { web } = await patiently(() => answerTo(gateway, prompt, headers))
@@ -299,7 +300,7 @@ async function answerTo(gateway: Gateway, prompt: string, headers: Record<string
 
 const unlimited = { requestsPerMinute: 1_000, dailyTokens: 1e9, dailyCostMicrocents: 1e12 }
 
-/** On a machine that does much else the embedded database is not always there in time. */
+/** On a busy machine the embedded database may miss its deadline. */
 async function patiently<T>(work: () => Promise<T>): Promise<T> {
   for (let turn = 1; ; turn++) {
     try {

@@ -1,6 +1,6 @@
 /**
- * A gateway before three scripted providers, one for each wire format, and the four ways to ask it. Scripts are set per test;
- * a provider without one answers well, in words that name it, so that a test can tell who really served.
+ * A gateway with three scripted providers, one per wire format, and the four ways to call it. Scripts are set per test.
+ * A provider without one responds normally with a text that names it, so that a test can tell which one served.
  */
 import { systemClock } from '../../src/composition/clock.ts'
 import { systemNetwork } from '../../src/composition/network.ts'
@@ -13,29 +13,46 @@ import { startUpstream, type Upstream, type UpstreamAnswer, type UpstreamRequest
 export const formats = ['openai', 'anthropic', 'google'] as const
 export type Format = (typeof formats)[number]
 
-/** One model of each provider that streams, answers in one piece, and takes a small output cap. */
+/** One model of each provider with streams, complete responses, and a small output cap. */
 export const models: Readonly<Record<Format, string>> = {
   openai: 'openai/gpt-4.1',
   anthropic: 'anthropic/claude-haiku-4-5',
   google: 'google/gemini-3.5-flash-lite',
 }
 
-/** `whole`: a JSON caller whose small cap lets the upstream be asked for one piece; `json`: the upstream is asked to stream. */
-export const modes = ['whole', 'json', 'native', 'compatible'] as const
+/** Modes in which the client gets a stream, by API form. */
+export const streamedModes = ['native', 'compatible', 'responses', 'messages'] as const
+/**
+ * All modes. `whole`: a JSON client whose small cap lets the upstream be asked for one piece; `json`: the upstream is asked to stream.
+ * `responsesJson` and `messagesJson` are JSON clients of those API forms.
+ */
+export const modes = ['whole', 'json', ...streamedModes, 'responsesJson', 'messagesJson'] as const
 export type Mode = (typeof modes)[number]
+
+export function isStreamed(mode: Mode): boolean {
+  return streamedModes.some(one => one === mode)
+}
+
+/** The error code that a stream of this mode reports for one of the gateway's codes: Responses has codes of its own. */
+export function streamedCode(mode: Mode, code: string): string {
+  return mode === 'responses' && code.startsWith('upstream_') ? 'server_error' : code
+}
 
 export type Script = (request: UpstreamRequest) => UpstreamAnswer | Promise<UpstreamAnswer>
 
-/** Stands in every scripted body that is not an answer: neither a caller nor a log may ever show it. */
+/** In every scripted body other than a response: neither a client nor a log may ever show it. */
 export const canary = 'sk-canary-7f3d9b'
 
-// ─── What providers say ───────────────────────────────────────────────────────────────────────────────────────────────
+// ─── Responses of providers
+// ───────────────────────────────────────────────────────────────────────────────────────────
 
 export type Counts = { readonly input: unknown; readonly output: unknown; readonly cacheWrite?: number }
 
 const usualCounts: Counts = { input: 20, output: 7 }
 
-/** A stream by its parts: `opening` holds no content, `closing` the finish reason, the counts and the terminal event. */
+/**
+ * A stream by its parts: `opening` without content; `closing` has the finish reason, the counts and the terminal event.
+ */
 export type Frames = { readonly opening: string[]; readonly content: string[]; readonly closing: string[] }
 
 export function framesOf(
@@ -116,7 +133,7 @@ export function streamText({ opening, content, closing }: Frames): string {
   return [...opening, ...content, ...closing].join('')
 }
 
-/** A whole answer as each format's JSON. */
+/** Returns a complete response in each format's JSON. */
 export function wholeOf(
   format: Format,
   text: string,
@@ -153,7 +170,7 @@ export function wholeOf(
   }
 }
 
-/** An error frame inside a stream of status 200. */
+/** Returns an error frame inside a stream of status 200. */
 export function errorFrame(format: Format): string {
   switch (format) {
     case 'openai':
@@ -172,7 +189,7 @@ export function asksForStream(format: Format, request: UpstreamRequest): boolean
 
 const bareName = (format: Format) => models[format].split('/')[1] ?? ''
 
-/** The model that a request asks for. */
+/** Returns the model that a request names. */
 export function modelAsked(format: Format, request: UpstreamRequest): string {
   if (format === 'google') return /models\/([^:]+):/.exec(request.path)?.[1] ?? ''
   return (JSON.parse(request.body) as { model: string }).model
@@ -180,7 +197,7 @@ export function modelAsked(format: Format, request: UpstreamRequest): string {
 
 export const eventStream = { 'content-type': 'text/event-stream' } as const
 
-/** A good answer in the way it was asked for. */
+/** Returns a valid response in the requested form. */
 export function goodAnswer(
   format: Format,
   request: UpstreamRequest,
@@ -200,40 +217,41 @@ export function goodAnswer(
   return { headers: { 'content-type': 'application/json' }, pieces: [JSON.stringify(whole)] }
 }
 
-/** Requests that provider has ever seen. */
+/** Returns the total number of requests that the provider received. */
 export function requestsTo(rig: Rig, format: Format): number {
   return (rig.upstreams[format].ledger().at(-1)?.index ?? -1) + 1
 }
 
 export const servedBy = (format: Format) => `This came from ${format}.`
 
-// ─── The rig ──────────────────────────────────────────────────────────────────────────────────────────────────────────
+// ─── The setup
+// ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 export type Rig = {
   readonly gateway: Gateway
   readonly upstreams: Readonly<Record<Format, Upstream>>
-  /** From now on that provider answers so; null = well. */
+  /** Sets the provider's script; null = normal responses. */
   play(format: Format, script: Script | null): void
-  /** Calls of that provider go to this address instead (null = its own), or into a hole that never connects. */
+  /** Sends the provider's calls to this address (null = its own), or to a host that never connects. */
   divert(format: Format, to: string | 'hole' | null): void
-  /** All bad news of health has expired. */
+  /** Lets all health failures expire. */
   heal(): void
-  /** The gateway's clock for durations goes ahead so far. */
+  /** Advances the gateway's monotonic clock. */
   advance(milliseconds: number): void
   ask(mode: Mode, options?: AskOptions): Promise<Reply>
-  /** A request's line in the ledger, by its id or its tag, waited for. */
+  /** Waits for a request's ledger row by its ID or tag. */
   row(idOrTag: string): Promise<Row>
   stop(): Promise<void>
 }
 
 export type AskOptions = {
-  /** null = the gateway chooses. */
+  /** null = automatic routing. */
   readonly model?: string | null
   readonly fallback?: boolean
   readonly maxTokens?: number | null
   readonly prompt?: string
   readonly signal?: AbortSignal
-  /** Stands in the ledger, so that a request whose answer never came can be found there. */
+  /** Stored in the ledger, so that a request without a response can be found there. */
   readonly tag?: string
 }
 
@@ -256,7 +274,7 @@ export type RigOptions = {
   readonly configured?: readonly Format[]
 }
 
-/** Deadlines short enough to be waited for. `environment` wins over them. */
+/** Deadlines short enough for tests. `environment` overrides them. */
 const shortDeadlines = {
   CONNECT_TIMEOUT_MS: '200',
   FIRST_BYTE_TIMEOUT_MS: '250',
@@ -290,7 +308,7 @@ export async function startRig(options: RigOptions = {}): Promise<Rig> {
     [`${keyNames[format]}_BASE_URL`, upstreams[format].url + paths[format]],
   ])
   const gateway = await startGateway(
-    // Upstreams that count wildly are a subject here, and pause no account.
+    // Absurd upstream counts are a subject here and must not pause an account.
     { ...Object.fromEntries(providers), ...shortDeadlines, MAX_SHORTFALL_USD: '20000000', ...options.environment },
     { clock, network, ...(options.limits === undefined ? {} : { limits: options.limits }) },
   )
@@ -334,21 +352,21 @@ function neverConnected(signal: AbortSignal | null | undefined): Promise<Respons
   })
 }
 
-/** What a caller can see of an answer, whichever way it came. */
+/** A client's view of a response, independent of its form. */
 export type Reply = {
   readonly httpStatus: number
   readonly headers: Headers
-  /** Everything received, to search for what must not be in it. */
+  /** Everything received, to search for forbidden text. */
   readonly raw: string
   readonly requestId: string
   readonly text: string
-  /** null where no answer began. */
+  /** null = no response began. */
   readonly model: string | null
-  /** `model outcome`, where the format tells them. */
+  /** `model outcome`, if the format reports them. */
   readonly attempts: readonly string[] | null
   readonly finishReason: string | null
   readonly errors: readonly { readonly code: string; readonly type: string }[]
-  /** `done`, `[DONE]`, or the whole body: how often the answer was said to be over. */
+  /** `done`, `[DONE]`, or the complete body: number of reported ends. */
   readonly endings: number
   readonly usage: { readonly input: number; readonly output: number; readonly estimated: boolean | null } | null
 }
@@ -361,6 +379,21 @@ export function bodyFor(mode: Mode, options: AskOptions): { path: string; body: 
     ...(options.tag === undefined ? {} : { metadata: { tag: options.tag } }),
   }
   const model = options.model === null ? {} : { model: options.model }
+  if (mode === 'responses' || mode === 'responsesJson') {
+    const capped = cap === null ? {} : { max_output_tokens: cap }
+    const stream = mode === 'responses' ? { stream: true, stream_mode: 'realtime' } : {}
+    return {
+      path: '/v1/responses',
+      body: { model: options.model ?? 'gateway-ai', input: prompt, ...stream, ...capped, ...rest },
+    }
+  }
+  if (mode === 'messages' || mode === 'messagesJson') {
+    const stream = mode === 'messages' ? { stream: true, stream_mode: 'realtime' } : {}
+    const messages = [{ role: 'user', content: prompt }]
+    // This form requires a cap: one that the models of the rig all have.
+    const body = { model: options.model ?? 'gateway-ai', max_tokens: cap ?? 8192, messages, ...stream, ...rest }
+    return { path: '/v1/messages', body }
+  }
   if (mode === 'compatible') {
     return {
       path: '/v1/chat/completions',
@@ -383,7 +416,10 @@ export function bodyFor(mode: Mode, options: AskOptions): { path: string; body: 
 async function ask(gateway: Gateway, mode: Mode, options: AskOptions): Promise<Reply> {
   const { path, body } = bodyFor(mode, options)
   const response = await gateway.post(path, body, {}, options.signal)
-  return readReply(response.status, response.headers, await response.text())
+  const text = await response.text()
+  if (path === '/v1/responses') return readResponsesReply(response.status, response.headers, text)
+  if (path === '/v1/messages') return readMessagesReply(response.status, response.headers, text)
+  return readReply(response.status, response.headers, text)
 }
 
 type Wire = {
@@ -403,7 +439,7 @@ type Wire = {
   readonly usage?: Readonly<Record<string, unknown>> | null
 }
 
-/** Reads what was sent in either endpoint's shape, one body or events. */
+/** Reads a response of either endpoint, as one body or as events. */
 export function readReply(httpStatus: number, headers: Headers, raw: string): Reply {
   const isStream = (headers.get('content-type') ?? '').includes('event-stream')
   const payloads = isStream
@@ -439,6 +475,120 @@ export function readReply(httpStatus: number, headers: Headers, raw: string): Re
   }
 }
 
+/** The JSON of each event of a stream, or of the one body. */
+function payloadsOf(headers: Headers, raw: string): readonly Record<string, unknown>[] {
+  const isStream = (headers.get('content-type') ?? '').includes('event-stream')
+  const texts = isStream ? [...raw.matchAll(/^data: (.*)$/gm)].map(([, data = '']) => data) : [raw]
+  return texts.map(text => JSON.parse(text) as Record<string, unknown>)
+}
+
+type ResponsesWire = {
+  readonly type?: string
+  readonly delta?: string
+  readonly error?: { readonly code: string; readonly type: string } | null
+  readonly response?: ResponseObject
+} & Partial<ResponseObject>
+
+type ResponseObject = {
+  readonly object: 'response'
+  readonly status: string
+  readonly model: string
+  readonly error: { readonly code: string; readonly type: string } | null
+  readonly incomplete_details: { readonly reason: string } | null
+  readonly output: readonly { readonly content?: readonly { readonly text?: string }[] }[]
+  readonly usage: { readonly input_tokens: number; readonly output_tokens: number } | null
+}
+
+const responseEnds: Readonly<Record<string, string>> = { max_output_tokens: 'length', content_filter: 'content_filter' }
+
+/** Reads what was sent in the form of Responses. */
+export function readResponsesReply(httpStatus: number, headers: Headers, raw: string): Reply {
+  const wires = payloadsOf(headers, raw) as readonly ResponsesWire[]
+  const [first] = wires
+  const isBody = first?.object === 'response'
+  const terminals = wires.filter(({ type }) => type === 'response.completed' || type === 'response.incomplete')
+  const ended = isBody ? (first as ResponseObject) : (terminals[0]?.response ?? null)
+  const failed = wires.find(({ type }) => type === 'response.failed')?.response?.error ?? null
+  const refused = !isBody && first?.type === undefined ? (first?.error ?? null) : null
+  const deltas = wires.map(({ type, delta }) => (type === 'response.output_text.delta' ? delta : '')).join('')
+  const whole = ended?.output.flatMap(({ content = [] }) => content.map(({ text = '' }) => text)).join('') ?? ''
+  return {
+    httpStatus,
+    headers,
+    raw,
+    requestId: headers.get('x-request-id') ?? '',
+    text: isBody ? whole : deltas,
+    model: ended?.model ?? wires.find(({ response }) => response !== undefined)?.response?.model ?? null,
+    attempts: null,
+    finishReason: ended === null ? null : (responseEnds[ended.incomplete_details?.reason ?? ''] ?? 'stop'),
+    errors: [failed, refused].filter(error => error !== null),
+    endings: isBody ? 1 : terminals.length,
+    usage:
+      ended?.usage == null
+        ? null
+        : { input: ended.usage.input_tokens, output: ended.usage.output_tokens, estimated: null },
+  }
+}
+
+type MessageUsage = {
+  readonly input_tokens?: number
+  readonly cache_creation_input_tokens?: number
+  readonly cache_read_input_tokens?: number
+  readonly output_tokens: number
+}
+
+type MessagesWire = {
+  readonly type: string
+  readonly error?: { readonly code: string; readonly type: string }
+  readonly message?: { readonly model: string; readonly usage: MessageUsage }
+  readonly delta?: { readonly text?: string; readonly stop_reason?: string | null }
+  readonly model?: string
+  readonly content?: readonly { readonly text?: string }[]
+  readonly stop_reason?: string | null
+  readonly usage?: MessageUsage
+}
+
+const messageEnds: Readonly<Record<string, string>> = {
+  end_turn: 'stop',
+  max_tokens: 'length',
+  refusal: 'content_filter',
+  tool_use: 'tool_calls',
+}
+
+/** Reads what was sent in the form of Messages. */
+export function readMessagesReply(httpStatus: number, headers: Headers, raw: string): Reply {
+  const wires = payloadsOf(headers, raw) as readonly MessagesWire[]
+  const body = wires.find(({ type }) => type === 'message')
+  const reason = body?.stop_reason ?? wires.find(({ delta }) => delta?.stop_reason)?.delta?.stop_reason ?? null
+  const last = wires.findLast(({ type }) => type === 'message_delta')
+  const start = wires.find(({ message }) => message !== undefined)?.message
+  const usage = body?.usage ?? (last === undefined ? null : { ...start?.usage, ...last.usage })
+  const { input_tokens = 0, cache_creation_input_tokens = 0, cache_read_input_tokens = 0 } = usage ?? {}
+  return {
+    httpStatus,
+    headers,
+    raw,
+    requestId: headers.get('x-request-id') ?? '',
+    text:
+      body === undefined
+        ? wires.map(({ delta }) => delta?.text ?? '').join('')
+        : (body.content ?? []).map(({ text = '' }) => text).join(''),
+    model: body?.model ?? start?.model ?? null,
+    attempts: null,
+    finishReason: reason === null ? null : (messageEnds[reason] ?? reason),
+    errors: wires.flatMap(({ error }) => (error === undefined ? [] : [error])),
+    endings: wires.filter(({ type }) => type === 'message_stop' || type === 'message').length,
+    usage:
+      usage === null
+        ? null
+        : {
+            input: input_tokens + cache_creation_input_tokens + cache_read_input_tokens,
+            output: usage.output_tokens ?? 0,
+            estimated: null,
+          },
+  }
+}
+
 async function rowOf(gateway: Gateway, idOrTag: string): Promise<Row> {
   const deadline = performance.now() + 5_000
   while (performance.now() < deadline) {
@@ -456,14 +606,17 @@ async function rowOf(gateway: Gateway, idOrTag: string): Promise<Row> {
   throw new Error(`no row for ${idOrTag}`)
 }
 
-/** Seats now taken by the rig's account. */
+/** Returns the open reservations of the setup's account. */
 export function seatsTaken({ gateway }: Rig): number {
   const limits = { requestsPerMinute: 0, concurrentRequests: 1_000_000, dailyTokens: 0, dailyCostMicrocents: 0 }
   const standing = gateway.deps.meter.standing(gateway.accountId, limits)
   return standing === null ? 0 : standing.seats.limit - standing.seats.remaining
 }
 
-/** Resolves when it holds, looked at every 2 ms; throws after `withinMs`. Answers how long it took, in milliseconds. */
+/**
+ * Resolves when the condition is true, checked every 2 ms; throws after `withinMs`. Returns the waiting time in
+ * milliseconds.
+ */
 export async function eventually(what: string, holds: () => boolean, withinMs = 2_000): Promise<number> {
   const start = performance.now()
   while (!holds()) {

@@ -1,10 +1,10 @@
-/** A TCP proxy on loopback whose connections can be cut, and are refused from then on. It can stand for a distance. */
+/** A TCP proxy on loopback whose connections can be cut and then refused. It can add latency. */
 import { connect, createServer, type Socket } from 'node:net'
 import { Transform } from 'node:stream'
 
 export type Proxy = { readonly url: string; readonly port: number; cut(): void; stop(): void }
 
-/** Passes everything on after a while, in order. */
+/** Passes everything on with a delay, in order. */
 function delay(milliseconds: number): Transform {
   return new Transform({
     highWaterMark: 1_048_576,
@@ -16,7 +16,7 @@ function delay(milliseconds: number): Transform {
   })
 }
 
-/** A proxy before `port`, as the address of a Redis; a round trip through it takes `roundTripMs` more. */
+/** Starts a proxy in front of `port`, as the URL of a Redis; adds `roundTripMs` per round trip. */
 export function startProxy(port: number, { roundTripMs = 0 } = {}): Proxy {
   const open = new Set<Socket>()
   let isCut = false

@@ -1,4 +1,4 @@
-/** All that a provider can do to an answer, against one gateway. */
+/** All faults of a provider's responses, against one gateway. */
 import './before-content.ts'
 import './refusals.ts'
 import './mid-stream.ts'

@@ -1,4 +1,4 @@
-/** Further accounts of a running gateway, each with its own limits and one key: a test's limits are nobody else's. */
+/** Creates accounts on a running gateway, each with its own limits and one key, so that tests do not share limits. */
 import { randomBytes } from 'node:crypto'
 import { mintApiKey, randomBase62 } from '../../src/core/accounts/api-keys.ts'
 import { plans } from '../../src/core/limits/plans.ts'
@@ -9,12 +9,12 @@ import type { Gateway, GatewayLimits } from './gateway.ts'
 
 export type TestAccount = { readonly id: string; readonly key: string; readonly headers: Record<string, string> }
 
-/** Makes one on plan `usage`; `limits` stand in for the plan's own. */
+/** Creates an account on plan `usage`; `limits` override those of the plan. */
 export function newAccount({ deps }: Gateway, limits: GatewayLimits = {}): Promise<TestAccount> {
   return newAccountOn(deps.database, limits, deps.clock.now())
 }
 
-/** The same, of gateways in processes of their own that share a database. */
+/** The same for gateways in separate processes that share a database. */
 export async function newAccountOn(
   database: Database,
   limits: GatewayLimits = {},

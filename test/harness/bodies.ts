@@ -1,6 +1,6 @@
 import { type BodyBudget, createBodyBudget } from '../../src/http/body-budget.ts'
 
-/** A budget that is never used up, for tests of other things. */
+/** Creates a budget that is never used up, for tests of other subjects. */
 export function anyBodies(): BodyBudget {
   const none = Number.POSITIVE_INFINITY
   return createBodyBudget({ limits: { process: none, owner: none }, collect: () => {} })

@@ -1,4 +1,4 @@
-/** An OpenTelemetry collector for a test: takes OTLP over HTTP on a real socket and keeps what it was sent. */
+/** An OpenTelemetry collector for tests: accepts OTLP over HTTP on a real socket and stores what it received. */
 
 export type CollectedSpan = {
   readonly traceId: string
@@ -15,10 +15,10 @@ export type CollectedSpan = {
 export type Collector = {
   readonly url: string
   readonly requests: readonly { readonly path: string; readonly headers: Headers; readonly body: string }[]
-  /** Statuses to answer with, in order; 200 once they are used up. */
+  /** Statuses of the next responses in order; then 200. */
   readonly statuses: number[]
   spans(): readonly CollectedSpan[]
-  /** Names of the metrics that it was sent. */
+  /** Names of the received metrics. */
   metrics(): ReadonlySet<string>
   stop(): Promise<void>
 }

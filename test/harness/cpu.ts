@@ -1,4 +1,4 @@
-/** What this thread has computed so far, in milliseconds: unlike the time on the wall, a busy neighbour does not make it longer. */
+/** Returns the CPU time of this thread in milliseconds, which busy neighbors do not increase, unlike elapsed time. */
 export function cpuMs(): number {
   const { user, system } = process.threadCpuUsage()
   return (user + system) / 1000

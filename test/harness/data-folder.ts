@@ -1,6 +1,6 @@
 /**
- * Fresh data folders without the wait: setting up an embedded database from nothing takes seconds, copying one that was
- * just set up takes none. The template is made by the real code, once per set of migrations, and holds no account.
+ * Creates data folders quickly: initializing an embedded database takes seconds, copying a template does not. The real
+ * code creates the template once per set of migrations; it contains no account.
  */
 import { cpSync, existsSync, mkdtempSync, readdirSync, readFileSync, renameSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -10,7 +10,7 @@ import { openEmbedded } from '../../src/database/embedded.ts'
 
 const root = resolve(import.meta.dir, '../..')
 
-/** A folder, a new one unless given, with an embedded database that is migrated and empty. */
+/** Returns a folder (a new one by default) with a migrated, empty embedded database. */
 export async function freshDataFolder(folder = mkdtempSync(join(tmpdir(), 'gateway-ai-'))): Promise<string> {
   const template = await templateFolder()
   cpSync(join(template, 'postgres'), join(folder, 'postgres'), { recursive: true })
@@ -29,13 +29,13 @@ async function templateFolder(): Promise<string> {
   try {
     renameSync(making, template)
   } catch {
-    // Another test process was quicker; its template is as good.
+    // Another test process was faster; its template is equivalent.
     rmSync(making, { recursive: true, force: true })
   }
   return template
 }
 
-/** Of all that decides what the folder holds. */
+/** Returns a fingerprint of everything that determines the folder's content. */
 function fingerprint(): string {
   const hasher = new Bun.CryptoHasher('sha256')
   const migrations = join(root, 'drizzle')

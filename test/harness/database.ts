@@ -1,19 +1,19 @@
 /**
- * A database of one's own on the Postgres that a run of all tests shares: a copy of one that is migrated and empty. Where a
- * file runs by itself there is none, and it takes the embedded database instead.
+ * Creates databases on the Postgres that a run of all tests shares, as copies of a migrated, empty one. If a file runs
+ * on its own there is none, and the embedded database is used.
  */
 import { migrate, openDatabase } from '../../src/database/database.ts'
 import { startPostgres } from './postgres.ts'
 
 export type OwnDatabase = { readonly url: string; drop(): Promise<void> }
 
-/** Names the shared server to the files of a run. */
+/** Variable with the shared server's URL. */
 export const sharedPostgres = 'TEST_POSTGRES_URL'
 
 const template = 'gateway_template'
 const deadlineMs = 60_000
 
-/** Makes what `newDatabase` copies. */
+/** Creates the template that `newDatabase` copies. */
 export async function makeTemplate(url: string): Promise<void> {
   await onServer(url, `create database ${template}`)
   const database = openDatabase(named(url, template), { connections: 1 })
@@ -21,7 +21,7 @@ export async function makeTemplate(url: string): Promise<void> {
   await database.close()
 }
 
-/** Null where no server is shared. */
+/** Returns null if no server is shared. */
 export async function newDatabase(): Promise<OwnDatabase | null> {
   const server = process.env[sharedPostgres]
   if (server === undefined) return null

@@ -1,9 +1,9 @@
-/** A TCP front for a gateway: its address is known before the gateway starts, as a public address is. */
+/** A TCP front end for a gateway, whose address is known before the gateway starts, like a public address. */
 import { connect, createServer, type Socket } from 'node:net'
 
 export type Front = {
   readonly url: string
-  /** The port on loopback that connections go to from now on. */
+  /** Sets the loopback port for new connections. */
   leadTo(port: number): void
   stop(): void
 }

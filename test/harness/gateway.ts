@@ -1,4 +1,4 @@
-/** A whole gateway for a test: the real dependencies on data of its own, behind a real socket, in this process. */
+/** A complete gateway for tests: real dependencies with their own data, behind a real socket, in this process. */
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -14,7 +14,7 @@ import { newDatabase } from './database.ts'
 export type Gateway = {
   readonly url: string
   readonly port: number
-  /** Key of the first account, whose limits are `limits`, or as good as none. */
+  /** Key of the first account, whose limits are `limits` or practically unlimited. */
   readonly key: string
   readonly accountId: string
   readonly deps: Deps
@@ -38,13 +38,13 @@ const unlimited = {
   dailyCostMicrocents: 1_000_000_000_000_000,
 }
 
-/** A password's hash is dear by design, and a test has many: what they cost in service, their own tests say. */
+/** Password hashing is expensive by design, and tests need many hashes; dedicated tests cover the real cost. */
 export const cheapHashing = { memoryCost: 64, timeCost: 1 }
 const secret = 'a secret of the tests, long enough to be taken'
 
 /**
- * Starts one. `environment` is what the process would have been started with; nothing of this process's own is read.
- * Without provider keys the providers are simulated; `embedded`: on the embedded database, though a real one be there.
+ * Starts a gateway. `environment` is the process environment; this process's own is not read. Without provider keys the
+ * providers are simulated. `embedded` = use the embedded database even if a real one is available.
  */
 export async function startGateway(
   environment: Environment = {},
@@ -93,7 +93,7 @@ export async function startGateway(
   }
 }
 
-/** What the database answers: the first to dial, on a busy machine, takes longer than a query may. */
+/** Retries until the database answers: on a busy machine the first connection may take longer than a query may. */
 export async function answered<T>(ask: () => Promise<T>): Promise<T> {
   for (const until = performance.now() + 60_000; ; await Bun.sleep(50))
     try {

@@ -1,6 +1,6 @@
 import type { Model } from '../../src/core/models/models.ts'
 
-/** A model that can do everything; `fields` say what is particular about it. */
+/** Returns a model with all capabilities and the given `fields`. */
 export function modelWith(fields: Pick<Model, 'id' | 'provider' | 'parameters'> & Partial<Model>): Model {
   return {
     displayName: fields.id,

@@ -1,6 +1,7 @@
 /**
- * What tests need from the machine beyond Bun. A test whose need is not met is reported as skipped, with the need at the end of
- * its title: `test/run.ts` reads it there, and fails in continuous integration if installing a package would have met it.
+ * Requirements of tests beyond Bun. A test with an unmet requirement is reported as skipped, with the requirement at
+ * the end of its title. `test/run.ts` reads it there and fails in continuous integration if installing a package would
+ * have met it.
  */
 import { describe, test } from 'bun:test'
 import { existsSync, mkdtempSync, rmSync } from 'node:fs'
@@ -10,7 +11,7 @@ import { chromiumPath } from '../dashboard/chromium.ts'
 import { canStartPostgres } from './postgres.ts'
 
 type Need = {
-  /** What is missing where the need is not met. */
+  /** What is missing if the requirement is not met. */
   readonly what: string
   readonly isMet: () => boolean
 }
@@ -40,7 +41,7 @@ const installable = {
   openssl: { what: 'openssl', isMet: isOnPath('openssl') },
 } as const satisfies Record<string, Need>
 
-/** Needs that no package of the system meets: another platform, rights, or data that is not in the repository. */
+/** Requirements that no package meets: another platform, permissions, or data outside of the repository. */
 const given = {
   deno: { what: 'Deno', isMet: isOnPath('deno') },
   pythonClient: { what: 'python3 with the package openai', isMet: hasPythonClient },
@@ -65,7 +66,7 @@ const met = new Map<NeedName, boolean>()
 
 export type NeedName = keyof typeof all
 
-/** Whether this machine has all of `names`. Looks once per process. */
+/** Returns true if this machine meets all of `names`. Checks once per process. */
 export function has(...names: readonly NeedName[]): boolean {
   return names.every(name => {
     const known = met.get(name) ?? all[name].isMet()
@@ -74,7 +75,7 @@ export function has(...names: readonly NeedName[]): boolean {
   })
 }
 
-/** Declares a test that is reported as skipped where the machine lacks one of `names`. */
+/** Declares a test that is reported as skipped if the machine lacks one of `names`. */
 export function testNeeding(
   names: NeedName | readonly NeedName[],
   title: string,
@@ -86,7 +87,7 @@ export function testNeeding(
   else test.skip(`${title} ${needText(missing)}`, async () => void (await body()), timeoutMs)
 }
 
-/** Declares a group of tests that are reported as skipped where the machine lacks one of `names`. */
+/** Declares a group of tests that are reported as skipped if the machine lacks one of `names`. */
 export function describeNeeding(names: NeedName | readonly NeedName[], title: string, body: () => void): void {
   const missing = firstMissing(names)
   if (missing === undefined) describe(title, body)
@@ -112,7 +113,7 @@ function firstMissing(names: NeedName | readonly NeedName[]): NeedName | undefin
 
 const needText = (name: NeedName) => `[needs ${all[name].what}]`
 
-/** The need that a skipped test states in its full title; null = it states none. */
+/** Returns the requirement in a skipped test's full title; null = none. */
 export function statedNeed(title: string): { readonly what: string; readonly isInstallable: boolean } | null {
   const what = /\[needs ([^\]]+)\]/.exec(title)?.[1]
   if (what === undefined) return null

@@ -1,15 +1,15 @@
-/** A TCP proxy before Postgres that keeps what clients send: which keys were asked about stands in it as text. */
+/** A TCP proxy in front of Postgres that stores what clients send, so that tests see which keys were queried. */
 import { connect, createServer, type Socket } from 'node:net'
 
 export type PostgresTap = {
   readonly url: string
-  /** How many of these texts were sent since the last `forget`. */
+  /** Returns how many of these texts were sent since the last `forget`. */
   countOf(texts: readonly string[]): number
   forget(): void
   stop(): void
 }
 
-/** A tap before the server of `url`. */
+/** Starts a proxy in front of the server at `url`. */
 export function startPostgresTap(url: string): PostgresTap {
   const { port } = new URL(url)
   const open = new Set<Socket>()

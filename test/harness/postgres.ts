@@ -1,4 +1,6 @@
-/** A private real Postgres in a temporary folder, on a loopback port of its own: never a shared server, nothing left behind. */
+/**
+ * A private real Postgres in a temporary folder on its own loopback port: no shared server, and nothing left behind.
+ */
 import { chmodSync, chownSync, existsSync, mkdtempSync, readdirSync, readFileSync, renameSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -6,20 +8,20 @@ import { freePort } from './free-port.ts'
 
 export type PrivatePostgres = {
   readonly url: string
-  /** Process ids of the server and of all its children. */
+  /** Returns the process IDs of the server and all its children. */
   pids(): number[]
-  /** As `kill -9` of all of them would: no shutdown, no checkpoint. */
+  /** Kills all processes like `kill -9`: no shutdown, no checkpoint. */
   crash(): Promise<void>
   start(): Promise<void>
   stop(): Promise<void>
 }
 
-/** Whether this machine can start one. */
+/** Returns true if this machine can start a Postgres. */
 export function canStartPostgres(): boolean {
   return programsFolder() !== null && (process.getuid?.() !== 0 || unprivilegedUser() !== null)
 }
 
-/** Starts one; null where this machine cannot. `stop` it in `afterAll`. */
+/** Starts a Postgres; null if this machine cannot. Call `stop` in `afterAll`. */
 export async function startPostgres({ connections = 200 } = {}): Promise<PrivatePostgres | null> {
   const programs = programsFolder()
   if (programs === null || !canStartPostgres()) return null
@@ -27,7 +29,7 @@ export async function startPostgres({ connections = 200 } = {}): Promise<Private
   const template = await templateFolder(programs, user)
   const folder = userFolder('pg-', user)
   const data = join(folder, 'data')
-  // Of root's, the copy keeps its owner.
+  // Copied by root, the files keep their owner.
   const copied = Bun.spawnSync(['cp', '-a', join(template, 'data'), data], { stderr: 'pipe' })
   if (!copied.success) throw new Error(`cp: ${copied.stderr}`)
   const control = (...words: string[]) => run(folder, user, [join(programs, 'pg_ctl'), '-D', data, '-w', ...words])
@@ -49,7 +51,10 @@ export async function startPostgres({ connections = 200 } = {}): Promise<Private
 
 type User = { readonly uid: number; readonly gid: number }
 
-/** A data directory as `initdb` leaves it: made once per machine, since copying it takes a tenth of the time. */
+/**
+ * Returns a data directory as created by `initdb`. It is created once per machine, since copying takes a tenth of the
+ * time.
+ */
 async function templateFolder(programs: string, user: User | null): Promise<string> {
   const words = ['-U', 'postgres', '-A', 'trust', '-E', 'UTF8', '--wal-segsize=1', '--no-sync']
   const made = Bun.hash([programs, user?.uid, ...words].join(' ')).toString(36)
@@ -60,7 +65,7 @@ async function templateFolder(programs: string, user: User | null): Promise<stri
   try {
     renameSync(making, template)
   } catch {
-    // Another test process was quicker; its template is as good.
+    // Another test process was faster; its template is equivalent.
     rmSync(making, { recursive: true, force: true })
   }
   return template
@@ -73,7 +78,7 @@ function userFolder(prefix: string, user: User | null): string {
   return folder
 }
 
-/** Runs a program of Postgres' to its end, as the user who may. */
+/** Runs a Postgres program to its end as a permitted user. */
 async function run(folder: string, user: User | null, command: readonly string[]): Promise<void> {
   const child = Bun.spawn(
     user === null

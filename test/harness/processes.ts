@@ -1,4 +1,4 @@
-/** Gateways and commands as processes of their own, the way an operator starts them. */
+/** Runs gateways and commands as separate processes, as an operator starts them. */
 import { cpSync, mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
@@ -13,9 +13,9 @@ export type Environment = Readonly<Record<string, string>>
 export type GatewayProcess = {
   readonly url: string
   readonly pid: number
-  /** From the process' beginning to its banner. */
+  /** Milliseconds from the start of the process to its banner. */
   readonly startedInMs: number
-  /** All that it has written to stdout so far. */
+  /** Returns everything written to stdout so far. */
   output(): string
   kill(signal: 'SIGTERM' | 'SIGKILL'): void
   readonly exited: Promise<number>
@@ -31,8 +31,8 @@ const folders: string[] = []
 const running = new Set<Bun.Subprocess>()
 
 /**
- * Ends what still runs and removes the folders. For the `afterAll` of every file that uses this one: registered here it would
- * hold for the first of them only, and the others' gateways would outlive the run.
+ * Ends all running processes and removes their folders. Must be called in the `afterAll` of every file that uses this
+ * module: registered here, it would apply only to the first file.
  */
 export async function stopProcesses(): Promise<void> {
   for (const child of running) child.kill('SIGKILL')
@@ -40,7 +40,7 @@ export async function stopProcesses(): Promise<void> {
   for (const folder of folders.splice(0)) rmSync(folder, { recursive: true, force: true })
 }
 
-/** A data folder that goes with `stopProcesses`; a copy of `from`, or not there yet. */
+/** Returns a data folder that `stopProcesses` removes: a copy of `from`, or one that does not exist yet. */
 export function dataFolder(from?: string): string {
   const folder = join(mkdtempSync(join(tmpdir(), 'gateway-ai-')), 'data')
   folders.push(resolve(folder, '..'))
@@ -48,12 +48,12 @@ export function dataFolder(from?: string): string {
   return folder
 }
 
-/** The same, with an embedded database that is migrated and empty: a first start without the wait. */
+/** The same with a migrated, empty embedded database, so that the first start is fast. */
 export function freshFolder(): Promise<string> {
   return freshDataFolder(dataFolder())
 }
 
-/** Runs a file of `src/` to its end. Nothing of this process' environment but `PATH` reaches it. */
+/** Runs a file of `src/` to its end. It receives only `PATH` of this process's environment. */
 export async function run(
   file: 'main.ts' | 'cli.ts',
   words: readonly string[],
@@ -74,7 +74,7 @@ export async function startProcess(folder: string, environment: Environment = {}
     const decoder = new TextDecoder()
     for await (const piece of child.stdout) {
       output += decoder.decode(piece, { stream: true })
-      // The banner ends in an empty line behind its last word; only then has all of it been said.
+      // The banner is complete when an empty line follows its last word.
       const url = /listening +(\S+)[\s\S]*\n\n\{/.exec(output)?.[1]
       if (url !== undefined) heard(url)
     }

@@ -1,10 +1,10 @@
-/** Reads the text format that Prometheus scrapes as strictly as its own parser and `promtool check metrics` do. */
+/** Parses the Prometheus text format as strictly as Prometheus and `promtool check metrics`. */
 
 export type Scraped = {
   readonly types: ReadonlyMap<string, string>
-  /** By the series as a query writes it: `name{label="value"}`, labels in alphabetical order. */
+  /** Values by series as in a query: `name{label="value"}`, labels in alphabetical order. */
   readonly values: ReadonlyMap<string, number>
-  /** Sum over all series of a name that have these labels. */
+  /** Returns the sum over all series of a name with these labels. */
   sum(name: string, labels?: Readonly<Record<string, string>>): number
 }
 
@@ -13,7 +13,7 @@ type Line = { readonly name: string; readonly labels: Readonly<Record<string, st
 const sampleShape = /^([a-zA-Z_:][a-zA-Z0-9_:]*)(?:\{(.*)\})? (-?(?:\d+(?:\.\d+)?(?:e[+-]?\d+)?|Inf)|NaN|\+Inf)$/
 const labelShape = /([a-zA-Z_][a-zA-Z0-9_]*)="((?:[^"\\\n]|\\["\\n])*)"(,|$)/y
 
-/** Throws, naming the line, where the text is not what Prometheus takes. */
+/** Throws with the line if Prometheus would reject the text. */
 export function scrape(text: string): Scraped {
   if (!text.endsWith('\n')) throw new Error('the last line must end')
   const types = new Map<string, string>()
@@ -78,7 +78,7 @@ function seriesOf(name: string, labels: Readonly<Record<string, string>>): strin
   return pairs.length === 0 ? name : `${name}{${pairs.map(([key, value]) => `${key}=${JSON.stringify(value)}`).join()}}`
 }
 
-/** Buckets grow, the last is `+Inf` and equals the count. */
+/** Checks that buckets increase and that the last is `+Inf` and equals the count. */
 function checkBuckets(name: string, lines: readonly Line[]): void {
   const withoutBound = ({ labels: { le: _, ...labels } }: Line) => seriesOf(name, labels)
   const buckets = Map.groupBy(

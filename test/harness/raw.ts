@@ -1,15 +1,15 @@
-/** Requests written byte by byte: what no client library would send, and the ways in which a caller can leave. */
+/** Sends requests byte by byte: requests that no client library would send, and all ways to disconnect. */
 import { connect, type Socket } from 'node:net'
 
 export type RawAnswer = { readonly status: number; readonly headers: Headers; readonly body: string }
 
-/** `GET /path` or `POST /path` with the headers as they are given, ready to be written. */
+/** Returns `GET /path` or `POST /path` with the given headers, ready to be written. */
 export function rawText(start: string, headers: Readonly<Record<string, string>>, body = ''): string {
   const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}\r\n`)
   return `${start} HTTP/1.1\r\n${lines.join('')}\r\n${body}`
 }
 
-/** Opens a connection and writes; `received` grows with what comes back. */
+/** Opens a connection and writes; `received` grows with the response. */
 export async function openRaw(port: number, text: string): Promise<{ readonly socket: Socket; received(): string }> {
   const socket = connect({ port, host: '127.0.0.1', allowHalfOpen: true })
   let received = ''
@@ -22,7 +22,7 @@ export async function openRaw(port: number, text: string): Promise<{ readonly so
   return { socket, received: () => received }
 }
 
-/** Sends one request with `connection: close` among its headers, and reads the answer to its end; null = none came. */
+/** Sends one request with `connection: close` and reads the response to its end; null = none arrived. */
 export async function exchangeRaw(port: number, text: string, withinMs = 5_000): Promise<RawAnswer | null> {
   const { socket, received } = await openRaw(port, text)
   const timer = setTimeout(() => socket.destroy(), withinMs)

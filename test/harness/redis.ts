@@ -1,4 +1,4 @@
-/** A private real Redis in a temporary folder, on a loopback port of its own: never a shared server, nothing left behind. */
+/** A private real Redis in a temporary folder on its own loopback port: no shared server, and nothing left behind. */
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -9,11 +9,11 @@ export type PrivateRedis = {
   readonly url: string
   readonly port: number
   readonly tlsPort: number | null
-  /** One command over a connection of its own; the reply as it comes. */
+  /** Sends one command over a separate connection and returns the raw reply. */
   command(...words: string[]): Promise<unknown>
   freeze(): void
   thaw(): void
-  /** As `kill -9` would. What it had in memory is gone. */
+  /** Kills the process like `kill -9`. Its memory is lost. */
   crash(): Promise<void>
   start(): Promise<void>
   stop(): Promise<void>
@@ -21,11 +21,11 @@ export type PrivateRedis = {
 
 export type PrivateRedisOptions = {
   readonly cluster?: boolean
-  /** Files. It then listens for TLS on `tlsPort`, too. */
+  /** Files; it then also listens for TLS on `tlsPort`. */
   readonly tls?: { readonly authority: string; readonly certificate: string; readonly key: string }
 }
 
-/** Starts one; null where this machine cannot. `stop` it in `afterAll`. */
+/** Starts a Redis; null if this machine cannot. Call `stop` in `afterAll`. */
 export async function startRedis(options: PrivateRedisOptions = {}): Promise<PrivateRedis | null> {
   const program = Bun.which('redis-server')
   if (program === null) return null
@@ -86,7 +86,7 @@ export async function startRedis(options: PrivateRedisOptions = {}): Promise<Pri
   }
 }
 
-/** Three masters that share the slots; null where this machine cannot. */
+/** Starts three masters that share the slots; null if this machine cannot. */
 export async function startRedisCluster(): Promise<readonly PrivateRedis[] | null> {
   const nodes: PrivateRedis[] = []
   for (const [first, last] of [

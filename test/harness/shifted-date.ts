@@ -1,4 +1,4 @@
-/** Preloaded into a process whose clock is to be wrong: all that it reads of `Date` is `CLOCK_SHIFT_MS` ahead. */
+/** Preloaded into a process with a wrong clock: everything it reads of `Date` is `CLOCK_SHIFT_MS` ahead. */
 const shiftMs = Number(process.env.CLOCK_SHIFT_MS)
 
 globalThis.Date = new Proxy(Date, {

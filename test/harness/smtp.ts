@@ -1,11 +1,11 @@
-/** A small real SMTP server on a loopback port: takes letters, or refuses them as a test says. */
+/** A small real SMTP server on a loopback port that accepts or rejects emails as a test specifies. */
 
 export type ReceivedLetter = { readonly from: string; readonly to: readonly string[]; readonly text: string }
 
 export type SmtpServer = {
   readonly port: number
   readonly letters: readonly ReceivedLetter[]
-  /** Answers to the next recipients in place of `250`. */
+  /** Responses to the next recipients instead of `250`. */
   refuseNext(...answers: string[]): void
   stop(): void
 }
@@ -62,7 +62,7 @@ export function startSmtpServer(): SmtpServer {
 
 const addressIn = (line: string) => /<([^>]*)>/.exec(line)?.[1] ?? ''
 
-/** Quoted-printable undone: long lines are broken with `=` and anything beyond ASCII is written in hex. */
+/** Decodes quoted-printable: long lines are broken with `=`, and other characters than ASCII are in hex. */
 function decoded(message: string): string {
   const bytes = message
     .replace(/=\r\n/g, '')

@@ -1,6 +1,6 @@
 /**
- * A scripted provider on raw TCP: a test says, request by request, which bytes go out, how they are framed, where the
- * connection breaks. It keeps its own ledger, so that a test can compare what the gateway says with what was sent.
+ * A scripted provider on raw TCP: per request, a test specifies the bytes, the framing and where the connection breaks.
+ * It keeps its own ledger, so that a test can compare the gateway's usage with what was sent.
  */
 import {
   type Break,
@@ -17,42 +17,42 @@ import { startServer } from '../../src/simulator/server.ts'
 
 export type UpstreamRequest = {
   readonly method: string
-  /** As sent, query included. */
+  /** As sent, including the query. */
   readonly path: string
-  /** Names in lower case. */
+  /** Lower-case names. */
   readonly headers: Readonly<Record<string, string>>
   readonly body: string
-  /** Counts this upstream's requests from 0. */
+  /** Index of the request on this upstream, from 0. */
   readonly index: number
 }
 
 export type UpstreamAnswer = {
-  /** 200 unless given. */
+  /** Default: 200. */
   readonly status?: number
-  /** Without those of the framing. */
+  /** Without the framing headers. */
   readonly headers?: Readonly<Record<string, string>>
-  /** `length` unless given. `none`: the pieces are all there is, no status line, no headers. */
+  /** Default: `length`. `none`: only the chunks, without status line and headers. */
   readonly framing?: Framing | 'none'
   readonly gzip?: boolean
-  /** Each written by itself; a `Piece` may wait before it is written. */
+  /** Each is written separately; a `Piece` may have a delay. */
   readonly pieces?: Iterable<string | Uint8Array | Piece> | AsyncIterable<string | Uint8Array | Piece>
-  /** Writes the body in pieces of so many bytes instead. */
+  /** Writes the body in chunks of this size instead. */
   readonly pieceBytes?: number
-  /** Milliseconds before the status line. */
+  /** Delay in milliseconds before the status line. */
   readonly headDelayMs?: number
-  /** Breaks after so many bytes of the body, counted as they are sent (compressed ones, with `gzip`). */
+  /** Breaks the connection after this many bytes of the body as sent (compressed ones with `gzip`). */
   readonly cutAt?: number
-  /** How it breaks there: `fin` unless given. */
+  /** How it breaks there; default: `fin`. */
   readonly end?: Break
 }
 
 export type LedgerEntry = UpstreamRequest & {
   /** Milliseconds of `performance.now()`. */
   readonly startedAt: number
-  /** Head and framing included. */
+  /** Including head and framing. */
   readonly bytesSent: number
   readonly outcome: 'open' | 'answered' | 'broken' | 'aborted'
-  /** When the peer was seen to leave before its answer was complete, in milliseconds of `performance.now()`. */
+  /** When the peer disconnected before its response was complete, in milliseconds of `performance.now()`. */
   readonly abortedAt: number | null
 }
 
@@ -62,14 +62,14 @@ export type Upstream = {
   /** The newest 1,000 requests, oldest first. */
   ledger(): readonly LedgerEntry[]
   openConnections(): number
-  /** Connections ever accepted. */
+  /** Number of accepted connections. */
   connections(): number
-  /** Resolves when the condition holds, looked at every 2 ms; rejects after `withinMs`. */
+  /** Resolves when the condition is true, checked every 2 ms; rejects after `withinMs`. */
   until(condition: (ledger: readonly LedgerEntry[]) => boolean, withinMs?: number): Promise<void>
   stop(): void
 }
 
-/** Starts one on a free loopback port. A script that throws resets the connection. */
+/** Starts an upstream on a free loopback port. A script that throws resets the connection. */
 export function startUpstream(
   script: (request: UpstreamRequest) => UpstreamAnswer | Promise<UpstreamAnswer>,
 ): Upstream {
@@ -109,7 +109,7 @@ export function startUpstream(
   }
 }
 
-/** The answer that plays recorded bytes back, broken off after `cutAt` of them. */
+/** Returns a response that replays recorded bytes, truncated after `cutAt` of them. */
 export function replay(
   bytes: Uint8Array,
   options: {
@@ -119,7 +119,7 @@ export function replay(
     readonly end?: Break
     readonly gzip?: boolean
     readonly status?: number
-    /** Size of the pieces; all at once unless given. */
+    /** Size of the chunks; default: everything at once. */
     readonly pieceBytes?: number
   },
 ): UpstreamAnswer {
@@ -127,7 +127,7 @@ export function replay(
   return { headers: { 'content-type': contentType }, pieces: [bytes], ...rest }
 }
 
-/** A JSON answer. */
+/** Returns a JSON response. */
 export function jsonAnswer(
   body: unknown,
   status = 200,
@@ -136,7 +136,7 @@ export function jsonAnswer(
   return { status, headers: { 'content-type': 'application/json', ...headers }, pieces: [JSON.stringify(body)] }
 }
 
-/** Accepts the request and never answers. */
+/** Accepts the request and never responds. */
 export const silence: UpstreamAnswer = { framing: 'none', cutAt: 0, end: 'hang' }
 
 function asReply(answer: UpstreamAnswer): Parameters<typeof send>[1] {

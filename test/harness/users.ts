@@ -1,4 +1,4 @@
-/** People at a gateway for a test: signed in over its real socket, each from a network address of their own. */
+/** Users of a gateway for tests, signed in over its real socket, each from a separate network address. */
 import { expect } from 'bun:test'
 import type { Role } from '../../src/core/accounts/roles.ts'
 import { eventually } from '../database/database.contract.ts'
@@ -26,13 +26,13 @@ type SignedIn = {
 
 let made = 0
 
-/** Headers of a network address that nobody else in the test has; the gateway must trust 127.0.0.1 as its proxy. */
+/** Returns headers with a unique network address; the gateway must trust 127.0.0.1 as its proxy. */
 export function fromAnotherIp(): Record<string, string> {
   made++
   return { 'x-forwarded-for': `10.${(made >> 16) & 255}.${(made >> 8) & 255}.${made & 255}` }
 }
 
-/** One request, its answer parsed where there is JSON. */
+/** Sends one request and parses its response if it is JSON. */
 export async function ask<T = Record<string, unknown>>(
   gateway: At,
   method: string,
@@ -53,7 +53,7 @@ export async function ask<T = Record<string, unknown>>(
   return { status: answer.status, headers: answer.headers, body: JSON.parse(text || '{}') as T, text }
 }
 
-/** Registers somebody: the owner of a new account. */
+/** Registers a user: the owner of a new account. */
 export async function owner(gateway: At, headers = fromAnotherIp()): Promise<Person> {
   const email = `person${++made}@example.test`
   const password = `a password of ${made}`
@@ -65,7 +65,7 @@ export async function owner(gateway: At, headers = fromAnotherIp()): Promise<Per
   return person(body, password)
 }
 
-/** Invites somebody into an account, who accepts. */
+/** Adds a member to an account by an accepted invitation. */
 export async function addMember(gateway: At, inviter: Person, role: 'admin' | 'member'): Promise<Person> {
   const email = `person${++made}@example.test`
   const password = `a password of ${made}`
@@ -101,7 +101,7 @@ export async function confirmedOwner(gateway: Gateway, smtp: Pick<SmtpServer, 'l
   return person
 }
 
-/** Moves an account to the plan `usage`, as the operator's command does. */
+/** Moves an account to the plan `usage`, like the operator's command. */
 export async function upgraded(
   { deps }: Pick<Gateway, 'deps'>,
   { accountId }: Pick<Person, 'accountId'>,
@@ -117,7 +117,7 @@ export async function upgraded(
   expect(outcome).toBe('done')
 }
 
-/** Signs in; null where it was refused. */
+/** Signs in; null if rejected. */
 export async function signIn(
   gateway: At,
   { email, password }: { readonly email: string; readonly password: string },
@@ -130,7 +130,7 @@ export async function signIn(
   return status === 200 ? person(body, password) : null
 }
 
-/** A key of somebody's. */
+/** Creates a key for a user. */
 export async function createKeyFor(gateway: At, { token }: Pick<Person, 'token'>, name = 'key') {
   const { status, body } = await ask<{ id: string; key: string }>(gateway, 'POST', '/api/v1/keys', {
     token,

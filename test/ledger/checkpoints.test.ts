@@ -21,7 +21,7 @@ const left = () => {
   return settled
 }
 
-test('a process that is killed leaves the last checkpoint of each request still open, once', async () => {
+test('checkpoints: return the last checkpoint of each open request once after a kill', async () => {
   const source = (name: string) => JSON.stringify(new URL(`../../src/${name}`, import.meta.url).pathname)
   const script = `
     const { openCheckpoints } = await import(${source('ledger/checkpoints.ts')})
@@ -55,7 +55,7 @@ test('a process that is killed leaves the last checkpoint of each request still 
   expect(left()).toEqual([])
 })
 
-test('a torn line is a checkpoint that was never made', () => {
+test('checkpoints: ignore a truncated line', () => {
   const checkpoints = openCheckpoints(folder.path)
   checkpoints.write(batch(record('a', 1)), [])
   checkpoints.close()
@@ -63,7 +63,7 @@ test('a torn line is a checkpoint that was never made', () => {
   expect(left().map(one => one.output_tokens)).toEqual([1])
 })
 
-test('C5 the file is 0600, and does not grow with what is over', () => {
+test('checkpoints: use mode 0600 and do not grow with ended requests [C5]', () => {
   const checkpoints = openCheckpoints(folder.path)
   for (let index = 0; index < 1000; index++) {
     checkpoints.write(batch(record(`r${index}`, 1)), [])

@@ -26,7 +26,7 @@ function shipAll(journal: ReturnType<typeof open>, maximum = 7): string[] {
   return ids
 }
 
-test('what was appended is shipped once, in order, and nothing of it stays on disk', async () => {
+test('journal: ships appended records once in order and removes them from disk', async () => {
   const journal = open({ segmentBytes: 4096 })
   for (let index = 0; index < 100; index++) journal.append(record(index))
   expect(journal.backlog()).toBe(100)
@@ -37,7 +37,7 @@ test('what was appended is shipped once, in order, and nothing of it stays on di
   expect(files()).toEqual([])
 })
 
-test('what the web cost is kept, and a record from before there was a web is read as well', async () => {
+test('journal: keeps the cost of web access, and reads records without it', async () => {
   const journal = open()
   journal.append(record(1))
   journal.append({ ...record(2), search_microcents: 20, fetch_microcents: 5 })
@@ -47,7 +47,7 @@ test('what the web cost is kept, and a record from before there was a web is rea
   expect(records?.[0]).not.toHaveProperty('search_microcents')
 })
 
-test('a record of the version before, without its attempts, and one of the next, with more than we know, are read', async () => {
+test('journal: reads records of the previous version, and of the next with unknown fields', async () => {
   const journal = open()
   const tried: UsageRecord['tried'] = [
     ['openai/gpt-test', 'timeout', 2, 3000],
@@ -59,7 +59,7 @@ test('a record of the version before, without its attempts, and one of the next,
   expect<unknown>(open().take(10)?.records).toEqual([record(1), { ...record(2), tried }, next])
 })
 
-test('a record with an outcome that there is not, or with more attempts than are made, is none', async () => {
+test('journal: rejects a record with an unknown outcome or too many attempts', async () => {
   const journal = open()
   const one: AttemptRecord = ['openai/gpt-test', 'timeout', 0, 1]
   for (const tried of [[['openai/gpt-test', 'the words of an upstream', 0, 1]], [one, one, one, one]])
@@ -68,20 +68,20 @@ test('a record with an outcome that there is not, or with more attempts than are
   expect(open().take(10)).toBeNull()
 })
 
-test('a batch that is not released is handed out again', () => {
+test('journal: returns an unreleased batch again', () => {
   const journal = open()
   journal.append(record(1))
   expect(journal.take(10)?.records).toEqual([record(1)])
   expect(journal.take(10)?.records).toEqual([record(1)])
 })
 
-test('C5 the folder is 0700 and its files are 0600', () => {
+test('journal: creates its folder with mode 0700 and files with 0600 [C5]', () => {
   open().append(record(1))
   expect(statSync(join(folder.path, 'journal')).mode & 0o777).toBe(0o700)
   expect(statSync(join(folder.path, 'journal', files()[0] ?? '')).mode & 0o777).toBe(0o600)
 })
 
-test('a record is on disk when append returns, without a close: it survives kill -9', async () => {
+test('journal: writes a record before append returns, so it survives kill -9', async () => {
   const script = `
     const { openJournal } = await import(${JSON.stringify(new URL('../../src/ledger/journal.ts', import.meta.url).pathname)})
     const journal = openJournal({ directory: ${JSON.stringify(join(folder.path, 'journal'))} })
@@ -91,7 +91,7 @@ test('a record is on disk when append returns, without a close: it survives kill
   expect(shipAll(open())).toEqual(['req_1', 'req_2', 'req_3'])
 })
 
-test('what is handed over together is in one write, and on disk when its promise is fulfilled', async () => {
+test('journal: writes records of one turn together before their promise resolves', async () => {
   let writes = 0
   const counted = (...call: Parameters<typeof writeSync>) => {
     writes++
@@ -105,14 +105,14 @@ test('what is handed over together is in one write, and on disk when its promise
   expect(shipAll(open())).toEqual(['req_1', 'req_2', 'req_3'])
 })
 
-test('a journal that is closed has written what was handed over before', async () => {
+test('journal: writes pending records before it closes', async () => {
   const journal = open()
   void journal.appendTogether(record(1))
   await journal.close()
   expect(shipAll(open())).toEqual(['req_1'])
 })
 
-test('a full disk refuses all that were handed over together, and keeps each of them', async () => {
+test('journal: rejects and keeps all records of a turn when the disk is full', async () => {
   let full = true
   const filling = (...call: Parameters<typeof writeSync>) => {
     if (full) throw new Error('ENOSPC')
@@ -132,14 +132,14 @@ test('a full disk refuses all that were handed over together, and keeps each of 
   expect(shipAll(journal)).toEqual(['req_1', 'req_2'])
 })
 
-test('whoever asks whether a record is durable is not answered before it is written', async () => {
+test('journal: resolves untilDurable only after the write', async () => {
   const journal = open()
   void journal.appendTogether(record(1))
   await journal.untilDurable('req_1', 1000)
   expect(shipAll(open())).toEqual(['req_1'])
 })
 
-test('cut at every byte and replayed twice, the journal gives the whole lines and nothing else', async () => {
+test('journal: reads only complete lines when truncated at any byte and replayed twice', async () => {
   const journal = open()
   const ends: number[] = []
   const path = () => join(folder.path, 'journal', files()[0] ?? '')
@@ -167,7 +167,7 @@ test('cut at every byte and replayed twice, the journal gives the whole lines an
   }
 })
 
-test('a byte changed in the middle costs its own line only, and is said', async () => {
+test('journal: loses and reports only the damaged line when a byte changes', async () => {
   const journal = open()
   for (let index = 0; index < 3; index++) journal.append(record(index))
   await journal.close()
@@ -180,7 +180,7 @@ test('a byte changed in the middle costs its own line only, and is said', async 
   expect(damage.length).toBeGreaterThan(0)
 })
 
-test('what is not released is there after a restart, together with what is new', async () => {
+test('journal: keeps unreleased records over a restart, with new ones', async () => {
   const first = open()
   for (let index = 0; index < 10; index++) first.append(record(index))
   first.take(4)?.release()
@@ -193,7 +193,7 @@ test('what is not released is there after a restart, together with what is new',
   expect(files()).toEqual([])
 })
 
-test('lines of before there was learning are read as they are, and those with a lesson keep it', async () => {
+test('journal: reads lines with and without learning data', async () => {
   const [old, none] = [record(1), { ...record(2), learning: null }]
   const lesson = {
     quality: 0.75,
@@ -212,7 +212,7 @@ test('lines of before there was learning are read as they are, and those with a 
   await second.close()
 })
 
-test('unshipped records are found by account and day, also in segments that only lie on disk', () => {
+test('journal: finds unshipped records by account and day, also in segments on disk', () => {
   const journal = open({ segmentBytes: 1000 })
   for (let index = 0; index < 20; index++) journal.append(record(index))
   journal.append(usageRecord({ request_id: 'other', account_id: 'acc_2' }))
@@ -224,14 +224,14 @@ test('unshipped records are found by account and day, also in segments that only
   )
 })
 
-test('no file is read for an account that has nothing in it', async () => {
+test('journal: reads no file for an account without records', async () => {
   const first = open({ segmentBytes: 1000 })
   for (let index = 0; index < 20; index++) first.append(record(index))
   first.append(usageRecord({ request_id: 'other', account_id: 'acc_2' }))
   await first.close()
   const journal = open()
   const day = Math.floor(record(0).at_ms / 86_400_000)
-  // What would have to be read is no longer there.
+  // The files that would have to be read no longer exist.
   for (const file of files().slice(0, -1)) unlinkSync(join(folder.path, 'journal', file))
   expect(journal.unshipped('acc_2', day).map(one => one.request_id)).toEqual(['other'])
   expect(journal.unshipped('acc_3', day)).toEqual([])
@@ -251,7 +251,7 @@ const full = (after: number) => {
   return { disk, write }
 }
 
-test('a full disk: the record is kept in memory, nothing new may begin, and it is written when there is room', async () => {
+test('journal: keeps a record in memory and rejects new work while the disk is full', async () => {
   const { disk, write } = full(100)
   const journal = open({ system: { write, fsync } })
   expect(() => journal.append(record(1))).toThrow(JournalUnwritable)
@@ -270,7 +270,7 @@ test('a full disk: the record is kept in memory, nothing new may begin, and it i
   durable.catch(() => {})
 })
 
-test('a full disk with a store that answers: what only memory holds is shipped all the same', async () => {
+test('journal: ships records from memory when the disk is full', async () => {
   const { write } = full(0)
   const journal = open({ system: { write, fsync } })
   expect(() => journal.append(record(1))).toThrow(JournalUnwritable)
@@ -280,7 +280,7 @@ test('a full disk with a store that answers: what only memory holds is shipped a
   expect(journal.isWritable()).toBe(true)
 })
 
-test('after a failed fsync the file is dead: its records go to a new one', async () => {
+test('journal: moves records to a new file after a failed fsync', async () => {
   let failures = 1
   const failing = ((descriptor: number, done: (error: NodeJS.ErrnoException | null) => void) =>
     failures-- > 0
@@ -303,7 +303,7 @@ test('after a failed fsync the file is dead: its records go to a new one', async
   expect(shipAll(open())).toEqual(['req_1', 'req_2'])
 })
 
-test('a refused record is set aside in a file that no start reads or deletes', async () => {
+test('journal: stores a rejected record in a file that no start reads or deletes', async () => {
   const journal = open()
   journal.setAside(record(1))
   await journal.close()
@@ -311,7 +311,7 @@ test('a refused record is set aside in a file that no start reads or deletes', a
   expect(files()).toEqual(['refused.log'])
 })
 
-test('an append is cheap', () => {
+test('journal: appends at low cost', () => {
   const journal = open()
   for (let index = 0; index < 2000; index++) journal.append(record(index))
   const started = cpuMs()

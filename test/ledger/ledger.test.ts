@@ -23,7 +23,7 @@ const none: RequestFilters = {
 const start = Date.UTC(2026, 4, 5, 12)
 const hour = 3_600_000
 
-/** Pages to the end: the amounts billed, which `generateUsage` numbers the requests with. */
+/** Reads all pages and returns the billed amounts, by which `generateUsage` numbers the requests. */
 async function walk(database: Database, scope: Parameters<typeof readRequests>[1], filters: object, limit: number) {
   const billed: number[] = []
   let before: LogPosition | null = null
@@ -49,7 +49,7 @@ for (const [name, open] of [
   describe(name, () => {
     onDatabase('pages go newest first to the end, each request once, whatever the page size', async database => {
       const team = await newTeam(database)
-      // All of one millisecond: a cursor must tell apart what time does not.
+      // All within one millisecond: a cursor must distinguish them.
       await generateUsage(database, { ...team, keyIds: team.ownerKeys, count: 40, start, stepMs: 0 })
       const scope = { accountId: team.accountId, userId: null }
       for (const limit of [1, 7, 39, 40, 41]) {
@@ -148,7 +148,7 @@ for (const [name, open] of [
       const team = await newTeam(database)
       const keyIds = [...team.ownerKeys, ...team.memberKeys]
       await generateUsage(database, { ...team, keyIds, count: 1000, start, stepMs: hour })
-      // One line of rotations is one line of usage.
+      // One key lineage has one line of usage.
       await database.run(
         ({ sql }) => sql`
         update api_keys set line_id = ${team.memberKeys[0]} where id = ${team.memberKeys[1]}`,
@@ -176,7 +176,7 @@ for (const [name, open] of [
         const split = await readUsage(database, scope, period)
         const sums = split.parts?.flatMap(({ byUnit }) => [...byUnit.values()]) ?? []
         expect(split.parts).toHaveLength(parts)
-        // Eight are told one by one, the dearest first, and all others as one.
+        // The eight most expensive are returned separately, all others as one.
         expect(split.parts?.filter(({ part }) => part === null)).toHaveLength(splitBy === 'model' ? 1 : 0)
         expect(sums.reduce((sum, one) => sum + one.billed_microcents, 0)).toBe(500_500)
         expect(sums.reduce((sum, one) => sum + one.failed, 0)).toBe(2)

@@ -32,7 +32,7 @@ const year = { from: '2026-01-01', to: '2026-12-31' }
 let journals = 0
 const newJournal = () => join(folder.path, `other-${++journals}`, 'journal')
 
-/** Through a journal of its own, as a gateway would. */
+/** Ships through a separate journal, like a gateway. */
 async function ship(database: Database, records: readonly UsageRecord[]): Promise<void> {
   const journal = openJournal({ directory: newJournal() })
   const shipper = createShipper({ journal, database, clock: { now: () => Date.now() }, log: quiet })
@@ -139,9 +139,9 @@ for (const [name, open] of [
       })
       expect(await replayUsage(database, directory)).toMatchObject({ isWell: true, json: { found: 0 } })
       const after = await reconcileUsage(database, sources, scope)
-      // It never says of counters that they agree where it has seen none.
-      expect(after.lines.at(-1)).toBe('Ledger and daily sums say the same.')
-      expect(after.lines.join(' ')).toContain('Without Redis each gateway counts in its own memory')
+      // It never reports agreeing counters without having read any.
+      expect(after.lines.at(-1)).toBe('Ledger and daily totals agree.')
+      expect(after.lines.join(' ')).toContain('Without Redis, in-process counters cannot be compared')
       expect(after.json).toMatchObject({ ok: true, requests: 3, billed_microcents: 96, waiting: { requests: 0 } })
     })
 
@@ -175,7 +175,7 @@ for (const [name, open] of [
         })
         const text = lines.join('\n')
         expect(text).toContain(
-          'replaced: 1 requests, whose end came after their checkpoint had been settled: +15 tokens, $0.00000030',
+          'replaced: 1 requests, whose checkpoint was settled before their end: +15 tokens, $0.00000030',
         )
         expect(text).toContain(
           `${accountId}_1 of ${accountId} 2026-05-05: failed, 15 tokens, $0.00000015 became completed, 30 tokens, $0.00000045`,
@@ -204,7 +204,7 @@ for (const [name, open] of [
             ledger: null,
           }),
         ])
-        // Refused again where nothing has changed; taken once the ledger's rule has.
+        // Rejected again if nothing has changed; accepted when the ledger's rule has.
         expect((await replayUsage(database, directory)).json).toMatchObject({ found: 1, refused: 1 })
         const rule = (words: string) => database.run(({ sql }) => sql.unsafe(`alter table usage_records ${words}`))
         await rule('drop constraint usage_records_billed')
@@ -217,7 +217,7 @@ for (const [name, open] of [
         await rule(
           'add constraint usage_records_billed check (0 <= billed_microcents and billed_microcents <= reserved_microcents)',
         )
-        // A copy of a journal, as a backup may hold it.
+        // A copy of a journal, as in a backup.
         const copy = newJournal()
         const again = openJournal({ directory: copy })
         again.append({ ...good, billed_microcents: 31 })
@@ -237,7 +237,7 @@ for (const [name, open] of [
   })
 }
 
-test('a data folder’s journals are its own and its workers’: each is replayed', async () => {
+test("journalFolders: returns a data folder's journal and its workers' journals", async () => {
   const database = databases.embedded
   if (database === null) throw new Error('the embedded database is open')
   const { accountId } = await newTeam(database)
@@ -253,25 +253,27 @@ test('a data folder’s journals are its own and its workers’: each is replaye
     isWell: true,
     json: { folders: [{ found: 1 }, { found: 1 }, { found: 1 }] },
   })
-  await expect(replayFolders(database, [])).rejects.toThrow('There is no journal')
+  await expect(replayFolders(database, [])).rejects.toThrow('No journal')
 })
 
-test('a journal that is not there, or that a living gateway writes to, is not replayed', async () => {
+test('replayUsage: rejects a missing journal and one that a running gateway writes to', async () => {
   const database = databases.embedded
   if (database === null) throw new Error('the embedded database is open')
-  await expect(replayUsage(database, join(folder.path, 'nothing'))).rejects.toThrow('There is no journal')
+  await expect(replayUsage(database, join(folder.path, 'nothing'))).rejects.toThrow('No journal')
   const directory = newJournal()
   const release = lockDataFolder(join(directory, '..'))
   await openJournal({ directory }).close()
-  // The lock names its holder: here a process that is alive and not this one.
+  // The lock names its holder: a live process other than this one.
   writeFileSync(join(directory, '..', 'gateway.lock'), JSON.stringify({ pid: process.ppid, began: null }))
-  await expect(replayUsage(database, directory)).rejects.toThrow(`Process ${process.ppid} is a gateway on this journal`)
+  await expect(replayUsage(database, directory)).rejects.toThrow(
+    `Process ${process.ppid} is a running gateway that owns this journal`,
+  )
   release()
 })
 
 testNeeding(
   'redis',
-  'the counters in Redis, less what open requests reserve, are ledger and stream together, to the micro-cent',
+  'reconciliation: matches Redis counters without reservations to ledger and stream to the micro-cent',
   async () => {
     const database = needed(databases.real ?? databases.embedded)
     const redisServer = needed(await startRedis())
@@ -308,7 +310,7 @@ testNeeding(
         const { waiting } = await redisSource(redis).read([])
         return waiting
       }
-      // Some have arrived and are still in the stream, some have left it, some are only there.
+      // Some records have arrived and are still in the stream, some have left it, some are only there.
       const records = await inStream()
       expect(records).toHaveLength(15)
       await ship(

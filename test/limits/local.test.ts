@@ -35,7 +35,7 @@ function rig(seed: LocalMeterOptions['seed'] = async () => ({ tokens: 0, microce
 
 meterContract('in process', async () => rig())
 
-test('the day begins with what the ledger knows, asked once however many come at once', async () => {
+test("local meter: loads the day's usage once for any number of concurrent requests", async () => {
   let asked = 0
   const { meter } = rig(async () => {
     asked++
@@ -47,7 +47,7 @@ test('the day begins with what the ledger knows, asked once however many come at
   expect(meter.standing('acc_1', wide)).toMatchObject({ tokens: { remaining: 100 } })
 })
 
-test('an account whose ledger cannot be read is not let in, and is asked for again', async () => {
+test('local meter: rejects an account whose ledger cannot be read and retries the load', async () => {
   let answers = false
   const { meter } = rig(async () => {
     if (!answers) throw new Error('away')
@@ -58,7 +58,7 @@ test('an account whose ledger cannot be read is not let in, and is asked for aga
   expect((await meter.admit(ask('a'))).admitted).toBe(true)
 })
 
-test('while the journal takes nothing, nobody is let in and the end of an answer is withheld', async () => {
+test('local meter: rejects requests and delays the end of responses while the journal cannot be written', async () => {
   const { meter, clock, disk } = rig()
   const seat = admitted(await meter.admit(ask('a')))
   const other = admitted(await meter.admit(ask('b')))
@@ -66,13 +66,13 @@ test('while the journal takes nothing, nobody is let in and the end of an answer
   await expect(meter.admit(ask('c'))).rejects.toMatchObject({ code: 'service_unavailable', retryAfterMs: 1000 })
   await expect(meter.settle(settlement(seat, 1, 1, clock.now()))).rejects.toMatchObject({ code: 'service_unavailable' })
   const saved = meter.settle(settlement(other, 1, 1, clock.now()))
-  // The journal has said no by then.
+  // The journal has rejected by then.
   await Bun.sleep(0)
   disk.rescued?.()
   expect((await saved).seats.remaining).toBe(10)
 })
 
-test('a seat that nobody settles is taken back, and still counts if it is settled after all', async () => {
+test('local meter: releases an unsettled reservation, and still counts a later settlement', async () => {
   const { meter, clock } = rig()
   const limits = { ...wide, concurrentRequests: 1 }
   const seat = admitted(await meter.admit(ask('a', { limits })))
@@ -82,7 +82,7 @@ test('a seat that nobody settles is taken back, and still counts if it is settle
   expect(standing).toMatchObject({ tokens: { remaining: wide.dailyTokens - 600 }, seats: { remaining: 0 } })
 })
 
-test('local meter: reads an idle account again when it had to make room for others', async () => {
+test('local meter: reads an idle account again after its eviction', async () => {
   const seeded: string[] = []
   const { meter, clock } = rig(async accountId => {
     seeded.push(accountId)
@@ -101,13 +101,13 @@ test('local meter: reads an idle account again when it had to make room for othe
   expect(seeded.length).toBeGreaterThan(0)
 })
 
-test('a known account is answered without waiting', async () => {
+test('local meter: answers for a known account synchronously', async () => {
   const { meter } = rig()
   await meter.admit(ask('a'))
   expect(Bun.peek(meter.admit(ask('b')))).toMatchObject({ admitted: true })
 })
 
-test('prices and limits beyond a double are still exact', async () => {
+test('local meter: stays exact for prices and limits beyond a double', async () => {
   const { meter } = rig()
   const limits = { ...wide, dailyTokens: 10_000_000, dailyCostMicrocents: Number.MAX_SAFE_INTEGER }
   const seat = admitted(
@@ -118,21 +118,21 @@ test('prices and limits beyond a double are still exact', async () => {
   expect(seat.reservedMicrocents).toBe(Number((3_000_001n * 7_500_000_001n + 1n + 999_999n) / 1_000_000n))
 })
 
-/** The plainest possible meter: everything is recomputed from the list of what happened. */
+/** A naive meter: everything is recomputed from the list of events. */
 type Line = {
   id: string
   at: number
   day: number
   tokens: number
   cost: number
-  /** Tokens that were reserved. */
+  /** Reserved tokens. */
   reserved: number
   open: boolean
-  /** What was reserved, of a line whose lease has run out; it counts nothing until it is settled after all. */
+  /** Reservation of an entry with an expired lease; it counts nothing until it is settled. */
   lapsed: { readonly tokens: number; readonly cost: number } | null
 }
 
-test('against a naive model: never over a limit, billed ≤ reserved, settled once', async () => {
+test('local meter: matches a naive model in limits, billing and single settlement', async () => {
   const limits = { requestsPerMinute: 4, concurrentRequests: 3, dailyTokens: 3000, dailyCostMicrocents: 3000 }
   const command = fc.oneof(
     fc.record({
@@ -265,7 +265,7 @@ test('against a naive model: never over a limit, billed ≤ reserved, settled on
           }
         }
         const today = used(dayOf(now))
-        // What lapsed was given to others, and counts once more where it is settled after all.
+        // An expired reservation was granted to others, and counts again if it is settled later.
         if (lines.every(one => one.lapsed === null)) {
           const isOverReservation = lines.some(one => !one.open && one.tokens > one.reserved)
           if (!isOverReservation) expect(today.tokens).toBeLessThanOrEqual(limits.dailyTokens)

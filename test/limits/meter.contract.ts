@@ -1,4 +1,4 @@
-/** What every meter promises, whichever store it keeps its counts in. */
+/** Guarantees of every meter, whichever store it uses. */
 import { describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
 import { type Limits, plans } from '../../src/core/limits/plans.ts'
@@ -10,7 +10,7 @@ import { usageRecord } from '../database/support.ts'
 export type MeterRig = {
   readonly meter: Meter
   readonly clock: { now(): number; move(milliseconds: number): void }
-  /** Records made durable so far, in order. */
+  /** Durable records so far, in order. */
   records(): Promise<readonly UsageRecord[]>
   close(): Promise<void>
 }

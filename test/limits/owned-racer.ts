@@ -1,4 +1,4 @@
-/** A worker's meter in a process of its own: asks the owner on a socket, and reports what it got. */
+/** A worker's meter in a separate process: calls the owner on a socket and reports the results. */
 import { systemClock } from '../../src/composition/clock.ts'
 import { connectLocally } from '../../src/composition/local-socket.ts'
 import type { AdmissionRequest } from '../../src/limits/meter.ts'

@@ -1,4 +1,7 @@
-/** Limits owned by one process and asked by others: over a wire that can be stopped and cut, and over real processes. */
+/**
+ * Limits owned by one process and used by others: over a connection that can be paused and cut, and with real
+ * processes.
+ */
 import { afterAll, describe, expect, test } from 'bun:test'
 import { existsSync, mkdirSync } from 'node:fs'
 import { join } from 'node:path'
@@ -19,7 +22,7 @@ import type { OwnedOrder, OwnedOutcome } from './owned-racer.ts'
 
 type Clock = { now(): number }
 
-/** An owner with its journal, and workers on wires. */
+/** Creates an owner with its journal, and workers on simulated connections. */
 function startOwner(clock: Clock = movableClock()) {
   const written: UsageRecord[] = []
   const journal = {
@@ -36,7 +39,7 @@ function startOwner(clock: Clock = movableClock()) {
     meter,
     service,
     written,
-    /** What the ledger is asked for from now on. */
+    /** Sets the usage that the ledger returns from now on. */
     seedWith(next: typeof spent) {
       spent = next
     },
@@ -44,7 +47,7 @@ function startOwner(clock: Clock = movableClock()) {
   }
 }
 
-/** A worker on a wire that keeps the order of messages, and holds them while it is stopped. */
+/** Creates a worker on a connection that keeps the order of messages and holds them while paused. */
 function joinOwner(service: ReturnType<typeof createOwnerService>, clock: Clock, worker: number, deadlineMs = 60_000) {
   const own: UsageRecord[] = []
   const held: (() => void)[] = []
@@ -81,7 +84,7 @@ function joinOwner(service: ReturnType<typeof createOwnerService>, clock: Clock,
       isStopped = false
       for (const action of held.splice(0)) action()
     },
-    /** As the kernel does for a process that is killed. */
+    /** Like the kernel for a killed process. */
     die: () => connection.close(),
   }
 }
@@ -95,8 +98,8 @@ meterContract('asked over a wire', async () => {
 
 const one: AdmissionRequest['limits'] = { ...wide, concurrentRequests: 1 }
 
-describe('an owner of limits', () => {
-  test('gives the last place of an account to one of its workers, and again when it is settled', async () => {
+describe('limits owner', () => {
+  test('grants the last free request of an account to one worker, and again after its settlement', async () => {
     const owner = startOwner()
     const workers = [owner.join(1), owner.join(2)]
     const admissions = await Promise.all(
@@ -104,12 +107,12 @@ describe('an owner of limits', () => {
     )
     expect(admissions.map(admission => admission.admitted).sort()).toEqual([false, true])
     const seats = admissions.flatMap(admission => (admission.admitted ? [admission.seat] : []))
-    // Whichever worker brings the end of it.
+    // Any worker may settle it.
     for (const seat of seats) await workers[1]?.meter.settle(settlement(seat, 10, 10, seat.day * 86_400_000))
     expect((await workers[0]?.meter.admit(ask('r3', { limits: one })))?.admitted).toBe(true)
   })
 
-  test('settles what a dead worker had open to its last report, and returns what it had not reported', async () => {
+  test("settles a dead worker's open requests to the last report and releases the others", async () => {
     const owner = startOwner()
     const [dying, living] = [owner.join(1), owner.join(2)]
     const two = { ...wide, concurrentRequests: 2 }
@@ -126,7 +129,7 @@ describe('an owner of limits', () => {
     expect((await living.meter.admit(ask('late', { limits: two }))).admitted).toBe(true)
   })
 
-  test('returns an admission whose worker has died, or does not wait any more, while the account was read', async () => {
+  test('releases an admission whose worker died or stopped waiting during the load', async () => {
     const owner = startOwner()
     const { promise: read, resolve } = Promise.withResolvers<{ tokens: number; microcents: number }>()
     owner.seedWith(() => read)
@@ -142,7 +145,7 @@ describe('an owner of limits', () => {
     expect((await next.meter.admit(ask('next', { limits: one }))).admitted).toBe(true)
   })
 
-  test('which does not answer means 503; what is open then ends all the same, and counts once', async () => {
+  test('causes 503 when it does not answer, while open requests still end and count once', async () => {
     const owner = startOwner()
     const worker = owner.join(1, 1)
     const seat = admitted(await worker.meter.admit(ask('open', { limits: one })))
@@ -159,7 +162,7 @@ describe('an owner of limits', () => {
     })
   })
 
-  test('that is gone refuses at once, and a worker keeps the records of what it had open', async () => {
+  test('rejects at once when gone, and workers keep the records of open requests', async () => {
     const owner = startOwner()
     const worker = owner.join(1)
     const seat = admitted(await worker.meter.admit(ask('open')))
@@ -173,7 +176,7 @@ describe('an owner of limits', () => {
     expect(await worker.drained(0)).toBe(true)
   })
 
-  test('has a bounded number of calls waiting; settlements are taken beyond it', async () => {
+  test('limits the number of waiting calls, except settlements', async () => {
     const owner = startOwner()
     const worker = owner.join(1)
     const seat = admitted(await worker.meter.admit(ask('open')))
@@ -181,7 +184,7 @@ describe('an owner of limits', () => {
     const waiting = Array.from({ length: 5_000 }, (_, index) => worker.meter.admit(ask(`w${index}`)).catch(() => null))
     await expect(worker.meter.admit(ask('beyond'))).rejects.toMatchObject({
       status: 503,
-      detail: expect.stringContaining('too many wait'),
+      detail: expect.stringContaining('too many calls wait'),
     })
     const settled = worker.meter.settle(settlement(seat, 10, 10, seat.day * 86_400_000))
     worker.startWire()
@@ -189,7 +192,7 @@ describe('an owner of limits', () => {
     expect(owner.written.map(record => record.request_id)).toEqual(['open'])
   })
 
-  test('passes a change on to the other workers, and counts what is no account’s over all of them', async () => {
+  test('forwards changes to other workers and counts rate limiters over all of them', async () => {
     const owner = startOwner()
     const workers = [owner.join(1), owner.join(2), owner.join(3)]
     workers[0]?.changed()
@@ -202,7 +205,7 @@ describe('an owner of limits', () => {
   })
 })
 
-test('records that workers have left are taken over once, except from a folder that is held', () => {
+test('worker journals: ship their records once, except from a locked folder', () => {
   const { path, remove } = temporaryFolder()
   const leave = (worker: number, id: string) => {
     mkdirSync(join(path, `worker-${worker}`), { recursive: true })
@@ -224,7 +227,7 @@ test('records that workers have left are taken over once, except from a folder t
   remove()
 })
 
-describe('workers as processes of their own', () => {
+describe('worker processes', () => {
   const { path, remove } = temporaryFolder()
   const socket = join(path, 'limits.sock')
   const owner = startOwner({ now: Date.now })
@@ -250,7 +253,7 @@ describe('workers as processes of their own', () => {
     seat: { concurrentRequests: places },
     minute: { requestsPerMinute: places, concurrentRequests: 1_000 },
   }
-  test.each(Object.keys(last))('race for the last %s: none is given twice, and none is lost', async name => {
+  test.each(Object.keys(last))('share the last %s without granting or losing one twice', async name => {
     const limits = { ...wide, concurrentRequests: 1_000, ...last[name] }
     const request = ask('', { ...unit, accountId: name, limits })
     const raced = await Promise.all(racers.map(racer => racer.tell({ kind: 'race', request, count: 60 })))
@@ -258,7 +261,7 @@ describe('workers as processes of their own', () => {
     expect(raced.reduce((sum, { admitted }) => sum + admitted, 0)).toBe(places)
   })
 
-  test('one that is killed loses nothing: its places are free, and the others’ stay taken', async () => {
+  test('lose nothing when one is killed: its reservations are released, others stay', async () => {
     const request = ask('', { ...unit, accountId: 'killed', limits: { ...wide, concurrentRequests: 10 } })
     const [dying, living] = [startRacer(socket), startRacer(socket)]
     expect(await dying.tell({ kind: 'race', request, count: 4 })).toMatchObject({ admitted: 4 })

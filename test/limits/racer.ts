@@ -1,4 +1,4 @@
-/** One gateway's meter, journal and shipper in a process of its own, told by its parent what to do. */
+/** One instance's meter, journal and shipper in a separate process, controlled by its parent. */
 import { join } from 'node:path'
 import { systemClock } from '../../src/composition/clock.ts'
 import { GatewayError } from '../../src/core/validation/errors.ts'
@@ -14,17 +14,17 @@ import { meterScripts } from '../../src/limits/redis/upkeep-scripts.ts'
 import { settlement } from './meter.contract.ts'
 
 export type RacerSettings = {
-  /** One address, or those of a cluster's nodes with commas between. */
+  /** One URL, or those of a cluster's nodes separated by commas. */
   readonly redis: string
   readonly database: string
   readonly folder: string
   readonly id: string
   readonly leaseMs?: number
-  /** Where busy neighbours must not look like a slow Redis. */
+  /** Longer if busy neighbors must not look like a slow Redis. */
   readonly commandDeadlineMs?: number
 }
 
-/** What a racer is told. */
+/** Commands of the parent process. */
 export type Order =
   | { readonly kind: 'shared' }
   | { readonly kind: 'race'; readonly request: AdmissionRequest; readonly count: number; readonly withinMs: number }
@@ -32,14 +32,14 @@ export type Order =
   | { readonly kind: 'checkpoint'; readonly tokens: number; readonly microcents: number }
   | { readonly kind: 'drain' }
 
-/** What it answers: of a race what was admitted and how the rest ended, by code. */
+/** Result of a race: the admitted requests, and the others by code. */
 export type Outcome = {
   readonly ok: boolean
   readonly admitted: number
   readonly refused: Readonly<Record<string, number>>
   /** Attempts that got 503, each followed by another one. What such an attempt reserved is released 1.5 s later. */
   readonly undecided: number
-  /** Of single attempts. */
+  /** Maximum of single attempts. */
   readonly slowestMs: number
 }
 
@@ -69,7 +69,9 @@ const meter = new FailoverMeter({
 const stream = createUsageStream({ redis, gatewayId: settings.id, monotonic: systemClock.monotonic, kept: meter.kept })
 const shipper = createShipper({ journal, stream, database, clock: systemClock, log })
 
-/** Whoever hears 503 asks again for this long, as the answer says: a starved machine may decide late, never wrongly. */
+/**
+ * A client with 503 retries for this long as the response advises: a starved machine may decide late, never wrongly.
+ */
 const asksAgainMs = 20_000
 
 const seats: Reservation[] = []

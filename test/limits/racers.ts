@@ -1,4 +1,4 @@
-/** Gateways' meters in processes of their own, which race for what one account may have. */
+/** Meters in separate processes that race for the limits of one account. */
 import { join } from 'node:path'
 import type { AdmissionRequest } from '../../src/limits/meter.ts'
 import { eventually } from '../database/database.contract.ts'
@@ -21,14 +21,14 @@ export type Racer = {
 }
 
 type Stores = {
-  /** One address, or one for each of them. */
+  /** One URL, or one per instance. */
   readonly redis: string | readonly string[]
   readonly database: string
   readonly leaseMs?: number
   readonly commandDeadlineMs?: number
 }
 
-/** Starts `count` of them. `stop` ends them and removes their folders. */
+/** Starts `count` instances. `stop` ends them and removes their folders. */
 export function startRacers(count: number, { redis: redisAt, ...stores }: Stores) {
   const folder = temporaryFolder()
   const all = Array.from({ length: count }, (_, index) => {
@@ -40,7 +40,7 @@ export function startRacers(count: number, { redis: redisAt, ...stores }: Stores
   return {
     all,
     everyone,
-    /** Resolves when all of them see that Redis decides. */
+    /** Resolves when all of them use Redis. */
     shared: (withinMs: number) =>
       eventually(async () => (await everyone({ kind: 'shared' })).every(one => one.ok), withinMs),
     race: async (request: AdmissionRequest, each: number, withinMs = 0): Promise<Race> =>
@@ -96,7 +96,7 @@ const roomy = {
   dailyCostMicrocents: 1_000_000_000,
 }
 
-/** Each costs exactly 1,000 of 1e-8 USD and 11 tokens, and none can be made cheaper. */
+/** Each request costs exactly 1,000 of 1e-8 USD and 11 tokens and cannot be reduced. */
 export function unit(accountId: string, limits: Partial<AdmissionRequest['limits']>): AdmissionRequest {
   return ask('', {
     accountId,

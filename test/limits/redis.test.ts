@@ -24,7 +24,7 @@ afterAll(async () => {
   await server?.stop()
 })
 
-/** Input and output of the record that `settlement` makes. */
+/** Input and output tokens of the record from `settlement`. */
 const tokensOfRecord = 30
 
 async function ship(database: Database, record: UsageRecord): Promise<void> {
@@ -58,7 +58,7 @@ else {
       timeoutMs,
     )
 
-  /** All gateways decide under a new epoch. */
+  /** Moves all instances to a new epoch. */
   const changeEpoch = async (meters: readonly Rig['meter'][]) => {
     await database.run(({ sql }) => sql`select limit_switch(epoch, 'redis', 0) from limit_authority`)
     await eventually(async () => {
@@ -292,7 +292,7 @@ else {
         heard.stop()
         expect(own().map(line => /"(\w+)"/.exec(line)?.[1])).toEqual(Array.from({ length: 100 }, () => 'EVALSHA'))
 
-        // Most rounds contain other work of the machine; the shortest has the least of it.
+        // Most rounds contain other load; the shortest has the least.
         const rounds: number[] = []
         for (let round = 0; round < 13; round++) {
           await server.command('CONFIG', 'RESETSTAT')
@@ -317,7 +317,7 @@ else {
       ['Redis', server, 40],
       ['Postgres', null, 15],
     ] as const)
-      test(`decide and grant exactly what the local meter would when ${holder} decides`, async () => {
+      test(`make the same decisions as the local meter when ${holder} decides`, async () => {
         await fc.assert(
           fc.asyncProperty(fc.array(command, { minLength: 20, maxLength: 60 }), steps =>
             sameAsLocal(() => failoverRig({ database, redis, commandDeadlineMs: 5_000 }), steps),
@@ -407,7 +407,7 @@ async function sameAsLocal(open: () => ReturnType<typeof failoverRig>, steps: re
   await close()
 }
 
-/** Commands that clients send from now on, one per line, without those that scripts run. */
+/** Returns the commands that clients send from now on, one per line, without those of scripts. */
 async function monitor(port: number) {
   let text = ''
   const socket = await Bun.connect({

@@ -10,18 +10,18 @@ import { eventually } from '../database/database.contract.ts'
 import { movableClock } from '../database/support.ts'
 import type { PrivateRedis } from '../harness/redis.ts'
 
-/** An address where no Redis is. */
+/** A URL without a Redis. */
 export const nowhere = 'redis://127.0.0.1:1'
 
 export type RigOptions = {
   readonly database: Database
-  /** Null = there is no Redis, and Postgres decides. */
+  /** Null = no Redis, and Postgres decides. */
   readonly redis: PrivateRedis | null
   readonly more?: Partial<FailoverOptions>
   readonly commandDeadlineMs?: number
 }
 
-/** Returns a meter that decides, over stores that hold nothing of limits. */
+/** Returns a deciding meter over stores without limit data. */
 export async function failoverRig({ database, redis, more = {}, commandDeadlineMs }: RigOptions) {
   await redis?.command('FLUSHALL')
   await database.run(({ sql }) => sql`delete from limit_reservations`)
@@ -32,7 +32,7 @@ export async function failoverRig({ database, redis, more = {}, commandDeadlineM
   const gateways: { close(): Promise<void> }[] = []
   const written: UsageRecord[] = []
 
-  /** One more gateway on the same stores. */
+  /** Opens another instance on the same stores. */
   const open = async (own: Partial<FailoverOptions> = {}) => {
     const opened = openRedis({
       urls: [redis?.url ?? nowhere],
@@ -70,7 +70,7 @@ export async function failoverRig({ database, redis, more = {}, commandDeadlineM
     open,
     clock,
     written,
-    /** Records that are durable: in the streams, then in the journals. */
+    /** Returns the durable records: in the streams, then in the journals. */
     async records() {
       if (redis === null) return written
       const streams = Array.from({ length: partitions }, (_, one) =>

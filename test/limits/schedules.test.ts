@@ -1,6 +1,6 @@
 /**
- * Random schedules over real stores: gateways admit, settle, lose Redis, find it emptied, and die. Whatever the order, no account
- * gets more than its limit, and each settled request is in the ledger once.
+ * Random schedules over real stores: instances admit, settle, lose Redis, find it emptied, and die. In any order, no
+ * account exceeds its limit, and each settled request is in the ledger once.
  */
 import { afterAll, expect, test } from 'bun:test'
 import fc from 'fast-check'
@@ -33,11 +33,11 @@ afterAll(async () => {
 })
 
 const limitMicrocents = 20_000
-/** A run takes seconds: `SCHEDULES=100 bun test ./test/limits/schedules.test.ts --timeout=3600000` for many. */
+/** A run takes seconds. For many: `SCHEDULES=100 bun test ./test/limits/schedules.test.ts --timeout=3600000`. */
 const runs = Number(process.env.SCHEDULES ?? 3)
 const clock = { now: () => Date.now(), monotonic: () => performance.now() }
 
-/** A gateway whose wire to Redis can be cut. */
+/** Creates an instance whose connection to Redis can be cut. */
 function startGateway(redisServer: PrivateRedis, stores: Database) {
   const opened = openRedis({ urls: [redisServer.url], scripts: meterScripts, commandDeadlineMs: 2_000 })
   const listeners: ((isReady: boolean) => void)[] = []
@@ -120,7 +120,7 @@ if (server === null || database === null)
   reportSkipped(['redis', 'postgres'], 'shared limits in any schedule of faults')
 else
   test(
-    'shared limits: grant no more than there is and bill each request once in any schedule of faults',
+    'shared limits: stay within limits and bill each request once in any schedule of faults',
     async () => {
       await fc.assert(
         fc.asyncProperty(fc.array(command, { minLength: 12, maxLength: 20, size: 'max' }), steps =>
@@ -158,7 +158,7 @@ async function runSchedule(redisServer: PrivateRedis, stores: Database, steps: r
       else if (step.kind === 'flush') await redisServer.command('FLUSHALL')
       else if (step.kind === 'cut') gateway.cut(step.is)
       else if (step.kind === 'die') {
-        // Its records reach the ledger first: those that only a dead process and an emptied Redis had are lost.
+        // Its records reach the ledger first: records that only a dead process and an emptied Redis had are lost.
         gateway.cut(false)
         await decided(gateway)
         await gateway.ship()

@@ -86,7 +86,7 @@ test('blocklist download: follows a redirect within the configured origin, priva
   expect((await read('/twice')).names).toEqual(['own.example'])
 })
 
-test('blocklist download: follows a redirect into the public web over the address that was judged', async () => {
+test('blocklist download: follows a redirect into the public web over the checked address', async () => {
   redirects.set('/public', 'https://secure.example.com/list')
   const { names, warnings } = await read('/public')
   expect([names, warnings]).toEqual([['public.example'], []])
@@ -95,7 +95,7 @@ test('blocklist download: follows a redirect into the public web over the addres
   expect((await read('/other-name')).names).toEqual([])
 })
 
-test('blocklist download: refuses a redirect to any other address, and connects to none', async () => {
+test('blocklist download: rejects a redirect to any other address without connecting', async () => {
   const inside = `127.0.0.1:${canary.port}`
   const port = canary.port
   for (const location of [
@@ -122,7 +122,7 @@ test('blocklist download: refuses a redirect to any other address, and connects 
   expect(canaryHits).toBe(0)
 })
 
-test('blocklist download: refuses a public name that resolves to a private address, alone or among others', async () => {
+test('blocklist download: rejects a public name that resolves to a private address, also among others', async () => {
   redirects.set('/name', 'https://secure.example.com/list')
   for (const addresses of [['127.0.0.1'], [publicAddress, '10.0.0.1'], ['::1'], []]) {
     const { names, fetched } = await read('/name', addresses)
@@ -130,7 +130,7 @@ test('blocklist download: refuses a public name that resolves to a private addre
   }
 })
 
-test('blocklist download: judges every hop, from https to http too, and ends after three', async () => {
+test('blocklist download: checks every redirect, including https to http, and stops after three', async () => {
   redirects.set('/public', 'https://secure.example.com/inside').set('/inside', `http://127.0.0.1:${canary.port}/`)
   expect((await read('/public')).names).toEqual([])
   redirects.set('/inside', 'http://secure.example.com/list')

@@ -34,15 +34,15 @@ function world(fetch: () => Promise<Response> = () => Promise.reject(new Error('
   return { open, lines, reload }
 }
 
-describe('the blocklist', () => {
-  test('knows the vendors’ own test hosts before any list is mounted, and no well-known site', () => {
+describe('blocklist', () => {
+  test("contains vendors' test hosts by default, and no well-known site", () => {
     const list = world().open([])
     expect(
       ['malware.wicar.org', 'testsafebrowsing.appspot.com', 'appspot.com', 'google.com', 'cutt.ly'].map(list.isBlocked),
     ).toEqual([true, true, false, false, false])
   })
 
-  test('reads files, and reads them again on schedule', async () => {
+  test('reads files and reloads them on schedule', async () => {
     const path = join(folder, 'list.txt')
     writeFileSync(path, '0.0.0.0 evil.com\n')
     const { open, reload } = world()
@@ -55,7 +55,7 @@ describe('the blocklist', () => {
     list.close()
   })
 
-  test('keeps what a list said when it cannot be read any more, and the log says so', async () => {
+  test('keeps the last version of an unreadable list and logs it', async () => {
     let isUp = true
     const { open, reload, lines } = world(async () =>
       isUp ? new Response('evil.com\n') : new Response('', { status: 503 }),
@@ -66,12 +66,12 @@ describe('the blocklist', () => {
     await reload()
     expect(list.isBlocked('evil.com')).toBe(true)
     expect(lines.at(-1)).toBe(
-      'blocklist_not_read {"source":"https://lists.test/a","names_kept":1,"detail":"status 503"}',
+      'blocklist_load_failed {"source":"https://lists.test/a","names_kept":1,"detail":"status 503"}',
     )
     list.close()
   })
 
-  test('an error page that names no host does not open what was closed', async () => {
+  test('keeps its hosts when a download is an error page', async () => {
     const pages = ['evil.com\n', '']
     const { open, reload } = world(async () => new Response(pages.shift() ?? ''))
     const list = open(['https://lists.test/a'])
@@ -81,7 +81,7 @@ describe('the blocklist', () => {
     list.close()
   })
 
-  test('the entry that says more of a host decides, and the allow list between equals', async () => {
+  test('prefers the most specific entry, and allow over block', async () => {
     const path = join(folder, 'wide.txt')
     writeFileSync(path, 'cutt.ly\nphish.github.io\nours.example\n')
     const list = world().open([path], ['ours.example'])
@@ -92,7 +92,7 @@ describe('the blocklist', () => {
     list.close()
   })
 
-  test('250,000 names are read in slices, so that nothing else waits long', async () => {
+  test('reads 250,000 names in slices, so that other work is not delayed', async () => {
     const path = join(folder, 'large.txt')
     writeFileSync(
       path,

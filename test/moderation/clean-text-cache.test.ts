@@ -50,7 +50,7 @@ const message: fc.Arbitrary<Message> = fc.oneof(
   ),
 )
 
-test('a conversation gets the verdict it would get if nothing of it were known, also by copies of its messages', () => {
+test('clean-text cache: does not change the verdict of a conversation, also with copied messages', () => {
   const [remembering, forgetful] = [safetyFor(), safetyFor({}, { digests: null })]
   fc.assert(
     fc.property(fc.array(message, { maxLength: 5 }), messages => {
@@ -65,7 +65,7 @@ test('a conversation gets the verdict it would get if nothing of it were known, 
   )
 })
 
-test('an answer gets the verdict it would get if it were not known, and so does the turn that it becomes', () => {
+test('clean-text cache: does not change the verdict of an output or of its later turn', () => {
   const [remembering, forgetful] = [safetyFor(), safetyFor({}, { digests: null })]
   const shown = (safety: typeof remembering, parts: readonly string[]) => {
     const screen = safety.screenAnswer(null)
@@ -88,7 +88,7 @@ test('an answer gets the verdict it would get if it were not known, and so does 
   )
 })
 
-test('messages that differ in what is read of them, or in who says it, never share a name', () => {
+test('clean-text cache: separates messages that differ in content or role', () => {
   const digests = createKeyedDigests(new Uint8Array(32))
   fc.assert(
     fc.property(message, message, (one, other) => {
@@ -102,7 +102,7 @@ test('messages that differ in what is read of them, or in who says it, never sha
   expect(digests.of(user('Hi'))).not.toBe(createKeyedDigests(new Uint8Array(32).fill(1)).of(user('Hi')))
 })
 
-test('what was clean is looked at anew once a blocklist names more', async () => {
+test('clean-text cache: drops all entries when a blocklist grows', async () => {
   const folder = await mkdtemp(join(tmpdir(), 'known-'))
   try {
     const list = join(folder, 'hosts')

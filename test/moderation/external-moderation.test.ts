@@ -39,8 +39,8 @@ const results = (...flags: boolean[]) =>
     results: flags.map(flagged => ({ flagged, categories: { 'hate/threatening': flagged, violence: false } })),
   })
 
-describe('a moderation endpoint', () => {
-  test('gets every text, and its first flagged category refuses', async () => {
+describe('external moderation endpoint', () => {
+  test('receives every text and blocks with its first flagged category', async () => {
     const { moderation, bodies } = world(async () => results(false, true))
     expect(await moderation.ask(['one', 'two'], 'req_1', never)).toBe('hate_threatening')
     expect(bodies).toEqual(['{"input":["two","one"]}'])
@@ -48,14 +48,14 @@ describe('a moderation endpoint', () => {
   })
 
   test.each([
-    ['refuses the connection', () => Promise.reject(new Error('ECONNREFUSED')), 'no answer'],
+    ['refuses the connection', () => Promise.reject(new Error('ECONNREFUSED')), 'no response'],
     ['answers 500', async () => new Response('secret of theirs', { status: 500 }), 'status 500'],
-    ['answers no JSON', async () => new Response('<html>'), 'not a moderation answer'],
-    ['answers other JSON', async () => Response.json({ results: [{ flagged: 'yes' }] }), 'not a moderation answer'],
-    ['answers no result', async () => Response.json({ results: [] }), 'not a moderation answer'],
-    ['answers without an end', async () => new Response('x'.repeat(300_000)), 'an answer over the size limit'],
+    ['answers no JSON', async () => new Response('<html>'), 'not a moderation response'],
+    ['answers other JSON', async () => Response.json({ results: [{ flagged: 'yes' }] }), 'not a moderation response'],
+    ['answers no result', async () => Response.json({ results: [] }), 'not a moderation response'],
+    ['answers without an end', async () => new Response('x'.repeat(300_000)), 'the response exceeds the size limit'],
   ] as [string, () => Promise<Response>, string][])(
-    'that %s leaves the in-process verdict, and the log says so',
+    'keeps the in-process verdict and logs the failure when it %s',
     async (_what, answer, detail) => {
       const { moderation, lines } = world(answer)
       expect(await moderation.ask(['one'], 'req_1', never)).toBeNull()
@@ -64,7 +64,7 @@ describe('a moderation endpoint', () => {
     },
   )
 
-  test('that says nothing in time is given up', async () => {
+  test('aborts after its timeout', async () => {
     const { moderation, lines, timers } = world(
       init => new Promise((_, reject) => init.signal?.addEventListener('abort', () => reject(new Error('aborted')))),
     )
@@ -74,7 +74,7 @@ describe('a moderation endpoint', () => {
     expect(lines).toEqual(['moderation_failed no verdict in time'])
   })
 
-  test('that fails three times is left alone for ten seconds, then asked again', async () => {
+  test('pauses for ten seconds after three failures', async () => {
     let isUp = false
     const { moderation, lines, bodies, pass } = world(async () =>
       isUp ? results(true) : new Response('', { status: 503 }),
@@ -84,18 +84,18 @@ describe('a moderation endpoint', () => {
     isUp = true
     pass(10_001)
     expect(await moderation.ask(['one'], 'req_1', never)).toBe('hate_threatening')
-    expect(lines.slice(-2)).toEqual(['moderation_passed_over ', 'moderation_back'])
+    expect(lines.slice(-2)).toEqual(['moderation_skipped ', 'moderation_recovered'])
     expect(moderation.counts).toEqual({ asked: 4, blocked: 1, failed: 3, passedOver: 1 })
   })
 
-  test('is not thought sick for a caller who left', async () => {
+  test('does not fail when a client disconnects', async () => {
     const { moderation } = world(() => Promise.reject(new Error('aborted')))
     expect(await moderation.ask(['one'], 'req_1', AbortSignal.abort())).toBeNull()
     expect(moderation.counts.failed).toBe(0)
   })
 })
 
-test('a model of the catalogue judges by its first JSON object; what is none counts as no answer', async () => {
+test('external moderation model: uses the first JSON object, and treats other output as no response', async () => {
   const settings = { ...endpoint, url: null, model: 'gpt-5.5' }
   const { moderation } = world(() => Promise.reject(new Error('no endpoint')), settings)
   expect(await moderation.ask(['with a knife'], 'req_1', never)).toBe('violence')

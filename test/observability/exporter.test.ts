@@ -60,7 +60,7 @@ function outcome(exporter: Exporter, signal: string, outcome: string): number {
   return family.samples.find(({ labels }) => labels.signal === signal && labels.outcome === outcome)?.value ?? 0
 }
 
-test('what is left leaves in batches when it closes, in order and once', async () => {
+test('exporter: sends what is left on close in batches, in order and once', async () => {
   const { collector, start } = world(5_000)
   const exporter = start()
   await exporter.close()
@@ -69,7 +69,7 @@ test('what is left leaves in batches when it closes, in order and once', async (
   expect(outcome(exporter, 'traces', 'sent')).toBe(3)
 })
 
-test('a span is written as OTLP writes it: 64-bit numbers as text, times in nanoseconds', async () => {
+test('exporter: writes spans as OTLP: 64-bit numbers as text, times in nanoseconds', async () => {
   const { collector, start } = world(1)
   await start().close()
   expect(collector.spans()[0]).toEqual({
@@ -88,7 +88,7 @@ test('a span is written as OTLP writes it: 64-bit numbers as text, times in nano
   })
 })
 
-test('a collector that is busy is asked again, and gets it once it is not', async () => {
+test('exporter: retries a busy collector until it accepts', async () => {
   const { collector, start, warnings } = world(1, [503])
   const exporter = start()
   await exporter.close()
@@ -97,18 +97,18 @@ test('a collector that is busy is asked again, and gets it once it is not', asyn
   expect(warnings).toEqual([])
 })
 
-test('what a collector refuses is dropped, counted and said once', async () => {
+test('exporter: drops, counts and logs once what a collector rejects', async () => {
   const { collector, start, warnings } = world(1, [400, 400])
   const exporter = start()
   await exporter.close()
   expect(collector.requests).toHaveLength(2)
   expect([outcome(exporter, 'traces', 'dropped'), outcome(exporter, 'metrics', 'dropped')]).toEqual([1, 1])
   expect(warnings).toEqual([
-    { event: 'telemetry_not_exported', signal: 'traces', failures: 1, detail: 'the collector answers 400' },
+    { event: 'telemetry_export_failed', signal: 'traces', failures: 1, detail: 'the collector answered 400' },
   ])
 })
 
-test('a collector that is not there keeps nobody from closing', async () => {
+test('exporter: closes without delay when the collector is unreachable', async () => {
   const { collector, start } = world(10_000)
   await collector.stop()
   const exporter = start()
@@ -116,7 +116,7 @@ test('a collector that is not there keeps nobody from closing', async () => {
   expect(outcome(exporter, 'traces', 'dropped')).toBe(5)
 })
 
-test('a redirect is not followed with the secrets that the collector is shown', async () => {
+test('exporter: follows no redirect with its secret headers', async () => {
   const other = world(0)
   const redirecting = Bun.serve({ port: 0, fetch: () => Response.redirect(`${other.collector.url}/v1/traces`, 307) })
   const exporter = world(1).start(`http://127.0.0.1:${redirecting.port}`)

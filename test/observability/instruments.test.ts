@@ -7,7 +7,7 @@ import { scrape } from '../harness/prometheus.ts'
 const colours = ['red', 'green', 'blue'].map(colour => ({ colour }))
 const sizes = ['small', 'large'].map(size => ({ size }))
 
-test('a counter keeps every cell apart, however many axes it has', () => {
+test('counter: keeps every cell separate for any number of axes', () => {
   const axes: Axis[] = [colours, sizes, [{ other: 'one' }, { other: 'two' }], [{ last: 'a' }, { last: 'b' }, {}]]
   const counter = createCounter({ name: 'things_total', help: 'Things.', axes })
   const expected = new Map<string, number>()
@@ -21,7 +21,7 @@ test('a counter keeps every cell apart, however many axes it has', () => {
   expect(new Map(family.samples.map(({ labels, value }) => [JSON.stringify(labels), value]))).toEqual(expected)
 })
 
-test('what never happened is left out, unless zeros are asked for', () => {
+test('counter: omits cells with 0 unless requested', () => {
   for (const showsZeros of [true, false]) {
     const counter = createCounter({ name: 'things_total', help: 'Things.', axes: [colours], showsZeros })
     counter.add(2, 1)
@@ -29,7 +29,7 @@ test('what never happened is left out, unless zeros are asked for', () => {
   }
 })
 
-test('a histogram says of any values how many are at most each bound, how many there are and what they add up to', () => {
+test('histogram: returns cumulative counts, number and sum of any values', () => {
   const bounds = [0.001, 0.5, 1, 20]
   fc.assert(
     fc.property(fc.array(fc.oneof(fc.double({ min: 0, max: 30, noNaN: true }), fc.constantFrom(...bounds))), values => {
@@ -50,7 +50,7 @@ test('a histogram says of any values how many are at most each bound, how many t
   )
 })
 
-test('any label value comes out of a scrape as it went in', () => {
+test('exposition: preserves any label value', () => {
   fc.assert(
     fc.property(fc.string({ unit: fc.constantFrom('"', '\\', '\n', '{', '}', ',', '=', 'n', 'é') }), value => {
       const counter = createCounter({ name: 'things_total', help: 'Two\nlines \\ here.', axes: [[{ value }]] })
@@ -61,7 +61,7 @@ test('any label value comes out of a scrape as it went in', () => {
   )
 })
 
-test('integers in a small unit stay exact', () => {
+test('counter: stays exact for integers in a small unit', () => {
   const dollars = createCounter({ name: 'usd_total', help: 'Dollars.', axes: [], unit: 1e8 })
   for (let times = 0; times < 1_000; times++) dollars.add(10_000_001)
   expect(scrape(exposition([dollars.family()])).sum('usd_total')).toBe(100.00001)

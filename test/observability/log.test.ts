@@ -14,7 +14,7 @@ function logged(pretty: boolean, fields: Record<string, string | number | boolea
   return lines[0] ?? ''
 }
 
-test('a line is one JSON object with its time, level and event', () => {
+test('log: writes one JSON object with time, level and event', () => {
   expect(JSON.parse(logged(false, { request_id: 'req_1', status: 200 }))).toEqual({
     at: '1970-01-01T00:00:00.000Z',
     level: 'info',
@@ -24,7 +24,7 @@ test('a line is one JSON object with its time, level and event', () => {
   })
 })
 
-test('L2 a field that is not on the list is named and not shown', () => {
+test('log: names a field that is not on the list without its value [L2]', () => {
   for (const pretty of [true, false]) {
     const line = logged(pretty, { prompt: 'canary', code: 'fine' })
     expect(line).not.toContain('canary')
@@ -46,14 +46,14 @@ const secrets = {
   'a database’s password': 'postgres://gateway:0123456789@database.internal/gateway',
 }
 for (const [name, secret] of Object.entries(secrets))
-  test(`L2 ${name} in a detail is cut out of it`, () => {
+  test(`log: removes ${name} from a detail [L2]`, () => {
     const line = logged(false, { detail: `before ${secret} after` })
     expect(line).not.toContain('0123456789')
     expect(line).not.toContain('c2lnbmF0dXJl')
     expect(line).toMatch(/before .* after/)
   })
 
-test('L2 every field that the source hands to the log is on the list', () => {
+test('log: lists every field that the source uses [L2]', () => {
   const missing: string[] = []
   for (const name of readdirSync(source, { recursive: true, encoding: 'utf8' }).filter(one => one.endsWith('.ts'))) {
     const text = readFileSync(join(source, name), 'utf8')

@@ -108,26 +108,26 @@ function startProvider() {
   })
 }
 
-describe('L1 no canary is told', () => {
+describe('telemetry: contains no canary [L1]', () => {
   const told = {
     'the log': () => gateway.logLines.join(''),
     'the metrics': () => scrapedText,
     'traces and metrics that are sent': () => collector.requests.map(({ body }) => body).join(''),
   }
   for (const [where, text] of Object.entries(told))
-    test(`by ${where}`, () => {
+    test(`in ${where}`, () => {
       expect(text().length).toBeGreaterThan(500)
       for (const canary of [...Object.values(canaries), gateway.key]) expect(text()).not.toContain(canary)
     })
 
-  test('and no metric names an account, a key, a user or a request', () => {
+  test('in metric labels: no account, key, user or request', () => {
     for (const name of [gateway.accountId, requestId, 'acc_', 'key_', 'usr_', 'req_', 'example.com'])
       expect(scrapedText).not.toContain(name)
   })
 })
 
-describe('a scrape', () => {
-  test('counts what was asked, tried, told and billed', () => {
+describe('scrape', () => {
+  test('counts requests, attempts, errors and costs', () => {
     const { sum } = scraped
     const requests = sum('gateway_requests_total')
     expect(requests).toBeGreaterThanOrEqual(2)
@@ -151,30 +151,31 @@ describe('a scrape', () => {
     expect(sum('gateway_errors_total', { code: 'invalid_credentials', surface: 'other' })).toBe(1)
   })
 
-  test('holds no seat and no reservation where nobody is being answered', () => {
+  test('shows no open request and no reservation when idle', () => {
     for (const name of ['gateway_requests_in_flight', 'gateway_reserved_tokens', 'gateway_reserved_usd'])
       expect(scraped.values.get(name)).toBe(0)
   })
 
-  test('names models of the catalogue and values of closed sets alone', () => {
-    const names = new Set(gateway.deps.catalogue.list.map(({ id }) => id))
+  test('contains only catalog models and closed label sets', () => {
+    const { catalogue, embeddingCatalog } = gateway.deps
+    const names = new Set([...catalogue.list, ...embeddingCatalog.list].map(({ id }) => id))
     for (const series of scraped.values.keys())
       for (const [, model = ''] of series.matchAll(/[{,]model="([^"]*)"/g)) expect(names).toContain(model)
     expect(scraped.values.size).toBeLessThan(1_000)
   })
 })
 
-describe('a trace', () => {
+describe('trace', () => {
   const attribute = (span: CollectedSpan | undefined, key: string) =>
     Object.values(span?.attributes.find(one => one.key === key)?.value ?? {})[0]
   const root = () => collector.spans().find(({ parentSpanId }) => parentSpanId === callersSpan)
 
-  test('goes on with the caller’s, and is of no request that was not sampled', () => {
+  test("continues the client's trace and covers only sampled requests", () => {
     expect(new Set(collector.spans().map(span => span.traceId))).toEqual(new Set([traceId]))
     expect(collector.spans().filter(({ parentSpanId }) => parentSpanId === callersSpan)).toHaveLength(1)
   })
 
-  test('has the names that the conventions for generative AI give', () => {
+  test('uses the names of the conventions for generative AI', () => {
     expect(root()).toMatchObject({ name: 'chat gateway-ai', kind: 2 })
     expect(attribute(root(), 'gen_ai.operation.name')).toBe('chat')
     expect(attribute(root(), 'gen_ai.provider.name')).toBe('openai')
@@ -185,7 +186,7 @@ describe('a trace', () => {
     expect(attribute(root(), 'gen_ai.response.id')).toBe(requestId)
   })
 
-  test('has every step, one after the other, and each model that was asked with what came of it', () => {
+  test('contains every step in order, and each attempt with its outcome', () => {
     const all = collector.spans()
     const children = all.filter(({ parentSpanId }) => parentSpanId === root()?.spanId)
     expect(children).toHaveLength(all.length - 1)
@@ -205,7 +206,7 @@ describe('a trace', () => {
   })
 })
 
-test('the collector is shown the headers that are set for it, and gets every metric that a scrape does', () => {
+test('exporter: sends the configured headers and every metric of a scrape', () => {
   for (const { headers } of collector.requests) {
     expect(headers.get('authorization')).toBe(`Basic ${canaries.collectorSecret}`)
     expect(headers.get('content-type')).toBe('application/json')
@@ -213,13 +214,13 @@ test('the collector is shown the headers that are set for it, and gets every met
   expect([...collector.metrics()].sort()).toEqual([...scraped.types.keys()].sort())
 })
 
-test('the log says once of every admitted request how it ended', () => {
+test('log: contains one line per admitted request with its outcome', () => {
   const settled = gateway.logLines.map(line => JSON.parse(line)).filter(({ event }) => event === 'request_settled')
   expect(settled).toHaveLength(scraped.sum('gateway_requests_total'))
   expect(settled.find(line => line.request_id === requestId)).toMatchObject({ status: 'completed', output_tokens: 7 })
 })
 
-describe('what operators load', () => {
+describe('monitoring files', () => {
   const file = (name: string) => readFileSync(join(resolve(import.meta.dir, '../../deploy'), name), 'utf8')
   const known = () =>
     new Set([
@@ -241,7 +242,7 @@ describe('what operators load', () => {
   const namedIn = (expression: string) =>
     [...expression.matchAll(/\b(?:gateway|process)_\w+/g)].map(([name]) => name.replace(/_(bucket|sum|count)$/, ''))
 
-  test('the dashboard asks for metrics that there are, and for all of requests', () => {
+  test('query existing metrics of all requests in the dashboard', () => {
     const dashboard = JSON.parse(file('grafana.json'))
     const expressions: string[] = dashboard.panels.flatMap((panel: { targets?: { expr: string }[] }) =>
       (panel.targets ?? []).map(({ expr }) => expr),
@@ -257,7 +258,7 @@ describe('what operators load', () => {
     expect(new Set(ids).size).toBe(ids.length)
   })
 
-  test('the alerts are rules over metrics that there are', () => {
+  test('use existing metrics in the alerts', () => {
     const { groups } = Bun.YAML.parse(file('alerts.yaml')) as {
       groups: { rules: { alert: string; expr: string; labels: object; annotations: { summary: string } }[] }[]
     }
@@ -271,7 +272,7 @@ describe('what operators load', () => {
     }
   })
 
-  test('docs/telemetry.md names every metric', () => {
+  test('match docs/telemetry.md, which names every metric', () => {
     const page = readFileSync(resolve(import.meta.dir, '../../docs/telemetry.md'), 'utf8')
     expect([...known()].filter(name => !page.includes(`\`${name}\``))).toEqual([])
   })

@@ -67,7 +67,7 @@ function tracer(ratio: number, random = Math.random) {
   return createTracer({ ratio, random, randomBytes, monotonic: systemClock.monotonic })
 }
 
-test('a share of requests is traced, as near to the ratio as chance allows', () => {
+test('tracer: samples the configured share of requests', () => {
   let state = 1
   const random = () => {
     state = (state * 48_271) % 2_147_483_647
@@ -80,7 +80,7 @@ test('a share of requests is traced, as near to the ratio as chance allows', () 
   expect(roots).toBeLessThan(570)
 })
 
-test('a caller who sends a trace decides for itself, whatever the ratio', () => {
+test("tracer: follows the decision of a client's trace for any ratio", () => {
   const parent = { traceId: 'a'.repeat(32), spanId: 'b'.repeat(16) }
   const [never, always] = [tracer(0), tracer(1)]
   never.take(settled({}, { ...parent, sampled: true }))
@@ -89,7 +89,7 @@ test('a caller who sends a trace decides for itself, whatever the ratio', () => 
   expect(always.drain(100)).toEqual([])
 })
 
-test('ids are of the length that the protocol wants, and no two alike', () => {
+test("tracer: creates distinct IDs of the protocol's length", () => {
   const one = tracer(1)
   for (let index = 0; index < 100; index++) one.take(settled())
   const spans = one.drain(100_000)
@@ -98,7 +98,7 @@ test('ids are of the length that the protocol wants, and no two alike', () => {
   for (const { traceId, spanId } of spans) expect(`${traceId}-${spanId}`).toMatch(/^[0-9a-f]{32}-[0-9a-f]{16}$/)
 })
 
-test('a request that was refused inside says where and with what, and names the model that was wanted', () => {
+test('tracer: records step, code and requested model of a rejected request', () => {
   const one = tracer(1)
   one.take(settled())
   const [root, ...steps] = one.drain(100)
@@ -109,7 +109,7 @@ test('a request that was refused inside says where and with what, and names the 
   expect(JSON.stringify([root, ...steps])).not.toMatch(/acc_1|key_1/)
 })
 
-test('an attempt that failed ends when it had failed, the one that served when the request was settled', () => {
+test('tracer: ends a failed attempt at its failure and the serving one at the settlement', () => {
   const one = tracer(1)
   const request = settled({ status: 'completed', error_code: null, provider: model.provider, model: model.id })
   const { attempts } = request.progress
@@ -124,7 +124,7 @@ test('an attempt that failed ends when it had failed, the one that served when t
   expect([failed?.error, served?.error]).toEqual(['timeout', null])
 })
 
-test('what finds no room is dropped and counted, and room is found again once some has left', () => {
+test('tracer: drops and counts spans when full, and recovers', () => {
   const one = tracer(1)
   for (let index = 0; index < 5_000; index++) one.take(settled())
   const dropped = one.dropped()

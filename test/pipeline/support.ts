@@ -1,8 +1,8 @@
 /** What tests of the pipeline's steps build requests of. */
 import type { Model } from '../../src/core/models/models.ts'
 import type { Candidate } from '../../src/pipeline/routing/candidate.ts'
+import type { ConfiguredProvider } from '../../src/providers/configured-provider.ts'
 import { openai } from '../../src/providers/openai.ts'
-import type { ConfiguredProvider } from '../../src/providers/provider.ts'
 
 /** A configured provider that no test calls. */
 export function providerOf(id: string): ConfiguredProvider {

@@ -88,8 +88,8 @@ function sent(ask: Partial<ChatRequest>, rules: ParameterRules = budgetRules, ou
 const messagesOf = (...messages: Message[]): unknown => sent({ messages }).body.messages
 const text = (value: string): Json => ({ type: 'text', text: value })
 
-describe('the request as a whole', () => {
-  test('goes to /v1/messages with the key and the version, whether or not the base address says /v1', () => {
+describe('Anthropic request', () => {
+  test('goes to /v1/messages with key and version, whether or not the base URL ends in /v1', () => {
     for (const baseUrl of ['https://a.test', 'https://a.test/', 'https://a.test/v1', 'https://a.test/v1//']) {
       expect(anthropic.toRequest(question({}), { baseUrl, apiKey: 'k' })).toMatchObject({
         url: 'https://a.test/v1/messages',
@@ -99,7 +99,7 @@ describe('the request as a whole', () => {
     expect(anthropic.toRequest(question({}), { ...access, apiKey: null }).headers).not.toHaveProperty('x-api-key')
   })
 
-  test('is no more than model, cap, stream and messages for a bare prompt', () => {
+  test('contains only model, cap, stream and messages for a bare prompt', () => {
     expect(sent({})).toMatchInlineSnapshot(`
       {
         "body": {
@@ -123,7 +123,7 @@ describe('the request as a whole', () => {
     `)
   })
 
-  test('carries every part that the API has a word for, and names the ones it has none for', () => {
+  test('contains every parameter that the API supports and reports the others as dropped', () => {
     expect(
       sent({
         messages: [
@@ -237,12 +237,12 @@ describe('the request as a whole', () => {
     `)
   })
 
-  test('keeps an end user who looks like an e-mail address to ourselves', () => {
+  test('omits an end-user ID that looks like an email address', () => {
     expect(sent({ endUser: 'someone@example.test' }).body).not.toHaveProperty('metadata')
     expect(sent({ endUser: 'x'.repeat(257) }).body).not.toHaveProperty('metadata')
   })
 
-  test('replaces lone halves of surrogate pairs, and nothing else', () => {
+  test('replaces only unpaired surrogates', () => {
     const written = 'a\ud800b \\ud800 \u{1f600} \\\\\udc00 \n'
     const { body } = anthropic.toRequest(question({ messages: [user(written)] }), access)
     expect(JSON.parse(body).messages[0].content[0].text).toBe('a\ufffdb \\ud800 \u{1f600} \\\\\ufffd \n')
@@ -251,8 +251,8 @@ describe('the request as a whole', () => {
   })
 })
 
-describe('the conversation', () => {
-  test('collects system text from anywhere in order, empty ones left out', () => {
+describe('Anthropic conversation', () => {
+  test('collects non-empty system texts from anywhere in order', () => {
     const { body } = sent({
       messages: [system('One'), user('Hi'), system(' '), assistant('Yo'), system('Two'), user('?')],
     })
@@ -264,12 +264,12 @@ describe('the conversation', () => {
     ])
   })
 
-  test('has a user turn even when there is only system text, or nothing', () => {
+  test('contains a user turn when there is only system text, or nothing', () => {
     expect(messagesOf(system('Tell a joke.'))).toEqual([{ role: 'user', content: [text('Begin.')] }])
     expect(messagesOf()).toEqual([{ role: 'user', content: [text('Begin.')] }])
   })
 
-  test('merges turns of one role, and begins with the user', () => {
+  test('merges turns of one role and begins with the user', () => {
     expect(messagesOf(assistant('Hello'), assistant('again'), user('a'), user('b', 'c'))).toEqual([
       { role: 'user', content: [text('Begin.')] },
       { role: 'assistant', content: [text('Hello'), text('again')] },
@@ -299,7 +299,7 @@ describe('the conversation', () => {
     ])
   })
 
-  test('continues a final assistant message without its trailing space where the model can, else asks to go on', () => {
+  test('continues a final assistant message without trailing space if supported, else adds a user turn', () => {
     const messages = [user('Count'), assistant('1, 2, \n')]
     expect(sent({ messages }).body.messages).toEqual([
       { role: 'user', content: [text('Count')] },
@@ -344,7 +344,7 @@ describe('the conversation', () => {
     ])
   })
 
-  test('takes parallel calls written as one assistant message each for one turn', () => {
+  test('treats parallel calls in separate assistant messages as one turn', () => {
     expect(
       messagesOf(
         user('Go'),
@@ -373,7 +373,7 @@ describe('the conversation', () => {
     ])
   })
 
-  test('answers calls that have no result with an error, and tells results without a call as text', () => {
+  test('answers calls without a result with an error and sends results without a call as text', () => {
     const missing = { type: 'tool_result', content: 'The tool gave no result.', is_error: true }
     expect(
       messagesOf(
@@ -409,7 +409,7 @@ describe('the conversation', () => {
     ])
   })
 
-  test('rewrites foreign, overlong, empty and repeated call ids so that each is valid and unique, its result following', () => {
+  test('rewrites foreign, long, empty and repeated call IDs to valid unique ones, consistently in results', () => {
     const long = `${'x'.repeat(70)}|1`
     const messages = [
       user('Go'),
@@ -438,7 +438,7 @@ describe('the conversation', () => {
     expect(calls.map(id => results.get(id))).toEqual(['1', '2', '3', '4', '5', '6', '7'])
   })
 
-  test('makes an object of arguments that are none', () => {
+  test('replaces invalid arguments by an object', () => {
     const inputs = ['{"a":1}', '', 'not json', '[1]', 'null', '"x"'].map(json => {
       const turns = messagesOf(user('Go'), assistant(null, ['a', 'f', json])) as { content: Json[] }[]
       return turns[1]?.content[0]?.input
@@ -446,7 +446,7 @@ describe('the conversation', () => {
     expect(inputs).toEqual([{ a: 1 }, {}, {}, {}, {}, {}])
   })
 
-  test('sends images as bytes or by address, and leaves kinds the API does not show to its refusal', () => {
+  test('sends images as bytes or URL, including unsupported kinds, which the API rejects', () => {
     const sourceOf = (url: string): unknown => {
       const turns = messagesOf(image(url)) as { content: Json[] }[]
       return turns[0]?.content[0]?.source
@@ -464,11 +464,11 @@ describe('the conversation', () => {
   })
 })
 
-describe('tools', () => {
+describe('Anthropic tools', () => {
   const toolsSent = (tool: Partial<Tool>, rules = budgetRules): unknown =>
     (sent({ tools: [{ ...weather, ...tool }] }, rules).body.tools as unknown[])[0]
 
-  test('always have an object schema; alternatives at its root are told in words', () => {
+  test('always have an object schema, with root alternatives described in text', () => {
     expect(toolsSent({ parameters: null, description: '' })).toEqual({
       name: 'weather',
       input_schema: { type: 'object', properties: {} },
@@ -480,7 +480,7 @@ describe('tools', () => {
     })
   })
 
-  test('are strict only where the model and the schema allow it', () => {
+  test('use strict mode only when model and schema allow it', () => {
     const strict = { strict: true, parameters: { type: 'object', properties: { a: { type: 'string', minLength: 2 } } } }
     expect(toolsSent(strict)).toMatchObject({
       strict: true,
@@ -498,7 +498,7 @@ describe('tools', () => {
     })
   })
 
-  test('are named from the history when the caller offers none any more, and are not to be called', () => {
+  test('derive from the history when the client offers none, and cannot be called', () => {
     const { body } = sent({
       messages: [user('Go'), assistant(null, ['a', 'f.x'], ['b', 'g'], ['c', 'g']), result('a', 'A')],
     })
@@ -506,7 +506,7 @@ describe('tools', () => {
     expect(body.tool_choice).toEqual({ type: 'none' })
   })
 
-  test('are chosen as the caller says', () => {
+  test("follow the client's tool choice", () => {
     const chosen = (ask: Partial<ChatRequest>) => sent({ tools: [weather], ...ask }).body.tool_choice
     expect(chosen({})).toBeUndefined()
     expect(chosen({ toolChoice: 'auto' })).toEqual({ type: 'auto' })
@@ -519,7 +519,7 @@ describe('tools', () => {
     expect(sent({ toolChoice: 'required' }).body).not.toHaveProperty('tool_choice')
   })
 
-  test('are asked for in words, and the dropped demand is named, where a model cannot be made to call them', () => {
+  test('request calls in the prompt and report the dropped choice when the model cannot be forced', () => {
     const rules = { ...adaptiveRules, forcedToolChoice: 'rejected' } as const
     const { body, dropped } = sent(
       { tools: [weather], toolChoice: { name: 'weather' }, parallelToolCalls: false },
@@ -530,7 +530,7 @@ describe('tools', () => {
     expect(dropped).toEqual(['tool_choice'])
   })
 
-  test('that must be called outrank reasoning where a model takes only one of the two', () => {
+  test('prefer a forced call to reasoning when the model supports only one', () => {
     const ask = { tools: [weather], toolChoice: 'required', reasoningEffort: 'high' } as const
     expect(sent(ask)).toMatchObject({ body: { tool_choice: { type: 'any' } }, dropped: ['reasoning_effort'] })
     expect(sent(ask).body).not.toHaveProperty('thinking')
@@ -546,7 +546,7 @@ describe('tools', () => {
   })
 })
 
-describe('JSON answers', () => {
+describe('Anthropic JSON output', () => {
   const city = { type: 'object', properties: { name: { type: 'string' } }, required: ['name'] }
   const schemaAsk = (schema: Json): Partial<ChatRequest> => ({
     responseFormat: { type: 'json_schema', name: 'city', description: 'A city.', schema, strict: true },
@@ -554,14 +554,14 @@ describe('JSON answers', () => {
   const native = (schema: Json): unknown => (sent(schemaAsk(schema)).body.output_config as Json).format
   const older = { ...budgetRules, responseFormat: 'none' } as const
 
-  test('are asked for in a line where only an object is wanted', () => {
+  test('uses an instruction when any object is requested', () => {
     expect(sent({ responseFormat: { type: 'json_object' } })).toMatchObject({
       body: { system: [text('Answer with one JSON object and nothing else: no prose, no code fence.')] },
       dropped: [],
     })
   })
 
-  test('are held to the schema by the API: objects closed, what it cannot enforce told in descriptions', () => {
+  test("uses the API's schema support with closed objects, and describes unsupported constraints", () => {
     expect(
       native({
         $schema: 'https://json-schema.org/draft/2020-12/schema',
@@ -641,7 +641,7 @@ describe('JSON answers', () => {
     `)
   })
 
-  test('come through a forced tool where the schema or the model is beyond that', () => {
+  test('uses a forced tool when schema or model do not support that', () => {
     const tree = { type: 'object', properties: { kids: { type: 'array', items: { $ref: '#' } } } }
     const map = { type: 'object', additionalProperties: { type: 'number' } }
     for (const { body, dropped } of [sent(schemaAsk(city), older), sent(schemaAsk(tree)), sent(schemaAsk(map))]) {
@@ -658,7 +658,7 @@ describe('JSON answers', () => {
     })
   })
 
-  test('are asked for in words, and the dropped schema is named, where neither will do', () => {
+  test('uses an instruction and reports the dropped schema when neither is possible', () => {
     const unforced = { ...older, forcedToolChoice: 'rejected' } as const
     for (const outcome of [
       sent(schemaAsk(city), unforced),
@@ -670,7 +670,7 @@ describe('JSON answers', () => {
     }
   })
 
-  test('given through the tool read as text, streamed and whole, and end as an answer does', () => {
+  test('emits the tool input as text with a normal finish reason, streamed and complete', () => {
     const block = { type: 'tool_use', id: 't', name: jsonAnswerTool, input: {} }
     const expected: AnswerPart[] = [
       { type: 'served', id: 'm', model: 'c' },
@@ -702,14 +702,14 @@ describe('JSON answers', () => {
   })
 })
 
-describe('reasoning and sampling', () => {
+describe('Anthropic reasoning and sampling', () => {
   const adaptive = (off: 'disabled' | 'between_tools' | 'lowest_effort'): ParameterRules => ({
     ...adaptiveRules,
     reasoning: { kind: 'adaptive', off },
   })
   const summarized = { type: 'adaptive', display: 'summarized' }
 
-  test('an adaptive model gets the nearest effort it has, with its thinking told', () => {
+  test('use the nearest effort of an adaptive model with its reasoning text', () => {
     const effortFor = (reasoningEffort: NonNullable<ChatRequest['reasoningEffort']>) =>
       sent({ reasoningEffort }, adaptive('disabled')).body
     expect(effortFor('minimal')).toMatchObject({ thinking: summarized, output_config: { effort: 'low' } })
@@ -718,7 +718,7 @@ describe('reasoning and sampling', () => {
     expect(effortFor('max')).toMatchObject({ thinking: summarized, output_config: { effort: 'max' } })
   })
 
-  test('an adaptive model stops thinking in the way it can', () => {
+  test('turn reasoning off in the way that an adaptive model supports', () => {
     const off = { reasoningEffort: 'none' } as const
     expect(sent(off, adaptive('disabled')).body.thinking).toEqual({ type: 'disabled' })
     expect(sent(off, adaptive('between_tools')).body.thinking).toEqual({ type: 'between_tools' })
@@ -728,12 +728,12 @@ describe('reasoning and sampling', () => {
     })
   })
 
-  test('a model that thinks unasked tells its thinking; one that does not is left alone', () => {
+  test('request the text of models that reason by default, and change nothing for others', () => {
     expect(sent({}, adaptive('lowest_effort')).body.thinking).toEqual(summarized)
     expect(sent({}, adaptive('disabled')).body).not.toHaveProperty('thinking')
   })
 
-  test('a budget lies between its least and the output cap, or thinking is off and said to be', () => {
+  test('keep a budget between its minimum and the output cap, or turn reasoning off and report it', () => {
     const budget = (reasoningEffort: ChatRequest['reasoningEffort'], cap: number, ask: Partial<ChatRequest> = {}) =>
       sent({ reasoningEffort, ...ask }, budgetRules, cap)
     expect(budget('low', 10_000).body.thinking).toEqual({ type: 'enabled', budget_tokens: 2_000 })
@@ -756,13 +756,13 @@ describe('reasoning and sampling', () => {
     })
   })
 
-  test('a model without reasoning says that the effort was dropped', () => {
+  test('report a dropped effort for a model without reasoning', () => {
     const none = { ...budgetRules, reasoning: { kind: 'none' } } as const
     expect(sent({ reasoningEffort: 'high' }, none).dropped).toEqual(['reasoning_effort'])
     expect(sent({ reasoningEffort: 'none' }, none).dropped).toEqual([])
   })
 
-  test('temperature and top_p are sent where the model takes them, and named where not', () => {
+  test('send temperature and top_p if supported and report them otherwise', () => {
     const ask = { temperature: 0.3, topP: 0.9 }
     expect(sent(ask, adaptiveRules).dropped).toEqual(['temperature', 'top_p'])
     expect(sent(ask)).toMatchObject({ body: { temperature: 0.3 }, dropped: ['top_p'] })
@@ -777,7 +777,7 @@ describe('reasoning and sampling', () => {
     expect(sent({ temperature: 2 }, either).body).toMatchObject({ temperature: 1, thinking: { type: 'disabled' } })
   })
 
-  test('stop sequences the API would refuse are left out, and said to be', () => {
+  test('drop and report stop sequences that the API would reject', () => {
     expect(sent({ stop: ['\n', 'a', ''] })).toMatchObject({ body: { stop_sequences: ['a'] }, dropped: ['stop'] })
     expect(sent({ stop: [''] }).body).not.toHaveProperty('stop_sequences')
     expect(sent({ stop: ['a', 'b', 'c'] }, { ...budgetRules, maximumStops: 2 })).toMatchObject({
@@ -1013,7 +1013,7 @@ const anyRules: fc.Arbitrary<ParameterRules> = fc
 
 type WireTurn = { role: 'user' | 'assistant'; content: ({ type: string } & Json)[] }
 
-describe('whatever is asked', () => {
+describe('Anthropic request for any input', () => {
   const validate = new Ajv({ strict: false, allErrors: true }).compile(requestSchema)
   const everyRequest = (check: (body: Json, rules: ParameterRules) => void, numRuns = 600): void =>
     fc.assert(
@@ -1024,7 +1024,7 @@ describe('whatever is asked', () => {
       { numRuns },
     )
 
-  test('the body is a Messages request as documented, well-formed Unicode throughout', () => {
+  test('matches the documented Messages format with well-formed Unicode', () => {
     everyRequest(body => {
       validate(body)
       expect(validate.errors ?? []).toEqual([])
@@ -1034,7 +1034,7 @@ describe('whatever is asked', () => {
     })
   })
 
-  test('turns alternate from the user on, and every call meets exactly its result in the next turn, before other content', () => {
+  test("alternates turns from the user, with each call's result first in the next turn", () => {
     everyRequest((body, rules) => {
       const turns = body.messages as WireTurn[]
       const ids = turns.flatMap(turn => turn.content.flatMap(block => (block.type === 'tool_use' ? [block.id] : [])))
@@ -1057,7 +1057,7 @@ describe('whatever is asked', () => {
     })
   })
 
-  test('tools are defined when the history calls any, forced only where allowed, and a budget leaves room', () => {
+  test('defines tools when the history has calls, forces only where allowed, and leaves room beside a budget', () => {
     everyRequest((body, rules) => {
       if (JSON.stringify(body.messages).includes('"tool_use"')) expect(body).toHaveProperty('tools')
       const thinking = body.thinking as { type: string; budget_tokens?: number } | undefined
@@ -1076,7 +1076,7 @@ describe('whatever is asked', () => {
     })
   })
 
-  test('a closed schema has only closed objects and only what constrained decoding takes', () => {
+  test('closes all objects of a schema and uses only supported keywords', () => {
     const check = (schema: unknown): void => {
       if (typeof schema !== 'object' || schema === null) return
       const { properties, $defs, items, anyOf, additionalProperties, ...rest } = schema as Record<string, Json>
@@ -1246,12 +1246,12 @@ function summaryOf(parts: readonly AnswerPart[]): Summary {
   }
 }
 
-describe('recorded answers', () => {
+describe('Anthropic recordings', () => {
   const recorded = recordings('anthropic')
   const answers = recorded.filter(({ status }) => status === 200)
 
   for (const { name, text: source } of answers.filter(({ kind }) => kind === 'json')) {
-    test(`${name}: the whole answer reads as the oracle says`, () => {
+    test(`${name}: reads the complete response like the reference`, () => {
       const parts = anthropic.readResponse(JSON.parse(source))
       expect(summaryOf(parts)).toEqual(oracleOfMessage(source))
       expect(parts.at(-1)).toEqual({ type: 'end' })
@@ -1261,12 +1261,12 @@ describe('recorded answers', () => {
   for (const { name, bytes, text: source } of answers.filter(({ kind }) => kind === 'stream')) {
     const whole = readRecording(anthropic.streamReader(), bytes)
 
-    test(`${name}: the stream reads as the oracle says`, () => {
+    test(`${name}: reads the stream like the reference`, () => {
       expect(summaryOf(whole)).toEqual(oracleOfStream(source))
       expect(whole.at(-1)).toEqual({ type: 'end' })
     })
 
-    test(`${name}: cut in two anywhere, or into single bytes, it reads the same`, () => {
+    test(`${name}: reads the same when split anywhere or into single bytes`, () => {
       for (const offset of cutOffsets(bytes, 800)) {
         if (!Bun.deepEquals(readRecording(anthropic.streamReader(), bytes, [offset]), whole))
           throw new Error(`cut at ${offset}`)
@@ -1274,7 +1274,7 @@ describe('recorded answers', () => {
       expect(readRecording(anthropic.streamReader(), bytes, everyByte(bytes))).toEqual(whole)
     })
 
-    test(`${name}: truncated anywhere, it never ends`, () => {
+    test(`${name}: never ends when truncated anywhere`, () => {
       const complete = new TextEncoder().encode(source.slice(0, source.lastIndexOf('}'))).length
       for (const offset of cutOffsets(bytes, 800).filter(offset => offset <= complete)) {
         const parts = readRecording(anthropic.streamReader(), bytes.subarray(0, offset))
@@ -1284,7 +1284,7 @@ describe('recorded answers', () => {
   }
 
   for (const { name, status, headers, text: source } of recorded.filter(recording => recording.status !== 200)) {
-    test(`${name}: is blamed on whom it concerns`, () => {
+    test(`${name}: has the expected blame`, () => {
       const kinds: Record<string, string> = {
         'error-400-prompt-too-long': 'context_overflow caller',
         'error-401': 'credential_refused us',
@@ -1297,8 +1297,8 @@ describe('recorded answers', () => {
   }
 })
 
-describe('a streamed answer', () => {
-  test('keeps text, reasoning and calls in order, and counts calls alone', () => {
+describe('Anthropic stream', () => {
+  test('keeps text, reasoning and calls in order, with indexes for calls only', () => {
     expect(
       read(
         start,
@@ -1345,7 +1345,7 @@ describe('a streamed answer', () => {
     ])
   })
 
-  test('that began complete is read off its beginning, once', () => {
+  test('reads a start event with complete content once', () => {
     const content = [
       { type: 'text', text: 'A' },
       { type: 'server_tool_result', content: [] },
@@ -1363,7 +1363,7 @@ describe('a streamed answer', () => {
     ])
   })
 
-  test('hands on whole what ran on their side and blocks of unknown kinds, and ignores unknown events', () => {
+  test('emits server-side tools and unknown blocks as provider items, and ignores unknown events', () => {
     const parts = read(
       start,
       opens(0, { type: 'server_tool_use', id: 's', name: 'web_search', input: {} }),
@@ -1396,7 +1396,7 @@ describe('a streamed answer', () => {
     ])
   })
 
-  test('hands on a signature without text, and joins one that comes in pieces', () => {
+  test('emits a signature without text and joins its deltas', () => {
     const parts = read(
       start,
       opens(0, { type: 'thinking', thinking: '', signature: 'ab' }),
@@ -1416,7 +1416,7 @@ describe('a streamed answer', () => {
     ])
   })
 
-  test('says which of the caller’s stop texts ended it', () => {
+  test("reports which of the client's stop sequences ended the output", () => {
     const stopped = { type: 'message_delta', delta: { stop_reason: 'stop_sequence', stop_sequence: 'END' } }
     expect(read(start, stopped, stop).at(-2)).toEqual({
       type: 'finish',
@@ -1426,7 +1426,7 @@ describe('a streamed answer', () => {
     })
   })
 
-  test('whose blocks are opened and never closed is a bad answer', () => {
+  test('reports bad_answer when blocks are opened and never closed', () => {
     const blocks = Array.from({ length: 300 }, (_, index) => opens(index, { type: 'server_tool_use' }))
     expect(read(start, ...blocks, stop).at(-1)).toMatchObject({ type: 'failure', failure: { kind: 'bad_answer' } })
     const closed = blocks.flatMap(block => [block, { type: 'content_block_stop', index: block.index }])
@@ -1450,7 +1450,7 @@ describe('a streamed answer', () => {
     ])
   })
 
-  test('is served by the model that took over, never by an adviser', () => {
+  test('reports the model that took over as serving, never an adviser', () => {
     const takenOver = read(start, opens(0, { type: 'fallback', from: { model: 'c' }, to: { model: 'd' } }), stop)
     expect(takenOver[0]).toEqual({ type: 'served', id: 'm', model: 'd' })
     const iterations = [
@@ -1472,7 +1472,7 @@ describe('a streamed answer', () => {
     ['tool_use', 'stop'],
     ['something_new', 'stop'],
     [null, 'stop'],
-  ])('that stops for %p and called nothing finishes as %p', (reason, expected) => {
+  ])('maps stop reason %p without calls to %p', (reason, expected) => {
     const isActedOn = reason === 'pause_turn' || reason === 'model_context_window_exceeded'
     expect(read(start, delta(reason), stop).at(-2)).toEqual({
       type: 'finish',
@@ -1482,13 +1482,13 @@ describe('a streamed answer', () => {
     } as AnswerPart)
   })
 
-  test('that called a tool finishes as such, whatever reason was given', () => {
+  test('finishes as tool_calls after a call, whatever the stop reason', () => {
     const call = opens(0, { type: 'tool_use', id: 'x', name: 'f', input: {} })
     expect(read(start, call, closes(0), delta('end_turn'), stop).at(-2)).toMatchObject({ reason: 'tool_calls' })
     expect(read(start, call, delta('max_tokens'), stop).at(-2)).toMatchObject({ reason: 'length' })
   })
 
-  test('counts by the newest figures, cached and written input included, and never below zero or beyond number', () => {
+  test('uses the newest counts including cached and written input, never negative or absurd', () => {
     const first = { input_tokens: 10, cache_creation_input_tokens: 5, cache_read_input_tokens: 7, output_tokens: 1 }
     const usage = (...later: Json[]) => {
       const parts = read(
@@ -1529,7 +1529,7 @@ describe('a streamed answer', () => {
     expect(read(start, stop).some(part => part.type === 'usage')).toBe(false)
   })
 
-  test('takes a count that the answer has outgrown for the least it can be, until it is told again', () => {
+  test('treats a count that later output exceeds as a lower bound until it is updated', () => {
     const counted = delta(null, { input_tokens: 10, output_tokens: 4 })
     const last = (...events: Json[]) => read(start, ...events).findLast(part => part.type === 'usage')?.usage
     const outgrown = { inputTokens: 10, outputTokens: null, leastOutputTokens: 4 }
@@ -1545,7 +1545,7 @@ describe('a streamed answer', () => {
     expect(last(opens(0, text('')), says(0, 'more'), counted, stop)).toMatchObject({ outputTokens: 4 })
   })
 
-  test('fails on an error event, an error under any name, and a frame that is no JSON; nothing follows', () => {
+  test('fails on an error event, an error under any name, and a frame without JSON, and ends there', () => {
     const failureOf = (name: string, data: string) => {
       const reader = anthropic.streamReader()
       const [part, ...more] = [...reader.read({ name, data }), ...reader.read({ name: '', data: JSON.stringify(stop) })]
@@ -1579,7 +1579,7 @@ describe('a streamed answer', () => {
     expect(failureOf('', '[]')).toMatchObject({ kind: 'bad_answer' })
   })
 
-  test('skips keep-alives of other names, with or without JSON, and a foreign terminator', () => {
+  test('skips keep-alives of other names and a foreign terminator', () => {
     const reader = anthropic.streamReader()
     expect(reader.read({ name: 'ping', data: 'still here' })).toEqual([])
     expect(reader.read({ name: '', data: '[DONE]' })).toEqual([])
@@ -1588,7 +1588,7 @@ describe('a streamed answer', () => {
     expect(reader.read({ name: '', data: '{"type":"error","error":{}}' })).toEqual([])
   })
 
-  test('may be a whole message in one event', () => {
+  test('accepts a complete message in one event', () => {
     expect(read({ type: 'message', id: 'm', model: 'c', content: [text('Hi')], stop_reason: 'end_turn' })).toEqual([
       { type: 'served', id: 'm', model: 'c' },
       { type: 'text', choice: 0, text: 'Hi' },
@@ -1597,7 +1597,7 @@ describe('a streamed answer', () => {
     ])
   })
 
-  test('of any events at all is read without a throw, in a sound order, with sound counts', () => {
+  test('reads any events without throwing, in a valid order with valid counts', () => {
     const name = fc.constantFrom(
       '',
       'message_start',
@@ -1692,8 +1692,8 @@ describe('a streamed answer', () => {
   })
 })
 
-describe('a whole answer', () => {
-  test('with no content is an answer all the same', () => {
+describe('Anthropic JSON response', () => {
+  test('without content is valid', () => {
     expect(
       anthropic.readResponse({
         id: 'm',
@@ -1713,7 +1713,7 @@ describe('a whole answer', () => {
     ])
   })
 
-  test('that is an error, or none at all, is one failure', () => {
+  test('with an error or invalid content is one failure', () => {
     const kindOf = (body: unknown) =>
       anthropic.readResponse(body).map(part => (part.type === 'failure' ? part.failure.kind : part.type))
     expect(kindOf({ type: 'error', error: { type: 'overloaded_error' } })).toEqual(['overloaded'])
@@ -1729,7 +1729,7 @@ describe('a whole answer', () => {
   })
 })
 
-describe('a failure', () => {
+describe('Anthropic failure', () => {
   const refusal = (status: number, type: string, message = 'sk-ant-secret', headers: Record<string, string> = {}) =>
     anthropic.readFailure(status, new Headers(headers), JSON.stringify({ type: 'error', error: { type, message } }))
 
@@ -1756,7 +1756,7 @@ describe('a failure', () => {
     expect(detail).toBe(`${status} ${type}`)
   })
 
-  test('heeds how long to wait and whether to, and tells the operator no text of theirs', () => {
+  test('respects wait time and retry advice and logs no upstream text', () => {
     expect(refusal(429, 'rate_limit_error', 'x', { 'retry-after': '7' })).toEqual({
       kind: 'rate_limited',
       blame: 'upstream',
@@ -1778,7 +1778,7 @@ describe('a failure', () => {
     })
   })
 
-  test('is read whatever stands in the body', () => {
+  test('reads any body', () => {
     for (const body of [
       '',
       '<html>',

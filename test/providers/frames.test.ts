@@ -49,7 +49,7 @@ const frames = fc.oneof(
   },
 )
 
-test('any frames in any order are read as if each were parsed whole', () => {
+test('frameParser: reads any frames like a complete parse of each', () => {
   fc.assert(
     fc.property(fc.array(frames, { maxLength: 20 }), sequence => {
       const [seen, whole] = both(sequence)
@@ -59,7 +59,7 @@ test('any frames in any order are read as if each were parsed whole', () => {
   )
 })
 
-test('an upstream that pads each frame differently is read right, too', () => {
+test('frameParser: reads frames correctly when each has other padding', () => {
   const padded = Array.from({ length: 30 }, (_, index) => frameOf('a', { padding: 'x'.repeat(index) }))
   const [seen, whole] = both([...padded, frameOf('b'), frameOf('c')])
   expect(seen).toEqual(whole)

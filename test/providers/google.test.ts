@@ -110,7 +110,7 @@ const types = (parts: readonly AnswerPart[]) => parts.map(part => part.type)
 const failureIn = (parts: readonly AnswerPart[]): ProviderFailure | undefined =>
   parts.flatMap(part => (part.type === 'failure' ? [part.failure] : []))[0]
 
-describe('recorded answers', () => {
+describe('Gemini recordings', () => {
   const recorded = recordings('gemini').filter(({ name }) => !name.startsWith('openai-compat'))
   const good = recorded.filter(({ status }) => status === 200)
 
@@ -118,7 +118,7 @@ describe('recorded answers', () => {
     const label = `${recording.name} (${recording.kind})`
     const frames = recording.kind === 'stream' ? framesOf(recording.text) : [JSON.parse(recording.text)]
 
-    test(`${label} reads as an independent reading of it says`, () => {
+    test(`${label}: reads like the independent reference`, () => {
       const parts = readWhole(recording)
       expect(summary(parts) as unknown).toEqual(oracle(frames))
       expect(parts.at(-1)).toEqual({ type: 'end' })
@@ -128,14 +128,14 @@ describe('recorded answers', () => {
   for (const recording of good.filter(({ kind }) => kind === 'stream')) {
     const expected = readWhole(recording)
 
-    test(`${recording.name} reads the same however its bytes are cut`, () => {
+    test(`${recording.name}: reads the same for any split of its bytes`, () => {
       for (const cut of cutOffsets(recording.bytes, 600)) {
         expect(readRecording(google.streamReader(), recording.bytes, [cut])).toEqual(expected)
       }
       expect(readRecording(google.streamReader(), recording.bytes, everyByte(recording.bytes))).toEqual(expected)
     })
 
-    test(`${recording.name} cut off anywhere before its last byte of JSON never ends`, () => {
+    test(`${recording.name}: never ends when truncated before its last byte of JSON`, () => {
       const complete = recording.bytes.lastIndexOf('}'.charCodeAt(0)) + 1
       for (const length of cutOffsets(recording.bytes.subarray(0, complete - 1), 600)) {
         const read = types(readRecording(google.streamReader(), recording.bytes.subarray(0, length)))
@@ -153,7 +153,7 @@ describe('recorded answers', () => {
     'error-400-key': { kind: 'credential_refused', blame: 'us', retryable: true, retryAfterMs: null },
   }
   for (const { name, status, headers, text } of recorded.filter(({ status }) => status !== 200)) {
-    test(`${name} is blamed rightly`, () => {
+    test(`${name}: has the expected blame`, () => {
       expect(google.readFailure(status, headers, text)).toMatchObject(failures[name] ?? { kind: 'not in the table' })
     })
   }
@@ -232,8 +232,8 @@ const full = {
 const told = { cachedInputTokens: 0, cacheWriteTokens: 0, reasoningTokens: 0 }
 const usageIn = (parts: readonly AnswerPart[]) => parts.findLast(part => part.type === 'usage')?.usage
 
-describe('reading an answer', () => {
-  test('thoughts are reasoning, and text keeps its order around calls', () => {
+describe('Gemini response', () => {
+  test('emits thoughts as reasoning and keeps the order of text around calls', () => {
     const parts = stream(
       candidate([{ text: 'Hm.', thought: true }, { text: 'Look' }]),
       candidate([{ text: 'ing.' }, { functionCall: { name: 'find', args: { q: 1 } } }, { text: 'Done.' }], 'STOP'),
@@ -249,7 +249,7 @@ describe('reading an answer', () => {
     ])
   })
 
-  test("calls are counted across frames, and their ids are given, unique, and the answer's own", () => {
+  test('counts calls across frames and gives them unique IDs, its own ones first', () => {
     const parts = stream(
       { ...candidate([{ functionCall: { name: 'a', id: 'given' } }]), responseId: 'R-1_x' },
       {
@@ -267,7 +267,7 @@ describe('reading an answer', () => {
     expect(parts.flatMap(part => (part.type === 'tool_arguments' ? [part.text] : []))).toEqual(['{}', '{}', '{}'])
   })
 
-  test('several choices keep their own calls and finish reasons, and a left-out index is the position', () => {
+  test('keeps calls and finish reasons of choices apart; a missing index is the position', () => {
     const parts = whole({
       candidates: [
         { content: { parts: [{ functionCall: { name: 'a' } }] }, finishReason: 'STOP' },
@@ -299,7 +299,7 @@ describe('reading an answer', () => {
       reason,
       'stop',
     ]),
-  ])('finish reason %s is %s', (reason, expected) => {
+  ])('maps finish reason %s to %s', (reason, expected) => {
     expect(stream(candidate([{ text: 'x' }], reason)).slice(-2)).toEqual([
       { type: 'finish', choice: 0, reason: expected } as AnswerPart,
       { type: 'end' },
@@ -312,7 +312,7 @@ describe('reading an answer', () => {
     'TOO_MANY_TOOL_CALLS',
     'MALFORMED_RESPONSE',
     'MISSING_THOUGHT_SIGNATURE',
-  ])('%s is a failure while nothing was handed out, else stop', reason => {
+  ])('treats %s as a failure before any output, else as stop', reason => {
     const failed = { kind: 'generation_failed', blame: 'upstream', retryable: true, retryAfterMs: null, detail: reason }
     const usage = { usageMetadata: { promptTokenCount: 3 } }
     for (const parts of [
@@ -328,7 +328,7 @@ describe('reading an answer', () => {
     ])
   })
 
-  test('a blocked prompt is an answer that the content filter ended', () => {
+  test('treats a blocked prompt as a response with content_filter', () => {
     const blocked = { promptFeedback: { blockReason: 'PROHIBITED_CONTENT' }, usageMetadata: { promptTokenCount: 8 } }
     for (const parts of [stream(blocked), whole({ ...blocked, candidates: [] })]) {
       expect(types(parts)).toEqual(['usage', 'finish', 'end'])
@@ -339,14 +339,14 @@ describe('reading an answer', () => {
   })
 
   test.each([{ content: {} }, { content: { role: 'model' } }, { content: { parts: [{ text: '' }] } }, {}])(
-    'an answer without content is whole: %j',
+    'without content is complete: %j',
     empty => {
       const body = { candidates: [{ ...empty, finishReason: 'MAX_TOKENS' }] }
       for (const parts of [stream(body), whole(body)]) expect(types(parts)).toEqual(['finish', 'end'])
     },
   )
 
-  test('the first finish reason stays, and a stream ends only when every choice that appeared or was asked for has one', () => {
+  test('keeps the first finish reason and ends when every started or requested choice has one', () => {
     expect(stream(candidate([], 'MAX_TOKENS'), candidate([], 'STOP'))[0]).toMatchObject({ reason: 'length' })
     expect(types(stream(candidate([{ text: 'a' }], 'STOP', 0), candidate([{ text: 'b' }], undefined, 1)))).toEqual([
       'text',
@@ -363,13 +363,13 @@ describe('reading an answer', () => {
     expect(types(stream({ usageMetadata: { promptTokenCount: 1 } }))).toEqual(['usage'])
   })
 
-  test('the last usage counts, thoughts are output, the cache is input', () => {
+  test('uses the last usage, with thoughts as output and the cache as input', () => {
     expect(
       usageIn(stream(counted({ promptTokenCount: 1 }), counted(full), { usageMetadata: { trafficType: 'x' } })),
     ).toEqual({ ...told, inputTokens: 15, cachedInputTokens: 4, outputTokens: 10, reasoningTokens: 3 })
   })
 
-  test('a count left out is zero where nothing was answered, and not told where something was', () => {
+  test('reads a missing count as 0 without output and as unknown otherwise', () => {
     const thoughtAlone = candidate([{ text: 'hm', thought: true }], 'MAX_TOKENS')
     const usageMetadata = { promptTokenCount: 2, thoughtsTokenCount: 5 }
     expect(usageIn(whole({ ...thoughtAlone, usageMetadata }))).toEqual({
@@ -396,7 +396,7 @@ describe('reading an answer', () => {
     })
   })
 
-  test('a count that the answer has outgrown is only the least it can be', () => {
+  test('treats a count that later output exceeds as a lower bound', () => {
     expect(usageIn(stream(counted(full), counted(undefined)))).toMatchObject({
       inputTokens: 15,
       outputTokens: null,
@@ -412,7 +412,7 @@ describe('reading an answer', () => {
     ).toMatchObject({ outputTokens: 12 })
   })
 
-  test('nonsense is not told, and no zero', () => {
+  test('ignores invalid counts instead of reading them as 0', () => {
     for (const nonsense of [-1, 2e9, '7', null, {}, Number.NaN]) {
       const usage = usageIn(whole(counted({ ...full, candidatesTokenCount: nonsense, cachedContentTokenCount: 99 })))
       expect(usage).toMatchObject({ inputTokens: 15, cachedInputTokens: 15, outputTokens: null, leastOutputTokens: 3 })
@@ -420,7 +420,7 @@ describe('reading an answer', () => {
     }
   })
 
-  test('log probabilities are mapped with their alternatives', () => {
+  test('maps log probabilities with their alternatives', () => {
     const logprobsResult = {
       chosenCandidates: [{ token: 'Hi', tokenId: 1, logProbability: -0.5 }],
       topCandidates: [
@@ -452,7 +452,7 @@ describe('reading an answer', () => {
     })
   })
 
-  test('the served model is told when it changes, and code, images and signatures are no text', () => {
+  test('reports a changed serving model, and skips code, images and signatures', () => {
     const tools = [
       { executableCode: { code: '1+1' } },
       { codeExecutionResult: { output: '2' } },
@@ -466,7 +466,7 @@ describe('reading an answer', () => {
     expect(types(parts)).toEqual(['served', 'finish', 'end'])
   })
 
-  test('arguments that come in pieces are put together at their paths', () => {
+  test('joins argument parts at their paths', () => {
     const pieces = (partialArgs: readonly unknown[], willContinue = true) =>
       candidate([{ functionCall: { partialArgs, willContinue } }])
     const parts = stream(
@@ -510,7 +510,7 @@ describe('reading an answer', () => {
     [{ error: { status: 'DEADLINE_EXCEEDED' } }, 'timeout'],
     [{ error: { status: 'constructor' } }, 'unavailable'],
     [{ error: 'boom' }, 'unavailable'],
-  ] as const)('an error in place of an answer is a failure, and nothing follows it: %j', (frame, kind) => {
+  ] as const)('reports an error in place of a response as the last part: %j', (frame, kind) => {
     const parts = stream(candidate([{ text: 'Hal' }]), frame, candidate([{ text: 'f' }], 'STOP'))
     expect(types(parts)).toEqual(['text', 'failure'])
     expect(failureIn(parts)?.kind).toBe(kind)
@@ -526,7 +526,7 @@ describe('reading an answer', () => {
     },
   )
 
-  test('an unreadable frame and an error event are failures, an empty one and [DONE] are nothing', () => {
+  test('fails on unreadable frames and error events and ignores empty frames and [DONE]', () => {
     const read = (name: string, data: string) => {
       const reader = google.streamReader()
       return types([...reader.read({ name, data }), ...reader.read({ name: '', data: '{}' }), ...reader.finish()])
@@ -538,7 +538,7 @@ describe('reading an answer', () => {
     expect(read('', '[DONE]')).toEqual([])
   })
 
-  test('arguments that nest deeper than the stack are a failure', () => {
+  test('fails on arguments nested deeper than the stack', () => {
     const deep = `${'['.repeat(60_000)}${']'.repeat(60_000)}`
     for (const open of ['', ',"willContinue":true']) {
       const reader = google.streamReader()
@@ -550,7 +550,7 @@ describe('reading an answer', () => {
     }
   })
 
-  test('no event makes the reader throw, or say anything out of order', () => {
+  test('never throws and keeps the order of parts for any events', () => {
     const maybe = <T>(value: fc.Arbitrary<T>) =>
       fc.oneof({ weight: 4, arbitrary: value }, fc.jsonValue({ maxDepth: 2 }))
     const path = fc.constantFrom('$.a', '$.a.b', '$.a[0]', '$[0]', '$.__proto__.x', '$.a.length', '$', 'x')
@@ -624,7 +624,7 @@ function inOrder(parts: readonly AnswerPart[]): void {
   }
 }
 
-describe('reading a failure', () => {
+describe('Gemini failure', () => {
   const fail = (status: number, error: unknown, headers: Record<string, string> = {}) =>
     google.readFailure(status, new Headers(headers), JSON.stringify(error))
   const quota = (quotaId: string) => ({
@@ -666,7 +666,7 @@ describe('reading a failure', () => {
     expect(fail(code, [{ error: { code, status, message } }])).toEqual(expected)
   })
 
-  test('a bad key is ours although it is a 400', () => {
+  test('has blame us for a bad key although the status is 400', () => {
     const details = [{ '@type': 'type.googleapis.com/google.rpc.ErrorInfo', reason: 'API_KEY_INVALID' }]
     const error = { code: 400, status: 'INVALID_ARGUMENT', message: 'API key not valid: AIzaSecret', details }
     expect(fail(400, { error })).toEqual({
@@ -678,7 +678,7 @@ describe('reading a failure', () => {
     })
   })
 
-  test('a spent minute says when, a spent day does not', () => {
+  test('has a wait time for a per-minute quota, but not for a daily one', () => {
     expect(fail(429, quota('GenerateRequestsPerMinutePerProject'))).toMatchObject({
       kind: 'rate_limited',
       retryAfterMs: 1_500,
@@ -697,13 +697,13 @@ describe('reading a failure', () => {
     '[]',
     '{"error":"AIzaSecret9"}',
     '{"error":{"status":"AIzaSecret9 leaked"}}',
-  ])('the detail never quotes a body: %s', body => {
+  ])('never quotes a body in its detail: %s', body => {
     expect(google.readFailure(502, new Headers(), body)).toMatchObject({ kind: 'unavailable', detail: '502' })
   })
 })
 
-describe('asking', () => {
-  test('the address takes a base with or without slash and version, and the key travels in its header', () => {
+describe('Gemini request', () => {
+  test('accepts a base URL with or without slash and version, and sends the key in its header', () => {
     const urlOf = (baseUrl: string, isStream: boolean) =>
       google.toRequest(
         { ask: askWith(), model: modelOf(level), outputCap: 1, stream: isStream },
@@ -722,7 +722,7 @@ describe('asking', () => {
     expect(send().url).not.toContain('test-key')
   })
 
-  test('a name that may not stand here is mended wherever it is said, and the caller hears its own again', () => {
+  test('rewrites an invalid function name everywhere and restores it for the client', () => {
     const tools = ['1st', 'second'].map(name => ({ name, description: null, parameters: null, strict: null }))
     const { json } = send({
       tools,
@@ -746,7 +746,7 @@ describe('asking', () => {
     expect(call).toMatchObject({ type: 'tool_call', name: '1st' })
   })
 
-  test('every name is taken here once mended, and no two become one', () => {
+  test('maps all names to valid distinct ones', () => {
     const name = fc.stringMatching(/^[A-Za-z0-9_-]{1,64}$/)
     fc.assert(
       fc.property(name, name, (one, other) => {
@@ -759,7 +759,7 @@ describe('asking', () => {
     for (const mended of ['1', '_1', '-', '__-a']) expect(wireNameOf(mended)).toBe(`_${mended}`)
   })
 
-  test('a plain question is a plain body', () => {
+  test('contains nothing but model and prompt for a plain prompt', () => {
     expect(send().json).toMatchInlineSnapshot(`
       {
         "contents": [
@@ -782,7 +782,7 @@ describe('asking', () => {
     `)
   })
 
-  test('every parameter that this wire has is sent', () => {
+  test('contains every supported parameter', () => {
     const { json, droppedParameters } = send({
       messages: [{ role: 'system', text: 'Be brief.' }, user('Hi'), { role: 'system', text: 'Be kind.' }],
       temperature: 0.5,
@@ -899,7 +899,7 @@ describe('asking', () => {
     `)
   })
 
-  test('what the model or the wire does not take is dropped by name', () => {
+  test('drops and reports parameters that model or API do not support', () => {
     const everything: Partial<ChatRequest> = {
       temperature: 1,
       topP: 1,
@@ -969,7 +969,7 @@ describe('asking', () => {
     expect(send({ parallelToolCalls: true, reasoningEffort: 'none', stop: [''] }).droppedParameters).toEqual([])
   })
 
-  test('sampling bends to thinking and to the pair rule', () => {
+  test('adapts sampling to reasoning and to the pair rule', () => {
     const picky = {
       ...flash,
       sampling: 'accepted_when_thinking_disabled',
@@ -1003,13 +1003,13 @@ describe('asking', () => {
     [pro, 'max', { includeThoughts: true, thinkingBudget: 32_768 }],
     [plain, 'high', undefined],
   ] as [ParameterRules, ReasoningEffort | null, unknown][])(
-    'case %#: effort becomes what the model takes',
+    "case %#: maps effort to the model's setting",
     (rules, reasoningEffort, expected) => {
       expect(send({ reasoningEffort }, rules).json.generationConfig.thinkingConfig).toEqual(expected)
     },
   )
 
-  test("a conversation is merged into turns, and every call has its result under the function's name", () => {
+  test("merges turns and places each result under its function's name", () => {
     const { json } = send({
       messages: [
         assistant('On it.', [call('1', 'find', '{"q":1}', 'c2ln'), call('2', 'list', 'not json'), call('3', 'find')]),
@@ -1144,7 +1144,7 @@ describe('asking', () => {
     `)
   })
 
-  test('the lost-signature value goes to the first call of a step, and only where levels think', () => {
+  test('adds the placeholder signature to the first call of a step only for models with reasoning levels', () => {
     const messages = [user('x'), assistant(null, [call('1', 'a', '{}', 'not base64!'), call('2', 'b')])]
     const signatures = (rules: ParameterRules) =>
       send({ messages }, rules).json.contents[1]?.parts.map(part => part.thoughtSignature as unknown)
@@ -1160,13 +1160,13 @@ describe('asking', () => {
     [[{ role: 'user', content: [], name: null }], ['(The message was empty.)']],
     [[user('a'), assistant('')], ['a']],
     [[result('7', 'stray')], ['Result of an earlier tool call:\nstray']],
-  ] as [Message[], string[]][])('case %#: there is always a visible turn', (messages, expected) => {
+  ] as [Message[], string[]][])('case %#: always contains a visible turn', (messages, expected) => {
     expect(send({ messages }).json.contents.flatMap(({ parts }) => parts.map(part => part.text as unknown))).toEqual(
       expected,
     )
   })
 
-  test('a final assistant message is continued where the model can, else followed by a user turn', () => {
+  test('continues a final assistant message if supported, else adds a user turn', () => {
     const messages = [user('a'), assistant('b')]
     expect(send({ messages }).json.contents.map(({ role }) => role)).toEqual(['user', 'model'])
     expect(send({ messages }, plain).json.contents.map(({ role }) => role)).toEqual(['user', 'model', 'user'])
@@ -1191,7 +1191,7 @@ describe('asking', () => {
     expect(send({ messages }).json.contents[0]?.parts).toEqual([expected] as never)
   })
 
-  test('JSON answers beside tools are asked only of the generation that can', () => {
+  test('combines JSON output with tools only for models that support it', () => {
     const asked: Partial<ChatRequest> = {
       responseFormat: { type: 'json_object' },
       tools: [{ name: 'a', description: null, parameters: null, strict: null }],
@@ -1201,7 +1201,7 @@ describe('asking', () => {
     expect(send(asked, flash).droppedParameters).toEqual(['response_format'])
   })
 
-  test('a tool that must be called outranks a JSON answer, since no model takes both', () => {
+  test('prefers a forced call to JSON output, since no model supports both', () => {
     for (const toolChoice of ['required', { name: 'a' }] as const) {
       const { json, droppedParameters } = send({
         responseFormat: { type: 'json_schema', name: 'x', description: null, schema: { type: 'object' }, strict: null },
@@ -1214,7 +1214,7 @@ describe('asking', () => {
     }
   })
 
-  test('a schema is told in the keywords taken here, its references kept', () => {
+  test('uses only supported schema keywords and keeps references', () => {
     const schema = {
       $schema: 'https://json-schema.org/draft/2020-12/schema',
       type: 'object',
@@ -1326,7 +1326,7 @@ describe('asking', () => {
       { $ref: '#/$defs/a', $defs: { a: {} } },
     ],
   ] as [Record<string, unknown> | null, unknown][])(
-    'case %#: parameters that describe nothing are left out',
+    'case %#: omits schemas without properties',
     (parameters, expected) => {
       const { json } = send({ tools: [{ name: 'a', description: null, parameters, strict: null }] })
       expect(json.tools?.[0]?.functionDeclarations[0]?.parametersJsonSchema).toEqual(expected as never)
@@ -1347,7 +1347,7 @@ describe('asking', () => {
     expect(send({ toolChoice }).json.toolConfig).toBeUndefined()
   })
 
-  test('half a surrogate pair never leaves', () => {
+  test('never contains unpaired surrogates', () => {
     const { body } = send({ messages: [user('a\ud83d'), assistant(null, [call('1', 'a', '{"x":"\\udc00"}')])] })
     expect(body).not.toMatch(/\\ud[89a-f]/i)
     expect(JSON.parse(body).contents[0].parts[0].text).toBe('a\ufffd')
@@ -1355,7 +1355,7 @@ describe('asking', () => {
   })
 })
 
-describe('every outgoing body', () => {
+describe('Gemini request for any input', () => {
   const object = (properties: Record<string, unknown>, required: readonly string[] = []) => ({
     type: 'object',
     additionalProperties: false,
@@ -1579,7 +1579,7 @@ describe('every outgoing body', () => {
     extras: fc.constant({ unknown: true }),
   })
 
-  test('is one the documented schema takes, with turns that answer each other', () => {
+  test('matches the documented schema with consistent turns', () => {
     const validate = new Ajv({ strict: false, allErrors: true }).compile(requestSchema)
     fc.assert(
       fc.property(ask, fc.constantFrom(level, flash, pro, plain), (fields, rules) => {

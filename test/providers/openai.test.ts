@@ -315,8 +315,8 @@ function expectValid(body: Json): void {
   expect(valid(body) ? null : valid.errors).toBeNull()
 }
 
-describe('the request', () => {
-  test('a plain question carries the model, the messages and the reserved cap, nothing else', () => {
+describe('OpenAI request', () => {
+  test('contains only model, messages and reserved cap for a plain prompt', () => {
     const request = requestFor({})
     expect(request).toMatchInlineSnapshot(`
       {
@@ -332,7 +332,7 @@ describe('the request', () => {
     `)
   })
 
-  test('everything a generous model takes is sent', () => {
+  test('contains everything that a permissive model accepts', () => {
     const request = requestFor({ ask: fullAsk, stream: true })
     expect(request.droppedParameters).toEqual([])
     expect(JSON.parse(request.body)).toMatchInlineSnapshot(`
@@ -403,7 +403,7 @@ describe('the request', () => {
     `)
   })
 
-  test('what a strict model rejects is left out and named', () => {
+  test('drops and reports what a strict model rejects', () => {
     const request = requestFor({
       ask: { ...fullAsk, extras: { verbosity: 'low', web_search_options: {} } },
       rules: strictRules,
@@ -463,7 +463,7 @@ describe('the request', () => {
     `)
   })
 
-  test('any ask under any rules is a valid request that keeps the rules', () => {
+  test('satisfies the parameter rules for any chat request', () => {
     const effort = fc.constantFrom(...reasoningEfforts)
     const nullable = <T>(value: fc.Arbitrary<T>) => fc.option(value)
     const text = fc.string({ maxLength: 8, unit: 'binary' })
@@ -579,7 +579,7 @@ describe('the request', () => {
     )
   })
 
-  test('the address is joined without doubling, and `/v1` is added only where no version is named', () => {
+  test('joins the URL without duplication and adds `/v1` only without a version', () => {
     const addressOf = (baseUrl: string) => requestFor({ baseUrl, provider: compatible }).url
     expect(addressOf('https://api.openai.com/v1')).toBe('https://api.openai.com/v1/chat/completions')
     expect(addressOf('https://api.openai.com/v1/')).toBe('https://api.openai.com/v1/chat/completions')
@@ -594,20 +594,20 @@ describe('the request', () => {
     )
   })
 
-  test('the key is a bearer, on Azure an `api-key`, and absent where there is none', () => {
+  test('sends the key as bearer, on Azure as `api-key`, and not at all without a key', () => {
     expect(requestFor({}).headers.authorization).toBe('Bearer key')
     const azure = requestFor({ provider: compatible, baseUrl: 'https://x.openai.azure.com/openai/v1' }).headers
     expect([azure['api-key'], azure.authorization]).toEqual(['key', undefined])
     expect(requestFor({ apiKey: null }).headers).not.toContainKeys(['authorization'])
   })
 
-  test('usage is asked for in every stream where the server knows how', () => {
+  test('requests usage in every stream if the server supports it', () => {
     expect(bodyFor({ stream: true }).stream_options).toEqual({ include_usage: true })
     expect(bodyFor({ stream: true, rules: { streamOptions: false } })).not.toContainKeys(['stream_options'])
     expect(bodyFor({ stream: false })).not.toContainKeys(['stream_options'])
   })
 
-  test('an effort the model lacks becomes the nearest it has, on a tie the higher', () => {
+  test('uses the nearest supported effort, the higher of two', () => {
     const effortOf = (reasoningEffort: ChatRequest['reasoningEffort'], efforts: ParameterRules['efforts']) =>
       bodyFor({ ask: { reasoningEffort }, rules: { efforts } }).reasoning_effort
     expect(effortOf('max', ['low', 'medium', 'high'])).toBe('high')
@@ -618,7 +618,7 @@ describe('the request', () => {
     expect(effortOf(null, ['low'])).toBeUndefined()
   })
 
-  test('a schema that the server does not take becomes json_object, and the messages carry the schema', () => {
+  test('falls back to json_object with the schema in the messages when it is not supported', () => {
     const ask = {
       messages: [{ role: 'system' as const, text: 'Be kind.' }, hello],
       responseFormat: fullAsk.responseFormat,
@@ -634,7 +634,7 @@ describe('the request', () => {
     ])
   })
 
-  test('json_object gets the word JSON into the messages where it is missing, and only there', () => {
+  test('adds the word JSON to the messages for json_object only if missing', () => {
     const responseFormat = { type: 'json_object' } as const
     expect(bodyFor({ ask: { responseFormat } }).messages).toEqual([
       { role: 'system', content: 'Answer with one JSON object.' },
@@ -646,7 +646,7 @@ describe('the request', () => {
     ])
   })
 
-  test('a tool choice without tools is not sent', () => {
+  test('omits a tool choice without tools', () => {
     expect(bodyFor({ ask: { toolChoice: 'required', parallelToolCalls: true } })).not.toContainKeys([
       'tools',
       'tool_choice',
@@ -654,7 +654,7 @@ describe('the request', () => {
     ])
   })
 
-  test('extras never override a field of ours; OpenAI gets its own ones, a compatible server listed ones, a strict one none', () => {
+  test('never lets extras override own fields; OpenAI gets its own, compatible servers listed ones, strict models none', () => {
     const extras = {
       model: 'evil',
       messages: [],
@@ -682,21 +682,21 @@ describe('the request', () => {
     expect(strict.droppedParameters).toEqual(['verbosity', 'top_k'])
   })
 
-  test('OpenAI is not sent what its models answer with 400', () => {
+  test('omits for OpenAI what its models reject with 400', () => {
     const extras = { web_search_options: {}, prompt_cache_retention: '24h', modalities: ['text', 'audio'], audio: {} }
     const dropped: readonly string[] = requestFor({ ask: { extras }, id: 'gpt-6-luna' }).droppedParameters
     expect(dropped).toEqual(Object.keys(extras))
     expect(bodyFor({ ask: { extras }, id: 'gpt-5.5' }).prompt_cache_retention).toBe('24h')
   })
 
-  test('OpenAI is asked for no tier that costs more than what is billed', () => {
+  test('never requests a service tier above the billed price', () => {
     const tierSent = (service_tier: string) => bodyFor({ ask: { extras: { service_tier } } }).service_tier
     expect(['auto', 'default', 'flex'].map(tierSent)).toEqual(['auto', 'default', 'flex'])
     expect(['priority', 'fast', 'scale'].map(tierSent)).toEqual([undefined, undefined, undefined])
     expect(requestFor({ ask: { extras: { service_tier: 'priority' } } }).droppedParameters).toEqual(['service_tier'])
   })
 
-  test('a conversation with images and tools keeps its order and its parts', () => {
+  test('keeps order and parts of a conversation with images and tools', () => {
     const messages: Message[] = [
       {
         role: 'user',
@@ -780,7 +780,7 @@ describe('the request', () => {
     expect(elsewhere[1]?.reasoning_content).toBe('hm')
   })
 
-  test('text parts stay parts for OpenAI and are joined for servers that read plain text only', () => {
+  test('keeps text parts for OpenAI and joins them for servers with plain text only', () => {
     const content = [
       { type: 'text', text: 'a' },
       { type: 'text', text: 'b' },
@@ -790,7 +790,7 @@ describe('the request', () => {
     expect((bodyFor({ ask, provider: compatible }).messages as Json[])[0]?.content).toBe('a\nb')
   })
 
-  test('tool call ids are renamed where the server would refuse them, the same in call and result', () => {
+  test('renames tool call IDs that the server would reject, consistently', () => {
     const id = 'x'.repeat(41)
     const messages: Message[] = [
       {
@@ -814,7 +814,7 @@ describe('the request', () => {
     expect(idsOf({ provider: compatible })).toEqual([id, id])
   })
 
-  test('a thought signature goes back to Google alone', () => {
+  test('sends a thought signature only to Google', () => {
     const call = { id: 'c', name: 'weather', arguments: '{}', signature: 'sig' }
     const messages: Message[] = [{ role: 'assistant', text: null, reasoning: null, toolCalls: [call], name: null }]
     const sentTo = (baseUrl: string) => requestFor({ ask: { messages }, provider: compatible, baseUrl }).body
@@ -824,7 +824,7 @@ describe('the request', () => {
     expect(sentTo('https://host/v1')).not.toContain('sig')
   })
 
-  test('half a surrogate pair never reaches the upstream, text that spells its escape does', () => {
+  test('never contains unpaired surrogates, but keeps text that spells their escape', () => {
     const text = 'a\ud83d b \\ud83d c 😀'
     const body = bodyFor({ ask: { messages: [{ role: 'system', text }] } })
     expect(body.messages).toEqual([{ role: 'system', content: 'a\ufffd b \\ud83d c 😀' }])
@@ -879,18 +879,18 @@ function callsIn(answer: readonly AnswerPart[]): { id: string; name: string; arg
 
 const callDelta = (...calls: Json[]) => deltaOf({ tool_calls: calls })
 
-describe('the end of a stream', () => {
-  test('`[DONE]` after a finish reason is the end, and nothing after it is read', () => {
+describe('OpenAI stream end', () => {
+  test('ends at `[DONE]` after a finish reason and reads nothing after it', () => {
     expect(
       contentOf(read(deltaOf({ content: 'Hi' }) + deltaOf({}, 'stop') + done + deltaOf({ content: 'more' }))),
     ).toEqual([text('Hi'), finish('stop'), ended])
   })
 
-  test('a finish reason without `[DONE]` is an end when the body ends', () => {
+  test('ends with the body after a finish reason without `[DONE]`', () => {
     expect(contentOf(read(deltaOf({ content: 'Hi' }, 'stop')))).toEqual([text('Hi'), finish('stop'), ended])
   })
 
-  test('`[DONE]` without any finish reason is an end where servers send none, and a cut where only some are missing', () => {
+  test('accepts `[DONE]` without any finish reason, but not with only some missing', () => {
     expect(contentOf(read(deltaOf({ content: 'Hi' }) + done))).toEqual([text('Hi'), finish('stop'), ended])
     expect(contentOf(read(done))).toEqual([finish('stop'), ended])
     const oneOfTwo = deltaOf({ content: 'a' }, 'stop', 0) + deltaOf({ content: 'b' }, null, 1)
@@ -902,14 +902,14 @@ describe('the end of a stream', () => {
       expect(failureIn(answer)?.kind).toBe('truncated')
   })
 
-  test('the end of the body is none before all choices asked for have come', () => {
+  test('requires all requested choices before the end of the body', () => {
     const first = deltaOf({ content: 'a' }, 'stop', 0)
     expect(contentOf(read(first, official, 2))).toEqual([text('a')])
     expect(read(first + done, official, 2).at(-1)).toEqual(ended)
     expect(read(first + deltaOf({ content: 'b' }, 'stop', 1), official, 2).at(-1)).toEqual(ended)
   })
 
-  test('neither of them is a cut: no end is told', () => {
+  test('reports truncation without `[DONE]` and finish reason', () => {
     expect(contentOf(read(deltaOf({ content: 'Hi' })))).toEqual([text('Hi')])
     expect(contentOf(read(deltaOf({ content: 'Hi' }, '')))).toEqual([text('Hi')])
     expect(read('')).toEqual([])
@@ -919,7 +919,7 @@ describe('the end of a stream', () => {
     expect(contentOf(read(message))).toEqual([text('Hi')])
   })
 
-  test('a whole completion sent as one event is read', () => {
+  test('accepts a complete completion as one event', () => {
     const whole = {
       id: 'w',
       model: 'm',
@@ -931,14 +931,14 @@ describe('the end of a stream', () => {
     expect(answer.slice(1)).toEqual([text('Hi'), finish('stop'), ended])
   })
 
-  test('a message that repeats the deltas at the end is not read twice', () => {
+  test('ignores a final message that repeats the deltas', () => {
     const last = chunkOf({ choices: [{ index: 0, message: { content: 'Hi' }, finish_reason: 'stop' }] })
     expect(contentOf(read(deltaOf({ content: 'Hi' }) + last))).toEqual([text('Hi'), finish('stop'), ended])
   })
 })
 
-describe('chunks of every shape', () => {
-  test('15: chunks without choices come first, between and last; id and model are those of the first chunk that has them', () => {
+describe('OpenAI chunks', () => {
+  test('take ID and model from the first chunk that has them, ignoring chunks without choices [15]', () => {
     const answer = read(
       chunkOf({ id: '', model: '', prompt_filter_results: [] }) +
         chunkOf({ id: 'x', model: '' }) +
@@ -949,7 +949,7 @@ describe('chunks of every shape', () => {
     expect(answer).toEqual([{ type: 'served', id: 'x', model: 'm' }, text('Hi'), finish('stop'), ended])
   })
 
-  test('16: usage is found in the last chunk, the finish chunk, the choice, x_groq; the last one counts', () => {
+  test('carry usage in the last or finish chunk, the choice or x_groq; the last one counts [16]', () => {
     const usage = { prompt_tokens: 3, completion_tokens: 2 }
     const places = [
       deltaOf({}, 'stop') + chunkOf({ usage }),
@@ -967,7 +967,7 @@ describe('chunks of every shape', () => {
     expect(read(chunkOf({ usage: {} }) + done).some(part => part.type === 'usage')).toBe(false)
   })
 
-  test('18: empty, null and missing deltas yield nothing', () => {
+  test('without delta or with an empty one yield nothing [18]', () => {
     const silent = [
       {},
       { content: '' },
@@ -981,7 +981,7 @@ describe('chunks of every shape', () => {
     expect(contentOf(read(silent.map(delta => deltaOf(delta)).join('') + done))).toEqual([finish('stop'), ended])
   })
 
-  test('19, 20: of several finish reasons the first counts; strange ones are mapped, an unknown one is a stop', () => {
+  test('keep the first finish reason, map unusual ones, and read unknown ones as stop [19, 20]', () => {
     const reasonOf = (...reasons: unknown[]) =>
       contentOf(read(reasons.map(reason => deltaOf({ content: 'x' }, reason)).join('') + done))[1]
     expect(reasonOf('length', 'stop')).toEqual(finish('length'))
@@ -1007,7 +1007,7 @@ describe('chunks of every shape', () => {
       expect(reasonOf(reason)).toEqual(finish('content_filter'))
   })
 
-  test('20: a finish reason that tells of a failure is one, and nothing follows it', () => {
+  test('with a failing finish reason end the response [20]', () => {
     for (const reason of ['error', 'network_error', 'function_call_filter: MALFORMED_FUNCTION_CALL']) {
       const answer = read(deltaOf({ content: 'x' }) + deltaOf({}, reason) + done)
       expect(failureIn(answer)).toMatchObject({ kind: 'generation_failed', blame: 'upstream', retryable: true })
@@ -1015,11 +1015,11 @@ describe('chunks of every shape', () => {
     }
   })
 
-  test('21: a cap used up by reasoning is an answer without text', () => {
+  test('without text are valid when reasoning used up the cap [21]', () => {
     expect(contentOf(read(deltaOf({ content: '' }, 'length') + done))).toEqual([finish('length'), ended])
   })
 
-  test('22: tool calls with `stop`, and `tool_calls` without calls, are told by what was sent', () => {
+  test('derive tool_calls from the calls sent, whatever the finish reason [22]', () => {
     const call = callDelta({ index: 0, id: 'c', function: { name: 'f', arguments: '{}' } })
     expect(read(call + deltaOf({}, 'stop') + done)).toContainEqual(finish('tool_calls'))
     expect(read(deltaOf({ content: 'x' }, 'tool_calls') + done)).toContainEqual(finish('stop'))
@@ -1185,18 +1185,18 @@ describe('chunks of every shape', () => {
     ],
   }
   for (const [shape, [stream, calls]] of Object.entries(shapes)) {
-    test(`23–26: tool calls, ${shape}`, () => {
+    test(`support tool calls: ${shape} [23–26]`, () => {
       expect(callsIn(read(stream + deltaOf({}, 'tool_calls') + done))).toEqual(calls)
     })
   }
 
-  test('23: arguments that never get a name are a bad answer; too many calls too', () => {
+  test('fail for arguments without a name, and for too many calls [23]', () => {
     expect(failureIn(read(callDelta(piece(0, 'a', '', '{}')) + done))?.kind).toBe('bad_answer')
     const many = Array.from({ length: 200 }, (_, index) => callDelta(piece(index, `c${index}`, 'f', '{}'))).join('')
     expect(failureIn(read(many + done))?.kind).toBe('bad_answer')
   })
 
-  test('27: text before, between and after calls stays in order', () => {
+  test('keep text before, between and after calls in order [27]', () => {
     const stream =
       deltaOf({ content: 'a' }) +
       callDelta(piece(0, 'a', 'f', '')) +
@@ -1215,7 +1215,7 @@ describe('chunks of every shape', () => {
     ])
   })
 
-  test("28: of two reasoning fields with the same text one is read; Mistral's thinking parts are reasoning", () => {
+  test("read one of two equal reasoning fields, and Mistral's thinking parts [28]", () => {
     const reasoning = (value: string): AnswerPart => ({ type: 'reasoning', choice: 0, text: value })
     expect(
       contentOf(
@@ -1250,7 +1250,7 @@ describe('chunks of every shape', () => {
     ).toEqual([reasoning('hm'), text('Hi')])
   })
 
-  test('28: inline <think> at the start is reasoning however it is cut, except from OpenAI', () => {
+  test('read inline <think> at the start as reasoning for any split, except from OpenAI [28]', () => {
     const inline = '\n<think>why < not</think>\n\nAnswer <think>x'
     for (let size = 1; size <= inline.length; size += 1) {
       const pieces = inline.match(new RegExp(`[^]{1,${size}}`, 'g')) ?? []
@@ -1263,7 +1263,7 @@ describe('chunks of every shape', () => {
     }
   })
 
-  test("28: Google's tag for a thought is read the same, and only its own end closes it", () => {
+  test("read Google's thought tag, closed only by its own end [28]", () => {
     const inline = '<thought>why</think></thought>Answer'
     for (let size = 1; size <= inline.length; size += 1) {
       const pieces = inline.match(new RegExp(`[^]{1,${size}}`, 'g')) ?? []
@@ -1274,7 +1274,7 @@ describe('chunks of every shape', () => {
     }
   })
 
-  test('28: what only began like a tag is text after all, an unclosed thought stays a thought', () => {
+  test('read an incomplete tag as text and an unclosed thought as reasoning [28]', () => {
     for (const content of ['<', '<thin', '  <thinking>', '<thoughts>', ' '.repeat(100)])
       expect(contentOf(read(deltaOf({ content }) + done))[0]).toEqual(text(content))
     expect(contentOf(read(deltaOf({ content: '<think>a</thi' }) + done))[0]).toEqual({
@@ -1285,7 +1285,7 @@ describe('chunks of every shape', () => {
     expect(contentOf(read(deltaOf({ content: '<thi' })))).toEqual([text('<thi')])
   })
 
-  test('31: interleaved choices are kept apart, each with its own finish', () => {
+  test('keep interleaved choices apart, each with its own finish [31]', () => {
     const stream =
       deltaOf({ content: 'a' }, null, 0) +
       deltaOf({ content: 'b' }, null, 1) +
@@ -1302,7 +1302,7 @@ describe('chunks of every shape', () => {
     ])
   })
 
-  test('32: a refusal is streamed as one; `false` and empty ones are none', () => {
+  test('stream a refusal and ignore `false` and empty ones [32]', () => {
     const stream =
       deltaOf({ refusal: false }) +
       deltaOf({ refusal: '' }) +
@@ -1312,7 +1312,7 @@ describe('chunks of every shape', () => {
     expect(contentOf(read(stream))).toEqual([{ type: 'refusal', choice: 0, text: 'No, sorry' }, finish('stop'), ended])
   })
 
-  test('33: logprobs come per token, in the shape the callers read', () => {
+  test('carry log probabilities per token [33]', () => {
     const token = { token: 'Hi', logprob: -0.5, bytes: [72, 105] }
     const content = [{ ...token, top_logprobs: [{ ...token, extra: 1 }, null] }, { token: 5 }]
     const stream =
@@ -1326,7 +1326,7 @@ describe('chunks of every shape', () => {
     })
   })
 
-  test('34: half a surrogate pair waits for its other half, and is replaced where none comes', () => {
+  test('hold back an unpaired surrogate and replace it without its other half [34]', () => {
     expect(contentOf(read(deltaOf({ content: 'a\ud83d' }) + deltaOf({ content: '\ude00b' }) + done))[0]).toEqual(
       text('a😀b'),
     )
@@ -1337,8 +1337,8 @@ describe('chunks of every shape', () => {
   })
 })
 
-describe('failures within an answer', () => {
-  test('an error frame is a failure, also beside choices, also by event name, also flat; its usage is still owed', () => {
+describe('OpenAI failure in a response', () => {
+  test('comes from an error frame of any form, and keeps its usage for billing', () => {
     const beside = chunkOf({
       error: { code: 502, message: 'secret' },
       choices: [{ index: 0, delta: { content: '' } }],
@@ -1366,7 +1366,7 @@ describe('failures within an answer', () => {
     }
   })
 
-  test('its kind is read off the code or the wording', () => {
+  test('has the kind of its code or wording', () => {
     const kindOf = (error: unknown) => failureIn(read(`data: ${JSON.stringify({ error })}\n\n`))
     expect(kindOf({ code: 429, message: '' })?.kind).toBe('rate_limited')
     expect(kindOf({ type: 'overloaded_error' })?.kind).toBe('overloaded')
@@ -1385,7 +1385,7 @@ describe('failures within an answer', () => {
       expect(failureIn(answer)?.kind).toBe('rate_limited')
   })
 
-  test('what is no JSON object is a bad answer; other named events and blank data are passed over', () => {
+  test('has kind bad_answer for a frame that is not a JSON object, ignoring other named events and blank data', () => {
     for (const data of ['{bad', 'null', '5', '"x"', '[]', '<html>'])
       expect(failureIn(read(`data: ${data}\n\n${done}`))?.kind).toBe('bad_answer')
     expect(
@@ -1397,7 +1397,7 @@ describe('failures within an answer', () => {
     ).toEqual(text('Hi'))
   })
 
-  test('a whole body that is no completion is a bad answer', () => {
+  test('has kind bad_answer for a body that is not a completion', () => {
     for (const body of [
       null,
       undefined,
@@ -1414,7 +1414,7 @@ describe('failures within an answer', () => {
     expect(failureIn(compatible.readResponse({ error: { code: 503 } }))?.kind).toBe('overloaded')
   })
 
-  test('a whole answer is read with all it holds', () => {
+  test('does not occur for a complete response, which is read in full', () => {
     const body = {
       id: 'r1',
       model: 'm-2',
@@ -1506,11 +1506,11 @@ describe('failures within an answer', () => {
   })
 })
 
-describe('token counts', () => {
+describe('OpenAI token counts', () => {
   const usageOf = (usage: unknown): ReportedUsage | undefined =>
     read(chunkOf({ usage }) + done).flatMap(part => (part.type === 'usage' ? [part.usage] : []))[0]
 
-  test('cached and cache-written input are parts of the input, reasoning of the output', () => {
+  test('include cached and written input in the input, and reasoning in the output', () => {
     expect(
       usageOf({
         prompt_tokens: 100,
@@ -1522,7 +1522,7 @@ describe('token counts', () => {
     ).toEqual({ inputTokens: 100, cachedInputTokens: 60, cacheWriteTokens: 30, outputTokens: 50, reasoningTokens: 20 })
   })
 
-  test("DeepSeek's, Kimi's and Mistral's cache counts are read", () => {
+  test('read the cache counts of DeepSeek, Kimi and Mistral', () => {
     expect(
       usageOf({ prompt_tokens: 10, completion_tokens: 1, prompt_cache_hit_tokens: 4, prompt_cache_miss_tokens: 6 })
         ?.cachedInputTokens,
@@ -1531,7 +1531,7 @@ describe('token counts', () => {
     expect(usageOf({ prompt_tokens: 10, completion_tokens: 1, num_cached_tokens: 2 })?.cachedInputTokens).toBe(2)
   })
 
-  test('thinking counted in neither sum is output', () => {
+  test('add reasoning that neither sum includes to the output', () => {
     expect(
       usageOf({
         prompt_tokens: 10,
@@ -1546,7 +1546,7 @@ describe('token counts', () => {
     })
   })
 
-  test('zero is zero; counts are whole, never negative, never absurd, and no part exceeds its whole', () => {
+  test('stay non-negative integers, with no part above its total', () => {
     const count = fc.oneof(fc.integer(), fc.double(), fc.constantFrom(null, 'x', 1e308, -1, {}, []))
     const counts = fc.record(
       {
@@ -1581,7 +1581,7 @@ describe('token counts', () => {
     )
   })
 
-  test('of two counts the third follows; one that is missing or nonsense is not told, and no zero', () => {
+  test('derive the third of three counts, and treat missing or invalid ones as unknown', () => {
     const [prompt, completion, total] = ['prompt_tokens', 'completion_tokens', 'total_tokens']
     for (const [wire, input, output] of [
       [{ [prompt]: 9, [total]: 14 }, 9, 5],
@@ -1604,7 +1604,7 @@ describe('token counts', () => {
     })
   })
 
-  test('a count that the answer has outgrown is only the least it can be, until it is told again', () => {
+  test('treat a count that later output exceeds as a lower bound until it is updated', () => {
     const early = { prompt_tokens: 9, completion_tokens: 1 }
     const last = (stream: string) => read(stream).findLast(part => part.type === 'usage')?.usage
     const rest = deltaOf({ content: 'more' }) + deltaOf({}, 'stop')
@@ -1619,11 +1619,11 @@ describe('token counts', () => {
   })
 })
 
-describe('refusals', () => {
+describe('OpenAI error response', () => {
   const refused = (status: number, body: unknown = '', headers: Record<string, string> = {}) =>
     official.readFailure(status, new Headers(headers), typeof body === 'string' ? body : JSON.stringify(body))
 
-  test('each status has its kind and its blame', () => {
+  test('has the kind and blame of its status', () => {
     const rows = [400, 401, 402, 403, 404, 408, 409, 413, 422, 429, 500, 502, 503, 504, 529, 302].map(status => {
       const { kind, blame, retryable } = refused(status, '<html>')
       return `${status} ${kind} ${blame}${retryable ? ' retryable' : ''}`
@@ -1650,7 +1650,7 @@ describe('refusals', () => {
     `)
   })
 
-  test('a type or code outranks the status', () => {
+  test('prefers a type or code to the status', () => {
     const kindOf = (status: number, error: Json) => refused(status, { error }).kind
     expect(kindOf(429, { type: 'insufficient_quota', code: 'insufficient_quota' })).toBe('quota_exhausted')
     expect(kindOf(429, { code: 'rate_limit_exceeded', message: 'Limit reached on tokens per day (TPD)' })).toBe(
@@ -1673,7 +1673,7 @@ describe('refusals', () => {
     expect(kindOf(400, { code: 'constructor', type: '__proto__' })).toBe('request_refused')
   })
 
-  test("a conversation too long for the window is told by each server's wording", () => {
+  test("recognizes a context overflow in each server's wording", () => {
     for (const message of [
       "This model's maximum context length is 8192 tokens",
       'Please reduce the length of the messages or completion',
@@ -1692,7 +1692,7 @@ describe('refusals', () => {
     expect(refused(429, { error: { message: 'context length' } }).kind).toBe('rate_limited')
   })
 
-  test('the wait is read as milliseconds, seconds, fractions or a date, and is never negative', () => {
+  test('reads the wait time as milliseconds, seconds, fractions or a date, never negative', () => {
     const wait = (headers: Record<string, string>) => refused(429, '', headers).retryAfterMs
     expect(wait({})).toBeNull()
     expect(wait({ 'retry-after': '2' })).toBe(2000)
@@ -1707,7 +1707,7 @@ describe('refusals', () => {
     expect(wait({ 'retry-after': 'Fri, 20 Nov 2026 09:00:00 GMT', date: 'Fri, 20 Nov 2026 10:00:00 GMT' })).toBe(0)
   })
 
-  test("nothing of the upstream's text gets into the detail, whatever the shape of the body", () => {
+  test('keeps upstream text out of the detail for any body', () => {
     const secret = 'Key sk-SECRET and prompt'
     const bodies = [
       secret,
@@ -1729,7 +1729,7 @@ describe('refusals', () => {
   })
 })
 
-describe('whatever comes, the reader does not throw and keeps its promises', () => {
+describe('OpenAI reader on any input', () => {
   const json = fc.letrec(tie => ({
     value: fc.oneof(
       { maxDepth: 5 },
@@ -1822,7 +1822,7 @@ describe('whatever comes, the reader does not throw and keeps its promises', () 
     ),
   })
 
-  test('any events: no throw, nothing after an end or failure, calls opened once in order with unique ids and arguments', () => {
+  test('never throws, stops after an end or failure, and opens calls in order with unique IDs', () => {
     fc.assert(
       fc.property(fc.array(event, { maxLength: 12 }), fc.boolean(), (events, isOfficial) => {
         const reader = (isOfficial ? official : compatible).streamReader()
@@ -1845,7 +1845,7 @@ describe('whatever comes, the reader does not throw and keeps its promises', () 
     )
   })
 
-  test('any whole body: one end or one failure, at the end', () => {
+  test('ends any body with one end or one failure', () => {
     fc.assert(
       fc.property(
         fc.oneof(
@@ -1862,7 +1862,7 @@ describe('whatever comes, the reader does not throw and keeps its promises', () 
     )
   })
 
-  test('any refusal body is read', () => {
+  test('reads any error body', () => {
     fc.assert(
       fc.property(
         fc.integer({ min: 300, max: 599 }),
@@ -2004,11 +2004,11 @@ for (const folder of ['openai', 'compat'] as const) {
   const all = recordings(folder)
   const streams = all.filter(({ kind }) => kind === 'stream')
 
-  describe(`recorded ${folder} traffic`, () => {
+  describe(`OpenAI recording of ${folder}`, () => {
     for (const recording of streams) {
       const { name, bytes } = recording
       const provider = adapterOf(recording)
-      test(`${name}: the stream reads into what it says, however it is cut`, () => {
+      test(`${name}: reads the stream correctly for any split`, () => {
         const whole = readRecording(provider.streamReader(), bytes)
         expectAsRecorded(whole, expectedOf(payloadsOf(recording)))
         for (const at of cutOffsets(bytes, bytes.length <= 8000 ? 8000 : 150)) {
@@ -2018,7 +2018,7 @@ for (const folder of ['openai', 'compat'] as const) {
         expect(readRecording(provider.streamReader(), bytes, everyByte(bytes))).toEqual(whole)
       })
 
-      test(`${name}: cut short after any event it is not told as ended before it says so`, () => {
+      test(`${name}: reports no end when truncated before it`, () => {
         const events = [...createEventSplitter().push(bytes)]
         for (let count = 0; count < events.length; count += 1) {
           const reader = provider.streamReader()
@@ -2038,7 +2038,7 @@ for (const folder of ['openai', 'compat'] as const) {
       const provider = adapterOf(recording)
       const body: unknown = JSON.parse(recording.text)
       if (recording.status >= 400) {
-        test(`${recording.name}: the refusal is read without its text`, () => {
+        test(`${recording.name}: reads the error without its text`, () => {
           const failure = provider.readFailure(recording.status, recording.headers, recording.text)
           expect(failure.detail).toMatch(/^\d{3}(?: [a-z0-9_.-]{1,64}){0,2}$/)
           const blames = { 400: 'caller', 401: 'us', 404: 'upstream', 429: 'upstream' } as const
@@ -2047,11 +2047,11 @@ for (const folder of ['openai', 'compat'] as const) {
           expect(failure.blame).toBe(ofTheModel ? 'upstream' : blames[recording.status as keyof typeof blames])
         })
       } else if (recording.name === 'invalid-200-body') {
-        test('invalid-200-body: a body of status 200 that is no completion is a bad answer', () => {
+        test('invalid-200-body: reports bad_answer', () => {
           expect(failureIn(provider.readResponse(body))?.kind).toBe('bad_answer')
         })
       } else {
-        test(`${recording.name}: the answer reads into what it says`, () => {
+        test(`${recording.name}: reads the response correctly`, () => {
           expectAsRecorded(mergeParts(provider.readResponse(body)), expectedOf([body]))
         })
       }

@@ -33,21 +33,21 @@ function droppedBy(adapter: string, extras: ChatRequest['extras'], passExtras = 
   return adapters[adapter]?.toRequest(question, access).droppedParameters ?? []
 }
 
-describe('fields beside the ask', () => {
+describe('dropped parameters', () => {
   const extras = { service_tier: 'flex', store: true, verbosity: 'low', prompt_cache_key: 'k', unknown: 1, audio: null }
   const all = ['service_tier', 'store', 'verbosity', 'prompt_cache_key', 'unknown']
 
-  test.each(['anthropic', 'google', 'compatible'])('are named where %s does not take them', adapter => {
+  test.each(['anthropic', 'google', 'compatible'])('include fields that %s does not support', adapter => {
     expect(droppedBy(adapter, extras)).toEqual(all)
   })
 
-  test('are not named where they are sent', () => {
+  test('exclude fields that are sent', () => {
     expect(droppedBy('openai', extras)).toEqual(['unknown'])
     expect(droppedBy('compatible', extras, true)).toEqual(['service_tier', 'store', 'unknown'])
   })
 })
 
-test('toldNames: tells only names that may travel in a header, and at most 32', () => {
+test('droppedNames: returns only names allowed in a header, at most 32', () => {
   const anyExtras = fc.dictionary(fc.oneof(fc.string(), fc.constantFrom('store', 'x-evil', 'a\r\nb')), fc.jsonValue())
   fc.assert(
     fc.property(anyExtras, fc.constantFrom(...Object.keys(adapters)), fc.boolean(), (extras, adapter, passExtras) => {
@@ -91,7 +91,7 @@ const orders = {
 
 describe('sortExtras', () => {
   test.each(['openai', 'anthropic', 'google', 'compatible'] as const)(
-    'drops and names what could redirect or reprice a request to %s',
+    'drops and reports fields that could redirect or reprice a request to %s',
     kind => {
       const { sent, dropped } = sortExtras(kind, orders)
       expect(sent).toEqual({})
@@ -99,7 +99,7 @@ describe('sortExtras', () => {
     },
   )
 
-  test('sends any value of a field that the operator lists, and never a field of ours', () => {
+  test('sends any value of a field that the operator lists, and never a field of the gateway', () => {
     const extras = { plugins: [{ id: 'web' }], models: ['x'], model: 'y' }
     expect(sortExtras('compatible', extras, { listed: ['plugins', 'model'] })).toEqual({
       sent: { plugins: [{ id: 'web' }] },
@@ -114,11 +114,11 @@ describe('sortExtras', () => {
     { reasoning: { effort: 'low', api_base: 'x' } },
     { thinking: { type: { a: 1 } } },
     { thinking: 'on' },
-  ])('drops a listed field that holds more than it may: %j', extras => {
+  ])('drops a listed field with an invalid value: %j', extras => {
     expect(sortExtras('compatible', extras)).toEqual({ sent: {}, dropped: Object.keys(extras) })
   })
 
-  test('sends listed fields of the shapes that servers document', () => {
+  test('sends listed fields in the forms that servers document', () => {
     const extras = {
       top_k: 5,
       min_p: 0.1,

@@ -17,7 +17,7 @@ test.each([
   ],
   ['anthropic', anthropic, `{"type":"message","content":[{"type":"tool_use","id":"x","name":"f","input":${deep}}]}`],
   ['google', google, `{"candidates":[{"content":{"parts":[{"functionCall":{"name":"f","args":${deep}}}]}}]}`],
-] satisfies [string, Provider, string][])('%s never throws, however deep an answer nests', (_, provider, data) => {
+] satisfies [string, Provider, string][])('%s adapter: never throws for any nesting depth', (_, provider, data) => {
   const reader = provider.streamReader()
   const failure = { type: 'failure', failure: { kind: 'bad_answer', blame: 'upstream' } }
   expect(reader.read({ name: '', data })).toMatchObject([failure])
@@ -26,9 +26,9 @@ test.each([
   expect(provider.readFailure(400, new Headers(), `{"error":${deep}}`).detail).toStartWith('400')
 })
 
-describe('a refusal', () => {
+describe('readFailure on any body', () => {
   test.each(['{"error":{"code":{"toString":1,"valueOf":1}}}', '{"error":[{"toString":1}]}', '[[[]]]'])(
-    'of any shape is read: %s',
+    'reads an error of any form: %s',
     body => {
       for (const provider of [openai({ official: true }), anthropic, google])
         expect(provider.readFailure(500, new Headers(), body).kind).toBe('unavailable')
@@ -36,7 +36,7 @@ describe('a refusal', () => {
   )
 })
 
-test('nothing follows the end or a failure', () => {
+test('guardStream: stops after the end or a failure', () => {
   const end: readonly AnswerPart[] = [{ type: 'end' }]
   const reader = guardStream({ read: () => end, finish: () => end })
   expect(reader.read({ name: '', data: '' })).toEqual(end)
@@ -84,7 +84,7 @@ const providers: readonly [
   ],
 ]
 
-describe.each(providers)('%s', (_, provider, textOf, callOf, end) => {
+describe.each(providers)('%s guard', (_, provider, textOf, callOf, end) => {
   const read = (frames: readonly string[]) => {
     const reader = provider.streamReader()
     return [...frames.flatMap(data => reader.read({ name: '', data })), ...reader.finish()]
@@ -92,14 +92,14 @@ describe.each(providers)('%s', (_, provider, textOf, callOf, end) => {
   const textIn = (parts: readonly AnswerPart[]) =>
     parts.map(part => (part.type === 'text' ? part.text : part.type === 'end' ? '|' : '')).join('')
 
-  test('halves of a pair meet across pieces, and a lone one is replaced before the end', () => {
+  test('joins split surrogate pairs and replaces an unpaired one before the end', () => {
     expect(textIn(read([...textOf('a\ud83d', '\ude00b'), ...end]))).toBe('a😀b|')
     expect(textIn(read([...textOf('a\ud83d', 'b\ude00c', '\ud83d'), ...end]))).toBe('a\ufffdb\ufffdc\ufffd|')
     for (const part of read([...textOf('\ud83d', '', '\ude00'), ...end]))
       if ('text' in part) expect([part.text.isWellFormed(), part.text === '']).toEqual([true, false])
   })
 
-  test('a call without a name is a bad answer, and so is one more than client libraries take', () => {
+  test('reports bad_answer for a call without a name, or too many calls', () => {
     const calls = (count: number) => Array.from({ length: count }, (_, index) => callOf(index, 'f'))
     expect(read([...calls(128), ...end]).filter(part => part.type === 'tool_call')).toHaveLength(128)
     expect(read([...calls(129), ...end]).at(-1)).toMatchObject({ type: 'failure', failure: { kind: 'bad_answer' } })
@@ -108,7 +108,7 @@ describe.each(providers)('%s', (_, provider, textOf, callOf, end) => {
     expect(read([callOf(0, ''), ...end]).at(-1)).toMatchObject({ type: 'failure', failure: { kind: 'bad_answer' } })
   })
 
-  test('blank data between frames is nothing', () => {
+  test('ignores blank data between frames', () => {
     expect(textIn(read(['', ' ', ...textOf('a'), ' ', ...end]))).toBe('a|')
   })
 })

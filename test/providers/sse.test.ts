@@ -42,19 +42,19 @@ function naive(text: string): ServerSentEvent[] {
   return events
 }
 
-describe('a stream is split as the standard says', () => {
-  test('one read may hold many events, each ended by its blank line', () => {
+describe('SSE splitter', () => {
+  test('returns several events of one read', () => {
     expect(split('data: one\n\ndata: two\n\n')).toEqual([
       { name: '', data: 'one' },
       { name: '', data: 'two' },
     ])
   })
 
-  test('LF, CRLF and CR end lines, also mixed', () => {
+  test('accepts LF, CRLF and CR line ends, also mixed', () => {
     expect(dataOf('data: a\r\n\r\ndata: b\r\rdata: c\n\ndata: d\r\n\n')).toEqual(['a', 'b', 'c', 'd'])
   })
 
-  test('CR and LF in different reads are one line end', () => {
+  test('treats CR and LF in different reads as one line end', () => {
     const splitter = createEventSplitter()
     expect(splitter.push(encoder.encode('data: a\r'))).toEqual([])
     expect(splitter.push(encoder.encode('\n'))).toEqual([])
@@ -64,33 +64,33 @@ describe('a stream is split as the standard says', () => {
     expect(splitter.finish()).toEqual([])
   })
 
-  test('several data lines join with LF, one leading space is removed, the space may be missing', () => {
+  test('joins data lines with LF and removes one optional leading space', () => {
     expect(dataOf('data:a\ndata:  b\ndata\ndata:\n\n')).toEqual(['a\n b\n\n'])
   })
 
-  test('an event name belongs to its own event alone', () => {
+  test('applies an event name to its own event only', () => {
     expect(split('event: ping\ndata: 1\n\ndata: 2\n\n')).toEqual([
       { name: 'ping', data: '1' },
       { name: '', data: '2' },
     ])
   })
 
-  test('comments, ids, retries, unknown fields, look-alike fields and events without data yield nothing', () => {
+  test('ignores comments, IDs, retries, unknown fields and events without data', () => {
     expect(split(': hi\n\nid: 1\nretry: 5\n\nevent: x\n\ndatum: 1\ndata1: 2\neventual: 3\nfoo\n\n')).toEqual([])
   })
 
-  test('a byte order mark at the start is skipped, also when cut', () => {
+  test('skips a byte order mark at the start, also when split', () => {
     for (const cuts of [[], [1], [2], [1, 2]])
       expect(split('\uFEFFdata: a\n\n', cuts)).toEqual([{ name: '', data: 'a' }])
   })
 
-  test('an unterminated last event is handed out, with or without its line end', () => {
+  test('returns an unterminated last event', () => {
     expect(dataOf('data: a\n\ndata: b')).toEqual(['a', 'b'])
     expect(dataOf('data: b\n')).toEqual(['b'])
     expect(dataOf('data: b\r')).toEqual(['b'])
   })
 
-  test('broken UTF-8 becomes U+FFFD and never throws, also when it ends the body', () => {
+  test('replaces invalid UTF-8 by U+FFFD and never throws', () => {
     expect(split(new Uint8Array([...encoder.encode('data: a'), 0xff, 0xe2, 0x82]))).toEqual([
       { name: '', data: 'a\uFFFD\uFFFD' },
     ])
@@ -118,8 +118,8 @@ const stream = fc
   .array(fc.tuple(line, fc.constantFrom('\n', '\r\n', '\r')), { maxLength: 20 })
   .map(lines => lines.map(([text, end]) => text + end).join(''))
 
-describe('how the bytes are cut makes no difference', () => {
-  test('any stream cut at any offsets gives the events of the whole', () => {
+describe('SSE splitter for any split', () => {
+  test('returns the same events for any offsets', () => {
     fc.assert(
       fc.property(stream, fc.array(fc.nat(400), { maxLength: 12 }), (text, offsets) => {
         const bytes = encoder.encode(text)
@@ -130,7 +130,7 @@ describe('how the bytes are cut makes no difference', () => {
     )
   })
 
-  test('a stream cut in two at every offset, and byte by byte, gives the events of the whole', () => {
+  test('returns the same events for every single split, and byte by byte', () => {
     fc.assert(
       fc.property(stream, text => {
         const bytes = encoder.encode(text)
@@ -143,10 +143,10 @@ describe('how the bytes are cut makes no difference', () => {
   })
 })
 
-describe('memory is bounded', () => {
+describe('SSE splitter limits', () => {
   const long = 'x'.repeat(maximumEventCharacters)
 
-  test('an endless line is refused at the bound, in small reads, in one read, and as a comment', () => {
+  test('reject an endless line in small reads, one read, and as a comment', () => {
     const piece = encoder.encode('x'.repeat(65_536))
     const splitter = createEventSplitter()
     const pushAll = () => {
@@ -158,14 +158,14 @@ describe('memory is bounded', () => {
     expect(() => createEventSplitter().push(encoder.encode(`:${long}\n`))).toThrow(EventTooLongError)
   })
 
-  test('an event of many lines is refused at the bound', () => {
+  test('reject an event of too many lines', () => {
     const splitter = createEventSplitter()
     const half = encoder.encode(`data: ${'x'.repeat(maximumEventCharacters / 2)}\n`)
     splitter.push(half)
     expect(() => splitter.push(half)).toThrow(EventTooLongError)
   })
 
-  test('a line just within the bound is read, however small the reads', () => {
+  test('accept a line just within the limit for any read size', () => {
     const text = `data: ${'x'.repeat(maximumEventCharacters - 6)}\n\n`
     const bytes = encoder.encode(text)
     const cuts = Array.from({ length: Math.floor(bytes.length / 64) }, (_, position) => position * 64)

@@ -375,7 +375,7 @@ const cases: readonly Case[] = [
 ]
 
 for (const [name, file, said, ending] of cases) {
-  test(`${name}: read as it says, however it is cut`, () => {
+  test(`${name}: reads as expected for any split`, () => {
     const bytes = readFileSync(new URL(`../fixtures/${file}.sse`, import.meta.url))
     const { provider, ending: usual } = readers[file.slice(0, file.indexOf('/')) as Folder]
     const choices = said.other === undefined ? 1 : 2

@@ -235,11 +235,11 @@ describe('the queue', () => {
     })
     refusing.send(letter)
     await eventually(() => events.length === 1, 1000)
-    expect(events).toEqual(['mail_not_sent'])
+    expect(events).toEqual(['email_failed'])
 
     const stuck = createMail({ transport: { send: () => new Promise(() => {}), close: () => {} }, clock: instant, log })
     for (let count = 0; count < 1001; count++) stuck.send(letter)
-    expect(events).toEqual(['mail_not_sent', 'mail_dropped'])
+    expect(events).toEqual(['email_failed', 'email_dropped'])
   })
 
   test('sends after a server that was busy, and blocks no request meanwhile', async () => {
@@ -293,7 +293,7 @@ describe('the queue', () => {
     failing.send(letter)
     await eventually(() => waiting === 2, 1000)
     await failing.close()
-    expect(events).toEqual([['mail_dropped', { waiting: 2 }]])
+    expect(events).toEqual([['email_dropped', { waiting: 2 }]])
   })
 })
 

@@ -2,6 +2,7 @@ import { describe, expect, test } from 'bun:test'
 import { Elysia } from 'elysia'
 import { catalog } from '../../src/core/models/catalog.ts'
 import { toModel } from '../../src/core/models/configured-models.ts'
+import { buildEmbeddingCatalog, publishedEmbeddingModels } from '../../src/core/models/embedding-models.ts'
 import { buildCatalog } from '../../src/core/models/models.ts'
 import { errorResponse, toGatewayError } from '../../src/http/error-response.ts'
 import { models } from '../../src/routes/models/routes.ts'
@@ -20,6 +21,8 @@ function start() {
     .use(
       models({
         catalogue: buildCatalog([...catalog, own]),
+        embeddingCatalog: buildEmbeddingCatalog(publishedEmbeddingModels),
+        newRequestId: () => 'req_test',
         simulatedProviders: new Set(['google']),
         health: { report: () => report },
         clock,
@@ -70,12 +73,14 @@ describe('GET /v1/models', () => {
   test('200: the compatible shape, `gateway-ai` first, every id one that resolves', async () => {
     const { get } = start()
     const { object, data } = await read(get('/v1/models'))
-    expect([object, data[0]?.id, data.length]).toEqual(['list', 'gateway-ai', 25])
+    expect([object, data[0]?.id, data.length]).toEqual(['list', 'gateway-ai', 30])
+    expect(Object.keys(data[0] ?? {})).toEqual(['id', 'object', 'created', 'owned_by', 'shutdown_date'])
     for (const { id } of data) {
       const one = await get(`/v1/models/${id}`)
       expect([one.status, (await read(one)).id]).toEqual([200, id])
     }
-    expect(data.at(-1)?.id).toBe('ollama/gpt-4.1')
+    expect(data[24]?.id).toBe('ollama/gpt-4.1')
+    expect(data.slice(25).map(({ id }) => id)).toEqual(publishedEmbeddingModels.map(({ id }) => id))
   })
 
   test('leaves out a model from its deprecation date on', async () => {
@@ -103,6 +108,99 @@ describe('GET /v1/models', () => {
       expect((await read(answer)).error).toMatchObject({ type: 'not_found_error', code: 'model_not_found' })
     },
   )
+})
+
+describe('GET /v1/models in the form of the client', () => {
+  type Page = {
+    readonly data: readonly Record<string, unknown>[]
+    readonly has_more: boolean
+    readonly first_id: string | null
+    readonly last_id: string | null
+    readonly models?: readonly unknown[]
+    readonly error: Record<string, unknown>
+  }
+  const read = async (answer: Response | Promise<Response>) => (await (await answer).json()) as Page
+
+  test.each([
+    ['anthropic-version', '', { 'anthropic-version': '2023-06-01' }],
+    ['x-api-key', '', { 'x-api-key': 'gw_live_x' }],
+    ['limit', '?limit=1000', {}],
+  ])('200: Anthropic keys beside those of OpenAI when the client sends %s', async (_, query, headers) => {
+    const answer = await start().get(`/v1/models${query}`, headers)
+    expect(answer.headers.get('vary')).toBe('anthropic-version, x-api-key')
+    const { data, has_more, first_id, last_id } = await read(answer)
+    expect({ has_more, first_id, last_id, count: data.length }).toEqual({
+      has_more: false,
+      first_id: 'gateway-ai',
+      last_id: 'gemini-embedding-001',
+      count: 30,
+    })
+    expect(data.find(({ id }) => id === 'claude-haiku-5-5')).toMatchObject({
+      type: 'model',
+      object: 'model',
+      display_name: expect.any(String),
+      created_at: expect.stringMatching(/^\d{4}-\d\d-\d\dT00:00:00Z$/),
+      max_input_tokens: expect.any(Number),
+      max_tokens: expect.any(Number),
+      capabilities: null,
+    })
+  })
+
+  test('200: pages forward by after_id and backward by before_id until has_more is false', async () => {
+    const { get } = start()
+    const all = (await read(get('/v1/models?limit=1000'))).data.map(({ id }) => id)
+    const forward: unknown[] = []
+    for (let query = 'limit=7'; ; ) {
+      const page = await read(get(`/v1/models?${query}`))
+      forward.push(...page.data.map(({ id }) => id))
+      if (!page.has_more) break
+      query = `limit=7&after_id=${page.last_id}`
+    }
+    expect(forward).toEqual(all)
+    const back = await read(get(`/v1/models?limit=7&before_id=${all[10]}`))
+    expect([back.data.map(({ id }) => id), back.has_more]).toEqual([all.slice(3, 10), true])
+  })
+
+  test.each(['limit=0', 'limit=1001', 'limit=x', 'after_id=nobody', `after_id=gpt-5.5&before_id=gpt-5.5`])(
+    '400 in Anthropic form: %s',
+    async query => {
+      const answer = await start().get(`/v1/models?${query}`)
+      const body = await read(answer)
+      expect(answer.status).toBe(400)
+      expect(body).toMatchObject({ type: 'error', error: { type: 'invalid_request_error' }, request_id: 'req_test' })
+    },
+  )
+
+  test('404 in Anthropic form for an unknown model', async () => {
+    const answer = await start().get('/v1/models/nobody', { 'anthropic-version': '2023-06-01' })
+    expect([answer.status, answer.headers.get('request-id')]).toEqual([404, 'req_test'])
+    expect(await read(answer)).toMatchObject({ type: 'error', error: { type: 'not_found_error' } })
+  })
+
+  test('200: an empty list of its own for Codex, and 304 while it holds the page', async () => {
+    const { get } = start()
+    const answer = await get('/v1/models?client_version=0.153.0')
+    const etag = answer.headers.get('etag') ?? ''
+    const { data, models } = await read(answer)
+    expect([data.length, models]).toEqual([30, []])
+    expect((await get('/v1/models?client_version=0.153.0', { 'if-none-match': etag })).status).toBe(304)
+    expect((await get('/v1/models', { 'if-none-match': etag })).status).toBe(200)
+  })
+})
+
+test('GET /api/v1/models: 200, embedding models in a list of their own with their capability', async () => {
+  const body = (await (await start().get('/api/v1/models')).json()) as {
+    readonly data: readonly { readonly id: string }[]
+    readonly embedding_models: readonly Record<string, unknown>[]
+  }
+  expect(body.data.some(({ id }) => id.includes('embedding'))).toBe(false)
+  expect(body.embedding_models).toHaveLength(5)
+  expect(body.embedding_models[0]).toMatchObject({
+    name: 'openai/text-embedding-3-small',
+    pricing: { currency: 'USD', input_per_mtok: 0.02 },
+    dimensions: 1536,
+    capabilities: { embeddings: true, dimensions: true },
+  })
 })
 
 test('GET /api/v1/models/health: 200, the report of this moment, kept by nobody', async () => {

@@ -257,6 +257,7 @@ describe('every operation', () => {
     expect(once.map(({ name }) => name.split('/').at(-1))).toEqual([
       'chat',
       'completions',
+      'embeddings',
       'keys',
       'rotate',
       'upgrade',

@@ -1,4 +1,6 @@
-/** Callers who leave: the upstream is let go, the seat is free, what arrived is billed. Real sockets. */
+/**
+ * Client disconnects: the upstream call is aborted, the reservation released, and received output billed. Real sockets.
+ */
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test'
 import { desc, eq } from 'drizzle-orm'
 import { plans } from '../../src/core/limits/plans.ts'
@@ -9,7 +11,7 @@ import { type Gateway, startGateway } from '../harness/gateway.ts'
 import { openRaw, rawText } from '../harness/raw.ts'
 import { jsonAnswer, silence, startUpstream, type Upstream } from '../harness/upstream.ts'
 
-// A gateway takes seconds to start where other tests run beside this one.
+// Starting a gateway takes seconds when other tests run at the same time.
 setDefaultTimeout(20_000)
 
 const words = ['Once', ' upon', ' a', ' time.']
@@ -40,7 +42,7 @@ afterAll(async () => {
   process.stdout.write(`upstream gone after the caller left: median ${show(0.5)} ms, most ${show(1)} ms\n`)
 })
 
-/** The newest row of an account, once there is one. */
+/** Waits for the newest row of an account. */
 async function rowOf(accountId: string): Promise<UsageRow> {
   const deadline = performance.now() + 3_000
   for (;;) {
@@ -68,7 +70,7 @@ const endings = {
 }
 
 for (const [ending, leave] of Object.entries(endings))
-  describe(`a caller who leaves by ${ending}`, () => {
+  describe(`client disconnect by ${ending}`, () => {
     for (const [delivery, fields] of Object.entries(deliveries))
       for (const [moment, prompt] of Object.entries(moments))
         for (const path of ['/v1/chat/completions', '/api/v1/chat'])
@@ -114,7 +116,7 @@ for (const [ending, leave] of Object.entries(endings))
           })
   })
 
-test('no upstream connection stays open behind refusals, disconnects and streams that were left', async () => {
+test('upstream connections: close after errors, disconnects and abandoned streams', async () => {
   for (let count = 0; count < 5; count++)
     await (await gateway.post('/api/v1/chat', { model: 'gpt-5.5', prompt: 'refuse' })).text()
   await Promise.all(

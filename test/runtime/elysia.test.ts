@@ -1,4 +1,4 @@
-/** Facts of Elysia that our code stands on, and what every schema must say. */
+/** Facts about Elysia that the code depends on, and requirements of every schema. */
 import { describe, expect, test } from 'bun:test'
 import { Kind, type TSchema, Type } from '@sinclair/typebox'
 import { Elysia } from 'elysia'
@@ -10,10 +10,10 @@ import { openRaw, rawText } from '../harness/raw.ts'
 const post = (path: string, body: string) =>
   new Request(`http://localhost${path}`, { method: 'POST', body, headers: { 'content-type': 'application/json' } })
 
-describe('E1: with a schema on the route', () => {
+describe('Elysia with a route schema [E1]', () => {
   const schema = Type.Object({ name: Type.String({ maxLength: 5 }) }, { additionalProperties: false })
 
-  test('a macro’s resolve comes after validation, a scoped derive before it, and broken JSON before both', async () => {
+  test("runs a macro's resolve after validation, a scoped derive before it, and invalid JSON first", async () => {
     const byMacro = new Elysia({ normalize: false })
       .onError(({ code }) => new Response(String(code)))
       .macro({ guarded: { resolve: ({ status }) => status(401, 'macro') } })
@@ -30,21 +30,21 @@ describe('E1: with a schema on the route', () => {
     expect(await (await byDerive.handle(post('/', '{'))).text()).toBe('PARSE')
   })
 
-  test('`parse: none` leaves the body unread: nothing of it is looked at before the handler', async () => {
+  test('leaves the body unread with `parse: none`', async () => {
     const app = new Elysia({ normalize: false }).post('/', ({ request, body }) => `${body} ${request.bodyUsed}`, {
       parse: 'none',
     })
     expect(await (await app.handle(post('/', '{'))).text()).toBe('undefined false')
   })
 
-  test('B17: its own error body repeats what was sent, so ours is made in `onError`', async () => {
+  test('repeats the input in its own error body, so `onError` replaces it [B17]', async () => {
     const answer = await new Elysia()
       .post('/', () => 'in', { body: schema })
       .handle(post('/', '{"name":"canary-is-long"}'))
     expect([answer.status, (await answer.text()).includes('canary-is-long')]).toEqual([422, true])
   })
 
-  test('B19: unknown fields are dropped in silence unless `normalize` is off', async () => {
+  test('drops unknown fields silently unless `normalize` is off [B19]', async () => {
     const send = async (normalize: boolean) =>
       (
         await new Elysia({ normalize })
@@ -55,14 +55,14 @@ describe('E1: with a schema on the route', () => {
   })
 })
 
-test('B20: the path is searched for in the whole address, so a short host moves it', async () => {
+test('Elysia: searches the path in the complete URL, so a short host moves it [B20]', async () => {
   const app = new Elysia().get('/admin', () => 'in')
   expect((await app.handle(new Request('http://x/ab/admin'))).status).toBe(200)
   expect((await app.handle(new Request('http://localhost/ab/admin'))).status).toBe(404)
 })
 
-describe('E2, E3: a generator that a handler returns', () => {
-  test('does not end when its caller leaves while it waits; a Response of our own is told', async () => {
+describe('Elysia generator handlers [E2, E3]', () => {
+  test('do not end on a client disconnect while waiting, but a Response does', async () => {
     let generatorEnded = false
     let cancelled = false
     const app = new Elysia()
@@ -96,7 +96,7 @@ describe('E2, E3: a generator that a handler returns', () => {
     await app.server?.stop(true)
   })
 
-  test('has the `data:` of its frames doubled', async () => {
+  test('get a duplicate `data:` in their frames', async () => {
     const app = new Elysia().get('/', async function* ({ set }) {
       set.headers['content-type'] = 'text/event-stream'
       yield 'data: one\n\n'
@@ -108,7 +108,7 @@ describe('E2, E3: a generator that a handler returns', () => {
 
 type Node = TSchema & { readonly [key: string]: unknown }
 
-/** Every schema below this one, with its path. */
+/** Yields every schema below this one with its path. */
 function* walk(schema: Node, path: string): Generator<readonly [string, Node]> {
   yield [path, schema]
   for (const [name, child] of Object.entries((schema.properties ?? {}) as Record<string, Node>))
@@ -126,15 +126,15 @@ const schemas: Record<string, Node> = {
 }
 const all = Object.entries(schemas).flatMap(([name, schema]) => [...walk(schema, name)])
 
-describe('every schema that foreign bodies meet', () => {
-  test('B18: bounds each string, or says that the cap on the body is its bound', () => {
+describe('schemas of untrusted bodies', () => {
+  test('bound each string, or declare the body limit as its bound [B18]', () => {
     const unbounded = all.filter(
       ([, node]) => node[Kind] === 'String' && node.maxLength === undefined && node.boundedBy !== 'body',
     )
     expect(unbounded.map(([path]) => path)).toEqual([])
   })
 
-  test('B18: only chat text and images are bounded by the body', () => {
+  test('use the body limit as bound only for chat text and images [B18]', () => {
     const byBody = new Set(
       all.filter(([, node]) => node.boundedBy === 'body').map(([path]) => path.split('.').at(-1)?.replace('[]', '')),
     )
@@ -154,7 +154,7 @@ describe('every schema that foreign bodies meet', () => {
     ])
   })
 
-  test('B18: no pattern holds a nested repetition, no string a `format`', () => {
+  test('contain no nested repetition in a pattern and no string `format` [B18]', () => {
     expect(all.filter(([, node]) => node.format !== undefined)).toEqual([])
     const patterns = all.flatMap(([, node]) => (typeof node.pattern === 'string' ? [node.pattern] : []))
     for (const pattern of new Set(patterns)) {
@@ -165,7 +165,7 @@ describe('every schema that foreign bodies meet', () => {
     }
   })
 
-  test('B19: each object says whether it takes unknown fields; ours never do, but JSON schemas', () => {
+  test('declare unknown fields per object, allowed only in JSON schemas for native ones [B19]', () => {
     const objects = all.filter(([, node]) => node[Kind] === 'Object')
     expect(objects.filter(([, node]) => typeof node.additionalProperties !== 'boolean').map(([path]) => path)).toEqual(
       [],
@@ -182,8 +182,8 @@ describe('every schema that foreign bodies meet', () => {
     expect(taking('compatible')).toContain('compatible')
   })
 
-  test('each array and each number is bounded', () => {
-    // A message's parts and its text are bounded by the body together.
+  test('bound each array and number', () => {
+    // The body limit bounds a message's parts together with its text.
     const arrays = all.filter(
       ([path, node]) => node[Kind] === 'Array' && node.maxItems === undefined && !path.endsWith('.content'),
     )
@@ -196,7 +196,7 @@ describe('every schema that foreign bodies meet', () => {
     expect(numbers.map(([path]) => path)).toEqual([])
   })
 
-  test('E6: nothing turns a string into a number, nor lets an infinite one in', () => {
+  test('convert no string to a number and accept no infinite one [E6]', () => {
     const kinds = new Set(all.map(([, node]) => node[Kind]))
     expect([...kinds].sort()).toEqual([
       'Array',

@@ -1,4 +1,4 @@
-/** Facts of the server that our code stands on: red after an upgrade = the rule beside it changes. */
+/** Facts about the server that the code depends on: if one fails after an upgrade, the rule beside it changes. */
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, spyOn, test } from 'bun:test'
 import type { Socket } from 'node:net'
 import { createApp } from '../../src/app.ts'
@@ -8,14 +8,14 @@ import { type Gateway, startGateway } from '../harness/gateway.ts'
 import { exchangeRaw, openRaw, rawText } from '../harness/raw.ts'
 import { startUpstream, type Upstream } from '../harness/upstream.ts'
 
-// A gateway takes seconds to start where other tests run beside this one.
+// Starting a gateway takes seconds when other tests run at the same time.
 setDefaultTimeout(20_000)
 
 const megabyte = 1_048_576
 const chunk = (content: string) =>
   `data: ${JSON.stringify({ id: 'x', object: 'chat.completion.chunk', created: 1, model: 'gpt-4.1', choices: [{ index: 0, delta: { content }, finish_reason: null }] })}\n\n`
 
-/** More than any buffer on the way holds, were it not for back-pressure. */
+/** More than all buffers hold without back-pressure. */
 const floodBytes = 32 * megabyte
 async function* flood() {
   const text = chunk('x'.repeat(8_000))
@@ -25,7 +25,7 @@ async function* flood() {
 
 let upstream: Upstream
 let gateway: Gateway
-/** The same gateway behind a server that cuts connections after a second or two of silence. */
+/** The same gateway behind a server that closes connections after a second or two of silence. */
 let impatient: number
 beforeAll(async () => {
   upstream = startUpstream(({ body }) => {
@@ -66,8 +66,8 @@ const chat = (body: object, headers: Record<string, string> = {}) => {
 }
 const prompt = (content: string, fields: object = {}) => ({ messages: [{ role: 'user', content }], ...fields })
 
-describe('B12: the idle timeout', () => {
-  test('is for strangers: an authenticated answer that takes longer arrives, a silent connection is cut', async () => {
+describe('idle timeout [B12]', () => {
+  test('closes a silent connection, but not an authenticated slow response', async () => {
     const ended: string[] = []
     const started = performance.now()
     const answer = exchangeRaw(impatient, chat(prompt('slow', { max_tokens: 16 }), { connection: 'close' }), 30_000)
@@ -80,8 +80,8 @@ describe('B12: the idle timeout', () => {
   }, 40_000)
 })
 
-describe('B12: lifted for an answer, the idle timeout', () => {
-  test('is set again behind it, or the connection would stay for ever: whole, streamed, failed and left', async () => {
+describe('idle timeout after a response [B12]', () => {
+  test('applies again after complete, streamed, failed and aborted responses', async () => {
     const { server } = createApp(gateway.deps).listen({ port: 0, hostname: '127.0.0.1' })
     if (server === null) throw new Error('it listens')
     const timeout = spyOn(server, 'timeout')
@@ -106,7 +106,7 @@ describe('B12: lifted for an answer, the idle timeout', () => {
     }
   })
 
-  test('holds for the connection behind its answer', async () => {
+  test('applies to the connection after its response', async () => {
     const server = Bun.serve({
       port: 0,
       hostname: '127.0.0.1',
@@ -121,10 +121,10 @@ describe('B12: lifted for an answer, the idle timeout', () => {
   })
 })
 
-describe('B11: readers who never read', () => {
+describe('clients that never read [B11]', () => {
   const readers = 40
 
-  test('forty of them stop their upstreams, and memory stays where it was', async () => {
+  test('stop their upstreams without memory growth, also forty of them', async () => {
     Bun.gc(true)
     const before = process.memoryUsage.rss()
     const sockets: Socket[] = []
@@ -149,8 +149,8 @@ describe('B11: readers who never read', () => {
     process.stdout.write(
       `${readers} readers who never read: ${flowed.toFixed(0)} MB left the upstream, RSS + ${grown.toFixed(0)} MB\n`,
     )
-    // At most 10 MB per reader, nearly all of it in the kernel's buffers: upstream, gateway and readers share this process, so
-    // that they count three times.
+    // At most 10 MB per reader, nearly all in kernel buffers: upstream, gateway and readers share this process, so they
+    // count three times.
     expect(flowed).toBeLessThan(readers * 10)
     expect(grown).toBeLessThan(readers * 5)
     for (const socket of sockets) socket.destroy()
@@ -158,8 +158,8 @@ describe('B11: readers who never read', () => {
   }, 90_000)
 })
 
-describe('B14: the size of what comes in', () => {
-  test('bodies over every limit leave no trace in memory, whoever sends them', async () => {
+describe('request size [B14]', () => {
+  test('leaves no trace in memory for bodies over every limit', async () => {
     Bun.gc(true)
     const before = process.memoryUsage.rss()
     let peak = before
@@ -180,7 +180,7 @@ describe('B14: the size of what comes in', () => {
       return answer.status
     }
     const strangers = await Promise.all(Array.from({ length: 20 }, () => post('/v1/chat/completions', 'x')))
-    // 503 while other bodies take the room: they are reserved before their keys are looked up.
+    // 503 while other bodies use the space: they are reserved before their keys are looked up.
     for (const status of strangers) expect([401, 503]).toContain(status)
     expect(await post('/v1/chat/completions', 'x')).toBe(401)
     expect(await post('/api/v1/chat/estimate', '')).toBe(413)
@@ -189,7 +189,7 @@ describe('B14: the size of what comes in', () => {
     expect(await post('/v1/chat/completions', gateway.key)).toBe(413)
   })
 
-  test('headers or an address of 20 KB are refused by the server itself, with 431', async () => {
+  test('returns 431 for headers or a URL of 20 KB', async () => {
     const ask = (target: string, headers: Record<string, string>) =>
       exchangeRaw(gateway.port, rawText(`GET ${target}`, { host: 'localhost', connection: 'close', ...headers }))
     expect((await ask('/healthz', { 'x-long': 'a'.repeat(20_000) }))?.status).toBe(431)
@@ -200,7 +200,7 @@ describe('B14: the size of what comes in', () => {
   })
 })
 
-describe('B15: requests made to be read in two ways', () => {
+describe('ambiguous requests [B15]', () => {
   const lines = (...rest: string[]) =>
     ['POST /v1/chat/completions HTTP/1.1', 'host: localhost', ...rest, '', ''].join('\r\n')
   test.each([
@@ -218,7 +218,7 @@ describe('B15: requests made to be read in two ways', () => {
     expect([null, 400, 401, 431, 505]).toContain(answer?.status ?? null)
   })
 
-  test('a second request behind a refused body is a request of its own, or none', async () => {
+  test('never merge a second request into a rejected body', async () => {
     const smuggled = 'GET /simulator/directives HTTP/1.1\r\nhost: localhost\r\n\r\n'
     const first = rawText('POST /v1/chat/completions', { host: 'localhost', 'content-length': String(smuggled.length) })
     const { socket, received } = await openRaw(gateway.port, first + smuggled)

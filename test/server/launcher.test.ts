@@ -1,11 +1,11 @@
 import { afterAll, expect, setDefaultTimeout } from 'bun:test'
 import { resolve } from 'node:path'
+import { testNeeding } from '../harness/needs.ts'
 
 setDefaultTimeout(20_000)
 
 const script = `
 import { watchLauncher } from ${JSON.stringify(resolve(import.meta.dir, '../../src/server/launcher.ts'))}
-import { testNeeding } from '../harness/needs.ts'
 watchLauncher(() => { console.log('gone'); process.exit() })
 console.log('watching ' + process.ppid)
 setTimeout(() => { console.log('alone'); process.exit() }, Number(process.env.UNTIL_MS))

@@ -73,7 +73,7 @@ describe('starting', () => {
     const { code, stdout, stderr } = await run('main.ts', [], { PORT: '0', GATEWAY_DATA_DIR: folder })
     expect({ code, stdout }).toEqual({ code: 1, stdout: '' })
     expect(stderr).toBe(
-      `gateway-ai cannot start: GATEWAY_DATA_DIR: ${folder} cannot be used: a part of the path is no folder. Set it to a folder that this user may write.\n`,
+      `gateway-ai cannot start: GATEWAY_DATA_DIR: ${folder} cannot be used: a part of the path is not a folder. Set it to a folder that this user may write.\n`,
     )
   })
 

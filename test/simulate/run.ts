@@ -1,4 +1,4 @@
-/** `bun run simulate`: what learning gains, and what it costs where there is nothing to learn. */
+/** `bun run simulate`: gains of learning, and its cost when there is nothing to learn. */
 import { existsSync } from 'node:fs'
 import { resolve } from 'node:path'
 import { CommandFailure, command, print } from '../../src/commands/command.ts'
@@ -22,7 +22,7 @@ import {
 } from './simulation.ts'
 
 const path = resolve(import.meta.dir, '../../../shared/data/llmrouter-9models/data.jsonl')
-/** What the times of learning are measured with. */
+/** Entry for the timing measurements. */
 const entry = {
   quality: 0.8,
   latencyMs: 900,
@@ -47,7 +47,7 @@ const simulate = command({
     let done = 0
     const progress = showProgress('simulating', () => ({ done, of: rows.length }))
     for (const row of rows) {
-      // The work keeps the loop busy.
+      // The work blocks the event loop.
       progress.draw()
       const text = lineOf(row)
       progress.clear()
@@ -60,7 +60,7 @@ const simulate = command({
 
 process.exitCode = await runCommand(simulate, process.argv.slice(2))
 
-/** A line as it is, or a name and values that take their time. */
+/** A finished line, or a name with values that take time. */
 type Row = string | readonly [name: string, values: () => readonly string[]]
 
 function reportOn(world: World): readonly Row[] {
@@ -96,7 +96,7 @@ function reportOn(world: World): readonly Row[] {
   ]
 }
 
-/** Works when it is first asked, and never again. */
+/** Computes on first use only. */
 function once<T>(work: () => T): () => T {
   let made: { readonly value: T } | null = null
   return () => {
@@ -110,7 +110,10 @@ function shares(world: World, given: Settings, tasks?: readonly Task[]): string[
   return gains(world, given, tasks).map(gain => percent(gain / most))
 }
 
-/** For each of two halves of the tasks, the threshold that does best on the other half without losing where it should not. */
+/**
+ * Returns for each of two halves of the tasks the threshold that is best on the other half without losing where it
+ * should not.
+ */
 function crossValidated(world: World, still: World): string[] {
   const halves = [0, 1].map(half => world.tasks.filter((_, index) => index % 2 === half))
   const candidates = [0.2, 0.3, 0.4, 0.5].map(threshold => ({
@@ -128,7 +131,7 @@ function crossValidated(world: World, still: World): string[] {
   return windows.map((_, index) => percent(mean(found.map(gain => gain[index] ?? 0)) / most))
 }
 
-/** Mean over all requests, from the means of the windows. */
+/** Returns the mean over all requests from the means of the windows. */
 function overall(perWindow: readonly number[]): number {
   const sum = windows.reduce((total, { from, to }, index) => total + (to - from + 1) * (perWindow[index] ?? 0), 0)
   return sum / settings.requests
@@ -146,7 +149,7 @@ function estimates({ figures }: World): (round: number) => void {
   return at => void estimateBiases(known, at)
 }
 
-/** CPU time of this process, so that neighbours on the machine count for little. */
+/** Returns the CPU time of this process, which other load hardly affects. */
 function microsOf(work: (round: number) => void): number {
   const rounds = 50_000
   const run = () => {

@@ -1,4 +1,4 @@
-/** What `bun run simulate` measures, on a reduced run: over a world made here, and over `../shared` where it is there. */
+/** Measurements of `bun run simulate` on a reduced run: with generated accounts, and with `../shared` if present. */
 import { describe, expect, test } from 'bun:test'
 import { resolve } from 'node:path'
 import { testNeeding } from '../harness/needs.ts'
@@ -17,7 +17,7 @@ import {
   worldOf,
 } from './simulation.ts'
 
-/** Three models over tasks that suit them differently; `means[task][model]`. */
+/** Creates three models with tasks that suit them differently; `means[task][model]`. */
 function madeWorld(means: readonly (readonly number[])[]): World {
   const random = randomOf(7)
   const tasks = means.map((ofTask, index) =>
@@ -36,12 +36,12 @@ const world = madeWorld([
 ])
 const few = { ...settings, accounts: 4 }
 
-describe('a made world', () => {
-  test('the simulation is the same every time', () => {
+describe('simulated accounts', () => {
+  test('behave the same in every run', () => {
     expect(gains(world, few)).toEqual(gains(world, few))
   })
 
-  test('learning finds more than half of what there is, and nothing where nobody may look at another model', () => {
+  test('gain more than half of the possible quality from learning, and nothing without exploration', () => {
     const most = attainable(world)
     expect(most).toBeGreaterThan(0.08)
     expect((gains(world, few)[3] ?? 0) / most).toBeGreaterThan(0.5)
@@ -49,11 +49,11 @@ describe('a made world', () => {
     expect(first).toBe(0)
   })
 
-  test('where there is nothing to learn, next to nothing is lost', () => {
+  test('lose almost nothing when there is nothing to learn', () => {
     for (const gain of gains(nothingToLearn(world), { ...settings, accounts: 20 })) expect(gain).toBeGreaterThan(-0.01)
   })
 
-  test('no bias is ever past its bound on the way', () => {
+  test('keep every bias within its bound', () => {
     const account = newAccount(world, few, 1)
     for (let request = 0; request < 300; request++) {
       const { model } = account.choose()
@@ -68,7 +68,7 @@ const path = resolve(import.meta.dir, '../../../shared/data/llmrouter-9models/da
 
 testNeeding(
   'data',
-  'nine models on fourteen tasks',
+  'learning: routes nine models on fourteen tasks',
   () => {
     const shared = readWorld(path)
     const most = attainable(shared)

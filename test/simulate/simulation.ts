@@ -1,6 +1,6 @@
 /**
- * Accounts that ask, are answered, and learn, through the project's own learning code: prompts and grades are those of
- * nine models on fourteen tasks (`llmrouter-9models`), everything else is the product.
+ * Simulates accounts that send requests and learn through the project's own code. Prompts and grades are those of nine
+ * models on fourteen tasks (`llmrouter-9models`).
  */
 import { readFileSync } from 'node:fs'
 import { applyLearnedBias, explore, type LearnedBias } from '../../src/core/learning/apply-bias.ts'
@@ -13,11 +13,11 @@ export type Task = { readonly name: string; readonly grades: readonly (readonly 
 export type World = {
   readonly models: readonly string[]
   readonly tasks: readonly Task[]
-  /** What the catalogue says of each model: its mean over the tasks, each counting alike. It is also its score. */
+  /** The catalog figure of each model: its mean over the tasks, equally weighted. It is also its score. */
   readonly figures: readonly number[]
 }
 
-/** Reads the set. Throws where it is not there. */
+/** Reads the set. Throws if it is missing. */
 export function readWorld(path: string): World {
   const rows = readFileSync(path, 'utf8')
     .split('\n')
@@ -44,7 +44,7 @@ export function worldOf(models: readonly string[], tasks: readonly Task[]): Worl
 export type Settings = {
   readonly accounts: number
   readonly requests: number
-  /** Share of requests that name a model: evenly one of the `namedModels` best in the catalogue. */
+  /** Share of requests that name a model: evenly one of the `namedModels` best in the catalog. */
   readonly namedShare: number
   readonly namedModels: number
   readonly estimator: BiasParameters
@@ -66,7 +66,7 @@ export const windows = [
   { from: 501, to: 1_000 },
 ] as const
 
-/** The best model for the task that the bound lets a choice get to, above the catalogue's best: averaged over tasks. */
+/** Returns the gain of the best model within the bound over the catalog's best, averaged over tasks. */
 export function attainable(world: World, tasks: readonly Task[] = world.tasks): number {
   const leader = leaderOf(world)
   const within = (model: number) => figure(world, leader) - figure(world, model) <= 0.2
@@ -74,8 +74,8 @@ export function attainable(world: World, tasks: readonly Task[] = world.tasks): 
 }
 
 /**
- * Mean gain in grade over always taking the catalogue's best, of automatic requests, by window: the mean grade in the task
- * of the model that was chosen is what counts, so that luck with single prompts does not.
+ * Returns the mean gain in grade over always using the catalog's best, for automatic requests, by window. Counts the
+ * mean grade of the chosen model in the task, so that chance with single prompts has no effect.
  */
 export function gains(world: World, given: Settings, tasks: readonly Task[] = world.tasks): number[] {
   const sums = windows.map(() => ({ gain: 0, count: 0 }))
@@ -94,7 +94,7 @@ export function gains(world: World, given: Settings, tasks: readonly Task[] = wo
   return sums.map(({ gain, count }) => gain / Math.max(1, count))
 }
 
-/** The world of an account whose prompts come from all tasks alike: its models are what the catalogue says. */
+/** Returns data of an account whose prompts come from all tasks alike, where the models match the catalog. */
 export function nothingToLearn(world: World): World {
   // Every task has the same weight, whatever its size.
   const grades = world.tasks.flatMap(task =>
@@ -111,8 +111,8 @@ export type Leaving = {
 }
 
 /**
- * How many answers of a model an account takes to leave it, once it fails so many more prompts that its mean grade falls by
- * 0.3, at request 601. Counted where leaving is right and within the bound: another model is then better by 0.1 or more.
+ * Returns how many responses of a model an account needs to stop using it after its mean grade falls by 0.3 at request
+ * 601. Counted only if another model within the bound is then better by at least 0.1.
  */
 export function leaving(world: World, given: Settings): Leaving {
   const counts: number[] = []
@@ -151,7 +151,7 @@ function answersUntilLeft(world: World, given: Settings, task: Task, seed: numbe
   return answers
 }
 
-/** One account with one query type: what it knows, whom it would ask. */
+/** Creates an account with one query type, with its learning data and routing. */
 export function newAccount(world: World, given: Settings, seed: number) {
   const random = randomOf(seed)
   const cells: Cell[] = world.models.map(() => emptyCell)
@@ -174,7 +174,7 @@ export function newAccount(world: World, given: Settings, seed: number) {
       return { model: explore(ordered, leanOf, () => true, random).ordered[0]?.model ?? 0, isNamed: false }
     },
     hear(model: number, quality: number) {
-      // A hundred requests a day.
+      // A hundred requests per day.
       at += 864_000
       cells[model] = addEntry(cells[model] ?? emptyCell, { ...sample, at, quality })
       const known = cells.map((cell, index) => ({ figure: figure(world, index), cell }))
@@ -212,7 +212,7 @@ function seedOf(name: string): number {
   return Number(Bun.hash.crc32(name))
 }
 
-/** Numbers from 0 to 1 that are the same for the same seed (mulberry32). */
+/** Returns a deterministic generator of numbers from 0 to 1 (mulberry32). */
 export function randomOf(seed: number): () => number {
   let state = seed | 0
   return () => {

@@ -129,7 +129,7 @@ const definitions = {
 }
 
 describe('instanceOf', () => {
-  test('instanceOf: makes a valid value when schemas of all kinds are nested at will', () => {
+  test('creates a valid value for any nesting of schemas', () => {
     fc.assert(
       fc.property(schemas, prompts, (schema, prompt) => {
         expectValid({ $defs: definitions, allOf: [schema] }, prompt)
@@ -139,7 +139,7 @@ describe('instanceOf', () => {
     )
   })
 
-  test('instanceOf: ends a recursive schema when it may, and gives nothing large when it may not', () => {
+  test('ends a recursive schema when possible, and returns nothing large otherwise', () => {
     expect(expectValid({ $defs: definitions, $ref: '#/$defs/node' })).toEqual({ name: 'simulated name', next: null })
     const tree = expectValid({ $defs: definitions, $ref: '#/$defs/tree' })
     expect(JSON.stringify(tree).length).toBeLessThan(60)
@@ -171,7 +171,7 @@ describe('instanceOf', () => {
     }
   })
 
-  test('instanceOf: takes what a member is named after when the prompt has it', () => {
+  test("takes a member's value from the prompt by its name", () => {
     const text = { type: 'string' }
     const of = (properties: Record<string, object>, prompt: string) =>
       expectValid(
@@ -216,7 +216,7 @@ describe('instanceOf', () => {
     expect(of({ city: text }, '')).toEqual({ city: 'simulated city' })
   })
 
-  test('instanceOf: adds members that are not required when the prompt has a value for them, or nothing is required', () => {
+  test('adds optional members with a value in the prompt, or if nothing is required', () => {
     const properties = { city: { type: 'string' }, language: { type: 'string' } }
     const prompt = 'Is it warm in Rome?'
     expect(expectValid({ type: 'object', properties }, prompt)).toEqual({
@@ -231,19 +231,19 @@ describe('instanceOf', () => {
     })
   })
 
-  test('instanceOf: makes numbers that look real when only the bounds of the type are given', () => {
+  test("creates plausible numbers when only the type's bounds are given", () => {
     const safe = { minimum: Number.MIN_SAFE_INTEGER, maximum: Number.MAX_SAFE_INTEGER }
     expect([instanceOf({ type: 'integer', ...safe }), instanceOf({ type: 'number', minimum: 0 })]).toEqual([1, 1])
   })
 
-  test('instanceOf: keeps to names of its own when references lead nowhere or are no names', () => {
+  test('uses own names when references are invalid', () => {
     expect(instanceOf({ $ref: '#/$defs/%' })).toBe('simulated value')
     expect(instanceOf({ type: 'string', format: 'constructor' })).toBe('simulated value')
     expect(instanceOf({ $ref: '#/constructor' })).toBe('simulated value')
   })
 })
 
-test('textMatching: makes a text that matches when it knows the pattern, and runs none', () => {
+test('textMatching: creates a matching text for a supported pattern and runs none', () => {
   const parts = fc.oneof(
     fc.constantFrom(
       'a',
@@ -285,7 +285,7 @@ describe('jsonDescribed', () => {
     return described === null ? null : expectValid(described.schema, described.subject)
   }
 
-  test('jsonDescribed: makes an object of the fields when a prompt names them', () => {
+  test('creates an object of the fields that a prompt names', () => {
     expect(made('Answer in JSON with fields a and b.')).toEqual({ a: 'simulated a', b: 'simulated b' })
     expect(made('Describe Rome. Reply only with JSON, with the keys "name", population and is_capital')).toEqual({
       name: 'Rome',
@@ -306,7 +306,7 @@ describe('jsonDescribed', () => {
     })
   })
 
-  test('jsonDescribed: follows an example or a schema when the prompt holds one', () => {
+  test('follows an example or schema in the prompt', () => {
     expect(
       made('Extract it as JSON like {"name": "<string>", "age": 0, "open": false, "tags": ["string"], "kind": "a|b"}'),
     ).toEqual({ name: 'simulated name', age: 1, open: true, tags: ['simulated tags'], kind: 'a' })
@@ -318,7 +318,7 @@ describe('jsonDescribed', () => {
     expect(made(`Output only JSON that conforms to this schema: ${JSON.stringify(schema)}`)).toEqual({ n: 3 })
   })
 
-  test('jsonDescribed: asks for nothing when JSON is only spoken of', () => {
+  test('returns null when JSON is only mentioned', () => {
     for (const text of [
       'What is JSON?',
       'How do I return JSON from Express?',

@@ -213,10 +213,10 @@ const weather = {
 const isWeather = new Ajv({ strict: false }).compile(weather)
 const tool = (name: string) => ({ type: 'function' as const, function: { name, parameters: weather } })
 
-describe('the official OpenAI client', () => {
+describe('official OpenAI client', () => {
   const user = (content: string) => [{ role: 'user' as const, content }]
 
-  test('reads a labelled, repeatable answer with usage that adds up', async () => {
+  test('reads a labeled, repeatable output with consistent usage', async () => {
     const question = { model: 'gpt-5.5', messages: user('What is the capital of France?') }
     const [one, two] = await Promise.all([
       client.chat.completions.create(question),
@@ -233,7 +233,7 @@ describe('the official OpenAI client', () => {
     expect(one.usage?.total_tokens).toBe((one.usage?.prompt_tokens ?? 0) + (one.usage?.completion_tokens ?? 0))
   })
 
-  test('accumulates a stream to the answer and usage of the JSON reply', async () => {
+  test('accumulates a stream to the output and usage of the JSON response', async () => {
     const question = { model: 'gpt-4.1', messages: user('Tell me something 👋🏽 [[sim:tokens=60, chunk=1]]') }
     const whole = await client.chat.completions.create(question)
     const streamed = await client.chat.completions
@@ -244,7 +244,7 @@ describe('the official OpenAI client', () => {
     expect(streamed.usage).toEqual(whole.usage)
   })
 
-  test('sees usage in a stream only where it asked for it', async () => {
+  test('receives usage in a stream only when requested', async () => {
     const withUsage = await chunksOf({ include_usage: true })
     const without = await chunksOf(null)
     expect(withUsage.filter(chunk => chunk.usage != null)).toHaveLength(1)
@@ -262,7 +262,7 @@ describe('the official OpenAI client', () => {
     }
   })
 
-  test('gets calls with valid arguments, alone and in parallel, then text that speaks of the results', async () => {
+  test('receives calls with valid arguments, single and parallel, then text about the results', async () => {
     const tools = [tool('weather'), tool('tides')]
     const messages = user('Weather? [[sim:parallel=2]]')
     const whole = await client.chat.completions.create({ model: 'gpt-4.1', messages, tools })
@@ -297,7 +297,7 @@ describe('the official OpenAI client', () => {
     expect(named.choices[0]?.message).toMatchObject({ content: null, tool_calls: [{ function: { name: 'tides' } }] })
   })
 
-  test('simulator: answers in JSON and fills tool arguments from the prompt when asked in words', async () => {
+  test('receives JSON and tool arguments from a prompt that describes them', async () => {
     const ask = (content: string, extra: object = {}) =>
       client.chat.completions.create({ model: 'gpt-4.1', messages: user(content), ...extra })
     const inWords = await ask('What about Porto? Answer in JSON with fields a and b.')
@@ -317,7 +317,7 @@ describe('the official OpenAI client', () => {
     ])
   })
 
-  test('gets what it asked for: schema, choices, log probabilities, stop sequences, caps, reasoning', async () => {
+  test('receives the requested schema, choices, log probabilities, stop sequences, caps and reasoning', async () => {
     const create = (extra: object, model = 'gpt-4.1') =>
       client.chat.completions.create({ model, messages: user('Hi, say END'), ...extra })
     const json_schema = { name: 'weather', schema: weather }
@@ -347,7 +347,7 @@ describe('the official OpenAI client', () => {
     expect(reasoned.usage?.completion_tokens_details?.reasoning_tokens).toBeGreaterThan(0)
   })
 
-  test('throws its typed class for every status, with code, request id and the time to wait', async () => {
+  test('throws its typed class for every status with code, request ID and wait time', async () => {
     const classes = [
       [400, OpenAI.BadRequestError],
       [401, OpenAI.AuthenticationError],
@@ -374,7 +374,7 @@ describe('the official OpenAI client', () => {
     expect(overflow).toMatchObject({ status: 400, code: 'context_length_exceeded', param: 'messages' })
   })
 
-  test('throws when a stream fails after its 200', async () => {
+  test('throws when a stream fails after status 200', async () => {
     const stream = await client.chat.completions.create({
       model: 'gpt-4.1',
       messages: user('[[sim:error_after=2]]'),
@@ -384,7 +384,7 @@ describe('the official OpenAI client', () => {
   })
 })
 
-describe.each(providers)('the face of %s', provider => {
+describe.each(providers)('simulated format %s', provider => {
   const textIn: Record<Provider, (body: unknown) => unknown> = {
     openai: body => at(body, 'choices', 0, 'message', 'content'),
     anthropic: body => at(body, 'content', 0, 'text'),
@@ -401,7 +401,7 @@ describe.each(providers)('the face of %s', provider => {
   ]
   const read = readers[provider]
 
-  test('streams the text and the usage of its JSON answer', async () => {
+  test('streams text and usage of its JSON response', async () => {
     const whole: unknown = JSON.parse((await ask(provider, 'Good morning')).text)
     const streamed = read((await ask(provider, 'Good morning', true)).text)
     expect(streamed.text).toBe(String(textIn[provider](whole)))
@@ -410,7 +410,7 @@ describe.each(providers)('the face of %s', provider => {
     expect(streamed.usage?.[outputKey]).toBe(Math.ceil(streamed.text.length / 4))
   })
 
-  test('calls tools, one and several, and answers their results in words', async () => {
+  test('calls one or several tools and answers with their results', async () => {
     const extra: Record<Provider, Fields> = {
       openai: { tools: [tool('weather')], tool_choice: 'required' },
       anthropic: { tools: [{ name: 'weather', input_schema: weather }], tool_choice: { type: 'any' } },
@@ -460,7 +460,7 @@ describe.each(providers)('the face of %s', provider => {
     expect(after.calls).toEqual([])
   })
 
-  test('honours cap, stop sequences and schema, and accepts images', async () => {
+  test('applies cap, stop sequences and schema, and accepts images', async () => {
     const settings: Record<Provider, (fields: { cap?: number; stop?: string; schema?: unknown }) => Fields> = {
       openai: ({ cap, stop, schema }) => ({
         max_completion_tokens: cap,
@@ -509,7 +509,7 @@ describe.each(providers)('the face of %s', provider => {
     expect(read((await ask(provider, '', true, image[provider])).text).text).toContain('an image')
   })
 
-  test('thinks in its own shape', async () => {
+  test('writes reasoning in its own form', async () => {
     const effort: Record<Provider, Fields> = {
       openai: { model: 'gpt-5.5', reasoning_effort: 'medium' },
       anthropic: { thinking: { type: 'enabled', budget_tokens: 1_024 } },
@@ -525,7 +525,7 @@ describe.each(providers)('the face of %s', provider => {
     expect(counts[provider]).toBeGreaterThan(0)
   })
 
-  test('refuses what the real one refuses, in its words', async () => {
+  test('rejects what the real API rejects, with its messages', async () => {
     const { url, headers, body } = wireRequest(provider, 'Hi', false)
     const post = async (sent: Fields, sentHeaders: Record<string, string> = headers) => {
       const response = await fetch(url, { method: 'POST', headers: sentHeaders, body: JSON.stringify(sent) })
@@ -552,7 +552,7 @@ describe.each(providers)('the face of %s', provider => {
     expect(wrong.status).toBe(400)
   })
 
-  test('fails with the status, the body and the patience asked for', async () => {
+  test('fails with the requested status, body and wait time', async () => {
     const limited = await ask(provider, '[[sim:status=429, retry_after=7]]', true)
     expect(limited.status).toBe(429)
     expect(JSON.stringify([...limited.headers]) + limited.text).toContain('7')
@@ -579,14 +579,14 @@ describe.each(providers)('the face of %s', provider => {
     expect([hidden.status, hidden.text.includes('"error"')]).toEqual([200, true])
   })
 
-  test('breaks before the headers in every way', async () => {
+  test('breaks in every way before the headers', async () => {
     expect(await raw(provider, '[[sim:hang]]')).toMatchObject({ head: '', ended: 'open' })
     expect(await raw(provider, '[[sim:cut]]')).toMatchObject({ head: '', ended: 'fin' })
     expect(await raw(provider, '[[sim:reset]]')).toMatchObject({ head: '', ended: 'rst' })
     expect((await raw(provider, '[[sim:garbage]]')).head).toContain('SSH')
   })
 
-  test('breaks after so many pieces of content in every way and framing, and never shows an end', async () => {
+  test('breaks in every way and framing after a number of deltas, and never sends an end', async () => {
     const ends = { cut_after: 'fin', reset_after: 'rst', hang_after: 'open' } as const
     for (const [name, ended] of Object.entries(ends)) {
       for (const framing of ['chunked', 'length', 'close']) {
@@ -602,7 +602,7 @@ describe.each(providers)('the face of %s', provider => {
     expect([cut.body.length, cut.ended]).toEqual([33, 'fin'])
   })
 
-  test('sends frames that are wrong, and streams that do not end as they should', async () => {
+  test('sends invalid frames, and streams with invalid ends', async () => {
     const streamed = async (prompt: string) => (await ask(provider, prompt, true)).text
     await expect(streamed('[[sim:malformed_after=2]]').then(read)).rejects.toBeInstanceOf(SyntaxError)
     await expect(streamed('[[sim:error_after=2]]').then(read)).rejects.toThrow('error frame')
@@ -623,7 +623,7 @@ describe.each(providers)('the face of %s', provider => {
     expect(Math.max(...events(huge).map(({ data }) => data.length))).toBeGreaterThan(2_000_000)
   })
 
-  test('finishes and counts as told', async () => {
+  test('finishes and counts as directed', async () => {
     for (const [finish, name] of Object.entries(finishes[provider])) {
       expect(read((await ask(provider, `[[sim:finish=${finish}]]`, true)).text).finish).toBe(name)
     }
@@ -646,7 +646,7 @@ describe.each(providers)('the face of %s', provider => {
     )
   })
 
-  test('keeps its text through compression, slicing, comments, pings, strangers and any line ends', async () => {
+  test('keeps its text with compression, slicing, comments, pings, unknown frames and any line ends', async () => {
     const plain = read((await ask(provider, 'Hi', true)).text)
     const variants = [
       'gzip',
@@ -668,7 +668,7 @@ describe.each(providers)('the face of %s', provider => {
     expect(gunzipSync(zipped.body).toString()).toContain('[simulated')
   })
 
-  test('takes its time where told', async () => {
+  test('delays as directed', async () => {
     const time = async (prompt: string, stream: boolean) => {
       const start = performance.now()
       await ask(provider, prompt, stream)
@@ -682,13 +682,13 @@ describe.each(providers)('the face of %s', provider => {
 })
 
 describe('directives', () => {
-  test('hold for the provider or model they name', async () => {
+  test('apply to the provider or model that they name', async () => {
     const prompt = '[[sim:status=503, only=openai|claude-haiku-4-5]]'
     const statuses = await Promise.all(providers.map(async provider => (await ask(provider, prompt)).status))
     expect(statuses).toEqual([503, 503, 200])
   })
 
-  test('hold for the first requests that carry the key', async () => {
+  test('apply to the first requests with the same key', async () => {
     const prompt = `[[sim:status=503, times=2, key=${crypto.randomUUID()}]]`
     const statuses = []
     for (const provider of ['openai', 'google', 'openai', 'openai'] as const)
@@ -696,7 +696,7 @@ describe('directives', () => {
     expect(statuses).toEqual([503, 503, 200, 200])
   })
 
-  test('are taken from every user message and never shown', async () => {
+  test('apply from every user message and disappear from it', async () => {
     const completion = await client.chat.completions.create({
       model: 'gpt-4.1',
       messages: [
@@ -710,7 +710,7 @@ describe('directives', () => {
     expect(completion.choices[0]?.message.content).not.toContain('sim:')
   })
 
-  test('that nobody knows, or with a wrong value, are refused by name', async () => {
+  test('cause an error with their name when unknown or invalid', async () => {
     for (const wrong of [
       'statsu=503',
       'status',
@@ -725,7 +725,7 @@ describe('directives', () => {
     }
   })
 
-  test('are all read by their own documentation', () => {
+  test('match their own documentation', () => {
     const samples: Record<string, string> = { flag: '', number: '=1', text: '=some-text' }
     for (const { name, value, meaning } of directives) {
       const read = readDirectives([`[[sim:${name}${samples[value] ?? `=${value.split('|')[0]}`}]]`])
@@ -734,14 +734,14 @@ describe('directives', () => {
     expect(new Set(directives.map(({ name }) => name)).size).toBe(directives.length)
   })
 
-  test('never make the parser fail or linger, whatever the text', () => {
+  test('never make the parser fail or stall on any text', () => {
     expect(readDirectives(['[[sim:'.repeat(500_000)])).toEqual({ kind: 'read', groups: [] })
     fc.assert(fc.property(fc.string({ unit: 'binary' }), text => void readDirectives([`[[sim:${text}]]`, text])))
   })
 })
 
-describe('the server', () => {
-  test('serves many requests on one connection, pipelined and in chunked framing', async () => {
+describe('simulator server', () => {
+  test('serves many requests per connection, pipelined and chunked', async () => {
     const before = simulator.stats()
     const body = JSON.stringify({ model: 'gpt-4.1', messages: [{ role: 'user', content: 'Hi' }] })
     const { port } = new URL(simulator.urls.openai)
@@ -761,7 +761,7 @@ describe('the server', () => {
     expect([after.connections - before.connections, after.requests - before.requests]).toEqual([1, 4])
   })
 
-  test('answers 200 requests at once, each with its own text', async () => {
+  test('serves 200 concurrent requests with their own texts', async () => {
     const answers = await Promise.all(
       Array.from({ length: 200 }, async (_, index) => {
         const provider = providers[index % 3] ?? 'openai'
@@ -774,7 +774,7 @@ describe('the server', () => {
     })
   })
 
-  test('sees a caller leave within 100 ms, while writing, pacing or hanging', async () => {
+  test('detects a client disconnect within 100 ms while writing, pacing or waiting', async () => {
     for (const prompt of [
       '[[sim:hang]]',
       '[[sim:hang_after=2]]',
@@ -795,7 +795,7 @@ describe('the server', () => {
     }
   })
 
-  test('waits for a reader who does not read', async () => {
+  test('waits for a client that does not read', async () => {
     const { url, headers, body } = wireRequest('openai', '[[sim:tokens=1000000, ignore_cap]]', true)
     const text = JSON.stringify(body)
     const socket = connect(Number(new URL(url).port), '127.0.0.1').pause()
@@ -812,17 +812,17 @@ describe('the server', () => {
     socket.destroy()
   })
 
-  test('unpacks a small body to many megabytes where told', async () => {
+  test('expands a small body to many megabytes as directed', async () => {
     const { head, body } = await raw('openai', '[[sim:bomb_mb=20]]')
     expect(head).toContain('content-encoding: gzip')
     expect(body.length).toBeLessThan(200_000)
   })
 })
 
-describe('the scripted upstream of tests', () => {
+describe('scripted upstream', () => {
   const bytes = Buffer.from('data: {"text":"größer"}\n\n'.repeat(3))
 
-  test('cuts a recording at every byte, in every framing, by FIN and by RST', async () => {
+  test('truncates a recording at every byte in every framing, by FIN and RST', async () => {
     const cases = (['length', 'chunked', 'close'] as const).flatMap(framing =>
       (['fin', 'rst'] as const).flatMap(end =>
         Array.from({ length: bytes.length }, (_, cutAt) => ({ framing, end, cutAt })),
@@ -852,7 +852,7 @@ describe('the scripted upstream of tests', () => {
     upstream.stop()
   })
 
-  test('keeps a ledger of what it was asked, what it sent and when it was left', async () => {
+  test('records requests, sent bytes and disconnects', async () => {
     const upstream = startUpstream(({ index }) => (index === 0 ? jsonAnswer({ ok: true }, 201) : silence))
     const first = await fetch(`${upstream.url}/v1/x?y=1`, { method: 'POST', headers: { 'x-one': '1' }, body: 'hello' })
     expect([first.status, await first.json()]).toEqual([201, { ok: true }])
@@ -877,7 +877,7 @@ describe('the scripted upstream of tests', () => {
     upstream.stop()
   })
 
-  test('writes compressed and garbled answers as scripted', async () => {
+  test('writes compressed and invalid responses as scripted', async () => {
     const upstream = startUpstream(({ index }) =>
       index === 0
         ? replay(bytes, { contentType: 'text/event-stream', framing: 'chunked', gzip: true, pieceBytes: 3 })

@@ -5,7 +5,7 @@ import { areaRecovered, callsFor } from '../../src/training/apgr.ts'
 const gains = (list: readonly (readonly [score: number, gain: number])[]) =>
   list.map(([score, gain]) => ({ score, weak: 0, strong: gain }))
 
-describe('the area under the recovered gap', () => {
+describe('areaRecovered', () => {
   test.each([
     [
       'perfect: the only gain comes first',
@@ -59,7 +59,7 @@ describe('the area under the recovered gap', () => {
     expect(areaRecovered(gains(list))).toBeCloseTo(area, 12)
   })
 
-  test('weak scores count: what is recovered is strong less weak, not strong', () => {
+  test('uses strong minus weak results, not only strong ones', () => {
     const outcomes = [
       { score: 2, weak: 1, strong: 1 },
       { score: 1, weak: 0, strong: 1 },
@@ -67,7 +67,7 @@ describe('the area under the recovered gap', () => {
     expect(areaRecovered(outcomes)).toBeCloseTo(1 / 4, 12)
   })
 
-  test('a ranking and its reverse add up to 1, whatever the gains', () => {
+  test('adds up to 1 for a ranking and its reverse, for any gains', () => {
     const outcome = fc.record({ score: fc.integer({ min: 0, max: 9 }), gain: fc.integer({ min: -1, max: 3 }) })
     fc.assert(
       fc.property(fc.array(outcome, { minLength: 1 }), list => {
@@ -80,7 +80,7 @@ describe('the area under the recovered gap', () => {
   })
 })
 
-describe('the share of strong calls for a part of the gap', () => {
+describe('callsFor', () => {
   const outcomes = gains([
     [4, 1],
     [3, 1],
@@ -88,13 +88,13 @@ describe('the share of strong calls for a part of the gap', () => {
     [1, 0],
   ])
 
-  test('lies straight between two prompts', () => {
+  test('interpolates linearly between two prompts', () => {
     expect(callsFor(0.5, outcomes)).toBeCloseTo(1 / 4, 12)
     expect(callsFor(0.8, outcomes)).toBeCloseTo(1 / 4 + 0.6 / 4, 12)
     expect(callsFor(1, outcomes)).toBeCloseTo(1 / 2, 12)
   })
 
-  test('is none for no part, and everything for what is never reached', () => {
+  test('returns 0 for no part and 1 for an unreachable one', () => {
     expect(callsFor(0, outcomes)).toBe(0)
     expect(callsFor(1.5, outcomes)).toBe(1)
   })

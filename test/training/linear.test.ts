@@ -20,7 +20,7 @@ const learners = {
 }
 
 describe.each(Object.entries(learners))('%s', (_, learn) => {
-  test.each([1, 2])('finds what tells the classes apart, with %p column(s)', classes => {
+  test.each([1, 2])('separates the classes with %p column(s)', classes => {
     const weights = learn(separable(200), classes)
     const chances = new Float64Array(classes)
     for (const example of separable(50)) {
@@ -30,11 +30,11 @@ describe.each(Object.entries(learners))('%s', (_, learn) => {
     }
   })
 
-  test('gives the same weights each time', () => {
+  test('returns the same weights each time', () => {
     expect(learn(separable(100), 2)).toEqual(learn(separable(100), 2))
   })
 
-  test('takes a label that allows several classes as none of the others', () => {
+  test('treats a label with several classes as none of the others', () => {
     const examples = separable(200).map(one => (one.classes[0] === 1 ? { ...one, classes: [1, 2] } : one))
     const chances = new Float64Array(3)
     const weights = learn(examples, 3)
@@ -43,7 +43,7 @@ describe.each(Object.entries(learners))('%s', (_, learn) => {
   })
 })
 
-test('converge ends where no weight can be moved to a lower loss', () => {
+test('trainLbfgs: ends where no weight reduces the loss', () => {
   const examples = separable(100)
   const loss = (weights: Float32Array) => {
     const chance = new Float64Array(1)
@@ -62,13 +62,13 @@ test('converge ends where no weight can be moved to a lower loss', () => {
     }
 })
 
-test('weights as bytes are off by at most half a step, and cut at the limit', () => {
+test('quantised: deviates at most half a step and clips at the limit', () => {
   const { scale, bytes } = quantised(Float32Array.of(0.5, -1, 1.9, 40), 2)
   expect(scale).toBeCloseTo(2 / 127, 9)
   expect(Array.from(bytes, byte => byte * scale)).toEqual([0.5, -1, 1.9, 2].map(one => Math.round(one / scale) * scale))
 })
 
-test('a text has one fold, whatever its case and white space, and folds are about as large', () => {
+test('foldOf: ignores case and white space and balances the folds', () => {
   expect(foldOf('What is  LOVE?\n', 5)).toBe(foldOf('what is love?', 5))
   const sizes = [0, 0, 0, 0, 0]
   for (let text = 0; text < 5_000; text++) {
@@ -78,7 +78,7 @@ test('a text has one fold, whatever its case and white space, and folds are abou
   for (const size of sizes) expect(Math.abs(size - 1_000)).toBeLessThan(150)
 })
 
-test('an order holds every number once', () => {
+test('shuffled: contains every number once', () => {
   expect(Array.from(shuffled(100, seededRandom(1))).toSorted((left, right) => left - right)).toEqual(
     Array.from({ length: 100 }, (_, index) => index),
   )

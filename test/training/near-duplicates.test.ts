@@ -1,7 +1,7 @@
 import { expect, test } from 'bun:test'
 import { originalsOf } from '../../src/training/near-duplicates.ts'
 
-test('texts that share most of their words have one original, whatever lies between them', () => {
+test('originalsOf: groups near duplicates transitively', () => {
   const texts = [
     'Write a guide on how to bake bread at home',
     'Why is the sky blue?',

@@ -25,29 +25,29 @@ const EverGreen = Type.Object({
 const tell = (line: string) => process.stdout.write(`${line}\n`)
 
 for (const [name, read] of Object.entries(courses))
-  testNeeding(
-    'data',
-    `${name}: the kept weights are of the examples as they are now; else \`bun run train\``,
-    async () => {
-      const kept = await Bun.file(new URL(`../../src/core/weights/${name}.json`, import.meta.url)).text()
-      expect(examplesIn(kept)).toBe((await read()).examples)
-    },
-  )
+  testNeeding('data', `weights of ${name}: match the current examples, else run \`bun run train\``, async () => {
+    const kept = await Bun.file(new URL(`../../src/core/weights/${name}.json`, import.meta.url)).text()
+    expect(examplesIn(kept)).toBe((await read()).examples)
+  })
 
-testNeeding('data', 'query types: the rows learned from are told as labelled, case and white space aside', async () => {
-  const rows = await readRows('query-types', Query)
-  const right = rows.filter(row => read(row.prompt).queryType === (row.type === 'others' ? 'other' : row.type)).length
-  const same = rows.filter(
-    row => read(row.prompt.toUpperCase().replace(/\s/g, '\n ')).queryType === read(row.prompt).queryType,
-  ).length
-  tell(
-    `query-types: ${right}/${rows.length} as labelled (learned from), ${same} the same in other case and white space`,
-  )
-  expect(right / rows.length).toBeGreaterThan(0.95)
-  expect(same / rows.length).toBeGreaterThanOrEqual(0.99)
-})
+testNeeding(
+  'data',
+  'query type weights: classify their training rows as labeled, ignoring case and white space',
+  async () => {
+    const rows = await readRows('query-types', Query)
+    const right = rows.filter(row => read(row.prompt).queryType === (row.type === 'others' ? 'other' : row.type)).length
+    const same = rows.filter(
+      row => read(row.prompt.toUpperCase().replace(/\s/g, '\n ')).queryType === read(row.prompt).queryType,
+    ).length
+    tell(
+      `query-types: ${right}/${rows.length} as labelled (learned from), ${same} the same in other case and white space`,
+    )
+    expect(right / rows.length).toBeGreaterThan(0.95)
+    expect(same / rows.length).toBeGreaterThanOrEqual(0.99)
+  },
+)
 
-testNeeding('data', 'complexity: detailed prompts stand above terse ones', async () => {
+testNeeding('data', 'complexity weights: rank detailed prompts above terse ones', async () => {
   const rows = await readRows('query-types', Query)
   const of = (detail: string) => rows.filter(row => row.detail === detail).map(row => read(row.prompt).complexity)
   const [terse, detailed] = [of('terse'), of('detailed')]
@@ -59,7 +59,7 @@ testNeeding('data', 'complexity: detailed prompts stand above terse ones', async
 
 testNeeding(
   'data',
-  'freshness: questions in seven languages are told apart, and real prompts not searched for in vain',
+  'freshness weights: separate questions in seven languages without searching for real prompts in vain',
   async () => {
     const rows = await readRows('evergreenqa', EverGreen)
     for (const language of Object.keys(rows[0]?.texts ?? {})) {

@@ -1,4 +1,4 @@
-/** Where a page may be fetched from. Against real sockets and a real DNS server, never the guard alone. */
+/** Rules for the hosts of pages, with real sockets and a real DNS server, never the check in isolation. */
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test'
 import { checkUrl, isPublicAddress } from '../../src/web/address-policy.ts'
 import { insideV4, insideV6, payloads } from './payloads.ts'
@@ -44,7 +44,7 @@ beforeAll(async () => {
 })
 afterAll(() => rig.stop())
 
-/** Reads all addresses, fifty at a time, and says which were answered with a page. */
+/** Reads all URLs, fifty concurrently, and returns those that returned a page. */
 async function readAll(urls: readonly string[]): Promise<string[]> {
   const answered: string[] = []
   const waiting = [...urls]
@@ -58,17 +58,17 @@ async function readAll(urls: readonly string[]): Promise<string[]> {
 
 const dialledInside = () => rig.dialled.filter(({ address }) => address !== publicV4 && address !== publicV6)
 
-describe('what leads inside', () => {
-  test(`S1 S2 S3: none of ${all.length} addresses is fetched, and no canary is touched`, async () => {
+describe('page fetcher on internal addresses', () => {
+  test(`fetches none of ${all.length} URLs and touches no canary [S1, S2, S3]`, async () => {
     expect(all.length).toBeGreaterThanOrEqual(1_500)
     const before = rig.dialled.length
     expect(await readAll(all)).toEqual([])
-    // Not even a name was dialled: their own spelling condemns them.
+    // Not even a name was dialed: their spelling already disqualifies them.
     expect(rig.dialled.length).toBe(before)
     expect(rig.canaryHits()).toBe(0)
   })
 
-  test('S5: nor by a redirect of a public page, nor at the end of a chain of them', async () => {
+  test('follows no redirect or chain of redirects there [S5]', async () => {
     const absolute = all.flatMap((url, index) => (/^\s*[a-z]+:/i.test(url) && !url.includes('\n') ? [index] : []))
     expect(absolute.length).toBeGreaterThan(1_400)
     const before = rig.dialled.length
@@ -77,14 +77,14 @@ describe('what leads inside', () => {
       readAll(indexes.map(index => `http://r${index}.${kind}.example.com/${kind}/${index}`))
     expect(await read('302', straight)).toEqual([])
     expect(await read('chain', absolute)).toEqual([])
-    // The public pages themselves were asked, or this would prove nothing.
+    // The public pages themselves must have been requested for this to prove anything.
     expect(rig.dialled.length - before).toBeGreaterThanOrEqual(straight.length + 2 * absolute.length)
     expect(dialledInside()).toEqual([])
     expect(rig.canaryHits()).toBe(0)
   })
 
   for (const kind of ['v4', 'v6', 'both', 'mixed', 'cname'])
-    test(`S3: nor by a name whose answers lead there (${kind})`, async () => {
+    test(`rejects a name that resolves there (${kind}) [S3]`, async () => {
       const urls = Array.from({ length: 300 }, (_, index) => `http://${kind}-${index}.example.com/`)
       const asked = rig.asked.length
       expect(await readAll(urls)).toEqual([])
@@ -92,7 +92,7 @@ describe('what leads inside', () => {
       expect(dialledInside()).toEqual([])
     })
 
-  test('S4: a name that flips between answers is only ever dialled where it was vetted', async () => {
+  test('dials a name with changing addresses only at the checked one [S4]', async () => {
     const before = rig.dialled.length
     const urls = Array.from({ length: 2_000 }, (_, index) => `http://flip-${index}.example.com/`)
     const answered = await readAll(urls)
@@ -102,29 +102,29 @@ describe('what leads inside', () => {
     expect(rig.canaryHits()).toBe(0)
   })
 
-  test('a connection to the canary is seen, so that none of the above passes by blindness', async () => {
+  test('detects a connection to the canary, so the tests above are effective', async () => {
     const blind = await startRig({ page: socket => socket.end(page('x')), answer: () => ({ a: ['8.8.4.4'] }) })
-    // Public to the guard, and not one of the rig's pages: the dialling leads to the canary.
+    // Public to the check, but not one of this network's pages: dialing leads to the canary.
     expect(await blind.read('http://elsewhere.example.com/')).toMatchObject({ text: 'INTERNAL' })
     expect(blind.canaryHits()).toBe(1)
     blind.stop()
   })
 
-  test('S2: an address is judged by what it is, IPv4 inside IPv6 too', () => {
+  test('isPublicAddress: checks IPv4 inside IPv6 as IPv4 [S2]', () => {
     for (const address of [...insideV4, ...insideV6, 'fe80::1%eth0', 'nonsense', ''])
       expect([address, isPublicAddress(address)]).toEqual([address, false])
     for (const address of [publicV4, publicV6, '8.8.8.8', '::ffff:8.8.8.8', '2a00:1450:4001:81b::200e'])
       expect([address, isPublicAddress(address)]).toEqual([address, true])
   })
 
-  test('S5: a secure page does not lead to one that is not', () => {
+  test('checkUrl: rejects a redirect from https to http [S5]', () => {
     expect(checkUrl('http://example.com/', new URL('https://example.com/'))).toBeNull()
     expect(checkUrl('/there', new URL('https://example.com/here'))?.url.href).toBe('https://example.com/there')
   })
 })
 
-describe('what is said of it', () => {
-  test('S10: a name inside cannot be told from one that does not exist', async () => {
+describe('page fetcher errors', () => {
+  test('do not distinguish an internal from a nonexistent name [S10]', async () => {
     const inner = await startRig({
       page: socket => socket.end(page('x')),
       answer: name => (name.startsWith('there') ? { a: ['10.0.0.5'] } : null),
@@ -135,7 +135,7 @@ describe('what is said of it', () => {
     inner.stop()
   })
 
-  test('S10: a failure takes a whole number of tenths of a second', async () => {
+  test('take a multiple of 100 ms [S10]', async () => {
     let now = 1_000
     const slept: number[] = []
     const clock = {
@@ -154,8 +154,8 @@ describe('what is said of it', () => {
   })
 })
 
-describe('how often', () => {
-  test('S9: thirty pages a minute for an account, ten from one host, redirects counted', async () => {
+describe('page fetcher limits', () => {
+  test('allow 30 pages per minute per account and ten per host, including redirects [S9]', async () => {
     let now = 0
     const clock = { now: () => now, monotonic: () => 0, sleep: async () => {} }
     const limited = await startRig({
@@ -183,7 +183,7 @@ describe('how often', () => {
         index => `a${index}`,
       ),
     ).toBe(2)
-    // A redirect is a page of the host's too.
+    // A redirect counts as a page of the host too.
     expect(
       await one(
         6,
@@ -202,7 +202,7 @@ describe('how often', () => {
     limited.stop()
   })
 
-  test('S11: what the blocklist names is not fetched, nor by a redirect', async () => {
+  test('exclude hosts on the blocklist, also in redirects [S11]', async () => {
     const listed = await startRig({
       isListed: url => new URL(url).hostname === 'evil.example.net',
       page: (socket, request) =>

@@ -1,4 +1,4 @@
-/** What a page may be: honest ones of every kind are read, and whatever another tries costs a bounded time and one word. */
+/** Ordinary pages of every kind are read; hostile ones cost bounded time and one code. */
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test'
 import { readFileSync } from 'node:fs'
 import { createServer, type Server } from 'node:https'
@@ -14,7 +14,7 @@ setDefaultTimeout(60_000)
 
 const certificate = (name: string) => readFileSync(join(import.meta.dir, 'certificates', name), 'utf8')
 
-/** What the server of each path does with its socket. */
+/** Socket behavior by path. */
 const behaviours: Record<string, Parameters<typeof startRig>[0]['page']> = {}
 let rig: Rig
 let secure: Server
@@ -39,7 +39,7 @@ afterAll(() => {
 
 let hosts = 0
 
-/** Reads what `behave` serves, from a host of its own. */
+/** Reads what `behave` serves, from a separate host. */
 function served(behave: Parameters<typeof startRig>[0]['page']) {
   hosts += 1
   const path = `/page-${hosts}`
@@ -49,7 +49,7 @@ function served(behave: Parameters<typeof startRig>[0]['page']) {
 
 const servedBytes = (...given: Parameters<typeof page>) => served(socket => socket.end(page(...given)))
 
-describe('honest pages', () => {
+describe('page fetcher on ordinary pages', () => {
   const words = {
     en: 'The harbour opens at seven.',
     ja: '港は七時に開きます。',
@@ -95,7 +95,7 @@ describe('honest pages', () => {
     return Buffer.concat([Buffer.from(before, encoding), bytes, Buffer.from(after, encoding)])
   }
 
-  test('two hundred of two hundred are read, in every charset, coding and type', async () => {
+  test('reads 200 of 200 in every charset, encoding and type', async () => {
     const all = encoded.flatMap(text => codings.flatMap(coding => kinds.map(kind => ({ text, coding, kind }))))
     expect(all.length).toBeGreaterThanOrEqual(200)
     const wrong: unknown[] = []
@@ -116,7 +116,7 @@ describe('honest pages', () => {
     expect(wrong).toEqual([])
   })
 
-  test('a page says its charset itself, in a byte order mark, or not at all', async () => {
+  test('finds the charset in the page, a byte order mark, or by default', async () => {
     const [sjis, latin] = [encoded[4]?.[2] ?? new Uint8Array(), Buffer.from(words.de, 'latin1')]
     const meta = Buffer.concat([Buffer.from('<meta charset="Shift_JIS"><p>'), sjis])
     const equiv = Buffer.concat([
@@ -134,7 +134,7 @@ describe('honest pages', () => {
       expect(await servedBytes(bytes, 'text/html')).toMatchObject({ text: expected })
   })
 
-  test('a wrong or unknown charset costs characters, never the page', async () => {
+  test('loses only characters when the charset is wrong or unknown', async () => {
     expect(await servedBytes(Buffer.from(`<p>Price: ${words.de}`), 'text/html; charset=ascii')).toMatchObject({
       text: expect.stringContaining('Price: Der Hafen'),
     })
@@ -146,13 +146,13 @@ describe('honest pages', () => {
     })
   })
 
-  test('JSON is read as it is, and a PDF by its text', async () => {
+  test('returns JSON unchanged and the text of a PDF', async () => {
     expect(await servedBytes('{"a": [1, 2]}', 'application/json')).toMatchObject({ text: '{"a": [1, 2]}' })
     expect(await servedBytes('{"a":1}', 'application/ld+json; charset=utf-8')).toMatchObject({ text: '{"a":1}' })
     expect(await servedBytes(minimalPdf, 'application/pdf')).toMatchObject({ text: 'The tide table of May' })
   })
 
-  test('redirects are followed, three of them, and the page is named by where it was', async () => {
+  test('follows three redirects and reports the final URL', async () => {
     behaviours['/one'] = socket => socket.end(redirectTo('/two', 301))
     behaviours['/two'] = socket => socket.end(redirectTo('http://other.example.com/three', 307))
     behaviours['/three'] = socket => socket.end(redirectTo('four', 308))
@@ -166,19 +166,19 @@ describe('honest pages', () => {
     expect(await rig.read('http://start.example.com/zero')).toMatchObject({ code: 'unreachable' })
   })
 
-  test('a page is read at its length, with a hint before it and whatever comes behind it', async () => {
+  test('reads a page of exact length, with 1xx responses before and bytes after it', async () => {
     const head = 'HTTP/1.1 200 OK\r\ncontent-type: text/html\r\nconnection: keep-alive\r\ncontent-length: 7\r\n\r\n'
     const hint = 'HTTP/1.1 103 Early Hints\r\nlink: </style.css>\r\n\r\n'
     expect(await served(socket => socket.write(`${hint}${head}<p>Kept`))).toMatchObject({ text: 'Kept' })
     expect(await served(socket => flood(socket, `${head}<p>Kept`, 'x'))).toMatchObject({ text: 'Kept' })
   })
 
-  test('B2: over TLS, name and certificate are the host’s, and another name’s is refused', async () => {
+  test('checks the TLS certificate against the host [B2]', async () => {
     expect(await rig.read('https://secure.example.com/')).toMatchObject({ text: 'Read over TLS.' })
     expect(await rig.read('https://other.example.com/')).toMatchObject({ code: 'unreachable' })
   })
 
-  test('S6: a page learns who asks, and nothing of the caller', async () => {
+  test('sends the user agent and nothing of the client [S6]', async () => {
     let head = ''
     await served((socket, request) => {
       head = request
@@ -200,7 +200,7 @@ describe('honest pages', () => {
   })
 })
 
-/** Writes `unit` until the other side leaves. */
+/** Writes `unit` until the peer disconnects. */
 function flood(socket: Socket, head: string, unit: string): void {
   const piece = unit.repeat(60_000 / unit.length)
   socket.write(head)
@@ -208,7 +208,7 @@ function flood(socket: Socket, head: string, unit: string): void {
   socket.on('close', () => clearInterval(timer))
 }
 
-describe('pages that are not', () => {
+describe('page fetcher on invalid pages', () => {
   const cases: Record<string, readonly [code: string, behave: Parameters<typeof startRig>[0]['page']]> = {
     'an error': ['unreachable', socket => socket.end('HTTP/1.1 404 Not Found\r\ncontent-length: 0\r\n\r\n')],
     'nothing but a hang-up': ['unreachable', socket => socket.end()],
@@ -298,18 +298,18 @@ describe('pages that are not', () => {
     'a redirect to a file': ['refused', socket => socket.end(redirectTo('file:///etc/passwd'))],
   }
   for (const [name, [code, behave]] of Object.entries(cases))
-    test(`${name}: left out as ${code}`, async () => {
+    test(`${name}: omits the page as ${code}`, async () => {
       expect(await served(behave)).toMatchObject({ code })
     })
 
-  test('lying types do no harm: a page is read as one, a PDF too', async () => {
+  test('reads pages and PDFs with wrong content types', async () => {
     expect(await servedBytes('<!doctype html><p>Really <b>a page</b>', 'text/plain')).toMatchObject({
       text: 'Really a page',
     })
     expect(await servedBytes(minimalPdf, 'text/html')).toMatchObject({ text: 'The tide table of May' })
   })
 
-  test('S7: a page that says nothing, or drips, is given up within six seconds, and its socket closed', async () => {
+  test('stops within 6 s on a silent or slow page and closes its socket [S7]', async () => {
     const closed: string[] = []
     const silent = served(socket => socket.on('close', () => closed.push('silent')))
     const dripping = served(socket => {
@@ -325,7 +325,7 @@ describe('pages that are not', () => {
     expect(closed.sort()).toEqual(['dripping', 'silent'])
   })
 
-  test('a hostile page stalls nobody: the loop is free while it is read', async () => {
+  test('keeps the event loop free while a hostile page is parsed', async () => {
     let longest = 0
     let last = performance.now()
     const timer = setInterval(() => {
@@ -333,17 +333,17 @@ describe('pages that are not', () => {
       longest = Math.max(longest, now - last)
       last = now
     }, 1)
-    // Every closing tag looks for its opening among all that are open: five hundred of them.
+    // Every closing tag searches its opening among all open ones: five hundred of them.
     const hostile = `<p>${'<i>'.repeat(500)}${'</x>'.repeat(200_000)}`
     const read = await Promise.all([servedBytes(hostile), servedBytes(`${'<p>word '.repeat(120_000)}`)])
     clearInterval(timer)
     process.stdout.write(`longest stall while two pages of 1 MB were read: ${longest.toFixed(0)} ms\n`)
     expect(read.map(one => 'code' in one || one.text.length > 0)).toEqual([true, true])
-    // Far above what it is, far below what parsing here would be.
+    // Far above the actual time, far below the time of parsing here.
     expect(longest).toBeLessThan(250)
   })
 
-  test('callers who leave half-way, however many, leave no reading behind', async () => {
+  test('leaves no work behind when many clients disconnect', async () => {
     behaviours['/half'] = socket => socket.write('HTTP/1.1 200 OK\r\ncontent-type: text/html\r\n\r\n<p>half')
     let rounds = 0
     const startAndLeave = async () => {
@@ -360,12 +360,12 @@ describe('pages that are not', () => {
       return ends.every(({ status }) => status === 'rejected')
     }
     expect(await startAndLeave()).toBe(true)
-    // A reading's place is free once its connection is closed, which a busy machine does a little later.
+    // A place is free when its connection is closed, which takes slightly longer on a busy machine.
     await eventually(startAndLeave, 10_000)
     expect(await servedBytes('<p>Whole')).toMatchObject({ text: 'Whole' })
   })
 
-  test('a caller who leaves ends the reading at once, and the connection with it', async () => {
+  test('stops at once when the client disconnects and closes the connection', async () => {
     const abort = new AbortController()
     const { promise, resolve } = Promise.withResolvers<void>()
     behaviours['/left'] = socket => {
@@ -378,7 +378,7 @@ describe('pages that are not', () => {
   })
 })
 
-test('answers of another family stand in where one cannot be connected to', async () => {
+test('page fetcher: uses an address of the other family when one is unreachable', async () => {
   const dialled: string[] = []
   const both = await startRig({
     answer: () => ({ a: [publicAddresses[0]], aaaa: [publicAddresses[1]] }),

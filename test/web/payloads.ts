@@ -1,6 +1,6 @@
-/** Addresses that lead inside, in all the spellings that have got past somebody's guard: generated, so that none is missing. */
+/** Internal addresses in all spellings known to bypass checks, generated so that none is missing. */
 
-/** IPv4 addresses that are not of the public internet, and one that is only by its number. */
+/** Non-public IPv4 addresses, and one that is only reachable inside a cloud. */
 export const insideV4 = [
   '127.0.0.1',
   '127.127.127.127',
@@ -94,7 +94,7 @@ const schemes =
   )
 const ports = [1, 21, 22, 25, 81, 444, 2375, 3000, 3306, 5432, 6379, 8000, 8080, 8443, 9200, 11_211, 27_017, 65_535]
 
-/** All of them, more than 1,500, each once. */
+/** Returns all of them, more than 1,500, without duplicates. */
 export function payloads(): readonly string[] {
   const hosts = [...insideV4.flatMap(spellings), ...insideV6.flatMap(bracketed), ...names]
   return [
@@ -120,7 +120,7 @@ export function payloads(): readonly string[] {
   ]
 }
 
-/** The ways to write an IPv4 address that one parser or another takes for it. */
+/** Returns the ways to write an IPv4 address that some parser accepts. */
 function spellings(dotted: string): string[] {
   const [a = 0, b = 0, c = 0, d = 0] = dotted.split('.').map(Number)
   const number = ((a * 256 + b) * 256 + c) * 256 + d
@@ -165,7 +165,7 @@ function bracketed(address: string): string[] {
   return [`[${address}]`, `[${address.toUpperCase()}]`, `[${address}%25eth0]`, `[${address}].`]
 }
 
-/** Hosts that hide behind another's name, or behind what is not looked at. */
+/** Returns URLs that hide the host behind another name or an ignored part. */
 function disguised(dotted: string): string[] {
   return [
     `http://pages.example.com@${dotted}/`,

@@ -1,7 +1,7 @@
-/** The smallest PDFs that readers take, made by hand: a page, a font, a line of text. */
+/** The smallest PDFs that readers accept: a page, a font, a line of text. */
 import { deflateSync } from 'node:zlib'
 
-/** A PDF of 8 KB whose one page is of 200 MB: packed twice, the way a bomb is. */
+/** Returns a PDF of 8 KB whose one page is 200 MB, compressed twice. */
 export function pdfBomb(): Buffer {
   const packed = deflateSync(deflateSync(Buffer.from('BT /F1 24 Tf 72 700 Td (a) Tj ET\n'.repeat(6_400_000))))
   const [before = '', after = ''] = pdfOf('', '/Filter [/FlateDecode /FlateDecode]', packed.length)
@@ -10,7 +10,7 @@ export function pdfBomb(): Buffer {
   return Buffer.concat([Buffer.from(`${before}stream\n`), packed, Buffer.from(`\n${after}`)])
 }
 
-/** A PDF of one page that shows `text`. */
+/** Returns a PDF of one page that shows `text`. */
 export function pdfOf(text: string, filter = '', length?: number): Buffer {
   const content = text === '' ? '' : `BT /F1 24 Tf 72 700 Td (${text}) Tj ET`
   const objects = [

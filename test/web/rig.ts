@@ -1,6 +1,6 @@
 /**
- * A small internet on this machine: a DNS server on UDP, pages on a real socket, and a canary that stands wherever else
- * somebody may be led. The guard under test is the one that serves: only the dialling is bent, after everything was judged.
+ * A small internet on this machine: a DNS server on UDP, pages on a real socket, and a canary at every other address.
+ * The address check is the real one; only dialing is redirected, after all checks.
  */
 import { createSocket } from 'node:dgram'
 import { createServer, type Server, type Socket } from 'node:net'
@@ -10,34 +10,34 @@ import type { Endpoint } from '../../src/web/page/http-get.ts'
 import { createPageReader, type PageFetcher, type PageReaderOptions } from '../../src/web/page-fetcher.ts'
 import { createResolver } from '../../src/web/resolve.ts'
 
-/** Addresses of the public internet, behind which this rig's pages stand. */
+/** Public addresses of this network's pages. */
 export const publicAddresses = ['93.184.216.34', '2606:2800:220:1:248:1893:25c8:1946'] as const
 
 export type Answer = { readonly a?: readonly string[]; readonly aaaa?: readonly string[]; readonly cname?: string }
 
 export type Rig = {
   readonly reader: PageFetcher
-  /** Every address that was dialled, in order. */
+  /** Every dialed address, in order. */
   readonly dialled: Endpoint[]
   canaryHits(): number
-  /** Names that were asked for. */
+  /** Queried names. */
   readonly asked: string[]
-  /** Reads for an account of its own, so that no limit is met by chance. */
+  /** Reads for a separate account, so that no limit is reached by accident. */
   read(url: string): ReturnType<PageFetcher['read']>
   stop(): void
 }
 
 export type RigOptions = Partial<Pick<PageReaderOptions, 'isListed' | 'maximumCharacters'>> & {
-  /** What a name resolves to; the pages unless told. Null = there is no such name. */
+  /** Returns what a name resolves to; default: the pages. Null = the name does not exist. */
   readonly answer?: (name: string, query: number) => Answer | null
-  /** Writes what a page's server writes. `request` is its head as text. */
+  /** Writes the response of a page's server. `request` is its head as text. */
   readonly page: (socket: Socket, request: string) => void
   readonly clock?: PageReaderOptions['clock']
-  /** Port of another server for the pages, and whom to trust there. */
+  /** Port of another server for the pages, and its trusted authority. */
   readonly secure?: { readonly port: number; readonly certificateAuthority: string }
 }
 
-/** Rounding of failures takes no time here. */
+/** Skips the waits that round the time of failures. */
 const hurried: Pick<Clock, 'now' | 'monotonic' | 'sleep'> = { ...systemClock, sleep: async () => {} }
 
 export async function startRig({ answer = () => ({ a: [publicAddresses[0]] }), ...options }: RigOptions): Promise<Rig> {
@@ -89,7 +89,7 @@ export async function startRig({ answer = () => ({ a: [publicAddresses[0]] }), .
   }
 }
 
-/** An HTTP answer, closed at its end. */
+/** Returns an HTTP response that ends with the connection. */
 export function page(body: string | Uint8Array, contentType = 'text/html; charset=utf-8', headers = ''): Buffer {
   return Buffer.concat([
     Buffer.from(`HTTP/1.1 200 OK\r\ncontent-type: ${contentType}\r\nconnection: close\r\n${headers}\r\n`),
@@ -127,7 +127,7 @@ async function listen(serve: (socket: Socket) => void): Promise<{ readonly port:
 
 const types = { a: 1, cname: 5, aaaa: 28 } as const
 
-/** Answers A and AAAA queries; a name without answers does not exist. Any free port unless one is given. */
+/** Starts a DNS server for A and AAAA queries; a name without answers does not exist. Default: any free port. */
 export async function startDns(answer: (name: string, query: number) => Answer | null, port = 0) {
   const socket = createSocket('udp4')
   let queries = 0
@@ -137,7 +137,7 @@ export async function startDns(answer: (name: string, query: number) => Answer |
     const records: Buffer[] = []
     if (given?.cname !== undefined)
       records.push(record(message.subarray(12, end - 4), types.cname, encodeName(given.cname)))
-    // Behind an alias the addresses are those of what it stands for.
+    // The addresses of an alias belong to its target.
     const owner = given?.cname === undefined ? message.subarray(12, end - 4) : encodeName(given.cname)
     if (type === types.a)
       for (const ip of given?.a ?? []) records.push(record(owner, types.a, Buffer.from(ip.split('.').map(Number))))

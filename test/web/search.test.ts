@@ -1,4 +1,4 @@
-/** The three back ends on their real formats, over real sockets; who is asked after whom, and when nobody is any more. */
+/** The three back ends in their real formats over real sockets, and the order in which they are called. */
 import { afterAll, describe, expect, setDefaultTimeout, test } from 'bun:test'
 import { systemClock } from '../../src/composition/clock.ts'
 import { webLimits } from '../../src/core/chat/web-sources.ts'
@@ -28,7 +28,7 @@ function searching(backEnds: readonly SearchBackEnd[], isListed = (_: string) =>
   return { warnings, find: (query: string) => find(query, new AbortController().signal) }
 }
 
-/** Bodies as the three send them, cut to what they have in common with a whole one. */
+/** Bodies of the three back ends, reduced to their common parts. */
 const bodies = {
   searxng: {
     query: 'tides',
@@ -92,8 +92,8 @@ const bodies = {
   },
 }
 
-describe('the formats', () => {
-  test('SearXNG is asked for JSON at /search, and what has no text is no result', async () => {
+describe('search back ends', () => {
+  test('request JSON from SearXNG at /search and drop results without text', async () => {
     const upstream = serving(() => jsonAnswer(bodies.searxng))
     for (const address of [upstream.url, `${upstream.url}/`, `${upstream.url}/search`])
       expect(await searching([searxng(address)]).find('tides & bays?')).toEqual([
@@ -103,7 +103,7 @@ describe('the formats', () => {
       expect([method, path]).toEqual(['GET', '/search?q=tides+%26+bays%3F&format=json&safesearch=1'])
   })
 
-  test('Brave is asked with its token, and its emphasis is taken out', async () => {
+  test("send Brave's token and remove its emphasis", async () => {
     const upstream = serving(() => jsonAnswer(bodies.brave))
     for (const baseUrl of [upstream.url, `${upstream.url}/res/v1`, `${upstream.url}/res/v1/`])
       expect(await searching([brave({ apiKey: 'BSA-key', baseUrl })]).find('tides')).toEqual([
@@ -121,7 +121,7 @@ describe('the formats', () => {
     )
   })
 
-  test('Tavily is asked by POST with a bearer key', async () => {
+  test('call Tavily by POST with a bearer key', async () => {
     const upstream = serving(() => jsonAnswer(bodies.tavily))
     expect(await searching([tavily({ apiKey: 'tvly-key', baseUrl: upstream.url })]).find('tides')).toEqual([
       { url: 'https://a.example/tides', title: 'Tides', text: 'High and low' },
@@ -137,14 +137,14 @@ describe('the formats', () => {
     expect(tavily({ apiKey: 'k', baseUrl: tavilyBaseUrl }).toRequest('q', 6).url).toBe('https://api.tavily.com/search')
   })
 
-  test('of a result as long as a book so much is read that its beginning can be quoted', async () => {
+  test('read only the beginning of very long results', async () => {
     const results = [{ url: 'https://a.example/', title: 'T', content: 'word '.repeat(150_000) }]
     const found = await searching([searxng(serving(() => jsonAnswer({ results })).url)]).find('x')
     if ('code' in found) throw new Error(found.code)
     expect(found[0]?.text.length).toBe(8_000)
   })
 
-  test('a search without a match is an answer', async () => {
+  test('accept an empty result', async () => {
     const empty = { type: 'search', query: { original: 'x' } }
     expect(await searching([brave({ apiKey: 'k', baseUrl: serving(() => jsonAnswer(empty)).url })]).find('x')).toEqual(
       [],
@@ -154,7 +154,7 @@ describe('the formats', () => {
   })
 })
 
-test('each page comes once however it is written, none that is listed or of another scheme, six at most', async () => {
+test('search: returns each page once in any notation, without blocked hosts and other schemes, at most six', async () => {
   const urls = [
     'https://www.a.example/x/',
     'http://a.example/x#part',
@@ -179,7 +179,7 @@ test('each page comes once however it is written, none that is listed or of anot
   ])
 })
 
-describe('who is asked', () => {
+describe('search fallback', () => {
   const good = () => jsonAnswer(bodies.tavily)
   const failures: Record<string, () => UpstreamAnswer> = {
     'an error': () => jsonAnswer({ error: 'no' }, 500),
@@ -194,7 +194,7 @@ describe('who is asked', () => {
     'a cut answer': () => ({ pieces: ['{"results":['], cutAt: 5 }),
   }
   for (const [name, answer] of Object.entries(failures))
-    test(`the next one after ${name}`, async () => {
+    test(`uses the next back end after ${name}`, async () => {
       const [first, second] = [serving(answer), serving(good)]
       const { find, warnings } = searching([searxng(first.url), tavily({ apiKey: 'k', baseUrl: second.url })])
       expect(await find('tides')).toMatchObject([{ url: 'https://a.example/tides' }])
@@ -203,13 +203,13 @@ describe('who is asked', () => {
       expect(JSON.stringify(warnings)).not.toContain('tides')
     })
 
-  test('the first that answers, and no other', async () => {
+  test('uses only the first back end that answers', async () => {
     const [first, second] = [serving(() => jsonAnswer(bodies.searxng)), serving(good)]
     await searching([searxng(first.url), tavily({ apiKey: 'k', baseUrl: second.url })]).find('tides')
     expect([first.ledger().length, second.ledger().length]).toEqual([1, 0])
   })
 
-  test('one that is silent leaves time for the next; all of them silent end with the budget', async () => {
+  test('leaves time for the next back end, and ends with the budget when all are silent', async () => {
     const silent = () => new Promise<UpstreamAnswer>(() => {})
     const [first, second] = [serving(silent), serving(good)]
     expect(
@@ -224,7 +224,7 @@ describe('who is asked', () => {
     await first.until(ledger => ledger.every(({ outcome }) => outcome === 'aborted'))
   })
 
-  test('nobody there is said, and a caller who leaves ends it', async () => {
+  test('reports a missing back end, and stops when the client disconnects', async () => {
     expect(await searching([searxng('http://127.0.0.1:1')]).find('tides')).toEqual({ url: null, code: 'unreachable' })
     const abort = new AbortController()
     const log = { warn() {} }

@@ -8,13 +8,16 @@
 export type Features = {
   /** Number of words, numbers and single CJK characters read. */
   readonly count: number
-  /** Their hashes, in order; valid up to `count`. Signed: the engine takes larger numbers for fractions, and is slow to look those up. */
+  /**
+   * Their hashes in order; valid up to `count`. Signed, since the engine stores larger numbers as doubles, which are
+   * slow to look up.
+   */
   readonly words: Int32Array
-  /** Hashes of their first five letters (of the whole word where it is shorter): inflections share them. */
+  /** Hashes of the first five letters (or the whole shorter word), which inflected forms share. */
   readonly stems: Int32Array
-  /** Hashes of their last three letters; 0 where the word has no more than three. */
+  /** Hashes of the last three letters of the first `endingWords`; 0 where the word has no more than three. */
   readonly endings: Int32Array
-  /** How often each ASCII punctuation character and the line feed stands there, by its code. */
+  /** Count of each ASCII punctuation character and line feed, by code. */
   readonly symbols: Uint16Array
   /** UTF-16 units of the whole text, including unread parts. */
   readonly characters: number
@@ -44,6 +47,9 @@ const tailCharacters = 4_096
 /** Maximum number of words read. */
 export const maximumWords = 4_096
 
+/** Endings tell questions about the world, which are short. */
+export const endingWords = 64
+
 const stemLetters = 5
 const endingLetters = 3
 
@@ -66,7 +72,7 @@ const halfStop = 32
 export function createFeatureReader(): FeatureReader {
   const words = new Int32Array(maximumWords)
   const stems = new Int32Array(maximumWords)
-  const endings = new Int32Array(maximumWords)
+  const endings = new Int32Array(endingWords)
   const symbols = new Uint16Array(128)
   const breaks = new Uint16Array(maximumWords + 1)
   const offsets = new Uint16Array(maximumWords)
@@ -157,7 +163,7 @@ export function createFeatureReader(): FeatureReader {
       words[count] = hash
       offsets[count] = start
       stems[count] = (hashes[Math.min(end, start + stemLetters) - 1] ?? 0) ^ (stemSalt & atLeast(length, stemLetters))
-      endings[count] = endingBefore(end, traits) & atLeast(length, endingLetters + 1)
+      if (count < endingWords) endings[count] = endingBefore(end, traits) & atLeast(length, endingLetters + 1)
       count++
     }
     return {
@@ -205,12 +211,28 @@ export function createFeatureReader(): FeatureReader {
   }
 }
 
-/** Whether a courtesy may be left out at the beginning of a text of these words. */
+/** Returns true if a text with these first words has a removable polite opening. */
 export function opensPolitely(words: Int32Array, count: number): boolean {
   return (count > 0 && polite.has(words[0] ?? 0)) || (count > 2 && polite.has(words[2] ?? 0))
 }
 
-/** Returns all bits set if `length` is at least `least`, else 0. */
+/** The first of some words behind the courtesies that they open with, as a reader leaves them out where a text begins so. */
+export function behindCourtesy(words: Int32Array, from: number, to: number): number {
+  let first = from
+  for (;;) {
+    if (first < to && polite.has(words[first] ?? 0)) first++
+    else if (
+      first + 2 < to &&
+      words[first + 1] === you &&
+      asking.has(words[first] ?? 0) &&
+      polite.has(words[first + 2] ?? 0)
+    )
+      first += 3
+    else return first
+  }
+}
+
+/** All bits where a length is so much, none where it is less. */
 function atLeast(length: number, least: number): number {
   return (least - 1 - length) >> 31
 }
@@ -221,7 +243,7 @@ const hashPrime = 0x01000193
 const stemSalt = 0x5bd1e995
 const endingSalt = 0x27d4eb2f
 
-/** The hash that a reader gives a lower-case word: a signed number. */
+/** Returns the hash that a reader computes for a lower-case word, as a signed number. */
 export function hashOf(word: string): number {
   let hash = hashStart | 0
   for (let at = 0; at < word.length; at++) hash = Math.imul(hash ^ word.charCodeAt(at), hashPrime)
@@ -269,7 +291,7 @@ const politeWords =
   )
 
 const polite = new Set(politeWords.map(hashOf))
-// `Could you please` as a whole is courtesy; `could you` alone may be a question of its own.
+// `Could you please` as a whole is polite; `could you` may start a real question.
 const asking = new Set(['could', 'can', 'would', 'will'].map(hashOf))
 const you = hashOf('you')
 

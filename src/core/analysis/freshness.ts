@@ -2,7 +2,7 @@ import { queryTypes } from '../chat/chat.ts'
 import { decodeWeights, type StoredWeights } from '../weights/stored-weights.ts'
 import { type ConceptCounts, concepts, wordPair } from './concepts.ts'
 import { addFeature, addFeatureIf, createSlots, deduplicate, type Slots, weightedSum } from './feature-slots.ts'
-import type { Features } from './features.ts'
+import { endingWords, type Features } from './features.ts'
 
 /** Returns the probability (0–1) that the correct answer to a text changes over time. */
 export type FreshnessHead = (features: Features, meaning: ConceptCounts) => number
@@ -66,8 +66,8 @@ const conceptFirst = 11
 const conceptPair = 12
 const always = 13
 
-/** A question that needs the web states it early; the rest of a long prompt is material. */
-const wordsRead = 64
+/** A question that needs the web says so soon; the rest of a long prompt is material. */
+const wordsRead = endingWords
 
 /** Quotes, brackets and program punctuation, which are rare in questions about the world. */
 const tellingSymbols = Array.from("'({;=[`<", character => character.charCodeAt(0))

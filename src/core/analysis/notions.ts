@@ -65,6 +65,7 @@ const lists = {
 /** Languages of the word lists; English first. */
 export const notionLanguages = Object.keys(lists)
 const english = 0
+const vietnamese = notionLanguages.indexOf('vi')
 export const englishLanguage = english
 
 /** Name of the entry with a language's most common words, which only identify the language. */
@@ -193,7 +194,7 @@ const neighbours: Readonly<Record<string, string>> = { jv: id, uk: ru, fa: ar }
 
 /** In Vietnamese, a word without its tone mark is another word. */
 function keepsAccents(language: number): boolean {
-  return language === languageNamed('vi')
+  return language === vietnamese
 }
 
 function set(bits: Uint32Array, bit: number): void {
@@ -355,9 +356,7 @@ const latin = -1
 
 /** Returns the first candidate language of a letter's script. */
 function scriptOf(unit: number): number {
-  if (unit < 0x250) return latin
-  for (const [from, to, language] of scripts) if (unit >= from && unit < to) return language
-  return latin
+  return scriptOfRow[unit >> 4] ?? latin
 }
 
 function commonWords(): ReadonlyMap<number, readonly number[]> {
@@ -388,7 +387,11 @@ const scripts: readonly (readonly [number, number, number])[] = [
   [0xac00, 0xd7b0, languageNamed('ko')],
 ]
 
-/** Below this unit no letter is a word of its own; Thai is the first script of that kind. */
+/** By sixteen units: scripts begin and end with such a row. */
+const scriptOfRow = new Int8Array(0x1_0000 >> 4).fill(latin)
+for (const [from, to, language] of scripts) scriptOfRow.fill(language, from >> 4, to >> 4)
+
+/** Below it no letter stands for a word of its own: Thai comes first of those that may. */
 const firstAlone = 0xe00
 
 /** Arabic and Hebrew join articles and prepositions to the word: at most this many letters. */

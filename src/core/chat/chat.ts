@@ -29,23 +29,23 @@ export type ToolCall = {
 }
 
 /**
- * Who can read a piece of reasoning again. An item goes back only to the family that made it; where another model serves, it is
- * left out.
+ * Model families that can read a reasoning item again. An item is only sent back to the family that created it and
+ * dropped for other models.
  */
 export const reasoningFamilies = ['anthropic', 'google', 'openai', 'compatible'] as const
 export type ReasoningFamily = (typeof reasoningFamilies)[number]
 
-/** One piece of an earlier turn's reasoning, as its provider gave it out and wants it back. */
+/** One reasoning item of an earlier turn in the form that its provider returned and requires. */
 export type ReasoningItem = {
   readonly family: ReasoningFamily
   /**
-   * `signature`: `text` with a proof of its origin in `data`, empty where the provider gave none. `redacted`: `data` alone, in the
-   * place of the text. `encrypted`: an item of OpenAI's Responses API, of which `text` is the summary.
+   * `signature`: `text` with a proof of its origin in `data`, empty if the provider sent none. `redacted`: only `data`,
+   * instead of the text. `encrypted`: an item of OpenAI's Responses API, with its summary in `text`.
    */
   readonly kind: 'signature' | 'redacted' | 'encrypted'
   readonly text: string
   readonly data: string
-  /** The provider's own id of the item; null = it has none. */
+  /** The provider's own ID of the item; null = none. */
   readonly id: string | null
 }
 
@@ -57,12 +57,12 @@ export type Message =
       readonly text: string | null
       /** Reasoning text replayed by the client (DeepSeek's `reasoning_content`). Only that format accepts it. */
       readonly reasoning: string | null
-      /** Reasoning that its provider can check, in the order in which it came: before the text and the calls of its turn. */
+      /** Reasoning that its provider can verify, in order: before the text and the calls of its turn. */
       readonly reasoningItems?: readonly ReasoningItem[]
       readonly toolCalls: readonly ToolCall[]
       readonly name: string | null
     }
-  /** `isError`: the tool failed, and `text` says how. */
+  /** `isError`: the tool failed, and `text` describes the failure. */
   | { readonly role: 'tool'; readonly callId: string; readonly text: string; readonly isError?: boolean }
 
 /** `parameters` is a JSON schema; null = the function takes no arguments. */
@@ -101,33 +101,36 @@ export const chatDialects = ['chat_completions', 'native', 'responses', 'message
 export type ChatDialect = (typeof chatDialects)[number]
 
 /**
- * The request as the client wrote it, for a provider that speaks the same API form: what the gateway does not have to change goes
- * there unchanged. Never stored, never logged.
+ * The request as the client wrote it, for a provider with the same API form, which receives everything unchanged that
+ * the gateway need not modify. Never stored or logged.
  */
 export type SourceBody = {
   readonly dialect: 'responses' | 'messages'
-  /** The JSON text as it came. */
+  /** The JSON text as received. */
   readonly text: string
   /** The same, parsed. */
   readonly fields: Readonly<Record<string, unknown>>
   /**
-   * The messages that were read from it. Where a request's messages are others than these, the gateway has added to them (web
-   * results, an enhanced prompt), and the text no longer says what is asked.
+   * The messages parsed from it. If a request's messages differ from these, the gateway has changed them (web results,
+   * an enhanced prompt), and the text is outdated.
    */
   readonly messages: readonly Message[]
   /** Request headers that belong to this API form (`anthropic-beta`, `anthropic-version`), in lower case. */
   readonly headers: Readonly<Record<string, string>>
-  /** Why only a provider of the same form can serve it (names of fields or item types); empty = any provider can. */
+  /** Fields or item types that only a provider of the same form can serve; empty = any provider can. */
   readonly needs: readonly string[]
-  /** Fields that only a provider of the same form takes: dropped elsewhere, and named in `x-gateway-dropped-params`. */
+  /**
+   * Fields that only a provider of the same form supports: dropped elsewhere, and reported in
+   * `x-gateway-dropped-params`.
+   */
   readonly sameFormOnly: readonly string[]
-  /** Parts that no message holds, as messages: screened and counted like the others, and sent in `text` only. */
+  /** Parts without a place in messages, as messages: moderated and counted like the others, and sent only in `text`. */
   readonly unread?: readonly Message[]
-  /** Parts that the gateway sealed, by message and part in it: no provider may be sent them. */
+  /** Parts that the gateway sealed, by message and part index: never sent to a provider. */
   readonly sealed?: readonly (readonly [message: number, part: number])[]
 }
 
-/** One chat request, read and checked, whichever endpoint it came through. Absent and `null` are the same: null. */
+/** One validated chat request, from any endpoint. Absent fields and `null` are both stored as null. */
 export type ChatRequest = {
   readonly dialect: ChatDialect
   /** null = the endpoint's form is translated for every provider. */
@@ -228,8 +231,8 @@ export type ContentEvent =
   | { readonly type: 'tool_arguments'; readonly choice: number; readonly index: number; readonly text: string }
   | { readonly type: 'logprobs'; readonly choice: number; readonly tokens: readonly TokenLogprob[] }
   /**
-   * Ends a piece of reasoning, whose text came in the `reasoning` events since the last such event: what its provider needs to be
-   * given it back. Dialects that cannot carry it leave it out.
+   * Ends a reasoning item, whose text arrived in the `reasoning` events since the last such event. Contains what its
+   * provider requires when it is sent back. Dialects without a field for it ignore it.
    */
   | {
       readonly type: 'reasoning_end'
@@ -240,8 +243,8 @@ export type ContentEvent =
       readonly id: string | null
     }
   /**
-   * A whole part of the answer that only clients of one API form can read, as JSON text of that form: a content block of Messages
-   * (a tool that ran at the provider, and its result), an output item of Responses.
+   * A complete output part that only clients of one API form can read, as JSON of that form: a content block of
+   * Messages (such as a provider-side tool and its result), or an output item of Responses.
    */
   | {
       readonly type: 'provider_item'
@@ -249,7 +252,7 @@ export type ContentEvent =
       readonly dialect: SourceBody['dialect']
       readonly json: string
     }
-  /** A citation within the text that came last, as JSON text of one API form. */
+  /** A citation within the preceding text, as JSON of one API form. */
   | {
       readonly type: 'citation'
       readonly choice: number
@@ -325,7 +328,9 @@ export type ResponseStart = {
     readonly searchMicrocents: number
     readonly fetchMicrocents: number
   }
-  /** Input as the provider has counted it by now, or our estimate. Only for API forms that report it first. */
+  /**
+   * Input tokens as counted by the provider so far, or the gateway's estimate. Only for API forms that report it first.
+   */
   readonly inputUsage?: Pick<TokenUsage, 'inputTokens' | 'cachedInputTokens' | 'cacheWriteTokens'>
   /** Whether the prompt was enhanced; null = enhancement was not requested. */
   readonly enhanced: boolean | null
@@ -390,8 +395,8 @@ export type ChatEvent =
   /** Moderation stopped the output here; a `finish` with `content_filter` follows. */
   | { readonly type: 'filtered'; readonly choice: number; readonly layer: string; readonly category: string }
   /**
-   * `stopSequence`: the caller's stop text that ended it, where the provider says which. `upstreamReason`: the provider's own
-   * word for the end, where clients of its API form act on it.
+   * `stopSequence`: the client's stop sequence that ended the output, if the provider names it. `upstreamReason`: the
+   * provider's own finish reason, if clients of its API form act on it.
    */
   | {
       readonly type: 'finish'

@@ -10,9 +10,9 @@ export type CollectedChoice = {
   readonly toolCalls: readonly ToolCall[]
   /** null = the output was truncated. */
   readonly finishReason: FinishReason | null
-  /** The caller's stop text that ended it; absent = none, or the provider does not say. */
+  /** The client's stop sequence that ended the output; absent = none, or not reported. */
   readonly stopSequence?: string
-  /** The provider's own word for the end, where clients of its API form act on it. */
+  /** The provider's own finish reason, if clients of its API form act on it. */
   readonly upstreamReason?: string
   readonly logprobs: readonly TokenLogprob[]
   /** The moderation layer that stopped the output; absent = none. */
@@ -22,7 +22,10 @@ export type CollectedChoice = {
 /** In order of their index; at least one. */
 export type CollectedResponse = {
   readonly choices: readonly CollectedChoice[]
-  /** The content in the order in which it came, pieces of one text joined; empty unless the collector was told to keep it. */
+  /**
+   * The content in order of arrival, with text deltas joined; empty unless the collector was created with
+   * `keepsEvents`.
+   */
   readonly events: readonly ContentEvent[]
 }
 
@@ -45,8 +48,8 @@ type OpenChoice = {
 }
 
 /**
- * Gathers the events of an answer into the whole of it. Choices may interleave. `keepsEvents`: the content is kept in its order
- * too, for dialects whose answers are lists of parts.
+ * Creates a collector that joins the events of a response. Choices may interleave. `keepsEvents` also keeps the content
+ * in order, for dialects whose responses are lists of parts.
  */
 export function createResponseCollector(keepsEvents = false): ResponseCollector {
   const events: ChatEvent[] = []

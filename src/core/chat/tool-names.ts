@@ -1,6 +1,6 @@
-/** One name for a tool of a namespace, on wires that know no namespaces. */
+/** Creates a single name for a tool in a namespace, for wire formats without namespaces. */
 
-/** Longest name that every provider takes. */
+/** Longest name that every provider accepts. */
 const longestName = 64
 const hashCharacters = 8
 
@@ -8,8 +8,9 @@ const hashCharacters = 8
 export const implicitNamespace = 'functions'
 
 /**
- * The name under which a tool is declared and called: always the same for the same tool, so that a conversation's history
- * names it as its declaration does. A name that a provider would refuse is cut, and gets a hash of the whole.
+ * Returns the name under which a tool is declared and called. It is always the same for the same tool, so that a
+ * conversation's history matches its declaration. A name that a provider would reject is truncated and gets a hash of
+ * the whole.
  */
 export function flatToolName(namespace: string | null, name: string): string {
   const whole = namespace === null || namespace === implicitNamespace ? name : `${namespace}__${name}`

@@ -9,8 +9,8 @@ export type RateCounter = {
  * Counts one request for `name` and returns 0. If the limit is reached, counts nothing and returns the milliseconds to
  * wait.
  */
-export function countIfAllowed(tally: RateCounter, name: string, now: number): number {
-  const wait = tally.waitMs(name, now)
-  if (wait === 0) tally.count(name, now)
+export function countIfAllowed(counter: RateCounter, name: string, now: number): number {
+  const wait = counter.waitMs(name, now)
+  if (wait === 0) counter.count(name, now)
   return wait
 }

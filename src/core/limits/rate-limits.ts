@@ -23,8 +23,8 @@ const names = 10_000
 /** Creates rate limiters that count in this process only. */
 export function createLocalRateLimiters(clock: { now(): number }): RateLimiterFactory {
   return (_, rule) => {
-    const tally = createRateCounter(rule)
-    return { take: name => countIfAllowed(tally, name, clock.now()) }
+    const counter = createRateCounter(rule)
+    return { take: name => countIfAllowed(counter, name, clock.now()) }
   }
 }
 

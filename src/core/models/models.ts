@@ -180,11 +180,14 @@ export function tierOf(prices: Pick<Prices, 'input' | 'output'>): Tier {
   return price <= 7 ? 'standard' : 'premium'
 }
 
+/** Properties by which a model is looked up. */
+type Named = Pick<Model, 'id' | 'provider' | 'aliases' | 'marketplaceAliases'>
+
 /** The available models and their names. */
-export type Catalog = {
-  readonly list: readonly Model[]
+export type Catalog<M extends Named = Model> = {
+  readonly list: readonly M[]
   /** Finds a model by `id`, `provider/id`, alias or reseller's name, case-insensitively. Null = unknown. */
-  resolve(name: string): Model | null
+  resolve(name: string): M | null
 }
 
 /** Maximum length of a model name. */
@@ -194,9 +197,9 @@ export const maximumNameCharacters = 256
  * Builds a catalog with one look-up table. If two models share a name, the more exact form wins: `provider/id`, then
  * `provider/alias`, then a bare ID, then a bare alias; among equals the earlier model.
  */
-export function buildCatalog(models: readonly Model[]): Catalog {
-  const byName = new Map<string, Model>()
-  const add = (namesOf: (model: Model) => readonly string[]) => {
+export function buildCatalog<M extends Named>(models: readonly M[]): Catalog<M> {
+  const byName = new Map<string, M>()
+  const add = (namesOf: (model: M) => readonly string[]) => {
     for (const model of models) {
       for (const name of namesOf(model)) {
         const key = name.toLowerCase()
@@ -292,7 +295,7 @@ export function needsOf(ask: ChatRequest): Needs {
   }
 }
 
-/** Whose own API form each dialect is. */
+/** Provider of each dialect's API form. */
 const providerOfForm = { messages: 'anthropic', responses: 'openai' } as const
 
 function sameFormOf(source: ChatRequest['source']): Needs['sameForm'] {

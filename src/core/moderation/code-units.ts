@@ -1,7 +1,7 @@
 /**
- * A text as numbers, its UTF-16 code units, a block at a time: they are half again as quick to go through as a string. One
- * buffer for all, good until the next block is loaded; nobody writes to it, but for a mark behind the last unit. The block that
- * is there already is not loaded again: several readers go through the same text one after the other.
+ * A text as an array of its UTF-16 code units, loaded in blocks: reading the array is 1.5 times as fast as reading the
+ * string. All callers share one buffer, which is valid until the next block is loaded and only written for an end mark.
+ * A block that is already loaded is not loaded again, since several readers process the same text.
  */
 
 /** Maximum units per block. */
@@ -14,7 +14,10 @@ let loaded = ''
 let loadedFrom = 0
 let loadedCount = 0
 
-/** Fills `units` with what stands from `from` on, no pair of surrogates cut in two; returns how many. One more has room, to mark the end. */
+/**
+ * Fills `units` with the text from `from` without splitting a surrogate pair, and returns the number of units. The
+ * buffer has room for one more unit as an end mark.
+ */
 export function loadUnits(text: string, from = 0): number {
   if (from === loadedFrom && text === loaded) return loadedCount
   const most = Math.min(text.length, from + blockUnits)

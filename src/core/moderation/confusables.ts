@@ -34,11 +34,11 @@ function letterByLetter(text: string, isNormal: boolean): string | null {
   return plain
 }
 
-/** What the loaded units look like. */
+/** The loaded units with look-alikes replaced. */
 const seen = new Uint16Array(blockUnits)
 const seenBytes = Buffer.from(seen.buffer)
 
-/** What each UTF-16 unit looks like, learned when first met: to ask Unicode for all of them takes long. */
+/** Look-alike of each UTF-16 unit, computed on first use: computing all of them at startup takes too long. */
 const looks = new Uint16Array(65_536)
 const unknown = 0
 /** A unit that no character has. */

@@ -132,7 +132,7 @@ export function createDeedReader(): (features: Features) => SafetyCategory | nul
     return false
   }
 
-  /** Nearly all sentences name nothing of what a deed is done to or with. */
+  /** Checked first, because nearly all sentences contain no word for the object of such an act. */
   const namesObject = (words: Int32Array, from: number, to: number): boolean => {
     let named = 0
     for (let at = from; at < to; at++) named += objects[(words[at] ?? 0) & (sieveSize - 1)] ?? 0
@@ -256,7 +256,7 @@ const is = hashesOf('is was am turned turns s')
 const whoIs = hashesOf('she he who girl boy daughter son student')
 const old = hashOf('old')
 
-/** Whether the number at a place is somebody's age: "12 years old", "aged 12", "she is 12". */
+/** Returns true if the number at `at` is a person's age: "12 years old", "aged 12", "she is 12". */
 function saysAge(words: Int32Array, at: number, count: number): boolean {
   const next = at + 1 < count ? (words[at + 1] ?? 0) : 0
   const afterNext = at + 2 < count ? (words[at + 2] ?? 0) : 0

@@ -1,8 +1,10 @@
 /** Turns the classifier's numbers into a decision, a category, and one score. */
 import { createFeatureReader, type FeatureReader, type Features, opensPolitely } from '../analysis/features.ts'
 import { createDeedReader } from './deeds.ts'
-import { countOf, createHarmJudge, type Harm, type HarmHead } from './harm-features.ts'
+import { countOf, createHarmJudge, type Harm } from './harm-features.ts'
+import type { HarmHead } from './harm-slots.ts'
 import type { HarmKind } from './harm-words.ts'
+import { createAnswerCheck } from './harmless-answer.ts'
 import { eachPart, partsIn } from './parts.ts'
 import type { SafetyCategory } from './pattern-rules.ts'
 import { createWorldJudge } from './world.ts'
@@ -35,6 +37,8 @@ export type HarmClassifier = {
   answer(text: string): HarmVerdict
   /** Starts a sentence classifier for one output. */
   listen(): SentenceClassifier
+  /** Whether who hears an answer will refuse none of its sentences, told from its words read once; false = not to be told so. */
+  isHarmless(text: string): boolean
 }
 
 /**
@@ -52,7 +56,7 @@ export function createHarmClassifier(readPrompt: FeatureReader = createFeatureRe
 
   const answer = (text: string): HarmVerdict => {
     const features = read(text)
-    if (judge.contentAtMost(features) <= answerThreshold) return harmless
+    if (judge.contentAtMost(features, 0, features.count) <= answerThreshold) return harmless
     const harm = judge.read(features)
     return harm.content > answerThreshold ? { category: categoryOf(harm), score: probability(harm.content) } : harmless
   }
@@ -94,12 +98,14 @@ export function createHarmClassifier(readPrompt: FeatureReader = createFeatureRe
         : harmless
     },
     answer,
+    isHarmless: createAnswerCheck(read, judge, answerThreshold),
     listen() {
       const heard = createHeard()
       return (sentence, both) => {
         const words = heard(sentence, read)
-        const isHarmless = words === null ? sentence === '' : judge.contentAtMost(words) <= answerThreshold
-        return isHarmless ? harmless : answer(both())
+        if (words === null) return sentence === '' ? harmless : answer(both())
+        judge.beginAnswer(words)
+        return judge.isContentBelow(words, 0, words.count, answerThreshold) ? harmless : answer(both())
       }
     },
   }

@@ -4,13 +4,23 @@
  * (`harm-words.ts`), so that a word unseen in training counts like related ones. Linear in the text, without allocation
  * per word.
  */
-import { type Features, hashOf, maximumWords, sieveOf, sieveSize, slotOf } from '../analysis/features.ts'
+import { type Features, maximumWords, sieveSize } from '../analysis/features.ts'
 import kept from '../weights/safety.json'
 import { decodeWeights } from '../weights/stored-weights.ts'
-import { type HarmKind, harmKinds, wordsOf } from './harm-words.ts'
-
-export const harmHeads = ['request', 'content', 'jailbreak'] as const
-export type HarmHead = (typeof harmHeads)[number]
+import { createContentBound, loudest } from './content-bound.ts'
+import {
+  featureWeight,
+  type HarmHead,
+  harmHeads,
+  harmSlots,
+  kindTable,
+  nearWords,
+  openingWords,
+  placeOf,
+  regionSlots,
+  salts,
+} from './harm-slots.ts'
+import { type HarmKind, harmKinds } from './harm-words.ts'
 
 /**
  * Log-odds per classifier, the number of distinct features, and the number of words per kind; valid until the next
@@ -19,23 +29,6 @@ export type HarmHead = (typeof harmHeads)[number]
 export type Harm = Readonly<Record<HarmHead, number>> & {
   readonly evidence: number
   readonly kinds: Uint16Array
-}
-
-/**
- * Size of a slot region. Words, neighbors and kinds each have a region, so that training can weigh them differently.
- */
-const regionBits = 14
-const regionSlots = 1 << regionBits
-export const harmSlots = 3 * regionSlots
-
-/** Returns the region of a slot, 0 to 2. */
-export function regionOf(slot: number): number {
-  return slot >> regionBits
-}
-
-/** Returns the weight of each feature: the more features a text has, the less each one counts. */
-export function featureWeight(features: number): number {
-  return 5 / Math.sqrt(features + 8)
 }
 
 export type HarmScorer = {
@@ -47,11 +40,12 @@ export type HarmScorer = {
    * constant time.
    */
   requestAbout(from: number, to: number): number
-  /**
-   * Returns an upper bound of the content classifier's log-odds without reading neighbors, which weigh almost nothing
-   * there.
-   */
-  contentAtMost(features: Pick<Features, 'count' | 'words' | 'stems'>): number
+  /** Begins with an answer, or some of it: then `isContentBelow` tells of its words. */
+  beginAnswer(features: Words & Pick<Features, 'count'>): void
+  /** Whether the content head surely says no more than so much of some words; told from sums over the answer where those are small. */
+  isContentBelow(features: Words, from: number, to: number, logOdds: number): boolean
+  /** Log-odds that the content head does not exceed for some words, told without the neighbours: those weigh next to nothing there. */
+  contentAtMost(features: Words, from: number, to: number): number
 }
 
 /** Creates a scorer with its own buffers. */
@@ -71,6 +65,12 @@ export function createHarmJudge(): HarmScorer {
       kinds: reader.kinds,
     }
   }
+  const bound = createContentBound(weights)
+  const contentAtMost: HarmScorer['contentAtMost'] = (features, from, to) => {
+    const filled = reader.readPart(features, from, to, false)
+    // More features, as there are with the neighbours, only make each one softer.
+    return Math.max(0, sums.content + neighboursAtMost) * featureWeight(filled) * scale.content + bias.content
+  }
   return {
     read: features => harmOf(reader.read(features)),
     readPart: (features, from, to) => harmOf(reader.readPart(features, from, to)),
@@ -78,11 +78,13 @@ export function createHarmJudge(): HarmScorer {
       const { weight, slots } = reader.between(from, to)
       return weight * featureWeight(slots) * scale.request + bias.request
     },
-    contentAtMost(features) {
-      const filled = reader.read(features, false)
-      // Neighbors add features, which only lowers the weight of each one.
-      return Math.max(0, sums.content + neighboursAtMost) * featureWeight(filled) * scale.content + bias.content
+    beginAnswer: bound.begin,
+    isContentBelow(features, from, to, logOdds) {
+      const most = bound.between(features, from, to) + neighboursAtMost
+      if (most * loudest * scale.content + bias.content <= logOdds) return true
+      return contentAtMost(features, from, to) <= logOdds
     },
+    contentAtMost,
   }
 }
 
@@ -94,20 +96,14 @@ function mostOfNeighbours(weights: Int8Array): number {
   return most
 }
 
-type Words = Pick<Features, 'count' | 'words' | 'stems'>
+type Words = Pick<Features, 'words' | 'stems'>
 
 export type HarmFeatureReader = {
-  /**
-   * Fills `slots`, `sums` and `kinds` and returns the number of slots, each counted once. Neighbor slots can be
-   * omitted.
-   */
-  read(features: Words, withNeighbours?: boolean): number
-  /** Reads part of the words in the same way. */
-  readPart(features: Words, from: number, to: number): number
-  /**
-   * For some words of the last text: the number of slots they filled and their weight for requests, counted as often as
-   * they occurred.
-   */
+  /** Fills `slots`, `sums` and `kinds`; returns how many slots, each once. */
+  read(features: Words & Pick<Features, 'count'>): number
+  /** The same of some of the words. Slots of neighbours can be left out. */
+  readPart(features: Words, from: number, to: number, withNeighbours?: boolean): number
+  /** Of some words of what `read` read last: how many slots they filled, and what those weigh in requests; each as often as it came. */
   between(from: number, to: number): { readonly weight: number; readonly slots: number }
   readonly slots: Uint32Array
   /** Sum of the slots' weights per classifier. */
@@ -115,12 +111,9 @@ export type HarmFeatureReader = {
   readonly kinds: Uint16Array
 }
 
-/** Number of preceding words whose kinds count as near. */
-const nearWords = 4
-/** Larger than the number of kinds of that many words. */
+/** More than the kinds of that many words. */
 const recentMask = 127
-const openingWords = 3
-/** Separates the numbers of kinds from other hashes. */
+/** Keeps the kinds apart where their numbers meet other hashes. */
 const kindSpread = 0x9e3779b1
 
 /**
@@ -281,17 +274,13 @@ export function createHarmReader(weights: Int8Array = new Int8Array(harmSlots * 
     slots,
     sums,
     kinds,
-    read: (features, withNeighbours = true) => read(features, 0, features.count, withNeighbours, withNeighbours),
-    readPart: (features, from, to) => read(features, from, to, true, false),
+    read: features => read(features, 0, features.count, true, true),
+    readPart: (features, from, to, withNeighbours = true) => read(features, from, to, withNeighbours, false),
     between: (from, to) => ({
       weight: (weightUpTo[to] ?? 0) - (weightUpTo[from] ?? 0),
       slots: (notesUpTo[to] ?? 0) - (notesUpTo[from] ?? 0),
     }),
   }
-}
-
-function placeOf(region: number, hash: number, salt: number): number {
-  return region * regionSlots + slotOf(hash, salt, regionBits)
 }
 
 const mostNoted = 16_384
@@ -320,36 +309,7 @@ const lastStamp = 255
 
 const none: readonly number[] = []
 
-/** Separate the kinds of features within their region. Any odd numbers work. */
-const salts = {
-  word: 0x1b873593,
-  stem: 0x38b34ae5,
-  opening: 0x4cf5ad43,
-  pair: 0x2c1b3c6d,
-  stemPair: 0x297a2d39,
-  skip: 0x165667b1,
-  kindWord: 0x046ca68b,
-  wordKind: 0x1e3779b1,
-  kind: 0x52dce729,
-  kindPair: 0x6c8e9cf5,
-  kindNear: 0x7feb352d,
-  share: 0x20761d65,
-  length: 0x35297a4d,
-} as const
-
-function kindTable() {
-  const kindsOf = new Map<number, number[]>()
-  for (const [index, kind] of harmKinds.entries())
-    for (const word of wordsOf(kind)) {
-      const hash = hashOf(word)
-      const known = kindsOf.get(hash)
-      if (known === undefined) kindsOf.set(hash, [index])
-      else if (!known.includes(index)) known.push(index)
-    }
-  return { kindsOf, sieve: sieveOf(kindsOf.keys()) }
-}
-
-/** Returns how often a reading found words of a kind. */
+/** How often a reading met words of a kind. */
 export function countOf(kinds: ArrayLike<number>, kind: HarmKind): number {
   return kinds[harmKinds.indexOf(kind)] ?? 0
 }

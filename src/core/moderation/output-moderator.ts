@@ -5,7 +5,12 @@
 
 import type { ChatEvent, StreamMode } from '../chat/chat.ts'
 import { isSameText, isTextDelta, type TextDelta } from '../chat/text-deltas.ts'
-import { createStreamingModerator, type StreamingModerator, type StreamingRules } from './streaming-moderator.ts'
+import {
+  createStreamingModerator,
+  isSurelyClean,
+  type StreamingModerator,
+  type StreamingRules,
+} from './streaming-moderator.ts'
 import type { Verdict } from './text-moderator.ts'
 
 export type OutputModerator = {
@@ -123,22 +128,19 @@ class OwnScreen implements OutputModerator {
     return held
   }
 
-  /** Ends the texts of a response. The only text of a JSON response is looked up by its digest first. */
+  /** Ends the texts of an answer. The one of a JSON answer that is nothing else is mostly found clean as a whole, or was before. */
   private finish(out: ChatEvent[]): void {
-    const { known } = this.rules
     const [held] = this.lanes.values()
     const whole = held?.shape.type === 'text' && this.lanes.size === 1 && !this.hasEnded ? held.waiting : ''
     this.hasEnded = true
-    if (held === undefined || whole === '' || known === null) return void this.flush(out)
-    const answer = known(whole)
-    if (answer.isClean) {
+    if (held === undefined || whole === '') return void this.flush(out)
+    const answer = this.rules.known?.(whole)
+    if (answer?.isClean || isSurelyClean(this.rules, whole)) {
       this.lanes.clear()
       this.newest = null
       out.push({ ...held.shape, text: whole })
-      return
-    }
-    this.flush(out)
-    if (this.refusal === null) answer.keep()
+    } else this.flush(out)
+    if (this.refusal === null && answer?.isClean === false) answer.keep()
   }
 
   /** When a choice moves from reasoning to output text, the reasoning is complete and must not be sent later. */

@@ -10,7 +10,7 @@ import { noWord, sieveSize, wordFrom } from './word-hashes.ts'
 export type PrefixPatterns<Owner> = {
   /** Returns the owner of the pattern that a text starts with; null = none. */
   of(text: string): Owner | null
-  /** The same of a text from a place on, of which so much is read. */
+  /** The same for a text from `from`, of which at most `most` units are read. */
   at(text: string, from: number, most: number): Owner | null
 }
 
@@ -58,7 +58,7 @@ export function compileOpenings<Owner>(
   }
   return {
     of: text => (mayOpen(text, 0) ? ownerOf(text) : null),
-    // To cut a text at each of its lines would take longer than to read their first words.
+    // Slicing a text at each line would take longer than reading the first words.
     at: (text, from, most) => (mayOpen(text, from) ? ownerOf(text.slice(from, from + most)) : null),
   }
 }

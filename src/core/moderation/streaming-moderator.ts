@@ -8,9 +8,11 @@
  */
 
 import type { SentenceClassifier } from './harm-classifier.ts'
+import { longestSentence } from './harmless-answer.ts'
 import { isWideDot } from './idna-mapping.ts'
 import { findMatchingRule, type SafetyRules } from './pattern-rules.ts'
 import { type RunningScan, scan as scanWhole, startScan } from './patterns.ts'
+import { afterKind, endsSentence, sentenceKinds, sentenceOpen } from './sentence-ends.ts'
 import { type BlockedHosts, blockVerdict, containsBlockedHost, type Verdict } from './text-moderator.ts'
 
 export type StreamingRules = {
@@ -18,6 +20,8 @@ export type StreamingRules = {
   readonly hosts: BlockedHosts
   /** Creates a sentence classifier for outputs, which blocks only what is certain. */
   readonly listen: () => SentenceClassifier
+  /** Whether nothing in an answer would be refused so; false = not to be told at once. */
+  readonly isHarmless: (text: string) => boolean
 }
 
 export type StreamingModerator = {
@@ -32,12 +36,7 @@ export type StreamingModerator = {
 
 /** A URL, or any run without white space, is checked in parts of at most this length. */
 const longestToken = 2_048
-/** A sentence without an end is judged in parts of this length. */
-const longestSentence = 400
-/**
- * Text that is no longer needed is dropped in portions of this size: dropping it after each delta would copy the rest
- * every time.
- */
+/** So much that is no longer needed is dropped at a time: after each piece it would be a new text for each. */
 const worthForgetting = 512
 const manyLooks = 32
 /** At most this much is held back for a possible match, in UTF-16 units. */
@@ -79,8 +78,8 @@ export function createStreamingModerator({ rules, hosts, listen }: StreamingRule
   let joinsTokens = false
   let sentence = 0
   let before = 0
-  /** Whether the sentence may have ended: `open`, or the kind of its closing mark. */
-  let ended: number = open
+  /** Whether the sentence may be over (`afterKind`). */
+  let ended: number = sentenceOpen
   let verdict: Verdict | null = null
   /** Start of the blocked text and of its sentence. */
   let cutAt = Number.POSITIVE_INFINITY
@@ -182,10 +181,10 @@ export function createStreamingModerator({ rules, hosts, listen }: StreamingRule
     let dueAt = due()
     for (let index = 0; index < text.length; index++) {
       const unit = text.charCodeAt(index)
-      const mark = unit < 128 ? (marks[unit] ?? ordinary) : isWideDot(unit) ? hostMark : ordinary
+      const mark = marks[unit] ?? ordinary
       const at = start + index
-      const ending = unit < 128 ? (endings[unit] ?? open) : (wideEndings.get(unit) ?? open)
-      const isOver = mark === space ? unit === lineFeed || ended !== open : ended === wideEnd && ending === open
+      const kind = sentenceKinds[unit] ?? sentenceOpen
+      const isOver = endsSentence(kind, ended)
       if (mark === space || isOver || at >= dueAt) {
         const isFull = at - token >= longestToken || at - sentence >= longestSentence
         if (mark === space || at - token >= longestToken)
@@ -195,7 +194,7 @@ export function createStreamingModerator({ rules, hosts, listen }: StreamingRule
         if (verdict !== null) return
         dueAt = due()
       }
-      if (ending !== closer) ended = ending
+      ended = afterKind(kind, ended)
       if (mark > space) hasMark = true
       if (mark === bracket) hasBracket = true
       // A dot at the end of a word joins nothing, unless brackets contain another. The next delta's first character is
@@ -266,7 +265,12 @@ export function createStreamingModerator({ rules, hosts, listen }: StreamingRule
   }
 }
 
-/** Returns true if a rule matches a text. */
+/** Whether nothing in a whole answer is refused, as in nearly all; false = it has to be read sentence by sentence. */
+export function isSurelyClean({ rules, hosts, isHarmless }: StreamingRules, text: string): boolean {
+  return rules.expressions.length === 0 && !speaks(rules, text) && !containsBlockedHost(hosts, text) && isHarmless(text)
+}
+
+/** Whether any rule's words are in a text. */
 function speaks({ set }: SafetyRules, text: string): boolean {
   let found = false
   scanWhole(set, text, () => {
@@ -276,7 +280,6 @@ function speaks({ set }: SafetyRules, text: string): boolean {
   return found
 }
 
-const lineFeed = 10
 const ordinary = 0
 const space = 1
 const dot = 2
@@ -284,8 +287,9 @@ const hostMark = 3
 const bracket = 4
 /** Does not indicate a URL on its own. */
 const sign = 5
-/** ASCII characters that end a word or may be part of a URL. */
-const marks = Uint8Array.from({ length: 128 }, (_, code) => {
+/** What ends a word, and what may make an address of one, by UTF-16 unit. */
+const marks = Uint8Array.from({ length: 65_536 }, (_, code) => {
+  if (code > 127) return isWideDot(code) ? hostMark : ordinary
   const character = String.fromCharCode(code)
   if (' \n\t\r'.includes(character)) return space
   if (character === '.') return dot
@@ -318,25 +322,7 @@ function endsDot(unit: number): boolean {
   return unit === 116 || unit === 84 || unit === 93 || unit === 41 || unit === 125 || unit === 62
 }
 
-const open = 0
-/** Ends a sentence once white space follows, since `3.` may continue as `3.14`. */
-const mayEnd = 1
-/** No space follows a full-width mark. */
-const wideEnd = 2
-/** Follows the closing mark and belongs to the sentence: `."`, `.)`, `.**`. */
-const closer = 3
-const endings = Uint8Array.from({ length: 128 }, (_, code) => {
-  const character = String.fromCharCode(code)
-  if ('.!?'.includes(character)) return mayEnd
-  return '"\')]*_`'.includes(character) ? closer : open
-})
-const wideEndings = new Map([
-  ...Array.from('…؟।', mark => [mark.charCodeAt(0), mayEnd] as const),
-  ...Array.from('。！？', mark => [mark.charCodeAt(0), wideEnd] as const),
-  ...Array.from('”’»」』）', mark => [mark.charCodeAt(0), closer] as const),
-])
-
-/** Returns true if the text refuses, warns or quotes: it is about the words. */
+/** Refuses, warns or quotes: the words are talked about, not meant. */
 function isReported(text: string): boolean {
   return reporting.test(text.slice(-300))
 }

@@ -1,6 +1,7 @@
 /** Applies three layers to a text in process: patterns, classifier, blocked hosts. Linear and synchronous. */
 import type { ContentPart, Message } from '../chat/chat.ts'
 import type { PromptDefinition } from '../chat/tool-definitions.ts'
+import type { Digested } from '../text/keyed-digests.ts'
 import { deobfuscatedVariants } from './deobfuscate.ts'
 import { extractHosts } from './extract-hosts.ts'
 import type { HarmClassifier } from './harm-classifier.ts'
@@ -27,6 +28,11 @@ export type TextModerator = {
   text(text: string): Verdict
   /** Judges text that the model reads: a tool result, a fetched page. Blocks instructions in it, not its topics. */
   data(text: string): Verdict
+  /**
+   * Judges a text that is only embedded, by the rules of `data` only: an embedding is not a response, and a corpus is a
+   * thousand times as long as a prompt.
+   */
+  embedded(text: string): Verdict
   /** Judges a conversation: returns the first block, or the highest score. */
   messages(messages: readonly Message[]): Verdict
   /**
@@ -36,11 +42,11 @@ export type TextModerator = {
   definition(definition: PromptDefinition): Verdict
 }
 
-/** Cache of messages and definitions that were clean, with their score. */
+/** Messages, joined turns and definitions that were found clean, with their score. */
 export type CleanMessages = {
-  /** null = not cached. */
-  scoreOf(message: Message | PromptDefinition): number | null
-  keep(message: Message | PromptDefinition, score: number): void
+  /** null = not known. */
+  scoreOf(message: Digested): number | null
+  keep(message: Digested, score: number): void
 }
 
 /**
@@ -118,6 +124,13 @@ export function createTextModerator(options: {
     text: text => screenText(text, 'prompt'),
     data: text => screenText(text, 'data'),
     definition: screenDefinition,
+    embedded(text) {
+      for (const reading of [text, ...deobfuscatedVariants(text)]) {
+        const one = byRules(reading, 'data')
+        if (one.verdict === 'block') return one
+      }
+      return allowVerdict
+    },
     messages(messages) {
       let verdict: Verdict = allowVerdict
       for (const message of messages) {
@@ -126,8 +139,11 @@ export function createTextModerator(options: {
         verdict = louder(verdict, one)
       }
       for (const text of joinedTurns(messages)) {
+        const turns = { role: 'turns', text } as const
+        if (known.scoreOf(turns) !== null) continue
         const one = read(text, 'prompt')
         if (one.verdict === 'block') return one
+        known.keep(turns, one.score)
       }
       return verdict
     },

@@ -1,4 +1,4 @@
-/** Fields of a log line: plain values only, so that no prompt, answer or key can be part of one. */
+/** Fields of a log line: only plain values, so that no prompt, output or key can be part of one. */
 export type LogFields = Readonly<Record<string, string | number | boolean | null>>
 
 export type Log = {

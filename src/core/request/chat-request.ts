@@ -19,7 +19,7 @@ import { autoModel } from '../models/models.ts'
 import { forwardableAddress } from '../validation/public-address.ts'
 import { headerChoice, headerFlag, headerNumber, invalidField, nullable, oneOf } from '../validation/validate.ts'
 
-/** What agents send after a day's work; the sizes are bounded by the body's own limits. */
+/** Enough for the conversations of coding agents; the body limit bounds the size. */
 export const maximumMessages = 10_000
 export const maximumTools = 1024
 
@@ -65,7 +65,7 @@ export function chatRequestWithDefaults(messages: readonly Message[], fields: Pa
   }
 }
 
-/** Chat text. No length of its own: the cap on the body (8 MB, 32 MB with images) is its bound. */
+/** Chat text. Bounded only by the body limit (8 MB, 32 MB with images). */
 export const bodyText = Type.String({ boundedBy: 'body' })
 
 /** URL of an image. A `data:` URL contains the image, so only the body limit bounds it. */
@@ -370,7 +370,7 @@ export function parseMessages(
   })
 }
 
-/** The calls of the assistant's turn that a result may follow: their ids, and the id by the name of the first of each name. */
+/** Calls of the assistant turn that a result may follow: their IDs, and the first ID by name. */
 type OpenCalls = { readonly ids: ReadonlySet<string>; readonly idByName: ReadonlyMap<string, string> }
 
 const noCalls: OpenCalls = { ids: new Set(), idByName: new Map() }

@@ -1,10 +1,10 @@
-/** Timeouts of upstream calls in milliseconds, one for each way in which an upstream can keep a client waiting. */
+/** Timeouts of upstream calls in milliseconds, one for each phase in which an upstream can delay a response. */
 export type Deadlines = {
   readonly connectMs: number
   readonly firstByteMs: number
   readonly silenceMs: number
   readonly firstContentMs: number
-  /** First content, where the caller asked for high reasoning effort. */
+  /** First content of requests with high reasoning effort. */
   readonly firstContentReasoningMs: number
   readonly totalMs: number
 }

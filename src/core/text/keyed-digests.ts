@@ -1,10 +1,16 @@
 import type { ContentPart, Message, ToolCall } from '../chat/chat.ts'
 import type { PromptDefinition } from '../chat/tool-definitions.ts'
 
-/** Digests of messages and definitions, as cache keys that do not reveal their content. */
+/** Turns of a conversation read as one text (`core/moderation/turns.ts`). */
+export type JoinedTurns = { readonly role: 'turns'; readonly text: string }
+
+/** What has a digest. */
+export type Digested = Message | PromptDefinition | JoinedTurns
+
+/** Names for messages and definitions under which something can be remembered of them without keeping what they say. */
 export type KeyedDigests = {
-  /** Returns the same digest for messages with the same role and content. Computed once per message. */
-  of(message: Message | PromptDefinition): string
+  /** The same for messages of one role that say the same, worked out once for each message. */
+  of(message: Digested): string
 }
 
 /**
@@ -13,7 +19,7 @@ export type KeyedDigests = {
  */
 export function createKeyedDigests(salt: Uint8Array): KeyedDigests {
   const key = Buffer.from(salt).toString('base64')
-  const known = new WeakMap<Message | PromptDefinition, string>()
+  const known = new WeakMap<Digested, string>()
   return {
     of(message) {
       let digest = known.get(message)
@@ -26,8 +32,8 @@ export function createKeyedDigests(salt: Uint8Array): KeyedDigests {
   }
 }
 
-/** Returns all content of a message that is analyzed or moderated, unambiguously encoded. */
-function spelt(message: Message | PromptDefinition): string {
+/** All of a message that is read or screened, so that no two messages that differ in it are spelt alike. */
+function spelt(message: Digested): string {
   switch (message.role) {
     case 'system':
       return `s${message.text}`
@@ -40,6 +46,8 @@ function spelt(message: Message | PromptDefinition): string {
       const thoughts = measured(reasoning ?? '') + reasoningItems.map(item => `r${measured(item.text)}`).join('')
       return `a${measured(text ?? '')}${thoughts}${toolCalls.map(speltCall).join('')}`
     }
+    case 'turns':
+      return `j${message.text}`
     case 'definition':
       return `d${message.texts.map(measured).join('')}`
     default:

@@ -1,7 +1,7 @@
 /**
- * Byte-pair encoding by o200k_base, OpenAI's newest published vocabulary, in typed arrays of 5 MB that load in about 60 ms.
- * `gpt-tokenizer` takes 100 MB and half a second for the same, and its time grows with the square of a run.
- * Its count of some bytes equals the tokenizer's.
+ * Byte-pair encoding with o200k_base, OpenAI's newest published vocabulary, in typed arrays of 5 MB that load in about
+ * 60 ms. `gpt-tokenizer` needs 100 MB and 500 ms for the same, and its time is quadratic in the length of a run. Counts
+ * equal the tokenizer's.
  */
 import file from '../weights/vocabulary.json' with { type: 'json' }
 
@@ -41,30 +41,33 @@ export function vocabulary(): Vocabulary {
   return loaded
 }
 
-/** The hash of a stretch of bytes with one more; of no bytes it is 0. That of a part of it follows from two of its beginnings. */
+/**
+ * Returns the hash of bytes extended by one more; the hash of no bytes is 0. The hash of a part follows from the hashes
+ * of two prefixes.
+ */
 export function hashStep(hash: number, byte: number): number {
   return (Math.imul(hash, hashBase) + byte + 1) | 0
 }
 
 const hashBase = 0x01000193
 
-/** Spreads a hash: its low bits alone depend on the low bits of the bytes. */
+/** Spreads a hash, whose low bits otherwise depend only on the low bits of the bytes. */
 function mixed(hash: number): number {
   return Math.imul(hash ^ (hash >>> 15), 0x85ebca6b)
 }
 
-// A token goes by the place of its record, [length, count elsewhere, bytes …]: records stand in the order of their ranks, so that
-// a place is a rank too. A slot of the table holds a place and, above it, some bits of the hash.
+// A token is identified by the position of its record, [length, count elsewhere, bytes …]. Records are in rank order,
+// so a position is also a rank. A table slot holds a position and, above it, some bits of the hash.
 
-/** A power of two, so that 38% of the slots are taken. 0 = free. */
+/** A power of two, of which 38% of the slots are used. 0 = free. */
 const slotBits = 19
 const placeBits = 21
 const placeMask = (1 << placeBits) - 1
-/** A bit for each of 2^21 hashes, small enough for the processor's cache: most joins are of no token, and end there. */
+/** One bit for each of 2^21 hashes, which fits into the CPU cache: most joins are not tokens and are rejected here. */
 const filterBits = 21
-/** The place of no token. */
+/** Position that stands for "not a token". */
 const none = placeMask
-/** `maximumBytes` needs so many. */
+/** Number of bits for `maximumBytes`. */
 const startBits = 7
 const nothing = (none << startBits) | ((1 << startBits) - 1)
 
@@ -76,7 +79,7 @@ function load(): Vocabulary {
     unpacked(file.elsewhere),
   )
 
-  /** The place of the token of the bytes of `scratch` from `from` to `to`; `none` if it is not in the vocabulary. */
+  /** Returns the position of the token of the bytes `from`–`to` of `scratch`; `none` if not in the vocabulary. */
   const find = (from: number, to: number, hash: number): number => {
     const mix = mixed(hash)
     const bit = mix >>> (32 - filterBits)
@@ -94,13 +97,16 @@ function load(): Vocabulary {
     }
   }
 
-  /** Hashes of the beginnings of `scratch`. */
+  /** Hashes of the prefixes of `scratch`. */
   const hashes = new Int32Array(maximumBytes + 1)
-  /** By where a part starts: its end and its token. By where one ends: its start. */
+  /** By the start of a part: its end and its token. By its end: its start. */
   const ends = new Uint8Array(maximumBytes + 1)
   const tokens = new Int32Array(maximumBytes + 1)
   const starts = new Uint8Array(maximumBytes + 1)
-  /** By where a part starts, the rank of it joined with the next part and below it the start: the least is found without a branch. */
+  /**
+   * By the start of a part: the rank of its join with the next part, and the start below it, so that the minimum is
+   * found without a branch.
+   */
   const joined = new Int32Array(maximumBytes + 1)
 
   const join = (from: number, to: number): void => {
@@ -189,18 +195,18 @@ const recentSlots = 1 << 13
 const recentSlotBytes = 32
 const recentHead = 3
 
-/** Of a record: the length and the count that stand before its bytes. */
+/** Length and count before the bytes of a record. */
 const recordHead = 2
 
 /** `hashBase` to the power of each length. */
 const powers = new Int32Array(maximumBytes + 1).fill(1)
 for (let at = 1; at <= maximumBytes; at++) powers[at] = Math.imul(powers[at - 1] ?? 0, hashBase)
 
-/** Finds tokens by their bytes: all by their hash, the shortest by themselves. */
+/** Indexes tokens by their bytes: the shortest directly, others by hash. */
 function indexOf(bytes: Uint8Array, lengths: Uint8Array, elsewhere: Uint8Array) {
   const table = new Int32Array(1 << slotBits)
   const filter = new Int32Array(1 << (filterBits - 5))
-  // Place 0 is none: a free slot is 0.
+  // Position 0 is unused, because 0 marks a free slot.
   const records = new Uint8Array(bytes.length + recordHead * lengths.length + 1)
   const pairs = new Int32Array(1 << 16).fill(none)
   const singles = new Int32Array(256)

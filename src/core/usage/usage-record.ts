@@ -7,10 +7,10 @@ import { toUsd } from './money.ts'
 export const attemptOutcomes = ['served', ...attemptFailures] as const
 export type TriedOutcome = (typeof attemptOutcomes)[number]
 
-/** The API forms whose requests are in the ledger. */
+/** API forms whose requests are in the ledger. */
 export const recordedDialects = [...chatDialects, 'embeddings'] as const
 
-/** As many as one request asks. */
+/** Maximum number of attempts per request. */
 const maximumTried = 3
 
 /**
@@ -50,7 +50,7 @@ export const usageRecordSchema = Type.Object(
     strategy: Type.Union([Type.String({ maxLength: 16 }), Type.Null()]),
     query_type: Type.Union([Type.String({ maxLength: 32 }), Type.Null()]),
     streamed: Type.Boolean(),
-    /** The API form in which it was asked; absent in records from before it was told. */
+    /** The API form of the request; absent in older records. */
     dialect: Type.Optional(oneOf(recordedDialects)),
     status: Type.Union([
       Type.Literal('completed'),

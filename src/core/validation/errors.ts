@@ -92,7 +92,9 @@ export type ErrorOptions = {
   readonly attempts?: readonly FailedAttempt[] | null
   /** The earlier request with the same `Idempotency-Key`. */
   readonly completed?: CompletedRequest | null
-  /** The provider's own error body about the request: for clients of its API form, which recognize errors by its words. */
+  /**
+   * The provider's own error body about the request, for clients of its API form that recognize errors by their text.
+   */
   readonly upstream?: UpstreamRefusal | null
 }
 

@@ -50,23 +50,26 @@ export function invalidField(param: string, text: string, code: ErrorCode = 'inv
   return new GatewayError(code, `\`${param}\` ${text}.`, { param })
 }
 
-/** A tool's schema of ten levels is twenty-five deep, where arrays are among them a little more. */
+/** A tool schema of ten levels is 25 deep, slightly more with arrays. */
 const maximumDepth = 64
-/** Above 10,000 messages and 1,024 tools with their schemas. So many values are parsed and checked in the time that others can wait. */
+/**
+ * Above 10,000 messages and 1,024 tools with their schemas. This many values are parsed and checked fast enough not to
+ * delay other requests.
+ */
 const maximumValues = 262_144
 
 const outgrownBy = {
-  depth: `nests deeper than ${maximumDepth} levels: flatten it`,
-  values: `holds more than ${maximumValues} values: make it shorter`,
+  depth: () => `nests deeper than ${maximumDepth} levels: flatten it`,
+  values: (most: number) => `holds more than ${most} values: make it shorter`,
 }
 
 /**
- * Returns the object in a JSON body. Throws `invalid_json` if it is not JSON, nested too deeply or has too many values,
+ * Returns the object in a JSON body. Throws `invalid_json` if it is not JSON, nested too deeply or has more than `values` values,
  * and `invalid_request` if it is not an object.
  */
-export function parseJson(text: string): Readonly<Record<string, unknown>> {
-  const bound = exceededJsonLimit(text, maximumDepth, maximumValues)
-  if (bound !== null) throw new GatewayError('invalid_json', `The body ${outgrownBy[bound]} and send it again.`)
+export function parseJson(text: string, values = maximumValues): Readonly<Record<string, unknown>> {
+  const bound = exceededJsonLimit(text, maximumDepth, values)
+  if (bound !== null) throw new GatewayError('invalid_json', `The body ${outgrownBy[bound](values)} and send it again.`)
   const value = parseJsonText(text)
   if (!isObject(value)) throw new GatewayError('invalid_request', 'The body must be a JSON object: `{ … }`.')
   return value

@@ -18,7 +18,7 @@ export type WebPlan = {
   readonly microcents: number
 }
 
-/** What was looked up for a request. Costs are integers of 1e-8 USD, of what succeeded: the operator bears the rest. */
+/** Web access of a request. Costs are integers of 1e-8 USD for successful calls only; the operator bears the others. */
 export type WebUse = {
   readonly searched: boolean
   readonly sources: readonly WebSource[]

@@ -19,7 +19,7 @@ import { useResource } from '../state/resource.ts'
 export function Billing() {
   const billing = useResource('GET /api/v1/billing')
   return (
-    <Page title="Billing" about="Usage is billed in cycles of 30 days, to a hundred-millionth of a dollar a request.">
+    <Page title="Billing" about="Usage is billed per request in 30-day cycles.">
       <BillingNotices isLinked={false} />
       <Loaded resource={billing} what="billing" lines={6}>
         {state => (
@@ -55,15 +55,15 @@ function Plan({ billing, onChange }: Changed) {
           return (
             <div key={name} class={`plan ${isCurrent ? 'current' : ''}`}>
               <h3>
-                {humanize(name)} {isCurrent && <Badge tone="good">your plan</Badge>}
+                {humanize(name)} {isCurrent && <Badge tone="good">Current plan</Badge>}
               </h3>
-              <p class="figure">{name === 'evaluation' ? 'Free' : 'By usage'}</p>
+              <p class="figure">{name === 'evaluation' ? 'Free' : 'Pay as you go'}</p>
               <ul>
-                <li>{count(limits.daily_tokens)} tokens a day</li>
-                <li>{usd(limits.daily_cost_usd)} a day at most</li>
-                <li>{limits.requests_per_minute} requests a minute</li>
+                <li>{count(limits.daily_tokens)} tokens per day</li>
+                <li>up to {usd(limits.daily_cost_usd)} per day</li>
+                <li>{limits.requests_per_minute} requests per minute</li>
                 <li>
-                  {limits.concurrent_requests} {limits.concurrent_requests === 1 ? 'seat' : 'seats'}
+                  {limits.concurrent_requests} concurrent {limits.concurrent_requests === 1 ? 'request' : 'requests'}
                 </li>
               </ul>
               {!isCurrent && name === 'usage' && billing.collected_by === 'manual' && (
@@ -95,43 +95,41 @@ function Plan({ billing, onChange }: Changed) {
       </div>
       {cycle !== null && (
         <p>
-          <strong>{usd(cycle.cost_usd)}</strong> so far in this cycle. It is invoiced {relativeTime(cycle.ends_at)}.
+          <strong>{usd(cycle.cost_usd)}</strong> so far in this cycle. Invoice {relativeTime(cycle.ends_at)}.
         </p>
       )}
       {next !== plan && (
         <p>
-          The plan becomes <strong>{next}</strong> when the cycle ends.
+          Changes to <strong>{next}</strong> at the end of the cycle.
         </p>
       )}
       {asks === 'upgrade' && (
         <Confirm
-          title="Upgrade to the plan “usage”?"
-          action="Upgrade, charges begin now"
+          title="Upgrade to the Usage plan?"
+          action="Upgrade and start billing"
           perform={async () => {
             onChange(await call('POST /api/v1/billing/upgrade', { body: { confirm: true, version } }))
-            showToast('You are on the plan “usage”.')
+            showToast('Plan changed to Usage')
           }}
           onClose={() => setAsks(null)}
         >
           <p>
-            Charges begin at once: each request costs what its tokens cost, at most {usd(plans.usage.daily_cost_usd)} a
-            day. You are invoiced every 30 days, and can go back when a cycle ends.
+            Billing starts immediately; each request is charged by tokens, up to {usd(plans.usage.daily_cost_usd)} per
+            day. You are invoiced every 30 days and can downgrade at the end of a cycle.
           </p>
         </Confirm>
       )}
       {asks === 'downgrade' && (
         <Confirm
-          title="Back to the plan “evaluation”?"
-          action="Downgrade at the end of the cycle"
+          title="Downgrade to the Evaluation plan?"
+          action="Downgrade"
           perform={async () => {
             onChange(await call('POST /api/v1/billing/downgrade', { body: { confirm: true, version } }))
-            showToast('The plan changes when the cycle ends.')
+            showToast('Downgrade scheduled for the end of the cycle')
           }}
           onClose={() => setAsks(null)}
         >
-          <p>
-            Until the cycle ends everything stays as it is; then the smaller limits hold, and nothing costs anything.
-          </p>
+          <p>Nothing changes until the cycle ends. Then lower limits apply and usage is free.</p>
         </Confirm>
       )}
     </Card>

@@ -26,18 +26,18 @@ export function Insights() {
   return (
     <Page
       title="Insights"
-      about="What routing learned from this account’s requests: figures alone, never a prompt or an answer."
+      about="Routing statistics for this account. Contains no prompts or outputs."
       actions={
         mayErase &&
         !isAbsent && (
           <button type="button" class="button danger-text" onClick={() => setErasing(true)}>
-            Erase everything
+            Delete learning data
           </button>
         )
       }
     >
       {isAbsent ? (
-        <Notice title="This gateway does not learn">It is of a release without insights.</Notice>
+        <Notice title="Insights unavailable">Insights are not available in this release.</Notice>
       ) : (
         <Loaded resource={learning} what="insights" lines={8}>
           {found => <Learned learning={found} />}
@@ -47,7 +47,7 @@ export function Insights() {
         <Erase
           onErased={() => {
             learning.reload()
-            showToast('Everything that was learned is erased.')
+            showToast('Learning data deleted')
           }}
           onClose={() => setErasing(false)}
         />
@@ -62,9 +62,9 @@ const confidenceTones: Readonly<Record<Confidence, Tone>> = {
   established: 'good',
 }
 const confidenceWords: Readonly<Record<Confidence, string>> = {
-  cold_start: 'Fewer than 10 requests of one kind to one model: routing goes by what holds for everybody.',
-  warm_up: '10 to 49 requests of one kind to one model: your own figures count a little.',
-  established: '50 requests or more of one kind to one model: your own figures count most, within their bounds.',
+  cold_start: 'Fewer than 10 requests per query type and model: routing uses catalog defaults.',
+  warm_up: '10 to 49 requests per query type and model: your results have a small effect.',
+  established: 'At least 50 requests per query type and model: your results have a large, bounded effect.',
 }
 
 function Certainty({ of: confidence }: { readonly of: Confidence }) {
@@ -79,17 +79,17 @@ function Learned({ learning }: { readonly learning: Learning }) {
   const { state, entries, since, influence, enhancement } = learning
   return (
     <>
-      <section class="tiles" aria-label="In short">
+      <section class="tiles" aria-label="Summary">
         <Tile name="Confidence" value={humanize(state)} note={confidenceWords[state]} />
         <Tile
-          name="Learned from"
+          name="Entries"
           value={`${count(entries)} ${entries === 1 ? 'request' : 'requests'}`}
           note={since === null ? 'None so far' : `Since ${dateOf(since)}`}
         />
         <Tile
           name="Influence"
-          value={`${influence.influenced_pct} %`}
-          note={`of requests were routed otherwise for it; ${influence.classified_pct} % were of a known type`}
+          value={`${influence.influenced_pct}%`}
+          note={`of requests changed model because of learning; ${influence.classified_pct}% had a known query type`}
         />
         <Tile
           name="Enhancement"
@@ -99,9 +99,9 @@ function Learned({ learning }: { readonly learning: Learning }) {
       </section>
       {entries === 0 ? (
         <div class="card">
-          <Empty title="Nothing is learned yet">
-            Ask some questions, in the <a href={hrefTo('playground')}>playground</a> or through the API, and rate the
-            answers.
+          <Empty title="No learning data yet">
+            Learning data appears after requests in the <a href={hrefTo('playground')}>playground</a> or through the
+            API. Ratings count most.
           </Empty>
         </div>
       ) : (
@@ -129,9 +129,9 @@ function Tile({ name, value, note }: { readonly name: string; readonly value: st
 
 function Recommendations({ list }: { readonly list: readonly ShownRecommendation[] }) {
   return (
-    <Card title="Recommendations" about="Where another model looks better for you than the one used most.">
+    <Card title="Recommendations" about="Models that perform better or cost less on your requests.">
       {list.length === 0 ? (
-        <Empty title="None">Nothing that was tried did clearly better.</Empty>
+        <Empty title="No recommendations yet">They appear when another model performs clearly better.</Empty>
       ) : (
         <ul class="recommendations">
           {list.map(({ query_type, model, reason, expected_quality_change, expected_cost_change_pct }) => (
@@ -141,7 +141,7 @@ function Recommendations({ list }: { readonly list: readonly ShownRecommendation
               </strong>
               <p>{reason}</p>
               <p class="hint">
-                Quality {signed(expected_quality_change, 2)}, cost {signed(expected_cost_change_pct, 0)} %
+                Quality {signed(expected_quality_change, 2)}, cost {signed(expected_cost_change_pct, 0)}%
               </p>
             </li>
           ))}
@@ -196,14 +196,14 @@ function ModelTable({ learning }: { readonly learning: Learning }) {
           { name: 'Requests', from: 'middle', isNumber: true, show: one => count(one.requests) },
           { name: 'Quality', isNumber: true, show: one => one.quality.toFixed(2) },
           {
-            name: 'Stars',
+            name: 'Rating',
             from: 'middle',
             isNumber: true,
             show: one => (one.rating === null ? '–' : one.rating.toFixed(1)),
           },
           { name: 'Latency', from: 'middle', isNumber: true, show: one => milliseconds(one.latency_ms) },
           { name: 'Cost', from: 'wide', isNumber: true, show: one => usd(one.cost_usd) },
-          { name: 'Nudge', isNumber: true, show: one => signed(one.bias, 2) },
+          { name: 'Learned bias', isNumber: true, show: one => signed(one.bias, 2) },
         ]}
       />
       {rows.length > shownAtFirst && (
@@ -219,8 +219,8 @@ function Erase({ onErased, onClose }: { readonly onErased: () => void; readonly 
   const [text, setText] = useState('')
   return (
     <Confirm
-      title="Erase everything that was learned?"
-      action="Erase everything"
+      title="Delete all learning data?"
+      action="Delete learning data"
       isDangerous
       isReady={text.trim().toLowerCase() === eraseWord}
       perform={async () => {
@@ -230,10 +230,10 @@ function Erase({ onErased, onClose }: { readonly onErased: () => void; readonly 
       onClose={onClose}
     >
       <p>
-        Every entry of the account goes, ratings too, for good. Routing begins anew with what holds for everybody. The
-        request log and the bill stay as they are.
+        Deletes all learning entries and ratings of this account permanently. Routing returns to catalog defaults. The
+        request log and billing do not change.
       </p>
-      <TextField label={`Type “${eraseWord}” to go on`} autocomplete="off" value={text} onText={setText} />
+      <TextField label={`Type “${eraseWord}” to confirm`} autocomplete="off" value={text} onText={setText} />
     </Confirm>
   )
 }

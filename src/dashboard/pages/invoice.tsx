@@ -70,7 +70,7 @@ export function InvoicePage({ id }: { readonly id: string }) {
               </div>
             </dl>
             <Table
-              caption="Lines, one a model"
+              caption="Invoice lines by model"
               rows={found.lines}
               keyOf={({ model }) => model}
               columns={[

@@ -36,10 +36,10 @@ export function Keys() {
   return (
     <Page
       title="Keys"
-      about={`${seesAll ? 'All keys of the account' : 'Your keys'}. Limits hold for the account, whichever key is used.`}
+      about={`${seesAll ? 'All keys of the account' : 'Your keys'}. All keys share the limits of the account.`}
       actions={
         <button type="button" class="button primary" onClick={() => setOpen({ kind: 'create' })}>
-          New key
+          Create key
         </button>
       }
     >
@@ -64,12 +64,12 @@ export function Keys() {
           perform={async () => {
             await call('DELETE /api/v1/keys/:id', { params: { id: open.key.id } })
             keys.reload()
-            showToast(`“${open.key.name}” is revoked.`)
+            showToast(`Key “${open.key.name}” revoked`)
           }}
           onClose={close}
         >
           <p>
-            Whatever uses <code>{open.key.prefix}</code> is refused within a second. This cannot be undone.
+            Requests with <code>{open.key.prefix}</code> are rejected within 1 s. This cannot be undone.
           </p>
         </Confirm>
       )}
@@ -88,7 +88,7 @@ type KeyTableProps = {
 
 function KeyTable({ keys, hasEnded, onOpen }: KeyTableProps) {
   if (keys.length === 0)
-    return <Empty title={hasEnded ? 'No key is valid' : 'No keys yet'}>A key is what a program signs in with.</Empty>
+    return <Empty title={hasEnded ? 'No valid keys' : 'No keys yet'}>Programs use API keys to authenticate.</Empty>
   return (
     <Table
       caption="API keys"
@@ -106,7 +106,7 @@ function KeyTable({ keys, hasEnded, onOpen }: KeyTableProps) {
             </>
           ),
         },
-        { name: 'Made', from: 'wide', show: key => dateOf(key.created_at) },
+        { name: 'Created', from: 'wide', show: key => dateOf(key.created_at) },
         {
           name: 'Last used',
           from: 'middle',
@@ -149,7 +149,7 @@ function Standing({ of: key }: { readonly of: ShownKey }) {
   if (key.expires_at === null) return null
   return isAlive(key) ? (
     <span title={dateTime(key.expires_at)}>
-      <Badge tone="warn">ends {relativeTime(key.expires_at)}</Badge>
+      <Badge tone="warn">expires {relativeTime(key.expires_at)}</Badge>
     </span>
   ) : (
     <Badge>expired</Badge>
@@ -170,8 +170,8 @@ function Create({ onMade, onClose }: MadeProps) {
   })
   return (
     <FormDialog
-      title="New key"
-      action="Make the key"
+      title="Create key"
+      action="Create key"
       isReady={name.trim() !== ''}
       doing={making}
       fields={['name']}
@@ -181,7 +181,7 @@ function Create({ onMade, onClose }: MadeProps) {
         label="Name"
         required
         maxLength={64}
-        hint="What it is for: usage is told by it."
+        hint="Describe its purpose. Usage is shown by key name."
         value={name}
         onText={setName}
         param="name"
@@ -208,12 +208,12 @@ function Rotate({ target, onMade, onClose }: MadeProps & { readonly target: Show
   })
   return (
     <FormDialog title={`Rotate “${target.name}”`} action="Rotate" doing={rotating} onClose={onClose}>
-      <p>A new key takes its place and its usage line.</p>
+      <p>A new key replaces it and continues its usage history.</p>
       <SelectField
-        label="The old key goes on working"
+        label="The old key keeps working"
         value={overlap}
         onChoice={setOverlap}
-        hint="Long enough to put the new one everywhere."
+        hint="Long enough to replace it everywhere."
       >
         {Object.entries(overlaps).map(([value, text]) => (
           <option key={value} value={value}>
@@ -227,9 +227,9 @@ function Rotate({ target, onMade, onClose }: MadeProps & { readonly target: Show
 
 function Shown({ made, onClose }: { readonly made: NewKey; readonly onClose: () => void }) {
   return (
-    <Dialog title={`“${made.name}” is made`} onClose={onClose}>
-      <Notice tone="warn" title="Take it now">
-        This is the only time it is shown: the gateway keeps nothing but a hash of it.
+    <Dialog title={`Key “${made.name}” created`} onClose={onClose}>
+      <Notice tone="warn" title="Copy the key now">
+        It is shown only once: the gateway stores only its hash.
       </Notice>
       <Snippet text={made.key} what="key" />
       <div class="actions end">

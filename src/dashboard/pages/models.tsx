@@ -25,10 +25,10 @@ export function Models() {
   const isSimulated = models.data?.data.some(({ simulated }) => simulated) ?? false
   const wanted = text.trim().toLowerCase()
   return (
-    <Page title="Models" about="What can be asked, what it costs, how it is, and how it did on your own requests.">
+    <Page title="Models" about="Available models with prices, health and your own results.">
       <Card
-        title="Catalogue"
-        about={`Prices are US dollars per million tokens.${isSimulated ? ' The providers are simulated: nothing of it is charged by them.' : ''}`}
+        title="Model catalog"
+        about={`Prices are US dollars per million tokens.${isSimulated ? ' The providers are simulated: providers charge nothing.' : ''}`}
         actions={
           <TextField label="Search" type="search" value={text} onText={setText} placeholder="Name, provider, tier" />
         }
@@ -39,7 +39,7 @@ export function Models() {
               `${one.name} ${one.display_name} ${one.tier}`.toLowerCase().includes(wanted),
             )
             return found.length === 0 ? (
-              <Empty title="No model fits">Try another word.</Empty>
+              <Empty title="No matching models">Change the search.</Empty>
             ) : (
               <Catalogue models={found} states={states} own={own} onChoose={setChosen} />
             )
@@ -81,19 +81,19 @@ function Catalogue({ models, states, own, onChoose }: CatalogueProps) {
               <button type="button" class="link" onClick={() => onChoose(model)}>
                 {model.display_name}
               </button>{' '}
-              {model.deprecated && <Badge tone="warn">leaving</Badge>}
+              {model.deprecated && <Badge tone="warn">deprecated</Badge>}
               <UnhealthyBadge of={states.get(model.name)} />
               <code class="block quiet">{model.name}</code>
             </>
           ),
         },
         { name: 'Tier', from: 'middle', show: model => humanize(model.tier) },
-        { name: 'In', isNumber: true, show: model => usd(model.pricing.input_per_mtok) },
-        { name: 'Out', isNumber: true, show: model => usd(model.pricing.output_per_mtok) },
+        { name: 'Input price', isNumber: true, show: model => usd(model.pricing.input_per_mtok) },
+        { name: 'Output price', isNumber: true, show: model => usd(model.pricing.output_per_mtok) },
         { name: 'Context', from: 'wide', isNumber: true, show: model => compact(model.context_window) },
         { name: 'Health', from: 'middle', show: model => <Health of={states.get(model.name)} /> },
         {
-          name: 'Own quality',
+          name: 'Your quality',
           from: 'wide',
           isNumber: true,
           show: model =>
@@ -104,7 +104,7 @@ function Catalogue({ models, states, own, onChoose }: CatalogueProps) {
             ),
         },
         {
-          name: 'Own latency',
+          name: 'Your latency',
           from: 'wide',
           isNumber: true,
           show: model => shownMean(own.get(model.name), ({ latency_ms }) => latency_ms, milliseconds),
@@ -167,8 +167,8 @@ function ModelDetail({ model, health, own, onClose }: ModelDetailProps) {
       </p>
       {model.deprecated && (
         <p>
-          Leaving{model.deprecation_date !== null && ` on ${model.deprecation_date}`}
-          {model.successor !== null && `; ${model.successor} takes its place`}.
+          {model.deprecation_date === null ? 'Deprecated.' : `Retires on ${model.deprecation_date}.`}
+          {model.successor !== null && ` Successor: ${model.successor}.`}
         </p>
       )}
       <h3>Price per million tokens</h3>
@@ -180,15 +180,15 @@ function ModelDetail({ model, health, own, onClose }: ModelDetailProps) {
         />
         <DetailRow name="Output" value={usd(pricing.output_per_mtok)} />
       </dl>
-      <h3>What it takes</h3>
+      <h3>Limits and capabilities</h3>
       <dl class="pairs">
         <DetailRow name="Context" value={`${count(model.context_window)} tokens`} />
-        <DetailRow name="Longest answer" value={`${count(model.max_output_tokens)} tokens`} />
-        <DetailRow name="Can" value={able.join(', ')} />
+        <DetailRow name="Maximum output" value={`${count(model.max_output_tokens)} tokens`} />
+        <DetailRow name="Capabilities" value={able.join(', ')} />
       </dl>
-      <h3>On your own requests</h3>
+      <h3>Your requests</h3>
       {own.length === 0 ? (
-        <Empty title="Not asked yet">By query type, once it has answered some.</Empty>
+        <Empty title="No data yet">Results by query type appear after your first requests.</Empty>
       ) : (
         <Table
           caption={`${model.display_name} by query type`}

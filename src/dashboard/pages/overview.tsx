@@ -32,7 +32,7 @@ export function Overview() {
     for (const one of [today, days, models, keys]) one.reload()
   }
   return (
-    <Page title="Overview" about="What today has used of its limits, and the last 30 days. Days are UTC.">
+    <Page title="Overview" about="Usage against today’s limits, and the last 30 days. Days are UTC.">
       <BillingNotices />
       {isNew && <FirstRun onFirstCall={reload} />}
       <Loaded resource={today} what="today" lines={4}>
@@ -64,32 +64,32 @@ function Today({ account, requests }: { readonly account: AccountToday; readonly
   return (
     <section aria-label="Today" class="meters">
       <Meter
-        label="Tokens today"
+        label="Daily tokens"
         used={today.tokens}
         limit={limits.daily_tokens}
         show={compact}
-        note={`Starts anew ${relativeTime(today.resets_at)}`}
+        note={`Resets ${relativeTime(today.resets_at)}`}
       />
       <Meter
-        label="Money today"
+        label="Daily cost"
         used={today.cost_usd}
         limit={limits.daily_cost_usd}
         show={usd}
-        note={`${usd(today.remaining_cost_usd)} left`}
+        note={`${usd(today.remaining_cost_usd)} remaining`}
       />
       <Meter
-        label="Requests this minute"
+        label="Requests per minute"
         used={minute}
         limit={limits.requests_per_minute}
         show={count}
         note={`${count(requests)} today`}
       />
       <Meter
-        label="Seats"
+        label="Concurrent requests"
         used={seats}
         limit={limits.concurrent_requests}
         show={count}
-        note="Requests being answered now"
+        note="In progress now"
       />
     </section>
   )
@@ -110,11 +110,11 @@ function Days({ usage }: { readonly usage: ShownUsage }) {
   const days = daysOf(usage).map(({ day }) => day)
   return (
     <Card
-      title="30 days"
+      title="Last 30 days"
       actions={
         <>
-          <Tabs label="What the chart shows" tabs={measureTabs} current={measure} onChoice={setMeasure} />
-          <Tabs label="Of what" tabs={tabsOf(splits)} current={split} onChoice={setSplit} />
+          <Tabs label="Metric" tabs={measureTabs} current={measure} onChoice={setMeasure} />
+          <Tabs label="Group by" tabs={tabsOf(splits)} current={split} onChoice={setSplit} />
         </>
       }
     >
@@ -127,7 +127,7 @@ function Days({ usage }: { readonly usage: ShownUsage }) {
               {...measures[measure]}
               days={daysOf(found).map(({ day }) => day)}
               series={splitSeries(found, measure)}
-              note={measure === 'latency' ? 'half of the requests within' : undefined}
+              note={measure === 'latency' ? 'p50' : undefined}
             />
           )}
         </Loaded>
@@ -143,29 +143,29 @@ function Latency({ usage }: { readonly usage: ShownUsage }) {
   const { total } = usage
   const days = daysOf(usage)
   return (
-    <Card title="Latency and errors" about="30 days">
+    <Card title="Latency and errors" about="Last 30 days">
       {total.requests === 0 ? (
-        <Empty title="No requests yet">Times and errors show up here with the first ones.</Empty>
+        <Empty title="No requests yet">Latency and errors appear after your first request.</Empty>
       ) : (
         <>
           <dl class="figures">
-            <Figure name="Half within" value={milliseconds(total.latency_p50_ms)} />
-            <Figure name="95 % within" value={milliseconds(total.latency_p95_ms)} />
-            <Figure name="First token" value={milliseconds(total.first_token_p50_ms)} />
-            <Figure name="Failed" value={percent(total.failed / total.requests, 1)} />
+            <Figure name="p50 latency" value={milliseconds(total.latency_p50_ms)} />
+            <Figure name="p95 latency" value={milliseconds(total.latency_p95_ms)} />
+            <Figure name="Time to first token (p50)" value={milliseconds(total.first_token_p50_ms)} />
+            <Figure name="Error rate" value={percent(total.failed / total.requests, 1)} />
           </dl>
           <Sparkline
-            label={`The time within which 95 % were answered, day by day; ${milliseconds(total.latency_p95_ms)} over all`}
+            label={`Daily p95 latency; ${milliseconds(total.latency_p95_ms)} overall`}
             values={days.map(day => day.latency_p95_ms)}
             isBad={day => (days[day]?.failed ?? 0) > muchFailed * (days[day]?.requests ?? 0)}
           />
-          <p class="hint">95 % within, by day; red where more than one in twenty failed.</p>
+          <p class="hint">Daily p95 latency; red marks days with more than 5% errors.</p>
           <p class="hint">
             <a href={hrefTo('requests')}>All requests</a>
             {total.failed > 0 && (
               <>
                 {' · '}
-                <a href={hrefTo('requests', { status: 'failed' })}>the failed ones</a>
+                <a href={hrefTo('requests', { status: 'failed' })}>Failed requests</a>
               </>
             )}
           </p>
@@ -195,17 +195,17 @@ function tellsTimes({ requests, failed, latency_p50_ms, latency_p95_ms }: ShownU
 function ByModel({ usage }: { readonly usage: ShownUsage }) {
   const rows = usage.data.flatMap(row => ('model' in row ? [row] : []))
   return (
-    <Card title="By model" about="30 days, by cost">
+    <Card title="By model" about="Last 30 days, by cost">
       {rows.length === 0 ? (
-        <Empty title="No model was asked yet">
-          <a href={hrefTo('playground')}>Ask one in the playground</a>
+        <Empty title="No requests yet">
+          <a href={hrefTo('playground')}>Open the playground</a>
         </Empty>
       ) : (
         <BarList
           label="Cost by model"
           shares={rows.slice(0, shownParts).map(row => ({
             key: row.model ?? '',
-            name: row.model ?? 'None was reached',
+            name: row.model ?? 'No model',
             value: row.cost_usd,
             told: `${usd(row.cost_usd)} · ${compact(row.requests)} ${row.requests === 1 ? 'request' : 'requests'}`,
             more: tellsTimes(row),
@@ -227,10 +227,10 @@ function ByKey({ usage }: { readonly usage: ShownUsage }) {
     times: ofName.length === 1 && ofName[0] !== undefined ? tellsTimes(ofName[0]) : undefined,
   }))
   return (
-    <Card title="By key" about="30 days, by cost">
+    <Card title="By key" about="Last 30 days, by cost">
       {rows.length === 0 ? (
-        <Empty title="No key was used yet">
-          <a href={hrefTo('keys')}>Make one</a>
+        <Empty title="No API key used yet">
+          <a href={hrefTo('keys')}>Create an API key</a>
         </Empty>
       ) : (
         <BarList

@@ -56,11 +56,11 @@ export function Playground() {
   return (
     <Page
       title="Playground"
-      about="Ask, and see what the gateway made of it. Nothing is kept after you leave this page."
+      about="Send a prompt and inspect routing, tokens and cost. The conversation is not stored."
       actions={
         talk.turns.length > 0 && (
           <button type="button" class="button" onClick={talk.clear}>
-            Start over
+            Clear conversation
           </button>
         )
       }
@@ -68,7 +68,7 @@ export function Playground() {
       <div class="playground">
         <div class="talk" ref={newest}>
           {talk.turns.length === 0 ? (
-            <Card title="What would you like to ask?">
+            <Card title="Send a prompt">
               <ul class="ideas">
                 {ideas.map(idea => (
                   <li key={idea}>
@@ -80,8 +80,8 @@ export function Playground() {
               </ul>
               {isSimulated && (
                 <Notice>
-                  The providers are simulated: answers are made up, everything around them is real. Set a provider’s key
-                  for real ones.
+                  The providers are simulated: outputs are simulated; routing, limits and billing are real. Set a
+                  provider’s key for real ones.
                 </Notice>
               )}
             </Card>
@@ -170,10 +170,10 @@ type OptionsProps = {
 }
 
 const strategyWords: Readonly<Record<Strategy, string>> = {
-  balanced: 'fixed weights, whatever the prompt',
-  quality: 'the best answer',
-  cost: 'the cheapest',
-  speed: 'the fastest',
+  balanced: 'fixed weights',
+  quality: 'highest quality',
+  cost: 'lowest cost',
+  speed: 'lowest latency',
 }
 
 function Options({ choices, models, onChange }: OptionsProps) {
@@ -184,15 +184,15 @@ function Options({ choices, models, onChange }: OptionsProps) {
     ({ provider }) => provider,
   )
   return (
-    <Card title="How to ask" class="options">
+    <Card title="Request settings" class="options">
       <SelectField
         label="Model"
         value={choices.model}
         onChoice={model => set({ model })}
-        hint={choices.model === autoModel ? 'The prompt picks the model.' : undefined}
+        hint={choices.model === autoModel ? 'The gateway chooses a model for each prompt.' : undefined}
       >
         <optgroup label="Automatic">
-          <option value={autoModel}>By the prompt</option>
+          <option value={autoModel}>Automatic</option>
           {strategies.map(strategy => (
             <option key={strategy} value={`${autoModel}/${strategy}`}>
               {humanize(strategy)}: {strategyWords[strategy]}
@@ -214,36 +214,36 @@ function Options({ choices, models, onChange }: OptionsProps) {
         <div class="stack">
           <Switch
             label="Enhance the prompt"
-            hint="A terse prompt is rewritten first. Free."
+            hint="Adds detail to short prompts. Free."
             isOn={choices.enhances}
             onSwitch={enhances => set({ enhances })}
           />
           <Switch
-            label="Use the web"
-            hint="Only where the prompt needs what is current, or holds an address."
+            label="Web access"
+            hint="Searches and fetches pages when the prompt needs them."
             isOn={choices.usesWeb}
             onSwitch={usesWeb => set({ usesWeb })}
           />
           <Switch
-            label="Smooth streaming"
-            hint="Whole sentences at an even pace, rather than each piece at once."
+            label="Buffered streaming"
+            hint="Sends whole sentences about every 100 ms."
             isOn={choices.isSmooth}
             onSwitch={isSmooth => set({ isSmooth })}
           />
           <div class="field">
             <label>
-              Instructions to the model
+              System message
               <textarea rows={3} value={choices.system} onInput={event => set({ system: event.currentTarget.value })} />
             </label>
           </div>
           <TextField
-            label="Ask with a key of your own"
+            label="API key"
             type="password"
             autocomplete="off"
             placeholder="gw_live_…"
             value={choices.ownKey}
             onText={ownKey => set({ ownKey })}
-            hint="Empty: a key of this page’s own, good for an hour and revoked when you leave."
+            hint="Empty: uses a temporary key that expires after 1 hour."
           />
         </div>
       </details>

@@ -27,7 +27,7 @@ export function Requests() {
   return (
     <Page
       title="Requests"
-      about="What was asked of whom, how long it took and what it cost. Never what was said."
+      about="Model, latency, tokens and cost of each request. Prompts and outputs are never stored."
       actions={<Exports filters={filters} />}
     >
       <section class="card">
@@ -35,13 +35,13 @@ export function Requests() {
         {log.failure !== null && <FailureNotice failure={log.failure} retry={log.reload} />}
         {log.rows === undefined && log.failure === null && <Loading what="requests" lines={8} />}
         {log.rows?.length === 0 && !log.hasMore && (
-          <Empty title={isFiltered ? 'No request fits these filters' : 'No requests yet'}>
+          <Empty title={isFiltered ? 'No matching requests' : 'No requests yet'}>
             {isFiltered ? (
               <button type="button" class="button small" onClick={() => replaceHashRoute('requests')}>
                 Show all
               </button>
             ) : (
-              'They show up here seconds after they were answered.'
+              'Requests appear here seconds after they finish.'
             )}
           </Empty>
         )}
@@ -98,7 +98,7 @@ function FilterBar({ filters, isLive, onLive }: FilterBarProps) {
             <option value="">Any</option>
             <option value="completed">Completed</option>
             <option value="failed">Failed</option>
-            <option value="client_closed">Caller left</option>
+            <option value="client_closed">Client disconnected</option>
             <option value="blocked">Blocked</option>
           </SelectField>
           <SelectField label="Model" value={filters.model ?? ''} onChoice={value => set('model', value)}>
@@ -128,12 +128,12 @@ function FilterBar({ filters, isLive, onLive }: FilterBarProps) {
           >
             <option value="">Any</option>
             <option value="auto">Automatic</option>
-            <option value="manual">Model named</option>
+            <option value="manual">Manual</option>
           </SelectField>
-          <SelectField label="Delivery" value={filters.streamed ?? ''} onChoice={value => set('streamed', value)}>
+          <SelectField label="Response type" value={filters.streamed ?? ''} onChoice={value => set('streamed', value)}>
             <option value="">Any</option>
-            <option value="true">Streamed</option>
-            <option value="false">Whole</option>
+            <option value="true">Stream</option>
+            <option value="false">JSON</option>
           </SelectField>
           <TextField
             label="From day (UTC)"
@@ -145,7 +145,7 @@ function FilterBar({ filters, isLive, onLive }: FilterBarProps) {
         </div>
       </details>
       <div class="filters-end">
-        <Switch label="Live tail" isOn={isLive} onSwitch={onLive} />
+        <Switch label="Live updates" isOn={isLive} onSwitch={onLive} />
         {isFiltered && (
           <button type="button" class="button small" onClick={() => replaceHashRoute('requests')}>
             Clear filters
@@ -161,7 +161,7 @@ function Exports({ filters }: { readonly filters: Filters }) {
   const saving = useAction(async (format: 'csv' | 'json') => {
     setBytes(0)
     await saveExport(format, filters, setBytes)
-    showToast('The export is in your downloads.')
+    showToast('Export saved to your downloads')
   })
   const megabytes = `${(bytes / 1_000_000).toFixed(1)} MB`
   return (
@@ -173,7 +173,7 @@ function Exports({ filters }: { readonly filters: Filters }) {
           type="button"
           class="button"
           disabled={saving.isBusy}
-          title="What the filters below choose, as a file"
+          title="Export the filtered requests"
           onClick={() => void saving.run(format)}
         >
           <Icon name="download" size={16} /> {saving.isBusy ? megabytes : `Export ${format.toUpperCase()}`}
@@ -217,16 +217,16 @@ function RequestTable({ rows, fresh, onChoose }: RequestTableProps) {
           name: 'Model',
           show: row => (
             <>
-              {row.model ?? <span class="quiet">none reached</span>}
-              {row.attempts > 1 && <span class="quiet"> after {row.attempts} attempts</span>}
+              {row.model ?? <span class="quiet">No model</span>}
+              {row.attempts > 1 && <span class="quiet"> {row.attempts} attempts</span>}
             </>
           ),
         },
         { name: 'Key', from: 'wide', show: row => row.key_name ?? '–' },
         { name: 'Tokens', from: 'middle', isNumber: true, show: row => compact(row.total_tokens) },
         { name: 'Cost', from: 'middle', isNumber: true, show: row => usd(row.cost_usd) },
-        { name: 'First token', from: 'wide', isNumber: true, show: row => milliseconds(row.first_token_ms) },
-        { name: 'Time taken', from: 'middle', isNumber: true, show: row => milliseconds(row.latency_ms) },
+        { name: 'Time to first token', from: 'wide', isNumber: true, show: row => milliseconds(row.first_token_ms) },
+        { name: 'Total latency', from: 'middle', isNumber: true, show: row => milliseconds(row.latency_ms) },
       ]}
     />
   )

@@ -21,25 +21,25 @@ function Ask() {
   const { failure } = asking
   const sendsNoMail = failure?.code === 'not_found'
   return (
-    <AuthPage title="A new password" onSubmit={() => void asking.run()}>
-      <p class="about">A link to choose one is sent to your address. It is good for half an hour.</p>
+    <AuthPage title="Reset password" onSubmit={() => void asking.run()}>
+      <p class="about">We send a reset link to your address. It expires after 30 minutes.</p>
       {isAsked && (
-        <Notice tone="good" title="Look into your mailbox">
-          If somebody has this address here, a letter is on its way.
+        <Notice tone="good" title="Check your email">
+          If an account uses this address, we sent a reset link.
         </Notice>
       )}
       {sendsNoMail && (
-        <Notice tone="warn" title="This gateway sends no mail">
-          Ask its operator for a new password: <code>accounts reset-password</code>.
+        <Notice tone="warn" title="Email is not configured">
+          Ask the operator to reset the password: <code>accounts reset-password</code>.
         </Notice>
       )}
       {failure !== null && !sendsNoMail && failure.param === null && <FailureNotice failure={failure} />}
       <EmailField value={email} onText={setEmail} failure={failure} />
       <button type="submit" class="button primary wide" disabled={asking.isBusy || isAsked}>
-        {asking.isBusy ? 'Asking…' : 'Send the link'}
+        {asking.isBusy ? 'Asking…' : 'Send reset link'}
       </button>
       <p class="hint">
-        <a href={hrefTo('')}>Back to signing in</a>
+        <a href={hrefTo('')}>Back to sign-in</a>
       </p>
     </AuthPage>
   )
@@ -59,27 +59,27 @@ function Choose({ token }: { readonly token: string }) {
   return (
     <AuthPage title="Choose a new password" onSubmit={() => void choosing.run()}>
       {isChosen && (
-        <Notice tone="good" title="Your password is changed">
-          Every session has ended{revokesKeys && ', and your API keys are revoked'}. <a href={hrefTo('')}>Sign in</a>{' '}
+        <Notice tone="good" title="Password changed">
+          All sessions were ended{revokesKeys && ', and your API keys are revoked'}. <a href={hrefTo('')}>Sign in</a>{' '}
           with the new one.
         </Notice>
       )}
       {isGone && (
-        <Notice tone="bad" isUrgent title="This link is not valid any more">
-          It was used, or is older than half an hour. <a href={hrefTo('reset')}>Ask for another</a>.
+        <Notice tone="bad" isUrgent title="This link has expired or was used">
+          Links expire after 30 minutes. <a href={hrefTo('reset')}>Request a new one</a>.
         </Notice>
       )}
       {failure !== null && !isGone && failure.param === null && <FailureNotice failure={failure} />}
       <NewPassword label="Your new password" value={password} onText={setPassword} param="password" failure={failure} />
       <Switch
         label="Revoke my API keys too"
-        hint="If somebody else may have used your account. Programs need new keys then."
+        hint="Select this if another person may have used your account. Programs then need new keys."
         isOn={revokesKeys}
         disabled={isChosen}
         onSwitch={setRevokesKeys}
       />
       <button type="submit" class="button primary wide" disabled={choosing.isBusy || isChosen}>
-        {choosing.isBusy ? 'Changing it…' : 'Change the password'}
+        {choosing.isBusy ? 'Saving…' : 'Change password'}
       </button>
     </AuthPage>
   )

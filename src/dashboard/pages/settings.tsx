@@ -40,11 +40,11 @@ function AccountCard({ account, onChange }: AccountCardProps) {
   }
   const renaming = useAction(async () => {
     await change({ name: name.trim() })
-    showToast('The account is renamed.')
+    showToast('Account renamed')
   })
   const webbing = useAction(async (web: boolean) => {
     await change({ web })
-    showToast(web ? 'Requests may use the web.' : 'No request of this account uses the web.')
+    showToast(web ? 'Web access enabled' : 'Web access disabled')
   })
   return (
     <Card title="Account" about={`Plan ${humanize(account.plan)}, since ${dateOf(account.created_at)}`}>
@@ -73,8 +73,8 @@ function AccountCard({ account, onChange }: AccountCardProps) {
       </form>
       {renaming.failure !== null && renaming.failure.param === null && <FailureNotice failure={renaming.failure} />}
       <Switch
-        label="Use the web"
-        hint="Off: no request of this account searches the web or reads a page, whatever it asks for."
+        label="Web access"
+        hint="Off: no request searches the web or fetches pages."
         isOn={account.web}
         disabled={!mayChange || webbing.isBusy}
         onSwitch={isOn => void webbing.run(isOn)}
@@ -88,12 +88,12 @@ function Sessions() {
   const sessions = useResource('GET /api/v1/auth/sessions')
   const ending = useAction(async (id: string, isCurrent: boolean) => {
     await call('DELETE /api/v1/auth/sessions/:id', { params: { id } })
-    if (isCurrent) return end('You are signed out.')
+    if (isCurrent) return end('Signed out')
     sessions.reload()
-    showToast('The session is ended.')
+    showToast('Session ended')
   })
   return (
-    <Card title="Sessions" about="Where you are signed in: five places at most, the oldest gives way.">
+    <Card title="Active sessions" about="At most 5. A new sign-in ends the oldest.">
       {ending.failure !== null && <FailureNotice failure={ending.failure} />}
       <Loaded resource={sessions} what="sessions">
         {({ data }) => (
@@ -103,29 +103,29 @@ function Sessions() {
             keyOf={({ id }) => id}
             columns={[
               {
-                name: 'Where',
+                name: 'Device',
                 isHeading: true,
                 show: one => (
                   <>
                     <span title={one.user_agent ?? undefined}>{browserOf(one.user_agent)}</span>{' '}
-                    {one.current && <Badge tone="good">this one</Badge>}
+                    {one.current && <Badge tone="good">current</Badge>}
                   </>
                 ),
               },
               { name: 'Last used', show: one => relativeTime(one.last_used_at) },
-              { name: 'Since', from: 'middle', show: one => dateOf(one.created_at) },
-              { name: 'Ends', from: 'wide', show: one => relativeTime(one.expires_at) },
+              { name: 'Started', from: 'middle', show: one => dateOf(one.created_at) },
+              { name: 'Expires', from: 'wide', show: one => relativeTime(one.expires_at) },
               {
                 name: '',
                 show: one => (
                   <button
                     type="button"
                     class="button small danger-text"
-                    aria-label={one.current ? 'Sign out here' : `End the session on ${browserOf(one.user_agent)}`}
+                    aria-label={one.current ? 'Sign out here' : `End session on ${browserOf(one.user_agent)}`}
                     disabled={ending.isBusy}
                     onClick={() => void ending.run(one.id, one.current)}
                   >
-                    {one.current ? 'Sign out' : 'End'}
+                    {one.current ? 'Sign out' : 'End session'}
                   </button>
                 ),
               },
@@ -143,7 +143,7 @@ const systems = ['Windows', 'Android', 'iPhone', 'iPad', 'Mac OS X', 'Linux'] as
 
 /** Returns browser and system of a user agent. The order matters, since user agents also name other browsers. */
 function browserOf(agent: string | null): string {
-  if (agent === null) return 'Unknown program'
+  if (agent === null) return 'Unknown client'
   const browser = browsers.find(one => agent.includes(`${one}/`))
   const system = systems.find(one => agent.includes(one))
   if (browser === undefined) return agent.split(' ')[0] ?? agent
@@ -157,11 +157,11 @@ function Password() {
     await call('PUT /api/v1/auth/password', { body: { current_password: current, new_password: fresh } })
     setCurrent('')
     setFresh('')
-    showToast('The password is changed. Your other sessions have ended.')
+    showToast('Password changed; other sessions ended')
   })
   const { failure } = changing
   return (
-    <Card title="Password" about="A new one ends your other sessions.">
+    <Card title="Password" about="Changing it ends your other sessions.">
       <form
         class="narrow"
         onSubmit={event => {
@@ -183,7 +183,7 @@ function Password() {
         <NewPassword label="New password" value={fresh} onText={setFresh} param="new_password" failure={failure} />
         <div class="actions">
           <button type="submit" class="button primary" disabled={changing.isBusy}>
-            {changing.isBusy ? 'Changing…' : 'Change the password'}
+            {changing.isBusy ? 'Saving…' : 'Change password'}
           </button>
         </div>
       </form>

@@ -33,10 +33,10 @@ export function SignIn() {
       {endedBecause.value !== null && <Notice tone="warn">{endedBecause.value}</Notice>}
       {signing.failure !== null && <FailureNotice failure={signing.failure} />}
       {tries >= manyTries && signing.failure?.code === 'invalid_credentials' && (
-        <Notice tone="warn" title="Still refused?">
-          After ten failed tries in 15 minutes sign-in is locked for a while at places where you have not signed in
-          before, for the right password too. A new address has to be confirmed by the link in the mail first. Wait 15
-          minutes, or <a href={hrefTo('reset')}>ask for a new password</a>.
+        <Notice tone="warn" title="Sign-in still fails?">
+          After 10 failed attempts in 15 minutes, sign-in is locked on new networks, even with the correct password. A
+          new email address must first be confirmed by the link in the email. Wait 15 minutes, or{' '}
+          <a href={hrefTo('reset')}>reset your password</a>.
         </Notice>
       )}
       <EmailField value={email} onText={setEmail} />
@@ -53,14 +53,14 @@ export function SignIn() {
         {signing.isBusy ? 'Signing in…' : 'Sign in'}
       </button>
       <p class="hint">
-        <a href={hrefTo('reset')}>Forgot the password?</a>
+        <a href={hrefTo('reset')}>Forgot your password?</a>
       </p>
       <p class="hint">
-        Started it on this machine? The first start printed an e-mail address and a password in the terminal.
+        Self-hosting? The first start printed an email address and a password in the terminal.
         {rules?.mode === 'open' && (
           <>
             {' '}
-            Otherwise <a href={hrefTo('sign-up')}>make an account</a>.
+            Otherwise <a href={hrefTo('sign-up')}>create an account</a>.
           </>
         )}
       </p>
@@ -82,7 +82,7 @@ export function SignUp() {
   const { failure } = signing
   if (rules !== null && rules.mode !== 'open')
     return (
-      <AuthPage title="Make an account" onSubmit={() => {}}>
+      <AuthPage title="Create account" onSubmit={() => {}}>
         <Notice
           tone="warn"
           title={rules.mode === 'closed' ? 'Registration is closed' : 'Registration is by invitation'}
@@ -97,30 +97,30 @@ export function SignUp() {
       </AuthPage>
     )
   return (
-    <AuthPage title="Make an account" onSubmit={() => void signing.run()}>
+    <AuthPage title="Create account" onSubmit={() => void signing.run()}>
       <p class="about">Free, on the evaluation plan: the same models and endpoints, with smaller limits.</p>
       {rules !== null && (rules.domains !== null || rules.verifies_email) && (
         <p class="about">
-          {rules.domains !== null && `For addresses of ${rules.domains.join(', ')}. `}
-          {rules.verifies_email && 'You confirm your address by a link that is mailed to it.'}
+          {rules.domains !== null && `Only for email addresses at ${rules.domains.join(', ')}. `}
+          {rules.verifies_email && 'We send a link to confirm your address.'}
         </p>
       )}
       {failure !== null && failure.param === null && <FailureNotice failure={failure} />}
       <EmailField value={email} onText={setEmail} failure={failure} />
       <NewPassword label="Password" value={password} onText={setPassword} param="password" failure={failure} />
       <TextField
-        label="Name of the account"
+        label="Account name"
         name="organization"
         autocomplete="organization"
         maxLength={64}
-        hint="Optional: a team or a project. Your e-mail address stands in for it."
+        hint="Optional, such as a team or project. Defaults to your email address."
         value={name}
         onText={setName}
         param="name"
         failure={failure}
       />
       <button type="submit" class="button primary wide" disabled={signing.isBusy}>
-        {signing.isBusy ? 'Making it…' : 'Make the account'}
+        {signing.isBusy ? 'Creating…' : 'Create account'}
       </button>
       <p class="hint">
         Have one already? <a href={hrefTo('')}>Sign in</a>.
@@ -143,11 +143,11 @@ export function Invitation({ token }: { readonly token: string }) {
   const { failure } = accepting
   const isGone = failure?.code === 'not_found'
   return (
-    <AuthPage title="You are invited" onSubmit={() => void accepting.run()}>
-      <p class="about">Choose a password, and you are in. You sign in with the address that was invited.</p>
+    <AuthPage title="Accept invitation" onSubmit={() => void accepting.run()}>
+      <p class="about">Choose a password to join. You sign in with the invited email address.</p>
       {isGone && (
-        <Notice tone="bad" isUrgent title="This invitation is not valid any more">
-          It was used, replaced by a newer one, or is older than seven days. Ask for another.
+        <Notice tone="bad" isUrgent title="This invitation has expired or was used">
+          Invitations expire after 7 days. Request a new one.
         </Notice>
       )}
       {failure !== null && !isGone && failure.param === null && <FailureNotice failure={failure} />}
@@ -169,7 +169,7 @@ type EmailFieldProps = {
 export function EmailField({ value, onText, failure = null }: EmailFieldProps) {
   return (
     <TextField
-      label="E-mail"
+      label="Email"
       type="email"
       name="email"
       autocomplete="username"
@@ -201,7 +201,7 @@ export function NewPassword({ label, value, onText, param, failure }: NewPasswor
       required
       minLength={8}
       maxLength={128}
-      hint="8 to 128 characters. A few words are better than a few signs."
+      hint="8 to 128 characters. Use several words."
       value={value}
       onText={onText}
       param={param}
@@ -231,7 +231,7 @@ export function AuthPage({ title, onSubmit, children }: DoorProps) {
         {children}
       </form>
       <p class="hint door-foot">
-        <Icon name="check" size={14} /> Prompts and answers are never stored.
+        <Icon name="check" size={14} /> Prompts and outputs are never stored.
       </p>
     </main>
   )

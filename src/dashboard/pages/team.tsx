@@ -19,9 +19,9 @@ import type { NewInvitation } from '../state/routes.ts'
 import { user } from '../state/session.ts'
 
 const roleWords: Readonly<Record<Role, string>> = {
-  member: 'Own keys, own requests',
-  admin: 'All keys and requests, invites members',
-  owner: 'Everything, billing too',
+  member: 'Manages own keys and requests',
+  admin: 'Manages all keys and requests, invites members',
+  owner: 'Full access including billing',
 }
 
 export function Team() {
@@ -33,11 +33,11 @@ export function Team() {
   return (
     <Page
       title="Team"
-      about="Everybody here shares the account, its limits and its bill."
+      about="All members share this account’s limits and billing."
       actions={
         isAllowed(own, 'team.invite') && (
           <button type="button" class="button primary" onClick={() => setInviting(true)}>
-            Invite somebody
+            Invite user
           </button>
         )
       }
@@ -45,19 +45,22 @@ export function Team() {
       <Loaded resource={team} what="the team">
         {list => (
           <>
-            <Card title="People">
+            <Card title="Members">
               <People list={list} own={own} onChange={team.reload} onRemove={setLeaving} />
             </Card>
             {isAllowed(own, 'team.invite') && list.invitations.length > 0 && (
-              <Card title="Invited" about="A link is good for seven days. Inviting somebody again replaces it.">
+              <Card
+                title="Pending invitations"
+                about="Links expire after 7 days. A new invitation replaces the old link."
+              >
                 <Table
-                  caption="Open invitations"
+                  caption="Pending invitations"
                   rows={list.invitations}
                   keyOf={({ id }) => id}
                   columns={[
-                    { name: 'E-mail', isHeading: true, show: one => one.email },
+                    { name: 'Email', isHeading: true, show: one => one.email },
                     { name: 'Role', show: one => humanize(one.role) },
-                    { name: 'Ends', from: 'middle', show: one => relativeTime(one.expires_at) },
+                    { name: 'Expires', from: 'middle', show: one => relativeTime(one.expires_at) },
                     {
                       name: '',
                       show: one => (
@@ -82,11 +85,11 @@ export function Team() {
           perform={async () => {
             await call('DELETE /api/v1/team/invitations/:id', { params: { id: withdrawn.id } })
             team.reload()
-            showToast(`The invitation of ${withdrawn.email} is withdrawn.`)
+            showToast(`Invitation of ${withdrawn.email} withdrawn`)
           }}
           onClose={() => setWithdrawn(null)}
         >
-          <p>Its link works no more.</p>
+          <p>The link stops working.</p>
         </Confirm>
       )}
       {leaving !== null && (
@@ -97,11 +100,11 @@ export function Team() {
           perform={async () => {
             await call('DELETE /api/v1/team/:id', { params: { id: leaving.id } })
             team.reload()
-            showToast(`${leaving.email} is removed.`)
+            showToast(`${leaving.email} removed`)
           }}
           onClose={() => setLeaving(null)}
         >
-          <p>Their keys and sessions end within a second. What they used stays in the log.</p>
+          <p>Their keys and sessions are revoked within 1 s. Their usage stays in the log.</p>
         </Confirm>
       )}
     </Page>
@@ -118,7 +121,7 @@ type PeopleProps = {
 function People({ list, own, onChange, onRemove }: PeopleProps) {
   const changing = useAction(async (person: ShownUser, role: string) => {
     await call('PATCH /api/v1/team/:id', { params: { id: person.id }, body: { role } })
-    showToast(`${person.email} is ${role} now.`)
+    showToast(`Role of ${person.email} changed to ${role}`)
     onChange()
   })
   const isOneself = (person: ShownUser) => person.id === user.value?.id
@@ -126,12 +129,12 @@ function People({ list, own, onChange, onRemove }: PeopleProps) {
     <>
       {changing.failure !== null && <FailureNotice failure={changing.failure} />}
       <Table
-        caption="People of the account"
+        caption="Members of the account"
         rows={list.data}
         keyOf={({ id }) => id}
         columns={[
           {
-            name: 'E-mail',
+            name: 'Email',
             isHeading: true,
             show: person => (
               <>
@@ -159,8 +162,8 @@ function People({ list, own, onChange, onRemove }: PeopleProps) {
                 humanize(person.role)
               ),
           },
-          { name: 'May', from: 'wide', show: person => <span class="quiet">{roleWords[person.role]}</span> },
-          { name: 'Since', from: 'middle', show: person => dateOf(person.created_at) },
+          { name: 'Permissions', from: 'wide', show: person => <span class="quiet">{roleWords[person.role]}</span> },
+          { name: 'Joined', from: 'middle', show: person => dateOf(person.created_at) },
           {
             name: '',
             show: person =>
@@ -195,9 +198,9 @@ function Invite({ own, onInvited, onClose }: InviteProps) {
   })
   if (made !== null && made.token === undefined)
     return (
-      <Dialog title="The invitation is on its way" onClose={onClose}>
+      <Dialog title="Invitation sent" onClose={onClose}>
         <p>
-          A letter with the link goes to {made.email}, who joins as {made.role}. It works once, until{' '}
+          {made.email} receives an email with a link to join as {made.role}. It works once and expires on{' '}
           {dateOf(made.expires_at)}.
         </p>
         <div class="actions end">
@@ -209,10 +212,10 @@ function Invite({ own, onInvited, onClose }: InviteProps) {
     )
   if (made !== null)
     return (
-      <Dialog title="Send this link" onClose={onClose}>
+      <Dialog title="Share this link" onClose={onClose}>
         <p>
-          To {made.email}, and to nobody else: whoever opens it joins as {made.role}. It works once, until{' '}
-          {dateOf(made.expires_at)}, and is shown only now.
+          Share this link with {made.email} only. It grants the role {made.role}, works once, and expires on{' '}
+          {dateOf(made.expires_at)}. It is not shown again.
         </p>
         <Snippet text={`${location.origin}/${hrefTo(`invitation/${made.token}`)}`} what="link" />
         <div class="actions end">
@@ -223,9 +226,9 @@ function Invite({ own, onInvited, onClose }: InviteProps) {
       </Dialog>
     )
   return (
-    <FormDialog title="Invite somebody" action="Invite" doing={inviting} fields={['email']} onClose={onClose}>
+    <FormDialog title="Invite user" action="Invite" doing={inviting} fields={['email']} onClose={onClose}>
       <TextField
-        label="E-mail"
+        label="Email"
         type="email"
         required
         value={email}

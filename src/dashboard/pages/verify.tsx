@@ -21,14 +21,14 @@ export function Verify({ token }: { readonly token: string }) {
     <AuthPage title="Confirm your email address" onSubmit={() => void verifying.run()}>
       <p class="about">Enter the password that you chose when you registered.</p>
       {isGone && (
-        <Notice tone="bad" isUrgent title="This link is not valid any more">
-          It was used, replaced by a newer one, or is older than 24 hours. <a href={hrefTo('')}>Sign in</a>, or{' '}
+        <Notice tone="bad" isUrgent title="This link has expired or was used">
+          Links expire after 24 hours. <a href={hrefTo('')}>Sign in</a>, or{' '}
           <a href={hrefTo('sign-up')}>register again</a>.
         </Notice>
       )}
       {isWrong && (
-        <Notice tone="bad" isUrgent title="The password is not right">
-          If you did not register, <a href={hrefTo('reset')}>choose a password of your own</a>: it takes this address
+        <Notice tone="bad" isUrgent title="Wrong password">
+          If you did not register, <a href={hrefTo('reset')}>choose your own password</a>: this takes over the address
           over.
         </Notice>
       )}
@@ -45,7 +45,7 @@ export function Verify({ token }: { readonly token: string }) {
         failure={failure}
       />
       <button type="submit" class="button primary wide" disabled={verifying.isBusy}>
-        {verifying.isBusy ? 'Confirming…' : 'Confirm the address'}
+        {verifying.isBusy ? 'Confirming…' : 'Confirm email address'}
       </button>
     </AuthPage>
   )

@@ -5,7 +5,7 @@ import { Badge } from './badge.tsx'
 /** Attempts on the timeline of the request: gray while waiting, then the output. */
 export function Attempts({ request }: { readonly request: ShownRequest }) {
   const { tried, attempts, latency_ms: all } = request
-  if (tried === null) return <p class="hint">Of requests this old their attempts are counted alone.</p>
+  if (tried === null) return <p class="hint">Attempt details are not available for older requests.</p>
   const skipped = attempts - tried.length
   return (
     <>
@@ -31,20 +31,22 @@ export function Attempts({ request }: { readonly request: ShownRequest }) {
           {(['wait', 'flow'] as const).map(tone => (
             <li key={tone}>
               <span class={`swatch ${tone}`} />
-              {tone === 'wait' ? 'until the first words' : 'the answer'}
+              {tone === 'wait' ? 'time to first token' : 'streaming'}
             </li>
           ))}
         </ul>
       )}
       {tried.length === 0 && (
         <p class="hint">
-          {request.model === null ? 'No model was asked.' : `${request.model} was being asked when the request ended.`}
+          {request.model === null
+            ? 'No attempt was made.'
+            : `The request ended during the attempt on ${request.model}.`}
         </p>
       )}
       {skipped > 0 && (
         <p class="hint">
-          {count(skipped)} {skipped === 1 ? 'other was' : 'others were'} skipped: over the remaining budget, or paused
-          after failures.
+          {count(skipped)} {skipped === 1 ? 'candidate' : 'candidates'} skipped: cost above the remaining daily limit,
+          or a cooldown after failures.
         </p>
       )}
     </>

@@ -33,11 +33,11 @@ export function TurnView({ turn, explain }: { readonly turn: Turn; readonly expl
       <div class="answer" aria-busy={state === 'waiting' || state === 'answering'}>
         {state === 'waiting' && (
           <p class="quiet" role="status">
-            <span class="dots" aria-hidden="true" /> Waiting for the first words
+            <span class="dots" aria-hidden="true" /> Waiting for the first token
           </p>
         )}
         {text !== '' && <ModelOutput text={text} />}
-        {state === 'stopped' && <p class="quiet">Stopped. What had arrived is billed.</p>}
+        {state === 'stopped' && <p class="quiet">Stopped. Received output is billed.</p>}
       </div>
       {/* Announced once at the end: deltas would interrupt each other in a screen reader. */}
       <div class="unseen" aria-live="polite">
@@ -59,13 +59,13 @@ function Refused({ failure }: { readonly failure: RequestError }) {
         <Notice
           actions={
             <a class="button small primary" href={hrefTo('billing')}>
-              {isUsedUp ? 'See the plans' : 'To billing'}
+              {isUsedUp ? 'View plans' : 'Open billing'}
             </a>
           }
         >
           {isUsedUp
-            ? 'Limits start anew at midnight UTC. The plan “usage” has larger ones.'
-            : 'An owner of the account can settle this.'}
+            ? 'Limits reset at 00:00 UTC. The Usage plan has higher limits.'
+            : 'An owner of the account can resolve this.'}
         </Notice>
       )}
     </>
@@ -76,7 +76,7 @@ function Refused({ failure }: { readonly failure: RequestError }) {
 const outputCapReasons = {
   model_limit: 'limit of the model',
   default: 'default of the gateway',
-  account_remaining: 'share of what the account has left today',
+  account_remaining: 'share of the remaining daily limit',
 } as const satisfies Record<NonNullable<ChatSummary['output_cap']>['limited_by'], string>
 
 type AccountProps = { readonly turn: Turn; readonly summary: ChatSummary; readonly explain: Explain }
@@ -85,7 +85,7 @@ function Account({ turn, summary, explain }: AccountProps) {
   const { usage, routing, enhancement, web } = summary
   return (
     <div class="account">
-      <ul class="inline-list" aria-label="About this answer">
+      <ul class="inline-list" aria-label="About this response">
         <li>
           <Badge tone="good">{summary.model_used}</Badge>
         </li>
@@ -94,24 +94,24 @@ function Account({ turn, summary, explain }: AccountProps) {
         </li>
         <li>{usd(usage.cost_usd)}</li>
         <li>
-          {milliseconds(turn.firstTokenMs)} to the first words, {milliseconds(turn.totalMs)} in all
+          TTFT {milliseconds(turn.firstTokenMs)}, total {milliseconds(turn.totalMs)}
         </li>
         {summary.finish_reason === 'length' && (
           <li>
-            <Badge tone="warn">cut at the output limit</Badge>
+            <Badge tone="warn">output limit reached</Badge>
             {summary.output_cap !== undefined &&
               ` ${count(summary.output_cap.tokens)} tokens: ${outputCapReasons[summary.output_cap.limited_by]}`}
           </li>
         )}
         {summary.finish_reason === 'content_filter' && (
           <li>
-            <Badge tone="warn">ended by the safety rules</Badge>
+            <Badge tone="warn">stopped by moderation</Badge>
           </li>
         )}
       </ul>
       <Rating requestId={summary.request_id} />
       <details>
-        <summary>Why this model, and what it cost</summary>
+        <summary>Routing and cost details</summary>
         <div class="stack">
           <p>{whyRouted(routing)}</p>
           <ol class="attempts" aria-label="Attempts">
@@ -125,7 +125,7 @@ function Account({ turn, summary, explain }: AccountProps) {
           <dl class="pairs">
             <DetailRow name="Model" value={usd(usage.cost.model_usd)} />
             <DetailRow name="Web search" value={usd(usage.cost.search_usd)} />
-            <DetailRow name="Pages read" value={usd(usage.cost.fetch_usd)} />
+            <DetailRow name="Page fetches" value={usd(usage.cost.fetch_usd)} />
             <DetailRow name="Cached input" value={`${count(usage.cached_input_tokens)} tokens`} />
             <DetailRow name="Reasoning" value={`${count(usage.reasoning_tokens)} tokens`} />
             <DetailRow name="Request" value={summary.request_id} />
@@ -140,7 +140,7 @@ function Account({ turn, summary, explain }: AccountProps) {
       )}
       {web.searched && (
         <details>
-          <summary>The web was searched: {count(web.sources.length)} sources</summary>
+          <summary>Web search: {count(web.sources.length)} sources</summary>
           <ul>
             {web.sources.map(({ url, title }) => (
               <li key={url}>
@@ -164,13 +164,13 @@ function Account({ turn, summary, explain }: AccountProps) {
 function Candidates({ explain }: { readonly explain: () => Promise<DryRun | null> }) {
   const [found, setFound] = useState<DryRun | null | undefined>()
   const asking = useAction(async () => setFound(await explain()))
-  if (found === null) return <p class="hint">This gateway does not tell its other candidates.</p>
+  if (found === null) return <p class="hint">Candidates are not available.</p>
   if (found === undefined)
     return (
       <>
         {asking.failure !== null && <FailureNotice failure={asking.failure} />}
         <button type="button" class="button small" disabled={asking.isBusy} onClick={() => void asking.run()}>
-          {asking.isBusy ? 'One moment…' : 'Show how the models rank for this prompt'}
+          {asking.isBusy ? 'Loading…' : 'Show candidates'}
         </button>
       </>
     )
@@ -203,17 +203,17 @@ function whyRouted({ mode, strategy, query_type, complexity, learned, attempts }
   const read =
     query_type === null || complexity === null
       ? ''
-      : ` It reads as ${humanize(query_type).toLowerCase()}, ${complexity < 0.34 ? 'simple' : complexity < 0.67 ? 'of middling difficulty' : 'hard'} (${complexity.toFixed(2)}).`
+      : ` Query type: ${humanize(query_type).toLowerCase()}, ${complexity < 0.34 ? 'low' : complexity < 0.67 ? 'medium' : 'high'} complexity (${complexity.toFixed(2)}).`
   const choice =
     mode === 'manual'
-      ? 'You named the model.'
+      ? 'You chose the model.'
       : strategy === null
-        ? `The prompt decided.${read}`
-        : `The strategy “${strategy}” decided.${read}`
+        ? `Automatic routing chose the model.${read}`
+        : `The strategy “${strategy}” chose the model.${read}`
   return [
     choice,
-    learned ? 'What was learned from your own requests changed the choice.' : '',
-    attempts.length > 1 ? `${attempts.length} models were asked or skipped; the last one served.` : '',
+    learned ? 'Learning changed the choice.' : '',
+    attempts.length > 1 ? `${attempts.length} candidates were attempted or skipped; the last one succeeded.` : '',
   ]
     .filter(Boolean)
     .join(' ')
@@ -238,11 +238,11 @@ function Rating({ requestId }: { readonly requestId: string }) {
       <span class="hint" role="status">
         {rating.failure !== null
           ? isUnknown
-            ? 'It cannot be rated: this request was not learned from.'
+            ? 'This response cannot be rated.'
             : rating.failure.message
           : given === null
-            ? 'Rate the answer: it counts for the next one.'
-            : 'Thank you. It counts from now on.'}
+            ? 'Rate this response.'
+            : 'Rating saved.'}
       </span>
     </div>
   )

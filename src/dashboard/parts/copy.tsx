@@ -21,7 +21,7 @@ export function Copy({ text, what }: { readonly text: string; readonly what: str
     <button type="button" class="button small" onClick={() => void copy()}>
       <Icon name={state === 'copied' ? 'check' : 'copy'} size={15} />
       <span aria-live="polite">
-        {state === 'copied' ? 'Copied' : state === 'failed' ? 'Select it and copy by hand' : `Copy ${what}`}
+        {state === 'copied' ? 'Copied' : state === 'failed' ? 'Copy failed; select the text' : `Copy ${what}`}
       </span>
     </button>
   )

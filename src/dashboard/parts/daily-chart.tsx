@@ -1,15 +1,7 @@
 import { useState } from 'preact/hooks'
 import { dayOf } from '../state/format.ts'
+import type { Series } from '../state/usage-series.ts'
 import { Table } from './table.tsx'
-
-export type Series = {
-  readonly name: string
-  /** One value per day, lowest part of the bar first; null = none, such as a latency without requests. */
-  readonly values: readonly (number | null)[]
-  /** Over all days; null = none. */
-  readonly whole: number | null
-  readonly tone: 'main' | 'bad' | 'warn' | 'rest' | `s${number}`
-}
 
 type DaysChartProps = {
   readonly title: string
@@ -61,7 +53,7 @@ export function DailyChart({ title, days, series, kind, show, axis, least, note 
         <div
           class="chart-bars"
           role="slider"
-          aria-label={`${title}, day by day`}
+          aria-label={`${title}, per day`}
           aria-valuemin={1}
           aria-valuemax={days.length}
           aria-valuenow={(chosen ?? last) + 1}
@@ -114,7 +106,7 @@ export function DailyChart({ title, days, series, kind, show, axis, least, note 
         </ul>
       </figcaption>
       <details class="as-table">
-        <summary>As a table</summary>
+        <summary>Show as table</summary>
         <Table
           caption={`${title} by day`}
           rows={days.map((_, day) => day).toReversed()}

@@ -103,7 +103,7 @@ export function FormDialog({
             Cancel
           </button>
           <button type="submit" class={isDangerous ? 'button danger' : 'button primary'} disabled={!isReady || isBusy}>
-            {isBusy ? 'One moment…' : action}
+            {isBusy ? 'Loading…' : action}
           </button>
         </div>
       </form>

@@ -25,11 +25,11 @@ export function FirstRun({ onFirstCall }: { readonly onFirstCall: () => void }) 
     <section class={`card first-run ${isDone ? 'done' : ''}`} aria-labelledby="first-run">
       <header class="card-head">
         <div>
-          <h2 id="first-run">{isDone ? 'Your first request was answered' : 'Make your first request'}</h2>
+          <h2 id="first-run">{isDone ? 'First request succeeded' : 'Make your first request'}</h2>
           <p class="about" role="status">
             {isDone
-              ? `${first.model ?? 'The gateway'} answered. This card goes when you come back.`
-              : 'It takes a key and one command. The key is shown here once.'}
+              ? `${first.model ?? 'The gateway'} answered. This card disappears on your next visit.`
+              : 'You need an API key and one command. The key is shown only once.'}
           </p>
         </div>
         <span class="lamp" aria-hidden="true">
@@ -42,16 +42,16 @@ export function FirstRun({ onFirstCall }: { readonly onFirstCall: () => void }) 
           {key === null ? (
             <div class="actions">
               <button type="button" class="button primary" disabled={making.isBusy} onClick={() => void making.run()}>
-                <Icon name="keys" size={16} /> {making.isBusy ? 'Making a key…' : 'Make a key and show the command'}
+                <Icon name="keys" size={16} /> {making.isBusy ? 'Creating key…' : 'Create API key and show command'}
               </button>
               <a class="button" href={hrefTo('playground')}>
-                Or ask in the playground
+                Open the playground
               </a>
             </div>
           ) : (
             <>
               <Snippet text={command(location.origin, key)} what="command" />
-              <p class="hint">Run it in a terminal. This card turns green when the gateway has answered.</p>
+              <p class="hint">Run the command in a terminal. This card updates when the request succeeds.</p>
             </>
           )}
         </>

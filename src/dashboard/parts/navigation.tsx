@@ -58,7 +58,7 @@ export function Navigation({ pages, current }: NavigationProps) {
   )
 }
 
-const themeWords = { system: 'As the system', light: 'Light', dark: 'Dark' } as const
+const themeWords = { system: 'System', light: 'Light', dark: 'Dark' } as const
 
 function Foot() {
   const signOut = () => {

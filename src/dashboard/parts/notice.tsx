@@ -36,37 +36,37 @@ export function FailureNotice({ failure, retry }: { readonly failure: RequestErr
     <Notice
       tone="bad"
       isUrgent
-      title={titles[failure.code] ?? 'That did not work'}
+      title={titles[failure.code] ?? 'Request failed'}
       actions={
         retry !== undefined && (
           <button type="button" class="button small" onClick={retry}>
-            Try again
+            Retry
           </button>
         )
       }
     >
       {failure.message}
-      {wait !== null && wait > 1 && ` Possible again in ${wait < 120 ? `${wait} s` : `${Math.ceil(wait / 60)} min`}.`}
+      {wait !== null && wait > 1 && ` Retry in ${wait < 120 ? `${wait} s` : `${Math.ceil(wait / 60)} min`}.`}
       {failure.requestId !== null && <small class="mono quiet block">{failure.requestId}</small>}
     </Notice>
   )
 }
 
 const titles: Partial<Record<RequestError['code'], string>> = {
-  offline: 'The gateway does not answer',
-  forbidden: 'Not allowed',
-  not_found: 'Not here',
-  invalid_credentials: 'Sign-in refused',
-  payment_required: 'Payment needed',
+  offline: 'Gateway unreachable',
+  forbidden: 'Permission denied',
+  not_found: 'Not found',
+  invalid_credentials: 'Sign-in failed',
+  payment_required: 'Payment required',
   account_paused: 'Account paused',
-  requests_per_minute_exceeded: 'Too many requests this minute',
-  concurrent_requests_exceeded: 'All seats are taken',
+  requests_per_minute_exceeded: 'Rate limit reached',
+  concurrent_requests_exceeded: 'Concurrency limit reached',
   request_bytes_exceeded: 'Too many request bytes',
-  ip_rate_limited: 'Too many tries',
-  daily_tokens_exceeded: 'Today’s tokens are used up',
-  daily_cost_exceeded: 'Today’s money is used up',
-  content_blocked: 'Blocked by the safety rules',
-  service_unavailable: 'Not available right now',
+  ip_rate_limited: 'Too many attempts',
+  daily_tokens_exceeded: 'Daily token limit reached',
+  daily_cost_exceeded: 'Daily cost limit reached',
+  content_blocked: 'Blocked by moderation',
+  service_unavailable: 'Service unavailable',
   no_model_available: 'No model is available',
 }
 
@@ -92,7 +92,7 @@ export function Loading({ lines = 3, what }: { readonly lines?: number; readonly
       {Array.from({ length: lines }, (_, line) => (
         <div key={line} class="skeleton" aria-hidden="true" />
       ))}
-      {isSlow && <p class="quiet">Still loading {what}. The connection is slow.</p>}
+      {isSlow && <p class="quiet">Still loading {what}…</p>}
     </div>
   )
 }

@@ -17,7 +17,7 @@ const statusWords: Readonly<Record<ShownRequest['status'], string>> = {
   completed: 'Completed',
   failed: 'Failed',
   blocked: 'Blocked',
-  client_closed: 'Caller left',
+  client_closed: 'Client disconnected',
 }
 
 export function StatusBadge({ request: { status } }: { readonly request: Pick<ShownRequest, 'status'> }) {
@@ -32,7 +32,7 @@ const dialectNames = {
   embeddings: 'Embeddings',
 } as const
 
-/** All that the log knows of one request. */
+/** Everything that the log contains about one request. */
 export function RequestDetail({ request, onClose }: { readonly request: ShownRequest; readonly onClose: () => void }) {
   const { metadata, tried } = request
   const [first] = tried ?? []
@@ -50,24 +50,24 @@ export function RequestDetail({ request, onClose }: { readonly request: ShownReq
       <Attempts request={request} />
       <dl class="pairs">
         <DetailRow name="Received" value={exactTime(request.created_at)} />
-        {first !== undefined && <DetailRow name="Asked a model" value={`after ${milliseconds(first.after_ms)}`} />}
+        {first !== undefined && <DetailRow name="First attempt" value={`after ${milliseconds(first.after_ms)}`} />}
         <DetailRow
-          name="First token"
-          value={request.first_token_ms === null ? 'none came' : `after ${milliseconds(request.first_token_ms)}`}
+          name="Time to first token"
+          value={request.first_token_ms === null ? 'none' : milliseconds(request.first_token_ms)}
         />
-        <DetailRow name="In all" value={milliseconds(request.latency_ms)} />
+        <DetailRow name="Total latency" value={milliseconds(request.latency_ms)} />
       </dl>
 
       <h3>Routing</h3>
       <dl class="pairs">
-        <DetailRow name="Model" value={request.model ?? 'none was reached'} />
-        <DetailRow name="Chosen" value={request.routing_mode === 'auto' ? 'automatically' : 'by the caller'} />
+        <DetailRow name="Model" value={request.model ?? 'No model'} />
+        <DetailRow name="Routing" value={request.routing_mode === 'auto' ? 'Automatic' : 'Manual'} />
         {request.strategy !== null && <DetailRow name="Strategy" value={request.strategy} />}
         {request.query_type !== null && <DetailRow name="Query type" value={humanize(request.query_type)} />}
         <DetailRow name="Attempts" value={count(request.attempts)} />
         {request.dialect !== null && <DetailRow name="API" value={dialectNames[request.dialect]} />}
-        <DetailRow name="Delivered" value={request.streamed ? 'as a stream' : 'whole'} />
-        <DetailRow name="Ended" value={request.finish_reason ?? '–'} />
+        <DetailRow name="Response type" value={request.streamed ? 'Stream' : 'JSON'} />
+        <DetailRow name="Finish reason" value={request.finish_reason ?? '–'} />
         <DetailRow name="Key" value={request.key_name ?? request.key_id} />
       </dl>
 
@@ -75,14 +75,12 @@ export function RequestDetail({ request, onClose }: { readonly request: ShownReq
       <dl class="pairs">
         <DetailRow name="Input" value={count(request.input_tokens)} />
         {request.cached_input_tokens > 0 && (
-          <DetailRow name="… of it cached" value={count(request.cached_input_tokens)} />
+          <DetailRow name="Cached input" value={count(request.cached_input_tokens)} />
         )}
-        {request.cache_write_tokens > 0 && (
-          <DetailRow name="… written to cache" value={count(request.cache_write_tokens)} />
-        )}
+        {request.cache_write_tokens > 0 && <DetailRow name="Cache writes" value={count(request.cache_write_tokens)} />}
         <DetailRow name="Output" value={count(request.output_tokens)} />
-        {request.reasoning_tokens > 0 && <DetailRow name="… of it reasoning" value={count(request.reasoning_tokens)} />}
-        <DetailRow name="Counted by" value={request.estimated ? 'the gateway' : 'the provider'} />
+        {request.reasoning_tokens > 0 && <DetailRow name="Reasoning" value={count(request.reasoning_tokens)} />}
+        <DetailRow name="Token counts" value={request.estimated ? 'estimated' : 'reported by provider'} />
       </dl>
 
       <h3>Cost</h3>
@@ -92,8 +90,8 @@ export function RequestDetail({ request, onClose }: { readonly request: ShownReq
           value={usdExact(Math.max(0, request.cost_usd - request.search_cost_usd - request.fetch_cost_usd))}
         />
         {request.search_cost_usd > 0 && <DetailRow name="Web search" value={usdExact(request.search_cost_usd)} />}
-        {request.fetch_cost_usd > 0 && <DetailRow name="Pages read" value={usdExact(request.fetch_cost_usd)} />}
-        <DetailRow name="Billed" value={usdExact(request.cost_usd)} />
+        {request.fetch_cost_usd > 0 && <DetailRow name="Page fetches" value={usdExact(request.fetch_cost_usd)} />}
+        <DetailRow name="Total" value={usdExact(request.cost_usd)} />
       </dl>
 
       {metadata !== null && Object.keys(metadata).length > 0 && (

@@ -13,7 +13,7 @@ export function Stars({ given, onRate, disabled = false }: StarsProps) {
   const name = useId()
   return (
     <fieldset class="stars" disabled={disabled}>
-      <legend class="unseen">Rate this answer</legend>
+      <legend class="unseen">Rate this response</legend>
       {scale.map(stars => (
         <label key={stars} class={given !== null && stars <= given ? 'lit' : ''}>
           <input type="radio" name={name} checked={given === stars} onChange={() => onRate(stars)} />

@@ -25,11 +25,11 @@ export function VerificationNotice() {
             disabled={sending.isBusy || isSent}
             onClick={() => void sending.run()}
           >
-            {isSent ? 'Mail sent' : 'Send another mail'}
+            {isSent ? 'Email sent' : 'Send another email'}
           </button>
         }
       >
-        A mail to {user.value.email} holds the link. Until then you can look around, but not create keys or change
+        An email to {user.value.email} contains the link. Until then you can look around, but not create keys or change
         anything.
       </Notice>
     </>

@@ -44,7 +44,7 @@ export function toFailure(
     return new RequestError({
       status,
       code: 'service_unavailable',
-      message: `Something between you and the gateway answered with ${status}. Try again in a moment.`,
+      message: `A proxy returned status ${status}. Try again.`,
     })
   const { code, message, param, request_id: requestId } = told
   return new RequestError({ status, code, message, param, requestId, retryAfterSeconds })
@@ -56,7 +56,7 @@ export function asFailure(thrown: unknown): RequestError {
   return new RequestError({
     status: 0,
     code: 'offline',
-    message: 'The gateway cannot be reached. Check the connection, and that it is running.',
+    message: 'The gateway is unreachable. Check the connection, and that it is running.',
   })
 }
 

@@ -1,7 +1,15 @@
 /** Usage as chart series: one measure per day, in total or per model or key. */
 import type { ShownUsage } from '../../routes/usage/schemas.ts'
-import type { Series } from '../parts/daily-chart.tsx'
 import { compact, count, milliseconds, usd } from './format.ts'
+
+export type Series = {
+  readonly name: string
+  /** One value per day, lowest part of the bar first; null = none, such as a latency without requests. */
+  readonly values: readonly (number | null)[]
+  /** Over all days; null = none. */
+  readonly whole: number | null
+  readonly tone: 'main' | 'bad' | 'warn' | 'rest' | `s${number}`
+}
 
 const figure = (show: (value: number) => string) => (value: number | null) => (value === null ? '–' : show(value))
 
@@ -37,7 +45,7 @@ export function wholeSeries(usage: ShownUsage, measure: Measure): Series[] {
       return [
         line('completed', 'main', one => one.completed),
         line('failed', 'bad', one => one.failed),
-        line('caller left', 'warn', one => one.requests - one.completed - one.failed),
+        line('client disconnected', 'warn', one => one.requests - one.completed - one.failed),
       ].filter(({ name, whole }) => name === 'completed' || whole !== 0)
     case 'tokens':
       return [line('input', 'main', one => one.input_tokens), line('output', 's1', one => one.output_tokens)]
@@ -46,10 +54,7 @@ export function wholeSeries(usage: ShownUsage, measure: Measure): Series[] {
     case 'errors':
       return [line('failed', 'bad', one => one.failed)]
     case 'latency':
-      return [
-        line('half within', 'main', one => one.latency_p50_ms),
-        line('95 % within', 's2', one => one.latency_p95_ms),
-      ]
+      return [line('p50', 'main', one => one.latency_p50_ms), line('p95', 's2', one => one.latency_p95_ms)]
   }
 }
 
@@ -64,12 +69,12 @@ export function splitSeries({ series, others }: ShownUsage, measure: Measure): S
     }))
     .filter(({ values }) => values.length > 0)
   if (others === null) return named
-  return [...named, { name: 'all others', tone: 'rest', ...summed([others], measure) }]
+  return [...named, { name: 'Other', tone: 'rest', ...summed([others], measure) }]
 }
 
 function nameOf(part: Part): string {
   if ('key_id' in part) return part.key_name ?? part.key_id
-  return part.model ?? 'none was reached'
+  return part.model ?? 'No model'
 }
 
 const columns = {

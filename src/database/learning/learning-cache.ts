@@ -173,7 +173,7 @@ export function createLearningBook({ database, clock, figureOf, log }: LearningB
         await purgeEntries(database, accountId, () => clock.monotonic() < until)
       } catch (cause) {
         // The data is already deleted for all readers; the next cleanup removes the unread entries.
-        log.warn('learning_not_swept', { detail: cause instanceof Error ? cause.message : String(cause) })
+        log.warn('learning_cleanup_failed', { detail: cause instanceof Error ? cause.message : String(cause) })
       }
     },
     cells: accountId => readCells(database, [accountId]),

@@ -135,7 +135,7 @@ export function createIdempotencyBook({ database, redis = null, log }: Idempoten
       ? { outcome: 'running' }
       : { outcome: 'completed', resultId: earlier.holder, usage: toCompletedUsage(record) }
   }
-  const sweepOld = () => sweep(database).catch(() => log.warn('idempotency_not_swept'))
+  const sweepOld = () => sweep(database).catch(() => log.warn('idempotency_cleanup_failed'))
 
   let isWriting = false
   const writing = setInterval(() => {

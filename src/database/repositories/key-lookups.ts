@@ -74,8 +74,8 @@ export function createKeyLookups<T>(
 }
 
 function tooMany(): GatewayError {
-  return new GatewayError('service_unavailable', 'Too many unknown keys are being looked up. Try again shortly.', {
+  return new GatewayError('service_unavailable', 'API key lookup is overloaded. Retry.', {
     retryAfterMs: 1000,
-    detail: 'key lookups at their bound',
+    detail: 'the queue of key look-ups is full',
   })
 }

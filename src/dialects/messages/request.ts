@@ -90,6 +90,7 @@ type Body = Static<typeof messagesSchema>
 
 const check = checker(messagesSchema)
 const checkCount = checker(countSchema)
+const checkTags = checker(Type.Object({ metadata: shared.metadata }, open))
 
 /** Read into fields of the request; every other field is Anthropic's alone. */
 const readHere = new Set(
@@ -130,7 +131,6 @@ export function readMessages(value: unknown, source: RequestSource, seal: Reason
     topLogprobs: null,
     choices: 1,
     endUser: endUserOf(body),
-    metadata: null,
     web: isOwnText && !asksForWeb ? 'off' : fields.web,
     enhance: read.source.needs.length === 0 && fields.enhance,
     bodyCharacters: source.text.length,
@@ -165,6 +165,7 @@ function pickShared(body: Body): Parameters<typeof parseChatRequestFields>[0] {
     fallback: body.fallback ?? null,
     fallback_max_cost_factor: body.fallback_max_cost_factor ?? null,
     web: body.web ?? null,
+    metadata: tagsOf(body),
     temperature: body.temperature ?? null,
     top_p: body.top_p ?? null,
   }
@@ -250,6 +251,12 @@ function effortOf({ thinking, output_config: config }: Prompt): ReasoningEffort 
 
 function wantsThinking({ thinking, output_config: config }: Prompt): boolean {
   return thinking == null ? isEffort(config?.effort) : thinking.type !== 'disabled'
+}
+
+/** The members of `metadata` beside Anthropic's own: they are kept with the usage record, as in the other API forms. */
+function tagsOf({ metadata }: Body) {
+  const { user_id: _, ...tags } = metadata ?? {}
+  return Object.keys(tags).length === 0 ? null : (checkTags({ metadata: tags }).metadata ?? null)
 }
 
 /** Claude Code sends JSON of its own: longer ones than the other forms take are left out. */

@@ -70,7 +70,7 @@ async function readPart(redis: Redis, partition: number, accountIds: readonly st
   )
   const [entries, ...accounts] = reply as [[string, string[]][], ...string[][]]
   if (entries.length === maximumWaiting)
-    throw new Error(`more than ${maximumWaiting} records wait in ${keys.stream}: let them be shipped first`)
+    throw new Error(`more than ${maximumWaiting} records wait in ${keys.stream}: ship them first`)
   const counted = accounts.flatMap(([day, tokens, microcents], index): Counted[] =>
     day === undefined
       ? []

@@ -28,7 +28,7 @@ export async function untilDurable(journal: RecordJournal, requestId: string): P
 
 /** Returns the error for a request whose usage could not be recorded. */
 export function journalGone(): GatewayError {
-  return new GatewayError('service_unavailable', 'The gateway cannot record usage right now. Send the request again.', {
+  return new GatewayError('service_unavailable', 'Usage cannot be recorded. Retry.', {
     retryAfterMs: 1000,
     detail: 'the usage journal cannot be written',
   })

@@ -535,7 +535,7 @@ function checkpointText(seat: Reservation, used: InterimUsage): string {
 }
 
 function undecided(detail: string): GatewayError {
-  return new GatewayError('service_unavailable', 'The gateway cannot check limits right now. Send the request again.', {
+  return new GatewayError('service_unavailable', 'Limits cannot be checked. Retry.', {
     retryAfterMs: 1000,
     detail: `limits: ${detail}`,
   })

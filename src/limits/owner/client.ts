@@ -93,9 +93,9 @@ export function createOwnerClient(options: OwnerClientOptions): OwnerClient {
   }
 
   const ask = <K extends keyof Calls>(type: K, input: Calls[K]['input']): Promise<Calls[K]['result']> => {
-    if (isLost) return Promise.reject(new OwnerAway('its connection is lost'))
+    if (isLost) return Promise.reject(new OwnerAway('the connection is lost'))
     // Settlements always pass, so that open requests can end. Only new work is rejected.
-    if (pending.size >= maximumPending && type !== 'settle') return Promise.reject(new OwnerAway('too many wait'))
+    if (pending.size >= maximumPending && type !== 'settle') return Promise.reject(new OwnerAway('too many calls wait'))
     const id = ++lastId
     return new Promise((done, reject) => {
       const resolve = done as (result: unknown) => void
@@ -162,17 +162,17 @@ export function createOwnerClient(options: OwnerClientOptions): OwnerClient {
   return {
     meter,
     limits(title, rule) {
-      const tally = createRateCounter(rule)
+      const counter = createRateCounter(rule)
       return {
         async take(name) {
           // Requests that this worker has admitted recently are known without a call, and counted while the owner does
           // not answer.
           const now = clock.now()
-          const known = tally.waitMs(name, now)
+          const known = counter.waitMs(name, now)
           if (known > 0) return known
           const wait = await ask('take', { title, rule, name }).catch(() => null)
-          if (wait === null) return countIfAllowed(tally, name, now)
-          if (wait === 0) tally.count(name, now)
+          if (wait === null) return countIfAllowed(counter, name, now)
+          if (wait === 0) counter.count(name, now)
           return wait
         },
       }
@@ -205,7 +205,7 @@ export function createOwnerClient(options: OwnerClientOptions): OwnerClient {
     },
     lost() {
       isLost = true
-      for (const id of [...pending.keys()]) fail(id, new OwnerAway('its connection is lost'))
+      for (const id of [...pending.keys()]) fail(id, new OwnerAway('the connection is lost'))
     },
     async drained(withinMs) {
       const isSettling = () => [...pending.values()].some(({ type }) => type === 'settle')
@@ -217,8 +217,8 @@ export function createOwnerClient(options: OwnerClientOptions): OwnerClient {
 
 function refusal(cause: unknown): unknown {
   if (!(cause instanceof OwnerAway)) return cause
-  return new GatewayError('service_unavailable', 'The gateway cannot check limits right now. Send the request again.', {
+  return new GatewayError('service_unavailable', 'Limits cannot be checked. Retry.', {
     retryAfterMs: 1000,
-    detail: `limits: the process that owns them: ${cause.message}`,
+    detail: `limits owner: ${cause.message}`,
   })
 }

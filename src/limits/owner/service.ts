@@ -195,7 +195,7 @@ function sentError(cause: unknown): SentError {
   if (cause instanceof GatewayError)
     return { message: cause.message, retryAfterMs: cause.retryAfterMs, detail: cause.detail }
   return {
-    message: 'The gateway cannot check limits right now. Send the request again.',
+    message: 'Limits cannot be checked. Retry.',
     retryAfterMs: 1000,
     detail: textOf(cause),
   }

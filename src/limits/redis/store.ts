@@ -75,7 +75,7 @@ export function createRedisStore(options: RedisStoreOptions) {
       [keys.account(accountId), keys.epoch, ...more(keys)],
       [epoch.keys[partition] ?? '', now(), ...values],
     )
-    if (!Array.isArray(reply)) throw new RedisUnavailableError('a reply that no script of the meter gives')
+    if (!Array.isArray(reply)) throw new RedisUnavailableError('unexpected reply of a meter script')
     if (reply[0] === -1) throw new StaleEpoch()
     return reply
   }
@@ -115,7 +115,7 @@ export function createRedisStore(options: RedisStoreOptions) {
     if (first[0] !== 0) return first
     await loadAccount(epoch, accountId, Number(first[1]))
     const second = await run(script, epoch, accountId, more, values)
-    if (second[0] === 0) throw new RedisUnavailableError('an account that was loaded and is not there')
+    if (second[0] === 0) throw new RedisUnavailableError('a loaded account is missing')
     return second
   }
 

@@ -1,6 +1,6 @@
 import type { Model } from '../../core/models/models.ts'
 import type { ScoreComponents } from '../../core/routing/scoring.ts'
-import type { ConfiguredProvider } from '../../providers/provider.ts'
+import type { ConfiguredProvider } from '../../providers/configured-provider.ts'
 
 export type Candidate = {
   readonly model: Model

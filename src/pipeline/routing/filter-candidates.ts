@@ -12,7 +12,7 @@ import {
 } from '../../core/models/models.ts'
 import { baseCost } from '../../core/usage/cost-estimate.ts'
 import type { Meter } from '../../limits/meter.ts'
-import type { ConfiguredProvider } from '../../providers/provider.ts'
+import type { ConfiguredProvider } from '../../providers/configured-provider.ts'
 import { likelyOutputTokens, listPrice, type OutputForecast } from './expected-cost.ts'
 import type { RouteRequest } from './route-request.ts'
 import type { DroppedModel } from './routing-errors.ts'

@@ -9,7 +9,7 @@ import {
   type ScoringMode,
   scoreComponents,
 } from '../../core/routing/scoring.ts'
-import type { ConfiguredProvider } from '../../providers/provider.ts'
+import type { ConfiguredProvider } from '../../providers/configured-provider.ts'
 import type { Candidate, ScoreParts } from './candidate.ts'
 
 /** What the scores of a ranking rest on. */

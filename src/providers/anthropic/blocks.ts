@@ -22,15 +22,15 @@ export type Blocks = {
 
 type OpenBlock = {
   readonly kind: 'text' | 'reasoning' | 'call' | 'json' | 'item' | 'ignored'
-  /** Calls only, counted from 0: the wire's own index counts blocks of every kind. */
+  /** Index among calls from 0; the wire's own index counts blocks of all kinds. */
   readonly toolIndex: number
   /** Input in the opening event of a call. */
   readonly input: unknown
   /** Streamed input of a call so far; null = none. */
   written: string | null
-  /** What its provider knows the reasoning again by; null = not said yet. */
+  /** Proof by which the provider recognizes its reasoning; null = not received yet. */
   signature: string | null
-  /** Of a block that is handed on whole: what it holds. */
+  /** Content of a block that is passed on complete. */
   block: Json
 }
 
@@ -46,7 +46,10 @@ const ignored: OpenBlock = {
 }
 const nothing: readonly AnswerPart[] = []
 
-/** Reads the blocks of one message. Those of unknown kinds, and of tools that run on their side, are handed on whole. */
+/**
+ * Creates a reader for the blocks of one message. Unknown kinds, and tools that Anthropic runs itself, are passed on
+ * complete.
+ */
 export function blockReader(): Blocks {
   const blocks = new Map<unknown, OpenBlock>()
   /** Indexes of all calls so far, including closed ones. */
@@ -63,7 +66,7 @@ export function blockReader(): Blocks {
     if (type === 'redacted_thinking' || !isText(type)) return ignored
     if (type !== 'tool_use') return { ...ignored, kind: 'item', block }
     if (name !== jsonAnswerTool) return { ...ignored, kind: 'call', toolIndex: callCount++, input }
-    // A model that answers twice at once would make two documents of one: the first counts.
+    // A second simultaneous JSON answer would make the output invalid; only the first counts.
     if (hasJsonAnswer) return ignored
     hasJsonAnswer = true
     return { ...ignored, kind: 'json', input }
@@ -105,7 +108,7 @@ export function blockReader(): Blocks {
   return {
     open(index, block) {
       const open = blocks.get(index)
-      // One index is one block: one of the two lacks what the other has.
+      // Two blocks under one index: one of them is incomplete.
       if (calls.has(index) || (open !== undefined && showsInAll(open))) return [truncated('block_reopened')]
       if (!isRecord(block)) return nothing
       if (blocks.size >= maximumOpen) return [failed(failureOf('bad_answer', '200 too_many_blocks'))]
@@ -140,7 +143,7 @@ export function blockReader(): Blocks {
   }
 }
 
-/** Whether clients of every API form see the block. */
+/** Returns true if clients of every API form see the block. */
 function showsInAll({ kind }: OpenBlock): boolean {
   return kind !== 'ignored' && kind !== 'item'
 }
@@ -157,7 +160,7 @@ function citation(of: Json): AnswerPart {
   return { type: 'citation', choice: 0, dialect: 'messages', json: JSON.stringify(of) }
 }
 
-/** Adds a piece to a block of any kind: texts grow, all else is replaced. */
+/** Adds a delta to a block of any kind: texts are appended, other fields replaced. */
 function gather(open: OpenBlock, { type, partial_json, ...fields }: Json): readonly AnswerPart[] {
   if (type === 'input_json_delta') open.written = (open.written ?? '') + textOf(partial_json)
   const grown = Object.entries(fields).map(([name, value]) => {
@@ -168,7 +171,7 @@ function gather(open: OpenBlock, { type, partial_json, ...fields }: Json): reado
   return nothing
 }
 
-/** A block as it is when it is whole: the input of a tool that ran at the provider came in pieces. */
+/** Returns a complete block; the input of a provider-side tool arrived in parts. */
 function providerItem({ block, written }: OpenBlock): AnswerPart {
   const input = written === null ? null : objectIn(written)
   const whole = input === null ? block : { ...block, input }

@@ -27,7 +27,7 @@ function blockWriter(): PartWriter<Json> {
     },
     exchange(exchange) {
       const { call } = exchange
-      // Ids are unique in a request here; other providers' hold `:` or `|`, are longer, or repeat.
+      // IDs are unique per request here; other providers' IDs contain `:` or `|`, are longer, or repeat.
       const clean = wireName(call.id)
       const id = unique(clean, count => `${clean.slice(0, 63 - String(count).length)}_${count}`)
       const use = { type: 'tool_use', id, name: wireName(call.name), input: objectIn(call.arguments) ?? {} }

@@ -27,7 +27,7 @@ export function readFailure(status: number, headers: Headers, body: string): Pro
   return isOwn && status < 500 && aboutRequest.has(kind) ? { ...failure, ownBody: body } : failure
 }
 
-/** Of these the API's words are about the client's own request. Those about credentials and money are ours. */
+/** Failures whose text is about the client's own request. Those about credentials and money concern the gateway. */
 const aboutRequest: ReadonlySet<AttemptFailure> = new Set([
   'request_refused',
   'context_overflow',
@@ -35,7 +35,7 @@ const aboutRequest: ReadonlySet<AttemptFailure> = new Set([
   'request_too_large',
 ])
 
-/** What stands in an answer's place after a 200: an error, or nothing that can be read. */
+/** Reads an error, or an unreadable body, in a response with status 200. */
 export function failureInAnswer(body: unknown): ProviderFailure {
   const isError = isRecord(body) && (body.type === 'error' || (body.error !== undefined && body.error !== null))
   if (!isError) return failureOf('bad_answer', '200 unreadable')

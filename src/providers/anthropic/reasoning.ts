@@ -68,7 +68,10 @@ export function reasoningFor({ ask, model, outputCap }: ProviderAsk, forced: boo
   }
 }
 
-/** A turn with calls has to be replayed with its own thinking, which callers of the other API forms do not hold. */
+/**
+ * Returns true for a turn with calls, which must be replayed with its own reasoning, which clients of the other API
+ * forms do not have.
+ */
 function replaysCallsAlone(messages: readonly Message[]): boolean {
   const last = messages.findLast(
     message => message.role === 'assistant' && (message.toolCalls.length > 0 || isVisible(message.text ?? '')),

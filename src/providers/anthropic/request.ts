@@ -19,7 +19,7 @@ const wordless = {
   maximumChoices: 1,
 } satisfies Partial<ParameterRules>
 
-/** The request: the client's own body where it speaks this form, else a translation. */
+/** Builds the request: the client's own body if it has this form, otherwise a translation. */
 export function toRequest(question: ProviderAsk, access: Access): ProviderRequest {
   const source = ownSource(question)
   let translation: Translation | null = null
@@ -30,7 +30,7 @@ export function toRequest(question: ProviderAsk, access: Access): ProviderReques
     headers: {
       'content-type': 'application/json',
       'anthropic-version': '2023-06-01',
-      // A beta's header goes with its fields: one without the other is refused.
+      // A beta's header must accompany its fields: one without the other is rejected.
       ...(own === null ? {} : source?.headers),
       ...(access.apiKey !== null && { 'x-api-key': access.apiKey }),
     },
@@ -41,7 +41,7 @@ export function toRequest(question: ProviderAsk, access: Access): ProviderReques
 
 type Translation = { readonly body: Json; readonly dropped: readonly string[] }
 
-/** Fields of the Messages form that mean the same wherever the rest of the body came from. */
+/** Fields of the Messages form that apply wherever the rest of the body came from. */
 const passedFields = ['top_k', 'service_tier']
 
 function translatedBody(question: ProviderAsk): Translation {

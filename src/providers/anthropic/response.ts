@@ -171,10 +171,10 @@ function answerReader(): AnswerReader {
   }
 }
 
-/** Ends on which clients of this API act, and that the other forms have no word for. */
+/** Finish reasons that clients of this API act on and other forms lack. */
 const actedOn: ReadonlySet<string> = new Set(['pause_turn', 'model_context_window_exceeded'])
 
-/** Whether calls were made is read off the answer itself: a forced JSON answer ends as `tool_use` without a caller's call. */
+/** Returns the finish reason. The calls decide: a forced JSON answer ends as `tool_use` without a client's call. */
 function finishReason(stopReason: string, hasCalls: boolean): FinishReason {
   switch (stopReason) {
     case 'max_tokens':

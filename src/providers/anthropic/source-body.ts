@@ -1,6 +1,6 @@
 /**
- * A client's own Messages body on its way to Anthropic: what the gateway does not have to change stays as it was written. Another order
- * of keys, or a number written otherwise, would miss the prompt cache; another block would void a signature.
+ * Sends a client's own Messages body to Anthropic with minimal changes. Reordered keys or reformatted numbers would
+ * miss the prompt cache, and a changed block would invalidate a signature.
  */
 import type { SourceBody } from '../../core/chat/chat.ts'
 import { fullName, type Model } from '../../core/models/models.ts'
@@ -8,51 +8,59 @@ import { type Json, record } from '../json.ts'
 import { type Edit, edited, elementsAt, type Member, membersAt, removals, type Span } from '../json-spans.ts'
 import type { ProviderAsk } from '../provider.ts'
 
-/** Fields that a model may not take as the client wrote them for another one, as a translated request has them. */
+/** Fields that depend on the model, as a translated request contains them. */
 export type ModelFields = Readonly<
   Record<'temperature' | 'top_p' | 'top_k' | 'thinking' | 'output_config' | 'tool_choice', unknown>
 >
 
 export type OwnBody = { readonly text: string; readonly dropped: readonly string[] }
 
-/** Fields of the gateway, which Anthropic would refuse. */
+/** Fields of the gateway, which Anthropic would reject. */
 const gatewayFields: ReadonlySet<string> = new Set(
   'mode strategy stream_mode enhance_prompt test_mode fallback fallback_max_cost_factor web'.split(' '),
 )
 
-/** The source of a request that still says what is asked; null = the gateway has added to it, or it is of another form. */
+/**
+ * Returns the source of a request if it is up to date; null = the gateway has changed the request, or the source has
+ * another form.
+ */
 export function ownSource({ ask }: ProviderAsk): SourceBody | null {
   const { source } = ask
   return source?.dialect === 'messages' && source.messages === ask.messages ? source : null
 }
 
 /**
- * The client's text with the model, the cap and the streaming of this attempt. `fields` is asked where the client wrote for
- * another model. Null = the text cannot be sent: the request has to be translated.
+ * Returns the client's text with the model, the cap and the streaming mode of this attempt. `fields` is called if the
+ * client wrote it for another model. Null = the request must be translated.
  */
 export function ownBody(question: ProviderAsk, source: SourceBody, fields: () => ModelFields): OwnBody | null {
   const { ask, model, outputCap, stream } = question
   const members = membersAt(source.text, 0)
-  // Of a key that stands there twice another parser may take the other value, which nobody screened.
+  // With a duplicate key, another parser might use the value that was not moderated.
   if (new Set(members.map(({ key }) => key)).size < members.length) return null
   const values: Record<string, unknown> = { model: model.id }
   if (outputCap < (ask.maxOutputTokens ?? 0)) {
-    // Thinking needs room under the cap: that is for the translation to balance.
+    // Reasoning needs room under the cap, which only the translation balances.
     if (Number(record(source.fields.thinking).budget_tokens ?? 0) >= outputCap) return null
     values.max_tokens = outputCap
   }
   if ((source.fields.stream === true) !== stream) values.stream = stream
+  const { user_id, ...tags } = record(source.fields.metadata)
+  // Anthropic takes a user's id alone; the tags beside it are the gateway's.
+  if (Object.keys(tags).length > 0) values.metadata = user_id === undefined ? undefined : { user_id }
   const isForeign = !isNamed(model, ask.model)
   if (isForeign) {
     if (!canSay(source.fields, fields())) return null
     Object.assign(values, changedFields(source.fields, model, fields()))
   } else if (lacksThinking(source)) values.thinking = fields().thinking
-  const dropped = Object.keys(values).filter(name => values[name] === undefined && source.fields[name] != null)
+  const dropped = Object.keys(values).filter(
+    name => name !== 'metadata' && values[name] === undefined && source.fields[name] != null,
+  )
   const edits = [...fieldEdits(members, values), ...sealedEdits(source, members)]
   return { text: edited(source.text, edits), dropped }
 }
 
-/** Whether the client meant this very model, and so wrote what it takes. */
+/** Returns true if the client requested this model, so that the body fits it. */
 function isNamed(model: Model, name: string | null): boolean {
   const wanted = name?.toLowerCase()
   const { provider, aliases, marketplaceAliases } = model
@@ -66,7 +74,10 @@ function isNamed(model: Model, name: string | null): boolean {
   return names.some(one => one.toLowerCase() === wanted)
 }
 
-/** Whether the model can be held to a demanded call and to a schema, without words for it that only a translation has. */
+/**
+ * Returns true if the model supports the forced call and the schema directly, without instructions that only a
+ * translation adds.
+ */
 function canSay(written: Json, translated: ModelFields): boolean {
   const choice = record(written.tool_choice).type
   const isDemand = choice === 'any' || choice === 'tool'
@@ -74,7 +85,7 @@ function canSay(written: Json, translated: ModelFields): boolean {
   return record(written.output_config).format == null || record(translated.output_config).format !== undefined
 }
 
-/** The fields that this model takes otherwise than they are written; undefined = it takes none. */
+/** Returns the fields that this model needs in another form; undefined = it supports none. */
 function changedFields(written: Json, model: Model, translated: ModelFields): Partial<ModelFields> {
   const changed: Record<string, unknown> = {}
   for (const name of ['temperature', 'top_p', 'top_k'] as const)
@@ -99,8 +110,8 @@ function takesThinking({ parameters: { reasoning } }: Model, type: unknown): boo
 }
 
 /**
- * True where thinking with a budget is asked for, and the calls that are being answered were made by another provider's model: the API
- * wants them to begin with thinking of its own.
+ * Returns true if reasoning with a budget is requested and the answered calls came from another provider's model: the
+ * API requires its own reasoning before them.
  */
 function lacksThinking({ fields, sealed = [] }: SourceBody): boolean {
   if (record(fields.thinking).type !== 'enabled' || sealed.length === 0) return false
@@ -109,7 +120,7 @@ function lacksThinking({ fields, sealed = [] }: SourceBody): boolean {
   return sealed.some(([message]) => message === last)
 }
 
-/** Sets the members of these names, takes out those that are undefined or the gateway's own, and adds what is not there. */
+/** Sets members with these names, removes undefined ones and the gateway's own, and adds missing ones. */
 function fieldEdits(members: readonly Member[], values: Json): readonly Edit[] {
   const isSet = ({ key }: Member) => values[key] !== undefined
   const isOut = ({ key }: Member) => gatewayFields.has(key) || (key in values && values[key] === undefined)
@@ -120,7 +131,7 @@ function fieldEdits(members: readonly Member[], values: Json): readonly Edit[] {
   )
   const last = members.at(-1)
   const added = missing.map(([name, value]) => `,${JSON.stringify(name)}:${JSON.stringify(value)}`).join('')
-  // Behind the last member, which a client's `messages` or `model` is if nothing else: both are required.
+  // After the last remaining member. There is one, since `messages` and `model` are required.
   const end = members.findLast(member => !isOut(member)) ?? last
   if (added === '' || end === undefined) return [...replaced, ...removed]
   const at = { from: end.to, to: end.to }
@@ -131,7 +142,7 @@ function fieldEdits(members: readonly Member[], values: Json): readonly Edit[] {
 
 const noMember: Member = { key: '', from: 0, to: 0, value: { from: 0, to: 0 } }
 
-/** Takes out the blocks that the gateway sealed, and turns that held nothing else. */
+/** Removes the blocks that the gateway sealed, and turns that contain nothing else. */
 function sealedEdits({ text, sealed = [], fields }: SourceBody, members: readonly Member[]): readonly Edit[] {
   const list = members.find(({ key }) => key === 'messages')
   if (sealed.length === 0 || list === undefined) return []
@@ -158,7 +169,7 @@ function contentOf(text: string, turn: Span): readonly Span[] | null {
   return content === undefined || text[content.value.from] !== '[' ? null : elementsAt(text, content.value.from)
 }
 
-/** What of a translated body stands in for the client's own fields. */
+/** Returns the fields of a translated body that replace the client's own. */
 export function modelFields(body: Json): ModelFields {
   const { temperature, top_p, top_k, thinking, output_config, tool_choice } = body
   return { temperature, top_p, top_k, thinking, output_config, tool_choice }

@@ -11,7 +11,7 @@ import {
 } from '../../core/accounts/passwords.ts'
 import { GatewayError } from '../../core/validation/errors.ts'
 import { checker } from '../../core/validation/validate.ts'
-import type { Stores } from '../../database/stores.ts'
+import type { Stores } from '../../database/repositories/stores.ts'
 import type { Session } from '../../database/tables.ts'
 import { invalidToken, isRefreshToken, type Tokens } from '../../http/authentication.ts'
 import { enforceDryRunLimit } from '../../http/ip-rate-limit.ts'

@@ -10,7 +10,7 @@ import { GatewayError } from '../../core/validation/errors.ts'
 import { invalidField } from '../../core/validation/validate.ts'
 import type { Database } from '../../database/database.ts'
 import type { TakenCard } from '../../database/repositories/cards.ts'
-import type { Stores } from '../../database/stores.ts'
+import type { Stores } from '../../database/repositories/stores.ts'
 import type { Invoice } from '../../database/tables.ts'
 import { notFound, type SessionRequest } from '../../http/session-routes.ts'
 

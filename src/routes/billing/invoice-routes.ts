@@ -1,7 +1,7 @@
 /** Invoices of an account: the list, one with its lines, and the page on which an unpaid one is paid. */
 import { Type } from '@sinclair/typebox'
 import { checker } from '../../core/validation/validate.ts'
-import type { Stores } from '../../database/stores.ts'
+import type { Stores } from '../../database/repositories/stores.ts'
 import { notFound, readInput, reply, type SessionRoute } from '../../http/session-routes.ts'
 import { type CardDeps, openInvoicePage } from './cards.ts'
 import { invoiceListShape, invoiceWithLinesShape, pageShape } from './schemas.ts'

@@ -179,7 +179,7 @@ async function overview(
     cycle === null || isRunning ? periodMicrocents : await stores.invoices.spentInCycle(database, accountId, cycle)
   const spent = { cycleMicrocents, period, periodMicrocents }
   const dues = stores.billingNotices.duesOf(found.account)
-  return reply(shownBilling(found, config.plans, payments.kind, dues, spent, now))
+  return reply(shownBilling(found, { plans: config.plans, collectedBy: payments.kind, dues, spent, now }))
 }
 
 async function upgrade(deps: BillingDeps, { principal, request }: SessionRequest): Promise<Response> {

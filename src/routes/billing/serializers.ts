@@ -19,14 +19,19 @@ export type Spending = {
   readonly periodMicrocents: number
 }
 
-/** The plan, its cycle, the payment method and the soft cap, with what is spent of them by `now` (epoch milliseconds). */
+/** What an account's billing is shown with. `now` in epoch milliseconds. */
+export type BillingView = {
+  readonly plans: Plans
+  readonly collectedBy: ShownBilling['collected_by']
+  readonly dues: Dues
+  readonly spent: Spending
+  readonly now: number
+}
+
+/** The plan, its cycle, the payment method and the soft cap, with what is spent of them by `now`. */
 export function shownBilling(
   { account, method }: BillingAccount,
-  plans: Plans,
-  collectedBy: ShownBilling['collected_by'],
-  dues: Dues,
-  spent: Spending,
-  now: number,
+  { plans, collectedBy, dues, spent, now }: BillingView,
 ): ShownBilling {
   const { plan, unpaidSince, cycleStartedAt, cycleEndsAt, softCapMicrocents } = account
   const grace = graceOf(dues)

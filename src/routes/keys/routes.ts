@@ -10,7 +10,7 @@ import { checker, invalidField, nullable } from '../../core/validation/validate.
 import type { Database } from '../../database/database.ts'
 import type { KeyUsage } from '../../database/repositories/key-lineages.ts'
 import type { KeyDirectory } from '../../database/repositories/keys.ts'
-import type { Stores } from '../../database/stores.ts'
+import type { Stores } from '../../database/repositories/stores.ts'
 import type { ApiKey } from '../../database/tables.ts'
 import type { Principal } from '../../http/authentication.ts'
 import { nameSchema } from '../../http/common-fields.ts'

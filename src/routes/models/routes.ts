@@ -1,7 +1,7 @@
 import { Elysia } from 'elysia'
 import { attributions } from '../../core/models/catalog.ts'
+import type { EmbeddingCatalog, EmbeddingModel } from '../../core/models/embedding-models.ts'
 import {
-  autoModel,
   type Catalog,
   type Deprecation,
   deprecationOf,
@@ -11,20 +11,25 @@ import {
 } from '../../core/models/models.ts'
 import type { HealthState } from '../../core/routing/circuit-breaker.ts'
 import { dayMs, formatDay } from '../../core/text/utc-days.ts'
-import { GatewayError } from '../../core/validation/errors.ts'
+import { errorBody, GatewayError } from '../../core/validation/errors.ts'
+import { errorResponse, toGatewayError } from '../../http/error-response.ts'
 import { policies } from '../../http/policies.ts'
 import { type RouteDocs, withRouteDocs } from '../../http/route-docs.ts'
+import { listModels, modelListBody, modelListForm, modelListVary } from './client-lists.ts'
 import {
-  type CompatibleModel,
   compatibleModelListShape,
   compatibleModelShape,
+  type EmbeddingModelResponse,
   modelHealthListShape,
+  modelListQuery,
   modelListShape,
   type ShownModel,
 } from './schemas.ts'
 
 export type ModelsDeps = {
   readonly catalogue: Catalog
+  readonly embeddingCatalog: EmbeddingCatalog
+  readonly newRequestId: () => string
   readonly simulatedProviders: ReadonlySet<string>
   /** `model` is `provider/model`; `since` an ISO time, null = always so. */
   readonly health: {
@@ -37,11 +42,12 @@ export type ModelsDeps = {
 type Page = { readonly body: string; readonly etag: string }
 
 /**
- * The lists of models: `GET /api/v1/models` with prices and capabilities, `GET /v1/models[/{id}]` in the compatible shape,
- * `GET /api/v1/models/health`. All without a key, readable from any web page, served from memory.
+ * The lists of models: `GET /api/v1/models` with prices and capabilities, `GET /v1/models[/{id}]` in the form that the client
+ * reads, `GET /api/v1/models/health`. All without a key, readable from any web page, served from memory.
  */
-export function models({ catalogue, simulatedProviders, health, clock }: ModelsDeps) {
-  const today = pagesOfToday(catalogue, simulatedProviders, clock)
+export function models(deps: ModelsDeps) {
+  const { health } = deps
+  const today = pagesOfToday(deps)
 
   return new Elysia({ name: 'models' })
     .get(
@@ -56,19 +62,22 @@ export function models({ catalogue, simulatedProviders, health, clock }: ModelsD
     )
     .get(
       '/v1/models',
-      ({ request }) => send(request, today().compatible),
+      ({ request }) => inForm(deps, request, query => today().clients(request.headers, query)),
       route({
-        summary: 'Models, in the compatible shape',
-        description: '`gateway-ai`, which lets the prompt choose, comes first.',
+        summary: 'Models, in the form that the client reads',
+        description:
+          "OpenAI's form. With `anthropic-version`, `x-api-key` or a paging parameter: Anthropic's keys beside it, and pages. With " +
+          '`client_version` (Codex): an empty `models` beside it. `gateway-ai`, which lets the prompt choose, comes first.',
+        query: modelListQuery,
         answer: compatibleModelListShape,
         isTagged: true,
       }),
     )
     .get(
       '/v1/models/*',
-      ({ request }) => send(request, today().one(nameIn(request.url))),
+      ({ request }) => inForm(deps, request, query => today().one(nameIn(request.url), request.headers, query)),
       route({
-        summary: 'One model, in the compatible shape',
+        summary: 'One model, in the form that the client reads',
         description: 'By its id, an alias or `provider/model`, with the slash as it is or as `%2F`.',
         answer: compatibleModelShape,
         isTagged: true,
@@ -84,34 +93,62 @@ function route(told: RouteDocs) {
 const notKept = { 'cache-control': 'no-store', 'access-control-allow-origin': '*' }
 
 /** The pages depend on the day alone, since a model's deprecation does: they are written at its first request. */
-function pagesOfToday(catalogue: Catalog, simulated: ReadonlySet<string>, clock: { now(): number }) {
+function pagesOfToday({ catalogue, embeddingCatalog, simulatedProviders, clock }: ModelsDeps) {
   let built: { readonly day: number; readonly pages: ReturnType<typeof pagesOf> } | null = null
   return () => {
     const day = formatDay(clock.now())
-    if (built?.day !== day) built = { day, pages: pagesOf(catalogue, simulated, new Date(day * dayMs).toISOString()) }
+    const today = new Date(day * dayMs).toISOString()
+    if (built?.day !== day) built = { day, pages: pagesOf(catalogue, embeddingCatalog, simulatedProviders, today) }
     return built.pages
   }
 }
 
-function pagesOf(catalogue: Catalog, simulated: ReadonlySet<string>, today: string) {
-  const served = catalogue.list.filter(model => deprecationOf(model, today) !== 'retired')
-  const auto = compatibleEntry(autoModel, autoModel, firstReleaseDate, null)
-  const entries = new Map(catalogue.list.map(model => [model, compatibleModel(model, catalogue)]))
-  const single = new Map<unknown, Page>([...entries].map(([model, entry]) => [model, page(entry)]))
-  const autoPage = page(auto)
+function pagesOf(
+  catalogue: Catalog,
+  embeddingCatalog: EmbeddingCatalog,
+  simulated: ReadonlySet<string>,
+  today: string,
+) {
+  const listed = listModels(catalogue, embeddingCatalog, today)
+  const none = new URLSearchParams()
+  const whole = {
+    openai: page(modelListBody('openai', listed, none)),
+    anthropic: page(modelListBody('anthropic', listed, none)),
+    codex: page(modelListBody('codex', listed, none)),
+  }
   return {
     own: page({
       data: catalogue.list.map(model => shown(model, deprecationOf(model, today), simulated.has(model.provider))),
+      embedding_models: embeddingCatalog.list.map(model => toEmbeddingModelResponse(model, simulated)),
       attributions,
     }),
-    compatible: page({ object: 'list', data: [auto, ...served.map(model => entries.get(model))] }),
-    one(name: string): Page {
-      const found = name.toLowerCase() === autoModel ? autoPage : single.get(catalogue.resolve(name))
-      if (found !== undefined) return found
+    clients(headers: Headers, query: URLSearchParams): Page {
+      const form = modelListForm(headers, query)
+      return form !== 'anthropic' || query.size === 0 ? whole[form] : page(modelListBody(form, listed, query))
+    },
+    one(name: string, headers: Headers, query: URLSearchParams): Page {
+      const found = listed.find(name)
+      if (found !== null) return page(modelListForm(headers, query) === 'anthropic' ? found.anthropic : found.openai)
       throw new GatewayError('model_not_found', 'There is no such model. GET /v1/models lists those there are.', {
         param: 'model',
       })
     },
+  }
+}
+
+/** The page, or the error in the form that the client reads: Anthropic's clients look for `type` and `request_id` at the top. */
+function inForm(deps: ModelsDeps, request: Request, find: (query: URLSearchParams) => Page): Response {
+  const query = new URL(request.url).searchParams
+  try {
+    return send(request, find(query), { vary: modelListVary })
+  } catch (thrown) {
+    if (modelListForm(request.headers, query) !== 'anthropic') throw thrown
+    const error = toGatewayError(thrown)
+    const requestId = deps.newRequestId()
+    const { headers, status } = errorResponse(error, requestId)
+    headers.set('request-id', requestId)
+    const body = { type: 'error', ...errorBody(error, requestId), request_id: requestId }
+    return new Response(JSON.stringify(body), { status, headers })
   }
 }
 
@@ -121,8 +158,8 @@ function page(content: unknown): Page {
 }
 
 /** The page, or 304 where the client holds it. */
-function send(request: Request, { body, etag }: Page): Response {
-  const headers = { etag, 'cache-control': 'public, max-age=60', 'access-control-allow-origin': '*' }
+function send(request: Request, { body, etag }: Page, more: Readonly<Record<string, string>> = {}): Response {
+  const headers = { etag, 'cache-control': 'public, max-age=60', 'access-control-allow-origin': '*', ...more }
   if (holds(request.headers.get('if-none-match'), etag)) return new Response(null, { status: 304, headers })
   return new Response(body, { headers: { ...headers, 'content-type': 'application/json' } })
 }
@@ -140,25 +177,6 @@ function nameIn(url: string): string {
   } catch {
     return ''
   }
-}
-
-/** When `gateway-ai` first answered. */
-const firstReleaseDate = '2026-02-10'
-
-function compatibleModel(model: Model, catalogue: Catalog): CompatibleModel {
-  // A bare id that two providers share belongs to the first; the other is listed by its full name.
-  const id = catalogue.resolve(model.id) === model ? model.id : fullName(model)
-  return compatibleEntry(id, model.provider, model.releaseDate, model.deprecationDate)
-}
-
-function compatibleEntry(
-  id: string,
-  owner: string,
-  releaseDate: string | null,
-  deprecationDate: string | null,
-): CompatibleModel {
-  const created = releaseDate === null ? 0 : Date.parse(releaseDate) / 1000
-  return { id, object: 'model', created, owned_by: owner, shutdown_date: deprecationDate }
 }
 
 function shown(model: Model, status: Deprecation, simulated: boolean): ShownModel {
@@ -222,5 +240,22 @@ function shownPrices(prices: Prices) {
     output_per_mtok: prices.output,
     cached_input_per_mtok: prices.cachedInput,
     cache_write_per_mtok: prices.cacheWrite,
+  }
+}
+
+function toEmbeddingModelResponse(model: EmbeddingModel, simulated: ReadonlySet<string>): EmbeddingModelResponse {
+  return {
+    id: model.id,
+    name: fullName(model),
+    provider: model.provider,
+    display_name: model.displayName,
+    pricing: { currency: 'USD', input_per_mtok: model.pricing.input },
+    max_input_tokens: model.maximumInputTokens,
+    dimensions: model.dimensions,
+    minimum_dimensions: model.dimensionRange?.minimum ?? null,
+    capabilities: { embeddings: true, dimensions: model.dimensionRange !== null },
+    aliases: [...model.aliases],
+    release_date: model.releaseDate,
+    ...(simulated.has(model.provider) ? { simulated: true } : {}),
   }
 }

@@ -79,8 +79,31 @@ export const modelShape = namedSchema('Model', {
 })
 export type ShownModel = Static<typeof modelShape>
 
+export const embeddingModelSchema = namedSchema('EmbeddingModel', {
+  id: text('text-embedding-3-small'),
+  name: Type.String({ description: '`provider/model`', examples: ['openai/text-embedding-3-small'] }),
+  provider: text('openai'),
+  display_name: text('Text Embedding 3 Small'),
+  pricing: strictObject({ currency: Type.Literal('USD'), input_per_mtok: pricePerMillion }),
+  max_input_tokens: count,
+  dimensions: orNull(
+    Type.Integer({ minimum: 1, description: 'length of a vector; null = not stated', examples: [1536] }),
+  ),
+  minimum_dimensions: orNull(
+    Type.Integer({ minimum: 1, description: 'shortest length that `dimensions` may name; null = one length only' }),
+  ),
+  capabilities: strictObject({ embeddings: Type.Literal(true), dimensions: Type.Boolean() }),
+  aliases: Type.Array(Type.String()),
+  release_date: orNull(date),
+  simulated: Type.Optional(Type.Boolean({ description: 'its provider is simulated here' })),
+})
+export type EmbeddingModelResponse = Static<typeof embeddingModelSchema>
+
 export const modelListShape = namedSchema('ModelList', {
   data: Type.Array(modelShape),
+  embedding_models: Type.Array(embeddingModelSchema, {
+    description: 'models of `POST /v1/embeddings`, which answer no chat',
+  }),
   attributions: Type.Record(Type.String(), Type.String(), { description: 'whom to credit for a score, by its metric' }),
 })
 
@@ -97,15 +120,45 @@ export const modelHealthShape = namedSchema('ModelHealth', {
 })
 export const modelHealthListShape = list(modelHealthShape)
 
-export const compatibleModelShape = namedSchema('CompatibleModel', {
+const compatibleFields = {
   id: text('gpt-5.5'),
   object: Type.Literal('model'),
   created: Type.Integer({ minimum: 0, description: 'Unix seconds; 0 = not published', examples: [1_772_668_800] }),
   owned_by: text('openai'),
   shutdown_date: orNull(date),
+}
+/** Keys of Anthropic's form, beside those of OpenAI's. */
+const anthropicFields = {
+  type: Type.Literal('model'),
+  display_name: text('GPT-5.5'),
+  created_at: Type.String({ format: 'date-time', examples: ['2026-03-05T00:00:00Z'] }),
+  max_input_tokens: orNull(count),
+  max_tokens: orNull(count),
+  capabilities: Type.Null(),
+}
+const forAnthropic = { description: "in Anthropic's form" } as const
+
+export type CompatibleModel = Static<ReturnType<typeof strictObject<typeof compatibleFields>>>
+export type AnthropicModel = CompatibleModel & Static<ReturnType<typeof strictObject<typeof anthropicFields>>>
+
+export const compatibleModelShape = namedSchema('CompatibleModel', {
+  ...compatibleFields,
+  ...Type.Partial(Type.Object(anthropicFields)).properties,
 })
-export type CompatibleModel = Static<typeof compatibleModelShape>
 export const compatibleModelListShape = namedSchema('CompatibleModelList', {
   object: Type.Literal('list'),
   data: Type.Array(compatibleModelShape),
+  has_more: Type.Optional(Type.Boolean(forAnthropic)),
+  first_id: Type.Optional(Type.Union([Type.String(), Type.Null()], forAnthropic)),
+  last_id: Type.Optional(Type.Union([Type.String(), Type.Null()], forAnthropic)),
+  models: Type.Optional(
+    Type.Array(Type.Object({}), { description: 'for Codex; empty, so that it keeps its own catalog' }),
+  ),
+})
+
+export const modelListQuery = Type.Object({
+  limit: Type.Optional(Type.Integer({ minimum: 1, maximum: 1000, ...forAnthropic })),
+  after_id: Type.Optional(Type.String(forAnthropic)),
+  before_id: Type.Optional(Type.String(forAnthropic)),
+  client_version: Type.Optional(Type.String({ description: 'sent by Codex' })),
 })

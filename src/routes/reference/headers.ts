@@ -30,6 +30,7 @@ const texts = {
   'x-gateway-fetch-cost-usd':
     'what the pages that were read cost in US dollars, where there were any; part of the cost',
   'x-gateway-cost-usd': 'what the request cost in US dollars; not on streams, whose last event tells',
+  'x-gateway-estimated': '`true` where the token count is the gateway’s own, since the provider gave none',
   deprecation: 'since when the serving model is deprecated (RFC 9745)',
   sunset: 'when the serving model ends (RFC 8594)',
   link: 'the successor of a deprecated model',
@@ -81,6 +82,7 @@ const groups: Readonly<Record<AnswerHeader, readonly HeaderName[]>> = {
     'x-gateway-fetch-cost-usd',
   ],
   cost: ['x-gateway-cost-usd'],
+  estimated: ['x-gateway-estimated'],
   deprecation: ['deprecation', 'sunset', 'link'],
   download: ['content-disposition'],
 }

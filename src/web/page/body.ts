@@ -18,7 +18,7 @@ const ratioFromBytes = 128 << 10
 export function readPageBody(response: IncomingMessage, signal: AbortSignal): Promise<Buffer> {
   const { promise, resolve, reject } = Promise.withResolvers<Buffer>()
   const decoder = decoderOf(response.headers['content-encoding'])
-  if (decoder === undefined) return refused(response, 'in an unknown coding')
+  if (decoder === undefined) return refused(response, 'unsupported encoding')
   if (Number(response.headers['content-length'] ?? 0) > maximumWireBytes) return refused(response, 'too large')
 
   const pieces: Buffer[] = []
@@ -32,11 +32,12 @@ export function readPageBody(response: IncomingMessage, signal: AbortSignal): Pr
   const take = (piece: Buffer) => {
     bytes += piece.length
     if (bytes > maximumBytes) fail('unreadable', 'too large once decompressed')
-    else if (bytes > ratioFromBytes && bytes > wireBytes * maximumRatio) fail('unreadable', 'compressed beyond reason')
+    else if (bytes > ratioFromBytes && bytes > wireBytes * maximumRatio)
+      fail('unreadable', 'compression ratio too high')
     else pieces.push(piece)
   }
   const finish = () => resolve(Buffer.concat(pieces))
-  const abort = () => fail('too_slow', 'ended from outside')
+  const abort = () => fail('too_slow', 'aborted')
 
   response.on('data', (piece: Buffer) => {
     wireBytes += piece.length
@@ -49,7 +50,7 @@ export function readPageBody(response: IncomingMessage, signal: AbortSignal): Pr
   })
   response.once('end', () => (decoder === null ? finish() : decoder.end()))
   response.on('error', cause => fail('unreachable', cause.message))
-  response.once('aborted', () => fail('unreachable', 'broke off'))
+  response.once('aborted', () => fail('unreachable', 'truncated'))
   // A response that is aborted between two chunks emits no error.
   signal.addEventListener('abort', abort)
   if (signal.aborted) abort()

@@ -33,12 +33,12 @@ export function kindOf(contentType: string | undefined): Kind | null {
 /** Returns the body as content. Throws `PageFailure` `unreadable` if it cannot be read, whatever its type. */
 export function contentOf(bytes: Uint8Array, contentType: string | undefined): Content {
   const said = kindOf(contentType)
-  if (said === null) throw new PageFailure('unreadable', 'of a type that is not read')
+  if (said === null) throw new PageFailure('unreadable', 'unsupported content type')
   if (isPdf(bytes, said === 'pdf' ? 1024 : pdfMagic.length)) return { kind: 'pdf', bytes }
-  if (said === 'pdf') throw new PageFailure('unreadable', 'says that it is a PDF, and is none')
+  if (said === 'pdf') throw new PageFailure('unreadable', 'declared as PDF, but is not')
   const text = decode(bytes, contentType ?? '', said === 'html')
   // Binary files contain NUL characters; text does not.
-  if (text.includes('\0')) throw new PageFailure('unreadable', 'says that it is text, and is none')
+  if (text.includes('\0')) throw new PageFailure('unreadable', 'declared as text, but is not')
   const start = text.slice(0, 512).trimStart().toLowerCase()
   const isPage = start.startsWith('<!doctype html') || start.startsWith('<html')
   return isPage || said === 'html' ? { kind: 'html', text } : { kind: said, text }

@@ -35,7 +35,7 @@ export function readHtml(html: string): ReadText {
   const parser = new Parser({
     onopentag(name, attributes) {
       const around = open.at(-1)
-      if (around === undefined || open.length > maximumDepth) throw new Error('the page nests too deep')
+      if (around === undefined || open.length > maximumDepth) throw new Error('the page is nested too deeply')
       if (name === 'link' && /stylesheet/i.test(attributes.rel ?? '')) hiding.missSheet()
       const { isHidden, behind } = hiding.look(name, attributes, around.behind)
       const place = {

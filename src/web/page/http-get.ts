@@ -49,7 +49,7 @@ export function httpGet(
   const { promise, resolve, reject } = Promise.withResolvers<IncomingMessage>()
   const call = (isSecure ? requestSecure : requestPlain)(options)
   const giveUp = () => {
-    reject(new PageFailure('too_slow', 'no connection, or no answer, in time'))
+    reject(new PageFailure('too_slow', 'connection or response timed out'))
     call.destroy()
   }
   let timer = setTimeout(giveUp, connectMs)
@@ -63,7 +63,7 @@ export function httpGet(
   call.on('information', () => {
     hints += 1
     if (hints <= maximumHints) return
-    reject(new PageFailure('unreachable', 'answered with nothing but hints'))
+    reject(new PageFailure('unreachable', 'only 1xx responses'))
     call.destroy()
   })
   call.once('response', resolve)

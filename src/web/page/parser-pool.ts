@@ -48,11 +48,11 @@ export function createReaders({ enoughCharacters }: { readonly enoughCharacters:
       if (busy === null || busy.order.id !== event.data.id) return
       thread.end()
       const { read } = event.data
-      if (read === null) busy.fail(new PageFailure('unreadable', 'nothing could be made of it'))
+      if (read === null) busy.fail(new PageFailure('unreadable', 'parsing failed'))
       else busy.done(read)
       next()
     }
-    thread.worker.onerror = () => give(thread, 'the thread failed')
+    thread.worker.onerror = () => give(thread, 'the parser thread failed')
     thread.worker.unref()
     threads.push(thread)
     return thread
@@ -70,9 +70,9 @@ export function createReaders({ enoughCharacters }: { readonly enoughCharacters:
   const begin = (thread: Thread, waiting: QueuedPage, allowedMs: number) => {
     thread.busy = waiting
     const memory = process.memoryUsage.rss()
-    const late = setTimeout(() => give(thread, 'it takes too long to read'), allowedMs)
+    const late = setTimeout(() => give(thread, 'parsing timed out'), allowedMs)
     const watch = setInterval(() => {
-      if (process.memoryUsage.rss() - memory > maximumGrowthBytes) give(thread, 'it takes too much memory to read')
+      if (process.memoryUsage.rss() - memory > maximumGrowthBytes) give(thread, 'parsing exceeded the memory limit')
     }, lookEveryMs)
     thread.end = () => {
       thread.busy = null
@@ -115,5 +115,5 @@ export function createReaders({ enoughCharacters }: { readonly enoughCharacters:
 }
 
 function closed(): PageFailure {
-  return new PageFailure('unreadable', 'the gateway stops')
+  return new PageFailure('unreadable', 'the gateway is stopping')
 }

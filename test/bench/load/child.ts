@@ -1,11 +1,11 @@
-/** Processes of a measurement: started, heard for one line, and stopped by id. */
+/** Processes of a measurement: started, read for one line, and stopped by ID. */
 import { readFileSync } from 'node:fs'
 
 const children = new Set<Bun.Subprocess>()
 
 export type Child = { readonly pid: number; readonly line: string; readonly exited: Promise<number> }
 
-/** Starts a process and resolves with the first line that it prints. Throws if it ends without one. */
+/** Starts a process and resolves with its first line of output. Throws if it ends without one. */
 export async function startChild(words: readonly string[], environment: Record<string, string> = {}): Promise<Child> {
   const child = Bun.spawn([...words], { stdout: 'pipe', stderr: 'inherit', env: { ...process.env, ...environment } })
   children.add(child)
@@ -26,12 +26,12 @@ async function drain(reader: { read(): Promise<{ done: boolean }> }): Promise<vo
   while (!(await reader.read()).done);
 }
 
-/** Ends the processes that still run. */
+/** Ends the running processes. */
 export function stopChildren(): void {
   for (const child of children) child.kill('SIGKILL')
 }
 
-/** User and system time of a process so far, in seconds (Linux; NaN elsewhere). */
+/** Returns user and system time of a process in seconds (Linux; NaN elsewhere). */
 export function cpuSeconds(pid: number): number {
   try {
     const fields = readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ')[1]?.split(' ') ?? []
@@ -41,7 +41,7 @@ export function cpuSeconds(pid: number): number {
   }
 }
 
-/** Resident megabytes of a process (Linux; NaN elsewhere). */
+/** Returns the resident megabytes of a process (Linux; NaN elsewhere). */
 export function residentMegabytes(pid: number): number {
   try {
     return Number(/VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1]) / 1024
@@ -53,7 +53,7 @@ export function residentMegabytes(pid: number): number {
 export const median = (values: readonly number[]): number =>
   [...values].sort((one, other) => one - other)[Math.floor(values.length / 2)] ?? Number.NaN
 
-/** Process ids of a process' children (Linux; none elsewhere). */
+/** Returns the process IDs of a process's children (Linux; none elsewhere). */
 export function familyOf(pid: number): number[] {
   try {
     const text = readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').trim()

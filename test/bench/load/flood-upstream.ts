@@ -1,6 +1,6 @@
 /**
- * A provider that writes a stream's tokens as fast as the gateway takes them, and answers at once what is not to be streamed. Takes
- * the tokens of a stream. Prints its port; on `GET /` the bytes that it has written of streams.
+ * A provider that writes stream tokens as fast as the gateway reads them, and answers other requests at once. Argument:
+ * tokens per stream. Prints its port; `GET /` returns the stream bytes written.
  */
 const tokens = Number(process.argv[2])
 
@@ -26,7 +26,7 @@ type Peer = { head: string; blocksLeft: number; rest: Buffer | null }
 
 let written = 0
 
-/** Writes until the socket is full; `drain` goes on. */
+/** Writes until the socket is full; `drain` continues. */
 const pump = (socket: Bun.Socket<Peer>) => {
   const { data } = socket
   while (data.rest !== null) {

@@ -1,19 +1,19 @@
 /**
- * Open-loop load, a process of its own: requests are sent when they are due, whether or not earlier ones are answered, and times
- * count from when they were due. Takes one argument, `OpenLoad` as JSON, and prints one line, `OpenLoadResult` as JSON. Raw
- * sockets and one buffer for each request text keep it several times cheaper than any gateway.
+ * Open-loop load in a separate process: requests are sent on schedule whether or not earlier ones are answered, and
+ * times count from the schedule. Takes one argument, `OpenLoad` as JSON, and prints one line, `OpenLoadResult` as JSON.
+ * Raw sockets and one buffer per request text keep it several times cheaper than any gateway.
  */
 
 export type OpenLoad = {
   readonly port: number
   readonly path: string
-  /** Requests take the keys in turn. */
+  /** Requests use the keys in turn. */
   readonly keys: readonly string[]
-  /** `placeholder` in it becomes a number that no other request has. */
+  /** `placeholder` in it is replaced by a unique number. */
   readonly body: string
   readonly rate: number
   readonly seconds: number
-  /** Requests due before this many seconds are sent and not counted. */
+  /** Requests scheduled before this many seconds are sent but not counted. */
   readonly warmingSeconds: number
   readonly connections: number
 }
@@ -22,15 +22,15 @@ export type Times = { readonly count: number; readonly p50: number; readonly p99
 
 export type OpenLoadResult = {
   readonly seconds: number
-  /** By status; 0 = the connection broke or no answer came. */
+  /** By status; 0 = the connection broke or no response arrived. */
   readonly statuses: Readonly<Record<string, Times>>
-  /** Answers of status 200 that arrived while the load ran, per second. */
+  /** Responses of status 200 during the load, per second. */
   readonly goodput: number
-  /** 99th percentile of how late a request was written: beyond a few milliseconds this process was the bottleneck. */
+  /** 99th percentile of the sending delay: above a few milliseconds this process was the bottleneck. */
   readonly sendLagP99: number
 }
 
-/** What `body` has where its number goes. */
+/** Position of the number in `body`. */
 export const placeholder = '#########'
 
 const graceMs = 10_000

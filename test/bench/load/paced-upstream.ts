@@ -1,7 +1,7 @@
 /**
- * A provider that streams numbered tokens at a pace, a process of its own on raw TCP: every token's bytes are made once and written
- * to all streams that are due. Arguments: tokens per second, tokens per stream. Prints its port; on `GET /` the most that a tick
- * was late, in milliseconds.
+ * A provider that streams numbered tokens at a fixed rate, in a separate process on raw TCP: every token's bytes are
+ * created once and written to all streams that are due. Arguments: tokens per second, tokens per stream. Prints its
+ * port; `GET /` returns the maximum delay of a tick in milliseconds.
  */
 import { tokenText } from './stream-readers.ts'
 
@@ -35,7 +35,7 @@ let latestMs = 0
 
 const write = (socket: Bun.Socket<Stream>, bytes: Buffer) => {
   const { data } = socket
-  // A reader who is slow gets what it missed before anything new.
+  // A slow reader receives what it missed first.
   if (data.rest !== null) data.rest = Buffer.concat([data.rest, bytes])
   else {
     const written = socket.write(bytes)

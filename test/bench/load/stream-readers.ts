@@ -1,6 +1,7 @@
 /**
- * Readers of many event streams, a process of its own. Takes one argument, `StreamReaders` as JSON, and prints one line,
- * `StreamsResult` as JSON. Every stream's tokens are numbered: a lost, repeated or reordered one is seen.
+ * Readers of many event streams in a separate process. Takes one argument, `StreamReaders` as JSON, and prints one
+ * line, `StreamsResult` as JSON. Every stream's tokens are numbered, so that lost, repeated or reordered ones are
+ * detected.
  */
 import { type Times, timesOf } from './open-load.ts'
 
@@ -12,19 +13,19 @@ export type StreamReaders = {
   readonly streams: number
   /** Requests are sent evenly over this time. */
   readonly rampMs: number
-  /** Tokens that each stream has. */
+  /** Tokens per stream. */
   readonly tokens: number
   readonly deadlineMs: number
 }
 
 export type StreamsResult = {
   readonly admitted: number
-  /** Answers of other statuses, and how often. */
+  /** Responses of other statuses with their counts. */
   readonly refused: Readonly<Record<string, number>>
-  /** Streams that had every token in order and their terminal event. */
+  /** Streams with every token in order and their terminal event. */
   readonly complete: number
   readonly tokens: number
-  /** Tokens that were missing where another one came, or came again. */
+  /** Missing or repeated tokens. */
   readonly outOfOrder: number
   /** Milliseconds until the first token. */
   readonly firstToken: Times
@@ -32,11 +33,11 @@ export type StreamsResult = {
   readonly stalls: Times
   /** Streams with a gap over 250 ms. */
   readonly stalledStreams: number
-  /** The most that this process' own timer was late: what it saw of stalls may be its own. */
+  /** Maximum delay of this process's own timer, which may cause the measured stalls. */
   readonly ownLagMs: number
 }
 
-/** The text of a stream's token. */
+/** Returns the text of a stream's token. */
 export const tokenText = (index: number): string => `t${String(index).padStart(6, '0')} `
 
 const mark = 't0'

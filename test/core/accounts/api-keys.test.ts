@@ -5,7 +5,7 @@ import { digestOf, mintApiKey, parseApiKey, randomBase62 } from '../../../src/co
 
 const random = (count: number) => crypto.getRandomValues(new Uint8Array(count))
 
-test('K1 a minted key has the documented shape and is recognised', () => {
+test('mintApiKey: creates a key with the documented format that parseApiKey accepts [K1]', () => {
   for (let round = 0; round < 200; round++) {
     const { key, id, prefix, digest } = mintApiKey(random)
     expect(key).toMatch(/^gw_live_[0-9A-Za-z]{12}_[0-9A-Za-z]{49}$/)
@@ -15,7 +15,7 @@ test('K1 a minted key has the documented shape and is recognised', () => {
   }
 })
 
-test('K1 a key with any one character changed, cut or added is not a key', () => {
+test('parseApiKey: rejects a key with any character changed, removed or added [K1]', () => {
   const { key } = mintApiKey(random)
   fc.assert(
     fc.property(fc.nat(key.length - 1), fc.string({ minLength: 1, maxLength: 1 }), (at, character) => {
@@ -29,13 +29,13 @@ test('K1 a key with any one character changed, cut or added is not a key', () =>
   expect(parseApiKey(` ${key}`)).toBeNull()
 })
 
-test('text of any kind is refused without an exception', () => {
+test('parseApiKey: returns null for any other text without throwing', () => {
   fc.assert(fc.property(fc.string({ unit: 'binary', maxLength: 100 }), text => parseApiKey(text) === null))
   expect(parseApiKey("gw_live_' or 1=1; --")).toBeNull()
   expect(parseApiKey('gw_live_'.repeat(100_000))).toBeNull()
 })
 
-test('every byte that is used gives each letter the same chance', () => {
+test('mintApiKey: gives each character the same probability for the accepted bytes', () => {
   const counts = new Map<string, number>()
   // 0…247 are four times the alphabet; 248…255 must be passed over.
   for (let byte = 0; byte < 256; byte++) {
@@ -47,6 +47,6 @@ test('every byte that is used gives each letter the same chance', () => {
   expect(new Set(counts.values())).toEqual(new Set([4]))
 })
 
-test('a digest is a lower-case SHA-256', () => {
+test('digestOf: returns a lower-case SHA-256', () => {
   expect(digestOf('abc')).toBe('ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad')
 })

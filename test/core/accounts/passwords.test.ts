@@ -10,14 +10,14 @@ import {
 } from '../../../src/core/accounts/passwords.ts'
 import { findDuplicateKey } from '../../../src/core/validation/duplicate-json-key.ts'
 
-test('P2 a password is 8 to 128 characters after NFKC, counted as people do', () => {
+test('validateNewPassword: accepts 8 to 128 characters after NFKC, counted as code points [P2]', () => {
   expect(validateNewPassword('Å'.repeat(8), 'password')).toBe('Å'.repeat(8))
   expect(validateNewPassword('👍'.repeat(128), 'password')).toHaveLength(256)
   for (const text of ['👍'.repeat(7), '👍'.repeat(129), 'ﬄ'.repeat(43)])
     expect(() => validateNewPassword(text, 'password')).toThrow('8 to 128')
 })
 
-test('a password that was taken is offered as the same text', () => {
+test('normalizePassword: returns the text that validateNewPassword returned', () => {
   fc.assert(
     fc.property(fc.string({ unit: 'grapheme', minLength: 8, maxLength: 40 }), text => {
       const password = validateNewPassword(text, 'password')
@@ -26,7 +26,7 @@ test('a password that was taken is offered as the same text', () => {
   )
 })
 
-test('P4 the hash for unknown addresses has today’s parameters and lengths, and no password', async () => {
+test('dummyHash: has the current parameters and lengths and matches no password [P4]', async () => {
   const real = await Bun.password.hash('correct horse', { algorithm: 'argon2id', ...hashing })
   expect(dummyHash()).toHaveLength(real.length)
   expect([isOutdated(real), isOutdated(dummyHash())]).toEqual([false, false])
@@ -35,11 +35,11 @@ test('P4 the hash for unknown addresses has today’s parameters and lengths, an
     expect(await Bun.password.verify(password, dummyHash()).catch(() => false)).toBe(false)
 })
 
-test('one mailbox has one spelling', () => {
+test('normalizeEmail: returns one spelling per mailbox', () => {
   expect(normalizeEmail('Ada@Example.TEST')).toBe('ada@example.test')
 })
 
-test('a key that an object holds twice is found, however it is written; one key in two objects is not', () => {
+test('findDuplicateKey: finds a repeated key in any spelling, but not the same key in two objects', () => {
   expect(findDuplicateKey('{"role":"member","r\\u006fle":"owner"}')).toBe('role')
   expect(findDuplicateKey('{ "a" : 1 , "b":"a", "c":["a","a"], "d":{"a":1,"b":2}, "e":"\\"a\\":" }')).toBeNull()
   fc.assert(

@@ -10,40 +10,40 @@ const meaningOf = (text: string): (readonly [Concept | undefined, number])[] => 
   return Array.from({ length: count }, (_, index) => [concepts[found[index] ?? 0], at[index] ?? 0] as const)
 }
 
-describe('the concepts in a text', () => {
-  test('are the same in every language the lexicon speaks', () => {
+describe('concept reader', () => {
+  test('finds the same concepts in every language of the lexicon', () => {
     for (const text of ['compare', 'vergleiche', 'сравни', '比较', 'compara', 'confronta', '비교'])
       expect(meaningOf(text).map(([concept]) => concept)).toContain('compare')
   })
 
-  test('come in order, with the place of their word', () => {
+  test('returns concepts in order with the index of their word', () => {
     const places = meaningOf('now compare the weather')
     expect(places.filter(([concept]) => concept === 'compare')).toEqual([['compare', 1]])
     expect(places.map(([, at]) => at)).toEqual(places.map(([, at]) => at).toSorted((left, right) => left - right))
   })
 
-  test('of two words are met only side by side, whatever their case', () => {
+  test('finds two-word entries only for adjacent words, in any case', () => {
     expect(meaningOf('Linked List').map(([concept]) => concept)).toContain('algorithm')
     expect(meaningOf('a list that is linked').map(([concept]) => concept)).not.toContain('algorithm')
   })
 
-  test('of a stem are met in its inflections', () => {
+  test('finds stem entries in inflected words', () => {
     for (const word of ['последние', 'последних', 'последняя']) expect(meaningOf(word)).toContainEqual(['now', 0])
   })
 
-  test('are at most 1,024, however long the text', () => {
+  test('returns at most 1,024 concepts for a text of any length', () => {
     expect(readMeaning(readFeatures('compare '.repeat(5_000))).count).toBe(1_024)
   })
 })
 
-test('an entry of the lexicon is at most two words where words are parted by spaces', () => {
+test('lexicon: has entries of at most two words in languages with spaces', () => {
   const long = concepts.flatMap(concept =>
     lexicon[concept].split(/\s+/).filter(entry => /^[\p{Script=Latin}]+(_[\p{Script=Latin}]+){2,}$/u.test(entry)),
   )
   expect(long).toEqual([])
 })
 
-test('a stem of the lexicon has the five letters that stems are told by', () => {
+test('lexicon: has stems of the five letters that stems use', () => {
   const short = concepts.flatMap(concept => lexicon[concept].split(/\s+/).filter(entry => /^.{0,4}\*$/.test(entry)))
   expect(short).toEqual([])
 })

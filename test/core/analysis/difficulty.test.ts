@@ -113,7 +113,7 @@ const pairs: Readonly<Record<string, readonly Pair[]>> = {
 }
 
 describe('strongGain', () => {
-  test('ranks the demanding prompt of a pair above the routine one in nine of ten pairs, in each field in most', () => {
+  test('ranks the demanding prompt above the routine one in 90% of pairs, and in most pairs of each field', () => {
     const all = Object.entries(pairs).flatMap(([field, of]) => of.map(pair => ({ field, pair })))
     const wrong = all.filter(({ pair: [easy, hard] }) => gainOf(hard) <= gainOf(easy))
     expect(wrong.length, JSON.stringify(wrong)).toBeLessThanOrEqual(all.length / 10)
@@ -123,7 +123,7 @@ describe('strongGain', () => {
       )
   })
 
-  test('ranks design and proof above lists and rewriting, however long', () => {
+  test('ranks design and proof above lists and rewriting, whatever their length', () => {
     expect(gainOf('Design a fault-tolerant scheduler')).toBeGreaterThan(
       gainOf(
         'Hi! I would like you to list five colours in alphabetical order, it is for my little cousin who draws a lot',
@@ -148,7 +148,7 @@ describe('strongGain', () => {
     'Schreibe ein Gedicht',
     'Écris un poème',
     '写一首诗',
-  ])('never asks for a flagship for %j', text => {
+  ])('stays below the strong level for %j', text => {
     expect(level(text), `${gainOf(text)}`).not.toBe('strong')
   })
 
@@ -162,7 +162,7 @@ describe('strongGain', () => {
     'Entwirf eine mandantenfähige Architektur',
     'Démontre que la suite converge',
     '证明素数有无穷多个',
-  ])('never leaves %j to the smallest', text => {
+  ])('stays above the light level for %j', text => {
     expect(level(text), `${gainOf(text)}`).not.toBe('light')
   })
 })

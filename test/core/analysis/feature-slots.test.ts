@@ -5,7 +5,7 @@ import { slotOf } from '../../../src/core/analysis/features.ts'
 
 const bits = 6
 
-test('of the features noted for a place the first is kept, in order, whatever the text before left behind', () => {
+test('deduplicate: keeps the first feature of each slot in order, independent of the previous text', () => {
   const feature = fc.record({ hash: fc.integer(), salt: fc.nat({ max: 3 }), value: fc.integer({ min: 1, max: 9 }) })
   const slots = createSlots(bits, 200)
   const weights = Int8Array.from({ length: 2 ** bits }, (_, place) => place - 30)

@@ -9,7 +9,7 @@ const readMessages = openPromptAnalyzer()
 const read = (text: string) => readMessages([{ role: 'user', content: [{ type: 'text', text }], name: null }])
 const unit = fc.double({ min: 0, max: 1, noNaN: true })
 
-describe('what changes with time', () => {
+describe('needsCurrent', () => {
   test.each([
     'What is the latest news from Berlin?',
     'What is the weather like in Rome today?',
@@ -37,7 +37,7 @@ describe('what changes with time', () => {
     'מי ראש הממשלה הנוכחי של בריטניה?',
     'Hello! What is the price of gold today (unit=ounce)?',
     '======\nWhat is the weather like in Rome today?\n======',
-  ])('%j needs the web', text => {
+  ])('returns true for %j', text => {
     expect(read(text).needsCurrent).toBe(true)
   })
 
@@ -62,24 +62,24 @@ describe('what changes with time', () => {
     'hello status=503',
     'hello [[sim:status=503]]',
     'Hello! date = today, price=3',
-  ])('%j does not', text => {
+  ])('returns false for %j', text => {
     expect(read(text).needsCurrent).toBe(false)
   })
 
-  test('log lines, queries, records, source and commands do not, but for one in fifty', () => {
+  test('returns false for 98% of log lines, queries, records, source and commands', () => {
     const searched = machineTexts.filter(text => read(text).needsCurrent)
     expect(searched.length, searched.join('\n')).toBeLessThanOrEqual(machineTexts.length / 50)
   })
 })
 
-describe('evidence against the type of a prompt', () => {
+describe('adjustForQueryType', () => {
   const types = (math: number) => Float64Array.from(queryTypes, type => (type === 'math' ? math : 0))
 
-  test('counts as it is where the type is no more than likely', () => {
+  test('keeps the probability when the type is uncertain', () => {
     for (const math of [0, 0.3, 0.5]) expect(adjustForQueryType(0.9, types(math))).toBe(0.9)
   })
 
-  test('is worth less the surer the type is, and never more than it was', () => {
+  test('lowers the probability more the more certain the type is, and never raises it', () => {
     fc.assert(
       fc.property(unit, unit, unit, (chance, some, other) => {
         const [less, surer] = some < other ? [some, other] : [other, some]
@@ -89,17 +89,17 @@ describe('evidence against the type of a prompt', () => {
     )
   })
 
-  test('decides where it is overwhelming and the type is not', () => {
+  test('keeps strong evidence above the threshold when the type is uncertain', () => {
     expect(adjustForQueryType(0.99, types(0.7))).toBeGreaterThan(0.5)
     expect(adjustForQueryType(0.99, types(0.99))).toBeLessThan(0.5)
   })
 
-  test.each([0, 1])('of %d stays what it is, whatever the type', chance => {
+  test.each([0, 1])('keeps %d unchanged for any type', chance => {
     expect(adjustForQueryType(chance, types(1))).toBe(chance)
   })
 })
 
-describe('asked for in so many words, always', () => {
+describe('requestsWeb', () => {
   test.each([
     'Search the web for cheap flights to Oslo',
     'search the internet for a vegan bakery',
@@ -117,7 +117,7 @@ describe('asked for in so many words, always', () => {
     'https://example.com/post what does this say?',
     'Fasse https://example.com/artikel zusammen',
     'Translate the article at https://example.com/a into German',
-  ])('%j', text => {
+  ])('returns true for %j', text => {
     expect(read(text)).toMatchObject({ needsCurrent: true, needsCurrentScore: 1 })
   })
 
@@ -126,7 +126,7 @@ describe('asked for in so many words, always', () => {
     'const data = await fetch("https://api.example.com/items").then(r => r.json()); // why does this return undefined?',
     'Build a web search engine in Rust',
     'Calculate pi up to 5 decimals and then double it',
-  ])('talk of the web is not a wish for it: %j', text => {
+  ])('returns false when the text only mentions the web: %j', text => {
     expect(read(text).needsCurrent).toBe(false)
   })
 })

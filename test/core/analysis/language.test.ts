@@ -7,7 +7,7 @@ const read = createFeatureReader()
 const readAside = createFeatureReader()
 const language = (text: string) => languageOf(text, read(text), readAside)
 
-describe('the language of a text', () => {
+describe('languageOf', () => {
   test.each([
     ['en', 'What is the fastest way to learn the violin?'],
     ['en', 'extract dates out of text'],
@@ -33,7 +33,7 @@ describe('the language of a text', () => {
     ['ko', '바이올린을 가장 빨리 배우는 방법은 무엇인가요?'],
     ['th', 'วิธีที่เร็วที่สุดในการเรียนไวโอลินคืออะไร'],
     ['zh', '用Python写一个读取CSV文件的脚本'],
-  ])('%s: %s', (code, text) => {
+  ])('returns %s for: %s', (code, text) => {
     expect(language(text)).toBe(code)
   })
 
@@ -50,7 +50,7 @@ describe('the language of a text', () => {
     ['nl', 'motivatiebrief schrijven'],
     ['pl', 'napisz wiersz'],
     ['tr', 'gezi planı'],
-  ])('%s, of a few words without a common one: %s', (code, text) => {
+  ])('returns %s for a few words without a common one: %s', (code, text) => {
     expect(language(text)).toBe(code)
   })
 
@@ -59,11 +59,11 @@ describe('the language of a text', () => {
     ['that several languages have', 'ordenar lista python'],
     ['that are a name', 'Nelson Mandela'],
     ['of which there is one', 'marketing'],
-  ])('is undetermined of a few words %s', (_, text) => {
+  ])('returns und for a few words in %s', (_, text) => {
     expect(language(text)).toBe('und')
   })
 
-  test.each(['', '42 + 17', 'python', '{ } ;', '🙂🙂'])('is undetermined where nothing tells: %j', text => {
+  test.each(['', '42 + 17', 'python', '{ } ;', '🙂🙂'])('returns und without evidence: %j', text => {
     expect(language(text)).toBe('und')
   })
   test.each([
@@ -75,11 +75,11 @@ describe('the language of a text', () => {
     ['de', 'Fasse https://example.de/artikel zusammen'],
     ['zh', '总结https://example.com/a/rather/long/path-that-goes-on-and-on.html这篇文章'],
     ['und', 'https://example.com/the/end/of/the/world'],
-  ])('%s is what is said around an address: %s', (code, text) => {
+  ])('returns %s for the text around a URL: %s', (code, text) => {
     expect(language(text)).toBe(code)
   })
 
-  test('is the same with an address after it', () => {
+  test('ignores a URL after the text', () => {
     const label = fc.stringMatching(/^[a-z]{1,6}$/)
     const host = fc
       .tuple(label, fc.constantFrom('com', 'de', 'es', 'is', 'it', 'pt', 'io'))

@@ -13,7 +13,7 @@ const user = (...texts: readonly string[]): Message => ({
 })
 const read = (text: string): PromptAnalysis => readMessages([user(text)])
 
-describe('the type of a query', () => {
+describe('query type', () => {
   test.each<readonly [string, QueryType]>([
     ['Write a Python function that parses a CSV file', 'code'],
     ['How do I mount a volume in docker compose?', 'code'],
@@ -54,11 +54,11 @@ describe('the type of a query', () => {
     ['Write a tweet promoting https://shop.example.com', 'writing'],
     ['Write a curl call for https://api.example.com/v1/users', 'code'],
     ['Fix the bug in https://git.example.com/acme/app/blob/main/src/index.ts', 'debugging'],
-  ])('%j is %s', (text, type) => {
+  ])('%j has type %s', (text, type) => {
     expect(read(text).queryType).toBe(type)
   })
 
-  test('has a probability for each type, which add up to 1, the highest being the type', () => {
+  test('returns a probability per type with sum 1, the highest for the chosen type', () => {
     fc.assert(
       fc.property(fc.string({ unit: 'binary', maxLength: 300 }), text => {
         const { queryType, queryTypeScores } = read(text)
@@ -72,13 +72,13 @@ describe('the type of a query', () => {
   })
 })
 
-describe('a reading', () => {
+describe('prompt analysis', () => {
   const word = fc.constantFrom(
     ...['write', 'python', 'function', 'error', 'poem', 'compare', 'plan', 'why', 'today', 'president', 'über', 'код'],
     ...['x=1;', '{', '42', 'https://a.example/b', '"quoted"', 'C++', '天气', 'the', 'of', 'e-mail'],
   )
 
-  test('is the same whatever the case, white space, final punctuation and polite opening', () => {
+  test('ignores case, white space, final punctuation and a polite opening', () => {
     const change = fc.constantFrom<(words: readonly string[]) => string>(
       words => words.join(' ').toUpperCase(),
       words => words.join(' \n\t '),
@@ -101,7 +101,7 @@ describe('a reading', () => {
     )
   })
 
-  test('is of the last user text, all its parts, and nothing else', () => {
+  test('reads all parts of the last user text and nothing else', () => {
     const tool: Message = { role: 'tool', callId: 'c', text: 'compare https://evil.example' }
     const reading = readMessages([user('Compare a and b'), user('Tell me', 'a story about a cat'), tool])
     expect(reading.queryType).toBe('creative')
@@ -111,7 +111,7 @@ describe('a reading', () => {
 })
 
 describe('complexity', () => {
-  test('a greeting is the least, a demanding task much more', () => {
+  test('has its minimum for a greeting and a much higher value for a demanding task', () => {
     const greeting = read('Hello!').complexity
     const fact = read('What is the capital of France?').complexity
     const task = read(
@@ -122,13 +122,13 @@ describe('complexity', () => {
     expect(task).toBeGreaterThan(0.6)
   })
 
-  test('a task that states what it wants asks for more than the same task without', () => {
+  test('increases when a task states requirements', () => {
     const terse = 'Write a Python script that reads a CSV file'
     const detailed = `${terse}. It must handle missing values, include unit tests, and avoid external libraries. Output format: JSON. Ensure that memory stays below 100 MB.`
     expect(read(detailed).complexity).toBeGreaterThan(read(terse).complexity + 0.1)
   })
 
-  test('stays within 0 and 1, as the gain does, whatever is said', () => {
+  test('stays within 0 and 1 for any text, and so does strongGain', () => {
     fc.assert(
       fc.property(fc.string({ unit: 'binary', maxLength: 300 }), text => {
         const { complexity, strongGain, needsCurrentScore } = read(text)
@@ -140,7 +140,7 @@ describe('complexity', () => {
     )
   })
 
-  test('grows with the conversation before it, a little', () => {
+  test('increases slightly with the length of the earlier conversation', () => {
     const before: Message = {
       role: 'assistant',
       text: 'word '.repeat(20_000),
@@ -155,8 +155,8 @@ describe('complexity', () => {
   })
 })
 
-describe('reading', () => {
-  test('takes time that grows no faster than the text, up to 1,000,000 characters', () => {
+describe('prompt analyzer', () => {
+  test('takes linear time up to 1,000,000 characters', () => {
     const prose = 'Explain how this function in my service handles a request and why it fails at https://a.example. '
     const fastest = (text: string) =>
       Math.min(
@@ -182,7 +182,7 @@ describe('reading', () => {
     '字'.repeat(500_000),
     '\ud83d'.repeat(500_000),
     'http://'.repeat(100_000),
-  ])('no text stalls it (%#)', text => {
+  ])('takes bounded time on adversarial text (%#)', text => {
     const start = cpuMs()
     read(text)
     // Some milliseconds; a loop that grows with the square would take minutes.

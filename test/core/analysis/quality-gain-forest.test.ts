@@ -13,7 +13,7 @@ const tree = fc.record({
   leaves: fc.array(leaf, { minLength: 2 ** depth, maxLength: 2 ** depth }),
 })
 
-test('a forest asked cue by cue says what it says tree by tree, whatever was asked before', () => {
+test('createForest: returns the sum of its trees, independent of earlier calls', () => {
   const trees = fc.array(tree, { minLength: 1, maxLength: 20 })
   const texts = fc.array(fc.array(value, { minLength: 7, maxLength: 7 }), { minLength: 1, maxLength: 5 })
   fc.assert(

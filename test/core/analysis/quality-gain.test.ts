@@ -37,12 +37,12 @@ const changes: Readonly<Record<string, (prompt: string) => string>> = {
   'can you': prompt => `Can you ${prompt}`,
 }
 
-describe('what a strong model gains', () => {
-  test.each(Object.entries(changes))('is the same after %s', (_, change) => {
+describe('gain classifier', () => {
+  test.each(Object.entries(changes))('returns the same gain after %s', (_, change) => {
     for (const prompt of prompts) expect(gainOf(change(prompt))).toBe(gainOf(prompt))
   })
 
-  test('is from 0 to 1 for any text', () => {
+  test('returns a gain from 0 to 1 for any text', () => {
     fc.assert(
       fc.property(fc.string({ unit: 'grapheme', maxLength: 400 }), text => {
         const gain = gainOf(text)
@@ -51,7 +51,7 @@ describe('what a strong model gains', () => {
     )
   })
 
-  test('is more for work of many steps than for courtesies and plain facts', () => {
+  test('returns a larger gain for multi-step work than for polite phrases and plain facts', () => {
     const work = [
       'Prove that every bounded monotone sequence of real numbers converges, then show where completeness was used',
       'Refactor this queue so that two consumers never take the same job, and explain why the algorithm cannot deadlock',
@@ -61,13 +61,13 @@ describe('what a strong model gains', () => {
     for (const prompt of small) expect(gainOf(prompt)).toBeLessThan(least)
   })
 
-  test('does not depend on what was read before', () => {
+  test('does not depend on earlier texts', () => {
     const first = prompts.map(gainOf)
     for (const prompt of prompts.toReversed()) gainOf(prompt)
     expect(prompts.map(gainOf)).toEqual(first)
   })
 
-  test('reads a bounded part of a text of a megabyte', () => {
+  test('reads a bounded part of a 1 MB text', () => {
     const long = Array.from({ length: 150_000 }, (_, index) => `word${index}`).join(' ')
     const { count } = createSlotReader(16)(read(long))
     expect(count).toBeLessThanOrEqual(8192)
@@ -75,7 +75,7 @@ describe('what a strong model gains', () => {
   })
 })
 
-describe('the rank', () => {
+describe('percentileRank', () => {
   test.each([
     [-1, 0],
     [0, 0],
@@ -84,11 +84,11 @@ describe('the rank', () => {
     [20, 0.75],
     [30, 1],
     [99, 1],
-  ])('of %d among 0, 10 and 30 is %d', (value, rank) => {
+  ])('returns the rank of %d among 0, 10 and 30 as %d', (value, rank) => {
     expect(percentileRank([0, 10, 30], value)).toBeCloseTo(rank, 12)
   })
 
-  test('goes up with the score, and the kept quantiles do too', () => {
+  test('increases with the score, and the stored quantiles ascend', () => {
     expect(kept.quantiles).toEqual(kept.quantiles.toSorted((left, right) => left - right))
     expect(kept.quantiles).toHaveLength(101)
   })
@@ -100,13 +100,13 @@ describe('cues', () => {
   const wordsAsked = 21
   const wordsOffered = 22
 
-  test('options are found by their letters, and an article is none', () => {
+  test('counts answer options by their letters, but not an article', () => {
     const cues = cuesOf('Which is a fish? A. cat B. dog C. cod D. cow')
     expect([cues[hasOptions], cues[wordsAsked], cues[wordsOffered]]).toEqual([1, 4, 8])
     expect(cuesOf('A cat and a dog went to a bar')[hasOptions]).toBe(0)
   })
 
-  test('are finite for every text, also for none', () => {
+  test('returns finite values for every text, including an empty one', () => {
     for (const text of ['', '?', '...', ...prompts]) expect(cuesOf(text).every(Number.isFinite)).toBe(true)
   })
 })
@@ -114,7 +114,7 @@ describe('cues', () => {
 const folder = join(import.meta.dir, '../../../../shared/data')
 
 /** The kept weights have seen these rows: lower bounds on what they must still say of them, not what they are worth elsewhere. */
-describeNeeding('data', 'the kept weights over ../shared', () => {
+describeNeeding('data', 'stored gain weights on ../shared', () => {
   const rowsOf = (set: string) =>
     readFileSync(join(folder, set, 'data.jsonl'), 'utf8')
       .trimEnd()
@@ -125,21 +125,18 @@ describeNeeding('data', 'the kept weights over ../shared', () => {
     ['routellm-gsm8k', 0.68],
     ['routerarena-sub10', 0.68],
     ['routellm-mtbench', 0.68],
-  ])('rank %s at least as well as when they were kept', (set, least) => {
+  ])('rank %s at least as well as when they were stored', (set, least) => {
     const outcomes = rowsOf(set).map(({ prompt, weak, strong }) => ({ score: gainOf(prompt), weak, strong }))
     expect(areaRecovered(outcomes)).toBeGreaterThan(least)
   })
 
-  test.each([0.2, 0.5, 0.8])(
-    'send at least 98 %% of prompts the same way at a share of %d, however they are put',
-    share => {
-      const texts = ['routellm-gsm8k', 'routerarena-sub10', 'routellm-mtbench']
-        .flatMap(rowsOf)
-        .map(({ prompt }) => prompt)
-      for (const change of Object.values(changes)) {
-        const same = texts.filter(text => gainOf(change(text)) >= 1 - share === gainOf(text) >= 1 - share)
-        expect(same.length / texts.length).toBeGreaterThanOrEqual(0.98)
-      }
-    },
-  )
+  test.each([0.2, 0.5, 0.8])('route at least 98 %% of rephrased prompts the same way at a share of %d', share => {
+    const texts = ['routellm-gsm8k', 'routerarena-sub10', 'routellm-mtbench']
+      .flatMap(rowsOf)
+      .map(({ prompt }) => prompt)
+    for (const change of Object.values(changes)) {
+      const same = texts.filter(text => gainOf(change(text)) >= 1 - share === gainOf(text) >= 1 - share)
+      expect(same.length / texts.length).toBeGreaterThanOrEqual(0.98)
+    }
+  })
 })

@@ -294,9 +294,9 @@ const large: readonly (readonly [string, string])[] = [
 
 const known = queryTypes.filter(type => type !== 'other')
 
-describe('small questions', () => {
+describe('isTrivialPrompt', () => {
   test.each(Object.entries(small))(
-    'in %s courtesies, facts, and yes or no come back as they are',
+    'returns true in %s for polite phrases, facts and yes/no questions',
     (language, prompts) => {
       const changed = prompts.filter(prompt => enhance(prompt, readingOf(prompt)).changed)
       expect(changed).toEqual([])
@@ -306,11 +306,11 @@ describe('small questions', () => {
     },
   )
 
-  test.each(large)('in %s this is none: %s', (language, prompt) => {
+  test.each(large)('returns false in %s for: %s', (language, prompt) => {
     expect(enhance(prompt, { queryType: 'creative', language }).changed).toBe(true)
   })
 
-  test('there are more than two hundred of them', () => {
+  test('has more than 200 test cases', () => {
     expect(Object.values(small).flat().length).toBeGreaterThanOrEqual(200)
   })
 })

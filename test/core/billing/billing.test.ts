@@ -44,8 +44,8 @@ const named: Readonly<Record<string, BillingState>> = {
   'usage by the operator': { ...free, plan: 'usage' },
 }
 
-describe('the transitions', () => {
-  test('are what was agreed, for every state and event', () => {
+describe('transition', () => {
+  test('returns the specified state for every state and event', () => {
     const at = start + 1000
     const table = Object.entries(named).flatMap(([name, state]) =>
       billingEvents.map(event => {
@@ -102,7 +102,7 @@ describe('the transitions', () => {
     `)
   })
 
-  test('charges begin with the upgrade, a downgrade waits for the end of the cycle', () => {
+  test('starts billing at an upgrade and delays a downgrade to the end of the cycle', () => {
     const upgraded = transition({ ...free, hasPaymentMethod: true }, 'upgrade', start)
     expect(upgraded.state.cycle).toEqual({ startsAt: start, endsAt: start + 30 * 86_400_000 })
     const leaving = transition(upgraded.state, 'downgrade', start + 5).state
@@ -114,7 +114,7 @@ describe('the transitions', () => {
     })
   })
 
-  test('an upgrade takes a downgrade back within its cycle, and begins a new cycle after it', () => {
+  test('cancels a downgrade when an upgrade follows in the same cycle, and starts a new cycle afterwards', () => {
     const leaving = transition(paying, 'downgrade', start + 5).state
     const back = transition(leaving, 'upgrade', start + 10)
     expect(back).toMatchObject({ opened: [], state: { planAfterCycle: null, cycle: paying.cycle } })
@@ -122,7 +122,7 @@ describe('the transitions', () => {
     expect(later.opened).toEqual([cycleFrom(start + cycleMs + 10)])
   })
 
-  test('no grace runs beside a payment method, and no cycle beside the free plan, after whatever was done', () => {
+  test('never combines a grace period with a payment method, or a cycle with the free plan', () => {
     const event = fc.record({
       event: fc.constantFrom<BillingEvent>(...billingEvents),
       /** Said with the event, as an upgrade by agreement is. */
@@ -145,12 +145,12 @@ describe('the transitions', () => {
     )
   })
 
-  test('a cycle that a free account still has ends, and no other begins', () => {
+  test('ends the remaining cycle of a free account without starting another', () => {
     const { state, opened } = transition({ ...paying, plan: 'evaluation' }, 'time_passed', start + 3 * cycleMs)
     expect([state.cycle, state.plan, opened]).toEqual([null, 'evaluation', []])
   })
 
-  test('time passes alike in one step and in many, and cycles follow one another without a gap', () => {
+  test('returns the same state for one time step as for many, with contiguous cycles', () => {
     const event = fc.record({
       event: fc.constantFrom<BillingEvent>(...billingEvents),
       wait: fc.integer({ min: 0, max: 2 * cycleMs }),
@@ -193,7 +193,7 @@ const lines = fc
   .chain(models => fc.tuple(...models.map(line)))
 
 describe('invoices', () => {
-  test('the cents of the lines add up to the cents of the invoice, which are never more than was used', () => {
+  test('have line cents that add up to the invoice cents, never above the usage', () => {
     fc.assert(
       fc.property(lines, lines => {
         const { totalMicrocents, totalCents } = invoiceTotals(lines)
@@ -210,7 +210,7 @@ describe('invoices', () => {
     )
   })
 
-  test('what arrives after its invoice is on the next one, once, and apart', () => {
+  test('bill late records once, on the next invoice, in a separate line', () => {
     const sum = (all: readonly LineSums[]) => all.reduce((total, one) => total + BigInt(one.amountMicrocents), 0n)
     fc.assert(
       fc.property(lines, lines, lines, (before, after, next) => {
@@ -231,7 +231,7 @@ describe('invoices', () => {
     )
   })
 
-  test('invoiceLines: adds what a truer record added when the invoice before was issued, and takes nothing away', () => {
+  test('bill the increase of a truer record and refund no decrease', () => {
     const line = (model: string, requests: number, amountMicrocents: number): LineSums => ({
       model,
       requests,
@@ -253,7 +253,7 @@ describe('invoices', () => {
     ])
   })
 
-  test('any order and number of the same news leads to the same status', () => {
+  test('newerInvoiceStatus: returns the same status for any order and number of the same observations', () => {
     const news = fc.array(fc.constantFrom<InvoiceStatus>('open', 'unpaid', 'paid'), { maxLength: 8 })
     fc.assert(
       fc.property(news, fc.infiniteStream(fc.nat(1000)), (seen, order) => {
@@ -266,7 +266,7 @@ describe('invoices', () => {
     expect(newerInvoiceStatus('unpaid', 'paid')).toBe('paid')
   })
 
-  test('W5 an invoice of another order, account, currency or amount is not ours', () => {
+  test('findInvoiceMismatch: reports an invoice with another order, account, currency or amount [W5]', () => {
     const ours = { id: 'inv_1', accountId: 'acc_1', customerId: 'cus_1', totalCents: 500, processorId: null }
     const seen: ProcessorInvoice = {
       processorId: 'in_1',
@@ -290,8 +290,8 @@ describe('invoices', () => {
   })
 })
 
-describe('the soft cap', () => {
-  test('warns from 80 % on, and of a cap of nothing at once, and names the period', () => {
+describe('soft cap', () => {
+  test('warns from 80 %, at once for a cap of 0, and names the period', () => {
     expect(budgetWarning(799_999_999, 1_000_000_000, 'billing_cycle')).toBeNull()
     expect(budgetWarning(800_000_000, 1_000_000_000, 'billing_cycle')).toBe(
       '80% of the soft cap of 10 USD for this billing cycle is used',
@@ -302,7 +302,7 @@ describe('the soft cap', () => {
     expect(budgetWarning(0, 0, 'calendar_month')).not.toBeNull()
   })
 
-  test('leans the choice to cheaper models, more the more is used, and not below the warning', () => {
+  test('shifts ranking to cheaper models with increasing use, but not below the warning share', () => {
     const scored = score(catalog, { strategy: null, level: 'strong' })
     expect(preferCheaper(scored, 0.79)).toEqual(scored)
     const cheapnessOfFirst = [0.79, 0.8, 1, 5].map(share => {

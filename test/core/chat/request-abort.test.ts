@@ -1,7 +1,7 @@
 import { expect, test } from 'bun:test'
 import { createRequestAbort } from '../../../src/core/chat/request-abort.ts'
 
-test('an ending comes once, with its first reason, to all who listen', () => {
+test('createRequestAbort: calls every listener once with the first reason', () => {
   const ending = createRequestAbort()
   const { signal } = ending
   const heard: string[] = []
@@ -16,7 +16,7 @@ test('an ending comes once, with its first reason, to all who listen', () => {
   expect([signal.aborted, signal.reason, ...heard]).toEqual([true, 'because', 'first', 'second'])
 })
 
-test('who listens is told after the ending shows, and may stop listening then', () => {
+test('createRequestAbort: calls listeners after `aborted` is set, and lets them remove themselves', () => {
   const ending = createRequestAbort()
   const { signal } = ending
   const heard: boolean[] = []

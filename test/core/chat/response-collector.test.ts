@@ -8,7 +8,7 @@ const fold = (events: readonly ChatEvent[]) => {
   return open.result()
 }
 
-test('interleaved choices come out whole, in order of their index', () => {
+test('createResponseCollector: returns interleaved choices complete and ordered by index', () => {
   const token = { token: 'a', logprob: -1, bytes: [97], top_logprobs: [] }
   expect(
     fold([
@@ -36,7 +36,7 @@ test('interleaved choices come out whole, in order of their index', () => {
   ])
 })
 
-test('pieces of parallel calls go to the call of their index', () => {
+test('createResponseCollector: assigns argument deltas of parallel calls by index', () => {
   const call = { choice: 0, type: 'tool_call', signature: null } as const
   const piece = { choice: 0, type: 'tool_arguments' } as const
   const [choice] = fold([
@@ -53,6 +53,6 @@ test('pieces of parallel calls go to the call of their index', () => {
   expect(choice?.finishReason).toBeNull()
 })
 
-test('nothing at all is one empty choice', () => {
+test('createResponseCollector: returns one empty choice without events', () => {
   expect(fold([]).choices.map(choice => choice.text)).toEqual([''])
 })

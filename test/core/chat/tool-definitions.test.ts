@@ -9,7 +9,7 @@ const tool = (description: string | null, parameters: Tool['parameters'] = null)
 }
 const of = (...tools: Tool[]) => collectDefinitions(askWith({ tools }))
 
-test('a definition is known again in the next request by what it says, and by nothing else', () => {
+test('createKeyedDigests: returns the same digest for definitions with the same content only', () => {
   const { of: digest } = createKeyedDigests(new Uint8Array(32))
   const digests = (...tools: Tool[]) => of(...tools).map(digest)
   const city = { type: 'object', properties: { city: { type: 'string', description: 'Where.' } } }
@@ -22,7 +22,7 @@ test('a definition is known again in the next request by what it says, and by no
   expect(of()).toEqual([])
 })
 
-test('all that a schema says is in it once, however deep, but for plain names and types', () => {
+test('collectDefinitions: returns every text of a schema once at any depth, without plain names and types', () => {
   let deep: Record<string, unknown> = { type: 'string', enum: ['red', 'blue'], description: 'The end.' }
   for (let depth = 0; depth < 2_000; depth++) deep = { type: 'array', items: deep }
   const parameters = { properties: { 'not a plain name': deep, plain: {} }, required: ['plain'] }

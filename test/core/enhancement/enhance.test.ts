@@ -63,19 +63,19 @@ const unchanged: readonly (readonly [string, QueryType, string])[] = [
   ['a farewell', 'writing', 'see you on monday'],
 ]
 
-describe('what is enhanced', () => {
-  test.each(terse)('a terse %s prompt (%s) gains two aspects or more: %s', (queryType, language, prompt) => {
+describe('enhance', () => {
+  test.each(terse)('adds at least two aspects to a terse %s prompt (%s): %s', (queryType, language, prompt) => {
     const { changed, prompt: enhanced } = enhance(prompt, { queryType, language })
     expect(changed).toBe(true)
     expect(enhanced.startsWith(`${prompt}\n\n`)).toBe(true)
     expect(enhanced.slice(prompt.length).trim().split('\n').length).toBeGreaterThanOrEqual(2)
   })
 
-  test.each(unchanged)('%s comes back as it is', (_, queryType, prompt) => {
+  test.each(unchanged)('returns a prompt unchanged when %s', (_, queryType, prompt) => {
     expect(enhance(prompt, english(queryType))).toEqual({ changed: false, prompt, queryType })
   })
 
-  test('a language without words of its own stays untouched', () => {
+  test('returns a prompt unchanged in a language without templates', () => {
     const prompt = 'Skriv en berättelse om en fyr'
     expect(enhance(prompt, { queryType: 'creative', language: 'sv' })).toMatchObject({ changed: false, prompt })
   })
@@ -111,24 +111,24 @@ const asked: readonly (readonly [Task, string, string])[] = [
   ['summary', 'ko', '이 글 요약해줘'],
 ]
 
-describe('what is to be done with something', () => {
+describe('detectTask', () => {
   test.each([
     ['en', 'names for a bakery', 'creative'],
     ['en', 'party theme ideas', 'planning'],
     ['de', 'Ideen für ein Fest', 'planning'],
     ['fr', 'des noms pour mon groupe', 'creative'],
     ['zh', '给面包店起名字', 'creative'],
-  ] as const)('ideas are wanted side by side (%s): %s', (language, prompt, queryType) => {
+  ] as const)('requests several ideas (%s): %s', (language, prompt, queryType) => {
     const { ideas } = enhancements[language]?.tasks ?? {}
     expect(enhance(prompt, { queryType, language }).prompt).toContain(ideas?.format ?? '-')
   })
 
-  test('a word on an idea asks for none', () => {
+  test('returns null for a remark about an idea', () => {
     for (const prompt of ['good idea', 'no idea', 'great ideas'])
       expect(enhance(prompt, english('other')).changed).toBe(false)
   })
 
-  test.each(asked)('asks for a %s (%s), of whatever type: %s', (task, language, prompt) => {
+  test.each(asked)('returns %s (%s) for any query type: %s', (task, language, prompt) => {
     const { labels, tasks } = enhancements[language] ?? { labels: null, tasks: null }
     const lines = Object.entries(tasks?.[task] ?? {}).map(
       ([aspect, line]) => `${labels?.[aspect as keyof typeof labels]}: ${line}`,
@@ -146,13 +146,13 @@ describe('what is to be done with something', () => {
     ['explain quicksort', 'code_algorithm'],
     ['translate this script to Go', 'code'],
     ['How do I make two screens work?', 'debugging'],
-  ] as const)('but %j is answered as its type is: %s', (prompt, queryType) => {
+  ] as const)('returns null, so that the query type decides, for %j: %s', (prompt, queryType) => {
     const { lines } = enhancements.en ?? { lines: null }
     expect(enhance(prompt, english(queryType)).prompt).toContain(Object.values(lines?.[queryType] ?? {})[0] ?? '-')
   })
 })
 
-describe('what a prompt is enhanced as', () => {
+describe('enhancement type', () => {
   const scores = (other: number, writing: number): EnhancementInput => {
     const none = {
       code: 0,
@@ -168,11 +168,11 @@ describe('what a prompt is enhanced as', () => {
   }
   const prompt = 'A toast for the wedding of my sister'
 
-  test('its likeliest kind, where it reads as nothing in particular by not much', () => {
+  test('falls back to the likeliest type when the prompt is narrowly general', () => {
     expect(enhance(prompt, scores(0.6, 0.4))).toEqual(enhance(prompt, english('writing')))
   })
 
-  test('nothing, where a few words may as well be a name or a remark', () => {
+  test('stays general when a few words may be a name or a remark', () => {
     const few = 'toast for sister'
     expect(enhance(few, scores(0.6, 0.4))).toMatchObject({ changed: true, queryType: 'writing' })
     expect(enhance(few, scores(0.7, 0.3))).toMatchObject({ changed: false, queryType: 'other' })
@@ -180,12 +180,12 @@ describe('what a prompt is enhanced as', () => {
     expect(enhance('Tom Sawyer', scores(0.1, 0.9)).changed).toBe(false)
   })
 
-  test('nothing, where it clearly is of no kind', () => {
+  test('stays general when the prompt clearly has no type', () => {
     expect(enhance(prompt, scores(0.9, 0.1)).changed).toBe(false)
   })
 })
 
-describe('what enhancement promises of any prompt', () => {
+describe('enhance on any prompt', () => {
   const prompts = fc.oneof(
     fc.constantFrom(...terse.map(([, , prompt]) => prompt)),
     fc.string({ unit: 'binary', maxLength: 240 }),
@@ -196,7 +196,7 @@ describe('what enhancement promises of any prompt', () => {
     language: fc.constantFrom(...languages, 'und'),
   })
 
-  test('a second time changes nothing, whatever it is then taken for', () => {
+  test('changes nothing when applied twice', () => {
     fc.assert(
       fc.property(prompts, readings, readings, (prompt, reading, other) => {
         const once = enhance(prompt, reading).prompt
@@ -206,7 +206,7 @@ describe('what enhancement promises of any prompt', () => {
     )
   })
 
-  test('the caller’s text stays whole and in front, and the result within its length', () => {
+  test("keeps the user's text complete and in front, within the length limits", () => {
     fc.assert(
       fc.property(prompts, readings, (prompt, reading) => {
         const { changed, prompt: enhanced } = enhance(prompt, reading)
@@ -218,23 +218,20 @@ describe('what enhancement promises of any prompt', () => {
   })
 })
 
-test.each(languages)(
-  'what is added in %s invents no number or address and fits the shortest prompt it may lengthen',
-  language => {
-    const words = enhancements[language]
-    if (words === undefined) throw new Error(`nothing is said in ${language}`)
-    const { labels } = words
-    const all = [...knownTypes.map(type => words.lines[type]), ...Object.values(words.tasks)]
-    for (const lines of all) {
-      const added = Object.entries(lines)
-        .map(([aspect, line]) => `${labels[aspect as keyof typeof labels]}: ${line}`)
-        .join('\n')
-      expect(Object.keys(lines).length).toBeGreaterThanOrEqual(2)
-      expect(added).not.toMatch(/\d|https?:|www\.|undefined/)
-      expect(added.length + 2).toBeLessThanOrEqual(183)
-    }
-  },
-)
+test.each(languages)('enhancement lines: add no number or URL in %s and fit the shortest prompt', language => {
+  const words = enhancements[language]
+  if (words === undefined) throw new Error(`nothing is said in ${language}`)
+  const { labels } = words
+  const all = [...knownTypes.map(type => words.lines[type]), ...Object.values(words.tasks)]
+  for (const lines of all) {
+    const added = Object.entries(lines)
+      .map(([aspect, line]) => `${labels[aspect as keyof typeof labels]}: ${line}`)
+      .join('\n')
+    expect(Object.keys(lines).length).toBeGreaterThanOrEqual(2)
+    expect(added).not.toMatch(/\d|https?:|www\.|undefined/)
+    expect(added.length + 2).toBeLessThanOrEqual(183)
+  }
+})
 
 const data = join(import.meta.dir, '../../../../shared/data')
 const rowsOf = (name: string): readonly Record<string, string>[] =>
@@ -245,7 +242,7 @@ const rowsOf = (name: string): readonly Record<string, string>[] =>
 
 testNeeding(
   'data',
-  'labelled prompts as they are read: detailed ones stay byte-identical, terse ones of a known kind gain',
+  'enhance: keeps detailed labeled prompts byte-identical and enhances terse ones of a known type',
   () => {
     const read = openPromptAnalyzer()
     const isChanged = ({ prompt = '' }: Readonly<Record<string, string>>) =>

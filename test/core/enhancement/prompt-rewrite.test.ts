@@ -48,16 +48,16 @@ const broken: readonly (readonly [string, string, string])[] = [
   ],
 ]
 
-describe('a model’s rewrite', () => {
-  test.each(kept)('is taken with %s', (_, original, rewritten) => {
+describe('isValidRewrite', () => {
+  test.each(kept)('accepts a rewrite with %s', (_, original, rewritten) => {
     expect(isValidRewrite(original, rewritten, read)).toBe(true)
   })
 
-  test.each(broken)('is refused with %s', (_, original, rewritten) => {
+  test.each(broken)('rejects a rewrite with %s', (_, original, rewritten) => {
     expect(isValidRewrite(original, rewritten, read)).toBe(false)
   })
 
-  test('of whatever kind: what is taken fits, and is not enhanced again', () => {
+  test('accepts only rewrites that fit and are not enhanced again', () => {
     const words = fc.constantFrom(
       ...prompt.split(' '),
       ...added.split(/\s/),

@@ -23,8 +23,8 @@ const lists = fc
 const leanOf = ({ lean: of }: One) => of
 const bound = ({ lean: of }: One) => maximumBias(of?.entries ?? 0)
 
-describe('nudged by what was learnt', () => {
-  test('no margin wider than the bound is ever overturned, between any two models', () => {
+describe('applyLearnedBias', () => {
+  test('never reverses a margin wider than the bound', () => {
     fc.assert(
       fc.property(lists, list => {
         const place = new Map(applyLearnedBias(list, leanOf).map(({ name }, index) => [name, index]))
@@ -39,7 +39,7 @@ describe('nudged by what was learnt', () => {
     )
   })
 
-  test('nobody joins, nobody leaves, and scores descend within 0–1', () => {
+  test('keeps all models, with descending scores within 0–1', () => {
     fc.assert(
       fc.property(lists, list => {
         const nudged = applyLearnedBias(list, leanOf)
@@ -51,7 +51,7 @@ describe('nudged by what was learnt', () => {
     )
   })
 
-  test('a list of which nothing is known stays as it is', () => {
+  test('returns the list unchanged without learning data', () => {
     fc.assert(
       fc.property(lists, list => {
         expect(applyLearnedBias(list, () => null)).toEqual(list)
@@ -60,7 +60,7 @@ describe('nudged by what was learnt', () => {
     )
   })
 
-  test('near-equals change places where the evidence says so', () => {
+  test('swaps a near tie when the evidence supports it', () => {
     const list: One[] = [
       { name: 'a', score: 0.7, lean: { bias: -0.1, entries: 60 } },
       { name: 'b', score: 0.65, lean: null },
@@ -72,7 +72,7 @@ describe('nudged by what was learnt', () => {
   })
 })
 
-describe('a look at another', () => {
+describe('explore', () => {
   const list: One[] = [
     { name: 'leader', score: 0.7, lean: { bias: 0, entries: 60 } },
     { name: 'known', score: 0.69, lean: { bias: 0, entries: 50 } },
@@ -82,7 +82,7 @@ describe('a look at another', () => {
   ]
   const first = (ordered: readonly One[]) => ordered[0]?.name
 
-  test('is taken by two in a hundred requests at most, at the least known near-tie', () => {
+  test('explores the least-known near tie in at most 2% of requests', () => {
     expect(explorationShare).toBeLessThanOrEqual(0.02)
     const taken = explore(
       list,
@@ -101,7 +101,7 @@ describe('a look at another', () => {
     expect([first(left.ordered), left.probability]).toEqual(['leader', 1 - explorationShare])
   })
 
-  test('never at one that may not lead, and never where the leader itself is not past its cold start', () => {
+  test('never explores an ineligible model, or while the leader is in its cold start', () => {
     const open = explore(
       list,
       leanOf,

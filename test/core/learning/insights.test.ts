@@ -30,8 +30,8 @@ function cell(model: string, count: number, quality: number, costMicrocents: num
 
 const insights = (...cells: CellRow[]) => insightsOf(cells, model => (model === 'gone' ? null : 0.7), at)
 
-describe('a recommendation', () => {
-  test('names what does better on the account’s own requests, and by how much', () => {
+describe('recommendationsOf', () => {
+  test('names a model with higher quality and the expected change', () => {
     const [found, ...more] = recommendationsOf(insights(cell('used', 100, 0.4, 1_000), cell('other', 60, 0.9, 1_500)))
     expect(more).toEqual([])
     expect(found).toMatchObject({ queryType: 'code', model: 'other', costChangePercent: 50 })
@@ -39,12 +39,12 @@ describe('a recommendation', () => {
     expect(found?.reason).toContain('used')
   })
 
-  test('or what does as well for less', () => {
+  test('names a model with equal quality at lower cost', () => {
     const found = recommendationsOf(insights(cell('used', 100, 0.75, 1_000), cell('other', 60, 0.75, 400)))
     expect(found).toMatchObject([{ model: 'other', costChangePercent: -60 }])
   })
 
-  test('is not made of little evidence, of a worse model, of a saving that is none, or of nothing', () => {
+  test('returns nothing for little evidence, a worse model, no saving, or no data', () => {
     for (const cells of [
       [],
       [cell('used', 100, 0.75, 1_000)],
@@ -57,13 +57,13 @@ describe('a recommendation', () => {
   })
 })
 
-test('rows go by query type, most used first; a model that the catalogue has lost is shown and moves nothing', () => {
+test('insightsOf: orders rows by query type and requests, and includes models missing in the catalog', () => {
   const rows = insights(cell('a', 20, 0.5, 1), cell('gone', 60, 1, 1), cell('b', 30, 0.9, 1, 'math'))
   expect(rows.map(({ queryType, model }) => `${queryType} ${model}`)).toEqual(['code gone', 'code a', 'math b'])
   expect(rows[0]).toMatchObject({ bias: 0, confidence: 'established' })
 })
 
-test('an account is as far as its furthest cell, and its best model is one past its cold start', () => {
+test('highestConfidence: returns the most advanced cell, and findBestModel a model past its cold start', () => {
   expect(highestConfidence([])).toBe('cold_start')
   const rows = insights(cell('a', 9, 1, 1), cell('b', 12, 0.6, 1), cell('c', 12, 0.8, 1))
   expect(highestConfidence(rows)).toBe('warm_up')

@@ -9,8 +9,8 @@ const models = fc.array(fc.record({ figure: fc.double({ min: 0, max: 1, noNaN: t
   maxLength: 9,
 })
 
-describe('the bias', () => {
-  test('is never past the bound of its step, and 0 below 10 entries, whatever was learnt in whatever order', () => {
+describe('estimateBiases', () => {
+  test('stays within the bound of its confidence, and is 0 below 10 entries, for any data', () => {
     fc.assert(
       fc.property(models, fc.integer({ min: start, max: start + 800 * day }), (given, now) => {
         const known = given.map(({ figure, entries: list }) => ({ figure, cell: list.reduce(addEntry, emptyCell) }))
@@ -27,7 +27,7 @@ describe('the bias', () => {
     )
   })
 
-  test('is 0 where models do as the catalogue foretells, and where they all do alike', () => {
+  test("returns 0 when models match the catalog's prediction, and when all perform alike", () => {
     const figures = [0.8, 0.6, 0.4]
     const alike = figures.map(figure => ({ figure, cell: cellOf(times(60, 0.75)) }))
     const foretold = figures.map(figure => ({
@@ -38,7 +38,7 @@ describe('the bias', () => {
       for (const { bias } of estimateBiases(known, start)) expect(Math.abs(bias)).toBeLessThan(0.01)
   })
 
-  test('is 0 for a model of which all that is known is that nothing is wrong with its answers, whatever the catalogue says', () => {
+  test('returns 0 for a model whose responses only show no problems, whatever the catalog says', () => {
     for (const figure of [0.2, 0.5, 0.7, 0.95])
       for (const count of [12, 60, 500]) {
         const [alone] = estimateBiases([{ figure, cell: cellOf(times(count, 0.75)) }], start)
@@ -46,7 +46,7 @@ describe('the bias', () => {
       }
   })
 
-  test('goes with what is found: up for the better of two, down for the worse, further with more evidence', () => {
+  test('follows the evidence: up for the better of two, down for the worse, more with more evidence', () => {
     const biases = (count: number) =>
       estimateBiases(
         [times(count, 0.4), times(count, 0.9)].map(qualities => ({ figure: 0.7, cell: cellOf(qualities) })),
@@ -58,14 +58,14 @@ describe('the bias', () => {
     expect(many[1]).toBeGreaterThan(0.1)
   })
 
-  test('of a model that is the only one known shows what people think of it, too', () => {
+  test('uses ratings even when only one model is known', () => {
     const [bad] = estimateBiases([{ figure: 0.8, cell: cellOf(times(60, 0)) }], start)
     const [good] = estimateBiases([{ figure: 0.6, cell: cellOf(times(60, 1)) }], start)
     expect(bad?.bias).toBeLessThan(-0.05)
     expect(good?.bias).toBeGreaterThan(0.02)
   })
 
-  test('fades: half of the evidence is gone after 30 days, and nearly all after a year', () => {
+  test('decays: half of the evidence after 30 days, nearly all after a year', () => {
     const cell = cellOf(times(100, 0.5))
     const later = addEntry(cell, entry({ at: start + 30 * day, quality: 0.5 }))
     expect(later.weight).toBeCloseTo(51, 6)

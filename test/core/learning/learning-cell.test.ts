@@ -11,7 +11,7 @@ import {
 } from '../../../src/core/learning/learning-cell.ts'
 import { cellOf, entries, entry, start } from '../entries.ts'
 
-test('confidence has its steps at 10 and at 50 entries', () => {
+test('confidenceOf: changes at 10 and 50 entries', () => {
   expect([0, 9, 10, 49, 50, 1e6].map(confidenceOf)).toEqual([
     'cold_start',
     'cold_start',
@@ -23,8 +23,8 @@ test('confidence has its steps at 10 and at 50 entries', () => {
   expect([9, 10, 49, 50].map(maximumBias)).toEqual([0, 0.05, 0.05, 0.2])
 })
 
-describe('a cell', () => {
-  test('stays within its ranges, whatever comes in, is rated and is rated again', () => {
+describe('learning cell', () => {
+  test('stays within its ranges for any entries and ratings', () => {
     const ratings = fc.array(fc.record({ which: fc.nat(), quality: fc.double({ min: 0, max: 1, noNaN: true }) }), {
       maxLength: 40,
     })
@@ -57,7 +57,7 @@ describe('a cell', () => {
     )
   })
 
-  test('a rating counts as three entries, in place of the one that nobody rated', () => {
+  test('counts a rating as three entries that replace the inferred one', () => {
     const cell = cellOf([0.75, 0.75])
     const auto = { quality: 0.75, weight: 1, at: start, isRating: false }
     const low = { quality: 0, weight: ratingWeight, at: start, isRating: true }
@@ -69,7 +69,7 @@ describe('a cell', () => {
     expect(twice.quality).toBeCloseTo((0.75 + 3) / 4, 9)
   })
 
-  test('averages what people are shown, and keeps enhanced answers apart', () => {
+  test('computes the displayed averages, with enhanced responses separately', () => {
     let cell: Cell = emptyCell
     for (const [enhanced, quality, latencyMs, firstTokenMs] of [
       [true, 1, 100, null],
@@ -88,7 +88,7 @@ describe('a cell', () => {
     expect(cell.ratio).toBeCloseTo(Math.log(301 / 101), 9)
   })
 
-  test('follows a model that gets worse at once, long after it was good', () => {
+  test('adapts quickly to a model that becomes worse after a long good period', () => {
     const random = (seed: number) => ((seed * 48_271) % 2_147_483_647) / 2_147_483_647
     let seed = 7
     const drawn = (mean: number) => {

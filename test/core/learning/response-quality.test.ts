@@ -16,7 +16,7 @@ const plain: QualitySignals = {
 }
 const of = (changes: Partial<QualitySignals>) => inferQuality({ ...plain, ...changes })
 
-test('an answer without a sign is worth four stars', () => {
+test('inferQuality: returns four stars without signals', () => {
   expect(of({})).toBe(ratedQuality(4, null))
 })
 
@@ -33,11 +33,11 @@ const worse: readonly (readonly [string, Partial<QualitySignals>, number])[] = [
   ['a block of code left open', { text: 'Here:\n```js\nconst a = 1' }, 0.6],
 ]
 for (const [title, signs, quality] of worse)
-  test(`worse: ${title}`, () => {
+  test(`inferQuality: returns less for ${title}`, () => {
     expect(of(signs)).toBeCloseTo(quality, 9)
   })
 
-test('what only looks like a refusal is none', () => {
+test('inferQuality: ignores text that only resembles a refusal', () => {
   for (const text of [
     'I can see two ways to do this.',
     'Sorry about the long list; here it is: one, two, three.',
@@ -47,13 +47,13 @@ test('what only looks like a refusal is none', () => {
     expect(of({ text })).toBe(of({}))
 })
 
-test('JSON that is JSON, and code in its block, are signs of care', () => {
+test('inferQuality: increases for valid JSON and code in a fence', () => {
   expect(of({ wantsJson: true, text: '{"a":1}' })).toBe(of({}))
   const text = 'Use this:\n```ts\nconst a = 1\n```'
   expect(of({ queryType: 'code', text })).toBeGreaterThan(of({ queryType: 'other', text }))
 })
 
-test('an unusual length costs a tenth at most, and gains nothing', () => {
+test('inferQuality: deducts at most 0.1 for unusual length and never adds', () => {
   const usualRatio = { mean: 1, deviation: 0.5 }
   const base = of({})
   for (const ratio of [0.1, 1, 1.9]) expect(of({ ratio, usualRatio })).toBe(base)
@@ -62,7 +62,7 @@ test('an unusual length costs a tenth at most, and gains nothing', () => {
   expect(of({ ratio: 9, usualRatio: { mean: 0, deviation: 0 } })).toBe(base)
 })
 
-test('is 0–1 of whatever answer', () => {
+test('inferQuality: stays within 0–1 for any response', () => {
   const signs = fc.record({
     finish: fc.constantFrom('stop', 'length', 'tool_calls', 'content_filter', null),
     text: fc.oneof(fc.string(), fc.constantFrom('```', '{', "I can't ", '抱歉，我无法帮助')),
@@ -87,7 +87,7 @@ test('is 0–1 of whatever answer', () => {
   )
 })
 
-test('stars and helpfulness as quality', () => {
+test('ratedQuality: converts stars and helpfulness', () => {
   expect([1, 2, 3, 4, 5].map(stars => ratedQuality(stars, null))).toEqual([0, 0.25, 0.5, 0.75, 1])
   expect([ratedQuality(5, true), ratedQuality(5, false), ratedQuality(1, true)]).toEqual([1, 0.75, 0.25])
 })

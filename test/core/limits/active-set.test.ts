@@ -3,7 +3,7 @@ import { expect, test } from 'bun:test'
 import fc from 'fast-check'
 import { type ActiveSetMember, createActiveSet } from '../../../src/core/limits/active-set.ts'
 
-test('a roster holds exactly those who came and have not left, however they come and go', () => {
+test('createActiveSet: holds exactly the added and not deleted members in any order of operations', () => {
   const moves = fc.array(fc.record({ leaves: fc.boolean(), who: fc.nat(7) }), { maxLength: 60 })
   fc.assert(
     fc.property(moves, moves => {
@@ -23,7 +23,7 @@ test('a roster holds exactly those who came and have not left, however they come
   )
 })
 
-test('who has left is forgotten by the next collection of the young alone', () => {
+test('createActiveSet: releases deleted members at the next young collection', () => {
   const roster = createActiveSet<ActiveSetMember & { readonly load: Float32Array }>()
   const present: (ActiveSetMember & { readonly load: Float32Array })[] = []
   const pass = (count: number) => {

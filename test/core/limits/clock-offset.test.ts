@@ -15,7 +15,7 @@ const offsetAfter = (answers: readonly ReturnType<typeof answer>[]) => {
   return offset.milliseconds()
 }
 
-test('before the first answer time is our own', () => {
+test('createClockOffset: returns 0 before the first sample', () => {
   expect(offsetAfter([])).toBe(0)
 })
 
@@ -32,11 +32,11 @@ test.each([
   ['a clock that was set is followed at once', [answer(0, 90_000, 1, 1), answer(9, 0, 2, 2)], 0],
   ['time does not stir for less than a second', [answer(0, 90_000, 1, 1), answer(9, 90_400, 0, 0)], 90_000],
   ['our own clock set back while it was asked', [{ askedAt: 10_000, told: 90_000, answeredAt: 9_000 }], 0],
-])('%s', (_, answers, offset) => {
+])('createClockOffset: %s', (_, answers, offset) => {
   expect(offsetAfter(answers)).toBe(offset)
 })
 
-test('whatever the round trips, it is off by the quickest of them at most, or by half of it and a second', () => {
+test('createClockOffset: errs by at most the fastest round trip, or half of it plus 1 s', () => {
   const trip = fc.record({ out: fc.nat(3_000), back: fc.nat(3_000) })
   fc.assert(
     fc.property(

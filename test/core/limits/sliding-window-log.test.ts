@@ -1,7 +1,7 @@
 import { expect, test } from 'bun:test'
 import { createWindowLog } from '../../../src/core/limits/sliding-window-log.ts'
 
-test('what came to nothing is taken back, and what was there before stays', () => {
+test('createWindowLog: removes the last time and keeps earlier ones', () => {
   const log = createWindowLog(1_000)
   log.takeBack()
   log.add(100)

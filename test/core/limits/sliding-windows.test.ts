@@ -2,7 +2,7 @@ import { expect, test } from 'bun:test'
 import { countIfAllowed } from '../../../src/core/limits/rate-counter.ts'
 import { createSlidingWindows } from '../../../src/core/limits/sliding-windows.ts'
 
-test('a name has its fill in any window, however it is spread, and no other name has to wait for it', () => {
+test('createSlidingWindows: allows the limit in any window, per name', () => {
   const windows = createSlidingWindows({ allowed: 2, windowMs: 1_000, names: 10 })
   expect([0, 900, 950].map(now => countIfAllowed(windows, 'a', now))).toEqual([0, 0, 50])
   expect(countIfAllowed(windows, 'b', 950)).toBe(0)
@@ -10,7 +10,7 @@ test('a name has its fill in any window, however it is spread, and no other name
   expect([1_000, 1_001].map(now => countIfAllowed(windows, 'a', now))).toEqual([0, 899])
 })
 
-test('who keeps coming is not forgotten in a flood of other names', () => {
+test('createSlidingWindows: keeps an active name when many other names arrive', () => {
   const windows = createSlidingWindows({ allowed: 1, windowMs: 1_000, names: 100 })
   expect(countIfAllowed(windows, 'a', 0)).toBe(0)
   for (let index = 0; index < 10_000; index++) {

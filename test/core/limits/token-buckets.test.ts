@@ -5,15 +5,15 @@ import { afterRequest, createTokenBuckets, waitMs } from '../../../src/core/limi
 
 const rule = { perMinute: 20, burst: 5, names: 100 }
 
-describe('buckets by name', () => {
-  test('let a burst through, then one each three seconds, and say how long to wait; names are apart', () => {
+describe('createTokenBuckets', () => {
+  test('allows a burst, then one request per 3 s with the exact wait, per name', () => {
     const buckets = createTokenBuckets(rule)
     const take = (now: number) => countIfAllowed(buckets, 'one', now)
     expect([0, 0, 0, 0, 0, 0, 2_000, 3_000, 3_000].map(take)).toEqual([0, 0, 0, 0, 0, 3_000, 1_000, 0, 3_000])
     expect(countIfAllowed(buckets, 'other', 3_000)).toBe(0)
   })
 
-  test('forget names not heard of for long, and nobody who keeps asking', () => {
+  test('evicts unused names and keeps active ones', () => {
     const buckets = createTokenBuckets({ ...rule, names: 2 })
     for (let count = 0; count < 5; count += 1) countIfAllowed(buckets, 'oldest', 0)
     for (let count = 0; count < 5; count += 1) countIfAllowed(buckets, 'kept', 0)
@@ -24,7 +24,7 @@ describe('buckets by name', () => {
     expect(countIfAllowed(buckets, 'oldest', 0)).toBe(0)
   })
 
-  test('within any stretch of time pass no more than a burst and what was refilled', () => {
+  test('allows at most the burst plus the refill in any interval', () => {
     fc.assert(
       fc.property(fc.array(fc.nat(5_000), { maxLength: 200 }), steps => {
         const buckets = createTokenBuckets(rule)
@@ -39,7 +39,7 @@ describe('buckets by name', () => {
     )
   })
 
-  test('let a request through that is made after the wait it was told', () => {
+  test('allows a request after the reported wait', () => {
     fc.assert(
       fc.property(fc.nat(120_000), fc.integer({ min: 1, max: 600 }), fc.nat(8), (nowMs, perMinute, requests) => {
         const small = { perMinute, burst: 3 }
@@ -51,7 +51,7 @@ describe('buckets by name', () => {
     )
   })
 
-  test('under a clock that was put back by a day lock nobody out for longer than an empty bucket would', () => {
+  test('limits the wait to one full bucket when the clock is set back by a day', () => {
     const buckets = createTokenBuckets(rule)
     for (let count = 0; count < 6; count += 1) countIfAllowed(buckets, 'one', 86_400_000)
     expect(countIfAllowed(buckets, 'one', 0)).toBeLessThanOrEqual(3_000)

@@ -12,24 +12,24 @@ import { testNeeding } from '../../harness/needs.ts'
 
 const shared = Bun.file(new URL('../../../../shared/catalog.json', import.meta.url))
 
-describe('the catalogue', () => {
-  testNeeding('catalog', 'equals the shared table, field by field', async () => {
+describe('catalog', () => {
+  testNeeding('catalog', 'equals the shared table in every field', async () => {
     const table = await shared.json()
     expect(JSON.parse(JSON.stringify(sources))).toEqual(table.sources)
     expect(catalog.map(asRow)).toEqual(table.models.map(rowOf))
   })
 
-  test('holds 23 models under 23 names, 8, 8 and 7 of three providers', () => {
+  test('contains 23 models with distinct names: 8, 8 and 7 of three providers', () => {
     expect(new Set(catalog.map(fullName)).size).toBe(23)
     const count = (provider: string) => catalog.filter(model => model.provider === provider).length
     expect([count('openai'), count('anthropic'), count('google')]).toEqual([8, 8, 7])
   })
 
-  test('every tier follows from the price', () => {
+  test('has tiers that follow from the price', () => {
     for (const model of catalog) expect([model.id, model.tier]).toEqual([model.id, tierOf(model.pricing)])
   })
 
-  test('every deprecated model names a successor that stays, in its provider and no dearer', () => {
+  test('names a current successor of the same provider, not more expensive, for every deprecated model', () => {
     for (const model of catalog) {
       const successor = catalog.find(other => fullName(other) === model.successor)
       expect(model.successor !== null).toBe(model.deprecated)
@@ -39,14 +39,14 @@ describe('the catalogue', () => {
     }
   })
 
-  test('prices never fall with length, and reading a cache never costs more than not having one', () => {
+  test('has prices that never decrease with length, and cache reads that cost at most the input price', () => {
     for (const { pricing } of catalog) {
       expect(pricing.cachedInput ?? pricing.input).toBeLessThanOrEqual(pricing.input)
       expect(pricing.longContext?.input ?? Infinity).toBeGreaterThan(pricing.input)
     }
   })
 
-  test('quality is one scale: within 0 to 1, in the order of the index and of LiveBench wherever both models have one', () => {
+  test('has quality from 0 to 1 in the order of the index, and of LiveBench for models with both', () => {
     for (const { figures } of catalog) {
       expect(figures.quality).toBeGreaterThan(0)
       expect(figures.quality).toBeLessThanOrEqual(1)
@@ -58,25 +58,25 @@ describe('the catalogue', () => {
     )
   })
 
-  test('a quality is marked as estimated exactly where no score of the model itself exists', () => {
+  test('marks quality as estimated exactly when the model has no score of its own', () => {
     for (const model of catalog) expect(model.figures.estimated).toBe(model.qualityScores.length === 0)
   })
 
-  test('no model is left to a metric that routing does not read', () => {
+  test('uses a metric that routing reads for every model', () => {
     for (const { qualityScores } of catalog) {
       const metrics = qualityScores.map(score => score.metric)
       expect(metrics.length === 0 || metrics.some(metric => metric !== 'arena_text_score')).toBe(true)
     }
   })
 
-  test('a model that does not reason is expected to start sooner than any that does', () => {
+  test('expects models without reasoning to start earlier than all others', () => {
     const plain = catalog.filter(model => !model.capabilities.reasoning)
     const others = catalog.filter(model => model.capabilities.reasoning)
     for (const model of plain)
       for (const other of others) expect(model.figures.firstTokenMs).toBeLessThan(other.figures.firstTokenMs)
   })
 
-  test('Artificial Analysis is credited by name', () => {
+  test('credits Artificial Analysis by name', () => {
     expect(attributions.artificial_analysis_intelligence_index).toContain('Artificial Analysis')
   })
 })

@@ -15,10 +15,10 @@ import { checker } from '../../../src/core/validation/validate.ts'
 
 const pricing = { input_per_mtok: 0.5, output_per_mtok: 1 }
 
-describe('a configured model', () => {
+describe('configured model', () => {
   const check = checker(configuredModelSchema)
 
-  test('needs nothing but an id and a price, and then takes only what every compatible server takes', () => {
+  test('requires only an ID and a price, and then accepts the parameters of every compatible server', () => {
     const model = toModel('groq', check({ id: 'vendor/small', pricing: { input_per_mtok: 0, output_per_mtok: 0 } }))
     expect(model).toMatchObject({
       id: 'vendor/small',
@@ -32,7 +32,7 @@ describe('a configured model', () => {
     expect(model.pricing).toEqual({ input: 0, output: 0, cachedInput: null, cacheWrite: null, longContext: null })
   })
 
-  test('that answers by JSON schemas takes them, whichever way its operator says so', () => {
+  test('accepts JSON schemas in either way of configuring them', () => {
     for (const said of [{ capabilities: { json_schema: true } }, { parameters: { response_format: 'json_schema' } }])
       expect(toModel('vllm', check({ id: 'big', pricing, ...said }))).toMatchObject({
         capabilities: { jsonSchema: true },
@@ -40,7 +40,7 @@ describe('a configured model', () => {
       })
   })
 
-  test('takes what its operator says it takes', () => {
+  test('accepts the parameters that the operator configures', () => {
     const model = toModel(
       'vllm',
       check({
@@ -76,11 +76,11 @@ describe('a configured model', () => {
     [{ id: 'x', pricing, tier: 'free' }, 'tier'],
     [{ id: 'x', pricing, deprecation_date: 'soon' }, 'deprecation_date'],
     [{ id: 'x', pricing, parameters: { temperatur: true } }, 'parameters.temperatur'],
-  ])('%j is refused, naming %s', (row, param) => {
+  ])('%j is rejected with the field %s', (row, param) => {
     expect(paramOf(() => check(row))).toBe(param)
   })
 
-  test('answers to its own name whatever it is called', () => {
+  test('resolves by its own name', () => {
     fc.assert(
       fc.property(fc.string({ minLength: 1, maxLength: 100, unit: 'binary' }), id => {
         const model = toModel('local', { id, pricing })
@@ -90,17 +90,17 @@ describe('a configured model', () => {
   })
 })
 
-describe('a change to the catalogue', () => {
+describe('catalog change', () => {
   const check = checker(modelChangeSchema)
   const after = (...rows: object[]) => withChanges(catalog, rows.map(check))
   const problems = (...rows: object[]) => changeProblems(catalog, rows.map(check))
   const opus = named('claude-opus-5-5')
 
-  test('without any, the catalogue is the published one', () => {
+  test('returns the published catalog without changes', () => {
     expect(after()).toEqual([...catalog])
   })
 
-  test('puts its own figures in place of the published ones, and leaves all others and all other models alone', () => {
+  test('replaces the given figures and keeps all others', () => {
     const rows = {
       pricing,
       capabilities: { vision: false },
@@ -123,7 +123,7 @@ describe('a change to the catalogue', () => {
     expect(model && costOf(model, { ...noTokens, outputTokens: 1_000_000 })).toBe(100_000_000)
   })
 
-  test('adds a model that behaves like another, under its own name, price and tier, and nothing published of the other', () => {
+  test('adds a model like another with its own name, price and tier, without published evidence', () => {
     const row = {
       provider: 'anthropic',
       id: 'claude-opus-6',
@@ -149,7 +149,7 @@ describe('a change to the catalogue', () => {
     expect(model?.evidence).toBeUndefined()
   })
 
-  test('that cannot be made is told, and never makes a model without a price routable', () => {
+  test('reports an impossible change and never makes a model without a price routable', () => {
     const row = { provider: 'openai', id: 'gpt-7' }
     expect(problems(row)).toEqual([
       'models.0: openai/gpt-7 is new and has no `pricing`: a model without a known price is not routable',

@@ -27,7 +27,7 @@ function named(id: string): Model {
   return model
 }
 
-describe('a name', () => {
+describe('catalog resolve', () => {
   test.each([
     ['gpt-5.5', 'openai/gpt-5.5'],
     ['openai/gpt-5.5', 'openai/gpt-5.5'],
@@ -40,7 +40,7 @@ describe('a name', () => {
     ['anthropic/claude-opus-5.5:free', 'openrouter/anthropic/claude-opus-5.5:free'],
     ['opus-free', 'openrouter/anthropic/claude-opus-5.5:free'],
     ['ollama/gpt-4.1', 'ollama/GPT-4.1'],
-  ])('%s is %s', (name, model) => {
+  ])('%s resolves to %s', (name, model) => {
     const found = all.resolve(name)
     expect(found === null ? null : fullName(found)).toBe(model)
   })
@@ -55,18 +55,18 @@ describe('a name', () => {
     '__proto__',
     'constructor',
     'a'.repeat(1e6),
-  ])('%.20s is nobody', name => {
+  ])('%.20s resolves to null', name => {
     expect(all.resolve(name)).toBeNull()
   })
 
-  test('of two models belongs to the one listed first, and a provider named in front decides', () => {
+  test('prefers the model listed first, unless the provider is given', () => {
     expect(all.resolve('gpt-4.1')).toBe(named('gpt-4.1'))
     expect(all.resolve('ollama/gpt-4.1')).toBe(ollama)
     expect(all.resolve('anthropic/claude-opus-5.5')).toBe(named('claude-opus-5-5'))
     expect(all.resolve('reseller/anthropic/claude-opus-5.5')).toBe(reseller)
   })
 
-  test('in full always finds its own model', () => {
+  test('always finds a model by its full name', () => {
     for (const model of all.list) expect(all.resolve(fullName(model))).toBe(model)
   })
 })
@@ -80,12 +80,15 @@ describe('deprecation', () => {
     ['2026-11-30T23:59:59.999Z', 'deprecated', true],
     ['2026-12-01', 'retired', true],
     ['2027-12-01T00:00:00.000Z', 'retired', true],
-  ])('on %s a model that ends on 2026-12-01 is %s, and passed over by auto-routing: %p', (today, state, leaving) => {
-    expect(deprecationOf(model, today)).toBe(state as ReturnType<typeof deprecationOf>)
-    expect(leavingSoon(model, today)).toBe(leaving as boolean)
-  })
+  ])(
+    'on %s gives a model with date 2026-12-01 the state %s, with automatic routing excluding it: %p',
+    (today, state, leaving) => {
+      expect(deprecationOf(model, today)).toBe(state as ReturnType<typeof deprecationOf>)
+      expect(leavingSoon(model, today)).toBe(leaving as boolean)
+    },
+  )
 
-  test('never touches a model without a date', () => {
+  test('ignores models without a date', () => {
     expect(deprecationOf(named('gpt-5.5'), '2099-01-01')).toBe('current')
     expect(leavingSoon(named('gpt-5.5'), '2099-01-01')).toBe(false)
   })
@@ -95,8 +98,8 @@ const plain = askWith({ temperature: 0.5, presencePenalty: 1, seed: 1, stop: ['a
 const tool = { name: 'look', description: null, parameters: null, strict: null }
 const image = { type: 'image', url: 'https://example.org/a.png', detail: null } as const
 
-describe('what a request needs', () => {
-  test('is met by every model of the catalogue where it only sets parameters that can be left out', () => {
+describe('needsOf and unmet', () => {
+  test('accept every catalog model for parameters that can be dropped', () => {
     for (const model of catalog) expect(unmet(model, needsOf(plain))).toBeNull()
   })
 
@@ -128,7 +131,7 @@ describe('what a request needs', () => {
       'top_logprobs',
     ],
     ['top log probabilities', named('gpt-4.1'), { logprobs: true, topLogprobs: 20 }, null],
-  ])('%s: of $id', (_, model, asked, param) => {
+  ])('report %s as unmet by $id', (_, model, asked, param) => {
     expect(unmet(model, needsOf({ ...plain, ...asked }))?.param ?? null).toBe(param)
   })
 
@@ -142,12 +145,12 @@ describe('what a request needs', () => {
     ['a forced tool beside reasoning', named('claude-haiku-5-5'), { ...forced, reasoningEffort: 'high' }, null],
     ['reasoning beside tools', thoughtful, { tools: [tool], reasoningEffort: 'high' }, 'reasoning_effort'],
     ['no reasoning beside tools', thoughtful, { tools: [tool], reasoningEffort: 'none' }, null],
-  ])('%s is not met in full, and no reason to refuse: of $id', (_, model, asked, param) => {
+  ])('report %s as met only approximately by $id', (_, model, asked, param) => {
     const needs = needsOf({ ...plain, ...asked })
     expect([unmetInFull(model, needs)?.param ?? null, unmet(model, needs)]).toEqual([param, null])
   })
 
-  test('of the window is met up to its last token', () => {
+  test('count the context window up to its last token', () => {
     const model = named('gpt-5.5')
     expect(fitsWindow(model, 922_000, 128_000)).toBe(true)
     expect(fitsWindow(model, 922_001, 1)).toBe(false)

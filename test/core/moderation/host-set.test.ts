@@ -22,7 +22,7 @@ const hosts = (text: string) => {
   return found
 }
 
-describe('the hosts in a text', () => {
+describe('extractHosts', () => {
   test.each([
     ['case', 'HTTPS://Evil.COM/x'],
     ['a port', 'http://evil.com:8080/a'],
@@ -83,11 +83,11 @@ describe('the hosts in a text', () => {
     ['a character reference', 'evil&#46;com'],
     ['a hexadecimal character reference', '&#x65;vil&#x2E;com'],
     ['a named character reference', 'ev&shy;il&period;com'],
-  ])('are seen through %s', (_what, text) => {
+  ])('finds hosts through %s', (_what, text) => {
     expect(hosts(text)).toContain('evil.com')
   })
 
-  test('are the same in Unicode and in punycode', () => {
+  test('returns the same host for Unicode and punycode', () => {
     expect([hosts('https://bücher.example/'), hosts('https://xn--bcher-kva.example/')]).toEqual([
       ['xn--bcher-kva.example'],
       ['xn--bcher-kva.example'],
@@ -101,7 +101,7 @@ describe('the hosts in a text', () => {
     ['http://b%C3%BCcher.example/', 'xn--bcher-kva.example'],
     ['ПРИМЕР。испытание', 'xn--e1afmkfd.xn--80akhbyknj4f'],
     ['ﬁsh.example', 'fish.example'],
-  ])('are the same as a browser has them: %j', (text, host) => {
+  ])('returns the same host as a browser: %j', (text, host) => {
     expect(hosts(text)).toContain(host)
   })
 
@@ -114,16 +114,16 @@ describe('the hosts in a text', () => {
     ['an address in a query', 'https://example.org/?u=https://evil.com/', 'example.org'],
     ['a path', 'https://example.org/evil.com', 'example.org'],
     ['labels below another name', 'https://evil.com.example.org/', 'evil.com.example.org'],
-  ])('are not taken from %s', (_what, text, host) => {
+  ])('finds no host in %s', (_what, text, host) => {
     expect(new Set(hosts(text))).toEqual(new Set([host]))
   })
 
-  test('are none in prose and numbers', () => {
+  test('finds no host in prose and numbers', () => {
     expect(hosts('One. Two... 3.14 and 10,000.00 e. g. this!')).toEqual([])
   })
 })
 
-describe('a set of hosts', () => {
+describe('host set', () => {
   test.each([
     ['a name a line', 'evil.com\r\nworse.example\n'],
     ['a hosts file', '# comment\n127.0.0.1 localhost\n0.0.0.0 evil.com\n::1 worse.example other.example # why\n'],
@@ -138,7 +138,7 @@ describe('a set of hosts', () => {
     ])
   })
 
-  test('covers what lies below a name and nothing beside it', () => {
+  test('covers hosts below a name and no others', () => {
     const set = setOf('evil.com\ndeep.example.org')
     expect(
       ['a.b.evil.com', 'notevil.com', 'evil.com.org', 'example.org', 'x.deep.example.org'].map(host =>
@@ -147,7 +147,7 @@ describe('a set of hosts', () => {
     ).toEqual([8, 0, 0, 0, 16])
   })
 
-  test('covers a name in punycode in any spelling of its labels, and counts it once', () => {
+  test('covers a punycode name in any spelling of its labels and counts it once', () => {
     const set = setOf('xn--e1afmkfd.xn--80akhbyknj4f\nxn--bcher-kva.example\n0.0.0.0 XN--LS8H.la\nfaß.example')
     expect(set.size).toBe(4)
     for (const host of [
@@ -165,7 +165,7 @@ describe('a set of hosts', () => {
       expect([host, set.covers(host)]).toEqual([host, 0])
   })
 
-  test('is the same however the bytes come, and holds every name of its list', () => {
+  test('builds the same set for any chunk sizes and holds every name of its list', () => {
     const label = fc.stringMatching(/^[a-z0-9]([a-z0-9-]{0,8}[a-z0-9])?$/)
     const name = fc.tuple(label, fc.stringMatching(/^[a-z]{2,5}$/)).map(parts => parts.join('.'))
     fc.assert(
@@ -183,7 +183,7 @@ describe('a set of hosts', () => {
   })
 })
 
-test('a text made to stall is read in time linear in its length', () => {
+test('extractHosts: takes linear time on adversarial text', () => {
   for (const unit of [
     'a.',
     '.',
@@ -214,7 +214,7 @@ test('a text made to stall is read in time linear in its length', () => {
   }
 })
 
-test('a label that no name can hold costs no more than its characters', () => {
+test('extractHosts: takes linear time for labels that no name can contain', () => {
   const letters = Array.from({ length: 1_000 }, (_, at) => String.fromCharCode(0x4e00 + 7 * at)).join('')
   for (const unit of [`${letters}.a `, `${'a'.repeat(2_040)}=%a.a `, `${'='.repeat(1_020)}${'a'.repeat(1_020)}é.a `]) {
     const text = unit.repeat(100_000 / unit.length)

@@ -7,8 +7,8 @@ import { cpuMs } from '../../harness/cpu.ts'
 /** What a browser asks DNS for; null where it asks for nothing. */
 const byBrowser = (host: string) => URL.parse(`http://${host}/`)?.hostname ?? null
 
-describe('a host name', () => {
-  test('is spelt as a browser spells it, whatever letter is in it', () => {
+describe('normalizeHostname', () => {
+  test("equals the browser's result for every letter", () => {
     const others: string[] = []
     for (let code = 0x80; code < 0x1_0000; code++) {
       const host = `a${String.fromCharCode(code)}b.example`
@@ -19,7 +19,7 @@ describe('a host name', () => {
     expect(others).toEqual([])
   })
 
-  test('is spelt as a browser spells it, whatever letters are beside each other', () => {
+  test("equals the browser's result for any combination of letters", () => {
     const letters = fc.constantFrom(
       ...'aZ1éÉßſςΣσ',
       'e\u0301',
@@ -55,7 +55,7 @@ describe('a host name', () => {
     [`evil.${han.join('')}`, null],
     ['价格3.70', null],
     ['bücher.example.\u034f.', 'xn--bcher-kva.example'],
-  ])('of %s is %j: what DNS cannot hold leads nowhere', (host, name) => {
+  ])('converts %s to %j, since DNS cannot hold longer names', (host, name) => {
     expect(normalizeHostname(host)).toBe(name)
   })
 
@@ -63,7 +63,7 @@ describe('a host name', () => {
     ['60 letters that differ', 60],
     ['20 letters that differ', 20],
     ['2 letters', 2],
-  ])('of %s costs next to nothing, however many stand in a text', (_what, length) => {
+  ])('costs little for %s even if a text has many', (_what, length) => {
     let text = ''
     for (let at = 0; text.length < 100_000; at++)
       text += `${han

@@ -13,11 +13,11 @@ test.each([
   ['ΣΑΣ', 'σασ'],
   ['ﬁ ㌀', 'fi アパート'],
   ['💩 👍🏽', '💩 👍🏽'],
-])('%j is %j in names', (text, letters) => {
+])('mapIdna: maps %j to %j', (text, letters) => {
   expect(mapIdna(text)).toBe(letters)
 })
 
-test('letters of names are their own, whatever the text, and where a block of it ends', () => {
+test('mapIdna: maps any text independent of block boundaries', () => {
   fc.assert(
     fc.property(fc.string({ unit: 'binary', maxLength: 60 }), fc.constantFrom(0, 8_180, 8_190), (text, before) => {
       const once = mapIdna('a'.repeat(before) + text)
@@ -27,7 +27,7 @@ test('letters of names are their own, whatever the text, and where a block of it
   )
 })
 
-test('a label in punycode says the letters that it was made of', () => {
+test('lettersOf: reverses punycodeOf', () => {
   fc.assert(
     fc.property(fc.string({ unit: fc.constantFrom(...'aé字я-9💩ß한'), minLength: 1, maxLength: 14 }), label => {
       fc.pre(/[^\0-\x7f]/.test(label))

@@ -29,7 +29,7 @@ function plainLettersPlainly(text: string): string {
 const texts = (...pieces: readonly string[]) =>
   fc.array(fc.constantFrom(...pieces), { maxLength: 90 }).map(parts => parts.join(''))
 
-test('words are respelt as the expressions above say, for any text', () => {
+test('normalizeLeetspeak: matches the reference expressions for any text', () => {
   const spaced = texts('a', 'B', 'i', 'g ', 'n.', 'o-', 'r_', ' ', '.', 'x y z ', 'é', '1')
   const signs = texts(
     'a',
@@ -54,7 +54,7 @@ test('words are respelt as the expressions above say, for any text', () => {
   )
 })
 
-test('letters look as the expressions above say, for any text, in one piece or many', () => {
+test('replaceConfusables: matches the reference expressions for any text, whole or in parts', () => {
   const marks = ['\u0301', '\u0315', '\u0345', '\u3099', '\u05b0', '\u034f', '\ufe0f'] as const
   const other = [
     'a',

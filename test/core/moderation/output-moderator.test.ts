@@ -12,6 +12,7 @@ const rules: OutputModerationRules = {
   ]),
   hosts: { isBlocked: host => host === 'evil.example' || host.endsWith('.evil.example') },
   listen: () => (_sentence, both) => ({ category: both().includes('vile words') ? 'hate' : null, score: 0.9 }),
+  isHarmless: text => !text.includes('vile words'),
   known: null,
 }
 
@@ -31,7 +32,7 @@ function screened(pieces: readonly string[], mode: StreamMode | null, type: 'tex
 
 const modes = ['realtime', 'buffered', null] as const
 
-describe.each(modes)('an answer in %s', mode => {
+describe.each(modes)('output moderator (%s)', mode => {
   test.each([
     ['a rule', 'All is well. We call it Project Titan here, and more.', ['patterns', 'internal'], 'Titan'],
     ['a rule with gaps', 'Fine. Now mix the dry red and blue powder slowly.', ['patterns', 'weapons'], 'powder'],
@@ -52,7 +53,7 @@ describe.each(modes)('an answer in %s', mode => {
     ['a blocked name in escapes', 'Read on at evil\\u002eexample today.', ['urls', 'malicious_url'], 'u002eexample'],
     ['a blocked name in references', 'Read on at evil&#46;example today.', ['urls', 'malicious_url'], '#46;example'],
     ['a vile sentence', 'Good morning. These are vile words indeed. And on.', ['classifier', 'hate'], ' And on'],
-  ])('ends before %s, says so, and finishes with content_filter', (_what, text, filtered, forbidden) => {
+  ])('stops before %s and finishes with content_filter', (_what, text, filtered, forbidden) => {
     const whole = screened([text], mode)
     expect(whole.filtered).toEqual([filtered])
     expect(whole.reasons).toEqual(['content_filter'])
@@ -66,11 +67,11 @@ describe.each(modes)('an answer in %s', mode => {
     'See https://example.org/?u=evil.example and https://evil.example.org/ for that.',
     'Nothing to see. 3.14 is pi, e.g. in math... Really? Yes!\nA list:\n- one\n- two',
     '没有问题。一切都好。',
-  ])('lets through what reports, refuses or only resembles: %j', text => {
+  ])('allows text that reports, refuses or only resembles: %j', text => {
     expect(screened([text], mode)).toEqual({ text, reasons: ['stop'], filtered: [] })
   })
 
-  test('what is caught, and that nothing clean is lost, does not depend on where the pieces are cut', () => {
+  test('blocks the same and loses nothing clean for any split into deltas', () => {
     const words = fc.constantFrom(
       'project',
       'titan',
@@ -124,7 +125,7 @@ function cutBy(text: string, sizes: readonly number[]): string[] {
 }
 const cuts = fc.array(fc.nat({ max: 40 }), { minLength: 1, maxLength: 30 })
 
-test('a blocked address never shows, however long it goes on and wherever it is cut', () => {
+test('output moderator: never sends part of a blocked URL, whatever its length or split', () => {
   const filler = fc.tuple(fc.constantFrom('a', 'ab/', 'x=1&', 'ok,', '%20'), fc.nat({ max: 700 }))
   const long = filler.map(([unit, length]) => unit.repeat(length / unit.length))
   const name = fc.constantFrom(
@@ -156,7 +157,7 @@ test('a blocked address never shows, however long it goes on and wherever it is 
 })
 
 test.each(['Read on at evil (dot) example today.', 'Read on at evil dot example today', 'At evil [.] example'])(
-  'the end of a blocked name in words never shows, wherever it is cut: %j',
+  'output moderator: never sends the end of a spelled-out blocked host for any split: %j',
   text => {
     for (const mode of modes)
       for (const size of [0, 1, 2, 6, 60]) {
@@ -166,7 +167,7 @@ test.each(['Read on at evil (dot) example today.', 'Read on at evil dot example 
   },
 )
 
-test('but for the first text of a stream, nothing of a refused sentence goes out before it was judged', () => {
+test('output moderator: sends nothing of a blocked sentence before its verdict, except in the first text of a stream', () => {
   const clean = fc.array(
     fc.constantFrom('All is well. ', 'It is (so.) ', '一切都好。', 'Really?! ', 'Line\n', `${'word '.repeat(60)}. `),
     {
@@ -195,20 +196,20 @@ test('but for the first text of a stream, nothing of a refused sentence goes out
   )
 })
 
-test('arguments of a tool call are screened too', () => {
+test('output moderator: moderates arguments of tool calls', () => {
   expect(screened(['{"url":"https://', 'evil.exam', 'ple/a"}'], 'realtime', 'tool_arguments').filtered).toEqual([
     ['urls', 'malicious_url'],
   ])
 })
 
-test('in realtime an ordinary piece goes out at once, whole', () => {
+test('output moderator: sends an ordinary delta at once and complete in realtime mode', () => {
   const screen = createOutputModerator(rules, 'realtime')
   const pieces = ['Hello', ' there', ', how', ' are you', '? Fine', '.', ' Good']
   for (const text of pieces)
     expect(screen.take([{ type: 'text', choice: 0, text }])).toEqual([{ type: 'text', choice: 0, text }])
 })
 
-test('in buffered whole sentences go out, the first text at once', () => {
+test('output moderator: sends whole sentences in buffered mode, the first text at once', () => {
   const screen = createOutputModerator(rules, 'buffered')
   const shown = ['Well', ' then. This is', ' one sentence', '. And an', 'other'].map(text =>
     screen
@@ -219,7 +220,7 @@ test('in buffered whole sentences go out, the first text at once', () => {
   expect(shown).toEqual(['Well', ' then. ', '', 'This is one sentence. ', ''])
 })
 
-test.each(modes)('in %s reasoning is out before the text that follows it', mode => {
+test.each(modes)('output moderator: sends reasoning before the text that follows it in %s mode', mode => {
   const screen = createOutputModerator(rules, mode)
   const events: ChatEvent[] = [
     { type: 'reasoning', choice: 0, text: 'One thought. And half of ano' },

@@ -13,11 +13,11 @@ const argon = named('gemini-4-argon')
 const request = { inputTokens: 20_000, outputTokens: 500 }
 const tie = (model: Model, tokens = 19_000) => ({ model: fullName(model), tokens })
 
-test('a long conversation stays with a near-equal that holds its beginning', () => {
+test('shouldKeepModel: keeps a near tie with the cached beginning of a long conversation', () => {
   expect(shouldKeepModel({ model: sol, score: 0.6 }, { model: argon, score: 0.64 }, tie(sol), request)).toBe(true)
 })
 
-test('not where the other is clearly better, where little is held, nor where the other is cheaper all the same', () => {
+test('shouldKeepModel: switches when the other is clearly better, little is cached, or the other is cheaper anyway', () => {
   const leader = { model: argon, score: 0.64 }
   expect(shouldKeepModel({ model: sol, score: 0.58 }, leader, tie(sol), request)).toBe(false)
   expect(shouldKeepModel({ model: sol, score: 0.63 }, leader, tie(sol, 1_024), request)).toBe(false)
@@ -25,7 +25,7 @@ test('not where the other is clearly better, where little is held, nor where the
   expect(shouldKeepModel({ model: sol, score: 0.63 }, luna, tie(sol), request)).toBe(false)
 })
 
-test('nothing is expected of a provider that caches only what it is asked to', () => {
+test('hasAutomaticCache: returns false for a provider that caches only marked input', () => {
   const opus = named('claude-opus-5-5')
   expect(hasAutomaticCache(opus)).toBe(false)
   expect(shouldKeepModel({ model: opus, score: 0.63 }, { model: sol, score: 0.64 }, tie(opus), request)).toBe(false)

@@ -4,7 +4,7 @@ import { defaultLevelShares, levelOf, levels, parseLevelShares } from '../../../
 
 const share = fc.double({ min: 0, max: 1, noNaN: true })
 
-test('of prompts as they are spread in the reference, each level gets its share to the point', () => {
+test('levelOf: gives each level exactly its share of the reference distribution', () => {
   fc.assert(
     fc.property(share, share, (one, other) => {
       const shares = { strong: one, middle: (1 - one) * other }
@@ -18,7 +18,7 @@ test('of prompts as they are spread in the reference, each level gets its share 
   )
 })
 
-test('the level never falls as the gain rises, and a share of nothing is nothing', () => {
+test('levelOf: never decreases with the gain, and a share of 0 receives nothing', () => {
   fc.assert(
     fc.property(share, share, (one, other) => {
       const [low, high] = [Math.min(one, other), Math.max(one, other)]
@@ -31,7 +31,7 @@ test('the level never falls as the gain rises, and a share of nothing is nothing
   )
 })
 
-test('an operator’s share of the upper level leaves the middle one what there is room for; more than all is refused', () => {
+test('parseLevelShares: shrinks the middle share to the available room and rejects a sum above 1', () => {
   expect(parseLevelShares({})).toEqual(defaultLevelShares)
   expect(parseLevelShares({ strong_share: 0.1 })).toEqual({ strong: 0.1, middle: 0.3 })
   expect(parseLevelShares({ strong_share: 0.9 })?.middle).toBeCloseTo(0.1, 9)

@@ -2,7 +2,7 @@ import { expect, test } from 'bun:test'
 import fc from 'fast-check'
 import { insertSorted } from '../../../src/core/routing/insert-sorted.ts'
 
-test('a list that entries were placed in one by one is the same list sorted, equals in the order they came', () => {
+test('insertSorted: builds the same list as a stable sort', () => {
   const entries = fc
     .array(fc.nat({ max: 6 }), { maxLength: 20 })
     .map(ranks => ranks.map((rank, came) => ({ rank, came })))

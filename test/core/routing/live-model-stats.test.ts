@@ -17,7 +17,7 @@ function after(tries: readonly AttemptSample[], at = 0) {
   return live
 }
 
-test('nothing measured is the catalogue; much of it is what was measured; a little lies between', () => {
+test('blendWithCatalog: returns the catalog without measurements, approaching them as they grow', () => {
   const at = (count: number) => blendWithCatalog(published, after(Array(count).fill(answer)), 0)
   expect(at(0)).toMatchObject({ firstTokenMs: 20_000, tokensPerSecond: 80, errorRate: 0, tries: 0 })
   expect(at(5).firstTokenMs).toBeCloseTo(Math.sqrt(400 * 20_000), 3)
@@ -25,7 +25,7 @@ test('nothing measured is the catalogue; much of it is what was measured; a litt
   expect(at(5_000).tokensPerSecond).toBeCloseTo(160, 0)
 })
 
-test('what was measured fades by half an hour after hour, back to the catalogue', () => {
+test('blendWithCatalog: decays measurements hourly back to the catalog', () => {
   const live = after(Array(40).fill(answer))
   const at = (hours: number) => blendWithCatalog(published, live, hours * hour)
   expect(at(1).tries).toBeCloseTo(20, 6)
@@ -33,14 +33,14 @@ test('what was measured fades by half an hour after hour, back to the catalogue'
   expect(at(40).firstTokenMs).toBeCloseTo(published.firstTokenMs, 0)
 })
 
-test('failures count against the tries, first against a trust that there are none', () => {
+test('addAttemptSample: counts failures relative to attempts and the prior', () => {
   const failed: AttemptSample = { failed: true, firstTokenMs: null, tokensPerSecond: null }
   expect(blendWithCatalog(published, after([failed]), 0).errorRate).toBeCloseTo(1 / 11, 9)
   expect(blendWithCatalog(published, after(Array(990).fill(failed)), 0).errorRate).toBeCloseTo(0.99, 2)
   expect(blendWithCatalog(published, after([failed]), 0).firstTokenMs).toBe(published.firstTokenMs)
 })
 
-test('whatever is measured, figures stay within reason, and a clock that stands or goes back breaks nothing', () => {
+test('addAttemptSample: keeps figures within bounds for any samples and clock steps', () => {
   const figure = fc.option(fc.double({ noNaN: true }), { nil: null })
   const measured = fc.record({ failed: fc.boolean(), firstTokenMs: figure, tokensPerSecond: figure })
   fc.assert(

@@ -49,7 +49,7 @@ function offered(rows: typeof offers extends fc.Arbitrary<infer R> ? R : never):
 }
 
 describe('score', () => {
-  test('quality, cost and speed each take the extreme of the catalogue', () => {
+  test("ranks the catalog's extreme first for quality, cost and speed", () => {
     expect(best({ strategy: 'quality' }).figures.quality).toBe(Math.max(...catalog.map(model => model.figures.quality)))
     expect(blendedPrice(best({ strategy: 'cost' }).pricing)).toBe(
       Math.min(...catalog.map(model => blendedPrice(model.pricing))),
@@ -59,14 +59,14 @@ describe('score', () => {
     )
   })
 
-  test('a light prompt goes to a cheap model, a strong one to a capable one', () => {
+  test('ranks a cheap model first for light prompts and a capable one for strong prompts', () => {
     const simple = best({ level: 'light' })
     const complex = best({ level: 'strong' })
     expect(simple.tier).toBe('economy')
     expect(complex.figures.quality).toBeGreaterThan(simple.figures.quality + 0.3)
   })
 
-  test('whatever models are offered, quality never falls with the level, nor from balanced to quality', () => {
+  test('never decreases quality with the level, or from balanced to quality, for any models', () => {
     fc.assert(
       fc.property(offers, rows => {
         const models = offered(rows)
@@ -80,14 +80,14 @@ describe('score', () => {
     )
   })
 
-  test('the strategies ignore the prompt', () => {
+  test('ignores the prompt when a strategy is given', () => {
     for (const strategy of strategies)
       expect(score(catalog, choice({ strategy, level: 'light' }))).toEqual(
         score(catalog, choice({ strategy, level: 'strong' })),
       )
   })
 
-  test('a model that is measured to be quicker gains by it, one that fails loses, and the parts add up to the score', () => {
+  test('rises for measured speed, falls for failures, and equals the sum of its components', () => {
     const measured = (change: Partial<Figures>) => (model: Model) =>
       model === slow ? { ...publishedFigures(model), ...change } : publishedFigures(model)
     const slow = best({ strategy: 'quality' })
@@ -106,7 +106,7 @@ describe('score', () => {
     ).toBe(slow)
   })
 
-  test('does not depend on the order of the models, and every score is between 0 and 1', () => {
+  test('stays between 0 and 1, independent of the order of models', () => {
     fc.assert(
       fc.property(
         fc.shuffledSubarray([...catalog], { minLength: catalog.length }),
@@ -125,13 +125,13 @@ describe('score', () => {
     )
   })
 
-  test('weights are shares of one', () => {
+  test('uses weights with sum 1', () => {
     for (const weights of [...Object.values(strategyWeights), ...Object.values(levelWeights)])
       expect(weights.quality + weights.cost + weights.speed).toBeCloseTo(1, 9)
     expect(weightsOf(choice({ strategy: 'balanced', level: 'strong' }))).toEqual(strategyWeights.balanced)
   })
 
-  test('an explanation names figures and weights', () => {
+  test('describes a score with figures and weights', () => {
     const given = choice({ strategy: 'balanced' })
     const { figures } = best(given)
     expect(describeScore(best(given), given, withoutFailures(figures))).toMatch(
@@ -143,8 +143,8 @@ describe('score', () => {
   })
 })
 
-describe('diversify', () => {
-  test('keeps the best first and brings the next from another provider where scores are near', () => {
+describe('alternateProviders', () => {
+  test('keeps the best first, then prefers another provider among near scores', () => {
     for (const strategy of [null, ...strategies]) {
       const ordered = score(catalog, choice({ strategy }))
       const [first, second] = alternateProviders(ordered, 4)
@@ -155,14 +155,14 @@ describe('diversify', () => {
     }
   })
 
-  test('loses and repeats nobody', () => {
+  test('keeps every model exactly once', () => {
     const ordered = score(catalog, choice({}))
     expect(new Set(alternateProviders(ordered, 100).map(({ model }) => fullName(model))).size).toBe(catalog.length)
     expect(alternateProviders(ordered, 2).length).toBe(2)
     expect(alternateProviders([], 2)).toEqual([])
   })
 
-  test('turns providers over as a list that each choice is taken out of would, whatever the scores', () => {
+  test('alternates like repeated selection for any scores', () => {
     const providers = fc.constantFrom('openai', 'anthropic', 'google', 'own')
     const lists = fc
       .array(fc.tuple(providers, fc.double({ min: 0, max: 0.6, noNaN: true })), { maxLength: 14 })

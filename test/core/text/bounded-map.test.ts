@@ -1,7 +1,7 @@
 import { expect, test } from 'bun:test'
 import { setBounded } from '../../../src/core/text/bounded-map.ts'
 
-test('what was set last stays, and the oldest goes once there are too many', () => {
+test('setBounded: keeps the newest entries and evicts the oldest', () => {
   const map = new Map<string, number>()
   for (const [key, value] of [
     ['a', 1],

@@ -25,22 +25,22 @@ function parse(text: string): string[][] {
 }
 
 describe('csvLine', () => {
-  test('every cell is quoted, null is empty, numbers and booleans are themselves', () => {
+  test('quotes every cell, writes null as empty, and keeps numbers and booleans', () => {
     expect(csvLine(['a', 1, -2.5, true, null, ''])).toBe('"a","1","-2.5","true","",""\r\n')
   })
 
-  test('quotes, separators and line ends stay inside their cell', () => {
+  test('keeps quotes, separators and line ends inside their cell', () => {
     expect(csvLine(['say "hi"', 'a,b;c', 'one\r\ntwo'])).toBe('"say ""hi""","a,b;c","one\r\ntwo"\r\n')
   })
 
   test.each(['=', '+', '-', '@', '\t', '\r', '\n', '＝', '＋', '－', '＠'])(
-    'L3 text that begins with %j is no formula',
+    'prefixes text that begins with %j [L3]',
     first => {
       expect(csvLine([`${first}HYPERLINK("http://x")`])).toBe(`"'${first}HYPERLINK(""http://x"")"\r\n`)
     },
   )
 
-  test('L3 whatever text comes in, a reader gets it back, and never as a formula', () => {
+  test('returns any text to a reader unchanged and never as a formula [L3]', () => {
     const text = fc.oneof(fc.string({ unit: 'binary' }), fc.stringMatching(/^[=+\-@",;\r\n\t a1]{0,8}$/))
     fc.assert(
       fc.property(fc.array(fc.array(text, { minLength: 1, maxLength: 5 }), { maxLength: 5 }), lines => {

@@ -1,7 +1,7 @@
 import { expect, test } from 'bun:test'
 import { createRecentMap } from '../../../src/core/text/recent-map.ts'
 
-test('the newest are remembered, and never more than twice as many as asked for', () => {
+test('createRecentMap: keeps at least the newest entries and at most twice as many', () => {
   const recent = createRecentMap<number>(100)
   for (let index = 0; index < 1_000; index++) {
     recent.set(`key ${index}`, index)
@@ -11,7 +11,7 @@ test('the newest are remembered, and never more than twice as many as asked for'
   }
 })
 
-test('what is set again is new again', () => {
+test('createRecentMap: makes an entry new when it is set again', () => {
   const recent = createRecentMap<string>(2)
   recent.set('a', 'first')
   recent.set('b', 'other')

@@ -11,7 +11,8 @@ for (const [header, sampled] of [
   [`cc-${traceId}-${spanId}-01`, true],
   [`cc-${traceId}-${spanId}-01-what-a-later-version-adds`, true],
 ] as const)
-  test(`${header} is taken`, () => expect(readTraceParent(header)).toEqual({ traceId, spanId, sampled }))
+  test(`readTraceParent: accepts ${header}`, () =>
+    expect(readTraceParent(header)).toEqual({ traceId, spanId, sampled }))
 
 for (const header of [
   null,
@@ -27,4 +28,4 @@ for (const header of [
   `00_${traceId}_${spanId}_01`,
   `cc-${traceId}-${spanId}-01-${'x'.repeat(300)}`,
 ])
-  test(`${header?.slice(0, 80)} is no parent`, () => expect(readTraceParent(header)).toBeNull())
+  test(`readTraceParent: returns null for ${header?.slice(0, 80)}`, () => expect(readTraceParent(header)).toBeNull())

@@ -5,7 +5,7 @@ test.each([
   ['2026-02-28', Date.UTC(2026, 1, 28)],
   ['2028-02-29T12:30Z', Date.UTC(2028, 1, 29, 12, 30)],
   ['2026-03-01T00:30:00+02:00', Date.UTC(2026, 1, 28, 22, 30)],
-])('%s is a time', (text, time) => {
+])('timeIn: returns the time of %s', (text, time) => {
   expect(timeIn(text)).toBe(time)
 })
 
@@ -17,11 +17,11 @@ test.each([
   '2026-01-00',
   'soon',
   '',
-])('“%s” is in no calendar', text => {
+])('timeIn: returns NaN for “%s”', text => {
   expect(timeIn(text)).toBeNaN()
 })
 
-test('at midnight a whole day is left, a moment earlier that moment', () => {
+test('untilMidnight: returns a whole day at midnight and 1 ms just before', () => {
   const midnight = Date.UTC(2026, 2, 1)
   expect([midnight, midnight + 1, midnight - 1].map(untilMidnight)).toEqual([dayMs, dayMs - 1, 1])
 })

@@ -31,18 +31,18 @@ const ask = (messages: readonly Message[], more: Partial<ChatRequest> = {}) => (
 })
 const user = (text: string): Message => ({ role: 'user', content: [{ type: 'text', text }], name: null })
 
-describe('the cheap estimate', () => {
-  test.each(Object.entries(samples))('is within a third of the count for %s', (_, text) => {
+describe('estimateTokens', () => {
+  test.each(Object.entries(samples))('deviates at most a third from the count for %s', (_, text) => {
     const ratio = estimateTokens(text) / countWhole(text, asText)
     expect(ratio).toBeGreaterThan(0.67)
     expect(ratio).toBeLessThan(1.5)
   })
 
-  test.each(Object.entries(samples))('of a request is not below the count for %s', (_, text) => {
+  test.each(Object.entries(samples))('returns at least the count of a request for %s', (_, text) => {
     expect(estimateInputTokens(ask([user(text)]), 'openai')).toBeGreaterThanOrEqual(countWhole(text, asText))
   })
 
-  test('of a long text, which is only sampled, stays near that of the whole', () => {
+  test('stays close to the full count when a long text is sampled', () => {
     const parts = Object.values(samples)
     const long = Array.from({ length: 400 }, (_, index) => parts[(index * index) % parts.length]).join('\n')
     const whole = parts.length > 0 ? pieces(long).reduce((sum, piece) => sum + estimateTokens(piece), 0) : 0
@@ -50,7 +50,7 @@ describe('the cheap estimate', () => {
     expect(estimateTokens(long) / whole).toBeLessThan(1.1)
   })
 
-  test('of a megabyte takes less than 3 ms, whatever is in it', () => {
+  test('takes less than 3 ms for any text of 1 MB', () => {
     for (const unit of [english, '漢字', '\u0000', 'x1!Y', '😀']) {
       const request = ask([user(unit.repeat(1_000_000 / unit.length))])
       estimateInputTokens(request)
@@ -63,7 +63,7 @@ describe('the cheap estimate', () => {
     }
   })
 
-  test('of any text is a whole number, zero only for nothing', () => {
+  test('returns an integer that is 0 only for an empty text', () => {
     fc.assert(
       fc.property(fc.string({ unit: 'binary', maxLength: 200 }), text => {
         const tokens = estimateTokens(text)
@@ -73,13 +73,13 @@ describe('the cheap estimate', () => {
     )
   })
 
-  test('reserves for the greediest provider where none is known', () => {
+  test('reserves for the highest count when no provider is given', () => {
     const request = ask([user(english)])
     for (const provider of ['openai', 'anthropic', 'google', 'somebody'])
       expect(estimateInputTokens(request)).toBeGreaterThanOrEqual(estimateInputTokens(request, provider))
   })
 
-  test('counts what stands beside the text: images, tools, schemas, calls and their results', () => {
+  test('counts images, tools, schemas, calls and their results', () => {
     const bare = estimateInputTokens(ask([user('hi')]))
     const image = { type: 'image', url: `data:image/png;base64,${'A'.repeat(1e6)}`, detail: null } as const
     const withImage = estimateInputTokens(ask([{ role: 'user', content: [image], name: null }]))
@@ -98,7 +98,7 @@ describe('the cheap estimate', () => {
     expect(estimateInputTokens(ask([user('hi'), ...turns]))).toBeGreaterThan(bare + 80)
   })
 
-  test('reads a schema nested a hundred thousand deep', () => {
+  test('reads a schema nested 100,000 levels deep', () => {
     let schema: Record<string, unknown> = {}
     for (let depth = 0; depth < 100_000; depth += 1) schema = { a: schema }
     const tools = [{ name: 'deep', description: null, parameters: schema, strict: null }]
@@ -106,7 +106,7 @@ describe('the cheap estimate', () => {
   })
 })
 
-describe('the exact count', () => {
+describe('countTokens', () => {
   test.each(Object.entries(samples))('equals the tokenizer for %s', async (_, text) => {
     expect(await countTokens(text)).toBe(countWhole(text, asText))
   })
@@ -116,13 +116,13 @@ describe('the exact count', () => {
     expect(await countTokens(long)).toBe(countWhole(long, asText))
   })
 
-  test('takes special tokens, lone surrogates and nothing at all as text', async () => {
+  test('treats special tokens, lone surrogates and empty input as text', async () => {
     expect(await countTokens('')).toBe(0)
     expect(await countTokens('<|endoftext|>')).toBeGreaterThan(1)
     expect(await countTokens(`a\ud800${'\udc00'.repeat(2_000)}`)).toBeGreaterThan(0)
   })
 
-  test('of 32 KB without a break stays linear: under 250 ms, where the tokenizer alone takes seconds', async () => {
+  test('stays linear for 32 KB without a break: under 250 ms', async () => {
     for (const unit of ['漢', 'a', '😀', ' ', '\n']) {
       const start = cpuMs()
       await countTokens(unit.repeat(32_768 / unit.length))

@@ -22,13 +22,13 @@ describe('vocabulary: count', () => {
     ' Bundesverfassungsgericht',
     'x'.repeat(29),
     'x'.repeat(30),
-  ])('gives %j the same counts each time, whatever is counted in between', piece => {
+  ])('returns the same counts for %j in any order of calls', piece => {
     const first = counted(piece)
     for (let other = 0; other < 10_000; other++) counted(` word${other}`)
     expect([counted(piece), counted(piece)]).toEqual([first, first])
   })
 
-  test('tells pieces of one hash apart', () => {
+  test('distinguishes pieces with equal hashes', () => {
     // No two pieces of letters are known to share a hash, so both are given the same one.
     const hash = 12_345
     const [short, long] = [counted('xqzvkjwpt'), counted('xqzvkjwptxqzvkjwpt')]

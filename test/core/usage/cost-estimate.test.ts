@@ -40,8 +40,8 @@ function named(id: string): Model {
   return model
 }
 
-describe('an estimate', () => {
-  test('costs what its own token counts cost at the catalogue prices', async () => {
+describe('estimateCost', () => {
+  test('costs its own token counts at catalog prices', async () => {
     const prompt = await measurePrompt([user('Write a function that reverses a list.')])
     for (const model of catalog) {
       const one = estimateCost(model, prompt, null)
@@ -53,7 +53,7 @@ describe('an estimate', () => {
     }
   })
 
-  test('never expects more output than the caller or the model allows', async () => {
+  test('never exceeds the output cap of the client or the model', async () => {
     const prompt = await measurePrompt([user('Write a comprehensive report on rivers.')])
     for (const model of catalog) {
       expect(estimateCost(model, prompt, 7).expectedOutputTokens).toBe(7)
@@ -69,13 +69,13 @@ describe('an estimate', () => {
     ['claude-opus-5-5', 100, [user('hi')], 'medium'],
     ['gemini-3.8-flash', null, [user('hi')], 'low'],
   ] as const)(
-    'of %s with an output cap of %p is trusted as far as its parts',
+    'for %s with an output cap of %p has the confidence of its parts',
     async (id, cap, messages, confidence) => {
       expect(estimateCost(named(id), await measurePrompt(messages), cap).confidence).toBe(confidence)
     },
   )
 
-  test('names the most it can cost exactly where it is sure, and never less than the estimate', async () => {
+  test('returns a maximum exactly when confidence is high, never below the estimate', async () => {
     const prompt = await measurePrompt([user('hi')])
     for (const model of catalog) {
       const { confidence, costMicrocents, maximumCostMicrocents } = estimateCost(model, prompt, 2_000)
@@ -84,7 +84,7 @@ describe('an estimate', () => {
     }
   })
 
-  test('expects more of code, of planning and of stories than of a fact', async () => {
+  test('expects longer outputs for code, planning and stories than for facts', async () => {
     const expected = async (text: string) =>
       estimateCost(named('claude-haiku-4-5'), await measurePrompt([user(text)]), null).expectedOutputTokens
     const fact = await expected('What is the capital of Peru?')
@@ -96,7 +96,7 @@ describe('an estimate', () => {
       expect(await expected(text)).toBeGreaterThan(2 * fact)
   })
 
-  test('takes lengths that were measured over those of the table, and trusts an account’s own where they came true', async () => {
+  test("prefers measured lengths to the table, and trusts the account's own when accurate", async () => {
     const prompt = await measurePrompt([user('Tell me something about otters')])
     const flash = named('gemini-3.8-flash')
     const by = (known: CalibratedOutput, cap: number | null = null) => estimateCost(flash, prompt, cap, known)
@@ -115,7 +115,7 @@ describe('an estimate', () => {
     })
   })
 
-  test('holds what the web would cost, in itself and in tokens, and is less sure for it', async () => {
+  test('includes the cost and tokens of web access, with lower confidence', async () => {
     const web = { ...noWeb, query: 'otters', urls: ['https://a.example/'], microcents: 550_000 }
     const messages = [user('Tell me something about otters')]
     const [without, beside] = [await measurePrompt(messages), await measurePrompt(messages, web)]
@@ -126,7 +126,7 @@ describe('an estimate', () => {
     expect(dearer?.maximumCostMicrocents).toBeNull()
   })
 
-  test('expects more of a model that always reasons than of the same without', async () => {
+  test('expects more from a model that always reasons', async () => {
     const prompt = await measurePrompt([user('Tell me something about otters')])
     const expected = (id: string) => estimateCost(named(id), prompt, null).expectedOutputTokens
     expect(expected('gpt-6.1-sol')).toBeGreaterThan(expected('gpt-6.1-terra'))

@@ -14,11 +14,11 @@ function after(count: number, outcome: CalibrationSample): CalibrationState {
 }
 const longer: CalibrationSample = { lengthRatio: 3, costRatio: 1.4 }
 
-test('nothing measured leaves usual lengths as they are and tells no error', () => {
+test('calibratedLength: keeps usual lengths and reports no error without samples', () => {
   expect(calibratedLength(null, null)).toEqual({ factor: 1, source: 'table', typicalErrorPct: null })
 })
 
-test('lengths follow what was measured, the account’s own over everybody’s, each the more there is of it', () => {
+test("calibratedLength: follows the samples, the account's own first, by their number", () => {
   expect(calibratedLength(after(20, longer), null).factor).toBeCloseTo(Math.sqrt(3), 6)
   expect(calibratedLength(after(5_000, longer), null)).toMatchObject({ source: 'traffic' })
   expect(calibratedLength(after(5_000, longer), null).factor).toBeCloseTo(3, 1)
@@ -28,14 +28,14 @@ test('lengths follow what was measured, the account’s own over everybody’s, 
   expect(own.factor).toBeCloseTo(0.5, 1)
 })
 
-test('the error told is by how much real costs were off, either way alike, and not before ten requests', () => {
+test('calibratedLength: reports the typical error in either direction from ten requests on', () => {
   expect(calibratedLength(after(9, longer), null).typicalErrorPct).toBeNull()
   expect(calibratedLength(after(10, longer), null).typicalErrorPct).toBe(40)
   expect(calibratedLength(after(10, { lengthRatio: null, costRatio: 1 / 1.4 }), null).typicalErrorPct).toBe(40)
   expect(calibratedLength(after(10, longer), after(10, { lengthRatio: null, costRatio: 2 })).typicalErrorPct).toBe(100)
 })
 
-test('an answer that was cut off says nothing of lengths, and an absurd ratio no more than a large one', () => {
+test('addCalibrationSample: ignores the length of truncated outputs and limits extreme ratios', () => {
   expect(calibratedLength(after(100, { lengthRatio: null, costRatio: 1 }), null)).toMatchObject({
     factor: 1,
     source: 'table',
@@ -45,7 +45,7 @@ test('an answer that was cut off says nothing of lengths, and an absurd ratio no
   expect(calibratedLength(absurd, null).typicalErrorPct).toBe(4_900)
 })
 
-test('old outcomes fade', () => {
+test('addCalibrationSample: decays old samples', () => {
   const line = after(1_000, longer)
   for (let week = 1; week <= 12; week++)
     for (let one = 0; one < 20; one++)

@@ -12,17 +12,17 @@ function counted(times: readonly number[]): number[] {
   return counts
 }
 
-test('bounds ascend, from 10 ms to longer than a request may take', () => {
+test('durationBoundsMs: ascend from 10 ms to more than a request may take', () => {
   expect(durationBoundsMs).toEqual([...durationBoundsMs].sort((left, right) => left - right))
   expect([durationBoundsMs[0], durationBoundsMs.at(-1)]).toEqual([10, 680_000])
 })
 
-test('of nothing no time is told, and of what took longer than all bounds the last one', () => {
+test('latencyQuantile: returns null without counts, and the last bound for longer times', () => {
   expect([latencyQuantile([], 0.5), latencyQuantile(counted([]), 0.95)]).toEqual([null, null])
   expect(latencyQuantile(counted([3_600_000]), 0.5)).toBe(680_000)
 })
 
-test('a quantile read from counts is within half of the true one and within its own bounds, and a greater share is no less', () => {
+test('latencyQuantile: stays within 50% of the true value and increases with the share', () => {
   const times = fc.array(fc.integer({ min: 10, max: 600_000 }), { minLength: 1, maxLength: 200 })
   fc.assert(
     fc.property(times, fc.double({ min: 0.01, max: 1, noNaN: true }), (some, share) => {

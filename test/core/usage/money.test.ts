@@ -25,7 +25,7 @@ const usage = (inputTokens: number, outputTokens: number, parts: Partial<TokenUs
   ...parts,
 })
 
-test('a request costs what its tokens cost at the printed prices', () => {
+test('costOf: uses the published prices', () => {
   expect(costOf(model, usage(1_000_000, 0, { cachedInputTokens: 0 }))).toBe(fromUsd(4))
   expect(costOf(model, usage(1_000, 500))).toBe(fromUsd(0.002 + 0.005))
   expect(costOf(model, usage(1_000, 0, { cachedInputTokens: 400, cacheWriteTokens: 100 }))).toBe(
@@ -34,7 +34,7 @@ test('a request costs what its tokens cost at the printed prices', () => {
   expect(costOf(model, usage(0, 0))).toBe(0)
 })
 
-test('the long-context price holds for the whole request, from the first token past the threshold', () => {
+test('costOf: applies the long-context price to the whole request above the threshold', () => {
   expect(priceTable(model.pricing, 200_000).input).toBe(fromUsd(2))
   expect(priceTable(model.pricing, 200_001)).toEqual({
     input: fromUsd(4),
@@ -44,13 +44,13 @@ test('the long-context price holds for the whole request, from the first token p
   })
 })
 
-test('a request is rounded up once, and one token is never free of charge', () => {
+test('costOf: rounds up once per request, and one token is never free', () => {
   const cheap = { pricing: { ...prices(0.000001, 0, null, null), longContext: null } }
   expect(costOf(cheap, usage(1, 0))).toBe(1)
   expect(costOf(cheap, usage(10_001, 0))).toBe(2)
 })
 
-test('parts of the input that claim to be more than the whole are cut to it', () => {
+test('costOf: limits parts of the input to the whole', () => {
   const whole = costOf(model, usage(100, 0, { cachedInputTokens: 100 }))
   expect(costOf(model, usage(100, 0, { cachedInputTokens: 900, cacheWriteTokens: 900 }))).toBe(whole)
 })
@@ -70,7 +70,7 @@ const someUsage = fc.record({
   reasoningTokens: fc.nat(1_000),
 })
 
-test('any cost equals the one computed in integers of any size', () => {
+test('costOf: equals exact bigint arithmetic', () => {
   fc.assert(
     fc.property(somePrices, someUsage, (some, used) => {
       const integer = (usd: number) => BigInt(Math.round(usd * 1e8))
@@ -88,7 +88,7 @@ test('any cost equals the one computed in integers of any size', () => {
   )
 })
 
-test('what is reserved covers whatever of the input turns out to be cached or written', () => {
+test('highestCostOf: covers any division of the input into cached and written tokens', () => {
   fc.assert(
     fc.property(somePrices, someUsage, (some, used) => {
       const any = { pricing: { ...some, longContext: null } }
@@ -98,7 +98,7 @@ test('what is reserved covers whatever of the input turns out to be cached or wr
   )
 })
 
-test('micro-cents survive being shown as dollars and read back', () => {
+test('toUsd: converts back to the same micro-cents', () => {
   fc.assert(
     fc.property(fc.nat(2 ** 50), microcents => {
       expect(fromUsd(JSON.parse(JSON.stringify(toUsd(microcents))))).toBe(microcents)
@@ -108,7 +108,7 @@ test('micro-cents survive being shown as dollars and read back', () => {
   expect(toUsd(8_250_000)).toBe(0.0825)
 })
 
-test('in a header dollars are written out, without an exponent and without idle noughts', () => {
+test('usdText: writes dollars without an exponent and trailing zeros', () => {
   expect([0, 1, 21, 8_250_000, 100_000_000, 1_000_000_000_000].map(usdText)).toEqual([
     '0',
     '0.00000001',

@@ -25,7 +25,7 @@ const records = fc
   .map(({ truth, ...changes }): UsageRecord => usageRecord({ ...changes, ...(truth === undefined ? {} : { truth }) }))
 
 describe('mergeRecords', () => {
-  test('mergeRecords: gives the same record when the order or the grouping differs, or one comes twice', () => {
+  test('gives the same record for any order, grouping and repetition', () => {
     fc.assert(
       fc.property(records, records, records, (a, b, c) => {
         expect(mergeRecords(a, b)).toEqual(mergeRecords(b, a))
@@ -37,14 +37,14 @@ describe('mergeRecords', () => {
     )
   })
 
-  test('mergeRecords: prefers the final record when the checkpoint has more', () => {
+  test('prefers the final record when the checkpoint has more', () => {
     const checkpoint = usageRecord({ truth: 'checkpoint', status: 'failed', output_tokens: 90, billed_microcents: 49 })
     const final = usageRecord({ output_tokens: 20, billed_microcents: 30 })
     expect(mergeRecords(checkpoint, final)).toBe(final)
     expect(mergeRecords(final, checkpoint)).toBe(final)
   })
 
-  test('mergeRecords: prefers the later checkpoint when there is no final record', () => {
+  test('prefers the later checkpoint when there is no final record', () => {
     const earlier = usageRecord({ truth: 'checkpoint', status: 'failed', output_tokens: 20, billed_microcents: 30 })
     const later = { ...earlier, output_tokens: 21, billed_microcents: 31 }
     expect(mergeRecords(later, earlier)).toBe(later)

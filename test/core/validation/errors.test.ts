@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'bun:test'
 import { type ErrorCode, errorTable, GatewayError, withParam } from '../../../src/core/validation/errors.ts'
 
-test('an error about a renamed field says all else that it said', () => {
+test('withParam: keeps everything else of the error', () => {
   const error = new GatewayError('unsupported_parameter', 'Leave `tools` out; `tool_choice` goes with it.', {
     param: 'tools',
     detail: 'd',
@@ -18,7 +18,7 @@ test('an error about a renamed field says all else that it said', () => {
 describe('GatewayError', () => {
   const codes = Object.keys(errorTable).filter(isCode)
 
-  test('message: says "Rate limit" when the status is 429', () => {
+  test('message says "Rate limit" when the status is 429', () => {
     const limits = codes.filter(code => errorTable[code].status === 429)
     expect(limits.length).toBeGreaterThan(3)
     // LiteLLM, `is_error_str_rate_limit`: in any case, with a space, an underscore or a hyphen.
@@ -27,13 +27,13 @@ describe('GatewayError', () => {
     expect(new GatewayError('ip_rate_limited', 'Rate limit reached: wait.').message).toBe('Rate limit reached: wait.')
   })
 
-  test('message: never says "Rate limit" when the status is another one', () => {
+  test('message never says "Rate limit" when the status is another one', () => {
     for (const code of codes)
       if (errorTable[code].status !== 429)
         expect(new GatewayError(code, 'No.').message).not.toMatch(/rate[\s_-]*limit/i)
   })
 
-  test('message: names the maximum context length when the conversation exceeds it', () => {
+  test('message names the maximum context length when the conversation exceeds it', () => {
     for (const message of ['Too long.', "Too long. This model's maximum context length is 8192 tokens."]) {
       const told = new GatewayError('context_length_exceeded', message).message
       // LiteLLM: `is_error_str_context_window_exceeded`; LangChain: `_isOpenAIContextOverflowError`.
@@ -42,14 +42,14 @@ describe('GatewayError', () => {
     }
   })
 
-  test('message: names the content policy when moderation blocks the request', () => {
+  test('message names the content policy when moderation blocks the request', () => {
     const told = new GatewayError('content_blocked', 'Blocked.').message
     // LiteLLM: `_map_openai_exception` and `is_azure_content_policy_violation_error`.
     expect(told).toContain('content_policy_violation')
     expect(told.toLowerCase()).toContain('request was rejected as a result of the safety system')
   })
 
-  test('message: holds no double quote in the recognized words', () => {
+  test('message contains no double quote in the recognized words', () => {
     // Python prints a text with both kinds of quotes with an escaped apostrophe, which no library looks for.
     for (const code of codes) expect(new GatewayError(code, 'No.').message).not.toContain('"')
   })

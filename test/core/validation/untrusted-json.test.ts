@@ -3,7 +3,7 @@ import { parseUntrustedJson } from '../../../src/core/validation/untrusted-json.
 
 const nested = (depth: number) => `${'['.repeat(depth)}${']'.repeat(depth)}`
 
-test('the value of a JSON text, and nothing where there is none', () => {
+test('parseUntrustedJson: returns the value of valid JSON, otherwise undefined', () => {
   const rows: [string, unknown][] = [
     ['{"a":[1,null]}', { a: [1, null] }],
     ['"text"', 'text'],
@@ -13,7 +13,7 @@ test('the value of a JSON text, and nothing where there is none', () => {
   for (const [text, value] of rows) expect(parseUntrustedJson(text)).toEqual(value)
 })
 
-test('a text that nests deeper than anybody means is none; brackets in strings do not count', () => {
+test('parseUntrustedJson: rejects excessive nesting, ignoring brackets in strings', () => {
   expect(parseUntrustedJson(nested(512))).toBeArray()
   expect(parseUntrustedJson(nested(513))).toBeUndefined()
   expect(parseUntrustedJson(JSON.stringify({ text: nested(60_000) }))).toEqual({ text: nested(60_000) })

@@ -49,7 +49,7 @@ function failure(action: () => unknown): GatewayError {
 
 const user = (content: unknown) => ({ messages: [{ role: 'user', content }] })
 
-describe('a refused value names its field and what it must be', () => {
+describe('checker', () => {
   test.each([
     [{}, 'messages', '`messages` is missing: it must be an array of 1 to 3 items.'],
     [{ messages: [] }, 'messages', '`messages` must be an array of 1 to 3 items.'],
@@ -93,20 +93,20 @@ describe('a refused value names its field and what it must be', () => {
     [{ ...user('x'), note: '' }, 'note', '`note` must be a string of at least 1 character.'],
     [{ ...user('x'), extra: 1 }, 'extra', '`extra` is not a known field here: remove it or correct its name.'],
     [7, null, 'The body must be an object.'],
-  ])('%j → %s', (value, param, message) => {
+  ])('reports %j as %s', (value, param, message) => {
     const error = failure(() => check(value))
     expect(error.code).toBe('invalid_request')
     expect(error.param).toBe(param)
     if (message !== null) expect(error.message).toBe(message)
   })
 
-  test('a well-formed value outside of a closed set carries the code that its schema names', () => {
+  test("checker: uses the schema's own code for a value outside of a closed set", () => {
     const error = failure(() => check(user([{ type: 'input_audio' }])))
     expect([error.code, error.param]).toEqual(['unsupported_parameter', 'messages.0.content.0.type'])
   })
 })
 
-test('what TypeBox refuses is always explained, and what it takes comes back as it was', () => {
+test('checker: explains every value that TypeBox rejects and returns accepted ones unchanged', () => {
   const leaf = fc.oneof(
     fc.constantFrom('user', 'system', 'text', 'image_url', 'a', 'f', '', 'https:x', 'longer'),
     fc.integer({ min: -1, max: 3 }),
@@ -152,7 +152,7 @@ test('what TypeBox refuses is always explained, and what it takes comes back as 
   )
 })
 
-test('a large wrong body is refused within a breath: the walk ends at the first fault', () => {
+test('checker: stops at the first fault of a large invalid body', () => {
   const wide = { messages: new Array(1_000_000).fill(7) }
   const nested = user(new Array(200_000).fill({ type: 'image_url', image_url: 7 }))
   const late = user([...new Array(50_000).fill({ type: 'text', text: 'x' }), { type: 'text', text: 7 }])
@@ -163,23 +163,23 @@ test('a large wrong body is refused within a breath: the walk ends at the first 
   expect(cpuMs() - start).toBeLessThan(250)
 })
 
-describe('a JSON body', () => {
-  test.each(['', '{', 'nope', '{"a":1,}', "{'a':1}", '{"a":"\\x"}'])('that is none is invalid_json: %j', text => {
+describe('parseJson', () => {
+  test.each(['', '{', 'nope', '{"a":1,}', "{'a':1}", '{"a":"\\x"}'])('throws invalid_json for %j', text => {
     expect(failure(() => parseJson(text)).code).toBe('invalid_json')
   })
 
-  test.each(['[]', '7', '"text"', 'null'])('that is no object is refused: %s', text => {
+  test.each(['[]', '7', '"text"', 'null'])('rejects %s', text => {
     expect(failure(() => parseJson(text)).code).toBe('invalid_request')
   })
 
-  test('may nest 32 levels, not 33', () => {
+  test('accepts 32 levels of nesting and rejects 33', () => {
     const nested = (levels: number) => `${'{"a":'.repeat(levels - 1)}{}${'}'.repeat(levels - 1)}`
     expect(() => parseJson(nested(32))).not.toThrow()
     expect(failure(() => parseJson(nested(33))).code).toBe('invalid_json')
     expect(failure(() => parseJson('['.repeat(1_000_000))).code).toBe('invalid_json')
   })
 
-  test('has its depth counted outside of strings only, whatever they hold', () => {
+  test('counts depth only outside of strings', () => {
     fc.assert(
       fc.property(fc.string({ unit: fc.constantFrom('[', '{', '"', '\\', '}', 'é'), maxLength: 80 }), text => {
         const body = { text, [text]: [text] }
@@ -188,20 +188,20 @@ describe('a JSON body', () => {
     )
   })
 
-  test('is never quoted in its refusal', () => {
+  test('never quotes the body in its error', () => {
     expect(failure(() => parseJson('{"a": canary}')).message).not.toContain('canary')
   })
 })
 
-describe('a header', () => {
-  test('is taken in any case and spacing, and absent is null', () => {
+describe('headerChoice and headerFlag', () => {
+  test('accept any case and spacing, and return null when absent', () => {
     expect(headerChoice(new Headers({ 'x-gateway-web': ' OFF ' }), 'X-Gateway-Web', ['auto', 'off'])).toBe('off')
     expect(headerChoice(new Headers(), 'X-Gateway-Web', ['auto', 'off'])).toBeNull()
     expect(headerFlag(new Headers({ 'x-gateway-enhance': '1' }), 'X-Gateway-Enhance')).toBe(true)
     expect(headerFlag(new Headers({ 'x-gateway-enhance': 'false' }), 'X-Gateway-Enhance')).toBe(false)
   })
 
-  test('with another value is refused under its own name', () => {
+  test("reject other values under the header's name", () => {
     const error = failure(() =>
       headerChoice(new Headers({ 'x-gateway-web': 'canary' }), 'X-Gateway-Web', ['auto', 'off']),
     )

@@ -11,11 +11,11 @@ const cited = (text: string) =>
   findCitations(text, sources).map(({ start, end }) => [...text].slice(start, end).join(''))
 
 describe('findCitations', () => {
-  test('finds an address, and the number of a source where its address is not in the text', () => {
+  test('finds a URL, and a source number if the URL is not in the text', () => {
     expect(cited('See https://two.example/b, and [1] for the rest.')).toEqual(['[1]', 'https://two.example/b'])
   })
 
-  test('places a source that the text does not cite at the end, with no length', () => {
+  test('places an uncited source at the end with length 0', () => {
     expect(placesIn('Nothing.')).toEqual([
       [8, 8],
       [8, 8],
@@ -26,20 +26,20 @@ describe('findCitations', () => {
     ])
   })
 
-  test('takes no index of a list and no link for a number', () => {
+  test('ignores list indexes and links', () => {
     expect(cited('Use list[1] or f()[1] or a[0][1], as [1] says')).toEqual(['[1]', ''])
     expect(placesIn('Use list[1] or f()[1] or a[0][1], as [1] says')[0]).toEqual([37, 40])
     expect(cited('list[2]')).toEqual(['', ''])
   })
 
-  test('counts characters and not code units', () => {
+  test('counts code points, not code units', () => {
     expect(placesIn('😀 [1]')).toEqual([
       [2, 5],
       [5, 5],
     ])
   })
 
-  test('keeps every source in its order, within the text, whatever the text', () => {
+  test('keeps every source in order within any text', () => {
     const texts = fc.array(fc.oneof(fc.string(), fc.constantFrom('[1]', '[2]', sources[0]?.url ?? '', '😀', '\ud83d')))
     fc.assert(
       fc.property(texts, pieces => {

@@ -15,14 +15,14 @@ const urls = [
   'https://d.example/',
 ]
 
-describe('planWeb', () => {
+describe('planWebAccess', () => {
   const question = [user('Search the web: who won yesterday?')]
 
-  test('a prompt that needs nothing of the web plans nothing', () => {
+  test('plans nothing for a prompt without need for the web', () => {
     expect(planWebAccess(asking(question), { needsCurrent: false, urls: [] }, {}, offer)).toBe(noWeb)
   })
 
-  test('a search and each page once are planned, with what they cost at most; more than three are surplus', () => {
+  test('plans one search and each page once with their maximum cost, and reports more than three as surplus', () => {
     expect(planWebAccess(asking(question), { needsCurrent: true, urls }, {}, offer)).toEqual({
       query: 'Search the web: who won yesterday?',
       urls: ['https://a.example/', 'https://b.example/x#two', 'https://c.example/'],
@@ -32,20 +32,20 @@ describe('planWeb', () => {
     })
   })
 
-  test('request, key and account can each do without', () => {
+  test('plans nothing when the request, key or account has web access off', () => {
     const reading = { needsCurrent: true, urls }
     expect(planWebAccess(asking(question, 'off'), reading, {}, offer)).toBe(noWeb)
     expect(planWebAccess(asking(question), reading, { webOff: true }, offer)).toBe(noWeb)
   })
 
-  test('a page to be read is not searched for, unless the words around its address ask for more', () => {
+  test('plans no search for a page, unless the text around its URL requires one', () => {
     const reading = { needsCurrent: true, urls: ['https://a.example/'] }
     const query = (text: string) => planWebAccess(asking([user(text)]), reading, {}, offer).query
     expect(query('Read https://a.example/ and sum it up.')).toBeNull()
     expect(query('Search the web for more on https://a.example/')).toBe('Search the web for more on')
   })
 
-  test('without a search back end pages are read all the same', () => {
+  test('plans pages without a search back end', () => {
     const none = { ...offer, canSearch: false }
     expect(planWebAccess(asking(question), { needsCurrent: true, urls: [] }, {}, none)).toBe(noWeb)
     expect(
@@ -56,7 +56,7 @@ describe('planWeb', () => {
     })
   })
 
-  test('a turn that only hands a tool’s result back looks nothing up again', () => {
+  test('plans nothing for a turn with only tool results', () => {
     const call = { id: 'c', name: 'f', arguments: '{}', signature: null }
     const after: Message[] = [
       ...question,
@@ -67,7 +67,7 @@ describe('planWeb', () => {
   })
 })
 
-describe('queryOf', () => {
+describe('toSearchQuery', () => {
   test.each([
     ['  Who   won\nyesterday? ', 'Who won yesterday?'],
     ['Summarise https://a.example/x and say who won', 'Summarise and say who won'],
@@ -75,9 +75,9 @@ describe('queryOf', () => {
     [`${'Some background. '.repeat(60)}What is the price today? Thank you.`, 'What is the price today?'],
     ['https://only.example/', null],
     ['', null],
-  ])('%j is searched for as %j', (text, query) => expect(toSearchQuery(text)).toBe(query))
+  ])('%j becomes %j', (text, query) => expect(toSearchQuery(text)).toBe(query))
 
-  test('it is no longer than any engine takes, and quickly found in whatever text', () => {
+  test('limits the length in linear time', () => {
     for (const text of [
       'a'.repeat(1_000_000),
       'word '.repeat(100_000),

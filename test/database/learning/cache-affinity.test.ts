@@ -25,7 +25,7 @@ function rig() {
   return { clock, book: createTieBook(clock, new Uint8Array(32)) }
 }
 
-test('a conversation that goes on is tied to whom answered it, for five minutes, and to nobody else’s', () => {
+test('cache affinity: keeps a conversation with its model for five minutes, per account', () => {
   const { clock, book } = rig()
   book.answered('acc_1', first, by('openai/a'))
   expect(book.of('acc_1', second)).toEqual({ model: 'openai/a', tokens: 2_000 })
@@ -35,7 +35,7 @@ test('a conversation that goes on is tied to whom answered it, for five minutes,
   expect(book.of('acc_1', second)).toBeNull()
 })
 
-test('a first turn is tied by a long system text alone', () => {
+test('cache affinity: uses a long system text for a first turn', () => {
   const { book } = rig()
   const system: Message = { role: 'system', text: 'You answer for a library. '.repeat(300) }
   book.answered('acc_1', asking([system, user('Are you open?')]), by('openai/a'))
@@ -44,7 +44,7 @@ test('a first turn is tied by a long system text alone', () => {
   expect(book.of('acc_1', first)).toBeNull()
 })
 
-test('a provider that was asked again and had kept nothing ties no longer', () => {
+test('cache affinity: ends when a repeated request finds nothing cached', () => {
   const { book } = rig()
   book.answered('acc_1', first, by('openai/a'))
   book.answered('acc_1', second, by('openai/a'))
@@ -53,7 +53,7 @@ test('a provider that was asked again and had kept nothing ties no longer', () =
   expect(book.of('acc_1', second)?.model).toBe('openai/a')
 })
 
-test('what is too short to be kept is not noted', () => {
+test('cache affinity: ignores conversations too short for caching', () => {
   const { book } = rig()
   const short = asking([user('Hi'), assistant('Hello'), user('Bye')])
   book.answered('acc_1', short, by('openai/a'))

@@ -1,4 +1,4 @@
-/** What learning promises on every Postgres: the embedded one and a real one. */
+/** Guarantees of learning on every Postgres: the embedded one and a real one. */
 
 import { heapStats } from 'bun:jsc'
 import { describe, expect, test } from 'bun:test'
@@ -181,7 +181,7 @@ for (const [name, open] of [
           const after = biasIn(one, accountId) ?? 0
           expect(after).toBeLessThan(before - 0.04)
           await eventually(() => biasIn(other, accountId) === after, 1_000)
-          // 15 rated ones count as three each.
+          // 15 rated entries count as three each.
           expect((await one.cells(accountId))[0]).toMatchObject({ requests: 20, entries: 50, ratings: 15, rating: 0 })
         }),
     )
@@ -297,7 +297,7 @@ for (const [name, open] of [
   })
 }
 
-test('an account and query type take at most 2 KB, in memory and on disk', async () => {
+test('learning: uses at most 2 KB per account and query type in memory and on disk', async () => {
   const database = databases.embedded
   if (database === null) throw new Error('the embedded database is open')
   const models = Array.from({ length: 9 }, (_, index) => `provider/some-model-of-a-usual-length-${index}`)

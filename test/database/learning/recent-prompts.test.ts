@@ -9,7 +9,7 @@ const asking = (prompt: string): ChatRequest => readNative({ prompt }, new Heade
 const read = openPromptAnalyzer()
 const open = () => createPromptBook(read, createKeyedDigests(new Uint8Array(32)))
 
-test('a prompt is read as it always is, the second time from memory', () => {
+test('recent prompts: returns the usual analysis, the second time from memory', () => {
   const book = open()
   for (const prompt of ['Write a haiku.', 'Fix this: TypeError in line 3', 'Read https://example.com/a', 'Hi']) {
     const first = book.read('acc_1', asking(prompt))
@@ -20,7 +20,7 @@ test('a prompt is read as it always is, the second time from memory', () => {
   }
 })
 
-test('its name here is another for each account and process, and never the bare hash of the text', () => {
+test('recent prompts: use different digests per account and process, never the plain hash', () => {
   const digest = (account: string, salt: number) =>
     createPromptBook(read, createKeyedDigests(new Uint8Array(32).fill(salt))).read(account, asking('Hi')).digest
   const names = [digest('acc_1', 1), digest('acc_2', 1), digest('acc_1', 2)]
@@ -28,10 +28,10 @@ test('its name here is another for each account and process, and never the bare 
   expect(names).not.toContain(new Bun.CryptoHasher('sha256').update('Hi').digest('base64'))
 })
 
-describe('a repeat', () => {
+describe('repeated prompt', () => {
   const at = (id: string, from: number, to = from + 1_000) => ({ id, from, to })
 
-  test('is the same asked again after the answer was read, and before it was forgotten', () => {
+  test('counts when sent again after reading time and before expiry', () => {
     for (const [pause, isRepeat] of [
       [0, false],
       [1_999, false],
@@ -45,7 +45,7 @@ describe('a repeat', () => {
     }
   })
 
-  test('counts once: who asks the same again and again is a program', () => {
+  test('counts once, since programs repeat prompts', () => {
     const book = open()
     expect([1, 2, 3, 4].map(n => book.answered('d', at(`req_${n}`, n * 10_000)))).toEqual([null, 'req_1', null, null])
     expect(book.answered('other', at('req_5', 50_000))).toBeNull()

@@ -1,4 +1,4 @@
-/** Emails about money on every Postgres: stored with their cause, true when they are sent, and sent once. */
+/** Emails about money on every Postgres: stored with their cause, still true when sent, and sent once. */
 import { describe, expect } from 'bun:test'
 import { eq } from 'drizzle-orm'
 import { cycleMs, graceMs, type ProcessorInvoice, settlementDelayMs } from '../../../src/core/billing/billing.ts'
@@ -23,7 +23,7 @@ const start = Date.UTC(2026, 0, 5)
 
 const databases = twoDatabases()
 
-/** A gateway's sender at the moment `clock.at`, its mail server in the test's hands. */
+/** Creates a sender at the time `clock.at` whose mail server the test controls. */
 function sender(database: Database, clock: { at: number }, deliver: (email: BillingEmail) => Promise<Delivery>) {
   return startNoticeWorker({
     database,
@@ -34,7 +34,7 @@ function sender(database: Database, clock: { at: number }, deliver: (email: Bill
   })
 }
 
-/** Sends all that is due at `at`. Returns the kinds, in order. */
+/** Sends everything that is due at `at` and returns the kinds in order. */
 async function sentAt(database: Database, accountId: string, at: number): Promise<readonly string[]> {
   const emails: BillingEmail[] = []
   const worker = sender(database, { at }, async email => {
@@ -46,7 +46,7 @@ async function sentAt(database: Database, accountId: string, at: number): Promis
   return emails.filter(({ id }) => id.startsWith(accountId)).map(({ kind }) => kind)
 }
 
-/** An account on plan `usage` with an invoice that is open since `issuedAt`. */
+/** Creates an account on plan `usage` with an invoice that is open since `issuedAt`. */
 async function invoiced(database: Database) {
   const owner = await newAccount(database)
   const { accountId, userId } = owner
@@ -169,7 +169,7 @@ for (const name of ['embedded', 'real'] as const) {
       await Promise.all(workers.map(worker => worker.run()))
       await Promise.all(workers.map(worker => worker.close()))
       const own = sent.filter(id => declined.some(({ accountId }) => id.startsWith(accountId)))
-      // The start of the grace period is no news any more when it has ended.
+      // The start of the grace period is not sent after its end.
       expect(own.length).toBe(2 * declined.length)
       expect(new Set(own).size).toBe(own.length)
     })
@@ -186,7 +186,7 @@ for (const name of ['embedded', 'real'] as const) {
       })
       void killed.run()
       await started.promise
-      // The other notice is free, the one under way belongs to the first sender until its lease ends.
+      // The other notice is free; the first sender keeps its own until its lease ends.
       expect(await sentAt(database, accountId, issuedAt + 60_000)).toEqual(['grace_began'])
       expect(await sentAt(database, accountId, issuedAt + 180_000)).toEqual(['invoice_unpaid'])
       expect(tried).toHaveLength(1)

@@ -1,4 +1,4 @@
-/** What billing promises on every Postgres, the embedded one and a real one: exact sums, one effect each, one winner. */
+/** Guarantees of billing on every Postgres, the embedded one and a real one: exact sums, single effects, one winner. */
 import { describe, expect } from 'bun:test'
 import { eq } from 'drizzle-orm'
 import fc from 'fast-check'
@@ -37,7 +37,7 @@ const start = Date.UTC(2026, 0, 5, 9, 30, 15, 250)
 
 const databases = twoDatabases()
 
-/** A fresh account on plan `evaluation`. */
+/** Creates an account on plan `evaluation`. */
 async function freeAccount(database: Database) {
   const owner = await newAccount(database)
   await database.run(({ orm }) =>
@@ -53,7 +53,7 @@ async function upgraded(database: Database, at = start) {
   return owner
 }
 
-/** Through the shipper, as usage comes: rows and daily sums in one statement. */
+/** Ships usage like a gateway: rows and daily totals in one statement. */
 async function ship(database: Database, records: readonly UsageRecord[]) {
   let waiting: readonly UsageRecord[] = records
   const journal = {
@@ -76,7 +76,7 @@ async function ship(database: Database, records: readonly UsageRecord[]) {
   await shipper.close()
 }
 
-/** Lets all that is due happen, of every account of these tests. */
+/** Processes everything that is due for all accounts of these tests. */
 async function settle(database: Database, at: number) {
   while ((await rollCycles(database, at, newId)) > 0);
   while ((await closeCycle(database, at, newId)) !== null);
@@ -231,7 +231,7 @@ for (const [name, open] of [
         for (let done = 0; done < pairs; done += 20)
           await Promise.all(
             Array.from({ length: 20 }, async () => {
-              // On the plan by the operator's hand, so that either is possible.
+              // On the plan by an operator command, so that both are possible.
               const { accountId, userId } = await newAccount(database)
               const change = { at: start, userId, newId, version: 0 }
               await changeBilling(database, accountId, { ...change, event: 'method_added', method: manual() })

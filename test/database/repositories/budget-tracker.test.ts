@@ -1,4 +1,4 @@
-/** Soft caps at the ends of their periods, on every Postgres: what counts, and from when. */
+/** Soft caps at the ends of their periods on every Postgres: which usage counts, and from when. */
 import { describe, expect } from 'bun:test'
 import { cycleMs, settlementDelayMs } from '../../../src/core/billing/billing.ts'
 import { type Caller, zeroLimits } from '../../../src/core/limits/plans.ts'
@@ -14,7 +14,7 @@ const databases = twoDatabases()
 const cap = 1_000_000
 let used = 0
 
-/** One request, in the ledger and in its daily totals. */
+/** Writes one request to the ledger and its daily totals. */
 async function use(database: Database, accountId: string, at: number, billedMicrocents: number) {
   const counts = { inputTokens: 1, cachedInputTokens: 0, outputTokens: 1, reasoningTokens: 0, billedMicrocents }
   const requestId = `req_budget_${++used}`
@@ -39,7 +39,7 @@ async function use(database: Database, accountId: string, at: number, billedMicr
   await database.run(({ orm }) => orm.insert(usageDaily).values({ ...common, day, requests: 1, completed: 1 }))
 }
 
-/** A book at a clock of its own, and what it says of an account at a moment. */
+/** Creates a tracker with its own clock and expects an account's share at a moment. */
 async function shareAt(database: Database, caller: Caller, at: number, expected: number) {
   const book = createBudgetBook(database, { now: () => at })
   await eventually(() => book.shareOf(caller) === expected, 5_000)

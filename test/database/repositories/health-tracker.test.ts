@@ -14,7 +14,7 @@ function rig() {
   return { clock, book, report }
 }
 
-test('a 503 marks a model unhealthy at once, and 2 s later one probe is let through', () => {
+test('health tracker: reports unhealthy after one 503 and allows one probe after 2 s', () => {
   const { clock, book, report } = rig()
   report('unhealthy')
   expect([book.stateOf(key), book.mayTry(key)]).toEqual(['unhealthy', false])
@@ -28,7 +28,7 @@ test('a 503 marks a model unhealthy at once, and 2 s later one probe is let thro
   expect([book.stateOf(key), book.mayTry(key)]).toEqual(['healthy', true])
 })
 
-test('each failed probe doubles the rest, up to a minute', () => {
+test('health tracker: doubles the wait after each failed probe up to 60 s', () => {
   const { clock, book, report } = rig()
   report('unhealthy')
   for (const rest of [2, 4, 8, 16, 32, 60, 60]) {
@@ -41,7 +41,7 @@ test('each failed probe doubles the rest, up to a minute', () => {
   }
 })
 
-test('a probe that is never heard of again does not bar the next one', () => {
+test('health tracker: allows the next probe when one is lost', () => {
   const { clock, book, report } = rig()
   report('unhealthy')
   clock.move(2000)
@@ -50,7 +50,7 @@ test('a probe that is never heard of again does not bar the next one', () => {
   expect(book.mayTry(key)).toBe(true)
 })
 
-test('three failures in a row close the door, two do not', () => {
+test('health tracker: opens the circuit after three consecutive failures, not two', () => {
   const { book, report } = rig()
   report('soft_failure')
   report('soft_failure')
@@ -59,7 +59,7 @@ test('three failures in a row close the door, two do not', () => {
   expect(book.stateOf(key)).toBe('unhealthy')
 })
 
-test('more than half of the last twenty failing closes it, also with answers between', () => {
+test('health tracker: opens the circuit when more than half of the last 20 attempts fail', () => {
   const { book, report } = rig()
   for (let round = 0; round < 5; round++) {
     report('soft_failure')
@@ -70,7 +70,7 @@ test('more than half of the last twenty failing closes it, also with answers bet
   expect(book.mayTry(key)).toBe(false)
 })
 
-test('a 429 rests for as long as asked, a minute at most, and is then open to all', () => {
+test('health tracker: pauses after a 429 as requested, at most 60 s, then allows all requests', () => {
   const { clock, book, report } = rig()
   report('cooling', 5000)
   expect([book.stateOf(key), book.mayTry(key)]).toEqual(['degraded', false])
@@ -81,7 +81,7 @@ test('a 429 rests for as long as asked, a minute at most, and is then open to al
   expect(book.mayTry(key)).toBe(true)
 })
 
-test('a refused credential switches off all models of the provider, and no other, until one of them answers', () => {
+test('health tracker: disables all models of a provider after a rejected credential until one responds', () => {
   const { clock, book, report } = rig()
   report('switched_off')
   expect(['openai/other', 'anthropic/other', 'openai/other#2'].map(one => book.mayTry(one))).toEqual([
@@ -98,7 +98,7 @@ test('a refused credential switches off all models of the provider, and no other
   expect([book.mayTry(key), book.stateOf(key)]).toEqual([true, 'healthy'])
 })
 
-test('the list tells the state and since when, by the wall clock', () => {
+test('health tracker: lists state and start time by the wall clock', () => {
   const { clock, book, report } = rig()
   report('ok')
   clock.move(1000)
@@ -109,7 +109,7 @@ test('the list tells the state and since when, by the wall clock', () => {
 })
 
 describe('entryOf', () => {
-  test('tells no time when the state never changed', () => {
+  test('returns no time when the state never changed', () => {
     const { clock, book, report } = rig()
     expect(book.entryOf(key)).toMatchObject({ state: 'healthy', since: null })
     report('ok')
@@ -117,7 +117,7 @@ describe('entryOf', () => {
     expect(book.entryOf(key)).toMatchObject({ state: 'healthy', since: null })
   })
 
-  test('tells when a closure ended, however late somebody looks', () => {
+  test('returns when a pause ended, however late it is read', () => {
     const { clock, book, report } = rig()
     report('unhealthy')
     const openedAt = clock.now()
@@ -135,7 +135,7 @@ describe('entryOf', () => {
     expect(book.entryOf(key)).toMatchObject({ state: 'healthy', since: coolingAt + 5_000 })
   })
 
-  test('tells the time of the shown state when the provider is disabled, for models without attempts too', () => {
+  test('returns the time of the displayed state when the provider is disabled, also without attempts', () => {
     const { clock, book, report } = rig()
     const other = 'openai/other'
     report('soft_failure')
@@ -152,7 +152,7 @@ describe('entryOf', () => {
     expect(book.entryOf(key)).toMatchObject({ state: 'degraded', since: disabledAt + 60_000 })
   })
 
-  test('goes on telling the first time when one cause of a state takes over from another', () => {
+  test('keeps the first time when another cause continues a state', () => {
     const { clock, book, report } = rig()
     report('unhealthy')
     const since = clock.now()
@@ -162,7 +162,7 @@ describe('entryOf', () => {
     expect(book.entryOf(key)).toMatchObject({ state: 'unhealthy', since })
   })
 
-  test('tells the moment of the change, to the millisecond, whatever happens and whenever somebody looks', () => {
+  test('returns the exact millisecond of a change for any events and reads', () => {
     const outcome = fc.constantFrom<HealthOutcome>('ok', 'soft_failure', 'unhealthy', 'cooling', 'switched_off')
     const steps = fc.array(fc.tuple(outcome, fc.constantFrom(key, 'openai/other'), fc.nat(4_000), fc.boolean()), {
       maxLength: 12,
@@ -171,7 +171,7 @@ describe('entryOf', () => {
       fc.property(steps, events => {
         const { clock, book, report } = rig()
         let [state, since]: [string, number | null] = ['healthy', null]
-        // Somebody who looks in every millisecond sees each change when it happens.
+        // Read every millisecond, each change is seen when it happens.
         const look = () => {
           const now = book.stateOf(key)
           if (now !== state) [state, since] = [now, clock.now()]
@@ -195,7 +195,7 @@ describe('entryOf', () => {
 describe('skipReason', () => {
   const of = (book: ReturnType<typeof rig>['book']) => [book.skipReason(key, true), book.skipReason(key, false)]
 
-  test('keeps a named model in use after one failure or two, and gives `circuit_open` from the third', () => {
+  test('keeps a requested model in use after one or two failures and returns `circuit_open` from the third', () => {
     for (const outcome of ['unhealthy', 'soft_failure'] as const) {
       const { book, report } = rig()
       report(outcome)
@@ -210,7 +210,7 @@ describe('skipReason', () => {
     expect([...of(book), book.stateOf(key)]).toEqual([null, 'circuit_open', 'unhealthy'])
   })
 
-  test('lets one request probe a named model when the open circuit has waited', () => {
+  test('lets one request probe a requested model after the wait', () => {
     const { clock, book, report } = rig()
     for (let failure = 0; failure < 3; failure++) report('unhealthy')
     clock.move(2_000)
@@ -221,7 +221,7 @@ describe('skipReason', () => {
     expect(of(book)).toEqual([null, null])
   })
 
-  test('does not lengthen the wait for failures of requests that were under way', () => {
+  test('does not extend the wait for failures of running requests', () => {
     const { clock, book, report } = rig()
     for (let failure = 0; failure < 20; failure++) report('unhealthy')
     clock.move(1_999)
@@ -230,7 +230,7 @@ describe('skipReason', () => {
     expect(book.mayTry(key)).toBe(true)
   })
 
-  test('gives `cooldown` to a named model only while the wait lasts that it asked for itself', () => {
+  test("returns `cooldown` for a requested model only during the upstream's own pause", () => {
     const asked = rig()
     asked.report('cooling', 5_000)
     expect(of(asked.book)).toEqual(['cooldown', 'cooldown'])
@@ -241,7 +241,7 @@ describe('skipReason', () => {
     expect(of(silent.book)).toEqual([null, 'cooldown'])
   })
 
-  test('gives `provider_disabled` to every model of a provider that refused the credential', () => {
+  test('returns `provider_disabled` for every model of a provider that rejected the credential', () => {
     const { book, report } = rig()
     report('switched_off')
     expect(of(book)).toEqual(['provider_disabled', 'provider_disabled'])
@@ -249,7 +249,7 @@ describe('skipReason', () => {
   })
 })
 
-test('first-token times are a moving average', () => {
+test('health tracker: averages first-token times', () => {
   const { book } = rig()
   expect(book.firstTokenMs(key)).toBeNull()
   book.report(key, { outcome: 'ok', firstTokenMs: 100 })
@@ -257,7 +257,7 @@ test('first-token times are a moving average', () => {
   expect(book.firstTokenMs(key)).toBe(120)
 })
 
-test('second tries are a fifth of the active requests, three at least, and given back once', () => {
+test('health tracker: limits retries to a fifth of active requests, at least three, each released once', () => {
   const { book } = rig()
   const retries = [1, 2, 3].map(() => book.beginRetry(key))
   expect(retries.every(one => one !== null)).toBe(true)
@@ -271,7 +271,7 @@ test('second tries are a fifth of the active requests, three at least, and given
   expect(book.beginRetry(key)).toBeNull()
 })
 
-test('whatever happened, everyone may be tried again after a minute', () => {
+test('health tracker: allows a new attempt on any model after one minute for any events', () => {
   const outcome = fc.constantFrom<HealthOutcome>('ok', 'soft_failure', 'unhealthy', 'cooling', 'switched_off')
   fc.assert(
     fc.property(fc.array(fc.tuple(outcome, fc.nat(100_000), fc.boolean())), events => {

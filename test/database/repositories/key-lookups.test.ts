@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'bun:test'
 import { createKeyLookups, type WantedKey } from '../../../src/database/repositories/key-lookups.ts'
 
-/** Lookups before a store that answers when it is told to: every key exists, and its value is its digest. */
+/** Creates look-ups on a controlled store: every key exists, and its value is its digest. */
 function start() {
   const queries: { readonly digests: readonly string[]; answer(): void; fail(): void }[] = []
   const lookups = createKeyLookups<string>(keys => {
@@ -20,7 +20,7 @@ const key = (name: string): WantedKey => ({ digest: name, publicId: name })
 const settled = () => new Promise<void>(resolve => setImmediate(resolve))
 
 describe('createKeyLookups', () => {
-  test('asks at once for a first key, and once for all that came meanwhile', async () => {
+  test('queries a first key at once, and all keys that came meanwhile together', async () => {
     const { lookups, queries } = start()
     const first = lookups.find(key('first'), false)
     const rest = Array.from({ length: 50 }, (_, index) => lookups.find(key(`key-${index}`), false))
@@ -35,7 +35,7 @@ describe('createKeyLookups', () => {
     expect(queries).toHaveLength(2)
   })
 
-  test('asks once for a key that many ask about, waiting or under way', async () => {
+  test('queries a key once for any number of waiting requests', async () => {
     const { lookups, queries } = start()
     const found = [key('a'), key('a'), key('b'), key('b')].map(one => lookups.find(one, false))
     queries[0]?.answer()
@@ -45,7 +45,7 @@ describe('createKeyLookups', () => {
     expect(queries.map(({ digests }) => digests)).toEqual([['a'], ['b']])
   })
 
-  test('asks for keys that exist before unknown ones, however many of those wait', async () => {
+  test('queries existing keys before unknown ones', async () => {
     const { lookups, queries } = start()
     const unknown = Array.from({ length: 65 }, (_, index) => lookups.find(key(`unknown-${index}`), false))
     const existing = Array.from({ length: 90 }, (_, index) => lookups.find(key(`existing-${index}`), true))
@@ -60,7 +60,7 @@ describe('createKeyLookups', () => {
     expect(await Promise.all(unknown)).toHaveLength(65)
   })
 
-  test('refuses what is past its bound at once with 503, and counts unknown keys apart from existing ones', async () => {
+  test('rejects beyond its limit at once with 503, separately for unknown and existing keys', async () => {
     const { lookups, queries } = start()
     const running = lookups.find(key('running'), false)
     const waiting = Array.from({ length: 64 }, (_, index) => lookups.find(key(`unknown-${index}`), false))
@@ -76,7 +76,7 @@ describe('createKeyLookups', () => {
     await Promise.all([running, ...waiting])
   })
 
-  test('tells all of a failed query so, and asks again for the next', async () => {
+  test('rejects all look-ups of a failed query and queries the next ones', async () => {
     const { lookups, queries } = start()
     const failed = lookups.find(key('a'), true)
     queries[0]?.fail()

@@ -39,7 +39,7 @@ async function racers(
 
 type Given = Pick<Race, 'admitted' | 'refused'>
 
-/** Nothing over, nothing under, and whoever is refused hears of the limit. */
+/** Expects exactly the available amount, and the limit's code for rejected requests. */
 function expectHandedOut({ admitted, refused }: Given, most: number, code: string, least = most) {
   expect(Object.keys(refused)).toEqual([code])
   expect(admitted).toBeLessThanOrEqual(most)
@@ -47,8 +47,8 @@ function expectHandedOut({ admitted, refused }: Given, most: number, code: strin
 }
 
 /**
- * Races for 200 of something, and once more for what attempts without an answer had reserved: a starved machine makes them, and
- * their reservations are released 1.5 s later.
+ * Races for 200 units, and again for what attempts without an answer had reserved: a starved machine causes such
+ * attempts, and their reservations are released 1.5 s later.
  */
 async function raceFor200(team: Team, request: Parameters<Team['race']>[0]): Promise<Given> {
   const first = await team.race(request, 250)
@@ -85,7 +85,7 @@ else {
 if (server !== null && postgres !== null && database !== null) {
   const today = () => Math.floor(Date.now() / 86_400_000)
 
-  test('1,000 at once from 4 gateways at the last cent, token, seat, minute: exactly as many as there are', async () => {
+  test('failover meter: grants exactly the remaining limit to 1,000 concurrent requests on 4 gateways', async () => {
     const team = await racers(4, server, { commandDeadlineMs: 5_000 })
     const cases = {
       cent: { dailyCostMicrocents: 100_999 },
@@ -114,13 +114,13 @@ if (server !== null && postgres !== null && database !== null) {
     },
     paused: async redis => void (await redis.command('CLIENT', 'PAUSE', '400', 'ALL')),
   }
-  // Gateways live through more than one fault.
+  // Instances that survive several faults.
   let lasting: Team | null = null
   const lastingTeam = () => (lasting ??= startRacers(4, { redis: server.url, database: postgres.url }))
   afterAll(() => lasting?.stop())
 
   for (const [fault, strike] of Object.entries(faults)) {
-    test(`Redis ${fault} in the middle of a race for the last cent: nothing over, and the ledger says so`, async () => {
+    test(`failover meter: stays within limits and agrees with the ledger when Redis ${fault} during a race`, async () => {
       const team = lastingTeam()
       const account = `acc_${fault}`
       await team.shared(30_000)
@@ -143,7 +143,7 @@ if (server !== null && postgres !== null && database !== null) {
     }, 90_000)
   }
 
-  test('Redis emptied again and again during a race: nothing over, nothing lost', async () => {
+  test('failover meter: neither exceeds limits nor loses usage when Redis is flushed repeatedly under load', async () => {
     const team = lastingTeam()
     await team.shared(30_000)
     const request = unit('acc_again', { dailyCostMicrocents: 200_000 })
@@ -162,7 +162,7 @@ if (server !== null && postgres !== null && database !== null) {
     expect((await dailyUsageOf(database, 'acc_again', today())).microcents).toBe(admitted * 1000)
   }, 90_000)
 
-  test('a gateway that is killed: its seats are free and its requests settled to their last checkpoint once their leases are over', async () => {
+  test('failover meter: releases reservations of a killed gateway and settles its requests to their last checkpoint', async () => {
     const team = await racers(2, server, { leaseMs: 3_000 })
     const [first, second] = team.all
     await team.shared(30_000)
@@ -173,12 +173,12 @@ if (server !== null && postgres !== null && database !== null) {
     await Bun.sleep(1_200)
     expect(await second?.tell(five)).toMatchObject({ admitted: 0, refused: { concurrent_requests_exceeded: 5 } })
     await first?.kill()
-    // Nobody asks about the account: the siblings look by themselves.
+    // No request uses the account: the other instances settle it on their own.
     await eventually(async () => (await dailyUsageOf(database, 'acc_of_the_dead', today())).microcents === 3_500, 8_000)
     expect(await second?.tell(five)).toMatchObject({ admitted: 5 })
   }, 90_000)
 
-  test('4 gateways that start without Redis hand out no more than there is: of money, tokens, seats and requests a minute', async () => {
+  test('failover meter: stays within all four limits when 4 gateways start without Redis', async () => {
     const team = await racers(4, null)
     const refusals = {
       cent: 'daily_cost_exceeded',
@@ -195,7 +195,7 @@ if (server !== null && postgres !== null && database !== null) {
     for (const name of ['cent', 'token', 'seat', 'minute'] as const) {
       const request = unit(`acc_without_${name}`, cases[name])
       if (name === 'minute') {
-        // An attempt without an answer counts in its minute to the end of it, so that fewer than 200 may be admitted.
+        // An attempt without an answer counts until the end of its minute, so that fewer than 200 may be admitted.
         const race = await team.race(request, 250)
         expectHandedOut(race, 200, refusals[name], 200 - race.undecided)
         expect(await reservationsOf(database, request.accountId)).toBe(200)
@@ -203,7 +203,7 @@ if (server !== null && postgres !== null && database !== null) {
     }
   }, 90_000)
 
-  test('with Redis dead 4 gateways that know of each other hand out no more than there is, and all of it is in the ledger', async () => {
+  test('failover meter: stays within limits with full ledger records when Redis dies under 4 known gateways', async () => {
     const team = await racers(4, server)
     await team.shared(30_000)
     await Bun.sleep(1_100)

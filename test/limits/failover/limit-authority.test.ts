@@ -27,7 +27,7 @@ afterAll(async () => {
   await Promise.all([postgres?.stop(), server?.stop()])
 })
 
-test('limit authority: makes its steps however often requests that wait hurry it', async () => {
+test('limit authority: makes its steps however often waiting requests hurry it', async () => {
   let beats = 0
   const authority = new LimitAuthority({
     postgres: {
@@ -127,7 +127,7 @@ else {
       proxy.cut()
       await Promise.all([decides(one, 'postgres'), decides(cutOff, 'postgres')])
       const before = await row()
-      // Longer than the time after which a gateway that reaches Redis would return to it.
+      // Longer than the time after which an instance that reaches Redis would return to it.
       await one.steps(40)
       expect(await row()).toEqual(before)
       expect((await cutOff.admit(next('acc_cut'))).admitted).toBe(true)
@@ -164,7 +164,7 @@ else {
       server.thaw()
       isAway = false
       const seats = new Set<string>()
-      // Well within the lease of 60 s that nobody renews.
+      // Well within the unrenewed lease of 60 s.
       await eventually(async () => {
         const admission = await meter.admit(three()).catch(() => null)
         if (admission?.admitted === true) seats.add(admission.seat.requestId)

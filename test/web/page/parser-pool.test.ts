@@ -7,7 +7,7 @@ setDefaultTimeout(30_000)
 const readers = createReaders({ enoughCharacters: 100 })
 afterAll(() => readers.close())
 
-test('a document that unpacks without end is given up, its thread with it, and the next is read by another', async () => {
+test('parser pool: terminates a thread on a document that expands without end and uses another', async () => {
   const bomb = pdfBomb()
   expect(bomb.length).toBeLessThan(20_000)
   await expect(readers.read({ kind: 'pdf', bytes: bomb })).rejects.toMatchObject({ code: 'unreadable' })
@@ -15,7 +15,7 @@ test('a document that unpacks without end is given up, its thread with it, and t
   expect(await readers.read({ kind: 'html', text: '<title>T</title><p>Fine' })).toEqual({ title: 'T', text: 'Fine' })
 })
 
-test('only so many pages wait: one more is told so at once, and those that wait are read', async () => {
+test('parser pool: rejects one page too many at once and reads those that wait', async () => {
   const page = { kind: 'html', text: '<p>One of many' } as const
   const all = await Promise.allSettled(Array.from({ length: 50 }, () => readers.read(page)))
   const refused = all.filter(one => one.status === 'rejected')
@@ -26,7 +26,7 @@ test('only so many pages wait: one more is told so at once, and those that wait 
   )
 })
 
-test('whoever waits when the readers are closed is told so at once, and no thread begins after that', async () => {
+test('parser pool: rejects waiting pages on close and starts no further thread', async () => {
   const closing = createReaders({ enoughCharacters: 100 })
   const page = { kind: 'html', text: '<p>One of many' } as const
   const all = Array.from({ length: 10 }, () =>
@@ -36,10 +36,10 @@ test('whoever waits when the readers are closed is told so at once, and no threa
     ),
   )
   closing.close()
-  expect(await Promise.all(all)).toEqual(Array.from({ length: 10 }, () => 'the gateway stops'))
+  expect(await Promise.all(all)).toEqual(Array.from({ length: 10 }, () => 'the gateway is stopping'))
   await expect(closing.read(page)).rejects.toMatchObject({ code: 'unreadable' })
 })
 
-test('no more of a page is handed on than is wanted', async () => {
+test('parser pool: returns at most the requested characters', async () => {
   expect((await readers.read({ kind: 'html', text: `<p>${'word '.repeat(1_000)}` })).text.length).toBe(100)
 })

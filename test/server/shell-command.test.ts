@@ -1,7 +1,7 @@
 import { expect, test } from 'bun:test'
-import { shellCommand } from '../../src/commands/shell-command.ts'
+import { shellCommand } from '../../src/server/shell-command.ts'
 
-test('a command is advised as it can be typed: by npx where there is no other Bun', () => {
+test('shellCommand: returns a command that can be typed, by npx without a global Bun', () => {
   const npx = '/home/me/.npm/_npx/8666902f26f2dc1a/node_modules/bun/bin/bun.exe'
   expect(shellCommand('keys list a@b.test', npx)).toBe(`npx -y bun@${Bun.version} run gateway keys list a@b.test`)
   expect(shellCommand('keys list a@b.test', '/usr/local/bin/bun')).toBe('bun run gateway keys list a@b.test')

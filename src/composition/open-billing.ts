@@ -1,0 +1,36 @@
+import type { Config } from '../config.ts'
+import type { Clock } from '../core/ports/clock.ts'
+import type { Log } from '../core/ports/log.ts'
+import type { Network } from '../core/ports/network.ts'
+import type { Database } from '../database/database.ts'
+import { stores } from '../database/repositories/stores.ts'
+import { manualPayments } from '../payments/manual.ts'
+import { startNoticeWorker } from '../payments/notice-worker.ts'
+import { startBillingWorker } from '../payments/worker.ts'
+import { openBudget } from './open-budget.ts'
+import { openMailer } from './open-mailer.ts'
+import { openPayments } from './open-payments.ts'
+
+type Parts = {
+  readonly database: Database
+  readonly clock: Clock
+  readonly network: Network
+  readonly log: Log
+  readonly newId: (prefix: string) => string
+}
+
+/** Opens payments, mail and the workers that close billing cycles and send notices. `undo` receives what closes them. */
+export async function openBilling(
+  config: Config,
+  { database, clock, network, log, newId }: Parts,
+  undo: (() => unknown)[],
+) {
+  const payments = await openPayments(config, network, clock)
+  const post = await openMailer(config, { clock, log }, undo)
+  const billingWorker = startBillingWorker({ database, stores, payments, manual: manualPayments, clock, newId, log })
+  undo.push(() => billingWorker.close())
+  const notices = { database, stores: stores.billingNotices, clock, log }
+  const noticeWorker = post === null ? null : startNoticeWorker({ ...notices, post })
+  undo.push(() => noticeWorker?.close())
+  return { payments, post, billingWorker, noticeWorker, budget: openBudget(database, { clock, log, post }) }
+}

@@ -1,0 +1,41 @@
+/** What reads prompts, moderates them, and reads the web. */
+import { randomBytes } from 'node:crypto'
+import type { Config } from '../config.ts'
+import { createFeatureReader } from '../core/analysis/features.ts'
+import type { Catalog } from '../core/models/models.ts'
+import type { Clock } from '../core/ports/clock.ts'
+import type { Log } from '../core/ports/log.ts'
+import type { Network } from '../core/ports/network.ts'
+import { createKeyedDigests } from '../core/text/keyed-digests.ts'
+import { createPromptBook } from '../database/learning/recent-prompts.ts'
+import type { ConfiguredProvider } from '../providers/configured-provider.ts'
+import type { Simulator } from '../simulator/simulator.ts'
+import { openSafety } from './open-moderation.ts'
+import { openReaders } from './open-prompt-analyzer.ts'
+import { openWeb, type PageOptions } from './open-web.ts'
+import { createTokenizer } from './tokenizer.ts'
+
+type Parts = {
+  readonly clock: Clock
+  readonly network: Network
+  readonly log: Log
+  readonly catalogue: Catalog
+  readonly endpoints: ReadonlyMap<string, ConfiguredProvider>
+  readonly simulator: Simulator | null
+  readonly pages?: PageOptions
+}
+
+/** Opens the readers of prompts, moderation and the web. `undo` receives what closes them. */
+export function openContent(config: Config, parts: Parts, undo: (() => unknown)[]) {
+  const tokenizer = createTokenizer()
+  undo.push(() => tokenizer.close())
+  // Moderation and routing read the same features of a prompt, each once.
+  const readFeatures = createFeatureReader()
+  const digests = createKeyedDigests(randomBytes(32))
+  const { read, explain } = openReaders(readFeatures)
+  const safety = openSafety(config, parts, { digests, readFeatures })
+  undo.push(() => safety.close())
+  const web = openWeb(config, { ...parts, safety })
+  undo.push(() => web.pages.close())
+  return { tokenizer, read, explain, safety, web, prompts: createPromptBook(read, digests) }
+}

@@ -1,0 +1,62 @@
+/** Who may use the gateway: API keys, sessions, and the secrets that both rest on. */
+import { join } from 'node:path'
+import type { Config } from '../config.ts'
+import type { Clock } from '../core/ports/clock.ts'
+import type { Log } from '../core/ports/log.ts'
+import type { Database } from '../database/database.ts'
+import { createIdempotencyBook } from '../database/repositories/idempotency.ts'
+import { createKeyDirectory } from '../database/repositories/keys.ts'
+import { createSessionDirectory } from '../database/repositories/sessions.ts'
+import { createReasoningSeal } from '../dialects/reasoning-seal.ts'
+import { callerAddress, createTokens } from '../http/authentication.ts'
+import { userSecrets } from '../http/idempotency.ts'
+import { createAddressDigests } from './address-digests.ts'
+import type { Usage } from './open-usage.ts'
+import { loadOrCreateSessionSecret } from './session-secret.ts'
+
+type Parts = {
+  readonly database: Database
+  readonly clock: Clock
+  readonly log: Log
+  readonly usage: Pick<Usage, 'redis' | 'channel'>
+  /** Whether Postgres answers: keys are then read before the first request, else at the first poll. */
+  readonly isPostgresThere: boolean
+}
+
+/** Opens the directories of keys and sessions. `undo` receives what closes them. */
+export async function openIdentity(config: Config, parts: Parts, undo: (() => unknown)[]) {
+  const { database, clock, log, usage } = parts
+  const { plans, maximumShortfall, jwtSecretPrevious: previousSecret, isTrustedProxy } = config
+  const keys = createKeyDirectory({ database, clock, plans, maximumShortfall, random: Math.random })
+  undo.push(() => keys.close())
+  if (parts.isPostgresThere) await keys.look()
+  const sessions = createSessionDirectory({ database, clock })
+  const look = () => {
+    sessions.forget()
+    void keys.look()
+  }
+  const channel = usage.channel(look)
+  undo.push(() => channel?.close())
+  const idempotency = createIdempotencyBook({ database, redis: usage.redis, log })
+  undo.push(() => idempotency.close())
+  const secret = config.jwtSecret ?? loadOrCreateSessionSecret(join(config.dataDirectory, 'session-secret'))
+  return {
+    keys,
+    sessions,
+    idempotency,
+    announce() {
+      look()
+      channel?.publish()
+    },
+    secretOf: userSecrets(previousSecret ?? secret),
+    reasoningSeal: createReasoningSeal(secret, previousSecret),
+    tokens: createTokens({ secret, previousSecret, clock }),
+    addressDigests: createAddressDigests(secret, previousSecret),
+    addressOf: (request: Request, server: Bun.Server<unknown> | null) =>
+      callerAddress(
+        server?.requestIP(request)?.address ?? null,
+        request.headers.get('x-forwarded-for'),
+        isTrustedProxy,
+      ),
+  }
+}

@@ -1,0 +1,49 @@
+import { randomBytes } from 'node:crypto'
+import packageJson from '../../package.json'
+import type { Config } from '../config.ts'
+import type { EmbeddingCatalog } from '../core/models/embedding-models.ts'
+import type { Catalog } from '../core/models/models.ts'
+import type { Clock } from '../core/ports/clock.ts'
+import type { Log } from '../core/ports/log.ts'
+import type { Network } from '../core/ports/network.ts'
+import type { HealthTracker } from '../database/repositories/health-tracker.ts'
+import type { Moderation } from '../moderation/moderation.ts'
+import { createObserve, type Telemetry } from '../observability/telemetry.ts'
+import { healthKey } from '../pipeline/routing/health-key.ts'
+import type { Usage } from './open-usage.ts'
+
+type Parts = {
+  readonly clock: Clock
+  readonly network: Network
+  readonly log: Log
+  readonly catalogue: Catalog
+  readonly embeddingCatalog: EmbeddingCatalog
+  readonly health: HealthTracker
+  readonly readiness: { readonly isReady: boolean }
+  readonly usage: Pick<Usage, 'records' | 'sharedRatio'>
+  readonly safety: Moderation
+}
+
+/** Starts metrics, and traces and their export where a collector is configured. `undo` receives what closes them. */
+export function openTelemetry(config: Config, parts: Parts, undo: (() => unknown)[]): Telemetry {
+  const { clock, network, log, catalogue, embeddingCatalog, health, readiness, usage, safety } = parts
+  const observe = createObserve({
+    state: {
+      version: packageJson.version,
+      models: [...catalogue.list, ...embeddingCatalog.list],
+      healthOf: model => health.stateOf(healthKey({ model })),
+      isReady: () => readiness.isReady,
+      usage: usage.records,
+      sharedLimits: usage.sharedRatio,
+      safety: safety.figures,
+    },
+    log,
+    clock,
+    otlp: config.otlp === null ? null : { ...config.otlp, fetch: network.fetch },
+    worker: config.worker,
+    random: Math.random,
+    randomBytes,
+  })
+  undo.push(() => observe.close())
+  return observe
+}

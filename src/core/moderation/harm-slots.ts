@@ -1,0 +1,60 @@
+/** Where the features of a text stand in the table of the harm heads: words, neighbours, and the kinds of things that words speak of. */
+import { hashOf, sieveOf, slotOf } from '../analysis/features.ts'
+import { harmKinds, wordsOf } from './harm-words.ts'
+
+export const harmHeads = ['request', 'content', 'jailbreak'] as const
+export type HarmHead = (typeof harmHeads)[number]
+
+/** Slots of a region: words, neighbours, and kinds each have one, so that training can trust them differently. */
+const regionBits = 14
+export const regionSlots = 1 << regionBits
+export const harmSlots = 3 * regionSlots
+
+/** The region, 0 to 2, of a slot. */
+export function regionOf(slot: number): number {
+  return slot >> regionBits
+}
+
+/** How loudly each of a text's features speaks: a long text has many, and each says less. */
+export function featureWeight(features: number): number {
+  return 5 / Math.sqrt(features + 8)
+}
+
+/** How many words back a kind is remembered as near. */
+export const nearWords = 4
+export const openingWords = 3
+
+/** The slot of a feature in a region. */
+export function placeOf(region: number, hash: number, salt: number): number {
+  return region * regionSlots + slotOf(hash, salt, regionBits)
+}
+
+/** Keep the sorts of features apart in their region. Any odd numbers do. */
+export const salts = {
+  word: 0x1b873593,
+  stem: 0x38b34ae5,
+  opening: 0x4cf5ad43,
+  pair: 0x2c1b3c6d,
+  stemPair: 0x297a2d39,
+  skip: 0x165667b1,
+  kindWord: 0x046ca68b,
+  wordKind: 0x1e3779b1,
+  kind: 0x52dce729,
+  kindPair: 0x6c8e9cf5,
+  kindNear: 0x7feb352d,
+  share: 0x20761d65,
+  length: 0x35297a4d,
+} as const
+
+/** The kinds of each word that has any, by its hash; and what spares the others the look-up. */
+export function kindTable() {
+  const kindsOf = new Map<number, number[]>()
+  for (const [index, kind] of harmKinds.entries())
+    for (const word of wordsOf(kind)) {
+      const hash = hashOf(word)
+      const known = kindsOf.get(hash)
+      if (known === undefined) kindsOf.set(hash, [index])
+      else if (!known.includes(index)) known.push(index)
+    }
+  return { kindsOf, sieve: sieveOf(kindsOf.keys()) }
+}

@@ -1,0 +1,141 @@
+/** One HTTP request for embeddings, with all that a chat request has: key, limits, body bounds, idempotency, drain. */
+import { createRequestAbort } from '../../core/chat/request-abort.ts'
+import type { EmbeddingsRequest } from '../../core/embeddings/embeddings-request.ts'
+import type { Caller } from '../../core/limits/plans.ts'
+import { usdText } from '../../core/usage/money.ts'
+import { hasClientEffect, toCompletedUsage, type UsageRecord } from '../../core/usage/usage-record.ts'
+import { parseJson } from '../../core/validation/validate.ts'
+import { readApiKey } from '../../http/authentication.ts'
+import { bodyLimits, checkContentType, receiveBody } from '../../http/body.ts'
+import type { BodyHold } from '../../http/body-budget.ts'
+import { type ChatRouteDeps, rejected } from '../../http/chat-handler.ts'
+import { errorResponse, toGatewayError } from '../../http/error-response.ts'
+import { writeCaller, writeOpening } from '../../http/headers.ts'
+import { claimIdempotencyKey } from '../../http/idempotency.ts'
+import type { ActiveEmbeddings, Embeddings } from '../../pipeline/embeddings/embed.ts'
+import { embeddingsBody, toResponseBody } from './reply.ts'
+import { readEmbeddingsRequest } from './request.ts'
+
+export type EmbeddingsRouteDeps = Omit<ChatRouteDeps, 'answer' | 'pace' | 'deprecation'> & {
+  readonly embed: (caller: Caller, request: EmbeddingsRequest, active: ActiveEmbeddings) => Promise<Embeddings>
+}
+
+/** Far above 300,000 token IDs, as many as one upstream call takes. */
+const maximumValues = 524_288
+/** Settlement, and a response that the client does not read, need time too. */
+const marginMs = 60_000
+
+/** Never throws: a failure is a response with the API's error body. */
+export function handleEmbeddings(deps: EmbeddingsRouteDeps, request: Request): Response | Promise<Response> {
+  // The body of a request that waits arrives all the same: a large one is held only once it is reserved.
+  const start = deps.startQueue.enter(() => {
+    const declared = request.headers.get('content-length')
+    return declared !== null && Number(declared) <= bodyLimits.other
+  })
+  if (start === true) return respond(deps, request)
+  if (start === false) return rejected(deps)
+  return start.then(mayStart => (mayStart ? respond(deps, request) : rejected(deps)))
+}
+
+/** What has been learned of a request when it fails. */
+type Known = { caller: Caller | null; hold: BodyHold | null }
+
+async function respond(deps: EmbeddingsRouteDeps, request: Request): Promise<Response> {
+  const requestId = deps.newRequestId()
+  const known: Known = { caller: null, hold: null }
+  try {
+    const { caller, text } = await receive(deps, request, known)
+    const asked = readEmbeddingsRequest(parseJson(text, maximumValues))
+    const embeddings = await embedOnce(deps, request, { caller, asked, text, requestId })
+    return toResponse(deps, caller, asked, embeddings)
+  } catch (thrown) {
+    const error = await deps.refused(toGatewayError(thrown), deps.connectionOf(request).address)
+    // A client that disconnected is no failure, and reads no response.
+    if (!request.signal.aborted) deps.logFailure(requestId, error)
+    const { caller } = known
+    if (caller !== null && error.status !== 503 && deps.meter.standing(caller.accountId, caller.limits) === null)
+      await deps.look(caller, requestId)
+    const response = errorResponse(error, requestId)
+    writeCaller(response.headers, deps, caller)
+    return response
+  } finally {
+    known.hold?.release()
+  }
+}
+
+/** Authenticates the request and reads its body, which is reserved before it is known who sends it. */
+async function receive(deps: EmbeddingsRouteDeps, request: Request, known: Known) {
+  const asking = deps.callerOf(request)
+  if (asking instanceof Promise) asking.catch(() => {})
+  else known.caller = asking
+  const hold = deps.bodies.open(known.caller?.accountId ?? null)
+  known.hold = hold
+  const read = receiveBody(request, bodyLimits.embeddings, { hold, clock: deps.clock })
+  const caller = await asking
+  if (known.caller === null) hold.assign(caller.accountId)
+  known.caller = caller
+  checkContentType(request.headers)
+  return { caller, text: await read() }
+}
+
+type Running = {
+  readonly caller: Caller
+  readonly asked: EmbeddingsRequest
+  readonly text: string
+  readonly requestId: string
+}
+
+/** Embeds under the request's `Idempotency-Key`, if it has one, and ends when its client or the process does. */
+async function embedOnce(deps: EmbeddingsRouteDeps, request: Request, running: Running): Promise<Embeddings> {
+  const { caller, asked, text, requestId } = running
+  const ending = createRequestAbort()
+  request.signal.addEventListener('abort', () => ending.abort(), { once: true })
+  if (request.signal.aborted) ending.abort()
+  const once = request.headers.has('idempotency-key')
+    ? await claimIdempotencyKey(deps.idempotency, {
+        headers: request.headers,
+        accountId: caller.accountId,
+        secret: readApiKey(request.headers) ?? '',
+        path: `${request.method} ${new URL(request.url).pathname}`,
+        body: text,
+        holder: requestId,
+        leaseMs: deps.longestMs + marginMs,
+      })
+    : null
+  const settled = async (record: UsageRecord) => {
+    if (hasClientEffect(record)) await once?.finish({ resultId: requestId, usage: toCompletedUsage(record) })
+  }
+  const connection = deps.connectionOf(request)
+  // From here on the deadlines are the gateway's own.
+  connection.liftIdleTimeout()
+  deps.inFlight.add(ending)
+  try {
+    return await deps.embed(caller, asked, {
+      id: requestId,
+      signal: ending.signal,
+      trace: deps.traceOf(request.headers),
+      settled,
+    })
+  } finally {
+    deps.inFlight.delete(ending)
+    connection.setIdleTimeout()
+    // A request without an effect may run again.
+    await once?.release()
+  }
+}
+
+function toResponse(
+  deps: EmbeddingsRouteDeps,
+  caller: Caller,
+  asked: EmbeddingsRequest,
+  embeddings: Embeddings,
+): Response {
+  const { requestId, billedMicrocents, estimated, vectors, inputTokens } = embeddings
+  const headers = new Headers({ 'content-type': 'application/json', 'cache-control': 'no-store' })
+  headers.set('x-request-id', requestId)
+  writeOpening(headers, { ...embeddings, enhanced: null })
+  headers.set('x-gateway-cost-usd', usdText(billedMicrocents))
+  if (estimated) headers.set('x-gateway-estimated', 'true')
+  writeCaller(headers, deps, caller)
+  return new Response(toResponseBody(embeddingsBody(asked, vectors, inputTokens)), { headers })
+}

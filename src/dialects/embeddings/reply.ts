@@ -1,0 +1,44 @@
+/** Writes the response of `POST /v1/embeddings` piece by piece: six million numbers in one text would stop the process for seconds. */
+import type { EmbeddingsRequest } from '../../core/embeddings/embeddings-request.ts'
+import { encodeVector, type Vector } from '../../core/embeddings/vectors.ts'
+
+/** Numbers that are written in one turn of the event loop. */
+const numbersPerPiece = 32_768
+
+/** The body's text in pieces, each written when it is asked for. */
+export function* embeddingsBody(
+  { model, encoding }: Pick<EmbeddingsRequest, 'model' | 'encoding'>,
+  vectors: readonly Vector[],
+  inputTokens: number,
+): Generator<string, void, void> {
+  let piece = '{"object":"list","data":['
+  let numbers = 0
+  for (const [index, vector] of vectors.entries()) {
+    const embedding = encoding === 'base64' ? `"${encodeVector(vector)}"` : JSON.stringify(Array.from(vector))
+    piece += `${index === 0 ? '' : ','}{"object":"embedding","index":${index},"embedding":${embedding}}`
+    numbers += vector.length
+    if (numbers < numbersPerPiece) continue
+    yield piece
+    piece = ''
+    numbers = 0
+  }
+  const usage = { prompt_tokens: inputTokens, total_tokens: inputTokens }
+  yield `${piece}],"model":${JSON.stringify(model)},"usage":${JSON.stringify(usage)}}`
+}
+
+/** The pieces as a response's body: a text where there is one piece, else a stream that is written as it is read. */
+export function toResponseBody(pieces: Iterator<string, void, void>): string | ReadableStream<Uint8Array> {
+  const first = pieces.next()
+  const second = first.done === true ? first : pieces.next()
+  if (second.done === true) return first.done === true ? '' : first.value
+  const started = [first, second].values()
+  const encoder = new TextEncoder()
+  return new ReadableStream<Uint8Array>({
+    pull(controller) {
+      const begun = started.next()
+      const piece = begun.done === true ? pieces.next() : begun.value
+      if (piece.done === true) controller.close()
+      else controller.enqueue(encoder.encode(piece.value))
+    },
+  })
+}

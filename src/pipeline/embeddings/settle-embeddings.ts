@@ -1,0 +1,127 @@
+/** The bill of one request for embeddings: what it owes, its usage record, and its settlement in the meter. */
+import type { Caller } from '../../core/limits/plans.ts'
+import { fullName } from '../../core/models/models.ts'
+import { dayMs } from '../../core/text/utc-days.ts'
+import { costOf } from '../../core/usage/money.ts'
+import {
+  type AttemptRecord,
+  attemptOutcomes,
+  type TriedOutcome,
+  type UsageRecord,
+} from '../../core/usage/usage-record.ts'
+import type { InterimUsage } from '../../limits/meter.ts'
+import type { Progress } from '../progress.ts'
+import type { EmbeddingsProgress } from './call-hosts.ts'
+import type { PreparedEmbeddings } from './prepare.ts'
+
+/** What is fixed once a request is admitted. */
+export type AdmittedEmbeddings = {
+  readonly requestId: string
+  readonly caller: Caller
+  /** Epoch milliseconds. */
+  readonly startedAt: number
+  /** Monotonic milliseconds of the same moment, for durations. */
+  readonly startedMonotonic: number
+}
+
+/** What a request used and owes. Money is an integer of 1e-8 USD. */
+export type EmbeddingsBill = {
+  readonly inputTokens: number
+  readonly estimated: boolean
+  readonly owed: number
+  /** At most what was reserved. */
+  readonly billed: number
+}
+
+/**
+ * Computes the bill. A client that disconnected owes for the completed calls; a request that failed or was blocked owes
+ * nothing, since its client has no vector. Counts above what the inputs can hold are an upstream's defect and are cut.
+ */
+export function computeEmbeddingsBill(
+  { hosts, mostTokens, texts }: PreparedEmbeddings,
+  progress: EmbeddingsProgress,
+  isOwed: boolean,
+): EmbeddingsBill {
+  const { host, seat } = progress
+  if (host === null || !isOwed) return { inputTokens: 0, estimated: false, owed: 0, billed: 0 }
+  const most = Math.max(mostTokens, texts.length * hosts[0].model.maximumInputTokens)
+  const inputTokens = Math.min(progress.inputTokens, most)
+  const owed = costOf(host.model, { ...nothing, inputTokens })
+  return { inputTokens, estimated: progress.estimated, owed, billed: Math.min(owed, seat.reservedMicrocents) }
+}
+
+const nothing = { cachedInputTokens: 0, cacheWriteTokens: 0, outputTokens: 0, reasoningTokens: 0 }
+
+/** The request as the ledger keeps it: content-free. */
+export function toEmbeddingsRecord(
+  { requestId, caller, startedAt, startedMonotonic }: AdmittedEmbeddings,
+  progress: EmbeddingsProgress,
+  bill: EmbeddingsBill,
+  end: Pick<UsageRecord, 'status' | 'error_code'> & { readonly at: number },
+): UsageRecord {
+  const { seat } = progress
+  // A failed request has no serving model: `tried` lists the hosts that were called.
+  const model = end.status === 'failed' || end.status === 'blocked' ? null : (progress.host?.model ?? null)
+  return {
+    request_id: requestId,
+    account_id: caller.accountId,
+    key_id: caller.keyId,
+    at_ms: Math.max(startedAt, seat.day * dayMs),
+    provider: model?.provider ?? '',
+    model: model?.id ?? '',
+    routing_mode: 'manual',
+    strategy: null,
+    query_type: null,
+    streamed: false,
+    dialect: 'embeddings',
+    status: end.status,
+    error_code: end.error_code,
+    finish_reason: null,
+    input_tokens: bill.inputTokens,
+    cached_input_tokens: 0,
+    cache_write_tokens: 0,
+    output_tokens: 0,
+    reasoning_tokens: 0,
+    estimated: bill.estimated,
+    billed_microcents: bill.billed,
+    reserved_microcents: seat.reservedMicrocents,
+    ...(bill.owed === bill.billed ? {} : { shortfall_microcents: bill.owed - bill.billed }),
+    attempts: progress.attempts.length,
+    tried: triedOf(progress.attempts, startedMonotonic),
+    latency_ms: Math.round(end.at - startedMonotonic),
+    first_token_ms: null,
+    metadata: null,
+    learning: null,
+  }
+}
+
+/** What the meter notes of a running request: as it would be settled if this process died now. */
+export function toInterimUsage(
+  request: AdmittedEmbeddings,
+  prepared: PreparedEmbeddings,
+  progress: EmbeddingsProgress,
+  now: number,
+): InterimUsage {
+  const bill = { ...computeEmbeddingsBill(prepared, progress, true), estimated: true }
+  const end = { status: 'failed', error_code: 'service_unavailable', at: now } as const
+  const record = { ...toEmbeddingsRecord(request, progress, bill, end), truth: 'checkpoint' } as const
+  const host = progress.host?.model
+  const served = host === undefined ? {} : { provider: host.provider, model: host.id }
+  return { tokens: bill.inputTokens, microcents: bill.billed, record: { ...record, ...served } }
+}
+
+function triedOf(attempts: Progress['attempts'], startedMonotonic: number): AttemptRecord[] {
+  const tried: AttemptRecord[] = []
+  for (const { model, outcome, startedAt, durationMs } of attempts)
+    if (isTried(outcome)) tried.push([model, outcome, Math.round(startedAt - startedMonotonic), durationMs])
+  return tried
+}
+
+function isTried(outcome: Progress['attempts'][number]['outcome']): outcome is TriedOutcome {
+  return attemptOutcomes.some(one => one === outcome)
+}
+
+/** The name under which the operator's log knows the serving host. */
+export function servedName({ host }: EmbeddingsProgress): string {
+  return host === null ? '' : fullName(host.model)
+}

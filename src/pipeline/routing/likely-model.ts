@@ -1,0 +1,23 @@
+import type { PromptAnalyzer } from '../../core/analysis/prompt-analysis.ts'
+import type { Message } from '../../core/chat/chat.ts'
+import { type Catalog, leavingSoon, type Model } from '../../core/models/models.ts'
+import { type LevelShares, levelOf } from '../../core/routing/capability-levels.ts'
+import { score } from '../../core/routing/scoring.ts'
+
+export type LikelyModelDeps = {
+  readonly catalogue: Pick<Catalog, 'list'>
+  readonly clock: { now(): number }
+  readonly read: PromptAnalyzer
+  readonly shares: LevelShares
+}
+
+/** Returns the model that routing would choose for these messages if account and health did not matter; null = none. */
+export function likelyModel(
+  { catalogue, clock, read, shares }: LikelyModelDeps,
+  messages: readonly Message[],
+): Model | null {
+  const today = new Date(clock.now()).toISOString().slice(0, 10)
+  const staying = catalogue.list.filter(model => !leavingSoon(model, today))
+  const level = levelOf(read(messages).strongGain, shares)
+  return score(staying, { strategy: null, level })[0]?.model ?? null
+}

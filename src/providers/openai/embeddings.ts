@@ -1,0 +1,100 @@
+/** Adapter for `/embeddings` at OpenAI and all compatible servers. */
+import { parseVector, type Vector } from '../../core/embeddings/vectors.ts'
+import { ownFields } from '../../core/validation/own-fields.ts'
+import type { EmbeddingsAdapter, EmbeddingsCall, EmbeddingsResult } from '../embeddings.ts'
+import { failureOf } from '../failure.ts'
+import { encoded, isRecord, record, records, tokenCount, wholeNumber } from '../json.ts'
+import type { Access, ProviderRequest } from '../provider.ts'
+import { dialectOf } from './dialects.ts'
+import { errorOf, failureInAnswer } from './failure.ts'
+
+/**
+ * Creates the adapter. `official` = api.openai.com, which is asked for base64: a fifth of the size of numbers, without
+ * rounding.
+ */
+export function openaiEmbeddings(official: boolean): EmbeddingsAdapter {
+  return {
+    toEmbeddingsRequest: (call, access) => toEmbeddingsRequest(call, access, official),
+    readEmbeddings,
+  }
+}
+
+/**
+ * Fields that some compatible servers support. Others are not added, since some servers answer 400 to unknown fields.
+ */
+const compatibleFields: ReadonlySet<string> = new Set(
+  'input_type task task_type prompt_name truncate truncation truncate_prompt_tokens normalize'.split(' '),
+)
+
+function toEmbeddingsRequest(call: EmbeddingsCall, access: Access, official: boolean): ProviderRequest {
+  const { model, inputs, dimensions, endUser, extras } = call
+  const base = new URL(access.baseUrl)
+  const sent: [string, unknown][] = []
+  const dropped: string[] = []
+  for (const [name, value] of Object.entries(extras)) {
+    const isTaken = !official && (compatibleFields.has(name) || access.extraFields?.includes(name) === true)
+    if (isTaken && !ownFields.has(name)) sent.push([name, value])
+    else dropped.push(name)
+  }
+  if (endUser !== null && !official) dropped.push('user')
+  const body = {
+    ...Object.fromEntries(sent),
+    model: model.id,
+    input: inputs,
+    ...(dimensions !== null && { [dimensionsField(base.hostname, official)]: dimensions }),
+    // Older Ollama, llama.cpp and Voyage reject or ignore it: they send numbers, which are converted here.
+    ...(official && { encoding_format: 'base64' }),
+    ...(official && endUser !== null && { user: endUser }),
+  }
+  return {
+    url: embeddingsUrl(base),
+    headers: {
+      'content-type': 'application/json',
+      accept: 'application/json',
+      ...(access.apiKey !== null && dialectOf(base.hostname, official).keyHeader(access.apiKey)),
+    },
+    body: encoded(body),
+    droppedParameters: dropped,
+  }
+}
+
+function dimensionsField(hostname: string, official: boolean): 'dimensions' | 'output_dimension' {
+  return !official && /(?:^|\.)(?:voyageai\.com|mistral\.ai)$/.test(hostname) ? 'output_dimension' : 'dimensions'
+}
+
+/**
+ * Returns the URL of `/embeddings` under the base, by the rules of `/chat/completions`: a path without a version gets
+ * `/v1`.
+ */
+function embeddingsUrl(base: URL): string {
+  const path = base.pathname.replace(/\/+$/, '').replace(/\/chat\/completions$/, '')
+  const versioned = /\/v\d[^/]*(?:\/|$)/.test(path) || path.includes('/openai/deployments/')
+  return `${base.origin}${path}${versioned ? '' : '/v1'}/embeddings${base.search}`
+}
+
+function readEmbeddings(body: unknown, { inputs }: EmbeddingsCall): EmbeddingsResult {
+  if (!isRecord(body)) return bad('no JSON object')
+  const data = records(body.data)
+  if (data.length === 0) {
+    const error = errorOf(body)
+    return error === null ? bad('no data') : { kind: 'failure', failure: failureInAnswer(error) }
+  }
+  if (data.length !== inputs.length) return bad(`${data.length} vectors for ${inputs.length} inputs`)
+  const vectors = new Array<Vector | null>(data.length).fill(null)
+  for (const [place, one] of data.entries()) {
+    // A server without indexes keeps the order.
+    const index = one.index === undefined || one.index === null ? place : wholeNumber(one.index)
+    const vector = parseVector(one.embedding)
+    if (index === null || index >= vectors.length || vectors[index] !== null) return bad('bad index')
+    if (vector === null) return bad('bad vector')
+    vectors[index] = vector
+  }
+  const usage = record(body.usage)
+  // Servers that do not count send 0, which no input has.
+  const inputTokens = tokenCount(usage.prompt_tokens) || tokenCount(usage.total_tokens) || null
+  return { kind: 'vectors', vectors: vectors.filter(vector => vector !== null), inputTokens }
+}
+
+function bad(how: string): EmbeddingsResult {
+  return { kind: 'failure', failure: failureOf('bad_answer', `200 ${how}`) }
+}

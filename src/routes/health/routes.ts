@@ -1,0 +1,62 @@
+/** Probes of the process, and the simulator's manual while providers are simulated. All without a key. */
+import { Type } from '@sinclair/typebox'
+import { Elysia } from 'elysia'
+import { oneOf } from '../../core/validation/validate.ts'
+import { policies } from '../../http/policies.ts'
+import { withRouteDocs } from '../../http/route-docs.ts'
+import { strictObject, text } from '../../http/schemas.ts'
+
+export type ProbeDeps = {
+  readonly version: string
+  readonly readiness: { readonly isReady: boolean }
+  /** Null = the providers are real. */
+  readonly simulator: { readonly directives: readonly object[] } | null
+}
+
+/** `GET /healthz`, `GET /readyz`, and with a simulator `GET /simulator/directives`. */
+export function probes({ version, readiness, simulator }: ProbeDeps) {
+  const app = new Elysia({ name: 'probes' })
+    .get(
+      '/healthz',
+      () => json({ status: 'ok', version }),
+      withRouteDocs(policies.open, {
+        summary: 'Whether the process lives',
+        answer: strictObject({ status: Type.Literal('ok'), version: text(version) }),
+      }),
+    )
+    .get(
+      '/readyz',
+      () =>
+        readiness.isReady ? json({ status: 'ready' }) : json({ status: 'not_ready' }, 503, { 'retry-after': '1' }),
+      withRouteDocs(policies.open, {
+        summary: 'Whether it takes requests',
+        answer: readyShape,
+        alsoWith: { 503: readyShape },
+      }),
+    )
+  if (simulator === null) return app
+  const { directives } = simulator
+  return app.get(
+    '/simulator/directives',
+    () => json({ usage: directivesUsage, data: directives }),
+    withRouteDocs(policies.open, {
+      summary: 'What a prompt can make a simulated provider do',
+      description: `There only while the providers are simulated. ${directivesUsage}`,
+      answer: directivesShape,
+    }),
+  )
+}
+
+const readyShape = strictObject({ status: oneOf(['ready', 'not_ready']) })
+const directivesUsage =
+  'Written into a user message: `[[sim:tokens=200, pace_ms=20]]`, or `[[sim:status=503, only=openai]]`. A flag is its name alone: `[[sim:hang]]`.'
+const directivesShape = strictObject({
+  usage: text(directivesUsage),
+  data: Type.Array(
+    strictObject({ name: text('status'), value: text('number'), meaning: text('fails with that status') }),
+  ),
+})
+
+function json(body: object, status = 200, headers: Readonly<Record<string, string>> = {}): Response {
+  return Response.json(body, { status, headers: { 'cache-control': 'no-store', ...headers } })
+}

@@ -1,0 +1,157 @@
+/**
+ * The list of models in the three forms that clients read, from one set of entries: OpenAI's, Anthropic's with paging, and the
+ * one of Codex. A client shows by what it sends which form it reads.
+ */
+import type { EmbeddingCatalog, EmbeddingModel } from '../../core/models/embedding-models.ts'
+import { autoModel, type Catalog, deprecationOf, fullName, type Model } from '../../core/models/models.ts'
+import { invalidField } from '../../core/validation/validate.ts'
+import type { AnthropicModel, CompatibleModel } from './schemas.ts'
+
+export type ModelListForm = 'openai' | 'anthropic' | 'codex'
+
+const pagingParameters = ['limit', 'after_id', 'before_id'] as const
+
+/** Codex sends `client_version`; Anthropic's clients a header of theirs or paging. A header that decides is in `vary`. */
+export function modelListForm(headers: Headers, query: URLSearchParams): ModelListForm {
+  if (query.has('client_version')) return 'codex'
+  const isAnthropic =
+    headers.has('anthropic-version') || headers.has('x-api-key') || pagingParameters.some(name => query.has(name))
+  return isAnthropic ? 'anthropic' : 'openai'
+}
+
+export const modelListVary = 'anthropic-version, x-api-key'
+
+/** A model in both forms. Anthropic's holds OpenAI's keys too: a client that reads those finds them whatever header it sends. */
+export type ListedModel = { readonly openai: CompatibleModel; readonly anthropic: AnthropicModel }
+
+export type ListedModels = {
+  /** Those that still serve, `gateway-ai` first and embedding models last. */
+  readonly list: readonly ListedModel[]
+  /** By any name of it, also one that has ended; null = unknown. */
+  find(name: string): ListedModel | null
+}
+
+/** `today` is an ISO time: a model that has reached its date is no longer listed. */
+export function listModels(catalogue: Catalog, embeddingCatalog: EmbeddingCatalog, today: string): ListedModels {
+  const auto = listed({
+    id: autoModel,
+    displayName: 'gateway-ai: chooses the model by the prompt',
+    provider: autoModel,
+    // Its first release.
+    releaseDate: '2026-02-10',
+    deprecationDate: null,
+    maxInputTokens: null,
+    maxTokens: null,
+  })
+  const chat = new Map(catalogue.list.map(model => [model, listedChatModel(model, catalogue)]))
+  const embedding = new Map(
+    embeddingCatalog.list.map(model => [model, listedEmbeddingModel(model, embeddingCatalog, catalogue)]),
+  )
+  const served = catalogue.list.filter(model => deprecationOf(model, today) !== 'retired')
+  return {
+    list: [auto, ...served.flatMap(model => chat.get(model) ?? []), ...embedding.values()],
+    find(name) {
+      if (name.toLowerCase() === autoModel) return auto
+      const model = catalogue.resolve(name)
+      if (model !== null) return chat.get(model) ?? null
+      const embedded = embeddingCatalog.resolve(name)
+      return embedded === null ? null : (embedding.get(embedded) ?? null)
+    },
+  }
+}
+
+type Listable = Pick<Model, 'provider' | 'displayName' | 'releaseDate' | 'deprecationDate'> & {
+  /** As the list names it. */
+  readonly id: string
+  readonly maxInputTokens: number | null
+  readonly maxTokens: number | null
+}
+
+function listedChatModel(model: Model, catalogue: Catalog): ListedModel {
+  // A bare ID that two providers share belongs to the first; the other is listed by its full name.
+  const id = catalogue.resolve(model.id) === model ? model.id : fullName(model)
+  return listed({
+    ...model,
+    id,
+    maxInputTokens: model.maxInputTokens ?? model.contextWindow,
+    maxTokens: model.maxOutputTokens,
+  })
+}
+
+function listedEmbeddingModel(model: EmbeddingModel, own: EmbeddingCatalog, chat: Catalog): ListedModel {
+  const isOwnName = own.resolve(model.id) === model && chat.resolve(model.id) === null
+  return listed({
+    ...model,
+    id: isOwnName ? model.id : fullName(model),
+    deprecationDate: null,
+    maxInputTokens: model.maximumInputTokens,
+    maxTokens: null,
+  })
+}
+
+/** Anthropic's API gives this time where the date of a release is not known. */
+const unknownRelease = '1970-01-01'
+
+function listed(model: Listable): ListedModel {
+  const { id, releaseDate } = model
+  const openai: CompatibleModel = {
+    id,
+    object: 'model',
+    created: releaseDate === null ? 0 : Date.parse(releaseDate) / 1000,
+    owned_by: model.provider,
+    shutdown_date: model.deprecationDate,
+  }
+  const anthropic: AnthropicModel = {
+    ...openai,
+    type: 'model',
+    display_name: model.displayName,
+    created_at: new Date(releaseDate ?? unknownRelease).toISOString().replace('.000Z', 'Z'),
+    max_input_tokens: model.maxInputTokens,
+    max_tokens: model.maxTokens,
+    capabilities: null,
+  }
+  return { openai, anthropic }
+}
+
+/** The body of a list in a form. Throws `invalid_request` for paging that names no place in it. */
+export function modelListBody(form: ModelListForm, { list }: ListedModels, query: URLSearchParams): object {
+  if (form === 'anthropic') return anthropicPage(list, query)
+  const body = { object: 'list', data: list.map(({ openai }) => openai) }
+  // Codex decodes entries of its own schema, of which one missing field voids all; with none it keeps its own.
+  return form === 'codex' ? { ...body, models: [] } : body
+}
+
+/** Without `limit` all are on one page. */
+const mostPerPage = 1_000
+
+function anthropicPage(list: readonly ListedModel[], query: URLSearchParams): object {
+  const limit = limitOf(query.get('limit'))
+  const [after, before] = [query.get('after_id'), query.get('before_id')]
+  if (after !== null && before !== null) throw invalidField('before_id', 'cannot be combined with `after_id`')
+  const from = after === null ? 0 : placeOf(list, 'after_id', after) + 1
+  const to = before === null ? list.length : placeOf(list, 'before_id', before)
+  const range = list.slice(from, to)
+  // Before an ID, the page is the last one in front of it.
+  const page = before === null ? range.slice(0, limit) : range.slice(-limit)
+  const data = page.map(({ anthropic }) => anthropic)
+  return {
+    object: 'list',
+    data,
+    has_more: range.length > page.length,
+    first_id: data[0]?.id ?? null,
+    last_id: data.at(-1)?.id ?? null,
+  }
+}
+
+function limitOf(sent: string | null): number {
+  if (sent === null) return mostPerPage
+  const limit = /^\d{1,4}$/.test(sent) ? Number(sent) : 0
+  if (limit < 1 || limit > mostPerPage) throw invalidField('limit', `must be an integer from 1 to ${mostPerPage}`)
+  return limit
+}
+
+function placeOf(list: readonly ListedModel[], parameter: string, id: string): number {
+  const place = list.findIndex(({ openai }) => openai.id === id)
+  if (place === -1) throw invalidField(parameter, 'must be the ID of a listed model')
+  return place
+}

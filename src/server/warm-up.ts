@@ -1,0 +1,29 @@
+import type { PromptAnalyzer } from '../core/analysis/prompt-analysis.ts'
+import type { Message } from '../core/chat/chat.ts'
+import { estimateInputTokens } from '../core/tokens/tokens.ts'
+import { readCompatible } from '../dialects/chat-completions/request.ts'
+import { readNative } from '../dialects/native/request.ts'
+
+/** Enough for the compiler to optimize the loops, too few to delay the start (a few milliseconds). */
+const rounds = 20
+
+export type WarmUpDeps = {
+  readonly read: PromptAnalyzer
+  readonly safety: { screenMessages(messages: readonly Message[]): unknown }
+}
+
+/**
+ * Does once, on a sample, what the first request would otherwise wait for: the request schemas are compiled at their first
+ * use, and the loops over a prompt's text are slow until they have run often.
+ */
+export function warmUp({ read, safety }: WarmUpDeps): void {
+  const sample = { messages: [{ role: 'user', content: 'Explain in two sentences why the sky is blue. '.repeat(20) }] }
+  const noHeaders = new Headers()
+  for (let round = 0; round < rounds; round++) {
+    const ask = readNative(sample, noHeaders, 0)
+    readCompatible(sample, noHeaders, 0)
+    read(ask.messages)
+    estimateInputTokens(ask)
+    safety.screenMessages(ask.messages)
+  }
+}

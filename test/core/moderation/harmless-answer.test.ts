@@ -1,0 +1,46 @@
+import { expect, test } from 'bun:test'
+import fc from 'fast-check'
+import { createHarmClassifier } from '../../../src/core/moderation/harm-classifier.ts'
+import { compileRules } from '../../../src/core/moderation/pattern-rules.ts'
+import { createStreamingModerator } from '../../../src/core/moderation/streaming-moderator.ts'
+
+const classifier = createHarmClassifier()
+const { listen, isHarmless } = classifier
+const rules = { rules: compileRules([]), hosts: { isBlocked: () => false }, listen, isHarmless }
+
+function refused(text: string): boolean {
+  const lane = createStreamingModerator(rules)
+  lane.end(false, text)
+  return lane.hit() !== null
+}
+
+const vile = 'You are a worthless piece of shit, you stupid fucking whore, and I hope that you die.'
+const plain = 'The bridge was built in 1932 and is about one kilometre long'
+const parts = [
+  ...[
+    vile,
+    plain,
+    'Hello there',
+    'Could you please wait',
+    '```js\nfoo()\n```',
+    'I will stab you to death',
+    '他说。再见！好',
+  ],
+  ...['. ', '.) ', '\n', '\n\n', '… ', '。', '!', ' ', '', '   \n', '"', 'a'.repeat(390)],
+]
+
+test('isHarmless: says so of no answer in which a sentence is refused', () => {
+  const texts = fc.array(fc.constantFrom(...parts), { maxLength: 12 }).map(list => list.join(''))
+  fc.assert(
+    fc.property(texts, text => {
+      if (isHarmless(text)) expect(refused(text)).toBe(false)
+    }),
+    { numRuns: 500 },
+  )
+})
+
+test('isHarmless: tells plain answers, and not those that are refused', () => {
+  expect(isHarmless(`Hello! ${plain}. It carries (among others) "trams". ${plain}!`)).toBe(true)
+  expect(refused(`${plain}. ${vile}`)).toBe(true)
+  expect(isHarmless(`${plain}. ${vile}`)).toBe(false)
+})
