@@ -104,14 +104,14 @@ describe('layers', () => {
     expect(wrong).toEqual([])
   })
 
-  test('keep core pure: only TypeBox, the tokenizer and the address parser as packages', () => {
+  test('keep core pure: only TypeBox, the tokenizer, the address parser and pure functions of node:url', () => {
     const wrong = sources
       .filter(({ path }) => layerOf(path) === 'core')
       .flatMap(({ path, imports }) =>
         imports
           .filter(
             target =>
-              !target.startsWith('src/') && !/^(@sinclair\/typebox|gpt-tokenizer|ipaddr\.js)(\/|$)/.test(target),
+              !target.startsWith('src/') && !/^(@sinclair\/typebox|gpt-tokenizer|ipaddr\.js|node:url)(\/|$)/.test(target),
           )
           .map(target => `${path} imports ${target}: pass what it does in as a value`),
       )
