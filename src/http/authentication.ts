@@ -147,7 +147,7 @@ export function invalidToken(): GatewayError {
   )
 }
 
-export type Claims = { readonly userId: string; readonly sessionId: string }
+type Claims = { readonly userId: string; readonly sessionId: string }
 
 export type Tokens = {
   /** A session token of 15 minutes. */

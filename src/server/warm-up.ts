@@ -7,7 +7,7 @@ import { readNative } from '../dialects/native/request.ts'
 /** Enough for the compiler to optimize the loops, too few to delay the start (a few milliseconds). */
 const rounds = 20
 
-export type WarmUpDeps = {
+type WarmUpDeps = {
   readonly read: PromptAnalyzer
   readonly safety: { screenMessages(messages: readonly Message[]): unknown }
 }

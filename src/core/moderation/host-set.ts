@@ -16,7 +16,7 @@ export type HostSet = {
   has(first: number, second: number): boolean
 }
 
-export type HostSetBuilder = {
+type HostSetBuilder = {
   /** Reads the next bytes of a list. */
   read(bytes: Uint8Array): void
   /** Ends the current list and begins the next. */

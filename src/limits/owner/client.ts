@@ -18,7 +18,7 @@ import { createStandings, untouched } from '../quota-status-cache.ts'
 import { createSettledSeats } from '../settled-reservations.ts'
 import type { Call, Calls, Counters, OwnerMessage, WorkerMessage } from './messages.ts'
 
-export type OwnerClientOptions = {
+type OwnerClientOptions = {
   readonly worker: number
   readonly clock: { now(): number }
   /** Sends to the owner. Never throws. */

@@ -34,7 +34,7 @@ export type Call = {
 }[keyof Calls]
 
 /** Messages of a worker without a reply. */
-export type Note =
+type Note =
   /** The first message on a connection. */
   | { readonly type: 'joined'; readonly worker: number }
   /** The worker no longer waits for this admission. */

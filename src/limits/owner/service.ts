@@ -12,7 +12,7 @@ import type { LocalMeter } from '../local/meter.ts'
 import type { InterimUsage, QuotaStatus, Reservation } from '../meter.ts'
 import type { Call, Calls, Counted, Counters, OwnerMessage, SentError, WorkerMessage } from './messages.ts'
 
-export type OwnerServiceOptions = {
+type OwnerServiceOptions = {
   readonly meter: Pick<LocalMeter, 'admit' | 'raise' | 'settle' | 'checkpoint' | 'release' | 'standing' | 'loadStatus'>
   readonly limits: RateLimiterFactory
   readonly spent: (accountId: string, day: number) => Promise<Calls['spent']['result']>
@@ -21,13 +21,13 @@ export type OwnerServiceOptions = {
   readonly onEvent?: (event: string, detail: string) => void
 }
 
-export type OwnerConnection = {
+type OwnerConnection = {
   receive(message: WorkerMessage): void
   /** Settles the requests that the worker left open. */
   close(): Promise<void>
 }
 
-export type OwnerService = {
+type OwnerService = {
   /** Serves one worker; `send` delivers messages to it. */
   connect(send: (message: OwnerMessage) => void): OwnerConnection
   /** Sends a message to all workers. */

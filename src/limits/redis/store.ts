@@ -17,7 +17,7 @@ import { whole } from './account-script.ts'
 import { admitScript, raiseScript, settleScript, statusScript } from './request-scripts.ts'
 import { dueScript, epochScript, loadScript, renewScript, sweepScript } from './upkeep-scripts.ts'
 
-export type RedisStoreOptions = {
+type RedisStoreOptions = {
   readonly redis: LimitRedis
   readonly gatewayId: string
   /** Milliseconds until a reservation expires without renewal. */
@@ -33,7 +33,7 @@ export type RedisStoreOptions = {
 }
 
 /** A settlement as replied by Redis. */
-export type SettledUsage = {
+type SettledUsage = {
   /** False if Redis had neither a reservation nor a mark of the request. */
   readonly isKnown: boolean
   /** ID of the record's stream entry; empty = none was written. */
