@@ -11,6 +11,7 @@ import { messages } from './dialects/messages/routes.ts'
 import { moderations } from './dialects/moderations/routes.ts'
 import { nativeSchema, readNative } from './dialects/native/request.ts'
 import { chat } from './dialects/native/routes.ts'
+import { inputTokens } from './dialects/responses/input-tokens.ts'
 import { responses } from './dialects/responses/routes.ts'
 import { authenticateSession, type Callers, createCallers } from './http/authentication.ts'
 import { serverBodyLimit } from './http/body.ts'
@@ -25,6 +26,7 @@ import { type QuotaHeaderDeps, withQuotaHeaders } from './http/quota-headers.ts'
 import type { Authenticate } from './http/session-routes.ts'
 import { exposition, expositionType, mergeWorkers } from './observability/exposition.ts'
 import { answer } from './pipeline/answer.ts'
+import { countInput } from './pipeline/count-tokens.ts'
 import { paceStream } from './pipeline/delivery/stream-pacing.ts'
 import { planDryRun } from './pipeline/dry-run.ts'
 import { embed } from './pipeline/embeddings/embed.ts'
@@ -107,7 +109,16 @@ export function createApp(deps: Deps, workers: WorkerMetricsSource | null = null
         unixTime: () => Math.floor(deps.clock.now() / 1000),
       }),
     )
-    .use(messages({ ...exchangeDeps, reasoningSeal: deps.reasoningSeal, now: deps.clock.now }))
+    .use(
+      messages({
+        ...exchangeDeps,
+        reasoningSeal: deps.reasoningSeal,
+        now: deps.clock.now,
+        limits: deps.limits,
+        catalogue: deps.catalogue,
+        countInput: (model, source) => countInput(deps, model, source),
+      }),
+    )
     .use(embeddings({ ...exchangeDeps, embed: (caller, request, active) => embed(deps, caller, request, active) }))
     // Below the chat routes, which write their own and pay for no hook.
     .onAfterHandle(async ({ request, response }) => {
@@ -191,6 +202,7 @@ function useResources(
     bodies: deps.bodies,
   }
   return root
+    .use(inputTokens({ ...deps, callerOf }))
     .use(models({ ...deps, health: { report: () => reportModelHealth(deps) } }))
     .use(
       estimate({

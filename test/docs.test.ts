@@ -191,6 +191,7 @@ const foreignVariables: Readonly<Record<string, string>> = {
   NODE_EXTRA_CA_CERTS: 'Bun',
   CHROMIUM_PATH: 'the tests',
   GATEWAY_KEY: 'the examples of clients',
+  ANTHROPIC_AUTH_TOKEN: 'Claude Code',
   GROQ_API_KEY: 'the example of a configured provider',
   AZURE_KEY: 'the example of a host of an embedding model',
 }

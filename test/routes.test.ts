@@ -22,7 +22,7 @@ let routes: readonly {
 }[]
 let revoked = ''
 beforeAll(async () => {
-  gateway = await startGateway({ HOST: '0.0.0.0' })
+  gateway = await startGateway({ HOST: '0.0.0.0', TRUSTED_PROXIES: '127.0.0.1' })
   routes = createApp(gateway.deps).routes.map(({ method, path, hooks }) => ({
     method,
     path,
@@ -122,10 +122,9 @@ test("unknown path: names the supported API for a client library's request", asy
     expect([answer.status, error.code]).toEqual([404, 'not_found'])
     return error.message
   }
-  for (const path of ['/v1/responses', '/v1/responses/resp_1/cancel', '/responses'])
-    expect(await told(path)).toMatch(
-      /Responses API is not served.*POST \/v1\/chat\/completions.*`openai\.chat\(model\)`/,
-    )
+  for (const path of ['/v1/responses/resp_1/cancel', '/v1/responses/resp_1', '/v1/conversations/conv_1'])
+    expect(await told(path)).toContain('are not stored here')
+  expect(await told('/v1/responses/compact')).toContain('Compaction is not served')
   for (const [path, endpoint] of [
     ['/chat/completions', 'POST /v1/chat/completions'],
     ['/api/v1/chat/completions', 'POST /v1/chat/completions'],
@@ -134,6 +133,7 @@ test("unknown path: names the supported API for a client library's request", asy
     ['/v1/v1/embeddings', 'POST /v1/embeddings'],
     ['/embeddings?beta=true', 'POST /v1/embeddings'],
     ['/openai/v1/moderations', 'POST /v1/moderations'],
+    ['/responses', 'POST /v1/responses'],
     ['/models', 'GET /v1/models'],
     ['/v1/v1/models/', 'GET /v1/models'],
     ['/models/openai/gpt-5.5', 'GET /v1/models/{id}'],
@@ -183,6 +183,13 @@ const strangers: Record<string, () => Record<string, string>> = {
   'an unknown key': () => ({ authorization: `Bearer ${unknown()}` }),
   'a revoked key': () => ({ authorization: `Bearer ${revoked}` }),
 }
+/** An address of its own for each request: refused credentials are counted by address. */
+let addresses = 0
+const ownAddress = () => {
+  addresses += 1
+  return { 'x-forwarded-for': `2001:db8:${addresses.toString(16)}::1` }
+}
+
 /** Those that only a key opens; whom a session opens the others to is walked in `http/policies.test.ts`. */
 const guarded = () => routes.filter(({ security }) => security?.length === 1 && security.some(way => 'apiKey' in way))
 
@@ -192,10 +199,14 @@ describe('protected route: rejects with one body before reading the request', ()
     for (const { method, path } of guarded())
       for (const headers of Object.values(strangers))
         for (const body of ['{', '{"prompt":"Hi"}', '{"temperature":7}']) {
-          const answer = await fetch(gateway.url + path, { method, body, headers: headers() })
+          const answer = await fetch(gateway.url + path, { method, body, headers: { ...headers(), ...ownAddress() } })
           const { error } = (await answer.json()) as { error: Record<string, unknown> }
           expect(answer.status).toBe(401)
-          const names = [...answer.headers.keys()].sort().join()
+          // Anthropic's clients know a request by a header of their own.
+          const names = [...answer.headers.keys()]
+            .filter(name => name !== 'request-id')
+            .sort()
+            .join()
           bodies.add(
             JSON.stringify({ ...error, request_id: answer.headers.get('x-request-id') === error.request_id, names }),
           )
@@ -222,7 +233,13 @@ describe('protected route: rejects with one body before reading the request', ()
     ]
     for (const { method, path } of guarded())
       for (const [target = '', host = ''] of tricks(path)) {
-        const headers = { host, 'content-type': 'application/json', 'content-length': '15', connection: 'close' }
+        const headers = {
+          host,
+          'content-type': 'application/json',
+          'content-length': '15',
+          connection: 'close',
+          ...ownAddress(),
+        }
         const answer = await exchangeRaw(gateway.port, rawText(`${method} ${target}`, headers, '{"prompt":"Hi"}'))
         expect([target, host, [400, 401, 403, 404].includes(answer?.status ?? 0)]).toEqual([target, host, true])
       }
@@ -263,5 +280,7 @@ test('protected route: limits key guessing per IP address, but not a valid key f
 test('protected route: ignores a key in the URL', async () => {
   const query = `?api_key=${gateway.key}&key=${gateway.key}&authorization=Bearer%20${gateway.key}`
   for (const { method, path } of guarded())
-    expect((await fetch(gateway.url + path + query, { method, body: '{"prompt":"Hi"}' })).status).toBe(401)
+    expect(
+      (await fetch(gateway.url + path + query, { method, body: '{"prompt":"Hi"}', headers: ownAddress() })).status,
+    ).toBe(401)
 })

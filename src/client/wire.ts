@@ -492,6 +492,7 @@ export type ErrorDetail = {
     | 'invalid_json'
     | 'context_length_exceeded'
     | 'unsupported_parameter'
+    | 'previous_response_not_found'
     | 'model_deprecated'
     | 'content_blocked'
     | 'invalid_api_key'

@@ -34,6 +34,8 @@ export type RouteDocs = {
   readonly isTagged?: boolean
   /** Refusals of its own, beside those that any route of its policy may have. */
   readonly errors?: readonly ErrorCode[]
+  /** The form of its refusals, where that is not the API's own. */
+  readonly refusals?: { readonly shape: TSchema; readonly statusOf: (code: ErrorCode) => number }
 }
 
 /** Headers of answers that a route may name. */

@@ -100,32 +100,33 @@ export type ShownEnhancement = Static<typeof enhancementShape>
 const codes = [...new Set((Object.keys(errorTable) as ErrorCode[]).map(wireCode))]
 const types = [...new Set(Object.values(errorTable).map(({ type }) => type))]
 
-/** Every refusal and failure, whatever route it left from. */
-export const errorShape = namedSchema('Error', {
-  error: namedSchema('ErrorDetail', {
-    type: oneOf(types),
-    code: oneOf(codes),
-    message: text('`prompt` is missing: it must be a string.', 'what to do next'),
-    param: orNull(text('messages.0.content', 'dotted path of the field at fault')),
-    request_id: id('req'),
-    attempts: Type.Optional(
-      Type.Array(
-        strictObject({
-          model: modelName,
-          outcome: text('overloaded', 'why it did not serve; `skipped_…` where it was not asked'),
-          duration_ms: Type.Integer({ minimum: 0, examples: [412] }),
-        }),
-        { description: 'of a chat request that no model answered: the candidates in order' },
-      ),
+/** What every refusal and failure says, in whatever API form. */
+export const errorFields = {
+  type: oneOf(types),
+  code: oneOf(codes),
+  message: text('`prompt` is missing: it must be a string.', 'what to do next'),
+  param: orNull(text('messages.0.content', 'dotted path of the field at fault')),
+  request_id: id('req'),
+  attempts: Type.Optional(
+    Type.Array(
+      strictObject({
+        model: modelName,
+        outcome: text('overloaded', 'why it did not serve; `skipped_…` where it was not asked'),
+        duration_ms: Type.Integer({ minimum: 0, examples: [412] }),
+      }),
+      { description: 'of a chat request that no model answered: the candidates in order' },
     ),
-    layer: Type.Optional(text('patterns', 'of a blocked request: what blocked it')),
-    category: Type.Optional(text('jailbreak')),
-    usage: Type.Optional(
-      strictObject(
-        { input_tokens: count, output_tokens: count, total_tokens: count, cost_usd: usd, estimated: Type.Boolean() },
-        { description: 'of a chat request that was sent again: what the one with `request_id` used' },
-      ),
+  ),
+  layer: Type.Optional(text('patterns', 'of a blocked request: what blocked it')),
+  category: Type.Optional(text('jailbreak')),
+  usage: Type.Optional(
+    strictObject(
+      { input_tokens: count, output_tokens: count, total_tokens: count, cost_usd: usd, estimated: Type.Boolean() },
+      { description: 'of a chat request that was sent again: what the one with `request_id` used' },
     ),
-    result_id: Type.Optional(text('key_5f0c1b7ae94d42d8', 'of another request that was sent again: what it made')),
-  }),
-})
+  ),
+  result_id: Type.Optional(text('key_5f0c1b7ae94d42d8', 'of another request that was sent again: what it made')),
+}
+
+/** Every refusal and failure of a route without a form of its own. */
+export const errorShape = namedSchema('Error', { error: namedSchema('ErrorDetail', errorFields) })

@@ -9,7 +9,7 @@ import type { RequestAbortSignal } from '../core/chat/request-abort.ts'
 import type { Clock } from '../core/ports/clock.ts'
 import type { Network } from '../core/ports/network.ts'
 import type { Deadlines } from '../core/request/deadlines.ts'
-import type { AnswerPart, ProviderAsk, ProviderFailure, ProviderRequest } from '../providers/provider.ts'
+import type { AnswerPart, Provider, ProviderAsk, ProviderFailure, ProviderRequest } from '../providers/provider.ts'
 import { type BodyReader, bodyReader } from './body-reader.ts'
 import type { Candidate } from './routing/candidate.ts'
 
@@ -58,6 +58,7 @@ class OwnAttempt implements UpstreamAttempt {
   readonly droppedParameters: readonly string[]
   private readonly deps: AttemptDeps
   private readonly options: AttemptOptions
+  private readonly provider: Provider
   private readonly request: ProviderRequest
   private readonly abort = new AbortController()
   private readonly leave = () => this.abort.abort()
@@ -71,7 +72,8 @@ class OwnAttempt implements UpstreamAttempt {
     const { provider, access } = options.candidate.endpoint
     this.deps = deps
     this.options = options
-    this.request = provider.toRequest(options.ask, access)
+    this.provider = provider.formFor?.(options.ask) ?? provider
+    this.request = this.provider.toRequest(options.ask, access)
     this.droppedParameters = this.request.droppedParameters
   }
 
@@ -120,7 +122,7 @@ class OwnAttempt implements UpstreamAttempt {
   }
 
   private async send(watch: Watch): Promise<BodyReader> {
-    const { candidate, ask, signal } = this.options
+    const { ask, signal } = this.options
     signal.addEventListener('abort', this.leave)
     if (signal.aborted) this.leave()
     const init = requestInit(this.request, ask.stream, this.abort.signal)
@@ -128,7 +130,7 @@ class OwnAttempt implements UpstreamAttempt {
     this.answered = response.status
     watch.byteArrived()
     return bodyReader(response, ask, {
-      provider: candidate.endpoint.provider,
+      provider: this.provider,
       clock: this.deps.clock,
       byteArrived: () => watch.byteArrived(),
     })

@@ -112,6 +112,8 @@ export type Turn<Part> = { readonly role: 'user' | 'assistant'; readonly parts: 
 /** Writes the parts of a turn in one wire format. */
 export type PartWriter<Part> = {
   text(text: string): Part
+  /** Text of the assistant's, where the reasoning of its turn goes back with it; absent = as any text. */
+  said?(text: string, reasoning: readonly ReasoningItem[]): Part
   image(url: string): Part
   file(part: FilePart): Part
   /** Writes a call and its result for the next turn. `position` counts the calls of one assistant turn from 0. */
@@ -144,7 +146,7 @@ export function turnsOf<Part>(
       continue
     }
     const replayed = (step.reasoningItems ?? []).flatMap(item => write.reasoning?.(item) ?? [])
-    const said = step.text !== null && isVisible(step.text) ? [write.text(step.text)] : []
+    const said = step.text !== null && isVisible(step.text) ? [saidBy(step, step.text, write)] : []
     const exchanges = step.exchanges.map(write.exchange)
     const calls = exchanges.map(([call]) => call)
     const results = exchanges.map(([, result]) => result)
@@ -155,6 +157,10 @@ export function turnsOf<Part>(
   if (turns[0]?.role !== 'user') turns.unshift({ role: 'user', parts: [write.text(placeholderTexts.opening)] })
   if (!prefill && turns.at(-1)?.role === 'assistant') add('user', [write.text(placeholderTexts.continuation)])
   return turns
+}
+
+function saidBy<Part>({ reasoningItems = [] }: AssistantStep, text: string, write: PartWriter<Part>): Part {
+  return write.said?.(text, reasoningItems) ?? write.text(text)
 }
 
 function isSendable(part: ContentPart): boolean {

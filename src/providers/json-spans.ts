@@ -55,13 +55,13 @@ export function removals(spans: readonly Span[], isRemoved: (index: number) => b
   return edits
 }
 
-/** Returns the text with all edits applied; they must not overlap. */
+/** The text with all edits done; they must not overlap, but one may add where another begins. */
 export function edited(text: string, edits: readonly Edit[]): string {
   let out = ''
   let at = 0
   for (const edit of [...edits].sort((one, other) => one.from - other.from)) {
     out += text.slice(at, edit.from) + edit.text
-    at = edit.to
+    at = Math.max(at, edit.to)
   }
   return out + text.slice(at)
 }

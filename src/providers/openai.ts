@@ -6,7 +6,8 @@
 import { readFailure } from './openai/failure.ts'
 import { toRequest } from './openai/request.ts'
 import { createReader } from './openai/response.ts'
-import type { Provider } from './provider.ts'
+import { needsResponses, openaiResponses } from './openai-responses.ts'
+import type { Provider, ProviderAsk } from './provider.ts'
 import { guardBody, guardStream } from './response-guard.ts'
 
 /**
@@ -14,10 +15,13 @@ import { guardBody, guardStream } from './response-guard.ts'
  * configuration.
  */
 export function openai({ official }: { readonly official: boolean }): Provider {
-  return {
+  const chatCompletions: Provider = {
     toRequest: (ask, access) => toRequest(ask, access, official),
     readResponse: body => guardBody(() => createReader(official).whole(body)),
     streamReader: choices => guardStream(createReader(official, choices)),
     readFailure,
   }
+  if (!official) return chatCompletions
+  const formFor = (ask: ProviderAsk) => (needsResponses(ask) ? openaiResponses : chatCompletions)
+  return { ...chatCompletions, formFor, takesSource: ['responses'] }
 }

@@ -1,5 +1,11 @@
 /** Parameters with the same meaning on every wire: what a model accepts, and the names of what is dropped. */
-import { type ChatRequest, type ReasoningEffort, reasoningEfforts, type ToolChoice } from '../core/chat/chat.ts'
+import {
+  type ChatRequest,
+  type ReasoningEffort,
+  reasoningEfforts,
+  type SourceBody,
+  type ToolChoice,
+} from '../core/chat/chat.ts'
 import type { ParameterRules } from '../core/models/models.ts'
 
 const parameterNames = [
@@ -29,11 +35,20 @@ export type Dropped = Set<ParameterName>
 const toldName = /^[\w.-]{1,64}$/
 const maximumToldNames = 32
 
-/** Returns the reported names: the shared ones in the order of the set above, then those of the client's own fields. */
-export function droppedNames(dropped: ReadonlySet<ParameterName>, extras: readonly string[]): readonly string[] {
-  if (dropped.size === 0 && extras.length === 0) return none
+/**
+ * The names as they are told: ours first, in the order of the set above, then those of the caller's own fields, and of a `source` in
+ * another API form what only that form takes.
+ */
+export function droppedNames(
+  dropped: ReadonlySet<ParameterName>,
+  extras: readonly string[],
+  source: Pick<SourceBody, 'sameFormOnly'> | null = null,
+): readonly string[] {
+  const sameFormOnly = source?.sameFormOnly ?? none
+  if (dropped.size === 0 && extras.length === 0 && sameFormOnly.length === 0) return none
   const ours: readonly string[] = parameterNames.filter(name => dropped.has(name))
-  return [...ours, ...extras.filter(name => toldName.test(name))].slice(0, maximumToldNames)
+  const own = [...new Set([...extras, ...sameFormOnly])].filter(name => toldName.test(name))
+  return [...ours, ...own].slice(0, maximumToldNames)
 }
 
 const none: readonly never[] = []

@@ -2,7 +2,14 @@
  * The port of provider adapters: pure conversion between internal chat types and one upstream wire format. No fetch,
  * clock, logger or retry; `pipeline/call.ts` does all of that.
  */
-import type { AttemptFailure, ChatRequest, ContentEvent, FinishReason, ReportedUsage } from '../core/chat/chat.ts'
+import type {
+  AttemptFailure,
+  ChatRequest,
+  ContentEvent,
+  FinishReason,
+  ReportedUsage,
+  SourceBody,
+} from '../core/chat/chat.ts'
 import type { Model } from '../core/models/models.ts'
 import type { ServerSentEvent } from './sse.ts'
 
@@ -91,6 +98,16 @@ export type Provider = {
    * must have arrived.
    */
   streamReader(choices?: number): StreamReader
+  /** Counts the input of a request in its own form, where the API has an endpoint for that; absent = it has none. */
+  readonly count?: {
+    toRequest(source: SourceBody, model: Model, access: Access): Omit<ProviderRequest, 'droppedParameters'>
+    /** null = not a count. */
+    read(body: unknown): number | null
+  }
   /** Reads any other status. `body` is at most the first 64 KB and may not be JSON. */
   readFailure(status: number, headers: Headers, body: string): ProviderFailure
+  /** The API form that serves this request, where the provider has several; absent = it has this one. */
+  formFor?(ask: ProviderAsk): Provider
+  /** API forms whose requests it takes as their clients wrote them; absent = none. */
+  readonly takesSource?: readonly SourceBody['dialect'][]
 }

@@ -1,5 +1,6 @@
 /** Wire format of Anthropic Messages. */
 import { estimateTokens } from '../core/tokens/tokens.ts'
+import { problemInThinkingBlocks, redactedBlock, searchBlocks, signed } from './anthropic-blocks.ts'
 import type { RawRequest } from './request.ts'
 import {
   type Answer,
@@ -22,8 +23,17 @@ import {
 
 const knownFields = new Set(
   `model messages max_tokens system temperature top_p top_k stop_sequences stream tools tool_choice output_config thinking
-  metadata service_tier container context_management mcp_servers inference_geo cache_control`.split(/\s+/),
+  metadata service_tier container inference_geo cache_control`.split(/\s+/),
 )
+
+/** Fields that are refused without the header of their beta. */
+const betaFields: readonly (readonly [field: string, beta: RegExp])[] = [
+  ['context_management', /context-management-/],
+  ['mcp_servers', /mcp-client-/],
+  ['output_format', /structured-outputs-/],
+  ['speed', /fast-mode-/],
+]
+const takesSystemTurns = /mid-conversation-system-/
 
 const refusesSampling = /^claude-(opus-4-[7-9]|opus-[5-9]|sonnet-[5-9]|haiku-5-5|fable)/
 const refusesForcedTools = /^claude-(opus-5-5|sonnet-5-5|fable-5)/
@@ -42,6 +52,13 @@ const errorTypes: Readonly<Record<number, string>> = {
   504: 'timeout_error',
   529: 'overloaded_error',
 }
+
+/** `POST /v1/messages/count_tokens`: the same body without an output cap, and the count alone. */
+export const anthropicCount = (): SimulatedFormat => ({
+  ...anthropic,
+  read: (request, body, mint) => read(request, { ...body, max_tokens: 1, stream: false }, mint),
+  completion: ({ question }) => ({ input_tokens: question.inputTokens }),
+})
 
 export const anthropic: SimulatedFormat = {
   provider: 'anthropic',
@@ -83,7 +100,12 @@ function read(
   mint: SimulatedResponse['mint'],
 ): ReturnType<SimulatedFormat['read']> {
   const hasKey = Boolean(headers['x-api-key']) || /^Bearer \S/.test(headers.authorization ?? '')
-  const problem = !hasKey ? keyMissing : headers['anthropic-version'] === undefined ? versionMissing : problemIn(body)
+  const betas = headers['anthropic-beta'] ?? ''
+  const problem = !hasKey
+    ? keyMissing
+    : headers['anthropic-version'] === undefined
+      ? versionMissing
+      : problemIn(body, betas)
   if (problem !== null) return failure(problem, mint)
 
   const messages = objectsIn(body.messages)
@@ -156,12 +178,13 @@ const keyMissing: Failure = {
 }
 const versionMissing = mistake('anthropic-version: header is required')
 
-function problemIn(body: Json): Failure | null {
+function problemIn(body: Json, betas: string): Failure | null {
   const { model, messages, max_tokens: cap, temperature, tools, thinking, tool_choice: choice } = body
   for (const name of ['model', 'messages', 'max_tokens']) {
     if (body[name] == null) return mistake(`${name}: Field required`)
   }
-  const unknown = unknownField(body, knownFields)
+  const inBeta = betaFields.filter(([, beta]) => beta.test(betas)).map(([field]) => field)
+  const unknown = unknownField(body, new Set([...knownFields, ...inBeta]))
   if (unknown !== undefined) return mistake(`${unknown}: Extra inputs are not permitted`)
   if (typeof model !== 'string' || model === '') return mistake('model: String should have at least 1 character')
   if (typeof cap !== 'number' || cap < 1) return mistake('max_tokens: Input should be greater than or equal to 1')
@@ -188,7 +211,12 @@ function problemIn(body: Json): Failure | null {
     const problem = problemInThinking(thinking, model, cap)
     if (problem !== null) return problem
   }
-  return problemInMessages(objectsIn(messages), objectsIn(tools).length > 0)
+  const turns = objectsIn(messages)
+  const isSystemTaken = takesSystemTurns.test(betas) || refusesBudgets.test(model)
+  const refused = isSystemTaken ? -1 : turns.findIndex(({ role }) => role === 'system')
+  if (refused !== -1) return mistake(`messages.${refused}.role: Input should be 'user' or 'assistant'`)
+  const spoken = turns.filter(({ role }) => role !== 'system')
+  return problemInMessages(spoken, objectsIn(tools).length > 0) ?? problemInThinkingBlocks(turns, thinking)
 }
 
 function problemInThinking(thinking: Json, model: string, cap: number): Failure | null {
@@ -276,12 +304,15 @@ type Said = { readonly block: Json; readonly start: Json; readonly deltas: Itera
 /** Returns each block in its JSON form, its opening in a stream, and its deltas. */
 function blocksSaid(
   { reasoning, text, calls }: Answer,
-  { question, mint, chunkCharacters }: SimulatedResponse,
+  { question, directives, mint, chunkCharacters }: SimulatedResponse,
 ): readonly Said[] {
   const said: Said[] = []
-  if (reasoning !== '') {
+  const whole = (block: Json): Said => ({ block, start: block, deltas: [] })
+  const search = directives.server_tool ? searchBlocks(mint, question.userTexts.at(-1) ?? '') : null
+  if (reasoning !== '' && directives.redacted) said.push(whole(redactedBlock(mint)))
+  else if (reasoning !== '') {
     const thinking = question.reasoningShown ? reasoning : ''
-    const signature = mint('Sim', 61)
+    const signature = signed(mint, thinking)
     said.push({
       block: { type: 'thinking', thinking, signature },
       start: { type: 'thinking', thinking: '', signature: '' },
@@ -291,11 +322,17 @@ function blocksSaid(
       ],
     })
   }
+  if (search !== null) {
+    const input = JSON.stringify(search.use.input)
+    const deltas = [{ type: 'input_json_delta', partial_json: input }]
+    said.push({ block: search.use, start: { ...search.use, input: {} }, deltas }, whole(search.result))
+  }
   if (text !== '') {
+    const pieces = [...slices(text, chunkCharacters)].map(piece => ({ type: 'text_delta', text: piece }))
     said.push({
-      block: { type: 'text', text },
+      block: search === null ? { type: 'text', text } : { type: 'text', text, citations: [search.citation] },
       start: { type: 'text', text: '' },
-      deltas: slices(text, chunkCharacters).map(piece => ({ type: 'text_delta', text: piece })),
+      deltas: search === null ? pieces : [...pieces, { type: 'citations_delta', citation: search.citation }],
     })
   }
   for (const call of calls) {

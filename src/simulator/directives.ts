@@ -33,6 +33,8 @@ export const directives = [
   { name: 'first_ms', value: 'number', meaning: 'milliseconds between the headers and the first content' },
   { name: 'pings', value: 'number', meaning: 'pings or comments before the first content, at the pace' },
   { name: 'reasoning', value: 'number', meaning: 'reasoning tokens, whatever effort was asked for' },
+  { name: 'redacted', value: 'flag', meaning: 'Anthropic: the text of the reasoning is withheld' },
+  { name: 'server_tool', value: 'flag', meaning: 'Anthropic: searches on its own side, and cites what it found' },
   { name: 'tool', value: 'text', meaning: 'calls the tool of that name, offered or not' },
   { name: 'parallel', value: 'number', meaning: 'so many tool calls, going round the tools offered' },
   { name: 'preamble', value: 'flag', meaning: 'text before the tool calls' },

@@ -60,7 +60,7 @@ const parameterRules: readonly { models: RegExp; fields: readonly string[]; unle
   },
 ]
 
-const reasoningTokens: Readonly<Record<string, number>> = {
+export const reasoningTokens: Readonly<Record<string, number>> = {
   minimal: 8,
   low: 16,
   medium: 48,
@@ -149,7 +149,7 @@ function read({ headers }: RawRequest, body: Json): ReturnType<SimulatedFormat['
   return { kind: 'question', question }
 }
 
-const keyMissing: Failure = {
+export const keyMissing: Failure = {
   kind: 'key_missing',
   status: 401,
   message:
@@ -190,7 +190,7 @@ function problemIn(body: Json): Failure | null {
   return problemInMessages(objectsIn(body.messages), body)
 }
 
-function refusedParameter(body: Json, model: string): string | undefined {
+export function refusedParameter(body: Json, model: string): string | undefined {
   const applying = parameterRules.filter(
     rule => rule.models.test(model) && !(rule.unlessEffortNone && body.reasoning_effort === 'none'),
   )
@@ -394,7 +394,13 @@ function* interleaved<Item>(sources: readonly Iterator<Item>[]): Generator<Item>
   }
 }
 
-function failure({ kind, status, message, param, retryAfterSeconds }: Failure): ReturnType<SimulatedFormat['failure']> {
+export function failure({
+  kind,
+  status,
+  message,
+  param,
+  retryAfterSeconds,
+}: Failure): ReturnType<SimulatedFormat['failure']> {
   const [type, code] = typeAndCode(kind, status)
   return {
     kind: 'refusal',

@@ -1,15 +1,16 @@
 /**
- * Simulated providers: one loopback server with the wire formats of OpenAI Chat Completions, Anthropic Messages,
+ * Simulated providers: one loopback server with the wire formats of OpenAI Chat Completions and Responses, Anthropic Messages,
  * Gemini generateContent and the embeddings of OpenAI and Gemini, so that the request path needs no special case. Prompts can control output and failures
  * (`directives.ts`).
  */
-import { anthropic } from './anthropic.ts'
+import { anthropic, anthropicCount } from './anthropic.ts'
 import { type Directives, directives, directivesFor, readDirectives } from './directives.ts'
 import { embeddingFormatFor } from './embeddings.ts'
 import { refusalReply, replyTo } from './faults.ts'
 import { answerTo, usageOf } from './generated-output.ts'
 import { google } from './google.ts'
 import { openai } from './openai.ts'
+import { openaiResponses } from './openai-responses.ts'
 import { type Reply, send } from './reply.ts'
 import type { RawRequest } from './request.ts'
 import { searchReply } from './search.ts'
@@ -109,11 +110,15 @@ const nowhere = {
   pieces: [],
 } as const
 
+const countsTokens = anthropicCount()
+
 /** Returns the format by the end of the path, so that base URLs may include any part of it. */
 function faceFor(path: string): SimulatedFormat | null {
   const [route = ''] = path.split('?')
   if (route.endsWith('/chat/completions')) return openai
+  if (route.endsWith('/responses')) return openaiResponses
   if (route.endsWith('/messages')) return anthropic
+  if (route.endsWith('/messages/count_tokens')) return countsTokens
   return /\/models\/[^/]+:(generateContent|streamGenerateContent)$/.test(route) ? google : null
 }
 

@@ -43,6 +43,10 @@ export type SimulatedRequest = {
   readonly obfuscation: boolean
   /** Google: events instead of one growing JSON array. */
   readonly events: boolean
+  /** Responses: how tools were declared, by the names under which they are called here. */
+  readonly declared?: ReadonlyMap<string, { readonly type: string; readonly name: string; readonly namespace?: string }>
+  /** Responses: reasoning goes to the client encrypted. */
+  readonly encrypts?: boolean
 }
 
 /** Output of one choice. */

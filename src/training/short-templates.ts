@@ -26,6 +26,8 @@ const lists: Readonly<Record<string, string>> = {
     'inflation|climate change|social media|remote work|immigration|world war one|the french revolution|tourism|automation|divorce|lockdowns|capital punishment|urbanisation|advertising|globalization|air pollution',
   left: 'cats|iphone|react|python|tea|rent|mysql|car|train|gold|beach|oil|buy|tablet',
   right: 'dogs|android|vue|java|coffee|buy|postgres|bike|plane|silver|mountains|gas|lease|laptop',
+  matter:
+    'landlord|neighbours|marriage|sleep|taxes|car insurance|dog|back pain|rent|visa|toddler|phone bill|parents|hair|roof|lawn mower|bike|knee|mortgage|passport|teenager|boss|kitchen sink|boiler|houseplants|braces',
   formula: 'x^2 - 9|3x + 5 = 20|x^2 + 2x + 1|sin(x)|x^3|2x - y = 4|e^(2x)|1/x|ln(x)|x^2 - 5x + 6 = 0',
   name: 'barack obama|new york|taylor swift|albert einstein|the lord of the rings|harry potter|star wars|google maps|microsoft word|visual studio code|san francisco|angela merkel|romeo and juliet|adobe photoshop|pride and prejudice|война и мир|владимир путин|北京大学|東京タワー|game of thrones|android studio|final cut pro|call of duty|grand theft auto',
   thing: 'recursion|photosynthesis|inflation|blockchain|gravity|entropy|dna|vaccines|wifi|black holes|mitosis|karma',
@@ -38,6 +40,7 @@ const lists: Readonly<Record<string, string>> = {
 
 const templates: Readonly<Record<QueryType, string>> = {
   code: `{lang} (sort|read|parse|filter|reverse|split|print|copy) (list|file|json|string|array|table)
+    (help|need help|assistance) with (my|a) {lang} (script|program|assignment|project)
     {lang} {keyed}
     {keyed} {lang}
     {keyed} in {lang}
@@ -57,11 +60,13 @@ const templates: Readonly<Record<QueryType, string>> = {
     (implement|code) {algo}
     {lang} {algo}`,
   debugging: `{tool} {trouble}
+    (help|need help) with my {part} (it crashes|it fails|an error|not working)
     (my|) {part} {trouble}
     {lang} (keyerror|type error|nullpointer|segfault|import error|syntax error|index error) (fix|help|)
     (fix|debug) (this|my code|my script|bug|error|it|this bug)
     (cors|404|500|timeout|memory|ssl|syntax|import) error {tool}`,
   analysis: `(causes|effects|impact|consequences|implications|history and impact) of {topic}
+    (help|need help) with (my|an) (analysis|case study|literature review) of {topic}
     (analyze|analyse|discuss|evaluate|critique|debate) {topic}
     (swot analysis|market analysis|risk analysis|poem analysis|character analysis|case study) (tesla|coffee|hamlet|startup|solar|macbeth)
     (summarize|summarise|tldr|summary|summary of) (this|hamlet|this article|the odyssey|{topic}|my notes)
@@ -69,6 +74,7 @@ const templates: Readonly<Record<QueryType, string>> = {
     (analysiere|ursachen|folgen) {topic}
     (fasse zusammen|zusammenfassen|resume este texto|résume ce texte|riassumi questo testo|resuma este texto|кратко перескажи|总结这篇文章|要約して|요약해줘|özetle|streść tekst|vat samen|لخص هذا النص)`,
   writing: `{doc}
+    (help|need help|assistance) with (my|a) {doc}
     {doc} {of}
     {doc} (for|to|about) {of}
     (write|draft) ({doc}|email|letter|essay|article|speech|post)
@@ -87,9 +93,11 @@ const templates: Readonly<Record<QueryType, string>> = {
     (özgeçmiş|dilekçe|mektup|istifa mektubu|اكتب رسالة|رسالة استقالة|पत्र लिखो|ईमेल लिखो) (yaz|)
     (traduce|traduis|traduza|traduci|übersetze|vertaal|przetłumacz|çevir|переведи|переклади|翻译|翻訳|번역|ترجم) (hola|bonjour|hallo|ciao|привет|你好|это|questo)`,
   math: `(solve|factor|integrate|differentiate|simplify|graph|derivative of|integral of) {formula}
+    (help|need help) with (my|) (algebra|calculus|geometry|fractions|statistics) (homework|exam|worksheet)
     (matrix inverse|compound interest|standard deviation|quadratic equation|area of trapezoid|volume of cone|bayes theorem|long division|chain rule|eigenvalues|linear regression) (calculation|by hand|formula|example|problem|)
     (solve|prove) (quadratic equation|this equation|sqrt 2 irrational|pythagorean theorem|system of equations|this integral)`,
   creative: `(write|tell|make|) {fic}
+    (help|need help) with (my|a) {fic}
     {fic} (about|for|) {hero}
     {tone} {fic}
     {hero} {fic}
@@ -112,6 +120,7 @@ const templates: Readonly<Record<QueryType, string>> = {
     (कविता|कहानी|गीत|चुटकुला) (लिखो|सुनाओ|)
     (写诗|写故事|讲笑话|写首歌|詩を書いて|物語を書いて|시 써줘|이야기 써줘)`,
   planning: `{planned}
+    (help|need help|assistance) with (my|a) {planned}
     {planned} {goal}
     {planned} for {goal}
     plan (trip|party|wedding|week|vacation|birthday party|vegetable garden|my day|retirement|{goal})
@@ -138,6 +147,8 @@ const templates: Readonly<Record<QueryType, string>> = {
     (猫|茶|买房|苹果) (还是|和|vs) (狗|咖啡|租房|安卓)
     (kedi|çay|ev almak) mı (köpek|kahve|kiralamak) mı`,
   other: `(that |this |it |) (sounds|looks|seems|feels|works) (good|great|fine|right|wrong|better|perfect)
+    (help|need help|i need help|can you help|assistance) with (my|the) {matter}
+    (my|) {matter} (help|advice|trouble|question)
     (you are|you're|that's) (wrong|right|funny|kidding|welcome)
     {name}
     {name}

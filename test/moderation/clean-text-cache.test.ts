@@ -99,6 +99,8 @@ test('clean-text cache: separates messages that differ in content or role', () =
     }),
     { numRuns: 2_000 },
   )
+  const turns = digests.of({ role: 'turns', text: 'Hi' })
+  for (const one of [user('Hi'), { role: 'system', text: 'Hi' } as const]) expect(digests.of(one)).not.toBe(turns)
   expect(digests.of(user('Hi'))).not.toBe(createKeyedDigests(new Uint8Array(32).fill(1)).of(user('Hi')))
 })
 

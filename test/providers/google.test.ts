@@ -452,7 +452,7 @@ describe('Gemini response', () => {
     })
   })
 
-  test('reports a changed serving model, and skips code, images and signatures', () => {
+  test('reports a changed serving model, and skips code and images, and tells signatures apart', () => {
     const tools = [
       { executableCode: { code: '1+1' } },
       { codeExecutionResult: { output: '2' } },
@@ -463,7 +463,15 @@ describe('Gemini response', () => {
       { ...candidate([{ text: '', thoughtSignature: 'c2ln' }], 'STOP'), modelVersion: 'gemini-y', responseId: 'r' },
     )
     expect(parts[0]).toEqual({ type: 'served', id: 'r', model: 'gemini-y' })
-    expect(types(parts)).toEqual(['served', 'finish', 'end'])
+    expect(types(parts)).toEqual(['served', 'reasoning_end', 'finish', 'end'])
+    expect(parts[1]).toEqual({
+      type: 'reasoning_end',
+      choice: 0,
+      family: 'google',
+      kind: 'signature',
+      data: 'c2ln',
+      id: null,
+    })
   })
 
   test('joins argument parts at their paths', () => {

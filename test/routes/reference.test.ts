@@ -59,7 +59,7 @@ describe('the document', () => {
 
   test('knows only statuses that the gateway speaks, and describes each', () => {
     const refusals = Object.values(errorTable).map(({ status }) => status)
-    const spoken = new Set<number>([200, 201, 202, 204, 304, ...refusals])
+    const spoken = new Set<number>([200, 201, 202, 204, 304, 529, ...refusals])
     for (const { operation } of operations)
       for (const [status, { description }] of Object.entries(operation.responses))
         expect([spoken.has(Number(status)), description.length > 0]).toEqual([true, true])
@@ -257,6 +257,8 @@ describe('every operation', () => {
     expect(once.map(({ name }) => name.split('/').at(-1))).toEqual([
       'chat',
       'completions',
+      'responses',
+      'messages',
       'embeddings',
       'keys',
       'rotate',

@@ -84,6 +84,7 @@ export const configuredModelSchema = Type.Object(
           system_role: optional(oneOf(['system', 'developer'])),
           forced_tool_choice: optional(oneOf(['accepted', 'rejected', 'rejected_when_thinking'])),
           tools_need_effort_none: flag,
+          responses_only: flag,
           prefill: flag,
           efforts: optional(Type.Array(oneOf(reasoningEfforts), { maxItems: reasoningEfforts.length })),
           stream_options: flag,

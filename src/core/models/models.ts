@@ -69,6 +69,8 @@ export type ParameterRules = {
   readonly forcedToolChoice: 'accepted' | 'rejected' | 'rejected_when_thinking'
   /** Function tools need `reasoning_effort: "none"` (OpenAI gpt-5.6 on Chat Completions). */
   readonly toolsNeedEffortNone: boolean
+  /** OpenAI serves it on its Responses API only; absent = its name tells. */
+  readonly responsesOnly?: boolean
   /** The model can continue a final assistant message. */
   readonly prefill: boolean
   /** In the order of `reasoningEfforts`; empty = not supported. */
@@ -266,8 +268,6 @@ export type Needs = {
   readonly reasoning: boolean
   /** True if `none` is requested: some models return log probabilities only then. */
   readonly noReasoning: boolean
-  /** What only a provider of the request's own API form can read; null = any provider can serve it. */
-  readonly sameForm: { readonly provider: string; readonly what: string } | null
 }
 
 /**
@@ -291,16 +291,7 @@ export function needsOf(ask: ChatRequest): Needs {
     topLogprobs: ask.logprobs ? (ask.topLogprobs ?? 0) : 0,
     reasoning: ask.reasoningEffort !== null && ask.reasoningEffort !== 'none',
     noReasoning: ask.reasoningEffort === 'none',
-    sameForm: sameFormOf(ask.source),
   }
-}
-
-/** Provider of each dialect's API form. */
-const providerOfForm = { messages: 'anthropic', responses: 'openai' } as const
-
-function sameFormOf(source: ChatRequest['source']): Needs['sameForm'] {
-  const what = source?.needs[0]
-  return source === null || what === undefined ? null : { provider: providerOfForm[source.dialect], what }
 }
 
 function holdsPart({ messages }: ChatRequest, isWanted: (part: ContentPart) => boolean): boolean {
@@ -313,8 +304,6 @@ export type Unmet = { readonly param: string; readonly what: string }
 /** Returns the first requirement that a model cannot meet; null = it meets all. */
 export function unmet(model: Model, needs: Needs): Unmet | null {
   const { capabilities, parameters } = model
-  if (needs.sameForm !== null && needs.sameForm.provider !== model.provider)
-    return { param: 'messages', what: `\`${needs.sameForm.what}\`` }
   if (needs.vision && !capabilities.vision) return { param: 'messages', what: 'images' }
   if (needs.imageUrls && !capabilities.imageUrls) return { param: 'messages', what: 'images by URL' }
   if (needs.files && !capabilities.files) return { param: 'messages', what: 'files' }

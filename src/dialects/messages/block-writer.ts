@@ -123,12 +123,14 @@ class OrderedBlocks implements BlockWriter {
   }
 
   private endReasoning({ family, kind, data, id }: Extract<ContentEvent, { type: 'reasoning_end' }>): void {
-    if (kind === 'redacted' && family === 'anthropic') return this.whole({ type: 'redacted_thinking', data })
     if (!this.shows(family)) return
+    if (kind === 'redacted') {
+      const isOwn = family === 'anthropic'
+      this.whole({ type: 'redacted_thinking', data: isOwn ? data : this.sealed({ family, kind, data, id }) })
+      return
+    }
     // An upstream that signs nothing under Anthropic's form: on its way back Anthropic would refuse it.
     const isForeign = family !== 'anthropic' || data === ''
-    if (kind === 'redacted')
-      return this.whole({ type: 'redacted_thinking', data: this.sealed({ family, kind, data, id }) })
     // A signature alone stands for thinking whose text was not asked for.
     this.begin('thinking', emptyThinking)
     this.sign(isForeign ? this.sealed({ family: data === '' ? unsigned(family) : family, kind, data, id }) : data)
@@ -163,8 +165,10 @@ class OrderedBlocks implements BlockWriter {
     const block = parseUntrustedJson(json)
     if (!isJson(block)) return
     // As the API itself streams the calls of its own tools: clients gather the input from the pieces.
-    if (typeof block.type !== 'string' || !block.type.endsWith('_tool_use') || !isJson(block.input))
-      return this.whole(block)
+    if (typeof block.type !== 'string' || !block.type.endsWith('_tool_use') || !isJson(block.input)) {
+      this.whole(block)
+      return
+    }
     this.close()
     this.options.sink.open({ ...block, input: {} })
     this.options.sink.delta({ type: 'input_json_delta', partial_json: JSON.stringify(block.input) })

@@ -42,14 +42,9 @@ export function readConversation(
   const messages = [
     ...systemMessage(system, 'system'),
     ...turns.flatMap(({ role, content }, index) => {
-      switch (role) {
-        case 'system':
-          return systemMessage(content, `messages.${index}.content`)
-        case 'user':
-          return userMessages(content, `messages.${index}.content`, findings)
-        case 'assistant':
-          return [assistantMessage(content, index, reading)]
-      }
+      if (role === 'assistant') return [assistantMessage(content, index, reading)]
+      const param = `messages.${index}.content`
+      return role === 'system' ? systemMessage(content, param) : userMessages(content, param, findings)
     }),
   ]
   return {

@@ -1,5 +1,5 @@
 /** Refusals and failures in the Messages form. Clients act on `error.type`, on the status, and on some of Anthropic's words. */
-import { type ErrorCode, errorBody, type GatewayError } from '../../core/validation/errors.ts'
+import { type ErrorCode, errorBody, errorTable, type GatewayError } from '../../core/validation/errors.ts'
 import { parseUntrustedJson } from '../../core/validation/untrusted-json.ts'
 import { errorResponse } from '../../http/error-response.ts'
 import { isJson } from './blocks.ts'
@@ -29,8 +29,19 @@ const typeByStatus: Readonly<Record<number, string>> = {
   429: 'rate_limit_error',
 }
 
-function rowOf({ code, status }: GatewayError): Row {
+function rowOf(code: ErrorCode): Row {
+  const { status } = errorTable[code]
   return rows[code] ?? [status, typeByStatus[status] ?? 'api_error']
+}
+
+/** Types of this form's errors. */
+export const messagesErrorTypes: readonly string[] = [
+  ...new Set([...Object.values(typeByStatus), ...Object.values(rows).map(([, type]) => type)]),
+]
+
+/** The status that an error has in this form. */
+export function messagesStatusOf(code: ErrorCode): number {
+  return rowOf(code)[0]
 }
 
 /** Claude Code shortens its conversation when it reads these words. */
@@ -45,10 +56,10 @@ function messageOf({ code, message }: GatewayError): string {
 export function errorEnvelope(error: GatewayError, requestId: string): object {
   const own = error.upstream === null ? null : parseUntrustedJson(error.upstream.body)
   if (isJson(own)) return own
-  const { request_id: _, ...fields } = errorBody(error, requestId).error
+  const fields = errorBody(error, requestId).error
   return {
     type: 'error',
-    error: { ...fields, type: rowOf(error)[1], message: messageOf(error) },
+    error: { ...fields, type: rowOf(error.code)[1], message: messageOf(error) },
     request_id: requestId,
   }
 }
@@ -58,5 +69,5 @@ export function messagesRefusal(error: GatewayError, requestId: string): Respons
   const { headers } = errorResponse(error, requestId)
   headers.set('request-id', requestId)
   if (error.upstream !== null) return new Response(error.upstream.body, { status: error.upstream.status, headers })
-  return new Response(JSON.stringify(errorEnvelope(error, requestId)), { status: rowOf(error)[0], headers })
+  return new Response(JSON.stringify(errorEnvelope(error, requestId)), { status: rowOf(error.code)[0], headers })
 }

@@ -3,21 +3,21 @@ import { type ChatEndpoint, type ChatRouteDeps, handleChat } from '../../http/ch
 import { chatErrors, chatHeaders } from '../../http/chat-route-docs.ts'
 import { policies } from '../../http/policies.ts'
 import { withRouteDocs } from '../../http/route-docs.ts'
-import type { ReasoningSeal } from '../reasoning-seal.ts'
-import { messagesRefusal } from './errors.ts'
+import { type CountTokensDeps, createTokenCounter } from './count-tokens.ts'
+import { messagesRefusal, messagesStatusOf } from './errors.ts'
 import { writeMessagesHeaders } from './headers.ts'
 import { messageBody, type ReplyStyle } from './reply.ts'
-import { messagesSchema, readMessages } from './request.ts'
-import { messageEventShape, messageShape } from './schema.ts'
+import { countSchema, messagesSchema, readMessages } from './request.ts'
+import { countShape, messageEventShape, messageShape, messagesErrorShape } from './schema.ts'
 import { messagesStream } from './stream.ts'
 
-export type MessagesDeps = ChatRouteDeps & {
-  readonly reasoningSeal: ReasoningSeal
-  /** Epoch milliseconds. */
-  readonly now: () => number
-}
+export type MessagesDeps = ChatRouteDeps &
+  CountTokensDeps & {
+    /** Epoch milliseconds. */
+    readonly now: () => number
+  }
 
-function endpointOf({ reasoningSeal, now }: MessagesDeps): ChatEndpoint {
+function endpointOf({ reasoningSeal, now }: Pick<MessagesDeps, 'reasoningSeal' | 'now'>): ChatEndpoint {
   return {
     parse(body, source) {
       const { ask, spelling, wantsThinking } = readMessages(body, source, reasoningSeal)
@@ -35,27 +35,48 @@ function endpointOf({ reasoningSeal, now }: MessagesDeps): ChatEndpoint {
   }
 }
 
-/** `POST /v1/messages`: the Anthropic wire format, for existing client libraries. */
+/** `POST /v1/messages` and its token count: the Anthropic wire format, for existing client libraries. */
 export function messages(deps: MessagesDeps) {
   const endpoint = endpointOf(deps)
-  return new Elysia({ name: 'messages' }).post('/v1/messages', ({ request }) => handleChat(deps, endpoint, request), {
-    parse: 'none',
-    ...withRouteDocs(policies.apiKey, {
-      summary: 'Messages',
-      description:
-        'The Anthropic Messages wire format, for existing client libraries: change their base address and the model. ' +
-        'For an Anthropic model the body goes on as it came, with unknown fields and beta headers; for any other it is translated. ' +
-        'Streams end with `message_stop` after a success, and only then. Refusals have this form’s own envelope.',
-      body: messagesSchema,
-      examples,
-      requestHeaders: chatHeaders,
-      answer: messageShape,
-      alsoAs: { 'text/event-stream': messageEventShape },
-      answerHeaders: ['served', 'cost', 'standing', 'deprecation'],
-      errors: chatErrors,
-    }),
-  })
+  const count = createTokenCounter(deps)
+  return new Elysia({ name: 'messages' })
+    .post('/v1/messages', ({ request }) => handleChat(deps, endpoint, request), {
+      parse: 'none',
+      ...withRouteDocs(policies.apiKey, {
+        summary: 'Messages',
+        description:
+          'The Anthropic Messages wire format, for existing client libraries: change their base address and the model. ' +
+          'For an Anthropic model the body goes on as it came, with unknown fields and beta headers; for any other it is translated. ' +
+          'Streams end with `message_stop` after a success, and only then. Refusals have this form’s own envelope.',
+        body: messagesSchema,
+        examples,
+        requestHeaders: chatHeaders,
+        answer: messageShape,
+        alsoAs: { 'text/event-stream': messageEventShape },
+        answerHeaders: ['served', 'cost', 'standing', 'deprecation'],
+        errors: chatErrors,
+        refusals,
+      }),
+    })
+    .post('/v1/messages/count_tokens', ({ request }) => count(request), {
+      parse: 'none',
+      ...withRouteDocs(policies.apiKey, {
+        summary: 'Input tokens of a Messages request',
+        description:
+          'Free, 60 a minute for one account. Anthropic counts for its own models; for any other, and where it does not answer within 2 s, ' +
+          'the count is an estimate and `x-gateway-estimated` is `true`.',
+        body: countSchema,
+        examples: {
+          'a question': { model: 'claude-haiku-5-5', messages: [{ role: 'user', content: 'Why is the sky blue?' }] },
+        },
+        answer: countShape,
+        errors: ['model_not_found', 'requests_per_minute_exceeded'],
+        refusals,
+      }),
+    })
 }
+
+const refusals = { shape: messagesErrorShape, statusOf: messagesStatusOf }
 
 /** Each of them a request that works as it stands. */
 const examples = {

@@ -1,7 +1,8 @@
 /** The Messages answer, whole and streamed, with the cost beside its counts. */
 import { Type } from '@sinclair/typebox'
 import { oneOf } from '../../core/validation/validate.ts'
-import { count, modelName, namedSchema, orNull, strictObject, text, usd } from '../../http/schemas.ts'
+import { count, errorFields, id, modelName, namedSchema, orNull, strictObject, text, usd } from '../../http/schemas.ts'
+import { messagesErrorTypes } from './errors.ts'
 
 const stopReason = oneOf([
   'end_turn',
@@ -55,6 +56,13 @@ export const messageShape = namedSchema('MessagesReply', {
   usage,
 })
 
+/** A refusal in this form. Anthropic's own about a request come through as Anthropic wrote them. */
+export const messagesErrorShape = namedSchema('MessagesError', {
+  type: Type.Literal('error'),
+  error: namedSchema('MessagesErrorDetail', { ...errorFields, type: oneOf(messagesErrorTypes) }),
+  request_id: id('req'),
+})
+
 const index = Type.Integer({ minimum: 0, examples: [0] })
 const anyObject = Type.Object({}, { additionalProperties: true })
 
@@ -82,7 +90,7 @@ export const messageEventShape = Type.Union(
       usage,
     }),
     strictObject({ type: Type.Literal('message_stop') }),
-    strictObject({ type: Type.Literal('error'), error: anyObject, request_id: Type.String() }),
+    messagesErrorShape,
   ],
   { title: 'MessagesEvent' },
 )

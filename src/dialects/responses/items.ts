@@ -1,7 +1,7 @@
 /** Items of a Responses input, read into the messages of a chat request. */
 import { Type } from '@sinclair/typebox'
-import type { Message } from '../../core/chat/chat.ts'
-import { flatToolName } from '../../core/chat/tool-names.ts'
+import type { Message, ReasoningItem } from '../../core/chat/chat.ts'
+import { flatToolName, isChargedTool } from '../../core/chat/tool-names.ts'
 import { bodyText, callId } from '../../core/request/chat-request.ts'
 import { GatewayError } from '../../core/validation/errors.ts'
 import { invalidField, nullable, oneOf } from '../../core/validation/validate.ts'
@@ -21,6 +21,8 @@ export type ReadInput = {
   readonly loaded: readonly ToolList[]
   /** Places of what only OpenAI takes. */
   readonly needs: readonly string[]
+  /** The input as OpenAI is sent it: without ids of what is stored nowhere, and with its own reasoning unsealed. */
+  readonly native: string | readonly unknown[]
   /** The input ends with what tools gave: no turn of the user's begins here. */
   readonly endsWithResult: boolean
 }
@@ -45,6 +47,9 @@ type Reading = {
   readonly declared: ToolList[]
   readonly loaded: ToolList[]
   readonly needs: string[]
+  readonly native: unknown[]
+  /** The reasoning of the item being read, where it could be opened. */
+  opened: ReasoningItem | null
 }
 
 /** Reads the input. Throws naming the item at fault. */
@@ -53,16 +58,22 @@ export function readInput(
   instructions: readonly string[],
   opener: ReasoningOpener,
 ): ReadInput {
-  const reading: Reading = { turns: new Turns(), opener, declared: [], loaded: [], needs: [] }
+  const reading: Reading = { turns: new Turns(), opener, declared: [], loaded: [], needs: [], native: [], opened: null }
   for (const text of instructions) reading.turns.add({ role: 'system', text })
   if (typeof input === 'string') addUser(reading, input, 'input')
-  else for (const [index, item] of input.entries()) readItem(reading, item, `input.${index}`)
+  else
+    for (const [index, item] of input.entries()) {
+      reading.opened = null
+      readItem(reading, item, `input.${index}`)
+      reading.native.push(...nativeItem(item, reading.opened))
+    }
   const last = typeof input === 'string' ? null : input.at(-1)
   return {
     messages: reading.turns.messages(),
     declared: reading.declared,
     loaded: reading.loaded,
     needs: reading.needs,
+    native: typeof input === 'string' ? input : reading.native,
     endsWithResult: isFields(last) && typeof last.type === 'string' && last.type.endsWith('_output'),
   }
 }
@@ -114,6 +125,8 @@ function readItem(reading: Reading, item: unknown, place: string): void {
       throw storedItem(item)
     default:
       reading.needs.push(`${place}.type`)
+      // OpenAI is sent the item itself; what it says is screened and counted like any result of a tool.
+      turns.add({ role: 'tool', callId: textOrNull(item.call_id) ?? '', text: textsIn(item).join('\n') })
       break
   }
 }
@@ -142,10 +155,11 @@ function addUser({ turns, needs }: Reading, content: unknown, place: string): vo
 }
 
 /** What this gateway did not seal for this account is left out: no provider could check it, or it is somebody else's. */
-function readReasoning({ turns, opener: { seal, accountId } }: Reading, item: Fields): void {
+function readReasoning(reading: Reading, item: Fields): void {
+  const { seal, accountId } = reading.opener
   const sealed = textOrNull(item.encrypted_content)
-  const opened = sealed === null ? null : seal.open(accountId, sealed)
-  if (opened !== null) turns.reason(opened)
+  reading.opened = sealed === null ? null : seal.open(accountId, sealed)
+  if (reading.opened !== null) reading.turns.reason(reading.opened)
 }
 
 function readSearch({ turns, needs }: Reading, item: Fields, place: string): void {
@@ -183,6 +197,21 @@ function readFoundTools({ turns, loaded, needs }: Reading, item: Fields, place: 
   if (!turns.answer(id, JSON.stringify({ tools: names }), [])) throw unknownCall(place)
 }
 
+/** Fields whose texts nobody reads. */
+const unreadFields: ReadonlySet<string> = new Set(['type', 'id', 'call_id', 'status', 'encrypted_content'])
+
+/** What an item says, whatever its shape; images are no text. Not by calls: it may be deep. */
+function textsIn(item: Fields): readonly string[] {
+  const texts: string[] = []
+  const open: unknown[] = [item]
+  for (let value = open.pop(); value !== undefined; value = open.pop()) {
+    if (typeof value === 'string' && !value.startsWith('data:')) texts.push(value)
+    if (typeof value !== 'object' || value === null) continue
+    for (const [name, inner] of Object.entries(value)) if (!unreadFields.has(name)) open.push(inner ?? null)
+  }
+  return texts.reverse()
+}
+
 function addSaid({ turns }: Reading, item: Fields): void {
   const text = [item.content, item.text, item.message, item.summary].map(textIn).find(said => said !== '')
   if (text !== undefined) turns.add({ role: 'user', content: [{ type: 'text', text }], name: null })
@@ -190,6 +219,39 @@ function addSaid({ turns }: Reading, item: Fields): void {
 
 function unknownCall(place: string): GatewayError {
   return invalidField(`${place}.call_id`, 'must be the `call_id` of a call that stands before it in `input`')
+}
+
+/** Items whose ids OpenAI would look up, although they are sent whole. */
+const wholeItems: ReadonlySet<unknown> = new Set([
+  'message',
+  'function_call',
+  'function_call_output',
+  'custom_tool_call',
+  'custom_tool_call_output',
+  'tool_search_call',
+  'tool_search_output',
+])
+
+function nativeItem(item: unknown, opened: ReasoningItem | null): readonly unknown[] {
+  if (!isFields(item)) return []
+  const type = item.type ?? 'message'
+  if (type === 'web_search_call') return []
+  if (type === 'additional_tools') {
+    const { tools, ...rest } = item
+    return [{ ...rest, tools: Array.isArray(tools) ? tools.filter(isUncharged) : [] }]
+  }
+  if (type === 'reasoning') {
+    if (opened?.family !== 'openai') return []
+    const { id: _own, content: _shown, encrypted_content: _sealed, ...rest } = item
+    return [{ ...rest, ...(opened.id === null ? {} : { id: opened.id }), encrypted_content: opened.data }]
+  }
+  if (!wholeItems.has(type) || !('id' in item)) return [item]
+  const { id: _unknown, ...rest } = item
+  return [rest]
+}
+
+function isUncharged(tool: unknown): boolean {
+  return !isFields(tool) || !isChargedTool(tool.type)
 }
 
 /** In OpenAI's words, which clients know, and what to set. */

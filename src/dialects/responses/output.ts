@@ -8,6 +8,20 @@ import { parseUntrustedJson } from '../../core/validation/untrusted-json.ts'
 import { findCitations } from '../../core/web/citations.ts'
 import { type Fields, isFields } from './check.ts'
 import { CustomInput } from './custom-input.ts'
+import {
+  type Base,
+  type Call,
+  type Item,
+  type Message,
+  type Part,
+  type Reasoning,
+  type Status,
+  shortLogprob,
+  shown,
+  shownPart,
+  summaryPart,
+  type Whole,
+} from './output-items.ts'
 import type { ToolOrigin } from './tools.ts'
 
 export type OutputOptions = {
@@ -18,29 +32,9 @@ export type OutputOptions = {
   /** Reasoning that came without a proof of its origin is what its provider wants back. */
   readonly replaysPlainReasoning: boolean
   readonly sources: readonly WebSource[]
-  /** Takes each event of the stream; absent = nobody listens. */
-  readonly emit?: (type: string, fields: Fields) => void
+  /** Takes each event of the stream, its fields as JSON text without braces; absent = nobody listens. */
+  readonly emit?: (type: string, fields: string) => void
 }
-
-type Part = {
-  readonly type: 'output_text' | 'refusal'
-  text: string
-  readonly annotations: unknown[]
-  readonly tokens: TokenLogprob[]
-}
-type Status = 'in_progress' | 'completed' | 'incomplete'
-type Message = { readonly kind: 'message'; readonly parts: Part[] }
-type Reasoning = { readonly kind: 'reasoning'; text: string; sealed: string | null }
-type Call = {
-  readonly kind: 'call'
-  readonly origin: ToolOrigin
-  readonly callId: string
-  text: string
-  readonly input: CustomInput | null
-}
-type Whole = { readonly kind: 'whole'; readonly json: Fields }
-type Base = { readonly id: string; readonly place: number; status: Status }
-type Item = Base & (Message | Reasoning | Call | Whole)
 
 export class OutputItems {
   private readonly options: OutputOptions
@@ -90,9 +84,12 @@ export class OutputItems {
     const part = this.partOf(item, type)
     part.text += text
     for (const token of tokens) part.tokens.push(token)
-    const at = { item_id: item.id, output_index: item.place, content_index: item.parts.length - 1 }
-    if (type === 'refusal') this.emit('response.refusal.delta', { ...at, delta: text })
-    else this.emit('response.output_text.delta', { ...at, delta: text, logprobs: tokens.map(shortLogprob) })
+    const within = `"content_index":${item.parts.length - 1},`
+    if (type === 'refusal') this.emitDelta('response.refusal.delta', item, within, text)
+    else {
+      const logprobs = tokens.length === 0 ? '[]' : JSON.stringify(tokens.map(shortLogprob))
+      this.emitDelta('response.output_text.delta', item, `${within}"logprobs":${logprobs},`, text)
+    }
   }
 
   /** No more comes. What was cut by a limit is not complete. */
@@ -109,7 +106,12 @@ export class OutputItems {
   }
 
   private emit(type: string, fields: Fields): void {
-    this.options.emit?.(type, fields)
+    this.options.emit?.(type, JSON.stringify(fields).slice(1, -1))
+  }
+
+  /** A piece of a text. Streams are mostly these, and all but the piece is plain: so they are put together here. */
+  private emitDelta(type: string, { id, place }: Base, within: string, delta: string): void {
+    this.options.emit?.(type, `"item_id":"${id}","output_index":${place},${within}"delta":${JSON.stringify(delta)}`)
   }
 
   private place<Kind extends Message | Reasoning | Call | Whole>(prefix: string, kind: Kind): Base & Kind {
@@ -156,7 +158,7 @@ export class OutputItems {
     const at = { item_id: item.id, output_index: item.place, summary_index: 0 }
     if (item.text === '') this.emit('response.reasoning_summary_part.added', { ...at, part: summaryPart('') })
     item.text += text
-    this.emit('response.reasoning_summary_text.delta', { ...at, delta: text })
+    this.emitDelta('response.reasoning_summary_text.delta', item, '"summary_index":0,', text)
   }
 
   private reasoning(): Base & Reasoning {
@@ -169,7 +171,8 @@ export class OutputItems {
 
   private endReasoning({ family, kind, data, id }: Extract<ContentEvent, { type: 'reasoning_end' }>): void {
     const item = this.reasoning()
-    item.sealed = this.options.seal({ family, kind, text: item.text, data, id })
+    // Google takes its signature back without the thoughts.
+    item.sealed = this.options.seal({ family, kind, text: family === 'google' ? '' : item.text, data, id })
     this.endCurrent('completed', false)
   }
 
@@ -186,22 +189,21 @@ export class OutputItems {
   private addArguments(index: number, piece: string): void {
     const call = this.calls.get(index)
     if (call === undefined) return
-    const at = { item_id: call.id, output_index: call.place }
     if (call.input === null) {
       call.text += piece
-      if (call.origin.kind === 'function') this.emit('response.function_call_arguments.delta', { ...at, delta: piece })
+      if (call.origin.kind === 'function') this.emitDelta('response.function_call_arguments.delta', call, '', piece)
       return
     }
     const added = call.input.add(piece)
     call.text += added
-    if (added !== '') this.emit('response.custom_tool_call_input.delta', { ...at, delta: added })
+    if (added !== '') this.emitDelta('response.custom_tool_call_input.delta', call, '', added)
   }
 
   private endCall(call: Base & Call, status: Status): void {
     const at = { item_id: call.id, output_index: call.place }
     if (call.input !== null) {
       const { whole, rest } = call.input.end()
-      if (rest !== '') this.emit('response.custom_tool_call_input.delta', { ...at, delta: rest })
+      if (rest !== '') this.emitDelta('response.custom_tool_call_input.delta', call, '', rest)
       call.text = whole
       this.emit('response.custom_tool_call_input.done', { ...at, input: whole })
     } else if (call.origin.kind === 'function')
@@ -263,56 +265,4 @@ export class OutputItems {
     item.status = status
     this.emit('response.output_item.done', { output_index: item.place, item: shown(item, status) })
   }
-}
-
-function shown(item: Item, status: Status): Fields {
-  const { id } = item
-  switch (item.kind) {
-    case 'message':
-      return { id, type: 'message', status, role: 'assistant', content: item.parts.map(shownPart) }
-    case 'reasoning': {
-      const summary = item.text === '' ? [] : [summaryPart(item.text)]
-      return { id, type: 'reasoning', summary, ...(item.sealed === null ? {} : { encrypted_content: item.sealed }) }
-    }
-    case 'call':
-      return shownCall(item, status)
-    case 'whole':
-      return { ...item.json, id: typeof item.json.id === 'string' && item.json.id !== '' ? item.json.id : id }
-  }
-}
-
-function shownCall({ id, origin, callId, text }: Base & Call, status: Status): Fields {
-  const { kind, name, namespace } = origin
-  const within = namespace === null ? {} : { namespace }
-  switch (kind) {
-    case 'function':
-      return { id, type: 'function_call', status, call_id: callId, name, ...within, arguments: text }
-    case 'custom':
-      return { id, type: 'custom_tool_call', status, call_id: callId, name, ...within, input: text }
-    case 'tool_search': {
-      const given = parseUntrustedJson(text)
-      return {
-        id,
-        type: 'tool_search_call',
-        status,
-        call_id: callId,
-        execution: 'client',
-        arguments: isFields(given) ? given : {},
-      }
-    }
-  }
-}
-
-function shownPart({ type, text, annotations, tokens }: Part): Fields {
-  return type === 'refusal'
-    ? { type, refusal: text }
-    : { type, text, annotations: [...annotations], logprobs: [...tokens] }
-}
-
-function summaryPart(text: string): Fields {
-  return { type: 'summary_text', text }
-}
-
-function shortLogprob({ token, logprob, top_logprobs }: TokenLogprob): Fields {
-  return { token, logprob, top_logprobs: top_logprobs.map(other => ({ token: other.token, logprob: other.logprob })) }
 }

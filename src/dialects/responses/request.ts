@@ -219,5 +219,6 @@ function sourceOf(
     ...declared.hosted.map(type => `tools.${type}`),
     ...declared.refused.map(type => `tools.${type}`),
   ]
-  return { dialect: 'responses', text, fields: body, messages: input.messages, headers: {}, needs, sameFormOnly }
+  const fields = { ...body, input: input.native }
+  return { dialect: 'responses', text, fields, messages: input.messages, headers: {}, needs, sameFormOnly }
 }

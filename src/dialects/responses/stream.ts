@@ -103,7 +103,7 @@ class ResponseStream {
 
   private begin(opening: Pick<ResponseStart, 'createdAt' | 'model'>, known: ResponseStart | null): void {
     this.opening = opening
-    const emit = (type: string, fields: Fields) => this.emit(type, JSON.stringify(fields).slice(1, -1))
+    const emit = (type: string, fields: string) => this.emit(type, fields)
     this.items = new OutputItems(outputOptions(this.context, this.requestId, known, emit))
     const state: ResponseState = { status: 'in_progress', output: [], usage: null }
     this.lifecycle('response.created', state)

@@ -147,7 +147,9 @@ function declaredBy(tool: unknown, type: string, place: string): readonly Declar
       return tools.flatMap((member, index) => {
         const at = `${place}.tools.${index}`
         const kind = typeOf(member, at)
-        return kind === 'function' || kind === 'custom' ? [memberOf(member, kind, at, { namespace, about })] : []
+        return kind === 'function' || kind === 'custom'
+          ? [memberOf(member, kind, at, { namespace, about: index === 0 ? about : null })]
+          : []
       })
     }
     case searchToolName: {
@@ -167,14 +169,15 @@ function memberOf(
   tool: unknown,
   kind: 'function' | 'custom',
   place: string,
+  /** `about` says what the namespace is for: its first member tells. */
   within: { readonly namespace: string; readonly about: string | null | undefined } | null,
 ): Declared {
   const namespace = within === null || within.namespace === implicitNamespace ? null : within.namespace
   if (kind === 'custom') {
     const { name: own, description: text, format, defer_loading } = checkCustom(tool, place)
-    const about = [text, grammarText(format ?? null)].filter(part => part != null && part !== '').join('\n\n')
+    const description = joined(within?.about, text, grammarText(format ?? null))
     return {
-      tool: { name: flatToolName(namespace, own), description: about || null, parameters: inputSchema, strict: null },
+      tool: { name: flatToolName(namespace, own), description, parameters: inputSchema, strict: null },
       origin: { kind, name: own, namespace },
       isDeferred: defer_loading === true,
     }
@@ -183,13 +186,17 @@ function memberOf(
   return {
     tool: {
       name: flatToolName(namespace, own),
-      description: text ?? null,
+      description: joined(within?.about, text),
       parameters: parameters ?? null,
       strict: strict ?? null,
     },
     origin: { kind, name: own, namespace },
     isDeferred: defer_loading === true,
   }
+}
+
+function joined(...texts: readonly (string | null | undefined)[]): string | null {
+  return texts.filter(text => text != null && text !== '').join('\n\n') || null
 }
 
 /** A function whose schema has no required text is called with `{}`. */

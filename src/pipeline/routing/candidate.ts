@@ -1,6 +1,16 @@
-import type { Model } from '../../core/models/models.ts'
+import type { ChatRequest } from '../../core/chat/chat.ts'
+import type { Model, Unmet } from '../../core/models/models.ts'
 import type { ScoreComponents } from '../../core/routing/scoring.ts'
 import type { ConfiguredProvider } from '../../providers/configured-provider.ts'
+
+/** What of a request only providers of its client's own API form can read; null = this one can, or there is nothing of it. */
+export function unreadable({ provider }: ConfiguredProvider, { source }: Pick<ChatRequest, 'source'>): Unmet | null {
+  const param = source?.needs[0]
+  if (source === null || param === undefined || provider.takesSource?.includes(source.dialect)) return null
+  // The needs of Messages are kinds of blocks and tools, those of Responses places in the input.
+  const at = source.dialect === 'messages' ? 'messages' : param
+  return { param: at, what: `\`${param}\`, which only providers of this API form read` }
+}
 
 export type Candidate = {
   readonly model: Model

@@ -13,6 +13,7 @@ import {
 import { baseCost } from '../../core/usage/cost-estimate.ts'
 import type { Meter } from '../../limits/meter.ts'
 import type { ConfiguredProvider } from '../../providers/configured-provider.ts'
+import { unreadable } from './candidate.ts'
 import { likelyOutputTokens, listPrice, type OutputForecast } from './expected-cost.ts'
 import type { RouteRequest } from './route-request.ts'
 import type { DroppedModel } from './routing-errors.ts'
@@ -55,10 +56,11 @@ function causeToDrop(
   { ask, needs, inputTokens, today }: RouteRequest,
   model: Model,
 ): DropCause | null {
-  if (!endpoints.has(model.provider)) return { cause: 'elsewhere', reason: 'its provider is not configured' }
+  const endpoint = endpoints.get(model.provider)
+  if (endpoint === undefined) return { cause: 'elsewhere', reason: 'its provider is not configured' }
   if (leavingSoon(model, today)) return { cause: 'elsewhere', reason: 'it is about to be retired' }
   if (ask.testMode && model.tier === 'premium') return { cause: 'elsewhere', reason: 'premium, and this is a test' }
-  const lacking = unmet(model, needs)
+  const lacking = unmet(model, needs) ?? unreadable(endpoint, ask)
   if (lacking !== null) return dropCauseOf(lacking)
   if (!fitsWindow(model, inputTokens, 1)) return { cause: 'window', reason: 'the conversation exceeds its window' }
   return null

@@ -1,5 +1,5 @@
 /** The model that a request names: whether it exists, still serves, and can do what is asked. */
-import { type Catalog, deprecationOf, fullName, type Model, unmet } from '../../core/models/models.ts'
+import { type Catalog, deprecationOf, fullName, type Model, type Unmet, unmet } from '../../core/models/models.ts'
 import { GatewayError } from '../../core/validation/errors.ts'
 import type { RouteRequest } from './route-request.ts'
 import { unknownModel } from './routing-errors.ts'
@@ -13,11 +13,7 @@ export function findNamedModel(catalogue: Catalog, { ask, needs, today }: RouteR
     const message = `${fullName(model)} is retired since ${model.deprecationDate}. ${advice}.`
     throw new GatewayError('model_deprecated', message, { param: 'model' })
   }
-  const lacking = unmet(model, needs)
-  if (lacking !== null) {
-    const message = `${fullName(model)} does not support ${lacking.what}. Leave it out, or choose another model.`
-    throw new GatewayError('unsupported_parameter', message, { param: lacking.param })
-  }
+  refuseUnmet(model, unmet(model, needs))
   // A fallback that gives less is better than none, so only the named model itself refuses. Messages requires a cap, so its
   // clients send one that is not made for this model: it is lowered.
   if (ask.dialect !== 'messages' && (ask.maxOutputTokens ?? 0) > model.maxOutputTokens) {
@@ -25,4 +21,11 @@ export function findNamedModel(catalogue: Catalog, { ask, needs, today }: RouteR
     throw new GatewayError('invalid_request', message, { param: 'max_output_tokens' })
   }
   return model
+}
+
+/** Throws `unsupported_parameter` if the named model lacks something that the request needs. */
+export function refuseUnmet(model: Model, lacking: Unmet | null): void {
+  if (lacking === null) return
+  const message = `${fullName(model)} does not support ${lacking.what}. Leave it out, or choose another model.`
+  throw new GatewayError('unsupported_parameter', message, { param: lacking.param })
 }

@@ -9,9 +9,9 @@ import { type Catalog, fitsWindow, fullName, type Model, needsOf } from '../../c
 import { defaultLevelShares, type Level, type LevelShares, levelOf } from '../../core/routing/capability-levels.ts'
 import { formatDay } from '../../core/text/utc-days.ts'
 import { noWeb, type WebPlan } from '../../core/web/web-plan.ts'
-import type { Candidate } from './candidate.ts'
+import { type Candidate, unreadable } from './candidate.ts'
 import { type FilterDeps, filterCandidates, filterFallbacks } from './filter-candidates.ts'
-import { findNamedModel } from './named-model.ts'
+import { findNamedModel, refuseUnmet } from './named-model.ts'
 import {
   maximumCandidates,
   type RankDeps,
@@ -128,6 +128,7 @@ function chooseNamed(deps: RouteDeps, request: RouteRequest, name: string): Choi
   const model = findNamedModel(deps.catalogue, request, name)
   const endpoint = deps.endpoints.get(model.provider)
   if (endpoint === undefined) throw notConfigured(model)
+  refuseUnmet(model, unreadable(endpoint, request.ask))
   const first: Candidate = { model, endpoint, score: 1, reason: () => 'named by the caller', parts: unscored }
   let all: Candidates | null = request.ask.fallback ? null : { candidates: [first], dropped: () => [] }
   return {

@@ -1,4 +1,5 @@
-import type { ParameterRules } from '../../core/models/models.ts'
+import type { SourceBody } from '../../core/chat/chat.ts'
+import type { Model, ParameterRules } from '../../core/models/models.ts'
 import { isVisible, systemTexts } from '../conversation-steps.ts'
 import { sortExtras } from '../extras.ts'
 import { encoded, type Json } from '../json.ts'
@@ -7,7 +8,7 @@ import type { Access, ProviderAsk, ProviderRequest } from '../provider.ts'
 import { messagesFor, textBlock } from './conversation.ts'
 import { type JsonAnswer, jsonAnswerFor, jsonLines } from './json-answer.ts'
 import { type Reasoning, reasoningFor } from './reasoning.ts'
-import { modelFields, ownBody, ownSource } from './source-body.ts'
+import { countBody, modelFields, ownBody, ownSource } from './source-body.ts'
 import { forcedLine, isForced, toolsFor } from './tools.ts'
 
 /** Parameters that this API lacks for all models. */
@@ -26,16 +27,33 @@ export function toRequest(question: ProviderAsk, access: Access): ProviderReques
   const translated = () => (translation ??= translatedBody(question))
   const own = source === null ? null : ownBody(question, source, () => modelFields(translated().body))
   return {
-    url: `${access.baseUrl.replace(/\/+$/, '').replace(/\/v1$/, '')}/v1/messages`,
-    headers: {
-      'content-type': 'application/json',
-      'anthropic-version': '2023-06-01',
-      // A beta's header must accompany its fields: one without the other is rejected.
-      ...(own === null ? {} : source?.headers),
-      ...(access.apiKey !== null && { 'x-api-key': access.apiKey }),
-    },
+    url: `${originOf(access)}/v1/messages`,
+    headers: headersFor(access, own === null ? null : source),
     body: own?.text ?? encoded(translated().body),
     droppedParameters: own?.dropped ?? translated().dropped,
+  }
+}
+
+/** The request for a count of a client's own body. */
+export function countRequest(source: SourceBody, model: Model, access: Access) {
+  return {
+    url: `${originOf(access)}/v1/messages/count_tokens`,
+    headers: headersFor(access, source),
+    body: countBody(source, model),
+  }
+}
+
+function originOf({ baseUrl }: Access): string {
+  return baseUrl.replace(/\/+$/, '').replace(/\/v1$/, '')
+}
+
+/** A beta's header goes with its fields: one without the other is refused. */
+function headersFor({ apiKey }: Access, source: SourceBody | null): ProviderRequest['headers'] {
+  return {
+    'content-type': 'application/json',
+    'anthropic-version': '2023-06-01',
+    ...source?.headers,
+    ...(apiKey !== null && { 'x-api-key': apiKey }),
   }
 }
 
@@ -87,7 +105,10 @@ function translatedBody(question: ProviderAsk): Translation {
   if (json.kind === 'line' && json.schema !== null) dropped.add('response_format')
   if (reasoning.dropped) dropped.add('reasoning_effort')
 
-  return { body, dropped: droppedNames(dropped, extras.dropped) }
+  return {
+    body,
+    dropped: droppedNames(dropped, extras.dropped, ask.source?.dialect === 'responses' ? ask.source : null),
+  }
 }
 
 function outputConfigFor({ effort }: Reasoning, json: JsonAnswer): Json | undefined {

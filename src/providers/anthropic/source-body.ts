@@ -60,7 +60,13 @@ export function ownBody(question: ProviderAsk, source: SourceBody, fields: () =>
   return { text: edited(source.text, edits), dropped }
 }
 
-/** Returns true if the client requested this model, so that the body fits it. */
+/** The client's text with the model, for a count. */
+export function countBody(source: SourceBody, model: Model): string {
+  const members = membersAt(source.text, 0)
+  return edited(source.text, [...fieldEdits(members, { model: model.id }), ...sealedEdits(source, members)])
+}
+
+/** Whether the client meant this very model, and so wrote what it takes. */
 function isNamed(model: Model, name: string | null): boolean {
   const wanted = name?.toLowerCase()
   const { provider, aliases, marketplaceAliases } = model

@@ -1,4 +1,4 @@
-import type { Message, ToolCall } from '../../core/chat/chat.ts'
+import type { Message, ReasoningItem, ToolCall } from '../../core/chat/chat.ts'
 import type { ParameterRules } from '../../core/models/models.ts'
 import { placeholderTexts, type ToolExchange, turnsOf } from '../conversation-steps.ts'
 import { inlineImage } from '../images.ts'
@@ -9,6 +9,7 @@ import { wireNameOf } from './names.ts'
 export function contentsFor(messages: readonly Message[], { prefill, reasoning }: ParameterRules): readonly Json[] {
   const turns = turnsOf<Json>(messages, prefill, {
     text: text => ({ text }),
+    said: (text, reasoning) => ({ text, thoughtSignature: textSignature(reasoning) }),
     image: imagePart,
     file: ({ url }) => ({ inlineData: { mimeType: 'application/pdf', data: inlineImage(url)?.data ?? '' } }),
     exchange: ({ call, result }, position) => {
@@ -33,6 +34,12 @@ const base64 = /^[A-Za-z0-9+/_-]+={0,2}$/
 function signatureOf({ signature }: ToolCall, needed: boolean): string | undefined {
   if (signature !== null && base64.test(signature)) return signature
   return needed ? 'skip_thought_signature_validator' : undefined
+}
+
+/** What the text of an earlier turn was signed with. */
+function textSignature(reasoning: readonly ReasoningItem[]): string | undefined {
+  const signed = reasoning.findLast(({ family, id }) => family === 'google' && id === null)
+  return signed !== undefined && base64.test(signed.data) ? signed.data : undefined
 }
 
 function responseOf(result: ToolExchange['result']): Json {

@@ -58,7 +58,7 @@ export function toRequest({ ask, model, outputCap, stream }: ProviderAsk, access
       ...(access.apiKey !== null && { 'x-goog-api-key': access.apiKey }),
     },
     body: encoded(body),
-    droppedParameters: droppedNames(dropped, sortExtras('google', ask.extras).dropped),
+    droppedParameters: droppedNames(dropped, sortExtras('google', ask.extras).dropped, ask.source),
   }
 }
 

@@ -134,8 +134,13 @@ function answerReader() {
   /** Reads a content part. Skips code that Google runs itself, its output, images and signatures without content. */
   const readPart = (part: Json, index: number, choice: Choice): readonly AnswerPart[] => {
     if (isRecord(part.functionCall)) return choice.calls.read(part.functionCall, part.thoughtSignature)
-    if (!isText(part.text)) return []
-    return [{ type: part.thought === true ? 'reasoning' : 'text', choice: index, text: part.text }]
+    const said: readonly AnswerPart[] = isText(part.text)
+      ? [{ type: part.thought === true ? 'reasoning' : 'text', choice: index, text: part.text }]
+      : []
+    if (!isText(part.thoughtSignature) || part.text === undefined) return said
+    // The signature of a text, perhaps of an empty one behind it.
+    const [family, kind, data] = ['google', 'signature', part.thoughtSignature] as const
+    return [...said, { type: 'reasoning_end', choice: index, family, kind, data, id: null }]
   }
 
   /**

@@ -88,7 +88,7 @@ function nameFor(name: string | null, { official, rules }: Writing): string | un
 const takenName = /^[^\s<|\\/>]{1,64}$/
 
 /** Renames IDs that the server would reject, consistently within the request. */
-function toolIdsFor({ toolId }: Dialect): (id: string) => string {
+export function toolIdsFor({ toolId }: Dialect): (id: string) => string {
   const renamed = new Map<string, string>()
   return id => {
     if (toolId.test(id)) return id
@@ -110,7 +110,7 @@ function withInstruction(
   return [{ ...first, content: `${first.content}\n\n${instruction.text}` }, ...rest]
 }
 
-function namesJson(message: Message): boolean {
+export function namesJson(message: Message): boolean {
   const texts =
     message.role === 'user'
       ? message.content.map(part => (part.type === 'text' ? part.text : ''))

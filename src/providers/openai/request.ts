@@ -63,7 +63,7 @@ export function toRequest(
       ...(access.apiKey !== null && dialect.keyHeader(access.apiKey)),
     },
     body: encoded(body),
-    droppedParameters: droppedNames(dropped, extras.dropped),
+    droppedParameters: droppedNames(dropped, extras.dropped, ask.source),
   }
 }
 
@@ -84,7 +84,7 @@ function addressOf(access: Access, official: boolean): { readonly url: string; r
  * `/api/paas/v4`) gets `/v1`, since servers often document their URL without it. A path that ends in
  * `/chat/completions` or names an Azure deployment is used unchanged. Keeps a query (`?api-version=`).
  */
-function chatCompletionsUrl(base: URL): string {
+export function chatCompletionsUrl(base: URL): string {
   const path = base.pathname.replace(/\/+$/, '')
   if (path.endsWith('/chat/completions')) return `${base.origin}${path}${base.search}`
   const versioned = /\/v\d[^/]*(?:\/|$)/.test(path) || path.includes('/openai/deployments/')
@@ -118,7 +118,7 @@ function toolFor({ name, description, parameters, strict }: Tool): Json {
   }
 }
 
-type Format = {
+export type Format = {
   readonly field: Json | undefined
   readonly instruction: Instruction | null
   /** True if the model supports less than requested. */
@@ -128,7 +128,7 @@ type Format = {
 /** OpenAI answers 400 to `json_object` if no message contains the word JSON. */
 const jsonInstruction: Instruction = { text: 'Answer with one JSON object.', unlessJsonIsNamed: true }
 
-function formatFor(format: ResponseFormat, supported: ParameterRules['responseFormat']): Format {
+export function formatFor(format: ResponseFormat, supported: ParameterRules['responseFormat']): Format {
   if (format.type === 'text') return { field: undefined, instruction: null, lesser: false }
   if (supported === 'none') return { field: undefined, instruction: null, lesser: true }
   if (format.type === 'json_object') {
@@ -157,7 +157,7 @@ type Takes = (value: unknown, model: Model) => boolean
 /**
  * Values of OpenAI's own fields that a model accepts. OpenAI rejects other values with 400, or charges more for them.
  */
-const officialValues: Readonly<Record<string, Takes>> = {
+export const officialValues: Readonly<Record<string, Takes>> = {
   verbosity: (_, { capabilities }) => capabilities.reasoning,
   // The catalog has no prices for other tiers, so their cost could not be billed.
   service_tier: value => value === 'auto' || value === 'default' || value === 'flex',

@@ -250,7 +250,7 @@ function answersOf(method: string, detail: Detail, parameters: readonly Paramete
       ...(Object.keys(content).length === 0 ? {} : { content }),
     },
     ...(isTagged ? { 304: { description: 'What `if-none-match` names is still so', headers } } : {}),
-    ...refusalsOf(codes, schemes.includes('apiKey'), schemas),
+    ...refusalsOf(codes, schemes.includes('apiKey'), schemas, told.refusals),
     ...Object.fromEntries(
       Object.entries(alsoWith).map(([also, schema]) => [
         also,
@@ -273,20 +273,26 @@ function eventOf({ schema, example }: Media, end: string | undefined): Media {
 /** Errors that a request can end with once models were asked. */
 const afterAttempts: ReadonlySet<ErrorCode> = new Set(['upstream_failed', 'no_model_available', 'upstream_timeout'])
 
+const usualRefusals: NonNullable<RouteDocs['refusals']> = {
+  shape: errorShape,
+  statusOf: code => errorTable[code].status,
+}
+
 /** One answer a status, naming the codes it can carry. */
 function refusalsOf(
   codes: readonly ErrorCode[],
   showsStanding: boolean,
   schemas: Schemas,
+  { shape, statusOf }: NonNullable<RouteDocs['refusals']> = usualRefusals,
 ): Record<string, ResponseDoc> {
-  const byStatus = Map.groupBy(new Set(codes), code => errorTable[code].status)
+  const byStatus = Map.groupBy(new Set(codes), statusOf)
   return Object.fromEntries(
     [...byStatus].map(([status, shared]) => [
       status,
       {
         description: [...new Set(shared.map(code => `\`${wireCode(code)}\``))].join(', '),
         headers: refusalHeaders(status, { showsStanding, showsAttempts: shared.some(code => afterAttempts.has(code)) }),
-        content: { 'application/json': { schema: schemas.of(errorShape, 'answered') } },
+        content: { 'application/json': { schema: schemas.of(shape, 'answered') } },
       },
     ]),
   )

@@ -101,7 +101,7 @@ export function refusalHeaders(
   status: number,
   { showsStanding, showsAttempts }: { readonly showsStanding: boolean; readonly showsAttempts: boolean },
 ): Record<string, object> {
-  const waits = status === 429 || status === 503
+  const waits = status === 429 || status === 503 || status === 529
   return references([
     'x-request-id',
     'x-should-retry',

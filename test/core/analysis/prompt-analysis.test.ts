@@ -13,7 +13,13 @@ const user = (...texts: readonly string[]): Message => ({
 })
 const read = (text: string): PromptAnalysis => readMessages([user(text)])
 
-describe('query type', () => {
+describe('the type of a query', () => {
+  test('help with an everyday matter is no broken program, whatever the matter is', () => {
+    const matters = 'garden aquarium accent piano allergies fence commute posture rabbit anxiety curtains pension'
+    const types = matters.split(' ').map(matter => read(`help with my ${matter}`).queryType)
+    for (const type of ['code', 'code_algorithm', 'debugging'] as const) expect(types).not.toContain(type)
+  })
+
   test.each<readonly [string, QueryType]>([
     ['Write a Python function that parses a CSV file', 'code'],
     ['How do I mount a volume in docker compose?', 'code'],

@@ -1,0 +1,75 @@
+import type { ChatRequest, SourceBody } from '../../core/chat/chat.ts'
+import type { RateLimiter, RateLimiterFactory } from '../../core/limits/rate-limits.ts'
+import { autoModel, type Catalog, type Model } from '../../core/models/models.ts'
+import { likelyInputTokens } from '../../core/tokens/tokens.ts'
+import { GatewayError } from '../../core/validation/errors.ts'
+import { parseJson } from '../../core/validation/validate.ts'
+import { bodyLimits, checkContentType, readBody, whileHeld } from '../../http/body.ts'
+import type { ChatRouteDeps } from '../../http/chat-handler.ts'
+import type { ReasoningSeal } from '../reasoning-seal.ts'
+import { readCount } from './request.ts'
+
+export type CountTokensDeps = Pick<ChatRouteDeps, 'callerOf' | 'newRequestId'> & {
+  readonly bodies: ChatRouteDeps['bodies']
+  readonly reasoningSeal: ReasoningSeal
+  readonly limits: RateLimiterFactory
+  readonly catalogue: Pick<Catalog, 'resolve'>
+  /** The count of the model's own provider; null = it gives none. */
+  readonly countInput: (model: Model, source: SourceBody) => Promise<number | null>
+}
+
+/** Of one account. A client that shows what fills its context counts a dozen parts at once. */
+const perAccount = { perMinute: 60, burst: 60 }
+
+/** Where nothing names a model, the count is as near as one for Claude can be. */
+const usualProvider = 'anthropic'
+
+/** Answers `count_tokens`. Nothing is billed, moderated or logged. */
+export function createTokenCounter(deps: CountTokensDeps): (request: Request) => Promise<Response> {
+  const limit = deps.limits('count_tokens', perAccount)
+  return async request => {
+    const requestId = deps.newRequestId()
+    const { accountId } = await deps.callerOf(request)
+    await enforce(limit, accountId)
+    checkContentType(request.headers)
+    return whileHeld({ budget: deps.bodies, owner: accountId }, request, bodyLimits.chat, async () => {
+      const text = await readBody(request, bodyLimits.chat)
+      const { model: name, ...asked } = readCount(
+        parseJson(text),
+        { headers: request.headers, text, accountId },
+        deps.reasoningSeal,
+      )
+      const model = modelOf(deps, name)
+      const counted = model === null ? null : await deps.countInput(model, asked.source)
+      const tokens = counted ?? likelyInputTokens(asked, model?.provider ?? usualProvider)
+      return replied(tokens, requestId, counted === null)
+    })
+  }
+}
+
+async function enforce(limit: RateLimiter, accountId: string): Promise<void> {
+  const retryAfterMs = await limit.take(accountId)
+  if (retryAfterMs === 0) return
+  const message = `Rate limit reached: ${perAccount.perMinute} token counts per minute for this account. Retry after the time in the retry-after header.`
+  throw new GatewayError('requests_per_minute_exceeded', message, { retryAfterMs })
+}
+
+function modelOf({ catalogue }: CountTokensDeps, name: ChatRequest['model']): Model | null {
+  if (name === null || name.toLowerCase() === autoModel) return null
+  const model = catalogue.resolve(name)
+  if (model !== null) return model
+  throw new GatewayError('model_not_found', 'There is no such model. GET /v1/models lists those there are.', {
+    param: 'model',
+  })
+}
+
+function replied(tokens: number, requestId: string, isEstimated: boolean): Response {
+  const headers = new Headers({
+    'content-type': 'application/json',
+    'cache-control': 'no-store',
+    'x-request-id': requestId,
+    'request-id': requestId,
+  })
+  if (isEstimated) headers.set('x-gateway-estimated', 'true')
+  return new Response(JSON.stringify({ input_tokens: tokens }), { headers })
+}

@@ -1,0 +1,81 @@
+/** `POST /v1/responses/input_tokens`: the input tokens of a request, by the gateway's own count. Nothing is called, billed or logged. */
+import { Type } from '@sinclair/typebox'
+import { Elysia } from 'elysia'
+import type { Caller } from '../../core/limits/plans.ts'
+import type { RateLimiterFactory } from '../../core/limits/rate-limits.ts'
+import type { Catalog } from '../../core/models/models.ts'
+import { likelyInputTokens } from '../../core/tokens/tokens.ts'
+import { GatewayError } from '../../core/validation/errors.ts'
+import { parseJson } from '../../core/validation/validate.ts'
+import { bodyLimits, checkContentType, receiveBody, type Timer } from '../../http/body.ts'
+import type { BodyBudget } from '../../http/body-budget.ts'
+import { policies } from '../../http/policies.ts'
+import { withRouteDocs } from '../../http/route-docs.ts'
+import { count, namedSchema } from '../../http/schemas.ts'
+import type { ReasoningSeal } from '../reasoning-seal.ts'
+import { readResponses, responsesSchema } from './request.ts'
+
+/** It is free and takes nothing of an account's limits, so that it has one of its own. */
+const each = { perMinute: 120, burst: 60 }
+
+export type InputTokensDeps = {
+  readonly callerOf: (request: Request) => Caller | Promise<Caller>
+  readonly catalogue: Pick<Catalog, 'resolve'>
+  readonly reasoningSeal: ReasoningSeal
+  readonly limits: RateLimiterFactory
+  readonly bodies: BodyBudget
+  readonly clock: Timer
+}
+
+/** The route. */
+export function inputTokens(deps: InputTokensDeps) {
+  const limit = deps.limits('input-tokens', each)
+  const take = async (accountId: string) => {
+    const waitMs = await limit.take(accountId)
+    if (waitMs === 0) return
+    const message = `Rate limit reached: ${each.perMinute} token counts per minute. Retry after the time in the retry-after header.`
+    throw new GatewayError('requests_per_minute_exceeded', message, { retryAfterMs: waitMs })
+  }
+  return new Elysia({ name: 'input-tokens' }).post(
+    '/v1/responses/input_tokens',
+    ({ request }) => counted(deps, take, request),
+    {
+      parse: 'none',
+      ...withRouteDocs(policies.apiKey, {
+        summary: 'Input tokens of a response',
+        description: 'An estimate by the gateway, for any model. Free; 120 per minute and account.',
+        body: responsesSchema,
+        examples: { 'a text': { model: 'gateway-ai', input: 'How many tokens are these?' } },
+        answer: namedSchema('InputTokens', { object: Type.Literal('response.input_tokens'), input_tokens: count }),
+        answerHeaders: [],
+        errors: ['unsupported_parameter', 'requests_per_minute_exceeded', 'previous_response_not_found', 'not_found'],
+      }),
+    },
+  )
+}
+
+async function counted(
+  { callerOf, catalogue, reasoningSeal: seal, bodies, clock }: InputTokensDeps,
+  take: (accountId: string) => Promise<void>,
+  request: Request,
+): Promise<Response> {
+  const asking = callerOf(request)
+  // A body that has no room is refused before it is known who sends it.
+  const known = asking instanceof Promise ? null : asking
+  if (asking instanceof Promise) asking.catch(() => {})
+  const hold = bodies.open(known?.accountId ?? null)
+  try {
+    const receive = receiveBody(request, bodyLimits.chat, { hold, clock })
+    const { accountId } = await asking
+    if (known === null) hold.assign(accountId)
+    await take(accountId)
+    checkContentType(request.headers)
+    const text = await receive()
+    const { ask } = readResponses(parseJson(text), { headers: request.headers, text }, { seal, accountId })
+    const provider = (ask.model === null ? null : catalogue.resolve(ask.model))?.provider ?? ''
+    const body = { object: 'response.input_tokens', input_tokens: likelyInputTokens(ask, provider) }
+    return Response.json(body, { headers: { 'cache-control': 'no-store' } })
+  } finally {
+    hold.release()
+  }
+}

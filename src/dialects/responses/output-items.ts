@@ -1,0 +1,78 @@
+/** The items of an answer as the wire has them, at any time of their making. */
+import type { TokenLogprob } from '../../core/chat/chat.ts'
+import { parseUntrustedJson } from '../../core/validation/untrusted-json.ts'
+import { type Fields, isFields } from './check.ts'
+import type { CustomInput } from './custom-input.ts'
+import type { ToolOrigin } from './tools.ts'
+
+export type Part = {
+  readonly type: 'output_text' | 'refusal'
+  text: string
+  readonly annotations: unknown[]
+  readonly tokens: TokenLogprob[]
+}
+export type Status = 'in_progress' | 'completed' | 'incomplete'
+export type Message = { readonly kind: 'message'; readonly parts: Part[] }
+export type Reasoning = { readonly kind: 'reasoning'; text: string; sealed: string | null }
+export type Call = {
+  readonly kind: 'call'
+  readonly origin: ToolOrigin
+  readonly callId: string
+  text: string
+  readonly input: CustomInput | null
+}
+export type Whole = { readonly kind: 'whole'; readonly json: Fields }
+export type Base = { readonly id: string; readonly place: number; status: Status }
+export type Item = Base & (Message | Reasoning | Call | Whole)
+
+export function shown(item: Item, status: Status): Fields {
+  const { id } = item
+  switch (item.kind) {
+    case 'message':
+      return { id, type: 'message', status, role: 'assistant', content: item.parts.map(shownPart) }
+    case 'reasoning': {
+      const summary = item.text === '' ? [] : [summaryPart(item.text)]
+      return { id, type: 'reasoning', summary, ...(item.sealed === null ? {} : { encrypted_content: item.sealed }) }
+    }
+    case 'call':
+      return shownCall(item, status)
+    case 'whole':
+      return { ...item.json, id: typeof item.json.id === 'string' && item.json.id !== '' ? item.json.id : id }
+  }
+}
+
+function shownCall({ id, origin, callId, text }: Base & Call, status: Status): Fields {
+  const { kind, name, namespace } = origin
+  const within = namespace === null ? {} : { namespace }
+  switch (kind) {
+    case 'function':
+      return { id, type: 'function_call', status, call_id: callId, name, ...within, arguments: text }
+    case 'custom':
+      return { id, type: 'custom_tool_call', status, call_id: callId, name, ...within, input: text }
+    case 'tool_search': {
+      const given = parseUntrustedJson(text)
+      return {
+        id,
+        type: 'tool_search_call',
+        status,
+        call_id: callId,
+        execution: 'client',
+        arguments: isFields(given) ? given : {},
+      }
+    }
+  }
+}
+
+export function shownPart({ type, text, annotations, tokens }: Part): Fields {
+  return type === 'refusal'
+    ? { type, refusal: text }
+    : { type, text, annotations: [...annotations], logprobs: [...tokens] }
+}
+
+export function summaryPart(text: string): Fields {
+  return { type: 'summary_text', text }
+}
+
+export function shortLogprob({ token, logprob, top_logprobs }: TokenLogprob): Fields {
+  return { token, logprob, top_logprobs: top_logprobs.map(other => ({ token: other.token, logprob: other.logprob })) }
+}

@@ -1,0 +1,47 @@
+/** A provider's own count of a request's input, asked for beside all limits: it is free, and nobody waits long for it. */
+import type { SourceBody } from '../core/chat/chat.ts'
+import type { Model } from '../core/models/models.ts'
+import { parseUntrustedJson } from '../core/validation/untrusted-json.ts'
+import type { ConfiguredProvider } from '../providers/configured-provider.ts'
+
+export type CountDeps = {
+  readonly endpoints: ReadonlyMap<string, ConfiguredProvider>
+  readonly network: { readonly fetch: (url: string, init: RequestInit) => Promise<Response> }
+  readonly clock: { after(milliseconds: number, action: () => void): () => void }
+}
+
+const timeoutMs = 2_000
+/** A count and its envelope: whatever is longer is none. */
+const maximumBytes = 16_384
+
+/** Returns the input tokens as the model's provider counts them; null = it has no such endpoint, failed, or took over 2 s. */
+export async function countInput(deps: CountDeps, model: Model, source: SourceBody): Promise<number | null> {
+  const endpoint = deps.endpoints.get(model.provider)
+  const count = endpoint?.provider.count
+  if (endpoint === undefined || count === undefined) return null
+  const { url, headers, body } = count.toRequest(source, model, endpoint.access)
+  const abort = new AbortController()
+  const cancel = deps.clock.after(timeoutMs, () => abort.abort())
+  try {
+    // A redirect would carry the provider's key to wherever it points.
+    const init: RequestInit = { method: 'POST', headers, body, signal: abort.signal, redirect: 'error' }
+    const response = await deps.network.fetch(url, init)
+    const text = response.ok ? await beginningOf(response) : ''
+    return count.read(parseUntrustedJson(text))
+  } catch {
+    return null
+  } finally {
+    cancel()
+    abort.abort()
+  }
+}
+
+async function beginningOf({ body }: Response): Promise<string> {
+  const decoder = new TextDecoder()
+  let text = ''
+  for await (const piece of body ?? []) {
+    text += decoder.decode(piece, { stream: true })
+    if (text.length > maximumBytes) return ''
+  }
+  return text
+}

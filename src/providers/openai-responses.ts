@@ -1,0 +1,45 @@
+/**
+ * OpenAI's own Responses API: the second form in which OpenAI itself is asked, where Chat Completions cannot say what a request
+ * needs, or does not serve its model. Compatible servers are never asked in it.
+ */
+import type { Model } from '../core/models/models.ts'
+import { readFailure } from './openai/failure.ts'
+import { toRequest } from './openai-responses/request.ts'
+import { createResponsesReader } from './openai-responses/response.ts'
+import type { Provider, ProviderAsk } from './provider.ts'
+import { guardBody, guardStream } from './response-guard.ts'
+
+/** The adapter. */
+export const openaiResponses: Provider = {
+  toRequest,
+  readResponse: body => guardBody(() => createResponsesReader().whole(body)),
+  streamReader: () => guardStream(createResponsesReader()),
+  readFailure,
+}
+
+/** True where a request is to be asked in this form. */
+export function needsResponses({ ask, model }: ProviderAsk): boolean {
+  if (isResponsesOnly(model)) return true
+  const { source, tools, reasoningEffort, messages } = ask
+  const thinks = model.capabilities.reasoning && reasoningEffort !== 'none'
+  if (thinks && tools.length > 0 && reasoningEffort !== null && model.parameters.toolsNeedEffortNone) return true
+  if (source?.dialect !== 'responses') return false
+  if (source.needs.length > 0 || source.sameFormOnly.length > 0) return true
+  if (!thinks) return false
+  const { include, reasoning } = source.fields
+  return (
+    tools.length > 0 ||
+    (Array.isArray(include) && include.includes('reasoning.encrypted_content')) ||
+    (typeof reasoning === 'object' && reasoning !== null && 'summary' in reasoning && reasoning.summary != null) ||
+    messages.some(message => message.role === 'assistant' && message.reasoningItems?.some(isOwn))
+  )
+}
+
+function isOwn({ family }: { readonly family: string }): boolean {
+  return family === 'openai'
+}
+
+/** By OpenAI's model pages: `*-codex`, and the `*-pro` of gpt-5. */
+function isResponsesOnly({ id, parameters }: Model): boolean {
+  return parameters.responsesOnly ?? /^gpt-5(?:\.\d+)?-pro|-codex/.test(id)
+}

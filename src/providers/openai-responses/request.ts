@@ -1,0 +1,183 @@
+import type { ChatRequest, ReasoningEffort, Tool } from '../../core/chat/chat.ts'
+import { isChargedTool } from '../../core/chat/tool-names.ts'
+import type { Model, ParameterRules } from '../../core/models/models.ts'
+import { ownFields } from '../../core/validation/own-fields.ts'
+import { sortExtras } from '../extras.ts'
+import { encoded, isRecord, type Json, record, records, textOf } from '../json.ts'
+import { namesJson } from '../openai/conversation.ts'
+import { chatCompletionsUrl, formatFor, officialValues } from '../openai/request.ts'
+import { droppedNames, isDemanding, nearestEffort, parametersFor } from '../parameters.ts'
+import type { Access, ProviderAsk, ProviderRequest } from '../provider.ts'
+import { inputFor } from './input.ts'
+
+/** What this form has no word for. */
+const wordless = {
+  penalties: false,
+  seed: false,
+  logitBias: false,
+  maximumStops: 0,
+  maximumChoices: 1,
+} satisfies Partial<ParameterRules>
+
+/** Less is refused by the API with 400. */
+const leastOutputCap = 16
+
+/**
+ * The request. Of a client that speaks this form all goes through as it came but for what the gateway answers for: the model, the
+ * output cap, that nothing is stored, and what would be charged apart from tokens.
+ */
+export function toRequest({ ask, model, outputCap, stream }: ProviderAsk, access: Access): ProviderRequest {
+  const rules = model.parameters
+  const own = ask.source?.dialect === 'responses' ? ask.source : null
+  // Where the gateway has added to the conversation, its messages say what is asked.
+  const source = own !== null && own.messages === ask.messages ? own : null
+  const effort = ask.reasoningEffort === null ? null : nearestEffort(ask.reasoningEffort, rules.efforts.toReversed())
+  const parameters = parametersFor(ask, { ...rules, ...wordless }, effort === null ? null : effort !== 'none')
+  const { dropped } = parameters
+  if (ask.reasoningEffort !== null && effort === null) dropped.add('reasoning_effort')
+  const extras = passedFields(own?.fields ?? null, ask.extras, model)
+  const tools = toolsFor(ask, own?.fields ?? {}, source !== null)
+  const { field: format, instruction, lesser } = formatFor(ask.responseFormat, rules.responseFormat)
+  if (lesser) dropped.add('response_format')
+  const needsWord = instruction !== null && !(instruction.unlessJsonIsNamed && ask.messages.some(namesJson))
+  const input = source === null ? inputFor(ask.messages, rules) : source.fields.input
+  const body: Json = {
+    ...extras.sent,
+    model: model.id,
+    instructions: source?.fields.instructions ?? undefined,
+    input: needsWord ? [...itemsOf(input), { role: rules.systemRole, content: instruction.text }] : input,
+    stream: stream || undefined,
+    store: false,
+    include: includeFor(own?.fields ?? {}, model, parameters.logprobs === true),
+    max_output_tokens: Math.max(leastOutputCap, outputCap),
+    temperature: parameters.temperature,
+    top_p: parameters.topP,
+    top_logprobs: parameters.topLogprobs,
+    tools: tools.sent.length > 0 ? tools.sent : undefined,
+    tool_choice: tools.sent.length > 0 ? toolChoiceFor(ask, source?.fields ?? null) : undefined,
+    parallel_tool_calls: tools.sent.length > 0 ? (ask.parallelToolCalls ?? undefined) : undefined,
+    reasoning: reasoningFor(own?.fields ?? {}, effort, model),
+    text: textFor(ask, format, model),
+    safety_identifier: ask.endUser?.slice(0, 128),
+  }
+  return {
+    url: responsesUrl(access),
+    headers: {
+      'content-type': 'application/json',
+      accept: stream ? 'text/event-stream' : 'application/json',
+      ...(access.apiKey !== null && { authorization: `Bearer ${access.apiKey}` }),
+    },
+    body: encoded(body),
+    droppedParameters: droppedNames(dropped, [...extras.dropped, ...tools.dropped]),
+  }
+}
+
+function responsesUrl({ baseUrl }: Access): string {
+  return chatCompletionsUrl(new URL(baseUrl)).replace('/chat/completions', '/responses')
+}
+
+function itemsOf(input: unknown): readonly unknown[] {
+  return Array.isArray(input) ? input : [{ role: 'user', content: textOf(input) }]
+}
+
+/** Written anew, or the gateway's own, or about something stored. */
+const handled: ReadonlySet<string> = new Set(
+  `model input instructions tools tool_choice parallel_tool_calls include max_output_tokens temperature top_p top_logprobs text
+  reasoning store stream background previous_response_id conversation prompt safety_identifier user mode strategy stream_mode
+  enhance_prompt test_mode fallback fallback_max_cost_factor web`.split(/\s+/),
+)
+/** Fields of this form that another form of the gateway's has a meaning of its own for. */
+const alsoHere: ReadonlySet<string> = new Set(['metadata', 'stream_options'])
+/** Fields of Chat Completions that mean the same here. */
+const sharedExtras: ReadonlySet<string> = new Set(
+  'service_tier prompt_cache_key prompt_cache_retention prompt_cache_options moderation'.split(' '),
+)
+
+type Passed = { readonly sent: Json; readonly dropped: readonly string[] }
+
+/** The client's own fields; of another form's only those that this one shares. */
+function passedFields(fields: Json | null, extras: ChatRequest['extras'], model: Model): Passed {
+  if (fields === null) {
+    const { sent, dropped } = sortExtras('openai', extras, { takes: (name, value) => takes(name, value, model) })
+    const shared = Object.entries(sent).filter(([name]) => sharedExtras.has(name))
+    const lost = Object.keys(sent).filter(name => !sharedExtras.has(name) && name !== 'verbosity' && name !== 'store')
+    return { sent: Object.fromEntries(shared), dropped: [...dropped, ...lost] }
+  }
+  const sent: [string, unknown][] = []
+  const dropped: string[] = []
+  for (const [name, value] of Object.entries(fields)) {
+    if (value == null || handled.has(name) || (ownFields.has(name) && !alsoHere.has(name))) continue
+    if (name === 'stream_options' && fields.stream !== true) continue
+    if (takes(name, value, model)) sent.push([name, value])
+    else dropped.push(name)
+  }
+  return { sent: Object.fromEntries(sent), dropped }
+}
+
+function takes(name: string, value: unknown, model: Model): boolean {
+  return !Object.hasOwn(officialValues, name) || (officialValues[name]?.(value, model) ?? true)
+}
+
+/** Nothing is stored at OpenAI, so what a later turn needs of its reasoning comes back with the answer. */
+function includeFor({ include }: Json, { capabilities }: Model, logprobs: boolean): readonly string[] | undefined {
+  const wanted = new Set(Array.isArray(include) ? include.filter(name => typeof name === 'string') : [])
+  if (capabilities.reasoning) wanted.add('reasoning.encrypted_content')
+  else wanted.delete('reasoning.encrypted_content')
+  if (!logprobs) wanted.delete('message.output_text.logprobs')
+  return wanted.size === 0 ? undefined : [...wanted]
+}
+
+function reasoningFor({ reasoning }: Json, effort: ReasoningEffort | null, { capabilities }: Model): Json | undefined {
+  if (!capabilities.reasoning) return undefined
+  const given = record(reasoning)
+  return effort === null && Object.keys(given).length === 0 ? undefined : { ...given, effort: effort ?? undefined }
+}
+
+/** The format is flat here. */
+function textFor(ask: ChatRequest, format: Json | undefined, model: Model): Json | undefined {
+  const { verbosity } = ask.extras
+  const isTaken = verbosity != null && takes('verbosity', verbosity, model)
+  if (format === undefined && !isTaken) return undefined
+  const { json_schema: schema, ...rest } = format ?? {}
+  return {
+    format: format === undefined ? undefined : { ...rest, ...record(schema) },
+    verbosity: isTaken ? verbosity : undefined,
+  }
+}
+
+/** Verbatim where the tools are as the client declared them; else as functions, with OpenAI's own beside them. */
+function toolsFor(
+  ask: ChatRequest,
+  fields: Json,
+  isVerbatim: boolean,
+): { readonly sent: readonly Json[]; readonly dropped: readonly string[] } {
+  const given = records(fields.tools)
+  const refused = given.map(({ type }) => textOf(type)).filter(isChargedTool)
+  const kept = given.filter(({ type }) => !isChargedTool(type))
+  const dropped = refused.filter(type => !type.startsWith('web_search')).map(type => `tools.${type}`)
+  if (isVerbatim) return { sent: kept, dropped }
+  const hosted = kept.filter(({ type }) => !clientTools.has(textOf(type)))
+  return { sent: [...ask.tools.map(functionFor), ...hosted], dropped }
+}
+
+const clientTools: ReadonlySet<string> = new Set(['function', 'custom', 'namespace', 'tool_search'])
+
+function functionFor({ name, description, parameters, strict }: Tool): Json {
+  return {
+    type: 'function',
+    name,
+    description: description ?? undefined,
+    parameters: parameters ?? { type: 'object', properties: {} },
+    // What is not said means true here, and false on Chat Completions.
+    strict: strict ?? false,
+  }
+}
+
+function toolChoiceFor({ toolChoice }: ChatRequest, fields: Json | null): unknown {
+  const given = fields?.tool_choice
+  if (fields === null)
+    return isDemanding(toolChoice) && toolChoice !== 'required'
+      ? { type: 'function', name: toolChoice.name }
+      : (toolChoice ?? undefined)
+  return isRecord(given) && isChargedTool(given.type) ? 'auto' : (given ?? undefined)
+}

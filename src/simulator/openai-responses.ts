@@ -1,0 +1,202 @@
+/** The face of OpenAI Responses: what is asked, read, and its answer as one object. */
+import { estimateTokens } from '../core/tokens/tokens.ts'
+import { failure, keyMissing, openai, reasoningTokens, refusedParameter } from './openai.ts'
+import { isOwnReasoning, outputItems, responseFrames, responseObject } from './openai-responses-answer.ts'
+import type { RawRequest } from './request.ts'
+import {
+  type Failure,
+  isJson,
+  type Json,
+  jsonTokens,
+  mistake,
+  numberOr,
+  objectsIn,
+  type SimulatedFormat,
+  type SimulatedRequest,
+  textOr,
+  unknownField,
+} from './wire-format.ts'
+
+const knownFields = new Set(
+  `model input instructions tools tool_choice parallel_tool_calls max_output_tokens max_tool_calls temperature top_p top_logprobs
+  reasoning text include store stream stream_options background metadata user safety_identifier prompt_cache_key
+  prompt_cache_retention prompt_cache_options service_tier truncation context_management moderation client_metadata
+  previous_response_id conversation prompt`.split(/\s+/),
+)
+
+export const openaiResponses: SimulatedFormat = {
+  ...openai,
+  unknownFrame: { part: 'opening', name: 'response.progress', data: '{"type":"response.progress","percent":1}' },
+  read,
+  completion: turn => responseObject(turn, 'completed', outputItems(turn)),
+  frames: responseFrames,
+  failure,
+  errorFrame: () => ({
+    part: 'closing',
+    name: 'error',
+    data: '{"type":"error","code":"server_error","message":"The server had an error while processing your request.","param":null,"sequence_number":99}',
+  }),
+}
+
+function read({ headers }: RawRequest, body: Json): ReturnType<SimulatedFormat['read']> {
+  const problem = headers.authorization?.match(/^Bearer \S/) ? problemIn(body) : keyMissing
+  if (problem !== null) return failure(problem)
+  const items = itemsOf(body.input)
+  const lists = [body.tools, ...items.filter(({ type }) => type === 'additional_tools').map(({ tools }) => tools)]
+  const tools = lists.flatMap(objectsIn).flatMap(declaredBy)
+  const messages = items.filter(({ type }) => type === undefined || type === 'message')
+  const texts = messages.map(({ content }) => textOf(content))
+  const parts = messages.flatMap(({ content }) => objectsIn(content))
+  const reasoning = isJson(body.reasoning) ? body.reasoning : {}
+  const format = isJson(body.text) ? body.text.format : null
+  const lastTurn = items.findLastIndex(({ type }) => !isOutput(type))
+  const question: SimulatedRequest = {
+    model: String(body.model),
+    stream: body.stream === true,
+    userTexts: messages.flatMap(({ role }, index) => (role === 'user' ? [texts[index] ?? ''] : [])),
+    instructions: [
+      textOr(body.instructions, ''),
+      ...messages.map(({ role }, index) => (role === 'user' || role === 'assistant' ? '' : (texts[index] ?? ''))),
+    ].join('\n'),
+    inputTokens: countOf(body, items, texts, tools),
+    images: parts.filter(({ type }) => type === 'input_image').length,
+    files: parts.filter(({ type }) => type === 'input_file').length,
+    toolResults: items.slice(lastTurn + 1).map(({ output }) => textOf(output)),
+    tools: tools.map(({ flat, schema }) => ({ name: flat, schema })),
+    declared: new Map(tools.map(({ flat, origin }) => [flat, origin])),
+    encrypts: Array.isArray(body.include) && body.include.includes('reasoning.encrypted_content'),
+    toolChoice: toolChoiceOf(body.tool_choice),
+    parallelCalls: body.parallel_tool_calls !== false,
+    json: isJson(format) && format.type !== 'text' ? { schema: format.schema ?? null } : null,
+    reasoningTokens: reasoningTokens[String(reasoning.effort)] ?? 0,
+    reasoningShown: reasoning.summary != null,
+    choices: 1,
+    outputCap: numberOr(body.max_output_tokens, null),
+    stops: [],
+    logprobs: null,
+    includeUsage: true,
+    obfuscation: !isJson(body.stream_options) || body.stream_options.include_obfuscation !== false,
+    events: true,
+  }
+  return { kind: 'question', question }
+}
+
+function itemsOf(input: unknown): readonly Json[] {
+  return typeof input === 'string' ? [{ role: 'user', content: input }] : objectsIn(input)
+}
+
+function isOutput(type: unknown): boolean {
+  return type === 'function_call_output' || type === 'custom_tool_call_output'
+}
+
+function isCall(type: unknown): boolean {
+  return type === 'function_call' || type === 'custom_tool_call'
+}
+
+function textOf(content: unknown): string {
+  if (typeof content === 'string') return content
+  return objectsIn(content)
+    .map(part => textOr(part.text, ''))
+    .join('')
+}
+
+/** Counted as the same conversation is on Chat Completions. */
+function countOf(
+  body: Json,
+  items: readonly Json[],
+  texts: readonly string[],
+  tools: ReturnType<typeof declaredBy>,
+): number {
+  const outputs = items.filter(({ type }) => isOutput(type)).map(({ output }) => textOf(output))
+  const said = [...texts.filter(text => text !== ''), ...outputs]
+  const instructions = textOr(body.instructions, '')
+  const calls = items
+    .filter(({ type }) => isCall(type))
+    .map(({ call_id: id, name, arguments: args, input }) => ({
+      id,
+      type: 'function',
+      function: { name, arguments: args ?? JSON.stringify({ input }) },
+    }))
+  const functions = tools.map(({ wire }) => ({ type: 'function', function: wire }))
+  const format = isJson(body.text) && isJson(body.text.format) ? [body.text.format] : []
+  return (
+    [...said, ...(instructions === '' ? [] : [instructions])].reduce((sum, text) => sum + estimateTokens(text) + 2, 0) +
+    // A turn of calls alone is a message too.
+    (items.some(({ type }) => isCall(type)) && !items.some(({ role }) => role === 'assistant') ? 2 : 0) +
+    jsonTokens([...calls, ...functions, ...format])
+  )
+}
+
+function declaredBy(tool: Json): readonly {
+  readonly flat: string
+  readonly origin: { readonly type: string; readonly name: string; readonly namespace?: string }
+  readonly schema: unknown
+  readonly wire: Json
+}[] {
+  const name = String(tool.name)
+  switch (tool.type) {
+    case 'namespace':
+      return objectsIn(tool.tools)
+        .flatMap(declaredBy)
+        .map(member => ({
+          ...member,
+          flat: `${name}.${member.flat}`,
+          origin: { ...member.origin, namespace: name },
+        }))
+    case 'function': {
+      const { type: _type, ...wire } = tool
+      return [{ flat: name, origin: { type: 'function', name }, schema: tool.parameters ?? null, wire }]
+    }
+    case 'custom': {
+      const schema = { type: 'object', properties: { input: { type: 'string' } }, required: ['input'] }
+      return [{ flat: name, origin: { type: 'custom', name }, schema, wire: tool }]
+    }
+    default:
+      return []
+  }
+}
+
+function toolChoiceOf(choice: unknown): SimulatedRequest['toolChoice'] {
+  if (choice === 'none' || choice === 'required') return choice
+  return isJson(choice) && typeof choice.name === 'string' ? { name: choice.name } : 'auto'
+}
+
+function problemIn(body: Json): Failure | null {
+  const unknown = unknownField(body, knownFields)
+  if (unknown !== undefined) return mistake(`Unknown parameter: '${unknown}'.`, unknown)
+  if (typeof body.model !== 'string' || body.model === '')
+    return mistake("Missing required parameter: 'model'.", 'model')
+  if (body.store !== false) return mistake('A simulated provider stores nothing: `store` must be false.', 'store')
+  const items = itemsOf(body.input)
+  if (items.length === 0) return mistake("Missing required parameter: 'input'.", 'input')
+  const least = numberOr(body.max_output_tokens, 16)
+  if (least < 16) return mistake("Invalid 'max_output_tokens': integer below minimum value.", 'max_output_tokens')
+  const effort = isJson(body.reasoning) ? body.reasoning.effort : null
+  const refused = refusedParameter(
+    { temperature: body.temperature, top_p: body.top_p, reasoning_effort: effort },
+    body.model,
+  )
+  if (refused !== undefined)
+    return mistake(`Unsupported parameter: '${refused}' is not supported with this model.`, refused)
+  return problemInItems(items)
+}
+
+function problemInItems(items: readonly Json[]): Failure | null {
+  const open = new Set<unknown>()
+  for (const [index, item] of items.entries()) {
+    if (isCall(item.type)) open.add(item.call_id)
+    if (isOutput(item.type) && !open.has(item.call_id))
+      return mistake(`No tool call found for function call output with call_id ${String(item.call_id)}.`, 'input')
+    if (item.type === 'item_reference') return mistake(`Item with id '${String(item.id)}' not found.`, 'input', 404)
+    if (item.type !== 'reasoning') continue
+    if (typeof item.encrypted_content !== 'string')
+      return mistake(
+        `Item with id '${String(item.id)}' not found. Items are not persisted when \`store\` is set to false.`,
+        'input',
+        404,
+      )
+    if (!isOwnReasoning(item.encrypted_content))
+      return mistake(`The encrypted content for item ${String(item.id)} could not be verified.`, `input[${index}]`)
+  }
+  return null
+}

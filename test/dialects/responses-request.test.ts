@@ -1,0 +1,488 @@
+/** What `POST /v1/responses` reads of a body: items, tools, reasoning, and what it refuses. */
+import { describe, expect, test } from 'bun:test'
+import type { Message, ReasoningItem } from '../../src/core/chat/chat.ts'
+import { flatToolName } from '../../src/core/chat/tool-names.ts'
+import { GatewayError } from '../../src/core/validation/errors.ts'
+import { createReasoningSeal } from '../../src/dialects/reasoning-seal.ts'
+import { readResponses } from '../../src/dialects/responses/request.ts'
+
+const seal = createReasoningSeal('a secret of the tests', null)
+const read = (fields: object, headers: Record<string, string> = {}) => {
+  const body = { model: 'gpt-4.1', input: 'Hi', ...fields }
+  const source = { headers: new Headers(headers), text: JSON.stringify(body) }
+  return readResponses(body, source, { seal, accountId: 'acc_1' })
+}
+const ask = (fields: object, headers: Record<string, string> = {}) => read(fields, headers).ask
+const messages = (...input: readonly object[]) => ask({ input }).messages
+function refusal(fields: object): { code: string; param: string | null; message: string } {
+  try {
+    read(fields)
+  } catch (thrown) {
+    if (thrown instanceof GatewayError) return { code: thrown.code, param: thrown.param, message: thrown.message }
+    throw thrown
+  }
+  throw new Error('was taken')
+}
+const text = (said: string) => ({ type: 'text', text: said }) as const
+const said = (fields: Partial<Extract<Message, { role: 'assistant' }>>): Message => ({
+  role: 'assistant',
+  text: null,
+  reasoning: null,
+  toolCalls: [],
+  name: null,
+  ...fields,
+})
+const call = (id: string, name: string, args = '{}', signature: string | null = null) => ({
+  id,
+  name,
+  arguments: args,
+  signature,
+})
+const sealed = (item: Partial<ReasoningItem>, account = 'acc_1') =>
+  seal.seal(account, { family: 'anthropic', kind: 'signature', text: 'Hm.', data: 'sig', id: null, ...item })
+
+describe('items', () => {
+  test('a text is one message of the user; instructions and developer items both count', () => {
+    expect(
+      ask({
+        instructions: 'Be brief.',
+        input: [
+          { role: 'developer', content: 'In French.' },
+          { role: 'user', content: 'Hi' },
+        ],
+      }).messages,
+    ).toEqual([
+      { role: 'system', text: 'Be brief.' },
+      { role: 'system', text: 'In French.' },
+      { role: 'user', content: [text('Hi')], name: null },
+    ])
+    expect(ask({}).messages).toEqual([{ role: 'user', content: [text('Hi')], name: null }])
+  })
+
+  test('messages in short, full and output form, images and documents', () => {
+    const pdf = 'data:application/pdf;base64,AAAA'
+    expect(
+      messages(
+        {
+          type: 'message',
+          role: 'user',
+          status: 'completed',
+          content: [
+            { type: 'input_text', text: 'Look', prompt_cache_breakpoint: { mode: 'explicit' } },
+            { type: 'input_image', image_url: 'https://example.com/a.png', detail: 'low' },
+            { type: 'input_file', filename: 'a.pdf', file_data: pdf },
+          ],
+        },
+        {
+          id: 'msg_1',
+          type: 'message',
+          role: 'assistant',
+          status: 'completed',
+          phase: 'final_answer',
+          content: [
+            { type: 'output_text', text: 'I see. ', annotations: [] },
+            { type: 'refusal', refusal: 'No.' },
+          ],
+        },
+      ),
+    ).toEqual([
+      {
+        role: 'user',
+        content: [
+          text('Look'),
+          { type: 'image', url: 'https://example.com/a.png', detail: 'low' },
+          { type: 'file', url: pdf, name: 'a.pdf' },
+        ],
+        name: null,
+      },
+      said({ text: 'I see. No.' }),
+    ])
+  })
+
+  test('parallel calls are one turn, results stand behind it in any order, and its images follow them', () => {
+    expect(
+      messages(
+        { role: 'user', content: 'Go' },
+        { type: 'function_call', id: 'fc_1', call_id: 'c1', name: 'one', arguments: '{"a":1}', status: 'completed' },
+        { type: 'custom_tool_call', id: 'ctc_1', call_id: 'c2', name: 'patch', input: 'say "x"\n' },
+        { type: 'custom_tool_call_output', call_id: 'c2', output: 'done' },
+        {
+          type: 'function_call_output',
+          call_id: 'c1',
+          output: [
+            { type: 'input_text', text: 'shot' },
+            { type: 'input_image', image_url: 'data:image/png;base64,AA==', detail: 'original' },
+          ],
+        },
+      ),
+    ).toEqual([
+      { role: 'user', content: [text('Go')], name: null },
+      said({ toolCalls: [call('c1', 'one', '{"a":1}'), call('c2', 'patch', '{"input":"say \\"x\\"\\n"}')] }),
+      { role: 'tool', callId: 'c2', text: 'done' },
+      { role: 'tool', callId: 'c1', text: 'shot' },
+      {
+        role: 'user',
+        content: [
+          text('Attached to the tool results:'),
+          { type: 'image', url: 'data:image/png;base64,AA==', detail: 'high' },
+        ],
+        name: null,
+      },
+    ])
+  })
+
+  test('a result that comes after the next call still stands behind its own', () => {
+    const roles = messages(
+      { type: 'function_call', call_id: 'c1', name: 'one', arguments: '{}' },
+      { type: 'function_call', call_id: 'c2', name: 'two', arguments: '{}' },
+      { type: 'function_call_output', call_id: 'c1', output: 'first' },
+      { type: 'function_call', call_id: 'c3', name: 'three', arguments: '{}' },
+      { type: 'function_call_output', call_id: 'c2', output: 'second' },
+      { type: 'function_call_output', call_id: 'c3', output: 'third' },
+    ).map(message => (message.role === 'tool' ? message.callId : message.role))
+    expect(roles).toEqual(['assistant', 'c1', 'c2', 'assistant', 'c3'])
+  })
+
+  test('what agents say to each other is read as said by the user; searches of the past are dropped', () => {
+    expect(
+      messages(
+        { role: 'user', content: 'Go' },
+        { type: 'web_search_call', id: 'ws_1', status: 'completed', action: { type: 'search', query: 'q' } },
+        { type: 'agent_message', author: 'a', content: [{ type: 'input_text', text: 'Found it.' }] },
+        { type: 'agent_reasoning', text: 'Thinking aloud.' },
+      ),
+    ).toEqual([
+      { role: 'user', content: [text('Go')], name: null },
+      { role: 'user', content: [text('Found it.')], name: null },
+      { role: 'user', content: [text('Thinking aloud.')], name: null },
+    ])
+  })
+
+  test.each([
+    ['background', { background: true }, 'unsupported_parameter'],
+    ['previous_response_id', { previous_response_id: 'resp_1' }, 'previous_response_not_found'],
+    ['conversation', { conversation: 'conv_1' }, 'unsupported_parameter'],
+    ['prompt', { prompt: { id: 'pmpt_1' } }, 'unsupported_parameter'],
+    ['input', { input: [{ type: 'item_reference', id: 'msg_1' }] }, 'not_found'],
+    ['input', { input: null }, 'invalid_request'],
+    ['input.0.call_id', { input: [{ type: 'function_call_output', call_id: 'c1', output: '' }] }, 'invalid_request'],
+    [
+      'input.1.role',
+      {
+        input: [
+          { role: 'user', content: 'a' },
+          { role: 'robot', content: '' },
+        ],
+      },
+      'invalid_request',
+    ],
+    [
+      'input.0.content.0.type',
+      { input: [{ role: 'user', content: [{ type: 'input_audio' }] }] },
+      'unsupported_parameter',
+    ],
+    [
+      'input.0.content.0.file_id',
+      { input: [{ role: 'user', content: [{ type: 'input_file', file_id: 'f' }] }] },
+      'unsupported_parameter',
+    ],
+    [
+      'input.0.content.0.image_url',
+      { input: [{ role: 'user', content: [{ type: 'input_image', image_url: 'http://169.254.169.254/a' }] }] },
+      'invalid_request',
+    ],
+    ['tools.0.name', { tools: [{ type: 'function' }] }, 'invalid_request'],
+    [
+      'tool_choice.name',
+      { tools: [{ type: 'function', name: 'a' }], tool_choice: { type: 'function', name: 'b' } },
+      'invalid_request',
+    ],
+    [
+      'tool_choice.type',
+      { tools: [{ type: 'file_search' }], tool_choice: { type: 'file_search' } },
+      'unsupported_parameter',
+    ],
+    ['max_output_tokens', { max_output_tokens: 0 }, 'invalid_request'],
+  ])('%s is refused: %j', (param, fields, code) => {
+    expect(refusal(fields)).toMatchObject({ param, code })
+  })
+
+  test('a refusal of something stored says what to send', () => {
+    for (const fields of [{ previous_response_id: 'resp_1' }, { conversation: { id: 'c' } }])
+      expect(refusal(fields).message).toMatch(/store: false.*`input`/)
+    expect(refusal({ input: [{ type: 'item_reference', id: 'rs_1' }] }).message).toMatch(
+      /Item with id 'rs_1' not found.*store: false.*providerOptions\.openai\.store = false/,
+    )
+  })
+
+  test('items that only OpenAI can read are named as needs, and nothing is added to such a request', () => {
+    const {
+      source,
+      web,
+      enhance,
+      messages: said,
+    } = ask(
+      {
+        input: [
+          { role: 'user', content: 'Go' },
+          { type: 'mcp_call', id: 'mcp_1', name: 'x', output: 'secret', image: 'data:AA' },
+          { type: 'compaction', encrypted_content: 'x' },
+        ],
+      },
+      { 'x-gateway-enhance': 'true' },
+    )
+    expect(source?.needs).toEqual(['input.1.type', 'input.2.type'])
+    // What they say is screened, though it is sent as it came.
+    expect(said[1]).toEqual({ role: 'tool', callId: '', text: 'x\nsecret' })
+    expect([web, enhance]).toEqual(['off', false])
+    expect(ask({ tools: [{ type: 'shell' }], tool_choice: { type: 'shell' } }).source?.needs).toEqual(['tool_choice'])
+  })
+
+  test('nothing is looked up for a turn that only hands back results', () => {
+    const turn = [
+      { role: 'user', content: 'Go' },
+      { type: 'function_call', call_id: 'c1', name: 'one', arguments: '{}' },
+    ]
+    expect(ask({ input: turn }).web).toBe('auto')
+    expect(ask({ input: [...turn, { type: 'function_call_output', call_id: 'c1', output: '' }] }).web).toBe('off')
+  })
+})
+
+describe('tools', () => {
+  const member = {
+    type: 'function',
+    name: 'search',
+    description: 'Finds',
+    parameters: { type: 'object' },
+    strict: false,
+  }
+  const grammar = { type: 'grammar', syntax: 'lark', definition: 'start: "x"' }
+
+  test('functions, free-text tools and namespaces become functions, and keep their origin', () => {
+    const { ask: asked, origins } = read({
+      tools: [
+        { type: 'function', name: 'one', parameters: null, strict: null },
+        { type: 'custom', name: 'patch', description: 'Edits.', format: grammar },
+        { type: 'namespace', name: 'mcp__docs', description: 'Docs', tools: [member, { type: 'custom', name: 'raw' }] },
+        { type: 'namespace', name: 'functions', description: '', tools: [{ ...member, name: 'bare' }] },
+      ],
+    })
+    expect(asked.tools.map(({ name, strict }) => [name, strict])).toEqual([
+      ['one', null],
+      ['patch', null],
+      ['mcp__docs__search', false],
+      ['mcp__docs__raw', null],
+      ['bare', false],
+    ])
+    expect(asked.tools[1]).toMatchObject({
+      description: 'Edits.\n\n`input` must match this Lark grammar:\nstart: "x"',
+      parameters: { required: ['input'] },
+    })
+    expect(asked.tools[2]?.description).toBe('Docs\n\nFinds')
+    expect(Object.fromEntries(origins)).toEqual({
+      one: { kind: 'function', name: 'one', namespace: null },
+      patch: { kind: 'custom', name: 'patch', namespace: null },
+      mcp__docs__search: { kind: 'function', name: 'search', namespace: 'mcp__docs' },
+      mcp__docs__raw: { kind: 'custom', name: 'raw', namespace: 'mcp__docs' },
+      bare: { kind: 'function', name: 'bare', namespace: null },
+    })
+  })
+
+  test('a call of the history is named as its declaration is', () => {
+    const tools = [{ type: 'namespace', name: 'a'.repeat(60), tools: [member] }]
+    const item = { type: 'function_call', call_id: 'c1', name: 'search', namespace: 'a'.repeat(60), arguments: '{}' }
+    const asked = ask({ tools, input: [item] })
+    const [message] = asked.messages
+    const [tool] = asked.tools
+    expect(tool?.name).toHaveLength(64)
+    expect(message?.role === 'assistant' && message.toolCalls[0]?.name).toBe(tool?.name ?? '')
+    expect(flatToolName('ns', 'a b')).toMatch(/^ns__a_b_[0-9a-f]{8}$/)
+  })
+
+  test('tools that are declared within the input count; of two declarations of one tool the later does', () => {
+    const again = { type: 'namespace', name: 'ns', tools: [{ ...member, description: 'Newer' }] }
+    const asked = ask({
+      input: [
+        { type: 'additional_tools', role: 'developer', tools: [{ type: 'namespace', name: 'ns', tools: [member] }] },
+        { role: 'user', content: 'Go' },
+        { type: 'additional_tools', role: 'developer', tools: [again, { type: 'web_search' }] },
+      ],
+      tool_choice: 'auto',
+    })
+    expect(asked.tools.map(({ name, description }) => [name, description])).toEqual([['ns__search', 'Newer']])
+    expect(asked.messages).toHaveLength(1)
+  })
+
+  test('two tools that would be called by one name are refused, both named', () => {
+    const tools = [
+      { type: 'function', name: 'ns__search' },
+      { type: 'namespace', name: 'ns', tools: [member] },
+    ]
+    expect(refusal({ tools })).toMatchObject({
+      param: 'tools.1',
+      message: expect.stringMatching(/"search" of the namespace "ns".*"ns__search"/),
+    })
+  })
+
+  test('deferred tools wait for the client’s search, and are there once it has found them', () => {
+    const search = {
+      type: 'tool_search',
+      execution: 'client',
+      description: 'Finds tools',
+      parameters: { type: 'object' },
+    }
+    const deferred = { ...member, defer_loading: true }
+    expect(ask({ tools: [search, deferred] }).tools.map(({ name }) => name)).toEqual(['tool_search'])
+    const found = ask({
+      tools: [search, deferred],
+      input: [
+        { type: 'tool_search_call', call_id: 'c1', execution: 'client', arguments: { query: 'x' } },
+        { type: 'tool_search_output', call_id: 'c1', tools: [deferred] },
+      ],
+    })
+    expect(found.tools.map(({ name }) => name)).toEqual(['tool_search', 'search'])
+    expect(found.messages[1]).toEqual({ role: 'tool', callId: 'c1', text: '{"tools":["search"]}' })
+    // Where OpenAI would search, all are declared.
+    expect(ask({ tools: [{ type: 'tool_search' }, deferred] }).tools.map(({ name }) => name)).toEqual(['search'])
+  })
+
+  test('OpenAI’s own tools are named for others; those that are charged apart go nowhere', () => {
+    const { source } = ask({
+      tools: [{ type: 'mcp', server_url: 'x' }, { type: 'file_search' }, { type: 'web_search' }],
+    })
+    expect(source?.sameFormOnly).toEqual(['tools.mcp', 'tools.file_search'])
+  })
+
+  test.each([
+    ['none', 'none'],
+    ['required', 'required'],
+    [{ type: 'function', name: 'one' }, { name: 'one' }],
+    [{ type: 'custom', name: 'patch' }, { name: 'patch' }],
+    [{ type: 'function', name: 'search', namespace: 'ns' }, { name: 'ns__search' }],
+    [{ type: 'web_search' }, 'auto'],
+  ])('the choice %j is %j', (tool_choice, expected) => {
+    const tools = [
+      { type: 'function', name: 'one' },
+      { type: 'custom', name: 'patch' },
+      { type: 'namespace', name: 'ns', tools: [member] },
+    ]
+    expect<unknown>(ask({ tools, tool_choice }).toolChoice).toEqual(expected)
+  })
+
+  test('allowed tools are the only ones that are sent', () => {
+    const tools = [
+      { type: 'function', name: 'one' },
+      { type: 'custom', name: 'patch' },
+    ]
+    const tool_choice = { type: 'allowed_tools', mode: 'required', tools: [{ type: 'custom', name: 'patch' }] }
+    const asked = ask({ tools, tool_choice })
+    expect([asked.tools.map(({ name }) => name), asked.toolChoice]).toEqual([['patch'], 'required'])
+  })
+})
+
+describe('reasoning', () => {
+  const turn = (...encrypted: readonly (string | null)[]) => [
+    { role: 'user', content: 'Go' },
+    ...encrypted.map((encrypted_content, index) => ({
+      type: 'reasoning',
+      id: `rs_${index}`,
+      summary: [],
+      encrypted_content,
+    })),
+    { type: 'function_call', id: 'fc_1', call_id: 'c1', name: 'one', arguments: '{}' },
+  ]
+  const assistant = (...encrypted: readonly (string | null)[]) => messages(...turn(...encrypted))[1]
+
+  test('what was sealed for the account comes back with its turn, in order', () => {
+    expect(assistant(sealed({}), sealed({ kind: 'redacted', text: '', data: 'r' }))).toEqual(
+      said({
+        toolCalls: [call('c1', 'one')],
+        reasoningItems: [
+          { family: 'anthropic', kind: 'signature', text: 'Hm.', data: 'sig', id: null },
+          { family: 'anthropic', kind: 'redacted', text: '', data: 'r', id: null },
+        ],
+      }),
+    )
+  })
+
+  test('Google’s signature goes back to its call, plain reasoning as text', () => {
+    expect(assistant(sealed({ family: 'google', text: '', data: 'Z2', id: 'c1' }))).toEqual(
+      said({ toolCalls: [call('c1', 'one', '{}', 'Z2')] }),
+    )
+    expect(assistant(sealed({ family: 'compatible', text: 'Aloud.', data: '' }))).toEqual(
+      said({ reasoning: 'Aloud.', toolCalls: [call('c1', 'one')] }),
+    )
+  })
+
+  test.each([
+    ['foreign', 'gAAAAABo'],
+    ['of another account', sealed({}, 'acc_2')],
+    ['changed', `${sealed({}).slice(0, -2)}AA`],
+    ['none', null],
+  ])('%s: left out without an error', (_, encrypted) => {
+    expect(assistant(encrypted)).toEqual(said({ toolCalls: [call('c1', 'one')] }))
+  })
+
+  test('OpenAI is sent its own reasoning as it gave it, and no ids of what is stored nowhere', () => {
+    const own = sealed({ family: 'openai', kind: 'encrypted', text: 'Sum', data: 'gAAAA', id: 'rs_real' })
+    expect(ask({ input: turn(own, sealed({}), 'gAAAAABo') }).source?.fields.input).toEqual([
+      { role: 'user', content: 'Go' },
+      { type: 'reasoning', id: 'rs_real', summary: [], encrypted_content: 'gAAAA' },
+      { type: 'function_call', call_id: 'c1', name: 'one', arguments: '{}' },
+    ])
+  })
+})
+
+test('settings reach the request, headers win, unknown fields travel on', () => {
+  const asked = ask(
+    {
+      max_output_tokens: 50,
+      temperature: 0.5,
+      top_p: 0.9,
+      top_logprobs: 3,
+      include: ['message.output_text.logprobs', 'not.known.yet'],
+      reasoning: { effort: 'high', summary: 'auto', context: 'auto' },
+      text: {
+        format: { type: 'json_schema', name: 'out', schema: { type: 'object' }, strict: true },
+        verbosity: 'low',
+      },
+      parallel_tool_calls: false,
+      metadata: { a: 'b' },
+      user: 'u',
+      safety_identifier: 's',
+      prompt_cache_key: 'thread',
+      service_tier: 'flex',
+      truncation: 'auto',
+      store: true,
+      client_metadata: { x: 'y' },
+      brand_new: 1,
+      strategy: 'quality',
+      stream: true,
+    },
+    { 'x-gateway-strategy': 'cost' },
+  )
+  expect(asked).toMatchObject({
+    dialect: 'responses',
+    strategy: 'cost',
+    stream: 'buffered',
+    maxOutputTokens: 50,
+    temperature: 0.5,
+    topP: 0.9,
+    logprobs: true,
+    topLogprobs: 3,
+    reasoningEffort: 'high',
+    responseFormat: { type: 'json_schema', name: 'out', description: null, schema: { type: 'object' }, strict: true },
+    parallelToolCalls: false,
+    metadata: { a: 'b' },
+    endUser: 's',
+    choices: 1,
+  })
+  expect(asked.extras).toEqual({
+    prompt_cache_key: 'thread',
+    service_tier: 'flex',
+    client_metadata: { x: 'y' },
+    brand_new: 1,
+    verbosity: 'low',
+  })
+  expect(asked.source?.sameFormOnly).toEqual(['truncation'])
+})

@@ -1,0 +1,393 @@
+/** The stream of `POST /v1/responses`, read by the official client: its grammar, its end, and what a cut one looks like. */
+import { describe, expect, test } from 'bun:test'
+import fc from 'fast-check'
+import OpenAI from 'openai'
+import type { ChatEvent, ContentEvent, FinishReason, ResponseStart, ResponseSummary } from '../../src/core/chat/chat.ts'
+import { createResponseCollector } from '../../src/core/chat/response-collector.ts'
+import { type ErrorCode, GatewayError } from '../../src/core/validation/errors.ts'
+import { createReasoningSeal } from '../../src/dialects/reasoning-seal.ts'
+import { type ReplyContext, responseBody } from '../../src/dialects/responses/reply.ts'
+import { readResponses } from '../../src/dialects/responses/request.ts'
+import { responsesStream } from '../../src/dialects/responses/stream.ts'
+
+const reasoningSeal = createReasoningSeal('a secret of the tests', null)
+const requestId = 'req_00c0ffee'
+const tools = [
+  { type: 'function', name: 'plain' },
+  { type: 'custom', name: 'patch' },
+  { type: 'namespace', name: 'ns', description: '', tools: [{ type: 'function', name: 'inner' }] },
+  { type: 'tool_search', execution: 'client' },
+]
+
+function contextOf(fields: object = {}): ReplyContext {
+  const source = { headers: new Headers(), text: '' }
+  const read = readResponses({ model: 'm', input: 'Hi', tools, ...fields }, source, {
+    seal: reasoningSeal,
+    accountId: 'acc_1',
+  })
+  return { ...read, seal: item => reasoningSeal.seal('acc_1', item) }
+}
+
+const opening: ResponseStart = {
+  requestId,
+  createdAt: 1_700_000_000,
+  model: 'openai/gpt-4.1',
+  provider: 'openai',
+  attempts: [],
+  droppedParameters: [],
+  enhanced: null,
+  overheadMs: 1,
+}
+const receipt: ResponseSummary = {
+  requestId,
+  model: 'openai/gpt-4.1',
+  provider: 'openai',
+  usage: { inputTokens: 10, cachedInputTokens: 4, cacheWriteTokens: 2, outputTokens: 7, reasoningTokens: 3 },
+  estimated: false,
+  cost: { model: 500, search: 0, fetch: 0, total: 500 },
+  routing: { mode: 'manual', strategy: null, queryType: null, complexity: null, learned: false, attempts: [] },
+  enhancement: null,
+  web: { searched: false, sources: [], leftOut: [] },
+}
+const opened: ChatEvent = { type: 'opened', opening }
+const finish = (reason: FinishReason): ChatEvent => ({ type: 'finish', choice: 0, reason })
+const done: ChatEvent = { type: 'done', receipt }
+
+const text = (said: string): ContentEvent => ({ type: 'text', choice: 0, text: said })
+const thought = (said: string): ContentEvent => ({ type: 'reasoning', choice: 0, text: said })
+const call = (index: number, name: string, signature: string | null = null): ContentEvent => ({
+  type: 'tool_call',
+  choice: 0,
+  index,
+  id: `call_${index}`,
+  name,
+  signature,
+})
+const args = (index: number, piece: string): ContentEvent => ({ type: 'tool_arguments', choice: 0, index, text: piece })
+
+type Wire = { readonly type: string; readonly sequence_number: number; readonly [field: string]: unknown }
+
+/** The frames of batches, one event each; a failure where there is one. */
+function streamOf(
+  batches: readonly (readonly ChatEvent[])[],
+  failure: ErrorCode | null = null,
+  context = contextOf(),
+): string {
+  const stream = responsesStream(context, requestId, () => 1_700_000_001)
+  const frames = batches.map(batch => stream.frame(batch)).join('')
+  return failure === null
+    ? frames
+    : frames + stream.failure(new GatewayError(failure, 'It broke.', { retryAfterMs: 2_500 }))
+}
+function eventsOf(stream: string): readonly Wire[] {
+  return stream
+    .split('\n\n')
+    .filter(frame => frame !== '')
+    .map(frame => {
+      const [name, data] = frame.split('\n')
+      const event: Wire = JSON.parse((data ?? '').slice('data: '.length))
+      expect(name).toBe(`event: ${event.type}`)
+      return event
+    })
+}
+
+/** What the official client makes of a stream. */
+async function accumulated(stream: string): Promise<OpenAI.Responses.Response> {
+  const answer = () => Promise.resolve(new Response(stream, { headers: { 'content-type': 'text/event-stream' } }))
+  const fetch = Object.assign(answer, { preconnect: () => {} })
+  const client = new OpenAI({ apiKey: 'k', baseURL: 'http://localhost/v1', fetch, maxRetries: 0 })
+  return client.responses.stream({ model: 'm', input: 'Hi' }).finalResponse()
+}
+
+const typesOf = (stream: string) => eventsOf(stream).map(({ type }) => type.replace('response.', ''))
+
+describe('grammar', () => {
+  test('a text: announced, filled, ended, and the response completed once', async () => {
+    const stream = streamOf([[opened, text('Hel')], [text('lo')], [finish('stop')], [done]])
+    expect(typesOf(stream)).toEqual([
+      'created',
+      'in_progress',
+      'output_item.added',
+      'content_part.added',
+      'output_text.delta',
+      'output_text.delta',
+      'output_text.done',
+      'content_part.done',
+      'output_item.done',
+      'completed',
+    ])
+    const events = eventsOf(stream)
+    expect(events.map(event => event.sequence_number)).toEqual(events.map((_, index) => index))
+    expect(events[0]).toMatchObject({
+      response: { id: 'resp_00c0ffee', status: 'in_progress', output: [], usage: null },
+    })
+    expect(events.at(-1)).toMatchObject({
+      response: {
+        status: 'completed',
+        store: false,
+        model: 'openai/gpt-4.1',
+        usage: {
+          input_tokens: 10,
+          input_tokens_details: { cached_tokens: 4, cache_write_tokens: 2 },
+          output_tokens: 7,
+          output_tokens_details: { reasoning_tokens: 3 },
+          total_tokens: 17,
+        },
+      },
+    })
+    expect((await accumulated(stream)).output_text).toBe('Hello')
+  })
+
+  test('calls of every kind have their own place, name and namespace; free text comes unwrapped', async () => {
+    const stream = streamOf([
+      [
+        opened,
+        thought('Hm. '),
+        thought('So.'),
+        call(0, 'plain'),
+        call(1, 'patch'),
+        call(2, 'ns__inner'),
+        call(3, 'tool_search'),
+      ],
+      [
+        args(1, '{"inp'),
+        args(0, '{"a"'),
+        args(1, 'ut": "*** \\u00e9\\ud83d'),
+        args(1, '\\ude00\\n\\"x\\"'),
+        args(0, ':1}'),
+      ],
+      [args(1, '"}'), args(2, '{}'), args(3, '{"query":"x"}'), finish('tool_calls')],
+      [done],
+    ])
+    const { output } = await accumulated(stream)
+    expect<unknown>(output).toEqual([
+      { id: 'rs_00c0ffee0000', type: 'reasoning', summary: [{ type: 'summary_text', text: 'Hm. So.' }] },
+      expect.objectContaining({ type: 'function_call', call_id: 'call_0', name: 'plain', arguments: '{"a":1}' }),
+      {
+        id: 'ctc_00c0ffee0002',
+        type: 'custom_tool_call',
+        status: 'completed',
+        call_id: 'call_1',
+        name: 'patch',
+        input: '*** é😀\n"x"',
+      },
+      expect.objectContaining({ name: 'inner', namespace: 'ns', arguments: '{}' }),
+      expect.objectContaining({ type: 'tool_search_call', execution: 'client', arguments: { query: 'x' } }),
+    ])
+    const deltas = eventsOf(stream).filter(({ type }) => type === 'response.custom_tool_call_input.delta')
+    expect(deltas.map(({ delta }) => delta).join('')).toBe('*** é😀\n"x"')
+    expect(deltas.length).toBeGreaterThan(1)
+  })
+
+  test.each([
+    ['length', 'incomplete', 'max_output_tokens'],
+    ['content_filter', 'incomplete', 'content_filter'],
+  ] as const)('a %s ends as %s', (reason, status, told) => {
+    const last = eventsOf(streamOf([[opened, text('Half')], [finish(reason)], [done]])).at(-1)
+    expect(last).toMatchObject({
+      type: `response.${status}`,
+      response: { status, incomplete_details: { reason: told }, output: [{ status: 'incomplete' }] },
+    })
+  })
+
+  test('sources of the web are annotations of the text that cites them', async () => {
+    const sources = [
+      { url: 'https://a.example/', title: 'A' },
+      { url: 'https://b.example/', title: 'B' },
+    ]
+    const web = { sources, searchMicrocents: 0, fetchMicrocents: 0 }
+    const { output } = await accumulated(
+      streamOf([[{ type: 'opened', opening: { ...opening, web } }, text('So it is [2].')], [finish('stop')], [done]]),
+    )
+    expect<unknown>(output[0]).toMatchObject({
+      content: [
+        {
+          annotations: [
+            { type: 'url_citation', url: 'https://a.example/', title: 'A', start_index: 13, end_index: 13 },
+            { type: 'url_citation', url: 'https://b.example/', title: 'B', start_index: 9, end_index: 12 },
+          ],
+        },
+      ],
+    })
+  })
+})
+
+describe('reasoning', () => {
+  const openedItem = (item: unknown) => {
+    const { encrypted_content: sealed } = Object.assign({ encrypted_content: '' }, item)
+    return reasoningSeal.open('acc_1', sealed)
+  }
+
+  test('what its provider can check is sealed into the item, a redacted one too', async () => {
+    const end = { type: 'reasoning_end', choice: 0, family: 'anthropic', id: null } as const
+    const { output } = await accumulated(
+      streamOf([
+        [
+          opened,
+          thought('Hm.'),
+          { ...end, kind: 'signature', data: 'c2ln' },
+          { ...end, kind: 'redacted', data: 'cmVk' },
+          text('Hi'),
+        ],
+        [finish('stop')],
+        [done],
+      ]),
+    )
+    expect(output.map(({ type }) => type)).toEqual(['reasoning', 'reasoning', 'message'])
+    expect(openedItem(output[0])).toEqual({
+      family: 'anthropic',
+      kind: 'signature',
+      text: 'Hm.',
+      data: 'c2ln',
+      id: null,
+    })
+    expect(openedItem(output[1])).toEqual({ family: 'anthropic', kind: 'redacted', text: '', data: 'cmVk', id: null })
+  })
+
+  test('Google’s signature stands before its call, under the id of the call', async () => {
+    const { output } = await accumulated(
+      streamOf([[opened, thought('Hm.'), call(0, 'plain', 'Z29v'), args(0, '{}')], [finish('tool_calls')], [done]]),
+    )
+    expect(output.map(({ type }) => type)).toEqual(['reasoning', 'function_call'])
+    expect(openedItem(output[0])).toEqual({ family: 'google', kind: 'signature', text: '', data: 'Z29v', id: 'call_0' })
+  })
+
+  test('plain reasoning of a compatible server is sealed for who asks for it', async () => {
+    const events = (provider: string): readonly (readonly ChatEvent[])[] => [
+      [{ type: 'opened', opening: { ...opening, provider } }, thought('Aloud.'), text('Hi')],
+      [finish('stop')],
+      [done],
+    ]
+    const asking = contextOf({ include: ['reasoning.encrypted_content'] })
+    expect(openedItem((await accumulated(streamOf(events('deepseek'), null, asking))).output[0])).toEqual({
+      family: 'compatible',
+      kind: 'signature',
+      text: 'Aloud.',
+      data: '',
+      id: null,
+    })
+    for (const stream of [streamOf(events('deepseek')), streamOf(events('google'), null, asking)])
+      expect((await accumulated(stream)).output[0]).not.toHaveProperty('encrypted_content')
+  })
+})
+
+describe('failures', () => {
+  test.each([
+    ['context_length_exceeded', 'context_length_exceeded', /^It broke\./],
+    ['daily_cost_exceeded', 'insufficient_quota', /^It broke\./],
+    ['requests_per_minute_exceeded', 'rate_limit_exceeded', /try again in 3s/],
+    ['no_model_available', 'rate_limit_exceeded', /try again in 3s/],
+    ['content_blocked', 'invalid_prompt', /^It broke\./],
+    ['upstream_failed', 'server_error', /^It broke\./],
+  ] as const)('%s is told as %s', (code, told, message) => {
+    for (const batches of [[], [[opened, text('Half')]]]) {
+      const events = eventsOf(streamOf(batches, code))
+      expect(events[0]?.type).toBe('response.created')
+      expect(events.at(-1)).toMatchObject({
+        type: 'response.failed',
+        response: { status: 'failed', error: { code: told, message: expect.stringMatching(message) }, usage: null },
+      })
+    }
+  })
+})
+
+const names = ['plain', 'patch', 'ns__inner', 'tool_search', 'unknown']
+const piece = fc.string({ maxLength: 8, unit: 'binary' })
+const content: fc.Arbitrary<ContentEvent> = fc.oneof(
+  piece.map(text),
+  piece.map(thought),
+  fc.record({ type: fc.constant('refusal' as const), choice: fc.constant(0), text: piece }),
+  fc.record({
+    type: fc.constant('reasoning_end' as const),
+    choice: fc.constant(0),
+    family: fc.constantFrom('anthropic' as const, 'google' as const, 'openai' as const),
+    kind: fc.constantFrom('signature' as const, 'redacted' as const, 'encrypted' as const),
+    data: piece,
+    id: fc.constantFrom('rs_1', null),
+  }),
+  fc
+    .record({ index: fc.nat({ max: 3 }), signature: fc.constantFrom('c2ln', null), name: fc.constantFrom(...names) })
+    .map(one => call(one.index, one.name, one.signature)),
+  fc
+    .record({ index: fc.nat({ max: 3 }), text: fc.oneof(piece, fc.constantFrom('{"input":"', 'a\\u00', 'e9"', '}')) })
+    .map(one => args(one.index, one.text)),
+  fc.constant<ContentEvent>({
+    type: 'provider_item',
+    choice: 0,
+    dialect: 'responses',
+    json: '{"type":"mcp_list_tools","id":"mcpl_1","server_label":"x","tools":[]}',
+  }),
+  fc.constant<ContentEvent>({ type: 'provider_item', choice: 0, dialect: 'messages', json: '{"type":"other"}' }),
+  fc.constant<ContentEvent>({ type: 'citation', choice: 0, dialect: 'responses', json: '{"type":"url_citation"}' }),
+  fc.constant<ContentEvent>({
+    type: 'logprobs',
+    choice: 0,
+    tokens: [{ token: 'a', logprob: -1, bytes: null, top_logprobs: [] }],
+  }),
+)
+
+/** Calls open in order and once, and an item of the provider's comes once: as the events of an answer promise. */
+function kept(events: readonly ContentEvent[]): readonly ContentEvent[] {
+  let calls = 0
+  let items = 0
+  return events.flatMap((event): readonly ContentEvent[] => {
+    if (event.type === 'tool_call') return [{ ...event, index: calls, id: `call_${calls++}` }]
+    if (event.type === 'tool_arguments') return event.index < calls ? [event] : []
+    if (event.type === 'provider_item') return items++ === 0 ? [event] : []
+    return [event]
+  })
+}
+
+test('whatever comes, cut anywhere: the official client reads it, places and numbers fit, and only a whole answer is completed', async () => {
+  const reasons = fc.constantFrom<FinishReason>('stop', 'tool_calls', 'length', 'content_filter')
+  await fc.assert(
+    fc.asyncProperty(
+      fc.array(content, { maxLength: 24 }),
+      reasons,
+      fc.nat(),
+      fc.boolean(),
+      async (drawn, reason, at, isCut) => {
+        const all: readonly ChatEvent[] = [opened, ...kept(drawn), finish(reason), done]
+        const cutAt = isCut ? 1 + (at % (all.length - 1)) : all.length
+        const stream = streamOf(
+          all.slice(0, cutAt).map(event => [event]),
+          isCut ? 'upstream_failed' : null,
+        )
+        const events = eventsOf(stream)
+        expect(events.map(event => event.sequence_number)).toEqual(events.map((_, index) => index))
+        const ends = events.filter(({ type }) => /^response\.(completed|incomplete|failed)$/.test(type))
+        const whole = reason === 'stop' || reason === 'tool_calls' ? 'completed' : 'incomplete'
+        expect(ends.map(({ type }) => type)).toEqual([`response.${isCut ? 'failed' : whole}`])
+        expect(events.at(-1)).toBe(ends[0])
+        const response = await accumulated(stream)
+        expect(response.status).toBe(isCut ? 'failed' : whole)
+        const added = events
+          .filter(({ type }) => type === 'response.output_item.added')
+          .map(event => event.output_index)
+        expect(added).toEqual(added.map((_, index) => index))
+        const ended = events.filter(({ type }) => type === 'response.output_item.done').map(event => event.output_index)
+        expect(new Set(ended).size).toBe(ended.length)
+        if (!isCut) expect(ended.toSorted()).toEqual(added.toSorted())
+      },
+    ),
+    { numRuns: 100 },
+  )
+})
+
+test('a whole answer holds what the streamed one does', async () => {
+  const events: readonly ContentEvent[] = [
+    thought('Hm.'),
+    text('Hi '),
+    text('there'),
+    call(0, 'patch'),
+    args(0, '{"input":"x"}'),
+  ]
+  const collector = createResponseCollector(true)
+  for (const event of [...events, finish('tool_calls')]) collector.add(event)
+  const whole = responseBody(contextOf(), collector.result(), opening, receipt)
+  const streamed = await accumulated(streamOf([[opened, ...events], [finish('tool_calls')], [done]]))
+  const { output_text: _text, output_parsed: _parsed, ...response } = { output_parsed: null, ...streamed }
+  expect(JSON.parse(JSON.stringify(whole))).toEqual(
+    JSON.parse(JSON.stringify(response).replaceAll(/,"parsed(?:_arguments)?":null/g, '')),
+  )
+})

@@ -1,0 +1,329 @@
+/** A client's own Messages body on its way to Anthropic: which of its bytes change, and which never do. */
+import { describe, expect, test } from 'bun:test'
+import fc from 'fast-check'
+import type { ChatRequest } from '../../src/core/chat/chat.ts'
+import type { ParameterRules } from '../../src/core/models/models.ts'
+import { readMessages } from '../../src/dialects/messages/request.ts'
+import { createReasoningSeal } from '../../src/dialects/reasoning-seal.ts'
+import { anthropic } from '../../src/providers/anthropic.ts'
+import { edited, elementsAt, membersAt, removals } from '../../src/providers/json-spans.ts'
+import { modelWith } from '../harness/model.ts'
+
+const seal = createReasoningSeal('a secret of the tests', null)
+const access = { baseUrl: 'https://a.test', apiKey: 'k' }
+
+const older: ParameterRules = {
+  sampling: 'accepted_when_thinking_disabled',
+  maximumTemperature: 1,
+  temperatureWithTopP: false,
+  penalties: false,
+  seed: false,
+  logitBias: false,
+  logprobs: false,
+  maximumTopLogprobs: 0,
+  maximumStops: 8,
+  maximumChoices: 1,
+  outputCapField: 'max_tokens',
+  systemRole: 'system',
+  forcedToolChoice: 'rejected_when_thinking',
+  toolsNeedEffortNone: false,
+  prefill: true,
+  efforts: [],
+  reasoning: { kind: 'budget', minimum: 1_024, maximum: 63_999, canDisable: true },
+  streamOptions: false,
+  parallelToolCalls: true,
+  responseFormat: 'json_schema',
+  passExtras: false,
+}
+const newer: ParameterRules = {
+  ...older,
+  sampling: 'rejected',
+  forcedToolChoice: 'rejected',
+  efforts: ['low', 'medium', 'high'],
+  reasoning: { kind: 'adaptive', off: 'lowest_effort' },
+}
+
+type Given = {
+  readonly outputCap?: number
+  readonly stream?: boolean
+  readonly rules?: ParameterRules
+  readonly headers?: Record<string, string>
+  readonly changed?: (ask: ChatRequest) => Partial<ChatRequest>
+}
+
+/** What is sent for a body; the model that answers is `claude-a`. */
+function sent(text: string, { outputCap = 100, stream = false, rules = older, headers = {}, changed }: Given = {}) {
+  const source = { headers: new Headers(headers), text, accountId: 'acc_1' }
+  const { ask } = readMessages(JSON.parse(text), source, seal)
+  const model = modelWith({ id: 'claude-a', provider: 'anthropic', aliases: ['claude-a-2026'], parameters: rules })
+  const asked = changed === undefined ? ask : { ...ask, ...changed(ask) }
+  return anthropic.toRequest({ ask: asked, model, outputCap, stream }, access)
+}
+
+const body = (fields: object = {}) =>
+  JSON.stringify({ model: 'claude-a', max_tokens: 100, messages: [{ role: 'user', content: 'Hi' }], ...fields })
+
+describe('the bytes', () => {
+  test.each(['claude-a', 'CLAUDE-A', 'anthropic/claude-a', 'claude-a-2026', 'anthropic/claude-a-2026'])(
+    'of a request for %s change in the model’s name alone',
+    name => {
+      const text = `\n{"messages" : [{"role":"user","content":"\\u0048i 1.0 \\"model\\":\\"x\\""}],"max_tokens":1e2,\t"temperature":0.50,"model":"${name}","z":{"model":"y","a":[1,{}]}}\n`
+      expect(sent(text).body).toBe(text.replace(`"model":"${name}"`, '"model":"claude-a"'))
+    },
+  )
+
+  test.each<readonly [string, string, Given, string]>([
+    [
+      'a lower cap',
+      '{"model":"claude-a","max_tokens":100,"messages":M}',
+      { outputCap: 64 },
+      '{"model":"claude-a","max_tokens":64,"messages":M}',
+    ],
+    [
+      'a stream that the gateway wants',
+      '{"max_tokens":100,"messages":M,"model":"claude-a"}',
+      { stream: true },
+      '{"max_tokens":100,"messages":M,"model":"claude-a","stream":true}',
+    ],
+    [
+      'a stream where one was denied',
+      '{"stream":false,"model":"claude-a","max_tokens":100,"messages":M}',
+      { stream: true },
+      '{"stream":true,"model":"claude-a","max_tokens":100,"messages":M}',
+    ],
+    [
+      'the gateway’s own fields',
+      '{"web":"off","model":"claude-a","fallback":false,"strategy":null,"max_tokens":100,"messages":M , "test_mode":true}',
+      {},
+      '{"model":"claude-a","max_tokens":100,"messages":M}',
+    ],
+    [
+      'a stream beside a field of the gateway at the end',
+      '{"model":"claude-a","max_tokens":100,"messages":M,"fallback":false}',
+      { stream: true },
+      '{"model":"claude-a","max_tokens":100,"messages":M,"stream":true}',
+    ],
+    [
+      'an escaped key',
+      '{"\\u006dodel":"anthropic/claude-a","max_tokens":100,"messages":M}',
+      {},
+      '{"\\u006dodel":"claude-a","max_tokens":100,"messages":M}',
+    ],
+  ])('%s', (_name, text, given, expected) => {
+    const messages = '[ {"role":"user","content":[{"type":"text","text":"Hi","cache_control":{"type":"ephemeral"}}]} ]'
+    expect(sent(text.replace('M', messages), given).body).toBe(expected.replace('M', messages))
+  })
+
+  test('are not used where a key stands twice, or where the gateway has added to the messages', () => {
+    const twice =
+      '{"model":"claude-a","max_tokens":100,"messages":[{"role":"user","content":"A"}],"messages":[{"role":"user","content":"B"}]}'
+    expect(JSON.parse(sent(twice).body).messages).toEqual([{ role: 'user', content: [{ type: 'text', text: 'B' }] }])
+    expect(sent(twice).body).not.toContain('"A"')
+    const added = sent(body({ context_management: {} }), {
+      changed: () => ({ messages: [{ role: 'user', content: [{ type: 'text', text: 'More' }], name: null }] }),
+      headers: { 'anthropic-beta': 'context-management-2025-06-27' },
+    })
+    expect(JSON.parse(added.body).messages).toEqual([{ role: 'user', content: [{ type: 'text', text: 'More' }] }])
+    expect(added.headers['anthropic-beta']).toBeUndefined()
+    expect(added.droppedParameters).toEqual(['context_management', 'anthropic-beta'])
+  })
+})
+
+test('headers of the form go with it as they came', () => {
+  const headers = { 'anthropic-beta': 'a-2025, b-2027', 'anthropic-version': '2099-01-01', 'x-other': 'no' }
+  expect(sent(body(), { headers }).headers).toEqual({
+    'content-type': 'application/json',
+    'anthropic-beta': 'a-2025, b-2027',
+    'anthropic-version': '2099-01-01',
+    'x-api-key': 'k',
+  })
+})
+
+describe('for another model than the one it names', () => {
+  test.each<readonly [string, object, ParameterRules, object, readonly string[]]>([
+    [
+      'what it takes stays',
+      { temperature: 0.5, thinking: { type: 'disabled' } },
+      older,
+      { temperature: 0.5, thinking: { type: 'disabled' } },
+      [],
+    ],
+    [
+      'sampling that it refuses goes',
+      { temperature: 0.5, top_k: 3 },
+      newer,
+      { thinking: undefined },
+      ['temperature', 'top_k'],
+    ],
+    [
+      'thinking is asked for in its own way',
+      { thinking: { type: 'enabled', budget_tokens: 5_000 }, max_tokens: 9_000 },
+      newer,
+      { thinking: { type: 'adaptive', display: 'summarized' } },
+      [],
+    ],
+    [
+      'adaptive thinking becomes a budget',
+      { thinking: { type: 'adaptive' }, output_config: { effort: 'high' }, max_tokens: 9_000 },
+      older,
+      { thinking: { type: 'enabled', budget_tokens: 6_300 } },
+      ['output_config'],
+    ],
+  ])('%s', (_name, fields, rules, expected, dropped) => {
+    const text = body({ model: 'gateway-ai', z: 1, ...fields })
+    const request = sent(text, { rules, outputCap: 9_000 })
+    const written = JSON.parse(request.body)
+    expect(written).toMatchObject({ model: 'claude-a', z: 1, messages: [{ role: 'user', content: 'Hi' }] })
+    for (const [name, value] of Object.entries(expected)) expect(written[name]).toEqual(value)
+    for (const name of dropped) expect(written[name]).toBeUndefined()
+    expect(request.droppedParameters).toEqual(dropped)
+  })
+
+  test('a demand that it can only be asked for in words is translated as a whole', () => {
+    const tools = [{ name: 'f', input_schema: { type: 'object' }, cache_control: { type: 'ephemeral' } }]
+    const request = sent(body({ model: 'claude-b', tools, tool_choice: { type: 'any' } }), { rules: newer })
+    expect(JSON.parse(request.body)).toMatchObject({
+      tool_choice: { type: 'auto' },
+      system: [{ text: expect.stringContaining('calling one of the tools') }],
+    })
+  })
+})
+
+describe('blocks that the gateway sealed', () => {
+  const sealed = (id: string | null = null) =>
+    seal.seal('acc_1', { family: 'google', kind: 'signature', text: '', data: 'c2ln', id })
+  const thinking = (signature: string) => ({ type: 'thinking', thinking: 'Hm', signature })
+
+  test('are taken out of the text, and nothing beside them', () => {
+    const own = thinking('EqQ')
+    const text = body({
+      messages: [
+        { role: 'user', content: 'A' },
+        {
+          role: 'assistant',
+          content: [thinking(sealed()), { type: 'text', text: 'B' }, { type: 'redacted_thinking', data: sealed('x') }],
+        },
+        { role: 'user', content: 'C' },
+        { role: 'assistant', content: [thinking(sealed())] },
+        { role: 'user', content: 'D' },
+        { role: 'assistant', content: [own, thinking(sealed()), thinking(sealed()), { type: 'text', text: 'E' }] },
+        { role: 'user', content: 'F' },
+      ],
+    })
+    expect(JSON.parse(sent(text).body).messages).toEqual([
+      { role: 'user', content: 'A' },
+      { role: 'assistant', content: [{ type: 'text', text: 'B' }] },
+      { role: 'user', content: 'C' },
+      { role: 'user', content: 'D' },
+      { role: 'assistant', content: [own, { type: 'text', text: 'E' }] },
+      { role: 'user', content: 'F' },
+    ])
+  })
+
+  test('of another account are taken out too', () => {
+    const foreign = seal.seal('acc_2', { family: 'openai', kind: 'encrypted', text: '', data: 'x', id: null })
+    const messages = [
+      { role: 'user', content: 'A' },
+      { role: 'assistant', content: [thinking(foreign), { type: 'text', text: 'B' }] },
+      { role: 'user', content: 'C' },
+    ]
+    expect(sent(body({ messages })).body).not.toContain('gwr1.')
+  })
+
+  test('before an open call leave Anthropic without the thinking that a budget demands, so none is asked for', () => {
+    const call = { type: 'tool_use', id: 't', name: 'f', input: {} }
+    const request = sent(
+      body({
+        max_tokens: 4_000,
+        thinking: { type: 'enabled', budget_tokens: 1_024 },
+        tools: [{ name: 'f', input_schema: { type: 'object' } }],
+        messages: [
+          { role: 'user', content: 'A' },
+          { role: 'assistant', content: [thinking(sealed()), call] },
+          { role: 'user', content: [{ type: 'tool_result', tool_use_id: 't', content: 'x' }] },
+        ],
+      }),
+      { outputCap: 4_000 },
+    )
+    expect(JSON.parse(request.body).thinking).toBeUndefined()
+    expect(request.droppedParameters).toEqual(['thinking'])
+  })
+})
+
+describe('translated thinking', () => {
+  const messages = [
+    { role: 'user', content: 'A' },
+    {
+      role: 'assistant',
+      content: [
+        { type: 'thinking', thinking: 'Hm', signature: 'EqQ+/=' },
+        { type: 'thinking', thinking: '', signature: 'Zzz' },
+        { type: 'redacted_thinking', data: 'red' },
+        {
+          type: 'thinking',
+          thinking: 'G',
+          signature: seal.seal('acc_1', { family: 'google', kind: 'signature', text: '', data: 'x', id: null }),
+        },
+        { type: 'text', text: 'B' },
+        { type: 'tool_use', id: 't', name: 'f', input: { a: 1 } },
+      ],
+    },
+    { role: 'user', content: [{ type: 'tool_result', tool_use_id: 't', content: 'no', is_error: true }] },
+  ]
+  const given = {
+    max_tokens: 4_000,
+    thinking: { type: 'enabled', budget_tokens: 2_000 },
+    tools: [{ name: 'f', input_schema: { type: 'object' } }],
+    messages,
+  }
+
+  test('begins its turn, byte for byte, and lets the model go on thinking', () => {
+    const request = sent(body(given), { outputCap: 4_000, changed: ask => ({ messages: [...ask.messages] }) })
+    const written = JSON.parse(request.body)
+    expect(written.messages[1].content).toEqual([
+      { type: 'thinking', thinking: 'Hm', signature: 'EqQ+/=' },
+      { type: 'thinking', thinking: '', signature: 'Zzz' },
+      { type: 'redacted_thinking', data: 'red' },
+      { type: 'text', text: 'B' },
+      { type: 'tool_use', id: 't', name: 'f', input: { a: 1 } },
+    ])
+    expect(written.messages[2].content).toEqual([
+      { type: 'tool_result', tool_use_id: 't', content: 'Error: no', is_error: true },
+    ])
+    expect(written.thinking).toMatchObject({ type: 'enabled' })
+  })
+})
+
+describe('places in a JSON text', () => {
+  const spaced = fc.constantFrom('', ' ', '\n\t')
+
+  test('are those of the parsed value, whatever the text looks like', () => {
+    fc.assert(
+      fc.property(fc.dictionary(fc.string(), fc.jsonValue()), spaced, (value, space) => {
+        const text = `${space}${JSON.stringify(value, null, space)}${space}`
+        const members = membersAt(text, 0)
+        expect(members.map(({ key }) => key)).toEqual(Object.keys(value))
+        for (const {
+          key,
+          value: { from, to },
+        } of members)
+          expect(JSON.parse(text.slice(from, to))).toEqual(JSON.parse(JSON.stringify(value[key])))
+      }),
+    )
+  })
+
+  test('taken out of a list, any of them, leave the others', () => {
+    fc.assert(
+      fc.property(fc.array(fc.tuple(fc.jsonValue(), fc.boolean())), spaced, (entries, space) => {
+        const text = JSON.stringify(
+          entries.map(([value]) => value),
+          null,
+          space,
+        )
+        const edits = removals(elementsAt(text, 0), index => entries[index]?.[1] ?? false)
+        const kept = entries.filter(([, isOut]) => !isOut).map(([value]) => value)
+        expect(JSON.parse(edited(text, edits))).toEqual(JSON.parse(JSON.stringify(kept)))
+      }),
+    )
+  })
+})
