@@ -372,7 +372,7 @@ describe('valid configuration value', () => {
     const { models: __, ...bare } = provider({})
     for (const [wrong, problem] of [
       [bare, 'provider "local" has no `models` and no `embedding_models`; add one'],
-      [provider({ embedding_models: [{ id: 'bge' }] }), 'providers.0.embedding_models.0.input_per_mtok: is missing'],
+      [provider({ embedding_models: [{ id: 'bge' }] }), 'providers.0.embedding_models.0.input_per_mtok: is required'],
       [provider({ embedding_models: [{ ...row, id: 'Llama' }] }), 'provider "local": two models are named "llama"'],
       [
         provider({ embedding_models: [{ ...row, dimensions: 8 }] }),

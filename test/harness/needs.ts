@@ -17,9 +17,12 @@ type Need = {
 }
 
 const isOnPath = (program: string) => () => Bun.which(program) !== null
-const hasPythonClient = () =>
-  Bun.which('python3') !== null &&
-  Bun.spawnSync(['python3', '-c', 'import openai'], { stdout: 'ignore', stderr: 'ignore' }).success
+const hasPythonPackage = (python: string, name: string) => () =>
+  Bun.which(python) !== null &&
+  Bun.spawnSync([python, '-c', `import ${name}`], { stdout: 'ignore', stderr: 'ignore' }).success
+
+/** The interpreter that has the package `anthropic`. */
+export const anthropicPython = process.env.ANTHROPIC_PYTHON ?? 'python3'
 
 function canMount(): boolean {
   if (process.platform !== 'linux' || process.getuid?.() !== 0) return false
@@ -44,7 +47,11 @@ const installable = {
 /** Requirements that no package meets: another platform, permissions, or data outside of the repository. */
 const given = {
   deno: { what: 'Deno', isMet: isOnPath('deno') },
-  pythonClient: { what: 'python3 with the package openai', isMet: hasPythonClient },
+  pythonClient: { what: 'python3 with the package openai', isMet: hasPythonPackage('python3', 'openai') },
+  pythonAnthropic: {
+    what: 'python3 with the package anthropic',
+    isMet: hasPythonPackage(anthropicPython, 'anthropic'),
+  },
   linux: { what: 'Linux', isMet: () => process.platform === 'linux' },
   tmpfs: { what: 'the right to mount a tmpfs', isMet: canMount },
   data: {

@@ -84,7 +84,7 @@ export const messagesSchema = Type.Object(
 )
 
 /** The body of `POST /v1/messages/count_tokens`. */
-const countSchema = Type.Object(promptFields, { ...open, title: 'CountTokensRequest' })
+export const countSchema = Type.Object(promptFields, { ...open, title: 'CountTokensRequest' })
 
 type Body = Static<typeof messagesSchema>
 
