@@ -21,13 +21,13 @@ function read(path: string): Source {
   const imports = transpilers[path.endsWith('x') ? 'tsx' : 'ts']
     .scanImports(text)
     .map(({ path: target }) => (target.startsWith('.') ? relative(root, resolve(root, dirname(path), target)) : target))
-  // A worker is started by address, not imported; it is reached all the same.
+  // A worker is started by URL, not imported, but is reachable too.
   for (const [, target] of text.matchAll(/new URL\('(\.[^']+\.ts)', import\.meta\.url\)/g))
     if (target !== undefined) imports.push(relative(root, resolve(root, dirname(path), target)))
   return { path, text: withoutComments(text), imports }
 }
 
-/** Type-only imports leave no trace at run time; the rules count them too. */
+/** Type-only imports do not exist at run time, but the rules apply to them. */
 function typeImports(path: string): string[] {
   const text = readFileSync(join(root, path), 'utf8')
   return [...text.matchAll(/from '(\.[^']+\.tsx?)'/g)].flatMap(([, target]) =>
@@ -44,7 +44,7 @@ const byPath = new Map(sources.map(source => [source.path, source]))
 const layerOf = (path: string) => path.split('/')[1] ?? ''
 const moduleOf = (path: string) => path.split('/').slice(0, 3).join('/').replace(/\.ts$/, '')
 
-/** Which layers of `src/` a layer may import at run time, beside its own folder. */
+/** Layers of `src/` that a layer may import at run time, beside its own folder. */
 const mayImport: Readonly<Record<string, readonly string[]>> = {
   core: [],
   providers: ['core'],
@@ -111,7 +111,8 @@ describe('layers', () => {
         imports
           .filter(
             target =>
-              !target.startsWith('src/') && !/^(@sinclair\/typebox|gpt-tokenizer|ipaddr\.js|node:url)(\/|$)/.test(target),
+              !target.startsWith('src/') &&
+              !/^(@sinclair\/typebox|gpt-tokenizer|ipaddr\.js|node:url)(\/|$)/.test(target),
           )
           .map(target => `${path} imports ${target}: pass what it does in as a value`),
       )
@@ -220,7 +221,7 @@ describe('source rules', () => {
   })
 
   test('run no generated code, and spawn processes only for the command line', () => {
-    // The parent of several processes on one port starts itself again, with the words that it was started with.
+    // The supervisor starts itself again with its own arguments.
     const may = ['src/cli.ts', 'src/server/workers.ts']
     expect(found(/\beval\(|new Function\(|node:vm|\bBun\.spawn|child_process/, path => !may.includes(path))).toEqual([])
   })
@@ -242,7 +243,7 @@ describe('source rules', () => {
   })
 
   test('build no SQL from text', () => {
-    // These two send what has no parameters in SQL: a lock timeout, and a month's partition, both made of numbers.
+    // Two statements without parameters in SQL: a lock timeout, and a month's partition, both made of numbers.
     const may = ['src/database/database.ts', 'src/ledger/shipper.ts']
     expect(found(/\bsql\.raw\(|\.unsafe\(/, path => !may.includes(path))).toEqual([])
   })

@@ -1,4 +1,4 @@
-/** Types, format and lint: `bun run check` as a test, so that nothing lands without it. */
+/** Types, format and lint: `bun run check` as a test, so that no commit lacks it. */
 import { expect, test } from 'bun:test'
 import { join } from 'node:path'
 

@@ -1,6 +1,6 @@
 /**
- * The operator's commands: while a gateway serves, while none does, and on a real Postgres. Most run in this process, since one
- * of its own takes half a second to start; of each kind one at least runs as an operator runs it.
+ * The operator's commands: beside a running gateway, without one, and on a real Postgres. Most run in this process,
+ * since a separate one takes 500 ms to start; at least one of each kind runs as a process.
  */
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, spyOn, test } from 'bun:test'
 import { existsSync, mkdirSync, readdirSync, writeFileSync } from 'node:fs'
@@ -23,7 +23,7 @@ import {
 } from './harness/processes.ts'
 import { ask, signIn } from './harness/users.ts'
 
-// Every test is processes that start and end.
+// Every test starts and ends processes.
 setDefaultTimeout(120_000)
 
 const owner = 'owner@gateway.local'
@@ -44,11 +44,11 @@ afterAll(async () => {
 const wordsOf = (words: string | readonly string[]) =>
   typeof words === 'string' ? words.split(' ').filter(word => word !== '') : words
 
-/** In a process of its own. */
+/** Runs a command in a separate process. */
 const spawned = (words: string | readonly string[], environment: Environment = {}) =>
   run('cli.ts', wordsOf(words), { GATEWAY_DATA_DIR: folder, ...environment })
 
-/** In this process, one at a time, with nothing of its environment but `PATH`. */
+/** Runs a command in this process, one after another, with only `PATH` of its environment. */
 async function command(words: string | readonly string[], environment: Environment = {}): Promise<Finished> {
   const own = process.env
   process.env = { PATH: own.PATH, GATEWAY_DATA_DIR: folder, ...environment }
@@ -79,7 +79,7 @@ function untilStatus(key: string, wanted: number): Promise<void> {
   return eventually(async () => (await status(key)) === wanted, 15_000, 50)
 }
 
-/** Billing as the account's owner sees it at the gateway. */
+/** Returns billing as the account's owner sees it. */
 async function billingOf(email: string, password: string): Promise<Record<string, unknown>> {
   const person = await signIn(gateway, { email, password })
   return (await ask(gateway, 'GET', '/api/v1/billing', { token: person?.token })).body
@@ -132,7 +132,7 @@ describe('CLI beside a running gateway', () => {
     })
     const { key } = await asJson('keys create used@example.com')
     expect(await status(String(key))).toBe(200)
-    // Usage reaches the ledger in batches, a moment behind the answer.
+    // Usage reaches the ledger in batches, shortly after the response.
     await Bun.sleep(500)
     const { today, keys } = await asJson('accounts show used@example.com')
     expect(Object(today).tokens).toBeGreaterThan(0)

@@ -78,7 +78,7 @@ describe('configuration without variables', () => {
 
 describe('invalid configuration value', () => {
   const postgres = 'postgres://localhost/gateway'
-  /** What is set, and the line that answers it. */
+  /** Invalid values with the reported line. */
   const wrong: readonly (readonly [Environment, string | RegExp])[] = [
     ...[
       ['PORT', '65536', '0 to 65535'],
@@ -174,7 +174,7 @@ describe('invalid configuration value', () => {
     ],
     [{ TRUSTED_PROXIES: 'balancer' }, 'TRUSTED_PROXIES: "balancer" is not an address or CIDR range'],
     [{ TRUSTED_PROXIES: '10.0.0.0/33' }, /^TRUSTED_PROXIES: "10\.0\.0\.0\/33"/],
-    // Read as a number, nothing is 0, and a range of 0 bits is everybody.
+    // As a number, an empty text is 0, and a range of 0 bits includes every address.
     [{ TRUSTED_PROXIES: '10.0.0.0/' }, /^TRUSTED_PROXIES: "10\.0\.0\.0\/"/],
     [{ TRUSTED_PROXIES: '::1/129' }, /^TRUSTED_PROXIES: "::1\/129"/],
     [{ GATEWAY_CONFIG: '/nowhere.json' }, 'GATEWAY_CONFIG: cannot read /nowhere.json: there is no such file or folder'],
@@ -273,7 +273,7 @@ describe('invalid configuration value', () => {
       'provider "plain": base_url must be https; plain http is allowed only on loopback or private networks',
       'provider "priceless": base_url must be https; plain http is allowed only on loopback or private networks',
       'models.0: openai/gpt-7 is new and has no `pricing`: a model without a known price is not routable',
-      'models.0: openai/gpt-7 is new: `like` must name a model of openai in the catalogue, whose parameters it takes',
+      'models.0: openai/gpt-7 is new: `like` must name a model of openai in the catalog, whose parameters it supports',
       'safety.allow: "not a host!" is not a host name; write it as in partner.example',
       'safety.rules: "torn": the pattern "a|" has a place or a choice without a word: one blank stands between places, one | between choices',
       'safety.rules: "torn": a class knows no character beyond U+FFFF: write a choice, (a|b) (in "[😀]"); only what runs in linear time is taken',

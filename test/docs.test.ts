@@ -1,4 +1,7 @@
-/** Documentation: links, commands, variables, paths and examples must match the repository, because nobody notices when they rot. */
+/**
+ * Documentation: links, commands, variables, paths and examples must match the repository, because outdated ones go
+ * unnoticed.
+ */
 import { afterAll, describe, expect, test } from 'bun:test'
 import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -18,15 +21,17 @@ function pathsUnder(folder: string, ending: RegExp): string[] {
 
 const text = (path: string) => readFileSync(join(root, path), 'utf8')
 const top = readdirSync(root).filter(name => name.endsWith('.md'))
-/** Decisions record the past: their commands and paths are those of their day. */
+/** Decisions record the past, including their commands and paths. */
 const decisions = pathsUnder('docs/decisions', /\.md$/)
 const guides = [...top, ...pathsUnder('docs', /\.md$/).filter(path => !decisions.includes(path))]
 const pages = [...guides, ...decisions]
 
-/** A page without its code blocks: what is inside them is no link and no heading. */
+/** Returns a page without its code blocks, which contain no links or headings. */
 const prose = (path: string) => text(path).replace(/^```[\s\S]*?^```$/gm, '')
 
-/** Anchors as GitHub makes them: lower case, no punctuation, hyphens for spaces, a number at the second of a name. */
+/**
+ * Returns anchors as GitHub creates them: lower case, no punctuation, hyphens for spaces, a number for repeated names.
+ */
 function anchorsOf(path: string): ReadonlySet<string> {
   const seen = new Map<string, number>()
   const anchors = new Set<string>()
@@ -91,7 +96,7 @@ describe('README', () => {
   })
 })
 
-/** What stands in backticks or in code blocks: commands, variables and paths. */
+/** Returns text in backticks and code blocks: commands, variables and paths. */
 function codeOf(path: string): readonly string[] {
   const blocks = [...text(path).matchAll(/^```(\w*)\n([\s\S]*?)^```$/gm)].map(([, , code = '']) => code)
   const spans = [...prose(path).matchAll(/`([^`\n]+)`/g)].map(([, code = '']) => code)
@@ -140,7 +145,7 @@ test('Dockerfile: copies the license into the image', () => {
   expect(readFileSync(join(root, '.dockerignore'), 'utf8').split('\n')).not.toContain('LICENSE')
 })
 
-/** Names of all commands, as their help lists them. */
+/** Returns the names of all commands from their help. */
 async function commandNames(): Promise<readonly string[]> {
   const child = Bun.spawn([process.execPath, join(root, 'src/cli.ts'), '--help'], { stdout: 'pipe', stderr: 'pipe' })
   const help = await child.stdout.text()
@@ -161,7 +166,7 @@ test('documented paths: exist', () => {
   expect(missing.map(({ path, name }) => `${path}: ${name}`)).toEqual([])
 })
 
-/** Variables that the configuration reads. The values switch on the parts that read further variables. */
+/** Returns variables that the configuration reads. The values enable the parts that read further variables. */
 function variablesRead(): ReadonlySet<string> {
   const asked = new Set<string>()
   const everything = { SMTP_URL: 'smtp://localhost', OPENAI_API_KEY: 'key' }
@@ -185,7 +190,7 @@ function problemsOf(environment: Environment): readonly string[] {
   }
 }
 
-/** Variables in the pages that the gateway does not read itself, and who does. */
+/** Variables in the pages that the gateway does not read itself, with their reader. */
 const foreignVariables: Readonly<Record<string, string>> = {
   POSTGRES_PASSWORD: 'compose.yaml',
   NODE_EXTRA_CA_CERTS: 'Bun',
@@ -247,7 +252,7 @@ test('docs/api.md: names every error code with its status', () => {
     [...text('docs/api.md').matchAll(/^\| +(\d{3}) \|(.*)\|$/gm)].map(([, status = '', codes = '']) => [status, codes]),
   )
   const missing = Object.entries(errorTable).filter(([code, { status }]) => {
-    // On the wire a wrong `Host` is `forbidden` too, with a status of its own.
+    // A wrong `Host` is sent as `forbidden` too, with its own status.
     const row = rows.get(String(code === 'misdirected' ? errorTable.forbidden.status : status))
     return row?.includes(`\`${code === 'misdirected' ? 'forbidden' : code}\``) !== true
   })

@@ -1,6 +1,6 @@
 /**
- * No text is stored or logged: one gateway with everything switched on is asked in every way that works or fails, always with words that
- * nobody else would use, and then everything that it has kept or told is searched for them.
+ * No text is stored or logged: one gateway with all features receives successful and failing requests with unique
+ * words, and all its stored and emitted data is then searched for them.
  */
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
 import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
@@ -17,7 +17,7 @@ import { page, publicAddresses } from './web/rig.ts'
 
 setDefaultTimeout(60_000)
 
-/** Each occurs in what its name says, and comes back wherever the other side says it again. */
+/** Each occurs where its name says, and is repeated by upstreams. */
 const words = {
   prompt: 'kiwimarula',
   answer: 'mangosteenia',
@@ -29,7 +29,7 @@ const words = {
   path: 'plumobsidian',
   name: 'damsonfeldspar',
 } as const
-/** What is kept on purpose, so that no search below succeeds by blindness. */
+/** Stored on purpose, to prove that the searches below are effective. */
 const kept = 'sloeberyl'
 
 const folder = mkdtempSync(join(tmpdir(), 'gateway-ai-privacy-'))
@@ -45,11 +45,11 @@ const heard: string[] = []
 
 beforeAll(async () => {
   redis = await startRedis()
-  // What it is asked to dump is not packed, and can be searched.
+  // An uncompressed dump can be searched.
   await redis?.command('config', 'set', 'rdbcompression', 'no')
   collector = startCollector()
   provider = startUpstream(({ body }) => reply(body))
-  // A moderation that fails with the text it was sent, and a search engine that says it again.
+  // A moderation that fails with the text it received, and a search engine that repeats it.
   others = startUpstream(({ path, body }) =>
     path.startsWith('/search')
       ? jsonAnswer({
@@ -95,7 +95,7 @@ beforeAll(async () => {
   await gateway.deps.safety.ready
   for (const [what, work] of Object.entries(asked)) {
     statuses[what] = await work()
-    // A store that is slow to answer, on a busy machine, is no part of this.
+    // A slow database on a busy machine is not part of this test.
     for (let tried = 0; statuses[what] === 503 && tried < 5; tried++) statuses[what] = await work()
   }
 })
@@ -108,7 +108,7 @@ afterAll(async () => {
   rmSync(folder, { recursive: true, force: true })
 })
 
-/** A provider that says what it was sent again, in whatever way the prompt names. */
+/** A provider that repeats what it received in the way that the prompt names. */
 function reply(body: string): UpstreamAnswer {
   const echo = jsonAnswer({ error: { message: body, type: body, code: `${words.answer} said`, param: body } }, 500)
   if (body.includes('fail-500')) return echo
@@ -161,7 +161,7 @@ const compatible = '/v1/chat/completions'
 const prompt = (text = '') => `Tell me of ${words.prompt}. ${text}`
 const turn = (text = '') => [{ role: 'user', content: prompt(text) }]
 
-/** Sends as the first account's key, unless told otherwise; what came back is kept to be looked at. */
+/** Sends with the first account's key by default and keeps the response for inspection. */
 async function post(path: string, body: unknown, headers: Record<string, string> = {}): Promise<number> {
   const answer = await gateway.post(path, body, headers)
   heard.push(await answer.text().catch(() => ''))
@@ -251,7 +251,7 @@ test('privacy run: succeeds and fails as intended', () => {
     'refused upstream': 400,
     'malformed upstream': 502,
     'a page for an answer': 502,
-    // Where the failure arrives with the first content there is a status left to say so.
+    // If the failure arrives with the first content, the status still reports it.
     'failed midway': expect.any(Number),
     'cut off': expect.any(Number),
     'a blocked prompt': 400,
@@ -269,7 +269,7 @@ test('privacy run: succeeds and fails as intended', () => {
     'no such request': 404,
     'no such sign-in': 401,
   })
-  // The words were really on their way: callers and providers have read them.
+  // The words really passed through: clients and providers have read them.
   const upstream = provider
     .ledger()
     .map(({ body }) => body)
@@ -279,7 +279,7 @@ test('privacy run: succeeds and fails as intended', () => {
 })
 
 test('privacy run: stores no secret in tables, Redis, files, logs, metrics, traces or exports', async () => {
-  // Usage and learning reach the ledger in batches.
+  // Usage and learning data reach the ledger in batches.
   for (const until = performance.now() + 20_000; performance.now() < until; await Bun.sleep(100))
     if ((await tables()).includes(kept) && (await told('/api/v1/requests')).includes(kept)) break
   const metrics = await (await fetch(`${gateway.url}/metrics`)).text()
@@ -308,7 +308,8 @@ test('privacy run: stores no secret in tables, Redis, files, logs, metrics, trac
     traces: collector.requests.map(({ body }) => body).join('\n'),
     exports: exports.join('\n'),
   }
-  // What is kept on purpose is found where it is kept. Files hold it only while a record waits for Redis or the ledger.
+  // Data stored on purpose is found where it is stored. Files contain it only while a record waits for Redis or the
+  // ledger.
   for (const place of ['tables', 'exports']) expect([place, places[place]?.includes(kept)]).toEqual([place, true])
   for (const [place, text] of Object.entries(places))
     if (place !== 'files' && (place !== 'Redis' || redis !== null))
@@ -324,7 +325,7 @@ async function told(path: string): Promise<string> {
   return (await fetch(gateway.url + path, { headers: { authorization: `Bearer ${session}` } })).text()
 }
 
-/** Every row of every table, the way `pg_dump` would show it. */
+/** Returns every row of every table as `pg_dump` shows it. */
 async function tables(): Promise<string> {
   const { database } = gateway.deps
   const names = await database.run(
@@ -350,7 +351,7 @@ async function redisDump(): Promise<string> {
   return [...keys, ...values].join('\n')
 }
 
-/** Journal, embedded database and whatever else lies in the data folder, byte for byte. */
+/** Returns all files of the data folder (journal, embedded database) byte by byte. */
 async function fileTexts(directory: string): Promise<string> {
   return readdirSync(directory, { recursive: true, encoding: 'utf8' })
     .map(name => join(directory, name))

@@ -1,4 +1,4 @@
-/** The route table, walked: what every route must have, whoever adds the next one. */
+/** Checks every row of the route table, including future ones. */
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test'
 import { randomBytes } from 'node:crypto'
 import { readFileSync } from 'node:fs'
@@ -11,7 +11,7 @@ import { readDirectives } from '../src/simulator/directives.ts'
 import { type Gateway, startGateway } from './harness/gateway.ts'
 import { exchangeRaw, rawText } from './harness/raw.ts'
 
-// A gateway takes seconds to start where other tests run beside this one.
+// Starting a gateway takes seconds when other tests run at the same time.
 setDefaultTimeout(20_000)
 
 let gateway: Gateway
@@ -84,12 +84,12 @@ const openRoutes = [
   'POST /api/v1/team/invitations/:token/accept',
 ]
 
-test('routes: are open only if listed here', () => {
+test('routes: require authentication unless listed here', () => {
   const open = routes.filter(({ security }) => security?.length === 0).map(({ method, path }) => `${method} ${path}`)
   expect(open.sort()).toEqual(openRoutes)
 })
 
-test('routes: are listed by `GET /`, and a wrong method gets the allowed ones', async () => {
+test('routes: appear in `GET /`, and a wrong method gets the allowed ones', async () => {
   const ask = async (path: string, method = 'GET') =>
     (await (await fetch(gateway.url + path, { method })).json()) as {
       readonly endpoints: readonly string[]
@@ -146,7 +146,7 @@ test("unknown path: names the supported API for a client library's request", asy
   expect(await told('/v1/embeddings/x'.repeat(300))).toBeString()
 })
 
-test('a client’s probe of the base URL is answered at once, and a trailing slash or a query changes nothing', async () => {
+test('base URL: answers a client’s probe at once, also with a trailing slash or a query', async () => {
   for (const path of ['/', '/api/hello']) {
     const answer = await fetch(gateway.url + path, { method: 'HEAD' })
     expect([path, answer.status]).toEqual([path, 200])
@@ -155,7 +155,7 @@ test('a client’s probe of the base URL is answered at once, and a trailing sla
     expect((await gateway.post(path, { model: 'text-embedding-3-small', input: 'Hi' })).status).toBe(200)
 })
 
-test('simulator directives: are documented with a working example', async () => {
+test('simulator directives: have documentation with a working example', async () => {
   const { usage, data } = (await (await fetch(`${gateway.url}/simulator/directives`)).json()) as {
     readonly usage: string
     readonly data: readonly { readonly name: string }[]
@@ -190,7 +190,7 @@ const ownAddress = () => {
   return { 'x-forwarded-for': `2001:db8:${addresses.toString(16)}::1` }
 }
 
-/** Those that only a key opens; whom a session opens the others to is walked in `http/policies.test.ts`. */
+/** Routes that require a key; `http/policies.test.ts` covers sessions. */
 const guarded = () => routes.filter(({ security }) => security?.length === 1 && security.some(way => 'apiKey' in way))
 
 describe('protected route: rejects with one body before reading the request', () => {
@@ -263,7 +263,7 @@ describe('protected route: rejects with one body before reading the request', ()
 test('protected route: limits key guessing per IP address, but not a valid key from there', async () => {
   const own = await startGateway()
   try {
-    // Its key was made behind the gateway's back, which hears of it within half a second.
+    // Its key was created outside of the gateway, which reads it within 500 ms.
     await own.deps.keys.look()
     const guess = () => own.post('/api/v1/chat', '{', { authorization: `Bearer ${unknown()}` })
     const answers = await Promise.all(Array.from({ length: 130 }, guess))

@@ -206,7 +206,7 @@ export const knownAddresses = pgTable(
       .notNull()
       .references(() => users.id),
     /**
-     * HMAC of email and network address under the session secret, so that the table alone does not reveal locations.
+     * HMAC of email and network address under the session secret, so that the table does not reveal locations.
      */
     digest: text('digest').notNull(),
     lastUsedAt: time('last_used_at').notNull(),
@@ -541,7 +541,7 @@ export const usageReplaced = pgTable(
 
 /**
  * Records close to midnight UTC. Two copies of such a record may name different days and be in two partitions, whose
- * key cannot be the request ID alone.
+ * key must include more than the request ID.
  */
 export const usageNearMidnight = pgTable('usage_near_midnight', {
   requestId: text('request_id').primaryKey(),

@@ -20,7 +20,7 @@ export const maximumBodyBytes = 64 * 1_048_576
 
 const bad: ParsedRequest = { kind: 'bad' }
 
-/** Never throws: `bad` for anything but HTTP/1.1, and for too large requests. */
+/** Never throws: `bad` for other protocols than HTTP/1.1 and for too large requests. */
 export function readRequest(buffer: Buffer): ParsedRequest {
   const headEnd = buffer.indexOf('\r\n\r\n')
   if (headEnd > maximumHeadBytes || (headEnd < 0 && buffer.length > maximumHeadBytes)) return bad

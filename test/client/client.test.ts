@@ -239,7 +239,7 @@ test("client: has the types of the gateway's schemas (`bun run client:types`)", 
   expect(readFileSync(wirePath, 'utf8')).toBe(formatted(wireTypes()))
 })
 
-test('client: imports nothing but itself', () => {
+test('client: imports only its own files', () => {
   for (const name of new Bun.Glob('*.ts').scanSync(join(root, 'src/client')))
     for (const [, target] of readFileSync(join(root, 'src/client', name), 'utf8').matchAll(/from '([^']+)'/g))
       expect([name, target]).toEqual([name, expect.stringMatching(/^\.\/[\w-]+\.ts$/)])

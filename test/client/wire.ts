@@ -1,6 +1,6 @@
 /**
- * Writes `src/client/wire.ts`: the schemas that the gateway checks and types its own answers with, as TypeScript. Types cannot
- * simply be imported there: whoever installs the library has neither our schemas nor their package.
+ * Writes `src/client/wire.ts`: the gateway's schemas of its responses as TypeScript. The types cannot be imported
+ * there, because users of the library have neither the schemas nor their package.
  */
 import type { TSchema } from '@sinclair/typebox'
 import { nativeSchema } from '../../src/dialects/native/request.ts'

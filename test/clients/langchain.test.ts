@@ -195,7 +195,7 @@ describe('LangChain failures', () => {
           text += chunk.content
       })()
       expect(await reading.catch((cause: unknown) => cause)).toMatchObject({ code: 'upstream_failed' })
-      expect(text).toStartWith('[simulated ')
+      expect(text).toStartWith('[simulated')
       expect(seen.requests).toBe(1)
     }
   })

@@ -158,8 +158,27 @@ async def asynchronous():
                     break
 
 
+def responses(model):
+    answer = client.responses.create(model=model, input="Say hello", store=False)
+    assert answer.status == "completed" and "You asked: “Say hello”." in answer.output_text
+    tool = {"type": "function", "name": "weather", "parameters": {"type": "object", "properties": {}}, "strict": False}
+    common = {"model": model, "tools": [tool], "store": False, "include": ["reasoning.encrypted_content"]}
+    with client.responses.stream(input="Go [[sim:tool=weather]]", **common) as events:
+        assert [event.type for event in events][-1] == "response.completed"
+        output = events.get_final_response().output
+    call = next(item for item in output if item.type == "function_call")
+    turn = [item.model_dump(exclude_none=True, exclude={"parsed_arguments"}) for item in output]
+    result = {"type": "function_call_output", "call_id": call.call_id, "output": "sunny"}
+    history = [{"role": "user", "content": "Go"}, *turn, result]
+    assert "“sunny”" in client.responses.create(input=history, **common).output_text
+    stored = {"model": model, "input": "Hi", "previous_response_id": "resp_1"}
+    error = caught(openai.BadRequestError, lambda: client.responses.create(**stored))
+    assert (error.code, error.param) == ("previous_response_not_found", "previous_response_id")
+
+
 for name in MODELS:
     said = chat(name)
+    responses(name)
     stream(name, said)
     stream_helper(name, said)
     tools(name)

@@ -1,4 +1,4 @@
-/** What `analyze` tells of lines, without the process around it. */
+/** Results of `analyze` without its process. */
 import { expect, test } from 'bun:test'
 import { openAnalysis } from '../../src/commands/analysis.ts'
 import { readConfig } from '../../src/config.ts'

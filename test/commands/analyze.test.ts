@@ -1,10 +1,10 @@
-/** `analyze`, run as an operator runs it: JSON lines through a pipe. */
+/** `analyze` as an operator runs it: JSON lines through a pipe. */
 import { expect, setDefaultTimeout, test } from 'bun:test'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 
-// Each test is a process that starts and ends.
+// Each test starts and ends a process.
 setDefaultTimeout(120_000)
 
 async function analyze(input: string | Bun.BunFile) {
@@ -100,7 +100,7 @@ test('analyze: keeps the order of a file that several threads read', async () =>
   try {
     const file = Bun.file(join(folder, 'lines.jsonl'))
     const numbers = Array.from({ length: 4_000 }, (_, number) => `number ${number}`)
-    // White space is quickly read and makes it long.
+    // White space is read fast and makes it long.
     await Bun.write(file, numbers.map(text => `${JSON.stringify({ text })}${' '.repeat(7_000)}\n`).join(''))
     const { code, lines } = await analyze(file)
     expect(code).toBe(0)

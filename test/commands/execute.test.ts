@@ -1,4 +1,4 @@
-/** What an operator reads who does not know the words yet, or stops reading. */
+/** Help texts, and output that is closed early. */
 import { afterEach, beforeEach, expect, setDefaultTimeout, spyOn, test } from 'bun:test'
 import { join } from 'node:path'
 import { execute } from '../../src/commands/execute.ts'

@@ -1,4 +1,4 @@
-/** `usage replay` as a process: it ships, and ends. */
+/** `usage replay` as a process: it ships and ends. */
 import { afterAll, expect, setDefaultTimeout, test } from 'bun:test'
 import { join } from 'node:path'
 import { openJournal } from '../../src/ledger/journal.ts'

@@ -1,4 +1,4 @@
-/** What the operator's file changes, as callers see it. */
+/** Effects of the operator's configuration file for clients. */
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'

@@ -1,4 +1,4 @@
-/** Prompts of a few words, read and enhanced as a request's are: what they gain, and which stay as they are. */
+/** Very short prompts, analyzed and enhanced like those of requests: the added lines, and the prompts that stay unchanged. */
 import { describe, expect, test } from 'bun:test'
 import { openPromptAnalyzer } from '../../src/composition/open-prompt-analyzer.ts'
 import { enhance } from '../../src/core/enhancement/enhance.ts'
@@ -8,7 +8,7 @@ import { enhancements } from '../../src/core/enhancement/enhancements.ts'
 const read = openPromptAnalyzer()
 const readingOf = (text: string) => read([{ role: 'user', content: [{ type: 'text', text }], name: null }])
 
-/** In the language told by a name before the prompts; by type or task. */
+/** In the language named before the prompts; by type or task. */
 const gaining: Readonly<Record<EnhancedType | Task, Readonly<Record<string, readonly string[]>>>> = {
   code: {
     en: ['css center image', 'write function', 'excel sum formula'],
@@ -79,7 +79,7 @@ describe('enhance on short demanding prompts', () => {
   })
 })
 
-/** Which lines an enhanced prompt got; null = none. */
+/** Returns which lines an enhanced prompt got; null = none. */
 function kindOf(prompt: string): string | null {
   const reading = readingOf(prompt)
   const { changed, prompt: enhanced } = enhance(prompt, reading)

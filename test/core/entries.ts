@@ -1,4 +1,4 @@
-/** Entries for tests of learning: one by hand, and any. */
+/** Learning entries for tests: one by hand, and any. */
 import fc from 'fast-check'
 import { addEntry, type Entry, emptyCell } from '../../src/core/learning/learning-cell.ts'
 

@@ -1,4 +1,4 @@
-/** Ordinary requests that no weights have learnt from: what people wrote, and frames and things other than those of training. */
+/** Ordinary requests outside of the training data: prompts by people, and other frames and fillers than in training. */
 const spoken = [
   'Create a business plan for a bakery',
   "Help me write a speech for my sister's wedding",
@@ -161,7 +161,7 @@ const dealings = [
   (who: string) => `Explain my invoice to ${who}`,
 ]
 
-/** Some 650 texts. */
+/** About 650 texts. */
 export const everydayRequests: readonly string[] = [
   ...spoken,
   ...orders.flatMap(order => objects.map(object => `${order} ${object}`)),

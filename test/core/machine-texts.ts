@@ -1,4 +1,7 @@
-/** What people paste from their screens, of which no weights have learnt: it asks for nothing, and most of it has words of crime. */
+/**
+ * Texts that users paste from their screens, outside of the training data: they make no request, although they
+ * contain words of crime.
+ */
 const pasted = [
   'SELECT id, status FROM orders WHERE status = 503',
   "SELECT user_id, email FROM users WHERE last_login < now() - interval '30 days'",

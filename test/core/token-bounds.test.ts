@@ -1,6 +1,6 @@
 /**
- * What is reserved for a prompt is never below what a tokenizer counts, whatever the text. The reference is the published
- * tokenizers as the package runs them; the texts are made for each run.
+ * The reservation of a prompt is never below a tokenizer's count for any text. The reference is the published
+ * tokenizers in the package; texts are generated for each run.
  */
 import { describe, expect, test } from 'bun:test'
 import { readFileSync } from 'node:fs'
@@ -17,7 +17,7 @@ import { cpuMs } from '../harness/cpu.ts'
 const asText = { disallowedSpecial: new Set<string>() }
 const user = (text: string): Message => ({ role: 'user', content: [{ type: 'text', text }], name: null })
 const asking = (text: string) => ({ messages: [user(text)], tools: [], responseFormat: { type: 'text' } as const })
-/** What a message adds beside its text. */
+/** Tokens that a message adds to its text. */
 const flat = 8
 const bound = (text: string, provider?: string) => estimateInputTokens(asking(text), provider) - flat
 
@@ -100,7 +100,7 @@ const alphabets: Readonly<Record<string, fc.Arbitrary<string>>> = {
 const textOf = (alphabet: fc.Arbitrary<string>) =>
   fc.oneof(
     fc.array(alphabet, { maxLength: 400, size: 'max' }).map(characters => characters.join('')),
-    // Runs of a few characters again and again: cuts fall where they do most harm.
+    // Repeated runs of a few characters: cuts fall in the worst places.
     fc
       .tuple(fc.array(alphabet, { minLength: 1, maxLength: 12 }), fc.integer({ min: 1, max: 60 }))
       .map(([unit, times]) => unit.join('').repeat(times)),

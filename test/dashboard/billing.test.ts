@@ -1,4 +1,7 @@
-/** Paying by card, in a real browser against a Stripe on a real socket: the card entered there, the invoice read, paid and printed. */
+/**
+ * Payment by card in a real browser against a Stripe on a real socket: entering the card, reading, paying and printing
+ * the invoice.
+ */
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
 import type { Browser } from 'playwright-core'
 import { systemClock } from '../../src/composition/clock.ts'
@@ -49,7 +52,7 @@ function withBrowser(path: string) {
     await stripe.stop()
   })
 
-  /** Ends the account's nth cycle, an hour into which two models were used. */
+  /** Ends the account's nth cycle after one hour with usage of two models. */
   async function endCycle(n: number) {
     const hours = ((n - 1) * cycleMs) / 3_600_000 + 1
     await gateway.deps.database.run(
@@ -67,16 +70,16 @@ function withBrowser(path: string) {
         select account_id, (at at time zone 'UTC')::date, key_id, provider || '/' || model, 1, 1, 12000, 0, 3400, 0, billed_microcents
         from inserted`,
     )
-    // A page that asks meanwhile would ask with a session of 30 days ago.
+    // A page that loads data meanwhile would use a session of 30 days ago.
     await visitor.page.goto('about:blank')
     ahead = n * cycleMs + settlementDelayMs + 60_000
-    // Twice: a run that the timer started before the clock moved is joined by the first.
+    // Twice: the first call joins a run that the timer started before the clock moved.
     await gateway.deps.billingWorker.run()
     await gateway.deps.billingWorker.run()
     ahead = 0
   }
 
-  /** Enters a card on Stripe's page, and comes back from it. */
+  /** Enters a card on Stripe's page and returns. */
   async function saveCard() {
     const { page } = visitor
     await page.getByRole('heading', { level: 1, name: 'Save a card' }).waitFor()
@@ -84,7 +87,7 @@ function withBrowser(path: string) {
     await page.getByLabel('Card number').fill('4242 4242 4242 4242')
     await page.getByRole('button', { name: 'Save card' }).click()
     await page.getByText('Payment method saved.').waitFor()
-    // The session's ID has left the address: a reload does not take the card again.
+    // The session's ID is removed from the URL, so that a reload does not apply the card again.
     expect(page.url()).toBe(`${front.url}/#/billing`)
   }
 
@@ -146,7 +149,7 @@ function withBrowser(path: string) {
     await page.emulateMedia({ media: 'print', colorScheme: 'dark' })
     expect(await page.locator('.side').isVisible()).toBe(false)
     expect(await page.getByRole('button', { name: 'Print' }).isVisible()).toBe(false)
-    // On paper there is room for all columns, and no dark ground.
+    // On paper there is room for all columns, and a light background.
     expect(await lines.first().locator('td:visible').count()).toBe(5)
     expect(await page.evaluate('getComputedStyle(document.documentElement).colorScheme')).toBe('light')
     await page.emulateMedia({ media: 'screen', colorScheme: 'light' })
@@ -172,7 +175,7 @@ function withBrowser(path: string) {
     await page.getByRole('heading', { level: 1, name: 'Pay invoice' }).waitFor()
     await page.getByRole('button', { name: 'Pay' }).click()
     await page.getByRole('heading', { level: 1, name: 'Invoice paid' }).waitFor()
-    // Without the event of Stripe: the next collection finds it paid.
+    // Without Stripe's event: the next collection finds it paid.
     ahead = 2 * cycleMs + settlementDelayMs + 60_000 + 86_400_000
     await gateway.deps.billingWorker.run()
     await gateway.deps.billingWorker.run()

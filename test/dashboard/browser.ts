@@ -1,12 +1,12 @@
-/** A real browser at a running gateway: Chromium, where there is one. */
+/** A real browser on a running gateway: Chromium, if installed. */
 import { type Browser, type BrowserContextOptions, chromium, type Page } from 'playwright-core'
 import type { FirstAccount } from '../../src/composition/first-account.ts'
 import type { Gateway } from '../harness/gateway.ts'
 
-/** Whatever a page shows, it shows within this. */
+/** Maximum time until a page shows something. */
 const deadlineMs = 20_000
 
-/** With a user data folder of its own that goes when it is closed. */
+/** Opens a browser with a temporary user data folder. */
 export function openBrowser(executablePath: string): Promise<Browser> {
   return chromium.launch({
     executablePath,
@@ -24,15 +24,15 @@ export function openBrowser(executablePath: string): Promise<Browser> {
 
 export type Visitor = {
   readonly page: Page
-  /** What the browser complained of: policy violations, script errors. Answers of the API that are refusals are not among them. */
+  /** Errors reported by the browser: policy violations and script errors. API errors are not included. */
   readonly complaints: string[]
-  /** Goes to a page by its address behind the `#` and waits for its heading. */
+  /** Opens a page by its hash and waits for its heading. */
   go(path: string, heading: string): Promise<void>
   signIn(email: string, password: string): Promise<void>
   leave(): Promise<void>
 }
 
-/** Somebody who comes with nothing: no session, no storage. */
+/** Creates a visitor without session and storage. */
 export async function newVisitor(
   browser: Browser,
   gateway: Gateway,
@@ -66,7 +66,7 @@ export async function newVisitor(
   }
 }
 
-/** Of a gateway's first account. */
+/** Returns the owner of a gateway's first account. */
 export function firstOwner(gateway: Gateway): FirstAccount {
   const { firstAccount } = gateway.deps
   if (firstAccount === null) throw new Error('a fresh folder makes a first account')

@@ -2,7 +2,7 @@ import { existsSync } from 'node:fs'
 
 const candidates = ['chromium', 'chromium-browser', 'google-chrome', 'google-chrome-stable'] as const
 
-/** Where Chromium is; null where there is none on this machine. `CHROMIUM_PATH` names another. */
+/** Returns the path of Chromium; null if it is not installed. `CHROMIUM_PATH` overrides it. */
 export function chromiumPath(): string | null {
   const named = process.env.CHROMIUM_PATH
   if (named !== undefined && existsSync(named)) return named

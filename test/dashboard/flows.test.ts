@@ -1,4 +1,4 @@
-/** The dashboard as a new user meets it, in a real browser: from signing in to erasing what was learned. */
+/** The dashboard in a real browser as a new user sees it, from sign-in to deleting learning data. */
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test'
 import type { Browser } from 'playwright-core'
 import { plans } from '../../src/core/limits/plans.ts'
@@ -89,7 +89,7 @@ function withBrowser(path: string) {
       .getByLabel('Your message')
       .fill('[[sim:tokens=120, chunk=20, pace_ms=40]] Write a function that reverses a list.')
     await page.keyboard.press('Enter')
-    // Words are there while more are to come.
+    // Text is shown while more is to come.
     await page.locator('.answer[aria-busy="true"] p:not([role])').waitFor()
     const about = page.getByRole('list', { name: 'About this response' })
     expect(await about.textContent()).toMatch(/\w+\/[\w.-]+[\s\S]*\d+ in, \d+ out[\s\S]*\$0\.\d+[\s\S]*TTFT/)
@@ -252,7 +252,7 @@ function withBrowser(path: string) {
       .waitFor()
     await page.getByRole('slider').focus()
     await page.keyboard.press('Home')
-    // On the first of the days there was no gateway.
+    // On the first day there was no gateway.
     expect(new Set(await page.locator('.legend-value').allTextContents())).toEqual(new Set(['0']))
   })
 

@@ -1,16 +1,16 @@
-/** A log that has grown: a month of requests, written inside Postgres a piece at a time. */
+/** A large log: a month of requests, written inside Postgres in batches. */
 import { openDatabase } from '../../src/database/database.ts'
 import { dailySums, slots } from '../database/daily-sums.ts'
 import type { Gateway } from '../harness/gateway.ts'
 
-/** Of one statement: the embedded database answers nobody else meanwhile. */
+/** Size of a statement: the embedded database answers no other query meanwhile. */
 const pieceOf = 1_000
 /** Twenty thousand are a month. */
 const secondsApart = 125
 
-/** Gives the first account `count` requests of its first key, up to now, with their attempts and their daily sums. */
+/** Writes `count` requests of the first account's first key up to now, with their attempts and daily totals. */
 export async function fillLog({ deps, accountId }: Gateway, count: number): Promise<void> {
-  // Of its own: where the gateway gives up on a busy database it drops its connections, with all that waits on them.
+  // A separate connection: if the gateway gives up on a busy database, it drops its own connections.
   const database = openDatabase(deps.database.address, { connections: 1 })
   for (let from = 0; from < count; from += pieceOf)
     await database.run(

@@ -1,4 +1,4 @@
-/** What arrives by e-mail leads somewhere: a forgotten password and an invitation, in a real browser. */
+/** Links in emails: a password reset and an invitation, in a real browser. */
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
 import type { Browser } from 'playwright-core'
 import { eventually } from '../database/database.contract.ts'
@@ -35,7 +35,7 @@ function withBrowser(path: string) {
     smtp.stop()
   })
 
-  /** The path that the newest letter to somebody leads to. */
+  /** Returns the path of the link in the newest email to an address. */
   async function linkTo(email: string): Promise<string> {
     for (let tries = 0; tries < 250; tries++) {
       const letter = smtp.letters.findLast(({ to }) => to.includes(email))

@@ -1,4 +1,4 @@
-/** Every page of the dashboard, in a real browser: what it weighs, what the policy lets in, how it reads, how fast it is. */
+/** Every page of the dashboard in a real browser: transfer size, content security policy, accessibility, speed. */
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
 import { readFileSync } from 'node:fs'
 import type { Browser } from 'playwright-core'
@@ -12,7 +12,7 @@ setDefaultTimeout(60_000)
 
 const loggedRequests = 20_000
 const heaviestFirstLoad = 150_000
-/** Of all that a page asks the API for, before anything packs it. */
+/** All API responses of a page, uncompressed. */
 const heaviestAnswers = 60_000
 
 const pages = [
@@ -97,7 +97,7 @@ function withBrowser(path: string) {
 
   test.each([
     ['light', 360, ''],
-    // What the page is made of is the same; what it looks like is not.
+    // The structure is the same in both; only the appearance differs.
     ['dark', 1440, 'runOnly: ["color-contrast", "region", "scrollable-region-focusable"]'],
   ] as const)(
     'Accessibility: has no axe violations and no horizontal scrolling, %s at %d px',
@@ -159,7 +159,7 @@ function withBrowser(path: string) {
   })
 }
 
-/** Waits until nothing on the page is awaited any more; milliseconds since its address was gone to. */
+/** Waits until the page has loaded everything; returns the milliseconds since its navigation. */
 const settled = `new Promise(resolve => {
   const look = () =>
     document.querySelector('.skeleton') === null ? resolve(Math.round(performance.now())) : requestAnimationFrame(look)

@@ -130,7 +130,7 @@ onServer('database: fails a late query alone while others are answered', async (
   await expect(live.run(({ sql }) => sql`select pg_sleep(5)`, 100)).rejects.toMatchObject({
     code: 'service_unavailable',
   })
-  // A second one, when nothing was answered for a while: the six are under way, and none of them is late.
+  // A second query after a silence: the six are running, and none of them is late.
   await expect(live.run(({ sql }) => sql`select pg_sleep(5)`, 200)).rejects.toMatchObject({
     code: 'service_unavailable',
   })

@@ -235,7 +235,9 @@ describe('items', () => {
     // What they say is screened, though it is sent as it came.
     expect(said[1]).toEqual({ role: 'tool', callId: '', text: 'x\nsecret' })
     expect([web, enhance]).toEqual(['off', false])
-    expect(ask({ tools: [{ type: 'shell' }], tool_choice: { type: 'shell' } }).source?.needs).toEqual(['tool_choice'])
+    expect(
+      ask({ tools: [{ type: 'shell', environment: { type: 'local' } }], tool_choice: { type: 'shell' } }).source?.needs,
+    ).toEqual(['tool_choice'])
   })
 
   test('nothing is looked up for a turn that only hands back results', () => {
@@ -348,9 +350,15 @@ describe('tools', () => {
 
   test('OpenAI’s own tools are named for others; those that are charged apart go nowhere', () => {
     const { source } = ask({
-      tools: [{ type: 'mcp', server_url: 'x' }, { type: 'file_search' }, { type: 'web_search' }],
+      tools: [
+        { type: 'mcp', server_url: 'x' },
+        { type: 'file_search' },
+        { type: 'web_search' },
+        { type: 'shell', environment: { type: 'container_reference', container_id: 'of the operator' } },
+        { type: 'newer_than_this' },
+      ],
     })
-    expect(source?.sameFormOnly).toEqual(['tools.mcp', 'tools.file_search'])
+    expect(source?.sameFormOnly).toEqual(['tools.mcp', 'tools.file_search', 'tools.shell', 'tools.newer_than_this'])
   })
 
   test.each([

@@ -190,6 +190,20 @@ describe('grammar', () => {
     })
   })
 
+  test('texts of two phases are two messages, whole and streamed', async () => {
+    const said = (phase: string, piece: string): ContentEvent => ({ type: 'text', choice: 0, text: piece, phase })
+    const events = [said('commentary', 'I '), said('commentary', 'look.'), said('final_answer', 'Done.')]
+    const streamed = await accumulated(streamOf([[opened, ...events], [finish('stop')], [done]]))
+    const collector = createResponseCollector(true)
+    for (const event of [...events, finish('stop')]) collector.add(event)
+    const whole = responseBody(contextOf(), collector.result(), opening, receipt)
+    for (const { output } of [streamed, JSON.parse(JSON.stringify(whole))])
+      expect<unknown>(output).toMatchObject([
+        { phase: 'commentary', content: [{ text: 'I look.' }] },
+        { phase: 'final_answer', content: [{ text: 'Done.' }] },
+      ])
+  })
+
   test('sources of the web are annotations of the text that cites them', async () => {
     const sources = [
       { url: 'https://a.example/', title: 'A' },

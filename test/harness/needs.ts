@@ -11,7 +11,7 @@ import { chromiumPath } from '../dashboard/chromium.ts'
 import { canStartPostgres } from './postgres.ts'
 
 type Need = {
-  /** What is missing if the requirement is not met. */
+  /** The missing item if the requirement is not met. */
   readonly what: string
   readonly isMet: () => boolean
 }

@@ -75,7 +75,11 @@ describe('a page of another origin', () => {
       'POST /api/v1/route',
       'POST /v1/chat/completions',
       'POST /v1/embeddings',
+      'POST /v1/messages',
+      'POST /v1/messages/count_tokens',
       'POST /v1/moderations',
+      'POST /v1/responses',
+      'POST /v1/responses/input_tokens',
     ])
     // None of it happened: the walk met logout, keys, team and the account's name.
     expect((await ask(gateway, 'GET', '/api/v1/account', { token: person.token })).status).toBe(200)

@@ -1,4 +1,4 @@
-/** Blocklists over real sockets: where a redirect of their server may lead, and where it may not. */
+/** Blocklists over real sockets: allowed and forbidden redirects of their server. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { openBlocklist } from '../../src/moderation/blocklist.ts'
 import { createHop } from '../../src/web/hop.ts'
@@ -10,7 +10,7 @@ let configured: Bun.Server<undefined>
 let elsewhere: Bun.Server<undefined>
 let canaryHits = 0
 let certificateAuthority = ''
-/** Where the configured server redirects to, by path. */
+/** Redirects of the configured server by path. */
 const redirects = new Map<string, string>()
 
 beforeAll(async () => {
@@ -90,7 +90,7 @@ test('blocklist download: follows a redirect into the public web over the checke
   redirects.set('/public', 'https://secure.example.com/list')
   const { names, warnings } = await read('/public')
   expect([names, warnings]).toEqual([['public.example'], []])
-  // The certificate is the name's, not any that the address shows.
+  // The certificate must belong to the name, not to the address.
   redirects.set('/other-name', 'https://other.example.com/list')
   expect((await read('/other-name')).names).toEqual([])
 })

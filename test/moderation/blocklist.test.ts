@@ -24,7 +24,7 @@ function world(fetch: () => Promise<Response> = () => Promise.reject(new Error('
   }
   const open = (sources: readonly string[], allow: readonly string[] = []) =>
     openBlocklist(deps, { sources, reloadMs: 5_000, allow })
-  /** What the schedule runs; resolves when the log has another line. */
+  /** Runs the scheduled reload; resolves when the log has another line. */
   const reload = async () => {
     const before = lines.length
     timers.shift()?.()

@@ -93,7 +93,7 @@ test('clean-text cache: separates messages that differ in content or role', () =
   fc.assert(
     fc.property(message, message, (one, other) => {
       const shared = digests.of(one) === digests.of(other)
-      // Nothing of a picture that is sent along is read, nor what a call is named.
+      // Inline images and names of calls are not read.
       const seen = (of: Message) => JSON.stringify(of, (_key, value) => (value === null ? '' : value))
       expect(shared).toBe(seen(one) === seen(other))
     }),

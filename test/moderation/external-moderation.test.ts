@@ -5,7 +5,7 @@ import type { ModerationSettings } from '../../src/moderation/settings.ts'
 const endpoint: ModerationSettings = { url: 'https://moderation.test/v1', apiKey: 'key', model: null, timeoutMs: 1_000 }
 const never = new AbortController().signal
 
-/** A client whose clock and endpoint the test moves. */
+/** Creates a client whose clock and endpoint the test controls. */
 function world(answer: (init: RequestInit) => Promise<Response>, settings = endpoint) {
   const lines: string[] = []
   const bodies: string[] = []

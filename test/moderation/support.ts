@@ -1,4 +1,4 @@
-/** The safety layers for a test: real ones, on a network and a clock that the test hands in. */
+/** Real moderation layers on a network and clock of the test. */
 import { readConfig } from '../../src/config.ts'
 import { createFeatureReader } from '../../src/core/analysis/features.ts'
 import { createKeyedDigests } from '../../src/core/text/keyed-digests.ts'

@@ -1,4 +1,4 @@
-/** All that operators are told, over real sockets: scrapes, a collector, the log. */
+/** Telemetry over real sockets: scrapes, a collector, the log. */
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test'
 import { readFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
@@ -9,7 +9,7 @@ import { type Scraped, scrape } from '../harness/prometheus.ts'
 
 setDefaultTimeout(20_000)
 
-/** Stand for what must never be told: each occurs in what its name says, and nowhere else. */
+/** Secrets that must not appear: each occurs where its name says, and nowhere else. */
 const canaries = {
   prompt: 'canary-prompt-kiwi',
   answer: 'canary-answer-mango',
@@ -51,13 +51,13 @@ beforeAll(async () => {
     web: 'off',
   }
   const traceparent = (flags: string) => ({ traceparent: `00-${traceId}-${callersSpan}-${flags}` })
-  // Falls back once, is traced because its caller is.
+  // Has one fallback, and is traced because its client is.
   const answered = await gateway.post('/api/v1/chat', body, traceparent('01'))
   expect(answered.status).toBe(200)
   const answer = await answered.text()
   expect(answer).toContain(canaries.answer)
   requestId = answered.headers.get('x-request-id') ?? ''
-  // Not traced: one caller says so, the other leaves it to a ratio of none.
+  // Not traced: one client decides so, the other leaves it to a ratio of 0.
   expect((await gateway.post('/api/v1/chat', { ...body, stream: true }, traceparent('00'))).status).toBe(200)
   expect((await gateway.post('/api/v1/chat', { ...body, temperature: 'hot' })).status).toBe(400)
   expect((await gateway.post('/api/v1/chat', body, { authorization: `Bearer ${canaries.prompt}` })).status).toBe(401)
@@ -74,7 +74,7 @@ beforeAll(async () => {
         return response.status
       }),
     )
-  // A stream's caller has its last word before the gateway's own books are closed.
+  // A stream's client receives its last event before the gateway has settled.
   do {
     scrapedText = await (await fetch(`${gateway.url}/metrics`)).text()
     scraped = scrape(scrapedText)
@@ -86,7 +86,7 @@ afterAll(async () => {
   await provider.stop(true)
 })
 
-/** Answers every second request; the first and each other fail with all that they know in their text. */
+/** Answers every second request; the others fail with secrets in their text. */
 function startProvider() {
   let requests = 0
   return Bun.serve({
@@ -225,7 +225,7 @@ describe('monitoring files', () => {
   const known = () =>
     new Set([
       ...scraped.types.keys(),
-      // Those of a gateway with Redis.
+      // Metrics of a gateway with Redis.
       ...gauges(
         {
           version: '',

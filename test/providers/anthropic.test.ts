@@ -822,7 +822,7 @@ const turnSchema = (role: string, blocks: unknown[]) => ({
   required: ['role', 'content'],
   additionalProperties: false,
 })
-/** Written by hand from the API's documentation: what a Messages request may look like. */
+/** Schema of a Messages request, written by hand from the API's documentation. */
 const requestSchema = {
   type: 'object',
   properties: {
@@ -1114,7 +1114,7 @@ function read(...payloads: Json[]): AnswerPart[] {
   return mergeParts([...parts, ...reader.finish()])
 }
 
-/** What an answer comes to, told without the code under test: by plain passes over all the events. */
+/** Summary of a response, computed independently of the tested code in plain passes over all events. */
 type Summary = {
   id: unknown
   model: unknown
@@ -1498,7 +1498,7 @@ describe('Anthropic stream', () => {
       return parts.findLast(part => part.type === 'usage')?.usage
     }
     const counted = { inputTokens: 22, cachedInputTokens: 7, cacheWriteTokens: 5, outputTokens: 1, reasoningTokens: 0 }
-    // What the first event counts as output is a placeholder.
+    // The output count of the first event is a placeholder.
     const early = { ...counted, outputTokens: null, leastOutputTokens: 1 }
     expect(usage()).toEqual(early)
     expect(

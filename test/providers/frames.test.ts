@@ -1,4 +1,4 @@
-/** Frames that differ in their text alone are parsed in part; what comes out is what parsing them whole would say. */
+/** Frames that only differ in their text are parsed in part; the result must equal a complete parse. */
 import { expect, test } from 'bun:test'
 import fc from 'fast-check'
 import { parseUntrustedJson } from '../../src/core/validation/untrusted-json.ts'
@@ -12,7 +12,7 @@ function placeOf(value: unknown): TextSlot | null {
     : null
 }
 
-/** Each frame as the parser and as `parsed` reads it. */
+/** Returns each frame as read by the parser and by `parsed`. */
 function both(frames: readonly string[]): [unknown[], unknown[]] {
   const parse = frameParser(placeOf)
   return [frames.map(frame => structuredClone(parse(frame))), frames.map(parseUntrustedJson)]
@@ -28,7 +28,7 @@ const texts = fc.oneof(
 const frames = fc.oneof(
   { weight: 6, arbitrary: texts.map(text => frameOf(text)) },
   { weight: 1, arbitrary: texts.map(text => frameOf(text).replaceAll('":', '": ')) },
-  // Raw text where JSON must escape it, and what is cut off or goes on.
+  // Unescaped text, and truncated or continued frames.
   { weight: 2, arbitrary: texts.map(text => `{"id":"a","delta":{"content":"${text}"},"last":null}`) },
   {
     weight: 1,

@@ -179,7 +179,7 @@ function summary(parts: readonly AnswerPart[]) {
   }
 }
 
-/** Knows the recordings and nothing of the reader: one choice, flat partial arguments, three finish reasons. */
+/** Reference reader for the recordings only: one choice, flat partial arguments, three finish reasons. */
 function oracle(frames: readonly unknown[]) {
   const answers = frames as readonly Record<string, Foreign | undefined>[]
   const parts = answers.flatMap(answer => [...(answer.candidates?.[0]?.content?.parts ?? [])])
@@ -384,7 +384,7 @@ describe('Gemini response', () => {
     expect(usageIn(whole(counted({ ...usageMetadata, candidatesTokenCount: 0 })))?.outputTokens).toBe(5)
     const call = candidate([{ functionCall: { name: 'f' } }], 'STOP')
     expect(usageIn(whole({ ...call, usageMetadata }))?.outputTokens).toBeNull()
-    // The total tells it too, unless it is no more than its other parts.
+    // The total reports it too, unless it only equals the sum of the other parts.
     const { candidatesTokenCount: _, ...parts } = full
     expect(usageIn(whole(counted({ ...parts, totalTokenCount: 25 })))?.outputTokens).toBe(10)
     for (const totalTokenCount of [18, 3, -1, '25', null])
@@ -402,7 +402,7 @@ describe('Gemini response', () => {
       outputTokens: null,
       leastOutputTokens: 10,
     })
-    // Left out of a later frame, it is still no less than it was.
+    // Omitted in a later frame, it is still a lower bound.
     expect(usageIn(stream(counted(full), counted({ promptTokenCount: 15 })))).toMatchObject({
       outputTokens: null,
       leastOutputTokens: 10,
@@ -491,7 +491,7 @@ describe('Gemini response', () => {
       pieces([
         { jsonPath: '$.constructor.prototype.seen', stringValue: 'x' },
         { jsonPath: '$.many[999999999]', numberValue: 1 },
-        // None of these is a path to its end.
+        // None of these is a complete path.
         { jsonPath: "$.ok['", boolValue: true },
         { jsonPath: '$', stringValue: 'x' },
         { jsonPath: `$${"['".repeat(300_000)}`, stringValue: 'x' },
@@ -615,7 +615,10 @@ describe('Gemini response', () => {
   })
 })
 
-/** Nothing after a failure or the end; calls contiguous, uniquely named, each with JSON arguments once the answer ended. */
+/**
+ * Expects nothing after a failure or the end, and contiguous, uniquely named calls with JSON arguments once the
+ * response ended.
+ */
 function inOrder(parts: readonly AnswerPart[]): void {
   const final = parts.findIndex(({ type }) => type === 'failure' || type === 'end')
   expect(final === -1 || final === parts.length - 1).toBe(true)
@@ -767,7 +770,7 @@ describe('Gemini request', () => {
     for (const mended of ['1', '_1', '-', '__-a']) expect(wireNameOf(mended)).toBe(`_${mended}`)
   })
 
-  test('contains nothing but model and prompt for a plain prompt', () => {
+  test('contains only model and prompt for a plain prompt', () => {
     expect(send().json).toMatchInlineSnapshot(`
       {
         "contents": [
@@ -1602,7 +1605,10 @@ describe('Gemini request for any input', () => {
   })
 })
 
-/** Roles alternate; calls never open; each turn of calls is followed by as many results, first in their turn and in order. */
+/**
+ * Expects alternating roles, no leading calls, and after each turn of calls as many results, first in their turn and in
+ * order.
+ */
 function answering(contents: Body['contents']): void {
   const named = (turn: Body['contents'][number] | undefined, kind: 'functionCall' | 'functionResponse') =>
     (turn?.parts ?? []).flatMap(part => (part[kind] ? [`${part[kind].id} ${part[kind].name}`] : []))

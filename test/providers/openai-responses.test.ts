@@ -223,6 +223,18 @@ describe('a request', () => {
     expect(droppedParameters).toEqual(['seed', 'temperature', 'stop', 'prediction'])
   })
 
+  test('with tools declared within its input keeps what it says of their calls', () => {
+    const declared = { type: 'additional_tools', role: 'developer', tools: [tool, { type: 'image_generation' }] }
+    const input = [declared, { role: 'user', content: 'Hi' }]
+    const { json } = send(read({ input, parallel_tool_calls: false, tool_choice: 'required' }))
+    expect(json).toMatchObject({ parallel_tool_calls: false, tool_choice: 'required' })
+    expect(json.input).toEqual([
+      { ...declared, tools: [tool] },
+      { role: 'user', content: 'Hi' },
+    ])
+    expect(json.tools).toBeUndefined()
+  })
+
   test('for any JSON object says the word that the API wants to read', () => {
     const { json } = send(read({ text: { format: { type: 'json_object' } } }), plain)
     expect(json.text).toEqual({ format: { type: 'json_object' } })
@@ -265,13 +277,14 @@ describe('an answer', () => {
   const message = {
     id: 'msg_1',
     type: 'message',
+    phase: 'final_answer',
     content: [{ type: 'output_text', text: 'Hello', annotations: [{ type: 'url_citation', url: 'u' }] }],
   }
   const expected: readonly AnswerPart[] = [
     { type: 'served', id: 'resp_1', model: 'gpt-5.5-2026' },
     { type: 'reasoning', choice: 0, text: 'Hm.' },
     { type: 'reasoning_end', choice: 0, family: 'openai', kind: 'encrypted', data: 'gAAAA', id: 'rs_1' },
-    { type: 'text', choice: 0, text: 'Hello' },
+    { type: 'text', choice: 0, text: 'Hello', phase: 'final_answer' },
     { type: 'citation', choice: 0, dialect: 'responses', json: '{"type":"url_citation","url":"u"}' },
     { type: 'tool_call', choice: 0, index: 0, id: 'c1', name: 'ns__one', signature: null },
     { type: 'tool_arguments', choice: 0, index: 0, text: '{"a":1}' },

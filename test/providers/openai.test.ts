@@ -842,7 +842,7 @@ function read(text: string, provider = compatible, choices?: number): AnswerPart
   return readRecording(provider.streamReader(choices), new TextEncoder().encode(text))
 }
 
-/** Without the parts that most cases do not speak of. */
+/** Removes the parts that most cases ignore. */
 function contentOf(answer: readonly AnswerPart[]): AnswerPart[] {
   return answer.filter(part => part.type !== 'served')
 }
@@ -859,7 +859,7 @@ const finish = (reason: 'stop' | 'length' | 'tool_calls' | 'content_filter', cho
 })
 const ended: AnswerPart = { type: 'end' }
 
-/** What was called, by the parts alone: also checks that each call is opened once, in order, before its arguments. */
+/** Returns the calls from the parts, and checks that each is opened once, in order, before its arguments. */
 function callsIn(answer: readonly AnswerPart[]): { id: string; name: string; arguments: string }[] {
   const calls: { id: string; name: string; arguments: string }[] = []
   for (const part of answer) {
@@ -1891,7 +1891,7 @@ type Expected = {
   done: boolean
 }
 
-/** As the recordings hold them; what a server leaves out is optional. */
+/** As in the recordings; servers may omit fields. */
 type RecordedUsage = { prompt_tokens: number; completion_tokens: number; total_tokens: number }
 type RecordedPart = { text?: string; thinking?: { text: string }[] }
 type RecordedFunction = { name?: string; arguments?: string | null }
@@ -1915,7 +1915,7 @@ type RecordedPayload = {
   choices?: RecordedChoice[]
 }
 
-/** Reads recorded payloads the naive way, as an oracle: recordings are of servers that number their calls. */
+/** Reads recorded payloads naively as a reference; the recorded servers number their calls. */
 function expectedOf(payloads: readonly unknown[]): Expected {
   const expected: Expected = {
     texts: {},
@@ -1995,7 +1995,7 @@ function expectAsRecorded(answer: readonly AnswerPart[], expected: Expected): vo
   expect(usage === undefined ? null : [usage.inputTokens, usage.outputTokens]).toEqual(expected.usage)
 }
 
-/** Some of what was recorded under OpenAI's address other servers had written. */
+/** Some recordings under OpenAI's URL come from other servers. */
 function adapterOf({ provider, name }: Recording) {
   return provider === 'openai' && !name.startsWith('compat-') ? official : compatible
 }
@@ -2042,7 +2042,7 @@ for (const folder of ['openai', 'compat'] as const) {
           const failure = provider.readFailure(recording.status, recording.headers, recording.text)
           expect(failure.detail).toMatch(/^\d{3}(?: [a-z0-9_.-]{1,64}){0,2}$/)
           const blames = { 400: 'caller', 401: 'us', 404: 'upstream', 429: 'upstream' } as const
-          // The model wrote the call that this server refused.
+          // The model generated the call that this server rejected.
           const ofTheModel = recording.name === 'groq-error-400-tool'
           expect(failure.blame).toBe(ofTheModel ? 'upstream' : blames[recording.status as keyof typeof blames])
         })

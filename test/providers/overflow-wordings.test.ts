@@ -1,4 +1,4 @@
-/** Errors that say that the conversation exceeds the context window, as public servers and client libraries word them. */
+/** Error texts for a context overflow of public servers and client libraries. */
 import { describe, expect, test } from 'bun:test'
 import { anthropic } from '../../src/providers/anthropic.ts'
 import { google } from '../../src/providers/google.ts'
@@ -9,7 +9,7 @@ const compatible = openai({ official: false })
 const kindOf = (provider: Provider, status: number, body: unknown) =>
   provider.readFailure(status, new Headers(), typeof body === 'string' ? body : JSON.stringify(body))
 
-/** In OpenAI's shape where the second item is a text. */
+/** In OpenAI's format if the second item is a text. */
 const servers: readonly (readonly [server: string, error: string | object, status?: number])[] = [
   ['OpenAI', { error: { code: 'context_length_exceeded', message: 'This model...' } }],
   [

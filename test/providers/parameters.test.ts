@@ -59,7 +59,7 @@ test('droppedNames: returns only names allowed in a header, at most 32', () => {
   expect(droppedBy('anthropic', many)).toHaveLength(32)
 })
 
-/** What a proxy or a relay behind the configured address would read as an order. */
+/** Headers that a proxy or relay behind the configured URL would interpret. */
 const orders = {
   api_base: 'https://evil.example',
   base_url: 'https://evil.example',

@@ -1,6 +1,6 @@
 /**
- * Recorded provider traffic (`../shared/fixtures`), read where it is present, and the one way the reader tests play it:
- * bytes cut at any offsets go through the splitter and a reader, and what was read is merged into one comparable answer.
+ * Reads recorded provider traffic (`../shared/fixtures`) if present. Replays its bytes, split at any offsets, through
+ * splitter and reader, and merges the parts into one comparable response.
  */
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import type { AnswerPart, StreamReader } from '../../src/providers/provider.ts'
@@ -16,17 +16,17 @@ export type Recording = {
   readonly kind: 'stream' | 'json'
   readonly status: number
   readonly headers: Headers
-  /** As the provider sent it; for a `.chunks.txt` the framing is put back. */
+  /** As sent by the provider; for a `.chunks.txt` the framing is restored. */
   readonly bytes: Uint8Array
   readonly text: string
   readonly meta: Readonly<Record<string, unknown>>
-  /** The request body that was answered, where the source has it. */
+  /** The request body, if the source has it. */
   readonly request: unknown
 }
 
 const folder = new URL('../../../shared/fixtures/', import.meta.url)
 
-/** All recordings of one provider. Where the shared folder is absent: none, and a skipped test that says so. */
+/** Returns all recordings of one provider. Without the shared folder: none, and a skipped test that reports it. */
 export function recordings(provider: RecordedProvider): readonly Recording[] {
   const here = new URL(`${provider}/`, folder)
   if (!existsSync(here)) {
@@ -72,7 +72,7 @@ function json<T>(here: URL, file: string): T {
   return JSON.parse(readFileSync(new URL(file, here), 'utf8')) as T
 }
 
-/** Puts each provider's own framing back around bare JSON payloads. */
+/** Restores each provider's framing around plain JSON payloads. */
 function framed(provider: RecordedProvider, payloads: readonly string[]): string {
   switch (provider) {
     case 'openai':
@@ -87,7 +87,7 @@ function framed(provider: RecordedProvider, payloads: readonly string[]): string
   }
 }
 
-/** Feeds `bytes`, cut before each offset of `cuts` (ascending), and merges what was read. */
+/** Reads `bytes`, split before each offset of `cuts` (ascending), and merges the parts. */
 export function readRecording(reader: StreamReader, bytes: Uint8Array, cuts: readonly number[] = []): AnswerPart[] {
   const splitter = createEventSplitter()
   const parts: AnswerPart[] = []
@@ -101,7 +101,7 @@ export function readRecording(reader: StreamReader, bytes: Uint8Array, cuts: rea
   return mergeParts(parts)
 }
 
-/** Joins neighbouring pieces of one channel and keeps only the last `usage` and `served`: what counts of an answer. */
+/** Joins adjacent text of one channel and keeps only the last `usage` and `served`. */
 export function mergeParts(parts: readonly AnswerPart[]): AnswerPart[] {
   const merged: AnswerPart[] = []
   const last = new Map(parts.map((part, position) => [part.type, position]))
@@ -132,13 +132,13 @@ function join(before: AnswerPart, part: AnswerPart): AnswerPart | null {
   return null
 }
 
-/** Where a stream's bytes may be cut in two: everywhere when short, evenly spread otherwise, never more than `most`. */
+/** Returns the offsets to split a stream at: all if short, evenly spread otherwise, at most `most`. */
 export function cutOffsets(bytes: Uint8Array, most = 2000): number[] {
   const step = Math.max(1, Math.ceil(bytes.length / most))
   return Array.from({ length: Math.floor(bytes.length / step) + 1 }, (_, position) => position * step)
 }
 
-/** Every offset: the stream arrives byte by byte. */
+/** Returns every offset: the stream arrives byte by byte. */
 export function everyByte(bytes: Uint8Array): number[] {
   return Array.from({ length: Math.max(0, bytes.length - 1) }, (_, position) => position + 1)
 }

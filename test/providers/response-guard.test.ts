@@ -5,7 +5,7 @@ import { openai } from '../../src/providers/openai.ts'
 import type { AnswerPart, Provider } from '../../src/providers/provider.ts'
 import { guardStream } from '../../src/providers/response-guard.ts'
 
-/** Deeper than `JSON.stringify` can go, within the longest event that is taken. */
+/** Deeper than `JSON.stringify` supports, within the longest accepted event. */
 const depth = 45_000
 const deep = `${'{"a":'.repeat(depth)}1${'}'.repeat(depth)}`
 
@@ -45,7 +45,7 @@ test('guardStream: stops after the end or a failure', () => {
 })
 
 type Streamed = (...pieces: readonly string[]) => string[]
-/** JSON text with the halves of pairs written as escapes, as some servers send them. */
+/** JSON text with escaped surrogate halves, as some servers send them. */
 const wire = (value: unknown) => JSON.stringify(value)
 const providers: readonly [
   string,

@@ -21,7 +21,7 @@ function dataOf(text: string): string[] {
   return split(text).map(event => event.data)
 }
 
-/** The standard's algorithm written the slow and obvious way, on a whole text. */
+/** The standard's algorithm in its slow and obvious form, on a complete text. */
 function naive(text: string): ServerSentEvent[] {
   const events: ServerSentEvent[] = []
   let name = ''

@@ -1,7 +1,6 @@
 /**
- * Streams as the documentation of many servers has them, of our own wording (`test/fixtures`), each read whole, cut in two at
- * every byte and cut short at every byte: what an answer says does not depend on how it was cut, and none that was cut short
- * is told as ended.
+ * Streams as documented by many servers, in the project's wording (`test/fixtures`), read whole, split in two at every
+ * byte, and truncated at every byte: the result does not depend on the split, and no truncated stream reports an end.
  */
 import { expect, test } from 'bun:test'
 import { readFileSync } from 'node:fs'
@@ -15,7 +14,7 @@ type Said = {
   readonly text?: string
   readonly reasoning?: string
   readonly refusal?: string
-  /** Name and arguments, with the id where the server gives one. */
+  /** Name and arguments, with the ID if the server sends one. */
   readonly calls?: readonly (readonly [name: string, given: string, id?: string])[]
   readonly finish?: string
   /** Input, output, cached input, reasoning tokens. */
@@ -28,7 +27,7 @@ type Said = {
 
 type Folder = 'openai' | 'compatible' | 'anthropic' | 'google'
 
-/** Each folder's reader, and the first text in its streams behind which an end may be believed. */
+/** Each folder's reader, and the text in its streams after which an end is credible. */
 const readers: Readonly<Record<Folder, { readonly provider: Provider; readonly ending: string }>> = {
   openai: { provider: openai({ official: true }), ending: '"finish_reason":"' },
   compatible: { provider: openai({ official: false }), ending: '"finish_reason":"' },
@@ -36,7 +35,7 @@ const readers: Readonly<Record<Folder, { readonly provider: Provider; readonly e
   google: { provider: google, ending: '"finishReason"' },
 }
 
-/** `ending` where the stream has it otherwise than its folder. */
+/** `ending` if the stream differs from its folder. */
 type Case = readonly [name: string, file: `${Folder}/${string}`, said: Said, ending?: string]
 
 const cases: readonly Case[] = [
@@ -394,7 +393,7 @@ for (const [name, file, said, ending] of cases) {
   })
 }
 
-/** What was read, in the fields that `asked` names. */
+/** Returns the parsed parts in the fields that `asked` names. */
 function saidIn(parts: readonly AnswerPart[], asked: Said): Said {
   const joined = (type: 'text' | 'reasoning' | 'refusal', index: number) =>
     parts.map(part => (part.type === type && part.choice === index ? part.text : '')).join('')

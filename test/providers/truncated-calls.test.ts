@@ -1,6 +1,6 @@
 /**
- * Streams whose events come twice, in another order, or mixed with those of a second response: whatever an adapter makes of
- * them, no response that it calls complete contains a tool call with a part missing.
+ * Streams with repeated or reordered events, or with those of a second response mixed in: no response that an adapter
+ * reports as complete contains a tool call with a missing part.
  */
 import { describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
@@ -11,13 +11,13 @@ import type { AnswerPart, Provider } from '../../src/providers/provider.ts'
 
 type Json = Readonly<Record<string, unknown>>
 type Call = { readonly name: string; readonly pieces: readonly string[] }
-/** One wire format: the events of a response with these calls, without the terminal event, and the terminal event. */
+/** One wire format: events of a response with these calls, and its terminal event. */
 type Wire = {
   readonly name: string
   readonly provider: Provider
   events(id: string, calls: readonly Call[]): readonly Json[]
   readonly terminal: string | null
-  /** Calls of the response that things happen to. */
+  /** Calls of the modified response. */
   readonly names: readonly string[]
 }
 
@@ -92,7 +92,7 @@ const googleWire: Wire = {
     ]
   },
   terminal: null,
-  // Its pieces do not say which call they belong to: between two calls nobody could tell.
+  // Its deltas do not name their call, so two calls could not be distinguished.
   names: ['alpha'],
 }
 
@@ -103,7 +103,7 @@ const wires = [
   googleWire,
 ]
 
-/** A JSON object in as many pieces as `cuts` say. */
+/** Splits a JSON object at `cuts`. */
 function piecesOf(value: string, cuts: readonly number[]): readonly string[] {
   const text = JSON.stringify({ city: value, days: [1, 2] })
   const at = [...new Set(cuts.map(cut => 1 + (cut % (text.length - 1))))].sort((one, other) => one - other)
@@ -119,11 +119,11 @@ const callOf = (name: string) =>
     .map(([value, cuts]): Call => ({ name, pieces: piecesOf(value, cuts) }))
 const callsOf = (...names: readonly string[]) => fc.tuple(...names.map(callOf))
 
-/** What happens to a list of events on its way; `at` and `to` are places in it. */
+/** A modification of the list of events; `at` and `to` are indexes. */
 type Mishap = { readonly kind: 'twice' | 'moved' | 'restarted' | 'mixed'; readonly at: number; readonly to: number }
 const mishapOf = (...kinds: readonly Mishap['kind'][]): fc.Arbitrary<Mishap> =>
   fc.record({ kind: fc.constantFrom(...kinds), at: fc.nat(40), to: fc.nat(40) })
-/** Events of one response in disorder, or those of two behind or between each other. */
+/** Reordered events of one response, or those of two after or between each other. */
 const mishaps = fc.oneof(
   fc.array(mishapOf('twice', 'moved'), { minLength: 1, maxLength: 3 }),
   fc.tuple(mishapOf('restarted', 'mixed')),
@@ -157,7 +157,7 @@ function read({ provider, terminal }: Wire, events: readonly Json[]): readonly A
   return [...lines.flatMap(data => reader.read({ name: '', data })), ...reader.finish()]
 }
 
-/** The calls of a response that counts as complete; null where it does not. */
+/** Returns the calls of a complete response; null if it is incomplete. */
 function callsIn(parts: readonly AnswerPart[]): readonly { readonly name: string; readonly text: string }[] | null {
   if (parts.at(-1)?.type !== 'end') return null
   return parts.flatMap(part => {
@@ -167,7 +167,7 @@ function callsIn(parts: readonly AnswerPart[]): readonly { readonly name: string
   })
 }
 
-/** Length of what the model wrote: a shorter text lacks a part. */
+/** Length of the generated text: a shorter one lacks a part. */
 const lengthOf = ({ pieces }: Call) => pieces.join('').length
 
 describe.each(wires.map(wire => [wire.name, wire] as const))('%s adapter', (_, wire) => {
@@ -239,7 +239,7 @@ describe('OpenAI adapter', () => {
     expect(read(wire, events).at(-1)).toMatchObject({ type: 'failure', failure: { kind: 'truncated' } })
   })
 
-  test('stream reader: accepts servers that repeat role and finish reason and name each chunk anew', () => {
+  test('stream reader: accepts servers that repeat role and finish reason and name each chunk differently', () => {
     const chunk = (id: string, content: string) => ({
       id,
       choices: [{ index: 0, delta: { role: 'assistant', content }, finish_reason: 'stop' }],

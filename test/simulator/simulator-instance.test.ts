@@ -1,4 +1,4 @@
-/** Values that simulated models make for JSON schemas: valid, small, and taken from the prompt where it has them. */
+/** Values that simulated models create for JSON schemas: valid, small, and taken from the prompt if possible. */
 import { describe, expect, test } from 'bun:test'
 import { Ajv } from 'ajv'
 import fc from 'fast-check'
@@ -15,7 +15,7 @@ for (const [name, format] of Object.entries({
 }))
   ajv.addFormat(name, format)
 
-/** The validator compares objects by these of their methods, and trips over members of their names. */
+/** The validator calls these methods on objects, and fails on members of the same names. */
 const isComparable = (value: unknown) => !/"(?:constructor|toString|valueOf|__proto__)":/.test(JSON.stringify(value))
 
 function expectValid(schema: object, prompt = '') {
@@ -45,7 +45,7 @@ const patterns = fc.constantFrom(
 )
 const bounds = fc.tuple(fc.integer({ min: -100, max: 100 }), fc.integer({ min: 0, max: 50 }))
 
-/** Schemas that something satisfies: choices that exclude each other are told apart by a `kind`. */
+/** Satisfiable schemas: exclusive choices are distinguished by a `kind`. */
 const schemas = fc.letrec<{ schema: object; members: Record<string, object> }>(tie => ({
   members: fc.dictionary(names, tie('schema'), { maxKeys: 4, noNullPrototype: true }),
   schema: fc.oneof(
@@ -144,7 +144,7 @@ describe('instanceOf', () => {
     const tree = expectValid({ $defs: definitions, $ref: '#/$defs/tree' })
     expect(JSON.stringify(tree).length).toBeLessThan(60)
     expectValid({ $defs: definitions, $ref: '#/$defs/left' })
-    // An expression of a calculator, which leads to itself in one of its members only.
+    // A calculator expression, which refers to itself in only one of its members.
     expectValid({
       anyOf: [
         { type: 'object', properties: { left: { $ref: '#' }, right: { $ref: '#' } }, required: ['left', 'right'] },

@@ -23,7 +23,7 @@ const providers = ['openai', 'anthropic', 'google'] as const
 const models = { openai: 'gpt-4.1', anthropic: 'claude-haiku-4-5', google: 'gemini-2.5-pro' } as const
 type Fields = Record<string, unknown>
 
-/** The same question on each wire: where it goes, with which headers, with which body. */
+/** Returns the same prompt on each wire: URL, headers and body. */
 function wireRequest(provider: Provider, prompt: string, stream: boolean, extra: Fields = {}) {
   const messages = [{ role: 'user', content: prompt }]
   const model = models[provider]
@@ -59,7 +59,7 @@ async function ask(provider: Provider, prompt: string, stream = false, extra: Fi
 
 type Ending = 'fin' | 'rst' | 'open'
 
-/** One request over a bare socket, which sees what HTTP clients hide: each byte, and how the connection ended. */
+/** Sends one request over a plain socket, which shows each byte and how the connection ended. */
 function rawAsk(url: string, headers: Record<string, string>, body: unknown, patienceMs = 250) {
   const { port, pathname, search } = new URL(url)
   const text = JSON.stringify(body)
@@ -99,7 +99,7 @@ async function raw(provider: Provider, prompt: string, stream = true) {
   return { head: bytes.toString('latin1', 0, Math.max(at, 0)), body: at < 0 ? bytes : bytes.subarray(at + 4), ...rest }
 }
 
-/** What is left of a chunked body once the chunk lines are gone; the last chunk may be cut. */
+/** Returns a chunked body without its chunk lines; the last chunk may be truncated. */
 function unchunked(body: Buffer): Buffer {
   const pieces: Buffer[] = []
   for (let at = 0, end = body.indexOf('\r\n'); end >= 0; end = body.indexOf('\r\n', at)) {
@@ -133,7 +133,7 @@ const at = (value: unknown, ...path: (string | number)[]): unknown =>
   path.reduce<unknown>((inner, key) => (inner as Fields | undefined | null)?.[key as string], value)
 const list = (value: unknown): unknown[] => (Array.isArray(value) ? value : [])
 
-/** Reads a stream as the provider's documentation says, and throws at whatever it does not allow. */
+/** Reads a stream as the provider documents it, and throws on everything else. */
 const readers: Record<Provider, (text: string) => Read> = {
   openai(text) {
     const read: Read = { text: '', reasoning: '', calls: [], finish: null, usage: null, ended: false }

@@ -3,7 +3,7 @@ import { foldOf, seededRandom, shuffled } from '../../src/training/folds.ts'
 import { trainLbfgs } from '../../src/training/lbfgs.ts'
 import { type Example, probabilities, quantised, train } from '../../src/training/linear.ts'
 
-/** Texts of which slot 0 or 1 says the class, among noise in slots 2 to 9. */
+/** Creates texts whose class is in slot 0 or 1, with noise in slots 2 to 9. */
 function separable(count: number): Example[] {
   const random = seededRandom(3)
   return Array.from({ length: count }, () => {

@@ -1,4 +1,4 @@
-/** The weights that ship, over the labelled sets beside the checkout: light guards against a table that fits no code any more. */
+/** The stored weights on the labeled sets beside the checkout: basic checks that they match the code. */
 import { expect } from 'bun:test'
 import { Type } from '@sinclair/typebox'
 import { openPromptAnalyzer } from '../../src/composition/open-prompt-analyzer.ts'

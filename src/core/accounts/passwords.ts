@@ -28,7 +28,7 @@ export const emailSchema = Type.String({
   minLength: 3,
   maxLength: 254,
   pattern: '^[!-?A-~]{1,64}@[!-?A-~]+$',
-  description: 'an e-mail address of at most 254 characters',
+  description: 'an email address of at most 254 characters',
 })
 
 /** Returns the one spelling under which an email address is stored and compared. */

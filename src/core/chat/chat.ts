@@ -215,7 +215,8 @@ export type TokenLogprob = {
 
 /** Part of a streamed output. `choice` is the index among the `n` requested choices, from 0. */
 export type ContentEvent =
-  | { readonly type: 'text'; readonly choice: number; readonly text: string }
+  /** `phase`: whether OpenAI's Responses API calls it a commentary or the final answer; absent = it does not say. */
+  | { readonly type: 'text'; readonly choice: number; readonly text: string; readonly phase?: string }
   | { readonly type: 'reasoning'; readonly choice: number; readonly text: string }
   | { readonly type: 'refusal'; readonly choice: number; readonly text: string }
   /** Starts a tool call. `index` is contiguous from 0 within its choice; `id` is unique within the response. */

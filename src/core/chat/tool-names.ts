@@ -25,10 +25,24 @@ function hashOf(text: string): string {
   return (hash >>> 0).toString(16).padStart(hashCharacters, '0')
 }
 
+const clientTools: ReadonlySet<unknown> = new Set(['function', 'custom', 'namespace', 'tool_search'])
+const openaiTools: ReadonlySet<unknown> = new Set([
+  'mcp',
+  'computer',
+  'computer_use_preview',
+  'local_shell',
+  'apply_patch',
+])
+
 /**
- * OpenAI's own tools that are charged for apart from tokens, or that reach what the operator's organization stores: no request is
- * sent with them.
+ * Whether a tool of the Responses API may be sent to OpenAI: one of the client's, or one of OpenAI's that costs tokens only and reaches
+ * nothing of the operator's organization (its files, its containers). What is not known is not sent.
  */
-export function isChargedTool(type: unknown): boolean {
-  return typeof type === 'string' && /^(?:file_search|code_interpreter|image_generation|web_search)/.test(type)
+export function isTokenPricedTool(tool: Readonly<Record<string, unknown>>): boolean {
+  const { type, environment } = tool
+  if (type === 'shell')
+    return (
+      typeof environment === 'object' && environment !== null && 'type' in environment && environment.type === 'local'
+    )
+  return clientTools.has(type) || openaiTools.has(type)
 }

@@ -799,7 +799,7 @@ function relativeIndex(row: CatalogueRow): number {
   const published = relative === null ? null : indexOf([relative])
   if (published !== null) return published
   const standIn = rows.find(other => other.id === standIns[row.id])
-  if (standIn === undefined) throw new Error(`catalogue: ${row.id} has no score, no scored relative and no stand-in`)
+  if (standIn === undefined) throw new Error(`catalog: ${row.id} has no score, no scored relative and no stand-in`)
   return indexOf(standIn.qualityScores) ?? relativeIndex(standIn)
 }
 
@@ -819,7 +819,7 @@ function nearestSpeed(row: CatalogueRow): MeasuredSpeed {
     })
     .sort((one, other) => one.distance - other.distance)
   const nearest = known[0]
-  if (nearest === undefined) throw new Error(`catalogue: no speed is known of any model of ${row.provider}`)
+  if (nearest === undefined) throw new Error(`catalog: no speed is known of any model of ${row.provider}`)
   return nearest.speed
 }
 

@@ -219,14 +219,14 @@ export function changeProblems(models: readonly Model[], changes: readonly Model
     if (told.has(fullName(change))) return say('is there twice; make one of the two')
     told.add(fullName(change))
     if (find(models, provider, id) !== null) {
-      return like === undefined ? [] : say('is in the catalogue: `like` is for a new model; take it out')
+      return like === undefined ? [] : say('is in the catalog: `like` is only for new models; remove it')
     }
     return [
       ...(pricing === undefined
         ? say('is new and has no `pricing`: a model without a known price is not routable')
         : []),
       ...(like === undefined || find(models, provider, like) === null
-        ? say(`is new: \`like\` must name a model of ${provider} in the catalogue, whose parameters it takes`)
+        ? say(`is new: \`like\` must name a model of ${provider} in the catalog, whose parameters it supports`)
         : []),
     ]
   })

@@ -9,7 +9,7 @@ export type Prices = {
   readonly cacheWrite: number | null
 }
 
-/** `longContext` prices hold for the whole request once its input tokens (cached included) exceed `aboveInputTokens`. */
+/** `longContext` prices apply to the whole request once its input tokens (cached included) exceed `aboveInputTokens`. */
 export type Pricing = Prices & { readonly longContext: (Prices & { readonly aboveInputTokens: number }) | null }
 
 export const tiers = ['economy', 'standard', 'premium'] as const

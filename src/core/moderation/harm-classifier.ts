@@ -183,7 +183,7 @@ export function isBlocked(odds: Odds): boolean {
 }
 
 /**
- * Returns true if one part of a text should be blocked by itself: its request counts, its content is weighed with its
+ * Returns true if one part of a text should be blocked on its own: its request counts, its content is weighed with its
  * context. The threshold grows with the number of parts, or a long harmless text would be blocked because of one of its
  * hundred sentences.
  */

@@ -98,7 +98,7 @@ export function createStreamingModerator({ rules, hosts, listen }: StreamingRule
   const onRule = (pattern: number): boolean => {
     const rule = rules.rules[rules.ruleOf[pattern] ?? -1]
     const at = scan?.mayCompleteAt() ?? read
-    // Text after the match does not change how it is meant.
+    // Text after the match does not change its meaning.
     if (rule === undefined || isReported(textOf(before, Math.max(before, at)))) return true
     refuse(blockVerdict('patterns', rule.category, 0, rule), at)
     return false

@@ -1,7 +1,7 @@
 /** Items of a Responses input, read into the messages of a chat request. */
 import { Type } from '@sinclair/typebox'
 import type { Message, ReasoningItem } from '../../core/chat/chat.ts'
-import { flatToolName, isChargedTool } from '../../core/chat/tool-names.ts'
+import { flatToolName, isTokenPricedTool } from '../../core/chat/tool-names.ts'
 import { bodyText, callId } from '../../core/request/chat-request.ts'
 import { GatewayError } from '../../core/validation/errors.ts'
 import { invalidField, nullable, oneOf } from '../../core/validation/validate.ts'
@@ -229,16 +229,15 @@ const wholeItems: ReadonlySet<unknown> = new Set([
   'custom_tool_call',
   'custom_tool_call_output',
   'tool_search_call',
-  'tool_search_output',
 ])
 
 function nativeItem(item: unknown, opened: ReasoningItem | null): readonly unknown[] {
   if (!isFields(item)) return []
   const type = item.type ?? 'message'
   if (type === 'web_search_call') return []
-  if (type === 'additional_tools') {
-    const { tools, ...rest } = item
-    return [{ ...rest, tools: Array.isArray(tools) ? tools.filter(isUncharged) : [] }]
+  if (type === 'additional_tools' || type === 'tool_search_output') {
+    const { tools, id: _own, ...rest } = item
+    return [{ ...rest, tools: Array.isArray(tools) ? tools.filter(isSendable) : [] }]
   }
   if (type === 'reasoning') {
     if (opened?.family !== 'openai') return []
@@ -250,8 +249,8 @@ function nativeItem(item: unknown, opened: ReasoningItem | null): readonly unkno
   return [rest]
 }
 
-function isUncharged(tool: unknown): boolean {
-  return !isFields(tool) || !isChargedTool(tool.type)
+function isSendable(tool: unknown): boolean {
+  return isFields(tool) && isTokenPricedTool(tool)
 }
 
 /** In OpenAI's words, which clients know, and what to set. */

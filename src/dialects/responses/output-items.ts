@@ -12,7 +12,7 @@ export type Part = {
   readonly tokens: TokenLogprob[]
 }
 export type Status = 'in_progress' | 'completed' | 'incomplete'
-export type Message = { readonly kind: 'message'; readonly parts: Part[] }
+export type Message = { readonly kind: 'message'; readonly phase: string | null; readonly parts: Part[] }
 export type Reasoning = { readonly kind: 'reasoning'; text: string; sealed: string | null }
 export type Call = {
   readonly kind: 'call'
@@ -29,7 +29,11 @@ export function shown(item: Item, status: Status): Fields {
   const { id } = item
   switch (item.kind) {
     case 'message':
-      return { id, type: 'message', status, role: 'assistant', content: item.parts.map(shownPart) }
+      return {
+        ...{ id, type: 'message', status, role: 'assistant' },
+        ...(item.phase === null ? {} : { phase: item.phase }),
+        content: item.parts.map(shownPart),
+      }
     case 'reasoning': {
       const summary = item.text === '' ? [] : [summaryPart(item.text)]
       return { id, type: 'reasoning', summary, ...(item.sealed === null ? {} : { encrypted_content: item.sealed }) }

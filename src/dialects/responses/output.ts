@@ -44,6 +44,8 @@ export class OutputItems {
   /** The message or the reasoning that goes on. */
   private current: (Base & (Message | Reasoning)) | null = null
 
+  private phase: string | null = null
+
   constructor(options: OutputOptions) {
     this.options = options
   }
@@ -52,6 +54,7 @@ export class OutputItems {
     switch (event.type) {
       case 'text':
       case 'refusal':
+        if (event.type === 'text') this.enter(event.phase ?? null)
         this.addText(event.type === 'text' ? 'output_text' : 'refusal', event.text, [])
         break
       case 'logprobs':
@@ -76,6 +79,13 @@ export class OutputItems {
         this.annotate(event)
         break
     }
+  }
+
+  /** The text that follows is of this phase: one of another is a message of its own. */
+  enter(phase: string | null): void {
+    if (phase === this.phase) return
+    this.phase = phase
+    if (this.current?.kind === 'message') this.endCurrent('completed', false)
   }
 
   /** A piece of a text, with the probabilities of its tokens. */
@@ -130,7 +140,7 @@ export class OutputItems {
   private message(): Base & Message {
     if (this.current?.kind === 'message') return this.current
     this.endCurrent('completed', false)
-    const item = this.place<Message>('msg', { kind: 'message', parts: [] })
+    const item = this.place<Message>('msg', { kind: 'message', phase: this.phase, parts: [] })
     this.current = item
     return item
   }
@@ -154,6 +164,7 @@ export class OutputItems {
   }
 
   private addReasoning(text: string): void {
+    if (text === '') return
     const item = this.reasoning()
     const at = { item_id: item.id, output_index: item.place, summary_index: 0 }
     if (item.text === '') this.emit('response.reasoning_summary_part.added', { ...at, part: summaryPart('') })

@@ -40,6 +40,7 @@ class ResponseStream {
   /** Text of the batch that goes out as one event. */
   private text = ''
   private tokens: TokenLogprob[] = []
+  private phase: string | undefined
 
   constructor(context: ReplyContext, requestId: string) {
     this.context = context
@@ -70,6 +71,11 @@ class ResponseStream {
         this.begin(event.opening, event.opening)
         break
       case 'text':
+        if (event.phase !== this.phase) {
+          this.flush()
+          this.phase = event.phase
+          this.items?.enter(event.phase ?? null)
+        }
         this.text += event.text
         break
       case 'logprobs':

@@ -4,7 +4,7 @@
  */
 import { Type } from '@sinclair/typebox'
 import type { Tool, ToolChoice } from '../../core/chat/chat.ts'
-import { flatToolName, implicitNamespace } from '../../core/chat/tool-names.ts'
+import { flatToolName, implicitNamespace, isTokenPricedTool } from '../../core/chat/tool-names.ts'
 import { bodyText } from '../../core/request/chat-request.ts'
 import { invalidField, nullable, oneOf } from '../../core/validation/validate.ts'
 import { checkerAt, type Fields, isFields } from './check.ts'
@@ -60,17 +60,6 @@ const checkSearch = checkerAt(
   Type.Object({ execution: nullable(Type.String()), description, parameters: nullable(anyObject) }, open),
 )
 
-/** OpenAI's own tools that cost tokens only, and reach nothing of the operator's organization. */
-const hostedTypes: ReadonlySet<string> = new Set([
-  'mcp',
-  'computer',
-  'computer_use_preview',
-  'local_shell',
-  'shell',
-  'apply_patch',
-  'programmatic_tool_calling',
-])
-
 /** A search of OpenAI's is charged per call: the gateway's own web access takes its place. */
 export const isWebSearch = (type: string) => /^web_search/.test(type)
 
@@ -91,8 +80,8 @@ export function readTools(lists: readonly ToolList[], loaded: readonly ToolList[
     for (const [index, tool] of list.tools.entries()) {
       const place = `${list.place}.${index}`
       const type = typeOf(tool, place)
-      if (hostedTypes.has(type)) hosted.add(type)
-      else if (!isClientTool(type)) refused.add(type)
+      if (!isFields(tool) || !isTokenPricedTool(tool)) refused.add(type)
+      else if (!isClientTool(type)) hosted.add(type)
       else
         for (const one of declaredBy(tool, type, place))
           add(declared, isLoaded ? { ...one, isDeferred: false } : one, place)

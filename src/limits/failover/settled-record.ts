@@ -3,7 +3,7 @@ import { dayMs } from '../../core/text/utc-days.ts'
 import type { UsageRecord } from '../../core/usage/usage-record.ts'
 import type { InterimUsage, Reservation } from '../meter.ts'
 
-/** Returns the record that the ledger will hold for a request with this usage. */
+/** Returns the record that the ledger will store for a request with this usage. */
 export function settledRecord(seat: Reservation, used: InterimUsage): UsageRecord {
   return recordOf(used.record, seat, spentBy(used, seat))
 }

@@ -1,6 +1,6 @@
 /**
  * Limits in Postgres: the limit authority, and decisions while Redis does not decide. Each is one function call
- * (migration 0008), so that the rules hold for any number of instances without a lock beyond the statement.
+ * (migration 0008), so that the rules apply to any number of instances without a lock beyond the statement.
  */
 
 import type { Limits } from '../../core/limits/plans.ts'

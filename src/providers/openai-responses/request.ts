@@ -1,5 +1,5 @@
 import type { ChatRequest, ReasoningEffort, Tool } from '../../core/chat/chat.ts'
-import { isChargedTool } from '../../core/chat/tool-names.ts'
+import { isTokenPricedTool } from '../../core/chat/tool-names.ts'
 import type { Model, ParameterRules } from '../../core/models/models.ts'
 import { ownFields } from '../../core/validation/own-fields.ts'
 import { sortExtras } from '../extras.ts'
@@ -37,6 +37,8 @@ export function toRequest({ ask, model, outputCap, stream }: ProviderAsk, access
   if (ask.reasoningEffort !== null && effort === null) dropped.add('reasoning_effort')
   const extras = passedFields(own?.fields ?? null, ask.extras, model)
   const tools = toolsFor(ask, own?.fields ?? {}, source !== null)
+  // Tools may be declared within the input.
+  const withTools = tools.sent.length > 0 || ask.tools.length > 0
   const { field: format, instruction, lesser } = formatFor(ask.responseFormat, rules.responseFormat)
   if (lesser) dropped.add('response_format')
   const needsWord = instruction !== null && !(instruction.unlessJsonIsNamed && ask.messages.some(namesJson))
@@ -54,8 +56,8 @@ export function toRequest({ ask, model, outputCap, stream }: ProviderAsk, access
     top_p: parameters.topP,
     top_logprobs: parameters.topLogprobs,
     tools: tools.sent.length > 0 ? tools.sent : undefined,
-    tool_choice: tools.sent.length > 0 ? toolChoiceFor(ask, source?.fields ?? null) : undefined,
-    parallel_tool_calls: tools.sent.length > 0 ? (ask.parallelToolCalls ?? undefined) : undefined,
+    tool_choice: withTools ? toolChoiceFor(ask, source?.fields ?? null) : undefined,
+    parallel_tool_calls: withTools ? (ask.parallelToolCalls ?? undefined) : undefined,
     reasoning: reasoningFor(own?.fields ?? {}, effort, model),
     text: textFor(ask, format, model),
     safety_identifier: ask.endUser?.slice(0, 128),
@@ -152,8 +154,8 @@ function toolsFor(
   isVerbatim: boolean,
 ): { readonly sent: readonly Json[]; readonly dropped: readonly string[] } {
   const given = records(fields.tools)
-  const refused = given.map(({ type }) => textOf(type)).filter(isChargedTool)
-  const kept = given.filter(({ type }) => !isChargedTool(type))
+  const refused = given.filter(tool => !isTokenPricedTool(tool)).map(({ type }) => textOf(type))
+  const kept = given.filter(isTokenPricedTool)
   const dropped = refused.filter(type => !type.startsWith('web_search')).map(type => `tools.${type}`)
   if (isVerbatim) return { sent: kept, dropped }
   const hosted = kept.filter(({ type }) => !clientTools.has(textOf(type)))
@@ -179,5 +181,6 @@ function toolChoiceFor({ toolChoice }: ChatRequest, fields: Json | null): unknow
     return isDemanding(toolChoice) && toolChoice !== 'required'
       ? { type: 'function', name: toolChoice.name }
       : (toolChoice ?? undefined)
-  return isRecord(given) && isChargedTool(given.type) ? 'auto' : (given ?? undefined)
+  // The gateway's own search has taken its place.
+  return isRecord(given) && textOf(given.type).startsWith('web_search') ? 'auto' : (given ?? undefined)
 }

@@ -25,6 +25,8 @@ class Reader implements ResponsesReader {
   private parts: AnswerPart[] = []
   private servedId: string | null = null
   private servedModel: string | null = null
+  /** Of the message that goes on. */
+  private phase: string | null = null
 
   read({ name, data }: Parameters<StreamReader['read']>[0]): readonly AnswerPart[] {
     if (data.trim() === '' || data === '[DONE]') return []
@@ -63,7 +65,7 @@ class Reader implements ResponsesReader {
         this.openItem(placeOf(event), record(event.item))
         break
       case 'response.output_text.delta':
-        if (delta !== '') parts.push({ type: 'text', choice: 0, text: delta })
+        if (delta !== '') parts.push(this.textPart(delta))
         this.probabilities(event.logprobs)
         break
       case 'response.refusal.delta':
@@ -111,6 +113,7 @@ class Reader implements ResponsesReader {
   }
 
   private openItem(place: number, item: Json): void {
+    if (item.type === 'message') this.phase = nameOf(item.phase)
     if (!isCall(item) || this.calls.has(place)) return
     const wireId = nameOf(item.call_id)
     const index = this.calls.size
@@ -162,6 +165,12 @@ class Reader implements ResponsesReader {
     this.parts.push({ type: 'reasoning_end', choice: 0, family: 'openai', kind: 'encrypted', data, id: nameOf(id) })
   }
 
+  private textPart(text: string): AnswerPart {
+    return this.phase === null
+      ? { type: 'text', choice: 0, text }
+      : { type: 'text', choice: 0, text, phase: this.phase }
+  }
+
   private probabilities(list: unknown): void {
     const tokens = logprobsOf(list)
     if (tokens.length > 0) this.parts.push({ type: 'logprobs', choice: 0, tokens })
@@ -173,13 +182,15 @@ class Reader implements ResponsesReader {
   }
 
   private wholeItem(place: number, item: Json): void {
-    if (item.type === 'message')
+    if (item.type === 'message') {
+      this.phase = nameOf(item.phase)
       for (const part of records(item.content)) {
-        if (isText(part.text)) this.parts.push({ type: 'text', choice: 0, text: part.text })
+        if (isText(part.text)) this.parts.push(this.textPart(part.text))
         if (isText(part.refusal)) this.parts.push({ type: 'refusal', choice: 0, text: part.refusal })
         this.probabilities(part.logprobs)
         for (const annotation of records(part.annotations)) this.annotation(annotation)
       }
+    }
     if (item.type === 'reasoning') {
       const texts = [...records(item.summary), ...records(item.content)].map(({ text }) => textOf(text))
       const text = texts.filter(isText).join('\n\n')

@@ -146,7 +146,7 @@ const hidingValues: Readonly<Record<string, (value: string) => boolean>> = {
 }
 
 /**
- * Returns true if declarations hide a text, on their own or by a color equal to the background. A box size of 0 alone
+ * Returns true if declarations hide a text, on their own or by a color equal to the background. A box size of 0
  * does not hide text, which overflows visibly unless it is clipped.
  */
 function hidesBy(style: Style, behind: Colour | null): boolean {

@@ -37,7 +37,7 @@ test('parseApiKey: returns null for any other text without throwing', () => {
 
 test('mintApiKey: gives each character the same probability for the accepted bytes', () => {
   const counts = new Map<string, number>()
-  // 0…247 are four times the alphabet; 248…255 must be passed over.
+  // 0…247 are four times the alphabet; 248…255 must be skipped.
   for (let byte = 0; byte < 256; byte++) {
     let calls = 0
     const letter = randomBase62(1, () => Uint8Array.of(calls++ === 0 ? byte : 0))

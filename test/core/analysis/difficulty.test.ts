@@ -1,4 +1,4 @@
-/** Difficulty on pairs of our own, written after the weights were learned and learned from by none of them. */
+/** Difficulty on the project's own pairs, written after training and not part of it. */
 import { describe, expect, test } from 'bun:test'
 import { openPromptAnalyzer } from '../../../src/composition/open-prompt-analyzer.ts'
 import { defaultLevelShares, levelOf } from '../../../src/core/routing/capability-levels.ts'

@@ -97,9 +97,9 @@ describe('prompt analysis', () => {
     )
     fc.assert(
       fc.property(fc.array(word, { minLength: 1, maxLength: 40 }), change, (words, changed) => {
-        // Before addresses and signs only, the polite opening is all that is left to analyze.
+        // Before URLs and signs only, the polite opening is all that is left to analyze.
         fc.pre(words.some(one => /^\p{L}/u.test(one) && !one.startsWith('https:')))
-        // Addresses stand as they are written, and an English courtesy before a Chinese word is English.
+        // URLs stay as written, and an English polite phrase before a Chinese word is English.
         const { urls: _, language: __, ...plain } = read(words.join(' '))
         expect(read(changed(words))).toMatchObject(plain)
       }),
@@ -176,7 +176,7 @@ describe('prompt analyzer', () => {
     process.stdout.write(
       `a prompt is read in ${(Number(small) / 1000).toFixed(0)} µs at 4,000 characters, in ${(Number(large) / 1000).toFixed(0)} µs at 1,000,000\n`,
     )
-    // Wide of the 150 µs aimed at for 4,000 characters: a shared machine must not fail the suite.
+    // Well above the target of 150 µs for 4,000 characters, so that a shared machine does not fail the suite.
     expect(Number(small)).toBeLessThan(1_000_000)
     expect(Number(large)).toBeLessThan(Number(small) * 250)
   })
@@ -191,7 +191,7 @@ describe('prompt analyzer', () => {
   ])('takes bounded time on adversarial text (%#)', text => {
     const start = cpuMs()
     read(text)
-    // Some milliseconds; a loop that grows with the square would take minutes.
+    // Takes some milliseconds; a quadratic loop would take minutes.
     expect(cpuMs() - start).toBeLessThan(5_000)
   })
 })

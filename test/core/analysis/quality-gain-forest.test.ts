@@ -3,7 +3,7 @@ import fc from 'fast-check'
 import { createForest } from '../../../src/core/analysis/quality-gain-forest.ts'
 import { askForest } from '../../../src/training/forest.ts'
 
-// Few values, so that cues often equal what they are asked for.
+// Few values, so that cues often equal their thresholds.
 const value = fc.integer({ min: -4, max: 4 }).map(steps => steps / 4)
 const depth = 3
 const leaf = fc.integer({ min: -32_768, max: 32_767 })

@@ -22,7 +22,7 @@ const prompts = [
   'Erkläre mir den Unterschied zwischen Wechselstrom und Gleichstrom.',
 ]
 
-/** Changes that leave a prompt the same question. */
+/** Changes that do not alter the question. */
 const changes: Readonly<Record<string, (prompt: string) => string>> = {
   'upper case': prompt => prompt.toUpperCase(),
   'lower case': prompt => prompt.toLowerCase(),
@@ -113,7 +113,7 @@ describe('cues', () => {
 
 const folder = join(import.meta.dir, '../../../../shared/data')
 
-/** The kept weights have seen these rows: lower bounds on what they must still say of them, not what they are worth elsewhere. */
+/** The stored weights were trained on these rows: lower bounds on them, not a measure of generalization. */
 describeNeeding('data', 'stored gain weights on ../shared', () => {
   const rowsOf = (set: string) =>
     readFileSync(join(folder, set, 'data.jsonl'), 'utf8')

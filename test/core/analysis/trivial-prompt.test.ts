@@ -6,7 +6,7 @@ import { enhance } from '../../../src/core/enhancement/enhance.ts'
 const read = openPromptAnalyzer()
 const readingOf = (text: string) => read([{ role: 'user', content: [{ type: 'text', text }], name: null }])
 
-/** Each pattern filled with each of its words. */
+/** Returns each pattern filled with each of its words. */
 const filled = (pattern: string, words: readonly string[]) => words.map(word => pattern.replace('_', word))
 
 const small: Readonly<Record<string, readonly string[]>> = {
@@ -262,7 +262,7 @@ const small: Readonly<Record<string, readonly string[]>> = {
   ],
 }
 
-/** Terse, and no small question although they look like one. */
+/** Terse, and not trivial although they look it. */
 const large: readonly (readonly [string, string])[] = [
   ['en', 'Hi, write a farewell poem for my colleague'],
   ['en', 'Can you write me a short story about a dragon?'],
@@ -300,7 +300,7 @@ describe('isTrivialPrompt', () => {
     (language, prompts) => {
       const changed = prompts.filter(prompt => enhance(prompt, readingOf(prompt)).changed)
       expect(changed).toEqual([])
-      // Whatever they are taken for.
+      // For any assumed type.
       const asked = prompts.filter(prompt => known.some(queryType => enhance(prompt, { queryType, language }).changed))
       expect(asked).toEqual([])
     },

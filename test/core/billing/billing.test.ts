@@ -125,7 +125,7 @@ describe('transition', () => {
   test('never combines a grace period with a payment method, or a cycle with the free plan', () => {
     const event = fc.record({
       event: fc.constantFrom<BillingEvent>(...billingEvents),
-      /** Said with the event, as an upgrade by agreement is. */
+      /** Set with the event, as for an upgrade with manual invoicing. */
       agrees: fc.boolean(),
       wait: fc.oneof(fc.nat(2 * graceMs), fc.nat(2 * cycleMs)),
     })

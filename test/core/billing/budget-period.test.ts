@@ -1,4 +1,4 @@
-/** Which period a soft cap counts: the billing cycle where usage is billed, else the UTC calendar month. */
+/** Which period a soft cap counts: the billing cycle for billed accounts, otherwise the UTC calendar month. */
 import { describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
 import { cycleMs } from '../../../src/core/billing/billing.ts'
@@ -14,7 +14,7 @@ describe('budgetPeriod', () => {
       endsAt: upgrade + (nth + 1) * cycleMs,
     })
     expect(budgetPeriod(upgrade, upgrade)).toEqual({ ...cycle(0), kind: 'billing_cycle' })
-    // The first of a month is no boundary of a cycle.
+    // The first of a month is not a boundary of a cycle.
     expect(budgetPeriod(upgrade, Date.UTC(2026, 1, 1))).toMatchObject(cycle(0))
     expect(budgetPeriod(upgrade, upgrade + cycleMs - 1)).toMatchObject(cycle(0))
     expect(budgetPeriod(upgrade, upgrade + cycleMs)).toMatchObject(cycle(1))

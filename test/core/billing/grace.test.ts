@@ -1,4 +1,4 @@
-/** When an account has to pay before it may chat, and which emails its owners get. */
+/** When an account must pay before it may chat, and which emails its owners get. */
 import { describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
 import { graceMs } from '../../../src/core/billing/billing.ts'

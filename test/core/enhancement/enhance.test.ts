@@ -81,7 +81,7 @@ describe('enhance', () => {
   })
 })
 
-/** Terse, and asking for something that is done in its own way whatever it is about. */
+/** Terse requests for a task that does not depend on the topic. */
 const asked: readonly (readonly [Task, string, string])[] = [
   ['explanation', 'en', 'explain tides'],
   ['explanation', 'en', 'How do heat pumps work?'],

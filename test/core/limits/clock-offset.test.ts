@@ -2,7 +2,7 @@ import { expect, test } from 'bun:test'
 import fc from 'fast-check'
 import { createClockOffset } from '../../../src/core/limits/clock-offset.ts'
 
-/** An answer over a round trip of `out` and `back` milliseconds, from a clock that is `ahead`. */
+/** Creates a sample with a round trip of `out` and `back` milliseconds to a clock that is `ahead`. */
 const answer = (askedAt: number, ahead: number, out: number, back: number) => ({
   askedAt,
   told: askedAt + out + ahead,

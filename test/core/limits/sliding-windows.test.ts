@@ -6,7 +6,7 @@ test('createSlidingWindows: allows the limit in any window, per name', () => {
   const windows = createSlidingWindows({ allowed: 2, windowMs: 1_000, names: 10 })
   expect([0, 900, 950].map(now => countIfAllowed(windows, 'a', now))).toEqual([0, 0, 50])
   expect(countIfAllowed(windows, 'b', 950)).toBe(0)
-  // What was refused was not counted.
+  // Rejected requests are not counted.
   expect([1_000, 1_001].map(now => countIfAllowed(windows, 'a', now))).toEqual([0, 899])
 })
 

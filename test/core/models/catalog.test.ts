@@ -96,7 +96,7 @@ function scoreOf(model: Model, metric: string): number | null {
   return values.length === 0 ? null : Math.max(...values)
 }
 
-/** A model written as the shared table writes it, as far as the two overlap. */
+/** Converts a model to the shared table's format, as far as the two overlap. */
 function asRow(model: Model) {
   const { evidence } = model
   return {
@@ -146,7 +146,7 @@ function asRow(model: Model) {
 }
 
 type SharedPrices = Readonly<Record<keyof ReturnType<typeof pricesRow>, number | null>>
-/** What the comparison has to look into; the rest is compared as it is. */
+/** Fields that the comparison inspects; the rest is compared directly. */
 type SharedRow = Readonly<Record<string, unknown>> & {
   readonly provider: string
   readonly pricing: SharedPrices & {
@@ -184,7 +184,7 @@ function rowOf(row: SharedRow): { readonly [field in keyof ReturnType<typeof asR
     limits_source: row.limits_source,
     capabilities: row.capabilities,
     capability_notes: row.capability_notes,
-    // Anthropic's and Google's older models have a budget of tokens and no levels; gpt-4.1 has neither.
+    // Older models of Anthropic and Google have a token budget instead of levels; gpt-4.1 has neither.
     reasoning_efforts: row.reasoning_efforts ?? [],
     reasoning: reasoningOf(row),
     forced_tool_choice_rejected: String(row.capability_notes).startsWith('forced tool_choice'),
@@ -205,7 +205,7 @@ function rowOf(row: SharedRow): { readonly [field in keyof ReturnType<typeof asR
   }
 }
 
-/** The rules that the table says in words. */
+/** Converts the rules that the table describes in text. */
 function reasoningOf(row: SharedRow): ReasoningControl {
   const words = row.thinking_control ?? ''
   if (row.provider === 'openai') return { kind: row.reasoning_efforts === null ? 'none' : 'effort' }

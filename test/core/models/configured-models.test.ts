@@ -153,7 +153,7 @@ describe('catalog change', () => {
     const row = { provider: 'openai', id: 'gpt-7' }
     expect(problems(row)).toEqual([
       'models.0: openai/gpt-7 is new and has no `pricing`: a model without a known price is not routable',
-      'models.0: openai/gpt-7 is new: `like` must name a model of openai in the catalogue, whose parameters it takes',
+      'models.0: openai/gpt-7 is new: `like` must name a model of openai in the catalog, whose parameters it supports',
     ])
     expect(problems({ ...row, pricing, like: opus.id })).toHaveLength(1)
     expect(problems({ ...row, like: 'gpt-5.5' })).toHaveLength(1)

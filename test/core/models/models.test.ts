@@ -120,7 +120,7 @@ describe('needsOf and unmet', () => {
     ['eight choices', named('gemini-3.8-flash'), { choices: 8 }, null],
     ['nine choices', named('gemini-3.8-flash'), { choices: 9 }, 'n'],
     ['log probabilities', named('gemini-3.8-flash'), { logprobs: true }, 'logprobs'],
-    // Who says nothing of an effort lets the model think, and then it gives none.
+    // Without a requested effort the model reasons, and then returns no log probabilities.
     ['log probabilities', named('gpt-5.5'), { logprobs: true }, 'logprobs'],
     ['log probabilities without reasoning', named('gpt-5.5'), { logprobs: true, reasoningEffort: 'none' }, null],
     ['log probabilities beside reasoning', named('gpt-5.5'), { logprobs: true, reasoningEffort: 'low' }, 'logprobs'],

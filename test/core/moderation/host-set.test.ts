@@ -221,7 +221,7 @@ test('extractHosts: takes linear time for labels that no name can contain', () =
     hosts(text)
     const start = cpuMs()
     hosts(text)
-    // A square of their number would be two seconds.
+    // Quadratic time would be two seconds.
     expect(cpuMs() - start).toBeLessThan(400)
   }
   expect(hosts(`https://${letters}.evil.com/`)).toContain('evil.com')

@@ -4,7 +4,7 @@ import { extractHosts } from '../../../src/core/moderation/extract-hosts.ts'
 import { normalizeHostname } from '../../../src/core/moderation/hostname.ts'
 import { cpuMs } from '../../harness/cpu.ts'
 
-/** What a browser asks DNS for; null where it asks for nothing. */
+/** Returns the host that a browser resolves; null = none. */
 const byBrowser = (host: string) => URL.parse(`http://${host}/`)?.hostname ?? null
 
 describe('normalizeHostname', () => {

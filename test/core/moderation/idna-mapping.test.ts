@@ -1,7 +1,7 @@
 import { expect, test } from 'bun:test'
 import fc from 'fast-check'
-import { mapIdna } from '../../../src/core/moderation/idna-mapping.ts'
 import { fromPunycode, toPunycode } from '../../../src/core/moderation/hostname.ts'
+import { mapIdna } from '../../../src/core/moderation/idna-mapping.ts'
 
 test.each([
   ['Straße ÉTÉ', 'straße été'],

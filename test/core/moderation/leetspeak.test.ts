@@ -3,7 +3,7 @@ import fc from 'fast-check'
 import { replaceConfusables } from '../../../src/core/moderation/confusables.ts'
 import { normalizeLeetspeak } from '../../../src/core/moderation/leetspeak.ts'
 
-/** What is undone, said by regular expressions: plain, and too slow for every request. */
+/** Reference implementation with regular expressions: plain, and too slow for every request. */
 function respeltPlainly(text: string): string | null {
   const letters: Record<string, string> = { 0: 'o', 1: 'i', 3: 'e', 4: 'a', 5: 's', 7: 't', '@': 'a', $: 's', '!': 'i' }
   const spelt = text

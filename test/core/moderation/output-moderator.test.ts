@@ -102,7 +102,7 @@ describe.each(modes)('output moderator (%s)', mode => {
           expect(text.startsWith(cut.text)).toBe(true)
           if (whole.filtered.length === 0) expect(cut.text).toBe(text)
           else {
-            // What is quoted is spared, and may stand before what is not.
+            // Quoted text is allowed and may precede blocked text.
             if (!text.includes('"')) expect(cut.text).not.toContain('project titan')
             expect(cut.text).not.toContain('evil.example')
           }
@@ -113,7 +113,7 @@ describe.each(modes)('output moderator (%s)', mode => {
   })
 })
 
-/** `text` in pieces whose sizes are those of `sizes`, over and over. */
+/** Splits `text` into parts with the sizes of `sizes`, repeated. */
 function cutBy(text: string, sizes: readonly number[]): string[] {
   const pieces: string[] = []
   for (let at = 0, turn = 0; at < text.length; turn++) {

@@ -75,7 +75,7 @@ describe('word patterns', () => {
     )
   })
 
-  test('find the same together as alone with many common prefixes', () => {
+  test('find the same together as separately with many common prefixes', () => {
     const part = fc.constantFrom('a', 'b', 'a|b', 'c-a', '代码', 'a-b|c')
     const pattern = fc
       .array(fc.tuple(part, fc.constantFrom('', '~1 ', '~3 ')), { minLength: 1, maxLength: 3 })
@@ -190,7 +190,7 @@ describe('built-in rules', () => {
   })
 })
 
-/** Rows of a labelled set beside the checkout. */
+/** Returns rows of a labeled set beside the checkout. */
 async function sharedRows(name: string): Promise<Record<string, unknown>[]> {
   const file = Bun.file(new URL(`../../../../shared/data/${name}/data.jsonl`, import.meta.url))
   const lines = (await file.text()).trim().split('\n')

@@ -5,7 +5,7 @@ import { safetyFor } from '../../moderation/support.ts'
 
 const safety = safetyFor({}, { digests: null })
 
-/** Turns of a user, an answer behind each but the last. */
+/** Creates user turns with a response after each but the last. */
 function conversation(...turns: readonly string[]): Message[] {
   const user = turns.map((text): Message => ({ role: 'user', content: [{ type: 'text', text }], name: null }))
   return user.flatMap((turn, at): Message[] =>

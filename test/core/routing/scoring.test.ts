@@ -26,7 +26,7 @@ const best = (given: Partial<ScoringMode>, models: readonly Model[] = catalog): 
   return first.model
 }
 
-/** Any offer of models: figures and prices of all sizes. */
+/** Any set of models: figures and prices of all sizes. */
 const offers = fc.array(
   fc.record({
     quality: fc.double({ min: 0, max: 1, noNaN: true }),

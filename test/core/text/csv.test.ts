@@ -2,7 +2,7 @@ import { describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
 import { csvLine } from '../../../src/core/text/csv.ts'
 
-/** A reader as RFC 4180 has it: quotes double, lines end in CRLF outside of them. */
+/** A CSV reader by RFC 4180: doubled quotes, and CRLF between lines. */
 function parse(text: string): string[][] {
   const lines: string[][] = [[]]
   for (let at = 0; at < text.length; ) {

@@ -3,7 +3,7 @@ import { hashStep, vocabulary } from '../../../src/core/tokens/vocabulary.ts'
 
 const { scratch, count } = vocabulary()
 
-/** Both counts of a piece; `hash` is its own unless told. */
+/** Returns both counts of a piece; `hash` defaults to its own. */
 function counted(piece: string, hash?: number) {
   const bytes = new TextEncoder().encode(piece)
   scratch.set(bytes)
@@ -29,7 +29,7 @@ describe('vocabulary: count', () => {
   })
 
   test('distinguishes pieces with equal hashes', () => {
-    // No two pieces of letters are known to share a hash, so both are given the same one.
+    // No two pieces of letters are known to share a hash, so both get the same one.
     const hash = 12_345
     const [short, long] = [counted('xqzvkjwpt'), counted('xqzvkjwptxqzvkjwpt')]
     expect([counted('xqzvkjwpt', hash).own, counted('xqzvkjwptxqzvkjwpt', hash).own]).toEqual([short.own, long.own])

@@ -13,7 +13,7 @@ import {
 import { costOf } from '../../../src/core/usage/money.ts'
 import { noWeb } from '../../../src/core/web/web-plan.ts'
 
-/** Counted in this thread: what runs beside it is the composition's business. */
+/** Analyzes in this thread; the composition handles parallel work. */
 const read = openPromptAnalyzer()
 const measurePrompt = (messages: Parameters<typeof measureWith>[0], web = noWeb) =>
   measureWith(

@@ -2,7 +2,7 @@ import { expect, test } from 'bun:test'
 import fc from 'fast-check'
 import { bucketCount, durationBoundsMs, latencyQuantile } from '../../../src/core/usage/latency-histogram.ts'
 
-/** As Postgres counts: a bound belongs to the slot above it. */
+/** Counts like Postgres: a bound belongs to the bucket above it. */
 function counted(times: readonly number[]): number[] {
   const counts = Array.from({ length: bucketCount }, () => 0)
   for (const time of times) {

@@ -1,4 +1,4 @@
-/** Of several records of one request one counts, in whatever order they come. */
+/** One of several records of a request counts, in whatever order they arrive. */
 import { describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
 import type { UsageRecord } from '../../../src/core/usage/usage-record.ts'

@@ -50,7 +50,7 @@ describe('GatewayError', () => {
   })
 
   test('message contains no double quote in the recognized words', () => {
-    // Python prints a text with both kinds of quotes with an escaped apostrophe, which no library looks for.
+    // Python prints text with both kinds of quotes with an escaped apostrophe, which no library matches.
     for (const code of codes) expect(new GatewayError(code, 'No.').message).not.toContain('"')
   })
 })

@@ -13,7 +13,7 @@ test.each([
   ['https://example.org/a.png', 'https://example.org/a.png'],
   ['HTTPS://EXAMPLE.org:443/a b.png', 'https://example.org/a%20b.png'],
   ['http://93.184.216.34/a.png', 'http://93.184.216.34/a.png'],
-  // Where another parser finds 127.0.0.1 in the text, it finds none in the normal form.
+  // If another parser finds 127.0.0.1 in the text, it finds none in the normalized form.
   ['https://example.org\\@127.0.0.1/', 'https://example.org/@127.0.0.1/'],
   ['https://example.org/?u=http://127.0.0.1/', 'https://example.org/?u=http://127.0.0.1/'],
   ['DATA:image/png;base64,AA', 'DATA:image/png;base64,AA'],

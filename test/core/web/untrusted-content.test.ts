@@ -1,4 +1,4 @@
-/** What of the web reaches a model, byte for byte as a builder of its own makes it. */
+/** Compares the web text that a model receives byte by byte with a reference builder. */
 import { describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
 import type { Message } from '../../../src/core/chat/chat.ts'

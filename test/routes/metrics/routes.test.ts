@@ -23,7 +23,8 @@ test('this machine is answered in the format that Prometheus reads', async () =>
   const { types, sum } = scrape(await response.text())
   expect(types.size).toBeGreaterThan(20)
   expect(sum('gateway_ready')).toBe(1)
-  expect(sum('gateway_model_health')).toBe(gateway.deps.catalogue.list.length)
+  const { catalogue, embeddingCatalog } = gateway.deps
+  expect(sum('gateway_model_health')).toBe(catalogue.list.length + embeddingCatalog.list.length)
 })
 
 describe('H10 whoever is not on this machine, or speaks for somebody who is not,', () => {
