@@ -13,7 +13,7 @@ WORKDIR /app
 ENV NODE_ENV=production HOST=0.0.0.0 PORT=3000 GATEWAY_DATA_DIR=/data BUN_CONFIG_MAX_HTTP_REQUESTS=8192 \
     HTTP_PROXY= HTTPS_PROXY= http_proxy= https_proxy= ALL_PROXY=
 COPY --from=build /app/node_modules ./node_modules
-COPY package.json bunfig.toml ./
+COPY package.json bunfig.toml LICENSE ./
 COPY drizzle ./drizzle
 COPY src ./src
 RUN mkdir -p /data && chown bun:bun /data && chmod 700 /data

@@ -75,7 +75,7 @@ export function createApp(deps: Deps, workers: WorkerMetricsSource | null = null
   })
   const failures = createFailures(deps)
   const callers = createCallers(deps.keys, failures.strangers)
-  const look: Look = (caller, requestId) => loadQuotaStatus(deps, caller, requestId)
+  const look: Look = caller => loadQuotaStatus(deps, caller)
   const quota: QuotaHeaderDeps = { meter: deps.meter, budget: deps.budget, recall: callers.recall, look }
   const ownAddresses = { publicUrl: deps.config.publicUrl, hosts: deps.config.allowedHosts }
   const exchangeDeps = chatRouteDeps(deps, { root, failures, callers, look })

@@ -86,14 +86,14 @@ export type Config = {
   readonly warnings: readonly string[]
 }
 
-export type WebConfig = {
+type WebConfig = {
   /** In calling order; empty with simulated providers = simulated. */
   readonly search: readonly SearchSettings[]
   readonly prices: WebPrices
 }
 
 const logLevels = ['debug', 'info', 'warn', 'error'] as const
-export type LogLevel = (typeof logLevels)[number]
+type LogLevel = (typeof logLevels)[number]
 
 /** All problems of a configuration, one line each. */
 export class ConfigError extends Error {

@@ -104,14 +104,15 @@ describe('layers', () => {
     expect(wrong).toEqual([])
   })
 
-  test('keep core pure: only TypeBox, the tokenizer and the address parser as packages', () => {
+  test('keep core pure: only TypeBox, the tokenizer, the address parser and pure functions of node:url', () => {
     const wrong = sources
       .filter(({ path }) => layerOf(path) === 'core')
       .flatMap(({ path, imports }) =>
         imports
           .filter(
             target =>
-              !target.startsWith('src/') && !/^(@sinclair\/typebox|gpt-tokenizer|ipaddr\.js)(\/|$)/.test(target),
+              !target.startsWith('src/') &&
+              !/^(@sinclair\/typebox|gpt-tokenizer|ipaddr\.js|node:url)(\/|$)/.test(target),
           )
           .map(target => `${path} imports ${target}: pass what it does in as a value`),
       )
@@ -247,12 +248,17 @@ describe('source rules', () => {
     expect(found(/\bsql\.raw\(|\.unsafe\(/, path => !may.includes(path))).toEqual([])
   })
 
-  test('skip no test and run none exclusively', () => {
-    // `needs.ts` skips tests that cannot run on this machine, and the runner fails if the requirement can be installed.
+  test('skip no test without its need and run none exclusively', () => {
+    // `needs.ts` declares skipped tests, with their need.
     const may = ['test/architecture.test.ts', 'test/harness/needs.ts']
-    const wrong = filesUnder('test').filter(
-      path => !may.includes(path) && /\b(test|it|describe)\.(only|skip|todo)\(/.test(read(path).text),
-    )
+    const marks = /\b(test|it|describe)\.(only|skip|todo|if|skipIf|todoIf)\(/
+    expect(filesUnder('test').filter(path => !may.includes(path) && marks.test(read(path).text))).toEqual([])
+  })
+
+  test('assert no elapsed time', () => {
+    const took =
+      /expect\((Math\.\w+\()?performance\.now\(\)[^)]*\)\.toBeLess|expect\(\w*(took|elapsed|duration)\w*\)\.toBeLess/
+    const wrong = filesUnder('test').filter(path => path !== 'test/architecture.test.ts' && took.test(read(path).text))
     expect(wrong).toEqual([])
   })
 })

@@ -10,8 +10,9 @@ function said(command: readonly string[]): string {
 }
 
 test('tsc: reports nothing', () => {
-  // Several checkers would divide the files, and each would compute the shared parts again.
-  expect(said(['node_modules/.bin/tsc', '--noEmit', '--singleThreaded'])).toBe('')
+  // Several checkers would each repeat what the files have in common. The next run checks only what has changed.
+  const state = ['--incremental', '--tsBuildInfoFile', 'node_modules/.cache/gateway-ai.tsbuildinfo']
+  expect(said(['node_modules/.bin/tsc', '--noEmit', '--singleThreaded', ...state])).toBe('')
 }, 120_000)
 
 test('tsc: reports nothing for the dashboard', () => {

@@ -3,10 +3,12 @@
  * since a separate one takes 500 ms to start; at least one of each kind runs as a process.
  */
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, spyOn, test } from 'bun:test'
-import { existsSync, readdirSync } from 'node:fs'
+import { existsSync, mkdirSync, readdirSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
 import packageJson from '../package.json'
 import { execute } from '../src/commands/execute.ts'
 import { eventually } from './database/database.contract.ts'
+import { needed, testNeeding } from './harness/needs.ts'
 import { type PrivatePostgres, startPostgres } from './harness/postgres.ts'
 import {
   dataFolder,
@@ -14,6 +16,7 @@ import {
   type Finished,
   freshFolder,
   type GatewayProcess,
+  onEmbedded,
   run,
   startProcess,
   stopProcesses,
@@ -73,7 +76,7 @@ const status = async (key: string) => (await gateway.chat(key, 'hello', { max_ou
 
 /** Sends chats with `key` until one gets the status `wanted`. */
 function untilStatus(key: string, wanted: number): Promise<void> {
-  return eventually(async () => (await status(key)) === wanted, 15_000)
+  return eventually(async () => (await status(key)) === wanted, 15_000, 50)
 }
 
 /** Returns billing as the account's owner sees it. */
@@ -188,6 +191,13 @@ describe('CLI beside a running gateway', () => {
 
 describe('CLI without a running gateway', () => {
   const environment = { GATEWAY_DATA_DIR: dataFolder() }
+  const unfinished = join(environment.GATEWAY_DATA_DIR, 'postgres.unfinished')
+
+  // What a first start leaves that was killed while it made the database.
+  beforeAll(() => {
+    mkdirSync(unfinished, { recursive: true })
+    writeFileSync(join(unfinished, 'PG_VERSION'), '18')
+  })
 
   test('opens and frees the embedded database, whose data the gateway then serves', async () => {
     await done('accounts create early@example.com --plan usage', environment, spawned)
@@ -200,11 +210,20 @@ describe('CLI without a running gateway', () => {
     await later.exited
   })
 
+  test('creates the embedded database again when the first start was killed', () => {
+    expect(readdirSync(environment.GATEWAY_DATA_DIR)).toContain('postgres')
+    expect(existsSync(unfinished)).toBe(false)
+  })
+
   test('waits for other commands', async () => {
-    await done('migrate', environment)
     const words = ['a', 'b', 'c'].map(name => `accounts create ${name}@example.com`)
     expect(await Promise.all(words.map(async one => (await spawned(one, environment)).code))).toEqual([0, 0, 0])
-    for (const name of ['a', 'b', 'c']) await done(`accounts show ${name}@example.com`, environment)
+    const made = await onEmbedded(
+      environment.GATEWAY_DATA_DIR,
+      ({ sql }) => sql`select email from users where email similar to '[abc]@example.com' order by email`,
+    )
+    expect(made.map(({ email }) => email)).toEqual(['a@example.com', 'b@example.com', 'c@example.com'])
+    expect(await done('migrate', environment)).toBe('The database is up to date.\n')
   })
 
   test('creates no database for a command that only reads', async () => {
@@ -217,9 +236,8 @@ describe('CLI without a running gateway', () => {
 })
 
 describe('CLI on a real Postgres', () => {
-  test('needs only DATABASE_URL and creates the tables of an empty database', async () => {
-    if (postgres === null) return
-    const environment = { DATABASE_URL: postgres.url, GATEWAY_DATA_DIR: dataFolder() }
+  testNeeding('postgres', 'needs only DATABASE_URL and creates the tables of an empty database', async () => {
+    const environment = { DATABASE_URL: needed(postgres).url, GATEWAY_DATA_DIR: dataFolder() }
     await done('accounts create ann@example.com --plan usage', environment, spawned)
     const { prefix } = await asJson('keys create ann@example.com --name first', environment)
     expect(await done('migrate', environment)).toBe('The database is up to date.\n')

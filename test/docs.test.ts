@@ -137,6 +137,14 @@ describe('documented commands', () => {
   })
 })
 
+test('Dockerfile: copies the license into the image', () => {
+  const [, image = ''] = readFileSync(join(root, 'Dockerfile'), 'utf8')
+    .split(/^FROM .*$/m)
+    .slice(1)
+  expect(image).toMatch(/^COPY (?!--from)(.* )?LICENSE /m)
+  expect(readFileSync(join(root, '.dockerignore'), 'utf8').split('\n')).not.toContain('LICENSE')
+})
+
 /** Returns the names of all commands from their help. */
 async function commandNames(): Promise<readonly string[]> {
   const child = Bun.spawn([process.execPath, join(root, 'src/cli.ts'), '--help'], { stdout: 'pipe', stderr: 'pipe' })

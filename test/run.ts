@@ -32,8 +32,12 @@ const apart = [
   'test/database/postgres.test.ts',
   'test/database/redis.test.ts',
   'test/limits/',
+  'test/routes/usage.test.ts',
 ]
 const mostTogether = 10
+
+/** Processes of tests, which end with the run. */
+const running = new Set<Bun.Subprocess>()
 
 /** Installs packages; resolves at once if there are none, or without permission. */
 async function install(packages: readonly string[]): Promise<void> {
@@ -77,8 +81,10 @@ async function runProcess(files: readonly string[], reports: string): Promise<re
     ],
     { cwd: root, stdout: 'pipe', stderr: 'pipe', env: environment },
   )
+  running.add(run)
   const [out, err] = await Promise.all([new Response(run.stdout).text(), new Response(run.stderr).text()])
   const exitCode = await run.exited
+  running.delete(run)
   const seconds = (performance.now() - startedAt) / 1000
   const results = files.map(file => {
     const found = readReport(path)?.find(result => result.file === file)
@@ -148,7 +154,10 @@ for (const [signal, code] of [
   ['SIGINT', 130],
   ['SIGTERM', 143],
 ] as const)
-  process.on(signal, () => void (postgres?.stop() ?? Promise.resolve()).finally(() => process.exit(code)))
+  process.on(signal, () => {
+    for (const run of running) run.kill()
+    void (postgres?.stop() ?? Promise.resolve()).finally(() => process.exit(code))
+  })
 const environment = {
   ...process.env,
   BUN_CONFIG_MAX_HTTP_REQUESTS: '8192',
@@ -158,7 +167,7 @@ const reports = mkdtempSync(join(tmpdir(), 'gateway-ai-reports-'))
 const waiting = [...processesOf(files)]
 const results: FileResult[] = []
 // More than there are cores, since many tests wait.
-const lanes = Array.from({ length: availableParallelism() + 2 }, async () => {
+const lanes = Array.from({ length: availableParallelism() + 1 }, async () => {
   for (let next = waiting.shift(); next !== undefined; next = waiting.shift())
     results.push(...(await runProcess(next, reports)))
 })

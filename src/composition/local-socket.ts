@@ -3,13 +3,13 @@ import { chmodSync, mkdirSync, rmSync } from 'node:fs'
 import { dirname } from 'node:path'
 import type { Socket } from 'bun'
 
-export type Peer<Out> = {
+type Peer<Out> = {
   /** Sends a message with all others of this turn of the event loop. Never throws. */
   send(message: Out): void
   close(): void
 }
 
-export type PeerHandlers<In> = {
+type PeerHandlers<In> = {
   receive(message: In): void
   /** The connection has ended, by either side. */
   closed(): void

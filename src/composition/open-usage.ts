@@ -50,7 +50,7 @@ type Parts = {
 }
 
 /** Whether the parent of this worker owns the limits: several processes on one machine without Redis. */
-export const isOwnedByParent = (config: Pick<Config, 'worker' | 'redisUrls'>) =>
+const isOwnedByParent = (config: Pick<Config, 'worker' | 'redisUrls'>) =>
   config.worker !== null && config.redisUrls.length === 0
 
 /** Where the owner of a data folder's limits listens. */

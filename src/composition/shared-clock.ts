@@ -4,7 +4,7 @@ import type { Log } from '../core/ports/log.ts'
 import type { Database } from '../database/database.ts'
 import { databaseTime } from '../database/database-time.ts'
 
-export type SharedClock = {
+type SharedClock = {
   readonly clock: Clock
   /** Follows the database's time until the returned `stop`. Call `ask` when the database is known to be there; it never rejects. */
   follow(database: Database, log: Pick<Log, 'warn'>): { ask(): Promise<void>; stop(): void }

@@ -25,7 +25,7 @@ import { hashRoute, hrefTo } from './state/hash-route.ts'
 import { forgetResources } from './state/resource.ts'
 import { resume, session, user } from './state/session.ts'
 
-export type PageEntry = {
+type PageEntry = {
   readonly path: string
   readonly title: string
   readonly icon: IconName

@@ -10,7 +10,7 @@ import type { Database } from './database.ts'
 
 export type Transaction = Parameters<Parameters<PostgresJsDatabase['transaction']>[0]>[0]
 
-export type AccountDatabase = {
+type AccountDatabase = {
   /** Drizzle over the tables, in one transaction. Throws like `database.run`. */
   orm<T>(work: (step: Transaction) => PromiseLike<T>, deadlineMs?: number): Promise<T>
   /** Plain SQL, in one transaction. */

@@ -11,7 +11,7 @@ export type Channel = {
   close(): void
 }
 
-export type ChannelOptions = {
+type ChannelOptions = {
   /** One server, or nodes of a cluster. Any node works, since each forwards messages. */
   readonly urls: readonly string[]
   readonly redis: Pick<Redis, 'send'>

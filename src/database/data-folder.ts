@@ -13,7 +13,7 @@ const holderSchema = Type.Object({
   began: Type.Union([Type.String({ maxLength: 64 }), Type.Null()]),
 })
 
-export type Holder = Static<typeof holderSchema>
+type Holder = Static<typeof holderSchema>
 
 /** The folder is locked by another running process. */
 export class DataFolderHeld extends Error {

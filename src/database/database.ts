@@ -16,7 +16,7 @@ import { createWorkQueue, QueueFull } from './work-queue.ts'
 export type DatabaseAddress = string | { readonly socketPath: string }
 
 /** Two interfaces to one pool: plain SQL, and Drizzle over the tables. */
-export type Connected = { readonly sql: Sql; readonly orm: PostgresJsDatabase }
+type Connected = { readonly sql: Sql; readonly orm: PostgresJsDatabase }
 
 export type Database = {
   /**
@@ -29,7 +29,7 @@ export type Database = {
   close(): Promise<void>
 }
 
-export type DatabaseOptions = {
+type DatabaseOptions = {
   /** Maximum connections. The embedded database serves them one after another anyway. */
   readonly connections?: number
 }
@@ -198,7 +198,7 @@ export async function refuseNewer(sql: Sql): Promise<number> {
 }
 
 /** A promise did not settle before its deadline. */
-export class MissedDeadline extends Error {
+class MissedDeadline extends Error {
   constructor(deadlineMs: number) {
     super(`no answer within ${deadlineMs} ms`)
     this.name = 'MissedDeadline'

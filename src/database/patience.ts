@@ -10,7 +10,7 @@ const tickMs = 10
 
 type Wait = { ticksLeft: number; readonly deadlineMs: number; readonly fail: (cause: RedisUnavailableError) => void }
 
-export type Patience = {
+type Patience = {
   /** Resolves like `promise`. Rejects with `RedisUnavailableError` after `deadlineMs` of the process's own time. */
   within<T>(promise: Promise<T>, deadlineMs: number): Promise<T>
 }

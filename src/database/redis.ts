@@ -28,7 +28,7 @@ export type Redis = {
   close(): void
 }
 
-export type RedisOptions = {
+type RedisOptions = {
   /** Loaded with every new connection, so that the first requests do not all send the source. */
   readonly scripts?: readonly Script[]
   /** `redis://` or `rediss://` URLs: one server, or some nodes of a cluster. */

@@ -6,7 +6,7 @@ import { intervalMs } from '../core/limits/token-buckets.ts'
 import type { Redis } from './redis.ts'
 import { bucketScript, windowScript } from './scripts/limits.ts'
 
-export type SharedLimitsOptions = {
+type SharedLimitsOptions = {
   readonly redis: Pick<Redis, 'evaluate'>
   /** Epoch milliseconds of this process, for its own counts. */
   readonly clock: { now(): number }

@@ -11,7 +11,7 @@ export class QueueFull extends Error {
   }
 }
 
-export type WorkQueue = {
+type WorkQueue = {
   /**
    * Starts `work` when a place is free and resolves like it. Rejects with `QueueFull` if too many wait, and with the
    * signal's reason if it is aborted before the start.
@@ -22,7 +22,7 @@ export type WorkQueue = {
   waiting(): number
 }
 
-export type WorkQueueOptions = {
+type WorkQueueOptions = {
   /** Maximum concurrent works. */
   readonly places: number
   /** Maximum waiting works. */

@@ -29,7 +29,7 @@ export type Callers = {
    * memory costs its address one of its refused credentials before a store is asked; throws `ip_rate_limited` if it has none.
    */
   authenticate(headers: Headers, address: () => string): Caller | Promise<Caller>
-  /** For open routes: the caller if memory knows the key, else null. */
+  /** For open routes: the caller if memory knows the key, else null. Looks up each request once, also after `authenticate`. */
   recall(headers: Headers): Caller | null | Promise<Caller | null>
 }
 
@@ -53,16 +53,26 @@ export function createCallers(keys: KeyDirectory, strangers: RateLimiter): Calle
     if (caller === null) throw invalidKey()
     return caller
   }
+  /** By request: the headers of a response need the caller that its handler has authenticated. */
+  const known = new WeakMap<Headers, Caller>()
+  const remembered = <T extends Caller | null>(headers: Headers, caller: T): T => {
+    if (caller !== null) known.set(headers, caller)
+    return caller
+  }
   return {
     authenticate(headers, address) {
       const key = readApiKey(headers)
       const caller = key === null ? null : keys.recall(key)
-      if (caller instanceof Promise) return caller.then(found => found ?? lookUp(key, address()))
-      return caller ?? lookUp(key, address())
+      if (caller !== null && !(caller instanceof Promise)) return remembered(headers, caller)
+      const found = caller === null ? lookUp(key, address()) : caller.then(one => one ?? lookUp(key, address()))
+      return found.then(one => remembered(headers, one))
     },
     recall(headers) {
+      const before = known.get(headers)
+      if (before !== undefined) return before
       const key = hasApiKey(headers) ? readApiKey(headers) : null
-      return key === null ? null : keys.recall(key)
+      const caller = key === null ? null : keys.recall(key)
+      return caller instanceof Promise ? caller.then(one => remembered(headers, one)) : remembered(headers, caller)
     },
   }
 }
@@ -137,7 +147,7 @@ export function invalidToken(): GatewayError {
   )
 }
 
-export type Claims = { readonly userId: string; readonly sessionId: string }
+type Claims = { readonly userId: string; readonly sessionId: string }
 
 export type Tokens = {
   /** A session token of 15 minutes. */

@@ -54,7 +54,7 @@ export const bodyMegabytes = {
   largest: 1_048_576,
 } as const
 
-export type BodyBudgetOptions = {
+type BodyBudgetOptions = {
   readonly limits: BodyLimits
   /** Runs the garbage collector to its end. */
   readonly collect: () => void

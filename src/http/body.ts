@@ -24,7 +24,7 @@ const attachmentMarks = ['"image', '"input_image', '"file_data"', '"document"']
 export type Timer = { after(milliseconds: number, action: () => void): () => void }
 
 /** Reserves what a chat body needs while it is read. */
-export type Reading = { readonly hold: BodyHold; readonly clock: Timer }
+type Reading = { readonly hold: BodyHold; readonly clock: Timer }
 
 /**
  * The body's text. Throws 413 over the cap, before more than the cap is held; a chat body between the two caps is let

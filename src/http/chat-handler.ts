@@ -20,7 +20,7 @@ import { type StreamFormat, streamHeaders, streamResponse } from './sse-response
 import type { StartQueue } from './start-queue.ts'
 
 /** A request as an endpoint understood it, and how that endpoint frames the answer. */
-export type ParsedChatRequest = {
+type ParsedChatRequest = {
   readonly ask: ChatRequest
   /** Fields of the ask that the caller wrote under another name; errors use the caller's. */
   readonly spelling: Readonly<Record<string, string>>
@@ -51,7 +51,7 @@ export type ChatEndpoint = {
 /** Writes a refusal in one API form. */
 export type Refusal = (error: GatewayError, requestId: string) => Response
 
-export type ChatHandlerDeps = {
+type ChatHandlerDeps = {
   readonly answer: (caller: Caller, ask: ChatRequest, request: ActiveRequest) => ChatEvents
   /** The trace that a request says it is part of. */
   readonly traceOf: (headers: Headers) => TraceParent | null
@@ -80,7 +80,7 @@ export type ChatHandlerDeps = {
 }
 
 /** A request that is being answered. */
-export type ActiveRequest = {
+type ActiveRequest = {
   readonly id: string
   readonly signal: RequestAbortSignal
   readonly trace: TraceParent | null
@@ -89,7 +89,7 @@ export type ActiveRequest = {
 }
 
 /** The requests now being answered, so that a draining process can end those that run too long. */
-export type InFlight = { add(ending: RequestAbort): void; delete(ending: RequestAbort): void }
+type InFlight = { add(ending: RequestAbort): void; delete(ending: RequestAbort): void }
 
 /** What a chat route needs beside the exchange itself. */
 export type ChatRouteDeps = ChatHandlerDeps & {
@@ -98,7 +98,7 @@ export type ChatRouteDeps = ChatHandlerDeps & {
 }
 
 /** What a request's connection is asked for. */
-export type Connection = {
+type Connection = {
   /** From here on silence is bounded by the gateway's own deadlines. */
   liftIdleTimeout(): void
   /** The answer is made: what was lifted would stay so for as long as the connection does. */

@@ -25,7 +25,7 @@ export function errorResponse(error: GatewayError, requestId: string): Response 
 }
 
 /** Writes whether and when client libraries are to try again. */
-export function writeRetry(headers: Headers, error: GatewayError): void {
+function writeRetry(headers: Headers, error: GatewayError): void {
   const waits = error.status === 429 || error.status === 503
   const retryAfterMs = error.retryAfterMs ?? (waits ? 1000 : null)
   if (retryAfterMs !== null) {

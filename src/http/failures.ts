@@ -12,7 +12,7 @@ const refusedCredentials = { perMinute: 60, burst: 100 }
 
 const rejectionsLoggedEveryMs = 1_000
 
-export type FailureDeps = {
+type FailureDeps = {
   readonly limits: RateLimiterFactory
   readonly clock: { monotonic(): number }
   readonly log: Pick<Log, 'debug' | 'error'>

@@ -32,7 +32,7 @@ export type IdempotentRun = {
   release(): Promise<void>
 }
 
-export type IdempotentRequest = {
+type IdempotentRequest = {
   readonly headers: Headers
   readonly accountId: string
   /** A key's own text, or a user's secret. It is stored nowhere: without it nobody can tell from a digest what was asked. */

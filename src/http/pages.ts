@@ -6,7 +6,7 @@
 import { GatewayError } from '../core/validation/errors.ts'
 
 /** Where this gateway's own pages are, beside the `Host` of the request. */
-export type OwnAddresses = {
+type OwnAddresses = {
   /** An origin, as in `https://gateway.example.com`. */
   readonly publicUrl: string | null
   /** Host names without a port, if the operator named any. */

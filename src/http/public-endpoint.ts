@@ -55,7 +55,7 @@ type Context = {
   readonly set: { readonly headers: Record<string, string | number> }
 }
 
-export type FreeEndpoint = {
+type FreeEndpoint = {
   preflight(): Response
   /**
    * The reply to one request as JSON. Throws `ip_rate_limited` past 20 per minute of one account or, without a known key, of

@@ -25,7 +25,7 @@ export type SignInDeps = {
 
 const maximumAgentCharacters = 200
 
-export type SignInOptions = {
+type SignInOptions = {
   /** What failures are counted under; the first one's are forgotten. */
   readonly subjects: readonly string[]
   /** The network address that the user is at. */

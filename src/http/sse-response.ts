@@ -26,7 +26,7 @@ export type StreamFormat = {
   keepAlive?(): string
 }
 
-export type StreamOptions = {
+type StreamOptions = {
   readonly events: ChatEvents
   readonly face: StreamFormat
   /** Ends the upstream call. */

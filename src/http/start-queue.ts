@@ -28,7 +28,7 @@ export type StartQueue = {
   isFull(): boolean
 }
 
-export type StartQueueOptions = {
+type StartQueueOptions = {
   readonly monotonic: () => number
   /** Milliseconds of processor time that this thread has used. */
   readonly used: () => number

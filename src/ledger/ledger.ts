@@ -63,7 +63,7 @@ export type LoggedRequest = Required<
   readonly key_name: string | null
 }
 
-export type LogPage = {
+type LogPage = {
   readonly requests: readonly LoggedRequest[]
   /** Where to continue; null = the end. */
   readonly next: LogPosition | null

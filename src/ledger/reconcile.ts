@@ -41,7 +41,7 @@ export type UsageSource = {
   }>
 }
 
-export type Sums = {
+type Sums = {
   readonly requests: number
   readonly completed: number
   readonly input_tokens: number

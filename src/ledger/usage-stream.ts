@@ -10,7 +10,7 @@ import type { Redis } from '../database/redis.ts'
 import type { UnshippedRecords } from '../limits/redis/unshipped-records.ts'
 import type { JournalBatch } from './journal.ts'
 
-export type UsageStreamOptions = {
+type UsageStreamOptions = {
   readonly redis: Redis
   readonly gatewayId: string
   /** Milliseconds of a monotonic clock. */

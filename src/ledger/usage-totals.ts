@@ -6,10 +6,10 @@ import type { Database } from '../database/database.ts'
 /** An account's usage, or that of one user's keys. Required by every query, so that none is unscoped. */
 export type UsageScope = { readonly accountId: string; readonly userId: string | null }
 
-export const usageGroups = ['day', 'month', 'model', 'key'] as const
+const usageGroups = ['day', 'month', 'model', 'key'] as const
 export type UsageGroup = (typeof usageGroups)[number]
-export const usageSplits = ['model', 'key'] as const
-export type UsageSplit = (typeof usageSplits)[number]
+const usageSplits = ['model', 'key'] as const
+type UsageSplit = (typeof usageSplits)[number]
 
 /** UTC days `YYYY-MM-DD`, inclusive. Only time groups can be split further. */
 export type UsagePeriod = {

@@ -91,6 +91,11 @@ export type Meter = {
    * Never throws.
    */
   checkpoint(seat: Reservation, progress: () => InterimUsage): void
+  /**
+   * Reads an account's counters from the store that decides, and returns its quota status. Reserves nothing. Reservations whose
+   * lease ran out count until the next admission releases them. Rejects like `admit` if no store answers.
+   */
+  loadStatus(accountId: string, limits: Limits): Promise<QuotaStatus>
   /** Returns the last known quota status from memory; null = none. */
   standing(accountId: string, limits: Limits): QuotaStatus | null
   close(): Promise<void>

@@ -17,7 +17,7 @@ export type CachedStatus = DailyUsage & {
 }
 
 /** Cache of accounts' last counters, so that the quota status needs no round trip. */
-export type Standings = {
+type Standings = {
   note(accountId: string, noted: CachedStatus): void
   /** Returns the counters as replied; null = none. */
   last(accountId: string): CachedStatus | null

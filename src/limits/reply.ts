@@ -40,7 +40,8 @@ export function decisionOf(request: AdmissionRequest, numbers: Numbers, now: num
   return { code, retryAfterMs: Math.max(1, Math.ceil(wait)), seat, noted: countersOf(numbers, now) }
 }
 
-function countersOf(numbers: Numbers, now: number): CachedStatus {
+/** Returns the account's counters of a reply. `now` is this process's time in ms. */
+export function countersOf(numbers: Numbers, now: number): CachedStatus {
   const [, , , , , , requests, resetMs, tokens, microcents, seats, at] = numbers
   return {
     at: now,

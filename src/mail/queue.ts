@@ -27,7 +27,7 @@ export type MailQueue = {
   close(): Promise<void>
 }
 
-export type MailOptions = {
+type MailOptions = {
   readonly transport: MailTransport
   readonly clock: {
     sleep(milliseconds: number): Promise<unknown>

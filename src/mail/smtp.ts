@@ -2,7 +2,7 @@
 import { createTransport } from 'nodemailer'
 import { EmailRejectedError, type MailTransport } from './queue.ts'
 
-export type SmtpSettings = {
+type SmtpSettings = {
   /** `smtp://` (STARTTLS if the server offers it) or `smtps://`, with credentials if required. */
   readonly url: string
   readonly from: string

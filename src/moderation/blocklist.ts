@@ -10,7 +10,7 @@ import { normalizeHostname } from '../core/moderation/hostname.ts'
 import type { BlockedHosts } from '../core/moderation/text-moderator.ts'
 import { blockedHosts, neverBlockedHosts } from './built-in-hosts.ts'
 
-export type Blocklist = BlockedHosts & {
+type Blocklist = BlockedHosts & {
   /** Fulfilled when the lists have been read once, successfully or not. */
   readonly ready: Promise<void>
   size(): number

@@ -52,7 +52,7 @@ export const safetySchema = Type.Object(
 
 type File = Static<typeof safetySchema>
 
-export type OperatorRule = {
+type OperatorRule = {
   readonly id: string
   readonly category: string
   readonly reason: string

@@ -17,7 +17,7 @@ export type Family = { readonly name: string; readonly help: string } & (
 export type Sample = { readonly labels: Labels; readonly value: number }
 
 /** `counts` has one entry more than there are bounds, for values above the last; it is not cumulative. */
-export type Series = { readonly labels: Labels; readonly counts: readonly number[]; readonly sum: number }
+type Series = { readonly labels: Labels; readonly counts: readonly number[]; readonly sum: number }
 
 type Description = {
   readonly name: string
@@ -27,7 +27,7 @@ type Description = {
   readonly showsZeros?: boolean
 }
 
-export type Counter = {
+type Counter = {
   /** Adds `amount` to the cell at these indices of the axes, in their order. */
   add(amount: number, first?: number, second?: number, third?: number, fourth?: number): void
   family(): Family
@@ -55,7 +55,7 @@ export function createCounter({
   }
 }
 
-export type Histogram = {
+type Histogram = {
   /** Counts one value at these indices of the axes. */
   observe(value: number, first?: number, second?: number): void
   family(): Family

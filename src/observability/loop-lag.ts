@@ -6,7 +6,7 @@ const everyMs = 100
 /** Upper bounds in seconds. */
 const bounds = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 5]
 
-export type LoopLag = { family(): Family; close(): void }
+type LoopLag = { family(): Family; close(): void }
 
 /** Starts measuring how late a timer fires, ten times per second. Does not keep the process alive. */
 export function watchLoopLag(monotonic: () => number): LoopLag {

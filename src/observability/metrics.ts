@@ -14,7 +14,7 @@ import { type Axis, createCounter, createHistogram, type Family } from './instru
 /** Where an error was sent: on the two chat routes, or elsewhere. */
 export type Surface = 'chat' | 'other'
 
-export type Metrics = {
+type Metrics = {
   settled(request: Pick<SettledRequest, 'request' | 'progress' | 'response' | 'record'>): void
   failed(surface: Surface, error: Pick<GatewayError, 'code' | 'layer'>): void
   families(): readonly Family[]

@@ -27,7 +27,7 @@ export type Telemetry = {
   close(): Promise<void>
 }
 
-export type ObserveOptions = {
+type ObserveOptions = {
   readonly state: GaugeSources
   readonly log: Pick<Log, 'debug' | 'warn'>
   readonly clock: { now(): number; monotonic(): number }

@@ -11,7 +11,7 @@ import { type Repeating, startRepeating } from './repeating.ts'
 
 type Fields = Readonly<Record<string, string | number>>
 
-export type NoticeWorkerOptions = {
+type NoticeWorkerOptions = {
   readonly database: Database
   readonly stores: Pick<typeof import('../database/repositories/billing-notices.ts'), 'claimNotice' | 'settleNotice'>
   readonly post: Pick<Mailer, 'billing'>

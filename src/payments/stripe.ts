@@ -13,7 +13,7 @@ import { isSigned } from './signature.ts'
 import { ask, idOf, orMissing } from './stripe-calls.ts'
 import { readSetup, stripeCards } from './stripe-cards.ts'
 
-export type StripeSettings = {
+type StripeSettings = {
   readonly secretKey: string
   /** One secret, or two during a rotation; none is empty. */
   readonly webhookSecrets: readonly string[]

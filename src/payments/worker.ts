@@ -17,7 +17,7 @@ type Stores = {
 }
 type Fields = Readonly<Record<string, string | number | boolean | null>>
 
-export type BillingWorkerOptions = {
+type BillingWorkerOptions = {
   readonly database: Database
   readonly stores: Stores
   readonly payments: Payments

@@ -11,7 +11,7 @@ import type { AdmissionRequest, LimitErrorCode, Meter, Reservation } from '../li
 import type { Route } from './routing/route.ts'
 
 /** A request whose model is chosen, and its id. */
-export type AdmissionInput = {
+type AdmissionInput = {
   readonly requestId: string
   readonly caller: Caller
   readonly ask: ChatRequest

@@ -42,7 +42,7 @@ export type AnswerDeps = RouteDeps &
   }
 
 /** A request as its route received it. */
-export type AnswerRequest = {
+type AnswerRequest = {
   readonly id: string
   readonly signal: RequestAbortSignal
   readonly trace?: TraceParent | null

@@ -36,7 +36,7 @@ export type AttemptRunDeps = AttemptDeps & {
   readonly catalogue: Pick<Catalog, 'resolve'>
 }
 
-export type AttemptRunOptions = {
+type AttemptRunOptions = {
   readonly request: CallRequest
   readonly progress: Progress
   readonly attempt: UpstreamAttempt

@@ -11,7 +11,7 @@ export type BodyReader = {
   drain(): Promise<void>
 }
 
-export type BodyReaderOptions = {
+type BodyReaderOptions = {
   readonly provider: Provider
   readonly clock: Pick<Clock, 'after'>
   /** Called for each piece of a whole body. */

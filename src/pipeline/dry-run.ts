@@ -35,7 +35,7 @@ export type PreviewedCandidate = {
   readonly figures: Figures
 }
 
-export type PreviewDeps = RouteDeps &
+type PreviewDeps = RouteDeps &
   AdmissionCheckDeps &
   CandidateOrderDeps & {
     readonly config: { readonly rewriter: string | null }

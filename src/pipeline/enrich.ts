@@ -37,7 +37,7 @@ export type EnrichDeps = {
   readonly randomBytes: (count: number) => Uint8Array
 }
 
-export type EnrichInput = {
+type EnrichInput = {
   readonly accountId: string
   readonly plan: WebPlan
   readonly signal: RequestAbortSignal

@@ -11,9 +11,9 @@ import type { Reservation } from '../limits/meter.ts'
 import type { UpstreamResponse } from './upstream-response.ts'
 
 /** In this order. */
-export type PipelineStage = 'route' | 'admit' | 'moderate' | 'enhance' | 'enrich' | 'call' | 'settle'
+type PipelineStage = 'route' | 'admit' | 'moderate' | 'enhance' | 'enrich' | 'call' | 'settle'
 
-export type RequestStatus = 'completed' | 'failed' | 'client_closed' | 'blocked'
+type RequestStatus = 'completed' | 'failed' | 'client_closed' | 'blocked'
 
 /** `place` is written by the active set that telemetry keeps of open requests. */
 export type Progress = ActiveSetMember & {

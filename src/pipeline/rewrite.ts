@@ -18,7 +18,7 @@ export type RewriteDeps = Omit<CompleteDeps, 'deadlines'> & {
 }
 
 /** A rewritten prompt, or null, and the milliseconds that the request waited for it. */
-export type Rewrite = { readonly text: string | null; readonly waitedMs: number }
+type Rewrite = { readonly text: string | null; readonly waitedMs: number }
 
 /** The caller waits for it before the answer has even begun. */
 const deadlineMs = 2_500

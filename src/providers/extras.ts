@@ -8,7 +8,7 @@ import { ownFields } from '../core/validation/own-fields.ts'
 import type { Json } from './json.ts'
 import { isRecord } from './json.ts'
 
-export type ProviderKind = 'openai' | 'anthropic' | 'google' | 'compatible'
+type ProviderKind = 'openai' | 'anthropic' | 'google' | 'compatible'
 
 /** Allowed value of a field: one scalar, a list of them, any JSON, or an object of scalars with these names. */
 type Shape = 'scalar' | 'scalars' | 'any' | readonly string[]

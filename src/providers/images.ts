@@ -1,5 +1,5 @@
 /** An inline image. `kind` is its media type in lower case, possibly empty. */
-export type InlineImage = { readonly kind: string; readonly isBase64: boolean; readonly data: string }
+type InlineImage = { readonly kind: string; readonly isBase64: boolean; readonly data: string }
 
 /** Parses a `data:` image URL; null for others. Only searches the beginning, since images are long. */
 export function inlineImage(url: string): InlineImage | null {

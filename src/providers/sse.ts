@@ -17,7 +17,7 @@ export const maximumEventCharacters = 1_048_576
 
 export class EventTooLongError extends Error {}
 
-export type EventSplitter = {
+type EventSplitter = {
   /** Returns the events completed by these bytes. Throws `EventTooLongError` beyond the limit. */
   push(bytes: Uint8Array): ServerSentEvent[]
   /** Ends the body and returns an unterminated last event. */

@@ -9,7 +9,7 @@ import { readResponses } from '../dialects/responses/request.ts'
 /** Enough for the compiler to optimize the loops, too few to delay the start (a few milliseconds). */
 const rounds = 20
 
-export type WarmUpDeps = {
+type WarmUpDeps = {
   readonly read: PromptAnalyzer
   readonly reasoningSeal: ReasoningSeal
   readonly safety: { screenMessages(messages: readonly Message[]): unknown }

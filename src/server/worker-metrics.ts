@@ -5,7 +5,7 @@
 import type { Family } from '../observability/instruments.ts'
 import { sendToProcess } from './send-message.ts'
 
-export type WorkerMetrics = { readonly worker: number; readonly families: readonly Family[] }
+type WorkerMetrics = { readonly worker: number; readonly families: readonly Family[] }
 
 /** Between a worker and its parent, either way: somebody wants everybody's figures; here are one's own, or all the others'. */
 export type FiguresMessage =
@@ -49,7 +49,7 @@ export function createSiblings(worker: number, parent: Peer, own: () => readonly
   }
 }
 
-export type MetricsCollector = {
+type MetricsCollector = {
   /** A message from one of the workers that run now. */
   hear(from: Peer, message: FiguresMessage, running: Iterable<Peer>): void
 }

@@ -106,9 +106,9 @@ type ValueOf<Kind extends string> = Kind extends 'flag'
 export type Directives = { readonly [Name in Row['name']]?: ValueOf<Extract<Row, { name: Name }>['value']> }
 
 /** One `[[sim:…]]`, with its text as the key for `times`. */
-export type DirectiveGroup = { readonly text: string; readonly values: Directives }
+type DirectiveGroup = { readonly text: string; readonly values: Directives }
 
-export type ReadDirectives =
+type ReadDirectives =
   | { readonly kind: 'read'; readonly groups: readonly DirectiveGroup[] }
   /** Reported to the client: with a mistyped fault that never occurs, a test would pass without testing anything. */
   | { readonly kind: 'problem'; readonly message: string }

@@ -8,7 +8,7 @@ const mostCharacters = 16_000
 const mostFields = 32
 
 /** `subject` = the last of the texts without its JSON description. */
-export type DescribedJson = { readonly schema: Schema; readonly subject: string }
+type DescribedJson = { readonly schema: Schema; readonly subject: string }
 
 /**
  * Returns the described JSON; null = no text requests JSON. The schema is an object, or an array of objects if

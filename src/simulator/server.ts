@@ -25,7 +25,7 @@ export type Exchange = {
 }
 
 /** Log entry of one request. Times are milliseconds of `performance.now()`. */
-export type ExchangeRecord = {
+type ExchangeRecord = {
   readonly index: number
   readonly method: string
   readonly path: string
@@ -46,14 +46,14 @@ export type ServerStats = {
   readonly exchanges: readonly Readonly<ExchangeRecord>[]
 }
 
-export type RawServer = {
+type RawServer = {
   readonly port: number
   stats(): ServerStats
   /** Resets every connection and frees the port. */
   stop(): void
 }
 
-export type ServerOptions = {
+type ServerOptions = {
   /** 0 = any free port. */
   readonly port: number
   /** Resolves to whether the connection can be reused. A rejection resets it. */

@@ -848,7 +848,7 @@ function inPassing(text: string): string {
 }
 
 /** A prompt with the capability level that it needs. */
-export type EffortExample = { readonly text: string; readonly level: Level; readonly field: number }
+type EffortExample = { readonly text: string; readonly level: Level; readonly field: number }
 
 /** Returns all examples, `each` of every line with several, with and without context. Deterministic. */
 export function effortExamples(each: number): readonly EffortExample[] {

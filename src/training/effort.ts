@@ -88,7 +88,7 @@ const Pair = Type.Object({
   easy_level: Type.Union([Type.Literal('light'), Type.Literal('middle'), Type.Literal('strong')]),
   hard_level: Type.Union([Type.Literal('light'), Type.Literal('middle'), Type.Literal('strong')]),
 })
-export type DifficultyPair = typeof Pair.static
+type DifficultyPair = typeof Pair.static
 
 const Question = Type.Object({ prompt: Type.String() })
 
@@ -145,7 +145,7 @@ function examplesOf(text: string, level: Level, weight: number): Example[] {
   return [exampleOf(text, level === 'strong' ? 1 : 0, weight)]
 }
 
-export async function readEffortMaterial(): Promise<Material> {
+async function readEffortMaterial(): Promise<Material> {
   const own = effortExamples(settings.each).flatMap(({ text, level, field }) =>
     examplesOf(text, level, 1).map(example => ({ example, fold: field, set: '' })),
   )
@@ -178,7 +178,7 @@ function pairRows({ pairs }: Material): Row[] {
 }
 
 /** Trains both models; `without` = what is excluded from each. */
-export function fitEffort(
+function fitEffort(
   material: Material,
   without: {
     readonly own?: (row: Row) => boolean
@@ -211,7 +211,7 @@ function keptOf(weights: Float32Array) {
 }
 
 /** Returns a function that computes a prompt's gain with these weights. */
-export function gainReader(weights: KeptEffort): (text: string) => number {
+function gainReader(weights: KeptEffort): (text: string) => number {
   const head = createDifficultyHead(gain, weights)
   return text => {
     const features = read(text)

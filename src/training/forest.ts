@@ -11,7 +11,7 @@ export type Forest = {
   readonly leaves: Float64Array
 }
 
-export type ForestSettings = {
+type ForestSettings = {
   readonly trees: number
   readonly depth: number
   readonly rate: number

@@ -38,7 +38,7 @@ export const gainSettings = {
   forestPart: 0.7,
 }
 
-export type GainSettings = typeof gainSettings
+type GainSettings = typeof gainSettings
 
 /**
  * Trains a model of a strong model's gain: a linear model over hashed words and plain cues, and a forest over all cues.

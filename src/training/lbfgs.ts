@@ -2,7 +2,7 @@ import { type Example, probabilities } from './linear.ts'
 
 type Weights = Float32Array<ArrayBuffer>
 
-export type Ridge = {
+type Ridge = {
   /** Slots in the table. */
   readonly size: number
   /** 1 = a logistic model of class 1 against class 0; otherwise one column per class. */

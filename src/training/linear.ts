@@ -11,7 +11,7 @@ export type Example = {
   readonly weight: number
 }
 
-export type Settings = {
+type Settings = {
   /** Slots in the table. */
   readonly size: number
   /** 1 = a logistic model of class 1 against class 0; otherwise one column per class. */

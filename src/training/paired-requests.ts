@@ -2,7 +2,7 @@
  * Questions how to do something, by topic: harmful acts beside harmless ones in the same words. The phrasing is the
  * same, so training learns the object and purpose, and that structure carries no signal.
  */
-export type PairedDeeds = { readonly harmful: string; readonly harmless: string }
+type PairedDeeds = { readonly harmful: string; readonly harmless: string }
 
 const violence: PairedDeeds = {
   harmful:

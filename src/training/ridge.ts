@@ -1,7 +1,7 @@
 /** One row of a sparse table: its non-zero columns with values. */
 export type SparseRow = { readonly columns: Uint32Array; readonly values: Float32Array }
 
-export type Problem = {
+type Problem = {
   readonly rows: readonly SparseRow[]
   readonly targets: Float64Array
   readonly weights: Float64Array

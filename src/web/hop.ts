@@ -5,7 +5,7 @@
 import { checkUrl, isPublicAddress } from './address-policy.ts'
 import type { Resolve } from './resolve.ts'
 
-export type HopDeps = {
+type HopDeps = {
   readonly fetch: (url: string, init: RequestInit) => Promise<Response>
   readonly resolve: Resolve
   /** For tests, whose servers are local: another address to dial, and the certificate authority to trust there. */
@@ -13,7 +13,7 @@ export type HopDeps = {
 }
 
 /** Requests `location`, named by `base`. Rejects if it is not a URL of the public web. Follows no further redirect. */
-export type Hop = (location: string, base: URL, signal: AbortSignal) => Promise<Response>
+type Hop = (location: string, base: URL, signal: AbortSignal) => Promise<Response>
 
 /** Creates a hop over `fetch`. */
 export function createHop({ fetch, resolve, dial }: HopDeps): Hop {

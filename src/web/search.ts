@@ -4,7 +4,7 @@
  */
 import { type OmittedSource, type WebDocument, webLimits, withoutFragment } from '../core/chat/web-sources.ts'
 
-export type SearchRequest = { readonly url: string; readonly init: RequestInit }
+type SearchRequest = { readonly url: string; readonly init: RequestInit }
 
 /** Wire format of one back end. Pure: it neither fetches nor waits. */
 export type SearchBackEnd = {
@@ -21,7 +21,7 @@ export type Search = {
   find(query: string, signal: AbortSignal): Promise<readonly WebDocument[] | OmittedSource>
 }
 
-export type SearchOptions = {
+type SearchOptions = {
   readonly backEnds: readonly SearchBackEnd[]
   readonly fetch: (url: string, init: RequestInit) => Promise<Response>
   readonly clock: { monotonic(): number }
@@ -29,7 +29,7 @@ export type SearchOptions = {
   readonly isListed: (url: string) => boolean
 }
 
-export const searchBudgetMs = 2_500
+const searchBudgetMs = 2_500
 const maximumBodyBytes = 1 << 20
 
 /** Creates a search over the back ends in their order. */

@@ -16,6 +16,7 @@ import { errorResponse } from '../../src/http/error-response.ts'
 import { chromiumPath } from '../dashboard/chromium.ts'
 import { newAccount } from '../harness/account.ts'
 import { type Gateway, startGateway } from '../harness/gateway.ts'
+import { needed, reportSkipped, testNeeding } from '../harness/needs.ts'
 import { addMember, createKeyFor, owner } from '../harness/users.ts'
 import { type Context, checks } from './checks.ts'
 import { callsFromElsewhere, checksOnPage } from './page.ts'
@@ -107,20 +108,28 @@ async function newContext(specifier: string): Promise<Context> {
   }
 }
 
-for (const [runtime, path] of Object.entries({ Bun: process.execPath, Node: node, Deno: deno, Chromium: chromium }))
+const runtimes = [
+  ['Bun', process.execPath, []],
+  ['Node', node, ['node']],
+  ['Deno', deno, ['deno']],
+  ['Chromium', chromium, ['chromium']],
+] as const
+for (const [runtime, path, need] of runtimes)
   describe(`client in ${runtime}`, () => {
-    if (path === null)
-      test('has no runtime here', () => void process.stdout.write(`did not run: ${runtime} is not here\n`))
+    if (path === null) reportSkipped(need, 'runs every check')
     else test.each(Object.keys(checks))('%s', async name => expect((await runs[runtime])?.[name]).toBe('ok'))
   })
 
-test('client: gets free endpoints and wait times from another origin, but nothing that needs a key [H4]', async () => {
-  if (chromium === null) return void process.stdout.write('did not run: Chromium is not here\n')
-  await Promise.all(Object.values(runs))
-  const { waits, ...rest } = await callsFromElsewhere(gateway, chromium, installed)
-  expect(rest).toEqual({ models: true, estimate: true, chatIsKeptFromIt: true })
-  expect([waits.length > 0, waits.every(seconds => seconds > 0)]).toEqual([true, true])
-})
+testNeeding(
+  'chromium',
+  'client: gets free endpoints and wait times from another origin, but nothing that needs a key [H4]',
+  async () => {
+    await Promise.all(Object.values(runs))
+    const { waits, ...rest } = await callsFromElsewhere(gateway, needed(chromium), installed)
+    expect(rest).toEqual({ models: true, estimate: true, chatIsKeptFromIt: true })
+    expect([waits.length > 0, waits.every(seconds => seconds > 0)]).toEqual([true, true])
+  },
+)
 
 describe('example of docs/clients.md', () => {
   const [, example = ''] =
@@ -154,13 +163,12 @@ describe('example of docs/clients.md', () => {
     expect(Bun.spawnSync([tsc, '-p', project]).stdout.toString()).toBe('')
   })
 
-  test('runs unchanged except for key and URL', async () => {
-    if (node === null) return void process.stdout.write('did not run: Node is not here\n')
+  testNeeding('node', 'runs unchanged except for key and URL', async () => {
     await runs.Node
     const here = example.replace('gw_live_…', gateway.key).replace('http://127.0.0.1:3000', gateway.url)
     const script = join(folder, 'example.js')
     writeFileSync(script, new Bun.Transpiler({ loader: 'ts' }).transformSync(here))
-    const child = Bun.spawn([node, script], { stdout: 'pipe', stderr: 'pipe' })
+    const child = Bun.spawn([needed(node), script], { stdout: 'pipe', stderr: 'pipe' })
     const [said, complained] = await Promise.all([child.stdout.text(), child.stderr.text()])
     expect([await child.exited, complained, said.length > 50]).toEqual([0, '', true])
   })

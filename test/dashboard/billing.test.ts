@@ -8,6 +8,7 @@ import { systemClock } from '../../src/composition/clock.ts'
 import { cycleMs, settlementDelayMs } from '../../src/core/billing/billing.ts'
 import { type Front, startFront } from '../harness/front.ts'
 import { type Gateway, startGateway } from '../harness/gateway.ts'
+import { reportSkipped } from '../harness/needs.ts'
 import { owner, type Person } from '../harness/users.ts'
 import { type StripeServer, startStripe } from '../routes/billing-stripe.ts'
 import { newVisitor, openBrowser, type Visitor } from './browser.ts'
@@ -16,10 +17,7 @@ import { chromiumPath } from './chromium.ts'
 setDefaultTimeout(60_000)
 
 const chromium = chromiumPath()
-if (chromium === null)
-  test('billing pages: need Chromium', () => {
-    process.stdout.write('billing did not run in a browser: there is no Chromium here\n')
-  })
+if (chromium === null) reportSkipped('chromium', 'billing pages: work in a browser')
 else withBrowser(chromium)
 
 function withBrowser(path: string) {

@@ -3,6 +3,7 @@ import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
 import type { Browser } from 'playwright-core'
 import { eventually } from '../database/database.contract.ts'
 import { type Gateway, startGateway } from '../harness/gateway.ts'
+import { reportSkipped } from '../harness/needs.ts'
 import { type SmtpServer, startSmtpServer } from '../harness/smtp.ts'
 import { firstOwner, newVisitor, openBrowser } from './browser.ts'
 import { chromiumPath } from './chromium.ts'
@@ -12,10 +13,7 @@ setDefaultTimeout(60_000)
 const chosen = 'chosen in a browser'
 
 const chromium = chromiumPath()
-if (chromium === null)
-  test('emails: need Chromium', () => {
-    process.stdout.write('where letters lead did not run in a browser: there is no Chromium here\n')
-  })
+if (chromium === null) reportSkipped('chromium', 'emails: lead to pages that work in a browser')
 else withBrowser(chromium)
 
 function withBrowser(path: string) {

@@ -1,16 +1,9 @@
-import { test } from 'bun:test'
 import type { Database } from '../../src/database/database.ts'
+import { type NeedName, needed, testNeeding } from '../harness/needs.ts'
 
-/** Declares tests on one database, which report a missing database. */
+/** Declares tests that run on one database: the embedded one, or a real Postgres, which the machine may lack. */
 export function onDatabaseOf(name: string, open: () => Database | null, timeoutMs: number) {
+  const needs: readonly NeedName[] = name.startsWith('embedded') ? [] : ['postgres']
   return (title: string, body: (database: Database) => Promise<void>, ownTimeoutMs = timeoutMs) =>
-    test(
-      title,
-      async () => {
-        const database = open()
-        if (database === null) process.stdout.write(`did not run on ${name}: ${title}\n`)
-        else await body(database)
-      },
-      ownTimeoutMs,
-    )
+    testNeeding(needs, title, () => body(needed(open())), ownTimeoutMs)
 }

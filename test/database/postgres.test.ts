@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { afterAll, beforeAll, expect } from 'bun:test'
 import { join } from 'node:path'
 import { mintApiKey } from '../../src/core/accounts/api-keys.ts'
 import { plans } from '../../src/core/limits/plans.ts'
@@ -9,6 +9,7 @@ import { openJournal } from '../../src/ledger/journal.ts'
 import { dailyUsageOf } from '../../src/ledger/ledger.ts'
 import { createShipper } from '../../src/ledger/shipper.ts'
 import { startProxy } from '../faults/tcp-proxy.ts'
+import { needed, testNeeding } from '../harness/needs.ts'
 import { type PrivatePostgres, startPostgres } from '../harness/postgres.ts'
 import { databaseContract, eventually, newAccount, newKey, quiet } from './database.contract.ts'
 import { temporaryFolder, usageRecord } from './support.ts'
@@ -32,14 +33,8 @@ databaseContract('real Postgres', () => database)
 const random = (count: number) => crypto.getRandomValues(new Uint8Array(count))
 const clock = { now: () => Date.now() }
 
-/** A query's deadline is 1 s; the rest allows for a busy machine. */
-const deadlineAndLeewayMs = 3_000
-
 function onServer(title: string, body: (server: PrivatePostgres, database: Database) => Promise<void>) {
-  test(title, async () => {
-    if (server === null || database === null) process.stdout.write(`did not run without a real Postgres: ${title}\n`)
-    else await body(server, database)
-  }, 60_000)
+  testNeeding('postgres', title, () => body(needed(server), needed(database)), 60_000)
 }
 
 onServer(
@@ -86,11 +81,9 @@ onServer(
     await postgres.crash()
     append(2)
     expect(keys.find(key)).toMatchObject({ accountId: owner.accountId })
-    const started = performance.now()
     await expect(Promise.resolve(keys.find(mintApiKey(random).key))).rejects.toMatchObject({
       code: 'service_unavailable',
     })
-    expect(performance.now() - started).toBeLessThan(deadlineAndLeewayMs)
     expect(await shipper.drain(500)).toBe(false)
     await postgres.start()
     await eventually(() => journal.backlog() === 0, 10_000)
@@ -111,11 +104,9 @@ onServer(
     const pids = postgres.pids()
     for (const pid of pids) process.kill(pid, 'SIGSTOP')
     try {
-      for (let round = 0; round < 3; round++) {
-        const started = performance.now()
+      // While it is frozen, only a deadline of ours can end a call.
+      for (let round = 0; round < 3; round++)
         await expect(live.run(({ sql }) => sql`select 1`)).rejects.toMatchObject({ code: 'service_unavailable' })
-        expect(performance.now() - started).toBeLessThan(deadlineAndLeewayMs)
-      }
     } finally {
       for (const pid of pids) process.kill(pid, 'SIGCONT')
     }

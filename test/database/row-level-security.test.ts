@@ -2,7 +2,7 @@
  * Protection in Postgres behind the queries' own filters: accounts see only their own rows, and billed records are
  * immutable.
  */
-import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
+import { afterAll, beforeAll, describe, expect } from 'bun:test'
 import type { TransactionSql } from 'postgres'
 import { withAccountRls } from '../../src/database/account-transaction.ts'
 import { type Database, migrate, openDatabase } from '../../src/database/database.ts'
@@ -10,6 +10,7 @@ import { type Embedded, openEmbedded } from '../../src/database/embedded.ts'
 import { openJournal } from '../../src/ledger/journal.ts'
 import { createShipper } from '../../src/ledger/shipper.ts'
 import { freshDataFolder } from '../harness/data-folder.ts'
+import { needed, testNeeding } from '../harness/needs.ts'
 import { type PrivatePostgres, startPostgres } from '../harness/postgres.ts'
 import { newAccount, newKey, quiet } from './database.contract.ts'
 import { onDatabaseOf } from './on-database.ts'
@@ -247,41 +248,48 @@ for (const name of ['embedded', 'real'] as const) {
 }
 
 describe('database user without superuser rights', () => {
-  test('activates row-level security if it may create roles, and reports it otherwise [C3]', async () => {
-    if (postgres === null || databases.real === null)
-      return void process.stdout.write('did not run: no real Postgres\n')
-    await databases.real.run(async ({ sql }) => {
-      await sql`create role may_make login createrole`
-      await sql`create role may_not login`
-      await sql`create database maker owner may_make`
-      await sql`create database other owner may_not`
-      // Roles belong to the whole server: renaming them simulates a first start.
-      await sql`alter role gateway_app rename to gateway_app_aside`
-      await sql`alter role gateway_read rename to gateway_read_aside`
-    }, 20_000)
-    const open = (user: string, name: string) => {
-      const url = new URL(postgres?.url ?? '')
-      url.username = user
-      url.pathname = `/${name}`
-      return openDatabase(url.href)
-    }
-    const [poor, maker] = [open('may_not', 'other'), open('may_make', 'maker')]
-    try {
-      expect(await migrate(poor)).toBe(false)
-      const [one, two] = [await newAccount(poor), await newAccount(poor)]
-      // Everything still works, with the queries' filters as the only protection.
-      const seen = await withAccountRls(poor, one.accountId).sql(sql => sql<{ id: string }[]>`select id from accounts`)
-      expect(seen.map(({ id }) => id).sort()).toEqual([one.accountId, two.accountId].sort())
+  testNeeding(
+    'postgres',
+    'activates row-level security if it may create roles, and reports it otherwise [C3]',
+    async () => {
+      await needed(databases.real).run(async ({ sql }) => {
+        await sql`create role may_make login createrole`
+        await sql`create role may_not login`
+        await sql`create database maker owner may_make`
+        await sql`create database other owner may_not`
+        // Roles belong to the whole server: renaming them simulates a first start.
+        await sql`alter role gateway_app rename to gateway_app_aside`
+        await sql`alter role gateway_read rename to gateway_read_aside`
+      }, 20_000)
+      const open = (user: string, name: string) => {
+        const url = new URL(postgres?.url ?? '')
+        url.username = user
+        url.pathname = `/${name}`
+        return openDatabase(url.href)
+      }
+      const [poor, maker] = [open('may_not', 'other'), open('may_make', 'maker')]
+      try {
+        expect(await migrate(poor)).toBe(false)
+        const [one, two] = [await newAccount(poor), await newAccount(poor)]
+        // Everything still works, with the queries' filters as the only protection.
+        const seen = await withAccountRls(poor, one.accountId).sql(
+          sql => sql<{ id: string }[]>`select id from accounts`,
+        )
+        expect(seen.map(({ id }) => id).sort()).toEqual([one.accountId, two.accountId].sort())
 
-      expect(await migrate(maker)).toBe(true)
-      expect(await migrate(maker)).toBe(true)
-      const own = await newAccount(maker)
-      await newAccount(maker)
-      const rows = await withAccountRls(maker, own.accountId).sql(sql => sql<{ id: string }[]>`select id from accounts`)
-      expect(rows.map(({ id }) => id)).toEqual([own.accountId])
-    } finally {
-      await poor.close()
-      await maker.close()
-    }
-  }, 30_000)
+        expect(await migrate(maker)).toBe(true)
+        expect(await migrate(maker)).toBe(true)
+        const own = await newAccount(maker)
+        await newAccount(maker)
+        const rows = await withAccountRls(maker, own.accountId).sql(
+          sql => sql<{ id: string }[]>`select id from accounts`,
+        )
+        expect(rows.map(({ id }) => id)).toEqual([own.accountId])
+      } finally {
+        await poor.close()
+        await maker.close()
+      }
+    },
+    30_000,
+  )
 })

@@ -10,6 +10,7 @@ import { sharedLimits } from '../../src/database/shared-limits.ts'
 import { errorResponse, toGatewayError } from '../../src/http/error-response.ts'
 import { enhancement } from '../../src/routes/enhance/routes.ts'
 import { anyBodies } from '../harness/bodies.ts'
+import { reportSkipped } from '../harness/needs.ts'
 import { startRedis } from '../harness/redis.ts'
 import { eventually } from './database.contract.ts'
 import { movableClock } from './support.ts'
@@ -108,7 +109,8 @@ for (const [kind, start] of Object.entries(kinds))
     })
   })
 
-if (server !== null) {
+if (server === null) reportSkipped('redis', 'limits that gateways share in Redis')
+else {
   const { url } = server
   const rules = fc.oneof(
     fc.record({ perMinute: fc.integer({ min: 1, max: 7 }), burst: fc.integer({ min: 1, max: 4 }) }),

@@ -1,9 +1,9 @@
 import { afterAll, beforeAll } from 'bun:test'
 import { rmSync } from 'node:fs'
-import { type Database, migrate, openDatabase } from '../../src/database/database.ts'
+import { type Database, openDatabase } from '../../src/database/database.ts'
 import { type Embedded, openEmbedded } from '../../src/database/embedded.ts'
 import { freshDataFolder } from '../harness/data-folder.ts'
-import { type PrivatePostgres, startPostgres } from '../harness/postgres.ts'
+import { type OwnDatabase, realDatabase } from '../harness/database.ts'
 
 /**
  * The embedded database and a real one, migrated and empty, for the tests of the file that calls it: there from its first test
@@ -13,21 +13,20 @@ export function twoDatabases(): { readonly embedded: Database | null; readonly r
   const databases: { embedded: Database | null; real: Database | null } = { embedded: null, real: null }
   let folder = ''
   let embedded: Embedded | null = null
-  let server: PrivatePostgres | null = null
+  let server: OwnDatabase | null = null
   beforeAll(async () => {
     folder = await freshDataFolder()
     embedded = await openEmbedded(folder)
     databases.embedded = openDatabase(embedded.address)
-    server = await startPostgres()
+    server = await realDatabase()
     if (server === null) return
     databases.real = openDatabase(server.url)
-    await migrate(databases.real)
   }, 90_000)
   afterAll(async () => {
     await databases.embedded?.close()
     await embedded?.close()
     await databases.real?.close()
-    await server?.stop()
+    await server?.drop()
     rmSync(folder, { recursive: true, force: true })
   }, 30_000)
   return databases

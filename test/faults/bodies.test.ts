@@ -1,14 +1,15 @@
 /**
- * Large bodies at a real gateway process: 40 concurrent ones of 31 MB from each of ten keys. Its memory stays below a
+ * Large bodies at a real gateway process: 12 concurrent ones of 31 MB from each of ten keys. Its memory stays below a
  * container of 512 MB, each request is answered, and small requests are served meanwhile.
  */
-import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
-import { existsSync, readFileSync } from 'node:fs'
+import { afterAll, beforeAll, expect, setDefaultTimeout } from 'bun:test'
+import { readFileSync } from 'node:fs'
 import { connect } from 'node:net'
 import { plans } from '../../src/core/limits/plans.ts'
 import { type Database, migrate, openDatabase } from '../../src/database/database.ts'
 import { eventually } from '../database/database.contract.ts'
 import { newAccountOn, type TestAccount } from '../harness/account.ts'
+import { needed, testNeeding } from '../harness/needs.ts'
 import { type PrivatePostgres, startPostgres } from '../harness/postgres.ts'
 import { dataFolder, type GatewayProcess, startProcess, stopProcesses } from '../harness/processes.ts'
 import { rawText } from '../harness/raw.ts'
@@ -18,7 +19,7 @@ setDefaultTimeout(240_000)
 const megabyte = 1_048_576
 /** A small container. Usual peaks are 190 to 340 MB, of which 140 MB are used at rest. */
 const mostBytes = 512 * megabyte
-const [keys, each, piecesOfBody] = [10, 40, 31]
+const [keys, each, piecesOfBody] = [10, 12, 31]
 
 let postgres: PrivatePostgres | null = null
 let database: Database | null = null
@@ -117,57 +118,57 @@ const attacks = [
   ['without a length', 'look', 'chunked'],
 ] as const
 
-test.each(attacks)(
-  'request bodies: stay within memory limits with ten keys of 40 bodies of 31 MB %s',
-  async (name, word, framing) => {
-    if (postgres === null || database === null || upstream === null || !existsSync('/proc/self/status')) {
-      process.stdout.write(`did not run without a real Postgres on Linux: bodies ${name}\n`)
-      return
-    }
-    const gateway = await startProcess(dataFolder(), {
-      DATABASE_URL: postgres.url,
-      JWT_SECRET: 'a secret of the tests, long enough to be taken',
-      OPENAI_API_KEY: 'x',
-      OPENAI_BASE_URL: `http://127.0.0.1:${upstream.port}/v1`,
-    })
-    const on = database
-    const attackers = await Promise.all(Array.from({ length: keys }, () => newAccountOn(on, plans.evaluation)))
-    const [customer, patient] = [
-      await newAccountOn(on),
-      await newAccountOn(on, { dailyTokens: 1e12, dailyCostMicrocents: 1e15 }),
-    ]
-    const statuses = new Map<string, number>()
-    const small = async () => {
-      const answer = await gateway.chat(customer.key, 'Hi', { model: 'openai/gpt-5.5', max_output_tokens: 5 })
-      return `${answer.status} ${answer.status === 200 ? '' : await answer.text()}`
-    }
-    // Sent before, so that the key is known: this tests whether a small body finds room.
-    expect(await small()).toBe('200 ')
-    const attack = Promise.all(
-      attackers.flatMap(account =>
-        Array.from({ length: each }, async () => {
-          const status = await sendLarge(gateway, account, word, framing)
-          statuses.set(status, (statuses.get(status) ?? 0) + 1)
-        }),
-      ),
-    )
-    const meanwhile = await small()
-    await attack
-    const peak = peakBytes(gateway)
-    process.stdout.write(
-      `${keys * each} bodies of ${piecesOfBody} MB ${name}: peak RSS ${(peak / megabyte).toFixed(0)} MB, answers ${JSON.stringify([...statuses].sort())}\n`,
-    )
-    expect(peak).toBeLessThan(mostBytes)
-    expect(meanwhile).toBe('200 ')
-    for (const status of statuses.keys()) expect(['200', '429', '503']).toContain(status)
-    // The reserved bytes are free again: the same body is served.
-    let last = ''
-    await eventually(async () => {
-      last = await sendLarge(gateway, patient, word, framing)
-      return last !== '503'
-    }, 60_000)
-    expect(last).toBe('200')
-    expect(peakBytes(gateway)).toBeLessThan(mostBytes)
-    gateway.kill('SIGKILL')
-  },
-)
+for (const [name, word, framing] of attacks)
+  testNeeding(
+    ['postgres', 'linux'],
+    `request bodies: stay within memory limits with ten keys of 12 bodies of 31 MB ${name}`,
+    () => staysWithinMemory(name, word, framing),
+  )
+
+async function staysWithinMemory(name: string, word: string, framing: Framing): Promise<void> {
+  const on = needed(database)
+  const gateway = await startProcess(dataFolder(), {
+    DATABASE_URL: needed(postgres).url,
+    JWT_SECRET: 'a secret of the tests, long enough to be taken',
+    OPENAI_API_KEY: 'x',
+    OPENAI_BASE_URL: `http://127.0.0.1:${needed(upstream).port}/v1`,
+  })
+  const attackers = await Promise.all(Array.from({ length: keys }, () => newAccountOn(on, plans.evaluation)))
+  const [customer, patient] = [
+    await newAccountOn(on),
+    await newAccountOn(on, { dailyTokens: 1e12, dailyCostMicrocents: 1e15 }),
+  ]
+  const statuses = new Map<string, number>()
+  const small = async () => {
+    const answer = await gateway.chat(customer.key, 'Hi', { model: 'openai/gpt-5.5', max_output_tokens: 5 })
+    return `${answer.status} ${answer.status === 200 ? '' : await answer.text()}`
+  }
+  // Sent before, so that the key is known: this tests whether a small body finds room.
+  expect(await small()).toBe('200 ')
+  const attack = Promise.all(
+    attackers.flatMap(account =>
+      Array.from({ length: each }, async () => {
+        const status = await sendLarge(gateway, account, word, framing)
+        statuses.set(status, (statuses.get(status) ?? 0) + 1)
+      }),
+    ),
+  )
+  const meanwhile = await small()
+  await attack
+  const peak = peakBytes(gateway)
+  process.stdout.write(
+    `${keys * each} bodies of ${piecesOfBody} MB ${name}: peak RSS ${(peak / megabyte).toFixed(0)} MB, answers ${JSON.stringify([...statuses].sort())}\n`,
+  )
+  expect(peak).toBeLessThan(mostBytes)
+  expect(meanwhile).toBe('200 ')
+  for (const status of statuses.keys()) expect(['200', '429', '503']).toContain(status)
+  // The reserved bytes are free again: the same body is served.
+  let last = ''
+  await eventually(async () => {
+    last = await sendLarge(gateway, patient, word, framing)
+    return last !== '503'
+  }, 60_000)
+  expect(last).toBe('200')
+  expect(peakBytes(gateway)).toBeLessThan(mostBytes)
+  gateway.kill('SIGKILL')
+}

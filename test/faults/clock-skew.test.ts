@@ -1,7 +1,8 @@
 /** Two gateways on one real Postgres, one 90 s ahead of it and the other 90 s behind, must decide alike. */
-import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { afterAll, beforeAll, expect } from 'bun:test'
 import { join } from 'node:path'
 import { type Database, openDatabase } from '../../src/database/database.ts'
+import { needed, testNeeding } from '../harness/needs.ts'
 import { type PrivatePostgres, startPostgres } from '../harness/postgres.ts'
 import { dataFolder, type GatewayProcess, startProcess, stopProcesses } from '../harness/processes.ts'
 import { ask, createKeyFor, owner, type Person } from '../harness/users.ts'
@@ -32,10 +33,7 @@ afterAll(async () => {
 }, 30_000)
 
 function skewed(title: string, body: (both: readonly [GatewayProcess, GatewayProcess]) => Promise<void>) {
-  test(title, async () => {
-    if (gateways === null) process.stdout.write(`did not run without a real Postgres: ${title}\n`)
-    else await body(gateways)
-  }, 30_000)
+  testNeeding('postgres', title, () => body(needed(gateways)), 30_000)
 }
 
 /** Returns the response of each gateway to a short prompt under `key`. */

@@ -1,5 +1,5 @@
 /** Invalid keys in front of a real Postgres: their cost there, and the service for valid keys meanwhile. */
-import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
+import { afterAll, beforeAll, expect, setDefaultTimeout } from 'bun:test'
 import { randomBytes } from 'node:crypto'
 import { createApp } from '../../src/app.ts'
 import { createDeps, type Deps } from '../../src/composition/deps.ts'
@@ -10,6 +10,7 @@ import { type Database, migrate, openDatabase } from '../../src/database/databas
 import { eventually } from '../database/database.contract.ts'
 import { temporaryFolder } from '../database/support.ts'
 import { newAccountOn } from '../harness/account.ts'
+import { needed, testNeeding } from '../harness/needs.ts'
 import { type PrivatePostgres, startPostgres } from '../harness/postgres.ts'
 import { type PostgresTap, startPostgresTap } from '../harness/postgres-tap.ts'
 import { dataFolder, startProcess, stopProcesses } from '../harness/processes.ts'
@@ -65,10 +66,7 @@ async function serve(url: string): Promise<Served> {
 }
 
 function onServer(title: string, body: (at: Served, on: PostgresTap) => Promise<void>) {
-  test(title, async () => {
-    if (shared === null || tap === null) process.stdout.write(`did not run without a real Postgres: ${title}\n`)
-    else await body(shared, tap)
-  })
+  testNeeding('postgres', title, () => body(needed(shared), needed(tap)))
 }
 
 const strangers = (count: number) => Array.from({ length: count }, () => mintApiKey(randomBytes))

@@ -2,7 +2,8 @@
  * Postgres unavailable for 5 s under load, with a real gateway process on a real server: known keys continue with
  * streams and new requests, unknown ones are rejected with 503, and the ledger matches the clients' view afterwards.
  */
-import { afterAll, describe, setDefaultTimeout, test } from 'bun:test'
+import { afterAll, describe, setDefaultTimeout } from 'bun:test'
+import { needed, testNeeding } from '../harness/needs.ts'
 import { startPostgres } from '../harness/postgres.ts'
 import { stopProcesses } from '../harness/processes.ts'
 import { startRedis } from '../harness/redis.ts'
@@ -21,19 +22,23 @@ afterAll(async () => {
 })
 
 describe('Postgres unavailable for 5 s under load', () => {
-  test('limits in process: serve known keys, answer 503 to unknown ones, and ship all usage within 10 s', async () => {
-    if (postgres !== null)
-      await throughOutage('Postgres gone', postgres, {}, [
-        [0, postgres.crash],
-        [awayMs, postgres.start],
+  testNeeding(
+    'postgres',
+    'limits in process: serve known keys, answer 503 to unknown ones, and ship all usage after its return',
+    async () => {
+      const server = needed(postgres)
+      await throughOutage('Postgres gone', server, {}, [
+        [0, server.crash],
+        [awayMs, server.start],
       ])
-  })
+    },
+  )
 
-  test('limits in Redis: behave the same', async () => {
-    if (postgres !== null && redis !== null)
-      await throughOutage('Postgres gone, Redis there', postgres, { REDIS_URL: redis.url }, [
-        [0, postgres.crash],
-        [awayMs, postgres.start],
-      ])
+  testNeeding(['postgres', 'redis'], 'limits in Redis: behave the same', async () => {
+    const server = needed(postgres)
+    await throughOutage('Postgres gone, Redis there', server, { REDIS_URL: needed(redis).url }, [
+      [0, server.crash],
+      [awayMs, server.start],
+    ])
   })
 })

@@ -3,9 +3,10 @@
  * it could report them: another instance settles them to their checkpoints, and the dead one's journal corrects this
  * when it is back.
  */
-import { afterAll, describe, expect, setDefaultTimeout, test } from 'bun:test'
+import { afterAll, describe, expect, setDefaultTimeout } from 'bun:test'
 import { openDatabase } from '../../src/database/database.ts'
 import { eventually } from '../database/database.contract.ts'
+import { needed, testNeeding } from '../harness/needs.ts'
 import { startPostgres } from '../harness/postgres.ts'
 import { dataFolder, type GatewayProcess, run, startProcess, stopProcesses } from '../harness/processes.ts'
 import { startRedis } from '../harness/redis.ts'
@@ -40,67 +41,71 @@ async function longAnswer(gateway: GatewayProcess, key: string): Promise<Seen> {
 }
 
 describe('ledger of instances that seemed dead', () => {
-  test('records the status that clients received when another instance settled first, and so do all sums', async () => {
-    if (postgres === null || redis === null) return
-    const [toPostgres, toRedis] = [startProxy(Number(new URL(postgres.url).port)), startProxy(redis.port)]
-    const proxied = new URL(postgres.url)
-    proxied.port = String(toPostgres.port)
-    const direct = {
-      DATABASE_URL: postgres.url,
-      REDIS_URL: redis.url,
-      JWT_SECRET: 'a secret of the tests, long enough to be taken',
-    }
-    const folder = dataFolder()
-    const [sibling, victim] = await Promise.all([
-      startProcess(dataFolder(), direct),
-      startProcess(folder, { ...direct, DATABASE_URL: proxied.href, REDIS_URL: toRedis.url }),
-    ])
-    const key = await freshKey(postgres.url, { concurrent: 2 * answers })
-    for (const gateway of [victim, sibling])
-      await eventually(async () => (await gateway.chat(key, 'hello')).status === 200, 10_000)
-    const database = openDatabase(postgres.url, { connections: 1 })
+  testNeeding(
+    ['postgres', 'redis'],
+    'records the status that clients received when another instance settled first, and so do all sums',
+    async () => {
+      const [server, cache] = [needed(postgres), needed(redis)]
+      const [toPostgres, toRedis] = [startProxy(Number(new URL(server.url).port)), startProxy(cache.port)]
+      const proxied = new URL(server.url)
+      proxied.port = String(toPostgres.port)
+      const direct = {
+        DATABASE_URL: server.url,
+        REDIS_URL: cache.url,
+        JWT_SECRET: 'a secret of the tests, long enough to be taken',
+      }
+      const folder = dataFolder()
+      const [sibling, victim] = await Promise.all([
+        startProcess(dataFolder(), direct),
+        startProcess(folder, { ...direct, DATABASE_URL: proxied.href, REDIS_URL: toRedis.url }),
+      ])
+      const key = await freshKey(server.url, { concurrent: 2 * answers })
+      for (const gateway of [victim, sibling])
+        await eventually(async () => (await gateway.chat(key, 'hello')).status === 200, 10_000)
+      const database = openDatabase(server.url, { connections: 1 })
 
-    const running = Promise.all(Array.from({ length: answers }, () => longAnswer(victim, key)))
-    running.catch(() => {})
-    await eventually(async () => (await checkpoints()) === answers, 15_000)
-    toRedis.cut()
-    toPostgres.cut()
-    const seen = await running
-    victim.kill('SIGKILL')
-    await victim.exited
+      const running = Promise.all(Array.from({ length: answers }, () => longAnswer(victim, key)))
+      running.catch(() => {})
+      await eventually(async () => (await checkpoints()) === answers, 15_000)
+      toRedis.cut()
+      toPostgres.cut()
+      const seen = await running
+      victim.kill('SIGKILL')
+      await victim.exited
 
-    const rows = () =>
-      database.run(
-        ({ sql }) => sql<{ id: string; status: string; truth: string; tokens: number; microcents: number }[]>`
+      const rows = () =>
+        database.run(
+          ({ sql }) => sql<{ id: string; status: string; truth: string; tokens: number; microcents: number }[]>`
           select request_id as id, status, truth, (input_tokens + output_tokens)::float8 as tokens,
             billed_microcents::float8 as microcents
           from usage_records
           where request_id in (select json_array_elements_text(${JSON.stringify(seen.map(({ id }) => id))}::text::json))`,
-        5_000,
-      )
-    await eventually(async () => (await rows()).length === answers, 30_000)
-    for (const row of await rows()) {
-      expect(row).toMatchObject({ status: 'failed', truth: 'checkpoint' })
-      expect(row.tokens).toBeLessThan(seen.find(({ id }) => id === row.id)?.tokens ?? 0)
-    }
-    // The other instance's limits count the checkpoints from here on.
-    expect((await sibling.chat(key, 'hello')).status).toBe(200)
+          5_000,
+        )
+      await eventually(async () => (await rows()).length === answers, 30_000)
+      for (const row of await rows()) {
+        expect(row).toMatchObject({ status: 'failed', truth: 'checkpoint' })
+        expect(row.tokens).toBeLessThan(seen.find(({ id }) => id === row.id)?.tokens ?? 0)
+      }
+      // The other instance's limits count the checkpoints from here on.
+      expect((await sibling.chat(key, 'hello')).status).toBe(200)
 
-    await startProcess(folder, direct)
-    await eventually(async () => (await rows()).every(({ truth }) => truth === 'final'), 15_000)
-    const byId = (one: { id: string }, other: { id: string }) => one.id.localeCompare(other.id)
-    const ended = seen.map(one => ({ ...one, status: 'completed', truth: 'final' }))
-    expect((await rows()).map(row => ({ ...row })).sort(byId)).toEqual(ended.sort(byId))
+      await startProcess(folder, direct)
+      await eventually(async () => (await rows()).every(({ truth }) => truth === 'final'), 15_000)
+      const byId = (one: { id: string }, other: { id: string }) => one.id.localeCompare(other.id)
+      const ended = seen.map(one => ({ ...one, status: 'completed', truth: 'final' }))
+      expect((await rows()).map(row => ({ ...row })).sort(byId)).toEqual(ended.sort(byId))
 
-    const audited = await run('cli.ts', ['usage', 'reconcile', '--json'], { ...direct, GATEWAY_DATA_DIR: folder })
-    const found = JSON.parse(audited.stdout)
-    expect(found).toMatchObject({ ok: true, counters: 1, differences: [], replaced: { requests: answers } })
-    expect(found.replacements).toHaveLength(answers)
-    expect(audited.code).toBe(0)
-    await database.close()
-    toRedis.stop()
-    toPostgres.stop()
-  })
+      const audited = await run('cli.ts', ['usage', 'reconcile', '--json'], { ...direct, GATEWAY_DATA_DIR: folder })
+      const found = JSON.parse(audited.stdout)
+      expect(found).toMatchObject({ ok: true, counters: 1, differences: [], replaced: { requests: answers } })
+      expect(found.replacements).toHaveLength(answers)
+      expect(audited.code).toBe(0)
+      await database.close()
+      toRedis.stop()
+      toPostgres.stop()
+    },
+  )
 })
 
 /** Returns the number of open requests with a checkpoint in Redis. */

@@ -4,9 +4,10 @@
  */
 import { systemClock } from '../../src/composition/clock.ts'
 import { systemNetwork } from '../../src/composition/network.ts'
+import { plans } from '../../src/core/limits/plans.ts'
 import type { Clock } from '../../src/core/ports/clock.ts'
 import type { Network } from '../../src/core/ports/network.ts'
-import { type Gateway, type GatewayLimits, startGateway } from '../harness/gateway.ts'
+import { answered, type Gateway, type GatewayLimits, startGateway } from '../harness/gateway.ts'
 import { startUpstream, type Upstream, type UpstreamAnswer, type UpstreamRequest } from '../harness/upstream.ts'
 
 export const formats = ['openai', 'anthropic', 'google'] as const
@@ -311,6 +312,9 @@ export async function startRig(options: RigOptions = {}): Promise<Rig> {
     { ...Object.fromEntries(providers), ...shortDeadlines, MAX_SHORTFALL_USD: '20000000', ...options.environment },
     { clock, network, ...(options.limits === undefined ? {} : { limits: options.limits }) },
   )
+  // Else the first request waits for the key and for the account's day, and is answered 503 on a busy machine.
+  await answered(async () => gateway.deps.keys.find(gateway.key))
+  await answered(() => gateway.deps.meter.loadStatus(gateway.accountId, plans.usage))
 
   return {
     gateway,

@@ -3,6 +3,7 @@
  * on its own there is none, and the embedded database is used.
  */
 import { migrate, openDatabase } from '../../src/database/database.ts'
+import { startPostgres } from './postgres.ts'
 
 export type OwnDatabase = { readonly url: string; drop(): Promise<void> }
 
@@ -27,6 +28,18 @@ export async function newDatabase(): Promise<OwnDatabase | null> {
   const name = `test_${Bun.randomUUIDv7().replaceAll('-', '')}`
   await onServer(server, `create database ${name} template ${template}`)
   return { url: named(server, name), drop: () => onServer(server, `drop database ${name} with (force)`) }
+}
+
+/** A migrated and empty database on a real Postgres: the shared server, or else one of its own. Null where this machine has none. */
+export async function realDatabase(): Promise<OwnDatabase | null> {
+  const own = await newDatabase()
+  if (own !== null) return own
+  const server = await startPostgres()
+  if (server === null) return null
+  const database = openDatabase(server.url, { connections: 1 })
+  await migrate(database)
+  await database.close()
+  return { url: server.url, drop: () => server.stop() }
 }
 
 async function onServer(url: string, statement: string): Promise<void> {

@@ -94,7 +94,7 @@ export async function startGateway(
 }
 
 /** Retries until the database answers: on a busy machine the first connection may take longer than a query may. */
-async function answered<T>(ask: () => Promise<T>): Promise<T> {
+export async function answered<T>(ask: () => Promise<T>): Promise<T> {
   for (const until = performance.now() + 60_000; ; await Bun.sleep(50))
     try {
       return await ask()

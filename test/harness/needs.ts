@@ -4,7 +4,9 @@
  * have met it.
  */
 import { describe, test } from 'bun:test'
-import { existsSync } from 'node:fs'
+import { existsSync, mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { chromiumPath } from '../dashboard/chromium.ts'
 import { canStartPostgres } from './postgres.ts'
 
@@ -15,16 +17,29 @@ type Need = {
 }
 
 const isOnPath = (program: string) => () => Bun.which(program) !== null
-const hasPythonClient = () =>
-  Bun.which('python3') !== null &&
-  Bun.spawnSync(['python3', '-c', 'import openai'], { stdout: 'ignore', stderr: 'ignore' }).success
+const hasPythonPackage = (python: string, name: string) => () =>
+  Bun.which(python) !== null &&
+  Bun.spawnSync([python, '-c', `import ${name}`], { stdout: 'ignore', stderr: 'ignore' }).success
 
-/** Requirements that an installable package meets. */
+/** The interpreter that has the package `anthropic`. */
+export const anthropicPython = process.env.ANTHROPIC_PYTHON ?? 'python3'
+
+function canMount(): boolean {
+  if (process.platform !== 'linux' || process.getuid?.() !== 0) return false
+  const place = mkdtempSync(join(tmpdir(), 'gateway-mount-'))
+  const isMounted = Bun.spawnSync(['mount', '-t', 'tmpfs', '-o', 'size=1m', 'none', place]).success
+  if (isMounted) Bun.spawnSync(['umount', place])
+  rmSync(place, { recursive: true, force: true })
+  return isMounted
+}
+
+/** Needs that installing a package meets. */
 const installable = {
   postgres: { what: 'Postgres with initdb, and an unprivileged user to run it as', isMet: canStartPostgres },
   redis: { what: 'redis-server', isMet: isOnPath('redis-server') },
   chromium: { what: 'Chromium', isMet: () => chromiumPath() !== null },
   node: { what: 'Node.js', isMet: isOnPath('node') },
+  bash: { what: 'bash', isMet: isOnPath('bash') },
   curl: { what: 'curl', isMet: isOnPath('curl') },
   openssl: { what: 'openssl', isMet: isOnPath('openssl') },
 } as const satisfies Record<string, Need>
@@ -32,12 +47,20 @@ const installable = {
 /** Requirements that no package meets: another platform, permissions, or data outside of the repository. */
 const given = {
   deno: { what: 'Deno', isMet: isOnPath('deno') },
-  pythonClient: { what: 'python3 with the package openai', isMet: hasPythonClient },
+  pythonClient: { what: 'python3 with the package openai', isMet: hasPythonPackage('python3', 'openai') },
+  pythonAnthropic: {
+    what: 'python3 with the package anthropic',
+    isMet: hasPythonPackage(anthropicPython, 'anthropic'),
+  },
   linux: { what: 'Linux', isMet: () => process.platform === 'linux' },
-  root: { what: 'root on Linux', isMet: () => process.platform === 'linux' && process.getuid?.() === 0 },
+  tmpfs: { what: 'the right to mount a tmpfs', isMet: canMount },
   data: {
     what: 'the labelled data of ../shared',
     isMet: () => existsSync(new URL('../../../shared/data', import.meta.url)),
+  },
+  fixtures: {
+    what: 'the recorded provider traffic of ../shared',
+    isMet: () => existsSync(new URL('../../../shared/fixtures', import.meta.url)),
   },
   catalog: {
     what: 'the published catalog of ../shared',
@@ -76,6 +99,19 @@ export function describeNeeding(names: NeedName | readonly NeedName[], title: st
   const missing = firstMissing(names)
   if (missing === undefined) describe(title, body)
   else describe.skip(`${title} ${needText(missing)}`, body)
+}
+
+/** Reports tests as skipped that a file declares only if the services for them have started. */
+export function reportSkipped(names: NeedName | readonly NeedName[], title: string): void {
+  testNeeding(names, title, () => {
+    throw new Error('The machine has what these tests need, but it did not start.')
+  })
+}
+
+/** Returns what a test uses, which is there if the test states its needs. */
+export function needed<T>(value: T | null): T {
+  if (value === null) throw new Error('This test uses a service that it does not state as a need.')
+  return value
 }
 
 function firstMissing(names: NeedName | readonly NeedName[]): NeedName | undefined {

@@ -2,6 +2,7 @@
 import { cpSync, mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
+import type { Sql } from 'postgres'
 import { openDatabase } from '../../src/database/database.ts'
 import { connectEmbedded } from '../../src/database/embedded.ts'
 import type { UsageRow } from '../../src/database/tables.ts'
@@ -96,23 +97,31 @@ export async function startProcess(folder: string, environment: Environment = {}
   }
 }
 
-/** Reads the ledger of a data folder, through the gateway that runs on it or otherwise through its own database. */
-export async function ledgerOf(
+/** Runs SQL on a data folder's database, through the gateway that runs on it or, where none does, on the database itself. */
+export async function onEmbedded<T>(
   folder: string,
-): Promise<Pick<UsageRow, 'requestId' | 'status' | 'errorCode' | 'outputTokens'>[]> {
+  work: (connected: { readonly sql: Sql }) => PromiseLike<T>,
+): Promise<T> {
   const embedded = await connectEmbedded(folder)
   const database = openDatabase(embedded.address, { connections: 1 })
   try {
-    return await database.run(
-      async ({ sql }) =>
-        await sql<Pick<UsageRow, 'requestId' | 'status' | 'errorCode' | 'outputTokens'>[]>`
-          select request_id as "requestId", status, error_code as "errorCode", output_tokens::int as "outputTokens" from usage_records`,
-      5_000,
-    )
+    return await database.run(work, 5_000)
   } finally {
     await database.close()
     await embedded.close()
   }
+}
+
+/** The ledger of a data folder. */
+export function ledgerOf(
+  folder: string,
+): Promise<Pick<UsageRow, 'requestId' | 'status' | 'errorCode' | 'outputTokens'>[]> {
+  return onEmbedded(
+    folder,
+    async ({ sql }) =>
+      await sql<Pick<UsageRow, 'requestId' | 'status' | 'errorCode' | 'outputTokens'>[]>`
+        select request_id as "requestId", status, error_code as "errorCode", output_tokens::int as "outputTokens" from usage_records`,
+  )
 }
 
 function spawn(file: string, words: readonly string[], environment: Environment) {

@@ -61,6 +61,28 @@ describe('the key', () => {
     expect(await ask(headers)).toEqual(isGood ? caller : '401 invalid_api_key')
   })
 
+  test('createCallers: looks a key up once when the response needs the caller too', async () => {
+    const looked: string[] = []
+    const callers = createCallers(
+      {
+        recall(key) {
+          looked.push(key)
+          return key === 'cold' ? null : caller
+        },
+        find: () => caller,
+      },
+      { take: () => 0 },
+    )
+    for (const key of ['warm', 'cold']) {
+      const headers = new Headers({ 'x-api-key': key })
+      expect(await callers.authenticate(headers, () => '192.0.2.1')).toEqual(caller)
+      expect(await callers.recall(headers)).toEqual(caller)
+    }
+    const open = new Headers({ 'x-api-key': 'open' })
+    expect([await callers.recall(open), await callers.recall(open)]).toEqual([caller, caller])
+    expect(looked).toEqual(['warm', 'cold', 'open'])
+  })
+
   test('a failed one is not retried with the other header', async () => {
     asked.length = 0
     await ask({ authorization: 'Bearer bad', 'x-api-key': 'good' })

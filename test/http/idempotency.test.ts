@@ -9,6 +9,7 @@ import { createIdempotencyBook, type IdempotencyBook } from '../../src/database/
 import { userSecrets } from '../../src/http/idempotency.ts'
 import { eventually, quiet } from '../database/database.contract.ts'
 import { type Gateway, startGateway } from '../harness/gateway.ts'
+import { needed, testNeeding } from '../harness/needs.ts'
 import { startRedis } from '../harness/redis.ts'
 import { ask, owner, type Person, upgraded } from '../harness/users.ts'
 
@@ -366,9 +367,8 @@ describe('while Postgres is away', () => {
     await book.close()
   })
 
-  test('Redis stands in: one of many runs, and is known as the one when Postgres is back', async () => {
-    const server = await startRedis()
-    if (server === null) return
+  testNeeding('redis', 'Redis stands in: one of many runs, and is known as the one when Postgres is back', async () => {
+    const server = needed(await startRedis())
     const redis = openRedis({ urls: [server.url] })
     await eventually(() => redis.isReady(), 5000)
     const { database } = gateway.deps

@@ -18,6 +18,7 @@ import { generateUsage, newTeam, tampered } from '../database/ledger-rows.ts'
 import { onDatabaseOf } from '../database/on-database.ts'
 import { movableClock, temporaryFolder, usageRecord } from '../database/support.ts'
 import { twoDatabases } from '../database/two-databases.ts'
+import { needed, testNeeding } from '../harness/needs.ts'
 import { startRedis } from '../harness/redis.ts'
 import { admitted, ask, settlement } from '../limits/meter.contract.ts'
 
@@ -270,83 +271,92 @@ test('replayUsage: rejects a missing journal and one that a running gateway writ
   release()
 })
 
-test('reconciliation: matches Redis counters without reservations to ledger and stream to the micro-cent', async () => {
-  const database = databases.real ?? databases.embedded
-  const redisServer = await startRedis()
-  if (database === null || redisServer === null) return void process.stdout.write('did not run: counters in Redis\n')
-  const redis = openRedis({ urls: [redisServer.url] })
-  let closeMeter = async () => {}
-  try {
-    await eventually(() => redis.isReady(), 5000)
-    const clock = movableClock(start)
-    const meter = new FailoverMeter({
-      redis,
-      database,
-      clock: { now: clock.now, monotonic: () => performance.now() },
-      time: clock.now,
-      isManual: true,
-      journal: {
-        append() {},
-        appendTogether: async () => {},
-        isWritable: () => true,
-        untilDurable: async () => {},
-        waiting: () => [],
-      },
-      gatewayId: Bun.randomUUIDv7(),
-    })
-    closeMeter = meter.close.bind(meter)
-    await eventually(() => meter.isShared(), 5000)
-    const accounts = await Promise.all(Array.from({ length: 5 }, async () => (await newTeam(database)).accountId))
-    const [first = ''] = accounts
-    for (const accountId of accounts)
-      for (const index of [1, 2, 3, 4]) {
-        const seat = admitted(await meter.admit(ask(`${accountId}_${index}`, { accountId })))
-        if (index < 4) await meter.settle(settlement(seat, 30, 1000 + index, start))
+testNeeding(
+  'redis',
+  'reconciliation: matches Redis counters without reservations to ledger and stream to the micro-cent',
+  async () => {
+    const database = needed(databases.real ?? databases.embedded)
+    const redisServer = needed(await startRedis())
+    const redis = openRedis({ urls: [redisServer.url] })
+    let closeMeter = async () => {}
+    try {
+      await eventually(() => redis.isReady(), 5000)
+      const clock = movableClock(start)
+      const meter = new FailoverMeter({
+        redis,
+        database,
+        clock: { now: clock.now, monotonic: () => performance.now() },
+        time: clock.now,
+        isManual: true,
+        journal: {
+          append() {},
+          appendTogether: async () => {},
+          isWritable: () => true,
+          untilDurable: async () => {},
+          waiting: () => [],
+        },
+        gatewayId: Bun.randomUUIDv7(),
+      })
+      closeMeter = meter.close.bind(meter)
+      await eventually(() => meter.isShared(), 5000)
+      const accounts = await Promise.all(Array.from({ length: 5 }, async () => (await newTeam(database)).accountId))
+      const [first = ''] = accounts
+      for (const accountId of accounts)
+        for (const index of [1, 2, 3, 4]) {
+          const seat = admitted(await meter.admit(ask(`${accountId}_${index}`, { accountId })))
+          if (index < 4) await meter.settle(settlement(seat, 30, 1000 + index, start))
+        }
+      const inStream = async () => {
+        const { waiting } = await redisSource(redis).read([])
+        return waiting
       }
-    const inStream = async () => {
-      const { waiting } = await redisSource(redis).read([])
-      return waiting
-    }
-    // Some records have arrived and are still in the stream, some have left it, some are only there.
-    const records = await inStream()
-    expect(records).toHaveLength(15)
-    await ship(
-      database,
-      records.filter(record => !record.request_id.endsWith('_3')),
-    )
-    const keys = keysOf(partitionOf(first))
-    const [[entry = '']] = (await redis.send(keys.stream, ['XRANGE', keys.stream, '-', '+', 'COUNT', '1'])) as [
-      [string],
-    ]
-    await redis.send(keys.stream, ['XDEL', keys.stream, entry])
+      // Some records have arrived and are still in the stream, some have left it, some are only there.
+      const records = await inStream()
+      expect(records).toHaveLength(15)
+      await ship(
+        database,
+        records.filter(record => !record.request_id.endsWith('_3')),
+      )
+      const keys = keysOf(partitionOf(first))
+      const [[entry = '']] = (await redis.send(keys.stream, ['XRANGE', keys.stream, '-', '+', 'COUNT', '1'])) as [
+        [string],
+      ]
+      await redis.send(keys.stream, ['XDEL', keys.stream, entry])
 
-    const oneMore = `local all = {struct.unpack('${counterFormat}', redis.call('HGET', KEYS[1], 'm'))}
+      const oneMore = `local all = {struct.unpack('${counterFormat}', redis.call('HGET', KEYS[1], 'm'))}
       all[3] = all[3] + ARGV[1]
       redis.call('HSET', KEYS[1], 'm', struct.pack('${counterFormat}', unpack(all)))`
-    const addCost = (microcents: number) =>
-      redis.send('', ['EVAL', oneMore, '1', keys.account(first), String(microcents)])
-    const scope: AuditScope = { from: '2026-05-04', to: '2026-05-05', accountId: null }
-    const own = async (accountId: string) => audit(database, [redisSource(redis)], { ...scope, accountId })
-    for (const accountId of accounts)
-      expect(await own(accountId)).toMatchObject({ isWhole: true, counters: 1, requests: 2, waiting: { requests: 1 } })
+      const addCost = (microcents: number) =>
+        redis.send('', ['EVAL', oneMore, '1', keys.account(first), String(microcents)])
+      const scope: AuditScope = { from: '2026-05-04', to: '2026-05-05', accountId: null }
+      const own = async (accountId: string) => audit(database, [redisSource(redis)], { ...scope, accountId })
+      for (const accountId of accounts)
+        expect(await own(accountId)).toMatchObject({
+          isWhole: true,
+          counters: 1,
+          requests: 2,
+          waiting: { requests: 1 },
+        })
 
-    await addCost(1)
-    expect((await own(first)).differences).toEqual([
-      {
-        kind: 'counter',
-        account_id: first,
-        day: '2026-05-05',
-        ledger: { tokens: 90, microcents: 3006 },
-        counter: { tokens: 90, microcents: 3007 },
-      },
-    ])
-    await addCost(-1)
-    // Under another epoch nothing is counted, hence nothing can differ.
-    await redis.send('', ['SET', keys.epoch, 'another'])
-    expect(await own(first)).toMatchObject({ isWhole: true, counters: 0 })
-  } finally {
-    await closeMeter()
-    redis.close()
-    await redisServer.stop()
-  }
-}, 60_000)
+      await addCost(1)
+      expect((await own(first)).differences).toEqual([
+        {
+          kind: 'counter',
+          account_id: first,
+          day: '2026-05-05',
+          ledger: { tokens: 90, microcents: 3006 },
+          counter: { tokens: 90, microcents: 3007 },
+        },
+      ])
+      await addCost(-1)
+      // Under another epoch nothing is counted, hence nothing can differ.
+      await redis.send('', ['SET', keys.epoch, 'another'])
+      expect(await own(first)).toMatchObject({ isWhole: true, counters: 0 })
+    } finally {
+      await closeMeter()
+      redis.close()
+      await redisServer.stop()
+    }
+  },
+  60_000,
+)

@@ -81,24 +81,43 @@ export function meterContract(name: string, open: () => Promise<MeterRig>): void
       expect(seat).toMatchObject({ outputCap: 3, reservedTokens: 4, reservedMicrocents: 8 })
     })
 
-    rigged(
-      'asking for a seat where there is none tells how an account stands, and takes nothing',
-      async ({ meter }) => {
-        const look = () =>
-          meter.admit(ask(crypto.randomUUID(), { limits: { ...wide, concurrentRequests: 0 }, outputTokens: 1 }))
-        expect(meter.standing('acc_1', wide)).toBeNull()
-        for (let times = 0; times < 3; times++) expect((await look()).admitted).toBe(false)
-        expect(meter.standing('acc_1', wide)).toMatchObject({
-          requests: { limit: 1000, remaining: 1000 },
-          tokens: { remaining: 1_000_000 },
-          costMicrocents: { remaining: 1_000_000_000 },
-          seats: { limit: 10, remaining: 10 },
-        })
-        admitted(await meter.admit(ask('a')))
-        await look()
-        expect(meter.standing('acc_1', wide)).toMatchObject({ requests: { remaining: 999 }, seats: { remaining: 9 } })
-      },
-    )
+    rigged('loadStatus: reads the counters of an unknown account and reserves nothing', async ({ meter }) => {
+      expect(meter.standing('acc_1', wide)).toBeNull()
+      const untouched = {
+        requests: { limit: 1000, remaining: 1000 },
+        tokens: { remaining: 1_000_000 },
+        costMicrocents: { remaining: 1_000_000_000 },
+        seats: { limit: 10, remaining: 10 },
+      }
+      for (let times = 0; times < 3; times++) expect(await meter.loadStatus('acc_1', wide)).toMatchObject(untouched)
+      expect(meter.standing('acc_1', wide)).toMatchObject(untouched)
+      admitted(await meter.admit(ask('a')))
+      const used = { requests: { remaining: 999 }, seats: { remaining: 9 } }
+      expect(await meter.loadStatus('acc_1', wide)).toMatchObject(used)
+      expect(meter.standing('acc_1', wide)).toMatchObject(used)
+    })
+
+    rigged('loadStatus: counts what an admission counts, in both forms of the minute', async ({ meter, clock }) => {
+      for (const requestsPerMinute of [900, 2000]) {
+        const limits = { ...wide, requestsPerMinute }
+        const accountId = `acc_of_${requestsPerMinute}`
+        const probe = () =>
+          meter.admit(ask(crypto.randomUUID(), { accountId, limits: { ...limits, concurrentRequests: 0 } }))
+        const open: Reservation[] = []
+        for (const [index, movedMs] of [0, 10, 999, 30_000, 29_000, 500, 61_000, 86_400_000, 20].entries()) {
+          clock.move(movedMs)
+          const before = await meter.loadStatus(accountId, limits)
+          await probe()
+          expect([index, before]).toEqual([index, meter.standing(accountId, limits) ?? before])
+          open.push(admitted(await meter.admit(ask(`${accountId}_${index}`, { accountId, limits }))))
+          const during = await meter.loadStatus(accountId, limits)
+          expect(during.seats.remaining).toBe(9)
+          await probe()
+          expect([index, during]).toEqual([index, meter.standing(accountId, limits) ?? during])
+          for (const seat of open.splice(0)) await meter.settle(settlement(seat, 120, 30_000, clock.now()))
+        }
+      }
+    })
 
     rigged(
       'checkLimits: decides what admit then decides, and takes nothing, whatever the account has left',

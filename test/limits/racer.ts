@@ -72,7 +72,7 @@ const shipper = createShipper({ journal, stream, database, clock: systemClock, l
 /**
  * A client with 503 retries for this long as the response advises: a starved machine may decide late, never wrongly.
  */
-const asksAgainMs = 20_000
+const asksAgainMs = 60_000
 
 const seats: Reservation[] = []
 let asked = 0

@@ -8,6 +8,7 @@ import { defaultLeaseMs } from '../../src/limits/failover/failover.ts'
 import { createLocalMeter } from '../../src/limits/local/meter.ts'
 import type { Reservation } from '../../src/limits/meter.ts'
 import { eventually, quiet } from '../database/database.contract.ts'
+import { reportSkipped } from '../harness/needs.ts'
 import { startPostgres } from '../harness/postgres.ts'
 import { startRedis } from '../harness/redis.ts'
 import { admitted, ask, settlement, wide } from './meter.contract.ts'
@@ -40,7 +41,8 @@ async function ship(database: Database, record: UsageRecord): Promise<void> {
 
 const billed = (records: readonly UsageRecord[]) => records.map(one => [one.request_id, one.billed_microcents])
 
-if (server !== null && database !== null) {
+if (server === null || database === null) reportSkipped(['redis', 'postgres'], 'the meter in Redis')
+else {
   type Rig = Awaited<ReturnType<typeof failoverRig>>
   const withRig = (title: string, body: (rig: Rig) => Promise<void>, timeoutMs = 20_000) =>
     test(

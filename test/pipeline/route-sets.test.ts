@@ -1,7 +1,7 @@
 /**
  * The router over the labelled sets beside the checkout: what is promised of every set.
  */
-import { describe, expect, setDefaultTimeout, test } from 'bun:test'
+import { expect, setDefaultTimeout, test } from 'bun:test'
 import { Type } from '@sinclair/typebox'
 import { openPromptAnalyzer } from '../../src/composition/open-prompt-analyzer.ts'
 import { type Message, type Strategy, strategies } from '../../src/core/chat/chat.ts'
@@ -11,13 +11,12 @@ import { buildCatalog, type Model } from '../../src/core/models/models.ts'
 import { defaultLevelShares, levels } from '../../src/core/routing/capability-levels.ts'
 import { withoutFailures } from '../../src/core/routing/scoring.ts'
 import { type RouteDeps, route } from '../../src/pipeline/routing/route.ts'
-import { isThere, readRows } from '../../src/training/data.ts'
+import { readRows } from '../../src/training/data.ts'
 import { askWith } from '../harness/ask.ts'
+import { describeNeeding } from '../harness/needs.ts'
 import { providerOf } from './support.ts'
 
 const sets = ['routellm-mmlu', 'routellm-gsm8k', 'routellm-mtbench', 'routerarena-sub10', 'llmrouter-9models'] as const
-const present = await Promise.all([...sets, 'query-types'].map(isThere))
-const areThere = present.every(is => is)
 
 // Hundreds of prompts each, on a machine that other tests share.
 setDefaultTimeout(20_000)
@@ -63,7 +62,7 @@ const bestQuality = Math.max(...catalog.map(({ figures }) => figures.quality))
 const isStrong = ({ figures }: Model) => figures.quality >= 0.8 * bestQuality
 const shareOf = (models: readonly Model[]) => models.filter(isStrong).length / models.length
 
-describe.if(areThere)('on every labelled set (skipped where they are not beside this checkout)', () => {
+describeNeeding('data', 'on every labelled set', () => {
   test.each(sets)(
     '%s: cost makes no more strong calls than speed, balanced no more than auto or quality; test mode no premium one',
     async set => {

@@ -5,6 +5,7 @@
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import type { AnswerPart, StreamReader } from '../../src/providers/provider.ts'
 import { createEventSplitter } from '../../src/providers/sse.ts'
+import { reportSkipped } from '../harness/needs.ts'
 
 export type RecordedProvider = 'openai' | 'compat' | 'anthropic' | 'gemini'
 
@@ -25,11 +26,11 @@ export type Recording = {
 
 const folder = new URL('../../../shared/fixtures/', import.meta.url)
 
-/** Returns all recordings of one provider. Without the shared folder: none, reported in one line on stderr. */
+/** Returns all recordings of one provider. Without the shared folder: none, and a skipped test that reports it. */
 export function recordings(provider: RecordedProvider): readonly Recording[] {
   const here = new URL(`${provider}/`, folder)
   if (!existsSync(here)) {
-    process.stderr.write(`not run: recorded ${provider} traffic (../shared/fixtures/${provider} is absent)\n`)
+    reportSkipped('fixtures', `recorded traffic of ${provider}`)
     return []
   }
   const files = new Set(readdirSync(here))

@@ -2,6 +2,7 @@
 import { afterAll, describe, expect, setDefaultTimeout, test } from 'bun:test'
 import { newAccount, type TestAccount } from '../harness/account.ts'
 import { type Gateway, startGateway } from '../harness/gateway.ts'
+import { reportSkipped } from '../harness/needs.ts'
 import { startRedis } from '../harness/redis.ts'
 
 // A gateway takes seconds to start where other tests run beside this one.
@@ -9,7 +10,8 @@ setDefaultTimeout(20_000)
 
 const redis = await startRedis()
 const places: (readonly [string, Gateway])[] = [['limits in process', await startGateway()]]
-if (redis !== null) places.push(['limits in Redis', await startGateway({ REDIS_URL: redis.url })])
+if (redis === null) reportSkipped('redis', 'POST /api/v1/route, limits in Redis')
+else places.push(['limits in Redis', await startGateway({ REDIS_URL: redis.url })])
 afterAll(async () => {
   for (const [, gateway] of places) await gateway.stop()
   await redis?.stop()

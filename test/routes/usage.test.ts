@@ -16,6 +16,7 @@ import { temporaryFolder } from '../database/support.ts'
 import { anyBodies } from '../harness/bodies.ts'
 import { freshDataFolder } from '../harness/data-folder.ts'
 import { startGateway } from '../harness/gateway.ts'
+import { needed, testNeeding } from '../harness/needs.ts'
 import { type PrivatePostgres, startPostgres } from '../harness/postgres.ts'
 import { openRaw, rawText } from '../harness/raw.ts'
 
@@ -396,23 +397,19 @@ describe('GET /api/v1/requests/export', () => {
 
 describe('the export over a socket, 100,000 requests on real Postgres', () => {
   async function startReal() {
-    if (real === null) return null
-    const team = await newTeam(real)
-    await generateUsage(real, { ...team, keyIds: team.ownerKeys, count: 100_000, start, stepMs: 1000 })
-    const app = appOn(real, { owner: principal(team.accountId, team.ownerId, 'owner') })
+    const on = needed(real)
+    const team = await newTeam(on)
+    await generateUsage(on, { ...team, keyIds: team.ownerKeys, count: 100_000, start, stepMs: 1000 })
+    const app = appOn(on, { owner: principal(team.accountId, team.ownerId, 'owner') })
     app.listen({ port: 0, hostname: '127.0.0.1', development: false })
     return { app, port: app.server?.port ?? 0 }
   }
   let started: ReturnType<typeof startReal> | null = null
   const gateway = () => (started ??= startReal())
   const onReal = (title: string, body: (port: number) => Promise<void>) =>
-    test(title, async () => {
-      const found = await gateway()
-      if (found === null) process.stdout.write(`did not run without a real Postgres: ${title}\n`)
-      else await body(found.port)
-    }, 120_000)
+    testNeeding('postgres', title, async () => body((await gateway()).port), 120_000)
   afterAll(async () => {
-    await (await gateway())?.app.server?.stop(true)
+    await (await started)?.app.server?.stop(true)
   })
 
   for (const format of ['csv', 'json'] as const)

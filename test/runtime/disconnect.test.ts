@@ -98,7 +98,6 @@ for (const [ending, leave] of Object.entries(endings))
             await upstream.until(ledger => ledger.at(-1)?.outcome === 'aborted')
             const took = (upstream.ledger().at(-1)?.abortedAt ?? Number.POSITIVE_INFINITY) - left
             figures.push(took)
-            expect(took).toBeLessThan(1_000)
 
             const row = await rowOf(account.id)
             expect([row.status, row.errorCode, row.finishReason]).toEqual(['client_closed', null, null])

@@ -1,8 +1,9 @@
 /** A start on a disk that is full: a small tmpfs, which takes root to mount. */
-import { afterAll, describe, expect, setDefaultTimeout, test } from 'bun:test'
+import { afterAll, describe, expect, setDefaultTimeout } from 'bun:test'
 import { cpSync, mkdirSync, mkdtempSync, rmSync, statfsSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { needed, testNeeding } from '../harness/needs.ts'
 import { startPostgres } from '../harness/postgres.ts'
 import { freshFolder, run, stopProcesses } from '../harness/processes.ts'
 
@@ -20,16 +21,15 @@ afterAll(async () => {
   }
 })
 
-/** A disk of so many megabytes; null (and a printed line) where this user may not mount one. */
-function smallDisk(megabytes: number): string | null {
+/** A disk of so many megabytes. */
+function smallDisk(megabytes: number): string {
   const place = mkdtempSync(join(tmpdir(), 'gateway-disk-'))
   if (Bun.spawnSync(['mount', '-t', 'tmpfs', '-o', `size=${megabytes}m`, 'none', place]).exitCode === 0) {
     mounted.push(place)
     return place
   }
   rmSync(place, { recursive: true, force: true })
-  process.stdout.write('did not run: a full disk, since mounting a tmpfs takes root\n')
-  return null
+  throw new Error('A tmpfs could not be mounted.')
 }
 
 /** Leaves so many bytes of a disk. */
@@ -50,15 +50,13 @@ async function expectSaid(folder: string, environment: Readonly<Record<string, s
 }
 
 describe('a full disk', () => {
-  test('start: names the full disk when a first start has 1 MB', async () => {
-    const disk = smallDisk(1)
-    if (disk !== null) await expectSaid(join(disk, 'data'))
+  testNeeding('tmpfs', 'start: names the full disk when a first start has 1 MB', async () => {
+    await expectSaid(join(smallDisk(1), 'data'))
   })
 
-  test('start: names the full disk when a database is there and has no room to write', async () => {
+  testNeeding('tmpfs', 'start: names the full disk when a database is there and has no room to write', async () => {
     for (const left of [0, 16 << 10]) {
       const disk = smallDisk(96)
-      if (disk === null) return
       const folder = join(disk, 'data')
       mkdirSync(folder)
       cpSync(await freshFolder(), folder, { recursive: true })
@@ -67,13 +65,16 @@ describe('a full disk', () => {
     }
   })
 
-  test('start: names the full disk when Postgres is elsewhere and only the journal has no room', async () => {
-    const disk = smallDisk(1)
-    if (disk === null || postgres === null) return
-    fill(disk, 0)
-    await expectSaid(join(disk, 'data'), {
-      DATABASE_URL: postgres.url,
-      JWT_SECRET: 'a secret of the tests, long enough',
-    })
-  })
+  testNeeding(
+    ['tmpfs', 'postgres'],
+    'start: names the full disk when Postgres is elsewhere and only the journal has no room',
+    async () => {
+      const disk = smallDisk(1)
+      fill(disk, 0)
+      await expectSaid(join(disk, 'data'), {
+        DATABASE_URL: needed(postgres).url,
+        JWT_SECRET: 'a secret of the tests, long enough',
+      })
+    },
+  )
 })

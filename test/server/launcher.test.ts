@@ -1,6 +1,6 @@
-import { afterAll, expect, setDefaultTimeout, test } from 'bun:test'
-import { existsSync } from 'node:fs'
+import { afterAll, expect, setDefaultTimeout } from 'bun:test'
 import { resolve } from 'node:path'
+import { testNeeding } from '../harness/needs.ts'
 
 setDefaultTimeout(20_000)
 
@@ -31,9 +31,7 @@ async function launched(title: string, untilMs: number) {
   return { npx: child, shell: Number(shell), next }
 }
 
-const isKnown = existsSync('/proc/self/stat') && Bun.which('bash') !== null
-
-test.skipIf(!isKnown)('the end of npx, and that of the shell below it, is noticed', async () => {
+testNeeding(['linux', 'bash'], 'the end of npx, and that of the shell below it, is noticed', async () => {
   const killed = await launched('npm exec bun@1 run start', 15_000)
   killed.npx.kill('SIGKILL')
   expect(await killed.next()).toBe('gone')
@@ -42,7 +40,7 @@ test.skipIf(!isKnown)('the end of npx, and that of the shell below it, is notice
   expect(await cut.next()).toBe('gone')
 })
 
-test.skipIf(!isKnown)('whoever is started another way outlives who started it', async () => {
+testNeeding(['linux', 'bash'], 'whoever is started another way outlives who started it', async () => {
   const detached = await launched('service manager', 1_500)
   detached.npx.kill('SIGKILL')
   expect(await detached.next()).toBe('alone')

@@ -5,6 +5,7 @@ import { type Database, openDatabase } from '../../src/database/database.ts'
 import { openEmbedded } from '../../src/database/embedded.ts'
 import { eventually } from '../database/database.contract.ts'
 import { freshKey } from '../faults/accounts.ts'
+import { needed, testNeeding } from '../harness/needs.ts'
 import { startPostgres } from '../harness/postgres.ts'
 import { dataFolder, freshFolder, run, startProcess, stopProcesses } from '../harness/processes.ts'
 
@@ -31,36 +32,40 @@ const refusal = (writer: string, remedy: string) =>
   `The database was migrated by ${writer} (its latest migration is of 2031-05-06), and this is gateway-ai ${version}, which does not know that schema. Start ${remedy}, or restore a backup from before the upgrade.\n`
 
 describe('a database of a later release', () => {
-  test('start: refuses and names both versions when a later release migrated Postgres, while a running gateway serves on', async () => {
-    if (postgres === null) return
-    const environment = { DATABASE_URL: postgres.url, JWT_SECRET: 'a secret of the tests, long enough to be taken' }
-    const running = await startProcess(dataFolder(), environment)
-    const key = await freshKey(postgres.url)
-    await eventually(async () => (await running.chat(key, 'hello')).status === 200, 10_000)
-    const database = openDatabase(postgres.url, { connections: 1 })
-    const [before] = await database.run(
-      ({ sql }) => sql<{ writer: string }[]>`
+  testNeeding(
+    'postgres',
+    'start: refuses and names both versions when a later release migrated Postgres, while a running gateway serves on',
+    async () => {
+      const server = needed(postgres)
+      const environment = { DATABASE_URL: server.url, JWT_SECRET: 'a secret of the tests, long enough to be taken' }
+      const running = await startProcess(dataFolder(), environment)
+      const key = await freshKey(server.url)
+      await eventually(async () => (await running.chat(key, 'hello')).status === 200, 10_000)
+      const database = openDatabase(server.url, { connections: 1 })
+      const [before] = await database.run(
+        ({ sql }) => sql<{ writer: string }[]>`
         select obj_description('drizzle.__drizzle_migrations'::regclass) as writer`,
-    )
-    expect(before?.writer).toBe(`gateway-ai ${version}`)
-    await migrateFurther(database, '99.1.0')
-    await database.close()
+      )
+      expect(before?.writer).toBe(`gateway-ai ${version}`)
+      await migrateFurther(database, '99.1.0')
+      await database.close()
 
-    const said = refusal('gateway-ai 99.1.0', 'that version or a later one')
-    expect(await run('main.ts', [], { ...environment, PORT: '0', GATEWAY_DATA_DIR: dataFolder() })).toEqual({
-      code: 1,
-      stdout: '',
-      stderr: `gateway-ai cannot start: ${said}`,
-    })
-    for (const words of [['usage', 'reconcile'], ['migrate'], ['accounts', 'show', 'a@example.com']])
-      expect([words, await run('cli.ts', words, { ...environment, GATEWAY_DATA_DIR: dataFolder() })]).toEqual([
-        words,
-        { code: 1, stdout: '', stderr: said },
-      ])
-    expect((await running.chat(key, 'hello')).status).toBe(200)
-    running.kill('SIGTERM')
-    expect(await running.exited).toBe(0)
-  })
+      const said = refusal('gateway-ai 99.1.0', 'that version or a later one')
+      expect(await run('main.ts', [], { ...environment, PORT: '0', GATEWAY_DATA_DIR: dataFolder() })).toEqual({
+        code: 1,
+        stdout: '',
+        stderr: `gateway-ai cannot start: ${said}`,
+      })
+      for (const words of [['usage', 'reconcile'], ['migrate'], ['accounts', 'show', 'a@example.com']])
+        expect([words, await run('cli.ts', words, { ...environment, GATEWAY_DATA_DIR: dataFolder() })]).toEqual([
+          words,
+          { code: 1, stdout: '', stderr: said },
+        ])
+      expect((await running.chat(key, 'hello')).status).toBe(200)
+      running.kill('SIGTERM')
+      expect(await running.exited).toBe(0)
+    },
+  )
 
   test('start: refuses an embedded database when a later release migrated it, and a later start of that release is not harmed', async () => {
     const folder = await freshFolder()

@@ -3,6 +3,7 @@ import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from '
 import { statSync } from 'node:fs'
 import { connect, type Socket } from 'node:net'
 import { join } from 'node:path'
+import { testNeeding } from '../harness/needs.ts'
 import { freshFolder, type GatewayProcess, ledgerOf, run, startProcess, stopProcesses } from '../harness/processes.ts'
 
 // Every test is processes that start and end.
@@ -21,22 +22,22 @@ beforeAll(async () => {
 afterAll(stopProcesses)
 
 describe('starting', () => {
-  test('the first start prints, once, an account, its key and a curl line that works as printed', async () => {
-    const banner = first.output()
-    expect(statSync(original).mode & 0o777).toBe(0o700)
-    expect(banner).toMatch(/e-mail +owner@gateway\.local\n +password +\w{20}\n +API key +gw_live_\w{62}\n/)
-    expect(banner).toContain('simulated')
-    const curl = banner.slice(banner.indexOf('curl'), banner.indexOf("'\n\n") + 1)
-    expect(curl).toContain(`${first.url}/v1/chat/completions`)
-    if (Bun.which('curl') === null) {
-      process.stdout.write('the curl line of the banner did not run: there is no curl here\n')
-      return
-    }
-    const child = Bun.spawn(['sh', '-c', curl], { stdout: 'pipe', stderr: 'pipe' })
-    const [answer, complaints, code] = [await child.stdout.json(), await child.stderr.text(), await child.exited]
-    expect({ code, complaints: code === 0 ? '' : complaints }).toEqual({ code: 0, complaints: '' })
-    expect(answer.choices[0].message.content).toContain('simulated')
-  })
+  testNeeding(
+    'curl',
+    'the first start prints, once, an account, its key and a curl line that works as printed',
+    async () => {
+      const banner = first.output()
+      expect(statSync(original).mode & 0o777).toBe(0o700)
+      expect(banner).toMatch(/e-mail +owner@gateway\.local\n +password +\w{20}\n +API key +gw_live_\w{62}\n/)
+      expect(banner).toContain('simulated')
+      const curl = banner.slice(banner.indexOf('curl'), banner.indexOf("'\n\n") + 1)
+      expect(curl).toContain(`${first.url}/v1/chat/completions`)
+      const child = Bun.spawn(['sh', '-c', curl], { stdout: 'pipe', stderr: 'pipe' })
+      const [answer, complaints, code] = [await child.stdout.json(), await child.stderr.text(), await child.exited]
+      expect({ code, complaints: code === 0 ? '' : complaints }).toEqual({ code: 0, complaints: '' })
+      expect(answer.choices[0].message.content).toContain('simulated')
+    },
+  )
 
   test('its log begins with a line for machines and holds no secret', () => {
     const lines = first

@@ -8,19 +8,19 @@ import { connectEmbedded } from '../../src/database/embedded.ts'
 import { startCallers } from '../faults/kept-callers.ts'
 import { newAccountOn } from '../harness/account.ts'
 import type { GatewayLimits } from '../harness/gateway.ts'
+import { reportSkipped } from '../harness/needs.ts'
 import { type PrivatePostgres, startPostgres } from '../harness/postgres.ts'
 import { dataFolder, freshFolder, type GatewayProcess, run, startProcess, stopProcesses } from '../harness/processes.ts'
 import { scrape } from '../harness/prometheus.ts'
 import { type PrivateRedis, startRedis } from '../harness/redis.ts'
 
 // Every test is processes that start and end.
-setDefaultTimeout(120_000)
+setDefaultTimeout(160_000)
 
 const stores = await Promise.all([startPostgres(), startRedis()])
 const [postgres, redis] = stores
 
-if (postgres === null || redis === null)
-  process.stdout.write('several processes on Redis did not run: no Postgres or no Redis\n')
+if (postgres === null || redis === null) reportSkipped(['postgres', 'redis'], 'two workers on Postgres and Redis')
 else withStores(postgres, redis)
 
 afterAll(async () => {
@@ -47,8 +47,8 @@ function withStores(postgres: PrivatePostgres, redis: PrivateRedis): void {
       const { values } = scrape(await (await fetch(`${gateway.url}/metrics`)).text())
       return [1, 2].map(worker => values.get(`gateway_limits_in_redis_ratio{worker="${worker}"}`))
     }
-    await until(async () => (await shares()).every(share => share === 1), 30_000)
-  }, 90_000)
+    await until(async () => (await shares()).every(share => share === 1), 90_000)
+  }, 150_000)
   afterAll(() => database.close())
 
   /** The key of a new account with these limits. */
@@ -202,18 +202,18 @@ describe('two workers without Redis', () => {
     const [first = 0] = workers
     process.kill(first, 'SIGKILL')
     // A connection that the dying worker had in its queue is reset with it.
-    await until(async () => (await ask(gateway, key, 'hello').catch(() => null))?.status === 200, 20_000)
+    await until(async () => (await ask(gateway, key, 'hello').catch(() => null))?.status === 200, 60_000)
     const whole = (await ends).filter(Boolean).length
-    await until(async () => (await outputTokens(ids)).size === 8, 20_000)
+    await until(async () => (await outputTokens(ids)).size === 8, 60_000)
     const rows = [...(await outputTokens(ids)).values()]
     expect(rows.filter(({ status }) => status === 'completed')).toHaveLength(whole)
     expect(rows.every(({ tokens }) => tokens > 0)).toBe(true)
-    await until(() => workersOf(gateway.pid).filter(pid => !workers.includes(pid)).length === 1, 20_000)
+    await until(() => workersOf(gateway.pid).filter(pid => !workers.includes(pid)).length === 1, 60_000)
   })
 
   test('are replaced one after another on SIGUSR2, and no request on a kept connection is cut or refused', async () => {
     const key = await keyWith({ ...roomy, concurrentRequests: 100 })
-    await until(async () => (await readyOnes(gateway)) === 2, 20_000)
+    await until(async () => (await readyOnes(gateway)) === 2, 60_000)
     const before = workersOf(gateway.pid)
     const callers = startCallers({ url: gateway.url, key, callers: 6, pauseMs: 40 })
     process.kill(gateway.pid, 'SIGUSR2')
@@ -241,7 +241,7 @@ describe('two workers without Redis', () => {
     gateway = await startProcess(folder, { PORT: new URL(gateway.url).port })
     await openOwn()
     const ids = streams.map(answer => answer.headers.get('x-request-id') ?? '')
-    await until(async () => (await outputTokens(ids)).size === 4, 20_000)
+    await until(async () => (await outputTokens(ids)).size === 4, 60_000)
     const rows = await outputTokens(ids)
     expect(ids.map(id => rows.get(id)?.tokens)).toEqual(billed)
     gateway.kill('SIGTERM')

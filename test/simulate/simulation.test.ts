@@ -1,7 +1,7 @@
 /** Measurements of `bun run simulate` on a reduced run: with generated accounts, and with `../shared` if present. */
 import { describe, expect, test } from 'bun:test'
-import { existsSync } from 'node:fs'
 import { resolve } from 'node:path'
+import { testNeeding } from '../harness/needs.ts'
 import {
   attainable,
   gains,
@@ -65,16 +65,20 @@ describe('simulated accounts', () => {
 })
 
 const path = resolve(import.meta.dir, '../../../shared/data/llmrouter-9models/data.jsonl')
-const shared = existsSync(path) ? readWorld(path) : null
 
-test(`learning: routes nine models on fourteen tasks${shared === null ? ' (../shared is not there: did not run)' : ''}`, () => {
-  if (shared === null) return
-  const most = attainable(shared)
-  expect([shared.models[leaderOf(shared)], most.toFixed(3)]).toEqual(['llama-3.1-nemotron-51b-instruct', '0.051'])
-  const shares = gains(shared, { ...settings, accounts: 6 }).map(gain => gain / most)
-  expect(shares[1]).toBeGreaterThan(0.2)
-  expect(shares[3]).toBeGreaterThan(0.5)
-  const loss = gains(nothingToLearn(shared), { ...settings, accounts: 60 })
-  expect(-(loss[3] ?? 0)).toBeLessThan(0.002)
-  expect(leaving(shared, { ...settings, accounts: 4 }).within60).toBeGreaterThan(0.9)
-}, 30_000)
+testNeeding(
+  'data',
+  'learning: routes nine models on fourteen tasks',
+  () => {
+    const shared = readWorld(path)
+    const most = attainable(shared)
+    expect([shared.models[leaderOf(shared)], most.toFixed(3)]).toEqual(['llama-3.1-nemotron-51b-instruct', '0.051'])
+    const shares = gains(shared, { ...settings, accounts: 6 }).map(gain => gain / most)
+    expect(shares[1]).toBeGreaterThan(0.2)
+    expect(shares[3]).toBeGreaterThan(0.5)
+    const loss = gains(nothingToLearn(shared), { ...settings, accounts: 60 })
+    expect(-(loss[3] ?? 0)).toBeLessThan(0.002)
+    expect(leaving(shared, { ...settings, accounts: 4 }).within60).toBeGreaterThan(0.9)
+  },
+  30_000,
+)

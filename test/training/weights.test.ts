@@ -1,10 +1,11 @@
 /** The stored weights on the labeled sets beside the checkout: basic checks that they match the code. */
-import { expect, test } from 'bun:test'
+import { expect } from 'bun:test'
 import { Type } from '@sinclair/typebox'
 import { openPromptAnalyzer } from '../../src/composition/open-prompt-analyzer.ts'
-import { isThere, readRows } from '../../src/training/data.ts'
+import { readRows } from '../../src/training/data.ts'
 import { f1, weightedF1 } from '../../src/training/report-table.ts'
 import { courses, examplesIn } from '../../src/training/training-jobs.ts'
+import { testNeeding } from '../harness/needs.ts'
 
 const readMessages = openPromptAnalyzer()
 const read = (text: string) => readMessages([{ role: 'user', content: [{ type: 'text', text }], name: null }])
@@ -21,35 +22,32 @@ const EverGreen = Type.Object({
   texts: Type.Record(Type.String(), Type.String()),
 })
 
-const hasSets = (await isThere('query-types')) && (await isThere('evergreenqa'))
 const tell = (line: string) => process.stdout.write(`${line}\n`)
-if (!hasSets) tell('not run: ../shared/data is absent, so the shipped weights are not measured')
 
-test.each(Object.entries(courses))(
-  'weights of %s: match the current examples, else run `bun run train`',
-  async (name, read) => {
-    if (!hasSets) return
+for (const [name, read] of Object.entries(courses))
+  testNeeding('data', `weights of ${name}: match the current examples, else run \`bun run train\``, async () => {
     const kept = await Bun.file(new URL(`../../src/core/weights/${name}.json`, import.meta.url)).text()
     expect(examplesIn(kept)).toBe((await read()).examples)
+  })
+
+testNeeding(
+  'data',
+  'query type weights: classify their training rows as labeled, ignoring case and white space',
+  async () => {
+    const rows = await readRows('query-types', Query)
+    const right = rows.filter(row => read(row.prompt).queryType === (row.type === 'others' ? 'other' : row.type)).length
+    const same = rows.filter(
+      row => read(row.prompt.toUpperCase().replace(/\s/g, '\n ')).queryType === read(row.prompt).queryType,
+    ).length
+    tell(
+      `query-types: ${right}/${rows.length} as labelled (learned from), ${same} the same in other case and white space`,
+    )
+    expect(right / rows.length).toBeGreaterThan(0.95)
+    expect(same / rows.length).toBeGreaterThanOrEqual(0.99)
   },
 )
 
-test('query type weights: classify their training rows as labeled, ignoring case and white space', async () => {
-  if (!hasSets) return
-  const rows = await readRows('query-types', Query)
-  const right = rows.filter(row => read(row.prompt).queryType === (row.type === 'others' ? 'other' : row.type)).length
-  const same = rows.filter(
-    row => read(row.prompt.toUpperCase().replace(/\s/g, '\n ')).queryType === read(row.prompt).queryType,
-  ).length
-  tell(
-    `query-types: ${right}/${rows.length} as labelled (learned from), ${same} the same in other case and white space`,
-  )
-  expect(right / rows.length).toBeGreaterThan(0.95)
-  expect(same / rows.length).toBeGreaterThanOrEqual(0.99)
-})
-
-test('complexity weights: rank detailed prompts above terse ones', async () => {
-  if (!hasSets) return
+testNeeding('data', 'complexity weights: rank detailed prompts above terse ones', async () => {
   const rows = await readRows('query-types', Query)
   const of = (detail: string) => rows.filter(row => row.detail === detail).map(row => read(row.prompt).complexity)
   const [terse, detailed] = [of('terse'), of('detailed')]
@@ -59,16 +57,19 @@ test('complexity weights: rank detailed prompts above terse ones', async () => {
   expect(share).toBeGreaterThan(0.9)
 })
 
-test('freshness weights: separate questions in seven languages without searching for real prompts in vain', async () => {
-  if (!hasSets) return
-  const rows = await readRows('evergreenqa', EverGreen)
-  for (const language of Object.keys(rows[0]?.texts ?? {})) {
-    const told = rows.map(row => ({ is: row.needs_current, said: read(row.texts[language] ?? '').needsCurrent }))
-    expect(weightedF1(told)).toBeGreaterThan(0.9)
-  }
-  const english = rows.map(row => ({ is: row.needs_current, said: read(row.prompt).needsCurrent }))
-  tell(`evergreenqa: F1 ${f1(english).toFixed(3)} in English (learned from)`)
-  const settled = (await readRows('query-types', Query)).filter(row => row.needs_current === false)
-  const inVain = settled.filter(row => read(row.prompt).needsCurrent).length
-  expect(inVain / settled.length).toBeLessThanOrEqual(0.01)
-})
+testNeeding(
+  'data',
+  'freshness weights: separate questions in seven languages without searching for real prompts in vain',
+  async () => {
+    const rows = await readRows('evergreenqa', EverGreen)
+    for (const language of Object.keys(rows[0]?.texts ?? {})) {
+      const told = rows.map(row => ({ is: row.needs_current, said: read(row.texts[language] ?? '').needsCurrent }))
+      expect(weightedF1(told)).toBeGreaterThan(0.9)
+    }
+    const english = rows.map(row => ({ is: row.needs_current, said: read(row.prompt).needsCurrent }))
+    tell(`evergreenqa: F1 ${f1(english).toFixed(3)} in English (learned from)`)
+    const settled = (await readRows('query-types', Query)).filter(row => row.needs_current === false)
+    const inVain = settled.filter(row => read(row.prompt).needsCurrent).length
+    expect(inVain / settled.length).toBeLessThanOrEqual(0.01)
+  },
+)

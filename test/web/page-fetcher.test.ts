@@ -320,10 +320,8 @@ describe('page fetcher on invalid pages', () => {
         closed.push('dripping')
       })
     })
-    const startedAt = performance.now()
     expect(await Promise.all([silent, dripping])).toMatchObject([{ code: 'too_slow' }, { code: 'too_slow' }])
-    expect(performance.now() - startedAt).toBeLessThan(8_000)
-    await Bun.sleep(50)
+    await eventually(() => closed.length === 2, 5_000)
     expect(closed.sort()).toEqual(['dripping', 'silent'])
   })
 

@@ -5,7 +5,7 @@ import { webLimits } from '../../src/core/chat/web-sources.ts'
 import { brave, braveBaseUrl } from '../../src/web/search/brave.ts'
 import { searxng } from '../../src/web/search/searxng.ts'
 import { tavily, tavilyBaseUrl } from '../../src/web/search/tavily.ts'
-import { createSearch, type SearchBackEnd, searchBudgetMs } from '../../src/web/search.ts'
+import { createSearch, type SearchBackEnd } from '../../src/web/search.ts'
 import { jsonAnswer, startUpstream, type Upstream, type UpstreamAnswer } from '../harness/upstream.ts'
 
 setDefaultTimeout(20_000)
@@ -215,13 +215,11 @@ describe('search fallback', () => {
     expect(
       await searching([searxng(first.url), tavily({ apiKey: 'k', baseUrl: second.url })]).find('tides'),
     ).toMatchObject([{ url: 'https://a.example/tides' }])
-    const startedAt = performance.now()
     const { find, warnings } = searching([
       searxng(serving(silent).url),
       tavily({ apiKey: 'k', baseUrl: serving(silent).url }),
     ])
     expect(await find('tides')).toEqual({ url: null, code: 'too_slow' })
-    expect(performance.now() - startedAt).toBeLessThan(searchBudgetMs + 1_000)
     expect(warnings.length).toBe(2)
     await first.until(ledger => ledger.every(({ outcome }) => outcome === 'aborted'))
   })

@@ -17,7 +17,7 @@ const unbiasedBytes = 256 - (256 % alphabet.length)
 export type RandomBytes = (count: number) => Uint8Array
 
 /** A new key. `key` is shown once; `prefix` (`gw_live_<id>…`) identifies it to users; `digest` is stored. */
-export type MintedKey = {
+type MintedKey = {
   readonly key: string
   readonly id: string
   readonly prefix: string

@@ -22,7 +22,7 @@ const examDoubt = 1
 /** One signal and how far it moves `strongGain`, in log-odds. */
 export type WeighedSignal = { readonly signal: DifficultySignal; readonly weight: number }
 
-export type DifficultyHead = {
+type DifficultyHead = {
   /** Returns 0 to 1. */
   strongGain(features: Features, notions: Notions): number
   /** Returns the signals that decided the result, strongest first. */

@@ -43,7 +43,7 @@ const wording = signalNumber('wording')
 const hashOfNotion = Int32Array.from(taskNotions, hashOf)
 
 /** Features of a text: table slots, weights, and the signal that each belongs to. */
-export type EffortSlots = {
+type EffortSlots = {
   readonly bits: number
   readonly places: Uint16Array
   readonly values: Float32Array
@@ -158,7 +158,7 @@ function note(slots: EffortSlots, hash: number, kind: number, value: number, sig
   slots.count++
 }
 
-export type Effort = {
+type Effort = {
   /** Log-odds: below 0 = routine, above 0 = demanding. */
   readonly effort: number
   /** Probability that the text is an exam question, 0–1. */
@@ -167,7 +167,7 @@ export type Effort = {
   readonly bySignal: Float64Array
 }
 
-export type EffortHead = (features: Features, notions: Notions, withSignals?: boolean) => Effort
+type EffortHead = (features: Features, notions: Notions, withSignals?: boolean) => Effort
 
 /** Creates a classifier with its own buffers from stored weights. */
 export function createEffortHead({ effort, exam }: KeptEffort): EffortHead {

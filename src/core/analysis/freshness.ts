@@ -5,7 +5,7 @@ import { addFeature, addFeatureIf, createSlots, deduplicate, type Slots, weighte
 import { endingWords, type Features } from './features.ts'
 
 /** Returns the probability (0–1) that the correct answer to a text changes over time. */
-export type FreshnessHead = (features: Features, meaning: ConceptCounts) => number
+type FreshnessHead = (features: Features, meaning: ConceptCounts) => number
 
 /** Creates a linear model over words, word pairs and concepts, trained on questions in seven languages. */
 export function createFreshnessHead(weights: StoredWeights): FreshnessHead {

@@ -63,7 +63,7 @@ const lists = {
 }
 
 /** Languages of the word lists; English first. */
-export const notionLanguages = Object.keys(lists)
+const notionLanguages = Object.keys(lists)
 const english = 0
 const vietnamese = notionLanguages.indexOf('vi')
 export const englishLanguage = english
@@ -109,7 +109,7 @@ export type Notions = {
   readonly language: number
 }
 
-export type NotionReader = {
+type NotionReader = {
   /** Starts a text. Its language applies to parts without a clear language. */
   begin(features: Features): void
   /** Reads the words from `from` up to but excluding `to`. */

@@ -41,7 +41,7 @@ export type PromptAnalyzer = (messages: readonly Message[]) => PromptAnalysis
 export type DifficultyExplainer = (messages: readonly Message[]) => readonly WeighedSignal[]
 
 /** Trained weights of all classifiers. */
-export type AnalyzerWeights = {
+type AnalyzerWeights = {
   readonly queryTypes: StoredWeights
   readonly freshness: StoredWeights
   readonly gain: StoredGainModel

@@ -4,7 +4,7 @@ import { type Features, hashOf, maximumWords, sieveOf, sieveSize } from './featu
 export const plainCues = 21
 
 /** Reads the cues of a text. The result is overwritten by the next reading. */
-export type CueReader = (features: Features) => Float64Array
+type CueReader = (features: Features) => Float64Array
 
 /**
  * Creates a reader of topic-independent cues that a stronger model would do better: length and shape, numbers and

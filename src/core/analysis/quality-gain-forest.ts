@@ -13,7 +13,7 @@ export type StoredForest = {
 }
 
 /** Returns the sum of all trees for a text's cues. */
-export type Forest = (cues: Float64Array) => number
+type Forest = (cues: Float64Array) => number
 
 /**
  * Creates a forest that evaluates by cue instead of by tree: the thresholds of a cue are sorted and pass up to the

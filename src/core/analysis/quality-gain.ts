@@ -20,7 +20,7 @@ export type StoredGainModel = StoredWeights & {
  * Returns the quality gain of a strong model as a rank, 0 to 1: the share of reference traffic that would gain less.
  * Prompts of at least 1 − s are about the top share s, which should go to a strong model.
  */
-export type GainClassifier = (features: Features) => number
+type GainClassifier = (features: Features) => number
 
 /** Creates a classifier with its own buffers from stored weights. */
 export function createGainHead(kept: StoredGainModel): GainClassifier {
@@ -29,7 +29,7 @@ export function createGainHead(kept: StoredGainModel): GainClassifier {
 }
 
 /** Creates the scorer behind the rank: predicted strong minus weak, without a particular scale. */
-export function createGainScorer(kept: StoredGainModel): (features: Features) => number {
+function createGainScorer(kept: StoredGainModel): (features: Features) => number {
   const { bits, scale, cues, forest } = kept
   const weights = decodeWeights(kept)
   const readSlots = createSlotReader(bits)

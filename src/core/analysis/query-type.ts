@@ -6,7 +6,7 @@ import { type Features, hashOf } from './features.ts'
 import { englishLanguage, type Notions, taskNotions } from './notions.ts'
 
 /** Returns probabilities in the order of `queryTypes`; overwritten by the next reading. */
-export type TypeHead = (features: Features, meaning: ConceptCounts, read: Notions) => Float64Array
+type TypeHead = (features: Features, meaning: ConceptCounts, read: Notions) => Float64Array
 
 /**
  * Creates a linear model over words, concepts and program punctuation that classifies a prompt into the ten query

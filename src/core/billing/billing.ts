@@ -53,7 +53,7 @@ export type BillingEvent = (typeof billingEvents)[number]
 export type BillingRejection = 'already_so' | 'payment_method_missing'
 
 /** A requested change of plan; `effectiveAt` may be in the future. */
-export type PlannedChange = {
+type PlannedChange = {
   readonly version: number
   readonly from: PlanName
   readonly to: PlanName
@@ -275,7 +275,7 @@ export function findInvoiceMismatch(
 }
 
 /** From this share of the monthly soft cap, responses carry a warning and automatic routing prefers cheaper models. */
-export const warningShare = 0.8
+const warningShare = 0.8
 
 /** Returns the used share of a soft cap: 1 = all. A cap of 0 is always fully used. */
 export function usedShare(spentMicrocents: number, capMicrocents: number): number {

@@ -42,7 +42,7 @@ export function paymentRequiredFrom(dues: Dues): number | null {
  */
 export const collectionWaitMs = { open: 60_000, inGrace: 20 * 60_000, afterGrace: dayMs } as const
 
-export const noticeKinds = ['invoice_unpaid', 'grace_began', 'grace_ended'] as const
+const noticeKinds = ['invoice_unpaid', 'grace_began', 'grace_ended'] as const
 
 /** An email to the owners of an account, sent once per kind and subject. */
 export type BillingNotice = {

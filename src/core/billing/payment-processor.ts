@@ -2,7 +2,7 @@
 import type { ProcessorInvoice } from './billing.ts'
 
 /** The stored and displayed part of a payment method. */
-export type AddedMethod = {
+type AddedMethod = {
   readonly kind: 'manual' | 'stripe'
   readonly stripePaymentMethodId: string | null
   readonly brand: string | null

@@ -3,12 +3,12 @@ export const outputCapLimits = ['model_limit', 'default', 'account_remaining'] a
  * The origin of the gateway's output cap: the limit of the model, `DEFAULT_MAX_OUTPUT_TOKENS`, or the request's share
  * of the daily limit.
  */
-export type OutputCapLimit = (typeof outputCapLimits)[number]
+type OutputCapLimit = (typeof outputCapLimits)[number]
 
 export type OutputCap = { readonly tokens: number; readonly limitedBy: OutputCapLimit }
 
 /** All values are output tokens per choice. */
-export type OutputCaps = {
+type OutputCaps = {
   /** Cap requested by the client; null = none. */
   readonly client: number | null
   /** Default if the client requests no cap. */

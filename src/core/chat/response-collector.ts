@@ -29,7 +29,7 @@ export type CollectedResponse = {
   readonly events: readonly ContentEvent[]
 }
 
-export type ResponseCollector = {
+type ResponseCollector = {
   add(event: ChatEvent): void
   result(): CollectedResponse
 }

@@ -1,10 +1,10 @@
 /**
  * Limits of one upstream call. `tokens` limits a batch of several inputs: a single input is sent whatever its length.
  */
-export type BatchLimits = { readonly inputs: number; readonly tokens: number }
+type BatchLimits = { readonly inputs: number; readonly tokens: number }
 
 /** Inputs from index `from` up to but excluding `to`. */
-export type Batch = { readonly from: number; readonly to: number; readonly tokens: number }
+type Batch = { readonly from: number; readonly to: number; readonly tokens: number }
 
 /** Splits inputs of these token counts into batches within the limits, in order. */
 export function splitIntoBatches(tokens: readonly number[], limits: BatchLimits): readonly Batch[] {

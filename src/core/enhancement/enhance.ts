@@ -19,7 +19,7 @@ export type EnhancementInput = {
   readonly language: string
 }
 
-export type Enhancement = {
+type Enhancement = {
   readonly changed: boolean
   readonly prompt: string
   /** The type that decided: the analyzed one, or the most likely other type if the prompt was general. */
@@ -35,7 +35,7 @@ const minimumUnspaced = 3
 
 /** Maximum growth of a rewritten prompt in UTF-16 units. Above `alwaysRoom` it is also at most four times as long. */
 export const maximumGrowth = 600
-export const maximumRatio = 4
+const maximumRatio = 4
 const alwaysRoom = 60
 
 /**

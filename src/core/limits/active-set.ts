@@ -5,7 +5,7 @@ export type ActiveSetMember = {
 }
 
 /** An unordered set for objects that are added and deleted very often. */
-export type ActiveSet<T extends ActiveSetMember> = Iterable<T> & {
+type ActiveSet<T extends ActiveSetMember> = Iterable<T> & {
   add(member: T): void
   /** Does nothing if the member is not in the set. */
   delete(member: T): void

@@ -2,9 +2,9 @@
  * One time query to another clock. All values are epoch milliseconds: when our clock sent and received it, and the time
  * that the other clock reported.
  */
-export type ClockSample = { readonly askedAt: number; readonly told: number; readonly answeredAt: number }
+type ClockSample = { readonly askedAt: number; readonly told: number; readonly answeredAt: number }
 
-export type ClockOffset = {
+type ClockOffset = {
   /** Milliseconds to add to our own clock to get the other clock's time; 0 before the first sample. */
   milliseconds(): number
   take(answer: ClockSample): void

@@ -17,7 +17,7 @@ import { harmKinds } from './harm-words.ts'
 
 type Words = Pick<Features, 'words' | 'stems'>
 
-export type ContentBound = {
+type ContentBound = {
   /** Begins with a text. */
   begin(features: Words & Pick<Features, 'count'>): void
   /** The sum that speaks for the content head in its words from one up to before another, without neighbours, at most. */

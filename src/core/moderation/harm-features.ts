@@ -98,7 +98,7 @@ function mostOfNeighbours(weights: Int8Array): number {
 
 type Words = Pick<Features, 'words' | 'stems'>
 
-export type HarmFeatureReader = {
+type HarmFeatureReader = {
   /** Fills `slots`, `sums` and `kinds`; returns how many slots, each once. */
   read(features: Words & Pick<Features, 'count'>): number
   /** The same of some of the words. Slots of neighbours can be left out. */

@@ -2,9 +2,8 @@
  * A set of host names as 64-bit fingerprints in two typed arrays: 250,000 names take 4 MB, and a look-up costs one
  * probe per label. One in 10^8 lists of that size has a collision; the allow list corrects it like any wrong entry.
  */
-import { maximumHost, normalizeHostname } from './hostname.ts'
+import { fromPunycode, maximumHost, normalizeHostname } from './hostname.ts'
 import { mapIdna } from './idna-mapping.ts'
-import { lettersOf } from './punycode.ts'
 
 export type HostSet = {
   readonly size: number
@@ -17,7 +16,7 @@ export type HostSet = {
   has(first: number, second: number): boolean
 }
 
-export type HostSetBuilder = {
+type HostSetBuilder = {
   /** Reads the next bytes of a list. */
   read(bytes: Uint8Array): void
   /** Ends the current list and begins the next. */
@@ -228,7 +227,7 @@ function spellingsOf(name: string): readonly string[] {
   let spellings = ['']
   let turned = 0
   for (const label of labels.toReversed()) {
-    const plain = lettersOf(label)
+    const plain = fromPunycode(label)
     const letters = plain === null ? '' : mapIdna(plain)
     const isTurned = letters !== '' && !letters.includes(' ') && ++turned <= mostTurned
     spellings = spellings.flatMap(rest =>

@@ -1,6 +1,6 @@
 /** Normalizes host names for comparison. */
+import { domainToASCII, domainToUnicode } from 'node:url'
 import { mapIdna } from './idna-mapping.ts'
-import { maximumLabel, punycodeOf } from './punycode.ts'
 
 /** Maximum length of a DNS name in octets. */
 export const maximumHost = 253
@@ -37,6 +37,9 @@ export function normalizeHostname(raw: string): string | null {
 export function isNameUnit(code: number): boolean {
   return code > 127 || (traits[code] ?? 0) > mark
 }
+
+/** Longest label that DNS has, in octets. */
+const maximumLabel = 63
 
 const dot = 46
 const mark = 1
@@ -83,6 +86,21 @@ function endOfName(host: string): number {
 }
 
 function asciiLabel(label: string): string | null {
-  for (let at = 0; at < label.length; at++) if (label.charCodeAt(at) > 127) return punycodeOf(label)
+  for (let at = 0; at < label.length; at++) if (label.charCodeAt(at) > 127) return toPunycode(label)
   return label.length > maximumLabel ? null : label
+}
+
+/** Returns a lowercase label in ASCII; null if it is invalid, or longer in ASCII than a label can be. */
+export function toPunycode(label: string): string | null {
+  // A character takes at least one of the 59 octets behind `xn--`. Longer labels would be expensive to encode.
+  if (label.length > 2 * maximumLabel) return null
+  const ascii = domainToASCII(label)
+  return ascii === '' || ascii.length > maximumLabel ? null : ascii
+}
+
+/** Returns the characters of a lowercase `xn--` label; null for any other label and for an invalid one. */
+export function fromPunycode(label: string): string | null {
+  if (label.length > maximumLabel || !label.startsWith('xn--')) return null
+  const text = domainToUnicode(label)
+  return text === '' || text === label ? null : text
 }

@@ -10,7 +10,7 @@ export type PrefilterPosition = { readonly units: string; readonly isFirst?: tru
 /** Each position is a bit. One more bit is for units that are a sign on their own. */
 const mostPlaces = 30
 
-export type ObfuscationPrefilter = {
+type ObfuscationPrefilter = {
   /** Returns the signs found in a text; 0 = none. Linear. */
   in(text: string): number
   /** A complete form may occur. */

@@ -9,7 +9,7 @@ import { allowedOverrides, overridePatterns, retractionPatterns } from './overri
 import { compilePatterns, type PatternSet, scan } from './patterns.ts'
 import { compileOpenings, type PrefixPatterns } from './prefix-patterns.ts'
 
-export const safetyCategories = [
+const safetyCategories = [
   'jailbreak',
   'prompt_injection',
   'weapons',

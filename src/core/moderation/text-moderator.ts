@@ -23,7 +23,7 @@ export type Verdict = {
 /** Lookup of hosts that texts must not link to. */
 export type BlockedHosts = { isBlocked(host: string): boolean }
 
-export type TextModerator = {
+type TextModerator = {
   /** Judges a user's text. */
   text(text: string): Verdict
   /** Judges text that the model reads: a tool result, a fetched page. Blocks instructions in it, not its topics. */

@@ -20,7 +20,7 @@ export const everyWord = new Uint16Array(sieveSize).fill(1)
 export type OnWords = (count: number) => boolean
 
 /** State of a scan that is fed in blocks. */
-export type WordScanState = {
+type WordScanState = {
   /** Hash of the current word; `noWord` = none. */
   hash: number
   words: number

@@ -9,7 +9,7 @@ import kept from '../weights/world.json'
 import { createNotionSlots } from './notion-slots.ts'
 import type { SafetyCategory } from './pattern-rules.ts'
 
-export type WorldJudge = {
+type WorldJudge = {
   /** Starts a text. */
   begin(features: Features): void
   /** Returns the category that blocks some of its words; null = allowed; undefined = the text is English. */
@@ -17,7 +17,7 @@ export type WorldJudge = {
 }
 
 /** Log-odds from which words are blocked, set by cross-validation (`training/world.ts`). */
-export const worldThreshold = 0.3
+const worldThreshold = 0.3
 
 /** Creates a judge with its own buffers. */
 export function createWorldJudge(): WorldJudge {

@@ -24,7 +24,7 @@ export const maximumMessages = 10_000
 export const maximumTools = 1024
 
 /** Default cost limit of fallbacks, as a multiple of the requested model's expected cost. */
-export const usualFallbackCostFactor = 3
+const usualFallbackCostFactor = 3
 export const fallbackCostFactors = { minimum: 1, maximum: 1000 } as const
 
 /** Returns a chat request with defaults for all fields but `fields`: no fallback, no web access. */
@@ -332,7 +332,7 @@ type WirePart =
 type WireContent = string | readonly WirePart[] | null | undefined
 
 /** A validated message of either endpoint. */
-export type WireMessage =
+type WireMessage =
   | { readonly role: 'system' | 'developer'; readonly content: WireContent }
   | { readonly role: 'user'; readonly content: WireContent; readonly name?: string | null }
   | {

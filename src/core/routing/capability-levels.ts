@@ -18,7 +18,7 @@ export const routingSchema = Type.Object(
   },
   { additionalProperties: false },
 )
-export type RoutingRow = Static<typeof routingSchema>
+type RoutingRow = Static<typeof routingSchema>
 
 /**
  * Returns the operator's shares. If only `strong_share` is set, the middle share keeps its default as far as there is

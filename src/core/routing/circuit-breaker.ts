@@ -114,7 +114,7 @@ export function circuitDecision(health: CircuitState, now: number): 'yes' | 'pro
   return now < health.probeUntil ? 'no' : 'probe'
 }
 
-export const skipReasons = ['circuit_open', 'cooldown', 'provider_disabled'] as const
+const skipReasons = ['circuit_open', 'cooldown', 'provider_disabled'] as const
 /**
  * Why a model is skipped now. `circuit_open`: it failed and its next probe is not due. `cooldown`: it answered 429 and
  * its wait has not ended. `provider_disabled`: its provider rejected the credential or account.

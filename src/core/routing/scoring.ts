@@ -4,7 +4,7 @@ import type { Level } from './capability-levels.ts'
 import { insertSorted } from './insert-sorted.ts'
 
 /** Shares of the three components in a score; the sum is 1. */
-export type Weights = { readonly quality: number; readonly cost: number; readonly speed: number }
+type Weights = { readonly quality: number; readonly cost: number; readonly speed: number }
 
 /**
  * Returns weights with the given share of quality; the rest is cost and speed at seven to five. The ratio is fixed, so

@@ -2,7 +2,7 @@ import type { ContentPart, Message, ToolCall } from '../chat/chat.ts'
 import type { PromptDefinition } from '../chat/tool-definitions.ts'
 
 /** Turns of a conversation read as one text (`core/moderation/turns.ts`). */
-export type JoinedTurns = { readonly role: 'turns'; readonly text: string }
+type JoinedTurns = { readonly role: 'turns'; readonly text: string }
 
 /** What has a digest. */
 export type Digested = Message | PromptDefinition | JoinedTurns

@@ -67,7 +67,7 @@ export function estimateTokens(text: string, provider = 'openai'): number {
 }
 
 /** The parts of a request that an upstream may count as input. */
-export type Weighable = Pick<ChatRequest, 'messages' | 'tools' | 'responseFormat'> &
+type Weighable = Pick<ChatRequest, 'messages' | 'tools' | 'responseFormat'> &
   Partial<Pick<ChatRequest, 'extras' | 'source'>>
 
 /**
@@ -221,7 +221,7 @@ const charactersPerFileToken = 4
 const highestFileFactor = 2
 
 /** Returns the estimated tokens of a document from its size; pages are not counted. */
-export function estimateFileTokens({ url }: FilePart): number {
+function estimateFileTokens({ url }: FilePart): number {
   return Math.min(Math.max(Math.ceil(url.length / charactersPerFileToken), fileTokens.least), fileTokens.most)
 }
 

@@ -6,7 +6,7 @@
 import file from '../weights/vocabulary.json' with { type: 'json' }
 
 /** Maximum bytes encoded at once: the time is quadratic in the length. */
-export const maximumBytes = 96
+const maximumBytes = 96
 
 /** Classes of UTF-16 code units, which decide where o200k_base splits a text. Letters come first. */
 export const unitClass = {

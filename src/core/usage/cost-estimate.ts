@@ -15,10 +15,10 @@ import { type LengthCues, usualOutputTokens } from './output-length.ts'
  * - `low`: neither: the provider publishes no tokenizer (or images and pages are estimated), and the output length is
  * open.
  */
-export type EstimateConfidence = 'high' | 'medium' | 'low'
+type EstimateConfidence = 'high' | 'medium' | 'low'
 
 /** Source of the output length: the client's cap, or as in `estimate-calibration.ts`. */
-export type OutputSource = 'cap' | LengthSource
+type OutputSource = 'cap' | LengthSource
 
 export type CostEstimate = {
   readonly model: Model
@@ -32,7 +32,7 @@ export type CostEstimate = {
 }
 
 /** Measurements that are shared by all models. */
-export type MeasuredPrompt = {
+type MeasuredPrompt = {
   readonly textTokens: number
   readonly messages: number
   readonly images: readonly ImagePart['detail'][]

@@ -29,7 +29,7 @@ export type AttemptRecord = Static<typeof triedSchema>
  * `final`: as the request ended. `checkpoint`: last known usage, settled for an instance that seemed dead. A final
  * record that arrives later replaces it (`usage-truth.ts`).
  */
-export const truths = ['final', 'checkpoint'] as const
+const truths = ['final', 'checkpoint'] as const
 export type Truth = (typeof truths)[number]
 
 /**

@@ -5,7 +5,7 @@
 
 type Row = { readonly status: number; readonly type: ErrorType }
 
-export type ErrorType =
+type ErrorType =
   | 'invalid_request_error'
   | 'content_policy_violation'
   | 'authentication_error'
@@ -76,7 +76,7 @@ function recognizable(code: ErrorCode, message: string): string {
   return message.includes(words) ? message : `${message} ${sentence}`
 }
 
-export type ErrorOptions = {
+type ErrorOptions = {
   /** Dotted path of the invalid field, as the client wrote it: `messages.0.content`. */
   readonly param?: string | null
   /** Cause for the operator's log only. Never contains a prompt, an output or a secret. */
@@ -98,13 +98,13 @@ export type ErrorOptions = {
   readonly upstream?: UpstreamRefusal | null
 }
 
-export type UpstreamRefusal = { readonly status: number; readonly body: string }
+type UpstreamRefusal = { readonly status: number; readonly body: string }
 
 /** One candidate as reported to clients: `provider/model`, outcome and duration. */
 export type FailedAttempt = { readonly model: string; readonly outcome: string; readonly durationMs: number }
 
 /** A request that has already had its effect. */
-export type CompletedRequest = {
+type CompletedRequest = {
   /** Its request ID; null = only its result is known. */
   readonly requestId: string | null
   /** ID of the resource that it created. */

@@ -1,7 +1,7 @@
 import type { WebSource } from '../chat/web-sources.ts'
 
 /** A source of a response and where the output cites it, in Unicode code points. */
-export type Citation = WebSource & { readonly start: number; readonly end: number }
+type Citation = WebSource & { readonly start: number; readonly end: number }
 
 /**
  * Finds citations of sources in a text: by URL, or by `[n]`, the number that the model received. A source that is not

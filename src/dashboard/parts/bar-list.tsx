@@ -1,6 +1,6 @@
 import type { ComponentChildren } from 'preact'
 
-export type Share = {
+type Share = {
   readonly key: string
   readonly name: ComponentChildren
   readonly value: number

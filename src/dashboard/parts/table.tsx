@@ -1,6 +1,6 @@
 import type { ComponentChildren } from 'preact'
 
-export type Column<Row> = {
+type Column<Row> = {
   readonly name: string
   readonly show: (row: Row) => ComponentChildren
   /** Right-aligned, so that digits line up. */

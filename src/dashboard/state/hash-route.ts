@@ -1,7 +1,7 @@
 /** Client-side routing in the URL hash, so that the server only serves one page. */
 import { signal } from '@preact/signals'
 
-export type HashRoute = {
+type HashRoute = {
   /** `['requests']`, `['billing', 'inv_…']` */
   readonly path: readonly string[]
   readonly query: Readonly<Record<string, string>>

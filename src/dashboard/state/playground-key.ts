@@ -4,7 +4,7 @@ import { freshToken } from './session.ts'
 const lifetimeMs = 3_600_000
 const renewBeforeMs = 60_000
 
-export type PlaygroundKey = {
+type PlaygroundKey = {
   /** Returns a key that is valid for at least a minute. */
   take(): Promise<string>
   /** Revokes the key. `isClosing` = the page is closing, so nothing can be awaited. */

@@ -15,7 +15,7 @@ type List<T> = { readonly data: readonly T[] }
 
 export type NewKey = Static<typeof newKeyShape>
 export type NewInvitation = Static<typeof newInvitationShape>
-export type RequestList = Static<typeof requestListShape>
+type RequestList = Static<typeof requestListShape>
 export type Learning = Static<typeof learningShape>
 export type Confidence = Learning['state']
 export type ModelHealth = Static<typeof modelHealthListShape>['data'][number]

@@ -23,7 +23,7 @@ import {
 import { type CellKey, type PlacedCell, readCells } from './learning-cells.ts'
 
 /** Learning data that routing and settlement read for one account. */
-export type AccountLearning = {
+type AccountLearning = {
   /**
    * Number of deletions so far. Stored with each learning entry, so that entries from before a deletion are rejected.
    */
@@ -48,7 +48,7 @@ export type LearningCache = {
   close(): Promise<void>
 }
 
-export type LearningBookOptions = {
+type LearningBookOptions = {
   readonly database: Database
   readonly clock: { now(): number; monotonic(): number; sleep(milliseconds: number): Promise<void> }
   /** Returns a model's catalog quality (0–1) by `provider/model`; null = not in the catalog. */

@@ -66,7 +66,7 @@ export type NewMethod = Pick<PaymentMethod, 'id' | 'kind' | 'stripePaymentMethod
   readonly createdAt?: Date
 }
 
-export type BillingChange = {
+type BillingChange = {
   readonly event: Exclude<BillingEvent, 'time_passed'>
   /** Epoch milliseconds. */
   readonly at: number

@@ -26,7 +26,7 @@ import {
 } from '../../core/routing/live-model-stats.ts'
 import type { Figures } from '../../core/routing/scoring.ts'
 
-export type HealthReport = {
+type HealthReport = {
   readonly outcome: HealthOutcome
   /** Milliseconds of the pause that an upstream requested. */
   readonly retryAfterMs?: number | null
@@ -34,7 +34,7 @@ export type HealthReport = {
   readonly tokensPerSecond?: number | null
 }
 
-export type HealthEntry = {
+type HealthEntry = {
   readonly key: string
   readonly state: HealthState
   /** Epoch milliseconds when it entered this state; null = it never had another one. */

@@ -10,7 +10,7 @@ import { type CompletedUsage, GatewayError } from '../../core/validation/errors.
 import type { Database } from '../database.ts'
 import type { Redis } from '../redis.ts'
 
-export type IdempotencyClaim = {
+type IdempotencyClaim = {
   readonly accountId: string
   readonly name: string
   readonly requestDigest: string
@@ -20,7 +20,7 @@ export type IdempotencyClaim = {
   readonly leaseMs: number
 }
 
-export type Claimed =
+type Claimed =
   /** This request may run. */
   | { readonly outcome: 'taken' }
   | { readonly outcome: 'running' }
@@ -33,7 +33,7 @@ export type Claimed =
       readonly usage: CompletedUsage | null
     }
 
-export type Result = { readonly resultId: string | null; readonly usage: CompletedUsage | null }
+type Result = { readonly resultId: string | null; readonly usage: CompletedUsage | null }
 
 export type IdempotencyBook = {
   /**
@@ -48,7 +48,7 @@ export type IdempotencyBook = {
   close(): Promise<void>
 }
 
-export type IdempotencyOptions = {
+type IdempotencyOptions = {
   readonly database: Database
   /** Null = no Redis. */
   readonly redis?: Pick<Redis, 'send'> | null

@@ -176,7 +176,7 @@ function linesOf(step: Pick<PostgresJsDatabase, 'select'>, invoiceId: string): P
 }
 
 /** An invoice to collect, with everything that the payment processor needs. */
-export type Due = {
+type Due = {
   readonly invoice: Invoice
   readonly lines: readonly InvoiceLine[]
   readonly customerId: string | null

@@ -6,7 +6,7 @@ import { type Transaction, withAccountRls } from '../account-transaction.ts'
 import type { Database } from '../database.ts'
 import { type ApiKey, apiKeys } from '../tables.ts'
 
-export type AddKeyInput = {
+type AddKeyInput = {
   readonly id: string
   readonly userId: string
   readonly name: string
@@ -26,7 +26,7 @@ export type KeyUsage = {
 }
 
 /** Maximum valid keys per account. */
-export const maximumActiveKeys = 1000
+const maximumActiveKeys = 1000
 
 /**
  * Stores a key for a current user of the account; a concurrent removal of the user waits and then revokes this key too.

@@ -8,7 +8,7 @@ import { GatewayError } from '../../core/validation/errors.ts'
 /** A key to look up: its full digest, and the public ID by which its row is found. */
 export type WantedKey = { readonly digest: string; readonly publicId: string }
 
-export type KeyLookups<T> = {
+type KeyLookups<T> = {
   /**
    * Looks up a key in Postgres; null = none. Concurrent look-ups of one key share a promise. Rejects with
    * `service_unavailable` if too many wait, and with the query's errors.

@@ -67,7 +67,7 @@ export type KeyDirectory = {
   close(): Promise<void>
 }
 
-export type KeyDirectoryOptions = {
+type KeyDirectoryOptions = {
   readonly database: Database
   readonly clock: { now(): number }
   readonly plans: Plans

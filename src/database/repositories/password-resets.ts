@@ -32,7 +32,7 @@ export async function isResetOpen(database: Database, digest: string): Promise<b
   return rows.length > 0
 }
 
-export type Reset = {
+type Reset = {
   readonly digest: string
   readonly passwordHash: string
   /** True if all keys of the user are revoked too. */

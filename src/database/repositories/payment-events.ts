@@ -10,7 +10,7 @@ import { changeBillingInTransaction, lockBilling, workDeadlineMs } from './billi
 import { duesOf, noteNotices } from './billing-notices.ts'
 import { type TakenCard, takeCardWithin } from './cards.ts'
 
-export type EventOutcome = 'applied' | 'repeated' | 'ignored' | 'mismatch'
+type EventOutcome = 'applied' | 'repeated' | 'ignored' | 'mismatch'
 
 /** Applies the payment processor's state of an invoice. Ignores it if it does not match our invoice. */
 export function applyInvoice(database: Database, seen: ProcessorInvoice, at: number): Promise<EventOutcome> {
@@ -29,7 +29,7 @@ export async function hasEvent(database: Database, eventId: string): Promise<boo
 }
 
 /** Result of an event: its outcome, and the card whose state at the payment processor must follow. */
-export type TakenEvent = { readonly outcome: EventOutcome; readonly card: TakenCard | null }
+type TakenEvent = { readonly outcome: EventOutcome; readonly card: TakenCard | null }
 
 /** Stores an event and applies its effect in one transaction, so that one of several copies has an effect. */
 export function takeEvent(

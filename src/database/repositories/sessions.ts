@@ -12,7 +12,7 @@ import { type Session, sessions } from '../tables.ts'
 import { isKnownTo, rememberAddress } from './known-addresses.ts'
 
 /** User and account of a session at the time of reading. */
-export type SessionHolder = {
+type SessionHolder = {
   readonly sessionId: string
   readonly accountId: string
   readonly userId: string
@@ -22,7 +22,7 @@ export type SessionHolder = {
   readonly isUnverified: boolean
 }
 
-export type NewSession = {
+type NewSession = {
   readonly id: string
   readonly accountId: string
   readonly userId: string
@@ -41,7 +41,7 @@ export type NewSession = {
 }
 
 /** `repeated`: the token was used a moment ago, and its successor is still valid. */
-export type Rotation =
+type Rotation =
   | { readonly outcome: 'rotated' | 'repeated'; readonly holder: SessionHolder }
   | { readonly outcome: 'unknown' }
   /** The token was used before, so it was copied. Its session is ended. */

@@ -8,7 +8,7 @@ import type { Database } from '../database.ts'
 const lifetimeHours = 24
 
 /** An open confirmation, with the data that the password is checked against. */
-export type OpenVerification = {
+type OpenVerification = {
   readonly userId: string
   readonly accountId: string
   readonly email: string

@@ -21,7 +21,7 @@ import type { CompatibleAsk } from './request.ts'
 /** What the caller said that shapes the reply. */
 export type ReplyStyle = Pick<CompatibleAsk, 'includeUsage' | 'legacyFunctions'>
 
-export type ChunkFramer = { frame(batch: readonly ChatEvent[]): string }
+type ChunkFramer = { frame(batch: readonly ChatEvent[]): string }
 
 /**
  * Frames one answer as server-sent chunks; made per answer, since it remembers who has begun. Finish chunks, the usage chunk

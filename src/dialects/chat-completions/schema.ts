@@ -37,7 +37,7 @@ const logprobs = orNull(
 const finishReason = oneOf(['stop', 'length', 'tool_calls', 'content_filter', 'function_call'])
 const created = Type.Integer({ minimum: 0, description: 'Unix seconds', examples: [1_777_982_400] })
 
-export const compatibleUsageShape = namedSchema('CompatibleUsage', {
+const compatibleUsageShape = namedSchema('CompatibleUsage', {
   prompt_tokens: count,
   completion_tokens: count,
   total_tokens: count,
@@ -77,7 +77,7 @@ export const completionShape = namedSchema('Completion', {
 })
 
 /** A chunk of a stream; its end is `data: [DONE]`. */
-export const completionChunkShape = namedSchema('CompletionChunk', {
+const completionChunkShape = namedSchema('CompletionChunk', {
   id: id('req'),
   object: Type.Literal('chat.completion.chunk'),
   created,

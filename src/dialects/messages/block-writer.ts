@@ -21,7 +21,7 @@ export type BlockWriter = {
   hasCalls(): boolean
 }
 
-export type BlockWriterOptions = {
+type BlockWriterOptions = {
   readonly sink: BlockSink
   /** Makes of a foreign provider's reasoning what the client can send back. */
   readonly seal: (item: ReasoningItem) => string

@@ -99,7 +99,7 @@ const readHere = new Set(
 )
 
 /** A request, and what the reply must know beside it. */
-export type MessagesAsk = {
+type MessagesAsk = {
   readonly ask: ChatRequest
   readonly spelling: Readonly<Record<string, string>>
   /** The client asked for thinking, so it expects such blocks whoever serves. */

@@ -3,7 +3,7 @@ import type { Tool, ToolChoice } from '../../core/chat/chat.ts'
 import { invalidField } from '../../core/validation/validate.ts'
 import { isJson, type Json } from './blocks.ts'
 
-export type ToolFields = {
+type ToolFields = {
   readonly tools: readonly Tool[]
   readonly toolChoice: ToolChoice | null
   readonly parallelToolCalls: boolean | null

@@ -14,7 +14,7 @@ import { type ModerationsBody, moderationsResponseSchema, moderationsSchema } fr
 /** It is free and takes nothing of an account's limits, so that it has one of its own. */
 const limit = { perMinute: 120, burst: 60 }
 
-export type ModerationsRouteDeps = {
+type ModerationsRouteDeps = {
   readonly callerOf: (request: Request) => Caller | Promise<Caller>
   readonly safety: Pick<Moderation, 'screen' | 'secrets' | 'leaksIn'>
   readonly limits: RateLimiterFactory

@@ -4,7 +4,7 @@ import { nullable } from '../../core/validation/validate.ts'
 import { namedSchema, share, text } from '../../http/schemas.ts'
 
 /** Texts of one request. */
-export const maximumTexts = 256
+const maximumTexts = 256
 
 const textPart = Type.Object(
   {

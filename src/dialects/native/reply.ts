@@ -6,7 +6,7 @@ import { errorBody } from '../../core/validation/errors.ts'
 import type { StreamFormat } from '../../http/sse-response.ts'
 import type { ChatReply, ChatSummary } from './schema.ts'
 
-export type DeltaFramer = { frame(batch: readonly ChatEvent[]): string }
+type DeltaFramer = { frame(batch: readonly ChatEvent[]): string }
 
 type Piece = { readonly before: string; readonly after: string; text: string }
 

@@ -25,9 +25,9 @@ const toolCall = {
   function: strictObject({ name: text('weather'), arguments: text('{"city":"Oslo"}', 'JSON as the model wrote it') }),
   extra_content: Type.Optional(strictObject({ google: strictObject({ thought_signature: Type.String() }) })),
 }
-export const toolCallShape = namedSchema('ToolCall', toolCall)
+const toolCallShape = namedSchema('ToolCall', toolCall)
 
-export const chatUsageShape = namedSchema('ChatUsage', {
+const chatUsageShape = namedSchema('ChatUsage', {
   input_tokens: count,
   output_tokens: count,
   total_tokens: count,
@@ -94,7 +94,7 @@ export const chatReplyShape = namedSchema('ChatReply', {
 })
 
 /** The events of a stream, each one JSON object after `data: `. */
-export const deltaShape = namedSchema('ChatDelta', {
+const deltaShape = namedSchema('ChatDelta', {
   type: Type.Literal('delta'),
   content: text('The sky'),
   reasoning: Type.Optional(Type.String()),
@@ -107,9 +107,9 @@ export const deltaShape = namedSchema('ChatDelta', {
     ),
   ),
 })
-export const filteredShape = namedSchema('ChatFiltered', { type: Type.Literal('filtered'), ...verdict })
-export const doneShape = namedSchema('ChatDone', { type: Type.Literal('done'), ...summary })
-export const streamErrorShape = namedSchema('ChatFailed', { type: Type.Literal('error'), ...errorShape.properties })
+const filteredShape = namedSchema('ChatFiltered', { type: Type.Literal('filtered'), ...verdict })
+const doneShape = namedSchema('ChatDone', { type: Type.Literal('done'), ...summary })
+const streamErrorShape = namedSchema('ChatFailed', { type: Type.Literal('error'), ...errorShape.properties })
 export const chatEventShape = Type.Union([deltaShape, filteredShape, doneShape, streamErrorShape], {
   title: 'ChatEvent',
 })

@@ -29,7 +29,7 @@ const checkDetail = checkerAt(Type.Object({ detail: nullable(oneOf(['auto', 'low
 
 const pdf = /^data:application\/pdf;base64,/i
 
-export type ReadParts = {
+type ReadParts = {
   readonly parts: readonly ContentPart[]
   /** Places of parts that only OpenAI takes. */
   readonly needs: readonly string[]

@@ -21,7 +21,7 @@ export type ResponseState = {
 }
 
 /** Answers to one request share an id, also where nothing is known of them yet. */
-export function responseIdOf(requestId: string): string {
+function responseIdOf(requestId: string): string {
   return `resp_${stemOf(requestId)}`
 }
 

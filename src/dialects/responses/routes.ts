@@ -16,14 +16,14 @@ import { readResponses, responsesSchema, spelling } from './request.ts'
 import { responseEventShape, responseShape } from './schema.ts'
 import { responsesStream } from './stream.ts'
 
-export type ResponsesRouteDeps = ChatRouteDeps & {
+type ResponsesRouteDeps = ChatRouteDeps & {
   readonly reasoningSeal: ReasoningSeal
   /** Unix seconds. */
   readonly unixTime: () => number
 }
 
 /** How this endpoint reads requests and writes answers and refusals. */
-export function responsesEndpoint({
+function responsesEndpoint({
   reasoningSeal,
   unixTime,
 }: Pick<ResponsesRouteDeps, 'reasoningSeal' | 'unixTime'>): ChatEndpoint {

@@ -27,7 +27,7 @@ import { createPostgresStore, type PostgresStore, type Registered } from '../pos
 import { createStandings, untouched } from '../quota-status-cache.ts'
 import { createRedisStore, type RedisStore } from '../redis/store.ts'
 import { createKeptRecords, type UnshippedRecords } from '../redis/unshipped-records.ts'
-import { decisionOf, type Numbers, StaleEpoch } from '../reply.ts'
+import { countersOf, decisionOf, type Numbers, StaleEpoch } from '../reply.ts'
 import { createSettledSeats } from '../settled-reservations.ts'
 import { type RecordJournal, untilDurable, writeDurably } from './durable-record.ts'
 import type { Epoch } from './epoch.ts'
@@ -172,26 +172,22 @@ export class FailoverMeter implements Meter {
     const { requestId, accountId, limits } = request
     const before = this.open.get(requestId) ?? this.settled.get(requestId)
     if (before !== undefined) return { admitted: true, seat: before.seat, standing: this.status(accountId, limits) }
-    const { monotonic } = this.options.clock
-    const since = monotonic()
-    const leftMs = () => since + (this.authority.isPostgresThere ? waitMs : bothAwayMs) - monotonic()
-    let isAsked = false
-    for (;;) {
-      const epoch = this.authority.current ?? (await this.authority.ready(leftMs()))
-      if (epoch === null) {
-        if (isAsked) this.abandon(request)
-        throw undecided('no store decides')
-      }
-      isAsked = true
-      const reply = await this.reply(epoch, () => this.storeOf(epoch).admit(epoch, request))
-      // A reply after the end of its epoch is unknown to the new deciding store.
-      if (reply !== null && this.authority.current === epoch) return this.noted(request, reply)
-      if (leftMs() <= 0) {
-        this.abandon(request)
-        throw undecided('the deciding store timed out')
-      }
-      if (this.authority.current === epoch) await this.authority.changed(Math.min(leftMs(), 50))
-    }
+    return this.decided({
+      ask: epoch => this.storeOf(epoch).admit(epoch, request),
+      take: reply => this.noted(request, reply),
+      giveUp: () => this.abandon(request),
+    })
+  }
+
+  loadStatus(accountId: string, limits: Limits): Promise<QuotaStatus> {
+    return this.decided({
+      ask: epoch => this.storeOf(epoch).status(epoch, accountId),
+      take: reply => {
+        this.standings.note(accountId, countersOf(reply, this.options.clock.now()))
+        return this.status(accountId, limits)
+      },
+      giveUp: () => {},
+    })
   }
 
   async raise(seat: Reservation, reservedTokens: number, reservedMicrocents: number): Promise<Reservation | null> {
@@ -273,8 +269,39 @@ export class FailoverMeter implements Meter {
     return this.standings.now(accountId, limits) ?? untouched(limits)
   }
 
-  private storeOf(epoch: Epoch): Pick<RedisStore, 'admit' | 'raise'> {
+  private storeOf(epoch: Epoch): Pick<RedisStore, 'admit' | 'raise' | 'status'> {
     return epoch.holder === 'redis' ? this.redisStore : this.postgresStore
+  }
+
+  /**
+   * Calls the store that decides until a reply holds under its epoch, for `waitMs` at most. `take` runs before the epoch can end;
+   * `giveUp` runs if a call was made and none replied in time. Throws `service_unavailable`.
+   */
+  private async decided<T>(call: {
+    readonly ask: (epoch: Epoch) => Promise<Numbers>
+    readonly take: (reply: Numbers) => T
+    readonly giveUp: () => void
+  }): Promise<T> {
+    const { monotonic } = this.options.clock
+    const since = monotonic()
+    const leftMs = () => since + (this.authority.isPostgresThere ? waitMs : bothAwayMs) - monotonic()
+    let isAsked = false
+    for (;;) {
+      const epoch = this.authority.current ?? (await this.authority.ready(leftMs()))
+      if (epoch === null) {
+        if (isAsked) call.giveUp()
+        throw undecided('neither store decides')
+      }
+      isAsked = true
+      const reply = await this.reply(epoch, () => call.ask(epoch))
+      // A reply after the end of its epoch is unknown to the new deciding store.
+      if (reply !== null && this.authority.current === epoch) return call.take(reply)
+      if (leftMs() <= 0) {
+        call.giveUp()
+        throw undecided('the store that decides is late')
+      }
+      if (this.authority.current === epoch) await this.authority.changed(Math.min(leftMs(), 50))
+    }
   }
 
   /** Returns the reply of the deciding store; null = it was too late, or its epoch has ended. */

@@ -18,9 +18,9 @@ export type LocalAccount = {
   readonly days: Map<number, Counters>
   usedAt: number
 }
-export type Held = Omit<OpenReservation, keyof PendingCheckpoint> & PendingCheckpoint & { lapsed: boolean }
+type Held = Omit<OpenReservation, keyof PendingCheckpoint> & PendingCheckpoint & { lapsed: boolean }
 /** Spent plus reserved usage. */
-export type Counters = { tokens: number; microcents: number }
+type Counters = { tokens: number; microcents: number }
 
 const minuteMs = 60_000
 const leaseMs = 15 * minuteMs

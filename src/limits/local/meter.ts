@@ -175,6 +175,11 @@ export function createLocalMeter(options: LocalMeterOptions): LocalMeter {
       if (held !== undefined) notes.note(held, progress)
     },
 
+    async loadStatus(accountId, limits) {
+      const account = accounts.get(accountId) ?? (await firstSight(accountId))
+      return standingOf(account, limits, clock.now())
+    },
+
     standing(accountId, limits) {
       const account = accounts.get(accountId)
       return account === undefined ? null : standingOf(account, limits, clock.now())

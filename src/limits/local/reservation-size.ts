@@ -4,7 +4,7 @@ import { ceilingOfMillionth } from '../../core/usage/money.ts'
 import type { AdmissionRequest, LimitErrorCode } from '../meter.ts'
 
 /** What a request is granted and what that reserves: tokens, and money in 1e-8 USD. */
-export type ReservationSize = { readonly outputCap: number; readonly tokens: number; readonly microcents: number }
+type ReservationSize = { readonly outputCap: number; readonly tokens: number; readonly microcents: number }
 
 const perMillion = 1_000_000n
 

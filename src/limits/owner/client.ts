@@ -18,7 +18,7 @@ import { createStandings, untouched } from '../quota-status-cache.ts'
 import { createSettledSeats } from '../settled-reservations.ts'
 import type { Call, Calls, Counters, OwnerMessage, WorkerMessage } from './messages.ts'
 
-export type OwnerClientOptions = {
+type OwnerClientOptions = {
   readonly worker: number
   readonly clock: { now(): number }
   /** Sends to the owner. Never throws. */
@@ -144,6 +144,13 @@ export function createOwnerClient(options: OwnerClientOptions): OwnerClient {
     },
     checkpoint(seat, progress) {
       if (open.has(seat.requestId)) notes.keep(seat, progress)
+    },
+    async loadStatus(accountId, limits) {
+      const { counters } = await ask('loadStatus', { accountId }).catch(cause => {
+        throw refusal(cause)
+      })
+      note(accountId, counters)
+      return lastKnown(accountId, limits)
     },
     standing: (accountId, limits) => standings.now(accountId, limits),
     async close() {

@@ -18,6 +18,7 @@ export type Calls = {
     readonly input: { readonly seat: Reservation; readonly tokens: number; readonly microcents: number }
     readonly result: Counted<Reservation | null>
   }
+  loadStatus: { readonly input: { readonly accountId: string }; readonly result: Counted<null> }
   settle: { readonly input: Settlement; readonly result: Counted<null> }
   /** Counts one request for a name of a rate limiter. */
   take: {
@@ -33,7 +34,7 @@ export type Call = {
 }[keyof Calls]
 
 /** Messages of a worker without a reply. */
-export type Note =
+type Note =
   /** The first message on a connection. */
   | { readonly type: 'joined'; readonly worker: number }
   /** The worker no longer waits for this admission. */

@@ -12,8 +12,8 @@ import type { LocalMeter } from '../local/meter.ts'
 import type { InterimUsage, QuotaStatus, Reservation } from '../meter.ts'
 import type { Call, Calls, Counted, Counters, OwnerMessage, SentError, WorkerMessage } from './messages.ts'
 
-export type OwnerServiceOptions = {
-  readonly meter: Pick<LocalMeter, 'admit' | 'raise' | 'settle' | 'checkpoint' | 'release' | 'standing'>
+type OwnerServiceOptions = {
+  readonly meter: Pick<LocalMeter, 'admit' | 'raise' | 'settle' | 'checkpoint' | 'release' | 'standing' | 'loadStatus'>
   readonly limits: RateLimiterFactory
   readonly spent: (accountId: string, day: number) => Promise<Calls['spent']['result']>
   /** Called before anything else of a worker, which may have left usage records in its folder. */
@@ -21,13 +21,13 @@ export type OwnerServiceOptions = {
   readonly onEvent?: (event: string, detail: string) => void
 }
 
-export type OwnerConnection = {
+type OwnerConnection = {
   receive(message: WorkerMessage): void
   /** Settles the requests that the worker left open. */
   close(): Promise<void>
 }
 
-export type OwnerService = {
+type OwnerService = {
   /** Serves one worker; `send` delivers messages to it. */
   connect(send: (message: OwnerMessage) => void): OwnerConnection
   /** Sends a message to all workers. */
@@ -102,6 +102,9 @@ export function createOwnerService(options: OwnerServiceOptions): OwnerService {
           return counted(call.input.accountId, await admit(call.input))
         case 'raise':
           return counted(call.input.seat.accountId, await raise(call.input))
+        case 'loadStatus':
+          await meter.loadStatus(call.input.accountId, unbounded)
+          return counted(call.input.accountId, null)
         case 'settle':
           await settle(call.input)
           return counted(call.input.seat.accountId, null)

@@ -82,6 +82,20 @@ export function createPostgresStore({ database, gatewayId, leaseMs, time }: Post
       return valid(row?.reply)
     },
 
+    /** Reads an account's counters, in the order of an admission's reply. Throws `StaleEpoch`. */
+    async status(epoch: Epoch, accountId: string): Promise<Numbers> {
+      const [row] = await database.run(
+        ({ sql }) => sql<{ reply: number[] }[]>`
+          select case when limit_decides(${epoch.number}) then to_json(array[
+            1, 0, 0, 0, 0, time.ms / 86400000, counted.requests,
+            case when counted.requests > 0 then counted.newest_ms + 60000 - time.ms else 0 end,
+            counted.tokens, counted.microcents, counted.open, time.ms, counted.settled_tokens, counted.settled_microcents
+          ]) else '[-1]' end as reply
+          from (select limit_now(${now()}) as ms) as time, lateral limit_counts(${accountId}, time.ms) as counted`,
+      )
+      return valid(row?.reply)
+    },
+
     /** Increases a reservation; null = the account cannot pay for it. Throws `StaleEpoch`. */
     async raise(epoch: Epoch, seat: Reservation, limits: Limits, wanted: DailyUsage): Promise<Numbers | null> {
       const [row] = await database.run(

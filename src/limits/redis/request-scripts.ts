@@ -229,6 +229,37 @@ end
 return {status, entry, y, t, c, n, now, s, z}
 `)
 
+/** Replies {1, 0, 0, 0, 0, day, counters…} as an admission does, and writes nothing; {0, day} if the account is not loaded, {-1}. */
+export const statusScript = script(`${common}${guard}
+local has = call('HMGET', account, 'e', 'm', 'a', 'b')
+if has[1] ~= epoch then return {0, day} end
+local y, t, c, s, z, n = unpack_('${counterFormat}', has[2])
+if y < day then y, t, c, s, z = day, 0, 0, 0, 0 end
+local function ageAt(log, at)
+  local past = (now - unpack_('<I4', log, at)) % 4294967296
+  return past < 2147483648 and past or 0
+end
+local count, age = 0, 60000
+if has[3] then
+  local log = has[3]
+  for at = #log - 3, 1, -4 do
+    if ageAt(log, at) >= 60000 then break end
+    count = count + 1
+  end
+  if count > 0 then age = ageAt(log, #log - 3) end
+elseif has[4] then
+  local log = has[4]
+  local before = unpack_('<I4', log, 5)
+  for at = 9, #log, 8 do
+    if ageAt(log, at) < 60000 then break end
+    before = unpack_('<I4', log, at + 4)
+  end
+  count = (unpack_('<I4', log, #log - 3) - before) % 4294967296
+  if count > 0 then age = ageAt(log, #log - 7) end
+end
+return {1, 0, 0, 0, 0, y, count, 60000 - age, t, c, n, now, s, z}
+`)
+
 /**
  * ARGV 3…: ID, tokens, cost, limits of both. Replies {1, tokens, cost, t, c}, {0} if the account cannot pay for it,
  * {-1}.

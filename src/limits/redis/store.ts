@@ -14,10 +14,10 @@ import type { LimitRedis } from '../ports.ts'
 import type { Loaded } from '../postgres/store.ts'
 import { type Numbers, numbersOf, StaleEpoch } from '../reply.ts'
 import { whole } from './account-script.ts'
-import { admitScript, raiseScript, settleScript } from './request-scripts.ts'
+import { admitScript, raiseScript, settleScript, statusScript } from './request-scripts.ts'
 import { dueScript, epochScript, loadScript, renewScript, sweepScript } from './upkeep-scripts.ts'
 
-export type RedisStoreOptions = {
+type RedisStoreOptions = {
   readonly redis: LimitRedis
   readonly gatewayId: string
   /** Milliseconds until a reservation expires without renewal. */
@@ -33,7 +33,7 @@ export type RedisStoreOptions = {
 }
 
 /** A settlement as replied by Redis. */
-export type SettledUsage = {
+type SettledUsage = {
   /** False if Redis had neither a reservation nor a mark of the request. */
   readonly isKnown: boolean
   /** ID of the record's stream entry; empty = none was written. */
@@ -123,6 +123,10 @@ export function createRedisStore(options: RedisStoreOptions) {
     /** Reserves if all limits allow it. A repeated request ID gets the same reply. Throws like the load. */
     admit: async (epoch: Epoch, request: AdmissionRequest): Promise<Numbers> =>
       numbersOf(await runLoaded(admitScript, epoch, request.accountId, admitValues(request, leaseMs))),
+
+    /** Reads an account's counters. Throws like the load. */
+    status: async (epoch: Epoch, accountId: string): Promise<Numbers> =>
+      numbersOf(await runLoaded(statusScript, epoch, accountId, [])),
 
     /** Increases a reservation; null = the account cannot pay for it. */
     async raise(epoch: Epoch, seat: Reservation, limits: Limits, wanted: DailyUsage): Promise<Numbers | null> {

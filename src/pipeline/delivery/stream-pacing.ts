@@ -227,7 +227,7 @@ function readyOfLast(queue: readonly ChatEvent[], patient: boolean): number {
 function ignore(): void {}
 
 /** What a ticker needs of a clock: monotonic milliseconds, and one timer at a time. */
-export type TickerSource = { monotonic(): number; after(milliseconds: number, action: () => void): () => void }
+type TickerSource = { monotonic(): number; after(milliseconds: number, action: () => void): () => void }
 
 /**
  * One timer for any number of sleepers, running only while someone sleeps: a thousand timers of their own are late by

@@ -39,7 +39,7 @@ export type EmbeddingsProgress = {
   callCompleted: () => void
 }
 
-export type EmbeddedInputs = {
+type EmbeddedInputs = {
   readonly host: EmbeddingHost
   readonly vectors: readonly Vector[]
   readonly droppedParameters: readonly string[]
@@ -51,7 +51,7 @@ const maximumAttempts = 3
 /** Calls of one request that run at the same time. */
 const maximumParallelCalls = 4
 
-export type EmbedRequest = {
+type EmbedRequest = {
   readonly prepared: PreparedEmbeddings
   readonly moderated: ModeratedInputs
   readonly signal: RequestAbortSignal

@@ -27,7 +27,7 @@ import {
   toInterimUsage,
 } from './settle-embeddings.ts'
 
-export type EmbedDeps = PrepareEmbeddingsDeps &
+type EmbedDeps = PrepareEmbeddingsDeps &
   ModerateInputsDeps &
   CallHostsDeps & {
     readonly clock: Pick<Clock, 'now' | 'monotonic'>

@@ -25,7 +25,7 @@ export type AdmittedEmbeddings = {
 }
 
 /** What a request used and owes. Money is an integer of 1e-8 USD. */
-export type EmbeddingsBill = {
+type EmbeddingsBill = {
   readonly inputTokens: number
   readonly estimated: boolean
   readonly owed: number

@@ -14,7 +14,7 @@ export type UpstreamCallDeps = {
   readonly config: { readonly deadlines: Deadlines }
 }
 
-export type UpstreamCallResult = {
+type UpstreamCallResult = {
   readonly result: EmbeddingsResult
   /** HTTP status; null = there was none. */
   readonly status: number | null

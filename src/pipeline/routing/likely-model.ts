@@ -4,7 +4,7 @@ import { type Catalog, leavingSoon, type Model } from '../../core/models/models.
 import { type LevelShares, levelOf } from '../../core/routing/capability-levels.ts'
 import { score } from '../../core/routing/scoring.ts'
 
-export type LikelyModelDeps = {
+type LikelyModelDeps = {
   readonly catalogue: Pick<Catalog, 'list'>
   readonly clock: { now(): number }
   readonly read: PromptAnalyzer

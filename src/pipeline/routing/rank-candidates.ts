@@ -22,7 +22,7 @@ import type { ScoredModels } from './score-candidates.ts'
 export const maximumCandidates = 6
 
 /** What ranking reads of a candidate's health, by its key. */
-export type RankHealth = {
+type RankHealth = {
   /** False while it must not be called. */
   mayTry(key: string): boolean
   stateOf(key: string): HealthState
@@ -52,7 +52,7 @@ export type RouteLearning = {
   readonly probability: number
 }
 
-export type RankedModels = {
+type RankedModels = {
   readonly ordered: readonly Scored[]
   readonly learning: RouteLearning
   readonly context: ScoreContext

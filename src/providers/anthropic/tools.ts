@@ -6,7 +6,7 @@ import { wireName } from './conversation.ts'
 import { type JsonAnswer, jsonAnswerTool } from './json-answer.ts'
 import { closed, isClosable, objectSchema } from './schema.ts'
 
-export type WireChoice = {
+type WireChoice = {
   readonly type: string
   readonly name?: string | undefined
   readonly disable_parallel_tool_use?: true | undefined

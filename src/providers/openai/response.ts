@@ -13,7 +13,7 @@ import { usageOf } from './usage.ts'
  * A stream reader that also accepts a complete response. Must be guarded: parts after an end or failure are
  * meaningless.
  */
-export type ResponseReader = StreamReader & { whole(body: unknown): readonly AnswerPart[] }
+type ResponseReader = StreamReader & { whole(body: unknown): readonly AnswerPart[] }
 
 /**
  * Creates a reader. A stream has ended when `[DONE]` arrives, or when the body ends with all `wanted` choices, each

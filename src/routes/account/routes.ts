@@ -14,7 +14,7 @@ import { shownAccount } from '../../http/sign-in.ts'
 import type { Meter } from '../../limits/meter.ts'
 import { type AccountToday, accountTodayShape } from './schemas.ts'
 
-export type AccountDeps = {
+type AccountDeps = {
   readonly config: { readonly plans: Plans }
   readonly database: Database
   readonly stores: Pick<Stores, 'accounts' | 'users'>

@@ -34,7 +34,7 @@ import { type RegistrationDeps, registration } from './registration.ts'
 import { type ResetDeps, resets } from './resets.ts'
 import { ownSessionsShape, type ShownSession } from './schemas.ts'
 
-export type AuthDeps = SignInDeps &
+type AuthDeps = SignInDeps &
   RegistrationDeps &
   ResetDeps & {
     readonly stores: Pick<Stores, 'knownAddresses'>

@@ -3,7 +3,7 @@ import { registrationModes } from '../../core/accounts/registration.ts'
 import { oneOf } from '../../core/validation/validate.ts'
 import { id, list, namedSchema, orNull, strictObject, text, time } from '../../http/schemas.ts'
 
-export const ownSessionShape = namedSchema('OwnSession', {
+const ownSessionShape = namedSchema('OwnSession', {
   id: id('ses'),
   user_agent: orNull(text('Mozilla/5.0')),
   created_at: time,

@@ -22,7 +22,7 @@ import { type InvoiceDeps, invoiceRoutes } from './invoice-routes.ts'
 import { billingShape, pageShape } from './schemas.ts'
 import { shownBilling } from './serializers.ts'
 
-export type BillingDeps = OnceDeps &
+type BillingDeps = OnceDeps &
   InvoiceDeps & {
     readonly config: { readonly plans: Plans }
     readonly payments: Pick<Payments, 'kind'>

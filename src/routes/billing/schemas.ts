@@ -56,10 +56,10 @@ const invoice = {
   issued_at: time,
   paid_at: orNull(time),
 }
-export const invoiceShape = namedSchema('Invoice', invoice)
+const invoiceShape = namedSchema('Invoice', invoice)
 export const invoiceListShape = list(invoiceShape)
 
-export const invoiceLineShape = namedSchema('InvoiceLine', {
+const invoiceLineShape = namedSchema('InvoiceLine', {
   model: modelName,
   requests: count,
   input_tokens: count,

@@ -13,14 +13,14 @@ import type { ShownBilling, ShownInvoice, ShownInvoiceLine } from './schemas.ts'
 const iso = (time: Date | number | null) => (time === null ? null : new Date(time).toISOString())
 
 /** Amounts billed in the running billing cycle and in the period of the soft cap. */
-export type Spending = {
+type Spending = {
   readonly cycleMicrocents: number
   readonly period: BudgetPeriod
   readonly periodMicrocents: number
 }
 
 /** What an account's billing is shown with. `now` in epoch milliseconds. */
-export type BillingView = {
+type BillingView = {
   readonly plans: Plans
   readonly collectedBy: ShownBilling['collected_by']
   readonly dues: Dues

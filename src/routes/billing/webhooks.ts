@@ -12,7 +12,7 @@ import { notFound, reply } from '../../http/session-routes.ts'
 import { type CardDeps, followCard } from './cards.ts'
 import { receivedShape } from './schemas.ts'
 
-export type WebhookDeps = CardDeps & {
+type WebhookDeps = CardDeps & {
   readonly stores: Pick<Stores, 'paymentEvents'>
   readonly payments: Pick<Payments, 'webhooks'>
   readonly log: Pick<Log, 'info' | 'error'>

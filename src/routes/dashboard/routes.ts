@@ -24,7 +24,7 @@ export type DashboardBundle = {
   files(): Promise<ReadonlyMap<string, SiteFile>>
 }
 
-export type DashboardDeps = {
+type DashboardDeps = {
   readonly site: DashboardBundle
   /** What `/` answers to whoever is no browser. */
   readonly welcome: () => Static<typeof welcomeShape>

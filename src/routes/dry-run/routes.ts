@@ -16,7 +16,7 @@ import { type DryRun, dryRunShape } from './schemas.ts'
 /** A dry run is free and takes nothing of an account's limits, so that it has one of its own. */
 const each = { perMinute: 60, burst: 30 }
 
-export type RouteModuleDeps = {
+type RouteModuleDeps = {
   readonly callerOf: (request: Request) => Caller | Promise<Caller>
   readonly meter: { standing(accountId: string, limits: Caller['limits']): QuotaStatus | null }
   /** Lets `meter` know how the caller's account stands. Never throws. */

@@ -55,7 +55,7 @@ const checkRequest = checker(estimateRequestSchema)
 
 const path = '/api/v1/chat/estimate'
 
-export type EstimateDeps = PublicEndpointDeps & {
+type EstimateDeps = PublicEndpointDeps & {
   readonly catalogue: Catalog
   /** The model auto-routing would choose for these messages; null = none can serve now. */
   readonly chooseModel: (messages: readonly Message[]) => Model | null

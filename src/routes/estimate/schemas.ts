@@ -11,7 +11,7 @@ const fields = {
   output_from: oneOf(['cap', 'table', 'traffic', 'account']),
   maximum_cost_usd: orNull(usd),
 }
-export const modelEstimateShape = namedSchema('ModelEstimate', fields)
+const modelEstimateShape = namedSchema('ModelEstimate', fields)
 export type ModelEstimate = Static<typeof modelEstimateShape>
 
 /** What a request would cost on the model it names, and on every other one. */

@@ -6,7 +6,7 @@ import { policies } from '../../http/policies.ts'
 import { withRouteDocs } from '../../http/route-docs.ts'
 import { strictObject, text } from '../../http/schemas.ts'
 
-export type ProbeDeps = {
+type ProbeDeps = {
   readonly version: string
   readonly readiness: { readonly isReady: boolean }
   /** Null = the providers are real. */

@@ -27,7 +27,7 @@ import {
 } from './schemas.ts'
 import { shownLearning, shownModel, shownRecommendation } from './serializers.ts'
 
-export type InsightsDeps = {
+type InsightsDeps = {
   readonly learning: Pick<LearningCache, 'cells' | 'rate' | 'erase'>
   readonly clock: Pick<Clock, 'now'>
   /** The catalog's quality (0–1) of `provider/model`; null = there is no such model. */

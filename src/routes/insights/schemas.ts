@@ -20,7 +20,7 @@ const confidence = oneOf(confidences)
 const queryType = text('code')
 const percent = Type.Number({ minimum: 0, maximum: 100, examples: [37.5] })
 
-export const modelInsightShape = namedSchema('ModelInsight', {
+const modelInsightShape = namedSchema('ModelInsight', {
   model: modelName,
   query_type: queryType,
   requests: count,
@@ -40,7 +40,7 @@ export const modelInsightShape = namedSchema('ModelInsight', {
 export type ShownModelInsight = Static<typeof modelInsightShape>
 export const modelInsightListShape = list(modelInsightShape)
 
-export const recommendationShape = namedSchema('Recommendation', {
+const recommendationShape = namedSchema('Recommendation', {
   query_type: queryType,
   model: modelName,
   reason: text('Rated better than what serves these requests now.'),

@@ -32,7 +32,7 @@ import {
 } from '../../http/session-routes.ts'
 import { keyShape, keysShape, newKeyShape, type ShownKey } from './schemas.ts'
 
-export type KeysDeps = OnceDeps & {
+type KeysDeps = OnceDeps & {
   readonly database: Database
   readonly stores: Pick<Stores, 'keyLines' | 'keys'>
   readonly clock: Pick<Clock, 'now'>

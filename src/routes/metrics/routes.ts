@@ -6,7 +6,7 @@ import { GatewayError } from '../../core/validation/errors.ts'
 import { policies } from '../../http/policies.ts'
 import { withRouteDocs } from '../../http/route-docs.ts'
 
-export type MetricsDeps = {
+type MetricsDeps = {
   /** All metrics as Prometheus reads them, and what that text is. */
   readonly exposition: () => Promise<string>
   readonly expositionType: string

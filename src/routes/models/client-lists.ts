@@ -7,7 +7,7 @@ import { autoModel, type Catalog, deprecationOf, fullName, type Model } from '..
 import { invalidField } from '../../core/validation/validate.ts'
 import type { AnthropicModel, CompatibleModel } from './schemas.ts'
 
-export type ModelListForm = 'openai' | 'anthropic' | 'codex'
+type ModelListForm = 'openai' | 'anthropic' | 'codex'
 
 const pagingParameters = ['limit', 'after_id', 'before_id'] as const
 
@@ -22,9 +22,9 @@ export function modelListForm(headers: Headers, query: URLSearchParams): ModelLi
 export const modelListVary = 'anthropic-version, x-api-key'
 
 /** A model in both forms. Anthropic's holds OpenAI's keys too: a client that reads those finds them whatever header it sends. */
-export type ListedModel = { readonly openai: CompatibleModel; readonly anthropic: AnthropicModel }
+type ListedModel = { readonly openai: CompatibleModel; readonly anthropic: AnthropicModel }
 
-export type ListedModels = {
+type ListedModels = {
   /** Those that still serve, `gateway-ai` first and embedding models last. */
   readonly list: readonly ListedModel[]
   /** By any name of it, also one that has ended; null = unknown. */

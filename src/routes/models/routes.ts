@@ -26,7 +26,7 @@ import {
   type ShownModel,
 } from './schemas.ts'
 
-export type ModelsDeps = {
+type ModelsDeps = {
   readonly catalogue: Catalog
   readonly embeddingCatalog: EmbeddingCatalog
   readonly newRequestId: () => string

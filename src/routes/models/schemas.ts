@@ -16,7 +16,7 @@ const prices = {
 const date = Type.String({ description: 'a UTC day, or a month where no more is known', examples: ['2026-05-05'] })
 const measured = Type.Number({ minimum: 0, examples: [61.4] })
 
-export const modelShape = namedSchema('Model', {
+const modelShape = namedSchema('Model', {
   id: text('gpt-5.5'),
   name: modelName,
   provider: text('openai'),
@@ -79,7 +79,7 @@ export const modelShape = namedSchema('Model', {
 })
 export type ShownModel = Static<typeof modelShape>
 
-export const embeddingModelSchema = namedSchema('EmbeddingModel', {
+const embeddingModelSchema = namedSchema('EmbeddingModel', {
   id: text('text-embedding-3-small'),
   name: Type.String({ description: '`provider/model`', examples: ['openai/text-embedding-3-small'] }),
   provider: text('openai'),
@@ -107,7 +107,7 @@ export const modelListShape = namedSchema('ModelList', {
   attributions: Type.Record(Type.String(), Type.String(), { description: 'whom to credit for a score, by its metric' }),
 })
 
-export const modelHealthShape = namedSchema('ModelHealth', {
+const modelHealthShape = namedSchema('ModelHealth', {
   model: modelName,
   state: oneOf(healthStates),
   since: orNull(

@@ -31,7 +31,7 @@ import { type SignInDeps, shownUser, signIn } from '../../http/sign-in.ts'
 import type { Mailer } from '../../mail/mailer.ts'
 import { newInvitationShape, type ShownInvitation, type ShownTeam, teamShape } from './schemas.ts'
 
-export type TeamDeps = SignInDeps &
+type TeamDeps = SignInDeps &
   OpenRouteDeps & {
     readonly config: { readonly registration: RegistrationConfig }
     readonly stores: Pick<Stores, 'invitations' | 'verifications'>

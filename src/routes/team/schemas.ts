@@ -11,7 +11,7 @@ const invitation = {
   expires_at: time,
 }
 
-export const invitationShape = namedSchema('Invitation', invitation)
+const invitationShape = namedSchema('Invitation', invitation)
 export const newInvitationShape = namedSchema('NewInvitation', {
   ...invitation,
   token: Type.Optional(text('gw_invite_…', 'what the invitation is accepted with, shown this once')),

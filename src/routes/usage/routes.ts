@@ -20,7 +20,7 @@ import {
 import { requestExportShape, requestListShape, usageShape } from './schemas.ts'
 import { csvHeader, csvRequest, shownRequest, shownUsage } from './serializers.ts'
 
-export type UsageDeps = { readonly ledger: LedgerReader; readonly clock: { now(): number } }
+type UsageDeps = { readonly ledger: LedgerReader; readonly clock: { now(): number } }
 
 /** Of one account at a time: each keeps the database at work as fast as its reader reads. */
 const maximumExports = 2

@@ -4,14 +4,14 @@ import { oneOf } from '../../core/validation/validate.ts'
 import { count, day, id, modelName, namedSchema, orNull, strictObject, text, time, usd } from '../../http/schemas.ts'
 
 /** A model that was asked. */
-export const attemptShape = namedSchema('LoggedAttempt', {
+const attemptShape = namedSchema('LoggedAttempt', {
   model: modelName,
   outcome: oneOf(attemptOutcomes),
   after_ms: { ...count, description: 'when it was asked, in milliseconds since the request was received' },
   duration_ms: { ...count, description: 'until it had failed, or until its first content' },
 })
 
-export const requestShape = namedSchema('LoggedRequest', {
+const requestShape = namedSchema('LoggedRequest', {
   request_id: id('req'),
   created_at: time,
   key_id: id('key'),

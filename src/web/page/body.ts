@@ -5,9 +5,9 @@ import { createBrotliDecompress, createGunzip, createInflate } from 'node:zlib'
 import { PageFailure } from './failure.ts'
 
 const maximumWireBytes = 1 << 20
-export const maximumBytes = 2 << 20
+const maximumBytes = 2 << 20
 /** Text rarely compresses to less than a tenth; a ratio of 20 is made on purpose. */
-export const maximumRatio = 20
+const maximumRatio = 20
 /** A small page may consist of blanks only. */
 const ratioFromBytes = 128 << 10
 

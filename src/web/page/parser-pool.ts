@@ -6,7 +6,7 @@ import { PageFailure } from './failure.ts'
 import type { ReadText } from './html.ts'
 import type { PageBody, ReadOrder, ReadReport } from './worker.ts'
 
-export type ParserPool = {
+type ParserPool = {
   /** Rejects with `PageFailure`: `unreadable`, or `too_slow` if too many pages wait. */
   read(content: PageBody): Promise<ReadText>
   /** Terminates the threads and rejects all pages in progress and waiting. */

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'bun:test'
-import { existsSync, readFileSync } from 'node:fs'
+import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import fc from 'fast-check'
 import { createFeatureReader } from '../../../src/core/analysis/features.ts'
@@ -7,6 +7,7 @@ import { createGainHead, createSlotReader, percentileRank } from '../../../src/c
 import { createCueReader } from '../../../src/core/analysis/quality-gain-cues.ts'
 import kept from '../../../src/core/weights/gain.json'
 import { areaRecovered } from '../../../src/training/apgr.ts'
+import { describeNeeding } from '../../harness/needs.ts'
 
 const read = createFeatureReader()
 const head = createGainHead(kept)
@@ -111,10 +112,9 @@ describe('cues', () => {
 })
 
 const folder = join(import.meta.dir, '../../../../shared/data')
-const isThere = existsSync(folder)
 
 /** The stored weights were trained on these rows: lower bounds on them, not a measure of generalization. */
-describe.skipIf(!isThere)('stored gain weights on ../shared', () => {
+describeNeeding('data', 'stored gain weights on ../shared', () => {
   const rowsOf = (set: string) =>
     readFileSync(join(folder, set, 'data.jsonl'), 'utf8')
       .trimEnd()

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'bun:test'
-import { existsSync, readFileSync } from 'node:fs'
+import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import fc from 'fast-check'
 import { openPromptAnalyzer } from '../../../src/composition/open-prompt-analyzer.ts'
@@ -7,6 +7,7 @@ import { type QueryType, queryTypes } from '../../../src/core/chat/chat.ts'
 import { type EnhancementInput, enhance, isWithinGrowthLimits } from '../../../src/core/enhancement/enhance.ts'
 import type { Task } from '../../../src/core/enhancement/enhancements/language.ts'
 import { enhancements } from '../../../src/core/enhancement/enhancements.ts'
+import { testNeeding } from '../../harness/needs.ts'
 
 const english = (queryType: QueryType) => ({ queryType, language: 'en' })
 const languages = Object.keys(enhancements)
@@ -239,7 +240,8 @@ const rowsOf = (name: string): readonly Record<string, string>[] =>
     .split('\n')
     .map(line => JSON.parse(line))
 
-test.if(existsSync(data))(
+testNeeding(
+  'data',
   'enhance: keeps detailed labeled prompts byte-identical and enhances terse ones of a known type',
   () => {
     const read = openPromptAnalyzer()

@@ -55,9 +55,9 @@ describe('estimateTokens', () => {
       const request = ask([user(unit.repeat(1_000_000 / unit.length))])
       estimateInputTokens(request)
       const times = Array.from({ length: 9 }, () => {
-        const start = performance.now()
+        const start = cpuMs()
         estimateInputTokens(request)
-        return performance.now() - start
+        return cpuMs() - start
       })
       expect(Math.min(...times)).toBeLessThan(3)
     }

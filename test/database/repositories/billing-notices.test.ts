@@ -1,9 +1,8 @@
 /** Emails about money on every Postgres: stored with their cause, still true when sent, and sent once. */
-import { afterAll, beforeAll, describe, expect } from 'bun:test'
+import { describe, expect } from 'bun:test'
 import { eq } from 'drizzle-orm'
 import { cycleMs, graceMs, type ProcessorInvoice, settlementDelayMs } from '../../../src/core/billing/billing.ts'
-import { type Database, migrate, openDatabase } from '../../../src/database/database.ts'
-import { type Embedded, openEmbedded } from '../../../src/database/embedded.ts'
+import type { Database } from '../../../src/database/database.ts'
 import { changeBilling, rollCycles } from '../../../src/database/repositories/billing.ts'
 import * as billingNotices from '../../../src/database/repositories/billing-notices.ts'
 import { closeCycle, listInvoices } from '../../../src/database/repositories/invoices.ts'
@@ -12,10 +11,9 @@ import { accounts, billingNotices as noticeRows, usageDaily, users } from '../..
 import type { BillingEmail } from '../../../src/mail/billing-emails.ts'
 import type { Delivery } from '../../../src/mail/queue.ts'
 import { startNoticeWorker } from '../../../src/payments/notice-worker.ts'
-import { freshDataFolder } from '../../harness/data-folder.ts'
-import { type PrivatePostgres, startPostgres } from '../../harness/postgres.ts'
 import { newAccount, quiet } from '../database.contract.ts'
 import { onDatabaseOf } from '../on-database.ts'
+import { twoDatabases } from '../two-databases.ts'
 
 let last = 0
 const newId = (prefix: string) => `${prefix}_${Date.now().toString(36)}n${++last}`
@@ -23,23 +21,7 @@ const manual = () =>
   ({ id: newId('pay'), kind: 'manual', stripePaymentMethodId: null, brand: null, lastFour: null }) as const
 const start = Date.UTC(2026, 0, 5)
 
-let embedded: Embedded | null = null
-let postgres: PrivatePostgres | null = null
-const databases: Record<'embedded' | 'real', Database | null> = { embedded: null, real: null }
-beforeAll(async () => {
-  embedded = await openEmbedded(await freshDataFolder())
-  databases.embedded = openDatabase(embedded.address)
-  await migrate(databases.embedded)
-  postgres = await startPostgres()
-  if (postgres === null) return
-  databases.real = openDatabase(postgres.url)
-  await migrate(databases.real)
-}, 60_000)
-afterAll(async () => {
-  for (const database of Object.values(databases)) await database?.close()
-  await embedded?.close()
-  await postgres?.stop()
-}, 30_000)
+const databases = twoDatabases()
 
 /** Creates a sender at the time `clock.at` whose mail server the test controls. */
 function sender(database: Database, clock: { at: number }, deliver: (email: BillingEmail) => Promise<Delivery>) {

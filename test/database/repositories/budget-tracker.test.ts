@@ -1,33 +1,15 @@
 /** Soft caps at the ends of their periods on every Postgres: which usage counts, and from when. */
-import { afterAll, beforeAll, describe, expect } from 'bun:test'
+import { describe, expect } from 'bun:test'
 import { cycleMs, settlementDelayMs } from '../../../src/core/billing/billing.ts'
 import { type Caller, zeroLimits } from '../../../src/core/limits/plans.ts'
-import { type Database, migrate, openDatabase } from '../../../src/database/database.ts'
-import { type Embedded, openEmbedded } from '../../../src/database/embedded.ts'
+import type { Database } from '../../../src/database/database.ts'
 import { createBudgetBook } from '../../../src/database/repositories/budget-tracker.ts'
 import { usageDaily, usageRecords } from '../../../src/database/tables.ts'
-import { freshDataFolder } from '../../harness/data-folder.ts'
-import { type PrivatePostgres, startPostgres } from '../../harness/postgres.ts'
 import { eventually, newAccount } from '../database.contract.ts'
 import { onDatabaseOf } from '../on-database.ts'
+import { twoDatabases } from '../two-databases.ts'
 
-let embedded: Embedded | null = null
-let postgres: PrivatePostgres | null = null
-const databases: Record<'embedded' | 'real', Database | null> = { embedded: null, real: null }
-beforeAll(async () => {
-  embedded = await openEmbedded(await freshDataFolder())
-  databases.embedded = openDatabase(embedded.address)
-  await migrate(databases.embedded)
-  postgres = await startPostgres()
-  if (postgres === null) return
-  databases.real = openDatabase(postgres.url)
-  await migrate(databases.real)
-}, 60_000)
-afterAll(async () => {
-  for (const database of Object.values(databases)) await database?.close()
-  await embedded?.close()
-  await postgres?.stop()
-}, 30_000)
+const databases = twoDatabases()
 
 const cap = 1_000_000
 let used = 0

@@ -8,6 +8,7 @@ import type { LimitDatabase } from '../../../src/limits/ports.ts'
 import { meterScripts } from '../../../src/limits/redis/upkeep-scripts.ts'
 import { eventually } from '../../database/database.contract.ts'
 import { startProxy } from '../../faults/tcp-proxy.ts'
+import { reportSkipped } from '../../harness/needs.ts'
 import { startPostgres } from '../../harness/postgres.ts'
 import { startRedis } from '../../harness/redis.ts'
 import { admitted, ask, settlement } from '../meter.contract.ts'
@@ -53,7 +54,9 @@ test('limit authority: makes its steps however often waiting requests hurry it',
   expect(beats).toBe(6)
 })
 
-if (server !== null && postgres !== null && database !== null) {
+if (server === null || postgres === null || database === null)
+  reportSkipped(['redis', 'postgres'], 'the limit authority of several gateways')
+else {
   const gateway = (redisUrl = server.url, stores: LimitDatabase = database) => {
     const redis = openRedis({ urls: [redisUrl], scripts: meterScripts })
     const meter = new FailoverMeter({
