@@ -209,7 +209,7 @@ const asked: Readonly<Record<string, () => Promise<number>>> = {
   'a blocked answer': () => chat({ prompt: prompt('say-blocked') }),
   'a blocked stream': () => chat({ prompt: prompt('say-blocked'), stream: true }),
   'no JSON': () => post(native, `{"prompt":"${prompt()}`),
-  'too much': () => post(native, { prompt: prompt(words.prompt.repeat(300_000)) }),
+  'too much': () => post(native, { prompt: prompt(words.prompt.repeat(1_300_000)) }),
   'a wrong value': () => chat({ prompt: prompt(), temperature: words.prompt, strategy: words.prompt }),
   'an unknown field': () => chat({ prompt: prompt(), [words.name]: words.prompt }),
   'a wrong role': () => post(compatible, { messages: [{ role: words.prompt, content: prompt() }] }),

@@ -172,10 +172,10 @@ describe('parseJson', () => {
     expect(failure(() => parseJson(text)).code).toBe('invalid_request')
   })
 
-  test('accepts 32 levels of nesting and rejects 33', () => {
+  test('accepts 64 levels of nesting and rejects 65', () => {
     const nested = (levels: number) => `${'{"a":'.repeat(levels - 1)}{}${'}'.repeat(levels - 1)}`
-    expect(() => parseJson(nested(32))).not.toThrow()
-    expect(failure(() => parseJson(nested(33))).code).toBe('invalid_json')
+    expect(() => parseJson(nested(64))).not.toThrow()
+    expect(failure(() => parseJson(nested(65))).code).toBe('invalid_json')
     expect(failure(() => parseJson('['.repeat(1_000_000))).code).toBe('invalid_json')
   })
 
