@@ -3,6 +3,7 @@ import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { startPostgres } from '../harness/postgres.ts'
 import { startRedis } from '../harness/redis.ts'
+import type { BenchDialect } from './prompts.ts'
 
 export type Path = {
   readonly name: string
@@ -10,6 +11,8 @@ export type Path = {
   /** Process ID of its main process; null = not measured. */
   readonly pid: number | null
   readonly headers: Readonly<Record<string, string>>
+  /** The API form of its requests; absent = chat completions. */
+  readonly dialect?: BenchDialect
   /** CPU seconds of its Redis so far; absent without one. */
   readonly redisSeconds?: () => Promise<number>
 }

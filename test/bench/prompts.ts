@@ -41,15 +41,34 @@ function newPrompt(): string {
   return text
 }
 
-/** Returns the body of one chat completion, identical unless `isNew`. */
-export function chatBody({ isNew, stream }: { readonly isNew: boolean; readonly stream: boolean }): string {
-  return JSON.stringify({
-    model: 'openai/gpt-4.1',
-    max_tokens: 512,
-    messages: [
-      { role: 'system', content: 'You answer briefly and to the point.' },
-      { role: 'user', content: isNew ? newPrompt() : repeatedPrompt },
-    ],
-    ...(stream ? { stream: true, stream_mode: 'realtime' } : {}),
-  })
+/** The API forms that are measured, and their paths. */
+export const benchDialects = {
+  'chat completions': '/v1/chat/completions',
+  responses: '/v1/responses',
+  messages: '/v1/messages',
+} as const
+export type BenchDialect = keyof typeof benchDialects
+
+/** Returns the body of one chat request, identical unless `isNew`. */
+export function chatBody(
+  { isNew, stream }: { readonly isNew: boolean; readonly stream: boolean },
+  dialect: BenchDialect = 'chat completions',
+): string {
+  const [system, prompt] = ['You answer briefly and to the point.', isNew ? newPrompt() : repeatedPrompt]
+  const streaming = stream ? { stream: true, stream_mode: 'realtime' } : {}
+  const user = { role: 'user', content: prompt }
+  const model = 'openai/gpt-4.1'
+  switch (dialect) {
+    case 'chat completions':
+      return JSON.stringify({
+        model,
+        max_tokens: 512,
+        messages: [{ role: 'system', content: system }, user],
+        ...streaming,
+      })
+    case 'responses':
+      return JSON.stringify({ model, max_output_tokens: 512, instructions: system, input: [user], ...streaming })
+    case 'messages':
+      return JSON.stringify({ model, max_tokens: 512, system, messages: [user], ...streaming })
+  }
 }

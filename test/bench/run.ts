@@ -12,7 +12,7 @@ import { runCommand } from '../../src/commands/run-command.ts'
 import { checkOut } from './against.ts'
 import { load } from './load.ts'
 import { cpuSeconds, createPaths, type Path } from './paths.ts'
-import { chatBody } from './prompts.ts'
+import { type BenchDialect, benchDialects, chatBody } from './prompts.ts'
 
 const root = resolve(import.meta.dir, '../..')
 const say = (line: string) => process.stdout.write(`${line}\n`)
@@ -44,6 +44,7 @@ const bench = command({
   operands: {},
   options: {
     against: { type: 'string', value: 'COMMIT', about: 'compare this tree with that commit; writes no file' },
+    dialects: { type: 'boolean', about: 'compare the API forms over embedded stores; writes no file' },
     quick: { type: 'boolean', about: 'some 2 minutes: fewer requests, without nginx and repeated prompts' },
     stores: { type: 'string', value: 'KIND', about: 'embedded or external; both unless given' },
     rounds: {
@@ -52,16 +53,45 @@ const bench = command({
       about: `${sizes.full.rounds} unless given, ${sizes.quick.rounds} with --quick`,
     },
   },
-  async run({ options: { against, quick = false, stores, rounds } }) {
+  async run({ options: { against, dialects = false, quick = false, stores, rounds } }) {
     if (rounds !== undefined && !/^[1-9]\d?$/.test(rounds))
       throw new UsageError('--rounds must be a whole number from 1 to 99.')
     const kind = stores === undefined ? null : choice('--stores', stores, ['embedded', 'external'])
     const size = quick ? sizes.quick : sizes.full
+    if (dialects) return measureDialects({ ...size, rounds: Number(rounds ?? size.rounds) })
     await measureAll(against ?? null, quick, kind, { ...size, rounds: Number(rounds ?? size.rounds) })
   },
 })
 
 process.exitCode = await runCommand(bench, process.argv.slice(2))
+
+/** Measures every API form against chat completions, in one gateway. */
+async function measureDialects(size: Omit<Size, 'rounds'> & { readonly rounds: number }): Promise<void> {
+  const folder = mkdtempSync(join(tmpdir(), 'gateway-ai-bench-'))
+  const paths = createPaths(folder)
+  try {
+    const upstream = await paths.upstream(root)
+    const proxy = await paths.bunProxy(root, upstream.port)
+    const ours = await paths.gateway('embedded', root, upstream.port, false)
+    if (ours === null) throw new Error('the gateway with embedded stores could not be started')
+    const forms = (Object.keys(benchDialects) as BenchDialect[]).map(dialect => ({ ...ours, name: dialect, dialect }))
+    for (const workload of workloads.filter(({ isNew }) => isNew)) {
+      const rows = await measure([upstream, proxy, ...forms], workload, size, workload === workloads[0])
+      report(workload.name, size.rounds, rows)
+      const base = rows.get('chat completions')
+      const added = (row: Row) => median(row.p50) - median(rows.get('straight')?.p50 ?? [])
+      if (base === undefined) continue
+      for (const [name, row] of rows)
+        if (forms.some(form => form.name === name))
+          say(
+            `${name} ÷ chat completions: CPU ${ratio(row.cpu, base.cpu).toFixed(3)}, added p50 ${(added(row) / added(base)).toFixed(3)}`,
+          )
+    }
+  } finally {
+    await paths.stop()
+    rmSync(folder, { recursive: true, force: true })
+  }
+}
 
 async function measureAll(
   commit: string | null,
@@ -128,13 +158,15 @@ async function measure(
   const rows = new Map<string, Row>(
     paths.map(path => [path.name, { p50: [], p99: [], first: [], rate: [], cpu: [], redis: [] }]),
   )
-  const body = () => chatBody({ isNew, stream })
   const of = (size.rounds + 1) * paths.length
   let done = 0
   const progress = showProgress(name, () => ({ done, of }))
   for (let round = 0; round <= size.rounds; round++)
-    for (const { name: path, port, pid, headers, redisSeconds } of round % 2 === 0 ? paths : paths.toReversed()) {
-      const options = { port, path: '/v1/chat/completions', headers, body }
+    for (const { name: path, port, pid, headers, redisSeconds, dialect = 'chat completions' } of round % 2 === 0
+      ? paths
+      : paths.toReversed()) {
+      const body = () => chatBody({ isNew, stream }, dialect)
+      const options = { port, path: benchDialects[dialect], headers, body }
       const single = await load({ ...options, connections: 1, total: stream ? size.singleStreams : size.single })
       const [before, redisBefore] = [cpuSeconds(pid), await redisSeconds?.()]
       const measured = stream ? size.streams : size.many

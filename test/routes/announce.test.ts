@@ -166,6 +166,12 @@ const withoutChange = [
   'POST /api/v1/route',
   'POST /api/v1/chat',
   'POST /v1/chat/completions',
+  'POST /v1/embeddings',
+  'POST /v1/messages',
+  'POST /v1/messages/count_tokens',
+  'POST /v1/moderations',
+  'POST /v1/responses',
+  'POST /v1/responses/input_tokens',
 ]
 
 type Route = { readonly method: string; readonly path: string; readonly isOpen: boolean }
