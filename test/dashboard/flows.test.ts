@@ -106,6 +106,19 @@ function withBrowser(path: string) {
     await used.getByText('revoked').waitFor()
   })
 
+  test('Playground: shows the request as code in each API form', async () => {
+    const { page, go } = owner
+    await go('playground', 'Playground')
+    await page.getByRole('button', { name: 'View code' }).click()
+    const code = page.locator('dialog pre')
+    expect(await code.textContent()).toContain(`curl ${gateway.url}/v1/chat/completions`)
+    await page.getByRole('radio', { name: 'Messages' }).check({ force: true })
+    await page.getByRole('radio', { name: 'Python' }).check({ force: true })
+    expect(await code.textContent()).toContain('from anthropic import Anthropic')
+    await page.getByRole('button', { name: 'Close' }).click()
+    await page.locator('dialog').waitFor({ state: 'detached' })
+  })
+
   test('Playground: stops a running response', async () => {
     const { page, go } = owner
     await go('playground', 'Playground')

@@ -6,10 +6,12 @@ import { SelectField, Switch, TextField } from '../parts/field.tsx'
 import { Icon } from '../parts/icon.tsx'
 import { Notice } from '../parts/notice.tsx'
 import { Card, Page } from '../parts/page.tsx'
-import { dryRun } from '../state/chat.ts'
+import { RequestCode } from '../parts/request-code.tsx'
+import { type ChatMessage, dryRun } from '../state/chat.ts'
 import { useConversation } from '../state/conversation.ts'
 import { humanize } from '../state/format.ts'
 import { createPageKey } from '../state/playground-key.ts'
+import type { CodeRequest } from '../state/request-code.ts'
 import { useResource } from '../state/resource.ts'
 
 type Choices = {
@@ -33,6 +35,7 @@ const ideas = [
 
 export function Playground() {
   const [choices, setChoices] = useState(start)
+  const [code, setCode] = useState<CodeRequest | null>(null)
   const models = useResource('GET /api/v1/models')
   const pageKey = useMemo(createPageKey, [])
   useEffect(() => {
@@ -58,11 +61,20 @@ export function Playground() {
       title="Playground"
       about="Send a prompt and inspect routing, tokens and cost. The conversation is not stored."
       actions={
-        talk.turns.length > 0 && (
-          <button type="button" class="button" onClick={talk.clear}>
-            Clear conversation
+        <>
+          <button
+            type="button"
+            class="button"
+            onClick={() => setCode(codeOf(choices, talk.turns.at(-1)?.request.messages))}
+          >
+            View code
           </button>
-        )
+          {talk.turns.length > 0 && (
+            <button type="button" class="button" onClick={talk.clear}>
+              Clear conversation
+            </button>
+          )}
+        </>
       }
     >
       <div class="playground">
@@ -96,6 +108,7 @@ export function Playground() {
         </div>
         <Options choices={choices} models={models.data?.data ?? []} onChange={setChoices} />
       </div>
+      {code !== null && <RequestCode request={code} onClose={() => setCode(null)} />}
     </Page>
   )
 }
@@ -109,6 +122,23 @@ function requestOf({ model, enhances, usesWeb, isSmooth }: Choices) {
     web: usesWeb ? 'auto' : 'off',
     stream_mode: isSmooth ? 'buffered' : 'realtime',
   } as const
+}
+
+/** The last request of the conversation, or an example before the first, with the present settings. */
+function codeOf(choices: Choices, messages: readonly ChatMessage[] | undefined): CodeRequest {
+  const { model, strategy, enhance_prompt, web } = requestOf(choices)
+  const example: ChatMessage[] = [{ role: 'user', content: ideas[0] ?? '' }]
+  if (choices.system !== '') example.unshift({ role: 'system', content: choices.system })
+  return {
+    origin: location.origin,
+    model,
+    headers: {
+      ...(strategy === undefined ? {} : { 'X-Gateway-Strategy': strategy }),
+      ...(enhance_prompt ? { 'X-Gateway-Enhance': 'true' } : {}),
+      ...(web === 'off' ? { 'X-Gateway-Web': 'off' } : {}),
+    },
+    messages: messages ?? example,
+  }
 }
 
 type ComposerProps = {
