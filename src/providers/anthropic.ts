@@ -1,6 +1,6 @@
 /**
- * Anthropic's Messages API. A client's own Messages body goes on as it was written; every other request is translated, without names
- * of participants, image detail, and results of tools that run on Anthropic's side.
+ * Anthropic's Messages API. A Messages body is forwarded as the client wrote it. Other requests are translated, without participant
+ * names, image detail and results of tools that run at Anthropic.
  */
 
 import { readFailure } from './anthropic/failure.ts'

@@ -36,8 +36,8 @@ const toldName = /^[\w.-]{1,64}$/
 const maximumToldNames = 32
 
 /**
- * The names as they are told: ours first, in the order of the set above, then those of the caller's own fields, and of a `source` in
- * another API form what only that form takes.
+ * Returns the names to report: first those of the set above, in its order, then the client's own fields. A `source` in another API
+ * form adds the fields that only its form has.
  */
 export function droppedNames(
   dropped: ReadonlySet<ParameterName>,

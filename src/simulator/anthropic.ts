@@ -53,14 +53,14 @@ const errorTypes: Readonly<Record<number, string>> = {
   529: 'overloaded_error',
 }
 
-/** `POST /v1/messages/count_tokens`: the same body without an output cap, and the count alone. */
+/** `POST /v1/messages/count_tokens`: the same body without an output cap. The response has only the count. */
 export const anthropicCount = (): SimulatedFormat => ({
-  ...anthropic,
+  ...anthropicFormat,
   read: (request, body, mint) => read(request, { ...body, max_tokens: 1, stream: false }, mint),
   completion: ({ question }) => ({ input_tokens: question.inputTokens }),
 })
 
-export const anthropic: SimulatedFormat = {
+export const anthropicFormat: SimulatedFormat = {
   provider: 'anthropic',
   lineEnd: '\n',
   streamType: 'text/event-stream; charset=utf-8',

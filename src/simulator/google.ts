@@ -49,7 +49,7 @@ const statusNames: Readonly<Record<number, string>> = {
   504: 'DEADLINE_EXCEEDED',
 }
 
-export const google: SimulatedFormat = {
+export const googleFormat: SimulatedFormat = {
   provider: 'google',
   lineEnd: '\r\n',
   streamType: 'text/event-stream',

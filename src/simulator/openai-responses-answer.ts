@@ -1,4 +1,4 @@
-/** The face of OpenAI Responses: an answer as output items, and as the events that announce and fill them. */
+/** Responses of the simulated OpenAI Responses API, as output items and as the events of a stream. */
 import { createHash } from 'node:crypto'
 import {
   type Answer,

@@ -1,6 +1,6 @@
-/** The face of OpenAI Responses: what is asked, read, and its answer as one object. */
+/** The simulated OpenAI Responses API: reads requests and writes a response as one object. */
 import { estimateTokens } from '../core/tokens/tokens.ts'
-import { failure, keyMissing, openai, reasoningTokens, refusedParameter } from './openai.ts'
+import { failure, keyMissing, openaiFormat, reasoningTokens, refusedParameter } from './openai.ts'
 import { isOwnReasoning, outputItems, responseFrames, responseObject } from './openai-responses-answer.ts'
 import type { RawRequest } from './request.ts'
 import {
@@ -24,8 +24,8 @@ const knownFields = new Set(
   previous_response_id conversation prompt`.split(/\s+/),
 )
 
-export const openaiResponses: SimulatedFormat = {
-  ...openai,
+export const openaiResponsesFormat: SimulatedFormat = {
+  ...openaiFormat,
   unknownFrame: { part: 'opening', name: 'response.progress', data: '{"type":"response.progress","percent":1}' },
   read,
   completion: turn => responseObject(turn, 'completed', outputItems(turn)),
@@ -121,7 +121,7 @@ function countOf(
   const format = isJson(body.text) && isJson(body.text.format) ? [body.text.format] : []
   return (
     [...said, ...(instructions === '' ? [] : [instructions])].reduce((sum, text) => sum + estimateTokens(text) + 2, 0) +
-    // A turn of calls alone is a message too.
+    // A turn that has only calls is a message too.
     (items.some(({ type }) => isCall(type)) && !items.some(({ role }) => role === 'assistant') ? 2 : 0) +
     jsonTokens([...calls, ...functions, ...format])
   )

@@ -69,7 +69,7 @@ export const reasoningTokens: Readonly<Record<string, number>> = {
   max: 256,
 }
 
-export const openai: SimulatedFormat = {
+export const openaiFormat: SimulatedFormat = {
   provider: 'openai',
   lineEnd: '\n',
   streamType: 'text/event-stream; charset=utf-8',

@@ -246,7 +246,7 @@ describe.each([...ways])('thinking over five turns, %s', (_way, ask) => {
     expect(sent().body.thinking).toBeUndefined()
   })
 
-  test('OpenAI answers every turn, whoever thought before', async () => {
+  test('OpenAI completes every turn after reasoning of another provider', async () => {
     const { messages } = await fiveTurns(
       { model: 'claude-haiku-4-5', max_tokens: 3_000, thinking: { type: 'enabled', budget_tokens: 1_024 } },
       ask,
@@ -263,8 +263,8 @@ describe.each([...ways])('thinking over five turns, %s', (_way, ask) => {
   })
 })
 
-describe('what goes to Anthropic', () => {
-  test('is the client’s own text but for the model, with its beta header', async () => {
+describe('body for Anthropic', () => {
+  test('has the bytes of the client except for the model, with its beta header', async () => {
     const body = `{ "messages":[{"role":"user","content":[{"type":"text","text":"H\\u00e9 \\ud83d\\ude00","cache_control":{"type":"ephemeral","ttl":"1h"}}]}],
       "temperature":1.0, "max_tokens":200,"model":"anthropic/claude-haiku-4-5",  "context_management":{"edits":[]},
       "web":"off", "unread": null, "metadata":{"user_id":"{\\"device\\":1}"} ,"stream":false }`
@@ -280,7 +280,7 @@ describe('what goes to Anthropic', () => {
     expect(answer.headers.get('x-gateway-dropped-params')).toBeNull()
   })
 
-  test('elsewhere beta header and fields are dropped together, and named', async () => {
+  test('drops and reports beta header and fields for another provider', async () => {
     const answer = await rig.gateway.post(
       '/v1/messages',
       {
@@ -299,14 +299,14 @@ describe('what goes to Anthropic', () => {
     expect(sent().headers.get('anthropic-beta')).toBeNull()
   })
 
-  test('a long answer as JSON is streamed from it without a change beside `stream`', async () => {
+  test('changes only `stream` when a long JSON response is streamed from Anthropic', async () => {
     await client.messages.create({ model: one.anthropic, max_tokens: 2_000, messages: [user('Hi')] })
     expect(sent().body).toEqual({ model: one.anthropic, max_tokens: 2_000, messages: [user('Hi')], stream: true })
   })
 })
 
 describe('token counts', () => {
-  test('come from Anthropic for its own models, with the body as it came', async () => {
+  test('come from Anthropic for its own models, with an unchanged body', async () => {
     const { data, response } = await client.messages
       .countTokens({ model: 'claude-haiku-4-5', messages: [user('Why is the sky blue?')], tools: [weather] })
       .withResponse()
@@ -316,7 +316,7 @@ describe('token counts', () => {
     expect(sent().body.model).toBe('claude-haiku-4-5')
   })
 
-  test.each(['openai/gpt-5.4-mini', 'gateway-ai'])('are estimated for %s, and nobody is asked', async model => {
+  test.each(['openai/gpt-5.4-mini', 'gateway-ai'])('have the estimate for %s without an upstream call', async model => {
     const before = rig.sent.length
     const { data, response } = await client.messages
       .countTokens({ model, messages: [user('Why is the sky blue?')] })
@@ -326,14 +326,14 @@ describe('token counts', () => {
     expect(rig.sent.length).toBe(before)
   })
 
-  test('are estimated where Anthropic fails', async () => {
+  test('have an estimate when Anthropic fails', async () => {
     const messages = [user('Hi [[sim:status=529]]')]
     const { response } = await client.messages.countTokens({ model: 'claude-haiku-4-5', messages }).withResponse()
     expect(response.headers.get('x-gateway-estimated')).toBe('true')
   })
 })
 
-describe('refusals are the SDK’s own error classes', () => {
+describe('Anthropic SDK errors', () => {
   const fails = async (params: Partial<Params>, asked = client): Promise<unknown> => {
     try {
       return await asked.messages.create({ model: one.openai, max_tokens: 100, messages: [user('Hi')], ...params })
@@ -345,21 +345,21 @@ describe('refusals are the SDK’s own error classes', () => {
   test.each([
     ['an unknown model', { model: 'claude-none' }, Anthropic.NotFoundError, 'not_found_error'],
     ['a missing field', { max_tokens: 0 }, Anthropic.BadRequestError, 'invalid_request_error'],
-  ] as const)('%s', async (_name, params, kind, type) => {
+  ] as const)('have their own class for %s', async (_name, params, kind, type) => {
     const error = await fails(params)
     expect(error).toBeInstanceOf(kind)
     expect(error).toMatchObject({ type, requestID: expect.stringMatching(/^req_/) })
   })
 
-  test('a wrong key, on counts too', async () => {
-    const stranger = client.withOptions({ apiKey: 'gw_wrong' })
+  test('report a wrong key as authentication_error, also for token counts', async () => {
+    const unauthenticated = client.withOptions({ apiKey: 'gw_wrong' })
     const refused = { status: 401, type: 'authentication_error' }
-    expect(await fails({}, stranger)).toMatchObject(refused)
-    const counted = stranger.messages.countTokens({ model: one.openai, messages: [user('Hi')] })
+    expect(await fails({}, unauthenticated)).toMatchObject(refused)
+    const counted = unauthenticated.messages.countTokens({ model: one.openai, messages: [user('Hi')] })
     expect(await counted.catch((error: unknown) => error)).toMatchObject(refused)
   })
 
-  test('Anthropic’s own words about a signature come through byte for byte', async () => {
+  test('repeat the response of Anthropic about a signature byte for byte', async () => {
     const content = [
       { type: 'thinking' as const, thinking: 'Forged', signature: 'forged' },
       { type: 'text' as const, text: 'x' },
@@ -382,13 +382,13 @@ describe('refusals are the SDK’s own error classes', () => {
     expect(answer.headers.get('request-id')).toMatch(/^req_/)
   })
 
-  test.each(Object.values(one))('%s: an overflow says “prompt is too long”', async model => {
+  test.each(Object.values(one))('say “prompt is too long” when the context of %s overflows', async model => {
     const error = await fails({ model, messages: [user('Hi [[sim:context_overflow]]')] })
     expect(error).toBeInstanceOf(Anthropic.BadRequestError)
     expect(String(error)).toContain('prompt is too long')
   })
 
-  test('no provider is 529, a failed one 502, and a broken stream never ends well', async () => {
+  test('have status 529 without a provider, 502 for a failed one, and end a truncated stream', async () => {
     rig.script = () => ({ status: 429 })
     expect(await fails({ messages: [user('Hi [[sim:status=429]]')] })).toMatchObject({
       status: 529,

@@ -154,7 +154,7 @@ describe('openai', () => {
     })
   })
 
-  test('what is stored nowhere is a 404 that says so', async () => {
+  test('returns 404 with the reason for stored responses and compaction', async () => {
     for (const asked of [
       client.responses.retrieve('resp_1'),
       client.responses.cancel('resp_1'),
@@ -263,7 +263,7 @@ test('Agents SDK: a run with a tool', async () => {
   }
 })
 
-test('LangChain asks for it by `useResponsesApi`', async () => {
+test('LangChain: uses the Responses API with `useResponsesApi`', async () => {
   const model = new ChatOpenAI({
     model: 'anthropic/claude-haiku-5-5',
     apiKey: gateway.key,

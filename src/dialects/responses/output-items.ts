@@ -12,18 +12,18 @@ export type Part = {
   readonly tokens: TokenLogprob[]
 }
 export type Status = 'in_progress' | 'completed' | 'incomplete'
-export type Message = { readonly kind: 'message'; readonly phase: string | null; readonly parts: Part[] }
-export type Reasoning = { readonly kind: 'reasoning'; text: string; sealed: string | null }
-export type Call = {
+export type MessageOutput = { readonly kind: 'message'; readonly phase: string | null; readonly parts: Part[] }
+export type ReasoningOutput = { readonly kind: 'reasoning'; text: string; sealed: string | null }
+export type CallOutput = {
   readonly kind: 'call'
   readonly origin: ToolOrigin
   readonly callId: string
   text: string
   readonly input: CustomInput | null
 }
-export type Whole = { readonly kind: 'whole'; readonly json: Fields }
+export type WholeOutput = { readonly kind: 'whole'; readonly json: Fields }
 export type Base = { readonly id: string; readonly place: number; status: Status }
-export type Item = Base & (Message | Reasoning | Call | Whole)
+export type Item = Base & (MessageOutput | ReasoningOutput | CallOutput | WholeOutput)
 
 export function shown(item: Item, status: Status): Fields {
   const { id } = item
@@ -45,7 +45,7 @@ export function shown(item: Item, status: Status): Fields {
   }
 }
 
-function shownCall({ id, origin, callId, text }: Base & Call, status: Status): Fields {
+function shownCall({ id, origin, callId, text }: Base & CallOutput, status: Status): Fields {
   const { kind, name, namespace } = origin
   const within = namespace === null ? {} : { namespace }
   switch (kind) {

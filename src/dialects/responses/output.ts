@@ -10,17 +10,17 @@ import { type Fields, isFields } from './check.ts'
 import { CustomInput } from './custom-input.ts'
 import {
   type Base,
-  type Call,
+  type CallOutput,
   type Item,
-  type Message,
+  type MessageOutput,
   type Part,
-  type Reasoning,
+  type ReasoningOutput,
   type Status,
   shortLogprob,
   shown,
   shownPart,
   summaryPart,
-  type Whole,
+  type WholeOutput,
 } from './output-items.ts'
 import type { ToolOrigin } from './tools.ts'
 
@@ -29,7 +29,7 @@ export type OutputOptions = {
   readonly stem: string
   readonly origins: ReadonlyMap<string, ToolOrigin>
   readonly seal: (item: ReasoningItem) => string
-  /** Reasoning that came without a proof of its origin is what its provider wants back. */
+  /** ReasoningOutput that came without a proof of its origin is what its provider wants back. */
   readonly replaysPlainReasoning: boolean
   readonly sources: readonly WebSource[]
   /** Takes each event of the stream, its fields as JSON text without braces; absent = nobody listens. */
@@ -40,9 +40,9 @@ export class OutputItems {
   private readonly options: OutputOptions
   private readonly items: Item[] = []
   /** By the index of its call within the answer. */
-  private readonly calls = new Map<number, Base & Call>()
+  private readonly calls = new Map<number, Base & CallOutput>()
   /** The message or the reasoning that goes on. */
-  private current: (Base & (Message | Reasoning)) | null = null
+  private current: (Base & (MessageOutput | ReasoningOutput)) | null = null
 
   private phase: string | null = null
 
@@ -124,7 +124,10 @@ export class OutputItems {
     this.options.emit?.(type, `"item_id":"${id}","output_index":${place},${within}"delta":${JSON.stringify(delta)}`)
   }
 
-  private place<Kind extends Message | Reasoning | Call | Whole>(prefix: string, kind: Kind): Base & Kind {
+  private place<Kind extends MessageOutput | ReasoningOutput | CallOutput | WholeOutput>(
+    prefix: string,
+    kind: Kind,
+  ): Base & Kind {
     const place = this.items.length
     const item = {
       id: `${prefix}_${this.options.stem}${place.toString(16).padStart(4, '0')}`,
@@ -137,15 +140,15 @@ export class OutputItems {
     return item
   }
 
-  private message(): Base & Message {
+  private message(): Base & MessageOutput {
     if (this.current?.kind === 'message') return this.current
     this.endCurrent('completed', false)
-    const item = this.place<Message>('msg', { kind: 'message', phase: this.phase, parts: [] })
+    const item = this.place<MessageOutput>('msg', { kind: 'message', phase: this.phase, parts: [] })
     this.current = item
     return item
   }
 
-  private partOf(item: Base & Message, type: Part['type']): Part {
+  private partOf(item: Base & MessageOutput, type: Part['type']): Part {
     const last = item.parts.at(-1)
     if (last?.type === type) return last
     if (last !== undefined) this.endPart(item, last)
@@ -156,7 +159,7 @@ export class OutputItems {
     return part
   }
 
-  private endPart(item: Base & Message, part: Part): void {
+  private endPart(item: Base & MessageOutput, part: Part): void {
     const at = { item_id: item.id, output_index: item.place, content_index: item.parts.length - 1 }
     if (part.type === 'refusal') this.emit('response.refusal.done', { ...at, refusal: part.text })
     else this.emit('response.output_text.done', { ...at, text: part.text, logprobs: part.tokens.map(shortLogprob) })
@@ -172,10 +175,10 @@ export class OutputItems {
     this.emitDelta('response.reasoning_summary_text.delta', item, '"summary_index":0,', text)
   }
 
-  private reasoning(): Base & Reasoning {
+  private reasoning(): Base & ReasoningOutput {
     if (this.current?.kind === 'reasoning') return this.current
     this.endCurrent('completed', false)
-    const item = this.place<Reasoning>('rs', { kind: 'reasoning', text: '', sealed: null })
+    const item = this.place<ReasoningOutput>('rs', { kind: 'reasoning', text: '', sealed: null })
     this.current = item
     return item
   }
@@ -194,7 +197,7 @@ export class OutputItems {
     const origin = this.options.origins.get(name) ?? { kind: 'function', name, namespace: null }
     const input = origin.kind === 'custom' ? new CustomInput() : null
     const prefix = origin.kind === 'function' ? 'fc' : origin.kind === 'custom' ? 'ctc' : 'tsc'
-    this.calls.set(index, this.place<Call>(prefix, { kind: 'call', origin, callId: id, text: '', input }))
+    this.calls.set(index, this.place<CallOutput>(prefix, { kind: 'call', origin, callId: id, text: '', input }))
   }
 
   private addArguments(index: number, piece: string): void {
@@ -210,7 +213,7 @@ export class OutputItems {
     if (added !== '') this.emitDelta('response.custom_tool_call_input.delta', call, '', added)
   }
 
-  private endCall(call: Base & Call, status: Status): void {
+  private endCall(call: Base & CallOutput, status: Status): void {
     const at = { item_id: call.id, output_index: call.place }
     if (call.input !== null) {
       const { whole, rest } = call.input.end()
@@ -226,7 +229,7 @@ export class OutputItems {
     const value = dialect === 'responses' ? parseUntrustedJson(json) : null
     if (!isFields(value)) return
     this.endCurrent('completed', false)
-    this.end(this.place<Whole>('it', { kind: 'whole', json: value }), 'completed')
+    this.end(this.place<WholeOutput>('it', { kind: 'whole', json: value }), 'completed')
   }
 
   private annotate({ json, dialect }: Extract<ContentEvent, { type: 'citation' }>): void {
@@ -263,7 +266,7 @@ export class OutputItems {
     this.end(item, status)
   }
 
-  private endThought(item: Base & Reasoning): void {
+  private endThought(item: Base & ReasoningOutput): void {
     if (item.text === '') return
     if (item.sealed === null && this.options.replaysPlainReasoning)
       item.sealed = this.options.seal({ family: 'compatible', kind: 'signature', text: item.text, data: '', id: null })

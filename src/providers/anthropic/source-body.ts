@@ -49,7 +49,7 @@ export function ownBody(question: ProviderAsk, source: SourceBody, fields: () =>
   }
   if ((source.fields.stream === true) !== stream) values.stream = stream
   const { user_id, ...tags } = record(source.fields.metadata)
-  // Anthropic takes a user's id alone; the tags beside it are the gateway's.
+  // Anthropic accepts only `user_id`; the other members are tags of the gateway.
   if (Object.keys(tags).length > 0) values.metadata = user_id === undefined ? undefined : { user_id }
   if (source.fields[unpricedField] === 'fast') values[unpricedField] = undefined
   const isForeign = !isNamed(model, ask.model)

@@ -82,7 +82,7 @@ function itemsOf(input: unknown): readonly unknown[] {
   return Array.isArray(input) ? input : [{ role: 'user', content: textOf(input) }]
 }
 
-/** Written anew, or the gateway's own, or about something stored. */
+/** Fields that the adapter rewrites, that belong to the gateway, or that refer to stored objects. */
 const handled: ReadonlySet<string> = new Set(
   `model input instructions tools tool_choice parallel_tool_calls include max_output_tokens temperature top_p top_logprobs text
   reasoning store stream background previous_response_id conversation prompt safety_identifier user mode strategy stream_mode
@@ -170,7 +170,7 @@ function functionFor({ name, description, parameters, strict }: Tool): Json {
     name,
     description: description ?? undefined,
     parameters: parameters ?? { type: 'object', properties: {} },
-    // What is not said means true here, and false on Chat Completions.
+    // A missing value means true in this API and false in Chat Completions.
     strict: strict ?? false,
   }
 }
