@@ -1,6 +1,6 @@
 /**
- * A Messages answer as server-sent events. `message_delta` and `message_stop` come with `done` and never before: an answer that was
- * cut or not settled must not look finished.
+ * Writes Messages responses as server-sent events. `message_delta` and `message_stop` follow only `done`: a truncated or unsettled
+ * response must not look complete.
  */
 import type { ChatEvent, ResponseStart, ResponseSummary } from '../../core/chat/chat.ts'
 import type { StreamFormat } from '../../http/sse-response.ts'
@@ -11,7 +11,7 @@ import { endingOf, explanationOf, familyOf, inputCounts, messageBase, type Reply
 
 const ping = eventFrame('ping', {})
 
-/** Frames one answer; made per answer, since it remembers which block is open. */
+/** Returns the format of one streamed response. It keeps the open block, so each response needs its own. */
 export function messagesStream(style: ReplyStyle, requestId: string): StreamFormat {
   const stream = new MessageFrames(style)
   return {

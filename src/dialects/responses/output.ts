@@ -1,6 +1,6 @@
 /**
- * The output items of one answer, built from its events. Each item is announced before its content, keeps its id and its place, and
- * is said to be done once; a whole answer is built by the same code as a streamed one.
+ * Builds the output items of one response from its events. Each item is announced before its content, keeps its ID and index, and is
+ * reported as done once. A JSON body and a stream use the same code.
  */
 import type { ContentEvent, FinishReason, ReasoningItem, TokenLogprob } from '../../core/chat/chat.ts'
 import type { WebSource } from '../../core/chat/web-sources.ts'
@@ -25,23 +25,23 @@ import {
 import type { ToolOrigin } from './tools.ts'
 
 export type OutputOptions = {
-  /** Letters and digits of the response's id: ids of items are made of them. */
+  /** Part of the response ID from which item IDs are derived. */
   readonly stem: string
   readonly origins: ReadonlyMap<string, ToolOrigin>
   readonly seal: (item: ReasoningItem) => string
-  /** ReasoningOutput that came without a proof of its origin is what its provider wants back. */
+  /** The provider accepts reasoning without a signature in later turns. */
   readonly replaysPlainReasoning: boolean
   readonly sources: readonly WebSource[]
-  /** Takes each event of the stream, its fields as JSON text without braces; absent = nobody listens. */
+  /** Receives each event of a stream, its fields as JSON without braces; absent for a JSON body. */
   readonly emit?: (type: string, fields: string) => void
 }
 
 export class OutputItems {
   private readonly options: OutputOptions
   private readonly items: Item[] = []
-  /** By the index of its call within the answer. */
+  /** Calls by index. */
   private readonly calls = new Map<number, Base & CallOutput>()
-  /** The message or the reasoning that goes on. */
+  /** The open message or reasoning. */
   private current: (Base & (MessageOutput | ReasoningOutput)) | null = null
 
   private phase: string | null = null
@@ -81,14 +81,14 @@ export class OutputItems {
     }
   }
 
-  /** The text that follows is of this phase: one of another is a message of its own. */
+  /** Sets the phase of the text that follows. Each phase is a separate message. */
   enter(phase: string | null): void {
     if (phase === this.phase) return
     this.phase = phase
     if (this.current?.kind === 'message') this.endCurrent('completed', false)
   }
 
-  /** A piece of a text, with the probabilities of its tokens. */
+  /** Adds a text delta with the log probabilities of its tokens. */
   addText(type: Part['type'], text: string, tokens: readonly TokenLogprob[]): void {
     const item = this.message()
     const part = this.partOf(item, type)
@@ -102,7 +102,7 @@ export class OutputItems {
     }
   }
 
-  /** No more comes. What was cut by a limit is not complete. */
+  /** Ends all items. An item that a limit truncated is incomplete. */
   close(reason: FinishReason): void {
     const isCut = reason === 'length' || reason === 'content_filter'
     const last = this.items.at(-1)
@@ -110,7 +110,7 @@ export class OutputItems {
     for (const call of this.calls.values()) this.endCall(call, isCut && call === last ? 'incomplete' : 'completed')
   }
 
-  /** The items as they are now; those that go on are not complete. */
+  /** Returns the present items; open items are incomplete. */
   output(): readonly Fields[] {
     return this.items.map(item => shown(item, item.status === 'in_progress' ? 'incomplete' : item.status))
   }
@@ -119,7 +119,7 @@ export class OutputItems {
     this.options.emit?.(type, JSON.stringify(fields).slice(1, -1))
   }
 
-  /** A piece of a text. Streams are mostly these, and all but the piece is plain: so they are put together here. */
+  /** Emits a text delta. Most events are deltas and only the delta needs escaping, so a template is faster than JSON. */
   private emitDelta(type: string, { id, place }: Base, within: string, delta: string): void {
     this.options.emit?.(type, `"item_id":"${id}","output_index":${place},${within}"delta":${JSON.stringify(delta)}`)
   }
@@ -185,7 +185,7 @@ export class OutputItems {
 
   private endReasoning({ family, kind, data, id }: Extract<ContentEvent, { type: 'reasoning_end' }>): void {
     const item = this.reasoning()
-    // Google takes its signature back without the thoughts.
+    // Google's signature needs no text.
     item.sealed = this.options.seal({ family, kind, text: family === 'google' ? '' : item.text, data, id })
     this.endCurrent('completed', false)
   }
@@ -200,15 +200,15 @@ export class OutputItems {
     this.calls.set(index, this.place<CallOutput>(prefix, { kind: 'call', origin, callId: id, text: '', input }))
   }
 
-  private addArguments(index: number, piece: string): void {
+  private addArguments(index: number, delta: string): void {
     const call = this.calls.get(index)
     if (call === undefined) return
     if (call.input === null) {
-      call.text += piece
-      if (call.origin.kind === 'function') this.emitDelta('response.function_call_arguments.delta', call, '', piece)
+      call.text += delta
+      if (call.origin.kind === 'function') this.emitDelta('response.function_call_arguments.delta', call, '', delta)
       return
     }
-    const added = call.input.add(piece)
+    const added = call.input.add(delta)
     call.text += added
     if (added !== '') this.emitDelta('response.custom_tool_call_input.delta', call, '', added)
   }
@@ -250,7 +250,7 @@ export class OutputItems {
     })
   }
 
-  /** Ends what goes on. Sources that a text does not cite are told with the last one. */
+  /** Ends the open item. The last text also lists the sources that it does not cite. */
   private endCurrent(status: Status, isLast: boolean): void {
     const item = this.current
     if (item === null) return
