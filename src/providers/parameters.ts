@@ -29,7 +29,7 @@ const parameterNames = [
 export type ParameterName = (typeof parameterNames)[number]
 
 /** Collected while a request is built; reported in the order of the set above. */
-export type Dropped = Set<ParameterName>
+export type DroppedNames = Set<ParameterName>
 
 /** Names that may be sent in a header, since a client can send any. */
 const toldName = /^[\w.-]{1,64}$/
@@ -58,7 +58,7 @@ const none: readonly never[] = []
  * = whether the model will reason; null = it decides itself.
  */
 export function parametersFor(ask: ChatRequest, rules: ParameterRules, thinks: boolean | null) {
-  const dropped: Dropped = new Set()
+  const dropped: DroppedNames = new Set()
   const sampling = takesSampling(rules, thinks)
   const logprobs = sampling && rules.logprobs
   const temperature = ifTaken(dropped, 'temperature', ask.temperature, sampling)
@@ -84,7 +84,7 @@ export function parametersFor(ask: ChatRequest, rules: ParameterRules, thinks: b
 }
 
 /** Returns the value if accepted, else records it as dropped. Null = not requested. */
-function ifTaken<T>(dropped: Dropped, name: ParameterName, value: T | null, taken: boolean): T | undefined {
+function ifTaken<T>(dropped: DroppedNames, name: ParameterName, value: T | null, taken: boolean): T | undefined {
   if (value !== null && !taken) dropped.add(name)
   return taken ? (value ?? undefined) : undefined
 }

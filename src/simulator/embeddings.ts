@@ -9,8 +9,7 @@ import { openaiFormat } from './openai.ts'
 import type { RawRequest } from './request.ts'
 import {
   type Failure,
-  isJson,
-  type Json,
+  isWireObject,
   mistake,
   numberOr,
   objectsIn,
@@ -19,6 +18,7 @@ import {
   type SimulatedResponse,
   textOr,
   unknownField,
+  type WireObject,
 } from './wire-format.ts'
 
 type Input = string | readonly number[]
@@ -78,7 +78,7 @@ function openaiEmbeddingsFormat(): SimulatedFormat {
   }
 }
 
-function openaiProblem(body: Json, { model, inputs, dimensions }: Asked, sent: number): Failure | null {
+function openaiProblem(body: WireObject, { model, inputs, dimensions }: Asked, sent: number): Failure | null {
   const unknown = unknownField(body, openaiFields)
   if (unknown !== undefined) return mistake(`Unrecognized request argument supplied: ${unknown}`)
   const native = nativeDimensions.get(model)
@@ -127,7 +127,7 @@ function googleEmbeddingsFormat(): SimulatedFormat {
   }
 }
 
-function googleProblem({ model, inputs, dimensions }: Asked, requests: readonly Json[], isBatch: boolean) {
+function googleProblem({ model, inputs, dimensions }: Asked, requests: readonly WireObject[], isBatch: boolean) {
   const native = nativeDimensions.get(model)
   if (native === undefined) return { ...mistake('', null, 404), kind: 'model_missing' } satisfies Failure
   if (isBatch && requests.length > 100)
@@ -141,8 +141,8 @@ function googleProblem({ model, inputs, dimensions }: Asked, requests: readonly 
     : null
 }
 
-function textOfRequest({ content }: Json): string {
-  const parts = isJson(content) ? objectsIn(content.parts) : []
+function textOfRequest({ content }: WireObject): string {
+  const parts = isWireObject(content) ? objectsIn(content.parts) : []
   return parts.map(({ text }) => textOr(text, '')).join('')
 }
 

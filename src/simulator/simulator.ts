@@ -7,7 +7,7 @@ import { anthropicCount, anthropicFormat } from './anthropic.ts'
 import { type Directives, directives, directivesFor, readDirectives } from './directives.ts'
 import { embeddingFormatFor } from './embeddings.ts'
 import { refusalReply, replyTo } from './faults.ts'
-import { answerTo, usageOf } from './generated-output.ts'
+import { answerTo, simulatedUsageOf } from './generated-output.ts'
 import { googleFormat } from './google.ts'
 import { openaiFormat } from './openai.ts'
 import { openaiResponsesFormat } from './openai-responses.ts'
@@ -15,7 +15,7 @@ import { type Reply, send } from './reply.ts'
 import type { RawRequest } from './request.ts'
 import { searchReply } from './search.ts'
 import { type ServerStats, startServer } from './server.ts'
-import { isJson, type Json, mistake, type SimulatedFormat, type SimulatedResponse } from './wire-format.ts'
+import { isWireObject, mistake, type SimulatedFormat, type SimulatedResponse, type WireObject } from './wire-format.ts'
 
 export type SimulatorOptions = {
   /** Default: any free port. */
@@ -78,7 +78,7 @@ export async function startSimulator({ port = 0, clock, random, defaults = {} }:
       question,
       directives: directed,
       answers,
-      usage: usageOf(question, directed, answers),
+      usage: simulatedUsageOf(question, directed, answers),
       served: directed.served ?? question.model,
       createdAt,
       mint,
@@ -122,10 +122,10 @@ function faceFor(path: string): SimulatedFormat | null {
   return /\/models\/[^/]+:(generateContent|streamGenerateContent)$/.test(route) ? googleFormat : null
 }
 
-function parse(body: Uint8Array): Json | null {
+function parse(body: Uint8Array): WireObject | null {
   try {
     const value: unknown = JSON.parse(new TextDecoder().decode(body))
-    return isJson(value) ? value : null
+    return isWireObject(value) ? value : null
   } catch {
     return null
   }

@@ -5,10 +5,10 @@ import type { ChatEvent, FinishReason, ResponseStart, ResponseSummary } from '..
 import { createResponseCollector } from '../../src/core/chat/response-collector.ts'
 import { GatewayError } from '../../src/core/validation/errors.ts'
 import {
+  type CompletionStyle,
   chunkFramer,
   compatibleStream,
   completionBody,
-  type ReplyStyle,
 } from '../../src/dialects/chat-completions/reply.ts'
 
 const opening: ResponseStart = {
@@ -32,9 +32,9 @@ const receipt: ResponseSummary = {
   enhancement: null,
   web: { searched: false, sources: [], leftOut: [] },
 }
-const plain: ReplyStyle = { includeUsage: false, legacyFunctions: false }
-const counted: ReplyStyle = { includeUsage: true, legacyFunctions: false }
-const legacy: ReplyStyle = { includeUsage: false, legacyFunctions: true }
+const plain: CompletionStyle = { includeUsage: false, legacyFunctions: false }
+const counted: CompletionStyle = { includeUsage: true, legacyFunctions: false }
+const legacy: CompletionStyle = { includeUsage: false, legacyFunctions: true }
 
 const opened: ChatEvent = { type: 'opened', opening }
 const done: ChatEvent = { type: 'done', receipt }

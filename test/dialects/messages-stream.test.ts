@@ -11,12 +11,12 @@ import type {
 } from '../../src/core/chat/chat.ts'
 import { createResponseCollector } from '../../src/core/chat/response-collector.ts'
 import { GatewayError } from '../../src/core/validation/errors.ts'
-import { messageBody, type ReplyStyle } from '../../src/dialects/messages/reply.ts'
+import { type MessageStyle, messageBody } from '../../src/dialects/messages/reply.ts'
 import { messagesStream } from '../../src/dialects/messages/stream.ts'
 
 const seal = ({ family, kind, text: said, data, id }: ReasoningItem) =>
   `gwr1.${Buffer.from(JSON.stringify([family, kind, said, data, id])).toString('base64url')}`
-const style: ReplyStyle = { wantsThinking: true, nameOf: served => served, seal }
+const style: MessageStyle = { wantsThinking: true, nameOf: served => served, seal }
 
 const opening: ResponseStart = {
   requestId: 'req_1',

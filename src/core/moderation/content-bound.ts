@@ -2,7 +2,7 @@
  * What the content head says of any words of a text at most: sums, over words, of all that could speak for it, each counted as
  * often as it comes and as loudly as anything ever speaks. Read once a text; nearly all sentences are below any threshold so.
  */
-import { type Features, maximumWords, sieveSize } from '../analysis/features.ts'
+import { type Features, featureSieveSize, maximumWords } from '../analysis/features.ts'
 import {
   featureSlot,
   featureWeight,
@@ -67,7 +67,7 @@ export function createContentBound(weights: Int8Array): ContentBound {
         const word = words[at] ?? 0
         sum += ofWords[featureSlot(0, word, salts.word)] ?? 0
         sum += ofWords[featureSlot(0, stems[at] ?? 0, salts.stem)] ?? 0
-        if (sieve[word & (sieveSize - 1)] === 1) {
+        if (sieve[word & (featureSieveSize - 1)] === 1) {
           const own = kindsOf.get(word)
           if (own !== undefined) {
             sum += ofKinds(own, undefined)

@@ -4,7 +4,7 @@
  * (`harm-words.ts`), so that a word unseen in training counts like related ones. Linear in the text, without allocation
  * per word.
  */
-import { type Features, maximumWords, sieveSize } from '../analysis/features.ts'
+import { type Features, featureSieveSize, maximumWords } from '../analysis/features.ts'
 import kept from '../weights/safety.json'
 import { decodeWeights } from '../weights/stored-weights.ts'
 import { createContentBound, loudest } from './content-bound.ts'
@@ -236,7 +236,7 @@ export function createHarmReader(weights: Int8Array = new Int8Array(harmSlots * 
         for (const kind of before)
           noted[notes++] = featureSlot(1, (stem + Math.imul(kind + 1, kindSpread)) | 0, salts.kindWord)
       }
-      const own = sieve[word & (sieveSize - 1)] === 1 ? (kindsOf.get(word) ?? none) : none
+      const own = sieve[word & (featureSieveSize - 1)] === 1 ? (kindsOf.get(word) ?? none) : none
       if (own.length > 0) {
         if (withNeighbours && at > from)
           for (const kind of own)

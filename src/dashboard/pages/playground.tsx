@@ -6,7 +6,7 @@ import { SelectField, Switch, TextField } from '../parts/field.tsx'
 import { Icon } from '../parts/icon.tsx'
 import { Notice } from '../parts/notice.tsx'
 import { Card, Page } from '../parts/page.tsx'
-import { dryRun } from '../state/chat.ts'
+import { requestDryRun } from '../state/chat.ts'
 import { useConversation } from '../state/conversation.ts'
 import { humanize } from '../state/format.ts'
 import { createPageKey } from '../state/playground-key.ts'
@@ -88,7 +88,11 @@ export function Playground() {
           ) : (
             <ol class="turns" aria-label="Conversation">
               {talk.turns.map(turn => (
-                <TurnView key={turn.id} turn={turn} explain={async request => dryRun(await takeKey(), request)} />
+                <TurnView
+                  key={turn.id}
+                  turn={turn}
+                  explain={async request => requestDryRun(await takeKey(), request)}
+                />
               ))}
             </ol>
           )}

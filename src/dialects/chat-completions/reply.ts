@@ -19,7 +19,7 @@ import type { StreamFormat } from '../../http/sse-response.ts'
 import type { CompatibleAsk } from './request.ts'
 
 /** Settings of the request that change the form of the response. */
-export type ReplyStyle = Pick<CompatibleAsk, 'includeUsage' | 'legacyFunctions'>
+export type CompletionStyle = Pick<CompatibleAsk, 'includeUsage' | 'legacyFunctions'>
 
 type ChunkFramer = { frame(batch: readonly ChatEvent[]): string }
 
@@ -27,7 +27,7 @@ type ChunkFramer = { frame(batch: readonly ChatEvent[]): string }
  * Returns a framer for the server-sent chunks of one response. It keeps state, so each response needs its own. Finish chunks, the
  * usage chunk and `[DONE]` follow only `done`: a truncated or unsettled response must not look complete.
  */
-export function chunkFramer(style: ReplyStyle): ChunkFramer {
+export function chunkFramer(style: CompletionStyle): ChunkFramer {
   const chunks = chunkWriter(style)
   const finished = new Map<number, FinishReason>()
   const add = (event: ChatEvent) => {
@@ -86,7 +86,7 @@ function argumentsField(index: number): Field {
 type Piece = { readonly choice: number; readonly field: Field; text: string; readonly tokens: TokenLogprob[] }
 
 /** Writes the chunks of one response as text; `take` returns the text and empties it. */
-function chunkWriter(style: ReplyStyle) {
+function chunkWriter(style: CompletionStyle) {
   // Set by `opened`, the first event.
   let head = ''
   /** Text by choice; null if there are no sources that it could cite. */
@@ -167,7 +167,7 @@ function chunkWriter(style: ReplyStyle) {
 }
 
 /** Returns the format of one streamed response. Nothing follows a failure, not even `[DONE]`. */
-export function compatibleStream(style: ReplyStyle, requestId: string): StreamFormat {
+export function compatibleStream(style: CompletionStyle, requestId: string): StreamFormat {
   return {
     ...chunkFramer(style),
     failure: error => `data: ${JSON.stringify(errorBody(error, requestId))}\n\n`,
@@ -179,7 +179,7 @@ export function completionBody(
   folded: CollectedResponse,
   receipt: ResponseSummary,
   opening: ResponseStart,
-  style: ReplyStyle,
+  style: CompletionStyle,
 ): object {
   return {
     id: opening.requestId,
@@ -199,7 +199,7 @@ export function completionBody(
 function messageOf(
   { text, reasoning, refusal, toolCalls }: CollectedChoice,
   sources: readonly WebSource[],
-  style: ReplyStyle,
+  style: CompletionStyle,
 ): object {
   const calls = toolCalls.map(wireCall)
   return {
@@ -234,7 +234,7 @@ function wireCall({ id, name, arguments: json, signature }: ToolCall) {
   }
 }
 
-function wireReason(reason: FinishReason, style: ReplyStyle): FinishReason | 'function_call' {
+function wireReason(reason: FinishReason, style: CompletionStyle): FinishReason | 'function_call' {
   return reason === 'tool_calls' && style.legacyFunctions ? 'function_call' : reason
 }
 

@@ -4,12 +4,12 @@
  */
 import type { ContentEvent, ReasoningFamily, ReasoningItem } from '../../core/chat/chat.ts'
 import { parseUntrustedJson } from '../../core/validation/untrusted-json.ts'
-import { isJson, type Json } from './blocks.ts'
+import { type BlockFields, isBlockFields } from './blocks.ts'
 
 /** Receives the blocks. Blocks never overlap: `close` precedes the next `open`. */
 export type BlockSink = {
-  open(block: Json): void
-  delta(delta: Json): void
+  open(block: BlockFields): void
+  delta(delta: BlockFields): void
   close(): void
 }
 
@@ -115,7 +115,7 @@ class OrderedBlocks implements BlockWriter {
     return this.options.showsThinking || family === 'anthropic'
   }
 
-  private begin(kind: 'text' | 'thinking', block: Json): void {
+  private begin(kind: 'text' | 'thinking', block: BlockFields): void {
     if (this.current === kind) return
     this.close()
     this.options.sink.open(block)
@@ -163,9 +163,9 @@ class OrderedBlocks implements BlockWriter {
 
   private writeItem(json: string): void {
     const block = parseUntrustedJson(json)
-    if (!isJson(block)) return
+    if (!isBlockFields(block)) return
     // Anthropic streams calls of its own tools in the same way: clients collect the input from deltas.
-    if (typeof block.type !== 'string' || !block.type.endsWith('_tool_use') || !isJson(block.input)) {
+    if (typeof block.type !== 'string' || !block.type.endsWith('_tool_use') || !isBlockFields(block.input)) {
       this.whole(block)
       return
     }
@@ -175,7 +175,7 @@ class OrderedBlocks implements BlockWriter {
     this.options.sink.close()
   }
 
-  private whole(block: Json): void {
+  private whole(block: BlockFields): void {
     this.close()
     this.options.sink.open(block)
     this.options.sink.close()
@@ -191,8 +191,8 @@ class OrderedBlocks implements BlockWriter {
   }
 }
 
-const emptyText: Json = { type: 'text', text: '', citations: null }
-const emptyThinking: Json = { type: 'thinking', thinking: '', signature: '' }
+const emptyText: BlockFields = { type: 'text', text: '', citations: null }
+const emptyThinking: BlockFields = { type: 'thinking', thinking: '', signature: '' }
 
 /** Returns the family for unsigned reasoning: never Anthropic, which would reject it as forged. */
 function unsigned(family: ReasoningFamily): ReasoningFamily {

@@ -3,20 +3,20 @@ import type { ContentPart, ReasoningItem } from '../../core/chat/chat.ts'
 import { forwardableAddress } from '../../core/validation/public-address.ts'
 import { invalidField } from '../../core/validation/validate.ts'
 
-export type Json = Readonly<Record<string, unknown>>
+export type BlockFields = Readonly<Record<string, unknown>>
 
-export function isJson(value: unknown): value is Json {
+export function isBlockFields(value: unknown): value is BlockFields {
   return typeof value === 'object' && value !== null && !Array.isArray(value)
 }
 
 /** Returns the blocks of a content field; a text is one block. The schema has checked that each has a type. */
-export function blocksOf(content: unknown): readonly Json[] {
+export function blocksOf(content: unknown): readonly BlockFields[] {
   if (typeof content === 'string') return [{ type: 'text', text: content }]
-  return Array.isArray(content) ? content.filter(isJson) : []
+  return Array.isArray(content) ? content.filter(isBlockFields) : []
 }
 
 /** Returns a field that must be a string. Throws `invalid_request`. */
-export function textField(block: Json, name: string, param: string): string {
+export function textField(block: BlockFields, name: string, param: string): string {
   const value = block[name]
   if (typeof value === 'string') return value
   throw invalidField(`${param}.${name}`, value == null ? 'is required: a string' : 'must be a string')
@@ -31,7 +31,7 @@ export type Findings = {
 }
 
 /** Returns the provider-independent parts of a block of a user's turn or of a tool result; null = unknown block type. */
-export function contentParts(block: Json, param: string, findings: Findings): readonly ContentPart[] | null {
+export function contentParts(block: BlockFields, param: string, findings: Findings): readonly ContentPart[] | null {
   switch (block.type) {
     case 'text':
       return [{ type: 'text', text: textField(block, 'text', param) }]
@@ -48,7 +48,7 @@ export function contentParts(block: Json, param: string, findings: Findings): re
   }
 }
 
-function imageParts(block: Json, param: string, findings: Findings): readonly ContentPart[] {
+function imageParts(block: BlockFields, param: string, findings: Findings): readonly ContentPart[] {
   const source = sourceOf(block, param)
   switch (source.type) {
     case 'base64': {
@@ -71,7 +71,7 @@ function imageParts(block: Json, param: string, findings: Findings): readonly Co
   }
 }
 
-function documentParts(block: Json, param: string, findings: Findings): readonly ContentPart[] {
+function documentParts(block: BlockFields, param: string, findings: Findings): readonly ContentPart[] {
   const source = sourceOf(block, param)
   const title = typeof block.title === 'string' && block.title !== '' ? block.title : null
   const about = typeof block.context === 'string' ? block.context : ''
@@ -94,25 +94,25 @@ function documentParts(block: Json, param: string, findings: Findings): readonly
   return anthropicOnly(block, `document.source.${String(source.type)}`, findings)
 }
 
-function sourceOf(block: Json, param: string): Json {
-  if (isJson(block.source)) return block.source
+function sourceOf(block: BlockFields, param: string): BlockFields {
+  if (isBlockFields(block.source)) return block.source
   throw invalidField(`${param}.source`, 'is required: an object')
 }
 
-function searchResultText({ title, source, content }: Json): string {
+function searchResultText({ title, source, content }: BlockFields): string {
   const texts = blocksOf(content).map(block => (typeof block.text === 'string' ? block.text : ''))
   return [title, source, ...texts].filter(text => typeof text === 'string' && text !== '').join('\n')
 }
 
 /** Records that only an Anthropic model can read the block, and its JSON for moderation. Returns no parts. */
-export function anthropicOnly(block: Json, what: string, { needs, unread }: Findings): readonly never[] {
+export function anthropicOnly(block: BlockFields, what: string, { needs, unread }: Findings): readonly never[] {
   needs.add(what.slice(0, 64))
   unread.push(JSON.stringify(block))
   return []
 }
 
 /** Returns the reasoning of an assistant's block; null = the block has none. */
-export function reasoningOf(block: Json): Pick<ReasoningItem, 'kind' | 'text' | 'data'> | null {
+export function reasoningOf(block: BlockFields): Pick<ReasoningItem, 'kind' | 'text' | 'data'> | null {
   const textIn = (value: unknown) => (typeof value === 'string' ? value : '')
   if (block.type === 'thinking')
     return { kind: 'signature', text: textIn(block.thinking), data: textIn(block.signature) }

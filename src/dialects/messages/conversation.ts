@@ -4,16 +4,16 @@ import { invalidField } from '../../core/validation/validate.ts'
 import { isSealed, type ReasoningSeal } from '../reasoning-seal.ts'
 import {
   anthropicOnly,
+  type BlockFields,
   blocksOf,
   contentParts,
   type Findings,
-  isJson,
-  type Json,
+  isBlockFields,
   reasoningOf,
   textField,
 } from './blocks.ts'
 
-export type Conversation = {
+export type ParsedConversation = {
   readonly messages: readonly Message[]
   readonly unread: readonly Message[]
   readonly needs: readonly string[]
@@ -36,7 +36,7 @@ export function readConversation(
   turns: readonly WireMessage[],
   seal: ReasoningSeal,
   accountId: string,
-): Conversation {
+): ParsedConversation {
   const findings: Findings = { needs: new Set(), unread: [] }
   const reading: Reading = { open: text => seal.open(accountId, text), findings, sealed: [] }
   const messages = [
@@ -91,7 +91,7 @@ function userMessages(content: unknown, param: string, findings: Findings): read
 }
 
 function toolResult(
-  block: Json,
+  block: BlockFields,
   param: string,
   findings: Findings,
 ): { readonly message: Message; readonly attachments: readonly ContentPart[] } {
@@ -115,7 +115,7 @@ function toolResult(
   }
 }
 
-function jsonPart(block: Json): ContentPart {
+function jsonPart(block: BlockFields): ContentPart {
   return { type: 'text', text: JSON.stringify(block) }
 }
 
@@ -165,10 +165,10 @@ function replayed(
   return item === null || item.text !== '' ? item : { ...item, text }
 }
 
-function toolCall(block: Json, param: string): ToolCall {
+function toolCall(block: BlockFields, param: string): ToolCall {
   const id = textField(block, 'id', param)
   const name = textField(block, 'name', param)
   if (id === '' || id.length > 512) throw invalidField(`${param}.id`, 'must be a string of 1 to 512 characters')
-  if (block.input != null && !isJson(block.input)) throw invalidField(`${param}.input`, 'must be an object')
+  if (block.input != null && !isBlockFields(block.input)) throw invalidField(`${param}.input`, 'must be an object')
   return { id, name, arguments: JSON.stringify(block.input ?? {}), signature: null }
 }

@@ -2,7 +2,7 @@
 import { type ErrorCode, errorBody, errorTable, type GatewayError } from '../../core/validation/errors.ts'
 import { parseUntrustedJson } from '../../core/validation/untrusted-json.ts'
 import { errorResponse } from '../../http/error-response.ts'
-import { isJson } from './blocks.ts'
+import { isBlockFields } from './blocks.ts'
 
 type Row = readonly [status: number, type: string]
 
@@ -55,7 +55,7 @@ function messageOf({ code, message }: GatewayError): string {
 /** Returns the error object. If Anthropic rejected the request, returns Anthropic's error. */
 export function errorEnvelope(error: GatewayError, requestId: string): object {
   const own = error.upstream === null ? null : parseUntrustedJson(error.upstream.body)
-  if (isJson(own)) return own
+  if (isBlockFields(own)) return own
   const fields = errorBody(error, requestId).error
   return {
     type: 'error',

@@ -12,10 +12,10 @@ import type { CollectedResponse } from '../../core/chat/response-collector.ts'
 import { toUsd } from '../../core/usage/money.ts'
 import { parseUntrustedJson } from '../../core/validation/untrusted-json.ts'
 import { type BlockSink, createBlockWriter } from './block-writer.ts'
-import { isJson, type Json } from './blocks.ts'
+import { type BlockFields, isBlockFields } from './blocks.ts'
 
 /** Settings of the request and its account that change the form of the response. */
-export type ReplyStyle = {
+export type MessageStyle = {
   readonly wantsThinking: boolean
   /** Returns the name of the serving model in the response; `served` is `provider/model`. */
   readonly nameOf: (served: string) => string
@@ -28,7 +28,7 @@ type Finish = Extract<ChatEvent, { type: 'finish' }>
 export type Ending = {
   readonly stop_reason: string
   readonly stop_sequence: string | null
-  readonly stop_details: Json | null
+  readonly stop_details: BlockFields | null
 }
 
 /** Returns the reasoning family of a provider. */
@@ -41,7 +41,7 @@ export function messageId(requestId: string): string {
 }
 
 /** Returns the `message` object without content. */
-export function messageBase({ requestId, model }: ResponseStart, { nameOf }: Pick<ReplyStyle, 'nameOf'>) {
+export function messageBase({ requestId, model }: ResponseStart, { nameOf }: Pick<MessageStyle, 'nameOf'>) {
   return { id: messageId(requestId), type: 'message', role: 'assistant', model: nameOf(model) } as const
 }
 
@@ -99,10 +99,10 @@ export function messageBody(
   answer: CollectedResponse,
   opening: ResponseStart,
   receipt: ResponseSummary,
-  style: ReplyStyle,
+  style: MessageStyle,
 ) {
   const [choice] = answer.choices
-  const content: Json[] = []
+  const content: BlockFields[] = []
   const writer = createBlockWriter({
     sink: collectInto(content),
     seal: style.seal,
@@ -129,7 +129,7 @@ function endOf(choice: CollectedResponse['choices'][number] | undefined) {
 }
 
 /** Collects blocks in the same way as a client of the stream. */
-function collectInto(content: Json[]): BlockSink {
+function collectInto(content: BlockFields[]): BlockSink {
   let block: Record<string, unknown> = {}
   let input: string | null = null
   return {
@@ -147,7 +147,7 @@ function collectInto(content: Json[]): BlockSink {
     },
     close() {
       const parsed = input === null ? null : parseUntrustedJson(input)
-      content.push(input === null ? block : { ...block, input: isJson(parsed) ? parsed : {} })
+      content.push(input === null ? block : { ...block, input: isBlockFields(parsed) ? parsed : {} })
     },
   }
 }

@@ -14,9 +14,9 @@ import {
 import { checker, nullable, oneOf } from '../../core/validation/validate.ts'
 import type { RequestSource } from '../../http/chat-handler.ts'
 import type { ReasoningSeal } from '../reasoning-seal.ts'
-import { isJson } from './blocks.ts'
+import { isBlockFields } from './blocks.ts'
 import { readConversation } from './conversation.ts'
-import { readTools } from './tools.ts'
+import { readMessagesTools } from './tools.ts'
 
 const open = { additionalProperties: true }
 const anyObject = Type.Object({}, open)
@@ -181,7 +181,7 @@ function readPrompt(body: Prompt, { headers, text, accountId }: RequestSource, s
     needs: neededTool,
     unread: unreadTools,
     ...tools
-  } = readTools(body.tools ?? [], body.tool_choice ?? null)
+  } = readMessagesTools(body.tools ?? [], body.tool_choice ?? null)
   const sent = sentHeaders(headers)
   const extras: Record<string, unknown> = { ...otherFields(body), ...serverTools }
   const defined = [...Object.values(extras).filter(isTextual), ...unreadTools]
@@ -234,7 +234,7 @@ function responseFormatOf({
   ...body
 }: Prompt & { readonly output_format?: unknown }): ResponseFormat {
   const format: unknown = config?.format ?? body.output_format
-  if (!isJson(format) || format.type !== 'json_schema' || !isJson(format.schema)) return { type: 'text' }
+  if (!isBlockFields(format) || format.type !== 'json_schema' || !isBlockFields(format.schema)) return { type: 'text' }
   // OpenAI's strict mode accepts only closed schemas. Anthropic's clients usually send such schemas.
   const strict = format.schema.additionalProperties === false
   return { type: 'json_schema', name: 'response', description: null, schema: format.schema, strict }

@@ -7,7 +7,7 @@ import { withRouteDocs } from '../../http/route-docs.ts'
 import { type CountTokensDeps, createTokenCounter } from './count-tokens.ts'
 import { messagesRefusal, messagesStatusOf } from './errors.ts'
 import { writeMessagesHeaders } from './headers.ts'
-import { messageBody, type ReplyStyle } from './reply.ts'
+import { type MessageStyle, messageBody } from './reply.ts'
 import { countSchema, messagesSchema, readMessages } from './request.ts'
 import { countShape, messageEventShape, messageShape, messagesErrorShape } from './schema.ts'
 import { messagesStream } from './stream.ts'
@@ -19,7 +19,7 @@ export type MessagesDeps = ChatRouteDeps &
   }
 
 /** Returns the requested name if it names the serving model. Claude Code drops thinking when the name differs from its request. */
-function nameFor(catalogue: MessagesDeps['catalogue'], asked: string | null): ReplyStyle['nameOf'] {
+function nameFor(catalogue: MessagesDeps['catalogue'], asked: string | null): MessageStyle['nameOf'] {
   return served => {
     const model = asked === null ? null : catalogue.resolve(asked)
     return asked !== null && model !== null && fullName(model) === served ? asked : served
@@ -34,7 +34,7 @@ function endpointOf({
   return {
     parse(body, source) {
       const { ask, spelling, wantsThinking } = readMessages(body, source, reasoningSeal)
-      const style: ReplyStyle = {
+      const style: MessageStyle = {
         wantsThinking,
         nameOf: nameFor(catalogue, ask.model),
         seal: item => reasoningSeal.seal(source.accountId, item),

@@ -1,28 +1,28 @@
 /** Parses the tools of Messages requests. Tools of the client become functions; tools that run at Anthropic are only for Anthropic. */
 import type { Tool, ToolChoice } from '../../core/chat/chat.ts'
 import { invalidField } from '../../core/validation/validate.ts'
-import { isJson, type Json } from './blocks.ts'
+import { type BlockFields, isBlockFields } from './blocks.ts'
 
 type ToolFields = {
   readonly tools: readonly Tool[]
   readonly toolChoice: ToolChoice | null
   readonly parallelToolCalls: boolean | null
   /** Definitions that only Anthropic supports, by the name that reports them as dropped. */
-  readonly serverTools: Readonly<Record<string, Json>>
+  readonly serverTools: Readonly<Record<string, BlockFields>>
   /** Further fields of functions, such as input examples, which only Anthropic reads. */
-  readonly unread: readonly Json[]
+  readonly unread: readonly BlockFields[]
   /** Set if the choice requires one of `serverTools`: no other provider can serve the request. */
   readonly needs: string | null
 }
 
-type WireTool = Json & { readonly name?: string; readonly type?: string | null }
+type WireTool = BlockFields & { readonly name?: string; readonly type?: string | null }
 
 /** Parses tools and choice. Throws `invalid_request` with the tool at fault. */
-export function readTools(tools: readonly WireTool[], choice: Json | null): ToolFields {
+export function readMessagesTools(tools: readonly WireTool[], choice: BlockFields | null): ToolFields {
   const functions: Tool[] = []
-  const serverTools: Record<string, Json> = {}
+  const serverTools: Record<string, BlockFields> = {}
   const serverNames = new Set<unknown>()
-  const unread: Json[] = []
+  const unread: BlockFields[] = []
   for (const [index, tool] of tools.entries()) {
     const read = readTool(tool, `tools.${index}`)
     if (read === null) {
@@ -41,15 +41,23 @@ export function readTools(tools: readonly WireTool[], choice: Json | null): Tool
   return { ...common, toolChoice: readChoice(choice, functions, tools.length > 0), needs: null }
 }
 
-function besideFunction({ name, type, description, input_schema, strict, cache_control, ...rest }: WireTool): Json {
+function besideFunction({
+  name,
+  type,
+  description,
+  input_schema,
+  strict,
+  cache_control,
+  ...rest
+}: WireTool): BlockFields {
   return rest
 }
 
-function hasObjects(fields: Json): boolean {
+function hasObjects(fields: BlockFields): boolean {
   return Object.values(fields).some(value => typeof value === 'object' && value !== null)
 }
 
-function readChoice(choice: Json, tools: readonly Tool[], hasAny: boolean): ToolChoice | null {
+function readChoice(choice: BlockFields, tools: readonly Tool[], hasAny: boolean): ToolChoice | null {
   switch (choice.type) {
     case 'any':
       if (!hasAny) throw invalidField('tool_choice', 'requires at least one tool in `tools`')
@@ -73,7 +81,7 @@ function readTool(tool: WireTool, param: string): Tool | null {
   if (type != null && type !== 'custom') return clientTool(String(type), name)
   if (typeof name !== 'string' || !toolName.test(name))
     throw invalidField(`${param}.name`, 'must be a name of 1 to 128 letters, digits, `_` or `-`')
-  if (!isJson(schema)) throw invalidField(`${param}.input_schema`, 'must be a JSON schema of an object')
+  if (!isBlockFields(schema)) throw invalidField(`${param}.input_schema`, 'must be a JSON schema of an object')
   return {
     name,
     description: typeof description === 'string' ? description : null,
@@ -84,7 +92,7 @@ function readTool(tool: WireTool, param: string): Tool | null {
 
 const text = { type: 'string' } as const
 const whole = { type: 'integer' } as const
-const object = (properties: Json, required: readonly string[] = []) => ({ type: 'object', properties, required })
+const object = (properties: BlockFields, required: readonly string[] = []) => ({ type: 'object', properties, required })
 
 const editorFields = {
   path: text,
@@ -101,7 +109,7 @@ const clientTools: readonly {
   readonly type: RegExp
   readonly name: string
   readonly description: string
-  readonly parameters: Json
+  readonly parameters: BlockFields
 }[] = [
   {
     type: /^bash_\d+$/,

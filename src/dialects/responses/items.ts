@@ -53,7 +53,7 @@ type Reading = {
 }
 
 /** Parses the input. Throws `invalid_request` with the item at fault. */
-export function readInput(
+export function readInputItems(
   input: string | readonly unknown[],
   instructions: readonly string[],
   opener: ReasoningOpener,

@@ -114,7 +114,7 @@ export function endOf(reason: FinishReason): Pick<ResponseState, 'status' | 'inc
 }
 
 /** Returns the usage. Cached and cache-written tokens are part of the input; reasoning is part of the output. */
-export function usageOf({ usage, cost }: ResponseSummary): Fields {
+export function responseUsage({ usage, cost }: ResponseSummary): Fields {
   return {
     input_tokens: usage.inputTokens,
     input_tokens_details: { cached_tokens: usage.cachedInputTokens, cache_write_tokens: usage.cacheWriteTokens },
@@ -136,12 +136,12 @@ export function responseBody(
   for (const event of answer.events) items.add(event)
   const reason = answer.choices[0]?.finishReason ?? 'stop'
   items.close(reason)
-  const state = { ...endOf(reason), output: items.output(), usage: usageOf(receipt) }
+  const state = { ...endOf(reason), output: items.output(), usage: responseUsage(receipt) }
   return JSON.parse(responseJson(settingsJson(context), opening.requestId, opening, state))
 }
 
 /** Returns the error of a failed response. By its code, clients shorten the input, wait or stop. */
-export function failureOf(error: GatewayError): Fields {
+export function responseErrorOf(error: GatewayError): Fields {
   const { code, message, retryAfterMs } = error
   switch (code) {
     case 'context_length_exceeded':

@@ -8,9 +8,9 @@ import { reasoningEfforts } from '../../core/chat/chat.ts'
 import { bodyText, chatRequestFields, functionName, parseChatRequestFields } from '../../core/request/chat-request.ts'
 import { GatewayError } from '../../core/validation/errors.ts'
 import { checker, invalidField, nullable, oneOf } from '../../core/validation/validate.ts'
-import { maximumItems, type ReadInput, type ReasoningOpener, readInput } from './items.ts'
+import { maximumItems, type ReadInput, type ReasoningOpener, readInputItems } from './items.ts'
 import { textIn } from './parts.ts'
-import { chooseTools, type DeclaredTools, maximumTools, readTools, type ToolOrigin } from './tools.ts'
+import { chooseTools, type DeclaredTools, maximumDeclaredTools, readTools, type ToolOrigin } from './tools.ts'
 
 const open = { additionalProperties: true }
 const anyObject = Type.Object({}, open)
@@ -53,7 +53,7 @@ const readFields = Type.Object({
     ]),
   ),
   instructions: nullable(Type.Union([bodyText, Type.Array(anyObject, { maxItems: maximumItems })])),
-  tools: nullable(Type.Array(Type.Object({ type: Type.String() }, open), { maxItems: maximumTools })),
+  tools: nullable(Type.Array(Type.Object({ type: Type.String() }, open), { maxItems: maximumDeclaredTools })),
   tool_choice: nullable(Type.Union([oneOf(['none', 'auto', 'required']), anyObject])),
   parallel_tool_calls: nullable(Type.Boolean()),
   reasoning: nullable(
@@ -120,7 +120,7 @@ export function readResponses(
 ): ResponsesAsk {
   const body = check(value)
   rejectStored(body)
-  const input = readInput(body.input ?? missingInput(), instructionsOf(body.instructions ?? null), opener)
+  const input = readInputItems(body.input ?? missingInput(), instructionsOf(body.instructions ?? null), opener)
   const lists = body.tools == null ? [] : [{ tools: body.tools, place: 'tools' }]
   const declared = readTools([...lists, ...input.declared], input.loaded)
   const { tools, choice, needsHosted } = chooseTools(body.tool_choice ?? null, declared)

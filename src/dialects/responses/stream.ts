@@ -8,14 +8,14 @@ import type { Fields } from './check.ts'
 import { OutputItems } from './output.ts'
 import {
   endOf,
-  failureOf,
   outputOptions,
   type ReplyContext,
   type ResponseState,
+  responseErrorOf,
   responseJson,
+  responseUsage,
   settingsJson,
   unopened,
-  usageOf,
 } from './reply.ts'
 
 /** Returns the format of one streamed response. `now` returns Unix seconds, for a failure before the response starts. */
@@ -23,7 +23,7 @@ export function responsesStream(context: ReplyContext, requestId: string, now: (
   const stream = new ResponseStream(context, requestId)
   return {
     frame: batch => stream.frame(batch),
-    failure: error => stream.fail(failureOf(error), now),
+    failure: error => stream.fail(responseErrorOf(error), now),
   }
 }
 
@@ -89,7 +89,7 @@ class ResponseStream {
         this.flush()
         this.items?.close(this.finish)
         const end = endOf(this.finish)
-        const state = { ...end, output: this.items?.output() ?? [], usage: usageOf(event.receipt) }
+        const state = { ...end, output: this.items?.output() ?? [], usage: responseUsage(event.receipt) }
         this.lifecycle(`response.${end.status}`, state)
         break
       }

@@ -31,7 +31,7 @@ export type DeclaredTools = {
 export type ToolList = { readonly tools: readonly unknown[]; readonly place: string }
 
 /** Maximum number of tools per request, with members of namespaces. */
-export const maximumTools = 1024
+export const maximumDeclaredTools = 1024
 
 const open = { additionalProperties: true }
 const name = Type.String({ minLength: 1, maxLength: 256 })
@@ -54,7 +54,7 @@ const checkCustom = checkerAt(
   Type.Object({ name, description, format: nullable(anyObject), defer_loading: nullable(Type.Boolean()) }, open),
 )
 const checkNamespace = checkerAt(
-  Type.Object({ name, description, tools: Type.Array(anyObject, { maxItems: maximumTools }) }, open),
+  Type.Object({ name, description, tools: Type.Array(anyObject, { maxItems: maximumDeclaredTools }) }, open),
 )
 const checkSearch = checkerAt(
   Type.Object({ execution: nullable(Type.String()), description, parameters: nullable(anyObject) }, open),
@@ -108,7 +108,8 @@ function add(declared: Map<string, Declared>, one: Declared, place: string): voi
   }
   // A deferred declaration does not replace a tool that a search has loaded.
   declared.set(flat, earlier?.isDeferred === false && one.isDeferred ? earlier : one)
-  if (declared.size > maximumTools) throw invalidField(place, `exceeds the limit of ${maximumTools} tools. Send fewer`)
+  if (declared.size > maximumDeclaredTools)
+    throw invalidField(place, `exceeds the limit of ${maximumDeclaredTools} tools. Send fewer`)
 }
 
 function isSame(one: ToolOrigin, other: ToolOrigin): boolean {
@@ -210,7 +211,7 @@ const checkChoice = checkerAt(
       name: nullable(Type.String()),
       namespace: nullable(Type.String()),
       mode: nullable(oneOf(['auto', 'required'])),
-      tools: nullable(Type.Array(listed, { maxItems: maximumTools })),
+      tools: nullable(Type.Array(listed, { maxItems: maximumDeclaredTools })),
     },
     open,
   ),

@@ -5,7 +5,7 @@
 import type { SourceBody } from '../../core/chat/chat.ts'
 import { fullName, type Model } from '../../core/models/models.ts'
 import { type Json, record } from '../json.ts'
-import { type Edit, edited, elementsAt, type Member, membersAt, removals, type Span } from '../json-spans.ts'
+import { type Edit, edited, elementsAt, type JsonSpan, type Member, membersAt, removals } from '../json-spans.ts'
 import type { ProviderAsk } from '../provider.ts'
 
 /** Fields that depend on the model, as a translated request contains them. */
@@ -174,7 +174,7 @@ function sealedEdits({ text, sealed = [], fields }: SourceBody, members: readonl
   return [...removals(turns, isEmptied), ...blocks]
 }
 
-function contentOf(text: string, turn: Span): readonly Span[] | null {
+function contentOf(text: string, turn: JsonSpan): readonly JsonSpan[] | null {
   const content = membersAt(text, turn.from).findLast(({ key }) => key === 'content')
   return content === undefined || text[content.value.from] !== '[' ? null : elementsAt(text, content.value.from)
 }

@@ -26,7 +26,7 @@ const leastOutputCap = 16
  * The request. Of a client that speaks this form all goes through as it came but for what the gateway answers for: the model, the
  * output cap, that nothing is stored, and what would be charged apart from tokens.
  */
-export function toRequest({ ask, model, outputCap, stream }: ProviderAsk, access: Access): ProviderRequest {
+export function toResponsesRequest({ ask, model, outputCap, stream }: ProviderAsk, access: Access): ProviderRequest {
   const rules = model.parameters
   const own = ask.source?.dialect === 'responses' ? ask.source : null
   // Where the gateway has added to the conversation, its messages say what is asked.
