@@ -309,8 +309,8 @@ export const attemptSkips = [
 ] as const
 export type AttemptSkip = (typeof attemptSkips)[number]
 
-export const attemptOutcomes = ['served', ...attemptFailures, ...attemptSkips] as const
-export type AttemptOutcome = (typeof attemptOutcomes)[number]
+export const candidateOutcomes = ['served', ...attemptFailures, ...attemptSkips] as const
+export type AttemptOutcome = (typeof candidateOutcomes)[number]
 
 /** Known when the first content arrives. The response headers are built from it. */
 export type ResponseStart = {
