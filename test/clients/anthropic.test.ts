@@ -1,4 +1,4 @@
-/** The official `@anthropic-ai/sdk`, pointed at the gateway as its users would. */
+/** The official `@anthropic-ai/sdk` with the gateway as its base URL. */
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test'
 import Anthropic from '@anthropic-ai/sdk'
 import { type MessagesRig, relayAnswer, startMessagesRig } from './messages-support.ts'
@@ -40,7 +40,7 @@ const ways = [
 const one = { anthropic: 'claude-haiku-5-5', openai: 'openai/gpt-5.4-mini', google: 'google/gemini-3.8-flash' } as const
 
 describe.each([...ways])('%s', (_way, ask) => {
-  test.each(Object.values(one))('%s answers a conversation with a system prompt', async model => {
+  test.each(Object.values(one))('%s completes a conversation with a system prompt', async model => {
     const answer = await ask({
       model,
       max_tokens: 300,
@@ -87,7 +87,7 @@ describe.each([...ways])('%s', (_way, ask) => {
   )
 
   test.each(Object.values(one))(
-    '%s ends at the cap with `max_tokens`, at a stop text where it says which',
+    '%s ends at the cap with `max_tokens`, and at a stop sequence with its text',
     async model => {
       const capped = await ask({ model, max_tokens: 20, messages: [user('Tell me [[sim:tokens=200]]')] })
       expect(capped.stop_reason).toBe('max_tokens')
@@ -98,7 +98,7 @@ describe.each([...ways])('%s', (_way, ask) => {
     },
   )
 
-  test('counts what came from the cache and went to it beside the input', async () => {
+  test('reports cache reads and writes separately from the input', async () => {
     const { usage } = await ask({
       model: one.anthropic,
       max_tokens: 300,
@@ -113,7 +113,7 @@ describe.each([...ways])('%s', (_way, ask) => {
     expect(other).toMatchObject({ cache_read_input_tokens: 40, cache_creation_input_tokens: 0 })
   })
 
-  test('a tool that ran at Anthropic comes with its result and the citation of it', async () => {
+  test('returns a tool that ran at Anthropic with result and citation', async () => {
     const answer = await ask({
       model: one.anthropic,
       max_tokens: 300,
@@ -173,7 +173,7 @@ describe.each([...ways])('thinking over five turns, %s', (_way, ask) => {
   test.each([
     ['claude-haiku-4-5', { type: 'enabled', budget_tokens: 1_024 }],
     ['claude-sonnet-4-6', { type: 'adaptive' }],
-  ] as const)('%s gets its own signatures back byte for byte', async (model, thinking) => {
+  ] as const)('%s receives its own signatures byte for byte', async (model, thinking) => {
     const { messages, answers } = await fiveTurns({ model, max_tokens: 3_000, thinking }, ask)
     expect(thinkingOf(answers)).toHaveLength(10)
     expect(thinkingOf(answers).every(block => block.type === 'thinking' && block.signature.startsWith('Sim'))).toBe(
@@ -183,7 +183,7 @@ describe.each([...ways])('thinking over five turns, %s', (_way, ask) => {
     expect(sent().text).toContain(JSON.stringify(messages.slice(0, -1)).slice(1, -1))
   })
 
-  test('redacted thinking goes back as it came, and thinking without text keeps its signature', async () => {
+  test('returns redacted thinking unchanged and keeps the signature of thinking without text', async () => {
     const params = { model: 'claude-sonnet-4-6', max_tokens: 3_000, thinking: { type: 'adaptive' } } as const
     const question = user('Hm [[sim:reasoning=20, redacted]]')
     const hidden = await ask({ ...params, messages: [question] })
@@ -197,7 +197,7 @@ describe.each([...ways])('thinking over five turns, %s', (_way, ask) => {
     expect(sent().body.messages[1].content).toEqual(unshown.content)
   })
 
-  test('Google gets its own signatures back, and Anthropic none of them', async () => {
+  test('sends Google’s signatures to Google and not to Anthropic', async () => {
     const thinking = { type: 'adaptive' } as const
     const { messages } = await fiveTurns({ model: one.google, max_tokens: 3_000, thinking }, ask)
     const calls = sent().body.contents.flatMap(
@@ -217,7 +217,7 @@ describe.each([...ways])('thinking over five turns, %s', (_way, ask) => {
     expect(sent().text).not.toContain('gwr1.')
   })
 
-  test('an OpenAI-compatible model gets its reasoning back, and Anthropic none of it', async () => {
+  test('sends reasoning of an OpenAI-compatible model to it and not to Anthropic', async () => {
     rig.script = request => relayAnswer(request, 'I reason.', JSON.parse(request.body).messages.at(-1).role === 'user')
     const thinking = { type: 'enabled', budget_tokens: 1_024 } as const
     const { messages, answers } = await fiveTurns({ model: 'relay/thinker', max_tokens: 3_000, thinking }, ask)
@@ -246,7 +246,7 @@ describe.each([...ways])('thinking over five turns, %s', (_way, ask) => {
     expect(sent().body.thinking).toBeUndefined()
   })
 
-  test('OpenAI completes every turn after reasoning of another provider', async () => {
+  test('completes every turn at OpenAI after reasoning of another provider', async () => {
     const { messages } = await fiveTurns(
       { model: 'claude-haiku-4-5', max_tokens: 3_000, thinking: { type: 'enabled', budget_tokens: 1_024 } },
       ask,
