@@ -36,18 +36,18 @@ export type ChatDelta = {
 export type ChatDone = {
   type: 'done'
   request_id: string
-  /** `provider/model` that really served */
+  /** `provider/model` that served the request */
   model_used: string
   finish_reason: 'stop' | 'length' | 'tool_calls' | 'content_filter'
-  /** of an answer that moderation ended */
+  /** present if moderation ended the output */
   filtered?:
     | {
-        /** what ended the answer */
+        /** the moderation layer that ended the output */
         layer: string
         category: string
       }
     | undefined
-  /** of an answer that ended at a cap which the client did not set. `model_limit`: the limit of the model; `default`: the gateway’s cap for requests without one; `account_remaining`: a share of what the account has left today */
+  /** present if the output ended at a cap that the client did not set. `model_limit`: the limit of the model. `default`: the gateway’s cap for requests without one. `account_remaining`: a share of the account’s remaining daily limit. */
   output_cap?:
     | {
         tokens: number
@@ -72,12 +72,12 @@ export type ChatDone = {
       | 'other'
       | null
     complexity: number | null
-    /** what this account’s history says changed the choice */
+    /** the learned bias of this account changed the choice */
     learned: boolean
     attempts: readonly {
       /** `provider/model` */
       model: string
-      /** `served`, or why not */
+      /** `served`, or the reason for the failure */
       outcome: string
     }[]
   }
@@ -88,7 +88,7 @@ export type ChatDone = {
       url: string
       title: string
     }[]
-    /** what could not be read */
+    /** sources that could not be read */
     left_out: readonly {
       url: string | null
       code: 'refused' | 'unreachable' | 'too_slow' | 'unreadable'
@@ -105,7 +105,7 @@ export type ChatFailed = {
 
 export type ChatFiltered = {
   type: 'filtered'
-  /** what ended the answer */
+  /** the moderation layer that ended the output */
   layer: string
   category: string
 }
@@ -113,18 +113,18 @@ export type ChatFiltered = {
 export type ChatReply = {
   output: string
   request_id: string
-  /** `provider/model` that really served */
+  /** `provider/model` that served the request */
   model_used: string
   finish_reason: 'stop' | 'length' | 'tool_calls' | 'content_filter'
-  /** of an answer that moderation ended */
+  /** present if moderation ended the output */
   filtered?:
     | {
-        /** what ended the answer */
+        /** the moderation layer that ended the output */
         layer: string
         category: string
       }
     | undefined
-  /** of an answer that ended at a cap which the client did not set. `model_limit`: the limit of the model; `default`: the gateway’s cap for requests without one; `account_remaining`: a share of what the account has left today */
+  /** present if the output ended at a cap that the client did not set. `model_limit`: the limit of the model. `default`: the gateway’s cap for requests without one. `account_remaining`: a share of the account’s remaining daily limit. */
   output_cap?:
     | {
         tokens: number
@@ -149,12 +149,12 @@ export type ChatReply = {
       | 'other'
       | null
     complexity: number | null
-    /** what this account’s history says changed the choice */
+    /** the learned bias of this account changed the choice */
     learned: boolean
     attempts: readonly {
       /** `provider/model` */
       model: string
-      /** `served`, or why not */
+      /** `served`, or the reason for the failure */
       outcome: string
     }[]
   }
@@ -165,7 +165,7 @@ export type ChatReply = {
       url: string
       title: string
     }[]
-    /** what could not be read */
+    /** sources that could not be read */
     left_out: readonly {
       url: string | null
       code: 'refused' | 'unreachable' | 'too_slow' | 'unreadable'
@@ -350,7 +350,7 @@ export type ChatUsage = {
   cost_usd: number
   cached_input_tokens: number
   reasoning_tokens: number
-  /** the counts are ours: the provider gave none */
+  /** the gateway estimated the counts: the provider reported none */
   estimated: boolean
   cost: {
     /** US dollars, to 1e-8 */

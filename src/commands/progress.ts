@@ -4,7 +4,7 @@ type Screen = { readonly isTTY?: boolean; write(text: string): unknown }
 const barCharacters = 24
 const [start, rest] = ['\r', '\u001b[K']
 
-export type Progress = {
+export type ProgressLine = {
   draw(): void
   /** Removes the line until it is drawn again, so that other output is readable. */
   clear(): void
@@ -19,7 +19,7 @@ export function showProgress(
   what: string,
   look: () => { readonly done: number; readonly of: number | null },
   screen: Screen = process.stderr,
-): Progress {
+): ProgressLine {
   if (screen.isTTY !== true) return { draw() {}, clear() {}, stop() {} }
   const draw = () => {
     const { done, of } = look()

@@ -11,7 +11,7 @@ import { Playground } from './pages/playground.tsx'
 import { Requests } from './pages/requests.tsx'
 import { Reset } from './pages/reset-password.tsx'
 import { Settings } from './pages/settings.tsx'
-import { Invitation, SignIn, SignUp } from './pages/sign-in.tsx'
+import { InvitationPage, SignIn, SignUp } from './pages/sign-in.tsx'
 import { Team } from './pages/team.tsx'
 import { Verify } from './pages/verify.tsx'
 import { Icon, type IconName } from './parts/icon.tsx'
@@ -23,7 +23,7 @@ import { VerificationNotice } from './parts/verification-notice.tsx'
 import { useAction } from './state/action.ts'
 import { hashRoute, hrefTo } from './state/hash-route.ts'
 import { forgetResources } from './state/resource.ts'
-import { resume, session, user } from './state/session.ts'
+import { currentSession, resume, user } from './state/session.ts'
 
 type PageEntry = {
   readonly path: string
@@ -60,7 +60,7 @@ export function App() {
 
   const [first = '', ...rest] = hashRoute.value.path
   // An invitation is shown even if another user is signed in.
-  if (first === 'invitation') return <Invitation token={rest[0] ?? ''} />
+  if (first === 'invitation') return <InvitationPage token={rest[0] ?? ''} />
   if (first === 'verify') return <Verify token={rest[0] ?? ''} />
   if (first === 'reset') return <Reset token={rest[0]} />
   if (resuming.failure !== null)
@@ -69,14 +69,14 @@ export function App() {
         <FailureNotice failure={resuming.failure} retry={() => void resuming.run()} />
       </main>
     )
-  if (session.value === undefined)
+  if (currentSession.value === undefined)
     return (
       <main class="door">
         <Loading what="the dashboard" lines={2} />
       </main>
     )
-  if (session.value === null) return first === 'sign-up' ? <SignUp /> : <SignIn />
-  return <Signed path={first} rest={rest} role={session.value.user.role} />
+  if (currentSession.value === null) return first === 'sign-up' ? <SignUp /> : <SignIn />
+  return <Signed path={first} rest={rest} role={currentSession.value.user.role} />
 }
 
 type SignedProps = { readonly path: string; readonly rest: readonly string[]; readonly role: Role }

@@ -9,7 +9,7 @@ type Queries = Sql | TransactionSql
 const bounds = `{${durationBoundsMs.join()}}`
 
 /** SQL for the bucket of a row by a column of milliseconds; null if the request did not complete. */
-export const slotOf = (sql: Queries, milliseconds: 'latency_ms' | 'first_token_ms') =>
+export const durationSlotOf = (sql: Queries, milliseconds: 'latency_ms' | 'first_token_ms') =>
   // The subselect reads the bounds once instead of for each row.
   sql`case when status = 'completed' then width_bucket(${sql(milliseconds)}, (select ${bounds}::text::bigint[])) end`
 

@@ -1,5 +1,5 @@
 /**
- * Reasoning that a client carries from one turn to the next, sealed: nothing of it is stored here, the client cannot read or change
+ * Seals reasoning that a client carries from one turn to the next. The gateway stores none of it. The client cannot read or change
  * it, and no other account can use it.
  */
 import { createCipheriv, createDecipheriv, hkdfSync, randomBytes } from 'node:crypto'
@@ -10,13 +10,13 @@ import { parseUntrustedJson } from '../core/validation/untrusted-json.ts'
 import { oneOf } from '../core/validation/validate.ts'
 
 export type ReasoningSeal = {
-  /** The item as text that only the same account can hand back. */
+  /** Returns the item as encrypted text, which `open` accepts only for the same account. */
   seal(accountId: string, item: ReasoningItem): string
-  /** The item; null where the text is not one that was sealed for this account under a secret in force. Never throws. */
+  /** Returns the item; null if the text was not sealed for this account under a current secret. Never throws. */
   open(accountId: string, text: string): ReasoningItem | null
 }
 
-/** Begins every sealed item: tells them from a provider's own text, and a later form from this one. */
+/** Prefix of sealed items. It separates them from text of a provider, and this format from later ones. */
 const prefix = 'gwr1.'
 const nonceBytes = 12
 const tagBytes = 16
@@ -34,14 +34,14 @@ const isItem = TypeCompiler.Compile(
   ),
 )
 
-/** Whether a text claims to be sealed by a gateway, this one or another. */
+/** Returns whether a text has the form of a sealed item, of any gateway and account. */
 export function isSealed(text: string): boolean {
   return text.startsWith(prefix)
 }
 
 /**
- * Seals with AES-256-GCM under a key derived from `secret`; opens what was sealed under `secret` or `previousSecret`, so that
- * conversations outlive a change of the secret.
+ * Returns a seal that encrypts with AES-256-GCM under a key derived from `secret`. It also opens items sealed under
+ * `previousSecret`, so that conversations continue after a change of the secret.
  */
 export function createReasoningSeal(secret: string, previousSecret: string | null): ReasoningSeal {
   const key = keyOf(secret)
@@ -79,7 +79,7 @@ function opened(key: Buffer, accountId: string, bytes: Buffer): string | null {
   try {
     return decipher.update(bytes.subarray(nonceBytes, -tagBytes), undefined, 'utf8') + decipher.final('utf8')
   } catch {
-    // Changed, of another account, or sealed under another secret.
+    // The text was changed, belongs to another account, or was sealed under another secret.
     return null
   }
 }

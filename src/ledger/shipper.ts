@@ -9,7 +9,7 @@ import type { UsageRecord } from '../core/usage/usage-record.ts'
 import { mergedRecords, truthOf } from '../core/usage/usage-truth.ts'
 import { GatewayError } from '../core/validation/errors.ts'
 import { type Database, isUnavailable } from '../database/database.ts'
-import { countedBy, slotOf } from '../database/duration-sql.ts'
+import { countedBy, durationSlotOf } from '../database/duration-sql.ts'
 import type { Journal, JournalBatch } from './journal.ts'
 import type { UsageStream } from './usage-stream.ts'
 
@@ -241,7 +241,7 @@ function insert(database: Database, records: readonly UsageRecord[]): Promise<un
           false, usage_records.billed_microcents, usage_records.input_tokens + usage_records.output_tokens,
           usage_records.latency_ms
         )
-        returning *, ${slotOf(sql, 'latency_ms')} as latency_slot, ${slotOf(sql, 'first_token_ms')} as first_token_slot),
+        returning *, ${durationSlotOf(sql, 'latency_ms')} as latency_slot, ${durationSlotOf(sql, 'first_token_ms')} as first_token_slot),
       -- Limits count a request here or there: never twice, never not at all.
       ended as (
         update limit_reservations set is_open = false, tokens = 0, microcents = 0

@@ -37,11 +37,11 @@ export function decisionOf(request: AdmissionRequest, numbers: Numbers, now: num
   const [status, wait, outputCap, reservedTokens, reservedMicrocents, day] = numbers
   const code = refusals[status] ?? null
   const seat: Reservation = { requestId, accountId, outputCap, reservedTokens, reservedMicrocents, day }
-  return { code, retryAfterMs: Math.max(1, Math.ceil(wait)), seat, noted: countersOf(numbers, now) }
+  return { code, retryAfterMs: Math.max(1, Math.ceil(wait)), seat, noted: cachedStatusOf(numbers, now) }
 }
 
-/** Returns the account's counters of a reply. `now` is this process's time in ms. */
-export function countersOf(numbers: Numbers, now: number): CachedStatus {
+/** Returns the status to cache for the account of a reply. `now` is this process's time in ms. */
+export function cachedStatusOf(numbers: Numbers, now: number): CachedStatus {
   const [, , , , , , requests, resetMs, tokens, microcents, seats, at] = numbers
   return {
     at: now,

@@ -2,7 +2,7 @@
  * Request metrics, updated once when a request is settled and once when an error is sent. Labels are closed sets or
  * catalog names, never an account, a key or client text.
  */
-import { attemptOutcomes } from '../core/chat/chat.ts'
+import { candidateOutcomes } from '../core/chat/chat.ts'
 import { fullName, type Model } from '../core/models/models.ts'
 import { microcentsPerUsd } from '../core/usage/money.ts'
 import type { UsageRecord } from '../core/usage/usage-record.ts'
@@ -36,7 +36,7 @@ const limits: readonly ErrorCode[] = [
 /** Moderation layers: the gateway's own, and a provider's. */
 const layers = ['patterns', 'classifier', 'urls', 'provider']
 
-const outcomes = attemptOutcomes
+const outcomes = candidateOutcomes
 
 /** Upper bounds in seconds. */
 const bounds = {

@@ -1,10 +1,10 @@
 /**
- * Anthropic's Messages API. A client's own Messages body goes on as it was written; every other request is translated, without names
- * of participants, image detail, and results of tools that run on Anthropic's side.
+ * Anthropic's Messages API. A Messages body is forwarded as the client wrote it. Other requests are translated, without participant
+ * names, image detail and results of tools that run at Anthropic.
  */
 
-import { readFailure } from './anthropic/failure.ts'
-import { countRequest, toRequest } from './anthropic/request.ts'
+import { readAnthropicFailure } from './anthropic/failure.ts'
+import { countRequest, toAnthropicRequest } from './anthropic/request.ts'
 import { readResponse, streamReader } from './anthropic/response.ts'
 import { record, tokenCount } from './json.ts'
 import type { Provider } from './provider.ts'
@@ -12,10 +12,10 @@ import { guardBody, guardStream } from './response-guard.ts'
 
 /** The adapter. */
 export const anthropic: Provider = {
-  toRequest,
+  toRequest: toAnthropicRequest,
   readResponse: body => guardBody(() => readResponse(body)),
   streamReader: () => guardStream(streamReader()),
-  readFailure,
+  readFailure: readAnthropicFailure,
   takesSource: ['messages'],
   count: { toRequest: countRequest, read: body => tokenCount(record(body).input_tokens) },
 }

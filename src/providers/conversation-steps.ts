@@ -107,7 +107,7 @@ export function systemTexts(messages: readonly Message[]): readonly string[] {
   return messages.flatMap(message => (message.role === 'system' && isVisible(message.text) ? [message.text] : []))
 }
 
-export type Turn<Part> = { readonly role: 'user' | 'assistant'; readonly parts: Part[] }
+export type WireTurn<Part> = { readonly role: 'user' | 'assistant'; readonly parts: Part[] }
 
 /** Writes the parts of a turn in one wire format. */
 export type PartWriter<Part> = {
@@ -130,9 +130,9 @@ export function turnsOf<Part>(
   messages: readonly Message[],
   prefill: boolean,
   write: PartWriter<Part>,
-): readonly Turn<Part>[] {
-  const turns: Turn<Part>[] = []
-  const add = (role: Turn<Part>['role'], parts: readonly Part[]) => {
+): readonly WireTurn<Part>[] {
+  const turns: WireTurn<Part>[] = []
+  const add = (role: WireTurn<Part>['role'], parts: readonly Part[]) => {
     const last = turns.at(-1)
     if (last?.role !== role) turns.push({ role, parts: [...parts] })
     // One by one: a body may contain more parts than a function call takes arguments.

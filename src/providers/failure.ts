@@ -31,7 +31,11 @@ const verdicts: Readonly<Record<AttemptFailure, Verdict>> = {
  * Returns a failure of this kind with its blame. `detail` is for the operator and must not contain free text of the
  * upstream.
  */
-export function failureOf(kind: AttemptFailure, detail: string, retryAfterMs: number | null = null): ProviderFailure {
+export function providerFailure(
+  kind: AttemptFailure,
+  detail: string,
+  retryAfterMs: number | null = null,
+): ProviderFailure {
   return { kind, ...verdicts[kind], retryAfterMs, detail }
 }
 
@@ -42,7 +46,7 @@ export function failed(failure: ProviderFailure): AnswerPart {
 
 /** Returns the failure of an inconsistent response with status 200, part of which was lost. `how` is an identifier. */
 export function truncated(how: string): AnswerPart {
-  return failed(failureOf('truncated', `200 ${how}`))
+  return failed(providerFailure('truncated', `200 ${how}`))
 }
 
 /** Returns the kind of failure of an HTTP status before the body is read. Below 400 it is an unexpected response. */

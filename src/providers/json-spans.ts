@@ -2,9 +2,9 @@
 import { closingQuote } from '../core/validation/untrusted-json.ts'
 
 /** From `from` up to but excluding `to`. */
-export type Span = { readonly from: number; readonly to: number }
+export type JsonSpan = { readonly from: number; readonly to: number }
 /** A member of an object: its span begins at the key, `value` after the colon. */
-export type Member = Span & { readonly key: string; readonly value: Span }
+export type Member = JsonSpan & { readonly key: string; readonly value: JsonSpan }
 
 /** Returns the members of the object that begins at or after `at`, in order, including duplicates. */
 export function membersAt(text: string, at: number): readonly Member[] {
@@ -22,8 +22,8 @@ export function membersAt(text: string, at: number): readonly Member[] {
 }
 
 /** Returns the elements of the list that begins at or after `at`. */
-export function elementsAt(text: string, at: number): readonly Span[] {
-  const elements: Span[] = []
+export function elementsAt(text: string, at: number): readonly JsonSpan[] {
+  const elements: JsonSpan[] = []
   let from = skipBlank(text, skipBlank(text, at) + 1)
   while (from < text.length && text[from] !== ']') {
     const element = valueAt(text, from)
@@ -34,13 +34,13 @@ export function elementsAt(text: string, at: number): readonly Span[] {
 }
 
 /** A replacement of a span's text; '' removes it. */
-export type Edit = Span & { readonly text: string }
+export type Edit = JsonSpan & { readonly text: string }
 
 /**
  * Returns the edits that remove members or elements with one adjacent comma each. Removing all of them leaves an empty
  * list.
  */
-export function removals(spans: readonly Span[], isRemoved: (index: number) => boolean): readonly Edit[] {
+export function removals(spans: readonly JsonSpan[], isRemoved: (index: number) => boolean): readonly Edit[] {
   const edits: Edit[] = []
   let hasKept = false
   for (const [index, span] of spans.entries()) {
@@ -66,7 +66,7 @@ export function edited(text: string, edits: readonly Edit[]): string {
   return out + text.slice(at)
 }
 
-function valueAt(text: string, at: number): Span {
+function valueAt(text: string, at: number): JsonSpan {
   const from = skipBlank(text, at)
   return { from, to: endOfValue(text, from) }
 }

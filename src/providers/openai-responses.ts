@@ -4,14 +4,14 @@
  */
 import type { Model } from '../core/models/models.ts'
 import { readFailure } from './openai/failure.ts'
-import { toRequest } from './openai-responses/request.ts'
+import { toResponsesRequest } from './openai-responses/request.ts'
 import { createResponsesReader } from './openai-responses/response.ts'
 import type { Provider, ProviderAsk } from './provider.ts'
 import { guardBody, guardStream } from './response-guard.ts'
 
 /** The adapter. */
 export const openaiResponses: Provider = {
-  toRequest,
+  toRequest: toResponsesRequest,
   readResponse: body => guardBody(() => createResponsesReader().whole(body)),
   streamReader: () => guardStream(createResponsesReader()),
   readFailure,

@@ -29,15 +29,15 @@ const parameterNames = [
 export type ParameterName = (typeof parameterNames)[number]
 
 /** Collected while a request is built; reported in the order of the set above. */
-export type Dropped = Set<ParameterName>
+export type DroppedNames = Set<ParameterName>
 
 /** Names that may be sent in a header, since a client can send any. */
 const toldName = /^[\w.-]{1,64}$/
 const maximumToldNames = 32
 
 /**
- * The names as they are told: ours first, in the order of the set above, then those of the caller's own fields, and of a `source` in
- * another API form what only that form takes.
+ * Returns the names to report: first those of the set above, in its order, then the client's own fields. A `source` in another API
+ * form adds the fields that only its form has.
  */
 export function droppedNames(
   dropped: ReadonlySet<ParameterName>,
@@ -58,7 +58,7 @@ const none: readonly never[] = []
  * = whether the model will reason; null = it decides itself.
  */
 export function parametersFor(ask: ChatRequest, rules: ParameterRules, thinks: boolean | null) {
-  const dropped: Dropped = new Set()
+  const dropped: DroppedNames = new Set()
   const sampling = takesSampling(rules, thinks)
   const logprobs = sampling && rules.logprobs
   const temperature = ifTaken(dropped, 'temperature', ask.temperature, sampling)
@@ -84,7 +84,7 @@ export function parametersFor(ask: ChatRequest, rules: ParameterRules, thinks: b
 }
 
 /** Returns the value if accepted, else records it as dropped. Null = not requested. */
-function ifTaken<T>(dropped: Dropped, name: ParameterName, value: T | null, taken: boolean): T | undefined {
+function ifTaken<T>(dropped: DroppedNames, name: ParameterName, value: T | null, taken: boolean): T | undefined {
   if (value !== null && !taken) dropped.add(name)
   return taken ? (value ?? undefined) : undefined
 }

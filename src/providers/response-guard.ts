@@ -5,7 +5,7 @@
  */
 import type { TextDelta } from '../core/chat/text-deltas.ts'
 import { ArgumentsScan } from './arguments-scan.ts'
-import { failed, failureOf, truncated } from './failure.ts'
+import { failed, providerFailure, truncated } from './failure.ts'
 import type { AnswerPart, StreamReader } from './provider.ts'
 
 /** Returns the guarded parts of a complete response read by `read`. */
@@ -100,7 +100,7 @@ function mended(parts: readonly AnswerPart[], halves: Map<string, TextDelta>): r
   const sound: AnswerPart[] = []
   for (const part of parts) {
     const wrong = part.type === 'tool_call' ? wrongIn(part) : null
-    if (wrong !== null) return [...sound, failed(failureOf('bad_answer', `200 ${wrong}`))]
+    if (wrong !== null) return [...sound, failed(providerFailure('bad_answer', `200 ${wrong}`))]
     if (part.type === 'finish') sound.push(...released(part.choice, halves))
     if ('text' in part) sound.push(...completed(part, halves))
     else sound.push(part)

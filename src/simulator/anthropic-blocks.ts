@@ -1,6 +1,6 @@
 /** Blocks of the simulated Anthropic API that it knows again: signed and redacted thinking, and tools that run on its side. */
 import { createHmac } from 'node:crypto'
-import { isJson, type Json, mistake, objectsIn, type SimulatedResponse } from './wire-format.ts'
+import { isWireObject, mistake, objectsIn, type SimulatedResponse, type WireObject } from './wire-format.ts'
 
 const nonceLength = 24
 const proofLength = 40
@@ -24,7 +24,7 @@ function isSigned(signature: unknown, shown: unknown): boolean {
 }
 
 /** What the API says of replayed thinking that it did not write, or that lacks where it is needed; null = nothing. */
-export function problemInThinkingBlocks(messages: readonly Json[], thinking: unknown) {
+export function problemInThinkingBlocks(messages: readonly WireObject[], thinking: unknown) {
   for (const [index, message] of messages.entries())
     for (const [at, block] of objectsIn(message.content).entries()) {
       const place = `messages.${index}.content.${at}`
@@ -38,7 +38,7 @@ export function problemInThinkingBlocks(messages: readonly Json[], thinking: unk
   const last = messages.findLastIndex(({ role }) => role === 'assistant')
   const [first, ...rest] = objectsIn(messages[last]?.content)
   const calls = [first, ...rest].some(block => block?.type === 'tool_use')
-  const isNeeded = isJson(thinking) && thinking.type === 'enabled' && calls
+  const isNeeded = isWireObject(thinking) && thinking.type === 'enabled' && calls
   return isNeeded && first?.type !== 'thinking' && first?.type !== 'redacted_thinking'
     ? mistake(
         `messages.${last}.content.0.type: Expected \`thinking\` or \`redacted_thinking\`, but found \`${first?.type}\`. When \`thinking\` is enabled, a final \`assistant\` message must start with a thinking block.`,
@@ -49,7 +49,7 @@ export function problemInThinkingBlocks(messages: readonly Json[], thinking: unk
 const redactedText = 'redacted'
 
 /** Thinking whose text is withheld. */
-export function redactedBlock(mint: SimulatedResponse['mint']): Json {
+export function redactedBlock(mint: SimulatedResponse['mint']): WireObject {
   return { type: 'redacted_thinking', data: signed(mint, redactedText) }
 }
 

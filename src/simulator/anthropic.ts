@@ -6,8 +6,7 @@ import {
   type Answer,
   type Failure,
   type Frame,
-  isJson,
-  type Json,
+  isWireObject,
   jsonTokens,
   mistake,
   numberOr,
@@ -15,10 +14,11 @@ import {
   type SimulatedFormat,
   type SimulatedRequest,
   type SimulatedResponse,
+  type SimulatedUsage,
   slices,
   textOr,
-  type Usage,
   unknownField,
+  type WireObject,
 } from './wire-format.ts'
 
 const knownFields = new Set(
@@ -53,14 +53,14 @@ const errorTypes: Readonly<Record<number, string>> = {
   529: 'overloaded_error',
 }
 
-/** `POST /v1/messages/count_tokens`: the same body without an output cap, and the count alone. */
+/** `POST /v1/messages/count_tokens`: the same body without an output cap. The response has only the count. */
 export const anthropicCount = (): SimulatedFormat => ({
-  ...anthropic,
+  ...anthropicFormat,
   read: (request, body, mint) => read(request, { ...body, max_tokens: 1, stream: false }, mint),
   completion: ({ question }) => ({ input_tokens: question.inputTokens }),
 })
 
-export const anthropic: SimulatedFormat = {
+export const anthropicFormat: SimulatedFormat = {
   provider: 'anthropic',
   lineEnd: '\n',
   streamType: 'text/event-stream; charset=utf-8',
@@ -96,7 +96,7 @@ export const anthropic: SimulatedFormat = {
 
 function read(
   { headers }: RawRequest,
-  body: Json,
+  body: WireObject,
   mint: SimulatedResponse['mint'],
 ): ReturnType<SimulatedFormat['read']> {
   const hasKey = Boolean(headers['x-api-key']) || /^Bearer \S/.test(headers.authorization ?? '')
@@ -112,8 +112,8 @@ function read(
   const blocks = messages.map(message => blocksOf(message.content))
   const instructions = blocksOf(body.system)
   const tools = objectsIn(body.tools)
-  const config = isJson(body.output_config) ? body.output_config : {}
-  const thinking = isJson(body.thinking) ? body.thinking : {}
+  const config = isWireObject(body.output_config) ? body.output_config : {}
+  const thinking = isWireObject(body.thinking) ? body.thinking : {}
   const results =
     messages.at(-1)?.role === 'user' ? (blocks.at(-1) ?? []).filter(block => block.type === 'tool_result') : []
   const question: SimulatedRequest = {
@@ -133,8 +133,8 @@ function read(
     toolResults: results.map(result => textOf(blocksOf(result.content))),
     tools: tools.map(tool => ({ name: String(tool.name), schema: tool.input_schema })),
     toolChoice: toldChoice(textOf(instructions)) ?? toolChoiceOf(body.tool_choice),
-    parallelCalls: !(isJson(body.tool_choice) && body.tool_choice.disable_parallel_tool_use === true),
-    json: isJson(config.format) ? { schema: config.format.schema ?? null } : toldJson(textOf(instructions)),
+    parallelCalls: !(isWireObject(body.tool_choice) && body.tool_choice.disable_parallel_tool_use === true),
+    json: isWireObject(config.format) ? { schema: config.format.schema ?? null } : toldJson(textOf(instructions)),
     reasoningTokens: thinkingTokens(thinking, config.effort),
     reasoningShown: thinking.display === 'summarized' || !refusesBudgets.test(String(body.model)),
     choices: 1,
@@ -178,7 +178,7 @@ const keyMissing: Failure = {
 }
 const versionMissing = mistake('anthropic-version: header is required')
 
-function problemIn(body: Json, betas: string): Failure | null {
+function problemIn(body: WireObject, betas: string): Failure | null {
   const { model, messages, max_tokens: cap, temperature, tools, thinking, tool_choice: choice } = body
   for (const name of ['model', 'messages', 'max_tokens']) {
     if (body[name] == null) return mistake(`${name}: Field required`)
@@ -196,18 +196,18 @@ function problemIn(body: Json, betas: string): Failure | null {
     const refused = ['temperature', 'top_p', 'top_k'].find(name => body[name] != null)
     if (refused !== undefined) return mistake(`${refused}: this parameter is not supported with this model`)
   }
-  if (isJson(choice) && (choice.type === 'any' || choice.type === 'tool') && refusesForcedTools.test(model)) {
+  if (isWireObject(choice) && (choice.type === 'any' || choice.type === 'tool') && refusesForcedTools.test(model)) {
     return mistake(`tool_choice: type "${String(choice.type)}" is not supported with this model`)
   }
-  if (isJson(choice) && objectsIn(tools).length === 0)
+  if (isWireObject(choice) && objectsIn(tools).length === 0)
     return mistake('tool_choice may only be specified while providing tools')
   for (const [index, tool] of objectsIn(tools).entries()) {
     const schema = tool.input_schema
-    if (tool.type === undefined && !(isJson(schema) && schema.type === 'object')) {
+    if (tool.type === undefined && !(isWireObject(schema) && schema.type === 'object')) {
       return mistake(`tools.${index}.custom.input_schema.type: Input should be 'object'`)
     }
   }
-  if (isJson(thinking)) {
+  if (isWireObject(thinking)) {
     const problem = problemInThinking(thinking, model, cap)
     if (problem !== null) return problem
   }
@@ -219,7 +219,7 @@ function problemIn(body: Json, betas: string): Failure | null {
   return problemInMessages(spoken, objectsIn(tools).length > 0) ?? problemInThinkingBlocks(turns, thinking)
 }
 
-function problemInThinking(thinking: Json, model: string, cap: number): Failure | null {
+function problemInThinking(thinking: WireObject, model: string, cap: number): Failure | null {
   if (thinking.type === 'disabled' && cannotSwitchThinkingOff.test(model)) {
     return mistake('thinking.type: "disabled" is not supported with this model')
   }
@@ -231,7 +231,7 @@ function problemInThinking(thinking: Json, model: string, cap: number): Failure 
   return budget < cap ? null : mistake('`max_tokens` must be greater than `thinking.budget_tokens`')
 }
 
-function problemInMessages(messages: readonly Json[], hasTools: boolean): Failure | null {
+function problemInMessages(messages: readonly WireObject[], hasTools: boolean): Failure | null {
   if (messages[0]?.role !== 'user') return mistake('messages: first message must use the "user" role')
   let open: readonly unknown[] = []
   for (const [index, { role, content }] of messages.entries()) {
@@ -260,26 +260,26 @@ function problemInMessages(messages: readonly Json[], hasTools: boolean): Failur
   return null
 }
 
-function blocksOf(content: unknown): readonly Json[] {
+function blocksOf(content: unknown): readonly WireObject[] {
   return typeof content === 'string' ? [{ type: 'text', text: content }] : objectsIn(content)
 }
 
-function textOf(blocks: readonly Json[]): string {
+function textOf(blocks: readonly WireObject[]): string {
   return blocks.map(block => textOr(block.text, '')).join('')
 }
 
-function tokensIn(block: Json): number {
+function tokensIn(block: WireObject): number {
   if (block.type === 'image' || block.type === 'document') return 0
   return block.type === 'text' ? estimateTokens(textOr(block.text, '')) : jsonTokens([block])
 }
 
 function toolChoiceOf(choice: unknown): SimulatedRequest['toolChoice'] {
-  if (!isJson(choice)) return 'auto'
+  if (!isWireObject(choice)) return 'auto'
   if (choice.type === 'tool') return { name: String(choice.name) }
   return choice.type === 'any' ? 'required' : choice.type === 'none' ? 'none' : 'auto'
 }
 
-function thinkingTokens(thinking: Json, effort: unknown): number {
+function thinkingTokens(thinking: WireObject, effort: unknown): number {
   if (thinking.type === 'enabled') return Math.min(numberOr(thinking.budget_tokens, 0), 96)
   return thinking.type === 'adaptive' ? (reasoningTokens[String(effort)] ?? 96) : 0
 }
@@ -299,7 +299,7 @@ function completion(turn: SimulatedResponse): unknown {
   }
 }
 
-type Said = { readonly block: Json; readonly start: Json; readonly deltas: Iterable<Json> }
+type Said = { readonly block: WireObject; readonly start: WireObject; readonly deltas: Iterable<WireObject> }
 
 /** Returns each block in its JSON form, its opening in a stream, and its deltas. */
 function blocksSaid(
@@ -307,7 +307,7 @@ function blocksSaid(
   { question, directives, mint, chunkCharacters }: SimulatedResponse,
 ): readonly Said[] {
   const said: Said[] = []
-  const whole = (block: Json): Said => ({ block, start: block, deltas: [] })
+  const whole = (block: WireObject): Said => ({ block, start: block, deltas: [] })
   const search = directives.server_tool ? searchBlocks(mint, question.userTexts.at(-1) ?? '') : null
   if (reasoning !== '' && directives.redacted) said.push(whole(redactedBlock(mint)))
   else if (reasoning !== '') {
@@ -357,7 +357,7 @@ function ending({ finish, refusal, stopSequence }: Answer) {
   }
 }
 
-function usageBody({ input, cached, cacheWrite, output, reasoning }: Usage) {
+function usageBody({ input, cached, cacheWrite, output, reasoning }: SimulatedUsage) {
   const countsAreNumbers = typeof input === 'number' && typeof cached === 'number' && typeof cacheWrite === 'number'
   return {
     input_tokens: countsAreNumbers ? input - cached - cacheWrite : input,
@@ -405,7 +405,7 @@ function* frames(turn: SimulatedResponse): Generator<Frame> {
 }
 
 /** The real API pads its events with spaces before the last brace. */
-function frame(part: Frame['part'], type: string, fields: Json): Frame {
+function frame(part: Frame['part'], type: string, fields: WireObject): Frame {
   const data = JSON.stringify({ type, ...fields })
   return { part, name: type, data: `${data.slice(0, -1)}${' '.repeat(data.length % 16)}}` }
 }

@@ -4,13 +4,12 @@
  */
 import { estimateTokens } from '../core/tokens/tokens.ts'
 import { withoutDirectives } from './directives.ts'
-import { google } from './google.ts'
-import { openai } from './openai.ts'
+import { googleFormat } from './google.ts'
+import { openaiFormat } from './openai.ts'
 import type { RawRequest } from './request.ts'
 import {
   type Failure,
-  isJson,
-  type Json,
+  isWireObject,
   mistake,
   numberOr,
   objectsIn,
@@ -19,6 +18,7 @@ import {
   type SimulatedResponse,
   textOr,
   unknownField,
+  type WireObject,
 } from './wire-format.ts'
 
 type Input = string | readonly number[]
@@ -36,17 +36,17 @@ const nativeDimensions: ReadonlyMap<string, number> = new Map([
 /** Returns the format of a path; null = not an embeddings path. A format object holds one request. */
 export function embeddingFormatFor(path: string): SimulatedFormat | null {
   const [route = ''] = path.split('?')
-  if (route.endsWith('/embeddings')) return openaiFormat()
-  return /\/models\/[^/]+:(embedContent|batchEmbedContents)$/.test(route) ? googleFormat() : null
+  if (route.endsWith('/embeddings')) return openaiEmbeddingsFormat()
+  return /\/models\/[^/]+:(embedContent|batchEmbedContents)$/.test(route) ? googleEmbeddingsFormat() : null
 }
 
 const openaiFields = new Set(['model', 'input', 'dimensions', 'encoding_format', 'user'])
 
-function openaiFormat(): SimulatedFormat {
+function openaiEmbeddingsFormat(): SimulatedFormat {
   let asked: Asked | null = null
   let asBase64 = false
   return {
-    ...openai,
+    ...openaiFormat,
     read({ headers }, body) {
       const input = body.input
       const list: readonly unknown[] = Array.isArray(input) && typeof input[0] !== 'number' ? input : [input]
@@ -61,7 +61,9 @@ function openaiFormat(): SimulatedFormat {
       const problem = headers.authorization?.match(/^Bearer \S/)
         ? openaiProblem(body, asked, list.length)
         : keyMissing(401, "You didn't provide an API key.")
-      return problem === null ? { kind: 'question', question: questionOf(asked) } : openai.failure(problem, noMint)
+      return problem === null
+        ? { kind: 'question', question: questionOf(asked) }
+        : openaiFormat.failure(problem, noMint)
     },
     completion(turn) {
       const data = vectorsOf(asked, true).map((vector, index) => ({
@@ -76,7 +78,7 @@ function openaiFormat(): SimulatedFormat {
   }
 }
 
-function openaiProblem(body: Json, { model, inputs, dimensions }: Asked, sent: number): Failure | null {
+function openaiProblem(body: WireObject, { model, inputs, dimensions }: Asked, sent: number): Failure | null {
   const unknown = unknownField(body, openaiFields)
   if (unknown !== undefined) return mistake(`Unrecognized request argument supplied: ${unknown}`)
   const native = nativeDimensions.get(model)
@@ -94,11 +96,11 @@ function openaiProblem(body: Json, { model, inputs, dimensions }: Asked, sent: n
   return total > 300_000 ? mistake(`Requested ${total} tokens, max 300000 tokens per request`, 'input') : null
 }
 
-function googleFormat(): SimulatedFormat {
+function googleEmbeddingsFormat(): SimulatedFormat {
   let asked: Asked | null = null
   let isBatch = false
   return {
-    ...google,
+    ...googleFormat,
     read({ path, headers }: RawRequest, body) {
       const [, model = '', method = ''] = /\/models\/([^/:?]+):(\w+)/.exec(path) ?? []
       isBatch = method === 'batchEmbedContents'
@@ -111,7 +113,9 @@ function googleFormat(): SimulatedFormat {
       const problem = headers['x-goog-api-key']
         ? googleProblem(asked, requests, isBatch)
         : keyMissing(403, "Method doesn't allow unregistered callers.")
-      return problem === null ? { kind: 'question', question: questionOf(asked) } : google.failure(problem, noMint)
+      return problem === null
+        ? { kind: 'question', question: questionOf(asked) }
+        : googleFormat.failure(problem, noMint)
     },
     completion({ usage }: SimulatedResponse) {
       // Shorter vectors of the older model are truncated and not of length 1, and it reports no tokens.
@@ -123,7 +127,7 @@ function googleFormat(): SimulatedFormat {
   }
 }
 
-function googleProblem({ model, inputs, dimensions }: Asked, requests: readonly Json[], isBatch: boolean) {
+function googleProblem({ model, inputs, dimensions }: Asked, requests: readonly WireObject[], isBatch: boolean) {
   const native = nativeDimensions.get(model)
   if (native === undefined) return { ...mistake('', null, 404), kind: 'model_missing' } satisfies Failure
   if (isBatch && requests.length > 100)
@@ -137,8 +141,8 @@ function googleProblem({ model, inputs, dimensions }: Asked, requests: readonly 
     : null
 }
 
-function textOfRequest({ content }: Json): string {
-  const parts = isJson(content) ? objectsIn(content.parts) : []
+function textOfRequest({ content }: WireObject): string {
+  const parts = isWireObject(content) ? objectsIn(content.parts) : []
   return parts.map(({ text }) => textOr(text, '')).join('')
 }
 

@@ -16,7 +16,7 @@ import {
   type FailureKind,
   type Frame,
   mistake,
-  type Refusal,
+  type SimulatedError,
   type SimulatedFormat,
   type SimulatedResponse,
   slices,
@@ -45,7 +45,11 @@ export function replyTo(face: SimulatedFormat, turn: SimulatedResponse): Reply {
 }
 
 /** Returns an error without a directive. */
-export function refusalReply(face: SimulatedFormat, refusal: Refusal, common: Readonly<Record<string, string>>): Reply {
+export function refusalReply(
+  face: SimulatedFormat,
+  refusal: SimulatedError,
+  common: Readonly<Record<string, string>>,
+): Reply {
   return framed(refusalBody(face, refusal, common), {}, 0)
 }
 
@@ -110,7 +114,7 @@ function bodyOf(face: SimulatedFormat, turn: SimulatedResponse): Body {
   return { status: 200, headers, pieces: streamPieces(face, turn), streamed: true }
 }
 
-function refusalBody(face: SimulatedFormat, refusal: Refusal, common: Readonly<Record<string, string>>): Body {
+function refusalBody(face: SimulatedFormat, refusal: SimulatedError, common: Readonly<Record<string, string>>): Body {
   const headers = { ...common, ...refusal.headers, 'content-type': face.jsonType }
   return { status: refusal.status, headers, pieces: [piece(JSON.stringify(refusal.body))], streamed: false }
 }

@@ -6,7 +6,7 @@ import type { Directives } from './directives.ts'
 import { withoutDirectives } from './directives.ts'
 import { instanceOf } from './instance.ts'
 import { jsonDescribed } from './prompt-json.ts'
-import { type Answer, type SimulatedRequest, tokensOf, type Usage } from './wire-format.ts'
+import { type Answer, type SimulatedRequest, type SimulatedUsage, tokensOf } from './wire-format.ts'
 
 const charactersPerToken = 4
 const tokensPerImage = 300
@@ -65,7 +65,11 @@ export function answerTo(question: SimulatedRequest, directives: Directives, cho
 }
 
 /** Returns the token counts of the outputs, modified by directives; null = the provider reports none. */
-export function usageOf(question: SimulatedRequest, directives: Directives, answers: readonly Answer[]): Usage | null {
+export function simulatedUsageOf(
+  question: SimulatedRequest,
+  directives: Directives,
+  answers: readonly Answer[],
+): SimulatedUsage | null {
   if (directives.no_usage) return null
   if (directives.usage_zero) return { input: 0, cached: 0, cacheWrite: 0, output: 0, reasoning: 0 }
   if (directives.usage_absurd) return { input: 1e12, cached: 0, cacheWrite: 0, output: 1e12, reasoning: 0 }

@@ -5,8 +5,7 @@ import {
   type Answer,
   type Failure,
   type Frame,
-  isJson,
-  type Json,
+  isWireObject,
   jsonTokens,
   mistake,
   numberOr,
@@ -14,12 +13,13 @@ import {
   type SimulatedFormat,
   type SimulatedRequest,
   type SimulatedResponse,
+  type SimulatedUsage,
   slices,
   textOr,
   tokensOf,
   total,
-  type Usage,
   unknownField,
+  type WireObject,
 } from './wire-format.ts'
 
 const knownFields = new Set(
@@ -49,7 +49,7 @@ const statusNames: Readonly<Record<number, string>> = {
   504: 'DEADLINE_EXCEEDED',
 }
 
-export const google: SimulatedFormat = {
+export const googleFormat: SimulatedFormat = {
   provider: 'google',
   lineEnd: '\r\n',
   streamType: 'text/event-stream',
@@ -75,7 +75,7 @@ export const google: SimulatedFormat = {
   }),
 }
 
-function read({ path, headers }: RawRequest, body: Json): ReturnType<SimulatedFormat['read']> {
+function read({ path, headers }: RawRequest, body: WireObject): ReturnType<SimulatedFormat['read']> {
   const [, model = '', method = ''] = /\/models\/([^/:?]+):(\w+)/.exec(path) ?? []
   const settings = settingsOf(body)
   const hasKey = Boolean(headers['x-goog-api-key']) || /[?&]key=[^&]/.test(path)
@@ -88,7 +88,7 @@ function read({ path, headers }: RawRequest, body: Json): ReturnType<SimulatedFo
     objectsIn(tool.functionDeclarations ?? tool.function_declarations),
   )
   const instruction = body.systemInstruction ?? body.system_instruction
-  const thinking = isJson(settings.thinkingConfig) ? settings.thinkingConfig : {}
+  const thinking = isWireObject(settings.thinkingConfig) ? settings.thinkingConfig : {}
   const question: SimulatedRequest = {
     model: decodeURIComponent(model),
     stream: method === 'streamGenerateContent',
@@ -96,15 +96,15 @@ function read({ path, headers }: RawRequest, body: Json): ReturnType<SimulatedFo
       const text = textOf(list)
       return contents[index]?.role !== 'model' && text !== '' ? [text] : []
     }),
-    instructions: isJson(instruction) ? textOf(objectsIn(instruction.parts)) : '',
+    instructions: isWireObject(instruction) ? textOf(objectsIn(instruction.parts)) : '',
     inputTokens:
-      (isJson(instruction) ? estimateTokens(textOf(objectsIn(instruction.parts))) : 0) +
+      (isWireObject(instruction) ? estimateTokens(textOf(objectsIn(instruction.parts))) : 0) +
       parts.flat().reduce((sum, part) => sum + tokensIn(part), 2 * contents.length) +
       jsonTokens(tools),
     images: parts.flat().filter(part => ('inlineData' in part || 'fileData' in part) && !isDocument(part)).length,
     files: parts.flat().filter(isDocument).length,
     toolResults: (parts.at(-1) ?? []).flatMap(({ functionResponse: result }) =>
-      isJson(result) ? [resultText(result.response)] : [],
+      isWireObject(result) ? [resultText(result.response)] : [],
     ),
     tools: tools.map(tool => ({
       name: String(tool.name),
@@ -129,9 +129,9 @@ function read({ path, headers }: RawRequest, body: Json): ReturnType<SimulatedFo
   return { kind: 'question', question }
 }
 
-function settingsOf(body: Json): Json {
+function settingsOf(body: WireObject): WireObject {
   const settings = body.generationConfig ?? body.generation_config
-  return isJson(settings) ? settings : {}
+  return isWireObject(settings) ? settings : {}
 }
 
 const keyMissing: Failure = {
@@ -142,7 +142,7 @@ const keyMissing: Failure = {
   retryAfterSeconds: null,
 }
 
-function problemIn(body: Json, settings: Json, model: string): Failure | null {
+function problemIn(body: WireObject, settings: WireObject, model: string): Failure | null {
   const unknown = unknownField(body, knownFields)
   if (unknown !== undefined)
     return mistake(`Invalid JSON payload received. Unknown name "${unknown}": Cannot find field.`)
@@ -190,7 +190,7 @@ function problemIn(body: Json, settings: Json, model: string): Failure | null {
   }
   const { thinkingConfig: thinking } = settings
   if (
-    isJson(thinking) &&
+    isWireObject(thinking) &&
     thinking.thinkingLevel != null &&
     (thinking.thinkingBudget != null || /^gemini-[12]\./.test(model))
   ) {
@@ -199,41 +199,43 @@ function problemIn(body: Json, settings: Json, model: string): Failure | null {
   return null
 }
 
-function textOf(parts: readonly Json[]): string {
+function textOf(parts: readonly WireObject[]): string {
   return parts.map(part => textOr(part.text, '')).join('')
 }
 
-function isDocument({ inlineData: data }: Json): boolean {
-  return isJson(data) && data.mimeType === 'application/pdf'
+function isDocument({ inlineData: data }: WireObject): boolean {
+  return isWireObject(data) && data.mimeType === 'application/pdf'
 }
 
-function tokensIn(part: Json): number {
+function tokensIn(part: WireObject): number {
   if ('inlineData' in part || 'fileData' in part) return 0
   return typeof part.text === 'string' ? estimateTokens(part.text) : jsonTokens([part])
 }
 
 /** Unwraps a text that this API requires to be wrapped. */
 function resultText(response: unknown): string {
-  const inside = isJson(response) ? (response.output ?? response.result ?? response.content ?? response) : response
+  const inside = isWireObject(response)
+    ? (response.output ?? response.result ?? response.content ?? response)
+    : response
   return typeof inside === 'string' ? inside : JSON.stringify(inside ?? null)
 }
 
 function toolChoiceOf(config: unknown): SimulatedRequest['toolChoice'] {
-  const calling = isJson(config) ? (config.functionCallingConfig ?? config.function_calling_config) : null
-  if (!isJson(calling)) return 'auto'
+  const calling = isWireObject(config) ? (config.functionCallingConfig ?? config.function_calling_config) : null
+  if (!isWireObject(calling)) return 'auto'
   const [name] = [calling.allowedFunctionNames].flat()
   if (calling.mode === 'ANY') return typeof name === 'string' ? { name } : 'required'
   return calling.mode === 'NONE' ? 'none' : 'auto'
 }
 
-function thoughtTokens({ thinkingLevel, thinkingBudget, includeThoughts }: Json): number {
+function thoughtTokens({ thinkingLevel, thinkingBudget, includeThoughts }: WireObject): number {
   if (typeof thinkingLevel === 'string') return levelTokens[thinkingLevel.toLowerCase()] ?? 0
   if (typeof thinkingBudget === 'number') return thinkingBudget < 0 ? 48 : Math.min(thinkingBudget, 96)
   return includeThoughts === true ? 48 : 0
 }
 
 type Candidate = {
-  readonly parts: readonly Json[]
+  readonly parts: readonly WireObject[]
   readonly finish: object
   readonly index: number
   readonly text: string
@@ -248,13 +250,17 @@ function whole(turn: SimulatedResponse): (answer: Answer, index: number) => Cand
   })
 }
 
-function* textParts({ reasoning, text }: Answer, { question }: SimulatedResponse, characters: number): Generator<Json> {
+function* textParts(
+  { reasoning, text }: Answer,
+  { question }: SimulatedResponse,
+  characters: number,
+): Generator<WireObject> {
   if (question.reasoningShown) for (const piece of slices(reasoning, characters)) yield { text: piece, thought: true }
   for (const piece of slices(text, characters)) yield { text: piece }
 }
 
 /** Returns the calls; the first of a turn has the signature that its replay requires. */
-function callParts({ calls }: Answer, { mint }: SimulatedResponse): Json[] {
+function callParts({ calls }: Answer, { mint }: SimulatedResponse): WireObject[] {
   return calls.map((call, index) => ({
     functionCall: { name: call.name, args: call.arguments },
     ...(index === 0 ? { thoughtSignature: mint('Sim', 61) } : {}),
@@ -270,7 +276,7 @@ function finishOf({ finish, refusal, calls }: Answer): object {
 function answerBody(
   turn: SimulatedResponse,
   candidates: readonly Candidate[],
-  usage: Usage | null,
+  usage: SimulatedUsage | null,
   id = turn.mint('', 23),
 ): unknown {
   return {
@@ -286,7 +292,7 @@ function answerBody(
   }
 }
 
-function usageBody({ input, cached, output, reasoning }: Usage) {
+function usageBody({ input, cached, output, reasoning }: SimulatedUsage) {
   const visible = typeof output === 'number' && typeof reasoning === 'number' ? output - reasoning : output
   return {
     promptTokenCount: input,
@@ -320,7 +326,7 @@ function* frames(turn: SimulatedResponse): Generator<Frame> {
   const { answers, usage, chunkCharacters, mint } = turn
   const id = mint('', 23)
   let characters = 0
-  const event = (part: Frame['part'], candidates: readonly Candidate[], counts: Usage | null): Frame => ({
+  const event = (part: Frame['part'], candidates: readonly Candidate[], counts: SimulatedUsage | null): Frame => ({
     part,
     name: null,
     data: JSON.stringify(answerBody(turn, candidates, counts, id)),
@@ -340,7 +346,7 @@ function* frames(turn: SimulatedResponse): Generator<Frame> {
 }
 
 /** Returns the counts of an event, which are cumulative. Hidden reasoning is counted from the start. */
-function soFar(usage: Usage | null, characters: number): Usage | null {
+function soFar(usage: SimulatedUsage | null, characters: number): SimulatedUsage | null {
   if (usage === null || typeof usage.output !== 'number' || typeof usage.reasoning !== 'number') return usage
   return { ...usage, output: Math.min(usage.output, usage.reasoning + tokensOf(characters)) }
 }
@@ -367,8 +373,8 @@ function failure({ kind, status, message, retryAfterSeconds }: Failure): ReturnT
   return { kind: 'refusal', status, headers: {}, body: { error } }
 }
 
-function detailsOf(kind: Failure['kind'], retryAfterSeconds: number | null): Json[] {
-  const details: Json[] = []
+function detailsOf(kind: Failure['kind'], retryAfterSeconds: number | null): WireObject[] {
+  const details: WireObject[] = []
   if (kind === 'quota') {
     details.push({
       '@type': 'type.googleapis.com/google.rpc.QuotaFailure',

@@ -1,15 +1,15 @@
-/** The face of OpenAI Responses: an answer as output items, and as the events that announce and fill them. */
+/** Responses of the simulated OpenAI Responses API, as output items and as the events of a stream. */
 import { createHash } from 'node:crypto'
 import {
   type Answer,
   type Frame,
-  isJson,
-  type Json,
+  isWireObject,
   objectsIn,
   type SimulatedResponse,
   slices,
   textOr,
   total,
+  type WireObject,
 } from './wire-format.ts'
 
 /** Reasoning as only its maker can read it: what comes back is checked, as OpenAI does. */
@@ -31,7 +31,7 @@ function digestOf(bytes: Uint8Array): Buffer {
 }
 
 /** The whole response as one object. */
-export function responseObject(turn: SimulatedResponse, status: string, output: readonly Json[]): Json {
+export function responseObject(turn: SimulatedResponse, status: string, output: readonly WireObject[]): WireObject {
   const { createdAt, served, usage, answers } = turn
   const finish = answers[0]?.finish
   const isCut = status === 'completed' && (finish === 'length' || finish === 'content_filter')
@@ -62,7 +62,13 @@ export function responseObject(turn: SimulatedResponse, status: string, output: 
   }
 }
 
-function usageBody({ input, cached, cacheWrite, output, reasoning }: NonNullable<SimulatedResponse['usage']>): Json {
+function usageBody({
+  input,
+  cached,
+  cacheWrite,
+  output,
+  reasoning,
+}: NonNullable<SimulatedResponse['usage']>): WireObject {
   return {
     input_tokens: input,
     input_tokens_details: { cached_tokens: cached, ...(cacheWrite === 0 ? {} : { cache_write_tokens: cacheWrite }) },
@@ -73,7 +79,7 @@ function usageBody({ input, cached, cacheWrite, output, reasoning }: NonNullable
 }
 
 /** The items of the answer, each done. */
-export function outputItems(turn: SimulatedResponse): readonly Json[] {
+export function outputItems(turn: SimulatedResponse): readonly WireObject[] {
   const [answer] = turn.answers
   if (answer === undefined) return []
   const { reasoning, text, refusal } = answer
@@ -84,7 +90,7 @@ export function outputItems(turn: SimulatedResponse): readonly Json[] {
   ]
 }
 
-function reasoningItem({ question, mint }: SimulatedResponse, text: string): Json {
+function reasoningItem({ question, mint }: SimulatedResponse, text: string): WireObject {
   return {
     id: mint('rs_', 48),
     type: 'reasoning',
@@ -93,13 +99,13 @@ function reasoningItem({ question, mint }: SimulatedResponse, text: string): Jso
   }
 }
 
-function messageItem({ mint }: SimulatedResponse, text: string, refusal: string | null): Json {
+function messageItem({ mint }: SimulatedResponse, text: string, refusal: string | null): WireObject {
   const part =
     refusal === null ? { type: 'output_text', text, annotations: [], logprobs: [] } : { type: 'refusal', refusal }
   return { id: mint('msg_', 48), type: 'message', status: 'completed', role: 'assistant', content: [part] }
 }
 
-function callItem({ question, mint }: SimulatedResponse, call: Answer['calls'][number]): Json {
+function callItem({ question, mint }: SimulatedResponse, call: Answer['calls'][number]): WireObject {
   const { type, name, namespace } = question.declared?.get(call.name) ?? { type: 'function', name: call.name }
   const common = {
     status: 'completed',
@@ -109,7 +115,7 @@ function callItem({ question, mint }: SimulatedResponse, call: Answer['calls'][n
   }
   if (type !== 'custom')
     return { id: mint('fc_', 48), type: 'function_call', ...common, arguments: JSON.stringify(call.arguments) }
-  const input = isJson(call.arguments) ? textOr(call.arguments.input, '') : ''
+  const input = isWireObject(call.arguments) ? textOr(call.arguments.input, '') : ''
   return { id: mint('ctc_', 48), type: 'custom_tool_call', ...common, input }
 }
 
@@ -119,7 +125,7 @@ export function* responseFrames(turn: SimulatedResponse): Generator<Frame> {
   const opened = responseObject(turn, 'in_progress', [])
   let number = 0
   let hasContent = false
-  const frame = (part: Frame['part'], type: string, fields: Json): Frame => {
+  const frame = (part: Frame['part'], type: string, fields: WireObject): Frame => {
     hasContent ||= part === 'content'
     return {
       part: part === 'opening' && hasContent ? 'content' : part,
@@ -135,13 +141,13 @@ export function* responseFrames(turn: SimulatedResponse): Generator<Frame> {
       yield frame(part, type, { item_id: item.id, output_index: place, ...fields })
     yield frame('opening', 'response.output_item.done', { output_index: place, item })
   }
-  const whole: Json = { ...responseObject(turn, 'completed', items), id: opened.id }
+  const whole: WireObject = { ...responseObject(turn, 'completed', items), id: opened.id }
   yield frame('closing', `response.${String(whole.status)}`, { response: whole })
 }
 
-type Event = { readonly part: Frame['part']; readonly type: string; readonly fields: Json }
+type Event = { readonly part: Frame['part']; readonly type: string; readonly fields: WireObject }
 
-function begun(item: Json): Json {
+function begun(item: WireObject): WireObject {
   switch (item.type) {
     case 'message':
       return { ...item, status: 'in_progress', content: [] }
@@ -154,7 +160,7 @@ function begun(item: Json): Json {
   }
 }
 
-function* contentOf(item: Json, characters: number): Generator<Event> {
+function* contentOf(item: WireObject, characters: number): Generator<Event> {
   switch (item.type) {
     case 'reasoning': {
       const [part] = objectsIn(item.summary)
@@ -191,7 +197,7 @@ function* contentOf(item: Json, characters: number): Generator<Event> {
   }
 }
 
-function* deltas(type: string, text: string, characters: number, at: Json, whole: string): Generator<Event> {
+function* deltas(type: string, text: string, characters: number, at: WireObject, whole: string): Generator<Event> {
   for (const delta of slices(text, characters))
     yield { part: 'content', type: `${type}.delta`, fields: { ...at, delta } }
   yield { part: 'content', type: `${type}.done`, fields: { ...at, [whole]: text } }

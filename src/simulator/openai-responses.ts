@@ -1,12 +1,11 @@
-/** The face of OpenAI Responses: what is asked, read, and its answer as one object. */
+/** The simulated OpenAI Responses API: reads requests and writes a response as one object. */
 import { estimateTokens } from '../core/tokens/tokens.ts'
-import { failure, keyMissing, openai, reasoningTokens, refusedParameter } from './openai.ts'
+import { failure, keyMissing, openaiFormat, reasoningTokens, refusedParameter } from './openai.ts'
 import { isOwnReasoning, outputItems, responseFrames, responseObject } from './openai-responses-answer.ts'
 import type { RawRequest } from './request.ts'
 import {
   type Failure,
-  isJson,
-  type Json,
+  isWireObject,
   jsonTokens,
   mistake,
   numberOr,
@@ -15,6 +14,7 @@ import {
   type SimulatedRequest,
   textOr,
   unknownField,
+  type WireObject,
 } from './wire-format.ts'
 
 const knownFields = new Set(
@@ -24,8 +24,8 @@ const knownFields = new Set(
   previous_response_id conversation prompt`.split(/\s+/),
 )
 
-export const openaiResponses: SimulatedFormat = {
-  ...openai,
+export const openaiResponsesFormat: SimulatedFormat = {
+  ...openaiFormat,
   unknownFrame: { part: 'opening', name: 'response.progress', data: '{"type":"response.progress","percent":1}' },
   read,
   completion: turn => responseObject(turn, 'completed', outputItems(turn)),
@@ -38,7 +38,7 @@ export const openaiResponses: SimulatedFormat = {
   }),
 }
 
-function read({ headers }: RawRequest, body: Json): ReturnType<SimulatedFormat['read']> {
+function read({ headers }: RawRequest, body: WireObject): ReturnType<SimulatedFormat['read']> {
   const problem = headers.authorization?.match(/^Bearer \S/) ? problemIn(body) : keyMissing
   if (problem !== null) return failure(problem)
   const items = itemsOf(body.input)
@@ -47,8 +47,8 @@ function read({ headers }: RawRequest, body: Json): ReturnType<SimulatedFormat['
   const messages = items.filter(({ type }) => type === undefined || type === 'message')
   const texts = messages.map(({ content }) => textOf(content))
   const parts = messages.flatMap(({ content }) => objectsIn(content))
-  const reasoning = isJson(body.reasoning) ? body.reasoning : {}
-  const format = isJson(body.text) ? body.text.format : null
+  const reasoning = isWireObject(body.reasoning) ? body.reasoning : {}
+  const format = isWireObject(body.text) ? body.text.format : null
   const lastTurn = items.findLastIndex(({ type }) => !isOutput(type))
   const question: SimulatedRequest = {
     model: String(body.model),
@@ -67,7 +67,7 @@ function read({ headers }: RawRequest, body: Json): ReturnType<SimulatedFormat['
     encrypts: Array.isArray(body.include) && body.include.includes('reasoning.encrypted_content'),
     toolChoice: toolChoiceOf(body.tool_choice),
     parallelCalls: body.parallel_tool_calls !== false,
-    json: isJson(format) && format.type !== 'text' ? { schema: format.schema ?? null } : null,
+    json: isWireObject(format) && format.type !== 'text' ? { schema: format.schema ?? null } : null,
     reasoningTokens: reasoningTokens[String(reasoning.effort)] ?? 0,
     reasoningShown: reasoning.summary != null,
     choices: 1,
@@ -75,13 +75,13 @@ function read({ headers }: RawRequest, body: Json): ReturnType<SimulatedFormat['
     stops: [],
     logprobs: null,
     includeUsage: true,
-    obfuscation: !isJson(body.stream_options) || body.stream_options.include_obfuscation !== false,
+    obfuscation: !isWireObject(body.stream_options) || body.stream_options.include_obfuscation !== false,
     events: true,
   }
   return { kind: 'question', question }
 }
 
-function itemsOf(input: unknown): readonly Json[] {
+function itemsOf(input: unknown): readonly WireObject[] {
   return typeof input === 'string' ? [{ role: 'user', content: input }] : objectsIn(input)
 }
 
@@ -102,8 +102,8 @@ function textOf(content: unknown): string {
 
 /** Counted as the same conversation is on Chat Completions. */
 function countOf(
-  body: Json,
-  items: readonly Json[],
+  body: WireObject,
+  items: readonly WireObject[],
   texts: readonly string[],
   tools: ReturnType<typeof declaredBy>,
 ): number {
@@ -118,20 +118,20 @@ function countOf(
       function: { name, arguments: args ?? JSON.stringify({ input }) },
     }))
   const functions = tools.map(({ wire }) => ({ type: 'function', function: wire }))
-  const format = isJson(body.text) && isJson(body.text.format) ? [body.text.format] : []
+  const format = isWireObject(body.text) && isWireObject(body.text.format) ? [body.text.format] : []
   return (
     [...said, ...(instructions === '' ? [] : [instructions])].reduce((sum, text) => sum + estimateTokens(text) + 2, 0) +
-    // A turn of calls alone is a message too.
+    // A turn that has only calls is a message too.
     (items.some(({ type }) => isCall(type)) && !items.some(({ role }) => role === 'assistant') ? 2 : 0) +
     jsonTokens([...calls, ...functions, ...format])
   )
 }
 
-function declaredBy(tool: Json): readonly {
+function declaredBy(tool: WireObject): readonly {
   readonly flat: string
   readonly origin: { readonly type: string; readonly name: string; readonly namespace?: string }
   readonly schema: unknown
-  readonly wire: Json
+  readonly wire: WireObject
 }[] {
   const name = String(tool.name)
   switch (tool.type) {
@@ -158,10 +158,10 @@ function declaredBy(tool: Json): readonly {
 
 function toolChoiceOf(choice: unknown): SimulatedRequest['toolChoice'] {
   if (choice === 'none' || choice === 'required') return choice
-  return isJson(choice) && typeof choice.name === 'string' ? { name: choice.name } : 'auto'
+  return isWireObject(choice) && typeof choice.name === 'string' ? { name: choice.name } : 'auto'
 }
 
-function problemIn(body: Json): Failure | null {
+function problemIn(body: WireObject): Failure | null {
   const unknown = unknownField(body, knownFields)
   if (unknown !== undefined) return mistake(`Unknown parameter: '${unknown}'.`, unknown)
   if (typeof body.model !== 'string' || body.model === '')
@@ -171,7 +171,7 @@ function problemIn(body: Json): Failure | null {
   if (items.length === 0) return mistake("Missing required parameter: 'input'.", 'input')
   const least = numberOr(body.max_output_tokens, 16)
   if (least < 16) return mistake("Invalid 'max_output_tokens': integer below minimum value.", 'max_output_tokens')
-  const effort = isJson(body.reasoning) ? body.reasoning.effort : null
+  const effort = isWireObject(body.reasoning) ? body.reasoning.effort : null
   const refused = refusedParameter(
     { temperature: body.temperature, top_p: body.top_p, reasoning_effort: effort },
     body.model,
@@ -181,7 +181,7 @@ function problemIn(body: Json): Failure | null {
   return problemInItems(items)
 }
 
-function problemInItems(items: readonly Json[]): Failure | null {
+function problemInItems(items: readonly WireObject[]): Failure | null {
   const open = new Set<unknown>()
   for (const [index, item] of items.entries()) {
     if (isCall(item.type)) open.add(item.call_id)

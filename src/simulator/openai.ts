@@ -5,8 +5,7 @@ import {
   type Answer,
   type Failure,
   type Frame,
-  isJson,
-  type Json,
+  isWireObject,
   jsonTokens,
   mistake,
   numberOr,
@@ -14,11 +13,12 @@ import {
   type SimulatedFormat,
   type SimulatedRequest,
   type SimulatedResponse,
+  type SimulatedUsage,
   slices,
   textOr,
   total,
-  type Usage,
   unknownField,
+  type WireObject,
 } from './wire-format.ts'
 
 const knownFields = new Set(
@@ -69,7 +69,7 @@ export const reasoningTokens: Readonly<Record<string, number>> = {
   max: 256,
 }
 
-export const openai: SimulatedFormat = {
+export const openaiFormat: SimulatedFormat = {
   provider: 'openai',
   lineEnd: '\n',
   streamType: 'text/event-stream; charset=utf-8',
@@ -107,13 +107,13 @@ export const openai: SimulatedFormat = {
   }),
 }
 
-function read({ headers }: RawRequest, body: Json): ReturnType<SimulatedFormat['read']> {
+function read({ headers }: RawRequest, body: WireObject): ReturnType<SimulatedFormat['read']> {
   const problem = headers.authorization?.match(/^Bearer \S/) ? problemIn(body) : keyMissing
   if (problem !== null) return failure(problem)
 
   const messages = objectsIn(body.messages)
   const parts = messages.map(message => partsOf(message.content))
-  const options = isJson(body.stream_options) ? body.stream_options : {}
+  const options = isWireObject(body.stream_options) ? body.stream_options : {}
   const lastTurn = messages.findLastIndex(message => message.role !== 'tool')
   const toolCalls = messages.flatMap(message => objectsIn(message.tool_calls))
   const tools = objectsIn(body.tools)
@@ -126,12 +126,12 @@ function read({ headers }: RawRequest, body: Json): ReturnType<SimulatedFormat['
       .join('\n'),
     inputTokens:
       parts.reduce((sum, list) => sum + estimateTokens(textOf(list)) + 2, 0) +
-      jsonTokens([...toolCalls, ...tools, ...(isJson(body.response_format) ? [body.response_format] : [])]),
+      jsonTokens([...toolCalls, ...tools, ...(isWireObject(body.response_format) ? [body.response_format] : [])]),
     images: parts.flat().filter(part => part.type === 'image_url').length,
     files: parts.flat().filter(part => part.type === 'file').length,
     toolResults: parts.slice(lastTurn + 1).map(textOf),
     tools: tools.flatMap(({ function: offered }) =>
-      isJson(offered) ? [{ name: String(offered.name), schema: offered.parameters ?? null }] : [],
+      isWireObject(offered) ? [{ name: String(offered.name), schema: offered.parameters ?? null }] : [],
     ),
     toolChoice: toolChoiceOf(body.tool_choice),
     parallelCalls: body.parallel_tool_calls !== false,
@@ -158,7 +158,7 @@ export const keyMissing: Failure = {
   retryAfterSeconds: null,
 }
 
-function problemIn(body: Json): Failure | null {
+function problemIn(body: WireObject): Failure | null {
   const unknown = unknownField(body, knownFields)
   if (unknown !== undefined) return mistake(`Unrecognized request argument supplied: ${unknown}`)
   if (typeof body.model !== 'string' || body.model === '') return mistake('you must provide a model parameter')
@@ -190,7 +190,7 @@ function problemIn(body: Json): Failure | null {
   return problemInMessages(objectsIn(body.messages), body)
 }
 
-export function refusedParameter(body: Json, model: string): string | undefined {
+export function refusedParameter(body: WireObject, model: string): string | undefined {
   const applying = parameterRules.filter(
     rule => rule.models.test(model) && !(rule.unlessEffortNone && body.reasoning_effort === 'none'),
   )
@@ -199,7 +199,7 @@ export function refusedParameter(body: Json, model: string): string | undefined 
   return applying.flatMap(rule => rule.fields).find(name => !isDefault(name))
 }
 
-function problemInMessages(messages: readonly Json[], body: Json): Failure | null {
+function problemInMessages(messages: readonly WireObject[], body: WireObject): Failure | null {
   let open = new Set<unknown>()
   for (const [index, message] of messages.entries()) {
     const role = message.role
@@ -218,7 +218,7 @@ function problemInMessages(messages: readonly Json[], body: Json): Failure | nul
     }
   }
   const format = body.response_format
-  if (isJson(format) && format.type === 'json_object' && !/json/i.test(JSON.stringify(messages))) {
+  if (isWireObject(format) && format.type === 'json_object' && !/json/i.test(JSON.stringify(messages))) {
     return mistake(
       "'messages' must contain the word 'json' in some form, to use 'response_format' of type 'json_object'.",
       'messages',
@@ -227,24 +227,24 @@ function problemInMessages(messages: readonly Json[], body: Json): Failure | nul
   return null
 }
 
-function partsOf(content: unknown): readonly Json[] {
+function partsOf(content: unknown): readonly WireObject[] {
   return typeof content === 'string' ? [{ type: 'text', text: content }] : objectsIn(content)
 }
 
-function textOf(parts: readonly Json[] = []): string {
+function textOf(parts: readonly WireObject[] = []): string {
   return parts.map(part => textOr(part.text, '')).join('')
 }
 
 function toolChoiceOf(choice: unknown): SimulatedRequest['toolChoice'] {
   if (choice === 'none' || choice === 'required') return choice
-  const named = isJson(choice) ? choice.function : null
-  return isJson(named) ? { name: String(named.name) } : 'auto'
+  const named = isWireObject(choice) ? choice.function : null
+  return isWireObject(named) ? { name: String(named.name) } : 'auto'
 }
 
 function jsonOf(format: unknown): SimulatedRequest['json'] {
-  if (!isJson(format) || format.type === 'text') return null
+  if (!isWireObject(format) || format.type === 'text') return null
   const named = format.json_schema
-  return { schema: isJson(named) ? (named.schema ?? null) : null }
+  return { schema: isWireObject(named) ? (named.schema ?? null) : null }
 }
 
 function completion(turn: SimulatedResponse): unknown {
@@ -286,7 +286,7 @@ function toolCall(call: Answer['calls'][number], { mint }: SimulatedResponse) {
   }
 }
 
-function usageBody({ input, cached, cacheWrite, output, reasoning }: Usage) {
+function usageBody({ input, cached, cacheWrite, output, reasoning }: SimulatedUsage) {
   return {
     prompt_tokens: input,
     completion_tokens: output,
@@ -363,7 +363,7 @@ function* deltasOf(
   { text, refusal, calls }: Answer,
   characters: number,
   mint: SimulatedResponse['mint'],
-): Generator<Json> {
+): Generator<WireObject> {
   for (const content of slices(text, characters)) yield { content }
   for (const piece of slices(refusal ?? '', characters)) yield { refusal: piece }
   for (const [index, call] of calls.entries()) {

@@ -27,7 +27,7 @@ const kinds: readonly (readonly [RegExp, (prompt: string) => readonly (string | 
 export function textsFor(name: string, given: string): string[] {
   const prompt = given.slice(0, mostCharacters).trim()
   if (prompt === '') return []
-  const words = wordsOf(name)
+  const words = nameWordsOf(name)
   const found: (string | undefined)[] = [saidOf(words, prompt)]
   for (const [kind, pick] of kinds)
     if (words.some(word => kind.test(word)) || kind.test(words.join(''))) {
@@ -41,7 +41,7 @@ export function textsFor(name: string, given: string): string[] {
 export function numbersFor(name: string, given: string): number[] {
   const prompt = given.slice(0, mostCharacters)
   const numbers = [...prompt.matchAll(/(?<![\w.,-])-?\d{1,12}(?:\.\d{1,6})?(?![\w.,]\d|\w)/g)]
-  const words = wordsOf(name).map(word => word.replace(/s$/, ''))
+  const words = nameWordsOf(name).map(word => word.replace(/s$/, ''))
   const isBeside = ({ 0: digits, index }: RegExpMatchArray) => {
     const around = prompt.slice(Math.max(0, (index ?? 0) - 24), (index ?? 0) + digits.length + 24).toLowerCase()
     return words.some(word => word.length > 2 && around.includes(word))
@@ -63,7 +63,7 @@ export function namedFirst(options: readonly unknown[], given: string): unknown[
 }
 
 /** Splits a name into words: `maxFileSize` and `max_file_size` have the same three. */
-export function wordsOf(name: string): string[] {
+export function nameWordsOf(name: string): string[] {
   return name
     .slice(0, 100)
     .replace(/([a-z\d])([A-Z])/g, '$1 $2')

@@ -1,7 +1,7 @@
 /**
  * Detects JSON that is requested in the prompt text instead of a parameter, and derives a schema from its description.
  */
-import { wordsOf } from './plausible.ts'
+import { nameWordsOf } from './plausible.ts'
 import { isSchema, type Schema } from './schema-check.ts'
 
 const mostCharacters = 16_000
@@ -146,7 +146,7 @@ function fieldsIn(text: string): Record<string, Schema> {
 }
 
 function typeByName(name: string): Schema {
-  const words = wordsOf(name)
+  const words = nameWordsOf(name)
   const last = words.at(-1) ?? ''
   if (['is', 'has', 'can', 'should'].includes(words[0] ?? '')) return { type: 'boolean' }
   if (['id', 'name'].includes(last)) return { type: 'string' }

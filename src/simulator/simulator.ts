@@ -3,19 +3,19 @@
  * Gemini generateContent and the embeddings of OpenAI and Gemini, so that the request path needs no special case. Prompts can control output and failures
  * (`directives.ts`).
  */
-import { anthropic, anthropicCount } from './anthropic.ts'
+import { anthropicCount, anthropicFormat } from './anthropic.ts'
 import { type Directives, directives, directivesFor, readDirectives } from './directives.ts'
 import { embeddingFormatFor } from './embeddings.ts'
 import { refusalReply, replyTo } from './faults.ts'
-import { answerTo, usageOf } from './generated-output.ts'
-import { google } from './google.ts'
-import { openai } from './openai.ts'
-import { openaiResponses } from './openai-responses.ts'
+import { answerTo, simulatedUsageOf } from './generated-output.ts'
+import { googleFormat } from './google.ts'
+import { openaiFormat } from './openai.ts'
+import { openaiResponsesFormat } from './openai-responses.ts'
 import { type Reply, send } from './reply.ts'
 import type { RawRequest } from './request.ts'
 import { searchReply } from './search.ts'
 import { type ServerStats, startServer } from './server.ts'
-import { isJson, type Json, mistake, type SimulatedFormat, type SimulatedResponse } from './wire-format.ts'
+import { isWireObject, mistake, type SimulatedFormat, type SimulatedResponse, type WireObject } from './wire-format.ts'
 
 export type SimulatorOptions = {
   /** Default: any free port. */
@@ -78,7 +78,7 @@ export async function startSimulator({ port = 0, clock, random, defaults = {} }:
       question,
       directives: directed,
       answers,
-      usage: usageOf(question, directed, answers),
+      usage: simulatedUsageOf(question, directed, answers),
       served: directed.served ?? question.model,
       createdAt,
       mint,
@@ -115,17 +115,17 @@ const countsTokens = anthropicCount()
 /** Returns the format by the end of the path, so that base URLs may include any part of it. */
 function faceFor(path: string): SimulatedFormat | null {
   const [route = ''] = path.split('?')
-  if (route.endsWith('/chat/completions')) return openai
-  if (route.endsWith('/responses')) return openaiResponses
-  if (route.endsWith('/messages')) return anthropic
+  if (route.endsWith('/chat/completions')) return openaiFormat
+  if (route.endsWith('/responses')) return openaiResponsesFormat
+  if (route.endsWith('/messages')) return anthropicFormat
   if (route.endsWith('/messages/count_tokens')) return countsTokens
-  return /\/models\/[^/]+:(generateContent|streamGenerateContent)$/.test(route) ? google : null
+  return /\/models\/[^/]+:(generateContent|streamGenerateContent)$/.test(route) ? googleFormat : null
 }
 
-function parse(body: Uint8Array): Json | null {
+function parse(body: Uint8Array): WireObject | null {
   try {
     const value: unknown = JSON.parse(new TextDecoder().decode(body))
-    return isJson(value) ? value : null
+    return isWireObject(value) ? value : null
   } catch {
     return null
   }

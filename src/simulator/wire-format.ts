@@ -8,7 +8,7 @@ import { estimateTokens } from '../core/tokens/tokens.ts'
 import type { Directives } from './directives.ts'
 import type { RawRequest } from './request.ts'
 
-export type Json = Readonly<Record<string, unknown>>
+export type WireObject = Readonly<Record<string, unknown>>
 
 /** A chat request independent of the wire format. */
 export type SimulatedRequest = {
@@ -63,7 +63,7 @@ export type Answer = {
 export type Count = number | string
 
 /** As in `TokenUsage`: `input` includes cached and cache-written tokens, `output` includes reasoning. */
-export type Usage = {
+export type SimulatedUsage = {
   readonly input: Count
   readonly cached: Count
   readonly cacheWrite: Count
@@ -78,7 +78,7 @@ export type SimulatedResponse = {
   /** One per choice. */
   readonly answers: readonly Answer[]
   /** null = the provider reports none. */
-  readonly usage: Usage | null
+  readonly usage: SimulatedUsage | null
   /** The model reported as serving. */
   readonly served: string
   /** Unix seconds. */
@@ -114,7 +114,7 @@ export type Failure = {
 }
 
 /** An error response in the provider's format. */
-export type Refusal = {
+export type SimulatedError = {
   readonly kind: 'refusal'
   readonly status: number
   readonly headers: Readonly<Record<string, string>>
@@ -134,13 +134,13 @@ export type SimulatedFormat = {
   readonly unknownFrame: Frame
   read(
     request: RawRequest,
-    body: Json,
+    body: WireObject,
     mint: SimulatedResponse['mint'],
-  ): { readonly kind: 'question'; readonly question: SimulatedRequest } | Refusal
+  ): { readonly kind: 'question'; readonly question: SimulatedRequest } | SimulatedError
   headers(turn: Pick<SimulatedResponse, 'mint' | 'createdAt'>): Readonly<Record<string, string>>
   completion(turn: SimulatedResponse): unknown
   frames(turn: SimulatedResponse): Iterable<Frame>
-  failure(failure: Failure, mint: SimulatedResponse['mint']): Refusal
+  failure(failure: Failure, mint: SimulatedResponse['mint']): SimulatedError
   errorFrame(mint: SimulatedResponse['mint']): Frame
 }
 
@@ -150,7 +150,7 @@ export function mistake(message: string, param: string | null = null, status = 4
 }
 
 /** Returns the tokens of serialized JSON objects. */
-export function jsonTokens(values: readonly Json[]): number {
+export function jsonTokens(values: readonly WireObject[]): number {
   return values.length === 0 ? 0 : estimateTokens(JSON.stringify(values))
 }
 
@@ -176,13 +176,13 @@ export function* slices(text: string, characters: number): Generator<string> {
   }
 }
 
-export function isJson(value: unknown): value is Json {
+export function isWireObject(value: unknown): value is WireObject {
   return typeof value === 'object' && value !== null && !Array.isArray(value)
 }
 
 /** Returns the objects of a list; empty for other values. */
-export function objectsIn(value: unknown): readonly Json[] {
-  return Array.isArray(value) ? value.filter(isJson) : []
+export function objectsIn(value: unknown): readonly WireObject[] {
+  return Array.isArray(value) ? value.filter(isWireObject) : []
 }
 
 export function textOr<Other>(value: unknown, other: Other): string | Other {
@@ -194,6 +194,6 @@ export function numberOr<Other>(value: unknown, other: Other): number | Other {
 }
 
 /** Returns the first field that is not in the list; null counts as absent. */
-export function unknownField(body: Json, known: ReadonlySet<string>): string | undefined {
+export function unknownField(body: WireObject, known: ReadonlySet<string>): string | undefined {
   return Object.keys(body).find(name => !known.has(name) && body[name] !== null)
 }

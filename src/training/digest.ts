@@ -7,7 +7,7 @@ type Part = Uint32Array<ArrayBuffer> | Float32Array<ArrayBuffer> | object | stri
  * Returns a digest of settings and examples in order, as 16 hexadecimal digits, which identifies what a classifier was
  * trained on. Pass numbers from logarithms or powers in single precision: their last digits depend on the machine.
  */
-export function digestOf(settings: object, examples: Iterable<readonly Part[]>): string {
+export function trainingDigest(settings: object, examples: Iterable<readonly Part[]>): string {
   const hasher = new Bun.CryptoHasher('sha256')
   hasher.update(JSON.stringify(settings))
   for (const parts of examples)

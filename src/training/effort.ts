@@ -3,10 +3,10 @@ import { createDifficultyHead, examShare, mixedGain } from '../core/analysis/dif
 import {
   createEffortHead,
   createEffortSlots,
+  effortNotionSlots,
   effortWords,
   fillEffortSlots,
   type KeptEffort,
-  notionSlots,
 } from '../core/analysis/effort.ts'
 import { createFeatureReader } from '../core/analysis/features.ts'
 import { createNotionReader } from '../core/analysis/notions.ts'
@@ -16,7 +16,7 @@ import gain from '../core/weights/gain.json'
 import { encodeWeights } from '../core/weights/stored-weights.ts'
 import { areaRecovered } from './apgr.ts'
 import { readRows } from './data.ts'
-import { digestOf, partsOf } from './digest.ts'
+import { partsOf, trainingDigest } from './digest.ts'
 import { effortExamples } from './effort-examples.ts'
 import { foldOf } from './folds.ts'
 import { outcomesOf, quantilesOf, scoresUnseen } from './gain.ts'
@@ -109,7 +109,7 @@ export async function readEffort(): Promise<TrainingJob> {
   const material = await readEffortMaterial()
   const { own, exams } = material
   return {
-    examples: digestOf(
+    examples: trainingDigest(
       { ...settings, priors },
       [...own, ...pairRows(material), ...exams].map(({ example }) => partsOf(example)),
     ),
@@ -189,7 +189,7 @@ function fitEffort(
   const { own, pairs, exams } = material
   const start = new Float32Array(settings.size)
   for (const [notion, weight] of Object.entries(priors))
-    for (const [index, { place, value }] of notionSlots(notion, bits).entries())
+    for (const [index, { place, value }] of effortNotionSlots(notion, bits).entries())
       start[place] = (settings.prior * weight) / 2 ** index / value
   const effort = trainLbfgs(
     [

@@ -4,7 +4,7 @@ import { createFeatureReader } from '../core/analysis/features.ts'
 import { adjustForQueryType, createFreshnessSlots, fillFreshnessSlots } from '../core/analysis/freshness.ts'
 import { encodeWeights } from '../core/weights/stored-weights.ts'
 import { readRows } from './data.ts'
-import { digestOf, partsOf } from './digest.ts'
+import { partsOf, trainingDigest } from './digest.ts'
 import { textsOf } from './example-template.ts'
 import { foldOf } from './folds.ts'
 import { writtenQuestions } from './freshness-templates.ts'
@@ -61,7 +61,7 @@ export async function readFreshness(): Promise<TrainingJob> {
   ]
   const examples = [...rows.map(row => row.example), ...own]
   return {
-    examples: digestOf(settings, examples.map(partsOf)),
+    examples: trainingDigest(settings, examples.map(partsOf)),
     async learn() {
       const told: Told[][] = []
       for (let deal = 0; deal < deals; deal++) told.push(heldOut(rows, own, deal, await heldOutTypes(folds, deal)))

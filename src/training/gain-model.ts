@@ -54,7 +54,7 @@ export function fitGain(rows: readonly GainRow[], settings: GainSettings = gainS
 }
 
 /** Returns a model's prediction for a row. */
-export function scoreOf(model: GainModel, row: GainRow): number {
+export function gainScoreOf(model: GainModel, row: GainRow): number {
   return lineOf(model, row) + askForest(model.forest, row.cues)
 }
 

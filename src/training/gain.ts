@@ -1,6 +1,6 @@
 import { areaRecovered, callsFor, type ModelOutcome } from './apgr.ts'
-import { digestOf } from './digest.ts'
-import { fitGain, type GainModel, gainSettings, keepModel, scoreOf } from './gain-model.ts'
+import { trainingDigest } from './digest.ts'
+import { fitGain, type GainModel, gainScoreOf, gainSettings, keepModel } from './gain-model.ts'
 import { type GainRow, nineModels, readGainRows, tests } from './gain-rows.ts'
 import { chooseAmongNine } from './nine-models.ts'
 import type { ReportRow } from './report-table.ts'
@@ -27,7 +27,7 @@ const source =
 /** Reads the training data of the gain classifier: all sets, and the anchors. */
 export async function readGain(): Promise<TrainingJob> {
   const rows = await readGainRows()
-  return { examples: digestOf(gainSettings, rows.map(partsOf)), learn: async () => trained(rows) }
+  return { examples: trainingDigest(gainSettings, rows.map(partsOf)), learn: async () => trained(rows) }
 }
 
 function partsOf({ set, group, fold, slots, cues, outcomes, scores }: GainRow) {
@@ -58,7 +58,7 @@ export function scoresUnseen(rows: readonly GainRow[], partOf: (row: GainRow) =>
   for (const part of new Set(rows.map(partOf))) models.set(part, fitGain(rows.filter(row => partOf(row) !== part)))
   return Float64Array.from(rows, row => {
     const model = models.get(partOf(row))
-    return model === undefined ? 0 : scoreOf(model, row)
+    return model === undefined ? 0 : gainScoreOf(model, row)
   })
 }
 

@@ -10,7 +10,7 @@ import { type QueryType, queryTypes } from '../core/chat/chat.ts'
 import { enhance } from '../core/enhancement/enhance.ts'
 import { encodeWeights } from '../core/weights/stored-weights.ts'
 import { readRows } from './data.ts'
-import { digestOf, partsOf } from './digest.ts'
+import { partsOf, trainingDigest } from './digest.ts'
 import { foldOf } from './folds.ts'
 import { writtenQuestions } from './freshness-templates.ts'
 import { trainLbfgs } from './lbfgs.ts'
@@ -97,7 +97,7 @@ export async function readQueryTypes(): Promise<TrainingJob> {
   const material = await readMaterial(createExampleReader())
   const examples = rowsOf(material).map(toExample)
   return {
-    examples: digestOf(settings, examples.map(partsOf)),
+    examples: trainingDigest(settings, examples.map(partsOf)),
     async learn() {
       const figures = crossValidate(material)
       const { scale, bytes } = quantised(trainLbfgs(examples, settings), weightLimit)

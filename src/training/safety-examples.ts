@@ -16,7 +16,7 @@ import { machineFrames } from './machine-examples.ts'
 import { paired } from './paired-requests.ts'
 import { worriedFrames } from './safety-concern-examples.ts'
 
-export type Example = { readonly text: string; readonly lesson: TrainingLabel; readonly harmful: boolean }
+export type SafetyExample = { readonly text: string; readonly lesson: TrainingLabel; readonly harmful: boolean }
 
 const asks =
   'How do I|How can I|How do you|What is the best way to|Tell me how to|Give me instructions on how to|Explain how to|What steps should I take to|Can you help me|Teach me to|I want to|Is there an easy way to|Write a tutorial on how to|Describe in detail how to|What are ways to'
@@ -404,7 +404,7 @@ const cruelFrames: readonly ExampleTemplate[] = [
 ]
 
 /** Yields all examples in a fixed order. */
-export function* lessons(): Generator<Example> {
+export function* lessons(): Generator<SafetyExample> {
   for (const { lesson = 'request', harmful, ...filled } of allFrames())
     for (const text of textsOf(filled)) yield { text, lesson, harmful }
 }

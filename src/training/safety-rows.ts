@@ -4,7 +4,7 @@ import { createHarmReader } from '../core/moderation/harm-features.ts'
 import type { HarmHead } from '../core/moderation/harm-slots.ts'
 import { eachPart } from '../core/moderation/parts.ts'
 import { readRows } from './data.ts'
-import { type Example, lessons } from './safety-examples.ts'
+import { lessons, type SafetyExample } from './safety-examples.ts'
 
 /** A labeled text: the target of each classifier, and its weight (0 = unlabeled). */
 export type Row = {
@@ -37,7 +37,7 @@ export const realUsers = 'real-user-prompts'
 
 /** Returns all training rows in a fixed order. */
 export async function labelledRows(): Promise<Row[]> {
-  const read = createSlotReader()
+  const read = createRowReader()
   const labelled = [
     ...(await harmfulRequests()),
     ...(await contrasts()),
@@ -54,7 +54,7 @@ export async function labelledRows(): Promise<Row[]> {
 }
 
 /** Creates a reader of a text's features for the classifiers. */
-export function createSlotReader(): (text: string) => Pick<Row, 'slots' | 'kinds' | 'parts'> {
+export function createRowReader(): (text: string) => Pick<Row, 'slots' | 'kinds' | 'parts'> {
   const read = createFeatureReader()
   const reader = createHarmReader()
   const told = (filled: number) => ({ slots: reader.slots.slice(0, filled), kinds: reader.kinds.slice() })
@@ -188,7 +188,7 @@ async function everydayPrompts(): Promise<Labelled[]> {
   return rows
 }
 
-function rowOfLesson({ text, lesson, harmful: isHarmful }: Example): Labelled {
+function rowOfLesson({ text, lesson, harmful: isHarmful }: SafetyExample): Labelled {
   const is = isHarmful ? 1 : 0
   const own = { text, set: ownSet, source: lesson, real: false }
   switch (lesson) {

@@ -10,12 +10,12 @@ import { blocksPart, isBlocked, scoreOf } from '../core/moderation/harm-classifi
 import { featureWeight, type HarmHead, harmHeads, harmSlots, regionOf } from '../core/moderation/harm-slots.ts'
 import { compileRules, findBlockingRule, safetyRules } from '../core/moderation/pattern-rules.ts'
 import { encodeWeights } from '../core/weights/stored-weights.ts'
-import { digestOf } from './digest.ts'
+import { trainingDigest } from './digest.ts'
 import { foldOf } from './folds.ts'
 import { type Example, train } from './linear.ts'
 import { originalsOf } from './near-duplicates.ts'
 import { f1, type ReportRow } from './report-table.ts'
-import { createSlotReader, judgedSets, labelledRows, ownSet, type Row, realUsers } from './safety-rows.ts'
+import { createRowReader, judgedSets, labelledRows, ownSet, type Row, realUsers } from './safety-rows.ts'
 import type { Trained, TrainingJob } from './training-job.ts'
 import { wraps } from './wraps.ts'
 
@@ -45,7 +45,7 @@ const folds = 5
 export async function readSafety(): Promise<TrainingJob> {
   const rows = await labelledRows()
   const parts = rows.map(({ slots, parts, truth, weight }) => [slots, ...parts.map(part => part.slots), truth, weight])
-  return { examples: digestOf({ tuning, epochs }, parts), learn: async () => trained(rows) }
+  return { examples: trainingDigest({ tuning, epochs }, parts), learn: async () => trained(rows) }
 }
 
 /** Trains on all rows; results come from models that had not seen the evaluated texts. */
@@ -162,7 +162,7 @@ function createTextJudge() {
   const rules = compileRules(safetyRules)
   const readFeatures = createFeatureReader()
   const readDeeds = createDeedReader()
-  const readSlots = createSlotReader()
+  const readSlots = createRowReader()
   const blocksRow = (models: Models, { text, parts, ...whole }: Pick<Row, 'text' | 'slots' | 'kinds' | 'parts'>) =>
     findBlockingRule(rules, text) !== null ||
     isBlocked(oddsOf(models, whole)) ||

@@ -11,7 +11,7 @@ import { eachPart } from '../core/moderation/parts.ts'
 import { asksForHarm } from '../core/moderation/world.ts'
 import { encodeWeights } from '../core/weights/stored-weights.ts'
 import { readRows } from './data.ts'
-import { digestOf, partsOf } from './digest.ts'
+import { partsOf, trainingDigest } from './digest.ts'
 import { foldOf } from './folds.ts'
 import { type Example, quantised, train } from './linear.ts'
 import type { ReportRow } from './report-table.ts'
@@ -44,7 +44,7 @@ export async function readWorld(): Promise<TrainingJob> {
   const rows = await readWorldRows()
   const examples = rows.flatMap(examplesOf)
   return {
-    examples: digestOf(settings, examples.map(partsOf)),
+    examples: trainingDigest(settings, examples.map(partsOf)),
     async learn(): Promise<Trained> {
       const figures = figuresOf(rows)
       const { scale, bytes } = quantised(train(examples, settings), weightLimit)

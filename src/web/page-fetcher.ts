@@ -13,7 +13,7 @@ import { contentOf, kindOf } from './page/content.ts'
 import { PageFailure } from './page/failure.ts'
 import type { ReadText } from './page/html.ts'
 import { type Dial, httpGet } from './page/http-get.ts'
-import { createReaders } from './page/parser-pool.ts'
+import { createParserPool } from './page/parser-pool.ts'
 import type { Resolve } from './resolve.ts'
 
 export type PageFetcher = {
@@ -51,7 +51,7 @@ export function createPageReader(options: PageReaderOptions): PageFetcher {
   const { clock, maximumCharacters } = options
   // Reads more than is kept, because invisible text does not count.
   const enoughCharacters = 2 * maximumCharacters
-  const readers = createReaders({ enoughCharacters })
+  const readers = createParserPool({ enoughCharacters })
   const accounts = createSlidingWindows({ allowed: accountPerMinute, windowMs: minuteMs, names: maximumNames })
   const hosts = createSlidingWindows({ allowed: hostPerMinute, windowMs: minuteMs, names: maximumNames })
   let running = 0

@@ -1,4 +1,4 @@
-/** The official `@anthropic-ai/sdk`, pointed at the gateway as its users would. */
+/** The official `@anthropic-ai/sdk` with the gateway as its base URL. */
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test'
 import Anthropic from '@anthropic-ai/sdk'
 import { type MessagesRig, relayAnswer, startMessagesRig } from './messages-support.ts'
@@ -40,7 +40,7 @@ const ways = [
 const one = { anthropic: 'claude-haiku-5-5', openai: 'openai/gpt-5.4-mini', google: 'google/gemini-3.8-flash' } as const
 
 describe.each([...ways])('%s', (_way, ask) => {
-  test.each(Object.values(one))('%s answers a conversation with a system prompt', async model => {
+  test.each(Object.values(one))('%s completes a conversation with a system prompt', async model => {
     const answer = await ask({
       model,
       max_tokens: 300,
@@ -87,7 +87,7 @@ describe.each([...ways])('%s', (_way, ask) => {
   )
 
   test.each(Object.values(one))(
-    '%s ends at the cap with `max_tokens`, at a stop text where it says which',
+    '%s ends at the cap with `max_tokens`, and at a stop sequence with its text',
     async model => {
       const capped = await ask({ model, max_tokens: 20, messages: [user('Tell me [[sim:tokens=200]]')] })
       expect(capped.stop_reason).toBe('max_tokens')
@@ -98,7 +98,7 @@ describe.each([...ways])('%s', (_way, ask) => {
     },
   )
 
-  test('counts what came from the cache and went to it beside the input', async () => {
+  test('reports cache reads and writes separately from the input', async () => {
     const { usage } = await ask({
       model: one.anthropic,
       max_tokens: 300,
@@ -113,7 +113,7 @@ describe.each([...ways])('%s', (_way, ask) => {
     expect(other).toMatchObject({ cache_read_input_tokens: 40, cache_creation_input_tokens: 0 })
   })
 
-  test('a tool that ran at Anthropic comes with its result and the citation of it', async () => {
+  test('returns a tool that ran at Anthropic with result and citation', async () => {
     const answer = await ask({
       model: one.anthropic,
       max_tokens: 300,
@@ -173,7 +173,7 @@ describe.each([...ways])('thinking over five turns, %s', (_way, ask) => {
   test.each([
     ['claude-haiku-4-5', { type: 'enabled', budget_tokens: 1_024 }],
     ['claude-sonnet-4-6', { type: 'adaptive' }],
-  ] as const)('%s gets its own signatures back byte for byte', async (model, thinking) => {
+  ] as const)('%s receives its own signatures byte for byte', async (model, thinking) => {
     const { messages, answers } = await fiveTurns({ model, max_tokens: 3_000, thinking }, ask)
     expect(thinkingOf(answers)).toHaveLength(10)
     expect(thinkingOf(answers).every(block => block.type === 'thinking' && block.signature.startsWith('Sim'))).toBe(
@@ -183,7 +183,7 @@ describe.each([...ways])('thinking over five turns, %s', (_way, ask) => {
     expect(sent().text).toContain(JSON.stringify(messages.slice(0, -1)).slice(1, -1))
   })
 
-  test('redacted thinking goes back as it came, and thinking without text keeps its signature', async () => {
+  test('returns redacted thinking unchanged and keeps the signature of thinking without text', async () => {
     const params = { model: 'claude-sonnet-4-6', max_tokens: 3_000, thinking: { type: 'adaptive' } } as const
     const question = user('Hm [[sim:reasoning=20, redacted]]')
     const hidden = await ask({ ...params, messages: [question] })
@@ -197,7 +197,7 @@ describe.each([...ways])('thinking over five turns, %s', (_way, ask) => {
     expect(sent().body.messages[1].content).toEqual(unshown.content)
   })
 
-  test('Google gets its own signatures back, and Anthropic none of them', async () => {
+  test('sends Google’s signatures to Google and not to Anthropic', async () => {
     const thinking = { type: 'adaptive' } as const
     const { messages } = await fiveTurns({ model: one.google, max_tokens: 3_000, thinking }, ask)
     const calls = sent().body.contents.flatMap(
@@ -217,7 +217,7 @@ describe.each([...ways])('thinking over five turns, %s', (_way, ask) => {
     expect(sent().text).not.toContain('gwr1.')
   })
 
-  test('an OpenAI-compatible model gets its reasoning back, and Anthropic none of it', async () => {
+  test('sends reasoning of an OpenAI-compatible model to it and not to Anthropic', async () => {
     rig.script = request => relayAnswer(request, 'I reason.', JSON.parse(request.body).messages.at(-1).role === 'user')
     const thinking = { type: 'enabled', budget_tokens: 1_024 } as const
     const { messages, answers } = await fiveTurns({ model: 'relay/thinker', max_tokens: 3_000, thinking }, ask)
@@ -246,7 +246,7 @@ describe.each([...ways])('thinking over five turns, %s', (_way, ask) => {
     expect(sent().body.thinking).toBeUndefined()
   })
 
-  test('OpenAI answers every turn, whoever thought before', async () => {
+  test('completes every turn at OpenAI after reasoning of another provider', async () => {
     const { messages } = await fiveTurns(
       { model: 'claude-haiku-4-5', max_tokens: 3_000, thinking: { type: 'enabled', budget_tokens: 1_024 } },
       ask,
@@ -263,8 +263,8 @@ describe.each([...ways])('thinking over five turns, %s', (_way, ask) => {
   })
 })
 
-describe('what goes to Anthropic', () => {
-  test('is the client’s own text but for the model, with its beta header', async () => {
+describe('body for Anthropic', () => {
+  test('has the bytes of the client except for the model, with its beta header', async () => {
     const body = `{ "messages":[{"role":"user","content":[{"type":"text","text":"H\\u00e9 \\ud83d\\ude00","cache_control":{"type":"ephemeral","ttl":"1h"}}]}],
       "temperature":1.0, "max_tokens":200,"model":"anthropic/claude-haiku-4-5",  "context_management":{"edits":[]},
       "web":"off", "unread": null, "metadata":{"user_id":"{\\"device\\":1}"} ,"stream":false }`
@@ -280,7 +280,7 @@ describe('what goes to Anthropic', () => {
     expect(answer.headers.get('x-gateway-dropped-params')).toBeNull()
   })
 
-  test('elsewhere beta header and fields are dropped together, and named', async () => {
+  test('drops and reports beta header and fields for another provider', async () => {
     const answer = await rig.gateway.post(
       '/v1/messages',
       {
@@ -299,14 +299,14 @@ describe('what goes to Anthropic', () => {
     expect(sent().headers.get('anthropic-beta')).toBeNull()
   })
 
-  test('a long answer as JSON is streamed from it without a change beside `stream`', async () => {
+  test('changes only `stream` when a long JSON response is streamed from Anthropic', async () => {
     await client.messages.create({ model: one.anthropic, max_tokens: 2_000, messages: [user('Hi')] })
     expect(sent().body).toEqual({ model: one.anthropic, max_tokens: 2_000, messages: [user('Hi')], stream: true })
   })
 })
 
 describe('token counts', () => {
-  test('come from Anthropic for its own models, with the body as it came', async () => {
+  test('come from Anthropic for its own models, with an unchanged body', async () => {
     const { data, response } = await client.messages
       .countTokens({ model: 'claude-haiku-4-5', messages: [user('Why is the sky blue?')], tools: [weather] })
       .withResponse()
@@ -316,7 +316,7 @@ describe('token counts', () => {
     expect(sent().body.model).toBe('claude-haiku-4-5')
   })
 
-  test.each(['openai/gpt-5.4-mini', 'gateway-ai'])('are estimated for %s, and nobody is asked', async model => {
+  test.each(['openai/gpt-5.4-mini', 'gateway-ai'])('have the estimate for %s without an upstream call', async model => {
     const before = rig.sent.length
     const { data, response } = await client.messages
       .countTokens({ model, messages: [user('Why is the sky blue?')] })
@@ -326,14 +326,14 @@ describe('token counts', () => {
     expect(rig.sent.length).toBe(before)
   })
 
-  test('are estimated where Anthropic fails', async () => {
+  test('have an estimate when Anthropic fails', async () => {
     const messages = [user('Hi [[sim:status=529]]')]
     const { response } = await client.messages.countTokens({ model: 'claude-haiku-4-5', messages }).withResponse()
     expect(response.headers.get('x-gateway-estimated')).toBe('true')
   })
 })
 
-describe('refusals are the SDK’s own error classes', () => {
+describe('Anthropic SDK errors', () => {
   const fails = async (params: Partial<Params>, asked = client): Promise<unknown> => {
     try {
       return await asked.messages.create({ model: one.openai, max_tokens: 100, messages: [user('Hi')], ...params })
@@ -345,21 +345,21 @@ describe('refusals are the SDK’s own error classes', () => {
   test.each([
     ['an unknown model', { model: 'claude-none' }, Anthropic.NotFoundError, 'not_found_error'],
     ['a missing field', { max_tokens: 0 }, Anthropic.BadRequestError, 'invalid_request_error'],
-  ] as const)('%s', async (_name, params, kind, type) => {
+  ] as const)('have their own class for %s', async (_name, params, kind, type) => {
     const error = await fails(params)
     expect(error).toBeInstanceOf(kind)
     expect(error).toMatchObject({ type, requestID: expect.stringMatching(/^req_/) })
   })
 
-  test('a wrong key, on counts too', async () => {
-    const stranger = client.withOptions({ apiKey: 'gw_wrong' })
+  test('report a wrong key as authentication_error, also for token counts', async () => {
+    const unauthenticated = client.withOptions({ apiKey: 'gw_wrong' })
     const refused = { status: 401, type: 'authentication_error' }
-    expect(await fails({}, stranger)).toMatchObject(refused)
-    const counted = stranger.messages.countTokens({ model: one.openai, messages: [user('Hi')] })
+    expect(await fails({}, unauthenticated)).toMatchObject(refused)
+    const counted = unauthenticated.messages.countTokens({ model: one.openai, messages: [user('Hi')] })
     expect(await counted.catch((error: unknown) => error)).toMatchObject(refused)
   })
 
-  test('Anthropic’s own words about a signature come through byte for byte', async () => {
+  test('repeat the response of Anthropic about a signature byte for byte', async () => {
     const content = [
       { type: 'thinking' as const, thinking: 'Forged', signature: 'forged' },
       { type: 'text' as const, text: 'x' },
@@ -382,13 +382,13 @@ describe('refusals are the SDK’s own error classes', () => {
     expect(answer.headers.get('request-id')).toMatch(/^req_/)
   })
 
-  test.each(Object.values(one))('%s: an overflow says “prompt is too long”', async model => {
+  test.each(Object.values(one))('say “prompt is too long” when the context of %s overflows', async model => {
     const error = await fails({ model, messages: [user('Hi [[sim:context_overflow]]')] })
     expect(error).toBeInstanceOf(Anthropic.BadRequestError)
     expect(String(error)).toContain('prompt is too long')
   })
 
-  test('no provider is 529, a failed one 502, and a broken stream never ends well', async () => {
+  test('have status 529 without a provider, 502 for a failed one, and end a truncated stream', async () => {
     rig.script = () => ({ status: 429 })
     expect(await fails({ messages: [user('Hi [[sim:status=429]]')] })).toMatchObject({
       status: 529,

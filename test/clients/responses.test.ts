@@ -43,8 +43,8 @@ function outputsFor(output: readonly OpenAI.Responses.ResponseOutputItem[]): Ope
   )
 }
 
-describe('openai', () => {
-  test.each([...allModels])('%s answers, whole and streamed alike', async model => {
+describe('OpenAI client Responses', () => {
+  test.each([...allModels])('%s returns the same output as JSON and as a stream', async model => {
     const asked = { model, input: 'Say hello', store: false }
     const answer = await client.responses.create(asked)
     expect(answer).toMatchObject({ object: 'response', status: 'completed', store: false, error: null })
@@ -60,7 +60,7 @@ describe('openai', () => {
   })
 
   test.each([...oneEach])(
-    '%s: parallel calls, their results, and reasoning that goes back, over five turns',
+    '%s completes five turns with parallel calls, results and returned reasoning',
     async model => {
       const input: OpenAI.Responses.ResponseInput = []
       const tools = [weather, { type: 'function', name: 'clock', parameters: null, strict: null } as const]
@@ -78,7 +78,7 @@ describe('openai', () => {
     },
   )
 
-  test('a conversation goes on with other providers: their reasoning is left out without an error', async () => {
+  test('continues a conversation with other providers and drops foreign reasoning without an error', async () => {
     const input: OpenAI.Responses.ResponseInput = []
     for (const model of [...oneEach, ...oneEach]) {
       input.push({ role: 'user', content: `Ask ${model} [[sim:tool=weather]]` })
@@ -90,7 +90,7 @@ describe('openai', () => {
     }
   })
 
-  test('`parse` gives what a schema asks for', async () => {
+  test('returns an object of the schema with `parse`', async () => {
     const format = { type: 'json_schema', name: 'place', schema: placeSchema, strict: true } as const
     for (const model of oneEach) {
       const answer = await client.responses.parse({ model, input: 'Where?', text: { format } })
@@ -98,7 +98,7 @@ describe('openai', () => {
     }
   })
 
-  test('a cap on the output ends as incomplete; images are taken', async () => {
+  test('ends as incomplete at the output cap and accepts images', async () => {
     for (const model of oneEach) {
       const capped = await client.responses.create({
         model,
@@ -115,7 +115,7 @@ describe('openai', () => {
     }
   })
 
-  test('free-text tools come unwrapped, namespaces apart', async () => {
+  test('returns unwrapped input of free-text tools, and separate namespaces', async () => {
     const tools: OpenAI.Responses.Tool[] = [
       {
         type: 'custom',
@@ -145,7 +145,7 @@ describe('openai', () => {
     ['background', { background: true }],
     ['previous_response_id', { previous_response_id: 'resp_1' }],
     ['conversation', { conversation: 'conv_1' }],
-  ])('%s is refused by a readable 400', async (param, fields) => {
+  ])('throws a 400 with the field for %s', async (param, fields) => {
     const refused = client.responses.create({ model: 'gpt-4.1', input: 'Hi', ...fields })
     expect(await refused.catch((error: unknown) => error)).toMatchObject({
       status: 400,
@@ -154,7 +154,7 @@ describe('openai', () => {
     })
   })
 
-  test('what is stored nowhere is a 404 that says so', async () => {
+  test('returns 404 with the reason for stored responses and compaction', async () => {
     for (const asked of [
       client.responses.retrieve('resp_1'),
       client.responses.cancel('resp_1'),
@@ -169,13 +169,13 @@ describe('openai', () => {
     expect(compact).toMatchObject({ status: 404, message: expect.stringContaining('Compaction is not served') })
   })
 
-  test('input tokens are counted without a call', async () => {
+  test('counts input tokens without an upstream call', async () => {
     const counted = await client.responses.inputTokens.count({ model: 'gpt-4.1', input: 'one two three' })
     expect(counted.object).toBe('response.input_tokens')
     expect(counted.input_tokens).toBeWithin(3, 20)
   })
 
-  test('a stream that its upstream cuts is failed, never completed', async () => {
+  test('ends a stream that the upstream truncates as failed', async () => {
     for (const model of oneEach) {
       const input = 'Go on [[sim:chunk=10, reasoning=0, pace_ms=5, cut_after=4]]'
       const response = await client.responses.stream({ model, input }).finalResponse()
@@ -184,7 +184,7 @@ describe('openai', () => {
   })
 })
 
-describe('Vercel AI SDK, openai()', () => {
+describe('AI SDK with openai()', () => {
   const asked: Place[] = []
   const place = tool({
     description: 'Weather of a place',
@@ -196,7 +196,7 @@ describe('Vercel AI SDK, openai()', () => {
   })
   const openai = () => createOpenAI({ baseURL: `${gateway.url}/v1`, apiKey: gateway.key })
 
-  test('several steps with tools and `store: false`', async () => {
+  test('completes several steps with tools and `store: false`', async () => {
     for (const model of oneEach) {
       asked.length = 0
       const result = await generateText({
@@ -212,7 +212,7 @@ describe('Vercel AI SDK, openai()', () => {
     }
   })
 
-  test('streams', async () => {
+  test('returns a stream', async () => {
     const { textStream, finishReason } = streamText({ model: openai()('openai/gpt-5.4-mini'), prompt: 'Say hello' })
     const pieces: string[] = []
     for await (const piece of textStream) pieces.push(piece)
@@ -220,7 +220,7 @@ describe('Vercel AI SDK, openai()', () => {
     expect(await finishReason).toBe('stop')
   })
 
-  test('a reference to something stored is refused by a text that names the setting', async () => {
+  test('throws an error with the name of the setting for a stored reference', async () => {
     const stored = generateText({
       model: openai()('openai/gpt-5.4-mini'),
       messages: [
@@ -241,7 +241,7 @@ describe('Vercel AI SDK, openai()', () => {
   })
 })
 
-test('Agents SDK: a run with a tool', async () => {
+test('Agents SDK: completes a run with a tool', async () => {
   const asked: unknown[] = []
   const lookUp = agentTool({
     name: 'weather',
@@ -263,7 +263,7 @@ test('Agents SDK: a run with a tool', async () => {
   }
 })
 
-test('LangChain asks for it by `useResponsesApi`', async () => {
+test('LangChain: uses the Responses API with `useResponsesApi`', async () => {
   const model = new ChatOpenAI({
     model: 'anthropic/claude-haiku-5-5',
     apiKey: gateway.key,

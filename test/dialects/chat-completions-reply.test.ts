@@ -5,10 +5,10 @@ import type { ChatEvent, FinishReason, ResponseStart, ResponseSummary } from '..
 import { createResponseCollector } from '../../src/core/chat/response-collector.ts'
 import { GatewayError } from '../../src/core/validation/errors.ts'
 import {
+  type CompletionStyle,
   chunkFramer,
   compatibleStream,
   completionBody,
-  type ReplyStyle,
 } from '../../src/dialects/chat-completions/reply.ts'
 
 const opening: ResponseStart = {
@@ -32,9 +32,9 @@ const receipt: ResponseSummary = {
   enhancement: null,
   web: { searched: false, sources: [], leftOut: [] },
 }
-const plain: ReplyStyle = { includeUsage: false, legacyFunctions: false }
-const counted: ReplyStyle = { includeUsage: true, legacyFunctions: false }
-const legacy: ReplyStyle = { includeUsage: false, legacyFunctions: true }
+const plain: CompletionStyle = { includeUsage: false, legacyFunctions: false }
+const counted: CompletionStyle = { includeUsage: true, legacyFunctions: false }
+const legacy: CompletionStyle = { includeUsage: false, legacyFunctions: true }
 
 const opened: ChatEvent = { type: 'opened', opening }
 const done: ChatEvent = { type: 'done', receipt }
@@ -76,7 +76,7 @@ afterAll(() => server.stop(true))
 const client = new OpenAI({ baseURL: `http://127.0.0.1:${server.port}/v1`, apiKey: 'none', maxRetries: 0 })
 
 let made = 0
-/** What the official client makes of a stream. */
+/** Returns the result of the official client for a stream. */
 function accumulate(stream: string, fields: object = {}) {
   const model = `answer-${made++}`
   answers.set(model, stream)
@@ -85,8 +85,8 @@ function accumulate(stream: string, fields: object = {}) {
     .finalChatCompletion()
 }
 
-describe('the official client reads', () => {
-  test('text, with usage and cost', async () => {
+describe('OpenAI client', () => {
+  test('reads text with usage and cost', async () => {
     const { id, model, choices, usage } = await accumulate(
       frames([[opened, text('Hel')], [text('lo')], [finish('stop')], [done]], counted),
     )
@@ -105,7 +105,7 @@ describe('the official client reads', () => {
     } as object)
   })
 
-  test('parallel calls, opened before, between and after text', async () => {
+  test('reads parallel calls before, between and after text', async () => {
     for (const before of [[], [text('I look. ')]]) {
       const events = [
         ...before,
@@ -126,7 +126,7 @@ describe('the official client reads', () => {
     }
   })
 
-  test('several choices interleaved', async () => {
+  test('reads interleaved choices', async () => {
     const { choices } = await accumulate(
       frames([
         [opened, text('a'), text('x', 1), text('b')],
@@ -141,7 +141,7 @@ describe('the official client reads', () => {
     ])
   })
 
-  test('a refusal, log probabilities, and an answer without content', async () => {
+  test('reads a refusal, log probabilities and a response without content', async () => {
     const refused = await accumulate(
       frames([[opened, { type: 'refusal', choice: 0, text: 'I cannot.' }, finish('stop'), done]]),
     )
@@ -159,14 +159,14 @@ describe('the official client reads', () => {
     expect([empty.choices[0]?.message.content, empty.choices[0]?.finish_reason]).toEqual(['', 'length'])
   })
 
-  test('an error after content as a thrown error, and a cut stream as unfinished', async () => {
+  test('throws an error after content and returns no finish reason for a truncated stream', async () => {
     const failure = new GatewayError('upstream_timeout', 'The model stopped answering. Ask again.')
     const failed = accumulate(frames([[opened, text('Hel')]]) + compatibleStream(plain, 'req_1').failure(failure))
     await expect(failed).rejects.toMatchObject({ code: 'upstream_timeout', type: 'upstream_error' })
     await expect(accumulate(frames([[opened, text('Hel'), finish('stop')]]))).rejects.toThrow('finish_reason')
   })
 
-  test('a whole answer', async () => {
+  test('reads a JSON response', async () => {
     const fold = createResponseCollector()
     for (const event of [text('Hello'), finish('stop')]) fold.add(event)
     answers.set('whole', JSON.stringify(completionBody(fold.result(), receipt, opening, plain)))
@@ -175,8 +175,8 @@ describe('the official client reads', () => {
   })
 })
 
-describe('byte for byte', () => {
-  test('a text stream with usage', () => {
+describe('wire bytes', () => {
+  test('match for a text stream with usage', () => {
     expect(frames([[opened, text('He'), text('y "you"\n')], [finish('stop')], [done]], counted)).toMatchInlineSnapshot(`
       "data: {"id":"req_1","object":"chat.completion.chunk","created":1700000000,"model":"openai/gpt-5.5","choices":[{"index":0,"delta":{"role":"assistant","content":"","refusal":null},"logprobs":null,"finish_reason":null}],"usage":null}
 
@@ -192,7 +192,7 @@ describe('byte for byte', () => {
     `)
   })
 
-  test('a stream of calls, with Google’s signature and without usage', () => {
+  test('match for a stream of calls with Google’s signature and without usage', () => {
     expect(
       frames([
         [
@@ -223,7 +223,7 @@ describe('byte for byte', () => {
     `)
   })
 
-  test('a stream of a deprecated function call: one call, no ids', () => {
+  test('match for a stream of a deprecated function call, with one call and no IDs', () => {
     expect(
       frames(
         [[opened, opens(0, 'one'), argues(0, '{}'), opens(1, 'two'), argues(1, '{}'), finish('tool_calls'), done]],
@@ -242,7 +242,7 @@ describe('byte for byte', () => {
     `)
   })
 
-  test('reasoning, refusal and log probabilities', () => {
+  test('match for reasoning, refusal and log probabilities', () => {
     expect(
       frames([
         [
@@ -266,7 +266,7 @@ describe('byte for byte', () => {
     `)
   })
 
-  test('a failure', () => {
+  test('match for a failure', () => {
     const face = compatibleStream(plain, 'req_1')
     expect(
       face.failure(new GatewayError('upstream_failed', 'Ask again.', { detail: 'canary' })),
@@ -277,7 +277,7 @@ describe('byte for byte', () => {
     `)
   })
 
-  test('a whole answer of calls, and one of text, refusal, reasoning and log probabilities', () => {
+  test('match for JSON responses with calls, and with text, refusal, reasoning and log probabilities', () => {
     const fold = createResponseCollector()
     for (const event of [
       opens(0, 'one', 'sig'),
@@ -381,7 +381,7 @@ describe('byte for byte', () => {
     `)
   })
 
-  test('a whole answer with a deprecated function call', () => {
+  test('match for a JSON response with a deprecated function call', () => {
     const fold = createResponseCollector()
     for (const event of [opens(0, 'one'), argues(0, '{}'), finish('tool_calls')]) fold.add(event)
     expect(completionBody(fold.result(), receipt, opening, legacy)).toMatchObject({
@@ -392,7 +392,7 @@ describe('byte for byte', () => {
   })
 })
 
-test('no finish reason, usage or [DONE] leaves before the answer is settled', () => {
+test('chunkFramer: writes finish reason, usage and [DONE] only after settlement', () => {
   const cut = frames([[opened, text('Hel')], [finish('stop')]], counted)
   expect(cut).not.toMatch(/"finish_reason":"|"usage":\{|\[DONE\]/)
 })
@@ -410,7 +410,7 @@ type Chunk = {
   }[]
 }
 
-test('whatever the answer and however it is batched, the frames hold the same text, calls and order', () => {
+test('chunkFramer: keeps text, calls and order for any output and any batches', () => {
   const choice = fc.nat({ max: 2 })
   const piece = fc.string({ unit: 'binary', minLength: 1, maxLength: 6 })
   const written = fc.oneof(

@@ -1,8 +1,8 @@
-/** `POST /v1/chat/completions` as its callers see it: a real socket, simulated providers. */
+/** `POST /v1/chat/completions` over a real socket, with simulated providers. */
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test'
 import { type Gateway, startGateway } from '../harness/gateway.ts'
 
-// A gateway takes seconds to start where other tests run beside this one.
+// The start of a gateway takes seconds while other tests run.
 setDefaultTimeout(20_000)
 
 let gateway: Gateway
@@ -49,8 +49,8 @@ const tool = (name: string) => ({
   function: { name, parameters: { type: 'object', properties: {} } },
 })
 
-describe('200', () => {
-  test('has the compatible shape and names the model that served', async () => {
+describe('POST /v1/chat/completions', () => {
+  test('returns a chat completion with the serving model', async () => {
     const answer = await post(ask('Hi'))
     const body = await read(answer)
     expect(Object.keys(body)).toEqual(['id', 'object', 'created', 'model', 'choices', 'usage'])
@@ -59,7 +59,7 @@ describe('200', () => {
     expect(body.usage).toMatchObject({ cost_usd: Number(answer.headers.get('x-gateway-cost-usd')) })
   })
 
-  test('`n` gives as many choices, and costs as many', async () => {
+  test('returns `n` choices, or 400 if the provider does not support `n`', async () => {
     const body = await read(await post(ask('Hi', { n: 3 })))
     expect(body.choices.map(({ index }) => index)).toEqual([0, 1, 2])
     const refused = await post(ask('Hi', { n: 3, model: 'claude-haiku-4-5' }))
@@ -67,7 +67,7 @@ describe('200', () => {
     expect(await refused.text()).toContain('"param":"n"')
   })
 
-  test('parallel tool calls come whole; deprecated functions come as one `function_call`', async () => {
+  test('returns parallel tool calls, and one `function_call` for deprecated functions', async () => {
     const parallel = await read(await post(ask('[[sim:parallel=2]]', { tools: [tool('one'), tool('two')] })))
     expect(parallel.choices[0]?.finish_reason).toBe('tool_calls')
     expect(parallel.choices[0]?.message.tool_calls?.map(call => call.function.name)).toEqual(['one', 'two'])
@@ -78,7 +78,7 @@ describe('200', () => {
     })
   })
 
-  test('the prompt may be a bare string; the gateway’s own fields work in the body and in headers', async () => {
+  test('accepts a string as prompt, and fields of the gateway in body and headers', async () => {
     expect((await post({ messages: 'Hi' })).status).toBe(200)
     expect(
       (await post({ prompt: 'Hi', strategy: 'cost', test_mode: true, web: 'off', enhance_prompt: false })).status,
@@ -94,9 +94,9 @@ describe('200', () => {
   })
 })
 
-describe('a stream', () => {
+describe('POST /v1/chat/completions as a stream', () => {
   for (const stream_mode of ['buffered', 'realtime'])
-    test(`${stream_mode}: a role first, one finish, the usage only when asked for, [DONE] last`, async () => {
+    test(`starts with a role and ends with one finish, requested usage and [DONE] in ${stream_mode} mode`, async () => {
       for (const include_usage of [false, true]) {
         const fields = { stream: true, stream_mode, stream_options: { include_usage } }
         const text = await (await post(ask('[[sim:tokens=40,chunk=5]] Hi', fields))).text()
@@ -110,7 +110,7 @@ describe('a stream', () => {
       }
     })
 
-  test('with parallel tools opens each call once', async () => {
+  test('opens each parallel call once', async () => {
     const text = await (
       await post(ask('[[sim:parallel=2]]', { stream: true, tools: [tool('one'), tool('two')] }))
     ).text()
@@ -121,7 +121,7 @@ describe('a stream', () => {
   })
 
   test.each(['cut_after=3', 'reset_after=3', 'error_after=3', 'malformed_after=3', 'no_terminal'])(
-    'that breaks off (%s) ends with an error, without finish and without [DONE]',
+    'ends with an error, without finish and [DONE], after a truncated upstream stream (%s)',
     async directive => {
       const text = await (
         await post(

@@ -1,4 +1,4 @@
-/** The Messages stream as the official SDK reads it, whatever order the pieces of an answer come in and wherever it is cut. */
+/** Messages streams, read by the official SDK, for any order of events and any truncation. */
 import { describe, expect, test } from 'bun:test'
 import Anthropic from '@anthropic-ai/sdk'
 import fc from 'fast-check'
@@ -11,12 +11,12 @@ import type {
 } from '../../src/core/chat/chat.ts'
 import { createResponseCollector } from '../../src/core/chat/response-collector.ts'
 import { GatewayError } from '../../src/core/validation/errors.ts'
-import { messageBody, type ReplyStyle } from '../../src/dialects/messages/reply.ts'
+import { type MessageStyle, messageBody } from '../../src/dialects/messages/reply.ts'
 import { messagesStream } from '../../src/dialects/messages/stream.ts'
 
 const seal = ({ family, kind, text: said, data, id }: ReasoningItem) =>
   `gwr1.${Buffer.from(JSON.stringify([family, kind, said, data, id])).toString('base64url')}`
-const style: ReplyStyle = { wantsThinking: true, nameOf: served => served, seal }
+const style: MessageStyle = { wantsThinking: true, nameOf: served => served, seal }
 
 const opening: ResponseStart = {
   requestId: 'req_1',
@@ -89,7 +89,7 @@ const folded = (events: readonly ChatEvent[], used = style) => {
   return messageBody(collector.result(), opening, receipt, used)
 }
 
-/** What the SDK makes of a stream's bytes; rejects where it does. */
+/** Returns the message that the SDK reads from a stream. Rejects if the SDK does. */
 function readBySdk(bytes: string): Promise<Anthropic.Message> {
   const answer = async () => new Response(bytes, { headers: { 'content-type': 'text/event-stream' } })
   const client = new Anthropic({
@@ -104,9 +104,9 @@ function readBySdk(bytes: string): Promise<Anthropic.Message> {
 
 const blocks = (content: readonly ContentEvent[], used = style) => folded(whole(content), used).content
 
-describe('blocks', () => {
+describe('Messages blocks', () => {
   test.each<readonly [string, readonly ContentEvent[], readonly Readonly<Record<string, unknown>>[]]>([
-    ['text, whole', [text('A'), text('B')], [{ type: 'text', text: 'AB', citations: null }]],
+    ['one text block', [text('A'), text('B')], [{ type: 'text', text: 'AB', citations: null }]],
     [
       'thinking with Anthropic’s own signature, then text',
       [reasoning('Hm'), end('anthropic', 'EqQ'), text('A')],
@@ -125,7 +125,7 @@ describe('blocks', () => {
     ],
     ['redacted thinking', [end('anthropic', 'xyz', 'redacted')], [{ type: 'redacted_thinking', data: 'xyz' }]],
     [
-      'reasoning that nobody signed: sealed as of the provider that serves',
+      'unsigned reasoning, sealed for the serving provider',
       [reasoning('Hm'), text('A')],
       [
         {
@@ -137,7 +137,7 @@ describe('blocks', () => {
       ],
     ],
     [
-      'a foreign provider’s item: sealed',
+      'a sealed item of another provider',
       [reasoning('Hm'), end('openai', 'enc', 'encrypted')],
       [
         {
@@ -148,7 +148,7 @@ describe('blocks', () => {
       ],
     ],
     [
-      'a call with Google’s signature, which goes before it',
+      'Google’s signature before its call',
       [call(0, 'sig'), piece(0, '{}')],
       [
         {
@@ -159,7 +159,7 @@ describe('blocks', () => {
       ],
     ],
     [
-      'calls that come side by side, one after the other',
+      'parallel calls one after the other',
       [call(0), call(1), piece(1, '{"b":'), piece(0, '{"a":"}'), piece(1, '2}'), piece(0, '"}'), text('T')],
       [
         { type: 'tool_use', id: 'call_0', name: 'tool_0', input: { a: '}' } },
@@ -168,7 +168,7 @@ describe('blocks', () => {
       ],
     ],
     [
-      'a tool of Anthropic’s, its result, and a citation',
+      'a tool of Anthropic, its result and a citation',
       [
         item({ type: 'server_tool_use', id: 's', name: 'web_search', input: { query: 'q' } }),
         item({ type: 'web_search_tool_result', tool_use_id: 's', content: [] }),
@@ -181,13 +181,13 @@ describe('blocks', () => {
         { type: 'text', text: 'A', citations: [{ type: 'char_location' }] },
       ],
     ],
-    ['nothing', [], []],
-  ])('%s', async (_name, content, expected) => {
+    ['an empty output', [], []],
+  ])('have %s', async (_name, content, expected) => {
     expect(blocks(content)).toEqual([...expected])
     expect(await readBySdk(framed(whole(content)))).toMatchObject({ content: expected })
   })
 
-  test('reasoning of other providers is left out where the client did not ask for thinking', () => {
+  test('omit reasoning of other providers if the client did not request thinking', () => {
     const quiet = { ...style, wantsThinking: false }
     expect(blocks([reasoning('Hm'), end('openai', 'enc', 'encrypted'), text('A')], quiet)).toEqual([
       { type: 'text', text: 'A', citations: null },
@@ -195,7 +195,7 @@ describe('blocks', () => {
     expect(blocks([end('anthropic', 'EqQ'), text('A')], quiet)).toHaveLength(2)
   })
 
-  test('Anthropic’s reasoning without a signature is never sealed as Anthropic’s', () => {
+  test('never seal unsigned reasoning as Anthropic’s', () => {
     const [block] = blocks([reasoning('Hm'), end('anthropic', '')])
     expect(String(block?.signature)).toBe(
       seal({ family: 'compatible', kind: 'signature', text: '', data: '', id: null }),
@@ -203,7 +203,7 @@ describe('blocks', () => {
   })
 })
 
-describe('the end', () => {
+describe('Messages stream', () => {
   test.each<readonly [End, boolean, string]>([
     [{ reason: 'stop' }, false, 'end_turn'],
     [{ reason: 'tool_calls' }, false, 'end_turn'],
@@ -215,14 +215,14 @@ describe('the end', () => {
     [{ reason: 'stop', upstreamReason: 'pause_turn' }, true, 'tool_use'],
     [{ reason: 'stop', stopSequence: 'END' }, false, 'stop_sequence'],
     [{ reason: 'content_filter' }, true, 'refusal'],
-  ])('%j, with calls: %p, is %p', async (finish, hasCalls, reason) => {
+  ])('ends for %j (calls: %p) with %p', async (finish, hasCalls, reason) => {
     const events = whole(hasCalls ? [call(0), piece(0, '{}')] : [text('A')], finish)
     const expected = { stop_reason: reason, stop_sequence: finish.stopSequence ?? null }
     expect(folded(events)).toMatchObject(expected)
     expect(await readBySdk(framed(events))).toMatchObject(expected as Partial<Anthropic.Message>)
   })
 
-  test('counts stand beside each other: first as known then, at the end as settled', async () => {
+  test('reports counts first as known and at the end as settled', async () => {
     const events = whole([text('A')])
     const first = /"usage":(\{[^}]*\})/.exec(framed(events.slice(0, 1)))?.[1] ?? ''
     expect(JSON.parse(first)).toEqual({
@@ -235,7 +235,7 @@ describe('the end', () => {
     expect(message.usage).toMatchObject({ input_tokens: 16, cache_read_input_tokens: 10, output_tokens: 7 })
   })
 
-  test('moderation’s own stop says so', () => {
+  test('ends with refusal and explanation after a block by moderation', () => {
     const events: ChatEvent[] = [
       { type: 'opened', opening },
       text('A'),
@@ -248,7 +248,7 @@ describe('the end', () => {
     expect(framed(events)).toContain('"stop_reason":"refusal"')
   })
 
-  test('a failure is an error event, which the SDK throws, and nothing follows it', async () => {
+  test('ends with an error event that the SDK throws after a failure', async () => {
     const format = messagesStream(style, 'req_1')
     const begun = format.frame([{ type: 'opened', opening }, text('A')])
     const error = new GatewayError('upstream_failed', 'The answer broke off.')
@@ -256,7 +256,7 @@ describe('the end', () => {
     await expect(failed).rejects.toThrow('The answer broke off.')
   })
 
-  test('silence is filled with comments before the message has begun, with pings after', () => {
+  test('keeps alive with comments before the start of the message and with pings later', () => {
     const format = messagesStream(style, 'req_1')
     expect(format.keepAlive?.()).toBe(': ping\n\n')
     format.frame([{ type: 'opened', opening }])
@@ -264,7 +264,7 @@ describe('the end', () => {
   })
 })
 
-/** A call’s opening and pieces, in order. */
+/** The start and the deltas of a call, in order. */
 const callEvents = (index: number) =>
   fc
     .tuple(fc.dictionary(fc.string({ maxLength: 4 }), fc.oneof(fc.string(), fc.integer()), { maxKeys: 3 }), fc.nat(20))
@@ -295,7 +295,7 @@ const otherEvent = fc.oneof(
   ),
 )
 
-/** Calls are opened in order; their pieces, and all else, come in any. */
+/** Calls start in order; deltas and other events have any order. */
 const content = fc
   .tuple(
     fc.nat(3).chain(count => fc.tuple(...Array.from({ length: count }, (_, index) => callEvents(index)))),
@@ -324,7 +324,7 @@ const finish = fc.constantFrom<End>(
   { reason: 'stop', stopSequence: 'x' },
 )
 
-test('any answer is one that the SDK reads, and the same as its JSON', async () => {
+test('Messages stream: gives the SDK the same message as JSON for any output', async () => {
   await fc.assert(
     fc.asyncProperty(content, finish, async (events, ending) => {
       const all = whole(events, ending)
@@ -337,7 +337,7 @@ test('any answer is one that the SDK reads, and the same as its JSON', async () 
   )
 })
 
-test('cut anywhere, it never looks finished', async () => {
+test('Messages stream: never looks complete after a truncation at any byte', async () => {
   await fc.assert(
     fc.asyncProperty(content, fc.double({ min: 0, max: 1, noNaN: true }), async (events, at) => {
       const bytes = framed(whole(events))
@@ -350,7 +350,7 @@ test('cut anywhere, it never looks finished', async () => {
   )
 })
 
-test('what ended without being settled has neither a stop reason nor an end', () => {
+test('Messages stream: has neither stop reason nor end before settlement', () => {
   const events = whole([text('A'), call(0)])
   for (let length = 0; length < events.length; length++)
     expect(framed(events.slice(0, length))).not.toMatch(/message_delta|message_stop/)

@@ -1,8 +1,8 @@
-/** `POST /api/v1/chat` as its callers see it: a real socket, simulated providers. */
+/** `POST /api/v1/chat` over a real socket, with simulated providers. */
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test'
 import { type Gateway, startGateway } from '../harness/gateway.ts'
 
-// A gateway takes seconds to start where other tests run beside this one.
+// The start of a gateway takes seconds while other tests run.
 setDefaultTimeout(20_000)
 
 let gateway: Gateway
@@ -32,10 +32,10 @@ const eventsOf = (text: string) =>
     .filter(block => block.startsWith('data: '))
     .map(block => JSON.parse(block.slice(6)) as Done | Delta)
 
-const looking = { type: 'function', function: { name: 'look', parameters: { type: 'object', properties: {} } } }
+const lookTool = { type: 'function', function: { name: 'look', parameters: { type: 'object', properties: {} } } }
 
-describe('200', () => {
-  test('has the contract’s body, every field of it', async () => {
+describe('POST /api/v1/chat', () => {
+  test('returns a body with every documented field', async () => {
     const answer = await post({ prompt: 'Hi', model: 'gpt-5.5' })
     const body = (await answer.json()) as Done
     expect(answer.headers.get('content-type')).toBe('application/json')
@@ -65,7 +65,7 @@ describe('200', () => {
     expect(body.output).toContain('[simulated')
   })
 
-  test('without a model, or with `gateway-ai`, one is chosen by the strategy asked for', async () => {
+  test('routes with the requested strategy without a model or with `gateway-ai`', async () => {
     for (const fields of [{}, { model: 'gateway-ai' }, { mode: 'gateway-ai' }, { strategy: 'cost' }]) {
       const { routing, model_used } = (await (await post({ prompt: 'Hi', ...fields })).json()) as Done
       expect([routing.mode, model_used.includes('/')]).toEqual(['auto', true])
@@ -74,13 +74,13 @@ describe('200', () => {
     expect(((await byHeader.json()) as Done).routing.strategy).toBe('quality')
   })
 
-  test('with a tool the call comes whole', async () => {
-    const body = (await (await post({ prompt: '[[sim:tool=look]]', tools: [looking] })).json()) as Done
+  test('returns a complete tool call', async () => {
+    const body = (await (await post({ prompt: '[[sim:tool=look]]', tools: [lookTool] })).json()) as Done
     expect([body.finish_reason, body.tool_calls[0]?.function.name]).toEqual(['tool_calls', 'look'])
     expect(() => JSON.parse(body.tool_calls[0]?.function.arguments ?? '')).not.toThrow()
   })
 
-  test('after a fallback tells the truth of who served and who did not', async () => {
+  test('reports failed and serving models after a fallback', async () => {
     const answer = await post({ prompt: '[[sim:status=503,only=openai]] Hi', model: 'gpt-5.5' })
     const { routing, model_used } = (await answer.json()) as Done
     expect(routing.attempts[0]).toEqual({ model: 'openai/gpt-5.5', outcome: routing.attempts[0]?.outcome ?? '' })
@@ -88,7 +88,7 @@ describe('200', () => {
     expect([routing.attempts[1]?.model, model_used.startsWith('openai/')]).toEqual([model_used, false])
   })
 
-  test('with `fallback: false` there is none', async () => {
+  test('returns 502 without a fallback for `fallback: false`', async () => {
     for (const [fields, headers] of [
       [{ fallback: false }, {}],
       [{}, { 'x-gateway-no-fallback': 'true' }],
@@ -99,9 +99,9 @@ describe('200', () => {
   })
 })
 
-describe('a stream', () => {
+describe('POST /api/v1/chat as a stream', () => {
   for (const stream_mode of ['buffered', 'realtime'])
-    test(`${stream_mode}: deltas, then exactly one \`done\`: the answer without its text`, async () => {
+    test(`sends deltas, then one \`done\` without the text, in ${stream_mode} mode`, async () => {
       const answer = await post({ prompt: '[[sim:tokens=40,chunk=5]] Hi', stream_mode })
       expect(answer.headers.get('content-type')).toBe('text/event-stream; charset=utf-8')
       const events = eventsOf(await answer.text())
@@ -113,15 +113,15 @@ describe('a stream', () => {
       expect(events.map(event => ('content' in event ? event.content : '')).join('')).toContain('[simulated')
     })
 
-  test('with a tool streams the call, and `done` repeats it whole', async () => {
-    const events = eventsOf(await (await post({ prompt: '[[sim:tool=look]]', tools: [looking], stream: true })).text())
+  test('streams a tool call, which `done` repeats', async () => {
+    const events = eventsOf(await (await post({ prompt: '[[sim:tool=look]]', tools: [lookTool], stream: true })).text())
     const done = events.at(-1) as Done
     expect([done.finish_reason, done.tool_calls[0]?.function.name]).toEqual(['tool_calls', 'look'])
     expect(events.some(event => 'content' in event && event.tool_calls !== undefined)).toBe(true)
   })
 
   test.each(['cut_after=3', 'reset_after=3', 'error_after=3', 'malformed_after=3', 'no_terminal'])(
-    'that breaks off (%s) ends with one `error` and no `done`',
+    'ends with one `error` and no `done` after a truncated upstream stream (%s)',
     async directive => {
       const prompt = `[[sim:tokens=40,chunk=8,pace_ms=15,${directive}]] Hi`
       const events = eventsOf(await (await post({ prompt, model: 'gpt-4.1', stream_mode: 'realtime' })).text())
@@ -131,7 +131,7 @@ describe('a stream', () => {
     },
   )
 
-  test('that fails before its first content has a status', async () => {
+  test('returns an error status for a failure before the first text delta', async () => {
     const answer = await post({ prompt: '[[sim:status=500]] Hi', stream: true, model: 'gpt-4.1-mini' })
     expect([answer.status >= 400, answer.headers.get('content-type')]).toEqual([true, 'application/json'])
   })

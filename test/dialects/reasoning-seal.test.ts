@@ -11,27 +11,27 @@ const item: ReasoningItem = {
 }
 const seal = createReasoningSeal('first secret', null)
 
-test('a sealed item comes back as it was, for its account', () => {
+test('reasoning seal: opens a sealed item for its account', () => {
   const text = seal.seal('acc_1', item)
   expect(isSealed(text)).toBe(true)
   expect(seal.open('acc_1', text)).toEqual(item)
 })
 
-test('another account cannot open it', () => {
+test('reasoning seal: returns null for another account', () => {
   expect(seal.open('acc_2', seal.seal('acc_1', item))).toBeNull()
 })
 
-test('neither text nor data can be read in it', () => {
+test('reasoning seal: encrypts text and data', () => {
   const bytes = Buffer.from(seal.seal('acc_1', item).slice(5), 'base64url')
   expect(bytes.includes('EqQB')).toBe(false)
   expect(bytes.includes('berlegung')).toBe(false)
 })
 
-test('the same item is never sealed to the same text twice', () => {
+test('reasoning seal: returns a different text each time for one item', () => {
   expect(seal.seal('acc_1', item)).not.toBe(seal.seal('acc_1', item))
 })
 
-test('a change of any byte, a cut and other texts are refused', () => {
+test('reasoning seal: rejects a change of any byte, a truncation and other texts', () => {
   const text = seal.seal('acc_1', item)
   const bytes = Buffer.from(text.slice(5), 'base64url')
   for (let at = 0; at < bytes.length; at += 1) {
@@ -44,7 +44,7 @@ test('a change of any byte, a cut and other texts are refused', () => {
     expect(seal.open('acc_1', other)).toBeNull()
 })
 
-test('after a change of the secret the earlier items can still be opened, and are sealed under the new one', () => {
+test('reasoning seal: opens items of the previous secret and seals under the new one', () => {
   const before = seal.seal('acc_1', item)
   const after = createReasoningSeal('second secret', 'first secret')
   expect(after.open('acc_1', before)).toEqual(item)

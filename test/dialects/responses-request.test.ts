@@ -1,4 +1,4 @@
-/** What `POST /v1/responses` reads of a body: items, tools, reasoning, and what it refuses. */
+/** The parser of `POST /v1/responses`: items, tools, reasoning and rejected fields. */
 import { describe, expect, test } from 'bun:test'
 import type { Message, ReasoningItem } from '../../src/core/chat/chat.ts'
 import { flatToolName } from '../../src/core/chat/tool-names.ts'
@@ -41,8 +41,8 @@ const call = (id: string, name: string, args = '{}', signature: string | null = 
 const sealed = (item: Partial<ReasoningItem>, account = 'acc_1') =>
   seal.seal(account, { family: 'anthropic', kind: 'signature', text: 'Hm.', data: 'sig', id: null, ...item })
 
-describe('items', () => {
-  test('a text is one message of the user; instructions and developer items both count', () => {
+describe('Responses items', () => {
+  test('become a user message for a text, and system messages for instructions and developer items', () => {
     expect(
       ask({
         instructions: 'Be brief.',
@@ -59,7 +59,7 @@ describe('items', () => {
     expect(ask({}).messages).toEqual([{ role: 'user', content: [text('Hi')], name: null }])
   })
 
-  test('messages in short, full and output form, images and documents', () => {
+  test('read messages in short, full and output form, images and documents', () => {
     const pdf = 'data:application/pdf;base64,AAAA'
     expect(
       messages(
@@ -99,7 +99,7 @@ describe('items', () => {
     ])
   })
 
-  test('parallel calls are one turn, results stand behind it in any order, and its images follow them', () => {
+  test('put parallel calls into one turn, followed by results in any order and their images', () => {
     expect(
       messages(
         { role: 'user', content: 'Go' },
@@ -131,7 +131,7 @@ describe('items', () => {
     ])
   })
 
-  test('a result that comes after the next call still stands behind its own', () => {
+  test('put a result after its own call if it follows a later call', () => {
     const roles = messages(
       { type: 'function_call', call_id: 'c1', name: 'one', arguments: '{}' },
       { type: 'function_call', call_id: 'c2', name: 'two', arguments: '{}' },
@@ -143,7 +143,7 @@ describe('items', () => {
     expect(roles).toEqual(['assistant', 'c1', 'c2', 'assistant', 'c3'])
   })
 
-  test('what agents say to each other is read as said by the user; searches of the past are dropped', () => {
+  test('become user messages for agent messages, and drop earlier searches', () => {
     expect(
       messages(
         { role: 'user', content: 'Go' },
@@ -203,11 +203,11 @@ describe('items', () => {
       'unsupported_parameter',
     ],
     ['max_output_tokens', { max_output_tokens: 0 }, 'invalid_request'],
-  ])('%s is refused: %j', (param, fields, code) => {
+  ])('reject %s for %j', (param, fields, code) => {
     expect(refusal(fields)).toMatchObject({ param, code })
   })
 
-  test('a refusal of something stored says what to send', () => {
+  test('reject stored references with the fields to send instead', () => {
     for (const fields of [{ previous_response_id: 'resp_1' }, { conversation: { id: 'c' } }])
       expect(refusal(fields).message).toMatch(/store: false.*`input`/)
     expect(refusal({ input: [{ type: 'item_reference', id: 'rs_1' }] }).message).toMatch(
@@ -215,7 +215,7 @@ describe('items', () => {
     )
   })
 
-  test('items that only OpenAI can read are named as needs, and nothing is added to such a request', () => {
+  test('need OpenAI if only OpenAI can read them, and disable additions to the request', () => {
     const {
       source,
       web,
@@ -232,7 +232,7 @@ describe('items', () => {
       { 'x-gateway-enhance': 'true' },
     )
     expect(source?.needs).toEqual(['input.1.type', 'input.2.type'])
-    // What they say is screened, though it is sent as it came.
+    // Their texts are moderated, although the items go upstream unchanged.
     expect(said[1]).toEqual({ role: 'tool', callId: '', text: 'x\nsecret' })
     expect([web, enhance]).toEqual(['off', false])
     expect(
@@ -240,7 +240,7 @@ describe('items', () => {
     ).toEqual(['tool_choice'])
   })
 
-  test('nothing is looked up for a turn that only hands back results', () => {
+  test('disable web search for a turn that has only results', () => {
     const turn = [
       { role: 'user', content: 'Go' },
       { type: 'function_call', call_id: 'c1', name: 'one', arguments: '{}' },
@@ -250,7 +250,7 @@ describe('items', () => {
   })
 })
 
-describe('tools', () => {
+describe('Responses tools', () => {
   const member = {
     type: 'function',
     name: 'search',
@@ -260,7 +260,7 @@ describe('tools', () => {
   }
   const grammar = { type: 'grammar', syntax: 'lark', definition: 'start: "x"' }
 
-  test('functions, free-text tools and namespaces become functions, and keep their origin', () => {
+  test('become functions with their origin for functions, free-text tools and namespaces', () => {
     const { ask: asked, origins } = read({
       tools: [
         { type: 'function', name: 'one', parameters: null, strict: null },
@@ -290,7 +290,7 @@ describe('tools', () => {
     })
   })
 
-  test('a call of the history is named as its declaration is', () => {
+  test('have the same names in earlier calls and in declarations', () => {
     const tools = [{ type: 'namespace', name: 'a'.repeat(60), tools: [member] }]
     const item = { type: 'function_call', call_id: 'c1', name: 'search', namespace: 'a'.repeat(60), arguments: '{}' }
     const asked = ask({ tools, input: [item] })
@@ -301,7 +301,7 @@ describe('tools', () => {
     expect(flatToolName('ns', 'a b')).toMatch(/^ns__a_b_[0-9a-f]{8}$/)
   })
 
-  test('tools that are declared within the input count; of two declarations of one tool the later does', () => {
+  test('come from the input too, and a later declaration replaces an earlier one', () => {
     const again = { type: 'namespace', name: 'ns', tools: [{ ...member, description: 'Newer' }] }
     const asked = ask({
       input: [
@@ -315,7 +315,7 @@ describe('tools', () => {
     expect(asked.messages).toHaveLength(1)
   })
 
-  test('two tools that would be called by one name are refused, both named', () => {
+  test('reject two tools with one function name, with both names in the message', () => {
     const tools = [
       { type: 'function', name: 'ns__search' },
       { type: 'namespace', name: 'ns', tools: [member] },
@@ -326,7 +326,7 @@ describe('tools', () => {
     })
   })
 
-  test('deferred tools wait for the client’s search, and are there once it has found them', () => {
+  test('omit deferred tools until a search of the client has found them', () => {
     const search = {
       type: 'tool_search',
       execution: 'client',
@@ -344,11 +344,11 @@ describe('tools', () => {
     })
     expect(found.tools.map(({ name }) => name)).toEqual(['tool_search', 'search'])
     expect(found.messages[1]).toEqual({ role: 'tool', callId: 'c1', text: '{"tools":["search"]}' })
-    // Where OpenAI would search, all are declared.
+    // If the search would run at OpenAI, all tools are declared.
     expect(ask({ tools: [{ type: 'tool_search' }, deferred] }).tools.map(({ name }) => name)).toEqual(['search'])
   })
 
-  test('OpenAI’s own tools are named for others; those that are charged apart go nowhere', () => {
+  test('report OpenAI’s own tools for other providers, and drop tools with a separate price', () => {
     const { source } = ask({
       tools: [
         { type: 'mcp', server_url: 'x' },
@@ -368,7 +368,7 @@ describe('tools', () => {
     [{ type: 'custom', name: 'patch' }, { name: 'patch' }],
     [{ type: 'function', name: 'search', namespace: 'ns' }, { name: 'ns__search' }],
     [{ type: 'web_search' }, 'auto'],
-  ])('the choice %j is %j', (tool_choice, expected) => {
+  ])('translate the choice %j to %j', (tool_choice, expected) => {
     const tools = [
       { type: 'function', name: 'one' },
       { type: 'custom', name: 'patch' },
@@ -377,7 +377,7 @@ describe('tools', () => {
     expect<unknown>(ask({ tools, tool_choice }).toolChoice).toEqual(expected)
   })
 
-  test('allowed tools are the only ones that are sent', () => {
+  test('exclude tools that are not allowed', () => {
     const tools = [
       { type: 'function', name: 'one' },
       { type: 'custom', name: 'patch' },
@@ -388,7 +388,7 @@ describe('tools', () => {
   })
 })
 
-describe('reasoning', () => {
+describe('Responses reasoning', () => {
   const turn = (...encrypted: readonly (string | null)[]) => [
     { role: 'user', content: 'Go' },
     ...encrypted.map((encrypted_content, index) => ({
@@ -401,7 +401,7 @@ describe('reasoning', () => {
   ]
   const assistant = (...encrypted: readonly (string | null)[]) => messages(...turn(...encrypted))[1]
 
-  test('what was sealed for the account comes back with its turn, in order', () => {
+  test('returns sealed items of the account with their turn, in order', () => {
     expect(assistant(sealed({}), sealed({ kind: 'redacted', text: '', data: 'r' }))).toEqual(
       said({
         toolCalls: [call('c1', 'one')],
@@ -413,7 +413,7 @@ describe('reasoning', () => {
     )
   })
 
-  test('Google’s signature goes back to its call, plain reasoning as text', () => {
+  test('becomes the signature of a call for Google, and text for plain reasoning', () => {
     expect(assistant(sealed({ family: 'google', text: '', data: 'Z2', id: 'c1' }))).toEqual(
       said({ toolCalls: [call('c1', 'one', '{}', 'Z2')] }),
     )
@@ -423,15 +423,15 @@ describe('reasoning', () => {
   })
 
   test.each([
-    ['foreign', 'gAAAAABo'],
-    ['of another account', sealed({}, 'acc_2')],
-    ['changed', `${sealed({}).slice(0, -2)}AA`],
-    ['none', null],
-  ])('%s: left out without an error', (_, encrypted) => {
+    ['an item of OpenAI', 'gAAAAABo'],
+    ['an item of another account', sealed({}, 'acc_2')],
+    ['a changed item', `${sealed({}).slice(0, -2)}AA`],
+    ['a missing item', null],
+  ])('drops %s without an error', (_, encrypted) => {
     expect(assistant(encrypted)).toEqual(said({ toolCalls: [call('c1', 'one')] }))
   })
 
-  test('OpenAI is sent its own reasoning as it gave it, and no ids of what is stored nowhere', () => {
+  test('goes to OpenAI unchanged if it is OpenAI’s, without IDs of items that are not stored', () => {
     const own = sealed({ family: 'openai', kind: 'encrypted', text: 'Sum', data: 'gAAAA', id: 'rs_real' })
     expect(ask({ input: turn(own, sealed({}), 'gAAAAABo') }).source?.fields.input).toEqual([
       { role: 'user', content: 'Go' },
@@ -441,7 +441,7 @@ describe('reasoning', () => {
   })
 })
 
-test('settings reach the request, headers win, unknown fields travel on', () => {
+test('readResponses: reads settings, prefers headers and keeps unknown fields', () => {
   const asked = ask(
     {
       max_output_tokens: 50,

@@ -1,4 +1,4 @@
-/** The stream of `POST /v1/responses`, read by the official client: its grammar, its end, and what a cut one looks like. */
+/** Streams of `POST /v1/responses`, read by the official client: grammar, terminal event and truncation. */
 import { describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
 import OpenAI from 'openai'
@@ -67,7 +67,7 @@ const args = (index: number, piece: string): ContentEvent => ({ type: 'tool_argu
 
 type Wire = { readonly type: string; readonly sequence_number: number; readonly [field: string]: unknown }
 
-/** The frames of batches, one event each; a failure where there is one. */
+/** Returns the frames of the batches, then those of a failure if `failure` is set. */
 function streamOf(
   batches: readonly (readonly ChatEvent[])[],
   failure: ErrorCode | null = null,
@@ -91,7 +91,7 @@ function eventsOf(stream: string): readonly Wire[] {
     })
 }
 
-/** What the official client makes of a stream. */
+/** Returns the response that the official client reads from a stream. */
 async function accumulated(stream: string): Promise<OpenAI.Responses.Response> {
   const answer = () => Promise.resolve(new Response(stream, { headers: { 'content-type': 'text/event-stream' } }))
   const fetch = Object.assign(answer, { preconnect: () => {} })
@@ -101,8 +101,8 @@ async function accumulated(stream: string): Promise<OpenAI.Responses.Response> {
 
 const typesOf = (stream: string) => eventsOf(stream).map(({ type }) => type.replace('response.', ''))
 
-describe('grammar', () => {
-  test('a text: announced, filled, ended, and the response completed once', async () => {
+describe('Responses stream', () => {
+  test('announces, fills and ends a text and completes the response once', async () => {
     const stream = streamOf([[opened, text('Hel')], [text('lo')], [finish('stop')], [done]])
     expect(typesOf(stream)).toEqual([
       'created',
@@ -138,7 +138,7 @@ describe('grammar', () => {
     expect((await accumulated(stream)).output_text).toBe('Hello')
   })
 
-  test('calls of every kind have their own place, name and namespace; free text comes unwrapped', async () => {
+  test('gives each call its index, name and namespace, and unwraps free text', async () => {
     const stream = streamOf([
       [
         opened,
@@ -182,15 +182,15 @@ describe('grammar', () => {
   test.each([
     ['length', 'incomplete', 'max_output_tokens'],
     ['content_filter', 'incomplete', 'content_filter'],
-  ] as const)('a %s ends as %s', (reason, status, told) => {
+  ] as const)('ends a response with finish reason %s as %s', (reason, status, detail) => {
     const last = eventsOf(streamOf([[opened, text('Half')], [finish(reason)], [done]])).at(-1)
     expect(last).toMatchObject({
       type: `response.${status}`,
-      response: { status, incomplete_details: { reason: told }, output: [{ status: 'incomplete' }] },
+      response: { status, incomplete_details: { reason: detail }, output: [{ status: 'incomplete' }] },
     })
   })
 
-  test('texts of two phases are two messages, whole and streamed', async () => {
+  test('writes one message per phase, as JSON and as a stream', async () => {
     const said = (phase: string, piece: string): ContentEvent => ({ type: 'text', choice: 0, text: piece, phase })
     const events = [said('commentary', 'I '), said('commentary', 'look.'), said('final_answer', 'Done.')]
     const streamed = await accumulated(streamOf([[opened, ...events], [finish('stop')], [done]]))
@@ -204,7 +204,7 @@ describe('grammar', () => {
       ])
   })
 
-  test('sources of the web are annotations of the text that cites them', async () => {
+  test('annotates the text that cites web sources', async () => {
     const sources = [
       { url: 'https://a.example/', title: 'A' },
       { url: 'https://b.example/', title: 'B' },
@@ -226,13 +226,13 @@ describe('grammar', () => {
   })
 })
 
-describe('reasoning', () => {
+describe('Responses stream reasoning', () => {
   const openedItem = (item: unknown) => {
     const { encrypted_content: sealed } = Object.assign({ encrypted_content: '' }, item)
     return reasoningSeal.open('acc_1', sealed)
   }
 
-  test('what its provider can check is sealed into the item, a redacted one too', async () => {
+  test('seals signed and redacted reasoning into the item', async () => {
     const end = { type: 'reasoning_end', choice: 0, family: 'anthropic', id: null } as const
     const { output } = await accumulated(
       streamOf([
@@ -258,7 +258,7 @@ describe('reasoning', () => {
     expect(openedItem(output[1])).toEqual({ family: 'anthropic', kind: 'redacted', text: '', data: 'cmVk', id: null })
   })
 
-  test('Google’s signature stands before its call, under the id of the call', async () => {
+  test('precedes its call for Google’s signature, with the ID of the call', async () => {
     const { output } = await accumulated(
       streamOf([[opened, thought('Hm.'), call(0, 'plain', 'Z29v'), args(0, '{}')], [finish('tool_calls')], [done]]),
     )
@@ -266,7 +266,7 @@ describe('reasoning', () => {
     expect(openedItem(output[0])).toEqual({ family: 'google', kind: 'signature', text: '', data: 'Z29v', id: 'call_0' })
   })
 
-  test('plain reasoning of a compatible server is sealed for who asks for it', async () => {
+  test('seals plain reasoning of a compatible server on request', async () => {
     const events = (provider: string): readonly (readonly ChatEvent[])[] => [
       [{ type: 'opened', opening: { ...opening, provider } }, thought('Aloud.'), text('Hi')],
       [finish('stop')],
@@ -285,7 +285,7 @@ describe('reasoning', () => {
   })
 })
 
-describe('failures', () => {
+describe('Responses stream failure', () => {
   test.each([
     ['context_length_exceeded', 'context_length_exceeded', /^It broke\./],
     ['daily_cost_exceeded', 'insufficient_quota', /^It broke\./],
@@ -293,13 +293,13 @@ describe('failures', () => {
     ['no_model_available', 'rate_limit_exceeded', /try again in 3s/],
     ['content_blocked', 'invalid_prompt', /^It broke\./],
     ['upstream_failed', 'server_error', /^It broke\./],
-  ] as const)('%s is told as %s', (code, told, message) => {
+  ] as const)('maps %s to %s', (code, wireCode, message) => {
     for (const batches of [[], [[opened, text('Half')]]]) {
       const events = eventsOf(streamOf(batches, code))
       expect(events[0]?.type).toBe('response.created')
       expect(events.at(-1)).toMatchObject({
         type: 'response.failed',
-        response: { status: 'failed', error: { code: told, message: expect.stringMatching(message) }, usage: null },
+        response: { status: 'failed', error: { code: wireCode, message: expect.stringMatching(message) }, usage: null },
       })
     }
   })
@@ -340,7 +340,7 @@ const content: fc.Arbitrary<ContentEvent> = fc.oneof(
   }),
 )
 
-/** Calls open in order and once, and an item of the provider's comes once: as the events of an answer promise. */
+/** Keeps events that a response can have: calls start once and in order, and each provider item occurs once. */
 function kept(events: readonly ContentEvent[]): readonly ContentEvent[] {
   let calls = 0
   let items = 0
@@ -352,7 +352,7 @@ function kept(events: readonly ContentEvent[]): readonly ContentEvent[] {
   })
 }
 
-test('whatever comes, cut anywhere: the official client reads it, places and numbers fit, and only a whole answer is completed', async () => {
+test('Responses stream: stays readable for any events and truncation, and completes only after `done`', async () => {
   const reasons = fc.constantFrom<FinishReason>('stop', 'tool_calls', 'length', 'content_filter')
   await fc.assert(
     fc.asyncProperty(
@@ -388,7 +388,7 @@ test('whatever comes, cut anywhere: the official client reads it, places and num
   )
 })
 
-test('a whole answer holds what the streamed one does', async () => {
+test('responseBody: has the same items as the stream', async () => {
   const events: readonly ContentEvent[] = [
     thought('Hm.'),
     text('Hi '),

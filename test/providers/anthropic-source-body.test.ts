@@ -51,7 +51,7 @@ type Given = {
   readonly changed?: (ask: ChatRequest) => Partial<ChatRequest>
 }
 
-/** What is sent for a body; the model that answers is `claude-a`. */
+/** Returns the upstream request for a body; the serving model is `claude-a`. */
 function sent(text: string, { outputCap = 100, stream = false, rules = older, headers = {}, changed }: Given = {}) {
   const source = { headers: new Headers(headers), text, accountId: 'acc_1' }
   const { ask } = readMessages(JSON.parse(text), source, seal)
@@ -63,9 +63,9 @@ function sent(text: string, { outputCap = 100, stream = false, rules = older, he
 const body = (fields: object = {}) =>
   JSON.stringify({ model: 'claude-a', max_tokens: 100, messages: [{ role: 'user', content: 'Hi' }], ...fields })
 
-describe('the bytes', () => {
+describe('source body', () => {
   test.each(['claude-a', 'CLAUDE-A', 'anthropic/claude-a', 'claude-a-2026', 'anthropic/claude-a-2026'])(
-    'of a request for %s change in the model’s name alone',
+    'keeps its bytes for %s except for the model name',
     name => {
       const text = `\n{"messages" : [{"role":"user","content":"\\u0048i 1.0 \\"model\\":\\"x\\""}],"max_tokens":1e2,\t"temperature":0.50,"model":"${name}","z":{"model":"y","a":[1,{}]}}\n`
       expect(sent(text).body).toBe(text.replace(`"model":"${name}"`, '"model":"claude-a"'))
@@ -115,12 +115,12 @@ describe('the bytes', () => {
       {},
       '{"\\u006dodel":"claude-a","max_tokens":100,"messages":M}',
     ],
-  ])('%s', (_name, text, given, expected) => {
+  ])('changes in place for %s', (_name, text, given, expected) => {
     const messages = '[ {"role":"user","content":[{"type":"text","text":"Hi","cache_control":{"type":"ephemeral"}}]} ]'
     expect(sent(text.replace('M', messages), given).body).toBe(expected.replace('M', messages))
   })
 
-  test('are not used where a key stands twice, or where the gateway has added to the messages', () => {
+  test('does not go upstream after a repeated key or changed messages', () => {
     const twice =
       '{"model":"claude-a","max_tokens":100,"messages":[{"role":"user","content":"A"}],"messages":[{"role":"user","content":"B"}]}'
     expect(JSON.parse(sent(twice).body).messages).toEqual([{ role: 'user', content: [{ type: 'text', text: 'B' }] }])
@@ -135,7 +135,7 @@ describe('the bytes', () => {
   })
 })
 
-test('headers of the form go with it as they came', () => {
+test('source headers: go upstream unchanged if they belong to the API', () => {
   const headers = { 'anthropic-beta': 'a-2025, b-2027', 'anthropic-version': '2099-01-01', 'x-other': 'no' }
   expect(sent(body(), { headers }).headers).toEqual({
     'content-type': 'application/json',
@@ -145,24 +145,24 @@ test('headers of the form go with it as they came', () => {
   })
 })
 
-describe('for another model than the one it names', () => {
+describe('source body for another model', () => {
   test.each<readonly [string, object, ParameterRules, object, readonly string[]]>([
     [
-      'what it takes stays',
+      'supported fields stay',
       { temperature: 0.5, thinking: { type: 'disabled' } },
       older,
       { temperature: 0.5, thinking: { type: 'disabled' } },
       [],
     ],
     [
-      'sampling that it refuses goes',
+      'rejected sampling is dropped',
       { temperature: 0.5, top_k: 3 },
       newer,
       { thinking: undefined },
       ['temperature', 'top_k'],
     ],
     [
-      'thinking is asked for in its own way',
+      'thinking becomes adaptive',
       { thinking: { type: 'enabled', budget_tokens: 5_000 }, max_tokens: 9_000 },
       newer,
       { thinking: { type: 'adaptive', display: 'summarized' } },
@@ -175,7 +175,7 @@ describe('for another model than the one it names', () => {
       { thinking: { type: 'enabled', budget_tokens: 6_300 } },
       ['output_config'],
     ],
-  ])('%s', (_name, fields, rules, expected, dropped) => {
+  ])('gets the fields of the model: %s', (_name, fields, rules, expected, dropped) => {
     const text = body({ model: 'gateway-ai', z: 1, ...fields })
     const request = sent(text, { rules, outputCap: 9_000 })
     const written = JSON.parse(request.body)
@@ -185,7 +185,7 @@ describe('for another model than the one it names', () => {
     expect(request.droppedParameters).toEqual(dropped)
   })
 
-  test('a demand that it can only be asked for in words is translated as a whole', () => {
+  test('goes through the translation for a tool choice that only a prompt can express', () => {
     const tools = [{ name: 'f', input_schema: { type: 'object' }, cache_control: { type: 'ephemeral' } }]
     const request = sent(body({ model: 'claude-b', tools, tool_choice: { type: 'any' } }), { rules: newer })
     expect(JSON.parse(request.body)).toMatchObject({
@@ -195,12 +195,12 @@ describe('for another model than the one it names', () => {
   })
 })
 
-describe('blocks that the gateway sealed', () => {
+describe('sealed blocks', () => {
   const sealed = (id: string | null = null) =>
     seal.seal('acc_1', { family: 'google', kind: 'signature', text: '', data: 'c2ln', id })
   const thinking = (signature: string) => ({ type: 'thinking', thinking: 'Hm', signature })
 
-  test('are taken out of the text, and nothing beside them', () => {
+  test('leave the body without a change to other blocks', () => {
     const own = thinking('EqQ')
     const text = body({
       messages: [
@@ -226,7 +226,7 @@ describe('blocks that the gateway sealed', () => {
     ])
   })
 
-  test('of another account are taken out too', () => {
+  test('leave the body if another account owns them', () => {
     const foreign = seal.seal('acc_2', { family: 'openai', kind: 'encrypted', text: '', data: 'x', id: null })
     const messages = [
       { role: 'user', content: 'A' },
@@ -236,7 +236,7 @@ describe('blocks that the gateway sealed', () => {
     expect(sent(body({ messages })).body).not.toContain('gwr1.')
   })
 
-  test('before an open call leave Anthropic without the thinking that a budget demands, so none is asked for', () => {
+  test('disable thinking before an open call, because a budget requires thinking there', () => {
     const call = { type: 'tool_use', id: 't', name: 'f', input: {} }
     const request = sent(
       body({
@@ -283,7 +283,7 @@ describe('translated thinking', () => {
     messages,
   }
 
-  test('begins its turn, byte for byte, and lets the model go on thinking', () => {
+  test('starts its turn with equal bytes and keeps thinking enabled', () => {
     const request = sent(body(given), { outputCap: 4_000, changed: ask => ({ messages: [...ask.messages] }) })
     const written = JSON.parse(request.body)
     expect(written.messages[1].content).toEqual([
@@ -300,10 +300,10 @@ describe('translated thinking', () => {
   })
 })
 
-describe('places in a JSON text', () => {
+describe('JSON positions', () => {
   const spaced = fc.constantFrom('', ' ', '\n\t')
 
-  test('are those of the parsed value, whatever the text looks like', () => {
+  test('match the parsed value for any JSON text', () => {
     fc.assert(
       fc.property(fc.dictionary(fc.string(), fc.jsonValue()), spaced, (value, space) => {
         const text = `${space}${JSON.stringify(value, null, space)}${space}`
@@ -318,7 +318,7 @@ describe('places in a JSON text', () => {
     )
   })
 
-  test('taken out of a list, any of them, leave the others', () => {
+  test('keep the other elements after a removal from a list', () => {
     fc.assert(
       fc.property(fc.array(fc.tuple(fc.jsonValue(), fc.boolean())), spaced, (entries, space) => {
         const text = JSON.stringify(

@@ -33,7 +33,7 @@ function send(ask: ChatRequest, model = thinking, outputCap = 500) {
 }
 const tool = { type: 'function', name: 'one', parameters: { type: 'object', properties: {} }, strict: true }
 
-describe('the form', () => {
+describe('needsResponses', () => {
   const needs = (ask: ChatRequest, model = thinking) => needsResponses({ ask, model, outputCap: 1, stream: false })
   const sealed = seal.seal('acc_1', { family: 'openai', kind: 'encrypted', text: '', data: 'gAAAA', id: null })
 
@@ -72,11 +72,11 @@ describe('the form', () => {
       { ...plain, id: 'x-codex', parameters: { ...plain.parameters, responsesOnly: false } },
       false,
     ],
-  ])('%s', (_, ask, model, expected) => {
+  ])('returns the expected value for %s', (_, ask, model, expected) => {
     expect(needs(ask, model)).toBe(expected)
   })
 
-  test('compatible servers are never asked in it', () => {
+  test('does not apply to OpenAI-compatible servers', () => {
     expect(openai({ official: false }).formFor).toBeUndefined()
     expect(openai({ official: false }).takesSource).toBeUndefined()
     const ask = read({ tools: [tool] })
@@ -86,8 +86,8 @@ describe('the form', () => {
   })
 })
 
-describe('a request', () => {
-  test('goes through as its client wrote it, but for what the gateway answers for', () => {
+describe('toRequest', () => {
+  test('keeps the body of the client except for fields that the gateway controls', () => {
     const { json, url, headers, droppedParameters } = send(
       read({
         input: [{ role: 'user', content: [{ type: 'input_text', text: 'Hi' }] }],
@@ -146,7 +146,7 @@ describe('a request', () => {
     expect(droppedParameters).toEqual(['service_tier', 'tools.file_search'])
   })
 
-  test('is written anew where the gateway has added to it', () => {
+  test('rewrites the body when the gateway has changed the messages', () => {
     const ask = read({
       instructions: 'Be brief.',
       tools: [
@@ -165,7 +165,7 @@ describe('a request', () => {
     expect(json.tools).toMatchObject([{ type: 'function', name: 'patch', strict: false }, { type: 'mcp' }])
   })
 
-  test('of Chat Completions becomes items, and what this form lacks is told', () => {
+  test('translates Chat Completions into items and reports dropped parameters', () => {
     const schema = { type: 'object' }
     const messages: readonly Message[] = [
       { role: 'system', text: 'Sys' },
@@ -223,7 +223,7 @@ describe('a request', () => {
     expect(droppedParameters).toEqual(['seed', 'temperature', 'stop', 'prediction'])
   })
 
-  test('with tools declared within its input keeps what it says of their calls', () => {
+  test('keeps `tool_choice` for tools that the input declares', () => {
     const declared = { type: 'additional_tools', role: 'developer', tools: [tool, { type: 'image_generation' }] }
     const input = [declared, { role: 'user', content: 'Hi' }]
     const { json } = send(read({ input, parallel_tool_calls: false, tool_choice: 'required' }))
@@ -235,7 +235,7 @@ describe('a request', () => {
     expect(json.tools).toBeUndefined()
   })
 
-  test('for any JSON object says the word that the API wants to read', () => {
+  test('adds the word “JSON” to the prompt for a JSON object, as the API requires', () => {
     const { json } = send(read({ text: { format: { type: 'json_object' } } }), plain)
     expect(json.text).toEqual({ format: { type: 'json_object' } })
     expect(JSON.stringify(json.input)).toContain('Answer with one JSON object.')
@@ -256,7 +256,7 @@ function stream(...events: readonly object[]): readonly AnswerPart[] {
 }
 const at = (place: number, fields: object) => ({ output_index: place, ...fields })
 
-describe('an answer', () => {
+describe('response reader', () => {
   const reasoning = {
     id: 'rs_1',
     type: 'reasoning',
@@ -301,12 +301,12 @@ describe('an answer', () => {
     { type: 'end' },
   ]
 
-  test('whole', () => {
+  test('reads a JSON response', () => {
     const body = whole({ status: 'completed', output: [reasoning, message, called, patch, hosted], usage })
     expect(openaiResponses.readResponse(body)).toEqual(expected)
   })
 
-  test('streamed', () => {
+  test('reads a stream', () => {
     const parts = stream(
       { type: 'response.created', response: whole({ status: 'in_progress' }) },
       { type: 'response.output_item.added', ...at(0, { item: { ...reasoning, summary: [], encrypted_content: '' } }) },
@@ -341,7 +341,7 @@ describe('an answer', () => {
       'content_filter',
     ],
     [{ type: 'response.completed', response: whole({}) }, 'stop'],
-  ])('%j is %s', (event, reason) => {
+  ])('reads %j as finish reason %s', (event, reason) => {
     expect(stream(event).slice(-2)).toEqual([{ type: 'finish', choice: 0, reason }, { type: 'end' }])
   })
 
@@ -356,11 +356,11 @@ describe('an answer', () => {
     ],
     [{ type: 'error', code: 'context_length_exceeded', message: 'x' }, 'context_overflow'],
     [{ type: 'error', error: { type: 'insufficient_quota', code: 'insufficient_quota' } }, 'quota_exhausted'],
-  ])('%j is the failure %s', (event, kind) => {
+  ])('reads %j as failure %s', (event, kind) => {
     expect(stream(event)).toMatchObject([{ type: 'failure', failure: { kind } }])
   })
 
-  test('cut anywhere, it has no end; a call that was not closed is none', () => {
+  test('returns no end for a truncated stream and a failure for an unclosed call', () => {
     const begun = [
       { type: 'response.created', response: whole({}) },
       { type: 'response.output_item.added', ...at(0, { item: { ...called, arguments: '' } }) },
@@ -371,7 +371,7 @@ describe('an answer', () => {
     expect(closed.at(-1)).toMatchObject({ type: 'failure', failure: { kind: 'truncated' } })
   })
 
-  test('whatever comes: no throw, nothing after an end or failure, calls opened once in order', () => {
+  test('never throws for any events, stops after an end, opens each call once in order', () => {
     const json = fc.oneof(fc.jsonValue(), fc.constantFrom<unknown>(called, patch, reasoning, message, hosted))
     const event = fc.record({
       type: fc.constantFrom(

@@ -5,7 +5,7 @@
 import { readFileSync } from 'node:fs'
 import { applyLearnedBias, explore, type LearnedBias } from '../../src/core/learning/apply-bias.ts'
 import { type BiasParameters, biasParameters, estimateBiases } from '../../src/core/learning/learned-bias.ts'
-import { addEntry, type Cell, emptyCell } from '../../src/core/learning/learning-cell.ts'
+import { addEntry, emptyCell, type LearningCell } from '../../src/core/learning/learning-cell.ts'
 
 /** Grades (0–1) of every prompt of a task, in the order of `World.models`. */
 export type Task = { readonly name: string; readonly grades: readonly (readonly number[])[]; readonly means: number[] }
@@ -154,7 +154,7 @@ function answersUntilLeft(world: World, given: Settings, task: Task, seed: numbe
 /** Creates an account with one query type, with its learning data and routing. */
 export function newAccount(world: World, given: Settings, seed: number) {
   const random = randomOf(seed)
-  const cells: Cell[] = world.models.map(() => emptyCell)
+  const cells: LearningCell[] = world.models.map(() => emptyCell)
   const scored = world.figures.map((score, model) => ({ model, score })).sort((left, right) => right.score - left.score)
   const namable = scored.slice(0, given.namedModels)
   let leans: LearnedBias[] = world.models.map(() => ({ bias: 0, entries: 0 }))

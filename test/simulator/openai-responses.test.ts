@@ -29,7 +29,7 @@ const asked = {
   reasoning: { effort: 'low', summary: 'auto' } as const,
 }
 
-test('a whole answer and a streamed one hold the same', async () => {
+test('simulated Responses API: returns the same items as JSON and as a stream', async () => {
   const input = 'Go [[sim:parallel=2]]'
   const whole = await client.responses.create({ ...asked, input })
   const streamed = await client.responses.stream({ ...asked, input }).finalResponse()
@@ -45,7 +45,7 @@ test('a whole answer and a streamed one hold the same', async () => {
   expect([capped.status, capped.incomplete_details?.reason]).toEqual(['incomplete', 'max_output_tokens'])
 })
 
-test('reasoning that comes back is checked, as are calls and references', async () => {
+test('simulated Responses API: rejects changed reasoning, unknown calls and stored references', async () => {
   const first = await client.responses.create({ ...asked, input: 'Go' })
   const again = [...first.output, { role: 'user' as const, content: 'More' }]
   const input: OpenAI.Responses.ResponseInput = JSON.parse(JSON.stringify(again))

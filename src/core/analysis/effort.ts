@@ -86,7 +86,7 @@ const longWord = 9
 /** Weight of the first, second and third occurrence of a notion. */
 const againValues = [1, 0.6, 0.4] as const
 /** Slots of a notion's first three occurrences with their weights, for setting weights by notion. */
-export const notionSlots = (notion: string, bits: number) =>
+export const effortNotionSlots = (notion: string, bits: number) =>
   again.map((kind, index) => ({ place: slotOf(hashOf(notion), kind, bits), value: againValues[index] ?? 0 }))
 
 const marks = Array.from(',:;?!.', mark => mark.charCodeAt(0))

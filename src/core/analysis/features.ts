@@ -250,15 +250,15 @@ export function hashOf(word: string): number {
   return hash
 }
 
-export const sieveSize = 8_192
+export const featureSieveSize = 8_192
 
 /**
  * Returns a sieve for a small table, which skips the look-up for most words: 0 at the low bits of a hash = not in the
  * table.
  */
 export function sieveOf(hashes: Iterable<number>): Uint8Array {
-  const sieve = new Uint8Array(sieveSize)
-  for (const hash of hashes) sieve[hash & (sieveSize - 1)] = 1
+  const sieve = new Uint8Array(featureSieveSize)
+  for (const hash of hashes) sieve[hash & (featureSieveSize - 1)] = 1
   return sieve
 }
 

@@ -1,4 +1,4 @@
-import { type FeatureReader, type Features, hashOf, sieveOf, sieveSize } from './features.ts'
+import { type FeatureReader, type Features, featureSieveSize, hashOf, sieveOf } from './features.ts'
 import { borrowedWords, requestWords } from './request-words.ts'
 import { withoutAddresses } from './strip-urls.ts'
 
@@ -169,7 +169,7 @@ function latinLanguage(features: Features): string {
   for (let at = 0; at < limit; at++) {
     const word = words[at] ?? 0
     common[found] = word
-    found += sieve[word & (sieveSize - 1)] ?? 0
+    found += sieve[word & (featureSieveSize - 1)] ?? 0
   }
   votes.fill(0)
   for (let at = 0; at < found; at++) vote(speakers, common[at] ?? 0)

@@ -3,7 +3,7 @@
  * `core/analysis/lexicon`. A model trained on combinations of notions in one language applies to all of them.
  */
 
-import { type Features, hashOf, maximumWords, sieveOf, sieveSize } from './features.ts'
+import { type Features, featureSieveSize, hashOf, maximumWords, sieveOf } from './features.ts'
 import { foldTable, foldWord, isSyllable, separator, skipped, standsAlone } from './letters.ts'
 import ar from './lexicon/ar.txt' with { type: 'text' }
 import bn from './lexicon/bn.txt' with { type: 'text' }
@@ -307,7 +307,7 @@ function createLanguageOfWords() {
   const begin = ({ words, units, offsets, count }: Features) => {
     let others = 0
     for (let at = 0; at < count; at++) {
-      others += foreign[(words[at] ?? 0) & (sieveSize - 1)] ?? 0
+      others += foreign[(words[at] ?? 0) & (featureSieveSize - 1)] ?? 0
       others += ((units[offsets[at] ?? 0] ?? 0) - 0x250) >> 31 === 0 ? 1 : 0
       foreignUpTo[at + 1] = others
     }
@@ -322,7 +322,7 @@ function createLanguageOfWords() {
       const script = scriptOf(units[offsets[at] ?? 0] ?? 0)
       if (script !== latin) votes[script] = (votes[script] ?? 0) + scriptVote
       const word = words[at] ?? 0
-      if (sieve[word & (sieveSize - 1)] !== 1) continue
+      if (sieve[word & (featureSieveSize - 1)] !== 1) continue
       const languages = spoken.get(word)
       if (languages !== undefined)
         for (let index = 0; index < languages.length; index++) {

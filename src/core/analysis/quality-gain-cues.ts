@@ -1,4 +1,4 @@
-import { type Features, hashOf, maximumWords, sieveOf, sieveSize } from './features.ts'
+import { type Features, featureSieveSize, hashOf, maximumWords, sieveOf } from './features.ts'
 
 /** Number of cues. The first `plainCues` are logarithms and shares that a linear model can use. */
 export const plainCues = 21
@@ -38,7 +38,7 @@ export function createCueReader(): CueReader {
       met[place >>> 5] = known | (1 << place)
       grouped[found] = word
       groupedAt[found] = at
-      found += sieve[word & (sieveSize - 1)] ?? 0
+      found += sieve[word & (featureSieveSize - 1)] ?? 0
     }
     groups.fill(0)
     let option = 0

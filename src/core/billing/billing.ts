@@ -164,7 +164,7 @@ export const earlierCycleSuffix = ' (earlier cycle)'
  * that was recorded after its invoice. So each record is billed once, on one invoice or the next. If the previous cycle
  * was overbilled (by a checkpoint, for example), nothing is refunded here: no line is below 0.
  */
-export function invoiceLines(
+export function toInvoiceLines(
   used: readonly LineSums[],
   earlier: { readonly used: readonly LineSums[]; readonly invoiced: readonly LineSums[] } | null,
 ): LineSums[] {

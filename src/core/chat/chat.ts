@@ -108,7 +108,7 @@ export type SourceBody = {
   readonly dialect: 'responses' | 'messages'
   /** The JSON text as received. */
   readonly text: string
-  /** The same, parsed; what was sealed for the client is opened in it. */
+  /** The parsed body, with sealed reasoning opened. */
   readonly fields: Readonly<Record<string, unknown>>
   /**
    * The messages parsed from it. If a request's messages differ from these, the gateway has changed them (web results,
@@ -309,8 +309,8 @@ export const attemptSkips = [
 ] as const
 export type AttemptSkip = (typeof attemptSkips)[number]
 
-export const attemptOutcomes = ['served', ...attemptFailures, ...attemptSkips] as const
-export type AttemptOutcome = (typeof attemptOutcomes)[number]
+export const candidateOutcomes = ['served', ...attemptFailures, ...attemptSkips] as const
+export type AttemptOutcome = (typeof candidateOutcomes)[number]
 
 /** Known when the first content arrives. The response headers are built from it. */
 export type ResponseStart = {

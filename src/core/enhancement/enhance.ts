@@ -11,7 +11,7 @@ import { enhancements } from './enhancements.ts'
 import { detectTask } from './task-detection.ts'
 
 /** Analysis of a prompt that enhancement needs. */
-export type EnhancementInput = {
+export type PromptTraits = {
   readonly queryType: QueryType
   /** Probability of each type; absent = `queryType` is certain. */
   readonly queryTypeScores?: Readonly<Record<QueryType, number>>
@@ -42,7 +42,7 @@ const alwaysRoom = 60
  * Returns the prompt with the missing instructions, in its own language. Unchanged if nothing is missing or the type is
  * unknown.
  */
-export function enhance(prompt: string, reading: EnhancementInput): Enhancement {
+export function enhance(prompt: string, reading: PromptTraits): Enhancement {
   const unchanged = { changed: false, prompt, queryType: reading.queryType }
   const words = enhancements[reading.language]
   const fit = words === undefined ? null : fitOf(prompt, reading)
@@ -57,7 +57,7 @@ export function enhance(prompt: string, reading: EnhancementInput): Enhancement 
 }
 
 /** Returns true if a prompt is so terse, and about so much, that enhancement helps. */
-export function canEnhance(prompt: string, reading: EnhancementInput): boolean {
+export function canEnhance(prompt: string, reading: PromptTraits): boolean {
   return fitOf(prompt, reading) !== null
 }
 
@@ -67,19 +67,19 @@ type Fit =
   | { readonly task: null; readonly queryType: EnhancedType }
 
 /** Returns null if a prompt is detailed, trivial, or of an unknown type. */
-function fitOf(prompt: string, reading: EnhancementInput): Fit | null {
+function fitOf(prompt: string, reading: PromptTraits): Fit | null {
   if (!isTerse(prompt)) return null
   const fit = fitByTask(prompt, reading) ?? fitByType(prompt, reading)
   // Last, since it is the slowest check.
   return fit === null || program.test(prompt.trim()) || isTrivialPrompt(prompt, reading.language) ? null : fit
 }
 
-function fitByTask(prompt: string, { queryType, language }: EnhancementInput): Fit | null {
+function fitByTask(prompt: string, { queryType, language }: PromptTraits): Fit | null {
   const task = detectTask(prompt, language)
   return task === null || doneInTheirWay[task].includes(queryType) ? null : { task, queryType }
 }
 
-function fitByType(prompt: string, reading: EnhancementInput): Fit | null {
+function fitByType(prompt: string, reading: PromptTraits): Fit | null {
   const queryType = isBrief(prompt) ? briefType(prompt, reading) : typeToFit(reading)
   return queryType === 'other' ? null : { task: null, queryType }
 }
@@ -99,7 +99,7 @@ const doneInTheirWay: Readonly<Record<Task, readonly QueryType[]>> = {
  * Returns the type used for enhancement. If a prompt is general by a small margin, uses its most likely other type: a
  * terse prompt gives little evidence, and most non-trivial prompts have a type.
  */
-function typeToFit({ queryType, queryTypeScores: scores }: EnhancementInput): QueryType {
+function typeToFit({ queryType, queryTypeScores: scores }: PromptTraits): QueryType {
   if (queryType !== 'other' || scores === undefined) return queryType
   const likeliest = likeliestOf(scores)
   return scores[likeliest] >= nearlyAsLikely * scores.other ? likeliest : 'other'
@@ -118,7 +118,7 @@ const knownTypes = queryTypes.filter(type => type !== 'other')
 const nearlyAsLikely = 0.35
 
 /** Very short prompts are often names, facts and remarks, so weaker evidence decides their type. */
-function briefType(prompt: string, { queryType, queryTypeScores: scores, language }: EnhancementInput): QueryType {
+function briefType(prompt: string, { queryType, queryTypeScores: scores, language }: PromptTraits): QueryType {
   if (isName(prompt, language)) return 'other'
   if (scores === undefined) return queryType
   const likeliest = likeliestOf(scores)

@@ -1,7 +1,7 @@
 import { lastUserText } from '../analysis/prompt-analysis.ts'
 import type { ChatRequest, ContentPart, ResponseSummary } from '../chat/chat.ts'
 import { estimateInputTokens } from '../tokens/tokens.ts'
-import { canEnhance, type EnhancementInput, enhance, maximumGrowth } from './enhance.ts'
+import { canEnhance, enhance, maximumGrowth, type PromptTraits } from './enhance.ts'
 
 /** Planned enhancement of a request, decided from the client's text before anything is reserved. */
 export type EnhancementPlan = {
@@ -21,11 +21,7 @@ const rewriteTokens = Math.ceil(maximumGrowth / 2)
  * Returns the plan of a request, or null if the client did not request enhancement. `canRewrite` = a rewriting model is
  * configured.
  */
-export function planEnhancement(
-  ask: ChatRequest,
-  reading: EnhancementInput,
-  canRewrite: boolean,
-): EnhancementPlan | null {
+export function planEnhancement(ask: ChatRequest, reading: PromptTraits, canRewrite: boolean): EnhancementPlan | null {
   if (!ask.enhance) return null
   const enhancement = enhanceByRules(ask, reading)
   const enhanced = enhancement.changed ? replaceUserText(ask, enhancement.enhancedPrompt) : ask
@@ -41,10 +37,7 @@ export function planEnhancement(
 }
 
 /** Returns the last user text of a request enhanced by rules, even if the client did not request it. */
-export function enhanceByRules(
-  ask: ChatRequest,
-  reading: EnhancementInput,
-): NonNullable<ResponseSummary['enhancement']> {
+export function enhanceByRules(ask: ChatRequest, reading: PromptTraits): NonNullable<ResponseSummary['enhancement']> {
   const text = enhanceableText(ask)
   if (text === null) return { changed: false, enhancedPrompt: lastUserText(ask.messages), queryType: reading.queryType }
   const { changed, prompt, queryType } = enhance(text, reading)

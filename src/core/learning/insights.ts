@@ -1,17 +1,17 @@
 /** Insights into learning data: cells as rows, sums and recommendations. Costs are integers of 1e-8 USD. */
 import { type BiasEstimate, estimateBiases } from './learned-bias.ts'
-import { type Cell, confidenceOf, confidences, type LearningConfidence } from './learning-cell.ts'
+import { confidenceOf, confidences, type LearningCell, type LearningConfidence } from './learning-cell.ts'
 
 /** A model's cell for a query type with its estimates. */
 export type Insight = BiasEstimate & {
   /** `provider/model`. */
   readonly model: string
   readonly queryType: string
-  readonly cell: Cell
+  readonly cell: LearningCell
   readonly confidence: LearningConfidence
 }
 
-export type CellRow = Cell & { readonly queryType: string; readonly model: string }
+export type CellRow = LearningCell & { readonly queryType: string; readonly model: string }
 
 /**
  * Returns one row per cell, by query type, most requests first. `figureOf` returns the catalog's quality of a model;

@@ -7,11 +7,11 @@
  * and how far models differ, is estimated from the account's cells as a mixture over the few cases below. Cost: nothing
  * is learned from other accounts, so each starts from the catalog.
  */
-import { type Cell, clamp, decayFactor, maximumBias } from './learning-cell.ts'
+import { clamp, decayFactor, type LearningCell, maximumBias } from './learning-cell.ts'
 import { defaultQuality } from './response-quality.ts'
 
 /** One model's cell with its catalog quality (0–1). */
-export type BiasInput = { readonly figure: number; readonly cell: Cell }
+export type BiasInput = { readonly figure: number; readonly cell: LearningCell }
 
 /** Estimate for one model from the cells of one query type. */
 export type BiasEstimate = {

@@ -31,7 +31,7 @@ function stepOf(entries: number) {
 }
 
 /** Statistics of one model for one query type of one account. Times are epoch milliseconds. */
-export type Cell = {
+export type LearningCell = {
   /** Responses, and the entries that they count as: a rated response counts as three. */
   readonly requests: number
   readonly entries: number
@@ -76,7 +76,7 @@ export type Entry = {
   readonly enhanced: boolean
 }
 
-export const emptyCell: Cell = {
+export const emptyCell: LearningCell = {
   requests: 0,
   entries: 0,
   since: 0,
@@ -110,7 +110,7 @@ const maximumWeight = 200
 const averagedAnswers = 200
 
 /** Returns the cell with one more entry. */
-export function addEntry(cell: Cell, entry: Entry): Cell {
+export function addEntry(cell: LearningCell, entry: Entry): LearningCell {
   const requests = cell.requests + 1
   const share = 1 / Math.min(requests, averagedAnswers)
   const towards = (mean: number, value: number) => mean + share * (value - mean)
@@ -157,11 +157,11 @@ export type QualityEvidence = {
 
 /** Returns the cell with the evidence of one response replaced. */
 export function replaceEvidence(
-  cell: Cell,
+  cell: LearningCell,
   before: QualityEvidence,
   after: QualityEvidence,
   wasEnhanced: boolean,
-): Cell {
+): LearningCell {
   const known = withEvidence(without(cell, before), after.quality, after.weight, after.at)
   const ratings = cell.ratings - (before.isRating ? 1 : 0) + (after.isRating ? 1 : 0)
   const sum = cell.ratings * cell.rating - (before.isRating ? before.quality : 0) + (after.isRating ? after.quality : 0)
@@ -176,7 +176,7 @@ export function replaceEvidence(
   }
 }
 
-function without(cell: Cell, { quality, weight, at }: QualityEvidence): Cell {
+function without(cell: LearningCell, { quality, weight, at }: QualityEvidence): LearningCell {
   const entries = Math.max(0, cell.entries - weight)
   // The old evidence has decayed like all others. After a slump reset even less of it is left than this.
   const faded = Math.min(cell.weight, weight * decayFactor(cell.at - at))
@@ -195,7 +195,7 @@ const leastForSlump = 15
 /** Weight that evidence from before a slump keeps. */
 const keptAfterSlump = 15
 
-function withEvidence(cell: Cell, quality: number, weight: number, at: number): Cell {
+function withEvidence(cell: LearningCell, quality: number, weight: number, at: number): LearningCell {
   const faded = decayFactor(at - cell.at)
   const added = weight * decayFactor(cell.at - at)
   const entries = cell.entries + weight

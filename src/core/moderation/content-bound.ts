@@ -2,14 +2,14 @@
  * What the content head says of any words of a text at most: sums, over words, of all that could speak for it, each counted as
  * often as it comes and as loudly as anything ever speaks. Read once a text; nearly all sentences are below any threshold so.
  */
-import { type Features, maximumWords, sieveSize } from '../analysis/features.ts'
+import { type Features, featureSieveSize, maximumWords } from '../analysis/features.ts'
 import {
+  featureSlot,
   featureWeight,
   harmHeads,
   kindTable,
   nearWords,
   openingWords,
-  placeOf,
   regionSlots,
   salts,
 } from './harm-slots.ts'
@@ -31,7 +31,7 @@ export const loudest = featureWeight(1)
 export function createContentBound(weights: Int8Array): ContentBound {
   const content = harmHeads.indexOf('content')
   const positive = (place: number) => Math.max(0, weights[place * harmHeads.length + content] ?? 0)
-  const kindPositive = (hash: number, salt: number) => positive(placeOf(2, hash, salt))
+  const kindPositive = (hash: number, salt: number) => positive(featureSlot(2, hash, salt))
   const ofWords = Uint8Array.from({ length: regionSlots }, (_, slot) => positive(slot))
   const { kindsOf, sieve } = kindTable()
   const kinds = harmKinds.length
@@ -65,9 +65,9 @@ export function createContentBound(weights: Int8Array): ContentBound {
       let met = 0
       for (let at = 0; at < count; at++) {
         const word = words[at] ?? 0
-        sum += ofWords[placeOf(0, word, salts.word)] ?? 0
-        sum += ofWords[placeOf(0, stems[at] ?? 0, salts.stem)] ?? 0
-        if (sieve[word & (sieveSize - 1)] === 1) {
+        sum += ofWords[featureSlot(0, word, salts.word)] ?? 0
+        sum += ofWords[featureSlot(0, stems[at] ?? 0, salts.stem)] ?? 0
+        if (sieve[word & (featureSieveSize - 1)] === 1) {
           const own = kindsOf.get(word)
           if (own !== undefined) {
             sum += ofKinds(own, undefined)
@@ -83,7 +83,7 @@ export function createContentBound(weights: Int8Array): ContentBound {
     between({ stems }, from, to) {
       let sum = (upTo[to] ?? 0) - (upTo[from] ?? 0) + ofLength
       for (let at = from; at < to && at < from + openingWords; at++)
-        sum += ofWords[placeOf(0, Math.imul(stems[at] ?? 0, at - from + 3), salts.opening)] ?? 0
+        sum += ofWords[featureSlot(0, Math.imul(stems[at] ?? 0, at - from + 3), salts.opening)] ?? 0
       return sum
     },
   }

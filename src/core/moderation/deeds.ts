@@ -3,7 +3,7 @@
  * wording. Covers only the most serious harms, which a trained classifier must not miss because of plain wording. Words
  * about history, prevention, law, news or games excuse the sentence that they occur in.
  */
-import { type Features, hashOf, sieveOf, sieveSize } from '../analysis/features.ts'
+import { type Features, featureSieveSize, hashOf, sieveOf } from '../analysis/features.ts'
 import type { SafetyCategory } from './pattern-rules.ts'
 
 /** Words of each concept, in English; `one_two` = adjacent words, `word+` = with its regular endings. */
@@ -135,7 +135,7 @@ export function createDeedReader(): (features: Features) => SafetyCategory | nul
   /** Checked first, because nearly all sentences contain no word for the object of such an act. */
   const namesObject = (words: Int32Array, from: number, to: number): boolean => {
     let named = 0
-    for (let at = from; at < to; at++) named += objects[(words[at] ?? 0) & (sieveSize - 1)] ?? 0
+    for (let at = from; at < to; at++) named += objects[(words[at] ?? 0) & (featureSieveSize - 1)] ?? 0
     return named > 0
   }
 
@@ -150,7 +150,7 @@ export function createDeedReader(): (features: Features) => SafetyCategory | nul
     here = hits
     for (let at = from; at < to; at++) {
       const word = words[at] ?? 0
-      if (sieve[word & (sieveSize - 1)] === 0) continue
+      if (sieve[word & (featureSieveSize - 1)] === 0) continue
       const known = table.get(word)
       if (known === undefined) continue
       let bits = known.alone

@@ -4,11 +4,12 @@
  * (`harm-words.ts`), so that a word unseen in training counts like related ones. Linear in the text, without allocation
  * per word.
  */
-import { type Features, maximumWords, sieveSize } from '../analysis/features.ts'
+import { type Features, featureSieveSize, maximumWords } from '../analysis/features.ts'
 import kept from '../weights/safety.json'
 import { decodeWeights } from '../weights/stored-weights.ts'
 import { createContentBound, loudest } from './content-bound.ts'
 import {
+  featureSlot,
   featureWeight,
   type HarmHead,
   harmHeads,
@@ -16,7 +17,6 @@ import {
   kindTable,
   nearWords,
   openingWords,
-  placeOf,
   regionSlots,
   salts,
 } from './harm-slots.ts'
@@ -146,9 +146,9 @@ export function createHarmReader(weights: Int8Array = new Int8Array(harmSlots * 
     while (recentFrom < recents && at - (recentAt[recentFrom & recentMask] ?? 0) > nearWords) recentFrom++
     for (const kind of own) {
       kinds[kind] = (kinds[kind] ?? 0) + 1
-      for (const other of before) noted[count++] = placeOf(2, kind * 64 + other + 1, salts.kindPair)
+      for (const other of before) noted[count++] = featureSlot(2, kind * 64 + other + 1, salts.kindPair)
       for (let other = recentFrom; other < recents; other++)
-        noted[count++] = placeOf(2, kind * 64 + (recentKinds[other & recentMask] ?? 0) + 1, salts.kindNear)
+        noted[count++] = featureSlot(2, kind * 64 + (recentKinds[other & recentMask] ?? 0) + 1, salts.kindNear)
     }
     for (const kind of own) {
       recentKinds[recents & recentMask] = kind
@@ -226,21 +226,21 @@ export function createHarmReader(weights: Int8Array = new Int8Array(harmSlots * 
     for (let at = from; at < to; at++) {
       const word = words[at] ?? 0
       const stem = stems[at] ?? 0
-      noted[notes++] = placeOf(0, word, salts.word)
-      noted[notes++] = placeOf(0, stem, salts.stem)
-      if (at - from < openingWords) noted[notes++] = placeOf(0, Math.imul(stem, at - from + 3), salts.opening)
+      noted[notes++] = featureSlot(0, word, salts.word)
+      noted[notes++] = featureSlot(0, stem, salts.stem)
+      if (at - from < openingWords) noted[notes++] = featureSlot(0, Math.imul(stem, at - from + 3), salts.opening)
       if (withNeighbours && at > from) {
-        noted[notes++] = placeOf(1, (Math.imul(wordBefore, 31) + word) | 0, salts.pair)
-        noted[notes++] = placeOf(1, (Math.imul(stemBefore, 31) + stem) | 0, salts.stemPair)
-        if (at > from + 1) noted[notes++] = placeOf(1, (Math.imul(stemBeforeThat, 31) + stem) | 0, salts.skip)
+        noted[notes++] = featureSlot(1, (Math.imul(wordBefore, 31) + word) | 0, salts.pair)
+        noted[notes++] = featureSlot(1, (Math.imul(stemBefore, 31) + stem) | 0, salts.stemPair)
+        if (at > from + 1) noted[notes++] = featureSlot(1, (Math.imul(stemBeforeThat, 31) + stem) | 0, salts.skip)
         for (const kind of before)
-          noted[notes++] = placeOf(1, (stem + Math.imul(kind + 1, kindSpread)) | 0, salts.kindWord)
+          noted[notes++] = featureSlot(1, (stem + Math.imul(kind + 1, kindSpread)) | 0, salts.kindWord)
       }
-      const own = sieve[word & (sieveSize - 1)] === 1 ? (kindsOf.get(word) ?? none) : none
+      const own = sieve[word & (featureSieveSize - 1)] === 1 ? (kindsOf.get(word) ?? none) : none
       if (own.length > 0) {
         if (withNeighbours && at > from)
           for (const kind of own)
-            noted[notes++] = placeOf(1, (stemBefore + Math.imul(kind + 1, kindSpread)) | 0, salts.wordKind)
+            noted[notes++] = featureSlot(1, (stemBefore + Math.imul(kind + 1, kindSpread)) | 0, salts.wordKind)
         notes = noteKinds(notes, own, before, at)
       }
       if (isWhole) notesUpTo[at + 1] = (notesUpTo[since] ?? 0) + notes
@@ -259,12 +259,12 @@ export function createHarmReader(weights: Int8Array = new Int8Array(harmSlots * 
     for (let kind = 0; kind < kinds.length; kind++) {
       const times = kinds[kind] ?? 0
       if (times === 0) continue
-      noted[notes++] = placeOf(2, kind + 1, salts.kind)
+      noted[notes++] = featureSlot(2, kind + 1, salts.kind)
       // A word that occurs once differs from a word in every line.
       const share = Math.min(7, Math.round((32 * times) / (count + 8)))
-      noted[notes++] = placeOf(2, kind * 16 + share + 1, salts.share)
+      noted[notes++] = featureSlot(2, kind * 16 + share + 1, salts.share)
     }
-    noted[notes++] = placeOf(2, Math.min(12, Math.round(Math.log2(count + 1) * 1.5)), salts.length)
+    noted[notes++] = featureSlot(2, Math.min(12, Math.round(Math.log2(count + 1) * 1.5)), salts.length)
     weigh(notes)
     if (isWhole) keepSums(since, to)
     return filled

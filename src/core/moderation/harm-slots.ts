@@ -25,7 +25,7 @@ export const nearWords = 4
 export const openingWords = 3
 
 /** The slot of a feature in a region. */
-export function placeOf(region: number, hash: number, salt: number): number {
+export function featureSlot(region: number, hash: number, salt: number): number {
   return region * regionSlots + slotOf(hash, salt, regionBits)
 }
 

@@ -3,10 +3,10 @@
  * each piece is counted with the same independent probability, so that a text cannot hide expensive parts. A piece is
  * at most 32 characters; for each cut that the tokenizer would not make, it counts at most one token more.
  */
-import { type Counted, hashStep, unitClass, type Vocabulary, vocabulary } from './vocabulary.ts'
+import { hashStep, type TokenCounts, unitClass, type Vocabulary, vocabulary } from './vocabulary.ts'
 
 /** An unbiased estimate for a text: token counts, and the sampling variance of each. */
-export type Measure = {
+export type TokenEstimate = {
   readonly own: number
   readonly ownVariance: number
   readonly elsewhere: number
@@ -35,14 +35,14 @@ function draw(): number {
  * Measures a text. Counts all of it up to `readInFull` characters, and a random sample of about that size from longer
  * texts. Linear: a text of 2 MB is scanned in full, and about `readInFull` characters are looked up.
  */
-export function measureText(text: string, readInFull: number): Measure {
+export function measureText(text: string, readInFull: number): TokenEstimate {
   const units = unitsOf(text)
   const { length } = text
   const one = Math.max(1, Math.ceil(length / readInFull))
   // A piece is counted if its random number is below this.
   const chance = Math.floor(0x1_0000_0000 / one)
   const words = vocabulary()
-  const counted: Counted = { own: 0, elsewhere: 0 }
+  const counted: TokenCounts = { own: 0, elsewhere: 0 }
   let cuts = 0
   let own = 0
   let ownSquares = 0
@@ -146,7 +146,13 @@ function contractionLength(units: Uint16Array, length: number, at: number): numb
 }
 
 /** Encodes a piece as UTF-8 (unpaired surrogates as U+FFFD) and counts it. */
-function countPiece({ scratch, count }: Vocabulary, units: Uint16Array, from: number, to: number, into: Counted): void {
+function countPiece(
+  { scratch, count }: Vocabulary,
+  units: Uint16Array,
+  from: number,
+  to: number,
+  into: TokenCounts,
+): void {
   let length = 0
   for (let at = from; at < to; at++) {
     let code = units[at] ?? 0

@@ -8,7 +8,7 @@
  * most one token per byte.
  */
 import type { ChatRequest, FilePart, ImagePart, Message, Tool } from '../chat/chat.ts'
-import { type Measure, measureText } from './pieces-of-text.ts'
+import { measureText, type TokenEstimate } from './pieces-of-text.ts'
 
 /** Maximum characters counted in full; longer texts are sampled at about this size. */
 const readInFull = 32_768
@@ -99,7 +99,7 @@ export function tokensSpared(ask: Weighable, provider: string): number {
 }
 
 /** Returns the upper bound of a measure: for OpenAI its own tokenizer's count, for others the documented rule. */
-function highestOf(measure: Measure, provider: string | undefined): number {
+function highestOf(measure: TokenEstimate, provider: string | undefined): number {
   const own = (measure.own + measure.cuts + deviations * Math.sqrt(measure.ownVariance)) * roughness
   if (provider === 'openai') return Math.ceil(Math.min(own, measure.bytes))
   const elsewhere =
@@ -126,9 +126,9 @@ function* imagesOf(messages: readonly Message[]): Generator<ImagePart['detail']>
     if (message.role === 'user') for (const part of message.content) if (part.type === 'image') yield part.detail
 }
 
-const nothing: Measure = { own: 0, ownVariance: 0, elsewhere: 0, elsewhereVariance: 0, cuts: 0, bytes: 0 }
+const nothing: TokenEstimate = { own: 0, ownVariance: 0, elsewhere: 0, elsewhereVariance: 0, cuts: 0, bytes: 0 }
 
-function sumOf(one: Measure, other: Measure): Measure {
+function sumOf(one: TokenEstimate, other: TokenEstimate): TokenEstimate {
   return {
     own: one.own + other.own,
     ownVariance: one.ownVariance + other.ownVariance,
@@ -140,7 +140,7 @@ function sumOf(one: Measure, other: Measure): Measure {
 }
 
 /** Sums texts. Separate parts never have fewer tokens than their concatenation, except at the cuts. */
-function weigh(texts: readonly string[], flat = 0): Measure {
+function weigh(texts: readonly string[], flat = 0): TokenEstimate {
   let sum = flat === 0 ? nothing : { ...nothing, own: flat, elsewhere: flat, bytes: flat }
   for (const text of texts) {
     const measure = measureText(text, readInFull)
@@ -150,11 +150,11 @@ function weigh(texts: readonly string[], flat = 0): Measure {
 }
 
 /** Text of a conversation's turns, and the same with names and IDs, which an upstream may or may not count. */
-type Weight = { readonly said: Measure; readonly all: Measure }
+type Weight = { readonly said: TokenEstimate; readonly all: TokenEstimate }
 
 /** Cached, since a conversation is measured for its reservation and again for its settlement. */
 const weights = new WeakMap<readonly Message[], Weight>()
-const toolWeights = new WeakMap<readonly Tool[], Measure>()
+const toolWeights = new WeakMap<readonly Tool[], TokenEstimate>()
 
 function weightOf(messages: readonly Message[]): Weight {
   let weight = weights.get(messages)
@@ -168,14 +168,14 @@ function weightOf(messages: readonly Message[]): Weight {
 }
 
 /** Cached for requests of only messages, since it is used several times per request. */
-function weightOfAll(ask: Weighable): Measure {
+function weightOfAll(ask: Weighable): TokenEstimate {
   const { all } = weightOf(ask.messages)
   const others = [weightOfUnread(ask), weightOfTools(ask.tools), weightOfRest(ask)]
   const beside = others.filter(weight => weight !== nothing)
   return beside.reduce(sumOf, all)
 }
 
-function weightOfUnread({ source }: Weighable): Measure {
+function weightOfUnread({ source }: Weighable): TokenEstimate {
   const { unread = [] } = source ?? {}
   return unread.length === 0 ? nothing : weightOf(unread).all
 }
@@ -234,7 +234,7 @@ function* filesOf(messages: readonly Message[]): Generator<FilePart> {
     if (message.role === 'user') for (const part of message.content) if (part.type === 'file') yield part
 }
 
-function weightOfTools(tools: readonly Tool[]): Measure {
+function weightOfTools(tools: readonly Tool[]): TokenEstimate {
   if (tools.length === 0) return nothing
   let weight = toolWeights.get(tools)
   if (weight === undefined) {
@@ -246,12 +246,12 @@ function weightOfTools(tools: readonly Tool[]): Measure {
   return weight
 }
 
-function weightOfFormat({ responseFormat }: Weighable): Measure {
+function weightOfFormat({ responseFormat }: Weighable): TokenEstimate {
   if (responseFormat.type !== 'json_schema') return nothing
   return sumOf(weigh([responseFormat.name, responseFormat.description ?? '']), weighJson(responseFormat.schema))
 }
 
-function weightOfRest(ask: Weighable): Measure {
+function weightOfRest(ask: Weighable): TokenEstimate {
   const { extras } = ask
   const hasExtras = extras !== undefined && Object.keys(extras).length > 0
   return hasExtras ? sumOf(weightOfFormat(ask), weighJson(extras)) : weightOfFormat(ask)
@@ -261,7 +261,7 @@ function weightOfRest(ask: Weighable): Measure {
  * Measures a JSON value by its keys, values, quotes and brackets without serializing it. Iterative, so that deep values
  * are safe.
  */
-function weighJson(value: unknown): Measure {
+function weighJson(value: unknown): TokenEstimate {
   const texts: string[] = []
   let flat = 0
   const pending: unknown[] = [value]

@@ -22,13 +22,13 @@ export const unitClass = {
 export type UnitClass = (typeof unitClass)[keyof typeof unitClass]
 
 /** Counts of some bytes: tokens of o200k_base, and of the least efficient tokenizers. */
-export type Counted = { own: number; elsewhere: number }
+export type TokenCounts = { own: number; elsewhere: number }
 
 export type Vocabulary = {
   /** Input buffer of `maximumBytes`. */
   readonly scratch: Uint8Array
   /** Counts the first `length` bytes of `scratch`; `hash` is their hash by `hashStep`. */
-  count(length: number, hash: number, into: Counted): void
+  count(length: number, hash: number, into: TokenCounts): void
   /** The class of every UTF-16 code unit. */
   readonly classes: Uint8Array
 }
@@ -114,7 +114,7 @@ function load(): Vocabulary {
     joined[from] = (find(from, to, hash) << startBits) | from
   }
 
-  const encode = (length: number, into: Counted): void => {
+  const encode = (length: number, into: TokenCounts): void => {
     for (let at = 0; at < length; at++) {
       const byte = scratch[at] ?? 0
       hashes[at + 1] = hashStep(hashes[at] ?? 0, byte)
@@ -147,7 +147,7 @@ function load(): Vocabulary {
     }
   }
 
-  const countAnew = (length: number, hash: number, into: Counted): void => {
+  const countAnew = (length: number, hash: number, into: TokenCounts): void => {
     const whole = find(0, length, hash)
     if (whole === none) {
       encode(length, into)

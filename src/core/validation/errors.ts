@@ -89,7 +89,7 @@ type ErrorOptions = {
   readonly layer?: string | null
   readonly category?: string | null
   /** Candidates attempted or skipped before the request failed, in order; null = routing was not reached. */
-  readonly attempts?: readonly FailedAttempt[] | null
+  readonly attempts?: readonly ReportedAttempt[] | null
   /** The earlier request with the same `Idempotency-Key`. */
   readonly completed?: CompletedRequest | null
   /**
@@ -101,7 +101,7 @@ type ErrorOptions = {
 type UpstreamRefusal = { readonly status: number; readonly body: string }
 
 /** One candidate as reported to clients: `provider/model`, outcome and duration. */
-export type FailedAttempt = { readonly model: string; readonly outcome: string; readonly durationMs: number }
+export type ReportedAttempt = { readonly model: string; readonly outcome: string; readonly durationMs: number }
 
 /** A request that has already had its effect. */
 type CompletedRequest = {
@@ -129,7 +129,7 @@ export class GatewayError extends Error {
   readonly shouldRetry: boolean | null
   readonly layer: string | null
   readonly category: string | null
-  readonly attempts: readonly FailedAttempt[] | null
+  readonly attempts: readonly ReportedAttempt[] | null
   readonly completed: CompletedRequest | null
   readonly upstream: UpstreamRefusal | null
 
@@ -184,7 +184,7 @@ export function errorBody(error: GatewayError, requestId: string): { error: Reco
   }
 }
 
-function toAttemptFields({ model, outcome, durationMs }: FailedAttempt) {
+function toAttemptFields({ model, outcome, durationMs }: ReportedAttempt) {
   return { model, outcome, duration_ms: durationMs }
 }
 

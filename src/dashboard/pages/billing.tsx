@@ -4,15 +4,15 @@ import { Badge } from '../parts/badge.tsx'
 import { BillingNotices } from '../parts/billing-notices.tsx'
 import { Confirm } from '../parts/dialog.tsx'
 import { TextField } from '../parts/field.tsx'
-import { Meter } from '../parts/meter.tsx'
+import { MeterBar } from '../parts/meter.tsx'
 import { Empty, FailureNotice, Loaded } from '../parts/notice.tsx'
 import { Card, Page } from '../parts/page.tsx'
 import { PaymentMethod } from '../parts/payment-method.tsx'
 import { Table } from '../parts/table.tsx'
 import { showToast } from '../parts/toast.tsx'
 import { useAction } from '../state/action.ts'
-import { call } from '../state/api.ts'
-import { count, dateOf, dateTime, humanize, relativeTime, usd } from '../state/format.ts'
+import { callApi } from '../state/api.ts'
+import { dateOf, dateTime, formatCount, formatUsd, humanize, relativeTime } from '../state/format.ts'
 import { hrefTo } from '../state/hash-route.ts'
 import { useResource } from '../state/resource.ts'
 
@@ -59,8 +59,8 @@ function Plan({ billing, onChange }: Changed) {
               </h3>
               <p class="figure">{name === 'evaluation' ? 'Free' : 'Pay as you go'}</p>
               <ul>
-                <li>{count(limits.daily_tokens)} tokens per day</li>
-                <li>up to {usd(limits.daily_cost_usd)} per day</li>
+                <li>{formatCount(limits.daily_tokens)} tokens per day</li>
+                <li>up to {formatUsd(limits.daily_cost_usd)} per day</li>
                 <li>{limits.requests_per_minute} requests per minute</li>
                 <li>
                   {limits.concurrent_requests} concurrent {limits.concurrent_requests === 1 ? 'request' : 'requests'}
@@ -95,7 +95,7 @@ function Plan({ billing, onChange }: Changed) {
       </div>
       {cycle !== null && (
         <p>
-          <strong>{usd(cycle.cost_usd)}</strong> so far in this cycle. Invoice {relativeTime(cycle.ends_at)}.
+          <strong>{formatUsd(cycle.cost_usd)}</strong> so far in this cycle. Invoice {relativeTime(cycle.ends_at)}.
         </p>
       )}
       {next !== plan && (
@@ -108,14 +108,14 @@ function Plan({ billing, onChange }: Changed) {
           title="Upgrade to the Usage plan?"
           action="Upgrade and start billing"
           perform={async () => {
-            onChange(await call('POST /api/v1/billing/upgrade', { body: { confirm: true, version } }))
+            onChange(await callApi('POST /api/v1/billing/upgrade', { body: { confirm: true, version } }))
             showToast('Plan changed to Usage')
           }}
           onClose={() => setAsks(null)}
         >
           <p>
-            Billing starts immediately; each request is charged by tokens, up to {usd(plans.usage.daily_cost_usd)} per
-            day. You are invoiced every 30 days and can downgrade at the end of a cycle.
+            Billing starts immediately; each request is charged by tokens, up to {formatUsd(plans.usage.daily_cost_usd)}{' '}
+            per day. You are invoiced every 30 days and can downgrade at the end of a cycle.
           </p>
         </Confirm>
       )}
@@ -124,7 +124,7 @@ function Plan({ billing, onChange }: Changed) {
           title="Downgrade to the Evaluation plan?"
           action="Downgrade"
           perform={async () => {
-            onChange(await call('POST /api/v1/billing/downgrade', { body: { confirm: true, version } }))
+            onChange(await callApi('POST /api/v1/billing/downgrade', { body: { confirm: true, version } }))
             showToast('Downgrade scheduled for the end of the cycle')
           }}
           onClose={() => setAsks(null)}
@@ -140,9 +140,9 @@ function SoftCap({ billing, onChange }: Changed) {
   const cap = billing.soft_cap
   const [text, setText] = useState(cap === null ? '' : String(cap.monthly_usd))
   const saving = useAction(async (monthly_usd: number | null) => {
-    onChange(await call('PUT /api/v1/billing/soft-cap', { body: { monthly_usd } }))
+    onChange(await callApi('PUT /api/v1/billing/soft-cap', { body: { monthly_usd } }))
     if (monthly_usd === null) setText('')
-    showToast(monthly_usd === null ? 'Soft cap removed.' : `Soft cap set to ${usd(monthly_usd)}.`)
+    showToast(monthly_usd === null ? 'Soft cap removed.' : `Soft cap set to ${formatUsd(monthly_usd)}.`)
   })
   return (
     <Card
@@ -150,11 +150,11 @@ function SoftCap({ billing, onChange }: Changed) {
       about="Requests are never blocked. From 80%, responses include a warning and automatic routing prefers cheaper models."
     >
       {cap !== null && (
-        <Meter
+        <MeterBar
           label={cap.period === 'billing_cycle' ? 'This billing cycle' : 'This calendar month (UTC)'}
           used={cap.used_usd}
           limit={cap.monthly_usd}
-          show={usd}
+          show={formatUsd}
         />
       )}
       <p class="hint">
@@ -223,9 +223,9 @@ function Invoices() {
                     </a>
                   ),
                 },
-                { name: 'Status', show: one => <InvoiceStatus status={one.status} /> },
+                { name: 'Status', show: one => <InvoiceStatusBadge status={one.status} /> },
                 { name: 'Issued', from: 'middle', show: one => dateTime(one.issued_at) },
-                { name: 'Total', isNumber: true, show: one => usd(one.total_usd) },
+                { name: 'Total', isNumber: true, show: one => formatUsd(one.total_usd) },
               ]}
             />
           )
@@ -235,6 +235,6 @@ function Invoices() {
   )
 }
 
-export function InvoiceStatus({ status }: { readonly status: string }) {
+export function InvoiceStatusBadge({ status }: { readonly status: string }) {
   return <Badge tone={status === 'paid' ? 'good' : status === 'open' ? 'warn' : 'plain'}>{humanize(status)}</Badge>
 }

@@ -8,8 +8,8 @@ import { Empty, Loaded, Notice, type Tone } from '../parts/notice.tsx'
 import { Card, Page } from '../parts/page.tsx'
 import { Table } from '../parts/table.tsx'
 import { showToast } from '../parts/toast.tsx'
-import { call } from '../state/api.ts'
-import { count, dateOf, humanize, milliseconds, usd } from '../state/format.ts'
+import { callApi } from '../state/api.ts'
+import { dateOf, formatCount, formatUsd, humanize, milliseconds } from '../state/format.ts'
 import { hrefTo } from '../state/hash-route.ts'
 import { useResource } from '../state/resource.ts'
 import type { Confidence, Learning } from '../state/routes.ts'
@@ -83,7 +83,7 @@ function Learned({ learning }: { readonly learning: Learning }) {
         <Tile name="Confidence" value={humanize(state)} note={confidenceWords[state]} />
         <Tile
           name="Entries"
-          value={`${count(entries)} ${entries === 1 ? 'request' : 'requests'}`}
+          value={`${formatCount(entries)} ${entries === 1 ? 'request' : 'requests'}`}
           note={since === null ? 'None so far' : `Since ${dateOf(since)}`}
         />
         <Tile
@@ -94,7 +94,7 @@ function Learned({ learning }: { readonly learning: Learning }) {
         <Tile
           name="Enhancement"
           value={qualityText(enhancement.quality_with)}
-          note={`quality over ${count(enhancement.requests)} enhanced requests, ${qualityText(enhancement.quality_without)} without`}
+          note={`quality over ${formatCount(enhancement.requests)} enhanced requests, ${qualityText(enhancement.quality_without)} without`}
         />
       </section>
       {entries === 0 ? (
@@ -163,7 +163,7 @@ function QueryTypes({ learning }: { readonly learning: Learning }) {
         keyOf={({ query_type }) => query_type}
         columns={[
           { name: 'Query type', isHeading: true, show: one => humanize(one.query_type) },
-          { name: 'Requests', from: 'middle', isNumber: true, show: one => count(one.requests) },
+          { name: 'Requests', from: 'middle', isNumber: true, show: one => formatCount(one.requests) },
           { name: 'Best model', show: one => one.best_model ?? '–' },
           { name: 'Confidence', show: one => <Certainty of={one.confidence} /> },
         ]}
@@ -193,7 +193,7 @@ function ModelTable({ learning }: { readonly learning: Learning }) {
               </>
             ),
           },
-          { name: 'Requests', from: 'middle', isNumber: true, show: one => count(one.requests) },
+          { name: 'Requests', from: 'middle', isNumber: true, show: one => formatCount(one.requests) },
           { name: 'Quality', isNumber: true, show: one => one.quality.toFixed(2) },
           {
             name: 'Rating',
@@ -202,13 +202,13 @@ function ModelTable({ learning }: { readonly learning: Learning }) {
             show: one => (one.rating === null ? '–' : one.rating.toFixed(1)),
           },
           { name: 'Latency', from: 'middle', isNumber: true, show: one => milliseconds(one.latency_ms) },
-          { name: 'Cost', from: 'wide', isNumber: true, show: one => usd(one.cost_usd) },
+          { name: 'Cost', from: 'wide', isNumber: true, show: one => formatUsd(one.cost_usd) },
           { name: 'Learned bias', isNumber: true, show: one => signed(one.bias, 2) },
         ]}
       />
       {rows.length > shownAtFirst && (
         <button type="button" class="button wide" aria-expanded={showsAll} onClick={() => setShowsAll(!showsAll)}>
-          {showsAll ? 'Show fewer' : `Show all ${count(rows.length)}`}
+          {showsAll ? 'Show fewer' : `Show all ${formatCount(rows.length)}`}
         </button>
       )}
     </Card>
@@ -224,7 +224,7 @@ function Erase({ onErased, onClose }: { readonly onErased: () => void; readonly 
       isDangerous
       isReady={text.trim().toLowerCase() === eraseWord}
       perform={async () => {
-        await call('DELETE /api/v1/insights/data')
+        await callApi('DELETE /api/v1/insights/data')
         onErased()
       }}
       onClose={onClose}

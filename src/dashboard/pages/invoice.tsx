@@ -3,12 +3,12 @@ import { FailureNotice, Loaded } from '../parts/notice.tsx'
 import { Page } from '../parts/page.tsx'
 import { Table } from '../parts/table.tsx'
 import { useAction } from '../state/action.ts'
-import { call } from '../state/api.ts'
-import { count, dateOf, usd, usdExact } from '../state/format.ts'
+import { callApi } from '../state/api.ts'
+import { dateOf, formatCount, formatUsd, usdExact } from '../state/format.ts'
 import { hrefTo } from '../state/hash-route.ts'
 import { useResource } from '../state/resource.ts'
-import { account } from '../state/session.ts'
-import { InvoiceStatus } from './billing.tsx'
+import { currentAccount } from '../state/session.ts'
+import { InvoiceStatusBadge } from './billing.tsx'
 
 /** An invoice on a separate page, for printing. */
 export function InvoicePage({ id }: { readonly id: string }) {
@@ -17,7 +17,7 @@ export function InvoicePage({ id }: { readonly id: string }) {
   const isPayable = invoice.data?.status === 'unpaid' && billing.data?.collected_by === 'stripe'
   // On Stripe's page, because a bank may require the owner to confirm the payment.
   const paying = useAction(async () => {
-    location.assign((await call('POST /api/v1/billing/invoices/:id/payment-page', { params: { id }, body: {} })).url)
+    location.assign((await callApi('POST /api/v1/billing/invoices/:id/payment-page', { params: { id }, body: {} })).url)
   })
   return (
     <Page
@@ -49,7 +49,7 @@ export function InvoicePage({ id }: { readonly id: string }) {
               </div>
               <div>
                 <dt>For</dt>
-                <dd>{account.value?.name}</dd>
+                <dd>{currentAccount.value?.name}</dd>
               </div>
               <div>
                 <dt>Period</dt>
@@ -64,7 +64,7 @@ export function InvoicePage({ id }: { readonly id: string }) {
               <div>
                 <dt>Status</dt>
                 <dd>
-                  <InvoiceStatus status={found.status} />
+                  <InvoiceStatusBadge status={found.status} />
                   {found.paid_at !== null && ` on ${dateOf(found.paid_at)}`}
                 </dd>
               </div>
@@ -75,16 +75,16 @@ export function InvoicePage({ id }: { readonly id: string }) {
               keyOf={({ model }) => model}
               columns={[
                 { name: 'Model', isHeading: true, show: line => line.model },
-                { name: 'Requests', isNumber: true, show: line => count(line.requests) },
-                { name: 'Input', from: 'middle', isNumber: true, show: line => count(line.input_tokens) },
-                { name: 'Cached', from: 'wide', isNumber: true, show: line => count(line.cached_input_tokens) },
-                { name: 'Output', from: 'middle', isNumber: true, show: line => count(line.output_tokens) },
+                { name: 'Requests', isNumber: true, show: line => formatCount(line.requests) },
+                { name: 'Input', from: 'middle', isNumber: true, show: line => formatCount(line.input_tokens) },
+                { name: 'Cached', from: 'wide', isNumber: true, show: line => formatCount(line.cached_input_tokens) },
+                { name: 'Output', from: 'middle', isNumber: true, show: line => formatCount(line.output_tokens) },
                 { name: 'Amount', isNumber: true, show: line => usdExact(line.cost_usd) },
               ]}
             />
             <p class="invoice-total">
               Total <strong>{usdExact(found.total_usd)}</strong>
-              <span class="hint block">{usd(found.collected_usd)} is collected, in whole cents.</span>
+              <span class="hint block">{formatUsd(found.collected_usd)} is collected, in whole cents.</span>
             </p>
           </article>
         )}

@@ -10,8 +10,8 @@ import { Card, Page } from '../parts/page.tsx'
 import { Table } from '../parts/table.tsx'
 import { showToast } from '../parts/toast.tsx'
 import { useAction } from '../state/action.ts'
-import { call } from '../state/api.ts'
-import { compact, count, dateOf, dateTime, relativeTime, usd } from '../state/format.ts'
+import { callApi } from '../state/api.ts'
+import { compact, dateOf, dateTime, formatCount, formatUsd, relativeTime } from '../state/format.ts'
 import { useResource } from '../state/resource.ts'
 import type { NewKey } from '../state/routes.ts'
 import { user } from '../state/session.ts'
@@ -62,7 +62,7 @@ export function Keys() {
           action="Revoke"
           isDangerous
           perform={async () => {
-            await call('DELETE /api/v1/keys/:id', { params: { id: open.key.id } })
+            await callApi('DELETE /api/v1/keys/:id', { params: { id: open.key.id } })
             keys.reload()
             showToast(`Key “${open.key.name}” revoked`)
           }}
@@ -112,9 +112,9 @@ function KeyTable({ keys, hasEnded, onOpen }: KeyTableProps) {
           from: 'middle',
           show: key => (key.last_used_at === null ? 'Never' : relativeTime(key.last_used_at)),
         },
-        { name: 'Requests', from: 'middle', isNumber: true, show: key => count(key.usage.requests) },
+        { name: 'Requests', from: 'middle', isNumber: true, show: key => formatCount(key.usage.requests) },
         { name: 'Tokens', from: 'wide', isNumber: true, show: key => compact(key.usage.total_tokens) },
-        { name: 'Cost', isNumber: true, show: key => usd(key.usage.cost_usd) },
+        { name: 'Cost', isNumber: true, show: key => formatUsd(key.usage.cost_usd) },
         {
           name: '',
           show: key =>
@@ -166,7 +166,7 @@ function Create({ onMade, onClose }: MadeProps) {
   const [days, setDays] = useState('')
   const making = useAction(async () => {
     const expires_at = days === '' ? null : new Date(Date.now() + Number(days) * dayMs).toISOString()
-    onMade(await call('POST /api/v1/keys', { body: { name: name.trim(), expires_at } }))
+    onMade(await callApi('POST /api/v1/keys', { body: { name: name.trim(), expires_at } }))
   })
   return (
     <FormDialog
@@ -204,7 +204,7 @@ function Rotate({ target, onMade, onClose }: MadeProps & { readonly target: Show
   const [overlap, setOverlap] = useState('86400')
   const rotating = useAction(async () => {
     const body = { overlap_seconds: Number(overlap) }
-    onMade(await call('POST /api/v1/keys/:id/rotate', { params: { id: target.id }, body }))
+    onMade(await callApi('POST /api/v1/keys/:id/rotate', { params: { id: target.id }, body }))
   })
   return (
     <FormDialog title={`Rotate “${target.name}”`} action="Rotate" doing={rotating} onClose={onClose}>

@@ -8,7 +8,7 @@ import { TextField } from '../parts/field.tsx'
 import { Empty, Loaded, type Tone } from '../parts/notice.tsx'
 import { Card, Page } from '../parts/page.tsx'
 import { Table } from '../parts/table.tsx'
-import { compact, count, humanize, milliseconds, percent, relativeTime, usd } from '../state/format.ts'
+import { compact, formatCount, formatUsd, humanize, milliseconds, percent, relativeTime } from '../state/format.ts'
 import { useResource } from '../state/resource.ts'
 import type { ModelHealth } from '../state/routes.ts'
 
@@ -88,8 +88,8 @@ function Catalogue({ models, states, own, onChoose }: CatalogueProps) {
           ),
         },
         { name: 'Tier', from: 'middle', show: model => humanize(model.tier) },
-        { name: 'Input price', isNumber: true, show: model => usd(model.pricing.input_per_mtok) },
-        { name: 'Output price', isNumber: true, show: model => usd(model.pricing.output_per_mtok) },
+        { name: 'Input price', isNumber: true, show: model => formatUsd(model.pricing.input_per_mtok) },
+        { name: 'Output price', isNumber: true, show: model => formatUsd(model.pricing.output_per_mtok) },
         { name: 'Context', from: 'wide', isNumber: true, show: model => compact(model.context_window) },
         { name: 'Health', from: 'middle', show: model => <Health of={states.get(model.name)} /> },
         {
@@ -173,17 +173,17 @@ function ModelDetail({ model, health, own, onClose }: ModelDetailProps) {
       )}
       <h3>Price per million tokens</h3>
       <dl class="pairs">
-        <DetailRow name="Input" value={usd(pricing.input_per_mtok)} />
+        <DetailRow name="Input" value={formatUsd(pricing.input_per_mtok)} />
         <DetailRow
           name="Cached input"
-          value={pricing.cached_input_per_mtok === null ? '–' : usd(pricing.cached_input_per_mtok)}
+          value={pricing.cached_input_per_mtok === null ? '–' : formatUsd(pricing.cached_input_per_mtok)}
         />
-        <DetailRow name="Output" value={usd(pricing.output_per_mtok)} />
+        <DetailRow name="Output" value={formatUsd(pricing.output_per_mtok)} />
       </dl>
       <h3>Limits and capabilities</h3>
       <dl class="pairs">
-        <DetailRow name="Context" value={`${count(model.context_window)} tokens`} />
-        <DetailRow name="Maximum output" value={`${count(model.max_output_tokens)} tokens`} />
+        <DetailRow name="Context" value={`${formatCount(model.context_window)} tokens`} />
+        <DetailRow name="Maximum output" value={`${formatCount(model.max_output_tokens)} tokens`} />
         <DetailRow name="Capabilities" value={able.join(', ')} />
       </dl>
       <h3>Your requests</h3>
@@ -196,7 +196,7 @@ function ModelDetail({ model, health, own, onClose }: ModelDetailProps) {
           keyOf={({ query_type }) => query_type}
           columns={[
             { name: 'Query type', isHeading: true, show: one => humanize(one.query_type) },
-            { name: 'Requests', isNumber: true, show: one => count(one.requests) },
+            { name: 'Requests', isNumber: true, show: one => formatCount(one.requests) },
             { name: 'Quality', isNumber: true, show: one => percent(one.quality) },
             { name: 'Latency', isNumber: true, show: one => milliseconds(one.latency_ms) },
           ]}

@@ -5,12 +5,12 @@ import { BarList } from '../parts/bar-list.tsx'
 import { BillingNotices } from '../parts/billing-notices.tsx'
 import { DailyChart } from '../parts/daily-chart.tsx'
 import { FirstRun } from '../parts/first-run.tsx'
-import { Meter } from '../parts/meter.tsx'
+import { MeterBar } from '../parts/meter.tsx'
 import { Empty, Loaded } from '../parts/notice.tsx'
 import { Card, Page } from '../parts/page.tsx'
 import { Sparkline } from '../parts/sparkline.tsx'
 import { Tabs } from '../parts/tabs.tsx'
-import { compact, count, milliseconds, percent, relativeTime, usd } from '../state/format.ts'
+import { compact, formatCount, formatUsd, milliseconds, percent, relativeTime } from '../state/format.ts'
 import { hrefTo } from '../state/hash-route.ts'
 import { useResource } from '../state/resource.ts'
 import { daysOf, type Measure, measures, splitSeries, wholeSeries } from '../state/usage-series.ts'
@@ -63,32 +63,32 @@ function Today({ account, requests }: { readonly account: AccountToday; readonly
   const { requests_last_minute: minute = 0, seats_taken: seats = 0 } = account.now ?? {}
   return (
     <section aria-label="Today" class="meters">
-      <Meter
+      <MeterBar
         label="Daily tokens"
         used={today.tokens}
         limit={limits.daily_tokens}
         show={compact}
         note={`Resets ${relativeTime(today.resets_at)}`}
       />
-      <Meter
+      <MeterBar
         label="Daily cost"
         used={today.cost_usd}
         limit={limits.daily_cost_usd}
-        show={usd}
-        note={`${usd(today.remaining_cost_usd)} remaining`}
+        show={formatUsd}
+        note={`${formatUsd(today.remaining_cost_usd)} remaining`}
       />
-      <Meter
+      <MeterBar
         label="Requests per minute"
         used={minute}
         limit={limits.requests_per_minute}
-        show={count}
-        note={`${count(requests)} today`}
+        show={formatCount}
+        note={`${formatCount(requests)} today`}
       />
-      <Meter
+      <MeterBar
         label="Concurrent requests"
         used={seats}
         limit={limits.concurrent_requests}
-        show={count}
+        show={formatCount}
         note="In progress now"
       />
     </section>
@@ -207,7 +207,7 @@ function ByModel({ usage }: { readonly usage: ShownUsage }) {
             key: row.model ?? '',
             name: row.model ?? 'No model',
             value: row.cost_usd,
-            told: `${usd(row.cost_usd)} · ${compact(row.requests)} ${row.requests === 1 ? 'request' : 'requests'}`,
+            told: `${formatUsd(row.cost_usd)} · ${compact(row.requests)} ${row.requests === 1 ? 'request' : 'requests'}`,
             more: tellsTimes(row),
           }))}
         />
@@ -239,7 +239,7 @@ function ByKey({ usage }: { readonly usage: ShownUsage }) {
             key: name,
             name,
             value: cost,
-            told: `${usd(cost)} · ${compact(requests)} ${requests === 1 ? 'request' : 'requests'}`,
+            told: `${formatUsd(cost)} · ${compact(requests)} ${requests === 1 ? 'request' : 'requests'}`,
             more: times,
           }))}
         />

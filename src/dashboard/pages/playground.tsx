@@ -7,7 +7,7 @@ import { Icon } from '../parts/icon.tsx'
 import { Notice } from '../parts/notice.tsx'
 import { Card, Page } from '../parts/page.tsx'
 import { RequestCode } from '../parts/request-code.tsx'
-import { type ChatMessage, dryRun } from '../state/chat.ts'
+import { type ChatMessage, requestDryRun } from '../state/chat.ts'
 import { useConversation } from '../state/conversation.ts'
 import { humanize } from '../state/format.ts'
 import { createPageKey } from '../state/playground-key.ts'
@@ -100,7 +100,11 @@ export function Playground() {
           ) : (
             <ol class="turns" aria-label="Conversation">
               {talk.turns.map(turn => (
-                <TurnView key={turn.id} turn={turn} explain={async request => dryRun(await takeKey(), request)} />
+                <TurnView
+                  key={turn.id}
+                  turn={turn}
+                  explain={async request => requestDryRun(await takeKey(), request)}
+                />
               ))}
             </ol>
           )}

@@ -9,7 +9,7 @@ import { Table } from '../parts/table.tsx'
 import { showToast } from '../parts/toast.tsx'
 import { useAction } from '../state/action.ts'
 import { saveExport } from '../state/export.ts'
-import { compact, count, exactTime, listTime, milliseconds, usd } from '../state/format.ts'
+import { compact, exactTime, formatCount, formatUsd, listTime, milliseconds } from '../state/format.ts'
 import { hashRoute, replaceHashRoute } from '../state/hash-route.ts'
 import { useLog } from '../state/log.ts'
 import { useResource } from '../state/resource.ts'
@@ -49,7 +49,7 @@ export function Requests() {
           <>
             <RequestTable rows={log.rows} fresh={log.fresh} onChoose={setChosen} />
             <p class="table-foot" role="status">
-              {count(log.rows.length)} shown
+              {formatCount(log.rows.length)} shown
               {isLive && ' · live'}
             </p>
             {log.hasMore && (
@@ -224,7 +224,7 @@ function RequestTable({ rows, fresh, onChoose }: RequestTableProps) {
         },
         { name: 'Key', from: 'wide', show: row => row.key_name ?? '–' },
         { name: 'Tokens', from: 'middle', isNumber: true, show: row => compact(row.total_tokens) },
-        { name: 'Cost', from: 'middle', isNumber: true, show: row => usd(row.cost_usd) },
+        { name: 'Cost', from: 'middle', isNumber: true, show: row => formatUsd(row.cost_usd) },
         { name: 'Time to first token', from: 'wide', isNumber: true, show: row => milliseconds(row.first_token_ms) },
         { name: 'Total latency', from: 'middle', isNumber: true, show: row => milliseconds(row.latency_ms) },
       ]}

@@ -8,10 +8,10 @@ import { Card, Page } from '../parts/page.tsx'
 import { Table } from '../parts/table.tsx'
 import { showToast } from '../parts/toast.tsx'
 import { useAction } from '../state/action.ts'
-import { call } from '../state/api.ts'
+import { callApi } from '../state/api.ts'
 import { dateOf, humanize, relativeTime } from '../state/format.ts'
 import { useResource } from '../state/resource.ts'
-import { end, session, user } from '../state/session.ts'
+import { currentSession, end, user } from '../state/session.ts'
 import { NewPassword } from './sign-in.tsx'
 
 export function Settings() {
@@ -33,10 +33,10 @@ function AccountCard({ account, onChange }: AccountCardProps) {
   const [name, setName] = useState(account.name)
   const mayChange = isAllowed(user.value?.role ?? 'member', 'account.change')
   const change = async (body: { readonly name: string } | { readonly web: boolean }) => {
-    const changed = await call('PATCH /api/v1/account', { body })
+    const changed = await callApi('PATCH /api/v1/account', { body })
     onChange(changed)
-    const current = session.peek()
-    if (current) session.value = { ...current, account: { ...current.account, name: changed.name } }
+    const current = currentSession.peek()
+    if (current) currentSession.value = { ...current, account: { ...current.account, name: changed.name } }
   }
   const renaming = useAction(async () => {
     await change({ name: name.trim() })
@@ -87,7 +87,7 @@ function AccountCard({ account, onChange }: AccountCardProps) {
 function Sessions() {
   const sessions = useResource('GET /api/v1/auth/sessions')
   const ending = useAction(async (id: string, isCurrent: boolean) => {
-    await call('DELETE /api/v1/auth/sessions/:id', { params: { id } })
+    await callApi('DELETE /api/v1/auth/sessions/:id', { params: { id } })
     if (isCurrent) return end('Signed out')
     sessions.reload()
     showToast('Session ended')
@@ -154,7 +154,7 @@ function Password() {
   const [current, setCurrent] = useState('')
   const [fresh, setFresh] = useState('')
   const changing = useAction(async () => {
-    await call('PUT /api/v1/auth/password', { body: { current_password: current, new_password: fresh } })
+    await callApi('PUT /api/v1/auth/password', { body: { current_password: current, new_password: fresh } })
     setCurrent('')
     setFresh('')
     showToast('Password changed; other sessions ended')

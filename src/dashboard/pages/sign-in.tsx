@@ -130,7 +130,7 @@ export function SignUp() {
 }
 
 /** Page of the link in an invitation. */
-export function Invitation({ token }: { readonly token: string }) {
+export function InvitationPage({ token }: { readonly token: string }) {
   const [password, setPassword] = useState('')
   const accepting = useAction(async () => {
     const started = await callOpen('POST /api/v1/team/invitations/:token/accept', {

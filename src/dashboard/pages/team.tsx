@@ -11,11 +11,11 @@ import { Card, Page } from '../parts/page.tsx'
 import { Table } from '../parts/table.tsx'
 import { showToast } from '../parts/toast.tsx'
 import { useAction } from '../state/action.ts'
-import { call } from '../state/api.ts'
+import { callApi } from '../state/api.ts'
 import { dateOf, humanize, relativeTime } from '../state/format.ts'
 import { hrefTo } from '../state/hash-route.ts'
 import { useResource } from '../state/resource.ts'
-import type { NewInvitation } from '../state/routes.ts'
+import type { CreatedInvitation } from '../state/routes.ts'
 import { user } from '../state/session.ts'
 
 const roleWords: Readonly<Record<Role, string>> = {
@@ -83,7 +83,7 @@ export function Team() {
           action="Withdraw"
           isDangerous
           perform={async () => {
-            await call('DELETE /api/v1/team/invitations/:id', { params: { id: withdrawn.id } })
+            await callApi('DELETE /api/v1/team/invitations/:id', { params: { id: withdrawn.id } })
             team.reload()
             showToast(`Invitation of ${withdrawn.email} withdrawn`)
           }}
@@ -98,7 +98,7 @@ export function Team() {
           action="Remove"
           isDangerous
           perform={async () => {
-            await call('DELETE /api/v1/team/:id', { params: { id: leaving.id } })
+            await callApi('DELETE /api/v1/team/:id', { params: { id: leaving.id } })
             team.reload()
             showToast(`${leaving.email} removed`)
           }}
@@ -120,7 +120,7 @@ type PeopleProps = {
 
 function People({ list, own, onChange, onRemove }: PeopleProps) {
   const changing = useAction(async (person: ShownUser, role: string) => {
-    await call('PATCH /api/v1/team/:id', { params: { id: person.id }, body: { role } })
+    await callApi('PATCH /api/v1/team/:id', { params: { id: person.id }, body: { role } })
     showToast(`Role of ${person.email} changed to ${role}`)
     onChange()
   })
@@ -191,9 +191,9 @@ type InviteProps = { readonly own: Role; readonly onInvited: () => void; readonl
 function Invite({ own, onInvited, onClose }: InviteProps) {
   const [email, setEmail] = useState('')
   const [role, setRole] = useState('member')
-  const [made, setMade] = useState<NewInvitation | null>(null)
+  const [made, setMade] = useState<CreatedInvitation | null>(null)
   const inviting = useAction(async () => {
-    setMade(await call('POST /api/v1/team/invitations', { body: { email, role } }))
+    setMade(await callApi('POST /api/v1/team/invitations', { body: { email, role } }))
     onInvited()
   })
   if (made !== null && made.token === undefined)

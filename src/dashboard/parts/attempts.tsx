@@ -1,5 +1,5 @@
 import type { ShownRequest } from '../../routes/usage/schemas.ts'
-import { count, humanize, milliseconds } from '../state/format.ts'
+import { formatCount, humanize, milliseconds } from '../state/format.ts'
 import { Badge } from './badge.tsx'
 
 /** Attempts on the timeline of the request: gray while waiting, then the output. */
@@ -45,8 +45,8 @@ export function Attempts({ request }: { readonly request: ShownRequest }) {
       )}
       {skipped > 0 && (
         <p class="hint">
-          {count(skipped)} {skipped === 1 ? 'candidate' : 'candidates'} skipped: cost above the remaining daily limit,
-          or a cooldown after failures.
+          {formatCount(skipped)} {skipped === 1 ? 'candidate' : 'candidates'} skipped: cost above the remaining daily
+          limit, or a cooldown after failures.
         </p>
       )}
     </>

@@ -1,5 +1,5 @@
 import { isAllowed } from '../../core/accounts/roles.ts'
-import { percent, relativeTime, usd } from '../state/format.ts'
+import { formatUsd, percent, relativeTime } from '../state/format.ts'
 import { hrefTo } from '../state/hash-route.ts'
 import { useResource } from '../state/resource.ts'
 import { user } from '../state/session.ts'
@@ -44,8 +44,8 @@ export function BillingNotices({ isLinked = true }: { readonly isLinked?: boolea
           title={`${percent(soft_cap.used_share)} of the soft cap for ${soft_cap.period === 'billing_cycle' ? 'this billing cycle' : 'this calendar month'} is used`}
           actions={link}
         >
-          {usd(soft_cap.used_usd)} of {usd(soft_cap.monthly_usd)}. Requests are never blocked; automatic routing prefers
-          cheaper models.
+          {formatUsd(soft_cap.used_usd)} of {formatUsd(soft_cap.monthly_usd)}. Requests are never blocked; automatic
+          routing prefers cheaper models.
         </Notice>
       )}
     </>

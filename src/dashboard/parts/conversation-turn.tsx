@@ -1,19 +1,19 @@
 import { useState } from 'preact/hooks'
 import type { ChatSummary } from '../../dialects/native/schema.ts'
 import { useAction } from '../state/action.ts'
-import { call } from '../state/api.ts'
+import { callApi } from '../state/api.ts'
 import type { RequestError } from '../state/api-error.ts'
-import type { ChatRequest } from '../state/chat.ts'
+import type { PlaygroundRequest } from '../state/chat.ts'
 import type { Turn } from '../state/conversation.ts'
-import { count, humanize, milliseconds, usd } from '../state/format.ts'
+import { formatCount, formatUsd, humanize, milliseconds } from '../state/format.ts'
 import { hrefTo } from '../state/hash-route.ts'
-import type { DryRun } from '../state/routes.ts'
+import type { DryRunResult } from '../state/routes.ts'
 import { Badge } from './badge.tsx'
 import { ModelOutput } from './model-output.tsx'
 import { FailureNotice, Notice } from './notice.tsx'
 import { Stars } from './stars.tsx'
 
-type Explain = (request: ChatRequest) => Promise<DryRun | null>
+type Explain = (request: PlaygroundRequest) => Promise<DryRunResult | null>
 
 /** A prompt, its response, and details. */
 export function TurnView({ turn, explain }: { readonly turn: Turn; readonly explain: Explain }) {
@@ -90,9 +90,10 @@ function Account({ turn, summary, explain }: AccountProps) {
           <Badge tone="good">{summary.model_used}</Badge>
         </li>
         <li>
-          {count(usage.input_tokens)} in, {count(usage.output_tokens)} out{usage.estimated && ' (estimated)'}
+          {formatCount(usage.input_tokens)} in, {formatCount(usage.output_tokens)} out
+          {usage.estimated && ' (estimated)'}
         </li>
-        <li>{usd(usage.cost_usd)}</li>
+        <li>{formatUsd(usage.cost_usd)}</li>
         <li>
           TTFT {milliseconds(turn.firstTokenMs)}, total {milliseconds(turn.totalMs)}
         </li>
@@ -100,7 +101,7 @@ function Account({ turn, summary, explain }: AccountProps) {
           <li>
             <Badge tone="warn">output limit reached</Badge>
             {summary.output_cap !== undefined &&
-              ` ${count(summary.output_cap.tokens)} tokens: ${outputCapReasons[summary.output_cap.limited_by]}`}
+              ` ${formatCount(summary.output_cap.tokens)} tokens: ${outputCapReasons[summary.output_cap.limited_by]}`}
           </li>
         )}
         {summary.finish_reason === 'content_filter' && (
@@ -123,11 +124,11 @@ function Account({ turn, summary, explain }: AccountProps) {
           </ol>
           <Candidates explain={() => explain(turn.request)} />
           <dl class="pairs">
-            <DetailRow name="Model" value={usd(usage.cost.model_usd)} />
-            <DetailRow name="Web search" value={usd(usage.cost.search_usd)} />
-            <DetailRow name="Page fetches" value={usd(usage.cost.fetch_usd)} />
-            <DetailRow name="Cached input" value={`${count(usage.cached_input_tokens)} tokens`} />
-            <DetailRow name="Reasoning" value={`${count(usage.reasoning_tokens)} tokens`} />
+            <DetailRow name="Model" value={formatUsd(usage.cost.model_usd)} />
+            <DetailRow name="Web search" value={formatUsd(usage.cost.search_usd)} />
+            <DetailRow name="Page fetches" value={formatUsd(usage.cost.fetch_usd)} />
+            <DetailRow name="Cached input" value={`${formatCount(usage.cached_input_tokens)} tokens`} />
+            <DetailRow name="Reasoning" value={`${formatCount(usage.reasoning_tokens)} tokens`} />
             <DetailRow name="Request" value={summary.request_id} />
           </dl>
         </div>
@@ -140,7 +141,7 @@ function Account({ turn, summary, explain }: AccountProps) {
       )}
       {web.searched && (
         <details>
-          <summary>Web search: {count(web.sources.length)} sources</summary>
+          <summary>Web search: {formatCount(web.sources.length)} sources</summary>
           <ul>
             {web.sources.map(({ url, title }) => (
               <li key={url}>
@@ -161,8 +162,8 @@ function Account({ turn, summary, explain }: AccountProps) {
 }
 
 /** Loaded on demand. */
-function Candidates({ explain }: { readonly explain: () => Promise<DryRun | null> }) {
-  const [found, setFound] = useState<DryRun | null | undefined>()
+function Candidates({ explain }: { readonly explain: () => Promise<DryRunResult | null> }) {
+  const [found, setFound] = useState<DryRunResult | null | undefined>()
   const asking = useAction(async () => setFound(await explain()))
   if (found === null) return <p class="hint">Candidates are not available.</p>
   if (found === undefined)
@@ -225,7 +226,7 @@ function Rating({ requestId }: { readonly requestId: string }) {
     const before = given
     setGiven(stars)
     try {
-      await call('POST /api/v1/insights/feedback', { body: { request_id: requestId, score: stars } })
+      await callApi('POST /api/v1/insights/feedback', { body: { request_id: requestId, score: stars } })
     } catch (thrown) {
       setGiven(before)
       throw thrown

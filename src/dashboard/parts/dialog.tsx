@@ -1,6 +1,6 @@
 import type { ComponentChildren } from 'preact'
 import { useEffect, useId, useRef } from 'preact/hooks'
-import { type Action, useAction } from '../state/action.ts'
+import { type UiAction, useAction } from '../state/action.ts'
 import { Icon } from './icon.tsx'
 import { FailureNotice } from './notice.tsx'
 
@@ -71,7 +71,7 @@ export function Confirm({ perform, onClose, ...shown }: ConfirmProps) {
 }
 
 type FormDialogProps = Omit<ConfirmProps, 'perform'> & {
-  readonly doing: Action<[]>
+  readonly doing: UiAction<[]>
   /** API field names: an error that names one of them is shown beside it. */
   readonly fields?: readonly string[]
 }

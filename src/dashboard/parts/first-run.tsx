@@ -1,6 +1,6 @@
 import { useEffect, useState } from 'preact/hooks'
 import { useAction } from '../state/action.ts'
-import { call } from '../state/api.ts'
+import { callApi } from '../state/api.ts'
 import { hrefTo } from '../state/hash-route.ts'
 import { useResource } from '../state/resource.ts'
 import { Snippet } from './copy.tsx'
@@ -14,7 +14,7 @@ export function FirstRun({ onFirstCall }: { readonly onFirstCall: () => void }) 
   const [key, setKey] = useState<string | null>(null)
   const log = useResource('GET /api/v1/requests', { query: { limit: '1' }, everyMs: askEveryMs })
   const making = useAction(async () => {
-    setKey((await call('POST /api/v1/keys', { body: { name: 'first steps' } })).key)
+    setKey((await callApi('POST /api/v1/keys', { body: { name: 'first steps' } })).key)
   })
   const first = log.data?.data[0]
   const isDone = first !== undefined

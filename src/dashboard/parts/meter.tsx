@@ -9,7 +9,7 @@ type MeterProps = {
 }
 
 /** Used part of a limit. Color and text change at 80% and 100%. */
-export function Meter({ label, used, limit, show, note }: MeterProps) {
+export function MeterBar({ label, used, limit, show, note }: MeterProps) {
   const share = limit <= 0 ? 1 : Math.min(1, used / limit)
   const state = share >= 1 ? 'full' : share >= 0.8 ? 'near' : 'calm'
   return (

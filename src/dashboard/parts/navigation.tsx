@@ -1,7 +1,7 @@
 import { useEffect, useState } from 'preact/hooks'
-import { call } from '../state/api.ts'
+import { callApi } from '../state/api.ts'
 import { hrefTo } from '../state/hash-route.ts'
-import { account, end, user } from '../state/session.ts'
+import { currentAccount, end, user } from '../state/session.ts'
 import { theme, themes } from '../state/theme.ts'
 import { Icon, type IconName } from './icon.tsx'
 import { Logo } from './logo.tsx'
@@ -63,13 +63,13 @@ const themeWords = { system: 'System', light: 'Light', dark: 'Dark' } as const
 function Foot() {
   const signOut = () => {
     // Signs out locally even if the gateway is unreachable; the session then expires.
-    void call('POST /api/v1/auth/logout').catch(() => undefined)
+    void callApi('POST /api/v1/auth/logout').catch(() => undefined)
     end()
   }
   return (
     <div class="side-foot">
       <div class="who">
-        <strong title={account.value?.name}>{account.value?.name}</strong>
+        <strong title={currentAccount.value?.name}>{currentAccount.value?.name}</strong>
         <span class="quiet" title={user.value?.email}>
           {user.value?.email}
         </span>

@@ -1,7 +1,7 @@
 import { useEffect, useState } from 'preact/hooks'
 import type { ShownBilling } from '../../routes/billing/schemas.ts'
 import { useAction } from '../state/action.ts'
-import { call } from '../state/api.ts'
+import { callApi } from '../state/api.ts'
 import { dateOf, humanize } from '../state/format.ts'
 import { hashRoute, replaceHashRoute } from '../state/hash-route.ts'
 import type { Resource } from '../state/resource.ts'
@@ -19,8 +19,8 @@ export function PaymentMethod({ billing, resource }: Props) {
   const isStripe = billing.collected_by === 'stripe'
   const returning = useReturn(resource)
   const adding = useAction(async () => {
-    if (isStripe) return location.assign((await call('POST /api/v1/billing/payment-method/setup', { body: {} })).url)
-    resource.set(await call('PUT /api/v1/billing/payment-method', { body: {} }))
+    if (isStripe) return location.assign((await callApi('POST /api/v1/billing/payment-method/setup', { body: {} })).url)
+    resource.set(await callApi('PUT /api/v1/billing/payment-method', { body: {} }))
     showToast('Payment method saved.')
   })
   const failure = adding.failure ?? returning.failure
@@ -61,7 +61,7 @@ function useReturn(resource: Resource<ShownBilling>) {
   const session = hashRoute.value.query.setup_session
   const returning = useAction(async () => {
     if (session === undefined) return
-    resource.set(await call('PUT /api/v1/billing/payment-method', { body: { setup_session: session } }))
+    resource.set(await callApi('PUT /api/v1/billing/payment-method', { body: { setup_session: session } }))
     replaceHashRoute('billing')
     showToast('Payment method saved.')
   })
@@ -102,7 +102,7 @@ function Removal({ billing, resource, onClose }: Props & { readonly onClose: () 
       action="Remove"
       isDangerous
       perform={async () => {
-        await call('DELETE /api/v1/billing/payment-method')
+        await callApi('DELETE /api/v1/billing/payment-method')
         resource.reload()
         showToast(isFree ? 'Payment method removed.' : 'Payment method removed. The 1-hour grace period has started.')
       }}

@@ -1,5 +1,5 @@
 import type { ShownRequest } from '../../routes/usage/schemas.ts'
-import { count, exactTime, humanize, milliseconds, usdExact } from '../state/format.ts'
+import { exactTime, formatCount, humanize, milliseconds, usdExact } from '../state/format.ts'
 import { Attempts } from './attempts.tsx'
 import { Badge } from './badge.tsx'
 import { DetailRow } from './conversation-turn.tsx'
@@ -64,7 +64,7 @@ export function RequestDetail({ request, onClose }: { readonly request: ShownReq
         <DetailRow name="Routing" value={request.routing_mode === 'auto' ? 'Automatic' : 'Manual'} />
         {request.strategy !== null && <DetailRow name="Strategy" value={request.strategy} />}
         {request.query_type !== null && <DetailRow name="Query type" value={humanize(request.query_type)} />}
-        <DetailRow name="Attempts" value={count(request.attempts)} />
+        <DetailRow name="Attempts" value={formatCount(request.attempts)} />
         {request.dialect !== null && <DetailRow name="API" value={dialectNames[request.dialect]} />}
         <DetailRow name="Response type" value={request.streamed ? 'Stream' : 'JSON'} />
         <DetailRow name="Finish reason" value={request.finish_reason ?? '–'} />
@@ -73,13 +73,15 @@ export function RequestDetail({ request, onClose }: { readonly request: ShownReq
 
       <h3>Tokens</h3>
       <dl class="pairs">
-        <DetailRow name="Input" value={count(request.input_tokens)} />
+        <DetailRow name="Input" value={formatCount(request.input_tokens)} />
         {request.cached_input_tokens > 0 && (
-          <DetailRow name="Cached input" value={count(request.cached_input_tokens)} />
+          <DetailRow name="Cached input" value={formatCount(request.cached_input_tokens)} />
         )}
-        {request.cache_write_tokens > 0 && <DetailRow name="Cache writes" value={count(request.cache_write_tokens)} />}
-        <DetailRow name="Output" value={count(request.output_tokens)} />
-        {request.reasoning_tokens > 0 && <DetailRow name="Reasoning" value={count(request.reasoning_tokens)} />}
+        {request.cache_write_tokens > 0 && (
+          <DetailRow name="Cache writes" value={formatCount(request.cache_write_tokens)} />
+        )}
+        <DetailRow name="Output" value={formatCount(request.output_tokens)} />
+        {request.reasoning_tokens > 0 && <DetailRow name="Reasoning" value={formatCount(request.reasoning_tokens)} />}
         <DetailRow name="Token counts" value={request.estimated ? 'estimated' : 'reported by provider'} />
       </dl>
 

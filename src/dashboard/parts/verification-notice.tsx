@@ -1,6 +1,6 @@
 import { useState } from 'preact/hooks'
 import { useAction } from '../state/action.ts'
-import { call } from '../state/api.ts'
+import { callApi } from '../state/api.ts'
 import { user } from '../state/session.ts'
 import { FailureNotice, Notice } from './notice.tsx'
 
@@ -8,7 +8,7 @@ import { FailureNotice, Notice } from './notice.tsx'
 export function VerificationNotice() {
   const [isSent, setSent] = useState(false)
   const sending = useAction(async () => {
-    await call('POST /api/v1/auth/verification', { body: {} })
+    await callApi('POST /api/v1/auth/verification', { body: {} })
     setSent(true)
   })
   if (user.value?.verification_pending !== true) return null

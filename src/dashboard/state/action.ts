@@ -1,7 +1,7 @@
 import { useCallback, useState } from 'preact/hooks'
 import { asFailure, isAbort, type RequestError } from './api-error.ts'
 
-export type Action<A extends readonly unknown[]> = {
+export type UiAction<A extends readonly unknown[]> = {
   run(...input: A): Promise<void>
   readonly isBusy: boolean
   readonly failure: RequestError | null
@@ -9,7 +9,7 @@ export type Action<A extends readonly unknown[]> = {
 }
 
 /** A user action that may fail. Cannot be started again while it runs. */
-export function useAction<A extends readonly unknown[]>(perform: (...input: A) => Promise<void>): Action<A> {
+export function useAction<A extends readonly unknown[]>(perform: (...input: A) => Promise<void>): UiAction<A> {
   const [isBusy, setBusy] = useState(false)
   const [failure, setFailure] = useState<RequestError | null>(null)
   const run = async (...input: A) => {

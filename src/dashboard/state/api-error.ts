@@ -29,7 +29,7 @@ export class RequestError extends Error {
 }
 
 /** Returns the error of a response; a response in another format comes from a proxy. */
-export async function failureOf(response: Response): Promise<RequestError> {
+export async function readRequestError(response: Response): Promise<RequestError> {
   const body: Partial<ErrorBody> = await response.json().catch(() => ({}))
   const seconds = Number(response.headers.get('retry-after') ?? Number.NaN)
   return toFailure(response.status, body.error, Number.isFinite(seconds) ? seconds : null)

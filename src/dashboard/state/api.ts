@@ -1,5 +1,5 @@
-import { asFailure, failureOf, isAbort } from './api-error.ts'
-import type { Route, Routes } from './routes.ts'
+import { asFailure, isAbort, readRequestError } from './api-error.ts'
+import type { ApiRoute, Routes } from './routes.ts'
 import { freshToken, renew } from './session.ts'
 
 export type Input = {
@@ -11,17 +11,17 @@ export type Input = {
 }
 
 /** Calls a route with the session token. Throws `RequestError`; aborts are thrown unchanged. */
-export async function call<R extends Route>(route: R, input: Input = {}): Promise<Routes[R]> {
+export async function callApi<R extends ApiRoute>(route: R, input: Input = {}): Promise<Routes[R]> {
   return read(await authorised(route, input))
 }
 
 /** Calls a route without a session: sign-in, registration, accepting an invitation, lists of models. */
-export async function callOpen<R extends Route>(route: R, input: Input = {}): Promise<Routes[R]> {
+export async function callOpen<R extends ApiRoute>(route: R, input: Input = {}): Promise<Routes[R]> {
   return read(await send(route, input, null))
 }
 
 /** Returns the response itself, for streaming. */
-export async function authorised(route: Route | 'GET /api/v1/requests/export', input: Input): Promise<Response> {
+export async function authorised(route: ApiRoute | 'GET /api/v1/requests/export', input: Input): Promise<Response> {
   const response = await send(route, input, await attempt(freshToken))
   // The token may have been ended, or signed with a rotated secret: it is refreshed once.
   return response.status === 401 && (await isSessionOver(response))
@@ -30,11 +30,11 @@ export async function authorised(route: Route | 'GET /api/v1/requests/export', i
 }
 
 async function isSessionOver(response: Response): Promise<boolean> {
-  return (await failureOf(response.clone())).code === 'invalid_token'
+  return (await readRequestError(response.clone())).code === 'invalid_token'
 }
 
 async function read<T>(response: Response): Promise<T> {
-  if (!response.ok) throw await failureOf(response)
+  if (!response.ok) throw await readRequestError(response)
   // The API's own tests ensure the types of responses.
   return response.status === 204 ? (null as T) : attempt(() => response.json())
 }

@@ -1,13 +1,13 @@
 import type { Static } from '@sinclair/typebox'
 import type { ChatSummary, chatEventShape } from '../../dialects/native/schema.ts'
-import { failureOf, toFailure } from './api-error.ts'
-import type { DryRun } from './routes.ts'
+import { readRequestError, toFailure } from './api-error.ts'
+import type { DryRunResult } from './routes.ts'
 
 type ChatEvent = Static<typeof chatEventShape>
 
 export type ChatMessage = { readonly role: 'system' | 'user' | 'assistant'; readonly content: string }
 
-export type ChatRequest = {
+export type PlaygroundRequest = {
   readonly messages: readonly ChatMessage[]
   readonly model: string
   readonly strategy?: string
@@ -23,7 +23,7 @@ export type ChatRequest = {
  */
 export async function streamChat(
   key: string,
-  request: ChatRequest,
+  request: PlaygroundRequest,
   onPiece: (piece: { readonly text: string; readonly reasoning: string }) => void,
   signal: AbortSignal,
 ): Promise<ChatSummary> {
@@ -33,7 +33,7 @@ export async function streamChat(
     body: JSON.stringify({ ...request, stream: true }),
     signal,
   })
-  if (!response.ok || response.body === null) throw await failureOf(response)
+  if (!response.ok || response.body === null) throw await readRequestError(response)
   for await (const event of eventsOf(response.body)) {
     switch (event.type) {
       case 'delta':
@@ -49,14 +49,14 @@ export async function streamChat(
 }
 
 /** Returns the dry run of a request; null if the gateway does not support it. Calls no model and costs nothing. */
-export async function dryRun(key: string, request: ChatRequest): Promise<DryRun | null> {
+export async function requestDryRun(key: string, request: PlaygroundRequest): Promise<DryRunResult | null> {
   const response = await fetch('/api/v1/route', {
     method: 'POST',
     headers: { authorization: `Bearer ${key}`, 'content-type': 'application/json' },
     body: JSON.stringify(request),
   })
   if (response.ok) return response.json()
-  const failure = await failureOf(response)
+  const failure = await readRequestError(response)
   if (failure.status === 404) return null
   throw failure
 }

@@ -1,13 +1,13 @@
 import { useCallback, useEffect, useRef, useState } from 'preact/hooks'
 import type { ChatSummary } from '../../dialects/native/schema.ts'
 import { asFailure, isAbort, type RequestError } from './api-error.ts'
-import { type ChatMessage, type ChatRequest, streamChat } from './chat.ts'
+import { type ChatMessage, type PlaygroundRequest, streamChat } from './chat.ts'
 
 /** One prompt with its response. */
 export type Turn = {
   readonly id: number
   readonly question: string
-  readonly request: ChatRequest
+  readonly request: PlaygroundRequest
   readonly text: string
   readonly reasoning: string
   readonly state: 'waiting' | 'answering' | 'done' | 'stopped' | 'failed'
@@ -21,7 +21,7 @@ export type Turn = {
 export type Conversation = {
   readonly turns: readonly Turn[]
   readonly isAnswering: boolean
-  ask(question: string, options: Omit<ChatRequest, 'messages'>, system: string): Promise<void>
+  ask(question: string, options: Omit<PlaygroundRequest, 'messages'>, system: string): Promise<void>
   stop(): void
   clear(): void
 }

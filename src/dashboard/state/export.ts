@@ -1,5 +1,5 @@
 import { authorised } from './api.ts'
-import { failureOf } from './api-error.ts'
+import { readRequestError } from './api-error.ts'
 
 /**
  * Downloads the request log as a file. Not a link, because the API accepts the token only in a header. `onBytes`
@@ -11,7 +11,7 @@ export async function saveExport(
   onBytes: (bytes: number) => void,
 ): Promise<void> {
   const response = await authorised('GET /api/v1/requests/export', { query: { ...filters, format } })
-  if (!response.ok || response.body === null) throw await failureOf(response)
+  if (!response.ok || response.body === null) throw await readRequestError(response)
   const pieces: Blob[] = []
   let bytes = 0
   const reader = response.body.getReader()

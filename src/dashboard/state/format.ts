@@ -16,11 +16,11 @@ const dayMonth = new Intl.DateTimeFormat('en', { day: 'numeric', month: 'short',
 const date = new Intl.DateTimeFormat('en', { dateStyle: 'medium' })
 const relative = new Intl.RelativeTimeFormat('en', { numeric: 'auto' })
 
-export const count = (value: number) => whole.format(value)
+export const formatCount = (value: number) => whole.format(value)
 export const compact = (value: number) => (value < 10_000 ? whole.format(value) : short.format(value))
 
 /** Formats cents; smaller amounts get as many places as they need. */
-export function usd(value: number): string {
+export function formatUsd(value: number): string {
   const places = value === 0 || value >= 1 ? 2 : value >= 0.01 ? 4 : Math.min(8, 2 - Math.floor(Math.log10(value)))
   // The same number of places for amounts below a cent, so that digits align.
   const least = value > 0 && value < 0.01 ? places : 2
@@ -51,7 +51,7 @@ export const dateTime = (time: string) => moment.format(new Date(time))
 export const exactTime = (time: string) => exact.format(new Date(time))
 export const dateOf = (time: string) => date.format(new Date(time))
 /** Formats a UTC day, `YYYY-MM-DD`. */
-export const dayOf = (day: string) => dayMonth.format(new Date(`${day}T00:00:00Z`))
+export const formatUtcDay = (day: string) => dayMonth.format(new Date(`${day}T00:00:00Z`))
 
 const units = [
   ['day', 86_400_000],

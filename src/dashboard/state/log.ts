@@ -1,6 +1,6 @@
 import { useEffect, useRef, useState } from 'preact/hooks'
 import type { ShownRequest } from '../../routes/usage/schemas.ts'
-import { call } from './api.ts'
+import { callApi } from './api.ts'
 import { asFailure, isAbort, type RequestError } from './api-error.ts'
 
 const pageSize = 50
@@ -8,7 +8,7 @@ const tailEveryMs = 2_000
 /** Maximum rows of live updates; older ones remain in the log. */
 const mostRows = 2_000
 
-export type Log = {
+export type RequestLog = {
   readonly rows: readonly ShownRequest[] | undefined
   readonly hasMore: boolean
   readonly isLoading: boolean
@@ -19,12 +19,12 @@ export type Log = {
   reload(): void
 }
 
-type State = Omit<Log, 'loadMore' | 'reload' | 'hasMore'> & { readonly cursor: string | null }
+type State = Omit<RequestLog, 'loadMore' | 'reload' | 'hasMore'> & { readonly cursor: string | null }
 
 const nothing: State = { rows: undefined, cursor: null, isLoading: true, failure: null, fresh: new Set() }
 
 /** Loads the request log under `filters` page by page; with `isLive` new requests are added at the top. */
-export function useLog(filters: Readonly<Record<string, string>>, isLive: boolean): Log {
+export function useLog(filters: Readonly<Record<string, string>>, isLive: boolean): RequestLog {
   const [state, setState] = useState(nothing)
   const [round, setRound] = useState(0)
   const key = JSON.stringify(filters)
@@ -33,7 +33,7 @@ export function useLog(filters: Readonly<Record<string, string>>, isLive: boolea
   const ask = async (query: Readonly<Record<string, string>>, take: (state: State, page: Page) => State) => {
     const { signal } = abort.current
     try {
-      const page = await call('GET /api/v1/requests', {
+      const page = await callApi('GET /api/v1/requests', {
         query: { ...filters, limit: String(pageSize), ...query },
         signal,
       })

@@ -1,4 +1,4 @@
-import { call } from './api.ts'
+import { callApi } from './api.ts'
 import { freshToken } from './session.ts'
 
 const lifetimeMs = 3_600_000
@@ -20,7 +20,7 @@ export function createPageKey(): PlaygroundKey {
   const make = async () => {
     const expiresAt = Date.now() + lifetimeMs
     const body = { name: 'playground', expires_at: new Date(expiresAt).toISOString() }
-    const { id, key } = await call('POST /api/v1/keys', { body })
+    const { id, key } = await callApi('POST /api/v1/keys', { body })
     return { id, key, expiresAt }
   }
   return {

@@ -1,5 +1,5 @@
 import { useCallback, useEffect, useRef, useState } from 'preact/hooks'
-import { call } from './api.ts'
+import { callApi } from './api.ts'
 import { asFailure, isAbort, type RequestError } from './api-error.ts'
 import type { ReadRoute, Routes } from './routes.ts'
 
@@ -57,7 +57,7 @@ export function useResource<R extends ReadRoute>(
     if (!when) return
     const abort = new AbortController()
     setState(now => ({ ...now, key, isLoading: true }))
-    call(route, { ...input.current, signal: abort.signal }).then(
+    callApi(route, { ...input.current, signal: abort.signal }).then(
       data => {
         kept.set(key, data)
         setState(now => ({ ...now, key, failure: null, isLoading: false }))

@@ -14,12 +14,12 @@ import type { requestListShape, ShownUsage } from '../../routes/usage/schemas.ts
 type List<T> = { readonly data: readonly T[] }
 
 export type NewKey = Static<typeof newKeyShape>
-export type NewInvitation = Static<typeof newInvitationShape>
+export type CreatedInvitation = Static<typeof newInvitationShape>
 type RequestList = Static<typeof requestListShape>
 export type Learning = Static<typeof learningShape>
 export type Confidence = Learning['state']
 export type ModelHealth = Static<typeof modelHealthListShape>['data'][number]
-export type DryRun = Static<typeof dryRunShape>
+export type DryRunResult = Static<typeof dryRunShape>
 export type ErrorBody = Static<typeof errorShape>
 
 export type Routes = {
@@ -42,7 +42,7 @@ export type Routes = {
   'POST /api/v1/keys/:id/rotate': NewKey
   'DELETE /api/v1/keys/:id': null
   'GET /api/v1/team': ShownTeam
-  'POST /api/v1/team/invitations': NewInvitation
+  'POST /api/v1/team/invitations': CreatedInvitation
   'POST /api/v1/team/invitations/:token/accept': ShownSignIn
   'DELETE /api/v1/team/invitations/:id': null
   'PATCH /api/v1/team/:id': ShownUser
@@ -66,5 +66,5 @@ export type Routes = {
   'DELETE /api/v1/insights/data': null
 }
 
-export type Route = keyof Routes
-export type ReadRoute = Extract<Route, `GET ${string}`>
+export type ApiRoute = keyof Routes
+export type ReadRoute = Extract<ApiRoute, `GET ${string}`>

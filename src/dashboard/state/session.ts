@@ -11,7 +11,7 @@
  */
 import { computed, signal } from '@preact/signals'
 import type { ShownSignIn } from '../../http/schemas.ts'
-import { asFailure, failureOf, RequestError } from './api-error.ts'
+import { asFailure, RequestError, readRequestError } from './api-error.ts'
 
 const storageKey = 'gateway-ai.refresh'
 /** A token is refreshed this long before it expires, so that no request is sent with one that expires in transit. */
@@ -24,9 +24,9 @@ type TabMessage =
   | { readonly type: 'ended'; readonly userId: string }
 
 /** Undefined while unknown. */
-export const session = signal<ShownSignIn | null | undefined>(undefined)
-export const user = computed(() => session.value?.user ?? null)
-export const account = computed(() => session.value?.account ?? null)
+export const currentSession = signal<ShownSignIn | null | undefined>(undefined)
+export const user = computed(() => currentSession.value?.user ?? null)
+export const currentAccount = computed(() => currentSession.value?.account ?? null)
 /** Why a signed-in user sees the sign-in page. */
 export const endedBecause = signal<string | null>(null)
 
@@ -34,7 +34,7 @@ const tabs = new BroadcastChannel('gateway-ai')
 let renewing: Promise<string> | null = null
 
 tabs.addEventListener('message', ({ data }: MessageEvent<TabMessage>) => {
-  const current = session.peek()
+  const current = currentSession.peek()
   switch (data.type) {
     case 'anyone':
       if (current) tell({ type: 'session', session: current })
@@ -61,7 +61,7 @@ export async function resume(): Promise<void> {
       if (asFailure(thrown).status !== 401) throw asFailure(thrown)
     })
   }
-  if (session.peek() === undefined) session.value = null
+  if (currentSession.peek() === undefined) currentSession.value = null
 }
 
 /** Signs in, in this tab and in those that wait for it. */
@@ -82,12 +82,12 @@ export function end(because: string | null = null): void {
 function adopt(next: ShownSignIn | null): void {
   if (next === null) sessionStorage.removeItem(storageKey)
   else sessionStorage.setItem(storageKey, next.refresh_token)
-  session.value = next
+  currentSession.value = next
 }
 
 /** Returns a token that is valid for at least a minute. */
 export async function freshToken(): Promise<string> {
-  const current = session.peek()
+  const current = currentSession.peek()
   if (current && Date.parse(current.expires_at) - Date.now() > renewBeforeMs) return current.token
   return renew()
 }
@@ -113,7 +113,7 @@ async function rotate(): Promise<string> {
     begin(renewed)
     return renewed.token
   }
-  if (response.status !== 401) throw await failureOf(response)
+  if (response.status !== 401) throw await readRequestError(response)
   end('Your session has ended. Sign in again.')
   throw ended()
 }

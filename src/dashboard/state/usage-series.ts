@@ -1,6 +1,6 @@
 /** Usage as chart series: one measure per day, in total or per model or key. */
 import type { ShownUsage } from '../../routes/usage/schemas.ts'
-import { compact, count, milliseconds, usd } from './format.ts'
+import { compact, formatCount, formatUsd, milliseconds } from './format.ts'
 
 export type Series = {
   readonly name: string
@@ -14,10 +14,10 @@ export type Series = {
 const figure = (show: (value: number) => string) => (value: number | null) => (value === null ? '–' : show(value))
 
 export const measures = {
-  requests: { title: 'Requests', kind: 'bars', show: figure(count), axis: compact, least: 4 },
+  requests: { title: 'Requests', kind: 'bars', show: figure(formatCount), axis: compact, least: 4 },
   tokens: { title: 'Tokens', kind: 'bars', show: figure(compact), axis: compact, least: 1_000 },
-  cost: { title: 'Cost', kind: 'bars', show: figure(usd), axis: usd, least: 0.01 },
-  errors: { title: 'Errors', kind: 'bars', show: figure(count), axis: compact, least: 4 },
+  cost: { title: 'Cost', kind: 'bars', show: figure(formatUsd), axis: formatUsd, least: 0.01 },
+  errors: { title: 'Errors', kind: 'bars', show: figure(formatCount), axis: compact, least: 4 },
   latency: { title: 'Latency', kind: 'lines', show: milliseconds, axis: milliseconds, least: 100 },
 } as const
 

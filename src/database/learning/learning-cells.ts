@@ -1,11 +1,11 @@
 /** Learning cells in Postgres: `Cell` of `core/learning/learning-cell.ts` with its key. */
 import type { Sql, TransactionSql } from 'postgres'
-import { type Cell, emptyCell } from '../../core/learning/learning-cell.ts'
+import { emptyCell, type LearningCell } from '../../core/learning/learning-cell.ts'
 import type { Database } from '../database.ts'
 
 /** Key of a cell: `model` is `provider/model`. */
 export type CellKey = { readonly accountId: string; readonly queryType: string; readonly model: string }
-export type PlacedCell = CellKey & Cell
+export type PlacedCell = CellKey & LearningCell
 
 type Queries = Sql | TransactionSql
 
@@ -46,7 +46,11 @@ export const placeIn = ({ accountId, queryType, model }: CellKey): CellKey => ({
 const nameOf = ({ accountId, queryType, model }: CellKey) => `${accountId} ${queryType} ${model}`
 
 /** Changes one of the locked cells. */
-export function changeCell(cells: Map<string, PlacedCell>, place: CellKey, how: (cell: Cell) => Cell): void {
+export function changeCell(
+  cells: Map<string, PlacedCell>,
+  place: CellKey,
+  how: (cell: LearningCell) => LearningCell,
+): void {
   const name = nameOf(place)
   cells.set(name, { ...how(cells.get(name) ?? emptyCell), ...placeIn(place) })
 }

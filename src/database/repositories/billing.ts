@@ -19,14 +19,14 @@ import {
   accounts,
   billingCycles,
   invoices,
-  type PaymentMethod,
+  type PaymentMethodRow,
   paymentMethods,
   planChanges,
 } from '../tables.ts'
 import { duesOf, noteNotices } from './billing-notices.ts'
 
 /** An account with its current payment method. */
-export type BillingAccount = { readonly account: Account; readonly method: PaymentMethod | null }
+export type BillingAccount = { readonly account: Account; readonly method: PaymentMethodRow | null }
 
 export const workDeadlineMs = 10_000
 /** Any number that nothing else uses on this database; 7,245,001,502 is used by the limits (migration `limits`). */
@@ -61,7 +61,7 @@ export function stateOf({ account, method }: BillingAccount): BillingState {
   }
 }
 
-export type NewMethod = Pick<PaymentMethod, 'id' | 'kind' | 'stripePaymentMethodId' | 'brand' | 'lastFour'> & {
+export type NewMethod = Pick<PaymentMethodRow, 'id' | 'kind' | 'stripePaymentMethodId' | 'brand' | 'lastFour'> & {
   /** When the payment processor stored it, by its clock; absent = now. */
   readonly createdAt?: Date
 }
@@ -138,7 +138,7 @@ export async function changeBillingInTransaction(
 /** The invoice that waited longest is collected first. */
 export const epochStart = new Date(0)
 
-function isSame(known: PaymentMethod | null, method: NewMethod): boolean {
+function isSame(known: PaymentMethodRow | null, method: NewMethod): boolean {
   return known !== null && known.kind === method.kind && known.stripePaymentMethodId === method.stripePaymentMethodId
 }
 

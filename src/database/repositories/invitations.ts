@@ -3,7 +3,7 @@ import { and, asc, eq, gt, isNull, sql } from 'drizzle-orm'
 import { outranks, type Role } from '../../core/accounts/roles.ts'
 import { withAccountRls } from '../account-transaction.ts'
 import type { Database } from '../database.ts'
-import { type Invitation, invitations, type NewInvitation } from '../tables.ts'
+import { type Invitation, type InvitationInsert, invitations } from '../tables.ts'
 
 const lifetimeDays = 7
 
@@ -14,7 +14,7 @@ const lifetimeDays = 7
 export async function invite(
   database: Database,
   accountId: string,
-  invitation: Pick<NewInvitation, 'id' | 'email' | 'role' | 'invitedBy' | 'digest'>,
+  invitation: Pick<InvitationInsert, 'id' | 'email' | 'role' | 'invitedBy' | 'digest'>,
 ): Promise<Invitation | null> {
   const { id, email, role, invitedBy, digest } = invitation
   return withAccountRls(database, accountId).orm(async step => {

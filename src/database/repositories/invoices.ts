@@ -1,7 +1,7 @@
 /** Invoices of settled billing cycles: creation, collection and reading. IDs and times are parameters. */
 import { and, asc, desc, eq, gt, isNull, lt, min, or, sql } from 'drizzle-orm'
 import type { PostgresJsDatabase } from 'drizzle-orm/postgres-js'
-import { graceMs, invoiceLines, invoiceTotals, type LineSums, settlementDelayMs } from '../../core/billing/billing.ts'
+import { graceMs, invoiceTotals, type LineSums, settlementDelayMs, toInvoiceLines } from '../../core/billing/billing.ts'
 import { collectionWaitMs } from '../../core/billing/grace.ts'
 import { dayMs, formatDay } from '../../core/text/utc-days.ts'
 import { type Transaction, withAccountRls } from '../account-transaction.ts'
@@ -14,7 +14,7 @@ import {
   type InvoiceLine,
   invoiceLines as invoiceLineRows,
   invoices,
-  type PaymentMethod,
+  type PaymentMethodRow,
   paymentMethods,
   planChanges,
 } from '../tables.ts'
@@ -107,7 +107,7 @@ async function invoiceFor(
 ): Promise<Invoice | null> {
   const { accountId } = cycle
   const used = await usageByModel(step, accountId, await billedPartOf(step, cycle))
-  const lines = invoiceLines(used, await earlierUsage(step, cycle))
+  const lines = toInvoiceLines(used, await earlierUsage(step, cycle))
   const totals = invoiceTotals(lines)
   const issuedAt = new Date(at)
   // An invoice of 0 cents is paid.
@@ -180,7 +180,7 @@ type Due = {
   readonly invoice: Invoice
   readonly lines: readonly InvoiceLine[]
   readonly customerId: string | null
-  readonly methodKind: PaymentMethod['kind'] | null
+  readonly methodKind: PaymentMethodRow['kind'] | null
   readonly stripePaymentMethodId: string | null
 }
 

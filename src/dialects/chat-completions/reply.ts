@@ -1,6 +1,6 @@
 /**
- * An answer on the chat-completions wire: one body, or chunks. A chunk is a template around one JSON string, since a
- * stream is mostly text deltas and the rest of a chunk never changes.
+ * Writes chat-completions responses, as one body or as chunks. A chunk is a template around one JSON string: a stream is mostly
+ * text deltas, and the rest of a chunk never changes.
  */
 import type {
   ChatEvent,
@@ -18,16 +18,16 @@ import { findCitations } from '../../core/web/citations.ts'
 import type { StreamFormat } from '../../http/sse-response.ts'
 import type { CompatibleAsk } from './request.ts'
 
-/** What the caller said that shapes the reply. */
-export type ReplyStyle = Pick<CompatibleAsk, 'includeUsage' | 'legacyFunctions'>
+/** Settings of the request that change the form of the response. */
+export type CompletionStyle = Pick<CompatibleAsk, 'includeUsage' | 'legacyFunctions'>
 
 type ChunkFramer = { frame(batch: readonly ChatEvent[]): string }
 
 /**
- * Frames one answer as server-sent chunks; made per answer, since it remembers who has begun. Finish chunks, the usage chunk
- * and `[DONE]` come with `done` and never before: an answer that was cut or not settled must not look finished.
+ * Returns a framer for the server-sent chunks of one response. It keeps state, so each response needs its own. Finish chunks, the
+ * usage chunk and `[DONE]` follow only `done`: a truncated or unsettled response must not look complete.
  */
-export function chunkFramer(style: ReplyStyle): ChunkFramer {
+export function chunkFramer(style: CompletionStyle): ChunkFramer {
   const chunks = chunkWriter(style)
   const finished = new Map<number, FinishReason>()
   const add = (event: ChatEvent) => {
@@ -82,14 +82,14 @@ function argumentsField(index: number): Field {
   return { before: `{"tool_calls":[{"index":${index},"function":{"arguments":`, after: '}}]}' }
 }
 
-/** The chunk being gathered: neighbouring pieces of one field of one choice become one chunk. */
+/** The pending chunk: consecutive deltas of one field of one choice become one chunk. */
 type Piece = { readonly choice: number; readonly field: Field; text: string; readonly tokens: TokenLogprob[] }
 
-/** Writes one answer's chunks as text, which is handed out by `take`. */
-function chunkWriter(style: ReplyStyle) {
-  // Learnt with `opened`, which is the first of all events.
+/** Writes the chunks of one response as text; `take` returns the text and empties it. */
+function chunkWriter(style: CompletionStyle) {
+  // Set by `opened`, the first event.
   let head = ''
-  /** Text by choice, kept only where sources may be cited in it. */
+  /** Text by choice; null if there are no sources that it could cite. */
   let citable: Map<number, string> | null = null
   const tail = style.includeUsage ? ',"usage":null}\n\n' : '}\n\n'
   const begun = new Set<number>()
@@ -130,7 +130,7 @@ function chunkWriter(style: ReplyStyle) {
       if (citable !== null && field === textField) citable.set(choice, (citable.get(choice) ?? '') + text)
       gather(choice, field, text)
     },
-    /** They belong to the text beside them; alone they go with an empty piece of it. */
+    /** Log probabilities belong to the pending text. Without one they go with an empty text delta. */
     log(choice: number, tokens: readonly TokenLogprob[]) {
       const beside = piece?.choice === choice ? piece : gather(choice, textField, '')
       beside.tokens.push(...tokens)
@@ -141,7 +141,7 @@ function chunkWriter(style: ReplyStyle) {
       const field = style.legacyFunctions
         ? `"function_call":${JSON.stringify(wire.function)}`
         : `"tool_calls":[${JSON.stringify({ index, ...wire })}]`
-      // The first chunk of a turn of calls carries the first call.
+      // If a choice starts with a call, its first chunk has the role and the call.
       chunk(choice, begun.has(choice) ? `{${field}}` : `{"role":"assistant","content":null,${field},"refusal":null}`)
       begun.add(choice)
     },
@@ -166,20 +166,20 @@ function chunkWriter(style: ReplyStyle) {
   }
 }
 
-/** One streamed answer's face. Nothing follows a failure, `[DONE]` neither. */
-export function compatibleStream(style: ReplyStyle, requestId: string): StreamFormat {
+/** Returns the format of one streamed response. Nothing follows a failure, not even `[DONE]`. */
+export function compatibleStream(style: CompletionStyle, requestId: string): StreamFormat {
   return {
     ...chunkFramer(style),
     failure: error => `data: ${JSON.stringify(errorBody(error, requestId))}\n\n`,
   }
 }
 
-/** The body of a whole answer. */
+/** Returns the body of a response that is not streamed. */
 export function completionBody(
   folded: CollectedResponse,
   receipt: ResponseSummary,
   opening: ResponseStart,
-  style: ReplyStyle,
+  style: CompletionStyle,
 ): object {
   return {
     id: opening.requestId,
@@ -199,12 +199,12 @@ export function completionBody(
 function messageOf(
   { text, reasoning, refusal, toolCalls }: CollectedChoice,
   sources: readonly WebSource[],
-  style: ReplyStyle,
+  style: CompletionStyle,
 ): object {
   const calls = toolCalls.map(wireCall)
   return {
     role: 'assistant',
-    // Null only where something else stands in for text: an answer that used its cap up in reasoning is an empty one.
+    // Null only with calls or a refusal. A response whose output cap was used for reasoning has an empty text.
     content: text === '' && (calls.length > 0 || refusal !== '') ? null : text,
     refusal: refusal === '' ? null : refusal,
     annotations: annotationsOf(text, sources),
@@ -217,7 +217,7 @@ function messageOf(
   }
 }
 
-/** Sources of the web as the wire cites them, one annotation for each. */
+/** Returns one annotation for each web source. */
 function annotationsOf(text: string, sources: readonly WebSource[]) {
   return findCitations(text, sources).map(({ url, title, start, end }) => ({
     type: 'url_citation',
@@ -234,7 +234,7 @@ function wireCall({ id, name, arguments: json, signature }: ToolCall) {
   }
 }
 
-function wireReason(reason: FinishReason, style: ReplyStyle): FinishReason | 'function_call' {
+function wireReason(reason: FinishReason, style: CompletionStyle): FinishReason | 'function_call' {
   return reason === 'tool_calls' && style.legacyFunctions ? 'function_call' : reason
 }
 
@@ -262,7 +262,7 @@ function usageOf({ usage, cost }: ResponseSummary): object {
   }
 }
 
-/** Every chunk begins like this; `choices` follows. */
+/** Returns the start of every chunk; `choices` follows. */
 function chunkHead({ requestId, createdAt, model }: ResponseStart): string {
   const fields = { id: requestId, object: 'chat.completion.chunk', created: createdAt, model }
   return `data: ${JSON.stringify(fields).slice(0, -1)},`

@@ -1,6 +1,6 @@
 /**
- * A chat-completions body, read into an ask. Forgiving where that wire is: unknown fields pass, null is absent, deprecated
- * functions become tools. Strict in every field it knows.
+ * Parses chat-completions bodies into chat requests. As in OpenAI's API, unknown fields pass, null means absent, and deprecated
+ * functions become tools. Known fields are checked strictly.
  */
 import { type Static, Type } from '@sinclair/typebox'
 import type { ChatRequest } from '../../core/chat/chat.ts'
@@ -38,7 +38,7 @@ const refusalPart = Type.Object({ type: Type.Literal('refusal'), refusal: bodyTe
 const textContent = Type.Union([bodyText, Type.Array(textPart, { minItems: 1 })])
 const legacyCall = Type.Object({ name: functionName, arguments: bodyText }, open)
 const absent = Type.Optional(
-  Type.Null({ unmatched: 'unsupported_parameter', description: 'left out: audio is not supported' }),
+  Type.Null({ unmatched: 'unsupported_parameter', description: 'omitted: audio is not supported' }),
 )
 
 const message = Type.Union([
@@ -72,7 +72,7 @@ const message = Type.Union([
   ),
 ])
 
-/** Read into fields of the ask: what is not among these travels on in `extras`. */
+/** Fields that become fields of the chat request. Other fields go into `extras`. */
 const askSchema = Type.Object({
   ...chatRequestFields(true),
   messages: nullable(
@@ -109,7 +109,7 @@ const askSchema = Type.Object({
   safety_identifier: nullable(Type.String({ maxLength: 128 })),
 })
 
-/** Checked, and passed on as they are to those upstreams that know them. */
+/** Fields that are checked and go unchanged to upstreams that support them. */
 const extraSchema = Type.Object({
   verbosity: nullable(oneOf(['low', 'medium', 'high'])),
   modalities: nullable(Type.Array(oneOf(['text'], 'unsupported_parameter'), { minItems: 1, maxItems: 2 })),
@@ -133,23 +133,23 @@ export const compatibleSchema = Type.Object(
 type Body = Static<typeof compatibleSchema>
 
 const check = checker(compatibleSchema)
-/** The output cap's names, the newest of the wire first: it wins over the others. */
+/** Names of the output cap, in order of precedence. */
 const capFields = ['max_completion_tokens', 'max_tokens', 'max_output_tokens'] as const
 const readHere = new Set(Object.keys(askSchema.properties))
 
-/** An ask, and what the compatible reply must know beside it. */
+/** A chat request with the settings that the response depends on. */
 export type CompatibleAsk = {
   readonly ask: ChatRequest
   /** `stream_options.include_usage`. */
   readonly includeUsage: boolean
-  /** The caller spoke of `functions`: the reply uses `function_call`. */
+  /** The client sent `functions`: the response uses `function_call`. */
   readonly legacyFunctions: boolean
-  /** Shared fields that this wire has other names for, under the name this caller used. */
+  /** The names that this client used for shared fields with other names in this API. */
   readonly spelling: Readonly<Record<string, string>>
 }
 
 /**
- * Reads a parsed body and the `X-Gateway-*` headers, which win over it. `bodyCharacters` is the length of the body's text.
+ * Parses a body and the `X-Gateway-*` headers, which take precedence. `bodyCharacters` is the length of the body's text.
  * Throws `invalid_request` or `unsupported_parameter` with the field at fault.
  */
 export function readCompatible(value: unknown, headers: Headers, bodyCharacters: number): CompatibleAsk {
@@ -158,7 +158,7 @@ export function readCompatible(value: unknown, headers: Headers, bodyCharacters:
   const legacyFunctions = (body.functions?.length ?? 0) > 0
   const cap = capFields.find(name => body[name] != null)
   const fields = parseChatRequestFields(legacyFunctions ? withTools(body) : body, headers)
-  // A client that sends the header with whatever it asks still reads JSON where it did not ask for a stream.
+  // Without `stream` in the body the response is JSON: some clients send the stream header with every request.
   const streams = body.stream != null || body.stream_mode != null
   const ask: ChatRequest = {
     ...fields,
@@ -180,7 +180,7 @@ export function readCompatible(value: unknown, headers: Headers, bodyCharacters:
     bodyCharacters,
   }
   if (ask.stream === null && body.stream_options != null)
-    throw invalidField('stream_options', 'goes with `stream: true` only: leave it out')
+    throw invalidField('stream_options', 'requires `stream: true`. Remove it')
   const spelling = {
     ...(cap === undefined ? {} : { max_output_tokens: cap }),
     ...(legacyFunctions ? { tools: 'functions', tool_choice: 'function_call' } : {}),
@@ -197,17 +197,18 @@ const isExtra = (name: string) => !readHere.has(name)
 const noExtras = {}
 
 function checkTogether(body: Body): void {
-  if (body.top_logprobs != null && body.logprobs !== true) throw invalidField('top_logprobs', 'needs `logprobs: true`')
+  if (body.top_logprobs != null && body.logprobs !== true)
+    throw invalidField('top_logprobs', 'requires `logprobs: true`')
   if (body.functions != null && body.tools != null)
-    throw invalidField('functions', 'cannot be sent beside `tools`: move them there')
+    throw invalidField('functions', 'cannot be combined with `tools`. Move the functions into `tools`')
   if (typeof body.function_call === 'object' && body.function_call !== null) {
     const { name } = body.function_call
     const known = body.functions?.some(one => one.name === name) ?? false
-    if (!known) throw invalidField('function_call.name', 'must be the name of one of `functions`')
+    if (!known) throw invalidField('function_call.name', 'must match the name of a function in `functions`')
   }
 }
 
-/** Deprecated functions, said as tools. */
+/** Returns the body with tools instead of the deprecated functions. */
 function withTools(body: Body): Body {
   const choice = body.function_call ?? null
   return {

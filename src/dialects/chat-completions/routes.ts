@@ -9,12 +9,12 @@ import { completionEventShape, completionShape } from './schema.ts'
 
 const endpoint: ChatEndpoint = {
   parse(body, { headers, text }) {
-    const spoken = readCompatible(body, headers, text.length)
+    const parsed = readCompatible(body, headers, text.length)
     return {
-      ask: spoken.ask,
-      spelling: spoken.spelling,
-      stream: requestId => compatibleStream(spoken, requestId),
-      body: (answer, opening, receipt) => completionBody(answer, receipt, opening, spoken),
+      ask: parsed.ask,
+      spelling: parsed.spelling,
+      stream: requestId => compatibleStream(parsed, requestId),
+      body: (answer, opening, receipt) => completionBody(answer, receipt, opening, parsed),
     }
   },
 }
@@ -29,8 +29,8 @@ export function compatible(deps: ChatRouteDeps) {
       ...withRouteDocs(policies.apiKey, {
         summary: 'Chat completions',
         description:
-          'The chat-completions wire format, for existing client libraries: change their base address and the model. ' +
-          'Streams end with `data: [DONE]` after a success, and only then.',
+          'The chat-completions wire format, for existing client libraries: change only their base URL and the model. ' +
+          'A stream ends with `data: [DONE]` only after a success.',
         body: compatibleSchema,
         examples: completionExamples,
         requestHeaders: chatHeaders,
@@ -44,7 +44,7 @@ export function compatible(deps: ChatRouteDeps) {
   )
 }
 
-/** Each of them a request that works as it stands. */
+/** Complete requests that work without a change. */
 const completionExamples = {
   'the prompt chooses the model': {
     model: 'gateway-ai',
@@ -59,7 +59,7 @@ const completionExamples = {
   'a tool': {
     model: 'gateway-ai',
     strategy: 'cost',
-    messages: [{ role: 'user', content: 'What is the weather in Oslo?' }],
+    messages: [{ role: 'user', content: 'How is the weather in Oslo?' }],
     tools: [
       {
         type: 'function',

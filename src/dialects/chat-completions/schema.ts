@@ -1,4 +1,4 @@
-/** The compatible answer, whole and streamed: the wire's own shape with the cost beside its counts. */
+/** Schemas of chat-completions responses, as JSON and as a stream. `usage` also has the cost. */
 import { Type } from '@sinclair/typebox'
 import { oneOf } from '../../core/validation/validate.ts'
 import { count, errorShape, id, modelName, namedSchema, orNull, strictObject, text, usd } from '../../http/schemas.ts'
@@ -12,7 +12,7 @@ const call = {
 const legacyCall = strictObject({ name: Type.String(), arguments: Type.String() })
 
 const characters = Type.Integer({ minimum: 0, description: 'in characters of the text', examples: [12] })
-/** Where the text cites the source nowhere, both indices are the length of the text. */
+/** If the text does not cite the source, both indices are the length of the text. */
 const annotation = namedSchema('UrlCitation', {
   type: Type.Literal('url_citation'),
   url_citation: strictObject({
@@ -64,7 +64,7 @@ export const completionShape = namedSchema('Completion', {
         role: Type.Literal('assistant'),
         content: orNull(text('The sky scatters blue light most.')),
         refusal: orNull(Type.String({ examples: [null] })),
-        annotations: Type.Array(annotation, { description: 'sources of the web that the answer was given' }),
+        annotations: Type.Array(annotation, { description: 'web sources that the model received' }),
         reasoning_content: Type.Optional(Type.String()),
         tool_calls: Type.Optional(Type.Array(strictObject(call))),
         function_call: Type.Optional(legacyCall),
@@ -76,7 +76,7 @@ export const completionShape = namedSchema('Completion', {
   usage: compatibleUsageShape,
 })
 
-/** A chunk of a stream; its end is `data: [DONE]`. */
+/** A chunk of a stream, which ends with `data: [DONE]`. */
 const completionChunkShape = namedSchema('CompletionChunk', {
   id: id('req'),
   object: Type.Literal('chat.completion.chunk'),
@@ -108,5 +108,5 @@ const completionChunkShape = namedSchema('CompletionChunk', {
   usage: Type.Optional(orNull(compatibleUsageShape)),
 })
 
-/** What follows `data: ` in a stream, but for the `[DONE]` of its end. */
+/** JSON after `data: ` in a stream, except for the final `[DONE]`. */
 export const completionEventShape = Type.Union([completionChunkShape, errorShape], { title: 'CompletionEvent' })

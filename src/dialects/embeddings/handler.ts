@@ -1,4 +1,4 @@
-/** One HTTP request for embeddings, with all that a chat request has: key, limits, body bounds, idempotency, drain. */
+/** Handles HTTP requests for embeddings with the same guarantees as chat: key, limits, body limits, idempotency, drain. */
 import { createRequestAbort } from '../../core/chat/request-abort.ts'
 import type { EmbeddingsRequest } from '../../core/embeddings/embeddings-request.ts'
 import type { Caller } from '../../core/limits/plans.ts'
@@ -20,14 +20,14 @@ export type EmbeddingsRouteDeps = Omit<ChatRouteDeps, 'answer' | 'pace' | 'depre
   readonly embed: (caller: Caller, request: EmbeddingsRequest, active: ActiveEmbeddings) => Promise<Embeddings>
 }
 
-/** Far above 300,000 token IDs, as many as one upstream call takes. */
+/** Maximum JSON values of a body. One upstream call accepts 300,000 token IDs. */
 const maximumValues = 524_288
-/** Settlement, and a response that the client does not read, need time too. */
+/** Time added to the idempotency lease for settlement and for a client that reads slowly. */
 const marginMs = 60_000
 
-/** Never throws: a failure is a response with the API's error body. */
+/** Returns the response of one request. Never throws: a failure is a response with the API's error body. */
 export function handleEmbeddings(deps: EmbeddingsRouteDeps, request: Request): Response | Promise<Response> {
-  // The body of a request that waits arrives all the same: a large one is held only once it is reserved.
+  // The body of a queued request still arrives. A large body is not accepted before its bytes are reserved.
   const start = deps.startQueue.enter(() => {
     const declared = request.headers.get('content-length')
     return declared !== null && Number(declared) <= bodyLimits.other
@@ -37,7 +37,7 @@ export function handleEmbeddings(deps: EmbeddingsRouteDeps, request: Request): R
   return start.then(mayStart => (mayStart ? respond(deps, request) : rejected(deps)))
 }
 
-/** What has been learned of a request when it fails. */
+/** Facts about a request that its error response needs. */
 type Known = { caller: Caller | null; hold: BodyHold | null }
 
 async function respond(deps: EmbeddingsRouteDeps, request: Request): Promise<Response> {
@@ -50,7 +50,7 @@ async function respond(deps: EmbeddingsRouteDeps, request: Request): Promise<Res
     return toResponse(deps, caller, asked, embeddings)
   } catch (thrown) {
     const error = await deps.refused(toGatewayError(thrown), deps.connectionOf(request).address)
-    // A client that disconnected is no failure, and reads no response.
+    // A client disconnect is not a failure, and nothing reads the response.
     if (!request.signal.aborted) deps.logFailure(requestId, error)
     const { caller } = known
     if (caller !== null && error.status !== 503 && deps.meter.standing(caller.accountId, caller.limits) === null)
@@ -63,7 +63,7 @@ async function respond(deps: EmbeddingsRouteDeps, request: Request): Promise<Res
   }
 }
 
-/** Authenticates the request and reads its body, which is reserved before it is known who sends it. */
+/** Authenticates the request and reads its body. The body's bytes are reserved before the authentication ends. */
 async function receive(deps: EmbeddingsRouteDeps, request: Request, known: Known) {
   const asking = deps.callerOf(request)
   if (asking instanceof Promise) asking.catch(() => {})
@@ -85,7 +85,7 @@ type Running = {
   readonly requestId: string
 }
 
-/** Embeds under the request's `Idempotency-Key`, if it has one, and ends when its client or the process does. */
+/** Embeds under the request's `Idempotency-Key`, if any. Aborts when the client disconnects or the process stops. */
 async function embedOnce(deps: EmbeddingsRouteDeps, request: Request, running: Running): Promise<Embeddings> {
   const { caller, asked, text, requestId } = running
   const ending = createRequestAbort()
@@ -106,7 +106,7 @@ async function embedOnce(deps: EmbeddingsRouteDeps, request: Request, running: R
     if (hasClientEffect(record)) await once?.finish({ resultId: requestId, usage: toCompletedUsage(record) })
   }
   const connection = deps.connectionOf(request)
-  // From here on the deadlines are the gateway's own.
+  // From here on only the gateway's own deadlines apply.
   connection.liftIdleTimeout()
   deps.inFlight.add(ending)
   try {
@@ -119,7 +119,7 @@ async function embedOnce(deps: EmbeddingsRouteDeps, request: Request, running: R
   } finally {
     deps.inFlight.delete(ending)
     connection.setIdleTimeout()
-    // A request without an effect may run again.
+    // A request without an effect can run again.
     await once?.release()
   }
 }

@@ -1,11 +1,11 @@
-/** Writes the response of `POST /v1/embeddings` piece by piece: six million numbers in one text would stop the process for seconds. */
+/** Writes responses of `POST /v1/embeddings` in chunks: 6 million numbers in one text would block the process for seconds. */
 import type { EmbeddingsRequest } from '../../core/embeddings/embeddings-request.ts'
 import { encodeVector, type Vector } from '../../core/embeddings/vectors.ts'
 
-/** Numbers that are written in one turn of the event loop. */
+/** Numbers to write per turn of the event loop. */
 const numbersPerPiece = 32_768
 
-/** The body's text in pieces, each written when it is asked for. */
+/** Yields the text of the body in chunks, each created on demand. */
 export function* embeddingsBody(
   { model, encoding }: Pick<EmbeddingsRequest, 'model' | 'encoding'>,
   vectors: readonly Vector[],
@@ -26,7 +26,7 @@ export function* embeddingsBody(
   yield `${piece}],"model":${JSON.stringify(model)},"usage":${JSON.stringify(usage)}}`
 }
 
-/** The pieces as a response's body: a text where there is one piece, else a stream that is written as it is read. */
+/** Returns the chunks as a body: a text if there is one chunk, else a stream that creates chunks as the client reads. */
 export function toResponseBody(pieces: Iterator<string, void, void>): string | ReadableStream<Uint8Array> {
   const first = pieces.next()
   const second = first.done === true ? first : pieces.next()

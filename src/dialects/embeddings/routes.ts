@@ -5,15 +5,15 @@ import { withRouteDocs } from '../../http/route-docs.ts'
 import { type EmbeddingsRouteDeps, handleEmbeddings } from './handler.ts'
 import { embeddingsResponseSchema, embeddingsSchema } from './schema.ts'
 
-/** `POST /v1/embeddings`: OpenAI's wire format, for every embedding model here. */
+/** `POST /v1/embeddings`: OpenAI's wire format, for every embedding model. */
 export function embeddings(deps: EmbeddingsRouteDeps) {
   return new Elysia({ name: 'embeddings' }).post('/v1/embeddings', ({ request }) => handleEmbeddings(deps, request), {
     parse: 'none',
     ...withRouteDocs(policies.apiKey, {
       summary: 'Embeddings',
       description:
-        "OpenAI's wire format for every embedding model. The named model serves, or another host of the same model: vectors of " +
-        'two models do not mix. Long lists are split to what the upstream accepts.',
+        "OpenAI's wire format for every embedding model. Only the named model serves, possibly from another host: vectors of two " +
+        'models cannot be compared. Long lists are split into several upstream calls.',
       body: embeddingsSchema,
       examples: {
         'one text': { model: 'text-embedding-3-small', input: 'A cat sat on a mat.' },

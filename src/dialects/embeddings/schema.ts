@@ -1,4 +1,4 @@
-/** The body of `POST /v1/embeddings` and its response, as OpenAI's clients send and read them. */
+/** Schemas of `POST /v1/embeddings`, in the format of OpenAI's clients. */
 import { Type } from '@sinclair/typebox'
 import { maximumInputs } from '../../core/models/embedding-models.ts'
 import { maximumNameCharacters } from '../../core/models/models.ts'
@@ -7,7 +7,7 @@ import { count, namedSchema, strictObject, text } from '../../http/schemas.ts'
 
 const tokenId = Type.Integer({ minimum: 0 })
 
-/** Fields beside `input`, which `parseInputs` reads: it names the place of the first fault in a list of thousands. */
+/** Fields except `input`. `parseInputs` reads `input`, because it reports the index of the first invalid entry. */
 export const embeddingsFields = {
   model: Type.String({ minLength: 1, maxLength: maximumNameCharacters, examples: ['text-embedding-3-small'] }),
   dimensions: nullable(Type.Integer({ minimum: 1, maximum: 65_536 })),

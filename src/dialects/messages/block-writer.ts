@@ -1,37 +1,37 @@
 /**
- * The content blocks of a Messages answer, one after the other, whatever order their pieces come in: of calls that a provider writes
- * side by side only one is open, and the others wait. Blocks are written the same way into a stream and into one JSON body.
+ * Writes the content blocks of a Messages response, one after the other for any order of the events. If a provider writes several
+ * calls in parallel, one block is open and the events of the others wait. A stream and a JSON body use the same code.
  */
 import type { ContentEvent, ReasoningFamily, ReasoningItem } from '../../core/chat/chat.ts'
 import { parseUntrustedJson } from '../../core/validation/untrusted-json.ts'
-import { isJson, type Json } from './blocks.ts'
+import { type BlockFields, isBlockFields } from './blocks.ts'
 
-/** Where blocks are written. Between `open` and `close` of one block there is no other. */
+/** Receives the blocks. Blocks never overlap: `close` precedes the next `open`. */
 export type BlockSink = {
-  open(block: Json): void
-  delta(delta: Json): void
+  open(block: BlockFields): void
+  delta(delta: BlockFields): void
   close(): void
 }
 
 export type BlockWriter = {
   add(event: ContentEvent): void
-  /** Closes what is open, and writes what waits. */
+  /** Writes the waiting events and closes the open block. */
   end(): void
-  /** Whether a tool of the client's was called. */
+  /** Returns whether the output calls a tool of the client. */
   hasCalls(): boolean
 }
 
 type BlockWriterOptions = {
   readonly sink: BlockSink
-  /** Makes of a foreign provider's reasoning what the client can send back. */
+  /** Seals reasoning of another provider, so that the client can return it. */
   readonly seal: (item: ReasoningItem) => string
-  /** Whose reasoning comes without a mark of its origin. */
+  /** Family of reasoning events, which do not name one. */
   readonly family: () => ReasoningFamily
-  /** False: reasoning of other providers than Anthropic is left out. */
+  /** False omits reasoning of providers other than Anthropic. */
   readonly showsThinking: boolean
 }
 
-/** Writes one answer; made per answer. */
+/** Returns a writer for one response. It keeps state, so each response needs its own. */
 export function createBlockWriter(options: BlockWriterOptions): BlockWriter {
   return new OrderedBlocks(options)
 }
@@ -43,7 +43,7 @@ class OrderedBlocks implements BlockWriter {
   private readonly options: BlockWriterOptions
   private current: 'none' | 'text' | 'thinking' | 'call' = 'none'
   private call: CallState | null = null
-  /** What came for other blocks while a call was not whole. */
+  /** Events of other blocks that arrived before the open call was complete. */
   private waiting: ContentEvent[] = []
   private called = false
 
@@ -56,7 +56,7 @@ class OrderedBlocks implements BlockWriter {
   }
 
   add(event: ContentEvent): void {
-    // This form has one answer.
+    // A Messages response has one choice.
     if (event.choice !== 0 || event.type === 'logprobs') return
     if (this.call !== null && !this.call.scan.isWhole && !isOf(this.call, event)) this.waiting.push(event)
     else this.write(event)
@@ -68,7 +68,7 @@ class OrderedBlocks implements BlockWriter {
     this.close()
   }
 
-  /** Closes the call that the others wait for, and writes them in their order, as far as they are not in each other's way. */
+  /** Closes the complete call and adds the waiting events again. Events of a further call can wait once more. */
   private release(): void {
     this.close()
     const events = this.waiting
@@ -100,7 +100,7 @@ class OrderedBlocks implements BlockWriter {
         this.openCall(event)
         break
       case 'tool_arguments':
-        // A call that is closed is whole: what still comes for it is blank.
+        // A closed call is complete: later deltas of it are only white space.
         if (this.call?.index !== event.index) break
         this.call.scan.add(event.text)
         this.options.sink.delta({ type: 'input_json_delta', partial_json: event.text })
@@ -115,7 +115,7 @@ class OrderedBlocks implements BlockWriter {
     return this.options.showsThinking || family === 'anthropic'
   }
 
-  private begin(kind: 'text' | 'thinking', block: Json): void {
+  private begin(kind: 'text' | 'thinking', block: BlockFields): void {
     if (this.current === kind) return
     this.close()
     this.options.sink.open(block)
@@ -129,14 +129,14 @@ class OrderedBlocks implements BlockWriter {
       this.whole({ type: 'redacted_thinking', data: isOwn ? data : this.sealed({ family, kind, data, id }) })
       return
     }
-    // An upstream that signs nothing under Anthropic's form: on its way back Anthropic would refuse it.
+    // Some upstreams use Anthropic's format without signatures. Anthropic would reject such a block later.
     const isForeign = family !== 'anthropic' || data === ''
-    // A signature alone stands for thinking whose text was not asked for.
+    // A signature without text belongs to thinking whose text the client did not request.
     this.begin('thinking', emptyThinking)
     this.sign(isForeign ? this.sealed({ family: data === '' ? unsigned(family) : family, kind, data, id }) : data)
   }
 
-  /** The text goes beside it, in the block. */
+  /** Seals an item without its text, which the block has in plain form. */
   private sealed(item: Omit<ReasoningItem, 'text'>): string {
     return this.options.seal({ ...item, text: '' })
   }
@@ -150,7 +150,7 @@ class OrderedBlocks implements BlockWriter {
   private openCall({ index, id, name, signature }: Call): void {
     this.close()
     this.called = true
-    // The next turn needs it, and a call has no place for it.
+    // The next turn needs the signature, and a call block has no field for it.
     if (signature !== null)
       this.whole({
         type: 'redacted_thinking',
@@ -163,9 +163,9 @@ class OrderedBlocks implements BlockWriter {
 
   private writeItem(json: string): void {
     const block = parseUntrustedJson(json)
-    if (!isJson(block)) return
-    // As the API itself streams the calls of its own tools: clients gather the input from the pieces.
-    if (typeof block.type !== 'string' || !block.type.endsWith('_tool_use') || !isJson(block.input)) {
+    if (!isBlockFields(block)) return
+    // Anthropic streams calls of its own tools in the same way: clients collect the input from deltas.
+    if (typeof block.type !== 'string' || !block.type.endsWith('_tool_use') || !isBlockFields(block.input)) {
       this.whole(block)
       return
     }
@@ -175,7 +175,7 @@ class OrderedBlocks implements BlockWriter {
     this.options.sink.close()
   }
 
-  private whole(block: Json): void {
+  private whole(block: BlockFields): void {
     this.close()
     this.options.sink.open(block)
     this.options.sink.close()
@@ -191,10 +191,10 @@ class OrderedBlocks implements BlockWriter {
   }
 }
 
-const emptyText: Json = { type: 'text', text: '', citations: null }
-const emptyThinking: Json = { type: 'thinking', thinking: '', signature: '' }
+const emptyText: BlockFields = { type: 'text', text: '', citations: null }
+const emptyThinking: BlockFields = { type: 'thinking', thinking: '', signature: '' }
 
-/** Who takes reasoning back that nobody signed: never Anthropic, to whom it would be forged. */
+/** Returns the family for unsigned reasoning: never Anthropic, which would reject it as forged. */
 function unsigned(family: ReasoningFamily): ReasoningFamily {
   return family === 'anthropic' ? 'compatible' : family
 }
@@ -203,7 +203,7 @@ function isOf({ index }: CallState, event: ContentEvent): boolean {
   return event.type === 'tool_arguments' && event.index === index
 }
 
-/** Tells where the JSON object that comes in pieces is whole, without keeping it. */
+/** Detects the end of a JSON object that arrives in deltas, without storing it. */
 class ObjectScan {
   isWhole = false
   private depth = 0

@@ -1,37 +1,37 @@
-/** Content blocks of a Messages conversation, read into messages of the gateway. */
+/** Parses content blocks of Messages requests into message parts. */
 import type { ContentPart, ReasoningItem } from '../../core/chat/chat.ts'
 import { forwardableAddress } from '../../core/validation/public-address.ts'
 import { invalidField } from '../../core/validation/validate.ts'
 
-export type Json = Readonly<Record<string, unknown>>
+export type BlockFields = Readonly<Record<string, unknown>>
 
-export function isJson(value: unknown): value is Json {
+export function isBlockFields(value: unknown): value is BlockFields {
   return typeof value === 'object' && value !== null && !Array.isArray(value)
 }
 
-/** The blocks of a content field; a text is one block. The schema has seen to it that each has a type. */
-export function blocksOf(content: unknown): readonly Json[] {
+/** Returns the blocks of a content field; a text is one block. The schema has checked that each has a type. */
+export function blocksOf(content: unknown): readonly BlockFields[] {
   if (typeof content === 'string') return [{ type: 'text', text: content }]
-  return Array.isArray(content) ? content.filter(isJson) : []
+  return Array.isArray(content) ? content.filter(isBlockFields) : []
 }
 
-/** A field that must be a text. Throws `invalid_request`. */
-export function textField(block: Json, name: string, param: string): string {
+/** Returns a field that must be a string. Throws `invalid_request`. */
+export function textField(block: BlockFields, name: string, param: string): string {
   const value = block[name]
   if (typeof value === 'string') return value
-  throw invalidField(`${param}.${name}`, value == null ? 'is missing: it must be a string' : 'must be a string')
+  throw invalidField(`${param}.${name}`, value == null ? 'is required: a string' : 'must be a string')
 }
 
-/** What is gathered beside the messages while they are read. */
+/** Facts that the parser collects besides the messages. */
 export type Findings = {
-  /** Why only an Anthropic model can serve the request. */
+  /** The features for which only an Anthropic model can serve the request. */
   readonly needs: Set<string>
-  /** Texts that no message holds. */
+  /** Texts that are in no message but need moderation. */
   readonly unread: string[]
 }
 
-/** Returns the parts that any provider can be sent of a block of a user's turn or of a tool's result; null = of no known kind. */
-export function contentParts(block: Json, param: string, findings: Findings): readonly ContentPart[] | null {
+/** Returns the provider-independent parts of a block of a user's turn or of a tool result; null = unknown block type. */
+export function contentParts(block: BlockFields, param: string, findings: Findings): readonly ContentPart[] | null {
   switch (block.type) {
     case 'text':
       return [{ type: 'text', text: textField(block, 'text', param) }]
@@ -48,7 +48,7 @@ export function contentParts(block: Json, param: string, findings: Findings): re
   }
 }
 
-function imageParts(block: Json, param: string, findings: Findings): readonly ContentPart[] {
+function imageParts(block: BlockFields, param: string, findings: Findings): readonly ContentPart[] {
   const source = sourceOf(block, param)
   switch (source.type) {
     case 'base64': {
@@ -67,11 +67,11 @@ function imageParts(block: Json, param: string, findings: Findings): readonly Co
       return [{ type: 'image', url, detail: null }]
     }
     default:
-      return onlyThere(block, `image.source.${String(source.type)}`, findings)
+      return anthropicOnly(block, `image.source.${String(source.type)}`, findings)
   }
 }
 
-function documentParts(block: Json, param: string, findings: Findings): readonly ContentPart[] {
+function documentParts(block: BlockFields, param: string, findings: Findings): readonly ContentPart[] {
   const source = sourceOf(block, param)
   const title = typeof block.title === 'string' && block.title !== '' ? block.title : null
   const about = typeof block.context === 'string' ? block.context : ''
@@ -79,7 +79,7 @@ function documentParts(block: Json, param: string, findings: Findings): readonly
   const heading = title === null ? '' : `${title}\n`
   if (source.type === 'base64') {
     const type = textField(source, 'media_type', `${param}.source`).toLowerCase()
-    if (type !== 'application/pdf') return onlyThere(block, 'document.source.media_type', findings)
+    if (type !== 'application/pdf') return anthropicOnly(block, 'document.source.media_type', findings)
     const url = `data:application/pdf;base64,${textField(source, 'data', `${param}.source`)}`
     return [...context, { type: 'file', url, name: title }]
   }
@@ -91,28 +91,28 @@ function documentParts(block: Json, param: string, findings: Findings): readonly
     )
     return [...context, ...(heading === '' ? [] : [{ type: 'text' as const, text: heading }]), ...parts]
   }
-  return onlyThere(block, `document.source.${String(source.type)}`, findings)
+  return anthropicOnly(block, `document.source.${String(source.type)}`, findings)
 }
 
-function sourceOf(block: Json, param: string): Json {
-  if (isJson(block.source)) return block.source
-  throw invalidField(`${param}.source`, 'is missing: it must be an object')
+function sourceOf(block: BlockFields, param: string): BlockFields {
+  if (isBlockFields(block.source)) return block.source
+  throw invalidField(`${param}.source`, 'is required: an object')
 }
 
-function searchResultText({ title, source, content }: Json): string {
+function searchResultText({ title, source, content }: BlockFields): string {
   const texts = blocksOf(content).map(block => (typeof block.text === 'string' ? block.text : ''))
   return [title, source, ...texts].filter(text => typeof text === 'string' && text !== '').join('\n')
 }
 
-/** Notes that only an Anthropic model can read the block; it is screened as text. */
-export function onlyThere(block: Json, what: string, { needs, unread }: Findings): readonly never[] {
+/** Records that only an Anthropic model can read the block, and its JSON for moderation. Returns no parts. */
+export function anthropicOnly(block: BlockFields, what: string, { needs, unread }: Findings): readonly never[] {
   needs.add(what.slice(0, 64))
   unread.push(JSON.stringify(block))
   return []
 }
 
-/** How an assistant's block carries reasoning; null = it carries none. */
-export function reasoningOf(block: Json): Pick<ReasoningItem, 'kind' | 'text' | 'data'> | null {
+/** Returns the reasoning of an assistant's block; null = the block has none. */
+export function reasoningOf(block: BlockFields): Pick<ReasoningItem, 'kind' | 'text' | 'data'> | null {
   const textIn = (value: unknown) => (typeof value === 'string' ? value : '')
   if (block.type === 'thinking')
     return { kind: 'signature', text: textIn(block.thinking), data: textIn(block.signature) }

@@ -1,42 +1,42 @@
-/** The turns of a Messages request, read into messages of the gateway. */
+/** Parses the turns of a Messages request into messages. */
 import type { ContentPart, Message, ReasoningItem, ToolCall } from '../../core/chat/chat.ts'
 import { invalidField } from '../../core/validation/validate.ts'
 import { isSealed, type ReasoningSeal } from '../reasoning-seal.ts'
 import {
+  anthropicOnly,
+  type BlockFields,
   blocksOf,
   contentParts,
   type Findings,
-  isJson,
-  type Json,
-  onlyThere,
+  isBlockFields,
   reasoningOf,
   textField,
 } from './blocks.ts'
 
-export type Conversation = {
+export type ParsedConversation = {
   readonly messages: readonly Message[]
   readonly unread: readonly Message[]
   readonly needs: readonly string[]
-  /** Blocks that hold reasoning which the gateway sealed. */
+  /** Positions of blocks with reasoning that the gateway sealed. */
   readonly sealed: readonly (readonly [message: number, part: number])[]
 }
 
 type WireMessage = { readonly role: 'user' | 'assistant' | 'system'; readonly content: unknown }
 
-/** What reading a turn needs beside it. */
+/** State of one parse. */
 type Reading = {
   readonly open: (sealed: string) => ReasoningItem | null
   readonly findings: Findings
   readonly sealed: (readonly [number, number])[]
 }
 
-/** Reads the system's text and the turns. Throws `invalid_request` naming the block at fault. */
+/** Parses the system text and the turns. Throws `invalid_request` with the block at fault. */
 export function readConversation(
   system: unknown,
   turns: readonly WireMessage[],
   seal: ReasoningSeal,
   accountId: string,
-): Conversation {
+): ParsedConversation {
   const findings: Findings = { needs: new Set(), unread: [] }
   const reading: Reading = { open: text => seal.open(accountId, text), findings, sealed: [] }
   const messages = [
@@ -49,7 +49,7 @@ export function readConversation(
   ]
   return {
     messages,
-    // Read by a model, and asked by nobody: as a tool's result is.
+    // The role of a tool result: a model reads these texts, but no user wrote them.
     unread: findings.unread.map(text => ({ role: 'tool', callId: '', text })),
     needs: [...findings.needs],
     sealed: reading.sealed,
@@ -57,8 +57,8 @@ export function readConversation(
 }
 
 /**
- * Claude Code's first block, which names its version and changes with it: Anthropic takes it out, and elsewhere it would spoil the
- * prefix cache. Pairs of a name and a short value only: no words that would have to be screened.
+ * Claude Code's first block, which names its version. Anthropic removes it; for other providers a new version would invalidate the
+ * prefix cache. The pattern allows only short values, so that no text can avoid moderation.
  */
 const attribution = /^x-anthropic-billing-header:(?: ?[\w-]{1,32}=[\w.:-]{1,64};?){1,8}\s?$/
 
@@ -69,7 +69,7 @@ function systemMessage(content: unknown, param: string): readonly Message[] {
   return texts.length === 0 ? [] : [{ role: 'system', text: texts.join('\n\n') }]
 }
 
-/** Results first, as every provider wants them; images and documents in them follow in the user's own turn. */
+/** Puts results first, as every provider requires. Their images and documents follow in the user's turn. */
 function userMessages(content: unknown, param: string, findings: Findings): readonly Message[] {
   const results: Message[] = []
   const attached: ContentPart[] = []
@@ -81,7 +81,7 @@ function userMessages(content: unknown, param: string, findings: Findings): read
       results.push(message)
       attached.push(...attachments)
     } else {
-      const parts = contentParts(block, place, findings) ?? onlyThere(block, String(block.type), findings)
+      const parts = contentParts(block, place, findings) ?? anthropicOnly(block, String(block.type), findings)
       said.push(...parts)
     }
   }
@@ -91,13 +91,13 @@ function userMessages(content: unknown, param: string, findings: Findings): read
 }
 
 function toolResult(
-  block: Json,
+  block: BlockFields,
   param: string,
   findings: Findings,
 ): { readonly message: Message; readonly attachments: readonly ContentPart[] } {
   const texts: string[] = []
   const files: ContentPart[] = []
-  // Of an unknown kind the JSON says more than nothing.
+  // The JSON of an unknown block is better than no text.
   for (const [index, one] of blocksOf(block.content).entries())
     for (const part of contentParts(one, `${param}.content.${index}`, findings) ?? [jsonPart(one)])
       if (part.type === 'text') texts.push(part.text)
@@ -106,7 +106,7 @@ function toolResult(
   const isError = block.is_error === true
   const text = texts.join('\n')
   return {
-    // Only Anthropic has a flag for it: elsewhere the text has to say so.
+    // Only Anthropic has an error flag. For other providers the text reports the error.
     message: isError
       ? { role: 'tool', callId, text: /^\W*error/i.test(text) ? text : `Error: ${text}`, isError }
       : { role: 'tool', callId, text },
@@ -115,7 +115,7 @@ function toolResult(
   }
 }
 
-function jsonPart(block: Json): ContentPart {
+function jsonPart(block: BlockFields): ContentPart {
   return { type: 'text', text: JSON.stringify(block) }
 }
 
@@ -123,7 +123,7 @@ function assistantMessage(content: unknown, message: number, reading: Reading): 
   const texts: string[] = []
   const items: ReasoningItem[] = []
   const calls: ToolCall[] = []
-  /** Google's signatures, by the call that they belong to. */
+  /** Google's signatures by call ID. */
   const signatures = new Map<string, string>()
   const unsigned: string[] = []
   for (const [part, block] of blocksOf(content).entries()) {
@@ -134,13 +134,13 @@ function assistantMessage(content: unknown, message: number, reading: Reading): 
       if (item === null) continue
       if (item.family === 'google' && item.id !== null) signatures.set(item.id, item.data)
       else if (item.data !== '') items.push(item)
-      // A summary that its provider does not take back is left out.
+      // A summary that its provider does not accept again is dropped.
       else if (item.family === 'compatible' || item.family === 'anthropic') unsigned.push(item.text)
     } else if (block.type === 'text') texts.push(textField(block, 'text', param))
     else if (block.type === 'tool_use') calls.push(toolCall(block, param))
-    // The summary is all that is left of the turns before it.
+    // The summary replaces the turns before it.
     else if (block.type === 'compaction' && typeof block.content === 'string') texts.push(block.content)
-    // Tools that ran at Anthropic, and what they gave: elsewhere the text that came of them has to do.
+    // Calls and results of tools that ran at Anthropic. Other providers receive only the text that followed.
     else reading.findings.unread.push(JSON.stringify(block))
   }
   return {
@@ -153,7 +153,7 @@ function assistantMessage(content: unknown, message: number, reading: Reading): 
   }
 }
 
-/** The item that a block holds: opened where the gateway sealed it, else Anthropic's own. Null = sealed, and not for this account. */
+/** Returns the item of a block: the opened one if the gateway sealed it, else Anthropic's. Null = sealed for another account. */
 function replayed(
   { kind, text, data }: Pick<ReasoningItem, 'kind' | 'text' | 'data'>,
   place: readonly [number, number],
@@ -165,10 +165,10 @@ function replayed(
   return item === null || item.text !== '' ? item : { ...item, text }
 }
 
-function toolCall(block: Json, param: string): ToolCall {
+function toolCall(block: BlockFields, param: string): ToolCall {
   const id = textField(block, 'id', param)
   const name = textField(block, 'name', param)
   if (id === '' || id.length > 512) throw invalidField(`${param}.id`, 'must be a string of 1 to 512 characters')
-  if (block.input != null && !isJson(block.input)) throw invalidField(`${param}.input`, 'must be an object')
+  if (block.input != null && !isBlockFields(block.input)) throw invalidField(`${param}.input`, 'must be an object')
   return { id, name, arguments: JSON.stringify(block.input ?? {}), signature: null }
 }

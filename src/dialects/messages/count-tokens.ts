@@ -14,17 +14,17 @@ export type CountTokensDeps = Pick<ChatRouteDeps, 'callerOf' | 'newRequestId'> &
   readonly reasoningSeal: ReasoningSeal
   readonly limits: RateLimiterFactory
   readonly catalogue: Pick<Catalog, 'resolve'>
-  /** The count of the model's own provider; null = it gives none. */
+  /** Returns the count of the model's provider; null = the provider returned none. */
   readonly countInput: (model: Model, source: SourceBody) => Promise<number | null>
 }
 
-/** Of one account. A client that shows what fills its context counts a dozen parts at once. */
+/** Rate limit per account. A client that shows the parts of its context counts a dozen of them concurrently. */
 const perAccount = { perMinute: 60, burst: 60 }
 
-/** Where nothing names a model, the count is as near as one for Claude can be. */
+/** Without a model, the estimate is for Claude. */
 const usualProvider = 'anthropic'
 
-/** Answers `count_tokens`. Nothing is billed, moderated or logged. */
+/** Returns the handler of `count_tokens`. Nothing is billed, moderated or logged. */
 export function createTokenCounter(deps: CountTokensDeps): (request: Request) => Promise<Response> {
   const limit = deps.limits('count_tokens', perAccount)
   return async request => {
@@ -58,7 +58,7 @@ function modelOf({ catalogue }: CountTokensDeps, name: ChatRequest['model']): Mo
   if (name === null || name.toLowerCase() === autoModel) return null
   const model = catalogue.resolve(name)
   if (model !== null) return model
-  throw new GatewayError('model_not_found', 'There is no such model. GET /v1/models lists those there are.', {
+  throw new GatewayError('model_not_found', 'Unknown model. List models with GET /v1/models.', {
     param: 'model',
   })
 }

@@ -1,14 +1,14 @@
-/** Refusals and failures in the Messages form. Clients act on `error.type`, on the status, and on some of Anthropic's words. */
+/** Writes errors in Anthropic's format. Clients evaluate `error.type`, the status and some of Anthropic's texts. */
 import { type ErrorCode, errorBody, errorTable, type GatewayError } from '../../core/validation/errors.ts'
 import { parseUntrustedJson } from '../../core/validation/untrusted-json.ts'
 import { errorResponse } from '../../http/error-response.ts'
-import { isJson } from './blocks.ts'
+import { isBlockFields } from './blocks.ts'
 
 type Row = readonly [status: number, type: string]
 
-/** Where this form differs from the status and the type that a code has elsewhere. Source: Anthropic's API reference, "Errors". */
+/** Status and type of codes that differ from the other API forms. Source: Anthropic's API reference, "Errors". */
 const rows: Partial<Record<ErrorCode, Row>> = {
-  // Money that is spent comes back tomorrow: a client that takes it for a rate would wait and retry.
+  // The daily cost resets at midnight. A client would treat 429 as a rate limit, wait and retry.
   daily_cost_exceeded: [402, 'billing_error'],
   body_too_large: [413, 'request_too_large'],
   upstream_failed: [502, 'api_error'],
@@ -34,17 +34,17 @@ function rowOf(code: ErrorCode): Row {
   return rows[code] ?? [status, typeByStatus[status] ?? 'api_error']
 }
 
-/** Types of this form's errors. */
+/** Error types of the Messages API. */
 export const messagesErrorTypes: readonly string[] = [
   ...new Set([...Object.values(typeByStatus), ...Object.values(rows).map(([, type]) => type)]),
 ]
 
-/** The status that an error has in this form. */
+/** Returns the status of an error in the Messages API. */
 export function messagesStatusOf(code: ErrorCode): number {
   return rowOf(code)[0]
 }
 
-/** Claude Code shortens its conversation when it reads these words. */
+/** Claude Code compacts its conversation when an error has this text. */
 const overflowWords = 'prompt is too long'
 
 function messageOf({ code, message }: GatewayError): string {
@@ -52,10 +52,10 @@ function messageOf({ code, message }: GatewayError): string {
   return isOverflow ? `${overflowWords}: ${message}` : message
 }
 
-/** The error object of this form. Where Anthropic itself refused the request, in its own words. */
+/** Returns the error object. If Anthropic rejected the request, returns Anthropic's error. */
 export function errorEnvelope(error: GatewayError, requestId: string): object {
   const own = error.upstream === null ? null : parseUntrustedJson(error.upstream.body)
-  if (isJson(own)) return own
+  if (isBlockFields(own)) return own
   const fields = errorBody(error, requestId).error
   return {
     type: 'error',
@@ -64,7 +64,7 @@ export function errorEnvelope(error: GatewayError, requestId: string): object {
   }
 }
 
-/** The whole refusal. Anthropic's own goes through byte for byte. */
+/** Returns the error response. Anthropic's own error keeps its bytes. */
 export function messagesRefusal(error: GatewayError, requestId: string): Response {
   const { headers } = errorResponse(error, requestId)
   headers.set('request-id', requestId)

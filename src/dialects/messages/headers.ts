@@ -1,6 +1,6 @@
 import type { QuotaStatus } from '../../core/limits/plans.ts'
 
-/** Writes the headers by which Anthropic's client libraries know a request and the limits of its account. */
+/** Writes the headers from which Anthropic's client libraries read the request ID and the limits of the account. */
 export function writeMessagesHeaders(
   headers: Headers,
   requestId: string,
@@ -13,7 +13,7 @@ export function writeMessagesHeaders(
   for (const [kind, { limit, remaining, resetMs }] of Object.entries(limits)) {
     headers.set(`anthropic-ratelimit-${kind}-limit`, String(limit))
     headers.set(`anthropic-ratelimit-${kind}-remaining`, String(remaining))
-    // RFC 3339, by the second as Anthropic's own.
+    // RFC 3339 with a precision of seconds, as in Anthropic's API.
     headers.set(`anthropic-ratelimit-${kind}-reset`, new Date(nowMs + resetMs).toISOString().replace(/\.\d+Z$/, 'Z'))
   }
 }

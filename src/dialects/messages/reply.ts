@@ -1,4 +1,4 @@
-/** A Messages answer as one JSON body, and what its stream has in common with it. */
+/** Writes Messages responses as one JSON body, and the parts that streams share with it. */
 import type {
   ChatEvent,
   FinishReason,
@@ -12,26 +12,26 @@ import type { CollectedResponse } from '../../core/chat/response-collector.ts'
 import { toUsd } from '../../core/usage/money.ts'
 import { parseUntrustedJson } from '../../core/validation/untrusted-json.ts'
 import { type BlockSink, createBlockWriter } from './block-writer.ts'
-import { isJson, type Json } from './blocks.ts'
+import { type BlockFields, isBlockFields } from './blocks.ts'
 
-/** What of the request and its account shapes the answer. */
-export type ReplyStyle = {
+/** Settings of the request and its account that change the form of the response. */
+export type MessageStyle = {
   readonly wantsThinking: boolean
-  /** How the answer calls the model that serves, `provider/model`. */
+  /** Returns the name of the serving model in the response; `served` is `provider/model`. */
   readonly nameOf: (served: string) => string
   readonly seal: (item: ReasoningItem) => string
 }
 
 type Finish = Extract<ChatEvent, { type: 'finish' }>
 
-/** How an answer ended, as this form says it. */
+/** Stop fields of a response. */
 export type Ending = {
   readonly stop_reason: string
   readonly stop_sequence: string | null
-  readonly stop_details: Json | null
+  readonly stop_details: BlockFields | null
 }
 
-/** Whose reasoning it is that names no family. */
+/** Returns the reasoning family of a provider. */
 export function familyOf(provider: string): ReasoningFamily {
   return provider === 'openai' || provider === 'anthropic' || provider === 'google' ? provider : 'compatible'
 }
@@ -40,14 +40,14 @@ export function messageId(requestId: string): string {
   return `msg_${requestId.replace(/^req_/, '')}`
 }
 
-/** The `message` object before any content. */
-export function messageBase({ requestId, model }: ResponseStart, { nameOf }: Pick<ReplyStyle, 'nameOf'>) {
+/** Returns the `message` object without content. */
+export function messageBase({ requestId, model }: ResponseStart, { nameOf }: Pick<MessageStyle, 'nameOf'>) {
   return { id: messageId(requestId), type: 'message', role: 'assistant', model: nameOf(model) } as const
 }
 
 /**
- * The end, from what was sent and not from the provider's word: a client that is told `end_turn` behind a call never runs it. A call that
- * the output cap cut is not to be run.
+ * Returns the stop fields, derived from the content and not from the provider's reason: a client ignores a call before `end_turn`. A
+ * call that the output cap truncated must not run, so `max_tokens` takes precedence.
  */
 export function endingOf(
   { reason, stopSequence, upstreamReason }: Pick<Finish, 'reason' | 'stopSequence' | 'upstreamReason'>,
@@ -68,7 +68,7 @@ export function endingOf(
   }
 }
 
-/** Counts as this form has them: what was read from a cache or written to one stands beside the input. */
+/** Returns the input counts. In this API the input excludes tokens read from a cache or written to one. */
 export function inputCounts(usage: Pick<TokenUsage, 'inputTokens' | 'cachedInputTokens' | 'cacheWriteTokens'>) {
   const { inputTokens, cachedInputTokens, cacheWriteTokens } = usage
   return {
@@ -87,24 +87,24 @@ export function usageBody({ usage, cost }: ResponseSummary) {
   }
 }
 
-/** The explanation of an answer that moderation ended. */
+/** Returns the explanation for output that moderation ended; null for other output. */
 export function explanationOf(
   filtered: { readonly layer: string; readonly category: string } | undefined,
 ): string | null {
-  return filtered === undefined ? null : `The gateway's moderation ended this answer (${filtered.category}).`
+  return filtered === undefined ? null : `The gateway's moderation ended this output (${filtered.category}).`
 }
 
-/** The answer as one body. */
+/** Returns the body of a response that is not streamed. */
 export function messageBody(
   answer: CollectedResponse,
   opening: ResponseStart,
   receipt: ResponseSummary,
-  style: ReplyStyle,
+  style: MessageStyle,
 ) {
   const [choice] = answer.choices
-  const content: Json[] = []
+  const content: BlockFields[] = []
   const writer = createBlockWriter({
-    sink: gatherInto(content),
+    sink: collectInto(content),
     seal: style.seal,
     family: () => familyOf(opening.provider),
     showsThinking: style.wantsThinking,
@@ -128,8 +128,8 @@ function endOf(choice: CollectedResponse['choices'][number] | undefined) {
   }
 }
 
-/** Gathers blocks as a client gathers them from a stream. */
-function gatherInto(content: Json[]): BlockSink {
+/** Collects blocks in the same way as a client of the stream. */
+function collectInto(content: BlockFields[]): BlockSink {
   let block: Record<string, unknown> = {}
   let input: string | null = null
   return {
@@ -147,7 +147,7 @@ function gatherInto(content: Json[]): BlockSink {
     },
     close() {
       const parsed = input === null ? null : parseUntrustedJson(input)
-      content.push(input === null ? block : { ...block, input: isJson(parsed) ? parsed : {} })
+      content.push(input === null ? block : { ...block, input: isBlockFields(parsed) ? parsed : {} })
     },
   }
 }

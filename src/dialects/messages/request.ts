@@ -1,6 +1,6 @@
 /**
- * A Messages body, read into a chat request. Open where that form is: unknown fields, blocks and beta headers pass to Anthropic as
- * they came, and elsewhere are dropped together.
+ * Parses Messages bodies into chat requests. Unknown fields, blocks and beta headers go to Anthropic unchanged; for other providers
+ * they are dropped together.
  */
 import { type Static, Type } from '@sinclair/typebox'
 import type { ChatRequest, ReasoningEffort, ResponseFormat, SourceBody } from '../../core/chat/chat.ts'
@@ -14,9 +14,9 @@ import {
 import { checker, nullable, oneOf } from '../../core/validation/validate.ts'
 import type { RequestSource } from '../../http/chat-handler.ts'
 import type { ReasoningSeal } from '../reasoning-seal.ts'
-import { isJson } from './blocks.ts'
+import { isBlockFields } from './blocks.ts'
 import { readConversation } from './conversation.ts'
-import { readTools } from './tools.ts'
+import { readMessagesTools } from './tools.ts'
 
 const open = { additionalProperties: true }
 const anyObject = Type.Object({}, open)
@@ -26,7 +26,7 @@ const tokens = Type.Integer({ minimum: 1, maximum: 2 ** 31 - 1 })
 
 const shared = chatRequestFields(true)
 
-/** Fields of the gateway itself, which never reach a provider. */
+/** Fields of the gateway, which never reach a provider. */
 const gatewayFields = {
   mode: shared.mode,
   strategy: shared.strategy,
@@ -38,7 +38,7 @@ const gatewayFields = {
   web: shared.web,
 }
 
-/** What the conversation is made of: all that `count_tokens` takes. */
+/** Fields of the conversation, all of which `count_tokens` accepts. */
 const promptFields = {
   model: shared.model,
   messages: Type.Array(Type.Object({ role: oneOf(['user', 'assistant', 'system']), content }, open), {
@@ -92,28 +92,28 @@ const check = checker(messagesSchema)
 const checkCount = checker(countSchema)
 const checkTags = checker(Type.Object({ metadata: shared.metadata }, open))
 
-/** Read into fields of the request; every other field is Anthropic's alone. */
+/** Fields that become fields of the chat request. Other fields are only for Anthropic. */
 const readHere = new Set(
   `model messages system tools tool_choice thinking output_config output_format max_tokens stream stop_sequences temperature top_p
   metadata ${Object.keys(gatewayFields).join(' ')}`.split(/\s+/),
 )
 
-/** A request, and what the reply must know beside it. */
+/** A chat request with the settings that the response depends on. */
 type MessagesAsk = {
   readonly ask: ChatRequest
   readonly spelling: Readonly<Record<string, string>>
-  /** The client asked for thinking, so it expects such blocks whoever serves. */
+  /** The client requested thinking and expects such blocks from every provider. */
   readonly wantsThinking: boolean
 }
 
-/** Reads a parsed body and its headers. Throws `invalid_request` with the field at fault. */
+/** Parses a body and its headers. Throws `invalid_request` with the field at fault. */
 export function readMessages(value: unknown, source: RequestSource, seal: ReasoningSeal): MessagesAsk {
   const body = check(value)
   const { headers } = source
   const fields = parseChatRequestFields(pickShared(body), headers)
   const prompt = readPrompt(body, source, seal)
   const { isAgent, ...read } = prompt
-  // What the gateway adds on its own account would change the bytes that a cache or a signature was made of.
+  // An addition by the gateway would change bytes that a prompt cache or a signature covers.
   const isOwnText = isAgent || read.source.needs.length > 0 || source.text.includes('"cache_control"')
   const asksForWeb = body.web != null || headers.has('x-gateway-web')
   const isStreamed = body.stream != null || body.stream_mode != null
@@ -138,13 +138,13 @@ export function readMessages(value: unknown, source: RequestSource, seal: Reason
   return { ask, spelling, wantsThinking: wantsThinking(body) }
 }
 
-/** Reads what `count_tokens` takes into what is counted. Throws `invalid_request` with the field at fault. */
+/** Parses a `count_tokens` body into the values to count. Throws `invalid_request` with the field at fault. */
 export function readCount(value: unknown, source: RequestSource, seal: ReasoningSeal) {
   const body = checkCount(value)
   return { model: body.model ?? null, ...readPrompt(body, source, seal) }
 }
 
-/** Names that this form has for fields of the request. */
+/** Names of shared fields in this API. */
 const spelling = {
   max_output_tokens: 'max_tokens',
   stop: 'stop_sequences',
@@ -173,7 +173,7 @@ function pickShared(body: Body): Parameters<typeof parseChatRequestFields>[0] {
 
 type Prompt = Static<typeof countSchema>
 
-/** The part of a request that is the conversation and what is defined beside it. */
+/** Parses the conversation and the definitions of a request. */
 function readPrompt(body: Prompt, { headers, text, accountId }: RequestSource, seal: ReasoningSeal) {
   const { messages, unread, needs, sealed } = readConversation(body.system, body.messages, seal, accountId)
   const {
@@ -181,7 +181,7 @@ function readPrompt(body: Prompt, { headers, text, accountId }: RequestSource, s
     needs: neededTool,
     unread: unreadTools,
     ...tools
-  } = readTools(body.tools ?? [], body.tool_choice ?? null)
+  } = readMessagesTools(body.tools ?? [], body.tool_choice ?? null)
   const sent = sentHeaders(headers)
   const extras: Record<string, unknown> = { ...otherFields(body), ...serverTools }
   const defined = [...Object.values(extras).filter(isTextual), ...unreadTools]
@@ -193,7 +193,7 @@ function readPrompt(body: Prompt, { headers, text, accountId }: RequestSource, s
     messages,
     headers: sent,
     needs: neededTool === null ? needs : [...needs, neededTool],
-    // They travel as extras, which each adapter names that does not send them.
+    // Such fields are extras. Each adapter reports the extras that it drops.
     sameFormOnly: [],
     unread: [...unread, ...defined.map(one => ({ role: 'tool' as const, callId: '', text: JSON.stringify(one) }))],
     sealed,
@@ -209,7 +209,7 @@ function readPrompt(body: Prompt, { headers, text, accountId }: RequestSource, s
   }
 }
 
-/** Whether a value can hold words. */
+/** Returns whether a value can contain text. */
 function isTextual(value: unknown): boolean {
   return typeof value === 'string' || (typeof value === 'object' && value !== null)
 }
@@ -219,7 +219,7 @@ function endsWithResult({ messages }: Prompt): boolean {
   return Array.isArray(last) && last.some(({ type }) => type === 'tool_result')
 }
 
-/** Fields that nothing is read from: Anthropic's own, of today or of a later release. */
+/** Returns the fields that the gateway does not read: fields of Anthropic, present or future ones. */
 function otherFields(body: Readonly<Record<string, unknown>>): Record<string, unknown> {
   return Object.fromEntries(Object.entries(body).filter(([name, field]) => !readHere.has(name) && field !== null))
 }
@@ -234,8 +234,8 @@ function responseFormatOf({
   ...body
 }: Prompt & { readonly output_format?: unknown }): ResponseFormat {
   const format: unknown = config?.format ?? body.output_format
-  if (!isJson(format) || format.type !== 'json_schema' || !isJson(format.schema)) return { type: 'text' }
-  // OpenAI takes only closed schemas in its strict mode, which Anthropic's clients send as a rule.
+  if (!isBlockFields(format) || format.type !== 'json_schema' || !isBlockFields(format.schema)) return { type: 'text' }
+  // OpenAI's strict mode accepts only closed schemas. Anthropic's clients usually send such schemas.
   const strict = format.schema.additionalProperties === false
   return { type: 'json_schema', name: 'response', description: null, schema: format.schema, strict }
 }
@@ -246,7 +246,7 @@ function isEffort(value: unknown): value is ReasoningEffort {
   return typeof value === 'string' && efforts.has(value)
 }
 
-/** How much a model is to think, in the words of the other API forms; null = as it does unasked. */
+/** Returns the reasoning effort as in the other API forms; null = the model's default. */
 function effortOf({ thinking, output_config: config }: Prompt): ReasoningEffort | null {
   if (thinking?.type === 'disabled') return 'none'
   if (isEffort(config?.effort)) return config.effort
@@ -260,13 +260,13 @@ function wantsThinking({ thinking, output_config: config }: Prompt): boolean {
   return thinking == null ? isEffort(config?.effort) : thinking.type !== 'disabled'
 }
 
-/** The members of `metadata` beside Anthropic's own: they are kept with the usage record, as in the other API forms. */
+/** Returns the members of `metadata` except `user_id`. The usage record stores them, as in the other API forms. */
 function tagsOf({ metadata }: Body) {
   const { user_id: _, ...tags } = metadata ?? {}
   return Object.keys(tags).length === 0 ? null : (checkTags({ metadata: tags }).metadata ?? null)
 }
 
-/** Claude Code sends JSON of its own: longer ones than the other forms take are left out. */
+/** Returns the end user; null if the ID is longer than other API forms accept. Claude Code sends JSON there. */
 function endUserOf({ metadata }: Body): string | null {
   const id = metadata?.user_id ?? null
   return id === null || id === '' || id.length > 512 ? null : id

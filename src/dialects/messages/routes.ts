@@ -7,7 +7,7 @@ import { withRouteDocs } from '../../http/route-docs.ts'
 import { type CountTokensDeps, createTokenCounter } from './count-tokens.ts'
 import { messagesRefusal, messagesStatusOf } from './errors.ts'
 import { writeMessagesHeaders } from './headers.ts'
-import { messageBody, type ReplyStyle } from './reply.ts'
+import { type MessageStyle, messageBody } from './reply.ts'
 import { countSchema, messagesSchema, readMessages } from './request.ts'
 import { countShape, messageEventShape, messageShape, messagesErrorShape } from './schema.ts'
 import { messagesStream } from './stream.ts'
@@ -18,8 +18,8 @@ export type MessagesDeps = ChatRouteDeps &
     readonly now: () => number
   }
 
-/** Claude Code keeps thinking only while the model has the name that it asked for: any name of the model that serves is kept. */
-function nameFor(catalogue: MessagesDeps['catalogue'], asked: string | null): ReplyStyle['nameOf'] {
+/** Returns the requested name if it names the serving model. Claude Code drops thinking when the name differs from its request. */
+function nameFor(catalogue: MessagesDeps['catalogue'], asked: string | null): MessageStyle['nameOf'] {
   return served => {
     const model = asked === null ? null : catalogue.resolve(asked)
     return asked !== null && model !== null && fullName(model) === served ? asked : served
@@ -34,7 +34,7 @@ function endpointOf({
   return {
     parse(body, source) {
       const { ask, spelling, wantsThinking } = readMessages(body, source, reasoningSeal)
-      const style: ReplyStyle = {
+      const style: MessageStyle = {
         wantsThinking,
         nameOf: nameFor(catalogue, ask.model),
         seal: item => reasoningSeal.seal(source.accountId, item),
@@ -62,9 +62,9 @@ export function messages(deps: MessagesDeps) {
       ...withRouteDocs(policies.apiKey, {
         summary: 'Messages',
         description:
-          'The Anthropic Messages wire format, for existing client libraries: change their base address and the model. ' +
-          'For an Anthropic model the body goes on as it came, with unknown fields and beta headers; for any other it is translated. ' +
-          'Streams end with `message_stop` after a success, and only then. Refusals have this form’s own envelope.',
+          'The Anthropic Messages wire format, for existing client libraries: change only their base URL and the model. ' +
+          'For an Anthropic model the body is forwarded unchanged, with unknown fields and beta headers; for other models it is translated. ' +
+          'A stream ends with `message_stop` only after a success. Errors have the format of this API.',
         body: messagesSchema,
         examples,
         requestHeaders: chatHeaders,
@@ -80,7 +80,7 @@ export function messages(deps: MessagesDeps) {
       ...withRouteDocs(policies.apiKey, {
         summary: 'Input tokens of a Messages request',
         description:
-          'Free, 60 a minute for one account. Anthropic counts for its own models; for any other, and where it does not answer within 2 s, ' +
+          'Free, 60 per minute and account. Anthropic counts for its own models. For other models, and after 2 s without a response, ' +
           'the count is an estimate and `x-gateway-estimated` is `true`.',
         body: countSchema,
         examples: {
@@ -95,7 +95,7 @@ export function messages(deps: MessagesDeps) {
 
 const refusals = { shape: messagesErrorShape, statusOf: messagesStatusOf }
 
-/** Each of them a request that works as it stands. */
+/** Complete requests that work without a change. */
 const examples = {
   'the prompt chooses the model': {
     model: 'gateway-ai',
@@ -111,7 +111,7 @@ const examples = {
   'a tool': {
     model: 'gateway-ai',
     max_tokens: 1024,
-    messages: [{ role: 'user', content: 'What is the weather in Oslo?' }],
+    messages: [{ role: 'user', content: 'How is the weather in Oslo?' }],
     tools: [{ name: 'weather', input_schema: { type: 'object', properties: { city: { type: 'string' } } } }],
   },
 }

@@ -1,4 +1,4 @@
-/** The Messages answer, whole and streamed, with the cost beside its counts. */
+/** Schemas of Messages responses, as JSON and as a stream. `usage` also has the cost. */
 import { Type } from '@sinclair/typebox'
 import { oneOf } from '../../core/validation/validate.ts'
 import { count, errorFields, id, modelName, namedSchema, orNull, strictObject, text, usd } from '../../http/schemas.ts'
@@ -56,7 +56,7 @@ export const messageShape = namedSchema('MessagesReply', {
   usage,
 })
 
-/** A refusal in this form. Anthropic's own about a request come through as Anthropic wrote them. */
+/** An error of this API. Errors of Anthropic about a request keep Anthropic's text. */
 export const messagesErrorShape = namedSchema('MessagesError', {
   type: Type.Literal('error'),
   error: namedSchema('MessagesErrorDetail', { ...errorFields, type: oneOf(messagesErrorTypes) }),

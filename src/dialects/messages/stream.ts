@@ -1,18 +1,18 @@
 /**
- * A Messages answer as server-sent events. `message_delta` and `message_stop` come with `done` and never before: an answer that was
- * cut or not settled must not look finished.
+ * Writes Messages responses as server-sent events. `message_delta` and `message_stop` follow only `done`: a truncated or unsettled
+ * response must not look complete.
  */
 import type { ChatEvent, ResponseStart, ResponseSummary } from '../../core/chat/chat.ts'
 import type { StreamFormat } from '../../http/sse-response.ts'
 import { type BlockWriter, createBlockWriter } from './block-writer.ts'
-import type { Json } from './blocks.ts'
+import type { BlockFields } from './blocks.ts'
 import { errorEnvelope } from './errors.ts'
-import { endingOf, explanationOf, familyOf, inputCounts, messageBase, type ReplyStyle, usageBody } from './reply.ts'
+import { endingOf, explanationOf, familyOf, inputCounts, type MessageStyle, messageBase, usageBody } from './reply.ts'
 
 const ping = eventFrame('ping', {})
 
-/** Frames one answer; made per answer, since it remembers which block is open. */
-export function messagesStream(style: ReplyStyle, requestId: string): StreamFormat {
+/** Returns the format of one streamed response. It keeps the open block, so each response needs its own. */
+export function messagesStream(style: MessageStyle, requestId: string): StreamFormat {
   const stream = new MessageFrames(style)
   return {
     frame: batch => stream.frame(batch),
@@ -29,9 +29,9 @@ class MessageFrames {
   private finish: Extract<ChatEvent, { type: 'finish' }> | null = null
   private filtered: Extract<ChatEvent, { type: 'filtered' }> | undefined
 
-  private readonly style: ReplyStyle
+  private readonly style: MessageStyle
 
-  constructor(style: ReplyStyle) {
+  constructor(style: MessageStyle) {
     const { seal, wantsThinking } = style
     this.style = style
     this.writer = createBlockWriter({
@@ -94,12 +94,12 @@ class MessageFrames {
     this.write('message_stop', {})
   }
 
-  private write(type: string, fields: Json): void {
+  private write(type: string, fields: BlockFields): void {
     this.out += eventFrame(type, fields)
   }
 }
 
-function eventFrame(type: string, fields: Json): string {
+function eventFrame(type: string, fields: BlockFields): string {
   return eventText(type, JSON.stringify({ type, ...fields }))
 }
 

@@ -1,35 +1,35 @@
-/** Tools of a Messages request: those that the client runs become functions, those that run at Anthropic stay there. */
+/** Parses the tools of Messages requests. Tools of the client become functions; tools that run at Anthropic are only for Anthropic. */
 import type { Tool, ToolChoice } from '../../core/chat/chat.ts'
 import { invalidField } from '../../core/validation/validate.ts'
-import { isJson, type Json } from './blocks.ts'
+import { type BlockFields, isBlockFields } from './blocks.ts'
 
 type ToolFields = {
   readonly tools: readonly Tool[]
   readonly toolChoice: ToolChoice | null
   readonly parallelToolCalls: boolean | null
-  /** Definitions that only Anthropic understands, by the name under which they are reported as dropped. */
-  readonly serverTools: Readonly<Record<string, Json>>
-  /** What else is said of functions (examples of their input): only Anthropic reads it. */
-  readonly unread: readonly Json[]
-  /** The choice demands one of those: no other provider can serve the request. */
+  /** Definitions that only Anthropic supports, by the name that reports them as dropped. */
+  readonly serverTools: Readonly<Record<string, BlockFields>>
+  /** Further fields of functions, such as input examples, which only Anthropic reads. */
+  readonly unread: readonly BlockFields[]
+  /** Set if the choice requires one of `serverTools`: no other provider can serve the request. */
   readonly needs: string | null
 }
 
-type WireTool = Json & { readonly name?: string; readonly type?: string | null }
+type WireTool = BlockFields & { readonly name?: string; readonly type?: string | null }
 
-/** Reads tools and choice. Throws `invalid_request` naming the tool at fault. */
-export function readTools(tools: readonly WireTool[], choice: Json | null): ToolFields {
+/** Parses tools and choice. Throws `invalid_request` with the tool at fault. */
+export function readMessagesTools(tools: readonly WireTool[], choice: BlockFields | null): ToolFields {
   const functions: Tool[] = []
-  const serverTools: Record<string, Json> = {}
+  const serverTools: Record<string, BlockFields> = {}
   const serverNames = new Set<unknown>()
-  const unread: Json[] = []
+  const unread: BlockFields[] = []
   for (const [index, tool] of tools.entries()) {
     const read = readTool(tool, `tools.${index}`)
     if (read === null) {
       serverTools[`tools.${String(tool.type).slice(0, 58)}`] = tool
       serverNames.add(tool.name)
     } else if (functions.some(other => other.name === read.name))
-      throw invalidField(`tools.${index}.name`, 'is the name of an earlier tool too: give each its own')
+      throw invalidField(`tools.${index}.name`, 'must be unique among `tools`')
     else functions.push(read)
     if (read !== null && hasObjects(besideFunction(tool))) unread.push(besideFunction(tool))
   }
@@ -41,22 +41,30 @@ export function readTools(tools: readonly WireTool[], choice: Json | null): Tool
   return { ...common, toolChoice: readChoice(choice, functions, tools.length > 0), needs: null }
 }
 
-function besideFunction({ name, type, description, input_schema, strict, cache_control, ...rest }: WireTool): Json {
+function besideFunction({
+  name,
+  type,
+  description,
+  input_schema,
+  strict,
+  cache_control,
+  ...rest
+}: WireTool): BlockFields {
   return rest
 }
 
-function hasObjects(fields: Json): boolean {
+function hasObjects(fields: BlockFields): boolean {
   return Object.values(fields).some(value => typeof value === 'object' && value !== null)
 }
 
-function readChoice(choice: Json, tools: readonly Tool[], hasAny: boolean): ToolChoice | null {
+function readChoice(choice: BlockFields, tools: readonly Tool[], hasAny: boolean): ToolChoice | null {
   switch (choice.type) {
     case 'any':
-      if (!hasAny) throw invalidField('tool_choice', 'asks for a tool, but `tools` is empty: send the tools too')
+      if (!hasAny) throw invalidField('tool_choice', 'requires at least one tool in `tools`')
       return tools.length === 0 ? null : 'required'
     case 'tool':
       if (!tools.some(tool => tool.name === choice.name))
-        throw invalidField('tool_choice.name', 'must be the name of one of `tools`')
+        throw invalidField('tool_choice.name', 'must match the name of a tool in `tools`')
       return { name: String(choice.name) }
     case 'none':
       return tools.length === 0 ? null : 'none'
@@ -67,13 +75,13 @@ function readChoice(choice: Json, tools: readonly Tool[], hasAny: boolean): Tool
 
 const toolName = /^[A-Za-z0-9_-]{1,128}$/
 
-/** The function that a tool is for any provider; null = it runs at Anthropic. */
+/** Returns the function for any provider; null = the tool runs at Anthropic. */
 function readTool(tool: WireTool, param: string): Tool | null {
   const { type, name, description, input_schema: schema, strict } = tool
   if (type != null && type !== 'custom') return clientTool(String(type), name)
   if (typeof name !== 'string' || !toolName.test(name))
     throw invalidField(`${param}.name`, 'must be a name of 1 to 128 letters, digits, `_` or `-`')
-  if (!isJson(schema)) throw invalidField(`${param}.input_schema`, 'must be a JSON schema of an object')
+  if (!isBlockFields(schema)) throw invalidField(`${param}.input_schema`, 'must be a JSON schema of an object')
   return {
     name,
     description: typeof description === 'string' ? description : null,
@@ -84,7 +92,7 @@ function readTool(tool: WireTool, param: string): Tool | null {
 
 const text = { type: 'string' } as const
 const whole = { type: 'integer' } as const
-const object = (properties: Json, required: readonly string[] = []) => ({ type: 'object', properties, required })
+const object = (properties: BlockFields, required: readonly string[] = []) => ({ type: 'object', properties, required })
 
 const editorFields = {
   path: text,
@@ -101,18 +109,18 @@ const clientTools: readonly {
   readonly type: RegExp
   readonly name: string
   readonly description: string
-  readonly parameters: Json
+  readonly parameters: BlockFields
 }[] = [
   {
     type: /^bash_\d+$/,
     name: 'bash',
-    description: 'Runs a command in a shell that lives through the conversation. `restart` starts a new one.',
+    description: 'Runs a command in a shell that lasts for the conversation. `restart` starts a new shell.',
     parameters: object({ command: text, restart: { type: 'boolean' } }),
   },
   {
     type: /^text_editor_\d+$/,
     name: 'str_replace_based_edit_tool',
-    description: 'Views, creates and edits text files. `str_replace` replaces the one place that holds `old_str`.',
+    description: 'Views, creates and edits text files. `str_replace` replaces the only occurrence of `old_str`.',
     parameters: object(
       { command: { type: 'string', enum: ['view', 'create', 'str_replace', 'insert'] }, ...editorFields },
       ['command', 'path'],
@@ -121,7 +129,7 @@ const clientTools: readonly {
   {
     type: /^memory_\d+$/,
     name: 'memory',
-    description: 'Reads and writes files under /memories, which outlive the conversation.',
+    description: 'Reads and writes files under /memories, which remain after the conversation.',
     parameters: object(
       {
         command: { type: 'string', enum: ['view', 'create', 'str_replace', 'insert', 'delete', 'rename'] },

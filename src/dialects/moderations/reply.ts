@@ -1,4 +1,4 @@
-/** A verdict of the gateway's moderation as OpenAI's clients read it. */
+/** Converts verdicts of the gateway's moderation into results of OpenAI's API. */
 import type { Verdict } from '../../core/moderation/text-moderator.ts'
 import type { ModerationResult } from './schema.ts'
 
@@ -18,7 +18,7 @@ const openaiCategories = [
   'violence/graphic',
 ] as const
 
-/** Where OpenAI has names for a category. */
+/** OpenAI's names for categories of the gateway. */
 const openaiNames: ReadonlyMap<string, readonly string[]> = new Map([
   ['weapons', ['illicit', 'illicit/violent']],
   ['drugs', ['illicit']],
@@ -33,17 +33,17 @@ const openaiNames: ReadonlyMap<string, readonly string[]> = new Map([
   ['harassment', ['harassment']],
 ])
 
-/** Named in every result, so that a client can read them without a check. */
+/** Present in every result, so that clients need not test for them. */
 const ownCategories = ['jailbreak', 'prompt_injection', 'malicious_url', 'secrets', 'privacy', 'misinformation']
 
-/** `holdsSecrets`: the operator blocks secrets, and the text holds one. */
+/** Returns the result for one text. `holdsSecrets`: the operator blocks secrets, and the text contains one. */
 export function toModerationResult(verdict: Verdict, holdsSecrets: boolean): ModerationResult {
   const found = new Set<string>(holdsSecrets ? ['gateway/secrets'] : [])
   if (verdict.verdict === 'block') {
     const category = verdict.category ?? 'illegal'
     for (const name of openaiNames.get(category) ?? [`gateway/${category}`]) found.add(name)
   }
-  // Rules and blocklists are certain; their verdict carries the classifier's score of the same text.
+  // A match of a rule or blocklist has score 1: the score in its verdict is the classifier's.
   const score = verdict.layer === 'classifier' ? verdict.score : 1
   const names = new Set([...openaiCategories, ...ownCategories.map(name => `gateway/${name}`), ...found])
   const all = [...names]

@@ -11,7 +11,7 @@ import type { Moderation } from '../../moderation/moderation.ts'
 import { toModerationResult } from './reply.ts'
 import { type ModerationsBody, moderationsResponseSchema, moderationsSchema } from './schema.ts'
 
-/** It is free and takes nothing of an account's limits, so that it has one of its own. */
+/** Moderation is free and does not count toward the account's limits, so it has its own rate limit. */
 const limit = { perMinute: 120, burst: 60 }
 
 type ModerationsRouteDeps = {
@@ -35,11 +35,11 @@ export function moderations(deps: ModerationsRouteDeps) {
       if (asking instanceof Promise) asking.catch(() => {})
       const hold = deps.bodies.open(known?.accountId ?? null)
       try {
-        // A body that has no room is rejected before it is known who sends it.
+        // If the body budget has no room, the gateway rejects the body before it authenticates the request.
         const read = receiveBody(request, bodyLimits.chat, { hold, clock: deps.clock })
         const caller = await asking
         if (known === null) hold.assign(caller.accountId)
-        rejectHaste(await limiter.take(caller.accountId))
+        enforceRateLimit(await limiter.take(caller.accountId))
         checkContentType(request.headers)
         const results = await moderate(deps.safety, textsOf(check(parseJson(await read()))))
         const id = deps.newRequestId().replace('req_', 'modr-')
@@ -54,7 +54,7 @@ export function moderations(deps: ModerationsRouteDeps) {
       ...withRouteDocs(policies.apiKey, {
         summary: 'Moderation of texts',
         description:
-          "The gateway's own moderation in OpenAI's form: what a chat with this text as its prompt would meet in process. Nothing " +
+          "The gateway's own moderation in OpenAI's format: the in-process checks of a chat with this text as its prompt. Nothing " +
           'is billed, recorded or sent to a provider.',
         body: moderationsSchema,
         examples: {
@@ -70,7 +70,7 @@ export function moderations(deps: ModerationsRouteDeps) {
 
 const check = checker(moderationsSchema)
 
-/** The parts of one multimodal input are one text. */
+/** Returns the texts to moderate. The parts of one multimodal input are one text. */
 function textsOf({ input }: ModerationsBody): readonly string[] {
   if (typeof input === 'string') return [input]
   const parts = input.flatMap(part => (typeof part === 'string' ? [] : [part.text]))
@@ -88,7 +88,7 @@ async function moderate({ screen, secrets, leaksIn }: ModerationsRouteDeps['safe
   return results
 }
 
-function rejectHaste(waitMs: number): void {
+function enforceRateLimit(waitMs: number): void {
   if (waitMs === 0) return
   const message = `Rate limit reached: ${limit.perMinute} moderations per minute. Retry after the time in the retry-after header.`
   throw new GatewayError('requests_per_minute_exceeded', message, { retryAfterMs: waitMs })

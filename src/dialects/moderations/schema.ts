@@ -1,9 +1,9 @@
-/** The body of `POST /v1/moderations` and its response, as OpenAI's clients send and read them. */
+/** Schemas of `POST /v1/moderations`, in the format of OpenAI's clients. */
 import { type Static, Type } from '@sinclair/typebox'
 import { nullable } from '../../core/validation/validate.ts'
 import { namedSchema, share, text } from '../../http/schemas.ts'
 
-/** Texts of one request. */
+/** Maximum number of texts per request. */
 const maximumTexts = 256
 
 const textPart = Type.Object(
@@ -39,7 +39,7 @@ const moderation = namedSchema('Moderation', {
   gateway_score: Type.Number({
     minimum: 0,
     maximum: 1,
-    description: 'how likely the text is one that chat would block, whatever its category',
+    description: 'probability that chat would block the text, over all categories',
     examples: [0.02],
   }),
 })

@@ -1,4 +1,4 @@
-/** An answer in our own words: one body, or `delta` events and one `done`. */
+/** Writes native responses: one body, or `delta` events and one `done`. */
 import type { ChatEvent, ResponseSummary, ToolCall } from '../../core/chat/chat.ts'
 import { type CollectedResponse, createResponseCollector } from '../../core/chat/response-collector.ts'
 import { toUsd } from '../../core/usage/money.ts'
@@ -11,11 +11,11 @@ type DeltaFramer = { frame(batch: readonly ChatEvent[]): string }
 type Piece = { readonly before: string; readonly after: string; text: string }
 
 /**
- * Frames one answer as server-sent events; made per answer. Text is `content`; reasoning and tool calls travel beside an
- * empty one, the calls in the delta shape of the compatible wire. `done` is the whole answer without its text.
+ * Returns a framer for the server-sent events of one response; each response needs its own. Text is `content`. Reasoning and tool
+ * calls have an empty `content`; calls have the delta form of Chat Completions. `done` is the response without its text.
  */
 export function deltaFramer(): DeltaFramer {
-  // Of the answer itself only what `done` repeats is kept.
+  // Collects only the events that `done` repeats.
   const kept = createResponseCollector()
   let piece: Piece | null = null
   let out = ''
@@ -81,7 +81,7 @@ export function deltaFramer(): DeltaFramer {
   }
 }
 
-/** One streamed answer's face. No `done` follows a failure. */
+/** Returns the format of one streamed response. No `done` follows a failure. */
 export function nativeStream(requestId: string): StreamFormat {
   return {
     ...deltaFramer(),
@@ -89,7 +89,7 @@ export function nativeStream(requestId: string): StreamFormat {
   }
 }
 
-/** The body of a whole answer. A refusal is its text. */
+/** Returns the body of a response that is not streamed. A refusal is part of `output`. */
 export function nativeBody(folded: CollectedResponse, receipt: ResponseSummary): ChatReply {
   const { request_id, ...rest } = summary(folded, receipt)
   const choice = folded.choices[0]

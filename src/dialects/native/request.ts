@@ -1,4 +1,4 @@
-/** A native chat body, read into an ask. Closed at every level: a misspelt field is named, not ignored. */
+/** Parses native chat bodies. Unknown fields are rejected at every level, so that a misspelled field is not ignored. */
 import { Type } from '@sinclair/typebox'
 import type { ChatRequest } from '../../core/chat/chat.ts'
 import {
@@ -56,7 +56,7 @@ export const nativeSchema = Type.Object(
 const check = checker(nativeSchema)
 
 /**
- * Reads a parsed body and the `X-Gateway-*` headers, which win over it. `bodyCharacters` is the length of the body's text.
+ * Parses a body and the `X-Gateway-*` headers, which take precedence. `bodyCharacters` is the length of the body's text.
  * Throws `invalid_request` or `unsupported_parameter` with the field at fault.
  */
 export function readNative(value: unknown, headers: Headers, bodyCharacters: number): ChatRequest {

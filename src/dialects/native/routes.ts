@@ -23,7 +23,7 @@ export function chat(deps: ChatRouteDeps) {
     ...withRouteDocs(policies.apiKey, {
       summary: 'Chat',
       description:
-        'Answers as one JSON body, or with `stream` as events: `delta`s, then exactly one `done` or one `error`; a `filtered` before `done` where moderation ended it.',
+        'Returns one JSON body, or with `stream` events: `delta` events, then exactly one `done` or one `error`. If moderation ended the output, `filtered` precedes `done`.',
       body: nativeSchema,
       examples: chatExamples,
       requestHeaders: chatHeaders,
@@ -35,7 +35,7 @@ export function chat(deps: ChatRouteDeps) {
   })
 }
 
-/** Each of them a request that works as it stands. */
+/** Complete requests that work without a change. */
 const chatExamples = {
   'a prompt': { prompt: 'Why is the sky blue?', max_output_tokens: 200 },
   'a conversation, for quality': {
@@ -50,7 +50,7 @@ const chatExamples = {
   'a stream': { prompt: 'Tell a short story about a lighthouse.', stream: true, stream_mode: 'realtime' },
   'a named model, and no other': { prompt: 'Say hello.', model: 'openai/gpt-5.5', fallback: false },
   'a tool': {
-    prompt: 'What is the weather in Oslo?',
+    prompt: 'How is the weather in Oslo?',
     tools: [
       {
         type: 'function',
@@ -85,7 +85,7 @@ const chatExamples = {
       {
         role: 'user',
         content: [
-          { type: 'text', text: 'What is in this picture?' },
+          { type: 'text', text: 'Describe this picture.' },
           {
             type: 'image',
             url: 'data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==',

@@ -1,4 +1,4 @@
-/** The native answer, whole and streamed. */
+/** Schemas of native chat responses, as JSON and as a stream. */
 import { type Static, Type } from '@sinclair/typebox'
 import { strategies } from '../../core/chat/chat.ts'
 import { outputCapLimits } from '../../core/chat/output-cap.ts'
@@ -34,25 +34,25 @@ const chatUsageShape = namedSchema('ChatUsage', {
   cost_usd: usd,
   cached_input_tokens: count,
   reasoning_tokens: count,
-  estimated: Type.Boolean({ description: 'the counts are ours: the provider gave none' }),
+  estimated: Type.Boolean({ description: 'the gateway estimated the counts: the provider reported none' }),
   cost: strictObject({ model_usd: usd, search_usd: usd, fetch_usd: usd }),
 })
 
 const attempt = strictObject({
   model: modelName,
-  outcome: text('served', '`served`, or why not'),
+  outcome: text('served', '`served`, or the reason for the failure'),
 })
 
 const verdict = {
-  layer: text('patterns', 'what ended the answer'),
+  layer: text('patterns', 'the moderation layer that ended the output'),
   category: text('malicious_url'),
 }
 
 const summary = {
   request_id: id('req'),
-  model_used: { ...modelName, description: '`provider/model` that really served' },
+  model_used: { ...modelName, description: '`provider/model` that served the request' },
   finish_reason: oneOf(['stop', 'length', 'tool_calls', 'content_filter']),
-  filtered: Type.Optional(strictObject(verdict, { description: 'of an answer that moderation ended' })),
+  filtered: Type.Optional(strictObject(verdict, { description: 'present if moderation ended the output' })),
   output_cap: Type.Optional(
     strictObject(
       {
@@ -61,8 +61,8 @@ const summary = {
       },
       {
         description:
-          'of an answer that ended at a cap which the client did not set. `model_limit`: the limit of the model; ' +
-          '`default`: the gateway’s cap for requests without one; `account_remaining`: a share of what the account has left today',
+          'present if the output ended at a cap that the client did not set. `model_limit`: the limit of the model. ' +
+          '`default`: the gateway’s cap for requests without one. `account_remaining`: a share of the account’s remaining daily limit.',
       },
     ),
   ),
@@ -73,7 +73,7 @@ const summary = {
     strategy: orNull(oneOf(strategies)),
     query_type: orNull(queryType),
     complexity: orNull(share),
-    learned: Type.Boolean({ description: 'what this account’s history says changed the choice' }),
+    learned: Type.Boolean({ description: 'the learned bias of this account changed the choice' }),
     attempts: Type.Array(attempt),
   }),
   enhancement: orNull(enhancementShape),
@@ -82,7 +82,7 @@ const summary = {
     sources: Type.Array(strictObject({ url: text('https://example.com/'), title: text('Example Domain') })),
     left_out: Type.Array(
       strictObject({ url: orNull(text('https://example.com/', 'null = the search')), code: oneOf(omissionCodes) }),
-      { description: 'what could not be read' },
+      { description: 'sources that could not be read' },
     ),
   }),
 }

@@ -1,11 +1,11 @@
-/** Checks of parts of a Responses body that name the place of the fault within the whole of it. */
+/** Checks for parts of a Responses body. Their errors have the full path of the field at fault. */
 import type { Static, TSchema } from '@sinclair/typebox'
 import { GatewayError, withParam } from '../../core/validation/errors.ts'
 import { checker, invalidField } from '../../core/validation/validate.ts'
 
 export type Fields = Readonly<Record<string, unknown>>
 
-/** The check of an object at a place (`input.3`). Throws `invalid_request` with the whole path of the first fault. */
+/** Returns a check for an object at a path (`input.3`). It throws `invalid_request` with the full path of the first fault. */
 export function checkerAt<S extends TSchema>(schema: S): (value: unknown, place: string) => Static<S> {
   const check = checker(schema)
   return (value, place) => {
@@ -19,12 +19,12 @@ export function checkerAt<S extends TSchema>(schema: S): (value: unknown, place:
   }
 }
 
-/** True for a JSON object. */
+/** Returns whether a value is a JSON object. */
 export function isFields(value: unknown): value is Fields {
   return typeof value === 'object' && value !== null && !Array.isArray(value)
 }
 
-/** The text, null where it is none. */
+/** Returns the value if it is a string, else null. */
 export function textOrNull(value: unknown): string | null {
   return typeof value === 'string' ? value : null
 }

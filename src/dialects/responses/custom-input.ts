@@ -1,29 +1,29 @@
 /**
- * Takes the text out of `{"input":"…"}`, as which models write the input of a free-text tool, while its JSON arrives: a client that
- * waits for a long patch sees it come.
+ * Extracts the text of `{"input":"…"}` while its JSON arrives. Models write the input of a free-text tool in this form, and clients
+ * show long patches as they stream.
  */
 import { parseUntrustedJson } from '../../core/validation/untrusted-json.ts'
 import { isFields } from './check.ts'
 
 const opening = /^\s*\{\s*"input"\s*:\s*"/
-/** Longer than any opening with the blank space that models write. */
+/** Maximum characters of an opening, with the white space that models write. */
 const longestOpening = 64
 
 const escapes: Readonly<Record<string, string>> = { n: '\n', t: '\t', r: '\r', b: '\b', f: '\f' }
 
 export class CustomInput {
-  /** JSON that has come. */
+  /** JSON received so far. */
   private json = ''
-  /** How far it was read; -1 = its opening has not come whole, -2 = it has another shape, to be read at the end. */
+  /** Next position to read; -1 = the opening is incomplete, -2 = other JSON, which `end` parses. */
   private at = -1
   private isClosed = false
-  /** Half a surrogate pair that waits for its other half. */
+  /** First half of a surrogate pair whose second half is missing. */
   private half = ''
   private text = ''
 
-  /** The next piece of the JSON; returns what it adds to the text. */
-  add(piece: string): string {
-    this.json += piece
+  /** Adds a delta of the JSON and returns the text that it contains. */
+  add(delta: string): string {
+    this.json += delta
     if (this.at === -1) {
       const found = opening.exec(this.json)
       if (found !== null) this.at = found[0].length
@@ -35,7 +35,7 @@ export class CustomInput {
     return added
   }
 
-  /** The whole text, and what of it was not handed out yet. */
+  /** Returns the complete text and the part that `add` has not returned. */
   end(): { readonly whole: string; readonly rest: string } {
     const whole = wholeInput(this.json)
     if (this.isClosed || !whole.startsWith(this.text)) return { whole: this.text, rest: '' }
@@ -83,7 +83,7 @@ function plainEnd(json: string, from: number): number {
   return end
 }
 
-/** Of arguments in another shape the one text that they hold; else they themselves. */
+/** Returns the input text; for other arguments their only string, or else the JSON. */
 function wholeInput(json: string): string {
   const value = parseUntrustedJson(json)
   if (typeof value === 'string') return value

@@ -1,4 +1,4 @@
-/** `POST /v1/responses/input_tokens`: the input tokens of a request, by the gateway's own count. Nothing is called, billed or logged. */
+/** `POST /v1/responses/input_tokens`: estimates the input tokens of a request. No upstream is called, nothing is billed or logged. */
 import { Type } from '@sinclair/typebox'
 import { Elysia } from 'elysia'
 import type { Caller } from '../../core/limits/plans.ts'
@@ -15,7 +15,7 @@ import { count, namedSchema } from '../../http/schemas.ts'
 import type { ReasoningSeal } from '../reasoning-seal.ts'
 import { readResponses, responsesSchema } from './request.ts'
 
-/** It is free and takes nothing of an account's limits, so that it has one of its own. */
+/** A count is free and does not count toward the account's limits, so it has its own rate limit. */
 const each = { perMinute: 120, burst: 60 }
 
 export type InputTokensDeps = {
@@ -27,7 +27,7 @@ export type InputTokensDeps = {
   readonly clock: Timer
 }
 
-/** The route. */
+/** Returns the route. */
 export function inputTokens(deps: InputTokensDeps) {
   const limit = deps.limits('input-tokens', each)
   const take = async (accountId: string) => {
@@ -43,7 +43,7 @@ export function inputTokens(deps: InputTokensDeps) {
       parse: 'none',
       ...withRouteDocs(policies.apiKey, {
         summary: 'Input tokens of a response',
-        description: 'An estimate by the gateway, for any model. Free; 120 per minute and account.',
+        description: 'An estimate by the gateway, for any model. Free, 120 per minute and account.',
         body: responsesSchema,
         examples: { 'a text': { model: 'gateway-ai', input: 'How many tokens are these?' } },
         answer: namedSchema('InputTokens', { object: Type.Literal('response.input_tokens'), input_tokens: count }),
@@ -60,7 +60,7 @@ async function counted(
   request: Request,
 ): Promise<Response> {
   const asking = callerOf(request)
-  // A body that has no room is refused before it is known who sends it.
+  // If the body budget has no room, the gateway rejects the body before it authenticates the request.
   const known = asking instanceof Promise ? null : asking
   if (asking instanceof Promise) asking.catch(() => {})
   const hold = bodies.open(known?.accountId ?? null)

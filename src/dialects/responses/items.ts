@@ -1,4 +1,4 @@
-/** Items of a Responses input, read into the messages of a chat request. */
+/** Parses the items of a Responses input into messages. */
 import { Type } from '@sinclair/typebox'
 import type { Message, ReasoningItem } from '../../core/chat/chat.ts'
 import { flatToolName, isTokenPricedTool } from '../../core/chat/tool-names.ts'
@@ -15,15 +15,15 @@ export const maximumItems = 10_000
 
 export type ReadInput = {
   readonly messages: readonly Message[]
-  /** Tools that are declared within the input. */
+  /** Tools that the input declares. */
   readonly declared: readonly ToolList[]
-  /** Tools that a search of the client's has found. */
+  /** Tools that a search of the client found. */
   readonly loaded: readonly ToolList[]
-  /** Places of what only OpenAI takes. */
+  /** Paths of items that only OpenAI supports. */
   readonly needs: readonly string[]
-  /** The input as OpenAI is sent it: without ids of what is stored nowhere, and with its own reasoning unsealed. */
+  /** The input for OpenAI: without IDs of objects that are not stored, and with OpenAI's reasoning unsealed. */
   readonly native: string | readonly unknown[]
-  /** The input ends with what tools gave: no turn of the user's begins here. */
+  /** The input ends with tool results, not with a turn of the user. */
   readonly endsWithResult: boolean
 }
 
@@ -48,12 +48,12 @@ type Reading = {
   readonly loaded: ToolList[]
   readonly needs: string[]
   readonly native: unknown[]
-  /** The reasoning of the item being read, where it could be opened. */
+  /** The opened reasoning of the current item; null if there is none. */
   opened: ReasoningItem | null
 }
 
-/** Reads the input. Throws naming the item at fault. */
-export function readInput(
+/** Parses the input. Throws `invalid_request` with the item at fault. */
+export function readInputItems(
   input: string | readonly unknown[],
   instructions: readonly string[],
   opener: ReasoningOpener,
@@ -113,19 +113,19 @@ function readItem(reading: Reading, item: unknown, place: string): void {
       if (!Array.isArray(item.tools)) throw invalidField(`${place}.tools`, 'must be an array of tools')
       reading.declared.push({ tools: item.tools, place: `${place}.tools` })
       break
-    // Codex writes down what agents told each other; other models read it as said to them.
+    // Codex records messages between agents. Other models receive them as user messages.
     case 'agent_message':
     case 'agent_reasoning':
       addSaid(reading, item)
       break
-    // What was found stands in the answer's text.
+    // The output text already contains the results.
     case 'web_search_call':
       break
     case 'item_reference':
       throw storedItem(item)
     default:
       reading.needs.push(`${place}.type`)
-      // OpenAI is sent the item itself; what it says is screened and counted like any result of a tool.
+      // OpenAI receives the item itself. Its texts are moderated and counted like a tool result.
       turns.add({ role: 'tool', callId: textOrNull(item.call_id) ?? '', text: textsIn(item).join('\n') })
       break
   }
@@ -142,7 +142,10 @@ function readMessage(reading: Reading, item: Fields, place: string): void {
   for (const need of own) needs.push(need)
   const attachment = parts.findIndex(part => part.type !== 'text')
   if (attachment !== -1)
-    throw invalidField(`${place}.content.${attachment}.type`, 'must be a text: only users can send files and images')
+    throw invalidField(
+      `${place}.content.${attachment}.type`,
+      'must be a text part: only user messages can have files and images',
+    )
   const texts = parts.flatMap(part => (part.type === 'text' ? [part.text] : []))
   if (role === 'assistant') turns.say(texts.join(''))
   else turns.add({ role: 'system', text: texts.join('\n') })
@@ -154,7 +157,7 @@ function addUser({ turns, needs }: Reading, content: unknown, place: string): vo
   turns.add({ role: 'user', content: parts, name: null })
 }
 
-/** What this gateway did not seal for this account is left out: no provider could check it, or it is somebody else's. */
+/** Drops reasoning that the gateway did not seal for this account: no provider can verify it, or another account owns it. */
 function readReasoning(reading: Reading, item: Fields): void {
   const { seal, accountId } = reading.opener
   const sealed = textOrNull(item.encrypted_content)
@@ -163,7 +166,7 @@ function readReasoning(reading: Reading, item: Fields): void {
 }
 
 function readSearch({ turns, needs }: Reading, item: Fields, place: string): void {
-  // A search that ran at OpenAI has no id of a call.
+  // A search that ran at OpenAI has no call ID.
   const { call_id: id } = checkSearch(item, place)
   if (id == null) {
     needs.push(`${place}.type`)
@@ -197,10 +200,10 @@ function readFoundTools({ turns, loaded, needs }: Reading, item: Fields, place: 
   if (!turns.answer(id, JSON.stringify({ tools: names }), [])) throw unknownCall(place)
 }
 
-/** Fields whose texts nobody reads. */
+/** Fields that contain no text for a model. */
 const unreadFields: ReadonlySet<string> = new Set(['type', 'id', 'call_id', 'status', 'encrypted_content'])
 
-/** What an item says, whatever its shape; images are no text. Not by calls: it may be deep. */
+/** Returns all texts of an item except images. Iterative, because recursion could overflow the stack for deep items. */
 function textsIn(item: Fields): readonly string[] {
   const texts: string[] = []
   const open: unknown[] = [item]
@@ -218,10 +221,10 @@ function addSaid({ turns }: Reading, item: Fields): void {
 }
 
 function unknownCall(place: string): GatewayError {
-  return invalidField(`${place}.call_id`, 'must be the `call_id` of a call that stands before it in `input`')
+  return invalidField(`${place}.call_id`, 'must match the `call_id` of an earlier call in `input`')
 }
 
-/** Items whose ids OpenAI would look up, although they are sent whole. */
+/** Item types whose IDs OpenAI would look up, although the items are complete. */
 const wholeItems: ReadonlySet<unknown> = new Set([
   'message',
   'function_call',
@@ -253,7 +256,7 @@ function isSendable(tool: unknown): boolean {
   return isFields(tool) && isTokenPricedTool(tool)
 }
 
-/** In OpenAI's words, which clients know, and what to set. */
+/** Returns the error for an item reference. It starts with OpenAI's text, which clients recognize. */
 function storedItem(item: Fields): GatewayError {
   const id = /^[\w-]{1,64}$/.test(textOrNull(item.id) ?? '') ? textOrNull(item.id) : '…'
   return new GatewayError(

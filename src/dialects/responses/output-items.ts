@@ -1,4 +1,4 @@
-/** The items of an answer as the wire has them, at any time of their making. */
+/** Output items and their wire format in each status. */
 import type { TokenLogprob } from '../../core/chat/chat.ts'
 import { parseUntrustedJson } from '../../core/validation/untrusted-json.ts'
 import { type Fields, isFields } from './check.ts'
@@ -12,19 +12,20 @@ export type Part = {
   readonly tokens: TokenLogprob[]
 }
 export type Status = 'in_progress' | 'completed' | 'incomplete'
-export type Message = { readonly kind: 'message'; readonly phase: string | null; readonly parts: Part[] }
-export type Reasoning = { readonly kind: 'reasoning'; text: string; sealed: string | null }
-export type Call = {
+export type MessageOutput = { readonly kind: 'message'; readonly phase: string | null; readonly parts: Part[] }
+export type ReasoningOutput = { readonly kind: 'reasoning'; text: string; sealed: string | null }
+export type CallOutput = {
   readonly kind: 'call'
   readonly origin: ToolOrigin
   readonly callId: string
   text: string
   readonly input: CustomInput | null
 }
-export type Whole = { readonly kind: 'whole'; readonly json: Fields }
+export type WholeOutput = { readonly kind: 'whole'; readonly json: Fields }
 export type Base = { readonly id: string; readonly place: number; status: Status }
-export type Item = Base & (Message | Reasoning | Call | Whole)
+export type Item = Base & (MessageOutput | ReasoningOutput | CallOutput | WholeOutput)
 
+/** Returns the wire format of an item. */
 export function shown(item: Item, status: Status): Fields {
   const { id } = item
   switch (item.kind) {
@@ -45,7 +46,7 @@ export function shown(item: Item, status: Status): Fields {
   }
 }
 
-function shownCall({ id, origin, callId, text }: Base & Call, status: Status): Fields {
+function shownCall({ id, origin, callId, text }: Base & CallOutput, status: Status): Fields {
   const { kind, name, namespace } = origin
   const within = namespace === null ? {} : { namespace }
   switch (kind) {
@@ -67,16 +68,19 @@ function shownCall({ id, origin, callId, text }: Base & Call, status: Status): F
   }
 }
 
+/** Returns the wire format of a content part. */
 export function shownPart({ type, text, annotations, tokens }: Part): Fields {
   return type === 'refusal'
     ? { type, refusal: text }
     : { type, text, annotations: [...annotations], logprobs: [...tokens] }
 }
 
+/** Returns a part of a reasoning summary. */
 export function summaryPart(text: string): Fields {
   return { type: 'summary_text', text }
 }
 
+/** Returns a log probability without bytes, as text events have it. */
 export function shortLogprob({ token, logprob, top_logprobs }: TokenLogprob): Fields {
   return { token, logprob, top_logprobs: top_logprobs.map(other => ({ token: other.token, logprob: other.logprob })) }
 }

@@ -1,6 +1,6 @@
 /**
- * The output items of one answer, built from its events. Each item is announced before its content, keeps its id and its place, and
- * is said to be done once; a whole answer is built by the same code as a streamed one.
+ * Builds the output items of one response from its events. Each item is announced before its content, keeps its ID and index, and is
+ * reported as done once. A JSON body and a stream use the same code.
  */
 import type { ContentEvent, FinishReason, ReasoningItem, TokenLogprob } from '../../core/chat/chat.ts'
 import type { WebSource } from '../../core/chat/web-sources.ts'
@@ -10,39 +10,39 @@ import { type Fields, isFields } from './check.ts'
 import { CustomInput } from './custom-input.ts'
 import {
   type Base,
-  type Call,
+  type CallOutput,
   type Item,
-  type Message,
+  type MessageOutput,
   type Part,
-  type Reasoning,
+  type ReasoningOutput,
   type Status,
   shortLogprob,
   shown,
   shownPart,
   summaryPart,
-  type Whole,
+  type WholeOutput,
 } from './output-items.ts'
 import type { ToolOrigin } from './tools.ts'
 
 export type OutputOptions = {
-  /** Letters and digits of the response's id: ids of items are made of them. */
+  /** Part of the response ID from which item IDs are derived. */
   readonly stem: string
   readonly origins: ReadonlyMap<string, ToolOrigin>
   readonly seal: (item: ReasoningItem) => string
-  /** Reasoning that came without a proof of its origin is what its provider wants back. */
+  /** The provider accepts reasoning without a signature in later turns. */
   readonly replaysPlainReasoning: boolean
   readonly sources: readonly WebSource[]
-  /** Takes each event of the stream, its fields as JSON text without braces; absent = nobody listens. */
+  /** Receives each event of a stream, its fields as JSON without braces; absent for a JSON body. */
   readonly emit?: (type: string, fields: string) => void
 }
 
 export class OutputItems {
   private readonly options: OutputOptions
   private readonly items: Item[] = []
-  /** By the index of its call within the answer. */
-  private readonly calls = new Map<number, Base & Call>()
-  /** The message or the reasoning that goes on. */
-  private current: (Base & (Message | Reasoning)) | null = null
+  /** Calls by index. */
+  private readonly calls = new Map<number, Base & CallOutput>()
+  /** The open message or reasoning. */
+  private current: (Base & (MessageOutput | ReasoningOutput)) | null = null
 
   private phase: string | null = null
 
@@ -81,14 +81,14 @@ export class OutputItems {
     }
   }
 
-  /** The text that follows is of this phase: one of another is a message of its own. */
+  /** Sets the phase of the text that follows. Each phase is a separate message. */
   enter(phase: string | null): void {
     if (phase === this.phase) return
     this.phase = phase
     if (this.current?.kind === 'message') this.endCurrent('completed', false)
   }
 
-  /** A piece of a text, with the probabilities of its tokens. */
+  /** Adds a text delta with the log probabilities of its tokens. */
   addText(type: Part['type'], text: string, tokens: readonly TokenLogprob[]): void {
     const item = this.message()
     const part = this.partOf(item, type)
@@ -102,7 +102,7 @@ export class OutputItems {
     }
   }
 
-  /** No more comes. What was cut by a limit is not complete. */
+  /** Ends all items. An item that a limit truncated is incomplete. */
   close(reason: FinishReason): void {
     const isCut = reason === 'length' || reason === 'content_filter'
     const last = this.items.at(-1)
@@ -110,7 +110,7 @@ export class OutputItems {
     for (const call of this.calls.values()) this.endCall(call, isCut && call === last ? 'incomplete' : 'completed')
   }
 
-  /** The items as they are now; those that go on are not complete. */
+  /** Returns the present items; open items are incomplete. */
   output(): readonly Fields[] {
     return this.items.map(item => shown(item, item.status === 'in_progress' ? 'incomplete' : item.status))
   }
@@ -119,12 +119,15 @@ export class OutputItems {
     this.options.emit?.(type, JSON.stringify(fields).slice(1, -1))
   }
 
-  /** A piece of a text. Streams are mostly these, and all but the piece is plain: so they are put together here. */
+  /** Emits a text delta. Most events are deltas and only the delta needs escaping, so a template is faster than JSON. */
   private emitDelta(type: string, { id, place }: Base, within: string, delta: string): void {
     this.options.emit?.(type, `"item_id":"${id}","output_index":${place},${within}"delta":${JSON.stringify(delta)}`)
   }
 
-  private place<Kind extends Message | Reasoning | Call | Whole>(prefix: string, kind: Kind): Base & Kind {
+  private place<Kind extends MessageOutput | ReasoningOutput | CallOutput | WholeOutput>(
+    prefix: string,
+    kind: Kind,
+  ): Base & Kind {
     const place = this.items.length
     const item = {
       id: `${prefix}_${this.options.stem}${place.toString(16).padStart(4, '0')}`,
@@ -137,15 +140,15 @@ export class OutputItems {
     return item
   }
 
-  private message(): Base & Message {
+  private message(): Base & MessageOutput {
     if (this.current?.kind === 'message') return this.current
     this.endCurrent('completed', false)
-    const item = this.place<Message>('msg', { kind: 'message', phase: this.phase, parts: [] })
+    const item = this.place<MessageOutput>('msg', { kind: 'message', phase: this.phase, parts: [] })
     this.current = item
     return item
   }
 
-  private partOf(item: Base & Message, type: Part['type']): Part {
+  private partOf(item: Base & MessageOutput, type: Part['type']): Part {
     const last = item.parts.at(-1)
     if (last?.type === type) return last
     if (last !== undefined) this.endPart(item, last)
@@ -156,7 +159,7 @@ export class OutputItems {
     return part
   }
 
-  private endPart(item: Base & Message, part: Part): void {
+  private endPart(item: Base & MessageOutput, part: Part): void {
     const at = { item_id: item.id, output_index: item.place, content_index: item.parts.length - 1 }
     if (part.type === 'refusal') this.emit('response.refusal.done', { ...at, refusal: part.text })
     else this.emit('response.output_text.done', { ...at, text: part.text, logprobs: part.tokens.map(shortLogprob) })
@@ -172,17 +175,17 @@ export class OutputItems {
     this.emitDelta('response.reasoning_summary_text.delta', item, '"summary_index":0,', text)
   }
 
-  private reasoning(): Base & Reasoning {
+  private reasoning(): Base & ReasoningOutput {
     if (this.current?.kind === 'reasoning') return this.current
     this.endCurrent('completed', false)
-    const item = this.place<Reasoning>('rs', { kind: 'reasoning', text: '', sealed: null })
+    const item = this.place<ReasoningOutput>('rs', { kind: 'reasoning', text: '', sealed: null })
     this.current = item
     return item
   }
 
   private endReasoning({ family, kind, data, id }: Extract<ContentEvent, { type: 'reasoning_end' }>): void {
     const item = this.reasoning()
-    // Google takes its signature back without the thoughts.
+    // Google's signature needs no text.
     item.sealed = this.options.seal({ family, kind, text: family === 'google' ? '' : item.text, data, id })
     this.endCurrent('completed', false)
   }
@@ -194,23 +197,23 @@ export class OutputItems {
     const origin = this.options.origins.get(name) ?? { kind: 'function', name, namespace: null }
     const input = origin.kind === 'custom' ? new CustomInput() : null
     const prefix = origin.kind === 'function' ? 'fc' : origin.kind === 'custom' ? 'ctc' : 'tsc'
-    this.calls.set(index, this.place<Call>(prefix, { kind: 'call', origin, callId: id, text: '', input }))
+    this.calls.set(index, this.place<CallOutput>(prefix, { kind: 'call', origin, callId: id, text: '', input }))
   }
 
-  private addArguments(index: number, piece: string): void {
+  private addArguments(index: number, delta: string): void {
     const call = this.calls.get(index)
     if (call === undefined) return
     if (call.input === null) {
-      call.text += piece
-      if (call.origin.kind === 'function') this.emitDelta('response.function_call_arguments.delta', call, '', piece)
+      call.text += delta
+      if (call.origin.kind === 'function') this.emitDelta('response.function_call_arguments.delta', call, '', delta)
       return
     }
-    const added = call.input.add(piece)
+    const added = call.input.add(delta)
     call.text += added
     if (added !== '') this.emitDelta('response.custom_tool_call_input.delta', call, '', added)
   }
 
-  private endCall(call: Base & Call, status: Status): void {
+  private endCall(call: Base & CallOutput, status: Status): void {
     const at = { item_id: call.id, output_index: call.place }
     if (call.input !== null) {
       const { whole, rest } = call.input.end()
@@ -226,7 +229,7 @@ export class OutputItems {
     const value = dialect === 'responses' ? parseUntrustedJson(json) : null
     if (!isFields(value)) return
     this.endCurrent('completed', false)
-    this.end(this.place<Whole>('it', { kind: 'whole', json: value }), 'completed')
+    this.end(this.place<WholeOutput>('it', { kind: 'whole', json: value }), 'completed')
   }
 
   private annotate({ json, dialect }: Extract<ContentEvent, { type: 'citation' }>): void {
@@ -247,7 +250,7 @@ export class OutputItems {
     })
   }
 
-  /** Ends what goes on. Sources that a text does not cite are told with the last one. */
+  /** Ends the open item. The last text also lists the sources that it does not cite. */
   private endCurrent(status: Status, isLast: boolean): void {
     const item = this.current
     if (item === null) return
@@ -263,7 +266,7 @@ export class OutputItems {
     this.end(item, status)
   }
 
-  private endThought(item: Base & Reasoning): void {
+  private endThought(item: Base & ReasoningOutput): void {
     if (item.text === '') return
     if (item.sealed === null && this.options.replaysPlainReasoning)
       item.sealed = this.options.seal({ family: 'compatible', kind: 'signature', text: item.text, data: '', id: null })

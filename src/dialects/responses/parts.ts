@@ -1,4 +1,4 @@
-/** Content of items: text, images and documents. */
+/** Parses the content of items: text, images and documents. */
 import { Type } from '@sinclair/typebox'
 import type { ContentPart } from '../../core/chat/chat.ts'
 import { bodyText, fetchable, imageAddress } from '../../core/request/chat-request.ts'
@@ -31,11 +31,11 @@ const pdf = /^data:application\/pdf;base64,/i
 
 type ReadParts = {
   readonly parts: readonly ContentPart[]
-  /** Places of parts that only OpenAI takes. */
+  /** Paths of parts that only OpenAI supports. */
   readonly needs: readonly string[]
 }
 
-/** The content of an item: a text, or a list of parts. Throws naming the part at fault. */
+/** Parses the content of an item, a text or a list of parts. Throws `invalid_request` with the part at fault. */
 export function readParts(content: unknown, place: string): ReadParts {
   if (typeof content === 'string') return { parts: [{ type: 'text', text: content }], needs: [] }
   if (!Array.isArray(content)) throw invalidField(place, 'must be a string or an array of parts')
@@ -50,7 +50,7 @@ export function readParts(content: unknown, place: string): ReadParts {
   return { parts, needs }
 }
 
-/** The texts of a content, joined: of what is no text, nothing. */
+/** Returns the texts of a content, joined. Ignores other parts. */
 export function textIn(content: unknown): string {
   if (typeof content === 'string') return content
   if (!Array.isArray(content)) return ''
@@ -60,7 +60,7 @@ export function textIn(content: unknown): string {
     .join('')
 }
 
-/** null = a part that only OpenAI takes. */
+/** Returns null for a part that only OpenAI supports. */
 function readPart(part: unknown, place: string): readonly ContentPart[] | null {
   if (!isFields(part)) throw invalidField(place, 'must be an object')
   switch (part.type) {
@@ -89,7 +89,7 @@ function readPart(part: unknown, place: string): readonly ContentPart[] | null {
 function imageOf(part: Fields, place: string): ContentPart {
   const { image_url: url, file_id: id } = checkImage(part, place)
   if (id != null && url == null) throw storedFile(`${place}.file_id`, 'image_url')
-  if (url == null) throw invalidField(`${place}.image_url`, 'is missing: send an http, https or data: address')
+  if (url == null) throw invalidField(`${place}.image_url`, 'is required: an http, https or data: URL')
   const { detail } = checkDetail(part, place)
   return {
     type: 'image',
@@ -103,7 +103,7 @@ function fileOf(part: Fields, place: string): readonly ContentPart[] | null {
   if (id != null) throw storedFile(`${place}.file_id`, 'file_data')
   if (data != null && pdf.test(data)) return [{ type: 'file', url: data, name: filename ?? null }]
   if (data == null && url == null)
-    throw invalidField(`${place}.file_data`, 'is missing: send the document as a `data:application/pdf;base64,` URL')
+    throw invalidField(`${place}.file_data`, 'is required: send the document as a `data:application/pdf;base64,` URL')
   if (url != null) fetchable(url, `${place}.file_url`)
   return null
 }
@@ -111,7 +111,7 @@ function fileOf(part: Fields, place: string): readonly ContentPart[] | null {
 function storedFile(place: string, instead: string) {
   return invalidField(
     place,
-    `names a stored file, and none is stored: send it in \`${instead}\``,
+    `refers to a stored file. Files are not stored here: send it in \`${instead}\``,
     'unsupported_parameter',
   )
 }

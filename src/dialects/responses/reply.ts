@@ -1,4 +1,4 @@
-/** The response object: what the answer is, and the settings of the request that it repeats. */
+/** Writes response objects: the output, and the settings of the request that the API repeats. */
 import type { FinishReason, ReasoningItem, ResponseStart, ResponseSummary } from '../../core/chat/chat.ts'
 import type { CollectedResponse } from '../../core/chat/response-collector.ts'
 import { autoModel } from '../../core/models/models.ts'
@@ -8,10 +8,10 @@ import type { Fields } from './check.ts'
 import { OutputItems, type OutputOptions } from './output.ts'
 import type { ResponsesAsk } from './request.ts'
 
-/** What an answer needs beside the request. */
+/** The request and the seal for its account. */
 export type ReplyContext = ResponsesAsk & { readonly seal: (item: ReasoningItem) => string }
 
-/** What varies of a response object from one event to the next. */
+/** Fields of a response object that change during a stream. */
 export type ResponseState = {
   readonly status: 'in_progress' | 'completed' | 'incomplete' | 'failed'
   readonly output: readonly Fields[]
@@ -20,7 +20,7 @@ export type ResponseState = {
   readonly incompleteReason?: 'max_output_tokens' | 'content_filter'
 }
 
-/** Answers to one request share an id, also where nothing is known of them yet. */
+/** Returns the response ID, which depends only on the request ID. */
 function responseIdOf(requestId: string): string {
   return `resp_${stemOf(requestId)}`
 }
@@ -29,7 +29,7 @@ function stemOf(requestId: string): string {
   return requestId.replace(/^req_/, '')
 }
 
-/** What the items of an answer are built with. `opening` is null where nothing is known of it yet. */
+/** Returns the options for output items. `opening` is null if the request failed before the response started. */
 export function outputOptions(
   context: ReplyContext,
   requestId: string,
@@ -46,10 +46,10 @@ export function outputOptions(
   }
 }
 
-/** Reasoning of theirs that came without a proof cannot be given back to them. */
+/** Providers that reject reasoning without a signature. */
 const signingProviders: ReadonlySet<string> = new Set(['openai', 'anthropic', 'google'])
 
-/** The response object, in JSON text. `settings` is what `settingsJson` made of the request. */
+/** Returns the response object as JSON text. `settings` comes from `settingsJson`. */
 export function responseJson(
   settings: string,
   requestId: string,
@@ -71,7 +71,7 @@ export function responseJson(
   return `${head.slice(0, -1)},${settings.slice(1)}`
 }
 
-/** What an answer repeats of its request, in JSON text: made once, since each event with a response object holds it. */
+/** Returns the repeated settings of the request as JSON text. Called once per response: several events contain them. */
 export function settingsJson({ body, ask }: ResponsesAsk): string {
   const { reasoning, text } = body
   return JSON.stringify({
@@ -100,7 +100,7 @@ export function settingsJson({ body, ask }: ResponsesAsk): string {
   })
 }
 
-/** How an answer with this finish reason ended. */
+/** Returns the status for a finish reason. */
 export function endOf(reason: FinishReason): Pick<ResponseState, 'status' | 'incompleteReason'> {
   switch (reason) {
     case 'stop':
@@ -113,8 +113,8 @@ export function endOf(reason: FinishReason): Pick<ResponseState, 'status' | 'inc
   }
 }
 
-/** Cached and cache-written tokens are parts of the input, reasoning is part of the output. */
-export function usageOf({ usage, cost }: ResponseSummary): Fields {
+/** Returns the usage. Cached and cache-written tokens are part of the input; reasoning is part of the output. */
+export function responseUsage({ usage, cost }: ResponseSummary): Fields {
   return {
     input_tokens: usage.inputTokens,
     input_tokens_details: { cached_tokens: usage.cachedInputTokens, cache_write_tokens: usage.cacheWriteTokens },
@@ -125,7 +125,7 @@ export function usageOf({ usage, cost }: ResponseSummary): Fields {
   }
 }
 
-/** The body of a whole answer. */
+/** Returns the body of a response that is not streamed. */
 export function responseBody(
   context: ReplyContext,
   answer: CollectedResponse,
@@ -136,12 +136,12 @@ export function responseBody(
   for (const event of answer.events) items.add(event)
   const reason = answer.choices[0]?.finishReason ?? 'stop'
   items.close(reason)
-  const state = { ...endOf(reason), output: items.output(), usage: usageOf(receipt) }
+  const state = { ...endOf(reason), output: items.output(), usage: responseUsage(receipt) }
   return JSON.parse(responseJson(settingsJson(context), opening.requestId, opening, state))
 }
 
-/** The error of a failed response; codes are those by which clients choose to shorten, to wait or to give up. */
-export function failureOf(error: GatewayError): Fields {
+/** Returns the error of a failed response. By its code, clients shorten the input, wait or stop. */
+export function responseErrorOf(error: GatewayError): Fields {
   const { code, message, retryAfterMs } = error
   switch (code) {
     case 'context_length_exceeded':
@@ -167,7 +167,7 @@ export function failureOf(error: GatewayError): Fields {
   }
 }
 
-/** What is said of the serving model where none has been chosen yet. */
+/** Returns the start of a response that failed before a model was chosen. */
 export function unopened({ body }: ResponsesAsk, createdAt: number): Pick<ResponseStart, 'createdAt' | 'model'> {
   return { createdAt, model: body.model ?? autoModel }
 }

@@ -1,6 +1,6 @@
 /**
- * A Responses body, read into a chat request. Nothing is stored here, so all that refers to something stored is refused, never
- * ignored: a model would answer without the past. Unknown fields pass; what a provider does not take is told as dropped.
+ * Parses Responses bodies into chat requests. The gateway stores no responses, so references to stored objects are rejected: ignored
+ * ones would lose the conversation. Unknown fields pass; the response reports parameters that a provider does not support.
  */
 import { type Static, Type } from '@sinclair/typebox'
 import type { ChatRequest, ResponseFormat, SourceBody } from '../../core/chat/chat.ts'
@@ -8,9 +8,9 @@ import { reasoningEfforts } from '../../core/chat/chat.ts'
 import { bodyText, chatRequestFields, functionName, parseChatRequestFields } from '../../core/request/chat-request.ts'
 import { GatewayError } from '../../core/validation/errors.ts'
 import { checker, invalidField, nullable, oneOf } from '../../core/validation/validate.ts'
-import { maximumItems, type ReadInput, type ReasoningOpener, readInput } from './items.ts'
+import { maximumItems, type ReadInput, type ReasoningOpener, readInputItems } from './items.ts'
 import { textIn } from './parts.ts'
-import { chooseTools, type DeclaredTools, maximumTools, readTools, type ToolOrigin } from './tools.ts'
+import { chooseTools, type DeclaredTools, maximumDeclaredTools, readTools, type ToolOrigin } from './tools.ts'
 
 const open = { additionalProperties: true }
 const anyObject = Type.Object({}, open)
@@ -30,7 +30,7 @@ const format = Type.Union([
   ),
 ])
 
-/** Read into fields of the chat request. */
+/** Fields that become fields of the chat request. */
 const readFields = Type.Object({
   model: shared.model,
   mode: shared.mode,
@@ -53,7 +53,7 @@ const readFields = Type.Object({
     ]),
   ),
   instructions: nullable(Type.Union([bodyText, Type.Array(anyObject, { maxItems: maximumItems })])),
-  tools: nullable(Type.Array(Type.Object({ type: Type.String() }, open), { maxItems: maximumTools })),
+  tools: nullable(Type.Array(Type.Object({ type: Type.String() }, open), { maxItems: maximumDeclaredTools })),
   tool_choice: nullable(Type.Union([oneOf(['none', 'auto', 'required']), anyObject])),
   parallel_tool_calls: nullable(Type.Boolean()),
   reasoning: nullable(
@@ -75,7 +75,7 @@ const readFields = Type.Object({
   truncation: nullable(oneOf(['auto', 'disabled'])),
 })
 
-/** Means the same on Chat Completions. */
+/** Fields with the same meaning in Chat Completions. */
 const extraFields = Type.Object({
   service_tier: nullable(Type.String({ maxLength: 64 })),
   prompt_cache_key: nullable(Type.String({ maxLength: 1024 })),
@@ -94,17 +94,17 @@ type Body = Static<typeof responsesSchema>
 const check = checker(responsesSchema)
 const readHere = new Set(Object.keys(readFields.properties))
 
-/** A chat request, and what the reply must know beside it. */
+/** A chat request with the settings that the response depends on. */
 export type ResponsesAsk = {
   readonly ask: ChatRequest
   readonly origins: ReadonlyMap<string, ToolOrigin>
-  /** Reasoning that is only text goes back to the client to be replayed. */
+  /** The client requests reasoning that it can send in later turns, also if it is plain text. */
   readonly includesReasoning: boolean
-  /** The body as it came: the answer repeats its settings. */
+  /** The parsed body, whose settings the response repeats. */
   readonly body: Body
 }
 
-/** Shared fields under the names that they have here. */
+/** Names of shared fields in this API. */
 export const spelling: Readonly<Record<string, string>> = {
   messages: 'input',
   response_format: 'text.format',
@@ -112,15 +112,15 @@ export const spelling: Readonly<Record<string, string>> = {
   logprobs: 'include',
 }
 
-/** Reads a parsed body and the `X-Gateway-*` headers, which win over it. Throws with the field at fault. */
+/** Parses a body and the `X-Gateway-*` headers, which take precedence. Throws `invalid_request` with the field at fault. */
 export function readResponses(
   value: unknown,
   source: { readonly headers: Headers; readonly text: string },
   opener: ReasoningOpener,
 ): ResponsesAsk {
   const body = check(value)
-  refuseStored(body)
-  const input = readInput(body.input ?? missingInput(), instructionsOf(body.instructions ?? null), opener)
+  rejectStored(body)
+  const input = readInputItems(body.input ?? missingInput(), instructionsOf(body.instructions ?? null), opener)
   const lists = body.tools == null ? [] : [{ tools: body.tools, place: 'tools' }]
   const declared = readTools([...lists, ...input.declared], input.loaded)
   const { tools, choice, needsHosted } = chooseTools(body.tool_choice ?? null, declared)
@@ -146,7 +146,7 @@ export function readResponses(
     responseFormat: formatOf(body.text?.format ?? null),
     endUser: body.safety_identifier ?? body.user ?? null,
     extras: extrasOf(body),
-    // What a tool gave is no question, and what only OpenAI can read cannot be added to.
+    // A tool result is not a question, and the gateway cannot change items that only OpenAI can read.
     web: isPlain ? fields.web : 'off',
     enhance: isPlain && fields.enhance,
     bodyCharacters: source.text.length,
@@ -160,24 +160,25 @@ export function readResponses(
 }
 
 function missingInput(): never {
-  throw invalidField('input', 'is missing: send a string or an array of items')
+  throw invalidField('input', 'is required: a string or an array of items')
 }
 
-function refuseStored(body: Body): void {
+function rejectStored(body: Body): void {
   if (body.background === true)
-    throw invalidField('background', 'must be false: nothing is stored here to fetch later', 'unsupported_parameter')
+    throw invalidField('background', 'must be false: responses are not stored here', 'unsupported_parameter')
   if (body.previous_response_id != null)
     throw new GatewayError(
       'previous_response_not_found',
-      '`previous_response_id` names a stored response, and none is stored here. Set `store: false` and send the items of the conversation in `input`.',
+      '`previous_response_id` refers to a stored response. Responses are not stored here. Set `store: false` and send the items of the conversation in `input`.',
       { param: 'previous_response_id', shouldRetry: false },
     )
-  const advice = 'names something stored, and nothing is stored here. Set `store: false` and send the items in `input`'
+  const advice =
+    'refers to a stored object. Objects are not stored here. Set `store: false` and send the items in `input`'
   if (body.conversation != null) throw invalidField('conversation', advice, 'unsupported_parameter')
   if (body.prompt != null) throw invalidField('prompt', advice, 'unsupported_parameter')
 }
 
-/** A list of items is what OpenAI itself repeats of a stored prompt: its texts count. */
+/** Returns the instruction texts. OpenAI repeats a stored prompt as a list of items. */
 function instructionsOf(instructions: Body['instructions'] | null): readonly string[] {
   if (instructions == null) return []
   const texts = typeof instructions === 'string' ? [instructions] : instructions.map(item => textIn(contentOf(item)))

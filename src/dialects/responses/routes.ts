@@ -1,6 +1,6 @@
 /**
- * `POST /v1/responses`: the Responses API, stateless. Every request holds its whole conversation, and nothing of it is kept:
- * reasoning that a later turn needs goes to the client, sealed.
+ * `POST /v1/responses`: the Responses API without stored state. Every request has the complete conversation. Reasoning that a later
+ * turn needs goes to the client, sealed.
  */
 import { Elysia } from 'elysia'
 import type { GatewayError } from '../../core/validation/errors.ts'
@@ -22,7 +22,7 @@ type ResponsesRouteDeps = ChatRouteDeps & {
   readonly unixTime: () => number
 }
 
-/** How this endpoint reads requests and writes answers and refusals. */
+/** Returns the parser and the writers of this endpoint. */
 function responsesEndpoint({
   reasoningSeal,
   unixTime,
@@ -46,13 +46,13 @@ function responsesEndpoint({
   }
 }
 
-/** Places in lists as OpenAI writes them: `input[3].type`. */
+/** Returns the error with indices as OpenAI writes them: `input[3].type`. */
 function inBrackets(error: GatewayError): GatewayError {
   const { param } = error
   return param === null || !/\.\d/.test(param) ? error : withParam(error, param.replaceAll(/\.(\d+)(?=\.|$)/g, '[$1]'))
 }
 
-/** The routes of the Responses API. */
+/** Returns the routes of the Responses API. */
 export function responses(deps: ResponsesRouteDeps) {
   const endpoint = responsesEndpoint(deps)
   return new Elysia({ name: 'responses' }).post('/v1/responses', ({ request }) => handleChat(deps, endpoint, request), {
@@ -60,7 +60,7 @@ export function responses(deps: ResponsesRouteDeps) {
     ...withRouteDocs(policies.apiKey, {
       summary: 'Responses',
       description:
-        'The Responses API, for existing client libraries: change their base address and the model. Nothing is stored: send `store: false` and the whole conversation in `input`. Streams end with `response.completed` or `response.incomplete` after a success, and only then.',
+        'The Responses API, for existing client libraries: change only their base URL and the model. Responses are not stored: send `store: false` and the complete conversation in `input`. A stream ends with `response.completed` or `response.incomplete` only after a success.',
       body: responsesSchema,
       examples: responsesExamples,
       requestHeaders: chatHeaders,
@@ -72,7 +72,7 @@ export function responses(deps: ResponsesRouteDeps) {
   })
 }
 
-/** Each of them a request that works as it stands. */
+/** Complete requests that work without a change. */
 const responsesExamples = {
   'the prompt chooses the model': { model: 'gateway-ai', input: 'Say hello in one sentence.', store: false },
   'a stream with a system text': {
@@ -85,7 +85,7 @@ const responsesExamples = {
   'a tool': {
     model: 'gateway-ai',
     strategy: 'cost',
-    input: 'What is the weather in Oslo?',
+    input: 'How is the weather in Oslo?',
     tools: [
       { type: 'function', name: 'weather', parameters: { type: 'object', properties: { city: { type: 'string' } } } },
     ],

@@ -1,4 +1,4 @@
-/** The answer of the Responses API, whole and streamed: the wire's own shape with the cost beside its counts. */
+/** Schemas of Responses API responses, as JSON and as a stream. `usage` also has the cost. */
 import { Type } from '@sinclair/typebox'
 import { oneOf } from '../../core/validation/validate.ts'
 import { count, modelName, namedSchema, orNull, strictObject, text, usd } from '../../http/schemas.ts'
@@ -21,7 +21,7 @@ const part = Type.Union([
   strictObject({
     type: Type.Literal('output_text'),
     text: text('The sky scatters blue light most.'),
-    annotations: Type.Array(anything, { description: 'sources that the answer was given' }),
+    annotations: Type.Array(anything, { description: 'web sources that the model received' }),
     logprobs: Type.Array(anything),
   }),
   strictObject({ type: Type.Literal('refusal'), refusal: Type.String() }),
@@ -34,7 +34,7 @@ const called = {
   namespace: Type.Optional(Type.String()),
 }
 
-/** An item of OpenAI's own tools is passed on as it came. */
+/** Items of OpenAI's own tools are forwarded unchanged. */
 const outputItemShape = Type.Union(
   [
     strictObject({
@@ -48,7 +48,7 @@ const outputItemShape = Type.Union(
       id: itemId,
       type: Type.Literal('reasoning'),
       summary: Type.Array(strictObject({ type: Type.Literal('summary_text'), text: Type.String() })),
-      encrypted_content: Type.Optional(Type.String({ description: 'to be sent back with the next turn as it is' })),
+      encrypted_content: Type.Optional(Type.String({ description: 'send it unchanged with the next turn' })),
     }),
     strictObject({ ...called, type: Type.Literal('function_call'), arguments: text('{"city":"Oslo"}') }),
     strictObject({ ...called, type: Type.Literal('custom_tool_call'), input: Type.String() }),
@@ -93,7 +93,7 @@ export const responseShape = namedSchema('Response', {
 const event = { sequence_number: count }
 const withResponse = { ...event, response: responseShape }
 
-/** What follows `data: ` in a stream: `type` is also its event line. */
+/** JSON after `data: ` in a stream; the `event:` line repeats `type`. */
 export const responseEventShape = Type.Union(
   [
     strictObject({
@@ -114,7 +114,7 @@ export const responseEventShape = Type.Union(
     }),
     Type.Object(
       {
-        type: text('response.output_text.delta', 'an event of an item, as in the API of that name'),
+        type: text('response.output_text.delta', 'an event of an item, as in OpenAI’s Responses API'),
         ...event,
         item_id: itemId,
         output_index: count,

@@ -1,7 +1,6 @@
 /**
- * An answer as the events of the Responses API: numbered from 0 without a gap, `response.created` first, and one terminal event last.
- * `response.completed` and `response.incomplete` come with `done` and never before: an answer that was cut or not settled must not
- * look finished.
+ * Writes responses as events of the Responses API: numbered from 0 without gaps, `response.created` first, one terminal event last.
+ * `response.completed` and `response.incomplete` follow only `done`: a truncated or unsettled response must not look complete.
  */
 import type { ChatEvent, FinishReason, ResponseStart, TokenLogprob } from '../../core/chat/chat.ts'
 import type { StreamFormat } from '../../http/sse-response.ts'
@@ -9,22 +8,22 @@ import type { Fields } from './check.ts'
 import { OutputItems } from './output.ts'
 import {
   endOf,
-  failureOf,
   outputOptions,
   type ReplyContext,
   type ResponseState,
+  responseErrorOf,
   responseJson,
+  responseUsage,
   settingsJson,
   unopened,
-  usageOf,
 } from './reply.ts'
 
-/** One streamed answer's format; made per answer. `now` in Unix seconds is told where a stream fails before it began. */
+/** Returns the format of one streamed response. `now` returns Unix seconds, for a failure before the response starts. */
 export function responsesStream(context: ReplyContext, requestId: string, now: () => number): StreamFormat {
   const stream = new ResponseStream(context, requestId)
   return {
     frame: batch => stream.frame(batch),
-    failure: error => stream.fail(failureOf(error), now),
+    failure: error => stream.fail(responseErrorOf(error), now),
   }
 }
 
@@ -37,7 +36,7 @@ class ResponseStream {
   private finish: FinishReason = 'stop'
   private number = 0
   private out = ''
-  /** Text of the batch that goes out as one event. */
+  /** Text of the batch, which becomes one event. */
   private text = ''
   private tokens: TokenLogprob[] = []
   private phase: string | undefined
@@ -90,7 +89,7 @@ class ResponseStream {
         this.flush()
         this.items?.close(this.finish)
         const end = endOf(this.finish)
-        const state = { ...end, output: this.items?.output() ?? [], usage: usageOf(event.receipt) }
+        const state = { ...end, output: this.items?.output() ?? [], usage: responseUsage(event.receipt) }
         this.lifecycle(`response.${end.status}`, state)
         break
       }

@@ -1,6 +1,6 @@
 /**
- * Tools of a Responses request: functions, free-text tools and namespaces of both become the plain functions that every provider
- * has; each keeps its origin, so that a call is answered under the name and the namespace under which the client declared it.
+ * Parses the tools of Responses requests. Functions, free-text tools and namespaces become plain functions, which every provider
+ * supports. Each keeps its origin, so that calls have the name and the namespace that the client declared.
  */
 import { Type } from '@sinclair/typebox'
 import type { Tool, ToolChoice } from '../../core/chat/chat.ts'
@@ -9,29 +9,29 @@ import { bodyText } from '../../core/request/chat-request.ts'
 import { invalidField, nullable, oneOf } from '../../core/validation/validate.ts'
 import { checkerAt, type Fields, isFields } from './check.ts'
 
-/** How the client declared a tool, and expects it to be called. */
+/** The declaration of a tool by the client, whose form its calls must have. */
 export type ToolOrigin = {
   readonly kind: 'function' | 'custom' | 'tool_search'
   readonly name: string
-  /** null = none, or the implicit one. */
+  /** null = no namespace, or the implicit one. */
   readonly namespace: string | null
 }
 
 export type DeclaredTools = {
   readonly tools: readonly Tool[]
-  /** By the name under which a model calls it. */
+  /** Origins by the function name for the model. */
   readonly origins: ReadonlyMap<string, ToolOrigin>
-  /** Types of tools that OpenAI runs or defines itself. */
+  /** Types of tools that OpenAI runs or defines. */
   readonly hosted: readonly string[]
-  /** Types of tools that are left out wherever the request goes. */
+  /** Types of tools that no provider receives. */
   readonly refused: readonly string[]
 }
 
-/** A list of tools, and where in the request it stands. */
+/** A list of tools and its path in the request. */
 export type ToolList = { readonly tools: readonly unknown[]; readonly place: string }
 
-/** Most tools of one request, members of namespaces included. */
-export const maximumTools = 1024
+/** Maximum number of tools per request, with members of namespaces. */
+export const maximumDeclaredTools = 1024
 
 const open = { additionalProperties: true }
 const name = Type.String({ minLength: 1, maxLength: 256 })
@@ -54,23 +54,23 @@ const checkCustom = checkerAt(
   Type.Object({ name, description, format: nullable(anyObject), defer_loading: nullable(Type.Boolean()) }, open),
 )
 const checkNamespace = checkerAt(
-  Type.Object({ name, description, tools: Type.Array(anyObject, { maxItems: maximumTools }) }, open),
+  Type.Object({ name, description, tools: Type.Array(anyObject, { maxItems: maximumDeclaredTools }) }, open),
 )
 const checkSearch = checkerAt(
   Type.Object({ execution: nullable(Type.String()), description, parameters: nullable(anyObject) }, open),
 )
 
-/** A search of OpenAI's is charged per call: the gateway's own web access takes its place. */
+/** OpenAI charges its web search per call: the gateway's web search replaces it. */
 export const isWebSearch = (type: string) => /^web_search/.test(type)
 
-/** The tool that finds other tools, run by the client. */
+/** Name of the tool with which a client searches for tools. */
 export const searchToolName = 'tool_search'
 
 type Declared = { readonly tool: Tool; readonly origin: ToolOrigin; readonly isDeferred: boolean }
 
 /**
- * Reads the tools of all lists in their order; of two declarations of one tool the later one counts. `loaded` lists are those that
- * a search of the client's found. Throws `invalid_request` where two tools would be called by one name.
+ * Parses the tools of all lists in order; a later declaration of a tool replaces an earlier one. `loaded`: lists that a search of the
+ * client found. Throws `invalid_request` if two tools would have the same function name.
  */
 export function readTools(lists: readonly ToolList[], loaded: readonly ToolList[]): DeclaredTools {
   const declared = new Map<string, Declared>()
@@ -104,11 +104,12 @@ function add(declared: Map<string, Declared>, one: Declared, place: string): voi
   const earlier = declared.get(flat)
   if (earlier !== undefined && !isSame(earlier.origin, one.origin)) {
     const [first, second] = [earlier.origin, one.origin].map(spelled)
-    throw invalidField(place, `declares ${second}, which would be called by the same name as ${first}: rename one`)
+    throw invalidField(place, `declares ${second}, which would have the same function name as ${first}. Rename one`)
   }
-  // A later declaration without its content does not hide what a search has loaded.
+  // A deferred declaration does not replace a tool that a search has loaded.
   declared.set(flat, earlier?.isDeferred === false && one.isDeferred ? earlier : one)
-  if (declared.size > maximumTools) throw invalidField(place, `is one tool too many: send at most ${maximumTools}`)
+  if (declared.size > maximumDeclaredTools)
+    throw invalidField(place, `exceeds the limit of ${maximumDeclaredTools} tools. Send fewer`)
 }
 
 function isSame(one: ToolOrigin, other: ToolOrigin): boolean {
@@ -121,7 +122,7 @@ function spelled({ namespace, name: own }: ToolOrigin): string {
 
 function typeOf(tool: unknown, place: string): string {
   if (!isFields(tool)) throw invalidField(place, 'must be an object')
-  if (typeof tool.type !== 'string') throw invalidField(`${place}.type`, 'is missing: it must be a string')
+  if (typeof tool.type !== 'string') throw invalidField(`${place}.type`, 'is required: a string')
   return tool.type
 }
 
@@ -143,7 +144,7 @@ function declaredBy(tool: unknown, type: string, place: string): readonly Declar
     }
     case searchToolName: {
       const { execution, description: about, parameters } = checkSearch(tool, place)
-      // A search that OpenAI would run finds nothing that is not declared here already.
+      // A search at OpenAI finds only tools that the request declares.
       if (execution !== 'client') return []
       const search = { name: searchToolName, description: about ?? null, parameters: parameters ?? null, strict: null }
       const origin: ToolOrigin = { kind: 'tool_search', name: searchToolName, namespace: null }
@@ -158,7 +159,7 @@ function memberOf(
   tool: unknown,
   kind: 'function' | 'custom',
   place: string,
-  /** `about` says what the namespace is for: its first member tells. */
+  /** `about` is the description of the namespace, which goes to its first member. */
   within: { readonly namespace: string; readonly about: string | null | undefined } | null,
 ): Declared {
   const namespace = within === null || within.namespace === implicitNamespace ? null : within.namespace
@@ -188,7 +189,7 @@ function joined(...texts: readonly (string | null | undefined)[]): string | null
   return texts.filter(text => text != null && text !== '').join('\n\n') || null
 }
 
-/** A function whose schema has no required text is called with `{}`. */
+/** `input` is required: models call a function without required fields with `{}`. */
 const inputSchema = {
   type: 'object',
   properties: { input: { type: 'string', description: 'The whole input of the tool, as plain text.' } },
@@ -210,7 +211,7 @@ const checkChoice = checkerAt(
       name: nullable(Type.String()),
       namespace: nullable(Type.String()),
       mode: nullable(oneOf(['auto', 'required'])),
-      tools: nullable(Type.Array(listed, { maxItems: maximumTools })),
+      tools: nullable(Type.Array(listed, { maxItems: maximumDeclaredTools })),
     },
     open,
   ),
@@ -219,11 +220,11 @@ const checkChoice = checkerAt(
 export type ChosenTools = {
   readonly tools: readonly Tool[]
   readonly choice: ToolChoice | null
-  /** A tool that only OpenAI has must be called. */
+  /** The model must call a tool that only OpenAI has. */
   readonly needsHosted: boolean
 }
 
-/** The tools that may be called, and which must be. Throws `invalid_request`, or `unsupported_parameter` for a tool that is left out. */
+/** Returns the allowed tools and the choice. Throws `invalid_request`, or `unsupported_parameter` for an unsupported tool. */
 export function chooseTools(value: unknown, declared: DeclaredTools): ChosenTools {
   const { tools, hosted } = declared
   if (value == null || value === 'auto' || value === 'none')
@@ -231,20 +232,24 @@ export function chooseTools(value: unknown, declared: DeclaredTools): ChosenTool
   if (value === 'required') {
     if (tools.length > 0) return { tools, choice: 'required', needsHosted: false }
     if (hosted.length > 0) return { tools, choice: null, needsHosted: true }
-    throw invalidField('tool_choice', 'asks for a tool, but there is none to call: send the tools too')
+    throw invalidField('tool_choice', 'requires at least one tool in `tools`')
   }
   if (typeof value === 'string')
-    throw invalidField('tool_choice', 'must be "none", "auto", "required" or an object that names a tool')
+    throw invalidField('tool_choice', 'must be "none", "auto", "required" or an object with the name of a tool')
   const { type, name: own, namespace, mode, tools: allowed } = checkChoice(value, 'tool_choice')
   if (type === 'allowed_tools') return allowedTools(declared, mode ?? 'auto', allowed ?? [])
   if (type === 'function' || type === 'custom' || type === searchToolName) {
     const wanted = type === searchToolName ? searchToolName : flatToolName(namespace ?? null, own ?? '')
     if (tools.some(tool => tool.name === wanted)) return { tools, choice: { name: wanted }, needsHosted: false }
-    throw invalidField('tool_choice.name', 'must be the name of one of `tools`')
+    throw invalidField('tool_choice.name', 'must match the name of a tool in `tools`')
   }
   if (isWebSearch(type)) return { tools, choice: tools.length === 0 ? null : 'auto', needsHosted: false }
   if (hosted.includes(type)) return { tools, choice: tools.length === 0 ? null : 'auto', needsHosted: true }
-  throw invalidField('tool_choice.type', 'names a tool that is not available here', 'unsupported_parameter')
+  throw invalidField(
+    'tool_choice.type',
+    'is the type of a tool that the gateway does not support',
+    'unsupported_parameter',
+  )
 }
 
 function allowedTools(declared: DeclaredTools, mode: 'auto' | 'required', allowed: readonly Fields[]): ChosenTools {
@@ -256,7 +261,7 @@ function allowedTools(declared: DeclaredTools, mode: 'auto' | 'required', allowe
   const tools = declared.tools.filter(tool => names.has(tool.name))
   const isHosted = allowed.some(({ type }) => typeof type === 'string' && declared.hosted.includes(type))
   if (tools.length === 0 && mode === 'required' && !isHosted)
-    throw invalidField('tool_choice.tools', 'must name at least one of `tools`')
+    throw invalidField('tool_choice.tools', 'must contain at least one tool of `tools`')
   return {
     tools,
     choice: tools.length === 0 ? null : mode,

@@ -1,6 +1,6 @@
 /**
- * Items as turns of a conversation: neighboring items of the assistant's are one turn, and every result stands behind the turn
- * that holds its call, wherever in the input it came.
+ * Groups items into turns of a conversation. Consecutive items of the assistant are one turn. Each result follows the turn with its
+ * call, for any position in the input.
  */
 import type { ContentPart, Message, ReasoningItem, ToolCall } from '../../core/chat/chat.ts'
 
@@ -10,7 +10,7 @@ type AssistantTurn = {
   readonly reasoningItems: ReasoningItem[]
   readonly calls: ToolCall[]
   readonly results: Extract<Message, { role: 'tool' }>[]
-  /** Images and documents of results: no provider takes them there. */
+  /** Images and documents of results, which go into a user message: some providers do not accept them in results. */
   readonly attachments: ContentPart[]
 }
 
@@ -18,9 +18,9 @@ type Turn = { readonly message: Message } | { readonly assistant: AssistantTurn 
 
 export class Turns {
   private readonly turns: Turn[] = []
-  /** The turn that holds a call, by the call's id. */
+  /** Turns by the ID of a call in them. */
   private readonly byCall = new Map<string, AssistantTurn>()
-  /** Signatures of calls that have not come yet, by the call's id. */
+  /** Signatures that precede their calls, by call ID. */
   private readonly signatures = new Map<string, string>()
 
   add(message: Message): void {
@@ -31,7 +31,7 @@ export class Turns {
     this.open().texts.push(text)
   }
 
-  /** Reasoning goes back as its provider gave it: in parts of its own, at the call it belongs to, or as plain text. */
+  /** Adds reasoning in the form of its provider: as an item, as the signature of a call, or as plain text. */
   reason(item: ReasoningItem): void {
     if (item.family === 'google' && item.id !== null) this.signatures.set(item.id, item.data)
     else if (item.family === 'compatible') this.open().reasoning.push(item.text)
@@ -44,7 +44,7 @@ export class Turns {
     this.byCall.set(id, turn)
   }
 
-  /** False where no call of that id came before. */
+  /** Adds a result; returns false if no earlier call has this ID. */
   answer(callId: string, text: string, attachments: readonly ContentPart[]): boolean {
     const turn = this.byCall.get(callId)
     if (turn === undefined) return false
@@ -57,7 +57,7 @@ export class Turns {
     return this.turns.flatMap(turn => ('message' in turn ? [turn.message] : messagesOf(turn.assistant)))
   }
 
-  /** The assistant's turn that goes on: it ends where anybody else speaks, and with the first result. */
+  /** Returns the open turn of the assistant. A message of another role or a result ends it. */
   private open(): AssistantTurn {
     const last = this.turns.at(-1)
     if (last !== undefined && 'assistant' in last && last.assistant.results.length === 0) return last.assistant
@@ -83,7 +83,7 @@ function messagesOf({
     toolCalls: calls,
     name: null,
   }
-  // Reasoning of a turn of which nothing else was sent belongs to nothing.
+  // Reasoning without text or calls is dropped: no message can carry it.
   const isEmpty = texts.length === 0 && calls.length === 0
   const shown: readonly Message[] =
     attachments.length === 0

@@ -27,7 +27,7 @@ import { createPostgresStore, type PostgresStore, type Registered } from '../pos
 import { createStandings, untouched } from '../quota-status-cache.ts'
 import { createRedisStore, type RedisStore } from '../redis/store.ts'
 import { createKeptRecords, type UnshippedRecords } from '../redis/unshipped-records.ts'
-import { countersOf, decisionOf, type Numbers, StaleEpoch } from '../reply.ts'
+import { cachedStatusOf, decisionOf, type Numbers, StaleEpoch } from '../reply.ts'
 import { createSettledSeats } from '../settled-reservations.ts'
 import { type RecordJournal, untilDurable, writeDurably } from './durable-record.ts'
 import type { Epoch } from './epoch.ts'
@@ -183,7 +183,7 @@ export class FailoverMeter implements Meter {
     return this.decided({
       ask: epoch => this.storeOf(epoch).status(epoch, accountId),
       take: reply => {
-        this.standings.note(accountId, countersOf(reply, this.options.clock.now()))
+        this.standings.note(accountId, cachedStatusOf(reply, this.options.clock.now()))
         return this.status(accountId, limits)
       },
       giveUp: () => {},

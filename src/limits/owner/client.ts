@@ -16,7 +16,7 @@ import { createProgressNotes } from '../local/checkpoint-batch.ts'
 import type { Meter } from '../meter.ts'
 import { createStandings, untouched } from '../quota-status-cache.ts'
 import { createSettledSeats } from '../settled-reservations.ts'
-import type { Call, Calls, Counters, OwnerMessage, WorkerMessage } from './messages.ts'
+import type { Call, Counters, OwnerCalls, OwnerMessage, WorkerMessage } from './messages.ts'
 
 type OwnerClientOptions = {
   readonly worker: number
@@ -92,7 +92,10 @@ export function createOwnerClient(options: OwnerClientOptions): OwnerClient {
     call?.reject(cause)
   }
 
-  const ask = <K extends keyof Calls>(type: K, input: Calls[K]['input']): Promise<Calls[K]['result']> => {
+  const ask = <K extends keyof OwnerCalls>(
+    type: K,
+    input: OwnerCalls[K]['input'],
+  ): Promise<OwnerCalls[K]['result']> => {
     if (isLost) return Promise.reject(new OwnerAway('the connection is lost'))
     // Settlements always pass, so that open requests can end. Only new work is rejected.
     if (pending.size >= maximumPending && type !== 'settle') return Promise.reject(new OwnerAway('too many calls wait'))

@@ -9,17 +9,17 @@ import type { CachedStatus } from '../quota-status-cache.ts'
 /** Usage of an account without its limits; null = unknown to the owner. */
 export type Counters = Omit<CachedStatus, 'at' | 'day'> | null
 
-export type Counted<T> = { readonly value: T; readonly counters: Counters }
+export type WithCounters<T> = { readonly value: T; readonly counters: Counters }
 
 /** Calls that a worker waits for, with input and result. */
-export type Calls = {
-  admit: { readonly input: AdmissionRequest; readonly result: Counted<Admission> }
+export type OwnerCalls = {
+  admit: { readonly input: AdmissionRequest; readonly result: WithCounters<Admission> }
   raise: {
     readonly input: { readonly seat: Reservation; readonly tokens: number; readonly microcents: number }
-    readonly result: Counted<Reservation | null>
+    readonly result: WithCounters<Reservation | null>
   }
-  loadStatus: { readonly input: { readonly accountId: string }; readonly result: Counted<null> }
-  settle: { readonly input: Settlement; readonly result: Counted<null> }
+  loadStatus: { readonly input: { readonly accountId: string }; readonly result: WithCounters<null> }
+  settle: { readonly input: Settlement; readonly result: WithCounters<null> }
   /** Counts one request for a name of a rate limiter. */
   take: {
     readonly input: { readonly title: string; readonly rule: LimitRule; readonly name: string }
@@ -30,8 +30,8 @@ export type Calls = {
 
 /** One call of a worker. */
 export type Call = {
-  readonly [K in keyof Calls]: { readonly type: K; readonly id: number; readonly input: Calls[K]['input'] }
-}[keyof Calls]
+  readonly [K in keyof OwnerCalls]: { readonly type: K; readonly id: number; readonly input: OwnerCalls[K]['input'] }
+}[keyof OwnerCalls]
 
 /** Messages of a worker without a reply. */
 type Note =

@@ -10,12 +10,12 @@ import { spentOf } from '../../core/limits/spent.ts'
 import { GatewayError } from '../../core/validation/errors.ts'
 import type { LocalMeter } from '../local/meter.ts'
 import type { InterimUsage, QuotaStatus, Reservation } from '../meter.ts'
-import type { Call, Calls, Counted, Counters, OwnerMessage, SentError, WorkerMessage } from './messages.ts'
+import type { Call, Counters, OwnerCalls, OwnerMessage, SentError, WithCounters, WorkerMessage } from './messages.ts'
 
 type OwnerServiceOptions = {
   readonly meter: Pick<LocalMeter, 'admit' | 'raise' | 'settle' | 'checkpoint' | 'release' | 'standing' | 'loadStatus'>
   readonly limits: RateLimiterFactory
-  readonly spent: (accountId: string, day: number) => Promise<Calls['spent']['result']>
+  readonly spent: (accountId: string, day: number) => Promise<OwnerCalls['spent']['result']>
   /** Called before anything else of a worker, which may have left usage records in its folder. */
   readonly onJoined?: (worker: number) => void
   readonly onEvent?: (event: string, detail: string) => void
@@ -42,7 +42,7 @@ export function createOwnerService(options: OwnerServiceOptions): OwnerService {
   const peers = new Set<(message: OwnerMessage) => void>()
   const opened = new Map<string, RateLimiter>()
 
-  const limitOf = ({ title, rule }: Calls['take']['input']): RateLimiter => {
+  const limitOf = ({ title, rule }: OwnerCalls['take']['input']): RateLimiter => {
     const known = opened.get(title)
     if (known !== undefined) return known
     const limit = limits(title, rule)
@@ -50,7 +50,7 @@ export function createOwnerService(options: OwnerServiceOptions): OwnerService {
     return limit
   }
 
-  const counted = <T>(accountId: string, value: T): Counted<T> => {
+  const counted = <T>(accountId: string, value: T): WithCounters<T> => {
     const standing = meter.standing(accountId, unbounded)
     return { value, counters: standing === null ? null : countersOf(standing) }
   }
@@ -62,7 +62,7 @@ export function createOwnerService(options: OwnerServiceOptions): OwnerService {
     let isClosed = false
     peers.add(send)
 
-    const admit = async (request: Calls['admit']['input']) => {
+    const admit = async (request: OwnerCalls['admit']['input']) => {
       const { requestId } = request
       admitting.set(requestId, false)
       try {
@@ -76,14 +76,14 @@ export function createOwnerService(options: OwnerServiceOptions): OwnerService {
       }
     }
 
-    const raise = async ({ seat, tokens, microcents }: Calls['raise']['input']) => {
+    const raise = async ({ seat, tokens, microcents }: OwnerCalls['raise']['input']) => {
       const raised = await meter.raise(seat, tokens, microcents)
       const held = open.get(seat.requestId)
       if (raised !== null && held !== undefined) held.seat = raised
       return raised
     }
 
-    const settle = (settlement: Calls['settle']['input']) => {
+    const settle = (settlement: OwnerCalls['settle']['input']) => {
       open.delete(settlement.seat.requestId)
       return meter.settle(settlement)
     }

@@ -44,7 +44,11 @@ export type Registered = {
 }
 
 /** What an account is loaded with under a new epoch: the ledger's day, and rows in the script's form. */
-export type Loaded = { readonly tokens: number; readonly cost: number; readonly rows: readonly (readonly unknown[])[] }
+export type AccountLoad = {
+  readonly tokens: number
+  readonly cost: number
+  readonly rows: readonly (readonly unknown[])[]
+}
 
 export type PostgresStore = ReturnType<typeof createPostgresStore>
 
@@ -192,9 +196,9 @@ export function createPostgresStore({ database, gatewayId, leaseMs, time }: Post
     },
 
     /** Reads what an account is loaded with in one statement, hence one snapshot of ledger and reservations. */
-    async load(accountId: string, day: number): Promise<Loaded> {
+    async load(accountId: string, day: number): Promise<AccountLoad> {
       const [row] = await database.run(
-        ({ sql }) => sql<{ tokens: number; cost: number; rows: Loaded['rows'] }[]>`
+        ({ sql }) => sql<{ tokens: number; cost: number; rows: AccountLoad['rows'] }[]>`
           select
             (select coalesce(sum(input_tokens + output_tokens), 0)::float8 from usage_daily
               where account_id = ${accountId} and day = date '1970-01-01' + ${day}::int) as tokens,

@@ -11,7 +11,7 @@ import type { DailyUsage } from '../../core/limits/spent.ts'
 import type { Epoch } from '../failover/epoch.ts'
 import type { AdmissionRequest, Reservation } from '../meter.ts'
 import type { LimitRedis } from '../ports.ts'
-import type { Loaded } from '../postgres/store.ts'
+import type { AccountLoad } from '../postgres/store.ts'
 import { type Numbers, numbersOf, StaleEpoch } from '../reply.ts'
 import { whole } from './account-script.ts'
 import { admitScript, raiseScript, settleScript, statusScript } from './request-scripts.ts'
@@ -23,7 +23,7 @@ type RedisStoreOptions = {
   /** Milliseconds until a reservation expires without renewal. */
   readonly leaseMs: number
   /** Reads what an account is loaded with. `day` is Redis' own, in days since the epoch. */
-  readonly load: (accountId: string, day: number) => Promise<Loaded>
+  readonly load: (accountId: string, day: number) => Promise<AccountLoad>
   /** Returns which of these requests are in the ledger. */
   readonly inLedger: (requestIds: readonly string[]) => Promise<readonly string[]>
   /** Returns the living instances, including this one. */

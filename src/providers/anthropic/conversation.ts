@@ -5,7 +5,7 @@ import { type Json, objectIn } from '../json.ts'
 import { uniqueNames } from '../names.ts'
 
 /** Returns the conversation in the wire format, without system texts. */
-export function messagesFor(messages: readonly Message[], prefill: boolean): readonly Json[] {
+export function anthropicMessagesFor(messages: readonly Message[], prefill: boolean): readonly Json[] {
   const turns = turnsOf(messages, prefill, blockWriter())
   const last = turns.at(-1)
   // A prefill must not end in white space, and a final assistant turn may only contain text.

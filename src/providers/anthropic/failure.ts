@@ -1,6 +1,13 @@
 import type { AttemptFailure } from '../../core/chat/chat.ts'
 import { parseUntrustedJson } from '../../core/validation/untrusted-json.ts'
-import { failureOf, identifierOf, isContextOverflow, isQuotaExhausted, kindOfStatus, retryAfterOf } from '../failure.ts'
+import {
+  identifierOf,
+  isContextOverflow,
+  isQuotaExhausted,
+  kindOfStatus,
+  providerFailure,
+  retryAfterOf,
+} from '../failure.ts'
 import { isRecord, record, textOf } from '../json.ts'
 import type { ProviderFailure } from '../provider.ts'
 
@@ -18,11 +25,11 @@ const kindByType: ReadonlyMap<string | null, AttemptFailure> = new Map([
 ])
 
 /** Reads a response with a status other than 200. */
-export function readFailure(status: number, headers: Headers, body: string): ProviderFailure {
+export function readAnthropicFailure(status: number, headers: Headers, body: string): ProviderFailure {
   const parsed = parseUntrustedJson(body)
   const error = errorOf(parsed ?? body)
   const kind = advised(kindOf(status, error), headers.get('x-should-retry'))
-  const failure = failureOf(kind, detailOf(status, error), retryAfterOf(headers))
+  const failure = providerFailure(kind, detailOf(status, error), retryAfterOf(headers))
   const isOwn = isRecord(parsed) && parsed.type === 'error' && isRecord(parsed.error)
   return isOwn && status < 500 && aboutRequest.has(kind) ? { ...failure, ownBody: body } : failure
 }
@@ -36,11 +43,11 @@ const aboutRequest: ReadonlySet<AttemptFailure> = new Set([
 ])
 
 /** Reads an error, or an unreadable body, in a response with status 200. */
-export function failureInAnswer(body: unknown): ProviderFailure {
+export function anthropicBodyFailure(body: unknown): ProviderFailure {
   const isError = isRecord(body) && (body.type === 'error' || (body.error !== undefined && body.error !== null))
-  if (!isError) return failureOf('bad_answer', '200 unreadable')
+  if (!isError) return providerFailure('bad_answer', '200 unreadable')
   const error = errorOf(body)
-  return failureOf(kindOf(200, error), detailOf(200, error))
+  return providerFailure(kindOf(200, error), detailOf(200, error))
 }
 
 /** Adjusts a failure by the API's `x-should-retry` header. */

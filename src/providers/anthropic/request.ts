@@ -5,7 +5,7 @@ import { sortExtras } from '../extras.ts'
 import { encoded, type Json } from '../json.ts'
 import { droppedNames, isDemanding, mayForce, nonEmpty, parametersFor } from '../parameters.ts'
 import type { Access, ProviderAsk, ProviderRequest } from '../provider.ts'
-import { messagesFor, textBlock } from './conversation.ts'
+import { anthropicMessagesFor, textBlock } from './conversation.ts'
 import { type JsonAnswer, jsonAnswerFor, jsonLines } from './json-answer.ts'
 import { type Reasoning, reasoningFor } from './reasoning.ts'
 import { countBody, modelFields, ownBody, ownSource } from './source-body.ts'
@@ -21,7 +21,7 @@ const wordless = {
 } satisfies Partial<ParameterRules>
 
 /** Builds the request: the client's own body if it has this form, otherwise a translation. */
-export function toRequest(question: ProviderAsk, access: Access): ProviderRequest {
+export function toAnthropicRequest(question: ProviderAsk, access: Access): ProviderRequest {
   const source = ownSource(question)
   let translation: Translation | null = null
   const translated = () => (translation ??= translatedBody(question))
@@ -86,7 +86,7 @@ function translatedBody(question: ProviderAsk): Translation {
     max_tokens: outputCap,
     stream,
     system: nonEmpty([...systemTexts(ask.messages), ...lines].map(textBlock)),
-    messages: messagesFor(ask.messages, prefill),
+    messages: anthropicMessagesFor(ask.messages, prefill),
     tools: nonEmpty(tools),
     tool_choice: choice ?? undefined,
     temperature: parameters.temperature,

@@ -5,8 +5,8 @@ import { isRecord, isText, type Json, nameOf, record, records, textOf } from '..
 import type { AnswerPart, StreamReader } from '../provider.ts'
 import type { ServerSentEvent } from '../sse.ts'
 import { blockReader } from './blocks.ts'
-import { failureInAnswer } from './failure.ts'
-import { type Counts, countsOf, noCounts, outgrown, usageOf } from './usage.ts'
+import { anthropicBodyFailure } from './failure.ts'
+import { anthropicUsageOf, type Counts, countsOf, noCounts, outgrown } from './usage.ts'
 
 /** Reads a complete response. */
 export function readResponse(body: unknown): readonly AnswerPart[] {
@@ -79,7 +79,7 @@ function readMessage(answer: AnswerReader, body: unknown): readonly AnswerPart[]
 }
 
 function failedBy(body: unknown): AnswerPart {
-  return failed(failureInAnswer(body))
+  return failed(anthropicBodyFailure(body))
 }
 
 const nothing: readonly AnswerPart[] = []
@@ -115,14 +115,14 @@ function answerReader(): AnswerReader {
     const newer = countsOf(usage, counts, stage)
     if (newer === null) return nothing
     counts = newer
-    return [{ type: 'usage', usage: usageOf(newer) }]
+    return [{ type: 'usage', usage: anthropicUsageOf(newer) }]
   }
   /** Returns the parts, preceded by the adjustment of an earlier token count. */
   const wentOn = (pieces: readonly AnswerPart[]): readonly AnswerPart[] => {
     hasContent ||= pieces.length > 0
     if (pieces.length === 0 || counts.output === null) return pieces
     counts = outgrown(counts)
-    return [{ type: 'usage', usage: usageOf(counts) }, ...pieces]
+    return [{ type: 'usage', usage: anthropicUsageOf(counts) }, ...pieces]
   }
   const openBlock = (index: unknown, block: unknown): readonly AnswerPart[] => {
     const { type, to } = record(block)

@@ -5,7 +5,7 @@
 import type { SourceBody } from '../../core/chat/chat.ts'
 import { fullName, type Model } from '../../core/models/models.ts'
 import { type Json, record } from '../json.ts'
-import { type Edit, edited, elementsAt, type Member, membersAt, removals, type Span } from '../json-spans.ts'
+import { type Edit, edited, elementsAt, type JsonSpan, type Member, membersAt, removals } from '../json-spans.ts'
 import type { ProviderAsk } from '../provider.ts'
 
 /** Fields that depend on the model, as a translated request contains them. */
@@ -49,7 +49,7 @@ export function ownBody(question: ProviderAsk, source: SourceBody, fields: () =>
   }
   if ((source.fields.stream === true) !== stream) values.stream = stream
   const { user_id, ...tags } = record(source.fields.metadata)
-  // Anthropic takes a user's id alone; the tags beside it are the gateway's.
+  // Anthropic accepts only `user_id`; the other members are tags of the gateway.
   if (Object.keys(tags).length > 0) values.metadata = user_id === undefined ? undefined : { user_id }
   if (source.fields[unpricedField] === 'fast') values[unpricedField] = undefined
   const isForeign = !isNamed(model, ask.model)
@@ -174,7 +174,7 @@ function sealedEdits({ text, sealed = [], fields }: SourceBody, members: readonl
   return [...removals(turns, isEmptied), ...blocks]
 }
 
-function contentOf(text: string, turn: Span): readonly Span[] | null {
+function contentOf(text: string, turn: JsonSpan): readonly JsonSpan[] | null {
   const content = membersAt(text, turn.from).findLast(({ key }) => key === 'content')
   return content === undefined || text[content.value.from] !== '[' ? null : elementsAt(text, content.value.from)
 }

@@ -60,7 +60,7 @@ function cacheWrites({ cache_creation_input_tokens: total, cache_creation: writt
 }
 
 /** Returns the counts as `ReportedUsage`: here, input excludes cache reads and writes. */
-export function usageOf(counts: Counts): ReportedUsage {
+export function anthropicUsageOf(counts: Counts): ReportedUsage {
   const { input, cacheWrite, cacheRead, hourWrite, searches, output, leastOutput, thinking } = counts
   return {
     inputTokens: input === null ? null : input + cacheWrite + cacheRead,

@@ -5,7 +5,7 @@ import { applyPiece } from './arguments.ts'
 import { callerNameOf } from './names.ts'
 
 /** Tool calls of one choice. */
-export type Calls = {
+export type GoogleToolCalls = {
   /** Reads a call, or the next part of its arguments. */
   read(call: Json, signature: unknown): readonly AnswerPart[]
   /** Ends the last call. */
@@ -16,7 +16,7 @@ export type Calls = {
 }
 
 /** Creates a reader. Calls arrive complete, except if a proxy requests streamed arguments, which are then collected. */
-export function callReader(choice: number, mintId: (given: unknown) => string): Calls {
+export function callReader(choice: number, mintId: (given: unknown) => string): GoogleToolCalls {
   let calls = 0
   /** Arguments of a call with `willContinue`. */
   let open: Record<string, unknown> | null = null

@@ -4,10 +4,10 @@
  */
 import { normalizeVector, parseVector, type Vector } from '../../core/embeddings/vectors.ts'
 import type { EmbeddingsAdapter, EmbeddingsCall, EmbeddingsResult } from '../embeddings.ts'
-import { failureOf } from '../failure.ts'
+import { providerFailure } from '../failure.ts'
 import { encoded, isRecord, record, records, tokenCount } from '../json.ts'
 import type { Access, ProviderRequest } from '../provider.ts'
-import { failureInAnswer } from './failure.ts'
+import { googleBodyFailure } from './failure.ts'
 
 export const googleEmbeddings: EmbeddingsAdapter = { toEmbeddingsRequest, readEmbeddings }
 
@@ -48,7 +48,7 @@ function toEmbeddingsRequest(call: EmbeddingsCall, access: Access): ProviderRequ
 function readEmbeddings(body: unknown, { model, inputs, dimensions }: EmbeddingsCall): EmbeddingsResult {
   if (!isRecord(body)) return bad('no JSON object')
   const sent = isRecord(body.embedding) ? [body.embedding] : records(body.embeddings)
-  if (sent.length === 0 && body.error !== undefined) return { kind: 'failure', failure: failureInAnswer(body) }
+  if (sent.length === 0 && body.error !== undefined) return { kind: 'failure', failure: googleBodyFailure(body) }
   if (sent.length !== inputs.length) return bad(`${sent.length} vectors for ${inputs.length} inputs`)
   // Only vectors of full length are normalized.
   const isShort = dimensions !== null && dimensions !== model.dimensions
@@ -62,5 +62,5 @@ function readEmbeddings(body: unknown, { model, inputs, dimensions }: Embeddings
 }
 
 function bad(how: string): EmbeddingsResult {
-  return { kind: 'failure', failure: failureOf('bad_answer', `200 ${how}`) }
+  return { kind: 'failure', failure: providerFailure('bad_answer', `200 ${how}`) }
 }

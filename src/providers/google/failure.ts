@@ -1,16 +1,16 @@
 import type { AttemptFailure } from '../../core/chat/chat.ts'
 import { parseUntrustedJson } from '../../core/validation/untrusted-json.ts'
-import { failureOf, isContextOverflow, kindOfStatus, retryAfterOf } from '../failure.ts'
+import { isContextOverflow, kindOfStatus, providerFailure, retryAfterOf } from '../failure.ts'
 import { isText, record, records, textOf, wholeNumber } from '../json.ts'
 import type { ProviderFailure } from '../provider.ts'
 
 /** Reads a response with a status other than 200. */
-export function readFailure(status: number, headers: Headers, body: string): ProviderFailure {
+export function readGoogleFailure(status: number, headers: Headers, body: string): ProviderFailure {
   return refusalOf(errorIn(parseUntrustedJson(body)), status, retryAfterOf(headers))
 }
 
 /** Reads an error in place of a response, with its status as a code, a word, or missing. */
-export function failureInAnswer(body: unknown): ProviderFailure {
+export function googleBodyFailure(body: unknown): ProviderFailure {
   const error = errorIn(body)
   const code = error.code !== null && error.code >= 400 ? error.code : statusCodes.get(error.status)
   return refusalOf(error, code ?? 500, null)
@@ -70,7 +70,7 @@ function refusalOf(error: UpstreamError, status: number, headerDelayMs: number |
   const retryAfterMs = kind === 'quota_exhausted' ? null : (error.retryAfterMs ?? headerDelayMs)
   // Names without digits only: a message may quote the prompt, and key-like text is not logged.
   const names = [error.status, error.reason, ...error.quotas].filter(name => /^[A-Za-z][A-Za-z_-]{0,95}$/.test(name))
-  return failureOf(kind, [status, ...names.slice(0, 4)].join(' '), retryAfterMs)
+  return providerFailure(kind, [status, ...names.slice(0, 4)].join(' '), retryAfterMs)
 }
 
 function kindOf(status: number, { status: name, message, reason, quotas }: UpstreamError): AttemptFailure {

@@ -10,7 +10,7 @@ import { wireNameOf } from './names.ts'
 import { plainSchema } from './schema.ts'
 
 /** Builds the request. */
-export function toRequest({ ask, model, outputCap, stream }: ProviderAsk, access: Access): ProviderRequest {
+export function toGoogleRequest({ ask, model, outputCap, stream }: ProviderAsk, access: Access): ProviderRequest {
   const rules = model.parameters
   const thinking = thinkingFor(ask.reasoningEffort, rules)
   const thinks = thinking !== null && thinking.thinkingBudget !== 0

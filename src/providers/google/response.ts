@@ -1,17 +1,17 @@
 import type { FinishReason } from '../../core/chat/chat.ts'
 import { parseUntrustedJson } from '../../core/validation/untrusted-json.ts'
-import { failed, failureOf, truncated } from '../failure.ts'
+import { failed, providerFailure, truncated } from '../failure.ts'
 import { isRecord, isText, type Json, nameOf, record, records, wholeNumber } from '../json.ts'
 import { uniqueNames } from '../names.ts'
 import type { AnswerPart, StreamReader } from '../provider.ts'
 import { maximumIndex } from '../response-guard.ts'
 import { followUsage } from '../usage.ts'
-import { type Calls, callReader } from './calls.ts'
-import { failureInAnswer } from './failure.ts'
-import { logprobsOf, usageOf } from './usage.ts'
+import { callReader, type GoogleToolCalls } from './calls.ts'
+import { googleBodyFailure } from './failure.ts'
+import { googleLogprobsOf, googleUsageOf } from './usage.ts'
 
 /** Reads a complete response. Valid JSON is complete, so a missing finish reason is not a truncation. */
-export function readResponse(body: unknown): readonly AnswerPart[] {
+export function readGoogleResponse(body: unknown): readonly AnswerPart[] {
   const reader = answerReader()
   const parts = reader.take(body)
   if (parts.at(-1)?.type === 'failure') return parts
@@ -23,7 +23,7 @@ export function readResponse(body: unknown): readonly AnswerPart[] {
  * Creates a reader for a stream, which has no terminal event: it is complete if the body ended and all `wanted`
  * choices, or the one of a blocked prompt, have a finish reason.
  */
-export function streamReader(wanted = 1): StreamReader {
+export function googleStreamReader(wanted = 1): StreamReader {
   const reader = answerReader()
   return {
     read({ name, data }) {
@@ -39,7 +39,7 @@ export function streamReader(wanted = 1): StreamReader {
 }
 
 type Choice = {
-  readonly calls: Calls
+  readonly calls: GoogleToolCalls
   /** The first finish reason; later ones never replace it. */
   finish: FinishReason | null
 }
@@ -67,7 +67,7 @@ function answerReader() {
 
   const takeFrame = (frame: unknown): readonly AnswerPart[] => {
     if (!isRecord(frame)) return [badAnswer('frame is no object')]
-    if (frame.error) return [failed(failureInAnswer(frame))]
+    if (frame.error) return [failed(googleBodyFailure(frame))]
     const candidates = records(frame.candidates)
     if (isOtherResponse(frame) && isUnfinished()) return [truncated('response_restarted')]
     const parts = served(frame)
@@ -77,9 +77,9 @@ function answerReader() {
     const content = isFailed ? [] : untilFailure(candidates.flatMap(readCandidate))
     const answers = content.some(isAnswer)
     answered ||= answers
-    parts.push(...follow(usageOf(frame.usageMetadata, answered), answers), ...content)
+    parts.push(...follow(googleUsageOf(frame.usageMetadata, answered), answers), ...content)
     if (content.at(-1)?.type === 'failure') return parts
-    if (isFailed) return [...parts, failed(failureOf('generation_failed', reason))]
+    if (isFailed) return [...parts, failed(providerFailure('generation_failed', reason))]
     if (isText(record(frame.promptFeedback).blockReason)) block()
     return parts
   }
@@ -124,7 +124,7 @@ function answerReader() {
     // Some models repeat the finish reason on every frame. Content without one belongs to a second response.
     if (choice.finish !== null && !isText(candidate.finishReason) && parts.length > 0)
       return [truncated('content_after_finish')]
-    const tokens = logprobsOf(candidate.logprobsResult)
+    const tokens = googleLogprobsOf(candidate.logprobsResult)
     if (tokens.length > 0) parts.push({ type: 'logprobs', choice: index, tokens })
     if (isText(candidate.finishReason)) choice.finish ??= finishReasons.get(candidate.finishReason) ?? 'stop'
     emitted ||= parts.length > 0
@@ -214,5 +214,5 @@ function isFailedGeneration(reason: unknown): reason is (typeof failedGeneration
 }
 
 function badAnswer(detail: string): AnswerPart {
-  return failed(failureOf('bad_answer', detail))
+  return failed(providerFailure('bad_answer', detail))
 }

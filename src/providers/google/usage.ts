@@ -6,7 +6,7 @@ import { type Json, record, records, textOf, tokenCount } from '../json.ts'
  * tokens are included in the prompt's. Zeros are omitted on this wire: a missing candidates count is 0 before any
  * output (`answered`), and afterwards the rest of the total, or unknown if that is 0.
  */
-export function usageOf(metadata: unknown, answered: boolean): ReportedUsage | null {
+export function googleUsageOf(metadata: unknown, answered: boolean): ReportedUsage | null {
   const counts = record(metadata)
   const prompt = tokenCount(counts.promptTokenCount)
   const told = tokenCount(counts.candidatesTokenCount)
@@ -28,7 +28,7 @@ export function usageOf(metadata: unknown, answered: boolean): ReportedUsage | n
 }
 
 /** Returns the log probabilities of a delta's tokens. */
-export function logprobsOf(result: unknown): readonly TokenLogprob[] {
+export function googleLogprobsOf(result: unknown): readonly TokenLogprob[] {
   const { chosenCandidates, topCandidates } = record(result)
   const tops = records(topCandidates)
   return records(chosenCandidates).map((chosen, position) => ({

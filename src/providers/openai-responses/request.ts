@@ -26,7 +26,7 @@ const leastOutputCap = 16
  * The request. Of a client that speaks this form all goes through as it came but for what the gateway answers for: the model, the
  * output cap, that nothing is stored, and what would be charged apart from tokens.
  */
-export function toRequest({ ask, model, outputCap, stream }: ProviderAsk, access: Access): ProviderRequest {
+export function toResponsesRequest({ ask, model, outputCap, stream }: ProviderAsk, access: Access): ProviderRequest {
   const rules = model.parameters
   const own = ask.source?.dialect === 'responses' ? ask.source : null
   // Where the gateway has added to the conversation, its messages say what is asked.
@@ -82,7 +82,7 @@ function itemsOf(input: unknown): readonly unknown[] {
   return Array.isArray(input) ? input : [{ role: 'user', content: textOf(input) }]
 }
 
-/** Written anew, or the gateway's own, or about something stored. */
+/** Fields that the adapter rewrites, that belong to the gateway, or that refer to stored objects. */
 const handled: ReadonlySet<string> = new Set(
   `model input instructions tools tool_choice parallel_tool_calls include max_output_tokens temperature top_p top_logprobs text
   reasoning store stream background previous_response_id conversation prompt safety_identifier user mode strategy stream_mode
@@ -170,7 +170,7 @@ function functionFor({ name, description, parameters, strict }: Tool): Json {
     name,
     description: description ?? undefined,
     parameters: parameters ?? { type: 'object', properties: {} },
-    // What is not said means true here, and false on Chat Completions.
+    // A missing value means true in this API and false in Chat Completions.
     strict: strict ?? false,
   }
 }

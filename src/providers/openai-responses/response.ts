@@ -1,12 +1,12 @@
 import { flatToolName } from '../../core/chat/tool-names.ts'
 import { parseUntrustedJson } from '../../core/validation/untrusted-json.ts'
-import { failed, failureOf, truncated } from '../failure.ts'
+import { failed, providerFailure, truncated } from '../failure.ts'
 import { isRecord, isText, type Json, nameOf, record, records, textOf, wholeNumber } from '../json.ts'
 import { uniqueNames } from '../names.ts'
 import { failureInAnswer } from '../openai/failure.ts'
 import { logprobsOf } from '../openai/usage.ts'
 import type { AnswerPart, StreamReader } from '../provider.ts'
-import { usageOf } from './usage.ts'
+import { responsesUsageOf } from './usage.ts'
 
 /** A stream's reader that also takes an answer whole. To be guarded: what it says behind an end or a failure is nothing. */
 export type ResponsesReader = StreamReader & { whole(body: unknown): readonly AnswerPart[] }
@@ -31,7 +31,7 @@ class Reader implements ResponsesReader {
   read({ name, data }: Parameters<StreamReader['read']>[0]): readonly AnswerPart[] {
     if (data.trim() === '' || data === '[DONE]') return []
     const event = parseUntrustedJson(data)
-    if (!isRecord(event)) return [failed(failureOf('bad_answer', '200 not_json'))]
+    if (!isRecord(event)) return [failed(providerFailure('bad_answer', '200 not_json'))]
     this.parts = []
     this.take(isText(event.type) ? event.type : name, event)
     return this.parts
@@ -45,7 +45,7 @@ class Reader implements ResponsesReader {
     this.parts = []
     const response = record(body)
     if (isRecord(response.error)) return [failed(failureInAnswer(response.error))]
-    if (!Array.isArray(response.output)) return [failed(failureOf('bad_answer', '200 no_output'))]
+    if (!Array.isArray(response.output)) return [failed(providerFailure('bad_answer', '200 no_output'))]
     this.served(response)
     for (const [place, item] of response.output.entries()) if (isRecord(item)) this.wholeItem(place, item)
     this.end(response)
@@ -205,7 +205,7 @@ class Reader implements ResponsesReader {
       return
     }
     this.served(response)
-    const usage = usageOf(response.usage)
+    const usage = responsesUsageOf(response.usage)
     if (usage !== null) this.parts.push({ type: 'usage', usage })
     if (told !== 'completed' && told !== 'incomplete') {
       this.parts.push(truncated('unknown_status'))

@@ -1,8 +1,8 @@
 import type { ReportedUsage } from '../../core/chat/chat.ts'
 import { isRecord, record, tokenCount } from '../json.ts'
 
-/** Token counts in the house's meaning; null where none are told. Cached and written ones are parts of the input. */
-export function usageOf(wire: unknown): ReportedUsage | null {
+/** Returns the token counts of a response; null if it has none. Cached and cache-written tokens are part of the input. */
+export function responsesUsageOf(wire: unknown): ReportedUsage | null {
   if (!isRecord(wire)) return null
   const inputTokens = tokenCount(wire.input_tokens)
   const outputTokens = tokenCount(wire.output_tokens)

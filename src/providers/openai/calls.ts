@@ -3,7 +3,7 @@
  * complete, repeated, growing or in parts. So a call is opened only when its name is certain: with its first arguments.
  */
 import { parseUntrustedJson } from '../../core/validation/untrusted-json.ts'
-import { failureOf } from '../failure.ts'
+import { providerFailure } from '../failure.ts'
 import { isRecord, type Json, nameOf, record, textOf, wholeNumber } from '../json.ts'
 import type { AnswerPart, ProviderFailure } from '../provider.ts'
 import { maximumIndex } from '../response-guard.ts'
@@ -56,9 +56,9 @@ export function readCall(
       wireIndex !== null &&
       (parseUntrustedJson(last.text) === undefined || isReturn(calls.list, last, wireId))
     )
-      return failureOf('truncated', '200 tool_index_restarted')
+      return providerFailure('truncated', '200 tool_index_restarted')
     openNamed(calls, parts)
-    if (calls.list.length > maximumIndex) return failureOf('bad_answer', '200 too_many_tool_calls')
+    if (calls.list.length > maximumIndex) return providerFailure('bad_answer', '200 too_many_tool_calls')
     calls.list.push(call)
   }
   if (call.index === null) {
@@ -136,7 +136,7 @@ export function endCalls(calls: Calls, parts: AnswerPart[]): ProviderFailure | n
   openNamed(calls, parts)
   for (const { index, text } of calls.list) {
     // A call with arguments but without a name cannot be run; one without both is ignored.
-    if (index === null && text !== '') return failureOf('bad_answer', '200 nameless_tool_call')
+    if (index === null && text !== '') return providerFailure('bad_answer', '200 nameless_tool_call')
     if (index !== null && text === '') parts.push({ type: 'tool_arguments', choice: calls.choice, index, text: '{}' })
   }
   return null

@@ -1,6 +1,6 @@
 import type { FinishReason } from '../../core/chat/chat.ts'
 import { parseUntrustedJson } from '../../core/validation/untrusted-json.ts'
-import { failed, failureOf, identifierOf, truncated } from '../failure.ts'
+import { failed, identifierOf, providerFailure, truncated } from '../failure.ts'
 import { isRecord, isText, type Json, record, textOf } from '../json.ts'
 import type { AnswerPart, ProviderFailure } from '../provider.ts'
 import { type Calls, endCalls, openNamed, readCall } from './calls.ts'
@@ -53,7 +53,7 @@ export function readChoice(choice: Choice, wire: Json, parts: AnswerPart[]): boo
   if (!isText(reason) || reason === 'null') return grew
   const mapped = finishReasons.get(reason.toLowerCase().replace(whatGoogleAdds, '')) ?? 'stop'
   if (mapped !== 'failed') choice.reason ??= mapped
-  else parts.push(failed(failureOf('generation_failed', `200 ${identifierOf(reason) ?? 'error'}`)))
+  else parts.push(failed(providerFailure('generation_failed', `200 ${identifierOf(reason) ?? 'error'}`)))
   return grew
 }
 

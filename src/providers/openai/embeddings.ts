@@ -2,7 +2,7 @@
 import { parseVector, type Vector } from '../../core/embeddings/vectors.ts'
 import { ownFields } from '../../core/validation/own-fields.ts'
 import type { EmbeddingsAdapter, EmbeddingsCall, EmbeddingsResult } from '../embeddings.ts'
-import { failureOf } from '../failure.ts'
+import { providerFailure } from '../failure.ts'
 import { encoded, isRecord, record, records, tokenCount, wholeNumber } from '../json.ts'
 import type { Access, ProviderRequest } from '../provider.ts'
 import { dialectOf } from './dialects.ts'
@@ -96,5 +96,5 @@ function readEmbeddings(body: unknown, { inputs }: EmbeddingsCall): EmbeddingsRe
 }
 
 function bad(how: string): EmbeddingsResult {
-  return { kind: 'failure', failure: failureOf('bad_answer', `200 ${how}`) }
+  return { kind: 'failure', failure: providerFailure('bad_answer', `200 ${how}`) }
 }

@@ -1,6 +1,13 @@
 import type { AttemptFailure } from '../../core/chat/chat.ts'
 import { parseUntrustedJson } from '../../core/validation/untrusted-json.ts'
-import { failureOf, identifierOf, isContextOverflow, isQuotaExhausted, kindOfStatus, retryAfterOf } from '../failure.ts'
+import {
+  identifierOf,
+  isContextOverflow,
+  isQuotaExhausted,
+  kindOfStatus,
+  providerFailure,
+  retryAfterOf,
+} from '../failure.ts'
 import { isRecord, type Json, record } from '../json.ts'
 import type { ProviderFailure } from '../provider.ts'
 
@@ -65,7 +72,7 @@ export function readFailure(status: number, headers: Headers, body: string): Pro
   const payload = parseUntrustedJson(body)
   const first = record(Array.isArray(payload) ? payload[0] : payload)
   const refusal = refusalOf(errorOf(first) ?? first, status, body)
-  return failureOf(kindOf(refusal), detailOf(refusal), retryAfterOf(headers))
+  return providerFailure(kindOf(refusal), detailOf(refusal), retryAfterOf(headers))
 }
 
 /**
@@ -74,7 +81,7 @@ export function readFailure(status: number, headers: Headers, body: string): Pro
 export function failureInAnswer(error: unknown): ProviderFailure {
   const refusal = refusalOf(error, null, isRecord(error) ? JSON.stringify(error) : String(error))
   const kind = kindOf(refusal)
-  return failureOf(kind === 'request_refused' ? 'generation_failed' : kind, `200 ${detailOf(refusal)}`.trimEnd())
+  return providerFailure(kind === 'request_refused' ? 'generation_failed' : kind, `200 ${detailOf(refusal)}`.trimEnd())
 }
 
 function refusalOf(error: unknown, status: number | null, text: string): Refusal {

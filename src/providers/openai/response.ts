@@ -1,4 +1,4 @@
-import { failed, failureOf, truncated } from '../failure.ts'
+import { failed, providerFailure, truncated } from '../failure.ts'
 import { findTextSlot, frameParser, type TextSlot } from '../frames.ts'
 import { isRecord, type Json, nameOf, record, wholeNumber } from '../json.ts'
 import { uniqueNames } from '../names.ts'
@@ -58,7 +58,7 @@ class AnswerReader implements ResponseReader {
       if (text === '') return parts
       if (text === '[DONE]') {
         if (this.isDone()) this.end(parts)
-        else parts.push(failed(failureOf('truncated', '200 done_without_finish_reason')))
+        else parts.push(failed(providerFailure('truncated', '200 done_without_finish_reason')))
         return parts
       }
     }
@@ -193,7 +193,7 @@ function placeOfText(payload: unknown): TextSlot | null {
 }
 
 function badAnswer(detail: string): AnswerPart {
-  return failed(failureOf('bad_answer', `200 ${detail}`))
+  return failed(providerFailure('bad_answer', `200 ${detail}`))
 }
 
 function isContent({ type }: AnswerPart): boolean {

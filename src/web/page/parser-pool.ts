@@ -29,7 +29,7 @@ const lookEveryMs = 25
 const maximumGrowthBytes = 256 << 20
 
 /** Creates a pool. A thread starts with the first page and does not keep the process alive. */
-export function createReaders({ enoughCharacters }: { readonly enoughCharacters: number }): ParserPool {
+export function createParserPool({ enoughCharacters }: { readonly enoughCharacters: number }): ParserPool {
   const threads: Thread[] = []
   const queue: QueuedPage[] = []
   let orders = 0

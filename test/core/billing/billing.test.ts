@@ -12,13 +12,13 @@ import {
   findInvoiceMismatch,
   graceMs,
   type InvoiceStatus,
-  invoiceLines,
   invoiceTotals,
   type LineSums,
   microcentsPerCent,
   newerInvoiceStatus,
   type ProcessorInvoice,
   preferCheaper,
+  toInvoiceLines,
   transition,
 } from '../../../src/core/billing/billing.ts'
 import { catalog } from '../../../src/core/models/catalog.ts'
@@ -214,7 +214,7 @@ describe('invoices', () => {
     const sum = (all: readonly LineSums[]) => all.reduce((total, one) => total + BigInt(one.amountMicrocents), 0n)
     fc.assert(
       fc.property(lines, lines, lines, (before, after, next) => {
-        const first = invoiceLines(before, null)
+        const first = toInvoiceLines(before, null)
         const models = new Map(before.map(one => [one.model, one]))
         for (const one of after) {
           const old = models.get(one.model)
@@ -224,7 +224,7 @@ describe('invoices', () => {
             amountMicrocents: one.amountMicrocents + (old?.amountMicrocents ?? 0),
           })
         }
-        const second = invoiceLines(next, { used: [...models.values()], invoiced: first })
+        const second = toInvoiceLines(next, { used: [...models.values()], invoiced: first })
         expect(sum(first) + sum(second)).toBe(sum(before) + sum(after) + sum(next))
         expect(second.filter(one => one.model.endsWith(earlierCycleSuffix)).length).toBe(after.length)
       }),
@@ -245,7 +245,7 @@ describe('invoices', () => {
       invoiced: [line('openai/a', 3, 300), line('openai/b', 3, 300), line('openai/c', 3, 300)],
       used: [line('openai/a', 3, 450), line('openai/b', 3, 100), line('openai/c', 4, 200)],
     }
-    const lines = invoiceLines([line('openai/b', 1, 50)], earlier)
+    const lines = toInvoiceLines([line('openai/b', 1, 50)], earlier)
     expect(lines.map(one => [one.model, one.requests, one.amountMicrocents])).toEqual([
       [`openai/a${earlierCycleSuffix}`, 0, 150],
       ['openai/b', 1, 50],

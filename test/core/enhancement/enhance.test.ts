@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import fc from 'fast-check'
 import { openPromptAnalyzer } from '../../../src/composition/open-prompt-analyzer.ts'
 import { type QueryType, queryTypes } from '../../../src/core/chat/chat.ts'
-import { type EnhancementInput, enhance, isWithinGrowthLimits } from '../../../src/core/enhancement/enhance.ts'
+import { enhance, isWithinGrowthLimits, type PromptTraits } from '../../../src/core/enhancement/enhance.ts'
 import type { Task } from '../../../src/core/enhancement/enhancements/language.ts'
 import { enhancements } from '../../../src/core/enhancement/enhancements.ts'
 import { testNeeding } from '../../harness/needs.ts'
@@ -153,7 +153,7 @@ describe('detectTask', () => {
 })
 
 describe('enhancement type', () => {
-  const scores = (other: number, writing: number): EnhancementInput => {
+  const scores = (other: number, writing: number): PromptTraits => {
     const none = {
       code: 0,
       code_algorithm: 0,

@@ -2,9 +2,9 @@ import { describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
 import {
   addEntry,
-  type Cell,
   confidenceOf,
   emptyCell,
+  type LearningCell,
   maximumBias,
   ratingWeight,
   replaceEvidence,
@@ -70,7 +70,7 @@ describe('learning cell', () => {
   })
 
   test('computes the displayed averages, with enhanced responses separately', () => {
-    let cell: Cell = emptyCell
+    let cell: LearningCell = emptyCell
     for (const [enhanced, quality, latencyMs, firstTokenMs] of [
       [true, 1, 100, null],
       [false, 0.5, 300, 50],

@@ -8,10 +8,10 @@ const classifier = createHarmClassifier()
 const { listen, isHarmless } = classifier
 const rules = { rules: compileRules([]), hosts: { isBlocked: () => false }, listen, isHarmless }
 
-function refused(text: string): boolean {
-  const lane = createStreamingModerator(rules)
-  lane.end(false, text)
-  return lane.hit() !== null
+function isBlocked(text: string): boolean {
+  const moderator = createStreamingModerator(rules)
+  moderator.end(false, text)
+  return moderator.hit() !== null
 }
 
 const vile = 'You are a worthless piece of shit, you stupid fucking whore, and I hope that you die.'
@@ -29,18 +29,18 @@ const parts = [
   ...['. ', '.) ', '\n', '\n\n', '… ', '。', '!', ' ', '', '   \n', '"', 'a'.repeat(390)],
 ]
 
-test('isHarmless: says so of no answer in which a sentence is refused', () => {
+test('isHarmless: returns false for each output with a blocked sentence', () => {
   const texts = fc.array(fc.constantFrom(...parts), { maxLength: 12 }).map(list => list.join(''))
   fc.assert(
     fc.property(texts, text => {
-      if (isHarmless(text)) expect(refused(text)).toBe(false)
+      if (isHarmless(text)) expect(isBlocked(text)).toBe(false)
     }),
     { numRuns: 500 },
   )
 })
 
-test('isHarmless: tells plain answers, and not those that are refused', () => {
+test('isHarmless: returns true for plain outputs and false for blocked ones', () => {
   expect(isHarmless(`Hello! ${plain}. It carries (among others) "trams". ${plain}!`)).toBe(true)
-  expect(refused(`${plain}. ${vile}`)).toBe(true)
+  expect(isBlocked(`${plain}. ${vile}`)).toBe(true)
   expect(isHarmless(`${plain}. ${vile}`)).toBe(false)
 })

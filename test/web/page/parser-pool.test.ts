@@ -1,10 +1,10 @@
 import { afterAll, expect, setDefaultTimeout, test } from 'bun:test'
-import { createReaders } from '../../../src/web/page/parser-pool.ts'
+import { createParserPool } from '../../../src/web/page/parser-pool.ts'
 import { minimalPdf, pdfBomb } from '../pdfs.ts'
 
 setDefaultTimeout(30_000)
 
-const readers = createReaders({ enoughCharacters: 100 })
+const readers = createParserPool({ enoughCharacters: 100 })
 afterAll(() => readers.close())
 
 test('parser pool: terminates a thread on a document that expands without end and uses another', async () => {
@@ -27,7 +27,7 @@ test('parser pool: rejects one page too many at once and reads those that wait',
 })
 
 test('parser pool: rejects waiting pages on close and starts no further thread', async () => {
-  const closing = createReaders({ enoughCharacters: 100 })
+  const closing = createParserPool({ enoughCharacters: 100 })
   const page = { kind: 'html', text: '<p>One of many' } as const
   const all = Array.from({ length: 10 }, () =>
     closing.read(page).then(
