@@ -177,6 +177,6 @@ function blockedMessage(place: string, category: string): string {
     case 'secrets':
       return `${place} contains a secret such as an API key or card number. Remove it and rotate the secret.`
     default:
-      return `${place} requests content that this service blocks (see `category`). Change the request.`
+      return `${place} requests content that this service blocks (see \`category\`). Change the request.`
   }
 }

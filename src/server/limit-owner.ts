@@ -1,6 +1,6 @@
 /**
- * Without Redis, the parent of several workers owns their limits and their usage: it meters all accounts, keeps the one journal, and
- * brings its records into the ledger. Workers reach it through a socket in the data folder.
+ * Without Redis, the supervisor of several workers owns their limits and usage: it meters all accounts, keeps the one
+ * journal, and ships its records to the ledger. Workers connect to it through a socket in the data folder.
  */
 import { join } from 'node:path'
 import { runCleanups } from '../composition/cleanup.ts'
@@ -23,7 +23,10 @@ import { createOwnerService } from '../limits/owner/service.ts'
 const reportMs = 1_000
 const shippingDeadlineMs = 5_000
 
-/** Opens the stores and starts to serve workers. Returns what ships the rest of the usage and closes. Throws as `createDeps`. */
+/**
+ * Opens the stores and starts to serve workers. Returns a function that ships the remaining usage and closes. Throws as
+ * `createDeps`.
+ */
 export async function openLimitOwner(config: Config, log: Log): Promise<() => Promise<void>> {
   const undo: (() => unknown)[] = []
   try {
@@ -66,7 +69,7 @@ export async function openLimitOwner(config: Config, log: Log): Promise<() => Pr
       await runCleanups(undo)
     }
   } catch (cause) {
-    // Why the start failed matters more than what failed behind it.
+    // The cause of the failed start matters more than a failure during cleanup.
     await runCleanups(undo).catch(() => {})
     throw cause
   }

@@ -18,7 +18,7 @@ export function noEligibleModelError(dropped: readonly DroppedModel[], inputToke
   const params = dropped.flatMap(loss => (loss.cause === 'unmet' ? [loss.param] : []))
   const [param] = params.toSorted((left, right) => countOf(params, right) - countOf(params, left))
   if (param !== undefined) {
-    const message = `No model here supports \`${param}\`. Change or remove it.`
+    const message = `No configured model supports this value of \`${param}\`. Change or remove it.`
     return new GatewayError('unsupported_parameter', message, { param })
   }
   return new GatewayError('no_model_available', 'No model is available. Retry later.', {
@@ -41,7 +41,7 @@ export function notConfigured(model: Model): GatewayError {
 export function unknownModel(catalogue: Catalog, name: string): GatewayError {
   const near = nearNames(catalogue, name)
   const hint = near.length === 0 ? '' : ` Did you mean ${near.join(' or ')}?`
-  const message = `Unknown model.${hint} GET /v1/models lists them; \`gateway-ai\` has one chosen.`
+  const message = `Unknown model.${hint} List models with GET /v1/models, or use \`gateway-ai\` for automatic routing.`
   return new GatewayError('model_not_found', message, { param: 'model' })
 }
 
