@@ -241,7 +241,7 @@ async function openAll(config: Config, options: DepsOptions, undo: (() => unknow
     warm: waitMs => (isPostgresThere ? usage.ready(waitMs) : Promise.resolve()),
     async close() {
       if (!(await usage.drain(shippingDeadlineMs)))
-        log.warn('usage_left_in_journal', { records: usage.records.backlog() })
+        log.warn('usage_unshipped_at_exit', { records: usage.records.backlog() })
       await runCleanups(undo)
     },
   }

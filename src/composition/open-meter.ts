@@ -52,7 +52,7 @@ function openSettledCheckpoints(config: Config, { journal, log }: Parts, undo: (
       journal.append(record)
     } catch (cause) {
       // On a full disk, records wait in the journal's memory and are shipped from there.
-      log.error('checkpoint_not_settled', { detail: cause instanceof Error ? cause.message : 'unknown' })
+      log.error('checkpoint_settlement_failed', { detail: cause instanceof Error ? cause.message : 'unknown' })
     }
   })
   return checkpoints
@@ -74,7 +74,8 @@ export function openMeter(config: Config, parts: Parts, undo: (() => unknown)[])
     scripts: [...meterScripts, ...limitScripts],
     onEvent: (event, detail) =>
       log.warn(event, {
-        detail: event === 'redis_away' ? `REDIS_URL: ${detail}; Postgres decides limits until it answers` : detail,
+        detail:
+          event === 'redis_unavailable' ? `REDIS_URL: ${detail}; Postgres decides limits until it answers` : detail,
       }),
   })
   undo.push(async () => {
@@ -93,7 +94,7 @@ export function openMeter(config: Config, parts: Parts, undo: (() => unknown)[])
     onEvent: (event, detail) => log.warn(event, { detail }),
   })
   undo.push(() => meter.close())
-  const onDamage = (detail: string) => log.error('usage_stream_damaged', { detail })
+  const onDamage = (detail: string) => log.error('usage_stream_corrupted', { detail })
   const stream = createUsageStream({ redis, gatewayId, monotonic: clock.monotonic, kept: meter.kept, onDamage })
   return {
     meter,

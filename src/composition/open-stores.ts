@@ -89,7 +89,7 @@ async function openPostgres(
       })
       waitMs = Math.min(waitMs * 2, maximumMigrationRetryMs)
     }
-    log.info('postgres_there')
+    log.info('postgres_connected')
   }
   const database: Database = {
     ...pool,
@@ -100,14 +100,14 @@ async function openPostgres(
     return { database, migrated: Promise.resolve() }
   } catch (cause) {
     if (!isUnavailable(cause)) throw cause
-    log.warn('postgres_away', { detail: toStoreError(config, cause) })
+    log.warn('postgres_unavailable', { detail: toStoreError(config, cause) })
     return { database, migrated: keepTrying() }
   }
 }
 
 function tellOfWall(stands: boolean, log: Log): void {
   if (stands) return
-  log.warn('second_wall_missing', {
+  log.warn('row_level_security_missing', {
     detail:
       'the database user may not make the role gateway_app, so row-level security is off; let it create roles, or run as a superuser: create role gateway_app nologin; grant gateway_app to the user',
   })

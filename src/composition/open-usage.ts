@@ -90,7 +90,7 @@ function openOwn(config: Config, { database, clock, log, learn }: Parts, undo: (
 const openOwnJournal = (directory: string, log: Log): Journal =>
   openJournal({
     directory: join(directory, 'journal'),
-    onDamage: detail => log.error('journal_damaged', { detail }),
+    onDamage: detail => log.error('journal_corrupted', { detail }),
   })
 
 async function joinOwner(config: Config, { clock, log }: Parts, undo: (() => unknown)[]): Promise<Usage> {

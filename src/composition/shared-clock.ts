@@ -33,7 +33,7 @@ export function createSharedClock(machine: Clock): SharedClock {
         const after = offset.milliseconds()
         if (after === before) return
         const detail = `the database’s clock counts, which differs from this machine’s by ${after} ms`
-        log.warn('clock_set_right', { detail })
+        log.warn('clock_offset_changed', { detail })
       }
       const ask = () => {
         asking ??= askNow()

@@ -16,7 +16,7 @@ export function notFoundMessage(routes: readonly Route[], pathname: string): str
   if (advice !== undefined) return advice
   if (!pathname.startsWith('/v1/')) return 'Unknown path. GET / lists all endpoints.'
   const compatible = endpointsOf(routes.filter(({ path }) => path.startsWith('/v1/')))
-  return `Unknown path. The OpenAI-compatible API supports ${compatible.join(', ')} are served.`
+  return `Unknown path. The OpenAI-compatible API supports ${compatible.join(', ')}.`
 }
 
 /** `HEAD` requests with which a client checks a base URL. */

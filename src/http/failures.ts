@@ -52,7 +52,7 @@ export function createFailures({ limits, clock, log, observe }: FailureDeps): Fa
     report(surface, requestId, error) {
       const fields = { request_id: requestId, code: error.code, status: error.status, detail: error.detail }
       if (error.status >= 500) log.error('request_failed', fields)
-      else log.debug('request_refused', fields)
+      else log.debug('request_rejected', fields)
       observe.failed(surface, error)
     },
     countRejection(error) {

@@ -78,7 +78,7 @@ async function enhanceBy(
     deps.web.screen(text) &&
     estimateInputTokens(rewritten) <= inputTokens - web.tokens
   if (!isFit) {
-    deps.log.info('rewrite_unfit', { request_id: requestId })
+    deps.log.info('rewrite_rejected', { request_id: requestId })
     return { ask: plan.ask, enhancement, waitedMs } as Enhanced
   }
   return { ask: rewritten, enhancement: { ...enhancement, changed: true, enhancedPrompt: text }, waitedMs } as Enhanced

@@ -70,11 +70,11 @@ export function reportFailure(
   const { kind, detail, blame, retryAfterMs } = failure
   const fields = { request_id: requestId, model: fullName(candidate.model), kind, detail }
   if (blame === 'caller') {
-    deps.log.info('request_refused_upstream', fields)
+    deps.log.info('upstream_rejected_request', fields)
     return
   }
   // A rejected credential or an unpaid provider bill, which only the operator can fix.
-  if (blame === 'us') deps.log.error('provider_switched_off', fields)
+  if (blame === 'us') deps.log.error('provider_disabled', fields)
   else deps.log.warn('attempt_failed', fields)
   const key = healthKey(candidate)
   const outcome = healthOutcome(failure, status)

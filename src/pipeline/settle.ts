@@ -54,7 +54,7 @@ export async function settle(
   const cost = settledCost(deps.catalogue, request, progress)
   const { response, model, usage, billed } = cost
   if (model !== null && cost.isCut)
-    deps.log.warn('billed_less_than_used', {
+    deps.log.warn('bill_capped_at_reservation', {
       request_id: request.requestId,
       model: fullName(model),
       account_id: request.caller.accountId,

@@ -39,7 +39,7 @@ export async function openLimitOwner(config: Config, log: Log): Promise<() => Pr
     void migrated.then(() => timekeeper?.ask())
     const journal = openJournal({
       directory: join(config.dataDirectory, 'journal'),
-      onDamage: detail => log.error('journal_damaged', { detail }),
+      onDamage: detail => log.error('journal_corrupted', { detail }),
     })
     undo.push(() => journal.close())
     takeOverJournals(config.dataDirectory, journal, log)
@@ -65,7 +65,8 @@ export async function openLimitOwner(config: Config, log: Log): Promise<() => Pr
     const reporting = setInterval(report, reportMs)
     undo.push(() => clearInterval(reporting))
     return async () => {
-      if (!(await shipper.drain(shippingDeadlineMs))) log.warn('usage_left_in_journal', { records: journal.backlog() })
+      if (!(await shipper.drain(shippingDeadlineMs)))
+        log.warn('usage_unshipped_at_exit', { records: journal.backlog() })
       await runCleanups(undo)
     }
   } catch (cause) {

@@ -74,7 +74,7 @@ export async function serve(config: Config): Promise<void> {
     drain(noticeMs).then(
       () => process.exit(exitCode),
       cause => {
-        deps.log.error('stopped_badly', { detail: describeError(cause) })
+        deps.log.error('shutdown_failed', { detail: describeError(cause) })
         process.exit(1)
       },
     )
@@ -101,7 +101,7 @@ export async function serve(config: Config): Promise<void> {
     // Without a supervisor no process would replace or stop this one.
     process.on('disconnect', () => {
       if (draining) return
-      deps.log.warn('parent_gone')
+      deps.log.warn('supervisor_lost')
       stop(1, 0)
     })
   }
@@ -121,7 +121,7 @@ export async function serve(config: Config): Promise<void> {
   const words = banner({ baseUrl: url, version, deps, keyOwner: await keyOwner(deps.database) })
   if (config.worker === null) {
     process.stdout.write(`${words}\n`)
-    for (const warning of config.warnings) deps.log.warn('configuration', { warning })
+    for (const warning of config.warnings) deps.log.warn('config_warning', { warning })
   } else process.send?.({ type: 'listening', banner: words } satisfies WorkerMessage)
   deps.log.info('ready', {
     host: config.host,

@@ -71,7 +71,7 @@ export async function superviseWorkers(config: Config): Promise<void> {
   // The worker has already reported the reason.
   if (first === null) return stopping ? undefined : end(1)
   process.stdout.write(`${first}\n`)
-  for (const warning of config.warnings) log.warn('configuration', { warning })
+  for (const warning of config.warnings) log.warn('config_warning', { warning })
   await Promise.all(Array.from({ length: config.workers - 1 }, (_, index) => workers.start(index + 2)))
   if (!stopping) log.info('workers_ready', { workers: config.workers, port })
 }
@@ -142,7 +142,7 @@ function createWorkers({
       if (isFirst && !listened) return
       const failed = performance.now() - startedAt < soundMs ? failures + 1 : 1
       const waitMs = Math.min(maximumRetryMs, firstRetryMs * 2 ** (failed - 1))
-      log.error('worker_died', { worker, code, signal: child.signalCode, replaced_in_ms: waitMs })
+      log.error('worker_exited', { worker, code, signal: child.signalCode, replaced_in_ms: waitMs })
       setTimeout(() => void start(worker, failed), waitMs)
     })
     return banner

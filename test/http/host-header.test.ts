@@ -62,8 +62,8 @@ describe('a Host that is malformed is refused everywhere', () => {
 test('whoever asks a gateway at home by another name is told where it answers, and what the operator can do', () => {
   const ask = (hosts: ReadonlySet<string> | null) => () =>
     checkHost(new Request('http://host.docker.internal/healthz', { headers: { host: 'host.docker.internal' } }), hosts)
-  expect(ask(allowedHosts(null, '127.0.0.1'))).toThrow(/localhost or 127\.0\.0\.1.*ALLOWED_HOSTS/)
-  expect(ask(allowedHosts(['gateway.example'], '127.0.0.1'))).toThrow('Use one of ALLOWED_HOSTS')
+  expect(ask(allowedHosts(null, '127.0.0.1'))).toThrow(/localhost and 127\.0\.0\.1.*ALLOWED_HOSTS/)
+  expect(ask(allowedHosts(['gateway.example'], '127.0.0.1'))).toThrow('Use a name from ALLOWED_HOSTS')
 })
 
 test('on loopback only loopback names are answered: a name that rebinds gets 421', async () => {

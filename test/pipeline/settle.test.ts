@@ -274,7 +274,7 @@ test('reasoning that the upstream counted is billed as counted, beside our count
 
 test('an upstream that counts more than was reserved is heard of', async () => {
   const { record, warnings } = await settled({ ...base, usage: { ...counted, outputTokens: 1e9 }, text: 'words' })
-  expect([record.billed_microcents, warnings]).toEqual([record.reserved_microcents, ['billed_less_than_used']])
+  expect([record.billed_microcents, warnings]).toEqual([record.reserved_microcents, ['bill_capped_at_reservation']])
 })
 
 test('settle: counts all tokens against the day and records the shortfall when more were used than reserved', async () => {

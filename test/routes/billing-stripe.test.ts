@@ -400,7 +400,7 @@ describe('events', () => {
     expect([...statuses]).toEqual([200])
     const outcomes = gateway.logLines.flatMap(line => {
       const { event, event_id: id, outcome } = JSON.parse(line)
-      return event === 'payment_event' && bodies.some(body => body.includes(`"${id}"`)) ? [outcome] : []
+      return event.startsWith('payment_event_') && bodies.some(body => body.includes(`"${id}"`)) ? [outcome] : []
     })
     expect(outcomes.filter(outcome => outcome === 'applied').length).toBe(bodies.length)
     for (const [index, { person }] of owners.entries())

@@ -100,12 +100,12 @@ describe.each(places)('POST /api/v1/route, %s', (_, gateway) => {
     await fail()
     const asked = await dryRun(account, { model: name })
     expect(namesIn(asked.told)[0]).toBe(name)
-    expect(JSON.stringify(asked.told)).toContain('asked all the same since the request names it')
+    expect(JSON.stringify(asked.told)).toContain('called anyway because the request names it')
     for (let request = 0; request < 2; request++) await fail()
     const skipped = (await dryRun(account, { model: name })).told
     const order = namesIn(skipped)
     expect(order.at(-1)).toBe(name)
-    expect(JSON.stringify(skipped)).toContain('skipped, and asked only as the last resort: circuit_open')
+    expect(JSON.stringify(skipped)).toContain('skipped, and called only as the last resort: circuit_open')
     const { told } = await chat(account, { model: name })
     expect(told).toMatchObject({
       model_used: order[0],

@@ -55,7 +55,7 @@ test('200: strategy, test mode, a named model and the web are told as they would
   const premium = new Set(catalog.filter(({ tier }) => tier === 'premium').map(fullName))
   expect(test.candidates.some(({ model }) => premium.has(model))).toBe(false)
   expect(test.dropped.filter(({ model }) => premium.has(model)).map(({ reason }) => reason)).toEqual(
-    [...premium].map(() => 'premium, and this is a test'),
+    [...premium].map(() => 'premium model excluded by test_mode'),
   )
   const named = await dryRun({ ...easy, model: 'gpt-5.5' })
   expect([named.mode, named.candidates[0]?.model, named.candidates[0]?.parts]).toEqual([

@@ -87,7 +87,7 @@ describe('an account whose upstream counts exceed its reservations', () => {
     const metrics = await (await fetch(`${gateway.url}/metrics`)).text()
     const [, value = '0'] = /^gateway_shortfall_usd_total\{[^}]*model="gpt-5.5"[^}]*\} (\S+)$/m.exec(metrics) ?? []
     expect(Number(value)).toBeGreaterThan(0.1)
-    const line = gateway.logLines.findLast(one => one.includes('billed_less_than_used')) ?? '{}'
+    const line = gateway.logLines.findLast(one => one.includes('bill_capped_at_reservation')) ?? '{}'
     const { account_id, owed, billed, shortfall } = JSON.parse(line)
     expect(account_id).toBe(account.id)
     expect(shortfall).toBe(owed - billed)

@@ -117,7 +117,7 @@ describe('Redis', () => {
     const port = typeof address === 'object' && address !== null ? address.port : 0
     const gateway = await startProcess(await freshFolder(), { REDIS_URL: `redis://:canary@127.0.0.1:${port}` })
     await servesInTime(gateway, /API key +(gw_live_\w+)/.exec(gateway.output())?.[1] ?? '')
-    const told = () => gateway.output().match(/"event":"redis_away","detail":"REDIS_URL: /g)
+    const told = () => gateway.output().match(/"event":"redis_unavailable","detail":"REDIS_URL: /g)
     while (told() === null) await Bun.sleep(20)
     // It is tried once a second, and not told again.
     await Bun.sleep(1_200)

@@ -178,7 +178,7 @@ async function settleEmbeddings(
   const isOwed = outcome === 'completed' || outcome === 'client_closed'
   const bill = computeEmbeddingsBill(prepared, calls, isOwed)
   if (bill.owed > bill.billed)
-    deps.log.warn('billed_less_than_used', {
+    deps.log.warn('bill_capped_at_reservation', {
       request_id: admitted.requestId,
       model: servedName(calls),
       account_id: admitted.caller.accountId,

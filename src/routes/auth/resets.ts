@@ -57,7 +57,7 @@ export function resets(deps: ResetDeps) {
   const asked = deps.limits('reset', limits.asked)
   const mailed = deps.limits('reset-mail', limits.mailed)
   const tried = deps.limits('reset-token', limits.tried)
-  const behindAnswer = createBehindAnswer(maximumAtOnce, () => deps.log.warn('password_reset_not_sent'))
+  const behindAnswer = createBehindAnswer(maximumAtOnce, () => deps.log.warn('password_reset_failed'))
 
   return new Elysia({ name: 'resets' })
     .post(

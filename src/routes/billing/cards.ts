@@ -86,7 +86,7 @@ export async function followCard(
 
 /** Detaches a card that the account no longer uses. */
 export function detachCard(deps: Pick<CardDeps, 'payments' | 'log'>, methodId: string): Promise<void> {
-  return orWarn(deps, 'payment_method_not_detached', cards => cards.remove(methodId))
+  return orWarn(deps, 'payment_method_detach_failed', cards => cards.remove(methodId))
 }
 
 /** Returns the address of the page on which an invoice can be paid. */

@@ -53,7 +53,7 @@ async function receive(deps: WebhookDeps, request: Request) {
   if (outcome === 'applied') deps.announce()
   if (look.kind === 'card' && card !== null) await followCard(deps, look.card, card)
   const fields = { event_id: event.id, outcome }
-  if (outcome === 'mismatch') log.error('payment_event', fields)
-  else log.info('payment_event', fields)
+  if (outcome === 'mismatch') log.error('payment_event_mismatch', fields)
+  else log.info('payment_event_processed', fields)
   return reply({ received: true })
 }

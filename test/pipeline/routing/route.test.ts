@@ -173,7 +173,7 @@ describe('a named model', () => {
     expect(error.message).not.toContain('canary')
     const { message } = refused({ model: '?' })
     expect(message).not.toContain('Did you mean')
-    expect(message).toContain('`gateway-ai` has one chosen')
+    expect(message).toContain('`gateway-ai` for automatic routing')
     expect(refused({ model: 'x'.repeat(100_000) }).code).toBe('model_not_found')
   })
 
@@ -229,7 +229,7 @@ describe('the fallbacks of a named model', () => {
     const plan = routed({ model: 'openai/gpt-6-luna' })
     expect(plan.dropped).toContainEqual({
       model: 'anthropic/claude-opus-5-5',
-      reason: 'it is expected to cost more than 3 times as much as openai/gpt-6-luna',
+      reason: 'expected to cost more than 3 times as much as openai/gpt-6-luna',
     })
     expect(plan.candidates.length).toBeGreaterThan(1)
   })
@@ -267,7 +267,7 @@ describe('a tool that must be called', () => {
       expect.objectContaining({
         model: 'anthropic/claude-opus-5-5',
         param: 'tool_choice',
-        reason: 'it does not support being made to call a tool',
+        reason: 'does not support being made to call a tool',
       }),
     )
     const models = catalog.filter(model => model.parameters.forcedToolChoice === 'rejected')
@@ -300,7 +300,7 @@ describe('without a name', () => {
   test('models that the account cannot pay for are dropped, but never all: refusing is the meter’s', () => {
     const plan = routed({ strategy: 'quality' }, { left: 200_000 }, 1000)
     expect(names(plan)).not.toContain('anthropic/claude-fable-5-2')
-    expect(plan.dropped.some(({ reason }) => reason.includes('left today'))).toBe(true)
+    expect(plan.dropped.some(({ reason }) => reason.includes('remaining daily cost limit'))).toBe(true)
     expect(routed({}, { left: 0 }).candidates.length).toBeGreaterThan(0)
   })
 
@@ -454,7 +454,7 @@ describe('route under `cost`', () => {
         }
         const plan = routed({ strategy: 'cost' }, given, tokens)
         const dropped = new Set(
-          plan.dropped.filter(({ reason }) => reason.includes('left today')).map(one => one.model),
+          plan.dropped.filter(({ reason }) => reason.includes('remaining daily cost limit')).map(one => one.model),
         )
         const eligible = models.filter(model => !dropped.has(fullName(model)))
         const isOpen = (model: Model) => [...named('unhealthy'), ...named('cooling')].includes(fullName(model))
