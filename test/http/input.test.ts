@@ -209,7 +209,7 @@ describe('unknown fields', () => {
   })
 })
 
-test('metadata that Postgres cannot store: is dropped, and its request is recorded and billed', async () => {
+test('metadata that Postgres cannot store: loses the invalid entries; its request is recorded and billed', async () => {
   const metadata = { 'a\0b': 'x\0', half: '\ud83d.' }
   const answer = await gateway.post(native, { prompt: '[[sim:tokens=5]] Hi', model: 'openai/gpt-4.1', metadata })
   const id = answer.headers.get('x-request-id') ?? ''

@@ -181,7 +181,7 @@ describe('two hundred concurrent requests', () => {
   })
 })
 
-test('bill: is at most the reservation, and the response matches the ledger', async () => {
+test('bill: stays within the reservation, and the response matches the ledger', async () => {
   const account = await newAccount(gateway)
   let served = 0
   for (const directive of [

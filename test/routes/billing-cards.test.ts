@@ -136,7 +136,7 @@ test('PUT payment-method: replaces a card, detaches the old one, and charges the
   expect(stripe.requests).toContain(`POST /v1/payment_methods/${card}/detach`)
 })
 
-test('sets the card of an owner who never returns from the page', async () => {
+test('checkout.session.completed: sets the card of an owner who never returns from the page', async () => {
   const person = await owner(gateway)
   const session = await openSetup(gateway, person)
   // An event may arrive before the page is finished, and contradict it: only Stripe's stored state counts.

@@ -212,7 +212,7 @@ async function operatorMoves({ email }: Person, plan: string) {
   }
 }
 
-test('operator’s plan change: starts and ends billing immediately, with one invoice for the usage in between', async () => {
+test('operator changes the plan: starts and ends billing immediately, with one invoice for the usage in between', async () => {
   const person = await owner(gateway)
   const { key } = await createKeyFor(gateway, person)
   await operatorMoves(person, 'usage')

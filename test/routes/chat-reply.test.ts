@@ -154,7 +154,7 @@ test('chat response: matches field by field', () => {
   `)
 })
 
-test('done: is the JSON response without its output, which the deltas contain', () => {
+test('done: equals the JSON response without its output, which the deltas contain', () => {
   const events: readonly ChatEvent[] = [...answer, { type: 'refusal', choice: 0, text: ' No.' }]
   const { frame } = deltaFramer()
   const parts = [opened, ...events, { type: 'done', receipt } as const].flatMap(event => payloads(frame([event])))

@@ -118,7 +118,7 @@ describe('POST /api/v1/chat/enhance', () => {
 })
 
 const answering = 'gpt-5.5'
-/** No model that a prompt alone could choose. */
+/** No model that the prompt itself could choose. */
 const rewriting = 'gpt-5.4-nano'
 
 type Sent = { readonly model: string; readonly messages: readonly { readonly content: unknown }[] }

@@ -203,7 +203,7 @@ test('GET /api/v1/models: 200, embedding models in a list of their own with thei
   })
 })
 
-test('200, the current report, never cached', async () => {
+test('200: the current report, never cached', async () => {
   const { get, report } = start()
   const answer = await get('/api/v1/models/health')
   expect(answer.headers.get('cache-control')).toBe('no-store')

@@ -67,7 +67,7 @@ describe('a database of a later release', () => {
     },
   )
 
-  test('start: refuses an embedded database when a later release migrated it, and a later start of that release is not harmed', async () => {
+  test('start: rejects an embedded database that a later release migrated, and leaves it intact for that release', async () => {
     const folder = await freshFolder()
     const change = async (work: (database: Database) => Promise<unknown>) => {
       const embedded = await openEmbedded(folder)
