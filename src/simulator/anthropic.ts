@@ -53,7 +53,7 @@ const errorTypes: Readonly<Record<number, string>> = {
   529: 'overloaded_error',
 }
 
-/** `POST /v1/messages/count_tokens`: the same body without an output cap, and the count alone. */
+/** `POST /v1/messages/count_tokens`: the same body without an output cap, and a response with only the count. */
 export const anthropicCount = (): SimulatedFormat => ({
   ...anthropic,
   read: (request, body, mint) => read(request, { ...body, max_tokens: 1, stream: false }, mint),

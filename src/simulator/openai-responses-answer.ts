@@ -1,4 +1,4 @@
-/** The face of OpenAI Responses: an answer as output items, and as the events that announce and fill them. */
+/** Format of OpenAI Responses: a response as output items, and as the events of its stream. */
 import { createHash } from 'node:crypto'
 import {
   type Answer,

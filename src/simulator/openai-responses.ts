@@ -1,4 +1,4 @@
-/** The face of OpenAI Responses: what is asked, read, and its answer as one object. */
+/** Simulator of OpenAI Responses: parses the request and builds the response object. */
 import { estimateTokens } from '../core/tokens/tokens.ts'
 import { failure, keyMissing, openai, reasoningTokens, refusedParameter } from './openai.ts'
 import { isOwnReasoning, outputItems, responseFrames, responseObject } from './openai-responses-answer.ts'
@@ -121,7 +121,7 @@ function countOf(
   const format = isJson(body.text) && isJson(body.text.format) ? [body.text.format] : []
   return (
     [...said, ...(instructions === '' ? [] : [instructions])].reduce((sum, text) => sum + estimateTokens(text) + 2, 0) +
-    // A turn of calls alone is a message too.
+    // A turn with only calls is a message too.
     (items.some(({ type }) => isCall(type)) && !items.some(({ role }) => role === 'assistant') ? 2 : 0) +
     jsonTokens([...calls, ...functions, ...format])
   )

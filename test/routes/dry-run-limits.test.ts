@@ -31,18 +31,15 @@ describe.each(places)('POST /api/v1/route, %s', (_, gateway) => {
   test.each([
     ['daily_tokens_exceeded', { dailyTokens: 10 }],
     ['daily_cost_exceeded', { dailyCostMicrocents: 100 }],
-  ])(
-    'answers 429 %s like the chat when the remaining daily limit is too small',
-    async (code, limits) => {
-      const account = await newAccount(gateway, limits)
-      const [dry, real] = [await dryRun(account), await chat(account)]
-      expect(dry).toMatchObject({ status: 429, told: { error: { code, type: 'insufficient_quota' } } })
-      expect(real).toMatchObject({ status: 429, told: { error: { code } } })
-      expect(dry.headers.get('x-should-retry')).toBe('false')
-      const [dryWait, realWait] = [dry, real].map(({ headers }) => Number(headers.get('retry-after')))
-      expect(Math.abs((dryWait ?? 0) - (realWait ?? 0))).toBeLessThan(20)
-    },
-  )
+  ])('answers 429 %s like the chat when the remaining daily limit is too small', async (code, limits) => {
+    const account = await newAccount(gateway, limits)
+    const [dry, real] = [await dryRun(account), await chat(account)]
+    expect(dry).toMatchObject({ status: 429, told: { error: { code, type: 'insufficient_quota' } } })
+    expect(real).toMatchObject({ status: 429, told: { error: { code } } })
+    expect(dry.headers.get('x-should-retry')).toBe('false')
+    const [dryWait, realWait] = [dry, real].map(({ headers }) => Number(headers.get('retry-after')))
+    expect(Math.abs((dryWait ?? 0) - (realWait ?? 0))).toBeLessThan(20)
+  })
 
   test('answers 429 requests_per_minute_exceeded when the limit is reached, and 200 before', async () => {
     const account = await newAccount(gateway, { requestsPerMinute: 2 })

@@ -108,7 +108,7 @@ export type SourceBody = {
   readonly dialect: 'responses' | 'messages'
   /** The JSON text as received. */
   readonly text: string
-  /** The same, parsed; what was sealed for the client is opened in it. */
+  /** The same, parsed, with the values that the gateway sealed for the client opened. */
   readonly fields: Readonly<Record<string, unknown>>
   /**
    * The messages parsed from it. If a request's messages differ from these, the gateway has changed them (web results,

@@ -4,10 +4,10 @@ import type { PromptDefinition } from '../chat/tool-definitions.ts'
 /** Turns of a conversation read as one text (`core/moderation/turns.ts`). */
 type JoinedTurns = { readonly role: 'turns'; readonly text: string }
 
-/** What has a digest. */
+/** A value with a digest. */
 export type Digested = Message | PromptDefinition | JoinedTurns
 
-/** Names for messages and definitions under which something can be remembered of them without keeping what they say. */
+/** Digests of messages and definitions, under which a cache can store results without their text. */
 export type KeyedDigests = {
   /** The same for messages of one role that say the same, worked out once for each message. */
   of(message: Digested): string
