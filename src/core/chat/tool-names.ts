@@ -35,8 +35,8 @@ const openaiTools: ReadonlySet<unknown> = new Set([
 ])
 
 /**
- * Whether a tool of the Responses API may be sent to OpenAI: one of the client's, or one of OpenAI's that costs tokens only and reaches
- * nothing of the operator's organization (its files, its containers). What is not known is not sent.
+ * Returns whether a tool of the Responses API may be sent to OpenAI: a tool of the client, or one of OpenAI that costs
+ * only tokens and has no access to the operator’s organization (its files, its containers). Unknown tools are not sent.
  */
 export function isTokenPricedTool(tool: Readonly<Record<string, unknown>>): boolean {
   const { type, environment } = tool
