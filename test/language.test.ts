@@ -52,7 +52,7 @@ const dataStrings: readonly string[] = [
 ]
 
 /** Folders and files that are not revised yet. New files elsewhere follow the rules; this list only shrinks. */
-const unrevised: readonly string[] = ['src/client/wire.ts', 'src/dialects/', 'test/dialects/']
+const unrevised: readonly string[] = ['src/dialects/', 'test/dialects/']
 
 /** Names that several files export with different meanings. This list only shrinks: rename one of them. */
 const coinciding: ReadonlySet<string> = new Set(
