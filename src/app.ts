@@ -53,23 +53,26 @@ import { usage } from './routes/usage/routes.ts'
 
 export const version = packageJson.version
 
-/** How long a connection may be silent before it has shown a key; authenticated requests lift it for themselves. */
+/**
+ * Seconds that a connection may be idle before a request on it shows a valid key. Authenticated requests lift the
+ * limit.
+ */
 const strangerTimeoutSeconds = 10
-/** A connection that a caller keeps for the next request, or for the rest of an answer. Whoever vanished must not keep it. */
+/** Bounds an idle connection that a client keeps open for its next request; a vanished client must not hold it. */
 const keptTimeoutSeconds = 60
 
-/** The metrics of all workers on this port, this one's first. */
+/** Metrics of all workers on this port, this worker's first. */
 type WorkerMetricsSource = { gather(): Promise<Parameters<typeof mergeWorkers>[0]> }
 
 /**
- * Composes the HTTP surface over one set of dependencies: hooks, error handling and routes, all of them made elsewhere. `workers`
- * gathers the metrics of the other workers on this port; null = there are none.
+ * Composes the HTTP surface from its dependencies: hooks, error handling and routes. `workers` collects the metrics of
+ * the other workers on this port; null = there are no other workers.
  */
 export function createApp(deps: Deps, workers: WorkerMetricsSource | null = null) {
-  // Its server is read from here and never from a handler's context, where Elysia defines it again for every request.
+  // The server is read from here: on a handler's context, Elysia defines the property again for every request.
   const root = new Elysia({
     normalize: false,
-    // Else the path of a request to a host of one to three characters begins at its second slash.
+    // Without this option, the path of a request to a host name of one to three characters begins at its second slash.
     handler: { standardHostname: false },
     serve: { maxRequestBodySize: serverBodyLimit, idleTimeout: strangerTimeoutSeconds },
   })
@@ -81,11 +84,11 @@ export function createApp(deps: Deps, workers: WorkerMetricsSource | null = null
   const exchangeDeps = chatRouteDeps(deps, { root, failures, callers, look })
   root
     .onRequest(({ request }) => {
-      // Before all else: what a rejection costs is taken from those that are answered.
+      // Runs first: time spent on a rejected request is not available to accepted ones.
       if (exchangeDeps.startQueue.isFull() && isChat(request))
         return rejected(exchangeDeps, { refusal: refusalFormOf(request) })
       checkHost(request, deps.allowedHosts)
-      // How Claude Code finds out that a base URL answers.
+      // Claude Code sends this request to check a base URL.
       if (request.method === 'HEAD' && isClientProbe(new URL(request.url).pathname)) return new Response(null)
       markForeignPage(request, ownAddresses)
       return undefined
@@ -120,7 +123,7 @@ export function createApp(deps: Deps, workers: WorkerMetricsSource | null = null
       }),
     )
     .use(embeddings({ ...exchangeDeps, embed: (caller, request, active) => embed(deps, caller, request, active) }))
-    // Below the chat routes, which write their own and pay for no hook.
+    // Registered after the chat routes: they write their own headers and must not pay for this hook.
     .onAfterHandle(async ({ request, response }) => {
       if (!(response instanceof Response)) return
       const requestId = deps.newRequestId()
@@ -139,7 +142,7 @@ function isChat({ method, url }: Request): boolean {
   return method === 'POST' && chatPaths.test(url)
 }
 
-/** Paths whose clients read refusals in another form than the API's own, wherever in the gateway these are made. */
+/** Paths whose clients expect a different error body, also for errors outside of their handlers. */
 const refusalForms: readonly { readonly path: RegExp; readonly form: Refusal }[] = [
   { path: /\/messages(?:\/count_tokens)?\/?(?:\?|$)/, form: messagesRefusal },
 ]
@@ -148,7 +151,7 @@ function refusalFormOf({ url }: Request): Refusal {
   return refusalForms.find(({ path }) => path.test(url))?.form ?? errorResponse
 }
 
-/** What the chat routes need of `deps`, and of the server that they run in. */
+/** Dependencies of the chat routes: those of the gateway, and the server. */
 function chatRouteDeps(
   deps: Deps,
   {
@@ -191,7 +194,7 @@ function chatRouteDeps(
   }
 }
 
-/** Adds the API's other resources. */
+/** Adds the other resources of the API. */
 function useResources(
   root: Elysia,
   deps: Deps,
@@ -234,7 +237,7 @@ function useResources(
     .use(webhooks(deps))
 }
 
-/** Adds metrics, probes, the dashboard and the reference of all routes. */
+/** Adds metrics, probes, the dashboard and the API reference. */
 function useOperations(root: Elysia, deps: Deps, workers: WorkerMetricsSource | null) {
   const routes = () => root.routes
   return root

@@ -102,11 +102,11 @@ test('routes: appear in `GET /`, and a wrong method gets the allowed ones', asyn
   const unnamed = written.filter(endpoint => !endpoints.includes(endpoint) && !endpoint.startsWith('OPTIONS '))
   expect(unnamed).toEqual(['GET /', 'GET /assets/{name}', 'GET /docs/style.css'])
   expect(endpoints.filter(endpoint => !written.includes(endpoint))).toEqual([])
-  const keys = 'This address takes another method: GET /api/v1/keys or POST /api/v1/keys.'
+  const keys = 'Method not supported for this path. Use GET /api/v1/keys or POST /api/v1/keys.'
   expect((await ask('/api/v1/keys', 'PUT')).error.message).toBe(keys)
-  const one = 'This address takes another method: PATCH /api/v1/keys/{id} or DELETE /api/v1/keys/{id}.'
+  const one = 'Method not supported for this path. Use PATCH /api/v1/keys/{id} or DELETE /api/v1/keys/{id}.'
   expect((await ask('/api/v1/keys/key_1', 'PUT')).error.message).toBe(one)
-  expect((await ask('/api/v1/nowhere')).error.message).toContain('nothing at this address')
+  expect((await ask('/api/v1/nowhere')).error.message).toContain('Unknown path.')
 })
 
 test('docs/api.md: lists exactly the existing endpoints', () => {
@@ -142,7 +142,9 @@ test("unknown path: names the supported API for a client library's request", asy
       `Unknown path. The endpoint is ${endpoint}: give the client a base URL that ends in /v1, once.`,
     )
   expect(await told('/v1/completions')).toBe('Text completions are not served. Use POST /v1/chat/completions.')
-  expect(await told('/v1/audio/speech')).toStartWith('Of the compatible API only POST /v1/chat/completions, ')
+  expect(await told('/v1/audio/speech')).toStartWith(
+    'Unknown path. The OpenAI-compatible API supports POST /v1/chat/completions, ',
+  )
   expect(await told('/v1/embeddings/x'.repeat(300))).toBeString()
 })
 

@@ -377,7 +377,7 @@ export type DryRun = {
     | 'comparison'
     | 'other'
   complexity: number
-  /** how much a strong model is expected to gain, as a rank among reference prompts */
+  /** expected quality gain of a strong model, as a percentile of reference prompts */
   strong_gain: number
   /** at most six signals that decided `strong_gain`, strongest first */
   difficulty: readonly {
@@ -407,13 +407,13 @@ export type DryRun = {
     middle: number
   }
   needs_current: boolean
-  /** ISO 639-1; `und` = it cannot be told */
+  /** ISO 639-1; `und` = unknown */
   language: string
   web: {
     search: boolean
     urls: number
   }
-  /** reserved, with what the web may add */
+  /** tokens to reserve, with the maximum of the web */
   input_tokens: number
   test_mode: boolean
   candidates: readonly RouteCandidate[]
@@ -423,10 +423,10 @@ export type DryRun = {
     reason: string
   }[]
   learning: {
-    /** without what was learnt another model would be the first */
+    /** without learning another model would be the first */
     influenced: boolean
   }
-  /** the first holds the beginning of the conversation in its cache */
+  /** the first model has the beginning of the conversation in its cache */
   kept: boolean
   typical_error_pct: number | null
 }
@@ -451,7 +451,7 @@ export type EmbeddingModel = {
   }
   aliases: readonly string[]
   release_date: string | null
-  /** its provider is simulated here */
+  /** the provider is simulated here */
   simulated?: boolean | undefined
 }
 
@@ -520,20 +520,20 @@ export type ErrorDetail = {
   message: string
   param: string | null
   request_id: string
-  /** of a chat request that no model answered: the candidates in order */
+  /** for a chat request without a serving model: the candidates in order */
   attempts?:
     | readonly {
         /** `provider/model` */
         model: string
-        /** why it did not serve; `skipped_…` where it was not asked */
+        /** why it failed; `skipped_…` = it was not called */
         outcome: string
         duration_ms: number
       }[]
     | undefined
-  /** of a blocked request: what blocked it */
+  /** for a blocked request: the verdict */
   layer?: string | undefined
   category?: string | undefined
-  /** of a chat request that was sent again: what the one with `request_id` used */
+  /** for a repeated chat request: usage of the request with `request_id` */
   usage?:
     | {
         input_tokens: number
@@ -544,7 +544,7 @@ export type ErrorDetail = {
         estimated: boolean
       }
     | undefined
-  /** of another request that was sent again: what it made */
+  /** for another repeated request: ID of the resource that it created */
   result_id?: string | undefined
 }
 
@@ -606,7 +606,7 @@ export type EstimateRequest = {
 }
 
 export type FeedbackRequest = {
-  /** the id of a request */
+  /** ID of a request */
   request_id: string
   /** an integer from 1 to 5 */
   score: number
@@ -685,7 +685,7 @@ export type Model = {
     value: number
     variant: string
     source: string
-    /** a UTC day, or a month where no more is known */
+    /** a UTC day, or a month if the day is unknown */
     date: string
     attribution: string
   }[]
@@ -694,19 +694,19 @@ export type Model = {
     time_to_first_token_seconds: number
     variant: string
     source: string
-    /** a UTC day, or a month where no more is known */
+    /** a UTC day, or a month if the day is unknown */
     date: string
     attribution: string
   } | null
-  /** the figures that auto-routing goes by */
+  /** figures that automatic routing uses */
   routing: {
     quality: number
     output_tokens_per_second: number
     time_to_first_token_seconds: number
-    /** no public figure of the model itself: a relative’s stands in */
+    /** estimated from a related model, without a public figure of its own */
     estimated: boolean
   }
-  /** its provider is simulated here */
+  /** the provider is simulated here */
   simulated?: boolean | undefined
 }
 
@@ -734,15 +734,15 @@ export type ModelInsight = {
   cost_usd: number
   rating: number | null
   confidence: 'cold_start' | 'warm_up' | 'established'
-  /** what it adds to the routing score */
+  /** learned bias on the routing score */
   bias: number
 }
 
 export type ModelList = {
   data: readonly Model[]
-  /** models of `POST /v1/embeddings`, which answer no chat */
+  /** models for `POST /v1/embeddings` only */
   embedding_models: readonly EmbeddingModel[]
-  /** whom to credit for a score, by its metric */
+  /** source of a score, by its metric */
   attributions: Record<string, string>
 }
 
@@ -766,14 +766,14 @@ export type RouteCandidate = {
   /** `provider/model` */
   model: string
   score: number
-  /** null where a model was named: nothing is weighed then */
+  /** null if the request names a model: there are no scores then */
   parts: {
     quality: number
     cost: number
     speed: number
-    /** what failures of late take away */
+    /** penalty for recent failures */
     reliability: number
-    /** what learning, health and the month's soft cap changed */
+    /** effect of learning, health and the monthly soft cap */
     adjustment: number
   } | null
   reasons: readonly string[]
@@ -784,7 +784,7 @@ export type RouteCandidate = {
     first_token_ms: number
     tokens_per_second: number
     error_rate: number
-    /** tries of late that these rest on */
+    /** recent attempts behind these figures */
     measured_tries: number
   }
 }

@@ -1,10 +1,12 @@
 /**
- * What a network address that a user has signed in from is stored as: an HMAC under the session secret, so that the
- * database alone does not tell where users are. After a change of the secret the previous one still finds its digests.
+ * Stored form of a network address that a user signed in from: an HMAC under the session secret, so that a copy of the
+ * database does not reveal locations. After a rotation of the secret, the previous secret still finds its digests.
  */
 import { createHmac } from 'node:crypto'
 
-/** Digests of one email address at one network address: the current secret's first, then the previous secret's. */
+/**
+ * Digests of one email address at one network address: under the current secret first, then under the previous secret.
+ */
 export type AddressDigests = (email: string, address: string) => readonly string[]
 
 /** Digests under `secret`, and under `previousSecret` if there is one. */

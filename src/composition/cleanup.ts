@@ -1,4 +1,7 @@
-/** Runs what was noted, the newest first and each once, also behind one that fails; then throws what failed first. */
+/**
+ * Runs the registered cleanups, the newest first and each once, also after one of them failed. Throws the first failure
+ * at the end.
+ */
 export async function runCleanups(undo: (() => unknown)[]): Promise<void> {
   const failures: unknown[] = []
   for (const step of undo.splice(0).reverse())

@@ -1,6 +1,6 @@
 import type { Clock } from '../core/ports/clock.ts'
 
-/** The machine's own clocks and timers. */
+/** Clocks and timers of this machine. */
 export const systemClock: Clock = {
   now: () => Date.now(),
   monotonic: () => performance.now(),

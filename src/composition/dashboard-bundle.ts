@@ -1,7 +1,7 @@
 /**
- * The dashboard's files: bundled from `dashboard/` when somebody first asks for one, kept in memory, compressed once. The
- * bundler's work is no part of the start, and a file's name holds the hash of its content, so that every process of one
- * release names them alike and browsers may keep them for good.
+ * Dashboard files: bundled from `dashboard/` on the first request, kept in memory, compressed once. This keeps the
+ * bundler out of startup. A file name contains the hash of its content, so all processes of one release use the same
+ * names and browsers may cache the files permanently.
  */
 import { promisify } from 'node:util'
 import { constants, gzip, zstdCompress } from 'node:zlib'
@@ -9,7 +9,7 @@ import type { DashboardBundle, SiteFile } from '../routes/dashboard/routes.ts'
 
 const entry = new URL('../dashboard/index.html', import.meta.url)
 
-/** Nothing is built before the first `files()`; one that failed is tried again at the next. */
+/** Builds nothing before the first `files()`. After a failed build, the next call builds again. */
 export function createDashboardBundle(): DashboardBundle {
   let building: Promise<ReadonlyMap<string, SiteFile>> | null = null
   return {
@@ -47,7 +47,7 @@ async function build(): Promise<ReadonlyMap<string, SiteFile>> {
 
 const pageName = 'index.html'
 
-/** The bundler's own hashes hold the folder that it worked in, which differs from machine to machine. */
+/** The bundler's own hashes depend on the folder, which differs between machines. */
 function contentName(name: string, text: string): string {
   return `dashboard-${Bun.hash(text).toString(36)}${name.slice(name.lastIndexOf('.'))}`
 }

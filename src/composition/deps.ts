@@ -1,6 +1,6 @@
 /**
- * Composition root: for each port the embedded default, or what configuration put in its place. The one file that knows
- * which implementation stands behind what.
+ * Composition root: opens for each port the embedded default or the configured implementation. Only this file knows
+ * which implementation serves a port.
  */
 import { randomBytes } from 'node:crypto'
 import type { Config } from '../config.ts'
@@ -81,67 +81,70 @@ export type Deps = {
   readonly endpoints: ReadonlyMap<string, ConfiguredProvider>
   readonly simulator: Simulator | null
   readonly simulatedProviders: ReadonlySet<string>
-  /** Target shares of requests by the level their prompts are worth. */
+  /** Target shares of requests per capability level. */
   readonly shares: LevelShares
-  /** Who answered a conversation before. */
+  /** Which model answered a conversation before. */
   readonly ties: CacheAffinityTracker
-  /** What estimates have learnt. */
+  /** Calibration of cost estimates. */
   readonly foresight: EstimateCalibrator
-  /** What a prompt is about, and what it needs. */
+  /** Prompt analysis. */
   readonly read: PromptAnalyzer
   readonly explain: DifficultyExplainer
   readonly safety: Moderation
   readonly web: Web
   readonly database: Database
-  /** Fulfilled once the schema is up to date: at once, unless Postgres was away at the start. */
+  /** Fulfilled when the schema is current: immediately, unless Postgres was unavailable at startup. */
   readonly migrated: Promise<void>
   readonly stores: Stores
   readonly ledger: LedgerReader
   readonly keys: KeyDirectory
   readonly idempotency: IdempotencyBook
-  /** Under which secret a user's requests with an `Idempotency-Key` are remembered. */
+  /** Derives the secret under which a user's requests with an `Idempotency-Key` are stored. */
   readonly secretOf: (userId: string) => string
-  /** Seals reasoning that clients carry from one turn to the next. */
+  /** Seals reasoning that clients send back with the next turn. */
   readonly reasoningSeal: ReasoningSeal
   readonly sessions: SessionDirectory
-  /** Keys, people or plans have changed: every gateway looks at once. */
+  /** Reports a change of keys, users or plans, so that every gateway instance reads them immediately. */
   readonly announce: () => void
   readonly tokens: Tokens
   readonly passwords: Passwords
-  /** What a network address is remembered as. */
+  /** Returns the stored digests of a network address. */
   readonly addressDigests: AddressDigests
   readonly randomBytes: RandomBytes
   /** `acc` → `acc_` and twenty random characters. */
   readonly newId: (prefix: string) => string
-  /** Whose request it is, by address: IPv6 by network, behind trusted proxies the one they name. */
+  /**
+   * IP address of a request's client: an IPv6 address as its network; behind a trusted proxy the address that the proxy
+   * reports.
+   */
   readonly addressOf: (request: Request, server: Bun.Server<unknown> | null) => string
-  /** What an account has used of a UTC day (since the epoch): in the ledger, and on its way there. */
+  /** Daily usage of an account on a UTC day (days since the epoch): shipped and unshipped records. */
   readonly spent: (accountId: string, day: number) => Promise<DailyUsage>
   readonly meter: Meter
-  /** Why a request would not be admitted now; null = it would be. Reserves nothing. */
+  /** Returns the error with which a request would be rejected now; null = it would be admitted. Reserves nothing. */
   readonly checkLimits: (request: AdmissionRequest) => Promise<LimitReached | null>
-  /** Limits of who is no account: in this process, or in Redis while it answers. */
+  /** Limits for clients without an account: in this process, or in Redis while Redis is available. */
   readonly limits: RateLimiterFactory
-  /** Null = no mail is sent. */
+  /** Null = no mail server is configured. */
   readonly post: Mailer | null
   readonly payments: Payments
   readonly billingWorker: BillingWorker
-  /** Null = no mail is sent. */
+  /** Null = no mail server is configured. */
   readonly noticeWorker: Repeating | null
   readonly budget: BudgetTracker
   readonly health: HealthTracker
   readonly learning: LearningCache
   readonly prompts: RecentPrompts
-  /** The catalogue's figure of a model's quality (0–1), by `provider/model`; null = there is none of that name. */
+  /** The catalog's quality of a model (0–1), by `provider/model`; null = unknown model. */
   readonly figureOf: (model: string) => number | null
-  /** 0 ≤ x < 1. */
+  /** Random number, 0 ≤ x < 1. */
   readonly random: () => number
   readonly tokenizer: Tokenizer
   readonly allowedHosts: ReadonlySet<string> | null
   readonly firstAccount: FirstAccount | null
-  /** Where data lives, in words. */
+  /** Description of where data is stored. */
   readonly storage: string
-  /** The dashboard's files. */
+  /** Files of the dashboard. */
   readonly site: DashboardBundle
   readonly inFlight: InFlight
   /** Sheds load of chat requests. */
@@ -149,21 +152,21 @@ export type Deps = {
   /** Bounds the memory of request bodies. */
   readonly bodies: BodyBudget
   /**
-   * Resolves when the first request need not wait for what every request takes: keys are read in, and limits can be decided. At most
-   * after `waitMs`, and at once where Postgres is away: the gateway then starts all the same.
+   * Resolves when keys are loaded and limits can be decided, at the latest after `waitMs`. Resolves immediately if
+   * Postgres is unavailable: the gateway then starts without it.
    */
   warm(waitMs: number): Promise<void>
-  /** Whether new work is welcome. */
+  /** Whether this instance accepts new requests. */
   readonly readiness: { isReady: boolean }
-  /** Ships what is left of usage and lets go of everything. */
+  /** Ships unshipped usage records and closes all resources. */
   close(): Promise<void>
 }
 
 const shippingDeadlineMs = 5_000
 
 /**
- * What a caller may replace, for tests and for commands that print something else: time, the way out, the log's
- * destination. No configuration reaches `pages`: where pages are fetched from is nobody's to set.
+ * Dependencies that tests and commands may replace: clock, network, log destination. Configuration never sets `pages`:
+ * the source of page fetches is fixed.
  */
 export type DepsOptions = {
   readonly clock?: Clock
@@ -174,15 +177,15 @@ export type DepsOptions = {
 }
 
 /**
- * Opens the stores, migrates, makes the first account where there is none, and wires everything up. Throws where a store
- * cannot be opened; nothing then stays open.
+ * Opens the stores, runs migrations, creates the first account if there is no account, and connects all parts. Throws
+ * if a store cannot be opened; everything that was open is closed then.
  */
 export async function createDeps(config: Config, options: DepsOptions = {}): Promise<Deps> {
   const undo: (() => unknown)[] = []
   try {
     return await openAll(config, options, undo)
   } catch (cause) {
-    // Why the start failed matters more than what failed behind it.
+    // The cause of the failed start matters more than a failure during cleanup.
     await runCleanups(undo).catch(() => {})
     throw cause
   }
@@ -202,7 +205,7 @@ async function openAll(config: Config, options: DepsOptions, undo: (() => unknow
   undo.push(() => learning.close())
   const usage = await openUsage(config, { database, clock, log, learn: learning.take }, undo)
   const { meter, spent, limits } = usage
-  // Which keys exist: before the first request if the database is there, else at the first poll.
+  // Loads the keys before the first request if the database is available, otherwise at the first poll.
   const isPostgresThere = (await Promise.race([schema.then(() => true), clock.sleep(0)])) === true
   const identity = await openIdentity(config, { database, clock, log, usage, isPostgresThere }, undo)
   const billing = await openBilling(config, { database, clock, network, log, newId }, undo)
@@ -238,13 +241,13 @@ async function openAll(config: Config, options: DepsOptions, undo: (() => unknow
     warm: waitMs => (isPostgresThere ? usage.ready(waitMs) : Promise.resolve()),
     async close() {
       if (!(await usage.drain(shippingDeadlineMs)))
-        log.warn('usage_left_in_journal', { records: usage.records.backlog() })
+        log.warn('usage_unshipped_at_exit', { records: usage.records.backlog() })
       await runCleanups(undo)
     },
   }
 }
 
-/** What a process has of its own: time, the network, its log, randomness and ids. */
+/** Resources of the process itself: clock, network, log, random numbers and IDs. */
 function openProcess(config: Config, options: DepsOptions) {
   const shared = createSharedClock(systemClock)
   const clock = options.clock ?? shared.clock
@@ -272,11 +275,11 @@ type StoredParts = Pick<ReturnType<typeof openProcess>, 'shared' | 'clock' | 'lo
   readonly passwords?: Passwords
 }
 
-/** The database, the time that it gives, and the first account. */
+/** The database, its clock, and the first account. */
 async function openStored(config: Config, parts: StoredParts, undo: (() => unknown)[]) {
   const { shared, clock, log, passwords = createPasswords() } = parts
   const { database, migrated: schema, storage, isEmbedded } = await openStores(config, { log, clock }, undo)
-  // An embedded database has this machine's clock; one that was handed in is not ours to set.
+  // An embedded database uses this machine's clock. The clock of a database from outside is not set here.
   const timekeeper = isEmbedded || clock !== shared.clock ? null : shared.follow(database, log)
   undo.push(() => timekeeper?.stop())
   await timekeeper?.ask()
@@ -291,7 +294,7 @@ async function openStored(config: Config, parts: StoredParts, undo: (() => unkno
   }
 }
 
-/** What this process knows of requests: in memory, and gone with it. */
+/** State of recent requests in the memory of this process; a restart loses it. */
 function openRequestState(config: Config, clock: Clock) {
   return {
     shares: config.routing,

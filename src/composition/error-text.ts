@@ -1,10 +1,13 @@
-/** What stopped a start or a command, as the operator should read it. */
+/** Text for the operator about a failed start or command. */
 import { ConfigError } from '../config.ts'
 import { GatewayError } from '../core/validation/errors.ts'
 import { DataFolderHeld } from '../database/data-folder.ts'
 import { NewerSchema } from '../database/database.ts'
 
-/** A thrown thing in words: a configuration's problems one a line, what we foresaw by its message, the rest with its kind. */
+/**
+ * Converts a thrown value to text: configuration problems one per line, expected errors as their message, other errors
+ * with their name.
+ */
 export function describeError(cause: unknown): string {
   if (cause instanceof ConfigError) return ['the configuration is wrong.', ...cause.problems].join('\n  - ')
   if (cause instanceof DataFolderHeld || cause instanceof NewerSchema) return cause.message

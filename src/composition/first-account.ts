@@ -6,13 +6,16 @@ import type { Database } from '../database/database.ts'
 import { createAccount, hasAccounts } from '../database/repositories/accounts.ts'
 import { createKey } from '../database/repositories/keys.ts'
 
-/** Who the first account belongs to, until someone gives it another e-mail address. */
+/** Owner of the first account until the operator sets another email address. */
 export const localOwner = 'owner@gateway.local'
 
-/** What the first start on an empty embedded database made. Printed once, kept nowhere. */
+/** Credentials that the first start on an empty embedded database created. Printed once and not stored. */
 export type FirstAccount = { readonly email: string; readonly password: string; readonly key: string }
 
-/** One local account on plan `usage`, so that a first answer needs no sign-up; null where there is an account already. */
+/**
+ * Creates one local account on plan `usage`, so that the first request needs no sign-up. Returns null if an account
+ * exists.
+ */
 export async function makeFirstAccount(
   database: Database,
   passwords: Passwords,

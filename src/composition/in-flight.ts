@@ -2,14 +2,14 @@ import type { RequestAbort } from '../core/chat/request-abort.ts'
 import { createActiveSet } from '../core/limits/active-set.ts'
 import type { GatewayError } from '../core/validation/errors.ts'
 
-/** The requests now being answered. */
+/** Requests in progress. */
 export type InFlight = {
   add(ending: RequestAbort): void
   delete(ending: RequestAbort): void
   endAll(reason: GatewayError): void
 }
 
-/** None yet. */
+/** Creates an empty set. */
 export function createInFlight(): InFlight {
   const endings = createActiveSet<RequestAbort>()
   return {

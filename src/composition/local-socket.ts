@@ -4,23 +4,23 @@ import { dirname } from 'node:path'
 import type { Socket } from 'bun'
 
 type Peer<Out> = {
-  /** Sends a message with all others of this turn of the event loop. Never throws. */
+  /** Sends a message together with all other messages of this turn of the event loop. Never throws. */
   send(message: Out): void
   close(): void
 }
 
 type PeerHandlers<In> = {
   receive(message: In): void
-  /** The connection has ended, by either side. */
+  /** Called when either side has closed the connection. */
   closed(): void
 }
 
 type Line = { readonly peer: Wire; handlers: { receive(text: string): void; closed(): void } | null }
 
-/** Bytes that may wait for a peer that does not read; it is cut off beyond. */
+/** Maximum bytes that wait for a peer that does not read; beyond it the connection is closed. */
 const maximumOutgoingBytes = 256 << 20
 
-/** The two directions of one socket. */
+/** Both directions of one socket. */
 class Wire {
   private waiting: string[] = []
   private outgoing: Buffer[] = []
@@ -40,7 +40,7 @@ class Wire {
     setImmediate(() => this.flushTurn())
   }
 
-  /** The whole lines that end in `bytes`. */
+  /** Returns the complete lines that end in `bytes`. */
   linesOf(bytes: Uint8Array): string[] {
     const lines = (this.partial + this.decoder.decode(bytes, { stream: true })).split('\n')
     this.partial = lines.pop() ?? ''
@@ -79,7 +79,7 @@ class Wire {
     this.outgoing.push(bytes)
     this.outgoingBytes += bytes.length
     if (this.outgoingBytes > maximumOutgoingBytes) this.socket.terminate()
-    // Behind what waits already, or its order would be lost.
+    // Appended to the waiting bytes, because writing it now would change the order.
     else if (this.outgoing.length === 1) this.drain()
   }
 }
@@ -109,7 +109,7 @@ function peerOf<In, Out>(socket: Socket<Line>, open: (peer: Peer<Out>) => PeerHa
   return peer
 }
 
-/** Listens on `path`, for processes of this user only. Returns what stops it. */
+/** Listens on `path` for processes of this user only. Returns a function that stops listening. */
 export function listenLocally<In, Out>(path: string, open: (peer: Peer<Out>) => PeerHandlers<In>): () => void {
   mkdirSync(dirname(path), { recursive: true, mode: 0o700 })
   rmSync(path, { force: true })
@@ -124,7 +124,7 @@ export function listenLocally<In, Out>(path: string, open: (peer: Peer<Out>) => 
   }
 }
 
-/** Connects to what listens on `path`. Rejects where nothing does. */
+/** Connects to the listener on `path`. Rejects if there is no listener. */
 export async function connectLocally<In, Out>(
   path: string,
   open: (peer: Peer<Out>) => PeerHandlers<In>,

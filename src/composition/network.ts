@@ -1,6 +1,6 @@
 import type { Network } from '../core/ports/network.ts'
 
-/** The real network. */
+/** The network of this machine. */
 export const systemNetwork: Network = {
   fetch: (url, init) => endOfTurn().then(() => fetch(url, init)),
   reaches(url, timeoutMs) {
@@ -31,8 +31,8 @@ export const systemNetwork: Network = {
 let turn: Promise<void> | null = null
 
 /**
- * Resolves once whatever came in together has been seen to, for all who ask meanwhile: their calls then leave together. One
- * that leaves alone wakes Bun's HTTP thread for itself, which under load costs more than the call.
+ * Resolves after all requests that arrived together were handled, for all callers that wait meanwhile: their upstream
+ * calls then start together. A single call wakes Bun's HTTP thread, which under load costs more than the call itself.
  */
 function endOfTurn(): Promise<void> {
   turn ??= new Promise(resolve =>

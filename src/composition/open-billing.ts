@@ -19,7 +19,10 @@ type Parts = {
   readonly newId: (prefix: string) => string
 }
 
-/** Opens payments, mail and the workers that close billing cycles and send notices. `undo` receives what closes them. */
+/**
+ * Opens payments, email and the workers that close billing cycles and send notices. `undo` receives the functions that
+ * close them.
+ */
 export async function openBilling(
   config: Config,
   { database, clock, network, log, newId }: Parts,

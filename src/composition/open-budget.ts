@@ -16,7 +16,7 @@ export function openBudget(
       owners => {
         for (const to of owners) post.softCap(to, percent, toUsd(capMicrocents), period)
       },
-      () => log.warn('milestone_not_told'),
+      () => log.warn('budget_notice_failed'),
     )
   })
 }

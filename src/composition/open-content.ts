@@ -1,4 +1,4 @@
-/** What reads prompts, moderates them, and reads the web. */
+/** Opens prompt analysis, moderation and web access. */
 import { randomBytes } from 'node:crypto'
 import type { Config } from '../config.ts'
 import { createFeatureReader } from '../core/analysis/features.ts'
@@ -25,11 +25,11 @@ type Parts = {
   readonly pages?: PageOptions
 }
 
-/** Opens the readers of prompts, moderation and the web. `undo` receives what closes them. */
+/** Opens prompt analysis, moderation and web access. `undo` receives the functions that close them. */
 export function openContent(config: Config, parts: Parts, undo: (() => unknown)[]) {
   const tokenizer = createTokenizer()
   undo.push(() => tokenizer.close())
-  // Moderation and routing read the same features of a prompt, each once.
+  // Moderation and routing share the features of a prompt, so that each is computed once.
   const readFeatures = createFeatureReader()
   const digests = createKeyedDigests(randomBytes(32))
   const { read, explain } = openReaders(readFeatures)

@@ -1,4 +1,4 @@
-/** Who may use the gateway: API keys, sessions, and the secrets that both rest on. */
+/** Authentication: API keys, sessions, and the secrets of both. */
 import { join } from 'node:path'
 import type { Config } from '../config.ts'
 import type { Clock } from '../core/ports/clock.ts'
@@ -19,11 +19,11 @@ type Parts = {
   readonly clock: Clock
   readonly log: Log
   readonly usage: Pick<Usage, 'redis' | 'channel'>
-  /** Whether Postgres answers: keys are then read before the first request, else at the first poll. */
+  /** Whether Postgres is available: keys are then loaded before the first request, otherwise at the first poll. */
   readonly isPostgresThere: boolean
 }
 
-/** Opens the directories of keys and sessions. `undo` receives what closes them. */
+/** Opens the directories of keys and sessions. `undo` receives the functions that close them. */
 export async function openIdentity(config: Config, parts: Parts, undo: (() => unknown)[]) {
   const { database, clock, log, usage } = parts
   const { plans, maximumShortfall, jwtSecretPrevious: previousSecret, isTrustedProxy } = config

@@ -4,7 +4,10 @@ import type { Log } from '../core/ports/log.ts'
 import { createMailer, type Mailer } from '../mail/mailer.ts'
 import { createMail } from '../mail/queue.ts'
 
-/** Letters, where a mail server is configured; its library is loaded only there. `undo` takes what lets go of it. */
+/**
+ * Opens the mailer if a mail server is configured; its library is loaded only then. `undo` receives the function that
+ * closes it.
+ */
 export async function openMailer(
   { mail }: Config,
   { clock, log }: { clock: Clock; log: Log },

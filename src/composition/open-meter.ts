@@ -21,15 +21,15 @@ type Opened = {
   readonly stream: UsageStream | null
   readonly redis: Redis | null
   readonly sharedRatio: () => number | null
-  /** What the shipper needs of it where there is Redis. */
+  /** Connection to Redis for the shipper, if Redis is configured. */
   readonly shipping: Pick<ShipperOptions, 'stream' | 'correct'>
-  /** Resolves when a store decides limits, at most after `waitMs`. */
+  /** Resolves when a store decides limits, at the latest after `waitMs`. */
   readonly ready: (waitMs: number) => Promise<void>
 }
 
 type Parts = { readonly database: Database; readonly journal: Journal; readonly clock: Clock; readonly log: Log }
 
-/** Limits in this process. What an earlier process left open is settled first. */
+/** Opens limits in this process. Open requests of an earlier process are settled first. */
 export function openLocalMeter(config: Config, parts: Parts, undo: (() => unknown)[]): LocalMeter {
   const { database, journal, clock } = parts
   const meter = createLocalMeter({
@@ -51,14 +51,17 @@ function openSettledCheckpoints(config: Config, { journal, log }: Parts, undo: (
     try {
       journal.append(record)
     } catch (cause) {
-      // On a full disk it waits in the journal's memory, and is shipped from there.
-      log.error('checkpoint_not_settled', { detail: cause instanceof Error ? cause.message : 'unknown' })
+      // On a full disk, records wait in the journal's memory and are shipped from there.
+      log.error('checkpoint_settlement_failed', { detail: cause instanceof Error ? cause.message : 'unknown' })
     }
   })
   return checkpoints
 }
 
-/** Limits in this process, or in Redis while it answers. What an earlier process left open is settled first. */
+/**
+ * Opens limits in this process, or in Redis while Redis is available. Open requests of an earlier process are settled
+ * first.
+ */
 export function openMeter(config: Config, parts: Parts, undo: (() => unknown)[]): Opened {
   if (config.redisUrls.length === 0) {
     const meter = openLocalMeter(config, parts, undo)
@@ -71,11 +74,12 @@ export function openMeter(config: Config, parts: Parts, undo: (() => unknown)[])
     scripts: [...meterScripts, ...limitScripts],
     onEvent: (event, detail) =>
       log.warn(event, {
-        detail: event === 'redis_away' ? `REDIS_URL: ${detail}; Postgres decides limits until it answers` : detail,
+        detail:
+          event === 'redis_unavailable' ? `REDIS_URL: ${detail}; Postgres decides limits until it answers` : detail,
       }),
   })
   undo.push(async () => {
-    // Acknowledgements are sent without waiting; left unsent, a sibling would ship their records again, and wait for that.
+    // Acknowledgements are flushed without waiting. Otherwise another instance would ship the same records again.
     await redis.send('last', ['PING']).catch(() => {})
     redis.close()
   })
@@ -90,7 +94,7 @@ export function openMeter(config: Config, parts: Parts, undo: (() => unknown)[])
     onEvent: (event, detail) => log.warn(event, { detail }),
   })
   undo.push(() => meter.close())
-  const onDamage = (detail: string) => log.error('usage_stream_damaged', { detail })
+  const onDamage = (detail: string) => log.error('usage_stream_corrupted', { detail })
   const stream = createUsageStream({ redis, gatewayId, monotonic: clock.monotonic, kept: meter.kept, onDamage })
   return {
     meter,

@@ -11,7 +11,7 @@ import { createResolver } from '../web/resolve.ts'
 
 const longestJudgementTokens = 64
 
-/** The safety layers; what they ask of others goes through the same network as everything else. */
+/** Opens the moderation layers. Their requests use the same network as all other requests. */
 export function openSafety(
   config: Config,
   deps: {

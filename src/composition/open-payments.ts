@@ -4,7 +4,7 @@ import type { Clock } from '../core/ports/clock.ts'
 import type { Network } from '../core/ports/network.ts'
 import { manualPayments } from '../payments/manual.ts'
 
-/** By hand, or through Stripe, whose library is loaded only where it is wanted. */
+/** Opens manual invoicing, or Stripe, whose library is loaded only if Stripe is configured. */
 export async function openPayments({ stripe }: Config, network: Network, clock: Clock): Promise<Payments> {
   if (stripe === null) return manualPayments
   const { stripePayments } = await import('../payments/stripe.ts')

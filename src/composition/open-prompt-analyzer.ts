@@ -5,12 +5,12 @@ import freshness from '../core/weights/freshness.json'
 import gain from '../core/weights/gain.json'
 import queryTypes from '../core/weights/query-types.json'
 
-/** The reader of prompts with the weights that ship; `readFeatures` may be one that moderation reads with too. */
+/** Opens the prompt analyzer with the weights of this release. Moderation may share `readFeatures`. */
 export function openPromptAnalyzer(readFeatures?: FeatureReader): PromptAnalyzer {
   return openReaders(readFeatures).read
 }
 
-/** The reader, and the explainer of what it says of difficulty. */
+/** The analyzer, and the explanation of its complexity score. */
 export function openReaders(readFeatures?: FeatureReader): ReturnType<typeof createReaders> {
   return createReaders({ queryTypes, freshness, gain, effort }, readFeatures)
 }

@@ -24,7 +24,7 @@ const embeddings: Readonly<Partial<Record<ProviderSettings['format'], Embeddings
   google: googleEmbeddings,
 }
 
-/** The providers that are configured; where none is, three simulated ones. */
+/** Opens the configured providers, or three simulated providers if no provider is configured. */
 export async function openProviders(config: Config, clock: Clock) {
   const endpoints = new Map<string, ConfiguredProvider>()
   const add = ({ id, format, ...access }: ProviderSettings, simulated: boolean) =>

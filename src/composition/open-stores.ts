@@ -16,8 +16,8 @@ type Opened = {
 }
 
 /**
- * The database that is configured, embedded or external, with its schema up to date or on its way there. `undo` takes what
- * lets go of it. Throws where it cannot be opened.
+ * Opens the configured database, embedded or external, and migrates its schema. `undo` receives the functions that
+ * close it. Throws if the database cannot be opened.
  */
 export async function openStores(
   config: Config,
@@ -25,7 +25,7 @@ export async function openStores(
   undo: (() => unknown)[],
 ): Promise<Opened> {
   if (config.databaseUrl !== null) {
-    // The journal lives in the data folder in either mode, and two gateways must not write one journal.
+    // The journal is in the data folder in both modes, and two gateways must not write one journal.
     undo.push(lockDataFolder(config.ownDirectory))
     return {
       ...(await openPostgres(config, config.databaseUrl, { log, clock }, undo)),
@@ -34,7 +34,7 @@ export async function openStores(
     }
   }
   const storage = `embedded, in ${config.dataDirectory}`
-  // A worker's parent holds the embedded database, and has migrated it.
+  // The supervisor of a worker holds the embedded database and has migrated it.
   if (config.worker !== null) undo.push(lockDataFolder(config.ownDirectory))
   const broken = Promise.withResolvers<never>()
   broken.promise.catch(() => {})
@@ -49,7 +49,7 @@ export async function openStores(
   undo.push(() => embedded.close())
   const database = openDatabase(embedded.address)
   undo.push(() => database.close())
-  // A backend that broke down answers nothing any more: its own word is heard instead of its silence.
+  // A failed database process no longer responds, so its last error is reported instead of a timeout.
   if (config.worker === null) tellOfWall(await Promise.race([migrate(database), broken.promise]), log)
   return { database, migrated: Promise.resolve(), storage, isEmbedded: true }
 }
@@ -58,8 +58,8 @@ const firstMigrationRetryMs = 100
 const maximumMigrationRetryMs = 500
 
 /**
- * Postgres, brought up to date. Where it is away the gateway starts all the same: until it is there and up to date the
- * database says so at once to whoever asks, and this goes on trying. What Postgres itself refuses at the start is thrown.
+ * Connects to Postgres and migrates it. If Postgres is unavailable, the gateway starts without it: database calls fail
+ * immediately, and this function retries in the background. Throws errors that Postgres itself returns at startup.
  */
 async function openPostgres(
   config: Config,
@@ -89,7 +89,7 @@ async function openPostgres(
       })
       waitMs = Math.min(waitMs * 2, maximumMigrationRetryMs)
     }
-    log.info('postgres_there')
+    log.info('postgres_connected')
   }
   const database: Database = {
     ...pool,
@@ -100,23 +100,22 @@ async function openPostgres(
     return { database, migrated: Promise.resolve() }
   } catch (cause) {
     if (!isUnavailable(cause)) throw cause
-    log.warn('postgres_away', { detail: toStoreError(config, cause) })
+    log.warn('postgres_unavailable', { detail: toStoreError(config, cause) })
     return { database, migrated: keepTrying() }
   }
 }
 
 function tellOfWall(stands: boolean, log: Log): void {
   if (stands) return
-  log.warn('second_wall_missing', {
+  log.warn('row_level_security_missing', {
     detail:
-      'the database user may not make the role gateway_app, so row-level security does not stand behind the filters of queries; let it create roles, or as a superuser: create role gateway_app nologin; grant gateway_app to the user',
+      'the database user may not make the role gateway_app, so row-level security is off; let it create roles, or run as a superuser: create role gateway_app nologin; grant gateway_app to the user',
   })
 }
 
 function notThereYet(): GatewayError {
-  return new GatewayError(
-    'service_unavailable',
-    'The service cannot reach its database right now. Try again shortly.',
-    { retryAfterMs: 1000, detail: 'postgres: away since the start' },
-  )
+  return new GatewayError('service_unavailable', 'Database unavailable. Retry.', {
+    retryAfterMs: 1000,
+    detail: 'postgres: unavailable since the start',
+  })
 }

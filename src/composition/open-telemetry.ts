@@ -24,7 +24,10 @@ type Parts = {
   readonly safety: Moderation
 }
 
-/** Starts metrics, and traces and their export where a collector is configured. `undo` receives what closes them. */
+/**
+ * Starts metrics, and traces with their export if a collector is configured. `undo` receives the functions that close
+ * them.
+ */
 export function openTelemetry(config: Config, parts: Parts, undo: (() => unknown)[]): Telemetry {
   const { clock, network, log, catalogue, embeddingCatalog, health, readiness, usage, safety } = parts
   const observe = createObserve({

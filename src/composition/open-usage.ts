@@ -1,4 +1,7 @@
-/** What meters accounts and brings their usage into the ledger: in this process, in Redis, or in the process that owns it. */
+/**
+ * Opens the meter of accounts and the path of usage records to the ledger: in this process, in Redis, or in the process
+ * that owns the limits.
+ */
 import { existsSync, readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Config } from '../config.ts'
@@ -26,19 +29,22 @@ import { openMeter } from './open-meter.ts'
 
 export type Usage = {
   readonly meter: Meter
-  /** Limits of who is no account. */
+  /** Limits for clients without an account. */
   readonly limits: RateLimiterFactory
   readonly redis: Redis | null
   readonly sharedRatio: () => number | null
-  /** What an account has used of a UTC day (since the epoch): in the ledger, and on its way there. */
+  /** Daily usage of an account on a UTC day (days since the epoch): shipped and unshipped records. */
   readonly spent: (accountId: string, day: number) => Promise<DailyUsage>
-  /** Usage records on their way into the ledger, as the gauges report them. */
+  /** Unshipped usage records, as the gauges report them. */
   readonly records: Pick<Shipper, 'backlog' | 'lagMs'>
-  /** Connects to the other gateways; `onHint` is called when one of them reports a change. Null = there are none. */
+  /**
+   * Connects to the other gateway instances; `onHint` is called when one of them reports a change. Null = there are no
+   * others.
+   */
   channel(onHint: () => void): Channel | null
-  /** Resolves when limits can be decided, at most after `waitMs`. */
+  /** Resolves when limits can be decided, at the latest after `waitMs`. */
   ready(waitMs: number): Promise<void>
-  /** Brings what is left of usage to where it is safe. False where some is left. */
+  /** Ships the unshipped records. Returns false if some remain. */
   drain(deadlineMs: number): Promise<boolean>
 }
 
@@ -49,14 +55,14 @@ type Parts = {
   readonly learn: (records: readonly UsageRecord[]) => Promise<void>
 }
 
-/** Whether the parent of this worker owns the limits: several processes on one machine without Redis. */
+/** Whether the supervisor of this worker owns the limits: several processes on one machine without Redis. */
 const isOwnedByParent = (config: Pick<Config, 'worker' | 'redisUrls'>) =>
   config.worker !== null && config.redisUrls.length === 0
 
-/** Where the owner of a data folder's limits listens. */
+/** Socket of the process that owns the limits of a data folder. */
 export const ownerSocketPath = (dataDirectory: string) => socketPathIn(dataDirectory, 'limits.sock')
 
-/** Opens it for this process. `undo` receives what closes it. */
+/** Opens usage for this process. `undo` receives the functions that close it. */
 export function openUsage(config: Config, parts: Parts, undo: (() => unknown)[]): Promise<Usage> {
   return isOwnedByParent(config) ? joinOwner(config, parts, undo) : Promise.resolve(openOwn(config, parts, undo))
 }
@@ -84,7 +90,7 @@ function openOwn(config: Config, { database, clock, log, learn }: Parts, undo: (
 const openOwnJournal = (directory: string, log: Log): Journal =>
   openJournal({
     directory: join(directory, 'journal'),
-    onDamage: detail => log.error('journal_damaged', { detail }),
+    onDamage: detail => log.error('journal_corrupted', { detail }),
   })
 
 async function joinOwner(config: Config, { clock, log }: Parts, undo: (() => unknown)[]): Promise<Usage> {
@@ -123,7 +129,8 @@ async function joinOwner(config: Config, { clock, log }: Parts, undo: (() => unk
     redis: null,
     sharedRatio: () => null,
     spent: client.spent,
-    // All workers have one owner: the first speaks for it, so that a sum over workers is right.
+    // All workers share one owner of the limits. Only the first worker reports it, so that a sum over workers is
+    // correct.
     records: {
       backlog: () => (config.worker === 1 ? client.backlog().records : 0),
       lagMs: () => (config.worker === 1 ? client.backlog().lagMs : 0),
@@ -138,8 +145,8 @@ async function joinOwner(config: Config, { clock, log }: Parts, undo: (() => unk
 }
 
 /**
- * Takes the usage records that workers of an earlier start have left in their folders into `journal`: a process that meters
- * alone must know them. A folder that a living process holds is left to a later start. Never throws.
+ * Moves the usage records of earlier workers from their folders into `journal`: a process that decides limits by its
+ * own counters must know them. Skips a folder that a running process holds. Never throws.
  */
 export function takeOverJournals(dataDirectory: string, journal: Pick<Journal, 'append'>, log: Log): void {
   const names = existsSync(dataDirectory) ? readdirSync(dataDirectory) : []
@@ -148,12 +155,12 @@ export function takeOverJournals(dataDirectory: string, journal: Pick<Journal, '
       takeOverJournal(join(dataDirectory, name), journal, log)
 }
 
-/** The same for one worker's folder, of which the caller knows that nobody writes to it. */
+/** Moves the records of one worker's folder. The caller guarantees that no process writes to it. */
 export function takeOverJournal(folder: string, journal: Pick<Journal, 'append'>, log: Log): void {
   if (!existsSync(join(folder, 'journal'))) return
   try {
     const left = openOwnJournal(folder, log)
-    // The ledger takes each request once, so what is in both journals after a failure here does no harm.
+    // After a failure here a record can be in both journals. The ledger accepts each request once, so this is harmless.
     for (let batch = left.take(maximumTaken); batch !== null; batch = left.take(maximumTaken)) {
       for (const record of batch.records) journal.append(record)
       batch.release()

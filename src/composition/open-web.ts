@@ -14,10 +14,10 @@ import { tavily, tavilyBaseUrl } from '../web/search/tavily.ts'
 import { createSearch, type SearchBackEnd } from '../web/search.ts'
 import type { Web } from '../web/web.ts'
 
-/** What stands under pages, where a test must put something else there. */
+/** Network of page fetches, which a test may replace. */
 export type PageOptions = Partial<Pick<PageReaderOptions, 'resolve' | 'dial' | 'isListed'>>
 
-/** Pages and search. What no caller may say, no page may put before a model either. */
+/** Opens page fetches and web search. Moderation applies to pages as it does to prompts. */
 export function openWeb(
   config: Config,
   parts: {

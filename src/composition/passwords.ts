@@ -1,20 +1,20 @@
 /**
- * Password hashing with a bounded line. Argon2id is expensive; without the bounds a burst of sign-ins would starve other
- * requests, and one network address could keep all others from signing in.
+ * Password hashing with a bounded queue. Argon2id is expensive; without the bounds, a burst of sign-ins would starve
+ * other requests, and one network address could block the sign-ins of all others.
  */
 
 import { dummyHash, hashing, isOutdated } from '../core/accounts/passwords.ts'
 import type { Passwords } from '../core/ports/passwords.ts'
 import { GatewayError } from '../core/validation/errors.ts'
 
-/** Hashes at once: four threads' worth, of which one source has two at most. */
+/** Maximum concurrent hashes: 4 in total, 2 per source. */
 const maximumRunning = 4
 const maximumRunningOfSource = 2
-/** In line, those being hashed included. */
+/** Maximum queue length, running hashes included. */
 const maximumLine = 64
 const maximumLineOfSource = 8
 
-/** The hasher of one process. */
+/** Creates the hasher of one process. */
 export function createPasswords(cost = hashing): Passwords {
   const nobodys = dummyHash(cost)
   const inTurn = createLine()
@@ -28,12 +28,12 @@ export function createPasswords(cost = hashing): Passwords {
   }
 }
 
-/** What one source has in line, and how much of it is being hashed. */
+/** Queued and running hashes of one source. */
 type Place = { line: number; running: number }
 
 /**
- * Runs work in the order it came, except that work of a source that runs two already waits for one of them: the next in
- * line of another source starts before it.
+ * Runs work in order of arrival. If a source already runs two hashes, its next one waits, and work of another source
+ * starts before it.
  */
 function createLine() {
   const waiting: { readonly place: Place; readonly start: () => void }[] = []
@@ -50,7 +50,7 @@ function createLine() {
     all.running++
     place.running++
   }
-  /** Counts the start here, before the waiting work resumes; otherwise two could take the same turn. */
+  /** Counts the start before the waiting work resumes; otherwise two could use the same slot. */
   const startNext = () => {
     const at = waiting.findIndex(({ place }) => mayRun(place))
     const [next] = at === -1 ? [] : waiting.splice(at, 1)
@@ -81,14 +81,14 @@ function createLine() {
 }
 
 function lineFull(): GatewayError {
-  return new GatewayError('service_unavailable', 'Too many sign-ins are under way. Try again shortly.', {
+  return new GatewayError('service_unavailable', 'Too many concurrent sign-ins. Retry.', {
     retryAfterMs: 1000,
     detail: 'password hashing at its bound',
   })
 }
 
 function sourceFull(): GatewayError {
-  return new GatewayError('ip_rate_limited', 'Too many sign-ins from this address are under way. Retry in 1 second.', {
+  return new GatewayError('ip_rate_limited', 'Too many concurrent sign-ins from this address. Retry in 1 second.', {
     retryAfterMs: 1000,
   })
 }

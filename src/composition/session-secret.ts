@@ -2,7 +2,10 @@ import { randomBytes } from 'node:crypto'
 import { existsSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
 import { randomBase62 } from '../core/accounts/api-keys.ts'
 
-/** The embedded gateway's own session secret: made once, readable by nobody else. One that was torn is made anew. */
+/**
+ * Returns the session secret of an embedded gateway. It is created once, readable only by this user, and replaced if
+ * the file is damaged.
+ */
 export function loadOrCreateSessionSecret(path: string): string {
   const kept = existsSync(path) ? readFileSync(path, 'utf8').trim() : ''
   if (kept.length >= secretCharacters) return kept

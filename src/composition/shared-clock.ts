@@ -6,15 +6,18 @@ import { databaseTime } from '../database/database-time.ts'
 
 type SharedClock = {
   readonly clock: Clock
-  /** Follows the database's time until the returned `stop`. Call `ask` when the database is known to be there; it never rejects. */
+  /**
+   * Follows the database's clock until the returned function is called. Call `ask` when the database is available; it
+   * never rejects.
+   */
   follow(database: Database, log: Pick<Log, 'warn'>): { ask(): Promise<void>; stop(): void }
 }
 
 const askEveryMs = 2_000
 
 /**
- * The machine's clock, and once it follows a database, that one's time: gateways whose clocks disagree then decide alike on
- * what ends when, and on which day it is. Durations and timers stay the machine's. Before the first answer its time is, too.
+ * Creates a clock that shows the database's time, so that gateways with different clocks agree on expiry and on the
+ * current day. Durations and timers use this machine's clock, as does the time before the first sample.
  */
 export function createSharedClock(machine: Clock): SharedClock {
   const offset = createClockOffset()
@@ -30,11 +33,11 @@ export function createSharedClock(machine: Clock): SharedClock {
         const after = offset.milliseconds()
         if (after === before) return
         const detail = `the database’s clock counts, which differs from this machine’s by ${after} ms`
-        log.warn('clock_set_right', { detail })
+        log.warn('clock_offset_changed', { detail })
       }
       const ask = () => {
         asking ??= askNow()
-          // Asked again soon; until then what is known stands.
+          // The next poll follows soon; until then the last offset applies.
           .catch(() => {})
           .finally(() => {
             asking = null

@@ -1,4 +1,4 @@
-/** What opening the stores fails with, under the name of the variable by which an operator can mend it. */
+/** Explains why a store could not be opened, and names the variable that the operator can change. */
 import { statfsSync } from 'node:fs'
 import { dirname, resolve } from 'node:path'
 import { systemErrorCode, systemErrorText } from '../config/system-errors.ts'
@@ -7,7 +7,7 @@ import { DataFolderHeld } from '../database/data-folder.ts'
 import { diskFull, NewerSchema } from '../database/database.ts'
 import { describeError } from './error-text.ts'
 
-/** In words, without the password of any address. */
+/** Returns the explanation, without the password of an address. */
 export function toStoreError({ databaseUrl, dataDirectory }: StoreConfig, cause: unknown): string {
   const path = pathOf(cause)
   if (path !== null)
@@ -22,8 +22,8 @@ export function toStoreError({ databaseUrl, dataDirectory }: StoreConfig, cause:
 }
 
 /**
- * Whether it failed because the disk of the data folder is full. The system says so, or the embedded database, if it can still
- * say anything: else there is too little room for what it writes at once, a segment of its log.
+ * Returns whether the disk of the data folder is full. The system or the embedded database reports it; otherwise, the
+ * free space is too small for one log segment, which the database writes in one step.
  */
 function isDiskFull(
   { databaseUrl, dataDirectory }: Pick<StoreConfig, 'databaseUrl' | 'dataDirectory'>,
@@ -37,7 +37,7 @@ function isDiskFull(
 
 const logSegmentBytes = 16 << 20
 
-/** On the disk of a folder, or of what is there of its path. */
+/** Returns the free bytes on the disk of a folder, or of its closest existing parent. */
 function freeBytes(folder: string): number {
   for (let path = resolve(folder); ; path = dirname(path)) {
     try {
@@ -49,7 +49,7 @@ function freeBytes(folder: string): number {
   }
 }
 
-/** The file or folder that the system refused; null where it was something else. */
+/** Returns the file or folder that the system rejected; null if the cause is something else. */
 function pathOf(cause: unknown): string | null {
   if (!(cause instanceof Error && 'path' in cause && typeof cause.path === 'string')) return null
   return 'syscall' in cause && cause.syscall === 'connect' ? null : cause.path
@@ -67,14 +67,14 @@ function postgresProblem(url: URL, code: string, cause: unknown): string {
   return `Postgres does not answer at ${place} (${code}). Start it there, or correct the address.`
 }
 
-/** What Postgres itself said, as opposed to the driver. */
+/** Returns an error of Postgres itself, as opposed to an error of the driver. */
 function serverWords(cause: unknown): string | null {
   for (let at = cause, depth = 0; at instanceof Error && depth < 4; at = at.cause, depth++)
     if (at.name === 'PostgresError') return at.message
   return null
 }
 
-/** By SQLSTATE. */
+/** Advice by SQLSTATE. */
 const remedies: ReadonlyMap<string, string> = new Map([
   ['28P01', 'Correct the user or the password.'],
   ['28000', 'Correct the user, or let it in by pg_hba.conf.'],

@@ -1,4 +1,4 @@
-/** The tokenizers in a thread of their own: their tables take half a second to load, and dense text long to count. */
+/** Tokenizers in a separate thread: loading their tables takes about 0.5 s, and dense text takes long to count. */
 import { decodeTokens } from '../core/tokens/decode-tokens.ts'
 import { countTokens } from '../core/tokens/tokens.ts'
 

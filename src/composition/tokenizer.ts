@@ -2,22 +2,28 @@ import { GatewayError } from '../core/validation/errors.ts'
 import type { TokenizerOrder, TokenizerReport } from './tokenizer-worker.ts'
 
 export type Tokenizer = {
-  /** Tokens of all texts together, as OpenAI's models count them. Rejects with `service_unavailable` when it takes too long. */
+  /**
+   * Returns the total tokens of all texts by the tokenizers of OpenAI's models. Rejects with `service_unavailable` on a
+   * timeout.
+   */
   count(texts: readonly string[]): Promise<number>
-  /** The texts behind lists of token IDs of cl100k_base. Rejects as `count` does. */
+  /** Returns the texts of lists of token IDs of cl100k_base. Rejects as `count` does. */
   decode(lists: readonly (readonly number[])[]): Promise<readonly string[]>
-  /** Whoever still waits is refused. */
+  /** Rejects all waiting calls. */
   close(): void
 }
 
 const deadlineMs = 5_000
-/** More waiting than this would not be answered in time anyway. */
+/** Maximum waiting calls: more would time out anyway. */
 const maximumWaiting = 64
 
 type PendingOrder = { readonly tell: (report: TokenizerReport) => void; readonly refuse: () => void }
 type WithoutId<Order> = Order extends unknown ? Omit<Order, 'id'> : never
 
-/** A tokenizer beside the event loop. Its thread starts with the first count and does not keep the process alive. */
+/**
+ * Creates a tokenizer outside of the event loop. Its thread starts with the first count and does not keep the process
+ * alive.
+ */
 export function createTokenizer(): Tokenizer {
   const waiting = new Map<number, PendingOrder>()
   let worker: Worker | null = null
@@ -70,7 +76,7 @@ export function createTokenizer(): Tokenizer {
 }
 
 function busy(): GatewayError {
-  return new GatewayError('service_unavailable', 'Counting tokens takes too long right now. Try again in a moment.', {
+  return new GatewayError('service_unavailable', 'Token counting timed out. Retry.', {
     retryAfterMs: 1_000,
   })
 }

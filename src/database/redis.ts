@@ -36,7 +36,7 @@ type RedisOptions = {
   /** Default deadline of a command: 250 ms. */
   readonly commandDeadlineMs?: number
   /** Called whenever the circuit opens or closes. */
-  readonly onEvent?: (event: 'redis_away' | 'redis_back', detail: string) => void
+  readonly onEvent?: (event: 'redis_unavailable' | 'redis_recovered', detail: string) => void
 }
 
 type Client = {
@@ -91,7 +91,7 @@ export function openRedis(options: RedisOptions): Redis {
       failedConnections = 0
       current = client
       isAwayTold = false
-      onEvent('redis_back', '')
+      onEvent('redis_recovered', '')
       for (const listener of listeners) listener(true)
     } catch (cause) {
       client.destroy()
@@ -101,7 +101,7 @@ export function openRedis(options: RedisOptions): Redis {
   }
 
   const tellAway = (reason: string) => {
-    if (!isAwayTold) onEvent('redis_away', reason)
+    if (!isAwayTold) onEvent('redis_unavailable', reason)
     isAwayTold = true
   }
 

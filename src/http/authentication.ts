@@ -1,4 +1,4 @@
-/** Who is asking: the API key or the session of a request, and the address it came from. */
+/** Identifies the client: the API key or the session of a request, and its IP address. */
 import { createHmac } from 'node:crypto'
 import { jwt } from '@elysiajs/jwt'
 import { Type } from '@sinclair/typebox'
@@ -11,31 +11,34 @@ import type { RateLimiter } from '../core/limits/rate-limits.ts'
 import { GatewayError } from '../core/validation/errors.ts'
 import { ipRateLimitedError } from './ip-rate-limit.ts'
 
-/** Recognises keys. */
+/** Finds the account of an API key. */
 export type KeyDirectory = {
   /**
-   * The caller behind a key that this process knows, from memory. A promise only for a key that certainly exists; null for
-   * every other one, without asking a store.
+   * Returns the caller of a key from memory. Returns a promise only for a key that certainly exists, and null for every
+   * other key, without a store query.
    */
   recall(key: string): Caller | null | Promise<Caller | null>
-  /** The caller behind any key; asks a store. Throws 503 for a key it cannot know right now. */
+  /** Returns the caller of any key, with a store query if needed. Throws 503 if the store is unavailable. */
   find(key: string): Caller | null | Promise<Caller | null>
 }
 
 export type Callers = {
   /**
-   * The caller behind a request's key. Where both headers are sent `Authorization` alone counts: a failed credential is not
-   * retried with the other. Wrong, absent, malformed, revoked and expired keys are refused alike. A key that is not in
-   * memory costs its address one of its refused credentials before a store is asked; throws `ip_rate_limited` if it has none.
+   * Returns the caller of a request's key. If both headers are sent, only `Authorization` counts. Wrong, missing,
+   * malformed, revoked and expired keys get the same error. A key that is not in memory uses up one of its IP address's
+   * failed credentials before the store query; throws `ip_rate_limited` if the address has none left.
    */
   authenticate(headers: Headers, address: () => string): Caller | Promise<Caller>
-  /** For open routes: the caller if memory knows the key, else null. Looks up each request once, also after `authenticate`. */
+  /**
+   * For open routes: returns the caller if memory has the key, otherwise null. Looks up each request once, also after
+   * `authenticate`.
+   */
   recall(headers: Headers): Caller | null | Promise<Caller | null>
 }
 
-/** `strangers` counts, by address, credentials that this process does not know. */
+/** `strangers` counts unknown credentials per IP address. */
 export function createCallers(keys: KeyDirectory, strangers: RateLimiter): Callers {
-  /** Lookups under way by key: requests that arrive together with one key cost their address one lookup. */
+  /** Pending lookups by key: concurrent requests with one key cost their IP address one lookup. */
   const running = new Map<string, Promise<Caller>>()
   const lookUp = (key: string | null, address: string): Promise<Caller> => {
     const same = key === null ? undefined : running.get(key)
@@ -47,13 +50,13 @@ export function createCallers(keys: KeyDirectory, strangers: RateLimiter): Calle
   }
   const findCounted = async (key: string | null, address: string): Promise<Caller> => {
     const waitMs = await strangers.take(address)
-    // The same credential would be refused again.
+    // A retry with the same credential would fail again.
     if (waitMs > 0) throw ipRateLimitedError(waitMs, false)
     const caller = key === null ? null : await keys.find(key)
     if (caller === null) throw invalidKey()
     return caller
   }
-  /** By request: the headers of a response need the caller that its handler has authenticated. */
+  /** By request: the response headers need the caller that the handler has authenticated. */
   const known = new WeakMap<Headers, Caller>()
   const remembered = <T extends Caller | null>(headers: Headers, caller: T): T => {
     if (caller !== null) known.set(headers, caller)
@@ -77,19 +80,22 @@ export function createCallers(keys: KeyDirectory, strangers: RateLimiter): Calle
   }
 }
 
-/** For open routes: throws 401 for a key that cannot be one. Whether any other is valid only memory may say there. */
+/** For open routes: throws 401 for a malformed key. Only memory decides there whether a well-formed key is valid. */
 export function refuseMalformed(headers: Headers): void {
   const key = hasApiKey(headers) ? readApiKey(headers) : null
   if (key !== null && parseApiKey(key) === null) throw invalidKey()
 }
 
-/** Whether a request, of those that take either, shows a key: a session token comes in `Authorization` and looks otherwise. */
+/**
+ * Returns whether a request shows an API key, for routes that accept keys and sessions. A session token has another
+ * form.
+ */
 export function hasApiKey(headers: Headers): boolean {
   const key = readApiKey(headers)
   return key !== null && (!headers.has('authorization') || key.startsWith(keyPrefix))
 }
 
-/** The key that a request shows; null = none. */
+/** Returns the API key of a request; null = none. */
 export function readApiKey(headers: Headers): string | null {
   const authorization = headers.get('authorization')
   if (authorization === null) return headers.get('x-api-key')
@@ -101,30 +107,30 @@ const bearer = /^bearer /i
 function invalidKey(): GatewayError {
   return new GatewayError(
     'invalid_api_key',
-    'The API key is missing or not valid. Send it as "Authorization: Bearer <key>" or "x-api-key: <key>".',
+    'Missing or invalid API key. Send it as "Authorization: Bearer <key>" or "x-api-key: <key>".',
     { shouldRetry: false },
   )
 }
 
-/** Somebody signed in. */
+/** A signed-in user. */
 export type Principal = {
   readonly accountId: string
   readonly userId: string
   readonly sessionId: string
   readonly email: string
   readonly role: Role
-  /** The email address waits for its confirmation. */
+  /** The email address is not confirmed yet. */
   readonly isUnverified: boolean
 }
 
-/** Knows who a session speaks for, half a second old at most. Throws 503 where it cannot know. */
+/** Finds the user of a session; the result is at most 0.5 s old. Throws 503 if the store is unavailable. */
 export type SessionDirectory = {
   find(sessionId: string): Promise<Principal | null>
 }
 
 /**
- * The user behind a request's session token. It comes in `Authorization` alone: a key is never taken in its place, nor a
- * cookie, which a browser would send without being asked. Whatever is wrong with it is refused alike.
+ * Returns the user of a request's session token. Only `Authorization` carries it: an API key is not accepted, nor a
+ * cookie, which browsers send automatically. All invalid tokens get the same error.
  */
 export async function authenticateSession(
   tokens: Pick<Tokens, 'verify'>,
@@ -138,11 +144,11 @@ export async function authenticateSession(
   return holder
 }
 
-/** Every refused session and refresh token gets this. */
+/** Error for every invalid session token and refresh token. */
 export function invalidToken(): GatewayError {
   return new GatewayError(
     'invalid_token',
-    'The session is missing, over or not valid. Sign in, and send the token as "Authorization: Bearer <token>".',
+    'Missing, expired or invalid session token. Sign in and send it as "Authorization: Bearer <token>".',
     { shouldRetry: false },
   )
 }
@@ -150,11 +156,11 @@ export function invalidToken(): GatewayError {
 type Claims = { readonly userId: string; readonly sessionId: string }
 
 export type Tokens = {
-  /** A session token of 15 minutes. */
+  /** Returns a session token that is valid for 15 minutes. */
   sign(claims: Claims): Promise<{ readonly token: string; readonly expiresAt: Date }>
-  /** What a token of ours says; null for any other, an old one, or one that lacks a claim. */
+  /** Returns the claims of a valid token; null for a foreign token, an expired one, or one without a required claim. */
   verify(token: string): Promise<Claims | null>
-  /** The refresh token that follows this one: always the same, and known to nobody without the secret. */
+  /** Returns the successor of a refresh token: always the same value, which cannot be computed without the secret. */
   nextRefreshToken(token: string): string
 }
 
@@ -172,16 +178,16 @@ const pinned = {
 }
 
 /**
- * Claims of a session token. Both ids reach Postgres, which refuses a text with a NUL: only the characters of our own ids
- * pass. The library limits the age of a token but not its `exp`, so the lifetime is compared as well.
+ * Claims of a session token. Both IDs reach Postgres, which rejects a text with a NUL; only the characters of the
+ * gateway's own IDs pass. The library limits the age of a token but not its `exp`, so the lifetime is compared as well.
  */
 const ownId = Type.String({ pattern: '^[\\w.-]{1,128}$' })
 const claimsSchema = Type.Object({ sub: ownId, sid: ownId, iat: Type.Number(), exp: Type.Number() })
 
 /**
- * Session tokens under `secret`; `previousSecret` only verifies. The one use of the plugin, whose defaults take tokens that
- * never expire and algorithms that we do not sign with, and which signs by no clock but the machine's: that its library does
- * here. Throws where a secret is shorter than 32 bytes.
+ * Session tokens under `secret`; `previousSecret` only verifies. This replaces the plugin's own functions: they accept
+ * tokens without expiry and other algorithms, and sign by the machine's clock only. Throws if a secret is shorter than
+ * 32 bytes.
  */
 export function createTokens(options: {
   readonly secret: string
@@ -217,12 +223,12 @@ export function createTokens(options: {
 const refreshPrefix = 'gw_refresh_'
 const refreshShape = /^gw_refresh_[\w-]{43}$/
 
-/** A first refresh token: 256 random bits. */
+/** Returns a first refresh token: 256 random bits. */
 export function firstRefreshToken(randomBytes: RandomBytes): string {
   return refreshPrefix + Buffer.from(randomBytes(32)).toString('base64url')
 }
 
-/** Whether a text has the form of a refresh token; says nothing of whether it is one. */
+/** Returns whether a text has the form of a refresh token. Does not check its validity. */
 export function isRefreshToken(text: string): boolean {
   return refreshShape.test(text)
 }
@@ -234,7 +240,7 @@ function keyOf(secret: string) {
   return { id, jwt: plugin.decorator.jwt, bytes: Buffer.from(secret) }
 }
 
-/** The key that a token names; null unless its header is one that we write. */
+/** Returns the key ID of a token; null unless the gateway wrote its header. */
 function keyIdIn(token: string): string | null {
   if (token.length > maximumTokenCharacters) return null
   try {
@@ -251,8 +257,8 @@ const headerSchema = Type.Object(
 )
 
 /**
- * The caller's address: the rightmost `X-Forwarded-For` hop that is not a trusted proxy's, or the socket's own where the
- * peer is none. IPv6 counts by /64, since that is what one subscriber gets.
+ * Returns the client's IP address: the rightmost `X-Forwarded-For` hop that is not a trusted proxy, or the socket's
+ * address if the peer is not a proxy. IPv6 counts by /64, the network of one subscriber.
  */
 export function callerAddress(
   socketAddress: string | null,
@@ -265,7 +271,7 @@ export function callerAddress(
   return address.includes(':') ? networkOf(address) : address
 }
 
-/** Some proxies write the port too, which is another one for every connection. */
+/** Some proxies append the port, which differs per connection. */
 function withoutPort(hop: string): string {
   return /^\[([^\]]*)\](?::\d+)?$/.exec(hop)?.[1] ?? /^([\d.]+):\d+$/.exec(hop)?.[1] ?? hop
 }

@@ -1,6 +1,6 @@
 /**
- * Work that follows an answer instead of delaying it: the answer then takes the same time whether there is work or not.
- * Bounded: beyond `maximum` at once work is dropped, as if its email had been lost.
+ * Runs work after the response, so that the response time does not reveal whether there was work. Bounded: beyond
+ * `maximum` concurrent tasks the work is dropped, as if its email had been lost.
  */
 export function createBehindAnswer(maximum: number, failed: () => void): (work: () => Promise<unknown>) => void {
   let running = 0

@@ -1,44 +1,49 @@
 /**
- * Bounds the memory of request bodies. A request reserves the bytes of its body before the gateway reads them, and releases
- * them when its answer has ended. One account, or one address without a key, cannot reserve more than its own share (429);
- * all requests together cannot reserve more than the process has (503). The last eighth is kept for small bodies, so that
- * large ones cannot stop ordinary requests. Released bodies over 32 KB stay counted until the garbage collector has run.
+ * Bounds the memory of request bodies. A request reserves the bytes of its body before the gateway reads them, and
+ * releases them when its response has ended. One account, or one IP address without a key, cannot reserve more than its
+ * own share (429); all requests together cannot reserve more than the process has (503). The last eighth is reserved
+ * for small bodies, so that large ones cannot stop ordinary requests. Released bodies over 32 KB stay counted until the
+ * garbage collector has run.
  */
 import { GatewayError } from '../core/validation/errors.ts'
 
 const megabyte = 1_048_576
 
-/** Bytes of bodies that may be held at once, as `charge` counts them. */
+/** Maximum bytes of concurrent bodies, as `charge` counts them. */
 export type BodyLimits = { readonly process: number; readonly owner: number }
 
-/** The reservation of one request. It counts for the process from the start, and for its owner once that is known. */
+/** Reservation of one request. It counts for the process from the start, and for its owner when the owner is known. */
 export type BodyHold = {
-  /** Whose request it is. Throws 429 `request_bytes_exceeded` if its owner then holds too much; what was reserved stays so. */
+  /** Sets the owner. Throws 429 `request_bytes_exceeded` if the owner then holds too much; the bytes stay reserved. */
   assign(owner: string): void
   /**
-   * Reserves `bytes` more of its body; `isWhole` if they are all of it. Part of a body counts as part of a large one. Throws 429 `request_bytes_exceeded` if its owner holds too much, and 503
-   * `service_unavailable` if the process does; what was reserved before stays reserved.
+   * Reserves `bytes` more of the body; `isWhole` if they are the whole body. Part of a body counts as part of a large
+   * one. Throws 429 `request_bytes_exceeded` if its owner holds too much, and 503 `service_unavailable` if the process
+   * does. Earlier reservations stay.
    */
   add(bytes: number, isWhole: boolean): void
-  /** Releases everything. A second call does nothing. */
+  /** Releases all bytes. A second call does nothing. */
   release(): void
 }
 
 export type BodyBudget = {
-  /** Opens an empty reservation of an account's id or of an address; null = not known yet. */
+  /** Opens an empty reservation for an account ID or an IP address; null = not known yet. */
   open(owner: string | null): BodyHold
   /** Bytes reserved now, as `charge` counts them. */
   heldBytes(): number
 }
 
 const smallBody = 262_144
-/** So many bytes can hold the 262,144 values that a body may have, and a value needs more memory than its text. */
+/** A body up to this size can hold the maximum of 262,144 values, and a value needs more memory than its text. */
 const denseBytes = 786_432
 const keptForSmall = 1 / 8
-/** What larger bodies leave behind is collected before it adds up; the engine's own schedule does for smaller ones. */
+/**
+ * Larger bodies trigger a collection before their garbage accumulates; the engine's own schedule suffices for smaller
+ * ones.
+ */
 const collectedBody = 32_768
 
-/** What a body of so many bytes counts for. The first 768 KB count four times. */
+/** Returns the bytes that a body counts for. The first 768 KB count four times. */
 export function charge(bytes: number): number {
   return bytes + 3 * Math.min(bytes, denseBytes)
 }
@@ -56,15 +61,15 @@ export const bodyMegabytes = {
 
 type BodyBudgetOptions = {
   readonly limits: BodyLimits
-  /** Runs the garbage collector to its end. */
+  /** Runs a full garbage collection. */
   readonly collect: () => void
 }
 
-/** An empty budget of one process. */
+/** Creates an empty budget for one process. */
 export function createBodyBudget({ limits, collect }: BodyBudgetOptions): BodyBudget {
   const owners = new Map<string, number>()
   let held = 0
-  /** Of released bodies that no collection has followed yet. */
+  /** Released bytes since the last collection. */
   let garbage = 0
 
   const checkOwner = (owner: string | null, bytes: number) => {
@@ -105,7 +110,7 @@ export function createBodyBudget({ limits, collect }: BodyBudgetOptions): BodyBu
           addToOwner(owner, charge(bytes))
         },
         add(more, isWhole) {
-          // A reader that is given up on must not reserve what nobody would release.
+          // After a timeout, a late reader must not reserve bytes that no code would release.
           if (isOver) throw new Error('the reservation was released')
           const isSmall = isWhole && bytes + more <= smallBody
           reserve(owner, charge(bytes + more) - charge(bytes), isSmall)
@@ -128,7 +133,7 @@ function ownersLimit(limit: number): GatewayError {
   const megabytes = Math.floor(limit / megabyte)
   return new GatewayError(
     'request_bytes_exceeded',
-    `Rate limit: the bodies of your running requests are over ${megabytes} MB together. Wait for some of them to end, then retry.`,
+    `Concurrency limit reached: the bodies of your running requests exceed ${megabytes} MB in total. Retry when one has finished.`,
     { retryAfterMs },
   )
 }

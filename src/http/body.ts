@@ -1,10 +1,10 @@
-/** Request bodies, read as text under a cap before anything looks at them. */
+/** Reads request bodies as text, with a size limit. */
 import { GatewayError } from '../core/validation/errors.ts'
 import type { BodyBudget, BodyHold } from './body-budget.ts'
 
 const megabyte = 1_048_576
 
-/** Bytes. A chat with images may be larger than one of text alone, and so may a list of texts to embed; everything else is small. */
+/** Maximum bytes. Only chat bodies with images and lists of texts to embed may be large. */
 export const bodyLimits = {
   chat: 8 * megabyte,
   chatWithImages: 32 * megabyte,
@@ -13,32 +13,32 @@ export const bodyLimits = {
 } as const
 
 /**
- * Where the server itself hangs up, without the error body of the API. Far above what is read anywhere, so that whoever sends
- * too much is told so in our words; what is over a limit is never held, however long it goes on.
+ * Size at which the server closes the connection without an API error. It is far above all limits here, so that clients
+ * receive the API's own error. Bytes over a limit are never stored.
  */
 export const serverBodyLimit = 256 * megabyte
 
-/** What tells a chat with images or documents from one without, looked for only in bodies over the smaller cap. */
+/** Marks a chat body with images or documents; searched only in bodies over the smaller limit. */
 const attachmentMarks = ['"image', '"input_image', '"file_data"', '"document"']
 
 export type Timer = { after(milliseconds: number, action: () => void): () => void }
 
-/** Reserves what a chat body needs while it is read. */
+/** Reserves the bytes of a chat body while it is read. */
 type Reading = { readonly hold: BodyHold; readonly clock: Timer }
 
 /**
- * The body's text. Throws 413 over the cap, before more than the cap is held; a chat body between the two caps is let
- * through only where it holds image or file parts. Throws what `receiveBody` throws.
+ * Returns the body's text. Throws 413 over the limit before more than the limit is stored. A chat body between the two
+ * limits passes only with image or file parts. Throws as `receiveBody` does.
  */
 export function readBody(request: Request, limit: number, reading: Reading | null = null): Promise<string> {
   return receiveBody(request, limit, reading)()
 }
 
 /**
- * Reserves a body before anything is waited for, since the server reads ahead of a handler that waits, as fast as the sender
- * sends. Reserves the declared length; a body without one, or a compressed one, is read from now on, and its decoded bytes are
- * reserved as they arrive. Throws what `BodyHold` throws, 413 if the declared length is over the cap, and 400 for an encoding that
- * is not decoded here. Returns what then reads the text; it must be called, or the reservation released.
+ * Reserves a body before the first wait, since the server reads ahead of a waiting handler at the sender's speed.
+ * Reserves the declared length. A body without one, or a compressed one, is read immediately, and its decoded bytes are
+ * reserved as they arrive. Throws as `BodyHold` does, 413 if the declared length is over the limit, and 400 for an
+ * unsupported encoding. Returns the function that reads the text; call it or release the reservation.
  */
 export function receiveBody(request: Request, limit: number, reading: Reading | null): () => Promise<string> {
   const most = limit === bodyLimits.chat ? bodyLimits.chatWithImages : limit
@@ -51,7 +51,7 @@ export function receiveBody(request: Request, limit: number, reading: Reading | 
   }
   const body = encoding === null ? request.body : decoded(request.body, encoding, most)
   const counted = countedText(body, most, reading?.hold ?? null)
-  // Whoever gives up before the text is asked for has another failure to tell.
+  // A caller that fails before it reads the text reports its own error.
   counted.catch(() => {})
   return () => textOf(counted, most, limit, reading)
 }
@@ -69,7 +69,7 @@ async function textOf(
     if (thrown instanceof GatewayError) throw thrown
     return brokenOff()
   }
-  // No character is more than three bytes: only what may be over needs its bytes counted.
+  // A character has at most three UTF-8 bytes, so only texts near the limit need an exact count.
   if (text === null) throw tooLarge(limit)
   if (
     text.length * 3 <= limit ||
@@ -80,7 +80,7 @@ async function textOf(
   throw tooLarge(limit)
 }
 
-/** The body byte by byte, for what is signed. Throws 413 over the cap, before more than the cap is held. */
+/** Returns the body's bytes, for signed requests. Throws 413 over the limit before more than the limit is stored. */
 export async function readBytes(request: Request, limit: number): Promise<Uint8Array> {
   if (Number(request.headers.get('content-length') ?? 0) > limit) throw tooLarge(limit)
   const pieces: Uint8Array[] = []
@@ -99,8 +99,8 @@ export async function readBytes(request: Request, limit: number): Promise<Uint8A
 }
 
 /**
- * Does `work` while the bytes of a small body are reserved, and releases them however it ends. A body that does not say how
- * long it is counts as `limit`. Throws what `BodyHold` throws.
+ * Runs `work` while the bytes of a small body are reserved, and then always releases them. A body without a declared
+ * length counts as `limit`. Throws as `BodyHold` does.
  */
 export async function whileHeld<T>(
   { budget, owner }: { readonly budget: BodyBudget; readonly owner: string },
@@ -120,11 +120,11 @@ export async function whileHeld<T>(
   }
 }
 
-/** A body must arrive within this time plus one second for each 256 KB, or its reservation would outlast a slow sender. */
+/** Maximum time for a body, plus 1 s per 256 KB. Otherwise a slow sender would keep its reservation. */
 const arrivalMs = 15_000
 const bytesPerSecond = 262_144
 
-/** The text, if it arrives in time. Bun discards what arrives after the refusal. */
+/** Returns the text if it arrives in time. Bun discards bytes that arrive after the rejection. */
 function inTime<T>(text: Promise<T>, bytes: number, clock: Timer): Promise<T> {
   const deadlineMs = arrivalMs + Math.ceil((bytes / bytesPerSecond) * 1000)
   return new Promise((resolve, reject) => {
@@ -150,14 +150,14 @@ function tooSlow(deadlineMs: number): GatewayError {
   )
 }
 
-/** The encodings of compressed bodies that are decoded: what agents' clients send. */
+/** Supported encodings of compressed bodies: those that coding agents send. */
 const encodings: ReadonlyMap<string, 'gzip' | 'zstd'> = new Map([
   ['gzip', 'gzip'],
   ['x-gzip', 'gzip'],
   ['zstd', 'zstd'],
 ])
 
-/** How a body is compressed; null = it is not. Throws 400 for an encoding that is not decoded here. */
+/** Returns the encoding of a body; null = uncompressed. Throws 400 for an unsupported encoding. */
 function encodingOf(headers: Headers): 'gzip' | 'zstd' | null {
   const sent = headers.get('content-encoding')?.trim().toLowerCase() ?? ''
   if (sent === '' || sent === 'identity') return null
@@ -171,8 +171,8 @@ function encodingOf(headers: Headers): 'gzip' | 'zstd' | null {
 }
 
 /**
- * The decoded bytes of a compressed body. It is decoded piece by piece as it is read, so that a small body that decodes to
- * gigabytes stops at the reader's cap. Of the compressed bytes themselves at most `most` are taken.
+ * Returns the decoded bytes of a compressed body. Decoding follows the reader, so that a small body that expands to
+ * gigabytes stops at the reader's limit. Reads at most `most` compressed bytes.
  */
 async function* decoded(
   body: ReadableStream<Uint8Array> | null,
@@ -199,7 +199,7 @@ async function* decoded(
   }
 }
 
-/** A body that does not say how long it is, read as it comes; null = over `most` bytes. */
+/** Reads a body without a declared length; null = over `most` bytes. */
 async function countedText(
   body: AsyncIterable<Uint8Array> | null,
   most: number,
@@ -218,22 +218,22 @@ async function countedText(
   return pieces.join('') + decoder.decode()
 }
 
-/** Whoever sent half a body is mostly gone, and it is no failure of ours. */
+/** The sender of a truncated body has usually disconnected, which is not a gateway failure. */
 function brokenOff(): never {
-  throw new GatewayError('invalid_request', 'The request body ended before it was complete. Send it again.')
+  throw new GatewayError('invalid_request', 'The request body was truncated. Send it again.')
 }
 
 const json = /^application\/(?:[\w.+-]+\+)?json\s*(?:;|$)/i
-/** What JSON is written in, and a part of it; read as another encoding, a text would silently be another one. */
+/** Matches every charset except UTF-8 and ASCII, its subset: other charsets would decode to a wrong text. */
 const foreignCharset = /;\s*charset\s*=(?![\s"]*(?:utf-?8|(?:us-)?ascii)\b)/i
 
-/** JSON in UTF-8 is the one form taken. An absent content type is left to the caller, a wrong one is refused. */
+/** Only JSON in UTF-8 is accepted. The caller decides about a missing content type; a wrong one is rejected. */
 export function checkContentType(headers: Headers): void {
   const contentType = headers.get('content-type')
   if (contentType !== null && (!json.test(contentType.trim()) || foreignCharset.test(contentType))) throw notJson()
 }
 
-/** A body that is not said to be JSON. */
+/** Error for a body whose content type is not JSON. */
 export function notJson(): GatewayError {
   return new GatewayError('invalid_request', 'The body must be JSON: send "content-type: application/json".', {
     param: 'content-type',
@@ -242,5 +242,5 @@ export function notJson(): GatewayError {
 
 function tooLarge(limit: number): GatewayError {
   const readable = limit >= megabyte ? `${limit / megabyte} MB` : `${limit / 1024} KB`
-  return new GatewayError('body_too_large', `The request body is over ${readable}. Send less text or fewer images.`)
+  return new GatewayError('body_too_large', `The request body exceeds ${readable}. Send less text or fewer images.`)
 }

@@ -1,5 +1,5 @@
 /**
- * One chat exchange, the same for both endpoints: who asks, what they ask, and the answer in the endpoint's own face, as
+ * Handles one chat request for every dialect: authenticates, parses, and sends the response in the dialect's format, as
  * one JSON body or as a stream.
  */
 import type { ChatEvents, ChatRequest, ResponseStart, ResponseSummary, StreamMode } from '../core/chat/chat.ts'
@@ -19,55 +19,55 @@ import { claimIdempotencyKey, type IdempotencyStore, type IdempotentRun } from '
 import { type StreamFormat, streamHeaders, streamResponse } from './sse-response.ts'
 import type { StartQueue } from './start-queue.ts'
 
-/** A request as an endpoint understood it, and how that endpoint frames the answer. */
+/** A parsed request, and the dialect's format of its response. */
 type ParsedChatRequest = {
   readonly ask: ChatRequest
-  /** Fields of the ask that the caller wrote under another name; errors use the caller's. */
+  /** Fields that the client sent under another name; errors use the client's name. */
   readonly spelling: Readonly<Record<string, string>>
   readonly stream: (requestId: string) => StreamFormat
   readonly body: (answer: CollectedResponse, opening: ResponseStart, receipt: ResponseSummary) => object
-  /** `body` reads the events of the answer in their order. */
+  /** `body` receives the events of the response in order. */
   readonly keepsEvents?: boolean
 }
 
-/** What a dialect's parser may look at beside the parsed body. */
+/** Input of a dialect's parser besides the parsed body. */
 export type RequestSource = {
   readonly headers: Headers
-  /** The body's text as it came. */
+  /** Raw text of the body. */
   readonly text: string
   readonly accountId: string
 }
 
-/** One API form: how its requests are read, and how its refusals are written. */
+/** One dialect: how to parse its requests and write its errors. */
 export type ChatEndpoint = {
-  /** Reads a parsed body. Throws `GatewayError` naming the field at fault. */
+  /** Parses a body. Throws `GatewayError` with the invalid field. */
   readonly parse: (body: unknown, source: RequestSource) => ParsedChatRequest
-  /** A refusal before the status is sent; absent = the API's own error body. */
+  /** Writes an error before the status is sent; absent = the API's own error body. */
   readonly refusal?: Refusal
-  /** Adds the headers by which clients of this form know the request and the account's limits. */
+  /** Adds the dialect's headers for the request ID and the account's limits. */
   readonly addHeaders?: (headers: Headers, requestId: string, quota: QuotaStatus | null) => void
 }
 
-/** Writes a refusal in one API form. */
+/** Writes an error in one dialect. */
 export type Refusal = (error: GatewayError, requestId: string) => Response
 
 type ChatHandlerDeps = {
   readonly answer: (caller: Caller, ask: ChatRequest, request: ActiveRequest) => ChatEvents
-  /** The trace that a request says it is part of. */
+  /** Trace context of a request. */
   readonly traceOf: (headers: Headers) => TraceParent | null
-  /** `over` hears once `events` have ended. */
+  /** `over` is called after `events` has ended. */
   readonly pace: (events: ChatEvents, mode: StreamMode, over: () => void) => ChatEvents
-  /** Throws 401, or 429 and 503 where the key cannot be looked up now. */
+  /** Throws 401, or 429 and 503 if the key cannot be looked up now. */
   readonly callerOf: (request: Request) => Caller | Promise<Caller>
   readonly idempotency: IdempotencyStore
-  /** No request runs for longer. */
+  /** Maximum duration of a request. */
   readonly longestMs: number
   readonly clock: { monotonic(): number; after(milliseconds: number, action: () => void): () => void }
   readonly meter: { standing(accountId: string, limits: Caller['limits']): QuotaStatus | null }
-  /** Lets `meter` know how the caller's account stands. Never throws. */
+  /** Loads the account's quota status into `meter`. Never throws. */
   readonly look: (caller: Caller, requestId: string) => Promise<void>
   readonly budget: { warningOf(caller: Caller): string | null }
-  /** Headers announcing that the serving model is on its way out. */
+  /** Returns headers that announce the deprecation of the serving model. */
   readonly deprecation: (model: string) => HeaderPairs | null
   readonly inFlight: InFlight
   readonly startQueue: StartQueue
@@ -75,41 +75,44 @@ type ChatHandlerDeps = {
   readonly rejected: (error: GatewayError) => void
   readonly bodies: BodyBudget
   readonly logFailure: (requestId: string, error: GatewayError) => void
-  /** What a caller is told in place of `error`: addresses that are refused again and again are told to slow down. */
+  /**
+   * Returns the error that the client receives in place of `error`: an IP address with many failures receives a rate
+   * limit error.
+   */
   readonly refused: (error: GatewayError, address: () => string) => Promise<GatewayError>
 }
 
-/** A request that is being answered. */
+/** A request in progress. */
 type ActiveRequest = {
   readonly id: string
   readonly signal: RequestAbortSignal
   readonly trace: TraceParent | null
-  /** Awaited once its usage record is durable, before its caller sees the end. */
+  /** Awaited when the usage record is durable, before the client receives the end. */
   readonly settled?: (record: UsageRecord) => Promise<void>
 }
 
-/** The requests now being answered, so that a draining process can end those that run too long. */
+/** Requests in progress, so that a draining process can abort those that run too long. */
 type InFlight = { add(ending: RequestAbort): void; delete(ending: RequestAbort): void }
 
-/** What a chat route needs beside the exchange itself. */
+/** Dependencies of a chat route besides the request itself. */
 export type ChatRouteDeps = ChatHandlerDeps & {
   readonly newRequestId: () => string
   readonly connectionOf: (request: Request) => Connection
 }
 
-/** What a request's connection is asked for. */
+/** Settings of a request's connection. */
 type Connection = {
-  /** From here on silence is bounded by the gateway's own deadlines. */
+  /** Disables the server's idle timeout; from here on the gateway's own deadlines apply. */
   liftIdleTimeout(): void
-  /** The answer is made: what was lifted would stay so for as long as the connection does. */
+  /** Restores the idle timeout after the response. Otherwise it would stay disabled for the life of the connection. */
   setIdleTimeout(): void
-  /** The caller's, IPv6 by network. */
+  /** IP address of the client; IPv6 by network. */
   address(): string
 }
 
 /**
- * Answers one chat request when the process has time for it. Never throws: every failure before the status is a refusal with the
- * API's error body. A rejection at once is no promise: under overload they are most of what the process answers.
+ * Answers one chat request when the process has capacity. Never throws: every failure before the status becomes an API
+ * error. An immediate rejection is not a promise: under overload most responses are rejections.
  */
 export function handleChat(
   deps: ChatRouteDeps,
@@ -122,7 +125,9 @@ export function handleChat(
   return start.then(mayStart => (mayStart ? answered(deps, endpoint, request) : rejected(deps, endpoint)))
 }
 
-/** Counts and builds a rejection. Under overload they are most of what the process answers, so the text is put together here. */
+/**
+ * Counts and builds a rejection. The text is concatenated here, because under overload most responses are rejections.
+ */
 export function rejected(
   { rejected: count, newRequestId }: Pick<ChatRouteDeps, 'rejected' | 'newRequestId'>,
   endpoint: Pick<ChatEndpoint, 'refusal'> | null = null,
@@ -146,12 +151,12 @@ async function answered(deps: ChatRouteDeps, endpoint: ChatEndpoint, request: Re
   const [requestId, connection] = [deps.newRequestId(), deps.connectionOf(request)]
   let caller: Caller | null = null
   let spoken: ParsedChatRequest | null = null
-  /** Lives for as long as anything of the body may: until the answer has ended. */
+  /** Held until the response has ended: parts of the body may be in use until then. */
   let hold: BodyHold | null = null
   let isRefused = false
   try {
     const asking = deps.callerOf(request)
-    // A body that has no room is refused before it is known who sends it, unless memory knows.
+    // A body without capacity is rejected before authentication, unless memory has the key.
     if (asking instanceof Promise) asking.catch(() => {})
     else caller = asking
     hold = deps.bodies.open(caller?.accountId ?? null)
@@ -169,7 +174,8 @@ async function answered(deps: ChatRouteDeps, endpoint: ChatEndpoint, request: Re
       ? await claimed(deps, request, { accountId: caller.accountId, body: text, holder: requestId })
       : null
     const running = { id: requestId, signal: ending.signal, trace: deps.traceOf(request.headers) }
-    // Strangers and slow senders live under the server's short idle timeout; from here on the deadlines are ours.
+    // Unauthenticated and slow clients have the server's short idle timeout; from here on the gateway's deadlines
+    // apply.
     connection.liftIdleTimeout()
     const { ask } = spoken
     const events =
@@ -195,19 +201,19 @@ async function answered(deps: ChatRouteDeps, endpoint: ChatEndpoint, request: Re
   } catch (thrown) {
     isRefused = true
     const error = spelt(await deps.refused(toGatewayError(thrown), connection.address), spoken?.spelling ?? {})
-    // A caller who left is nobody's failure, and nobody reads the answer.
+    // A client disconnect is not a failure, and the response has no reader.
     if (!request.signal.aborted) deps.logFailure(requestId, error)
     if (caller !== null && isUnseen(deps, caller, error)) await deps.look(caller, requestId)
     const refusal = (endpoint.refusal ?? errorResponse)(error, requestId)
     writeCaller(refusal.headers, deps, caller)
     return withOwnHeaders(deps, endpoint, refusal, { requestId, caller })
   } finally {
-    // What is refused may still arrive until the refusal is sent.
+    // The body of a rejected request may still arrive until the rejection is sent.
     if (isRefused) hold?.release()
   }
 }
 
-/** Aborts when the caller leaves; a draining process may abort it too. */
+/** Aborts on a client disconnect or when a draining process ends the request. */
 function abortWith(signal: AbortSignal): RequestAbort {
   const ending = createRequestAbort()
   signal.addEventListener('abort', () => ending.abort(), { once: true })
@@ -215,7 +221,7 @@ function abortWith(signal: AbortSignal): RequestAbort {
   return ending
 }
 
-/** The response with what clients of its API form read beside the gateway's own headers. */
+/** Adds the dialect's headers to the response. */
 function withOwnHeaders(
   { meter }: Pick<ChatHandlerDeps, 'meter'>,
   { addHeaders }: ChatEndpoint,
@@ -226,14 +232,17 @@ function withOwnHeaders(
   return response
 }
 
-/** The body of a request that waits arrives all the same: a large one, or one of unknown length, is held only once it is reserved. */
+/**
+ * The body of a queued request arrives anyway. A large body, or one of unknown length, is read only after its bytes are
+ * reserved.
+ */
 function mayWait(headers: Headers): boolean {
   const declared = headers.get('content-length')
   return declared !== null && Number(declared) <= bodyLimits.other
 }
 
 const placeOfId = '<request id>'
-/** Made once: a stack for each would be the largest part of what a rejection costs. */
+/** Created once: a stack trace would be the largest cost of a rejection. */
 const overloaded = new GatewayError(
   'service_unavailable',
   'The gateway is overloaded. Retry after the time in `retry-after`.',
@@ -246,7 +255,7 @@ const overloaded = new GatewayError(
 const [before = '', after = ''] = JSON.stringify(errorBody(overloaded, placeOfId)).split(placeOfId)
 const overloadedBody = { before, after }
 
-/** A request that carries an `Idempotency-Key`, where it may run. */
+/** Returns the idempotent request if it may run; null without an `Idempotency-Key`. */
 function claimed(
   { idempotency, longestMs }: ChatHandlerDeps,
   { headers, method, url }: Request,
@@ -257,7 +266,7 @@ function claimed(
   return claimIdempotencyKey(idempotency, { ...rest, headers, secret, path, leaseMs: longestMs + marginMs })
 }
 
-/** Settling, and an end that nobody fetches, take a while too. */
+/** Extends the claim: settlement and an unread end take time too. */
 const marginMs = 60_000
 
 async function* answeredOnce(
@@ -272,20 +281,20 @@ async function* answeredOnce(
   try {
     yield* deps.answer(caller, ask, { ...running, settled })
   } finally {
-    // What had no effect may be run once more.
+    // A request without effect may run again.
     await once.release()
   }
 }
 
-/** True where the answer would lack the account's standing, and asking for it is not what has just failed. */
+/** Returns true if the response would lack the quota status and loading it was not the failure. */
 function isUnseen({ meter }: ChatHandlerDeps, { accountId, limits }: Caller, error: GatewayError): boolean {
   return error.status !== 503 && meter.standing(accountId, limits) === null
 }
 
-/** The error about the field as the caller wrote it. */
+/** Returns the error with the field name that the client sent. */
 function spelt(error: GatewayError, spelling: ParsedChatRequest['spelling']): GatewayError {
   const { param } = error
-  // A caller may name a field `constructor`.
+  // Guards against a field named `constructor`.
   const written = param !== null && Object.hasOwn(spelling, param) ? spelling[param] : undefined
   return written === undefined ? error : withParam(error, written)
 }
@@ -306,7 +315,7 @@ async function wholeAnswer(
       else fold.add(event)
     }
   if (opening === null || receipt === null)
-    throw new GatewayError('upstream_failed', 'The answer broke off. Ask again.')
+    throw new GatewayError('upstream_failed', 'The response was interrupted. Send the request again.')
   const headers = headersOf(deps, jsonHeaders, { requestId: opening.requestId, opening, caller })
   writeReceipt(headers, receipt)
   return new Response(JSON.stringify(spoken.body(fold.result(), opening, receipt)), { headers })
@@ -314,7 +323,10 @@ async function wholeAnswer(
 
 const jsonHeaders = new Headers({ 'content-type': 'application/json', 'cache-control': 'no-store' })
 
-/** An answer's headers, behind those of its kind; `opening` is null where the status goes before anything is known. */
+/**
+ * Returns the response headers, after those of its kind; `opening` is null if the status is sent before the first
+ * event.
+ */
 function headersOf(
   deps: ChatHandlerDeps,
   ofKind: Headers,
@@ -350,7 +362,7 @@ function streamedAnswer(
     clock: deps.clock,
     headers: opening => {
       const headers = headersOf(deps, streamHeaders, { requestId, opening, caller })
-      // Whether the answer will end at it is not known yet.
+      // The gateway does not know yet whether the output will end at the cap.
       if (opening?.outputCap !== undefined) writeOutputCap(headers, opening.outputCap)
       return headers
     },

@@ -1,4 +1,4 @@
-/** What both chat endpoints say of themselves: headers that a caller may send, and the refusals of a chat. */
+/** API descriptions that all chat endpoints share: request headers and errors. */
 import { Type } from '@sinclair/typebox'
 import { strategies, streamModes } from '../core/chat/chat.ts'
 import { fallbackCostFactors } from '../core/request/chat-request.ts'
@@ -8,7 +8,7 @@ import { idempotencyHeaders, onceErrors } from './idempotency.ts'
 
 const flag = oneOf(['true', 'false', '1', '0'])
 
-/** Each but the last wins over the body's field of the same meaning. */
+/** Each header except the last overrides the body field of the same meaning. */
 export const chatHeaders = {
   'X-Gateway-Strategy': oneOf(strategies),
   'X-Gateway-Enhance': flag,

@@ -1,7 +1,7 @@
-/** Fields that several routes of ours take. */
+/** Fields that several routes accept. */
 import { Type } from '@sinclair/typebox'
 
-/** What people call a thing: shown as text wherever it appears. No control characters, which no store or terminal wants. */
+/** Name of a resource. Control characters are rejected: clients display the name, and Postgres rejects a NUL. */
 export const nameSchema = Type.String({
   minLength: 1,
   maxLength: 100,

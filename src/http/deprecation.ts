@@ -2,7 +2,9 @@ import { catalogueDate } from '../core/models/catalog.ts'
 import { type Catalog, fullName } from '../core/models/models.ts'
 import { deprecationHeaders, type HeaderPairs } from './headers.ts'
 
-/** Returns a lookup of the headers that announce a deprecated model (`provider/model`); null = it is not deprecated. */
+/**
+ * Returns a function that looks up the deprecation headers of a model (`provider/model`); null = it is not deprecated.
+ */
 export function createDeprecationLookup({ list }: Pick<Catalog, 'list'>): (model: string) => HeaderPairs | null {
   const deprecated = new Map(
     list

@@ -1,17 +1,23 @@
-/** Any thrown thing → the API's error body. Nothing of what was thrown reaches the caller but a `GatewayError`'s own words. */
+/** Converts a thrown value to the API's error body. Clients see only the texts of a `GatewayError`. */
 import { errorBody, GatewayError } from '../core/validation/errors.ts'
 
-/** The error as callers may see it: unknown failures become a 503 that says nothing of their cause. */
+/** Returns the error that clients see: an unknown failure becomes a 503 without its cause. */
 export function toGatewayError(thrown: unknown): GatewayError {
   if (thrown instanceof GatewayError) return thrown
   const detail = thrown instanceof Error ? `${thrown.name}: ${thrown.message}`.slice(0, 500) : 'a thrown value'
-  return new GatewayError('service_unavailable', 'The gateway could not handle this request. Try again in a moment.', {
-    retryAfterMs: 1000,
-    detail,
-  })
+  return new GatewayError(
+    'service_unavailable',
+    'Internal error. Retry; if it persists, give the request ID to the operator.',
+    {
+      retryAfterMs: 1000,
+      detail,
+    },
+  )
 }
 
-/** The whole refusal: status, envelope, and the headers that tell client libraries whether and when to try again. */
+/**
+ * Builds the whole error response: status, body, and the headers that tell client libraries whether and when to retry.
+ */
 export function errorResponse(error: GatewayError, requestId: string): Response {
   const headers = new Headers({
     'content-type': 'application/json',
@@ -24,7 +30,7 @@ export function errorResponse(error: GatewayError, requestId: string): Response 
   return new Response(JSON.stringify(errorBody(error, requestId)), { status: error.status, headers })
 }
 
-/** Writes whether and when client libraries are to try again. */
+/** Sets the headers that tell client libraries whether and when to retry. */
 function writeRetry(headers: Headers, error: GatewayError): void {
   const waits = error.status === 429 || error.status === 503
   const retryAfterMs = error.retryAfterMs ?? (waits ? 1000 : null)

@@ -1,18 +1,18 @@
 /**
- * The headers of chat answers, written straight into a `Headers`: gathered in records first, an answer's fifteen would be
- * made three times over.
+ * Headers of chat responses, written directly into a `Headers`: a record in between would create the fifteen headers of
+ * a response three times.
  */
 import type { ResponseStart, ResponseSummary } from '../core/chat/chat.ts'
 import type { OutputCap } from '../core/chat/output-cap.ts'
 import type { Caller, QuotaStatus } from '../core/limits/plans.ts'
 import { usdText } from '../core/usage/money.ts'
 
-/** Header names and values as plain pairs. */
+/** Header names and values as pairs. */
 export type HeaderPairs = Readonly<Record<string, string>>
 
 /**
- * Writes what every answer to a key says of its account's limits, in the form that OpenAI's client libraries read, and a
- * warning where its monthly soft cap is nearly used; nothing where nobody is asking, or the account has not been seen yet.
+ * Writes the account's limits in the form of OpenAI's client libraries, and a warning if its monthly soft cap is nearly
+ * used. Writes nothing for an unauthenticated client or an account whose quota status is unknown.
  */
 export function writeCaller(
   headers: Headers,
@@ -39,7 +39,7 @@ function writeStanding(headers: Headers, { requests, tokens, costMicrocents }: Q
   headers.set('x-gateway-budget-remaining-usd', usdText(costMicrocents.remaining))
 }
 
-/** Writes what served and how it came to that. Known with the first content. */
+/** Writes the serving model and its routing, which are known with the first content. */
 export function writeOpening(headers: Headers, opening: ResponseStart): void {
   headers.set('x-gateway-model', opening.model)
   headers.set('x-gateway-provider', opening.provider)
@@ -52,7 +52,7 @@ export function writeOpening(headers: Headers, opening: ResponseStart): void {
     headers.set('x-gateway-dropped-params', opening.droppedParameters.join(', '))
 }
 
-/** What was looked up is paid for before the model is asked: of a stream, too, its cost is known here. */
+/** The web is paid before the model is called, so its cost is known here for streams too. */
 function writeWebCost(
   headers: Headers,
   { searchMicrocents, fetchMicrocents }: NonNullable<ResponseStart['web']>,
@@ -61,26 +61,29 @@ function writeWebCost(
   if (fetchMicrocents > 0) headers.set('x-gateway-fetch-cost-usd', usdText(fetchMicrocents))
 }
 
-/** Writes what a JSON answer cost, and the gateway's own cap that cut it. A stream's cost is known only after its headers have gone. */
+/**
+ * Writes the cost of a JSON response, and the gateway's own cap if it truncated the output. A stream's cost is known
+ * only after its headers.
+ */
 export function writeReceipt(headers: Headers, receipt: ResponseSummary): void {
   headers.set('x-gateway-cost-usd', usdText(receipt.cost.total))
   if (receipt.outputCap !== undefined) writeOutputCap(headers, receipt.outputCap)
 }
 
-/** Writes the output cap that the gateway set where the client set none. */
+/** Writes the output cap that the gateway set because the client set none. */
 export function writeOutputCap(headers: Headers, { tokens, limitedBy }: OutputCap): void {
   headers.set('x-gateway-output-cap', String(tokens))
   headers.set('x-gateway-output-cap-reason', limitedBy)
 }
 
-/** Writes pairs, over what was there. */
+/** Writes pairs; replaces existing values. */
 export function writePairs(headers: Headers, pairs: HeaderPairs): void {
   for (const [name, value] of Object.entries(pairs)) headers.set(name, value)
 }
 
 /**
- * A model on its way out is announced by RFC 9745 and RFC 8594 headers: since when it is deprecated, and on which day it
- * ends, where one is set. Dates are `YYYY-MM-DD`, `since` in the past.
+ * Writes the headers of RFC 9745 and RFC 8594 for a deprecated model: since when it is deprecated, and its retirement
+ * date if set. Dates are `YYYY-MM-DD`, `since` in the past.
  */
 export function deprecationHeaders(since: string, endsOn: string | null, successor: string | null): HeaderPairs {
   return {
@@ -90,7 +93,7 @@ export function deprecationHeaders(since: string, endsOn: string | null, success
   }
 }
 
-/** Milliseconds in the form of OpenAI's reset headers: `6ms`, `1.5s`, `6m0s`, `1h2m3s`. */
+/** Formats milliseconds as OpenAI's reset headers do: `6ms`, `1.5s`, `6m0s`, `1h2m3s`. */
 export function duration(milliseconds: number): string {
   if (milliseconds < 1000) return `${Math.max(0, Math.ceil(milliseconds))}ms`
   const seconds = Math.ceil(milliseconds / 1000)

@@ -1,4 +1,4 @@
-/** `Idempotency-Key`: a request that is sent twice under one name is run once. */
+/** `Idempotency-Key`: runs a request once, also if a client sends it repeatedly. */
 import { createHmac } from 'node:crypto'
 import { Type } from '@sinclair/typebox'
 import { type CompletedUsage, type ErrorCode, GatewayError } from '../core/validation/errors.ts'
@@ -6,7 +6,7 @@ import { invalidField } from '../core/validation/validate.ts'
 import type { Principal } from './authentication.ts'
 import { bodyLimits, readBody } from './body.ts'
 
-/** What a gateway remembers of such requests. `claim` throws `service_unavailable` where it cannot know. */
+/** Store of idempotency keys. `claim` throws `service_unavailable` if the store is unavailable. */
 export type IdempotencyStore = {
   claim(claim: Claim): Promise<Claimed>
   finish(claim: Claim, result: Result): Promise<void>
@@ -28,18 +28,18 @@ type Result = { readonly resultId: string | null; readonly usage: CompletedUsage
 /** A request that may run, once. */
 export type IdempotentRun = {
   finish(result: Result): Promise<void>
-  /** Nothing came of it; without effect once it is finished. */
+  /** Releases the key if the request had no effect; does nothing after `finish`. */
   release(): Promise<void>
 }
 
 type IdempotentRequest = {
   readonly headers: Headers
   readonly accountId: string
-  /** A key's own text, or a user's secret. It is stored nowhere: without it nobody can tell from a digest what was asked. */
+  /** API key or secret of a user. Never stored: without it, a digest reveals nothing about the request. */
   readonly secret: string
   readonly path: string
   readonly body: string
-  /** Of the request itself. */
+  /** Digest of the request. */
   readonly holder: string
   readonly leaseMs: number
 }
@@ -47,18 +47,18 @@ type IdempotentRequest = {
 const header = 'idempotency-key'
 const shape = /^[\x21-\x7e](?:[\x20-\x7e]{0,253}[\x21-\x7e])?$/
 
-/** What a route that takes the header says of it, and of what it then refuses. */
+/** API description for routes that accept the header, with its errors. */
 export const idempotencyHeaders = {
   'Idempotency-Key': Type.String({
     pattern: shape.source,
-    description: 'of a request that is to be done once in 24 hours, however often it is sent',
+    description: 'runs a request once in 24 hours, also if it is sent repeatedly',
   }),
 }
 export const onceErrors: readonly ErrorCode[] = ['conflict', 'already_completed']
 
 /**
- * Null where the caller gave no `Idempotency-Key`. Else the request is the first of its name, or the last one came to
- * nothing; otherwise throws 409 `conflict` or `already_completed`.
+ * Returns null without an `Idempotency-Key`. Otherwise returns the run if the key is new or its last request had no
+ * effect. Throws 409 `conflict` or `already_completed` in all other cases.
  */
 export async function claimIdempotencyKey(
   book: IdempotencyStore,
@@ -91,8 +91,8 @@ export async function claimIdempotencyKey(
 }
 
 /**
- * Secrets of users, derived from the gateway's own, so that all gateways of one database agree. While the gateway's secret is
- * rotated the previous one goes on counting: gateways that know only it must find what the others remember.
+ * Secrets of users, derived from the session secret, so that all gateways of one database agree. During a rotation the
+ * previous secret stays in use, because instances that know only that one must find the same keys.
  */
 export function userSecrets(gatewaySecret: string): (userId: string) => string {
   return userId => hmac(gatewaySecret, `idempotency of ${userId}`)
@@ -109,7 +109,7 @@ function orRefuse(claimed: Claimed): void {
     case 'running':
       throw new GatewayError(
         'conflict',
-        'A request under this Idempotency-Key is still running. Wait for its answer.',
+        'A request with this Idempotency-Key is in progress. Retry after the time in the retry-after header.',
         {
           retryAfterMs: 1000,
         },
@@ -117,14 +117,14 @@ function orRefuse(claimed: Claimed): void {
     case 'other_request':
       throw new GatewayError(
         'conflict',
-        'This Idempotency-Key was used for another request. Send the same body, or choose a new key.',
+        'This Idempotency-Key was used with a different request. Send the identical request or a new key.',
         { param: header, shouldRetry: false },
       )
     case 'completed': {
       const { resultId, usage } = claimed
       throw new GatewayError(
         'already_completed',
-        'The request under this Idempotency-Key has been carried out. Answers are not kept; to ask once more, choose a new key.',
+        'The request with this Idempotency-Key has completed. Responses are not stored; use a new key to run it again.',
         {
           shouldRetry: false,
           completed:
@@ -137,20 +137,23 @@ function orRefuse(claimed: Claimed): void {
   }
 }
 
-/** What is done, and the id of what was made by it. */
+/** The work, and the ID of the resource that it created. */
 export type IdempotentResult = { readonly answer: Response; readonly resultId: string | null }
 
 export type OnceDeps = {
   readonly idempotency: IdempotencyStore
   readonly newRequestId: () => string
-  /** A user's secret, which nobody can derive from what is stored or shown: a user's id is neither secret nor a key. */
+  /**
+   * Returns a user's secret, which cannot be derived from stored or visible values: a user ID is neither secret nor a
+   * key.
+   */
   readonly secretOf: (userId: string) => string
 }
 
-/** Longer than any statement of a session's route may take. */
+/** Longer than any statement of a session's route may run. */
 const sessionLeaseMs = 60_000
 
-/** Carries out what somebody signed in asks for, once for each `Idempotency-Key` of theirs. */
+/** Runs a request of a signed-in user, once for each of the user's `Idempotency-Key` values. */
 export async function runIdempotent<T extends SignedIn>(
   deps: OnceDeps,
   call: T,
@@ -174,7 +177,8 @@ export async function runIdempotent<T extends SignedIn>(
     await once?.finish({ resultId, usage: null })
     return answer
   } catch (thrown) {
-    // What was refused has changed nothing. Of anything else nobody knows: the name stays taken for a minute.
+    // A rejected request has changed nothing. After any other failure the effect is unknown, and the key stays claimed
+    // for 1 minute.
     if (thrown instanceof GatewayError && thrown.status < 500) await once?.release()
     throw thrown
   }

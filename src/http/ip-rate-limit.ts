@@ -1,7 +1,7 @@
 import type { RateLimiter } from '../core/limits/rate-limits.ts'
 import { GatewayError } from '../core/validation/errors.ts'
 
-/** The refusal of an address that asks too often; `shouldRetry` as client libraries are told, null = as they see fit. */
+/** Error for an IP address over its limit. `shouldRetry` is the hint for client libraries, null = they decide. */
 export function ipRateLimitedError(retryAfterMs: number, shouldRetry: boolean | null = null): GatewayError {
   return new GatewayError(
     'ip_rate_limited',
@@ -10,7 +10,7 @@ export function ipRateLimitedError(retryAfterMs: number, shouldRetry: boolean | 
   )
 }
 
-/** Counts one request of an address. Throws `ip_rate_limited` where it has had its fill. */
+/** Counts one request of an IP address. Throws `ip_rate_limited` if its limit is reached. */
 export async function enforceDryRunLimit(limit: RateLimiter, address: string): Promise<void> {
   const wait = await limit.take(address)
   if (wait > 0) throw ipRateLimitedError(wait)

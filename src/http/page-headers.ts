@@ -1,4 +1,4 @@
-/** What a browser may do with a page of ours: load nothing from elsewhere, stand in no frame. */
+/** Browser restrictions for the gateway's pages: no resources of other origins, and no embedding in frames. */
 export const pageHeaders = {
   'content-security-policy':
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'",

@@ -1,28 +1,28 @@
 /**
- * Which web pages may call a route. A browser sends requests of any page, so a route that changes something rejects those of
- * other origins. What the browser itself says (`Sec-Fetch-Site`, which no page can set) decides; browsers that do not say it
- * are judged by `Origin`. Programs send neither and are not concerned.
+ * Decides which web pages may call a route. Browsers send requests for any page, so a route that changes state rejects
+ * pages of other origins. `Sec-Fetch-Site`, which no page can set, decides; `Origin` decides for browsers without it.
+ * Programs send neither and always pass.
  */
 import { GatewayError } from '../core/validation/errors.ts'
 
-/** Where this gateway's own pages are, beside the `Host` of the request. */
+/** Origins of the gateway's own pages, besides the `Host` of the request. */
 type OwnAddresses = {
   /** An origin, as in `https://gateway.example.com`. */
   readonly publicUrl: string | null
-  /** Host names without a port, if the operator named any. */
+  /** Allowed host names without a port, if the operator set any. */
   readonly hosts: readonly string[] | null
 }
 
-/** Requests of other origins' pages: judged once, when they come in, for the policy of the route that they meet. */
+/** Requests of other origins' pages: detected once on arrival, rejected by the policy of the route. */
 const foreign = new WeakSet<Request>()
 const readingMethods = new Set(['GET', 'HEAD', 'OPTIONS'])
 
-/** Marks a request that would change something and was sent by a page of another origin. */
+/** Marks a request that can change state and comes from a page of another origin. */
 export function markForeignPage(request: Request, own: OwnAddresses): void {
   if (!readingMethods.has(request.method) && isForeignPage(request.headers, own)) foreign.add(request)
 }
 
-/** The check of a route whose policy does not name other pages. Throws `forbidden` for a marked request. */
+/** Check for routes whose policy excludes pages of other origins. Throws `forbidden` for a marked request. */
 export function refuseForeignPage({ request }: { readonly request: Request }): void {
   if (foreign.has(request))
     throw new GatewayError(
@@ -32,10 +32,10 @@ export function refuseForeignPage({ request }: { readonly request: Request }): v
     )
 }
 
-/** Names that every program of a machine shares: they say nothing of whose page it is. */
+/** Names that all programs of a machine share, so they do not identify the owner of a page. */
 const loopback = new Set(['localhost', '127.0.0.1', '[::1]'])
 
-/** Whether headers are those of a request that a page of another origin sent. */
+/** Returns whether the headers are those of a page of another origin. */
 export function isForeignPage(headers: Headers, { publicUrl, hosts }: OwnAddresses): boolean {
   const site = headers.get('sec-fetch-site')
   if (site !== null) return site !== 'same-origin' && site !== 'none'
@@ -45,7 +45,7 @@ export function isForeignPage(headers: Headers, { publicUrl, hosts }: OwnAddress
   if (!URL.canParse(origin)) return true
   const { protocol, host, hostname, port } = new URL(origin)
   const asked = `${protocol}//${headers.get('host') ?? ''}`
-  // Through the same parser, so that a default port or capitals make no difference.
+  // Parsed by the same parser, so that default ports and upper case make no difference.
   if (URL.canParse(asked) && new URL(asked).host === host && host !== '') return false
   return port !== '' || hosts === null || loopback.has(hostname) || !hosts.includes(hostname)
 }

@@ -1,35 +1,38 @@
 /**
- * Who may call a route, attached to the route itself in OpenAPI's own words, never derived from its path: a test walks the
- * route table and fails on one without.
+ * Access policies of routes, attached to each route in OpenAPI terms and never derived from its path. A test fails for
+ * a route without a policy.
  */
 import type { Action } from '../core/accounts/roles.ts'
 
 export type Policy = {
   readonly security: Record<string, string[]>[]
   readonly 'x-action'?: Action
-  /** Pages of any origin may call it; absent = the gateway's own pages only. */
+  /** Pages of any origin may call it; absent = only the gateway's own pages. */
   readonly 'x-pages'?: 'any'
 }
 
 export const policies = {
-  /** Who runs the gateway: from its own machine, or with the token that is set for this. */
+  /** The operator: from this machine, or with the configured token. */
   operator: { security: [{ metricsToken: [] }] },
-  /** Anyone, and the gateway's own pages. */
+  /** All clients, and the gateway's own pages. */
   open: { security: [] },
-  /** Anyone, and any page: it changes nothing and costs nothing. */
+  /** All clients and all pages: it changes nothing and costs nothing. */
   free: { security: [], 'x-pages': 'any' },
-  /** Clients that sign the body, which no page can. */
+  /** Clients that sign the body, which a page cannot do. */
   signed: { security: [], 'x-pages': 'any' },
-  /** An API key of an account in good standing. Browsers never add one by themselves, and other origins cannot read the answer. */
+  /**
+   * An API key of an account that has paid. Browsers never add one automatically, and other origins cannot read the
+   * response.
+   */
   apiKey: { security: [{ apiKey: [] }], 'x-pages': 'any' },
 } satisfies Record<string, Policy>
 
-/** Any key of the account, or somebody signed in whose role is open to `action`. */
+/** Any key of the account, or a signed-in user whose role permits `action`. */
 export function keyOrSession(action: Action): Policy {
   return { security: [{ apiKey: [] }, { session: [] }], 'x-action': action }
 }
 
-/** Somebody signed in whose role is open to `action`. Where they are mounted, the same words decide. */
+/** A signed-in user whose role permits `action`. The routes enforce the same policy that the document shows. */
 export function session(action: Action): Policy {
   return { security: [{ session: [] }], 'x-action': action }
 }

@@ -1,6 +1,6 @@
 /**
- * What endpoints that need no key have in common: what a stranger can make us do is small and counted, and a web page may
- * ask.
+ * Shared parts of endpoints without a key: the work for unauthenticated clients is small and counted, and web pages of
+ * any origin may call them.
  */
 
 import type { Caller } from '../core/limits/plans.ts'
@@ -12,24 +12,24 @@ import { bodyLimits, checkContentType, readBody, whileHeld } from './body.ts'
 import type { BodyBudget } from './body-budget.ts'
 import { enforceDryRunLimit, ipRateLimitedError } from './ip-rate-limit.ts'
 
-/** The longest prompt that is looked at without a key, in UTF-16 units. */
+/** Maximum prompt length without a key, in UTF-16 units. */
 export const maximumFreePrompt = 32_768
 
-/** Of one account, or of one address without a key that is known, at one endpoint. */
+/** Limit of one account, or of one IP address without a known key, per endpoint. */
 const perAddress = { perMinute: 20, burst: 5 }
 /**
- * Of everybody, at one endpoint of one process: many addresses are cheap to come by, and dense text takes 10 to 20 ms to
- * count, so that the loop is kept busy for a tenth of the time at most.
+ * Limit of all clients per endpoint and process: many IP addresses are cheap, and counting dense text takes 10 to 20
+ * ms. This keeps the event loop busy for at most 10% of the time.
  */
 const perProcess = { perMinute: 300, burst: 50 }
 
-/** Of every answer, for a page from anywhere. Scripts see of others' headers what is named here. */
+/** Headers of every response, for pages of any origin. Scripts can read only the headers that are listed here. */
 const forAnyPage = {
   'access-control-allow-origin': '*',
   'access-control-expose-headers': 'x-request-id, retry-after, retry-after-ms, x-should-retry',
 }
 
-/** JSON makes a browser ask first. */
+/** JSON makes a browser send a preflight request. */
 const preflight = {
   'access-control-allow-origin': '*',
   'access-control-allow-methods': 'POST',
@@ -39,16 +39,16 @@ const preflight = {
 }
 
 export type PublicEndpointDeps = {
-  /** The caller's address, IPv6 by network; `server` is Elysia's own. */
+  /** IP address of the client, IPv6 by network; `server` is Elysia's own. */
   readonly addressOf: (request: Request, server: Bun.Server<unknown> | null) => string
   readonly clock: { now(): number }
   readonly limits: RateLimiterFactory
   readonly bodies: BodyBudget
-  /** The caller behind a key that a request shows, if memory knows it. */
+  /** Returns the caller of a request's key if memory has it. */
   readonly recall: (headers: Headers) => Caller | null | Promise<Caller | null>
 }
 
-/** What a route hands on of its context. */
+/** Context that a route passes on. */
 type Context = {
   readonly request: Request
   readonly server: Bun.Server<unknown> | null
@@ -58,8 +58,9 @@ type Context = {
 type FreeEndpoint = {
   preflight(): Response
   /**
-   * The reply to one request as JSON. Throws `ip_rate_limited` past 20 per minute of one account or, without a known key, of
-   * one address, or 300 of all at one process, 401 for a malformed key, and what reading the body and `reply` throw.
+   * Returns the JSON response of one request. Throws `ip_rate_limited` over 20 per minute of one account or, without a
+   * known key, of one IP address, or over 300 of all clients of one process. Throws 401 for a malformed key, and as
+   * reading the body and `reply` do.
    */
   answer(
     context: Context,
@@ -67,7 +68,7 @@ type FreeEndpoint = {
   ): Promise<Response>
 }
 
-/** One endpoint with limits of its own, under its title. */
+/** Creates one endpoint with its own limits, under its title. */
 export function createPublicEndpoint(
   { addressOf, clock, limits, bodies, recall }: PublicEndpointDeps,
   title: string,
@@ -78,9 +79,9 @@ export function createPublicEndpoint(
   return {
     preflight: () => new Response(null, { status: 204, headers: preflight }),
     async answer({ request, server, set }, reply) {
-      // Refusals too are for the web page that asked.
+      // Pages of other origins must be able to read errors too.
       Object.assign(set.headers, forAnyPage)
-      // First, so that nobody spends what is their own on what cannot be had.
+      // Checked first, so that a request that fails anyway does not use up the client's own limit.
       const wait = waitMs(everybodyFullAt, perProcess, clock.now())
       if (wait > 0) throw ipRateLimitedError(wait)
       const caller = await recall(request.headers)

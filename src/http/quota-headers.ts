@@ -6,7 +6,7 @@ export type QuotaHeaderDeps = {
   readonly meter: { standing(accountId: string, limits: Caller['limits']): QuotaStatus | null }
   readonly budget: { warningOf(caller: Caller): string | null }
   readonly recall: Callers['recall']
-  /** Lets `meter` know the account's quota status. Never throws. */
+  /** Loads the account's quota status into `meter`. Never throws. */
   readonly look: (caller: Caller, requestId: string) => Promise<void>
 }
 

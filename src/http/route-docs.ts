@@ -1,6 +1,6 @@
 /**
- * What a route says of itself: the schemas that check what it takes and type what it answers, and the refusals that are its
- * own. The API reference (`routes/reference`) is nothing but the route table read aloud.
+ * API description of a route: the schemas that check its input and type its response, and its own errors. The API
+ * reference (`routes/reference`) is generated from these descriptions only.
  */
 import type { TObject, TProperties, TSchema } from '@sinclair/typebox'
 import type { ErrorCode } from '../core/validation/errors.ts'
@@ -10,38 +10,38 @@ import type { Policy } from './policies.ts'
 export type RouteDocs = {
   readonly summary: string
   readonly description?: string
-  /** The JSON body it takes. */
+  /** Schema of the JSON body. */
   readonly body?: TSchema
-  /** Bodies that work as they stand, by a name that says what each is for. Every one of them is sent by a test. */
+  /** Example bodies by name. A test sends each of them. */
   readonly examples?: Readonly<Record<string, object>>
-  /** False where an absent body counts as an empty object. */
+  /** False if an absent body counts as an empty object. */
   readonly bodyRequired?: boolean
   readonly query?: TObject<TProperties>
-  /** Headers of a request that change what is done, by name. */
+  /** Request headers that change the behavior, by name. */
   readonly requestHeaders?: Readonly<Record<string, TSchema>>
-  /** What a success answers as JSON; null = 204, without a body. */
+  /** JSON response of a success; null = 204 without a body. */
   readonly answer: TSchema | null
   readonly status?: 200 | 201 | 202
-  /** Further media types of a success, by name. */
+  /** Other media types of a success, by name. */
   readonly alsoAs?: Readonly<Record<string, TSchema>>
-  /** What ends a stream after its last event, where that is no event itself. */
+  /** Terminal frame of a stream if it is not an event. */
   readonly streamEnd?: string
-  /** Answers that are neither a success nor a refusal, by status. */
+  /** Responses that are neither a success nor an error, by status. */
   readonly alsoWith?: Readonly<Record<number, TSchema>>
-  /** Headers of a success beside those that every answer has, by name. */
+  /** Response headers of a success besides the common ones, by name. */
   readonly answerHeaders?: readonly AnswerHeader[]
-  /** True where a client that holds the answer already gets a 304. */
+  /** True if the route returns 304 to a client that has the current response. */
   readonly isTagged?: boolean
-  /** Refusals of its own, beside those that any route of its policy may have. */
+  /** Error codes of this route besides those of its policy. */
   readonly errors?: readonly ErrorCode[]
-  /** The form of its refusals, where that is not the API's own. */
+  /** Schema of its errors, if not the API's own. */
   readonly refusals?: { readonly shape: TSchema; readonly statusOf: (code: ErrorCode) => number }
 }
 
-/** Headers of answers that a route may name. */
+/** Response headers that a route may name. */
 export type AnswerHeader = 'served' | 'cost' | 'estimated' | 'standing' | 'deprecation' | 'download'
 
-/** The route's hook: its policy, what enforces it against other origins' pages, and what it says of itself. */
+/** Returns the route's hook: its policy, the check against other origins' pages, and its description. */
 export function withRouteDocs(policy: Policy, route: RouteDocs) {
   const reference = { 'x-reference': route }
   return {

@@ -1,4 +1,7 @@
-/** What our own routes answer, as schemas: the API reference, the client library's types and the dashboard's come from them. */
+/**
+ * Response schemas of the gateway's own routes. The API reference, the client library's types and the dashboard's types
+ * come from them.
+ */
 import { type ObjectOptions, type Static, type TProperties, type TSchema, Type } from '@sinclair/typebox'
 import { roles } from '../core/accounts/roles.ts'
 import { queryTypes } from '../core/chat/chat.ts'
@@ -6,17 +9,17 @@ import { plans } from '../core/limits/plans.ts'
 import { type ErrorCode, errorTable, wireCode } from '../core/validation/errors.ts'
 import { oneOf } from '../core/validation/validate.ts'
 
-/** An answer's object. Within a version fields are only added, so whoever reads it must not mind one more. */
+/** Object of a response. A version of the API only adds fields, so clients must ignore unknown ones. */
 export function strictObject<P extends TProperties>(properties: P, options: ObjectOptions = {}) {
   return Type.Object(properties, { additionalProperties: false, ...options })
 }
 
-/** The same, under a name of its own in the API reference and the client library. */
+/** The same, with its own name in the API reference and the client library. */
 export function namedSchema<P extends TProperties>(title: string, properties: P) {
   return strictObject(properties, { title })
 }
 
-/** A value that may be null; unlike a request's field it is always there. */
+/** A value that may be null. Unlike a request field, it is always present. */
 export function orNull<S extends TSchema>(schema: S) {
   return Type.Union([schema, Type.Null()])
 }
@@ -26,12 +29,12 @@ export function list<S extends TSchema>(schema: S) {
   return strictObject({ data: Type.Array(schema) })
 }
 
-/** An opaque id that begins with `prefix`. */
+/** An opaque ID that begins with `prefix`. */
 export function id(prefix: string) {
   return Type.String({ examples: [`${prefix}_5f0c1b7ae94d42d8`] })
 }
 
-/** A text with one of those in the reference's examples. */
+/** A text with one of these values in the reference's examples. */
 export function text(example: string, description?: string) {
   return Type.String({ examples: [example], ...(description === undefined ? {} : { description }) })
 }
@@ -55,7 +58,7 @@ export const userShape = namedSchema('User', {
   email: text('ada@example.com'),
   role: oneOf(roles),
   verification_pending: Type.Boolean({
-    description: 'the email address waits for its confirmation; until then the user can only read',
+    description: 'the email address is not confirmed; until then the user can only read',
   }),
   created_at: time,
 })
@@ -73,23 +76,23 @@ export const accountShape = namedSchema('Account', {
   id: id('acc'),
   name: text('Analytical Engines'),
   plan: planName,
-  web: Type.Boolean({ description: 'whether prompts of the account may be answered with the web’s help' }),
+  web: Type.Boolean({ description: 'whether requests of the account may use web access' }),
   limits: limitsShape,
   created_at: time,
 })
 export type ShownAccount = Static<typeof accountShape>
 
-/** Register, sign in, refresh and accepting an invitation answer it. */
+/** Response of register, sign-in, refresh and accepting an invitation. */
 export const sessionShape = namedSchema('Session', {
   token: text('eyJhbGciOiJIUzI1NiIs…', 'a session token (JWT), valid for 15 minutes'),
   expires_at: time,
-  refresh_token: text('gw_refresh_…', 'good for one renewal'),
+  refresh_token: text('gw_refresh_…', 'valid for one refresh'),
   user: userShape,
   account: accountShape,
 })
 export type ShownSignIn = Static<typeof sessionShape>
 
-/** What became of a prompt that was to be enhanced; `enhanced_prompt` is the prompt itself where nothing changed. */
+/** Result of prompt enhancement; `enhanced_prompt` is the unchanged prompt if nothing was added. */
 export const enhancementShape = namedSchema('Enhancement', {
   changed: Type.Boolean(),
   enhanced_prompt: text('Write a tail-recursive factorial in TypeScript, with its types and one example of use.'),
@@ -100,7 +103,7 @@ export type ShownEnhancement = Static<typeof enhancementShape>
 const codes = [...new Set((Object.keys(errorTable) as ErrorCode[]).map(wireCode))]
 const types = [...new Set(Object.values(errorTable).map(({ type }) => type))]
 
-/** What every refusal and failure says, in whatever API form. */
+/** Error object, in every dialect. */
 export const errorFields = {
   type: oneOf(types),
   code: oneOf(codes),
@@ -111,22 +114,24 @@ export const errorFields = {
     Type.Array(
       strictObject({
         model: modelName,
-        outcome: text('overloaded', 'why it did not serve; `skipped_…` where it was not asked'),
+        outcome: text('overloaded', 'why it failed; `skipped_…` = it was not called'),
         duration_ms: Type.Integer({ minimum: 0, examples: [412] }),
       }),
-      { description: 'of a chat request that no model answered: the candidates in order' },
+      { description: 'for a chat request without a serving model: the candidates in order' },
     ),
   ),
-  layer: Type.Optional(text('patterns', 'of a blocked request: what blocked it')),
+  layer: Type.Optional(text('patterns', 'for a blocked request: the verdict')),
   category: Type.Optional(text('jailbreak')),
   usage: Type.Optional(
     strictObject(
       { input_tokens: count, output_tokens: count, total_tokens: count, cost_usd: usd, estimated: Type.Boolean() },
-      { description: 'of a chat request that was sent again: what the one with `request_id` used' },
+      { description: 'for a repeated chat request: usage of the request with `request_id`' },
     ),
   ),
-  result_id: Type.Optional(text('key_5f0c1b7ae94d42d8', 'of another request that was sent again: what it made')),
+  result_id: Type.Optional(
+    text('key_5f0c1b7ae94d42d8', 'for another repeated request: ID of the resource that it created'),
+  ),
 }
 
-/** Every refusal and failure of a route without a form of its own. */
+/** Error body of a route without its own form. */
 export const errorShape = namedSchema('Error', { error: namedSchema('ErrorDetail', errorFields) })

@@ -1,4 +1,4 @@
-/** Routes for people who are signed in, as a table: what a route says of its policy is what is enforced. */
+/** Routes for signed-in users, as a table. The policy in a route's description is the policy that is enforced. */
 import { Elysia } from 'elysia'
 import { type Action, isAllowed } from '../core/accounts/roles.ts'
 import type { RateLimiterFactory } from '../core/limits/rate-limits.ts'
@@ -11,10 +11,10 @@ import type { BodyBudget } from './body-budget.ts'
 import { session } from './policies.ts'
 import { type RouteDocs, withRouteDocs } from './route-docs.ts'
 
-/** One request of somebody whose role is open to the route's action. */
+/** One request of a user whose role permits the route's action. */
 export type SessionRequest = {
   readonly principal: Principal
-  /** The path's parameters, each short and of harmless characters. */
+  /** Path parameters, each short and of safe characters. */
   readonly params: Readonly<Record<string, string>>
   readonly request: Request
 }
@@ -27,14 +27,14 @@ export type SessionRoute = RouteDocs & {
 }
 
 export type Authenticate = {
-  /** The user behind the headers. Throws 401 for anyone else. */
+  /** Returns the user of the session in the headers. Throws 401 if there is none. */
   readonly principal: (headers: Headers) => Promise<Principal>
   readonly bodies: BodyBudget
 }
 
 /**
- * One Elysia instance of the routes. Who is asking is settled before anything of the request is read: a stranger learns
- * nothing of a route but that it wants a session.
+ * Creates one Elysia instance with the routes. Authentication comes before all other checks, so that unauthenticated
+ * clients learn only that a route needs a session.
  */
 export function sessionRoutes(name: string, identify: Authenticate, routes: readonly SessionRoute[]) {
   const app = new Elysia({ name })
@@ -65,7 +65,7 @@ export type OpenRouteDeps = {
   readonly bodies: BodyBudget
 }
 
-/** Does the work of a route without a session while the address's small body is reserved. */
+/** Runs a route without a session while the small body is reserved for the client's IP address. */
 export function heldOpen(
   deps: { readonly bodies: BodyBudget },
   { request, address }: { readonly request: Request; readonly address: string },
@@ -74,7 +74,10 @@ export function heldOpen(
   return whileHeld({ budget: deps.bodies, owner: address }, request, bodyLimits.other, work)
 }
 
-/** A JSON body under the small cap, checked; its content type must say so. An absent body counts as `{}`. A key sent twice is refused. */
+/**
+ * Reads and checks a JSON body under the small size limit. Its content type must be JSON. An absent body counts as
+ * `{}`. A duplicate key is rejected.
+ */
 export async function readInput<T>(request: Request, check: (value: unknown) => T): Promise<T> {
   checkContentType(request.headers)
   const sent = await readBody(request, bodyLimits.other)
@@ -83,23 +86,23 @@ export async function readInput<T>(request: Request, check: (value: unknown) => 
   const text = sent || '{}'
   const value = parseJson(text)
   const twice = findDuplicateKey(text)
-  if (twice !== null) throw invalidField(twice.slice(0, 64).toWellFormed(), 'is sent twice: send it once')
+  if (twice !== null) throw invalidField(twice.slice(0, 64).toWellFormed(), 'appears twice. Send it once')
   return check(value)
 }
 
-/** A JSON answer that nobody keeps. */
+/** JSON response that must not be cached. */
 export function reply(body: object, status = 200): Response {
   return Response.json(body, { status, headers: { 'cache-control': 'no-store' } })
 }
 
-/** Done, and nothing to say about it. */
+/** 204 response. */
 export function replyNoContent(): Response {
   return new Response(null, { status: 204, headers: { 'cache-control': 'no-store' } })
 }
 
-/** A role that this is not open to. */
+/** Error for a role without the permission. */
 export function forbidden(): GatewayError {
-  return new GatewayError('forbidden', 'Your role does not allow this. Ask an owner of the account.', {
+  return new GatewayError('forbidden', 'Your role does not allow this action. Ask an owner of the account.', {
     shouldRetry: false,
   })
 }
@@ -108,12 +111,12 @@ export function forbidden(): GatewayError {
 function unverified(): GatewayError {
   return new GatewayError(
     'forbidden',
-    'Your email address is not confirmed yet. Follow the link in the confirmation mail, or POST /api/v1/auth/verification for another one.',
+    'Your email address is not confirmed yet. Follow the link in the confirmation email, or POST /api/v1/auth/verification for another one.',
     { shouldRetry: false },
   )
 }
 
-/** Of another account or of nobody: the same answer. */
+/** Error for an ID of another account or an unknown ID: both are the same. */
 export function notFound(): GatewayError {
-  return new GatewayError('not_found', 'There is nothing of this id here. Check it, and list what there is.')
+  return new GatewayError('not_found', 'No resource with this ID exists in your account. Check the ID.')
 }

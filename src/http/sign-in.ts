@@ -1,4 +1,4 @@
-/** What a sign-in answers, whichever way somebody came in. */
+/** Response of a sign-in, for all ways to sign in. */
 
 import { digestOf, type RandomBytes } from '../core/accounts/api-keys.ts'
 import type { Limits, Plans } from '../core/limits/plans.ts'
@@ -26,16 +26,16 @@ export type SignInDeps = {
 const maximumAgentCharacters = 200
 
 type SignInOptions = {
-  /** What failures are counted under; the first one's are forgotten. */
+  /** Keys under which failures are counted; a success clears the first one's failures. */
   readonly subjects: readonly string[]
-  /** The network address that the user is at. */
+  /** Network address of the user. */
   readonly address: string
   readonly status?: number
 }
 
 /**
- * Starts a session for a user whose password was just checked, and answers with it. Null where the user, the password or a
- * lock has changed meanwhile.
+ * Starts a session for a user whose password was just checked, and builds the response. Returns null if the user, the
+ * password or a lockout has changed meanwhile.
  */
 export async function signIn(
   deps: SignInDeps,
@@ -61,7 +61,7 @@ export async function signIn(
   return sessionReply(deps, { accountId: user.accountId, userId: user.id, sessionId }, refreshToken, status)
 }
 
-/** The answer of register, sign-in, refresh and accepting an invitation. */
+/** Response of register, sign-in, refresh and accepting an invitation. */
 export async function sessionReply(
   deps: SignInDeps,
   holder: { readonly accountId: string; readonly userId: string; readonly sessionId: string },
@@ -86,7 +86,7 @@ export async function sessionReply(
   return reply(shown, status)
 }
 
-/** A user as callers see one. */
+/** Converts a user to its API form. */
 export function shownUser(user: Pick<User, 'id' | 'email' | 'role' | 'createdAt' | 'unverifiedSince'>): ShownUser {
   return {
     id: user.id,
@@ -97,16 +97,16 @@ export function shownUser(user: Pick<User, 'id' | 'email' | 'role' | 'createdAt'
   }
 }
 
-/** One answer for every sign-in that failed, whatever was wrong. */
+/** One error for every failed sign-in, whatever the cause. */
 export function invalidCredentials(): GatewayError {
   return new GatewayError(
     'invalid_credentials',
-    'The e-mail address or the password is not right, the address is not confirmed yet, or there were too many tries. Check them, or wait 15 minutes.',
+    'Sign-in failed: wrong email or password, unconfirmed address, or too many attempts. Check them or retry in 15 minutes.',
     { shouldRetry: false },
   )
 }
 
-/** An account as its users see it, with the limits that are its own or its plan's. */
+/** Converts an account to its API form, with its own limits or its plan's. */
 export function shownAccount(
   account: Pick<Account, 'id' | 'name' | 'plan' | 'web' | 'createdAt'>,
   limits: Limits,
@@ -121,7 +121,7 @@ export function shownAccount(
   }
 }
 
-/** Limits as people read them. */
+/** Converts limits to their API form. */
 export function shownLimits(limits: Limits): ShownLimits {
   return {
     requests_per_minute: limits.requestsPerMinute,

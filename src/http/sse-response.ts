@@ -1,54 +1,52 @@
 /**
- * A stream of chat events as a Server-Sent Events response.
- *
- * The `Response` is built by hand because a returned generator does not listen to the request's signal: when the upstream
- * hangs and the caller leaves, its `finally` would never run and the seat would leak. Here the first event is awaited
- * before the status is chosen, `pull` takes one batch at a time (so a reader who stalls stops the upstream too), and
- * `cancel` aborts the upstream call and ends the generator. So does a reader who is there and does not read.
+ * Sends chat events as Server-Sent Events. The `Response` is built by hand: a returned generator ignores the request's
+ * signal, so after a client disconnect on a silent upstream its reservation would leak. The first event decides the
+ * status, `pull` reads one batch per call, so that a slow client slows the upstream, and `cancel` aborts the upstream
+ * call.
  */
 import type { ChatEvent, ChatEvents, ResponseStart } from '../core/chat/chat.ts'
 import { GatewayError } from '../core/validation/errors.ts'
 
-/** After this much silence a comment line keeps the connection open; before it proxies and browsers cut. */
+/** After this much silence a comment line keeps the connection open; otherwise proxies and browsers close it. */
 const pingEveryMs = 10_000
-/** The status is sent by then even without content, so that what fails later can only be an event. */
+/** The status is sent by then even without content; a later failure can only be an event. */
 const statusAfterMs = 15_000
-/** A reader who takes nothing for this long is as good as gone, and holds a seat. */
+/** Aborts a stream after 60 s without a read. A client that stops reading would otherwise keep its reservation. */
 const readTimeoutMs = 60_000
 const ping = ': ping\n\n'
 
 export type StreamFormat = {
-  /** Frames for one batch of events, in order. The first batch begins with `opened`. */
+  /** Returns the frames of one batch of events, in order. The first batch begins with `opened`. */
   frame(batch: readonly ChatEvent[]): string
-  /** The frame of a failure after the status has gone. Nothing follows it. */
+  /** Returns the frame of a failure after the status. It is the last frame. */
   failure(error: GatewayError): string
-  /** What keeps a silent connection open; absent = a comment line. */
+  /** Frame that keeps a silent connection open; absent = a comment line. */
   keepAlive?(): string
 }
 
 type StreamOptions = {
   readonly events: ChatEvents
   readonly face: StreamFormat
-  /** Ends the upstream call. */
+  /** Aborts the upstream call. */
   readonly abort: () => void
   readonly clock: StreamClock
-  /** `opening` is null where the status goes first. */
+  /** `opening` is null if the status is sent before the first event. */
   readonly headers: (opening: ResponseStart | null) => Headers
   readonly toError: (thrown: unknown) => GatewayError
 }
 
-/** Monotonic milliseconds, and one-shot timers that the returned function takes back. */
+/** Monotonic milliseconds, and one-shot timers; the returned function cancels one. */
 type StreamClock = { monotonic(): number; after(milliseconds: number, action: () => void): () => void }
 
 /**
- * Resolves with the response once the first content, the first failure (thrown, so that it keeps its status) or
- * `statusAfterMs` is there.
+ * Resolves with the response after the first content, the first failure (thrown, so that it keeps its status) or
+ * `statusAfterMs`.
  */
 export async function streamResponse(options: StreamOptions): Promise<Response> {
   const { events, clock } = options
   const first = events.next()
   const early = await within(first, statusAfterMs, clock)
-  if (early?.done) throw new GatewayError('upstream_failed', 'The answer was empty.')
+  if (early?.done) throw new GatewayError('upstream_failed', 'The model returned no output. Send the request again.')
   const opened = early?.value.find(event => event.type === 'opened')
   const body = new ReadableStream<Uint8Array>(new FrameSource(options, early ?? first), { highWaterMark: 0 })
   return new Response(body, { headers: options.headers(opened?.type === 'opened' ? opened.opening : null) })
@@ -56,23 +54,23 @@ export async function streamResponse(options: StreamOptions): Promise<Response> 
 
 const encoder = new TextEncoder()
 
-/** A class with one timer, which is not set anew for every frame but looks when it runs out what has happened since. */
+/** A class with one timer. Frames do not reset it; when it fires, it checks the time of the last one. */
 class FrameSource {
   private readonly options: StreamOptions
   private readonly clock: StreamOptions['clock']
   private controller: ReadableStreamDefaultController<Uint8Array> | null = null
-  /** Lets the reader's `pull` return; null while the reader does not ask. */
+  /** Resolves the pending `pull`; null = no `pull` is pending. */
   private served: (() => void) | null = null
-  /** What came while the reader did not ask. */
+  /** Frames that arrived without a pending `pull`. */
   private waiting: (() => void) | null = null
   private isAsking = false
-  /** Headers leave with the first bytes of the body: a status that goes before the first event needs some. */
+  /** Headers are sent with the first bytes of the body, so a status before the first event needs some bytes. */
   private isPingDue: boolean
   private isOver = false
   private sentAt: number
   private cancelLook: () => void
 
-  /** `early` is the first step, or where the status goes before it, the wait for it. */
+  /** `early` is the first step, or the promise of it if the status was sent first. */
   constructor(options: StreamOptions, early: IteratorStep | Promise<IteratorStep>) {
     this.options = options
     this.clock = options.clock
@@ -120,12 +118,12 @@ class FrameSource {
   }
 
   private take(step: IteratorStep): void {
-    // Nobody is there any more, and how the upstream took its abort is no failure.
+    // The client has disconnected, so a failure of the aborted upstream call is not reported.
     if (this.isOver) return
     try {
       if (step.done) return void this.end()
       const frame = this.options.face.frame(step.value)
-      // A batch may hold nothing to send yet, and `pull` is called again only after something was sent.
+      // A batch may contain nothing to send yet, and `pull` is called again only after something was sent.
       if (frame === '') this.ask(this.options.events.next())
       else this.send(frame)
     } catch (thrown) {
@@ -166,11 +164,11 @@ class FrameSource {
     this.cancelLook()
     this.serve()
     this.options.abort()
-    // Not awaited: a generator that is waiting for the upstream ends when the abort reaches it.
+    // Not awaited: a generator that waits for the upstream ends when the abort reaches it.
     void this.options.events.return().catch(() => undefined)
   }
 
-  /** A reader who waits for an upstream that is silent hears a ping; one who does not read is left in the end. */
+  /** Sends a ping to a client that waits for a silent upstream; aborts the stream of a client that does not read. */
   private readonly look = (): void => {
     let silentMs = this.clock.monotonic() - this.sentAt
     if (this.served !== null && silentMs >= pingEveryMs) {
@@ -179,15 +177,15 @@ class FrameSource {
     }
     if (silentMs >= readTimeoutMs) {
       this.leave()
-      this.controller?.error(new Error('the reader takes nothing any more'))
+      this.controller?.error(new Error('the client does not read the stream'))
       return
     }
-    // A timer may fire a hair early.
+    // A timer may fire slightly early.
     this.cancelLook = this.clock.after(Math.max(1, pingEveryMs - (silentMs % pingEveryMs)), this.look)
   }
 }
 
-/** What every stream's headers begin with. */
+/** Common headers of every stream. */
 export const streamHeaders = new Headers({
   'content-type': 'text/event-stream; charset=utf-8',
   'cache-control': 'no-cache, no-store, no-transform',
@@ -196,7 +194,7 @@ export const streamHeaders = new Headers({
 
 type IteratorStep = IteratorResult<readonly ChatEvent[], void>
 
-/** The promise's value, or null if it takes longer. The promise itself goes on. */
+/** Returns the promise's value, or null after the timeout. The promise itself continues. */
 function within<T>(promise: Promise<T>, milliseconds: number, clock: StreamClock): Promise<T | null> {
   return new Promise((resolve, reject) => {
     const cancel = clock.after(milliseconds, () => resolve(null))

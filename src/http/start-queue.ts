@@ -1,36 +1,36 @@
 /**
- * Load shedding for chat requests (ADR 0021). Each turn of the event loop starts a few of them; a turn is short while the process
- * has time, so the loop itself is the clock that tells how many it can take. The others wait, newest first. A burst may wait for
- * long; under overload few wait, and briefly, and the rest is rejected before anything of it was read.
+ * Load shedding for chat requests (ADR 0021). Each turn of the event loop starts a few requests; turns are short while
+ * the process has capacity, so the loop itself measures the capacity. Other requests wait, newest first. A burst may
+ * wait for long; under overload few requests wait, briefly, and all others are rejected unread.
  */
 
-/** Requests that a turn starts. Each takes part in about six turns, so some 50 share the processor at a time. */
+/** Requests started per turn. Each runs in about six turns, so some 50 share the processor. */
 const startsPerTurn = 8
 /**
- * Processor time of a turn that leaves none for new requests: streams have more to send than the process can. Time in which other
- * processes had the processor says nothing of this one's work.
+ * Processor time of a turn after which no new request starts: open streams need the whole process. The time of other
+ * processes does not count.
  */
 const longestTurnMs = 100
 const burst = { waiting: 1_024, waitMs: 5_000 } as const
 const overload = { waiting: 16, waitMs: 50 } as const
-/** Requests that have been waiting for so long on end are no burst. */
+/** A queue that has not been empty for this long is an overload and not a burst. */
 const longestBurstMs = 5_000
-/** An overload is over when nobody had to wait for so long. */
+/** An overload ends when no request had to wait for this long. */
 const calmMs = 1_000
 
 export type StartQueue = {
   /**
-   * True = start now, false = rejected; else resolves with whether the request may start. One that may not wait starts at once,
-   * unless there is an overload.
+   * Returns true = start now, false = rejected; otherwise a promise of one of them. A request that may not wait starts
+   * immediately, unless there is an overload.
    */
   enter(mayWait: () => boolean): boolean | Promise<boolean>
-  /** Whether `enter` would reject now. */
+  /** Returns whether `enter` would reject now. */
   isFull(): boolean
 }
 
 type StartQueueOptions = {
   readonly monotonic: () => number
-  /** Milliseconds of processor time that this thread has used. */
+  /** Processor time of this thread in milliseconds. */
   readonly used: () => number
   /** Runs `action` in the next turn of the event loop. */
   readonly nextTurn: (action: () => void) => void
@@ -45,11 +45,14 @@ export function createStartQueue({ monotonic, used, nextTurn }: StartQueueOption
   let started = 0
   let isTurnAwaited = false
   let turnSince = 0
-  /** Processor time at the end of the last turn; null unless that turn was long, since asking takes some microseconds. */
+  /**
+   * Processor time at the end of the last turn; null unless that turn was long, since the measurement costs
+   * microseconds.
+   */
   let usedBefore: number | null = null
-  /** Whether the last turn was too long, or may have been: then the next one is measured before anything starts. */
+  /** Whether the last turn was too long, or may have been: the next one is then measured before any request starts. */
   let isLate = false
-  /** Since when requests have been waiting without a pause; null = none waits. */
+  /** Start of the current period in which requests wait; null = none waits. */
   let waitingSince: number | null = null
   let waitedAt = 0
   let isOverloaded = false
@@ -105,7 +108,7 @@ export function createStartQueue({ monotonic, used, nextTurn }: StartQueueOption
         return true
       }
       if (isFull()) return false
-      // It would arrive before it is reserved. Until there is an overload the budget of bodies is bound enough.
+      // Such a body would arrive before it is reserved. Without an overload, the body budget bounds it sufficiently.
       if (!mayWait()) return !isOverloaded
       const { promise, resolve } = Promise.withResolvers<boolean>()
       waiters.push({ since: now, resolve })

@@ -10,7 +10,7 @@ import type { LimitReached } from '../limits/check.ts'
 import type { AdmissionRequest, LimitErrorCode, Meter, Reservation } from '../limits/meter.ts'
 import type { Route } from './routing/route.ts'
 
-/** A request whose model is chosen, and its id. */
+/** A request with its plan and its ID. */
 type AdmissionInput = {
   readonly requestId: string
   readonly caller: Caller
@@ -18,11 +18,11 @@ type AdmissionInput = {
   readonly plan: Route
 }
 
-/** The reservation, and the plan that it pays for. */
+/** The reservation, and the plan that it covers. */
 type Admitted = {
   readonly reservation: Reservation
   readonly plan: Route
-  /** What the plan leaves out of the web; null = nothing. */
+  /** Web access that the plan does without; null = none. */
   readonly web: WebUse | null
 }
 
@@ -33,9 +33,9 @@ export type AdmitDeps = {
 }
 
 /**
- * Reserves a concurrent request, one of the minute's requests, and what the request can cost at most: all of it or nothing,
- * before any work is spent. Where the day has enough left for the answer and not for the web, the plan goes on without it.
- * Throws the limit that was reached, with the time after which it is not, or that the account has to pay or is paused.
+ * Reserves a concurrent request, one of the minute's requests, and the maximum cost: all or nothing, before any work.
+ * If the remaining daily limits cover the output but not the web, the plan omits the web. Throws the limit that was
+ * reached with its retry time, or that the account must pay or is paused.
  */
 export async function admit(deps: AdmitDeps, input: AdmissionInput): Promise<Admitted> {
   const { caller, plan } = input
@@ -50,11 +50,11 @@ export async function admit(deps: AdmitDeps, input: AdmissionInput): Promise<Adm
 }
 
 export type AdmissionCheckDeps = Omit<AdmitDeps, 'meter'> & {
-  /** Why a request would not be admitted now; null = it would be. Reserves nothing. */
+  /** Returns the error with which a request would be rejected now; null = it would be admitted. Reserves nothing. */
   readonly checkLimits: (request: AdmissionRequest) => Promise<LimitReached | null>
 }
 
-/** Returns the plan that `admit` would let pass now, and reserves nothing. Throws as `admit` does. */
+/** Returns the plan that `admit` would accept now, without a reservation. Throws as `admit` does. */
 export async function checkAdmission(deps: AdmissionCheckDeps, input: AdmissionInput): Promise<Route> {
   const { caller } = input
   let { plan } = input
@@ -79,7 +79,7 @@ function toAdmissionRequest(
   { requestId, caller, ask, plan }: AdmissionInput,
 ): AdmissionRequest {
   const { first } = plan
-  // Enough for the first model's provider: a fallback to another one reserves what it needs on top.
+  // Covers the first model's provider; a fallback to another one reserves more if needed.
   const inputTokens = plan.inputTokens - tokensSpared(ask, first.model.provider)
   const prices = priceTable(first.model.pricing, inputTokens)
   return {
@@ -97,7 +97,7 @@ function toAdmissionRequest(
   }
 }
 
-/** Does not come back within a client library's three tries. */
+/** This error lasts longer than a client library's three attempts. */
 function isDaily(code: LimitErrorCode): boolean {
   return code === 'daily_tokens_exceeded' || code === 'daily_cost_exceeded'
 }
@@ -106,7 +106,7 @@ function checkPaid({ clock }: Pick<AdmitDeps, 'clock'>, { isPaused, refusedFrom 
   if (isPaused) throw accountPaused()
   if (refusedFrom === undefined || refusedFrom > clock.now()) return
   const message =
-    'Your account has to pay first: an owner can add a payment method under /api/v1/billing, where open invoices are listed too.'
+    'Payment required: the account has an unpaid invoice or no payment method. An owner can resolve this under /api/v1/billing.'
   throw new GatewayError('payment_required', message, { shouldRetry: false })
 }
 

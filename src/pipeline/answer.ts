@@ -1,6 +1,6 @@
 /**
- * One chat request from beginning to end: reserves, runs the steps beside this file, and settles once, whoever ends it. Every
- * endpoint and every form of delivery reads this one stream of events.
+ * One chat request from beginning to end: reserves, runs the steps beside this file, and settles once, however it ends.
+ * All endpoints read this one stream of events.
  */
 
 import type { PromptAnalysis } from '../core/analysis/prompt-analysis.ts'
@@ -35,7 +35,7 @@ export type AnswerDeps = RouteDeps &
   CheckpointDeps &
   SettleDeps & {
     readonly prompts: {
-      /** What the prompt is about, and the name under which it is remembered. */
+      /** Prompt analysis, and the digest under which the prompt is remembered. */
       read(accountId: string, ask: ChatRequest): { readonly reading: PromptAnalysis; readonly digest: string }
     }
     readonly observe: { admitted(progress: Progress): void }
@@ -46,20 +46,21 @@ type AnswerRequest = {
   readonly id: string
   readonly signal: RequestAbortSignal
   readonly trace?: TraceParent | null
-  /** Awaited once the usage record is durable. */
+  /** Awaited when the usage record is durable. */
   readonly settled?: (record: UsageRecord) => Promise<void>
 }
 
 /**
- * Answers one request as batches of events: `opened`, content, `finish` per choice, and `done` once the usage record is
+ * Answers one request as batches of events: `opened`, content, `finish` per choice, and `done` when the usage record is
  * durable. Throws `GatewayError`; before the first batch it becomes a status, after it an `error` event. Ending the
- * generator or aborting `request.signal` ends the upstream call, and what arrived is settled.
+ * generator or aborting `request.signal` aborts the upstream call, and the received output is settled.
  */
 export async function* answer(deps: AnswerDeps, caller: Caller, ask: ChatRequest, request: AnswerRequest): ChatEvents {
   const { clock } = deps
   const requestId = request.id
   const started = { startedAt: clock.now(), startedMonotonic: clock.monotonic() }
-  // Reads the caller's own words only, so that no fetched text can move the choice; in process, so nothing is spent yet.
+  // Analyzes the client's own text only, so that no fetched text can change the choice. Runs in process, so nothing is
+  // billed yet.
   const { reading, digest: promptDigest } = deps.prompts.read(caller.accountId, ask)
   const web = planWebAccess(ask, reading, caller, offerOf(deps))
   const enhancement = planRequestEnhancement(deps, ask, reading)
@@ -80,7 +81,7 @@ export async function* answer(deps: AnswerDeps, caller: Caller, ask: ChatRequest
   const { stages } = progress
   deps.observe.admitted(progress)
   const noteUsage = () => checkpoint(deps, admitted, progress)
-  // At once: a request without a checkpoint leaves no row, should the process die.
+  // Written immediately: a request without a checkpoint leaves no usage record if the process dies.
   noteUsage()
   let receipt: ResponseSummary
   try {
@@ -107,9 +108,9 @@ export async function* answer(deps: AnswerDeps, caller: Caller, ask: ChatRequest
     throw thrown
   } finally {
     stages.settle = clock.monotonic()
-    // Success, refusal, failure, disconnect: all end here, once.
+    // Success, failure and disconnect all end here, once.
     receipt = await settle(deps, admitted, progress, request.settled)
   }
-  // Only now is the answer over: its usage record is on disk, so a caller who saw the end is in the ledger.
+  // The terminal event follows the durable usage record, so a client that received it is in the ledger.
   yield [{ type: 'done', receipt }]
 }

@@ -1,11 +1,11 @@
-/** What a caller is told whose request no model answered, or of whose answer the rest never came. */
+/** Errors for a request that no model answered, or whose output was truncated. */
 import type { Attempt } from '../core/chat/chat.ts'
 import { fullName } from '../core/models/models.ts'
 import { GatewayError } from '../core/validation/errors.ts'
 import type { ProviderFailure } from '../providers/provider.ts'
 import type { Candidate } from './routing/candidate.ts'
 
-/** A candidate that was asked and failed; `status` is that of its answer, null where there was none. */
+/** A failed attempt; `status` is that of the upstream response, null = no response. */
 export type FailedAttempt = {
   readonly candidate: Candidate
   readonly failure: ProviderFailure
@@ -13,8 +13,8 @@ export type FailedAttempt = {
 }
 
 /**
- * The error of a request that no candidate answered, from what each of them said; `isLate` = its time was up. It lists
- * `attempts`, the skipped candidates included.
+ * Builds the error of a request from the failures of its attempts; `isLate` = the request's deadline passed. It lists
+ * `attempts`, skipped candidates included.
  */
 export function allAttemptsFailedError(
   failed: readonly FailedAttempt[],
@@ -59,35 +59,39 @@ export function allAttemptsFailedError(
 }
 
 const usualWaitMs = 5_000
-/** No model is left alone for longer. */
+/** Upper bound for a cooldown that an upstream asks for. */
 const maximumWaitMs = 60_000
 
-/** It would have answered, but not now. A 503 is an upstream that is down, however it words it. */
+/** The upstream could serve later. A 503 is an unavailable upstream, whatever its text. */
 function asksToWait({ failure, status }: FailedAttempt): boolean {
   return ['rate_limited', 'quota_exhausted', 'overloaded'].includes(failure.kind) && status !== 503
 }
 
 const messages = {
-  none: 'No model can take this request right now. Try again after the time in retry-after.',
+  none: 'No model is available. Retry after the time in the retry-after header.',
   context: (model: string, tokens: number) =>
     `The conversation exceeds the ${tokens}-token context window of ${model}. Shorten it or choose a larger model. This model's maximum context length is ${tokens} tokens.`,
   large: (provider: string) =>
-    `The request is larger than ${provider} takes. Send fewer or smaller images or less text.`,
+    `The request is larger than ${provider} accepts. Send fewer or smaller images or less text.`,
   filtered: (provider: string) => `The content filter of ${provider} blocked this request. Change the prompt.`,
   refused: (model: string) =>
-    `${model} refused the request as invalid. Check its parameters against the documentation of that model.`,
-  timeout: 'No model answered in time. Try again, or ask for less output.',
-  failed: 'Every model that was asked failed to answer. Try again in a moment.',
+    `${model} rejected the request as invalid. Check the parameters in the provider's documentation.`,
+  timeout: 'No model responded before the timeout. Send the request again, or lower `max_output_tokens`.',
+  failed: 'All attempts failed. Send the request again later.',
 }
 
-/** Of an answer that broke off after its first content had gone. */
+/** Error for an output that ended early after its first content was sent. */
 export function truncatedOutputError(failure: ProviderFailure, candidate: Candidate): GatewayError {
   const options = { shouldRetry: false, detail: `${fullName(candidate.model)}: ${failure.detail}` }
   return failure.kind === 'timeout'
     ? new GatewayError(
         'upstream_timeout',
-        'The model stopped answering. What came before is incomplete; ask again.',
+        'The model timed out. The output is incomplete; send the request again.',
         options,
       )
-    : new GatewayError('upstream_failed', 'The answer broke off. What came before is incomplete; ask again.', options)
+    : new GatewayError(
+        'upstream_failed',
+        'The upstream connection failed. The output is incomplete; send the request again.',
+        options,
+      )
 }

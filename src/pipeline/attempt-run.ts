@@ -1,4 +1,4 @@
-/** One attempt as it is read: what may be shown of it and when, and what a process that dies would lose of it. */
+/** One attempt while it is read: decides which output may be sent and when, and writes the checkpoints. */
 import type { ChatEvent, ResponseStart } from '../core/chat/chat.ts'
 import type { RequestAbortSignal } from '../core/chat/request-abort.ts'
 import { type Catalog, fullName } from '../core/models/models.ts'
@@ -12,22 +12,22 @@ import type { Progress } from './progress.ts'
 import { servedModel } from './served-model.ts'
 import { applyParts, type UpstreamResponse } from './upstream-response.ts'
 
-/** Longest text accepted per token of the output cap: past it the upstream ignores the cap, and is cut off. */
+/** Maximum characters per token of the output cap. An upstream that exceeds it ignores the cap and is aborted. */
 const maximumCharactersPerToken = 16
 
 const checkpointEveryMs = 1000
-/** The first with content is due early: until then the request is known, and nothing of its answer. */
+/** The first checkpoint with content is due early: before it, only the request is known. */
 const firstCheckpointMs = 250
-/** 256 tokens of text, as a rule. */
+/** Usually 256 tokens of text. */
 const checkpointEveryCharacters = 1024
 
 /** A request that is ready to be sent. */
 export type CallRequest = Pick<AdmittedRequest, 'requestId' | 'startedAt' | 'startedMonotonic' | 'plan'> & {
   readonly prepared: Prepared
-  /** Kinds of secrets found in the prompt. */
+  /** Kinds of detected secrets in the prompt. */
   readonly secrets: readonly string[]
   readonly signal: RequestAbortSignal
-  /** Notes in the meter what has been used so far. */
+  /** Writes a checkpoint of the usage so far. */
   readonly checkpoint: () => void
 }
 
@@ -41,19 +41,19 @@ type AttemptRunOptions = {
   readonly progress: Progress
   readonly attempt: UpstreamAttempt
   readonly response: UpstreamResponse
-  /** Of the retry budget; given back when the attempt is over. */
+  /** Ticket of the retry budget; released after the attempt. */
   readonly ticket: { end(): void }
   readonly outputCap: number
-  /** Whether the upstream was asked to stream. */
+  /** Whether the request asked the upstream to stream. */
   readonly stream: boolean
 }
 
-/** A class, since what each request creates of functions costs time. */
+/** A class, because creating closures per request costs time. */
 export class AttemptRun {
   readonly attempt: UpstreamAttempt
   readonly response: UpstreamResponse
   readonly stream: boolean
-  /** Content has gone to the caller: no other candidate can answer any more. */
+  /** Content was sent to the client, so no other candidate can answer. */
   isCommitted = false
   private readonly deps: AttemptRunDeps
   private readonly options: AttemptRunOptions
@@ -77,7 +77,7 @@ export class AttemptRun {
     return this.response.ended || this.response.failure !== null
   }
 
-  /** Takes in what arrived; returns what may be shown now, null = nothing. */
+  /** Adds the parts that arrived. Returns those that may be sent now, null = none. */
   take(parts: readonly AnswerPart[]): readonly ChatEvent[] | null {
     const { attempt, response } = this
     const { ask } = this.options.request.prepared
@@ -91,24 +91,24 @@ export class AttemptRun {
     if (content.length === 0) return null
     if (this.isCommitted) return content
     for (const event of content) this.held.push(event)
-    // A failure in the same read as the first content has been seen by no caller: it can still fall back.
+    // A failure in the same read as the first content was not sent yet, so the request can still fall back.
     if (ask.stream === null || !response.hasContent || response.failure !== null) return null
     this.isCommitted = true
     return this.firstBatch()
   }
 
-  /** Ends the upstream call and gives the ticket back. Always called. */
+  /** Ends the upstream call and releases the ticket. Always called. */
   close(): void {
     this.attempt.close(this.response.ended && this.response.failure === null)
     this.options.ticket.end()
   }
 
-  /** Why the answer is not whole; null = it is. */
+  /** Returns why the output is incomplete; null = it is complete. */
   failure(): ProviderFailure | null {
     return this.response.failure ?? (this.response.ended ? null : truncated)
   }
 
-  /** The end of an answer that serves, with all that was held back until now. */
+  /** Returns the end of the serving response, with all parts that were held back. */
   lastBatch(): readonly ChatEvent[] {
     return this.isCommitted ? finishesOf(this.response) : [...this.firstBatch(), ...finishesOf(this.response)]
   }
@@ -117,7 +117,7 @@ export class AttemptRun {
     return [opened(this.deps, this.options), ...this.held]
   }
 
-  /** Each second or 256 tokens, whichever is first: what a process that dies may lose of a request. */
+  /** Each second or 256 tokens, whichever comes first: a process that dies loses at most this much of a request. */
   private noteUsage(now: number): void {
     const { length } = this.response.text
     if (now - this.checkpointAt < checkpointEveryMs && length - this.checkpointLength < checkpointEveryCharacters)
@@ -128,7 +128,7 @@ export class AttemptRun {
   }
 }
 
-/** The first event of an answer; from here on it is the one that serves. */
+/** Creates the first event of a response, whose model from here on is the serving one. */
 export function opened(
   deps: Pick<AttemptRunDeps, 'clock' | 'catalogue'>,
   { request, progress, response }: Pick<AttemptRunOptions, 'request' | 'progress' | 'response'>,
@@ -155,14 +155,14 @@ export function opened(
   return { type: 'opened', opening }
 }
 
-/** The input as far as it is counted when the answer begins. */
+/** The input tokens that are known when the response begins. */
 function inputUsageOf({ usage, candidate, ask }: UpstreamResponse): NonNullable<ResponseStart['inputUsage']> {
   const { cachedInputTokens = 0, cacheWriteTokens = 0 } = usage ?? {}
   const inputTokens = usage?.inputTokens ?? likelyInputTokens(ask, candidate.model.provider)
   return { inputTokens, cachedInputTokens, cacheWriteTokens }
 }
 
-/** The finish reasons of an answer that truly ended. */
+/** Finish reasons of a complete output. */
 export function finishesOf(response: UpstreamResponse): readonly ChatEvent[] {
   const { stopSequence, upstreamReason } = response
   return [...response.finishes].map(
@@ -181,6 +181,6 @@ const truncated: ProviderFailure = {
   blame: 'upstream',
   retryable: true,
   retryAfterMs: null,
-  detail: 'the answer ended without its terminal event',
+  detail: 'the response ended without its terminal event',
 }
-const endless: ProviderFailure = { ...truncated, kind: 'bad_answer', detail: 'the answer went on past its output cap' }
+const endless: ProviderFailure = { ...truncated, kind: 'bad_answer', detail: 'the output exceeded its cap' }

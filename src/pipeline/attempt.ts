@@ -1,8 +1,7 @@
 /**
- * One call to one candidate: the request, the clock that runs while it is awaited, and its answer read piece by piece.
- *
- * Every wait for an upstream is bounded here and nowhere else: connection, first byte, first content, silence, and the
- * whole request's deadline. One timer watches all five: it sleeps until the earliest could be due and looks again.
+ * One upstream call to one candidate: its request, its deadlines, and its response in parts. Only this file bounds the
+ * waits for an upstream: connection, first byte, first content, silence, and the whole request. One timer watches all
+ * five: it sleeps until the earliest deadline and checks again.
  */
 
 import type { RequestAbortSignal } from '../core/chat/request-abort.ts'
@@ -15,24 +14,24 @@ import type { Candidate } from './routing/candidate.ts'
 
 export type UpstreamAttempt = {
   readonly droppedParameters: readonly string[]
-  /** HTTP status of the answer, null while there is none. */
+  /** HTTP status of the response; null = none yet. */
   status(): number | null
-  /** Parts of the next piece that arrived (perhaps none of them content); null once the body is over. Never throws. */
+  /** Returns the parts of the next read (possibly none with content); null after the end of the body. Never throws. */
   next(): Promise<readonly AnswerPart[] | null>
-  /** When the last `next` was over, in monotonic milliseconds. */
+  /** Monotonic milliseconds at which the last `next` ended. */
   arrivedAt(): number
-  /** From here on silence is what is watched, not the first content. */
+  /** Watches silence from here on, and not the first content. */
   contentArrived(): void
-  /** Milliseconds spent so far in waiting for the upstream, not for whoever reads the answer. */
+  /** Milliseconds spent waiting for the upstream, without the time in which the client did not read. */
   waitedMs(): number
   /**
-   * Ends the upstream call if it still runs. Always called, also on paths that never read the body. After a `complete`
-   * answer the few bytes behind its terminal event are read off first, so that the connection can be used again.
+   * Ends the upstream call if it still runs. Always called, also if the body was never read. After a `complete`
+   * response it first reads the few bytes after the terminal event, so that the connection can be reused.
    */
   close(complete: boolean): void
 }
 
-/** How long the end of a body may take to follow its terminal event. */
+/** Maximum time from the terminal event to the end of the body. */
 const maximumLingerMs = 500
 
 type Phase = 'connection' | 'first_byte' | 'first_content' | 'silence' | 'deadline'
@@ -43,17 +42,17 @@ type AttemptOptions = {
   readonly candidate: Candidate
   readonly ask: ProviderAsk
   readonly deadlines: Deadlines
-  /** Monotonic milliseconds at which the whole request must be over. */
+  /** Monotonic deadline of the whole request in milliseconds. */
   readonly deadlineAt: number
   readonly signal: RequestAbortSignal
 }
 
-/** Prepares a call. Nothing is sent, and no clock runs, before the first `next`. */
+/** Prepares a call. Sends nothing and starts no timer before the first `next`. */
 export function startAttempt(deps: AttemptDeps, options: AttemptOptions): UpstreamAttempt {
   return new OwnAttempt(deps, options)
 }
 
-/** A class, as its watch is: what each request makes of functions is felt. */
+/** A class, as is its watch: creating closures per request costs time. */
 class OwnAttempt implements UpstreamAttempt {
   readonly droppedParameters: readonly string[]
   private readonly deps: AttemptDeps
@@ -115,7 +114,7 @@ class OwnAttempt implements UpstreamAttempt {
     this.watch?.stop()
     this.options.signal.removeEventListener('abort', this.leave)
     if (this.body?.isOver()) return
-    // An unread body would keep the upstream producing, and us paying.
+    // An unread body would keep the upstream generating at the gateway's cost.
     if (!complete || this.body === null) return void this.abort.abort()
     const cancel = this.deps.clock.after(maximumLingerMs, this.leave)
     void this.body.drain().then(cancel, cancel)
@@ -140,11 +139,11 @@ class OwnAttempt implements UpstreamAttempt {
 function requestInit(request: ProviderRequest, asStream: boolean, signal: AbortSignal): RequestInit {
   return {
     method: 'POST',
-    // A compressor holds small events back until it has enough of them.
+    // A compressor buffers small events.
     headers: asStream ? { ...request.headers, 'accept-encoding': 'identity' } : request.headers,
     body: request.body,
     signal,
-    // A redirect would carry the provider's key to wherever it points.
+    // A redirect would send the provider's key to its target.
     redirect: 'error',
   }
 }
@@ -152,7 +151,7 @@ function requestInit(request: ProviderRequest, asStream: boolean, signal: AbortS
 function brokenConnection(body: BodyReader | null): ProviderFailure {
   return body === null
     ? upstreamFailure('connection_failed', 'connection refused or reset')
-    : upstreamFailure('truncated', 'connection broke inside the answer')
+    : upstreamFailure('truncated', 'connection broke inside the response')
 }
 
 function upstreamFailure(kind: ProviderFailure['kind'], detail: string): ProviderFailure {
@@ -161,12 +160,12 @@ function upstreamFailure(kind: ProviderFailure['kind'], detail: string): Provide
 
 type Due = { readonly at: number; readonly phase: Phase }
 
-/** Of two at once the first. */
+/** Returns the first of two concurrent causes. */
 function sooner(one: Due, other: Due): Due {
   return other.at < one.at ? other : one
 }
 
-/** The clock of one attempt, running from now on. Calls `leave` when a wait runs out. */
+/** Starts the timer of one attempt. Calls `leave` when a wait exceeds its deadline. */
 class Watch {
   private readonly clock: Clock
   private readonly network: Network
@@ -181,9 +180,10 @@ class Watch {
   private hasContent = false
   private stopped = false
   private expired: Phase | null = null
-  /** When the upstream last gave a sign of life, or we last began to wait for one. */
+  /** When the upstream last sent bytes, or the gateway last began to wait for them. */
   private quietSince: number
-  // `fetch` does not tell connecting from waiting: late in the connection's time a second, bare connection asks the question.
+  // `fetch` does not separate connecting from waiting. Near the connection deadline, a second, bare connection checks
+  // whether the host is reachable.
   private probeAt: number
   private lookAt = Number.POSITIVE_INFINITY
   private cancel = () => {}
@@ -203,7 +203,10 @@ class Watch {
     this.look()
   }
 
-  /** Silence is the upstream's only while we wait for it, `since` when: a caller who reads slowly makes us read slowly. */
+  /**
+   * Silence counts only while the gateway waits for the upstream, since `since`: a slow client makes the gateway read
+   * slowly.
+   */
   waits(since: number | null): void {
     this.isWaiting = since !== null
     if (since !== null) this.quietSince = since
@@ -213,7 +216,7 @@ class Watch {
     this.quietSince = this.clock.monotonic()
     if (this.hasBytes) return
     this.hasBytes = true
-    // From here on silence counts, which may be due before the next look.
+    // Silence counts from here on and may be due before the next check.
     if (this.quietSince + this.deadlines.silenceMs >= this.lookAt) return
     this.cancel()
     this.look()
@@ -228,7 +231,7 @@ class Watch {
     this.cancel()
   }
 
-  /** Which wait ran out, null while none did. */
+  /** The wait that exceeded its deadline, null = none. */
   failure(): ProviderFailure | null {
     if (this.expired === null) return null
     return this.expired === 'connection'

@@ -3,30 +3,32 @@ import { parseUntrustedJson } from '../core/validation/untrusted-json.ts'
 import type { AnswerPart, Provider, ProviderAsk, StreamReader } from '../providers/provider.ts'
 import { createEventSplitter, EventTooLongError } from '../providers/sse.ts'
 
-/** Reads an upstream's body; what its bytes mean is its provider's to say. */
+/** Reads an upstream's body; the provider's adapter interprets its bytes. */
 export type BodyReader = {
   next(): Promise<readonly AnswerPart[] | null>
   isOver(): boolean
-  /** Reads what is left and throws it away. */
+  /** Reads and discards the remaining bytes. */
   drain(): Promise<void>
 }
 
 type BodyReaderOptions = {
   readonly provider: Provider
   readonly clock: Pick<Clock, 'after'>
-  /** Called for each piece of a whole body. */
+  /** Called for each read of a whole body. */
   readonly byteArrived: () => void
 }
 
-/** Longest JSON answer read, in bytes: a 128,000 token answer is about 1 MB. */
+/** Maximum bytes of a JSON response: an output of 128,000 tokens has about 1 MB. */
 const maximumAnswerBytes = 8 * 1_048_576
-/** A body this short comes in a few packets, so that no clock need run between them. */
+/** A body up to this size arrives in a few packets and needs no timer between them. */
 const maximumAtOnceBytes = 65_536
-/** How much of a refusal's body is read to tell why, and for how long: its status is here, and another may be asked. */
+/** Maximum bytes and time for the body of an error: its status is known, and another candidate may be called. */
 const maximumFailureBytes = 65_536
 const maximumFailureMs = 2_000
 
-/** Chooses how to read by what came, not by what was asked for: servers answer a stream with JSON and errors with 200. */
+/**
+ * Chooses the reader by the response, not by the request: servers return JSON for a stream and errors with status 200.
+ */
 export function bodyReader(
   response: Response,
   { ask, stream }: ProviderAsk,
@@ -51,7 +53,7 @@ export function bodyReader(
   return eventBody(response, provider.streamReader(ask.choices))
 }
 
-/** What was read of a body, and whether that is all of it. */
+/** The bytes that were read, and whether they are the whole body. */
 type BodyText = { readonly text: string; readonly isWhole: boolean }
 
 const whole = (text: string): BodyText => ({ text, isWhole: true })
@@ -71,7 +73,7 @@ function wholeBody(take: () => Promise<BodyText>, read: (text: string) => readon
   }
 }
 
-/** The body as text; nothing of it past `maximumBytes`. */
+/** Returns the body as text; discards bytes past `maximumBytes`. */
 async function readText(response: Response, maximumBytes: number, byteArrived: () => void): Promise<BodyText> {
   const declared = Number(response.headers.get('content-length') ?? Number.NaN)
   if (declared <= Math.min(maximumBytes, maximumAtOnceBytes) && response.headers.get('content-encoding') === null)
@@ -89,7 +91,7 @@ async function readText(response: Response, maximumBytes: number, byteArrived: (
   return whole(text + decoder.decode())
 }
 
-/** As much of a refusal's body as comes within its bounds; one that breaks ends where it broke. */
+/** Returns the body of an error within its bounds; a truncated one up to its end. */
 async function readBeginning({ body }: Response, clock: BodyReaderOptions['clock']): Promise<BodyText> {
   if (body === null) return whole('')
   const pieces = body.getReader()
@@ -117,8 +119,8 @@ async function readBeginning({ body }: Response, clock: BodyReaderOptions['clock
 }
 
 /**
- * Bytes of a stream that are parsed in one turn of the event loop. A read holds up to half a megabyte where the upstream is faster
- * than we are: parsed at once, fifty such streams would keep everybody else waiting for half a second.
+ * Maximum bytes of a stream parsed per turn of the event loop. A read can hold 0.5 MB; parsing 50 of them in one turn
+ * would delay all other requests by 0.5 s.
  */
 const maximumParsedBytes = 8_192
 
@@ -128,7 +130,7 @@ function eventBody(response: Response, reader: StreamReader): BodyReader {
   const splitter = createEventSplitter()
   const pieces = response.body?.getReader() ?? null
   let over = false
-  /** What was read and is not parsed yet. */
+  /** Bytes that were read and not parsed yet. */
   let rest: Uint8Array | null = null
   const read = (events: ReturnType<typeof splitter.push>): AnswerPart[] => {
     const parts: AnswerPart[] = []

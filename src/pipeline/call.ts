@@ -1,8 +1,7 @@
 /**
- * The attempt loop: candidates are called in order until one answers. Fallback is possible until the first content has
- * gone to the caller; from then on a failure is reported, never hidden behind a second answer.
- *
- * A JSON caller has seen nothing until the whole answer is there, so for it every failure can still fall back.
+ * The attempt loop: calls candidates in order until one answers. Fallback is possible until the first content was sent
+ * to the client; a later failure is reported and never replaced by another output. A JSON client receives only complete
+ * output, so every failure can still fall back.
  */
 
 import type { AttemptOutcome, ChatEvent, ChatEvents } from '../core/chat/chat.ts'
@@ -26,9 +25,9 @@ import { createUpstreamResponse, type UpstreamResponse } from './upstream-respon
 const maximumAttempts = 3
 
 /**
- * Up to this output cap a JSON caller's answer is requested in one piece: few enough tokens to be written well within the
- * first byte's deadline. Above it the upstream is asked to stream, so that a long answer can be told from a dead provider
- * and a caller who leaves is billed for what arrived.
+ * Up to this output cap, a JSON response is requested in one piece: few enough tokens for the first byte's deadline.
+ * Above it the upstream streams, so that a long output differs from a dead provider, and a client disconnect is billed
+ * for the received output.
  */
 const maximumWholeAnswerTokens = 512
 
@@ -40,29 +39,29 @@ export type CallDeps = AttemptRunDeps &
       /** Counts a request as active until its `end`. */
       beginRequest(): RetryTicket
       beginAttempt(key: string): void
-      /** A second or third attempt, if the budget has one; null where it has not. */
+      /** Reserves a second or third attempt from the retry budget; null = the budget is used up. */
       beginRetry(key: string): RetryTicket | null
     }
   }
 
 type RetryTicket = { end(): void }
 
-/** The loop's own record of one request. */
+/** State of the loop for one request. */
 type Call = {
   readonly deps: CallDeps
   readonly request: CallRequest
   readonly progress: Progress
-  /** Monotonic milliseconds at which the whole request must be over. */
+  /** Monotonic deadline of the whole request in milliseconds. */
   readonly deadlineAt: number
   readonly failed: FailedAttempt[]
-  /** An answer without content: what the caller gets if no candidate has a better one. */
+  /** A response without content: returned if no candidate has a better one. */
   empty: UpstreamResponse | null
 }
 
 /**
- * Calls the plan's candidates and yields the answer: `opened` and the first content in one batch, then content, then
- * the finish reasons of an answer that truly ended. `progress.response` is the answer to be billed. Throws `GatewayError`
- * if no candidate answered, if the answer broke off after its first content had gone, and when `signal` aborts.
+ * Calls the plan's candidates and yields the response: `opened` and the first content in one batch, then content, then
+ * the finish reasons of a complete output. `progress.response` is the response to be billed. Throws `GatewayError` if
+ * no candidate answered, if the output ended early after its first content was sent, and when `signal` aborts.
  */
 export async function* call(deps: CallDeps, request: CallRequest, progress: Progress): ChatEvents {
   const deadlineAt = deps.clock.monotonic() + deps.config.deadlines.totalMs
@@ -100,7 +99,7 @@ export async function* call(deps: CallDeps, request: CallRequest, progress: Prog
   yield emptyAnswer(state)
 }
 
-/** Starts one attempt; null = the budget for retries has none left. */
+/** Starts one attempt; null = the retry budget is used up. */
 function start(state: Call, candidate: Candidate, reservation: Reservation): AttemptRun | null {
   const { deps, progress, deadlineAt } = state
   const { prepared, plan, signal } = state.request
@@ -137,8 +136,8 @@ function start(state: Call, candidate: Candidate, reservation: Reservation): Att
 }
 
 /**
- * Decides what follows an attempt: the last batch of an answer, the next candidate, or the end of the loop. Throws if the
- * answer broke off after its first content had gone, or the request has ended.
+ * Decides the next step after an attempt: the last batch, the next candidate, or the end of the loop. Throws if the
+ * output ended early after its first content was sent, or the request has ended.
  */
 function decide(state: Call, run: AttemptRun): readonly ChatEvent[] | 'next' | 'stop' {
   const { deps, request, progress } = state
@@ -146,7 +145,7 @@ function decide(state: Call, run: AttemptRun): readonly ChatEvent[] | 'next' | '
   const { candidate } = response
   const { ask } = request.prepared
   const failure = run.failure()
-  // A caller who leaves is not a sick upstream.
+  // A client disconnect is not a failure of the upstream.
   if (failure !== null && request.signal.aborted) throw abortError(request.signal)
   if (failure === null) {
     const endedAt = deps.clock.monotonic()
@@ -174,10 +173,10 @@ function decide(state: Call, run: AttemptRun): readonly ChatEvent[] | 'next' | '
   return !ask.fallback || !mayFallBack(failure) || deps.clock.monotonic() >= state.deadlineAt ? 'stop' : 'next'
 }
 
-/** The answer without content, where no candidate had a better one. Throws if all attempts failed. */
+/** Returns the response without content if no candidate had a better one. Throws if all attempts failed. */
 function emptyAnswer({ deps, request, progress, deadlineAt, failed, empty }: Call): readonly ChatEvent[] {
   if (empty === null) throw allAttemptsFailedError(failed, deps.clock.monotonic() >= deadlineAt, progress.attempts)
-  // It served after all.
+  // This response serves after all.
   progress.response = empty
   const noted = progress.attempts.findIndex(({ outcome }) => outcome === 'empty_answer')
   progress.attempts.splice(noted, 1)
@@ -185,8 +184,8 @@ function emptyAnswer({ deps, request, progress, deadlineAt, failed, empty }: Cal
 }
 
 /**
- * Second tries are bounded so that a struggling provider is not buried under them. A fallback to one that may be called and
- * has not failed this request buries nobody and is free.
+ * Bounds further attempts, so that retries do not overload a struggling provider. A fallback to a healthy provider that
+ * has not failed this request is free.
  */
 function drawsOnBudget({ deps, failed }: Call, candidate: Candidate): boolean {
   if (failed.length === 0) return false
@@ -196,7 +195,10 @@ function drawsOnBudget({ deps, failed }: Call, candidate: Candidate): boolean {
 
 const free = { end() {} }
 
-/** A context overflow may go on to a larger window only; a provider that refused our credential is not called again. */
+/**
+ * After a context overflow, only a larger context window helps. A provider that rejected its credential is not called
+ * again.
+ */
 function worthTrying(candidate: Candidate, failed: readonly FailedAttempt[]): boolean {
   return failed.every(({ candidate: other, failure }) => {
     if (failure.kind === 'context_overflow') return candidate.model.contextWindow > other.model.contextWindow
@@ -207,8 +209,8 @@ function worthTrying(candidate: Candidate, failed: readonly FailedAttempt[]): bo
 }
 
 /**
- * The reservation, enlarged where this candidate costs or counts more than was reserved; where the day has no tokens for that,
- * with a smaller output cap. Null = the account cannot pay it.
+ * Enlarges the reservation if this candidate costs or counts more. If the remaining daily tokens do not suffice, lowers
+ * the output cap. Null = the account cannot pay for the candidate.
  */
 function affordable(
   { deps, request: { plan, prepared }, progress }: Call,
@@ -221,7 +223,7 @@ function affordable(
   const worst = highestCostOf(model, inputTokens, outputCap * plan.choices) + plan.web.microcents
   const tokens = inputTokens + outputCap * plan.choices
   const isEnough = worst <= reservation.reservedMicrocents && tokens <= reservation.reservedTokens
-  // What was reserved was reserved for the first candidate.
+  // The reservation was made for the first candidate.
   if (isEnough || candidate === plan.first) return reservation
   const raise = async (toTokens: number, cap: number): Promise<Reservation | null> => {
     const raised = await deps.meter.raise(reservation, toTokens, worst)
@@ -238,12 +240,12 @@ function mayFallBack(failure: ProviderFailure): boolean {
   return failure.kind === 'context_overflow' || (failure.retryable && failure.blame !== 'caller')
 }
 
-/** No content although the model says it is done: `length` and `content_filter` explain themselves, `stop` does not. */
+/** The model finished without content: `length` and `content_filter` explain this, `stop` does not. */
 function isEmpty(response: UpstreamResponse): boolean {
   return !response.hasContent && [...response.finishes.values()].every(reason => reason === 'stop')
 }
 
-/** Notes that a candidate was not called although its turn had come. */
+/** Records that a candidate was skipped in its turn. */
 function skip({ deps, progress }: Call, { model }: Candidate, outcome: AttemptOutcome): null {
   progress.attempts.push({ model: fullName(model), outcome, startedAt: deps.clock.monotonic(), durationMs: 0 })
   return null

@@ -1,4 +1,6 @@
-/** A provider's own count of a request's input, asked for beside all limits: it is free, and nobody waits long for it. */
+/**
+ * Requests a provider's own count of input tokens. It is free and does not count against limits; its timeout is short.
+ */
 import type { SourceBody } from '../core/chat/chat.ts'
 import type { Model } from '../core/models/models.ts'
 import { parseUntrustedJson } from '../core/validation/untrusted-json.ts'
@@ -11,7 +13,7 @@ export type CountDeps = {
 }
 
 const timeoutMs = 2_000
-/** A count and its envelope: whatever is longer is none. */
+/** Maximum bytes of a count response; a longer one is ignored. */
 const maximumBytes = 16_384
 
 /** Returns the input tokens as the model's provider counts them; null = it has no such endpoint, failed, or took over 2 s. */
@@ -23,7 +25,7 @@ export async function countInput(deps: CountDeps, model: Model, source: SourceBo
   const abort = new AbortController()
   const cancel = deps.clock.after(timeoutMs, () => abort.abort())
   try {
-    // A redirect would carry the provider's key to wherever it points.
+    // A redirect would send the provider's key to its target.
     const init: RequestInit = { method: 'POST', headers, body, signal: abort.signal, redirect: 'error' }
     const response = await deps.network.fetch(url, init)
     const text = response.ok ? await beginningOf(response) : ''

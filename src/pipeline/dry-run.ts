@@ -15,14 +15,14 @@ import { healthKey } from './routing/health-key.ts'
 import { type CandidateOrderDeps, inOrder } from './routing/order.ts'
 import { type Route, type RouteDeps, route } from './routing/route.ts'
 
-/** How a request would be routed now, and why. */
+/** The routing of a request at this moment, with reasons. */
 export type Preview = {
   readonly reading: PromptAnalysis
   readonly shares: LevelShares
   readonly plan: Route
   readonly candidates: readonly PreviewedCandidate[]
   readonly known: CalibratedOutput
-  /** The signals that decided how demanding the prompt is. */
+  /** Signals that decided the complexity of the prompt. */
   readonly difficulty: readonly WeighedSignal[]
 }
 
@@ -46,8 +46,8 @@ type PreviewDeps = RouteDeps &
   }
 
 /**
- * Routes a chat request by the real router and the real limits, and tells the order in which its candidates would be asked now.
- * Calls no model and reserves nothing. Throws as the chat itself would, a limit of the account included.
+ * Routes a chat request by the real router and limits. Returns its candidates in the order of calls. Calls no model and
+ * reserves nothing. Throws as the chat request would, including for the account's limits.
  */
 export async function planDryRun(
   deps: PreviewDeps,
@@ -57,7 +57,7 @@ export async function planDryRun(
 ): Promise<Preview> {
   const reading = deps.read(ask.messages)
   const web = planWebAccess(ask, reading, caller, offer)
-  // Who asks how it would go is told the rule, not one of its exceptions.
+  // A dry run shows the rule and not the exploration of another model.
   const settled: RouteDeps = { ...deps, random: () => 1 }
   const enhancement = planRequestEnhancement(deps, ask, reading)
   const wanted = route(settled, {
@@ -99,7 +99,7 @@ export async function planDryRun(
   }
 }
 
-/** What beside its score puts a candidate where it is. */
+/** Explains the position of a candidate apart from its score. */
 function placeReasons(
   { mode, first }: Route,
   order: readonly Candidate[],
@@ -110,13 +110,12 @@ function placeReasons(
   if (candidate === undefined) return []
   const { model, score } = candidate
   const reasons: string[] = []
-  if (skip !== null) reasons.push(`skipped, and asked only as the last resort: ${skip}`)
+  if (skip !== null) reasons.push(`skipped, and called only as the last resort: ${skip}`)
   else if (health !== 'healthy' && mode === 'manual' && candidate === first)
-    reasons.push(`${health}, and asked all the same since the request names it`)
-  else if (health !== 'healthy') reasons.push(`${health}, so those that are well stand before it`)
+    reasons.push(`${health}, and called anyway because the request names it`)
+  else if (health !== 'healthy') reasons.push(`${health}: ranked after healthy models`)
   const isPassing = order.slice(place + 1).some(later => later.score > score)
   const isFresh = order[place - 1]?.model.provider !== model.provider
-  if (health === 'healthy' && place > 0 && isPassing && isFresh)
-    reasons.push('another provider than the one before it, should that be down as a whole')
+  if (health === 'healthy' && place > 0 && isPassing && isFresh) reasons.push('different provider for resilience')
   return reasons
 }

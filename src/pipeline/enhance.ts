@@ -9,13 +9,13 @@ import type { Route } from './routing/route.ts'
 
 declare const enhanced: unique symbol
 
-/** A moderated request whose prompt is final. What the web adds comes later, and is never rewritten. */
+/** A moderated request with its final prompt. Web content is added later and never rewritten. */
 export type Enhanced = {
   readonly [enhanced]: true
   readonly ask: ChatRequest
-  /** What was made of the prompt; null = the caller asked for nothing. */
+  /** Result of the enhancement; null = not requested. */
   readonly enhancement: ResponseSummary['enhancement']
-  /** Milliseconds that the request waited for the rewriter. */
+  /** Milliseconds that the request waited for the rewrite. */
   readonly waitedMs: number
 }
 
@@ -25,16 +25,16 @@ export type EnhanceDeps = RewriteDeps & {
   readonly web: { readonly screen: (text: string) => boolean }
 }
 
-/** A request as it was received, and the enhancement that its reservation was sized for. */
+/** A request as received, and the enhancement for which its reservation was sized. */
 export type EnhancementInput = {
   readonly requestId: string
   readonly ask: ChatRequest
   readonly plan: Pick<Route, 'reading' | 'inputTokens' | 'web'>
-  /** Null = the caller asked for no enhancement. */
+  /** Null = not requested. */
   readonly enhancement: EnhancementPlan | null
 }
 
-/** Plans the enhancement of a request, from the caller's own words and before anything is reserved. Null = not requested. */
+/** Plans the enhancement from the client's own text, before the reservation. Null = not requested. */
 export function planRequestEnhancement(
   { config }: { readonly config: Pick<RewriteDeps['config'], 'rewriter'> },
   ask: ChatRequest,
@@ -44,8 +44,8 @@ export function planRequestEnhancement(
 }
 
 /**
- * Where the caller asked for it, appends what the prompt lacks, or takes a model's rewrite that keeps the same rules. Rejects
- * only when the request ends.
+ * Applies the enhancement if the client requested it: by rules, or by a model's rewrite that keeps the same rules.
+ * Rejects only when the request ends.
  */
 export function enhance(
   deps: EnhanceDeps,
@@ -54,7 +54,7 @@ export function enhance(
 ): Enhanced | Promise<Enhanced> {
   const { enhancement } = input
   if (enhancement === null) return { ask: screened.ask, enhancement: null, waitedMs: 0 } as Enhanced
-  // Of a masked request the plan still holds the secrets: only then it is made again.
+  // The plan of a masked request still contains the secrets, so it is made again.
   const isMasked = screened.ask !== input.ask
   const plan = isMasked ? planRequestEnhancement(deps, screened.ask, input.plan.reading) : enhancement
   return plan === null
@@ -78,7 +78,7 @@ async function enhanceBy(
     deps.web.screen(text) &&
     estimateInputTokens(rewritten) <= inputTokens - web.tokens
   if (!isFit) {
-    deps.log.info('rewrite_unfit', { request_id: requestId })
+    deps.log.info('rewrite_rejected', { request_id: requestId })
     return { ask: plan.ask, enhancement, waitedMs } as Enhanced
   }
   return { ask: rewritten, enhancement: { ...enhancement, changed: true, enhancedPrompt: text }, waitedMs } as Enhanced

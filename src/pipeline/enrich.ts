@@ -10,17 +10,17 @@ import type { Enhanced } from './enhance.ts'
 
 declare const prepared: unique symbol
 
-/** An ask that has been screened and holds all that its model is to see. Only such a one can be sent to a provider. */
+/** A moderated chat request in its final form. Only this type can be sent to a provider. */
 export type Prepared = {
   readonly [prepared]: true
   readonly ask: ChatRequest
-  /** What was looked up; null = nothing was to be. */
+  /** Result of the web access; null = none was planned. */
   readonly web: WebUse | null
-  /** Milliseconds that the request waited for the rewriter and the web. */
+  /** Milliseconds that the request waited for the rewrite and the web. */
   readonly waitedMs: number
 }
 
-/** What the web offers, as a plan is made of it. */
+/** Web access that a plan may use. */
 export function offerOf({
   web,
   read,
@@ -44,9 +44,9 @@ type EnrichInput = {
 }
 
 /**
- * The one way from an enhanced request to a prepared one: what the plan wants of the web is looked up, all at once, and put into
- * the conversation as data. Nothing that is found can stop the answer or move it elsewhere: what fails, or breaks a rule,
- * is left out and named in `web`. Rejects only when `signal` aborts.
+ * The only way from an enhanced request to a prepared one. Runs the planned searches and page fetches concurrently and
+ * adds their results to the conversation as untrusted content. A result never fails the request or changes its route: a
+ * failed or blocked source is omitted and listed in `web`. Rejects only when `signal` aborts.
  */
 export function enrich(deps: EnrichDeps, enhanced: Enhanced, input: EnrichInput): Prepared | Promise<Prepared> {
   const { ask, waitedMs } = enhanced
@@ -73,7 +73,7 @@ async function enrichBy(
   return { ...withFindings(deps, ask, plan, { results, fetched }), waitedMs: waitedMs + webMs } as Prepared
 }
 
-/** The ending as what sockets listen to. `release` stops listening. */
+/** Converts the request's abort to an `AbortSignal` for sockets. `release` removes the listener. */
 function abortedBy(ending: RequestAbortSignal): { readonly signal: AbortSignal; readonly release: () => void } {
   const abort = new AbortController()
   const end = () => abort.abort(ending.reason)
@@ -82,7 +82,7 @@ function abortedBy(ending: RequestAbortSignal): { readonly signal: AbortSignal; 
   return { signal: abort.signal, release: () => ending.removeEventListener('abort', end) }
 }
 
-/** What the web was asked for, as it came. */
+/** Results of the web access, in the order of arrival. */
 type Fetched = {
   readonly results: readonly WebDocument[] | OmittedSource
   readonly fetched: readonly (WebDocument | OmittedSource)[]
@@ -123,7 +123,7 @@ function withFindings(
   return { ask: enriched, web }
 }
 
-/** A finding as a reader sees it: what is screened, shown to the caller and sent is one text. */
+/** Returns the text of a document, which is the same for moderation, the client and the model. */
 function seen({ url, title, text }: WebDocument, maximumCharacters: number): WebDocument {
   return {
     url,

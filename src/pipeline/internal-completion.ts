@@ -20,13 +20,13 @@ type Question = {
   readonly system: string
   readonly user: string
   readonly outputCap: number
-  /** Absent = as the model does. */
+  /** Absent = the model's default. */
   readonly reasoningEffort?: ReasoningEffort
 }
 
 /**
- * One answer of a catalogue model to the gateway's own question, as text: nobody's request, nobody's bill. Throws an `Error`
- * where the model is not offered or has no whole answer.
+ * Returns the output of a catalog model for a request of the gateway itself, which is billed to no account. Throws an
+ * `Error` if the model is not offered or its output is incomplete.
  */
 export async function completeInternally(
   deps: CompleteDeps,
@@ -39,7 +39,7 @@ export async function completeInternally(
   if (model === null || endpoint === undefined) throw new Error('the model is not offered here')
   const { outputCap } = question
   const attempt = startAttempt(deps, {
-    candidate: { model, endpoint, score: 1, reason: () => 'asked by the gateway itself', parts: () => null },
+    candidate: { model, endpoint, score: 1, reason: () => 'requested by the gateway itself', parts: () => null },
     ask: { ask: askOf(question), model, outputCap: Math.min(outputCap, model.maxOutputTokens), stream: false },
     deadlines: deps.deadlines,
     deadlineAt: deps.clock.monotonic() + deps.deadlines.totalMs,
@@ -60,7 +60,7 @@ export async function completeInternally(
   } finally {
     attempt.close(hasEnded)
   }
-  if (!hasEnded) throw new Error('the answer was cut')
+  if (!hasEnded) throw new Error('the output was truncated')
   return text
 }
 

@@ -7,11 +7,11 @@ import type { Progress } from './progress.ts'
 import type { SettledCost } from './settled-cost.ts'
 
 export type LearningEntryDeps = {
-  /** What was learned of an account, from memory; null = not known yet. */
+  /** Learning of an account, from memory; null = not loaded yet. */
   readonly learning: {
     of(accountId: string): { usualRatioOf(queryType: string): LengthStatistics | null } | null
   }
-  /** Notes an answered request and returns the id of the request that it repeats; null = none. */
+  /** Records an answered request and returns the ID of the request that it repeats; null = none. */
   readonly prompts: {
     answered(
       digest: string,
@@ -21,7 +21,7 @@ export type LearningEntryDeps = {
   readonly clock: Pick<Clock, 'now'>
 }
 
-/** Returns what learning takes from a request, content-free; null of a request that was not answered. */
+/** Returns the content-free learning entry of a request; null for a request that was not answered. */
 export function toLearningEntry(
   deps: LearningEntryDeps,
   { requestId, startedAt, promptDigest, caller, ask, plan }: AdmittedRequest,

@@ -9,15 +9,20 @@ import type { Moderation } from '../moderation/moderation.ts'
 
 declare const screened: unique symbol
 
-/** An ask that moderation has let through. Only `moderate` makes one, so what was never screened does not compile. */
+/**
+ * A chat request that passed moderation. Only `moderate` creates one, so code that skips moderation does not compile.
+ */
 export type ModeratedRequest = {
   readonly [screened]: true
   readonly ask: ChatRequest
-  /** Kinds of secrets found in the conversation and in what is defined beside it. */
+  /** Kinds of detected secrets in the conversation and its definitions. */
   readonly secrets: readonly string[]
-  /** Aborts with the request, and with the error to be told when somebody else's verdict comes in as a refusal. */
+  /** Aborts with the request, and with the error of a blocking verdict of the external moderation. */
   readonly signal: RequestAbortSignal
-  /** Settled once that verdict is in; nothing may reach the caller before. Throws a refusal. null = nobody is asked. */
+  /**
+   * Settles after that verdict; no output may be sent before. Throws the error of a blocking verdict. Null = no
+   * external moderation.
+   */
   readonly verdict: Promise<void> | null
 }
 
@@ -30,10 +35,9 @@ export type ModerateDeps = {
 }
 
 /**
- * Screens the whole conversation, not the last message alone: an instruction may have come in with an earlier turn or a
- * tool's result, or with a tool's definition, which callers take from others too. Throws `content_blocked` with the layer and
- * category that refused. What a configured endpoint or model says is not waited for here: the request goes on while it is
- * asked, and ends when it refuses.
+ * Moderates the whole conversation and not only its last message: an instruction may be in an earlier turn, in a tool's
+ * result, or in a tool's definition from another source. Throws `content_blocked` with the layer and category. Does not
+ * wait for the external moderation: the request continues meanwhile and ends at a blocking verdict.
  */
 export function moderate(
   deps: ModerateDeps,
@@ -63,7 +67,7 @@ export function moderate(
 
 type Param = 'messages' | 'tools' | 'response_format'
 
-/** Returns the kinds of secrets in a part of the request. Throws if it may not go on. */
+/** Returns the kinds of secrets in a part of the request. Throws if the part is blocked. */
 function checkPart(
   safety: ModerateDeps['safety'],
   param: Param,
@@ -77,7 +81,7 @@ function checkPart(
   return found
 }
 
-/** Asks the configured endpoint or model, without waiting. */
+/** Starts the external moderation without waiting for it. */
 function startExternalModeration(
   { moderation }: ModerateDeps['safety'],
   ask: ChatRequest,
@@ -97,12 +101,15 @@ function startExternalModeration(
     ending.abort(error)
     throw error
   })
-  // Whoever awaits it is told; a request that ended before has nobody to tell.
+  // The awaiting step handles the rejection; a request that ended earlier has no such step.
   verdict.catch(() => {})
   return { signal: ending.signal, verdict }
 }
 
-/** The ask with every secret masked. Throws a refusal where a name holds one: calls go by it. */
+/**
+ * Returns the request with all secrets masked. Throws `content_blocked` if a name contains one, because calls refer to
+ * it.
+ */
 function masking({ leaksIn }: Pick<Moderation, 'leaksIn'>, ask: ChatRequest): ChatRequest {
   const { tools, responseFormat } = ask
   for (const { name } of tools) refuseNamed('tools', leaksIn(name))
@@ -126,7 +133,7 @@ function cleaned(message: Message, clean: (text: string) => string): Message {
         ...message,
         text: message.text === null ? null : clean(message.text),
         reasoning: message.reasoning === null ? null : clean(message.reasoning),
-        // A signature is over the very text: what would have to be changed cannot be sent back.
+        // A signature covers the exact text, so a changed text cannot be sent back.
         ...(message.reasoningItems === undefined
           ? {}
           : { reasoningItems: message.reasoningItems.filter(item => clean(item.text) === item.text) }),
@@ -164,12 +171,12 @@ function blockedMessage(place: string, category: string): string {
   switch (category) {
     case 'prompt_injection':
     case 'jailbreak':
-      return `${place} holds text that tries to override the model’s instructions. Remove it (look into tool results and pasted text too) and ask again.`
+      return `${place} contains text that tries to override the model’s instructions. Remove it (also check tool results and pasted text).`
     case 'malicious_url':
-      return `${place} points at an address that is known as harmful. Remove it and ask again.`
+      return `${place} contains a URL on a blocklist. Remove it.`
     case 'secrets':
-      return `${place} holds a key, a card number or another secret. Remove it, and replace the secret: it has left its place.`
+      return `${place} contains a secret such as an API key or card number. Remove it and rotate the secret.`
     default:
-      return `${place} asks for something this service does not help with. Change the request and ask again.`
+      return `${place} requests content that this service blocks (see \`category\`). Change the request.`
   }
 }

@@ -5,9 +5,9 @@ import type { ModeratedRequest } from './moderate-input.ts'
 export type OutputModerationDeps = { readonly safety: Pick<Moderation, 'screenAnswer'> }
 
 /**
- * Yields what may be shown of an answer. Nothing goes out before the external moderation has judged the prompt, which has had
- * all the time that the upstream took. A hit ends the answer with `content_filter`, and the upstream call. Returns whether
- * there was one.
+ * Yields the output that may be sent. Sends nothing before the external moderation has judged the prompt, which runs
+ * during the upstream call. A hit ends the output with `content_filter` and aborts the upstream call. Returns whether
+ * there was a hit.
  */
 export async function* moderateOutput(
   { safety }: OutputModerationDeps,
@@ -27,7 +27,7 @@ export async function* moderateOutput(
     }
     return false
   } catch (failure) {
-    // What came of a truncated answer is owed for: none of it is kept back.
+    // Received text of a truncated output is billed, so it is sent completely.
     const rest = pending === null && screen !== null ? screen.rest() : []
     if (rest.length > 0) yield rest
     throw failure

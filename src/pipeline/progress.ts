@@ -1,6 +1,6 @@
 /**
- * What settlement must see of a request that may end at any point, whoever ended it. Steps return everything else. Each field
- * has one writer, named here: `answer`, or `call` with the files of its attempts. Everybody may read.
+ * State of a request that settlement needs however the request ends. Steps return all other results. Each field has one
+ * writer, named here: `answer`, or `call` with the files of its attempts.
  */
 import type { Attempt, ResponseSummary } from '../core/chat/chat.ts'
 import type { RequestAbortSignal } from '../core/chat/request-abort.ts'
@@ -10,22 +10,25 @@ import type { WebUse } from '../core/web/web-plan.ts'
 import type { Reservation } from '../limits/meter.ts'
 import type { UpstreamResponse } from './upstream-response.ts'
 
-/** In this order. */
+/** Stages in this order. */
 type PipelineStage = 'route' | 'admit' | 'moderate' | 'enhance' | 'enrich' | 'call' | 'settle'
 
 type RequestStatus = 'completed' | 'failed' | 'client_closed' | 'blocked'
 
-/** `place` is written by the active set that telemetry keeps of open requests. */
+/** The active set of open requests in the telemetry writes `place`. */
 export type Progress = ActiveSetMember & {
-  /** `answer`: monotonic milliseconds at which each stage began; it ends where the next begins. Null = not reached. */
+  /**
+   * `answer`: monotonic milliseconds at which each stage began; a stage ends where the next one begins. Null = not
+   * reached.
+   */
   readonly stages: Record<PipelineStage, number | null>
-  /** `answer`: `client_closed` until the end is known, since a generator that is ended from outside receives no reason. */
+  /** `answer`: defaults to `client_closed`, because a generator that is ended from outside receives no reason. */
   outcome: RequestStatus
   /** `answer`. */
   errorCode: string | null
   /** `answer`, from `enhance`; null = not requested. */
   enhancement: ResponseSummary['enhancement']
-  /** `answer`, from `admit` and `enrich`; null = nothing was looked up. */
+  /** `answer`, from `admit` and `enrich`; null = no web access. */
   web: WebUse | null
   /** `answer`, from `moderateOutput`: the output ended at a hit. */
   isFiltered: boolean
@@ -38,8 +41,8 @@ export type Progress = ActiveSetMember & {
   /** `call`: milliseconds from the start to the first content. */
   firstContentMs: number | null
   /**
-   * `call`: milliseconds that the request waited for others (a rewrite, the web, upstreams that failed). With the wait for the
-   * serving upstream, this is what the gateway's own overhead excludes.
+   * `call`: milliseconds that the request waited for other services (a rewrite, the web, failed upstreams). The gateway
+   * overhead excludes these and the wait for the serving upstream.
    */
   upstreamMs: number
 }
@@ -65,19 +68,19 @@ export function createProgress(
   }
 }
 
-/** Returns how a request ended that threw `failure`; null = its caller left. */
+/** Returns the status of a request that threw `failure`; null = the client disconnected. */
 export function failureOf(
   failure: unknown,
   signal: RequestAbortSignal,
 ): { readonly outcome: RequestStatus; readonly errorCode: string } | null {
-  // A caller who left is told apart from the gateway that had to end a request and gave its reason.
+  // Separates a client disconnect from an abort by the gateway, which has its own reason.
   if (signal.aborted && !(signal.reason instanceof GatewayError)) return null
   const error = failure instanceof GatewayError ? failure : null
   const isBlocked = error?.code === 'content_blocked' && error.layer !== 'provider'
   return { outcome: isBlocked ? 'blocked' : 'failed', errorCode: error?.code ?? 'service_unavailable' }
 }
 
-/** Returns the response to bill. Null = none: a blocked request costs nothing, whatever the upstream had begun to write. */
+/** Returns the response to bill. Null = none: a blocked request costs nothing, whatever the upstream generated. */
 export function billedResponse({ response, outcome, isFiltered }: Progress): UpstreamResponse | null {
   if (response === null || outcome === 'blocked') return null
   return isFiltered ? { ...response, finishes: new Map([...response.finishes, [0, 'content_filter']]) } : response

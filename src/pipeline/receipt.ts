@@ -1,4 +1,4 @@
-/** What the caller is told at the end of an answer: what it used, what it cost, how it was routed. */
+/** Summary that the client receives at the end of a response: usage, cost and routing. */
 import type { ResponseSummary } from '../core/chat/chat.ts'
 import { fullName } from '../core/models/models.ts'
 import type { AdmittedRequest } from './admitted-request.ts'
@@ -31,7 +31,7 @@ export function toResponseSummary(
   }
 }
 
-/** The gateway's own cap, where an answer ended at it. */
+/** The gateway's own cap, if it truncated the output. */
 function reachedCap(response: SettledCost['response']): Pick<ResponseSummary, 'outputCap'> {
   if (response === null || response.outputCap === null) return {}
   return [...response.finishes.values()].includes('length') ? { outputCap: response.outputCap } : {}

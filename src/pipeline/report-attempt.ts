@@ -1,4 +1,4 @@
-/** What an attempt says of a model: to its health, and where it failed to the operator. */
+/** Reports an attempt to the model's health, and a failure also to the operator. */
 
 import { fullName, type Model } from '../core/models/models.ts'
 import type { Log } from '../core/ports/log.ts'
@@ -8,7 +8,7 @@ import type { FailedAttempt } from './attempt-errors.ts'
 import { healthKey } from './routing/health-key.ts'
 import type { UpstreamResponse } from './upstream-response.ts'
 
-/** What is reported of an attempt. */
+/** Content of a report. */
 type ReportedFailure = Pick<FailedAttempt, 'failure' | 'status'> & {
   readonly candidate: { readonly model: Pick<Model, 'id' | 'provider'> }
 }
@@ -29,7 +29,7 @@ export type ReportDeps = {
   readonly log: Pick<Log, 'info' | 'warn' | 'error'>
 }
 
-/** The model answered; and how fast, where it `streamed`. Milliseconds: waited for it in all, and when it was over. */
+/** Reports a success with its speed if it `streamed`: total wait and end time in milliseconds. */
 export function reportSuccess(
   { health }: Pick<ReportDeps, 'health'>,
   response: UpstreamResponse,
@@ -41,16 +41,19 @@ export function reportSuccess(
   })
 }
 
-/** Fewer tokens than this tell no pace. */
+/** Fewer tokens than this give no meaningful rate. */
 const leastPacedTokens = 32
-/** Share of the answer's time that its reader may have kept us waiting. */
+/** Maximum share of the response time spent waiting for the client. */
 const mostIdle = 0.25
 
-/** How fast a streamed answer came: to its first content, and from there on where the upstream counted and set the pace. */
+/**
+ * Returns the speed of a streamed response: time to first content, and the token rate if the upstream counted tokens
+ * and was the bottleneck.
+ */
 function speedOf({ firstContentAt, startedAt, usage, reasoning }: UpstreamResponse, waitedMs: number, endedAt: number) {
   if (firstContentAt === null) return {}
   const firstTokenMs = firstContentAt - startedAt
-  // Reasoning that is not shown was done before the first content.
+  // Hidden reasoning was generated before the first content.
   const tokens = (usage?.outputTokens ?? 0) - (reasoning === '' ? (usage?.reasoningTokens ?? 0) : 0)
   const lasted = endedAt - firstContentAt
   const idle = Math.max(0, endedAt - startedAt - waitedMs)
@@ -58,7 +61,7 @@ function speedOf({ firstContentAt, startedAt, usage, reasoning }: UpstreamRespon
   return { firstTokenMs, tokensPerSecond: (1000 * tokens) / Math.max(1, lasted - idle) }
 }
 
-/** What a failure says about the model's health, and to the operator. The caller's own mistakes say nothing of health. */
+/** Reports a failure to the model's health and to the operator. A client's invalid request does not affect health. */
 export function reportFailure(
   deps: ReportDeps,
   requestId: string,
@@ -67,16 +70,16 @@ export function reportFailure(
   const { kind, detail, blame, retryAfterMs } = failure
   const fields = { request_id: requestId, model: fullName(candidate.model), kind, detail }
   if (blame === 'caller') {
-    deps.log.info('request_refused_upstream', fields)
+    deps.log.info('upstream_rejected_request', fields)
     return
   }
-  // Our own credential or bill: nobody but the operator can mend it.
-  if (blame === 'us') deps.log.error('provider_switched_off', fields)
+  // A rejected credential or an unpaid provider bill, which only the operator can fix.
+  if (blame === 'us') deps.log.error('provider_disabled', fields)
   else deps.log.warn('attempt_failed', fields)
   const key = healthKey(candidate)
   const outcome = healthOutcome(failure, status)
   deps.health.report(key, { outcome, retryAfterMs })
-  // An unhealthy one that says when to come back is left alone until then.
+  // An unhealthy model with a retry time is not called until then.
   if (outcome === 'unhealthy' && retryAfterMs !== null) deps.health.report(key, { outcome: 'cooling', retryAfterMs })
 }
 

@@ -20,15 +20,15 @@ export type RewriteDeps = Omit<CompleteDeps, 'deadlines'> & {
 /** A rewritten prompt, or null, and the milliseconds that the request waited for it. */
 type Rewrite = { readonly text: string | null; readonly waitedMs: number }
 
-/** The caller waits for it before the answer has even begun. */
+/** The client waits for the rewrite before its own output can begin. */
 const deadlineMs = 2_500
-/** Enough for the longest terse prompt with the longest growth, in whatever script. */
+/** Enough for the longest short prompt with the longest addition, in any script. */
 const outputCap = 1_024
 
 /**
- * Rewrites a prompt by the operator's model, without the conversation around it. `text` is null if there is no such model, it is
- * unhealthy, or it does not answer in time. One attempt, at the operator's cost: nothing of it is billed. Rejects only when
- * `signal` aborts.
+ * Rewrites a prompt by the operator's model, without the conversation around it. `text` is null if there is no such
+ * model, it is unhealthy, or it times out. One attempt at the operator's cost: the account is not billed. Rejects only
+ * when `signal` aborts.
  */
 export async function rewrite(
   { clock, network, catalogue, endpoints, config, health, log }: RewriteDeps,
@@ -37,7 +37,7 @@ export async function rewrite(
   signal: RequestAbortSignal,
 ): Promise<Rewrite> {
   const { rewriter } = config
-  // Its short deadline says nothing of how the model serves: it has a health of its own.
+  // Its deadline is short and would distort the model's health for chat requests, so it has its own health key.
   const key = `${rewriter}#enhancement`
   if (rewriter === null || !health.mayTry(key)) return { text: null, waitedMs: 0 }
   health.beginAttempt(key)

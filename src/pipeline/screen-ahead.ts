@@ -9,13 +9,13 @@ export type ScreenAheadDeps = {
   readonly clock: { sleep(milliseconds: number): Promise<void> }
 }
 
-/** Up to this many characters a request is screened at once: about 10 ms of work. */
+/** Requests up to this many characters are moderated in one turn: about 10 ms of work. */
 const screenedAtOnce = 32_768
 
 /**
- * Screens a long request part by part and lets other requests run in between. Moderation remembers the parts that are clean, so
- * that the screening of the whole, which decides, then takes no time. Ends at the first part that is refused, and when the request
- * is aborted. A single part, however long, is screened at once.
+ * Moderates a long request in parts and lets other requests run in between. Moderation caches clean parts, so the final
+ * check of the whole request is then fast. Ends at the first blocked part, and when the request is aborted. A single
+ * part is checked in one turn, whatever its length.
  */
 export async function screenAhead(
   { safety, clock }: ScreenAheadDeps,

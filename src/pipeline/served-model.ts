@@ -2,8 +2,8 @@ import type { Catalog, Model } from '../core/models/models.ts'
 import type { UpstreamResponse } from './upstream-response.ts'
 
 /**
- * Returns the model that served. If the provider answers with another model of its catalog (the successor of a retired one),
- * that one is named and priced; a dated snapshot of the called model counts as the called model.
+ * Returns the model that served. If the provider answers with another model of its catalog (the successor of a retired
+ * one), returns that one, also for the price. A dated snapshot of the called model counts as the called model.
  */
 export function servedModel(
   catalogue: Pick<Catalog, 'resolve'>,

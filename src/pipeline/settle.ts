@@ -1,6 +1,6 @@
 /**
- * Settlement: a reservation becomes what was used, exactly once for every admitted request, whoever ended it. What is owed
- * (`settled-cost.ts`), the usage record and the receipt are worked out beside this file; here they are written.
+ * Settlement: replaces a reservation by the actual usage, exactly once per admitted request, however it ended. Other
+ * files compute the cost (`settled-cost.ts`), the usage record and the summary; this file writes them.
  */
 import type { ResponseSummary } from '../core/chat/chat.ts'
 import { type Catalog, fullName } from '../core/models/models.ts'
@@ -18,7 +18,7 @@ import { type SettledCost, settledCost } from './settled-cost.ts'
 import { type EstimateDeps, updateEstimates } from './update-estimates.ts'
 import { toUsageRecord } from './usage-record.ts'
 
-/** A request that is over, as telemetry reads it. */
+/** A finished request, as telemetry reads it. */
 export type SettledRequest = {
   readonly request: Pick<AdmittedRequest, 'startedAt' | 'startedMonotonic' | 'trace'> & {
     readonly plan: Pick<Route, 'mode' | 'choices'> & {
@@ -42,8 +42,8 @@ export type SettleDeps = LearningEntryDeps &
   }
 
 /**
- * Releases the reservation, counts what was used, and writes the usage record, in one step of the meter. Resolves when the
- * record is durable. `settled` is awaited with the record before the receipt is returned.
+ * Releases the reservation, counts the usage, and writes the usage record, in one step of the meter. Resolves when the
+ * record is durable. Awaits `settled` with the record before it returns the summary.
  */
 export async function settle(
   deps: SettleDeps,
@@ -54,7 +54,7 @@ export async function settle(
   const cost = settledCost(deps.catalogue, request, progress)
   const { response, model, usage, billed } = cost
   if (model !== null && cost.isCut)
-    deps.log.warn('billed_less_than_used', {
+    deps.log.warn('bill_capped_at_reservation', {
       request_id: request.requestId,
       model: fullName(model),
       account_id: request.caller.accountId,
@@ -87,8 +87,8 @@ export type CheckpointDeps = {
 }
 
 /**
- * Notes what a running request would be billed if it ended now, so that a process that dies loses a second of it at most.
- * It counts as a failure of the gateway: the ledger then shows that the answer was cut.
+ * Writes a checkpoint with the bill of a running request, so that a process that dies loses at most 1 s of it. It
+ * counts as a failure of the gateway: the ledger then shows that the output was truncated.
  */
 export function checkpoint(deps: CheckpointDeps, request: AdmittedRequest, progress: Progress): void {
   deps.meter.checkpoint(progress.reservation, () => {

@@ -1,4 +1,4 @@
-/** What a request owes: the upstream's own count where it gave one, ours for the rest, and at most what was reserved. */
+/** Cost of a request: the upstream's own token counts, estimates for missing ones, and at most the reservation. */
 import type { ChatRequest, TokenUsage } from '../core/chat/chat.ts'
 import type { Catalog, Model } from '../core/models/models.ts'
 import { estimateTokens, likelyInputTokens } from '../core/tokens/tokens.ts'
@@ -10,7 +10,7 @@ import type { Route } from './routing/route.ts'
 import { servedModel } from './served-model.ts'
 import type { UpstreamResponse } from './upstream-response.ts'
 
-/** What a request comes to. Money is integers of 1e-8 USD. */
+/** Settled cost of a request. Money is integers of 1e-8 USD. */
 export type SettledCost = {
   /** The response that is billed; null = none. */
   readonly response: UpstreamResponse | null
@@ -18,17 +18,17 @@ export type SettledCost = {
   readonly model: Model | null
   readonly usage: TokenUsage
   readonly estimated: boolean
-  /** All that was used, in money; above `billed` by the shortfall. */
+  /** Cost of the whole usage; above `billed` by the shortfall. */
   readonly owed: number
   readonly billed: number
-  /** Parts of what is billed. */
+  /** Components of `billed`. */
   readonly search: number
   readonly fetch: number
-  /** More was counted than had been reserved, or than can be. */
+  /** The counts exceeded the reservation, or the model's limits. */
   readonly isCut: boolean
 }
 
-/** What costs are worked out from. */
+/** Input of the computation. */
 type Counted = {
   readonly plan: Pick<Route, 'inputTokens'>
   readonly ask: Pick<ChatRequest, 'choices'>
@@ -36,8 +36,9 @@ type Counted = {
 }
 
 /**
- * Bills at most what was reserved. The tokens are the upstream's own count, also above the reservation: all of them count
- * against the day. What was used and not billed is the shortfall, which the operator bears and the account is held to.
+ * Bills at most the reservation. Token counts are the upstream's own, also above the reservation: all count against the
+ * daily token limit. The shortfall is usage that is not billed: the operator bears it, and the account can be paused
+ * for it.
  */
 export function settledCost(
   catalogue: Pick<Catalog, 'resolve'>,
@@ -49,7 +50,7 @@ export function settledCost(
   const model = response === null ? null : servedModel(catalogue, response)
   const { usage: counted, estimated } = used(response, { plan, ask, seat })
   const usage = model === null ? counted : possible(counted, model, { plan, ask, seat })
-  // The web is reserved beside the model, and has no value to the client where no model answered.
+  // The web is reserved beside the model, and has no value to the client without an output.
   const web = model === null ? null : progress.web
   const search = (web?.searchMicrocents ?? 0) + (model === null ? 0 : providerSearchCost(usage))
   const fetch = web?.fetchMicrocents ?? 0
@@ -68,8 +69,8 @@ const nothing: TokenUsage = {
 }
 
 /**
- * The upstream's own count where the answer was whole and it gave one, ours for what it left out. Of a truncated answer the part
- * that arrived is owed; of an answer without any content, nothing.
+ * Returns the upstream's own counts if the response was complete and had them, and estimates for missing ones. The
+ * received part of a truncated output is billed; a response without content costs nothing.
  */
 function used(
   response: UpstreamResponse | null,
@@ -90,7 +91,7 @@ function used(
   const outputTokens =
     ended && counted !== null
       ? counted
-      : // An early count (Anthropic sends one with the first event) is a floor, not the sum.
+      : // An early count (Anthropic sends one with the first event) is a lower bound and not the total.
         Math.max(counted ?? reported?.leastOutputTokens ?? 0, arrivedTokens(response, seat.outputCap * ask.choices))
   return {
     usage: {
@@ -104,14 +105,17 @@ function used(
   }
 }
 
-/** Our count of what arrived, at most `cap`. Reasoning that the upstream counted is more than the summary it shows. */
+/**
+ * Returns the estimated tokens of the received text, at most `cap`. Reasoning that the upstream counted can exceed the
+ * summary that it shows.
+ */
 function arrivedTokens({ candidate, text, reasoning, usage }: UpstreamResponse, cap: number): number {
   const { provider } = candidate.model
   const thoughts = Math.max(usage?.reasoningTokens ?? 0, estimateTokens(reasoning, provider))
   return Math.min(thoughts + estimateTokens(text, provider), cap)
 }
 
-/** Cuts counts to what the model can read and write: an upstream's defect must not use up a day. */
+/** Limits counts to the model's context window and output: an upstream's defect must not use up a daily limit. */
 function possible(counted: TokenUsage, model: Model, { plan, ask, seat }: Counted): TokenUsage {
   const mostInput = Math.max(plan.inputTokens, model.contextWindow)
   const mostOutput = Math.max(seat.outputCap, model.maxOutputTokens) * ask.choices

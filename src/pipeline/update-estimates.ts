@@ -8,7 +8,7 @@ import type { AdmittedRequest } from './admitted-request.ts'
 import type { SettledCost } from './settled-cost.ts'
 
 export type EstimateDeps = {
-  /** How long outputs of a query type are, of an account and of all. */
+  /** Output length per query type, of one account and of all. */
   readonly foresight: {
     of(queryType: QueryType, accountId: string | null): CalibratedOutput
     settled(accountId: string, queryType: QueryType, outcome: CalibrationSample): void
@@ -24,8 +24,8 @@ export type EstimateDeps = {
 }
 
 /**
- * Updates in memory what an answered request shows at once: how far its cost was from its estimate, how long its output was,
- * and which model has its beginning in a cache now.
+ * Updates the in-memory state after an answered request: error of the cost estimate, output length, and the model whose
+ * cache has the conversation's beginning.
  */
 export function updateEstimates(
   deps: EstimateDeps,
@@ -40,7 +40,7 @@ export function updateEstimates(
   const expected = expectedOutput(model, reading, ask.maxOutputTokens, known).tokens * ask.choices
   const input = likelyInputTokens(ask, model.provider) + usualWebTokens(web, model)
   const estimate = baseCost(model, input, expected) + web.microcents
-  // A model without a price has no error, and a truncated output no length of its own.
+  // A model without a price has no estimate error, and a truncated output has no length of its own.
   if (estimate === 0 || billed === 0) return
   const isWhole = response?.finishes.get(0) === 'stop'
   const usual = usualOutputTokens(model, reading) * ask.choices

@@ -4,39 +4,39 @@ import { appendMerged } from '../core/chat/text-deltas.ts'
 import type { AnswerPart, ProviderFailure } from '../providers/provider.ts'
 import type { Candidate } from './routing/candidate.ts'
 
-/** What has been read of one upstream answer. */
+/** State of one upstream response while it is read. */
 export type UpstreamResponse = {
   readonly candidate: Candidate
-  /** The request as the upstream got it, whose tokens it counts. */
+  /** The request as sent to the upstream, for token counts. */
   readonly ask: ChatRequest
   readonly droppedParameters: readonly string[]
-  /** The cap that the gateway set on the answer; null = the client's own is in force. */
+  /** Output cap that the gateway set; null = the client's own applies. */
   readonly outputCap: OutputCap | null
-  /** Monotonic milliseconds at which it was asked. */
+  /** Monotonic milliseconds at which the attempt began. */
   readonly startedAt: number
-  /** Monotonic milliseconds at which its first content was here. */
+  /** Monotonic milliseconds at which its first content arrived. */
   firstContentAt: number | null
-  /** Text of every kind but reasoning that arrived; counted only where the upstream gives no count, and never stored. */
+  /** Received text of every kind except reasoning; counted only if the upstream gives no counts, and never stored. */
   text: string
-  /** Apart, since an upstream may count its reasoning and show only a summary of it. */
+  /** Separate, because an upstream may count its reasoning and show only a summary of it. */
   reasoning: string
   hasToolCalls: boolean
-  /** The upstream says that it refuses. */
+  /** The upstream reports a refusal. */
   refused: boolean
   usage: ReportedUsage | null
   readonly finishes: Map<number, FinishReason>
-  /** The caller's stop text that ended the first choice; null = none, or the provider does not say. */
+  /** The client's stop text that ended the first choice; null = none, or the provider does not report it. */
   stopSequence: string | null
-  /** The provider's own word for the end of the first choice, where clients act on it. */
+  /** The provider's own finish reason of the first choice, if clients act on it. */
   upstreamReason: string | null
-  /** Model that the upstream says served. */
+  /** Model that the upstream reports as serving. */
   upstreamModel: string | null
   hasContent: boolean
   ended: boolean
   failure: ProviderFailure | null
 }
 
-/** An upstream answer of which nothing has been read yet. */
+/** Creates the state of a response that was not read yet. */
 export function createUpstreamResponse(
   call: Pick<UpstreamResponse, 'candidate' | 'ask' | 'droppedParameters' | 'outputCap' | 'startedAt'>,
 ): UpstreamResponse {
@@ -59,9 +59,9 @@ export function createUpstreamResponse(
 }
 
 /**
- * Notes what the parts say of the answer and hands back the content among them, in order, neighbouring pieces of a text as
- * one. Finish reasons stay here until the answer has truly ended: a cut one never shows them. Of `choices` requested ones,
- * further choices that an upstream sends are ignored: no client expects them.
+ * Adds the parts to the state and returns their content in order, with adjacent text deltas merged. Finish reasons are
+ * held until the output is complete: a truncated one never shows them. Further choices than the requested `choices` are
+ * ignored, because no client expects them.
  */
 export function applyParts(response: UpstreamResponse, parts: readonly AnswerPart[], choices: number): ChatEvent[] {
   const content: ChatEvent[] = []

@@ -1,4 +1,4 @@
-/** The usage record of a request: its line in the ledger, content-free. */
+/** Content-free usage record of a request in the ledger. */
 import type { AttemptOutcome } from '../core/chat/chat.ts'
 import { dayMs } from '../core/text/utc-days.ts'
 import { type AttemptRecord, attemptOutcomes, type TriedOutcome, type UsageRecord } from '../core/usage/usage-record.ts'
@@ -6,7 +6,7 @@ import type { AdmittedRequest } from './admitted-request.ts'
 import type { Progress } from './progress.ts'
 import type { SettledCost } from './settled-cost.ts'
 
-/** Builds the record. `end` is how the request ended, and at which monotonic millisecond. */
+/** Builds the record. `end` is the status of the request and its monotonic millisecond. */
 export function toUsageRecord(
   request: AdmittedRequest,
   progress: Progress,
@@ -20,7 +20,7 @@ export function toUsageRecord(
     request_id: request.requestId,
     account_id: caller.accountId,
     key_id: caller.keyId,
-    // A request belongs to the day its reservation was taken on.
+    // A request counts for the day of its reservation.
     at_ms: Math.max(request.startedAt, reservation.day * dayMs),
     provider: model?.provider ?? '',
     model: model?.id ?? '',
@@ -51,7 +51,7 @@ export function toUsageRecord(
   }
 }
 
-/** The candidates that were called. Skipped ones are counted in `attempts` only. */
+/** Called candidates. Skipped ones are counted in `attempts` only. */
 function toAttemptRecords({ attempts }: Progress, startedMonotonic: number): AttemptRecord[] {
   const tried: AttemptRecord[] = []
   for (const { model, outcome, startedAt, durationMs } of attempts)

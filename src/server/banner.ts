@@ -2,8 +2,9 @@ import type { FirstAccount } from '../composition/first-account.ts'
 import { shellCommand } from './shell-command.ts'
 
 /**
- * What a person sees at the start: where the gateway is, what it is running on, and, the first time, everything needed
- * for a first answer. Secrets are printed here once and logged nowhere. `keyOwner` is whose further keys to speak of.
+ * Builds the startup message: the address, the providers and stores, and at the first start all data for a first
+ * request. Secrets are printed here once and never logged. `keyOwner` is the email address for commands that create
+ * further keys.
  */
 export function banner(options: {
   readonly version: string
@@ -15,7 +16,7 @@ export function banner(options: {
     readonly firstAccount: FirstAccount | null
     /** By the name of the provider. */
     readonly endpoints: ReadonlyMap<string, unknown>
-    /** Where data is stored, in words. */
+    /** Description of where data is stored. */
     readonly storage: string
   }
   readonly keyOwner: string | null
@@ -30,7 +31,7 @@ export function banner(options: {
     '',
     `  listening   ${baseUrl}`,
     `  dashboard   ${baseUrl}/`,
-    `  providers   ${providers}${simulator === null ? '' : ` (simulated: set ${realKeys} for real answers)`}`,
+    `  providers   ${providers}${simulator === null ? '' : ` (simulated: set ${realKeys} for real models)`}`,
     `  web search  ${search || (simulator === null ? `none (set ${searchKeys})` : 'simulated')}`,
     `  storage     ${deps.storage}`,
     '',
@@ -44,10 +45,10 @@ export function banner(options: {
 const searchKeys = 'SEARXNG_URL, BRAVE_API_KEY or TAVILY_API_KEY'
 const realKeys = 'OPENAI_API_KEY, ANTHROPIC_API_KEY or GEMINI_API_KEY'
 
-/** The first account's credentials, which nobody can show again. */
+/** Credentials of the first account, which are never shown again. */
 export function firstAccountLines(account: FirstAccount): string[] {
   return [
-    '  A local account was made, for the dashboard and the API. This is shown once:',
+    '  Created a local account for the dashboard and the API. Its credentials are shown only once:',
     '',
     `  e-mail      ${account.email}`,
     `  password    ${account.password}`,

@@ -1,9 +1,10 @@
-/** What answers requests: an Elysia instance, for one. */
+/** Handler of requests, for example an Elysia instance. */
 type RequestHandler = { readonly fetch: (request: Request) => Response | Promise<Response> }
 
 /**
- * From now on every response also asks for its connection to be closed, so that a client that keeps one open connects elsewhere
- * before this gateway stops. Wrapped around a whole server that is about to stop: a serving one pays nothing for it.
+ * Adds `connection: close` to every response, so that clients with an open connection connect to another instance
+ * before this one stops. Wraps the whole server only when it is about to stop, so that normal responses have no
+ * overhead.
  */
 export function closeConnectionsAfterResponse(app: RequestHandler, server: Bun.Server<unknown>): void {
   const { fetch } = app

@@ -1,14 +1,14 @@
 /**
- * `npx` hands a SIGTERM to a shell, which ends of it and tells nobody: the gateway behind it would run on, and hold its port
- * and its folder. So who was started through `npx` looks whether the processes between the two are still there.
+ * `npx` passes a SIGTERM to a shell, which ends without passing it on. The gateway would keep running and hold its port
+ * and its folder. A process started through `npx` therefore checks whether the processes in between still run.
  */
 import { readFileSync } from 'node:fs'
 
 const lookEveryMs = 250
-/** Between npx and the gateway stand a shell, `bun run`, and another shell at most. */
+/** Maximum processes between npx and the gateway: a shell, `bun run`, and another shell. */
 const maximumAncestors = 5
 
-/** Calls `onGone` once npx, or what it started this process by, has ended. Does nothing elsewhere, or where `/proc` is not. */
+/** Calls `onGone` when npx or a process in between has ended. Does nothing without npx or without `/proc`. */
 export function watchLauncher(onGone: () => void): void {
   const chain = chainToNpx()
   if (chain === null) return
@@ -22,21 +22,21 @@ export function watchLauncher(onGone: () => void): void {
 
 type Link = { readonly pid: number; readonly parent: number }
 
-/** From this process up to npx; null where that is no ancestor. */
+/** Returns the processes from this one up to npx; null if npx is not an ancestor. */
 function chainToNpx(): readonly Link[] | null {
   const chain: Link[] = []
   for (let pid = process.pid; chain.length < maximumAncestors; ) {
     const parent = parentOf(pid)
     if (parent === null || parent <= 1) return null
     chain.push({ pid, parent })
-    // The title that npm gives itself when it is called as npx.
+    // Process title that npm sets for npx.
     if (read(parent, 'cmdline').startsWith('npm exec')) return chain
     pid = parent
   }
   return null
 }
 
-/** Fields are counted from behind the name, which may itself hold spaces and brackets; the second is the parent. */
+/** Fields are counted after the name, which may contain spaces and parentheses; the second one is the parent. */
 function parentOf(pid: number): number | null {
   const stat = read(pid, 'stat')
   const parent = Number(stat.slice(stat.lastIndexOf(')') + 2).split(' ')[1])

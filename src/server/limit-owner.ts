@@ -1,6 +1,6 @@
 /**
- * Without Redis, the parent of several workers owns their limits and their usage: it meters all accounts, keeps the one journal, and
- * brings its records into the ledger. Workers reach it through a socket in the data folder.
+ * Without Redis, the supervisor of several workers owns their limits and usage: it meters all accounts, keeps the one
+ * journal, and ships its records to the ledger. Workers connect to it through a socket in the data folder.
  */
 import { join } from 'node:path'
 import { runCleanups } from '../composition/cleanup.ts'
@@ -23,7 +23,10 @@ import { createOwnerService } from '../limits/owner/service.ts'
 const reportMs = 1_000
 const shippingDeadlineMs = 5_000
 
-/** Opens the stores and starts to serve workers. Returns what ships the rest of the usage and closes. Throws as `createDeps`. */
+/**
+ * Opens the stores and starts to serve workers. Returns a function that ships the remaining usage and closes. Throws as
+ * `createDeps`.
+ */
 export async function openLimitOwner(config: Config, log: Log): Promise<() => Promise<void>> {
   const undo: (() => unknown)[] = []
   try {
@@ -36,7 +39,7 @@ export async function openLimitOwner(config: Config, log: Log): Promise<() => Pr
     void migrated.then(() => timekeeper?.ask())
     const journal = openJournal({
       directory: join(config.dataDirectory, 'journal'),
-      onDamage: detail => log.error('journal_damaged', { detail }),
+      onDamage: detail => log.error('journal_corrupted', { detail }),
     })
     undo.push(() => journal.close())
     takeOverJournals(config.dataDirectory, journal, log)
@@ -62,11 +65,12 @@ export async function openLimitOwner(config: Config, log: Log): Promise<() => Pr
     const reporting = setInterval(report, reportMs)
     undo.push(() => clearInterval(reporting))
     return async () => {
-      if (!(await shipper.drain(shippingDeadlineMs))) log.warn('usage_left_in_journal', { records: journal.backlog() })
+      if (!(await shipper.drain(shippingDeadlineMs)))
+        log.warn('usage_unshipped_at_exit', { records: journal.backlog() })
       await runCleanups(undo)
     }
   } catch (cause) {
-    // Why the start failed matters more than what failed behind it.
+    // The cause of the failed start matters more than a failure during cleanup.
     await runCleanups(undo).catch(() => {})
     throw cause
   }

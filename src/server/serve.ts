@@ -1,4 +1,4 @@
-/** Deps → app → listen; drains on SIGTERM, or when the parent says so. */
+/** Creates the dependencies and the app, listens, and drains on SIGTERM or on a message of the supervisor. */
 import { createApp, version } from '../app.ts'
 import { createDeps } from '../composition/deps.ts'
 import { describeError } from '../composition/error-text.ts'
@@ -15,20 +15,20 @@ import { exitWithStartupError, listenErrorText } from './startup-error.ts'
 import { warmUp } from './warm-up.ts'
 import { createSiblings, type FiguresMessage } from './worker-metrics.ts'
 
-/** From a worker to its parent: it listens, and what to say to a person about it. */
+/** Message from a worker to its supervisor: it listens, with the startup message for the operator. */
 export type WorkerMessage = { readonly type: 'listening'; readonly banner: string }
 
-/** From the parent to a worker: what it was told itself. */
+/** Message from the supervisor to a worker: a signal that the supervisor received. */
 export type SupervisorMessage = 'SIGTERM' | 'SIGINT'
 
-/** A store that decides limits is found within this, or requests wait for it as they do later. */
+/** Maximum wait for a store that decides limits at startup; later requests wait for it themselves. */
 const warmWithinMs = 3_000
-/** How long readers have to fetch the last event of a stream that was ended for them. */
+/** Time for clients to read the last event of a stream that the drain ended. */
 const lastWordsMs = 1_000
-/** Letting go of the stores has its own deadlines; this one is for what they forgot. */
+/** Closing the stores has its own deadlines; this one covers resources without a deadline. */
 const closingDeadlineMs = 15_000
 
-/** Serves until it is told to stop, and ends the process then; with 1 where it cannot start. */
+/** Serves until a stop signal and then ends the process; exit code 1 if it cannot start. */
 export async function serve(config: Config): Promise<void> {
   const deps = await createDeps(config).catch(cause => exitWithStartupError(toStoreError(config, cause)))
   const siblings =
@@ -39,7 +39,7 @@ export async function serve(config: Config): Promise<void> {
   const app = createApp(deps, siblings)
   warmUp(deps)
   const server = await Promise.try(() => listen(config, app)).catch(async cause => {
-    // Made once and shown once: an address that is taken must not cost the operator the first key.
+    // Created once and shown once: a port that is in use must not cost the operator the first key.
     if (deps.firstAccount !== null) process.stdout.write(`${firstAccountLines(deps.firstAccount).join('\n')}\n`)
     await deps.close()
     return exitWithStartupError(listenErrorText(config, cause))
@@ -48,7 +48,10 @@ export async function serve(config: Config): Promise<void> {
   let draining = false
   const { promise: hurried, resolve: hurry } = Promise.withResolvers<void>()
 
-  /** Not ready, then no new work, running streams to their end or the drain deadline, usage shipped. A second signal hurries. */
+  /**
+   * Drain: not ready, then no new requests, open streams until the drain deadline, usage shipped. A second signal
+   * shortens it.
+   */
   const drain = async (noticeMs: number) => {
     deps.readiness.isReady = false
     deps.log.info('draining')
@@ -57,7 +60,9 @@ export async function serve(config: Config): Promise<void> {
     const stopped = server.stop()
     await Promise.race([stopped, deps.clock.sleep(config.drainMs), hurried])
     deps.inFlight.endAll(
-      new GatewayError('service_unavailable', 'The gateway is restarting. Ask again.', { retryAfterMs: 1000 }),
+      new GatewayError('service_unavailable', 'The gateway is restarting. Send the request again.', {
+        retryAfterMs: 1000,
+      }),
     )
     await Promise.race([stopped, deps.clock.sleep(lastWordsMs)])
     await Promise.race([deps.close(), deps.clock.sleep(closingDeadlineMs)])
@@ -69,13 +74,13 @@ export async function serve(config: Config): Promise<void> {
     drain(noticeMs).then(
       () => process.exit(exitCode),
       cause => {
-        deps.log.error('stopped_badly', { detail: describeError(cause) })
+        deps.log.error('shutdown_failed', { detail: describeError(cause) })
         process.exit(1)
       },
     )
   }
 
-  // At a terminal there is no balancer that would have to notice first.
+  // In a terminal there is no load balancer that must notice first.
   const noticeMs = { SIGTERM: config.drainNoticeMs, SIGINT: 0 } as const
   let orders = 0
   const obey = (order: SupervisorMessage) => {
@@ -84,7 +89,8 @@ export async function serve(config: Config): Promise<void> {
   }
   for (const signal of ['SIGTERM', 'SIGINT'] as const)
     process.on(signal, () => {
-      // A terminal, or a service manager, signals parent and workers alike: only what the parent passes on can be a second one.
+      // A terminal or a service manager signals supervisor and workers, so a worker counts only the supervisor's
+      // messages as second signals.
       if (config.worker === null) obey(signal)
       else if (!draining) stop(0, noticeMs[signal])
     })
@@ -92,16 +98,16 @@ export async function serve(config: Config): Promise<void> {
     process.on('message', (message: SupervisorMessage | FiguresMessage) =>
       typeof message === 'string' ? obey(message) : siblings?.hear(message),
     )
-    // Without a parent nobody would replace it, nor end it.
+    // Without a supervisor no process would replace or stop this one.
     process.on('disconnect', () => {
       if (draining) return
-      deps.log.warn('parent_gone')
+      deps.log.warn('supervisor_lost')
       stop(1, 0)
     })
   }
-  // Nobody is left who would wait for a balancer to notice.
+  // No load balancer waits for this instance.
   else watchLauncher(() => !draining && stop(0, 0))
-  // One bad promise somewhere must not end everybody's streams.
+  // One rejected promise must not end all streams.
   process.on('unhandledRejection', cause => deps.log.error('unhandled_rejection', { detail: describeError(cause) }))
   process.on('uncaughtException', cause => {
     deps.log.error('uncaught_exception', { detail: describeError(cause) })
@@ -115,7 +121,7 @@ export async function serve(config: Config): Promise<void> {
   const words = banner({ baseUrl: url, version, deps, keyOwner: await keyOwner(deps.database) })
   if (config.worker === null) {
     process.stdout.write(`${words}\n`)
-    for (const warning of config.warnings) deps.log.warn('configuration', { warning })
+    for (const warning of config.warnings) deps.log.warn('config_warning', { warning })
   } else process.send?.({ type: 'listening', banner: words } satisfies WorkerMessage)
   deps.log.info('ready', {
     host: config.host,
@@ -130,7 +136,8 @@ function listen(config: Config, app: ReturnType<typeof createApp>): Bun.Server<u
   app.listen({
     port: config.port,
     hostname: config.host,
-    // Shared, a port would silently give every other request to the gateway that was there first; workers want just that.
+    // With a shared port, another gateway on it would silently receive half of the requests. Only workers share their
+    // port.
     reusePort: config.worker !== null,
     development: false,
   })
@@ -138,13 +145,13 @@ function listen(config: Config, app: ReturnType<typeof createApp>): Bun.Server<u
   return app.server
 }
 
-/** The host of an address that works from this machine. */
+/** Returns a host name of the address that works on this machine. */
 function urlHost(host: string): string {
   if (host === '0.0.0.0' || host === '::') return '127.0.0.1'
   return host.includes(':') ? `[${host}]` : host
 }
 
-/** Whose further keys a later start advises on; null where only the operator knows. */
+/** Email address in the advice on further keys; null if only the operator knows it. */
 async function keyOwner(database: Database): Promise<string | null> {
   const found = await findAccountByEmail(database, localOwner).catch(() => null)
   return found?.user.email ?? null

@@ -1,5 +1,5 @@
 /**
- * Returns an operator command in the form in which it can be typed here: without a global Bun installation (`npx`)
+ * Returns an operator command in a form that can be typed on this machine: without a global Bun installation (`npx`)
  * there is no `bun`. `executable` is the path of the running Bun.
  */
 export function shellCommand(command: string, executable: string = process.execPath): string {

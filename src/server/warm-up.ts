@@ -6,7 +6,7 @@ import { readNative } from '../dialects/native/request.ts'
 import type { ReasoningSeal } from '../dialects/reasoning-seal.ts'
 import { readResponses } from '../dialects/responses/request.ts'
 
-/** Enough for the compiler to optimize the loops, too few to delay the start (a few milliseconds). */
+/** Enough for the compiler to optimize the loops, and few enough to cost the start only milliseconds. */
 const rounds = 20
 
 type WarmUpDeps = {
@@ -16,8 +16,8 @@ type WarmUpDeps = {
 }
 
 /**
- * Does once, on a sample, what the first request would otherwise wait for: the request schemas are compiled at their first
- * use, and the loops over a prompt's text are slow until they have run often.
+ * Runs work on a sample that would otherwise delay the first request: request schemas are compiled at their first use,
+ * and the loops over a prompt's text are slow until they have run often.
  */
 export function warmUp({ read, safety, reasoningSeal }: WarmUpDeps): void {
   const sample = { messages: [{ role: 'user', content: 'Explain in two sentences why the sky is blue. '.repeat(20) }] }

@@ -1,32 +1,35 @@
 /**
- * One scrape of several workers. The kernel gives it to any of them, which asks the parent, who asks the others: each keeps
- * figures of its own, and a scrape that had a different worker's every time would be of no use.
+ * One scrape of several workers. The kernel gives it to any worker, which requests the figures of all others through
+ * the supervisor. Otherwise each scrape would show the figures of another worker.
  */
 import type { Family } from '../observability/instruments.ts'
 import { sendToProcess } from './send-message.ts'
 
 type WorkerMetrics = { readonly worker: number; readonly families: readonly Family[] }
 
-/** Between a worker and its parent, either way: somebody wants everybody's figures; here are one's own, or all the others'. */
+/**
+ * Messages between a worker and the supervisor: a request for all figures, the figures of one worker, or those of all
+ * others.
+ */
 export type FiguresMessage =
   | { readonly type: 'figures_wanted'; readonly id: string }
   | { readonly type: 'figures'; readonly id: string; readonly figures: readonly WorkerMetrics[] }
 
 type Peer = { send(message: FiguresMessage): unknown }
 
-/** Who has not answered by then is left out of the scrape. */
+/** A worker without a response by then is left out of the scrape. */
 const answerMs = 1000
-/** The parent has a deadline of its own; this one is for a parent that is gone. */
+/** The supervisor has its own deadline; this one applies if the supervisor has ended. */
 const gatherMs = 1500
 
 export type WorkerPeers = {
-  /** The figures of all workers, this one's first. */
+  /** Returns the metrics of all workers, this one's first. */
   gather(): Promise<readonly WorkerMetrics[]>
-  /** A message from the parent. */
+  /** Handles a message of the supervisor. */
   hear(message: FiguresMessage): void
 }
 
-/** A worker's end. `own` are its figures at that moment. */
+/** Creates a worker's end. `own` returns its current figures. */
 export function createSiblings(worker: number, parent: Peer, own: () => readonly Family[]): WorkerPeers {
   const waiting = new Map<string, (others: readonly WorkerMetrics[]) => void>()
   let asked = 0
@@ -50,11 +53,11 @@ export function createSiblings(worker: number, parent: Peer, own: () => readonly
 }
 
 type MetricsCollector = {
-  /** A message from one of the workers that run now. */
+  /** Handles a message of a running worker. */
   hear(from: Peer, message: FiguresMessage, running: Iterable<Peer>): void
 }
 
-/** The parent's end. */
+/** Creates the supervisor's end. */
 export function createGathering(): MetricsCollector {
   const open = new Map<string, (figures: readonly WorkerMetrics[]) => void>()
 
@@ -71,7 +74,7 @@ export function createGathering(): MetricsCollector {
       heard.push(...figures)
       if (--missing === 0) end()
     })
-    // One that does not hear it is missed until the deadline.
+    // A worker that does not receive the message is missing until the deadline.
     for (const other of others) sendToProcess(other, { type: 'figures_wanted', id })
     if (missing === 0) end()
   }

@@ -1,10 +1,8 @@
 /**
- * Several gateways on one port: a parent that serves nothing starts them, replaces one that dies, passes on what it is told,
- * and ends when all have. The kernel decides who gets a connection (`SO_REUSEPORT`); Redis decides what an account may do, and
- * without Redis this process does (`limit-owner.ts`).
- *
- * The first worker starts alone: it finds out whether a start can succeed, migrates, makes the first account, and only it
- * has anything to say to a person. Each has a folder of its own; one that replaces another takes over what that one left.
+ * Several gateway processes on one port. A supervisor that serves no requests starts them, replaces one that dies,
+ * passes on signals, and ends after all. The kernel assigns connections (`SO_REUSEPORT`); Redis, or without it this
+ * process (`limit-owner.ts`), decides limits. The first worker starts before the others: it migrates, creates the first
+ * account, and prints the startup message. Each worker has its own folder, which its replacement takes over.
  */
 
 import { describeError } from '../composition/error-text.ts'
@@ -21,12 +19,12 @@ import { createGathering, type FiguresMessage } from './worker-metrics.ts'
 
 const firstRetryMs = 100
 const maximumRetryMs = 5_000
-/** A worker that lived as long did not die of how it was started. */
+/** A worker that ran for this long did not die of a failed start. */
 const soundMs = 10_000
-/** What a worker takes at most to stop, beside the notice and the drain. */
+/** Maximum time for a worker to stop, besides the notice and the drain. */
 const stoppingMs = 20_000
 
-/** Runs `config.workers` gateways until told to stop, and ends the process then: with 0 where all of them drained. */
+/** Runs `config.workers` gateways until a stop signal, and then ends the process: exit code 0 if all drained. */
 export async function superviseWorkers(config: Config): Promise<void> {
   const log = createLog({
     level: config.logLevel,
@@ -70,23 +68,23 @@ export async function superviseWorkers(config: Config): Promise<void> {
   process.on('uncaughtException', cause => log.error('uncaught_exception', { detail: describeError(cause) }))
 
   const first = await workers.start(1)
-  // It has said why.
+  // The worker has already reported the reason.
   if (first === null) return stopping ? undefined : end(1)
   process.stdout.write(`${first}\n`)
-  for (const warning of config.warnings) log.warn('configuration', { warning })
+  for (const warning of config.warnings) log.warn('config_warning', { warning })
   await Promise.all(Array.from({ length: config.workers - 1 }, (_, index) => workers.start(index + 2)))
   if (!stopping) log.info('workers_ready', { workers: config.workers, port })
 }
 
 type Workers = {
-  /** Starts one and keeps it alive; its banner once it listens, null where it ended before it ever did. */
+  /** Starts a worker and keeps it running. Returns its startup message when it listens, or null if it ended before. */
   start(worker: number): Promise<string | null>
-  /** Drains one and starts it anew. Resolves when the new one listens, or after an order to all. */
+  /** Drains a worker and starts a new one. Resolves when the new one listens, or after a signal to all. */
   replace(worker: number): Promise<void>
-  /** Nothing is started or replaced after an order. */
+  /** After a stop signal, no worker is started or replaced. */
   order(order: SupervisorMessage): void
   kill(): void
-  /** Fulfilled when none is left: 0 where all ended well after an order, else 1. */
+  /** Fulfilled when all workers have ended: 0 if all ended cleanly after a signal, otherwise 1. */
   ended(): Promise<number>
 }
 
@@ -98,7 +96,7 @@ function createWorkers({
   readonly environment: (worker: number) => Readonly<Record<string, string | undefined>>
 }): Workers {
   const running = new Map<Bun.Subprocess, number>()
-  /** Those that drain because they are replaced, and what starts their successors. */
+  /** Draining workers that are being replaced, with the functions that start their successors. */
   const leaving = new Map<Bun.Subprocess, () => void>()
   const codes: number[] = []
   const gathering = createGathering()
@@ -140,11 +138,11 @@ function createWorkers({
         leaving.delete(child)
         return replace()
       }
-      // The first of all that never listened will not listen the next time either.
+      // If the very first worker never listened, another attempt would fail too.
       if (isFirst && !listened) return
       const failed = performance.now() - startedAt < soundMs ? failures + 1 : 1
       const waitMs = Math.min(maximumRetryMs, firstRetryMs * 2 ** (failed - 1))
-      log.error('worker_died', { worker, code, signal: child.signalCode, replaced_in_ms: waitMs })
+      log.error('worker_exited', { worker, code, signal: child.signalCode, replaced_in_ms: waitMs })
       setTimeout(() => void start(worker, failed), waitMs)
     })
     return banner
@@ -154,7 +152,7 @@ function createWorkers({
     start: worker => start(worker, 0),
     async replace(worker) {
       const child = [...running].find(([, number]) => number === worker)?.[0]
-      // One that has just died is being replaced already.
+      // A worker that has just died is already being replaced.
       if (child === undefined || ordered !== null) return
       const { promise: ended, resolve } = Promise.withResolvers<void>()
       leaving.set(child, resolve)
@@ -175,8 +173,8 @@ function createWorkers({
 }
 
 /**
- * What the workers share beside Redis and Postgres: the data folder, in it the embedded database, and without Redis the limits.
- * Returns what closes it.
+ * Resources that workers share besides Redis and Postgres: the data folder, in it the embedded database, and without
+ * Redis the limits. Returns a function that closes them.
  */
 async function openShared(config: Config, log: Log): Promise<() => Promise<void>> {
   if (config.redisUrls.length === 0) return (await import('./limit-owner.ts')).openLimitOwner(config, log)
@@ -200,7 +198,7 @@ async function openShared(config: Config, log: Log): Promise<() => Promise<void>
   }
 }
 
-/** The port that they will share, which nobody else may listen on: asked for once as one that is not shared. */
+/** Reserves the shared port, which no other process may use: listens on it once as unshared. */
 function freePort({ host, port }: Pick<Config, 'host' | 'port'>): number {
   const probe = Bun.serve({ port, hostname: host, reusePort: false, fetch: () => new Response() })
   const free = probe.port ?? port

@@ -139,7 +139,7 @@ describe('OpenAI client on rejected requests', () => {
     const ask = client.chat.completions.create({ model: 'gateway-ai', messages: [user('Hi [[sim:status=400]]')] })
     const error = await caught(OpenAI.BadRequestError, ask)
     expect(told(error)).toMatchObject({ code: 'invalid_request', param: null })
-    expect(error.message).toMatch(/(openai|anthropic|google)\/\S+ refused the request as invalid/)
+    expect(error.message).toMatch(/(openai|anthropic|google)\/\S+ rejected the request as invalid/)
     expect(seen.requests).toBe(1)
   })
 })

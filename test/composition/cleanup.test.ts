@@ -1,7 +1,7 @@
 import { expect, test } from 'bun:test'
 import { runCleanups } from '../../src/composition/cleanup.ts'
 
-test('everything is let go of, the newest first and once, also where one of them fails', async () => {
+test('runCleanups: runs all cleanups once, newest first, also after a failure', async () => {
   const gone: string[] = []
   const undo = [
     () => gone.push('oldest'),

@@ -1,7 +1,7 @@
 import { expect, test } from 'bun:test'
 import { systemNetwork } from '../../src/composition/network.ts'
 
-test('a call that is ended in the turn it was made in never leaves; its neighbours do', async () => {
+test('network: never sends a call that is aborted in its own turn, and sends its neighbors', async () => {
   const seen: string[] = []
   using server = Bun.serve({
     port: 0,

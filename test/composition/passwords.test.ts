@@ -4,11 +4,11 @@ import { GatewayError } from '../../src/core/validation/errors.ts'
 
 /** Hashing is slow by design, and the machine may be busy. */
 const hangMs = 60_000
-/** Where only the order counts, or one time against another. */
+/** For tests in which only the order or a ratio of times counts. */
 const cheap = { memoryCost: 2_048, timeCost: 3 }
 
 test(
-  'P1 the sixty-fifth in line is told to come back, and those before are served',
+  'password hashing: rejects the sixty-fifth waiting hash and completes those before it [P1]',
   async () => {
     const passwords = createPasswords(cheap)
     const attempts = Array.from({ length: 65 }, (_, index) => passwords.verify('a password', null, `10.0.0.${index}`))
@@ -25,7 +25,7 @@ test(
 )
 
 test(
-  'P1 no more than four are hashed at once: the fifth takes a turn of its own',
+  'password hashing: runs at most four hashes at once [P1]',
   async () => {
     const passwords = createPasswords()
     const order: number[] = []
@@ -35,7 +35,7 @@ test(
     await Promise.race(hashes)
     expect(order[0]).toBeLessThan(4)
     await Promise.all(hashes)
-    // Whoever comes in before all but three that stood ahead of it was hashed beside more than three others.
+    // A hash that starts before more than three of those ahead of it have finished ran beside more than three others.
     for (const [place, index] of order.entries()) expect(index - place).toBeLessThan(4)
   },
   hangMs,
@@ -56,19 +56,19 @@ test(
     await Promise.all([...flood, ...others])
     const refused = order.filter(one => one === 'flood ip_rate_limited')
     expect(refused).toHaveLength(92)
-    // Two turns of the flood run beside them, and one more may end a moment before.
+    // Two hashes of the flood run at the same time, and one more may end just before.
     const served = order.filter(one => one !== 'flood ip_rate_limited')
     expect(served).toHaveLength(10)
     expect(served.slice(0, 6)).toContain('first')
     expect(served.slice(0, 6)).toContain('second')
-    // The line is free again.
+    // The queue is empty again.
     expect(await passwords.verify('a password', null, '203.0.113.7')).toBe('wrong')
   },
   hangMs,
 )
 
 test(
-  'P4 an unknown address takes as long as a wrong password',
+  'password check: takes as long for an unknown address as for a wrong password [P4]',
   async () => {
     const passwords = createPasswords(cheap)
     const hash = await passwords.hash('a password', null)

@@ -13,7 +13,7 @@ function failure(fields: object, message = `something with ${canary}`): Error {
   return Object.assign(new Error(message), fields)
 }
 
-describe('a store that cannot be opened', () => {
+describe('toStoreError', () => {
   test.each<[string, Error, string]>([
     [
       'a folder without rights',
@@ -52,11 +52,11 @@ describe('a store that cannot be opened', () => {
       }),
       'DATABASE_URL: Postgres at db.example:6432 says: password authentication failed for user "gateway". Correct the user or the password.',
     ],
-  ])('%s is told by the variable that mends it, without the password', (_, cause, text) => {
+  ])('names the variable to change, without the password: %s', (_, cause, text) => {
     expect(toStoreError(config, cause)).toBe(text)
   })
 
-  test('the system’s and the driver’s own errors are known for what they are', async () => {
+  test('recognizes errors of the system and of the driver', async () => {
     const folder = mkdtempSync(join(tmpdir(), 'gateway-ai-problems-'))
     try {
       const file = join(folder, 'file')

@@ -5,7 +5,7 @@ import { GatewayError } from '../../src/core/validation/errors.ts'
 const outcomeOf = (count: Promise<number>) =>
   count.catch((cause: unknown) => (cause instanceof GatewayError ? cause.code : String(cause)))
 
-test('whoever waits for a count is refused when the tokenizer is closed, and the next count starts anew', async () => {
+test('tokenizer: rejects waiting counts when it is closed, and starts again at the next count', async () => {
   const tokenizer = createTokenizer()
   const counts = [tokenizer.count(['hello']), tokenizer.count(['hello world'])].map(outcomeOf)
   tokenizer.close()

@@ -35,7 +35,7 @@ function withBrowser(path: string) {
       await page.getByLabel('Email').fill(firstOwner(gateway).email)
       await page.getByLabel('Password').fill('not the password')
       await page.getByRole('button', { name: 'Sign in' }).click()
-      expect(await page.getByRole('alert').textContent()).toContain('The e-mail address or the password is not right')
+      expect(await page.getByRole('alert').textContent()).toContain('Sign-in failed: wrong email or password')
     })
 
     test('accepts the printed credentials, survives a reload, and ends with the tab', async () => {

@@ -58,7 +58,7 @@ describe.each([...formats])('billing (%s)', format => {
       expect(reply.httpStatus).toBe(200)
       const row = await rig.row(reply.requestId)
       expect(row.billed_microcents).toBe(row.reserved_microcents)
-      expect(rig.gateway.logLines.slice(logged).some(line => line.includes('billed_less_than_used'))).toBe(true)
+      expect(rig.gateway.logLines.slice(logged).some(line => line.includes('bill_capped_at_reservation'))).toBe(true)
     }
     await Promise.all(ways.map(each))
   })
@@ -89,7 +89,7 @@ test('reservation: covers a prompt written to a cache at a higher price', async 
   const row = await rig.row(reply.requestId)
   expect(row.billed_microcents).toBe(model === null ? -1 : highestCostOf(model, input, 1))
   expect(
-    rig.gateway.logLines.some(line => line.includes('billed_less_than_used') && line.includes(reply.requestId)),
+    rig.gateway.logLines.some(line => line.includes('bill_capped_at_reservation') && line.includes(reply.requestId)),
   ).toBe(false)
 })
 

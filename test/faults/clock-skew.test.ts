@@ -51,7 +51,7 @@ async function endingKey(gateway: GatewayProcess, person: Person, seconds: numbe
 }
 
 skewed('the gateways’ clocks are wrong, and each says so', async both => {
-  for (const { output } of both) expect(output()).toMatch(/clock_set_right.*by -?(90|89)\d\d\d ms/)
+  for (const { output } of both) expect(output()).toMatch(/clock_offset_changed.*by -?(90|89)\d\d\d ms/)
 })
 
 skewed('a session signed by one is taken by the other, and is not older or newer there', async both => {

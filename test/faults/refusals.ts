@@ -119,7 +119,7 @@ describe.each([...formats])('health of %s', failing => {
     expect(requestsTo(rig, failing)).toBe(before)
     const others = rig.gateway.deps.catalogue.list.filter(model => model.provider === failing)
     for (const { provider, id } of others.slice(0, 2)) expect(await stateOf(`${provider}/${id}`)).toBe('unhealthy')
-    expect(rig.gateway.logLines.some(line => line.includes('provider_switched_off'))).toBe(true)
+    expect(rig.gateway.logLines.some(line => line.includes('provider_disabled'))).toBe(true)
   })
 
   test('becomes unhealthy after one 503, but still serves clients that request the model', async () => {

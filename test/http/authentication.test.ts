@@ -3,7 +3,7 @@ import type { Caller } from '../../src/core/limits/plans.ts'
 import { plans } from '../../src/core/limits/plans.ts'
 import { callerAddress, createCallers } from '../../src/http/authentication.ts'
 
-describe('the caller’s address', () => {
+describe('clientAddress', () => {
   const trusted = new Set(['10.0.0.1', '10.0.0.2', '2001:db8::1'])
   const address = (socket: string | null, forwarded: string | null) =>
     callerAddress(socket, forwarded, one => trusted.has(one))
@@ -33,7 +33,7 @@ describe('the caller’s address', () => {
   })
 })
 
-describe('the key', () => {
+describe('createCallers', () => {
   const caller: Caller = { accountId: 'acc_1', keyId: 'key_1', plan: 'usage', limits: plans.usage }
   const asked: string[] = []
   const keys = {
@@ -61,7 +61,7 @@ describe('the key', () => {
     expect(await ask(headers)).toEqual(isGood ? caller : '401 invalid_api_key')
   })
 
-  test('createCallers: looks a key up once when the response needs the caller too', async () => {
+  test('looks a key up once when the response needs the caller too', async () => {
     const looked: string[] = []
     const callers = createCallers(
       {
@@ -83,7 +83,7 @@ describe('the key', () => {
     expect(looked).toEqual(['warm', 'cold', 'open'])
   })
 
-  test('a failed one is not retried with the other header', async () => {
+  test('does not retry a failed key with the other header', async () => {
     asked.length = 0
     await ask({ authorization: 'Bearer bad', 'x-api-key': 'good' })
     expect(asked).toEqual(['bad'])

@@ -1,4 +1,6 @@
-/** The budget of request bodies: by itself, and over real sockets, where every way a request can end gives back what it held. */
+/**
+ * The budget of request bodies: as a unit, and over real sockets, where every way a request can end releases its bytes.
+ */
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test'
 import { randomBytes } from 'node:crypto'
 import fc from 'fast-check'
@@ -54,7 +56,7 @@ describe('createBodyBudget', () => {
               one.isKnown = true
             }
           } catch {
-            // Refused: what it held before is all it holds, and an owner whose share it is over has none of it.
+            // Rejected: only the earlier bytes stay reserved, and an owner over its share has no others.
           }
           if (ends) {
             one.hold.release()
@@ -80,7 +82,7 @@ describe('createBodyBudget', () => {
     expect(() => budget.open('acc_2').add(200 * kilobyte, true)).not.toThrow()
   })
 
-  test('runs the collector once released large bodies stand in the way of the next one, and not before', () => {
+  test('runs the collector when released large bodies prevent the next one, and not before', () => {
     let collections = 0
     const budget = createBodyBudget({
       limits: { process: 40 * megabyte, owner: 40 * megabyte },
@@ -112,7 +114,7 @@ describe('createBodyBudget', () => {
 let upstream: Upstream
 let gateway: Gateway
 let person: Person
-/** Deadlines of bodies that were set and not yet taken back: a test lets them pass. */
+/** Deadlines of bodies that are set and not yet canceled; a test lets them pass. */
 const deadlines = new Set<() => void>()
 /** A body of 300 KB has 16.2 s to arrive; no other timer of a gateway is so long. */
 const [slowBytes, slowMs] = [300 * kilobyte, 16_172]
@@ -182,7 +184,7 @@ const head = (path: string, length: number, headers: Record<string, string> = {}
   })
 const text = async (answer: Promise<Response>) => (await answer).text()
 
-/** Each does one request to its end, however it ends, and returns the status that it got; null = it left before one came. */
+/** Each runs one request to its end and returns the status; null = the client disconnected before one arrived. */
 const endings: readonly (readonly [string, number | null, () => Promise<number | null>])[] = [
   ['a stream', 200, () => status(gateway.post(chatPath, chat('Hi')))],
   ['a JSON answer', 200, () => status(gateway.post(chatPath, chat('Hi', { stream: false })))],
@@ -262,9 +264,9 @@ async function tooSlowly(): Promise<number | null> {
   return Number(received().slice(9, 12))
 }
 
-describe('a request gives back what its body held', () => {
+describe('body budget of a request', () => {
   test.each(endings.map(([name, expected, run]) => [name, expected, run] as const))(
-    'after %s',
+    'releases the bytes after %s',
     async (_name, expected, run) => {
       expect(await run()).toBe(expected)
       await eventually(() => held() === 0, 5_000)
@@ -273,7 +275,7 @@ describe('a request gives back what its body held', () => {
   )
 })
 
-describe('a body that is too much for now', () => {
+describe('body budget of the gateway', () => {
   const large = 31 * megabyte
   const open = async (key: string) => openRaw(gateway.port, head(chatPath, large, { authorization: `Bearer ${key}` }))
   const errorOf = async (got: { received(): string }) => {
@@ -283,7 +285,7 @@ describe('a body that is too much for now', () => {
     return [headers.slice(9, 12), (JSON.parse(body) as { error: { code: string } }).error.code, retryAfter]
   }
 
-  test('is refused before a byte of it is sent: 429 to its account, 503 to others, while small requests are served', async () => {
+  test('rejects a body before it is sent: 429 for its account, 503 for others, while small requests are served', async () => {
     const [one, two] = [await newAccount(gateway), await newAccount(gateway)]
     expect(await text(gateway.post(chatPath, chat('Hi'), one.headers))).toContain('[DONE]')
     const first = await open(one.key)
@@ -299,14 +301,14 @@ describe('a body that is too much for now', () => {
     await eventually(() => held() === 0, 5_000)
   })
 
-  test('a key that is not valid gets 401 before its body is sent, and keeps nothing reserved', async () => {
+  test('answers 401 for an invalid key before its body is sent, and keeps nothing reserved', async () => {
     const stranger = await open('gw_live_nobody')
     expect((await errorOf(stranger)).slice(0, 2)).toEqual(['401', 'invalid_api_key'])
     await eventually(() => held() === 0, 5_000)
     stranger.socket.destroy()
   })
 
-  test('is refused before its key is looked up: an unknown key gets 503 while there is no room, 401 while there is', async () => {
+  test('rejects before the key lookup: an unknown key gets 503 without capacity and 401 with it', async () => {
     const account = await newAccount(gateway)
     const unknown = mintApiKey(randomBytes).key
     const first = await open(account.key)
@@ -321,7 +323,7 @@ describe('a body that is too much for now', () => {
     await eventually(() => held() === 0, 5_000)
   })
 
-  test('without a length is refused once the bytes that have come are too much', async () => {
+  test('rejects a body without a length when the received bytes exceed the budget', async () => {
     const account = await newAccount(gateway)
     expect(await text(gateway.post(chatPath, chat('Hi'), account.headers))).toContain('[DONE]')
     const first = await open(account.key)

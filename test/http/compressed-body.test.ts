@@ -32,19 +32,19 @@ describe.each([
   ['gzip', gzipSync],
   ['zstd', zstdCompressSync],
 ] as const)('%s', (encoding, compress) => {
-  test('is decoded, and its decoded bytes are reserved', async () => {
+  test('body: decodes it and reserves its decoded bytes', async () => {
     const { read, bytes } = sent(compress(text), encoding)
     expect(await read()).toBe(text)
     expect(bytes()).toBe(Buffer.byteLength(text))
   })
 
-  test('a small body that decodes to 200 MB gets 413, and no more than a body may have is reserved', async () => {
+  test('body: answers 413 when a small body decodes to 200 MB, and reserves at most the limit', async () => {
     const { read, bytes } = sent(compress(Buffer.alloc(200 * 1_048_576, 32)), encoding)
     await expect(read()).rejects.toMatchObject({ code: 'body_too_large' })
     expect(bytes()).toBeLessThanOrEqual(bodyLimits.chatWithImages)
   })
 
-  test('the limit of small endpoints holds for what is decoded', async () => {
+  test('body: applies the limit of small endpoints to the decoded bytes', async () => {
     const { read } = sent(compress('x'.repeat(bodyLimits.other + 1)), encoding, bodyLimits.other)
     await expect(read()).rejects.toMatchObject({ code: 'body_too_large' })
   })
@@ -53,21 +53,21 @@ describe.each([
     ['cut', compress(text).subarray(0, -3)],
     ['with bytes behind its end', Buffer.concat([compress(text), Buffer.from('more')])],
     ['that is not compressed', Buffer.from(text)],
-  ])('a body %s gets 400', async (_name, body) => {
+  ])('body: answers 400 when the body %s', async (_name, body) => {
     const { read } = sent(body, encoding)
     await expect(read()).rejects.toMatchObject({ code: 'invalid_request', param: 'content-encoding' })
   })
 })
 
 test.each(['br', 'deflate', 'gzip, gzip', 'compress'])(
-  '`content-encoding: %s` gets 400 that says what to send',
+  '`content-encoding: %s`: answers 400 with the supported encodings',
   async encoding => {
     const { read } = sent(Buffer.from(text), encoding)
     await expect(read()).rejects.toMatchObject({ code: 'invalid_request', param: 'content-encoding' })
   },
 )
 
-test.each(['', 'identity', 'GZIP ', 'x-gzip'])('`content-encoding: %s` is read', async encoding => {
+test.each(['', 'identity', 'GZIP ', 'x-gzip'])('`content-encoding: %s`: reads the body', async encoding => {
   const { read } = sent(
     encoding.includes('zip') || encoding.includes('ZIP') ? gzipSync(text) : Buffer.from(text),
     encoding,

@@ -1,4 +1,4 @@
-/** What answers say in their headers, on success and on failure. */
+/** Response headers on success and on failure. */
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test'
 import { systemClock } from '../../src/composition/clock.ts'
 import type { Clock } from '../../src/core/ports/clock.ts'
@@ -19,14 +19,14 @@ function clockFrom(time: string): Clock {
 
 let gateway: Gateway
 beforeAll(async () => {
-  // The catalogue's day: models that it calls deprecated still serve.
+  // A day on which models that the catalog marks as deprecated still serve.
   gateway = await startGateway({}, { clock: clockFrom('2026-11-20T12:00:00Z') })
 })
 afterAll(() => gateway.stop())
 
 type Failure = { error: { request_id: string; code: string } }
 
-describe('every response names its request', () => {
+describe('x-request-id', () => {
   test.each([
     ['/', 200],
     ['/healthz', 200],
@@ -39,7 +39,7 @@ describe('every response names its request', () => {
     ['/api/v1/models/health', 200],
     ['/v1/chat/completions', 404],
     ['/nowhere', 404],
-  ])('GET %s', async (path, status) => {
+  ])('has a value: GET %s', async (path, status) => {
     const answer = await fetch(gateway.url + path)
     const body = (await answer.json()) as Partial<Failure>
     expect(answer.status).toBe(status)
@@ -49,7 +49,7 @@ describe('every response names its request', () => {
     expect((await fetch(gateway.url + path)).headers.get('x-request-id')).not.toBe(id)
   })
 
-  test('a 304, an estimate, a refused estimate and a not-ready probe too', async () => {
+  test('has a value on a 304, an estimate, a rejected estimate and a failed probe', async () => {
     const etag = (await fetch(`${gateway.url}/v1/models`)).headers.get('etag') ?? ''
     const held = await fetch(`${gateway.url}/v1/models`, { headers: { 'if-none-match': etag } })
     const good = await gateway.post('/api/v1/chat/estimate', { prompt: 'Hi' })
@@ -62,7 +62,7 @@ describe('every response names its request', () => {
     expect(((await bad.json()) as Failure).error.request_id).toBe(bad.headers.get('x-request-id') ?? '')
   })
 
-  test('on chat the header, the body and the stream agree', async () => {
+  test('matches the body and the stream on chat', async () => {
     for (const [path, field] of [
       [paths[0], 'id'],
       [paths[1], 'request_id'],
@@ -87,8 +87,8 @@ const standing = [
   'x-gateway-budget-remaining-usd',
 ]
 
-describe('an answer to a key', () => {
-  test('says what is left, on success, on a caller’s mistake and on a failure alike', async () => {
+describe('headers for a known key', () => {
+  test('report remaining limits on success, on a client error and on a failure', async () => {
     await gateway.post(paths[0], ask('Hi'))
     for (const path of paths)
       for (const fields of [{}, { stream: true }, { temperature: 7 }, { model: 'nobody' }]) {
@@ -99,7 +99,7 @@ describe('an answer to a key', () => {
       }
   })
 
-  test('says so to an account that was never seen here before too, whose first request is a mistake, and takes nothing for it', async () => {
+  test('report limits for an account that was never seen before, and reserve nothing for an invalid request', async () => {
     const unseen = await startGateway({}, { limits: { requestsPerMinute: 9, dailyTokens: 50_000 } })
     try {
       const { status, headers } = await unseen.post(paths[0], '{')
@@ -112,13 +112,13 @@ describe('an answer to a key', () => {
     }
   })
 
-  test('a stranger learns nothing of them', async () => {
+  test('show no limits to an unauthenticated client', async () => {
     const { headers } = await gateway.post(paths[0], ask('Hi'), { authorization: 'Bearer x' })
     for (const name of standing) expect(headers.get(name)).toBeNull()
     expect([headers.get('www-authenticate'), headers.get('x-should-retry')]).toEqual(['Bearer', 'false'])
   })
 
-  test('names who served, what it took and, where it is whole, what it cost', async () => {
+  test('name the serving model, its time, and for JSON its cost', async () => {
     for (const path of paths) {
       const whole = await gateway.post(path, ask('[[sim:status=500,only=openai]] Hi', { model: 'gpt-5.5' }))
       expect(whole.status).toBe(200)
@@ -135,12 +135,12 @@ describe('an answer to a key', () => {
     }
   })
 
-  test('names parameters that the model does not take', async () => {
+  test('name parameters that the model does not support', async () => {
     const { headers } = await gateway.post(paths[0], ask('Hi', { model: 'claude-haiku-4-5', seed: 7, logit_bias: {} }))
     expect(headers.get('x-gateway-dropped-params')).toContain('seed')
   })
 
-  test('is kept by nobody', async () => {
+  test('forbid caching', async () => {
     for (const fields of [{}, { temperature: 7 }])
       expect((await gateway.post(paths[0], ask('Hi', fields))).headers.get('cache-control')).toBe('no-store')
     const stream = await gateway.post(paths[0], ask('Hi', { stream: true }))
@@ -149,13 +149,13 @@ describe('an answer to a key', () => {
   })
 })
 
-test('no candidate left: the answer stops client libraries, and a 503 says how long to wait', async () => {
+test('no candidate left: stops retries of client libraries, and a 503 names the retry time', async () => {
   const codes: Record<string, [number, string]> = {
     'status=500': [502, 'upstream_failed'],
     'status=429,retry_after=7': [503, 'no_model_available'],
     quota: [503, 'no_model_available'],
   }
-  // One of its own, since providers that refuse so are left alone for a while.
+  // A gateway of its own, because providers with this failure get a cooldown.
   const own = await startGateway()
   for (const [directive, [status, code]] of Object.entries(codes)) {
     const answer = await own.post(paths[0], ask(`[[sim:${directive}]] Hi`, { model: 'gpt-5.5' }))
@@ -169,8 +169,8 @@ test('no candidate left: the answer stops client libraries, and a 503 says how l
   await own.stop()
 })
 
-describe('a model on its way out', () => {
-  test('is announced by RFC 9745 and RFC 8594 headers, streamed or not, and still serves', async () => {
+describe('deprecated model', () => {
+  test('has RFC 9745 and RFC 8594 headers, streamed or not, and still serves', async () => {
     for (const path of paths)
       for (const stream of [false, true]) {
         const answer = await gateway.post(path, ask('Hi', { model: 'gpt-4.1', stream }))
@@ -185,12 +185,12 @@ describe('a model on its way out', () => {
       }
   })
 
-  test('another one is not', async () => {
+  test('does not affect another model', async () => {
     const { headers } = await gateway.post(paths[0], ask('Hi', { model: 'gpt-5.5' }))
     expect([headers.get('deprecation'), headers.get('sunset')]).toEqual([null, null])
   })
 
-  test('from its day on is 400 model_deprecated naming its successor', async () => {
+  test('answers 400 model_deprecated with the successor from its date on', async () => {
     const late = await startGateway({}, { clock: clockFrom('2027-01-14T00:00:00Z') })
     for (const path of paths) {
       const answer = await late.post(path, ask('Hi', { model: 'gpt-4.1' }))
@@ -202,7 +202,7 @@ describe('a model on its way out', () => {
   })
 })
 
-test('durations have the form that client libraries read', () => {
+test('formatDuration: has the form that client libraries read', () => {
   const shown = [0, 0.2, 999, 1000, 59_001, 60_000, 3_600_000, 3_723_000, 86_400_000].map(duration)
   expect(shown).toEqual(['0ms', '1ms', '999ms', '1s', '1m0s', '1m0s', '1h0m0s', '1h2m3s', '24h0m0s'])
 })

@@ -1,4 +1,4 @@
-/** Which hosts are answered, over a real socket: checked before any routing. */
+/** Which hosts are accepted, over a real socket: checked before routing. */
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -19,7 +19,7 @@ beforeAll(async () => {
 })
 afterAll(() => local.stop())
 
-/** The same gateway once more, answering to other hosts. Ends with the process. */
+/** The same gateway with other allowed hosts. Ends with the process. */
 function listening(hosts: ReadonlySet<string> | null): { readonly port: number } {
   const { server } = createApp({ ...local.deps, allowedHosts: hosts }).listen({ port: 0, hostname: '127.0.0.1' })
   return { port: server?.port ?? 0 }
@@ -32,7 +32,7 @@ const get = async (gateway: { readonly port: number }, hosts: readonly string[],
   return [answer?.status, error?.code ?? null]
 }
 
-describe('a Host that is malformed is refused everywhere', () => {
+describe('malformed Host', () => {
   test.each([
     ['two', [' localhost', ' localhost']],
     ['two in one', [' localhost, localhost']],
@@ -54,19 +54,19 @@ describe('a Host that is malformed is refused everywhere', () => {
     for (const gateway of [local, open]) expect(await get(gateway, hosts)).toEqual([400, 'invalid_request'])
   })
 
-  test('no Host at all is refused too', async () => {
+  test('gets an error also when it is missing', async () => {
     expect((await get(local, []))[0]).toBe(400)
   })
 })
 
-test('whoever asks a gateway at home by another name is told where it answers, and what the operator can do', () => {
+test('checkHost: names the loopback addresses and ALLOWED_HOSTS when a loopback gateway gets another host', () => {
   const ask = (hosts: ReadonlySet<string> | null) => () =>
     checkHost(new Request('http://host.docker.internal/healthz', { headers: { host: 'host.docker.internal' } }), hosts)
-  expect(ask(allowedHosts(null, '127.0.0.1'))).toThrow(/localhost or 127\.0\.0\.1.*ALLOWED_HOSTS/)
-  expect(ask(allowedHosts(['gateway.example'], '127.0.0.1'))).toThrow('Use one of ALLOWED_HOSTS')
+  expect(ask(allowedHosts(null, '127.0.0.1'))).toThrow(/localhost and 127\.0\.0\.1.*ALLOWED_HOSTS/)
+  expect(ask(allowedHosts(['gateway.example'], '127.0.0.1'))).toThrow('Use a name from ALLOWED_HOSTS')
 })
 
-test('on loopback only loopback names are answered: a name that rebinds gets 421', async () => {
+test('loopback gateway: answers 421 for a name that rebinds', async () => {
   for (const host of ['localhost', 'LOCALHOST', '127.0.0.1', `127.0.0.1:${local.port}`, '[::1]', '[::1]:3000'])
     expect([host, ...(await get(local, [host]))]).toEqual([host, 200, null])
   for (const host of [
@@ -97,7 +97,7 @@ const oddHosts = [
   'x?/healthz',
 ]
 
-test('no Host moves the path: what is routed is what stands in the request line', async () => {
+test('Host header: never changes the path, which is that of the request line', async () => {
   for (const host of oddHosts)
     for (const [target, path] of [
       ['/ab/healthz', '/ab/healthz'],
@@ -111,7 +111,7 @@ test('no Host moves the path: what is routed is what stands in the request line'
   for (const host of ['x', 'a.b', 'abc', 'x:1']) expect(await get(open, [host])).toEqual([200, null])
 })
 
-test('no Host moves a request to a protected route: the path decides, for every route and every short host', async () => {
+test('Host header: never moves a request to a protected route, for every route and every short host', async () => {
   const paths = new Set(createApp(local.deps).routes.map(({ path }) => path.replace(/:\w+|\*/g, 'x')))
   for (const host of ['x', 'a.b', 'abc'])
     for (const path of paths)
@@ -119,14 +119,14 @@ test('no Host moves a request to a protected route: the path decides, for every 
         expect([host, path, ...(await get(open, [host], `/q${path}`))]).toEqual([host, path, 404, 'not_found'])
 })
 
-test('compose.yaml answers loopback names only, unless .env says otherwise', () => {
+test('compose.yaml: accepts loopback names only, unless .env overrides it', () => {
   const text = readFileSync(join(import.meta.dir, '../../compose.yaml'), 'utf8')
   const [, fallback = ''] = /^ +ALLOWED_HOSTS: \$\{ALLOWED_HOSTS:-(\S+)\}$/m.exec(text) ?? []
   const { allowedHosts: configured } = readConfig({ HOST: '0.0.0.0', ALLOWED_HOSTS: fallback })
   expect([...(allowedHosts(configured, '0.0.0.0') ?? [])].sort()).toEqual(['127.0.0.1', '[::1]', 'localhost'])
 })
 
-test('elsewhere any well-formed name is answered, unless ALLOWED_HOSTS says which', async () => {
+test('public gateway: accepts every well-formed name unless ALLOWED_HOSTS restricts it', async () => {
   expect(await get(open, ['anything.example:8080'])).toEqual([200, null])
   const { allowedHosts: configured } = readConfig({ HOST: '0.0.0.0', ALLOWED_HOSTS: 'API.example.com' })
   const strict = listening(allowedHosts(configured, '0.0.0.0'))
@@ -134,14 +134,14 @@ test('elsewhere any well-formed name is answered, unless ALLOWED_HOSTS says whic
   expect(await get(strict, ['localhost'])).toEqual([421, 'forbidden'])
 })
 
-test('in the absolute form of a request the Host header alone decides', async () => {
+test('request in absolute form: uses only the Host header', async () => {
   expect(await get(local, ['evil.example'], 'http://localhost/healthz')).toEqual([421, 'forbidden'])
-  // The server drops the target's authority before anyone can see it; it names nothing that is looked at here.
+  // The server drops the target's authority before the gateway sees it.
   expect(await get(local, ['localhost'], 'http://evil.example/healthz')).toEqual([200, null])
   expect((await get(local, ['localhost'], 'http://evil.example/nowhere'))[0]).toBe(404)
 })
 
-test('the check is made of values: null answers to every name', () => {
+test('checkHost: accepts every name when the set is null', () => {
   const request = (host: string) => new Request('http://localhost/', { headers: { host } })
   expect(() => checkHost(request('any.example'), null)).not.toThrow()
   expect(allowedHosts(null, '0.0.0.0')).toBeNull()

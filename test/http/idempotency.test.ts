@@ -78,8 +78,8 @@ async function recordsSince(requestIds: readonly string[]): Promise<{ requests: 
   return row ?? { requests: 0, billed: 0 }
 }
 
-describe('a chat request under an Idempotency-Key', () => {
-  test('that is finished is answered 409 `already_completed` with its id and usage, at every gateway', async () => {
+describe('chat request with an Idempotency-Key', () => {
+  test('answers 409 `already_completed` with ID and usage at every gateway when the request has completed', async () => {
     const name = newName()
     const first = await chat(name, { prompt: 'Hi' })
     expect(first.status).toBe(200)
@@ -96,7 +96,7 @@ describe('a chat request under an Idempotency-Key', () => {
     }
   })
 
-  test('sent by many at once over two gateways runs once, and is billed once', async () => {
+  test('runs and bills once when many clients send it at once over two gateways', async () => {
     const name = newName()
     const racing = await Promise.all(
       Array.from({ length: 40 }, (_, index) =>
@@ -111,7 +111,7 @@ describe('a chat request under an Idempotency-Key', () => {
     expect((await recordsSince(ids)).requests).toBe(1)
   })
 
-  test('that is still running is 409 `conflict`', async () => {
+  test('answers 409 `conflict` while the request is running', async () => {
     const name = newName()
     const running = chat(name, { prompt: '[[sim:first_ms=700]] Hi' })
     await eventually(async () => (await runningRows()) > 0, 3000)
@@ -120,7 +120,7 @@ describe('a chat request under an Idempotency-Key', () => {
     await running
   })
 
-  test('with another body, or at another address, is 409 `conflict`', async () => {
+  test('answers 409 `conflict` for another body or path', async () => {
     const name = newName()
     expect((await chat(name, { prompt: 'Hi' })).status).toBe(200)
     expect((await chat(name, { prompt: 'Ho' })).code).toBe('conflict')
@@ -132,7 +132,7 @@ describe('a chat request under an Idempotency-Key', () => {
     expect(elsewhere.status).toBe(409)
   })
 
-  test('of which nothing was delivered runs once more', async () => {
+  test('runs again when nothing was delivered', async () => {
     const name = newName()
     const body = { prompt: `[[sim:status=503, times=1, key=${name}]] Hi`, fallback: false }
     const failed = await chat(name, body)
@@ -141,14 +141,14 @@ describe('a chat request under an Idempotency-Key', () => {
     expect((await chat(name, body)).code).toBe('already_completed')
   })
 
-  test('that was refused before anything ran runs once more', async () => {
+  test('runs again when it was rejected before it ran', async () => {
     const name = newName()
     const refused = await chat(name, { model: 'no-such-model', prompt: 'Hi' })
     expect(refused.status).toBe(404)
     expect((await chat(name, { prompt: 'Hi' })).status).toBe(200)
   })
 
-  test('of which a part was delivered is not run again', async () => {
+  test('does not run again when a part was delivered', async () => {
     const name = newName()
     const body = { prompt: '[[sim:cut_after=3, tokens=50, pace_ms=10]] Hi', stream: true, fallback: false }
     const cut = await chat(name, body)
@@ -159,7 +159,7 @@ describe('a chat request under an Idempotency-Key', () => {
     expect(again.json.error.usage?.total_tokens).toBeGreaterThan(0)
   })
 
-  test('whose caller has left with a part of it is not run again', async () => {
+  test('does not run again when the client disconnected after a part', async () => {
     const name = newName()
     const leaving = new AbortController()
     const body = { model: 'gpt-5.5', prompt: '[[sim:tokens=400, pace_ms=20]] Hi', stream: true }
@@ -170,7 +170,7 @@ describe('a chat request under an Idempotency-Key', () => {
     await eventually(async () => (await chat(name, rest)).code === 'already_completed', 3000)
   })
 
-  test('is the same only for the same key: another account’s is another request', async () => {
+  test('treats the same key of another account as another request', async () => {
     const name = newName()
     const { body } = await ask<{ key: string }>(gateway, 'POST', '/api/v1/keys', {
       token: boss.token,
@@ -180,7 +180,7 @@ describe('a chat request under an Idempotency-Key', () => {
     expect((await chat(name, { prompt: 'Hi' }, { key: body.key })).status).toBe(200)
   })
 
-  test('is named by 1 to 255 printable characters', async () => {
+  test('accepts keys of 1 to 255 printable characters', async () => {
     for (const name of ['é', 'x'.repeat(256), 'a\tb']) {
       const refused = await chat(name, { prompt: 'Hi' })
       expect([refused.status, refused.code]).toEqual([400, 'invalid_request'])
@@ -189,11 +189,11 @@ describe('a chat request under an Idempotency-Key', () => {
   })
 })
 
-describe('what is remembered', () => {
+describe('idempotency store', () => {
   const rows = () =>
     gateway.deps.database.run(({ sql }) => sql<{ text: string }[]>`select idempotency_keys::text from idempotency_keys`)
 
-  test('L4 holds no word of the caller’s, nor a digest that could be guessed', async () => {
+  test('contains no text of the client and no digest that could be guessed [L4]', async () => {
     const name = `canary-${newName()}`
     await chat(name, { prompt: 'canary prompt' })
     const text = JSON.stringify(await rows())
@@ -202,7 +202,7 @@ describe('what is remembered', () => {
       expect(text).not.toContain(Bun.SHA256.hash(guess, 'hex'))
   })
 
-  test('is forgotten after a day, and not before', async () => {
+  test('forgets a key after one day, and not before', async () => {
     const name = newName()
     const first = await chat(name, { prompt: 'Hi' })
     const age = (hours: number) =>
@@ -217,7 +217,7 @@ describe('what is remembered', () => {
     expect((await chat(name, { prompt: 'Hi' })).status).toBe(200)
   })
 
-  test('is the ledger’s word where the gateway died before it could say so', async () => {
+  test('uses the ledger when the gateway died before it finished the key', async () => {
     const name = newName()
     const first = await chat(name, { prompt: 'Hi' })
     const id = first.json.request_id
@@ -234,7 +234,7 @@ describe('what is remembered', () => {
     expect(again.json.error.usage?.total_tokens).toBe(first.json.usage.total_tokens)
   })
 
-  test('of a gateway that died before anything came is free once the request could not be running any more', async () => {
+  test('releases the key of a gateway that died without output when the request can no longer run', async () => {
     const name = newName()
     const first = await chat(name, { prompt: 'Hi' })
     const orphan = (held: boolean) =>
@@ -256,7 +256,7 @@ describe('what is remembered', () => {
   })
 })
 
-test('a request without the header asks no store for it', async () => {
+test('request without Idempotency-Key: does not query the store', async () => {
   let asked = 0
   const counting: IdempotencyBook = {
     ...siblingsBook,
@@ -273,7 +273,7 @@ test('a request without the header asks no store for it', async () => {
   await app.server?.stop(true)
 })
 
-describe('keys and plans', () => {
+describe('idempotent management request', () => {
   const make = (url: string, path: string, name: string, body: object) =>
     ask<{ id?: string; error?: Answer['error'] }>({ url }, 'POST', path, {
       token: boss.token,
@@ -281,7 +281,7 @@ describe('keys and plans', () => {
       headers: { 'x-forwarded-for': '10.9.9.9', 'idempotency-key': name },
     })
 
-  test('a key asked for by many at once is made once; later ones are told its id, and nothing of its secret', async () => {
+  test('creates a key once for concurrent requests; later ones receive its ID and never its secret', async () => {
     const name = newName()
     const racing = await Promise.all(
       Array.from({ length: 12 }, (_, index) =>
@@ -303,7 +303,7 @@ describe('keys and plans', () => {
     expect(listed.body.data.filter(key => key.name === 'once only')).toHaveLength(1)
   })
 
-  test('a plan is changed once', async () => {
+  test('changes a plan once', async () => {
     const name = newName()
     await upgraded(gateway, boss)
     await ask(gateway, 'POST', '/api/v1/billing/downgrade', { token: boss.token, body: {} })
@@ -312,7 +312,7 @@ describe('keys and plans', () => {
     expect((await upgrade()).body.error?.code).toBe('already_completed')
   })
 
-  test('a request under a session is stored under nothing that can be derived from what is stored or shown', async () => {
+  test('stores nothing under a digest that visible or stored values can produce', async () => {
     const name = newName()
     const body = { name: 'secret plans' }
     expect((await make(gateway.url, '/api/v1/keys', name, body)).status).toBe(201)
@@ -331,11 +331,11 @@ describe('keys and plans', () => {
     )
     for (const guess of ['', boss.token, boss.refreshToken, ...known.map(({ text }) => text)].flatMap(guesses))
       expect(stored.has(guess)).toBe(false)
-    // The user's secret does: the guesses are made as the gateway makes its digests.
+    // The user's secret does: the guesses use the gateway's own digest function.
     for (const digest of guesses(gateway.deps.secretOf(boss.id))) expect(stored.has(digest)).toBe(true)
   })
 
-  test('users have secrets of their own, which gateways agree on while their own secret is rotated', () => {
+  test('gives users their own secrets, on which gateways agree during a rotation', () => {
     const [old, next] = ['the first secret, of 32 bytes at least', 'the second secret, of 32 bytes at least']
     const secretOf = userSecrets(old)
     expect(new Set([secretOf('usr_1'), secretOf('usr_2'), userSecrets(next)('usr_1')]).size).toBe(3)
@@ -343,14 +343,14 @@ describe('keys and plans', () => {
     expect(userSecrets(old)('usr_1')).toBe(secretOf('usr_1'))
   })
 
-  test('what was refused may be asked for again under its name', async () => {
+  test('may run again after a rejection', async () => {
     const name = newName()
     expect((await make(gateway.url, '/api/v1/keys', name, { name: '' })).status).toBe(400)
     expect((await make(gateway.url, '/api/v1/keys', name, { name: 'right' })).status).toBe(201)
   })
 })
 
-describe('while Postgres is away', () => {
+describe('Postgres unavailable', () => {
   const away = () => Promise.reject(new GatewayError('service_unavailable', 'away', { retryAfterMs: 1000 }))
   let isAway = false
   const claimOf = (holder: string, name: string, requestDigest = 'digest') => ({
@@ -361,7 +361,7 @@ describe('while Postgres is away', () => {
     leaseMs: 60_000,
   })
 
-  test('without Redis nothing runs under a name: nobody can know whether it has', async () => {
+  test('runs nothing with a key without Redis, because a repetition cannot be detected', async () => {
     const book = createIdempotencyBook({ database: { ...gateway.deps.database, run: away }, log: quiet })
     await expect(book.claim(claimOf('req_a', newName()))).rejects.toMatchObject({ code: 'service_unavailable' })
     await book.close()

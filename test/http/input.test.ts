@@ -1,4 +1,4 @@
-/** Bad input through a real socket: each field wrong in each way gets the documented error, and nothing is repeated. */
+/** Bad input over a real socket: each invalid field gets the documented error, and nothing is repeated. */
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test'
 import { mintApiKey } from '../../src/core/accounts/api-keys.ts'
 import { eventually } from '../database/database.contract.ts'
@@ -22,14 +22,14 @@ afterAll(() => gateway.stop())
 
 type ErrorBody = { error: Record<'type' | 'code' | 'message' | 'request_id', string> & { param: string | null } }
 
-/** Each estimate comes from an address of its own and shows no key, since addresses and accounts are counted. */
+/** Each estimate comes from its own IP address without a key, since addresses and accounts are counted. */
 let addresses = 0
 const elsewhere = (path: string) => ({
   'x-forwarded-for': `10.0.${(++addresses >> 8) & 255}.${addresses & 255}`,
   ...(path === estimate ? { authorization: 'none' } : {}),
 })
 
-/** The refusal of a body: its envelope is checked, and that neither it nor the log holds what was sent. */
+/** Reads the error for a body; checks its envelope, and that neither it nor the log contains the body. */
 async function refusal(path: string, body: unknown, headers: Record<string, string> = {}) {
   const lines = gateway.logLines.length
   const answer = await gateway.post(path, body, { ...elsewhere(path), ...headers })
@@ -48,7 +48,7 @@ const call = { id: 'call_1', type: 'function', function: { name: 'look', argumen
 const user = (content: unknown) => ({ messages: [{ role: 'user', content }] })
 const long = (length: number) => canary.padEnd(length, 'x')
 
-/** Of both endpoints: wrong in type, range, length, or missing. The first entry is the `param` expected. */
+/** For both endpoints: wrong type, range or length, or missing. The first entry is the expected `param`. */
 const wrong: readonly (readonly [string, object])[] = [
   ...['model', 'strategy', 'stream_mode', 'web', 'reasoning_effort', 'mode'].map(
     name => [name, { [name]: 7 }] as const,
@@ -149,14 +149,14 @@ const wrongEstimate: readonly (readonly [string, object])[] = [
   [canary.slice(0, 6), { [canary.slice(0, 6)]: canary }],
 ]
 
-describe('a field that is wrong gets 400 with its path in `param`', () => {
+describe('invalid field', () => {
   const rows = [
     ...wrong.flatMap(([param, fields]) => [native, compatible].map(path => [path, param, fields] as const)),
     ...wrongCompatible.map(([param, fields]) => [compatible, param, fields] as const),
     ...wrongEstimate.map(([param, fields]) => [estimate, param, fields] as const),
   ]
   test.each(rows.map(([path, param, fields]) => [path, param, JSON.stringify(fields).slice(0, 60), fields] as const))(
-    '%s: %s in %s',
+    'gets 400 with its path in `param`: %s: %s in %s',
     async (path, param, _shown, fields) => {
       const got = await refusal(path, { messages: [hello], ...fields })
       expect({ status: got.status, type: got.type, param: got.param }).toEqual({
@@ -176,14 +176,14 @@ describe('a field that is wrong gets 400 with its path in `param`', () => {
     ['X-Gateway-Test-Mode', canary],
     ['X-Gateway-No-Fallback', canary],
     ['X-Gateway-Fallback-Max-Cost-Factor', canary],
-  ])('the header %s: %j', async (name, value) => {
+  ])('gets 400 with its name in `param`: the header %s: %j', async (name, value) => {
     for (const path of [native, compatible])
       expect(await refusal(path, { messages: [hello] }, { [name]: value })).toMatchObject({ status: 400, param: name })
   })
 })
 
-describe('fields nobody knows', () => {
-  test('are named on our own endpoints, at the root and nested', async () => {
+describe('unknown fields', () => {
+  test('get a named error on native endpoints, at the root and nested', async () => {
     for (const path of [native, estimate])
       for (const [param, body] of [
         ['colour', { messages: [hello], colour: canary }],
@@ -196,7 +196,7 @@ describe('fields nobody knows', () => {
     ).toMatchObject({ status: 400, param: 'response_format.colour' })
   })
 
-  test('pass on the compatible endpoint, and so do nulls where the wire has them', async () => {
+  test('pass on the compatible endpoint, as do nulls that the format allows', async () => {
     const nulls = ['model', 'temperature', 'top_p', 'n', 'stop', 'max_tokens', 'tools', 'tool_choice', 'seed', 'user']
     const answer = await gateway.post(compatible, {
       messages: [{ ...hello, colour: 'blue', name: null }],
@@ -209,7 +209,7 @@ describe('fields nobody knows', () => {
   })
 })
 
-test('metadata that no database can hold is kept without it: its request is in the ledger, and paid for', async () => {
+test('metadata that Postgres cannot store: loses the invalid entries; its request is recorded and billed', async () => {
   const metadata = { 'a\0b': 'x\0', half: '\ud83d.' }
   const answer = await gateway.post(native, { prompt: '[[sim:tokens=5]] Hi', model: 'openai/gpt-4.1', metadata })
   const id = answer.headers.get('x-request-id') ?? ''
@@ -223,7 +223,7 @@ test('metadata that no database can hold is kept without it: its request is in t
   expect([...(await written())]).toEqual([{ metadata: { 'a\ufffdb': 'x\ufffd', half: '\ufffd.' }, is_paid: true }])
 })
 
-describe('a body that is none', () => {
+describe('invalid body', () => {
   const bodies: readonly (readonly [string, string, number, string])[] = [
     ['empty', '', 400, 'invalid_json'],
     ['cut short', `{"prompt":"${canary}`, 400, 'invalid_json'],
@@ -249,7 +249,7 @@ describe('a body that is none', () => {
     'application/jsonx',
     'application/json; charset=utf-16',
     'application/json; charset="iso-8859-1"',
-  ])('of type %s', async type => {
+  ])('gets 400 for the content type %s', async type => {
     for (const path of [native, compatible, estimate])
       expect(await refusal(path, { messages: [hello] }, { 'content-type': type })).toMatchObject({
         status: 400,
@@ -258,7 +258,7 @@ describe('a body that is none', () => {
       })
   })
 
-  test('compressed: it is told so, not that it is no JSON', async () => {
+  test('gets an error about the encoding when it is compressed', async () => {
     for (const path of [native, compatible, estimate])
       expect(await refusal(path, { messages: [hello] }, { 'content-encoding': 'gzip' })).toMatchObject({
         status: 400,
@@ -267,7 +267,7 @@ describe('a body that is none', () => {
       })
   })
 
-  test('a missing content type, `application/json; charset=utf-8` and a vendor’s own are taken', async () => {
+  test('passes with a missing content type, `application/json; charset=utf-8` or a vendor type', async () => {
     const types = ['', 'application/json; charset=utf-8', 'application/json;charset= "UTF8"', 'application/vnd.me+json']
     for (const type of [...types, 'APPLICATION/JSON']) {
       const text = rawText(
@@ -286,8 +286,8 @@ describe('a body that is none', () => {
   })
 })
 
-describe('a body that is too large gets 413', () => {
-  /** A native body of exactly so many bytes. */
+describe('body size', () => {
+  /** Returns a native body of exactly this many bytes. */
   const sized = (bytes: number, inside = '') => {
     const [head, tail] = [`{${inside}"prompt":"[[sim:tokens=1]] ${canary}`, '"}']
     return head + 'x'.repeat(bytes - head.length - tail.length) + tail
@@ -316,7 +316,7 @@ describe('a body that is too large gets 413', () => {
       const tooLarge = { status: 413, code: 'body_too_large' }
       for (const path of [native, compatible]) {
         expect(await send(path, sized(8 * megabyte + 1), framing)).toEqual(tooLarge)
-        // Read, and found to be wrong.
+        // The body was read, and is invalid.
         const read = await send(path, sized(8 * megabyte, '"temperature":7,'), framing)
         expect(read).toEqual({ status: 400, code: 'invalid_request' })
       }
@@ -331,7 +331,7 @@ describe('a body that is too large gets 413', () => {
       expect(await send(native, image(32 * megabyte), framing)).toEqual({ status: 400, code: 'invalid_request' })
       expect(await send(native, image(32 * megabyte + 1), framing)).toEqual({ status: 413, code: 'body_too_large' })
       const unauthenticated = await send(native, image(33 * megabyte), framing, 'nobody')
-      // A declared length is checked before the key is looked up.
+      // A declared length is checked before the key lookup.
       expect(unauthenticated).toEqual(
         framing === 'length' ? { status: 413, code: 'body_too_large' } : { status: 401, code: 'invalid_api_key' },
       )
@@ -339,8 +339,8 @@ describe('a body that is too large gets 413', () => {
   }
 })
 
-describe('a model', () => {
-  test('that nobody knows is 404 model_not_found', async () => {
+describe('requested model', () => {
+  test('gets 404 model_not_found when it is unknown', async () => {
     for (const path of [native, compatible, estimate])
       expect(await refusal(path, { messages: [hello], model: canary })).toMatchObject({
         status: 404,
@@ -352,7 +352,7 @@ describe('a model', () => {
     expect([one.status, (await one.text()).includes(canary)]).toEqual([404, false])
   })
 
-  test('gives no more than it can: a cap over its limit is 400 under the caller’s own name for it', async () => {
+  test('gets 400 for a cap above its limit under the client’s own field name', async () => {
     const model = 'gpt-4.1'
     expect(await refusal(native, { messages: [hello], model, max_output_tokens: 32_769 })).toMatchObject({
       status: 400,
@@ -374,7 +374,7 @@ describe('a model', () => {
   })
 })
 
-describe('who has no valid key gets 401 whatever the body', () => {
+describe('invalid API key', () => {
   const keys: readonly (readonly [string, () => Record<string, string>])[] = [
     ['no key', () => ({ authorization: '' })],
     ['a malformed key', () => ({ authorization: 'Bearer sk-1234' })],
@@ -398,7 +398,7 @@ describe('who has no valid key gets 401 whatever the body', () => {
         })
   })
 
-  test('a good key in x-api-key alone, or with `bearer` in any case, is good', async () => {
+  test('passes when the key is valid, in x-api-key only or with `bearer` in any case', async () => {
     const send = (headers: Record<string, string>) =>
       fetch(gateway.url + native, {
         method: 'POST',
@@ -410,7 +410,7 @@ describe('who has no valid key gets 401 whatever the body', () => {
   })
 })
 
-test('a caller who leaves in the middle of its body is no failure of ours', async () => {
+test('client disconnect: causes no logged failure in the middle of a body', async () => {
   const lines = gateway.logLines.length
   for (const framing of [{ 'content-length': '1000' }, { 'transfer-encoding': 'chunked' }]) {
     const text = rawText(

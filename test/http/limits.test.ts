@@ -1,4 +1,4 @@
-/** The four limits as callers meet them, and that money and seats are right however many race for them. */
+/** The four limits over HTTP: cost and concurrent requests stay correct under concurrency. */
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test'
 import { sql } from 'drizzle-orm'
 import { findRequest } from '../database/usage-row.ts'
@@ -32,7 +32,7 @@ const retryOf = ({ headers }: { headers: Headers }) => [headers.get('retry-after
 
 type Totals = { requests: number; tokens: number; billed: number; reserved: number; over: number }
 
-/** What the ledger holds of an account once all of `expected` requests are in it. */
+/** Usage of an account in the ledger when all `expected` requests are in it. */
 async function ledger(account: TestAccount, expected: number): Promise<Totals> {
   const deadline = performance.now() + 5_000
   for (;;) {
@@ -50,9 +50,9 @@ async function ledger(account: TestAccount, expected: number): Promise<Totals> {
   }
 }
 
-describe('past a limit the answer says which, and when to come back', () => {
+describe('reached limit', () => {
   for (const path of paths) {
-    test(`requests a minute: ${path}`, async () => {
+    test(`gets 429 with the retry time for requests per minute: ${path}`, async () => {
       const account = await newAccount(gateway, { requestsPerMinute: 2 })
       for (const left of ['1', '0']) {
         const { status, headers } = await send(account, 'Hi', {}, path)
@@ -70,7 +70,7 @@ describe('past a limit the answer says which, and when to come back', () => {
       expect((await ledger(account, 2)).requests).toBe(2)
     })
 
-    test(`requests at a time: ${path}`, async () => {
+    test(`gets 429 with the retry time for concurrent requests: ${path}`, async () => {
       const account = await newAccount(gateway, { concurrentRequests: 1 })
       const running = send(account, '[[sim:tokens=20,pace_ms=40]]', {}, path)
       await Bun.sleep(100)
@@ -85,7 +85,7 @@ describe('past a limit the answer says which, and when to come back', () => {
       expect((await send(account, 'Hi', {}, path)).status).toBe(200)
     })
 
-    test(`tokens a day: ${path}`, async () => {
+    test(`gets 429 with the retry time for daily tokens: ${path}`, async () => {
       const account = await newAccount(gateway, { dailyTokens: 200 })
       const refused = await send(account, 'word '.repeat(400), {}, path)
       expect([refused.status, refused.error?.type, refused.error?.code]).toEqual([
@@ -100,7 +100,7 @@ describe('past a limit the answer says which, and when to come back', () => {
       expect(refused.headers.get('x-ratelimit-remaining-tokens')).toBe('200')
     })
 
-    test(`cost a day: ${path}`, async () => {
+    test(`gets 429 with the retry time for daily cost: ${path}`, async () => {
       const account = await newAccount(gateway, { dailyCostMicrocents: 1_000 })
       const refused = await send(account, 'Hi', {}, path)
       expect([refused.status, refused.error?.type, refused.error?.code]).toEqual([
@@ -114,14 +114,14 @@ describe('past a limit the answer says which, and when to come back', () => {
     })
   }
 
-  test('a stream is refused with the same status, before it begins', async () => {
+  test('has the same status for a stream, before it begins', async () => {
     const account = await newAccount(gateway, { dailyCostMicrocents: 1_000 })
     for (const stream_mode of ['buffered', 'realtime'])
       expect((await send(account, 'Hi', { stream_mode })).error?.code).toBe('daily_cost_exceeded')
   })
 })
 
-test('a refused request costs nothing: no row, no seat, no minute, no tokens, no money', async () => {
+test('rejected request: costs nothing and counts against no limit', async () => {
   const account = await newAccount(gateway, { dailyTokens: 300 })
   const before = (await send(account, '[[sim:tokens=5]] Hi', { max_tokens: 10 })).headers
   await ledger(account, 1)
@@ -139,8 +139,8 @@ test('a refused request costs nothing: no row, no seat, no minute, no tokens, no
   expect((await ledger(account, 1)).requests).toBe(1)
 })
 
-describe('two hundred at once for the last of something', () => {
-  /** Sends them all and waits for all of their rows. */
+describe('two hundred concurrent requests', () => {
+  /** Sends all requests and waits for all of their records. */
   const race = async (account: TestAccount, fields: object, text = '[[sim:tokens=20]] Hi') => {
     const answers = await Promise.all(Array.from({ length: 200 }, () => send(account, text, fields)))
     const served = answers.filter(({ status }) => status === 200)
@@ -149,7 +149,7 @@ describe('two hundred at once for the last of something', () => {
   }
   const wide = { requestsPerMinute: 10_000, concurrentRequests: 1_000 }
 
-  test('cents: never a micro-cent over', async () => {
+  test('never exceed the daily cost limit', async () => {
     const dailyCostMicrocents = 1_000_000
     const account = await newAccount(gateway, { ...wide, dailyCostMicrocents })
     for (const fields of [{ max_tokens: 30 }, { stream: true, max_tokens: 30 }, {}]) {
@@ -160,28 +160,28 @@ describe('two hundred at once for the last of something', () => {
     expect((await ledger(account, 1)).billed).toBeGreaterThan(dailyCostMicrocents * 0.5)
   })
 
-  test('tokens: never one over', async () => {
+  test('never exceed the daily token limit', async () => {
     const account = await newAccount(gateway, { ...wide, dailyTokens: 1_000 })
     const { served, codes, totals } = await race(account, { max_tokens: 30 })
     expect(codes).toEqual(['daily_tokens_exceeded'])
     expect([served.length > 0, totals.tokens <= 1_000, totals.over]).toEqual([true, true, 0])
   })
 
-  test('the one seat: one is served, and the seat comes back', async () => {
+  test('share one concurrent request: one is served, and the reservation is released', async () => {
     const account = await newAccount(gateway, { ...wide, concurrentRequests: 1 })
     const { served, codes } = await race(account, {}, '[[sim:tokens=10,first_ms=1500]] Hi')
     expect([served.length, codes]).toEqual([1, ['concurrent_requests_exceeded']])
     expect((await send(account, 'Hi')).status).toBe(200)
   })
 
-  test('the minute: as many as it has', async () => {
+  test('share the requests per minute', async () => {
     const account = await newAccount(gateway, { ...wide, requestsPerMinute: 17 })
     const { served, codes, totals } = await race(account, { max_tokens: 5 })
     expect([served.length, codes, totals.requests]).toEqual([17, ['requests_per_minute_exceeded'], 17])
   })
 })
 
-test('billed is at most what was reserved, and what the caller is told is what the ledger holds', async () => {
+test('bill: stays within the reservation, and the response matches the ledger', async () => {
   const account = await newAccount(gateway)
   let served = 0
   for (const directive of [

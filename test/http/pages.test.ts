@@ -1,4 +1,4 @@
-/** Requests that a browser sends for a page: other origins' pages reach nothing that changes something. */
+/** Requests that a browser sends for a page: pages of other origins cannot change state. */
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test'
 import { createApp } from '../../src/app.ts'
 import { isForeignPage } from '../../src/http/pages.ts'
@@ -25,7 +25,7 @@ afterAll(() => gateway.stop())
 type Failure = { readonly error: { readonly code: string; readonly param: string | null } }
 type Route = { readonly method: string; readonly path: string; readonly pages: unknown; readonly takesBody: boolean }
 
-/** Routes that may change something. */
+/** Routes that may change state. */
 function changing(): Route[] {
   return createApp(gateway.deps)
     .routes.map(({ method, path, hooks }) => {
@@ -50,8 +50,8 @@ const foreign: readonly Record<string, string>[] = [
   { 'sec-fetch-site': 'nonsense' },
 ]
 
-describe('a page of another origin', () => {
-  test('is refused by every route that changes something, but those that name other pages', async () => {
+describe('page of another origin', () => {
+  test('gets 403 from every route that changes state, except those whose policy names other pages', async () => {
     const open: string[] = []
     for (const { method, path, pages } of changing()) {
       const target = path.replace(/:\w+/g, 'usr_missing')
@@ -81,11 +81,11 @@ describe('a page of another origin', () => {
       'POST /v1/responses',
       'POST /v1/responses/input_tokens',
     ])
-    // None of it happened: the walk met logout, keys, team and the account's name.
+    // No change happened: the requests met logout, keys, team and the account's name.
     expect((await ask(gateway, 'GET', '/api/v1/account', { token: person.token })).status).toBe(200)
   })
 
-  test('locks no user out by failed sign-ins, with any content type or none', async () => {
+  test('causes no sign-in lockout, with any content type or none', async () => {
     const victim = await owner(gateway)
     const home = fromAnotherIp()
     const body = JSON.stringify({ email: victim.email, password: 'not the password' })
@@ -107,7 +107,7 @@ describe('a page of another origin', () => {
     expect(await signIn(gateway, victim, home)).not.toBeNull()
   })
 
-  test('may call what is free, and reads the answer', async () => {
+  test('calls free endpoints and reads the response', async () => {
     for (const [path, body] of [
       ['/api/v1/chat/estimate', { messages: [{ role: 'user', content: 'Hello' }] }],
       ['/api/v1/chat/enhance', { prompt: 'write a function' }],
@@ -121,8 +121,8 @@ describe('a page of another origin', () => {
   })
 })
 
-describe('the gateway’s own page, and programs,', () => {
-  test('are served behind proxies that keep or rewrite the Host', async () => {
+describe('own page or program', () => {
+  test('passes behind proxies that keep or rewrite the Host', async () => {
     const port = new URL(gateway.url).port
     const { email, password } = await owner(gateway)
     for (const headers of [
@@ -141,14 +141,14 @@ describe('the gateway’s own page, and programs,', () => {
     }
   })
 
-  test('with a key are served whatever the origin', async () => {
+  test('passes with a key, whatever the origin', async () => {
     const headers = { origin: 'chrome-extension://abcdef', 'sec-fetch-site': 'cross-site' }
     const answer = await ask(gateway, 'POST', '/api/v1/chat', { token: key, body: { prompt: 'Hi' }, headers })
     expect([answer.status, answer.headers.get('access-control-allow-origin')]).toEqual([200, null])
   })
 })
 
-test('every route that takes a body refuses one that is not said to be JSON', async () => {
+test('every route with a body: rejects a body whose content type is not JSON', async () => {
   const types = [undefined, 'text/plain', 'application/x-www-form-urlencoded', 'multipart/form-data; boundary=x']
   for (const { method, path, pages, takesBody } of changing()) {
     if (pages !== undefined || !takesBody) continue
@@ -163,7 +163,7 @@ test('every route that takes a body refuses one that is not said to be JSON', as
         body: new TextEncoder().encode('{"confirm":true}'),
       })
       const text = await response.text()
-      // Some look for what the path names first.
+      // Some routes look up the path's resource first.
       if (response.status === 404) continue
       expect([method, path, type, response.status, text.includes('"param":"content-type"')]).toEqual([
         method,

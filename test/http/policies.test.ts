@@ -1,4 +1,4 @@
-/** The route table, walked: every route says who may call it, and lets nobody else. */
+/** Requests to every route of the table: each has a policy, and only the permitted clients pass. */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { createApp } from '../../src/app.ts'
 import { mintApiKey } from '../../src/core/accounts/api-keys.ts'
@@ -40,7 +40,7 @@ function routes(): Route[] {
   }))
 }
 
-/** What a route says of itself; null = nothing that this test understands. */
+/** Policy of a route; null = none that this test understands. */
 function needOf({ detail }: Route): Need | null {
   const said = JSON.stringify(detail.security)
   if (said === '[]') return { kind: 'open' }
@@ -53,7 +53,7 @@ function needOf({ detail }: Route): Need | null {
 }
 
 describe('every route', () => {
-  test('R2 has a policy', () => {
+  test('has a policy [R2]', () => {
     const without = routes().filter(route => needOf(route) === null)
     expect(
       without.map(({ method, path }) => `${method} ${path}: put a policy of http/policies.ts into its detail`),
@@ -61,11 +61,11 @@ describe('every route', () => {
     expect(routes().length).toBeGreaterThan(25)
   })
 
-  test('× everybody: 401 for who is not known, 403 for who may not, never 2xx for either, whatever the body', async () => {
+  test('× every client: answers 401 without authentication and 403 without permission, never 2xx, whatever the body', async () => {
     const wrong: string[] = []
     for (const route of routes()) {
       const need = needOf(route)
-      // Whom an operator's route is open to is a matter of machine and token: `routes/metrics/routes.test.ts`.
+      // Access to operator routes depends on machine and token: see `routes/metrics/routes.test.ts`.
       if (need === null || need.kind === 'open' || need.kind === 'operator') continue
       const path = route.path.replace(/:\w+|\*/g, 'usr_missing')
       for (const [name, token] of Object.entries(credentials)) {
@@ -77,7 +77,7 @@ describe('every route', () => {
           const allowed = known && (need.kind === 'key' || isAllowed(person?.role ?? 'member', need.action))
           const expected = !known ? status === 401 : !allowed ? status === 403 : status !== 401 && status !== 403
           if (!expected) wrong.push(`${name}: ${route.method} ${path} → ${status}`)
-          // Whoever was meant to be signed out by the walk would make the rest of it meaningless.
+          // A session that the requests ended would make the remaining checks meaningless.
           if (path.endsWith('/logout') && status === 204) {
             const { body: again } = await ask<{ token: string }>(gateway, 'POST', '/api/v1/auth/login', {
               body: { email: person?.email, password: person?.password },
@@ -90,7 +90,7 @@ describe('every route', () => {
     expect(wrong).toEqual([])
   }, 60_000)
 
-  test('B20 no crafted address reaches a protected one', async () => {
+  test('stays protected from every crafted path [B20]', async () => {
     for (const path of [
       '/ab/api/v1/keys',
       '//api/v1/keys',
@@ -104,7 +104,7 @@ describe('every route', () => {
     }
   })
 
-  test('ids that no store should see are missing ones', async () => {
+  test('treats IDs that no store should see as missing ones', async () => {
     for (const id of ['%00', '..%2f..', "'%20or%201=1--", 'x'.repeat(200), '%ff', '__proto__', '%E2%80%A8']) {
       const { status } = await ask(gateway, 'DELETE', `/api/v1/keys/${id}`, { token: credentials.owner })
       expect([400, 404]).toContain(status)
@@ -112,7 +112,7 @@ describe('every route', () => {
   })
 })
 
-test('the matrix of roles is what it was agreed to be', () => {
+test('roles: match the agreed matrix', () => {
   const table = Object.fromEntries(
     actions.map(action => [action, roles.filter(role => isAllowed(role, action)).join(' ')]),
   )

@@ -1,4 +1,4 @@
-/** The stream's own promises, with a clock that the test moves: when the status goes, when pings go, what cancelling does. */
+/** Timing of a stream on a test clock: status, pings, cancellation. */
 import { describe, expect, test } from 'bun:test'
 import type { ChatEvent, ChatEvents, ResponseStart } from '../../src/core/chat/chat.ts'
 import { GatewayError } from '../../src/core/validation/errors.ts'
@@ -18,7 +18,7 @@ const opening: ResponseStart = {
 const opened: ChatEvent = { type: 'opened', opening }
 const text = (content: string): ChatEvent => ({ type: 'text', choice: 0, text: content })
 
-/** Timers that run when the test says so. */
+/** Timers that run when the test advances them. */
 function handClock() {
   const timers = new Set<{ at: number; action: () => void }>()
   let now = 0
@@ -43,7 +43,7 @@ function handClock() {
   }
 }
 
-/** Events that the test hands over one batch at a time. */
+/** Events that the test emits batch by batch. */
 function handEvents() {
   const waiting: PromiseWithResolvers<IteratorResult<readonly ChatEvent[], void>>[] = []
   const queued: ((consumer: PromiseWithResolvers<IteratorResult<readonly ChatEvent[], void>>) => void)[] = []
@@ -124,8 +124,8 @@ async function reading(response: Response | Promise<Response>) {
   return { read, cancel: () => reader.cancel() }
 }
 
-describe('the status', () => {
-  test('waits for the first content, which its headers know of', async () => {
+describe('SSE status', () => {
+  test('waits for the first content, which its headers describe', async () => {
     const { response, isSettled, clock, send, end } = start()
     await clock.pass(14_999)
     expect(await isSettled()).toBe(false)
@@ -139,7 +139,7 @@ describe('the status', () => {
     expect(clock.pending()).toBe(0)
   })
 
-  test('goes after 15 s without it, with a ping at once, since headers wait for a body; a failure is then an event and the end', async () => {
+  test('leaves after 15 s without content, with an immediate ping; a failure is then the last event', async () => {
     const { response, clock, fail, failures } = start()
     await clock.pass(15_000)
     const answer = await response
@@ -156,22 +156,22 @@ describe('the status', () => {
     expect(failures).toHaveLength(1)
   })
 
-  test('of a failure before the first content is the failure’s own', async () => {
+  test('comes from a failure before the first content', async () => {
     const { response, fail, clock } = start()
     fail(new GatewayError('no_model_available', 'None.'))
     expect(await response.catch(error => error.status)).toBe(503)
     expect(clock.pending()).toBe(0)
   })
 
-  test('of an answer without any event is a failure too', async () => {
+  test('reports a response without any event as a failure', async () => {
     const { response, end } = start()
     end()
     expect(await response.catch(error => error.code)).toBe('upstream_failed')
   })
 })
 
-describe('while it runs', () => {
-  test('ten seconds of silence are a ping, and the silence starts anew with each frame', async () => {
+describe('SSE stream', () => {
+  test('sends a ping after 10 s of silence, measured from the last frame', async () => {
     const { response, clock, send } = start()
     send(opened, text('a'))
     const { read } = await reading(response)
@@ -189,7 +189,7 @@ describe('while it runs', () => {
     expect(await next).toBe('data: b\n\n')
   })
 
-  test('nothing is taken from the source before the reader asks: one batch for one read', async () => {
+  test('reads the source only when the client reads: one batch per read', async () => {
     const { response, send, log } = start()
     send(opened, text('a'))
     const { read } = await reading(response)
@@ -201,7 +201,7 @@ describe('while it runs', () => {
     expect(log).toEqual(['next', 'next'])
   })
 
-  test('a batch that frames to nothing is passed over, not sent', async () => {
+  test('skips a batch without frames', async () => {
     const { response, send } = start()
     send(opened)
     send({ type: 'finish', choice: 0, reason: 'stop' })
@@ -210,7 +210,7 @@ describe('while it runs', () => {
     expect(await read()).toBe('data: a\n\n')
   })
 
-  test('a thing thrown that is no error of ours tells nothing of itself', async () => {
+  test('hides the text of an unknown thrown value', async () => {
     const { response, send, fail } = start()
     send(opened, text('a'))
     fail(new TypeError('canary'))
@@ -218,8 +218,8 @@ describe('while it runs', () => {
   })
 })
 
-describe('a reader who leaves', () => {
-  test('while the source is silent ends the source at once, leaves no timer, and is no failure', async () => {
+describe('SSE client disconnect', () => {
+  test('ends a silent source immediately, leaves no timer, and causes no failure', async () => {
     const { response, send, log, clock, failures } = start()
     send(opened, text('a'))
     const { read, cancel } = await reading(response)
@@ -233,7 +233,7 @@ describe('a reader who leaves', () => {
     expect([clock.pending(), failures]).toEqual([0, []])
   })
 
-  test('in all but name, taking nothing for a minute, ends it too; one who takes something every minute does not', async () => {
+  test('includes a client that reads nothing for 60 s, and not one that reads every minute', async () => {
     const { response, send, log, clock, failures } = start()
     send(opened, text('a'))
     const { read } = await reading(response)
@@ -249,7 +249,7 @@ describe('a reader who leaves', () => {
     expect([clock.pending(), failures]).toEqual([0, []])
   })
 
-  test('before the first read ends it too', async () => {
+  test('ends the source before the first read too', async () => {
     const { response, send, log } = start()
     send(opened, text('a'))
     await (await response).body?.cancel()

@@ -1,4 +1,4 @@
-/** The start queue on an event loop of its own: time passes only by what turns and requests are said to cost. */
+/** The start queue on its own event loop: time passes only by the cost of turns and requests in the test. */
 import { expect, test } from 'bun:test'
 import { createStartQueue, type StartQueue } from '../../src/http/start-queue.ts'
 
@@ -6,7 +6,7 @@ type Loop = {
   readonly queue: StartQueue
   now: number
   used: number
-  /** Ends a turn that took so long, of which the process had the processor for `usedMs`. */
+  /** Ends a turn of this length, of which the process had the processor for `usedMs`. */
   turn(milliseconds: number, usedMs?: number): Promise<void>
 }
 
@@ -32,7 +32,7 @@ function startLoop(): Loop {
   return loop
 }
 
-/** Enters so many requests; what became of each stands in the list as soon as it is known. */
+/** Enters requests; the list receives each result when it is known. */
 function enter({ queue }: Loop, count: number, mayWait = true): (boolean | null)[] {
   const outcomes: (boolean | null)[] = []
   for (let index = 0; index < count; index++) {
@@ -46,7 +46,7 @@ function enter({ queue }: Loop, count: number, mayWait = true): (boolean | null)
 const count = (outcomes: readonly (boolean | null)[], outcome: boolean | null) =>
   outcomes.filter(one => one === outcome).length
 
-test('requests start at once while a turn has room, and the others in the turns after it, newest first', async () => {
+test('start queue: starts requests while a turn has capacity, and the others in later turns, newest first', async () => {
   const loop = startLoop()
   const outcomes = enter(loop, 12)
   expect(outcomes).toEqual([...Array(8).fill(true), null, null, null, null])
@@ -57,14 +57,14 @@ test('requests start at once while a turn has room, and the others in the turns 
   expect(more.slice(-8)).toEqual(Array(8).fill(true))
 })
 
-test('a burst of a thousand starts to the last request, however slow its turns are', async () => {
+test('start queue: starts every request of a burst of a thousand, however slow its turns are', async () => {
   const loop = startLoop()
   const outcomes = enter(loop, 1_000)
   for (let turn = 0; turn < 130; turn++) await loop.turn(30)
   expect(count(outcomes, true)).toBe(1_000)
 })
 
-test('a request that may not wait starts at once, and one that finds the queue full is rejected at once', async () => {
+test('start queue: starts a request that may not wait immediately, and rejects one when it is full', async () => {
   const loop = startLoop()
   enter(loop, 8)
   expect(enter(loop, 1, false)).toEqual([true])
@@ -73,7 +73,7 @@ test('a request that may not wait starts at once, and one that finds the queue f
   expect(loop.queue.isFull()).toBe(true)
 })
 
-test('a request that may not wait is rejected under a lasting overload', async () => {
+test('start queue: rejects a request that may not wait under a lasting overload', async () => {
   const loop = startLoop()
   for (let turn = 0; turn < 700; turn++) {
     enter(loop, 24)
@@ -83,7 +83,7 @@ test('a request that may not wait is rejected under a lasting overload', async (
   expect(enter(loop, 1, false)).toEqual([false])
 })
 
-test('under a lasting overload few wait, and briefly; it ends when nobody had to wait for a second', async () => {
+test('start queue: lets few requests wait briefly under a lasting overload, which ends after 1 s without waiting', async () => {
   const loop = startLoop()
   for (let turn = 0; turn < 700; turn++) {
     enter(loop, 24)
@@ -100,7 +100,7 @@ test('under a lasting overload few wait, and briefly; it ends when nobody had to
   expect(count(enter(loop, 500), false)).toBe(0)
 })
 
-test('nothing starts after turns that took the process too long, and as usual where others had the processor', async () => {
+test('start queue: starts nothing after turns with too much processor time, and as usual after time of other processes', async () => {
   const loop = startLoop()
   enter(loop, 1)
   await loop.turn(150)
@@ -112,8 +112,8 @@ test('nothing starts after turns that took the process too long, and as usual wh
 })
 
 /**
- * A process whose requests cost 0.6 ms each, in six turns, and a rejection 0.03 ms; `load` in capacities. Returns the share of the
- * capacity that was answered, and the 99th percentile of how long the answered ones took.
+ * Model of a process: a request costs 0.6 ms in six turns, a rejection 0.03 ms; `load` in capacities. Returns the
+ * answered share of the capacity, and the p99 time of answered requests.
  */
 async function simulate(load: number): Promise<{ goodput: number; p99: number }> {
   const loop = startLoop()
@@ -149,7 +149,7 @@ async function simulate(load: number): Promise<{ goodput: number; p99: number }>
   return { goodput: (done / (until - from)) * 0.6, p99: times[Math.floor(times.length * 0.99)] ?? Number.NaN }
 }
 
-test('in a model of the process: three times the capacity leaves most of it, and the answered ones wait briefly', async () => {
+test('start queue: keeps most of the capacity and short waits at three times the capacity', async () => {
   const over = await simulate(3)
   expect(over.goodput).toBeGreaterThan(0.88)
   expect(over.p99).toBeLessThan(100)

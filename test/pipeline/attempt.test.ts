@@ -18,7 +18,7 @@ const deadlines = {
   totalMs: 600_000,
 }
 
-/** A clock that a test moves; what is due runs in order, with a turn of the loop after each. */
+/** A clock that a test moves. Due timers run in order, with a turn of the event loop after each. */
 function handMoved() {
   let now = 0
   const timers = new Map<object, { readonly at: number; readonly action: () => void }>()
@@ -50,7 +50,7 @@ function handMoved() {
 
 type Rig = ReturnType<typeof rig>
 
-/** An attempt at OpenAI's wire, whose answer the test writes by hand; with `url`, over a real socket. */
+/** An attempt in OpenAI's format with a handwritten response; with `url`, over a real socket. */
 function rig(
   given: {
     readonly url?: string
@@ -129,7 +129,7 @@ function rig(
   }
 }
 
-/** The failure that the next read meets once the clock has moved so far; null while it still waits. */
+/** Returns the failure of the next read after the clock has moved; null while it still waits. */
 async function failureAfter({ attempt, move }: Rig, milliseconds: number) {
   let failure: { kind: string; detail: string } | null = null
   const reading = attempt.next().then(parts => {
@@ -143,14 +143,14 @@ async function failureAfter({ attempt, move }: Rig, milliseconds: number) {
 
 const timedOut = (phase: string) => ({ kind: 'timeout', detail: `${phase} deadline passed` })
 
-describe('every wait has an end', () => {
-  test('no connection: at its deadline, known by a second connection that is refused or unanswered', async () => {
+describe('attempt deadline', () => {
+  test('ends a missing connection, which a second connection attempt detects', async () => {
     const here = rig({ answers: false, reaches: false })
     expect((await failureAfter(here, 3_000)).failure).toMatchObject({ kind: 'connection_failed' })
     expect(here.isAborted()).toBe(true)
   })
 
-  test('connected and silent: 30 s to the first byte', async () => {
+  test('ends a silent connection after 30 s without a first byte', async () => {
     const early = rig({ answers: false })
     expect((await failureAfter(early, 29_999)).failure).toBeNull()
     const here = rig({ answers: false })
@@ -158,7 +158,7 @@ describe('every wait has an end', () => {
     expect(here.isAborted()).toBe(true)
   })
 
-  test('headers and silence: 60 s', async () => {
+  test('ends a silent response after its headers at 60 s', async () => {
     const early = rig()
     expect((await failureAfter(early, 59_999)).failure).toBeNull()
     expect((await failureAfter(rig(), 60_000)).failure).toEqual(timedOut('silence'))
@@ -167,7 +167,7 @@ describe('every wait has an end', () => {
   test.each([
     ['120 s as a rule', undefined, 120_000],
     ['300 s with high reasoning effort', 'high', 300_000],
-  ] as const)('pings without content: %s', async (_, effort, limit) => {
+  ] as const)('ends a response with pings only: %s', async (_, effort, limit) => {
     const here = rig(effort === undefined ? {} : { effort })
     const phases: string[] = []
     for (let elapsed = 0; elapsed <= limit && phases.length === 0; elapsed += 10_000) {
@@ -179,7 +179,7 @@ describe('every wait has an end', () => {
     expect(phases).toEqual([`first_content deadline passed at ${limit}`])
   })
 
-  test('any byte is a sign of life, and after the first content only silence and the total count', async () => {
+  test('restarts with any byte; after the first content only silence and the total time count', async () => {
     const here = rig()
     const { opening, content } = framesOf('openai', ['word'])
     await failureAfter(here, 0)
@@ -197,7 +197,7 @@ describe('every wait has an end', () => {
     expect(elapsed).toBe(600_000)
   })
 
-  test('silence is counted only while we wait: a caller who does not read is not a sick upstream', async () => {
+  test('ignores time in which the client does not read', async () => {
     const here = rig()
     await failureAfter(here, 0)
     here.write(framesOf('openai', ['word']).content.join(''))
@@ -210,7 +210,7 @@ describe('every wait has an end', () => {
     expect(here.isAborted()).toBe(true)
   })
 
-  test('a deadline shorter than the one before it is met in time', async () => {
+  test('fires in time when it is earlier than the one before', async () => {
     const here = rig()
     const { reading } = await failureAfter(here, 10)
     await here.move(60_000)
@@ -219,15 +219,15 @@ describe('every wait has an end', () => {
   })
 })
 
-describe('an attempt', () => {
-  test('sends nothing and starts no clock before its first read', () => {
+describe('attempt', () => {
+  test('sends nothing and starts no timer before its first read', () => {
     const here = rig()
     expect([here.sent.length, here.running()]).toEqual([0, 0])
     here.attempt.close(false)
     expect(here.sent.length).toBe(0)
   })
 
-  test('that is closed early is aborted, and no clock goes on', async () => {
+  test('aborts and leaves no timer when it is closed early', async () => {
     const here = rig()
     await failureAfter(here, 0)
     here.write(': ping\n\n')
@@ -236,7 +236,7 @@ describe('an attempt', () => {
     expect([here.isAborted(), here.running()]).toEqual([true, 0])
   })
 
-  test('whose answer was complete is read to its end, so that its connection can be used again; 500 ms at most', async () => {
+  test('reads a complete response to its end for connection reuse, for at most 500 ms', async () => {
     const complete = rig()
     await failureAfter(complete, 0)
     complete.write(streamText(framesOf('openai', ['word'])))
@@ -258,7 +258,7 @@ describe('an attempt', () => {
     expect(lingering.isAborted()).toBe(true)
   })
 
-  test('of a caller who has left is aborted at once, even before it began', async () => {
+  test('aborts after a client disconnect, even before it began', async () => {
     const here = rig()
     await failureAfter(here, 0)
     here.caller.abort()
@@ -274,7 +274,7 @@ describe('an attempt', () => {
     expect(here.sent[0]?.redirect).toBe('error')
   })
 
-  test('asks for an uncompressed stream: a compressor would hold small events back', async () => {
+  test('requests an uncompressed stream, because a compressor would buffer small events', async () => {
     const [stream, whole] = [rig(), rig({ stream: false })]
     for (const here of [stream, whole]) await failureAfter(here, 0)
     const encodings = [stream, whole].map(({ sent }) => new Headers(sent[0]?.headers).get('accept-encoding'))
@@ -282,7 +282,7 @@ describe('an attempt', () => {
   })
 })
 
-describe('a refusal over a real socket', () => {
+describe('upstream error over a real socket', () => {
   const error = '{"error":{"code":"insufficient_quota","message":"'
   const refusal = (pieces: NonNullable<UpstreamAnswer['pieces']>): UpstreamAnswer => ({
     status: 429,
@@ -291,7 +291,7 @@ describe('a refusal over a real socket', () => {
     pieces,
   })
 
-  /** What is read of it by a clock that is moved `milliseconds` once its status is here. */
+  /** Returns the result after the status arrived and the clock moved by `milliseconds`. */
   async function readOf(answer: UpstreamAnswer, milliseconds: number) {
     const upstream = startUpstream(() => answer)
     try {
@@ -311,7 +311,7 @@ describe('a refusal over a real socket', () => {
   const left = (upstream: Upstream) => upstream.until(ledger => ledger.every(({ outcome }) => outcome !== 'open'))
   const failure = { type: 'failure', failure: { kind: 'rate_limited', detail: '429', retryAfterMs: 7_000 } }
 
-  test('whose body never ends is waited for two seconds, then told by its status, and its connection is let go', async () => {
+  test('waits 2 s for an endless body, then uses the status and closes the connection', async () => {
     async function* dripping() {
       for (yield '{"error":{"message":"'; ; await Bun.sleep(5)) yield 'x'
     }
@@ -319,7 +319,7 @@ describe('a refusal over a real socket', () => {
     expect(await readOf(refusal(dripping()), 2_000)).toMatchObject({ parts: [failure], running: 0 })
   })
 
-  test('is read to 64 KB and no further, its words heeded', async () => {
+  test('reads at most 64 KB and uses the text', async () => {
     const endless = function* () {
       for (yield error; ; ) yield 'x'.repeat(16_384)
     }
@@ -327,7 +327,7 @@ describe('a refusal over a real socket', () => {
     expect(await readOf(refusal(endless()), 0)).toMatchObject({ parts: [{ failure: spent }], running: 0 })
   })
 
-  test('whose connection breaks is told by its status, and by its words where they are whole', async () => {
+  test('uses the status when the connection breaks, and the text when it is complete', async () => {
     const cut = { ...refusal([`${error}"}}`]), end: 'rst' } as const
     expect(await readOf({ ...cut, cutAt: 20 }, 0)).toMatchObject({ parts: [failure] })
     const told = { kind: 'quota_exhausted', detail: '429 insufficient_quota' }

@@ -6,7 +6,7 @@ import { bodyReader } from '../../src/pipeline/body-reader.ts'
 import { openai } from '../../src/providers/openai.ts'
 import { framesOf, streamText } from '../faults/support.ts'
 
-test('one large network read is parsed over many turns of the event loop, and nothing of it is lost', async () => {
+test('body reader: parses one large network read over many turns of the event loop without loss', async () => {
   const [model] = catalog
   if (model === undefined) throw new Error('the catalogue has models')
   const pieces = Array.from({ length: 1_500 }, (_, index) => `${index} `)
@@ -43,6 +43,6 @@ test('one large network read is parsed over many turns of the event loop, and no
     for (const part of parts) if (part.type === 'text') text += part.text
   isOver = true
   expect(text).toBe(pieces.join(''))
-  // 8 KB a turn.
+  // 8 KB per turn.
   expect(turns).toBeGreaterThan(bytes.length / 8_192 - 5)
 })

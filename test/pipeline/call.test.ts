@@ -29,7 +29,7 @@ import { safetyFor } from '../moderation/support.ts'
 
 const read = openPromptAnalyzer()
 
-/** How one call to an upstream goes. */
+/** Outcome of one upstream call. */
 const outcomes = [
   'answers',
   'empty',
@@ -63,7 +63,7 @@ type World = {
   seatsTaken(): number
 }
 
-/** These requests look nothing up. */
+/** These requests need no web access. */
 const noLookups: AnswerDeps['web'] = {
   search: { isThere: false, find: async () => [] },
   pages: { read: async url => ({ url, code: 'refused' }) },
@@ -72,10 +72,10 @@ const noLookups: AnswerDeps['web'] = {
   screenPage: () => true,
 }
 
-/** Making one takes longer than the deadlines of these tests. */
+/** Its creation takes longer than the deadlines of these tests. */
 const safety = safetyFor()
 
-/** The real pipeline, adapters, meter and health book; the network plays `script`, one outcome for each call. */
+/** The real pipeline, adapters, meter and health tracker; the network plays `script`, one outcome per call. */
 function world(script: readonly Outcome[], limits = plenty, models: readonly Model[] = published): World {
   const records: UsageRecord[] = []
   const calls: string[] = []
@@ -201,7 +201,7 @@ function asking(given: Record<string, unknown>): ChatRequest {
 
 type Run = { readonly events: readonly ChatEvent[]; readonly thrown: unknown; readonly batches: number }
 
-/** Reads the answer, leaving after so many batches where told to. */
+/** Reads the response, and disconnects after `leaveAfter` batches if set. */
 async function run(
   { deps }: World,
   ask: ChatRequest,
@@ -234,7 +234,7 @@ async function run(
 const countOf = (events: readonly ChatEvent[], type: ChatEvent['type']) =>
   events.filter(event => event.type === type).length
 
-test('whatever upstreams and callers do, an answer has one story, one settlement, no seat left and three attempts at most', async () => {
+test('call: keeps one response, one settlement, no open reservation and at most three attempts for any upstreams and clients', async () => {
   const seen = new Map<string, number>()
   const leavings = fc.option(
     fc.record({
@@ -290,7 +290,7 @@ test('whatever upstreams and callers do, an answer has one story, one settlement
           if (record.status === 'client_closed') expect(leaving).not.toBeNull()
           seen.set(record.status, (seen.get(record.status) ?? 0) + 1)
         }
-        // Every second try has given its place back, or the budget would dry up.
+        // Every second attempt has released its ticket; otherwise the retry budget would run out.
         const retries = [1, 2, 3].map(() => rig.deps.health.beginRetry('any'))
         expect(retries).not.toContain(null)
       },
@@ -301,21 +301,21 @@ test('whatever upstreams and callers do, an answer has one story, one settlement
 })
 
 describe('fallback', () => {
-  test('a failure that comes in the same read as the first content has been seen by nobody: another candidate answers', async () => {
+  test('continues after a failure in the same read as the first content, which was not sent', async () => {
     const rig = world(['breaks_at_once'])
     const { events, thrown } = await run(rig, asking({ stream: true, model: named.openai }))
     expect(thrown).toBeNull()
     expect(events.flatMap(event => (event.type === 'text' ? [event.text] : [])).join('')).toBe('Some words')
   })
 
-  test('a burst of failures elsewhere does not keep a healthy provider from answering any number of requests', async () => {
+  test('reaches a healthy provider for any number of requests during failures of another', async () => {
     const rig = world(Array.from({ length: 10 }, (): Outcome => 'status_500'))
     await Promise.all(Array.from({ length: 3 }, () => run(rig, asking({ model: named.openai }))))
     const later = await Promise.all(Array.from({ length: 4 }, () => run(rig, asking({ model: named.openai }))))
     expect(later.map(({ thrown }) => thrown)).toEqual([null, null, null, null])
   })
 
-  test('first-token times are measured from the attempt that served, not from the request', async () => {
+  test('measures time to first token from the serving attempt', async () => {
     const rig = world(['hangs', 'answers'])
     await run(rig, asking({ stream: true, model: named.openai }))
     const times = rig.deps.health.list().flatMap(({ firstTokenMs }) => (firstTokenMs === null ? [] : [firstTokenMs]))
@@ -324,7 +324,7 @@ describe('fallback', () => {
   })
 })
 
-describe('a named model', () => {
+describe('named model', () => {
   const triedBy = ({ events }: Run) =>
     events.flatMap(event =>
       event.type === 'opened' ? event.opening.attempts.map(({ model, outcome }) => `${model} ${outcome}`) : [],
@@ -333,7 +333,7 @@ describe('a named model', () => {
   const failing = (count: number): readonly Outcome[] =>
     Array.from({ length: count }, (): readonly Outcome[] => ['status_503', 'answers']).flat()
 
-  test('is asked by the next request when it answered 503, though its health is shown as unhealthy', async () => {
+  test('gets the next request after a 503, although its health is unhealthy', async () => {
     const rig = world(['status_503', 'answers', 'answers', 'answers'])
     await run(rig, asking({ model: name }))
     expect(rig.deps.health.stateOf(name)).toBe('unhealthy')
@@ -341,7 +341,7 @@ describe('a named model', () => {
     expect([triedBy(next), rig.calls.slice(2)]).toEqual([[`${name} served`], ['openai']])
   })
 
-  test('is skipped when several failures opened its circuit, and the skip is an attempt with its reason', async () => {
+  test('loses its turn when several failures opened its circuit, with the skip as an attempt with its reason', async () => {
     const rig = world(failing(3))
     for (let request = 0; request < 3; request++) {
       const { thrown } = await run(rig, asking({ model: name }))
@@ -357,14 +357,14 @@ describe('a named model', () => {
     ).toEqual([2])
   })
 
-  test('is asked even then when the client allows no fallback, without a skip', async () => {
+  test('serves even then without a skip when the client allows no fallback', async () => {
     const rig = world([...failing(3), 'answers'])
     for (let request = 0; request < 3; request++) await run(rig, asking({ model: name }))
     const alone = await run(rig, asking({ model: name, fallback: false }))
     expect([triedBy(alone), rig.calls.at(-1)]).toEqual([[`${name} served`], 'openai'])
   })
 
-  test('is asked after a skip when all others fail, and both are attempts', async () => {
+  test('serves after a skip when all others fail, with both in the attempts', async () => {
     const rig = world([...failing(3), 'status_500', 'status_500', 'answers'])
     for (let request = 0; request < 3; request++) await run(rig, asking({ model: name }))
     const pair = published.filter(model => [name, named.anthropic].includes(fullName(model)))
@@ -375,7 +375,7 @@ describe('a named model', () => {
   })
 })
 
-describe('money', () => {
+describe('reservation', () => {
   const cheap = published.find(model => fullName(model) === 'openai/gpt-6-luna')
   const dear = published.find(model => fullName(model) === 'anthropic/claude-fable-5-2')
   if (cheap === undefined || dear === undefined) throw new Error('the catalogue has changed: choose other models')
@@ -387,14 +387,14 @@ describe('money', () => {
     limits: { ...plenty, dailyCostMicrocents },
   })
 
-  test('a dearer fallback is reserved for before it is asked', async () => {
+  test('grows for a more expensive fallback before its call', async () => {
     const rig = world(['status_500'], plenty, [cheap, dear])
     const { thrown } = await run(rig, ask, null, withBudget(costOf(dear)))
     expect([thrown, rig.calls]).toEqual([null, ['openai', 'anthropic']])
     expect(rig.records[0]).toMatchObject({ provider: 'anthropic', reserved_microcents: costOf(dear) })
   })
 
-  test('one micro-cent short, it is skipped, and nobody is asked for more than the account has', async () => {
+  test('stays when the fallback costs one micro-cent too much, which is skipped', async () => {
     const rig = world(['status_500'], plenty, [cheap, dear])
     const { thrown } = await run(rig, ask, null, withBudget(costOf(dear) - 1))
     expect(rig.calls).toEqual(['openai'])

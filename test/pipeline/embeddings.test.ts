@@ -61,7 +61,7 @@ describe('moderateInputs', () => {
     expect(logged).toEqual([['secrets_in_prompt', { request_id: 'req_1', kinds: 'aws_key', masked: 'false' }]])
   })
 
-  test('mask: sends the masked text in place of its token IDs', async () => {
+  test('mask: sends the masked text instead of its token IDs', async () => {
     const { inputs, texts } = await moderate('mask', ['one', secret], [[1], [2]])
     expect(inputs[0]).toEqual([1])
     expect(inputs[1]).toBe(texts[1] ?? '')
@@ -71,7 +71,7 @@ describe('moderateInputs', () => {
   test.each([
     ['block', [secret], 'secrets', 'input.0'],
     ['warn', ['one', 'bad'], 'prompt_injection', 'input.1'],
-  ] as const)('%s: rejects with the place of the input', async (secrets, texts, category, param) => {
+  ] as const)('%s: rejects with the index of the input', async (secrets, texts, category, param) => {
     expect(await moderate(secrets, texts).catch((cause: unknown) => cause)).toMatchObject({
       code: 'content_blocked',
       layer: 'patterns',
@@ -112,7 +112,7 @@ describe('embeddingsBody', () => {
   const asked = { model: 'm "quoted"', encoding: 'float' } as const
   const textOf = async (body: string | ReadableStream<Uint8Array>) => new Response(body).text()
 
-  test.each([1, 40])('writes the same JSON whole and in pieces: %d vectors of 2,000 numbers', async count => {
+  test.each([1, 40])('writes the same JSON whole and in parts: %d vectors of 2,000 numbers', async count => {
     const vectors = Array.from({ length: count }, (_, index) =>
       Float32Array.from({ length: 2_000 }, (_, at) => index + at / 8),
     )

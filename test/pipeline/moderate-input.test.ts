@@ -23,7 +23,7 @@ function refusal(messages: readonly Message[]): GatewayError {
 }
 
 describe('moderate', () => {
-  test('hands back the very ask it let through', async () => {
+  test('returns the allowed request unchanged', async () => {
     const asked = askWith({ messages: [harmless] })
     expect(moderate(deps, asked, request).ask).toBe(asked)
   })
@@ -45,7 +45,7 @@ describe('moderate', () => {
     ],
     ['system text', [{ role: 'system', text: attack }, harmless]],
     ["a tool's result", [harmless, { role: 'tool', callId: 'call_1', text: `<html>${attack}</html>` }]],
-  ] as [string, Message[]][])('refuses what breaks a rule in %s', async (_where, messages) => {
+  ] as [string, Message[]][])('blocks a violation in %s', async (_where, messages) => {
     const error = refusal(messages)
     expect([error.code, error.status, error.layer, error.category]).toEqual([
       'content_blocked',
@@ -55,12 +55,12 @@ describe('moderate', () => {
     ])
   })
 
-  test('a refusal repeats nothing of the prompt, to the caller or to the log', async () => {
+  test('repeats nothing of the prompt to the client or in the log', async () => {
     const error = refusal([user(`${attack} canary-7431`)])
     expect(`${error.message} ${error.detail}`).not.toContain('canary')
   })
 
-  test('a model may have named in its own turn what it refused', async () => {
+  test('allows text of a model’s own turn that a prompt must not contain', async () => {
     const turn: Message = {
       role: 'assistant',
       text: `I will not "${attack}"`,
@@ -71,7 +71,7 @@ describe('moderate', () => {
     expect(moderate(deps, askWith({ messages: [harmless, turn, harmless] }), request).ask.messages.length).toBe(3)
   })
 
-  test('a model’s own turn is held to what an answer is held to', async () => {
+  test('applies the rules of output to a model’s own turn', async () => {
     const turn: Message = {
       role: 'assistant',
       text: 'Read on at http://malware.wicar.org/ today.',
@@ -87,24 +87,24 @@ describe('secrets in a prompt', () => {
   const key = `sk-proj-${'a1B2'.repeat(8)}`
   const asked = askWith({ messages: [user(`Why is ${key} refused?`)] })
 
-  test('are told of, by kind and never by content, and go on by default', async () => {
+  test('pass by default and appear by kind, never by content', async () => {
     const { ask: going, secrets } = moderate(deps, asked, request)
     expect([going, secrets]).toEqual([asked, ['openai_key']])
     expect(lines.at(-1)).toBe('secrets_in_prompt {"request_id":"req_1","kinds":"openai_key","masked":"false"}')
   })
 
-  test('are replaced before the model sees them where they are masked', async () => {
+  test('reach the model masked when masking is configured', async () => {
     const { ask: going } = moderate({ safety: safetyFor({ secrets: 'mask' }), log }, asked, request)
     expect(going.messages).toEqual([user('Why is [openai_key removed] refused?')])
   })
 
-  test('end the request where they are blocked', async () => {
+  test('end the request when blocking is configured', async () => {
     const refused = expect(() => moderate({ safety: safetyFor({ secrets: 'block' }), log }, asked, request))
     refused.toThrow(expect.objectContaining({ code: 'content_blocked', layer: 'patterns', category: 'secrets' }))
   })
 })
 
-describe('what is defined beside the conversation', () => {
+describe('moderation of definitions', () => {
   const token = `ghp_${'a1B2'.repeat(9)}`
   const tool = (description: string | null, parameters: Tool['parameters'] = null): Tool => {
     return { name: 'look_up', description, parameters, strict: null }
@@ -121,14 +121,14 @@ describe('what is defined beside the conversation', () => {
     ['its schema', { tools: [tool(null, described(listed))] }, 'tools', 'urls'],
     ['a name in its schema', { tools: [tool(null, { properties: { [listed]: {} } })] }, 'tools', 'urls'],
     ['the answer’s schema', { responseFormat: schema(listed) }, 'response_format', 'urls'],
-  ] as [string, Partial<ChatRequest>, string, string][])('is refused for %s', (_where, wishes, param, layer) => {
+  ] as [string, Partial<ChatRequest>, string, string][])('blocks %s', (_where, wishes, param, layer) => {
     for (const _again of [1, 2])
       expect(() => moderate(deps, asking(wishes), request)).toThrow(
         expect.objectContaining({ code: 'content_blocked', param, layer }),
       )
   })
 
-  test('goes on as it is where nothing is wrong, whatever tools usually say', () => {
+  test('passes ordinary definitions unchanged', () => {
     const usual = [
       'Kills a process by its id.',
       'Executes a shell command and returns its output.',
@@ -138,7 +138,7 @@ describe('what is defined beside the conversation', () => {
     expect(moderate(deps, asked, request).ask).toBe(asked)
   })
 
-  test('is held to the rule for secrets', () => {
+  test('applies the rule for secrets', () => {
     const asked = asking({
       tools: [tool(`Use ${token}.`, { ...described(`Not ${token}`), required: [token] })],
       responseFormat: schema(token),
@@ -160,10 +160,10 @@ describe('what is defined beside the conversation', () => {
   })
 })
 
-describe('a verdict asked for elsewhere', () => {
+describe('external moderation', () => {
   const moderation = { url: 'https://moderation.test/v1', apiKey: null, model: null, timeoutMs: 1_000 }
 
-  test('is not waited for; a refusal rejects it and aborts what runs', async () => {
+  test('runs in parallel; a blocking verdict rejects it and aborts the request', async () => {
     const answer = Promise.withResolvers<Response>()
     const safety = safetyFor({ moderation }, { fetch: () => answer.promise })
     const { verdict, signal } = moderate({ safety, log }, askWith({ messages: [harmless] }), request)
@@ -173,7 +173,7 @@ describe('a verdict asked for elsewhere', () => {
     expect(signal.aborted).toBe(true)
   })
 
-  test('is not asked for what is refused in process', async () => {
+  test('receives nothing that the gateway itself blocks', async () => {
     let asked = 0
     const fetch = async () => {
       asked++

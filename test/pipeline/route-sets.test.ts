@@ -1,6 +1,4 @@
-/**
- * The router over the labelled sets beside the checkout: what is promised of every set.
- */
+/** The router over the labeled sets beside the checkout: properties that every set must have. */
 import { expect, setDefaultTimeout, test } from 'bun:test'
 import { Type } from '@sinclair/typebox'
 import { openPromptAnalyzer } from '../../src/composition/open-prompt-analyzer.ts'
@@ -18,7 +16,7 @@ import { providerOf } from './support.ts'
 
 const sets = ['routellm-mmlu', 'routellm-gsm8k', 'routellm-mtbench', 'routerarena-sub10', 'llmrouter-9models'] as const
 
-// Hundreds of prompts each, on a machine that other tests share.
+// Hundreds of prompts per set, on a machine that other tests share.
 setDefaultTimeout(20_000)
 
 const read = openPromptAnalyzer()
@@ -50,21 +48,21 @@ function routed(prompt: string, strategy: Strategy | null, testMode = false) {
   })
 }
 
-/** About `most` of a set's prompts, evenly taken. */
+/** Returns about `most` prompts of a set, evenly spaced. */
 async function promptsOf(set: string, most: number): Promise<string[]> {
   const rows = await readRows(set, Type.Object({ prompt: Type.String() }))
   const every = Math.ceil(rows.length / most)
   return rows.filter((_, at) => at % every === 0).map(({ prompt }) => prompt)
 }
 
-/** Within a fifth of the best there is. */
+/** Within a fifth of the best score. */
 const bestQuality = Math.max(...catalog.map(({ figures }) => figures.quality))
 const isStrong = ({ figures }: Model) => figures.quality >= 0.8 * bestQuality
 const shareOf = (models: readonly Model[]) => models.filter(isStrong).length / models.length
 
 describeNeeding('data', 'on every labelled set', () => {
   test.each(sets)(
-    '%s: cost makes no more strong calls than speed, balanced no more than auto or quality; test mode no premium one',
+    '%s: cost calls no more strong models than speed, balanced no more than auto or quality; test mode calls no premium model',
     async set => {
       const prompts = await promptsOf(set, 200)
       const share = (strategy: Strategy | null) => shareOf(prompts.map(prompt => routed(prompt, strategy).first.model))
@@ -78,12 +76,12 @@ describeNeeding('data', 'on every labelled set', () => {
     },
   )
 
-  test('without a strategy the target shares are met within three points on the reference mixture', async () => {
+  test('routing without a strategy: meets the target shares within three points on the reference mixture', async () => {
     const counted = { light: 0, middle: 0, strong: 0 }
     let [all, strongCalls] = [0, 0]
     for (const set of sets) {
       const prompts = await promptsOf(set, 10_000)
-      // The mixture that the ranks were taken over: every set by the square root of its size.
+      // The mixture behind the percentiles: every set by the square root of its size.
       const weight = prompts.length ** -0.5
       for (const prompt of prompts) {
         const plan = routed(prompt, null)
@@ -97,7 +95,7 @@ describeNeeding('data', 'on every labelled set', () => {
     expect(Math.abs(strongCalls / all - defaultLevelShares.strong)).toBeLessThan(0.03)
   })
 
-  test('changes that ask the same again go the same way for 98 prompts of 100', async () => {
+  test('routing of rephrased prompts: agrees for 98 of 100', async () => {
     const changes: readonly ((prompt: string) => string)[] = [
       prompt => prompt.toUpperCase(),
       prompt => prompt.toLowerCase(),

@@ -43,11 +43,11 @@ type Given = {
   readonly text: string
   readonly reasoning?: string
   readonly ended: boolean
-  /** Reserved and used, of it for pages; absent = the web was not asked. */
+  /** Reserved and used web cost, of it for pages; absent = no web access. */
   readonly web?: { readonly microcents: number; readonly fetchMicrocents: number }
 }
 
-/** Admits a request, lets it have used what is given, settles it; the real meter keeps the books. */
+/** Admits a request, applies the given usage, and settles it with the real meter. */
 async function settled({ model, inputTokens, cap, choices, usage, text, reasoning = '', ended, web }: Given) {
   const records: UsageRecord[] = []
   const warnings: string[] = []
@@ -122,7 +122,7 @@ async function settled({ model, inputTokens, cap, choices, usage, text, reasonin
 const model = fc.constantFrom(...catalog)
 const count = fc.oneof(fc.integer({ min: 0, max: 300_000 }), fc.constantFrom(0, 1, 1e9, 1e12, Number.MAX_SAFE_INTEGER))
 
-test('billed is never more than reserved, whatever an upstream counts, and the seat is free', async () => {
+test('bill: stays within the reservation for any upstream counts, and releases the concurrent request', async () => {
   const usage = fc.option(
     fc.record({
       inputTokens: fc.option(count),
@@ -163,7 +163,7 @@ test('billed is never more than reserved, whatever an upstream counts, and the s
         receipt.usage.outputTokens,
       ])
       expect(left?.tokens.remaining).toBe(limits.dailyTokens - record.input_tokens - record.output_tokens)
-      // Should the process die, the ledger and the meter have to agree on what is noted now, too.
+      // If the process dies, ledger and meter must agree on this checkpoint too.
       expect(interim).toMatchObject({
         tokens: record.input_tokens + record.output_tokens,
         microcents: record.billed_microcents,
@@ -176,7 +176,7 @@ test('billed is never more than reserved, whatever an upstream counts, and the s
   )
 })
 
-test('what stays within its reservation is billed exactly, however much of it was read from or written to a cache', async () => {
+test('bill: matches the usage within the reservation exactly, with any share of cache reads and writes', async () => {
   const given = fc.record({
     model,
     inputTokens: fc.integer({ min: 1, max: 400_000 }),
@@ -215,12 +215,12 @@ const counted: ReportedUsage & TokenUsage = {
   reasoningTokens: 0,
 }
 
-test('a caller who leaves when the whole answer and its count are here pays that count, not an estimate', async () => {
+test('bill: uses the count of a complete output after a client disconnect, not an estimate', async () => {
   const { record } = await settled({ ...base, usage: counted, text: 'Some words.' })
   expect(record).toMatchObject({ input_tokens: 90, output_tokens: 9, estimated: false })
 })
 
-test('of a cut answer the early count is a floor and the rest is estimated', async () => {
+test('bill: uses the early count of a truncated output as a lower bound and estimates the rest', async () => {
   const { record } = await settled({
     ...base,
     usage: { ...counted, outputTokens: 1 },
@@ -232,7 +232,7 @@ test('of a cut answer the early count is a floor and the rest is estimated', asy
   expect(record.output_tokens).toBeLessThanOrEqual(50)
 })
 
-test('of an answer of which nothing came nothing is owed; zero stays zero', async () => {
+test('bill: stays zero without output', async () => {
   expect((await settled({ ...base, ended: false })).record).toMatchObject({
     input_tokens: 0,
     billed_microcents: 0,
@@ -246,7 +246,7 @@ test('of an answer of which nothing came nothing is owed; zero stays zero', asyn
   })
 })
 
-test('what an upstream leaves out of its count is counted by us and said to be estimated, the rest is billed as told', async () => {
+test('bill: estimates counts that an upstream omits, marks them, and uses the reported ones', async () => {
   const text = 'Ten words that came, and that nobody else has counted. '
   const untold = { ...counted, outputTokens: null }
   const { record } = await settled({ ...base, usage: untold, text })
@@ -264,7 +264,7 @@ test('what an upstream leaves out of its count is counted by us and said to be e
   expect(withoutInput.record.cached_input_tokens).toBe(withoutInput.record.input_tokens)
 })
 
-test('reasoning that the upstream counted is billed as counted, beside our count of the answer', async () => {
+test('bill: includes reasoning as counted by the upstream, beside the estimate of the output', async () => {
   const usage = { ...counted, outputTokens: null, leastOutputTokens: 30, reasoningTokens: 30 }
   const { record } = await settled({ ...base, usage, reasoning: 'A summary.', text: 'Hello there, you.' })
   expect(record.output_tokens).toBeGreaterThan(32)
@@ -272,9 +272,9 @@ test('reasoning that the upstream counted is billed as counted, beside our count
   expect(record).toMatchObject({ reasoning_tokens: 30, estimated: true })
 })
 
-test('an upstream that counts more than was reserved is heard of', async () => {
+test('log: reports an upstream that counts more than was reserved', async () => {
   const { record, warnings } = await settled({ ...base, usage: { ...counted, outputTokens: 1e9 }, text: 'words' })
-  expect([record.billed_microcents, warnings]).toEqual([record.reserved_microcents, ['billed_less_than_used']])
+  expect([record.billed_microcents, warnings]).toEqual([record.reserved_microcents, ['bill_capped_at_reservation']])
 })
 
 test('settle: counts all tokens against the day and records the shortfall when more were used than reserved', async () => {

@@ -1,4 +1,6 @@
-/** Which requests tell all gateways to look again: those that changed a key, a user, a session or a plan, and no others. */
+/**
+ * Which requests notify other gateway instances: those that changed a key, a user, a session or a plan, and no others.
+ */
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test'
 import { createApp } from '../../src/app.ts'
 import type { Caller } from '../../src/core/limits/plans.ts'
@@ -12,9 +14,9 @@ import { addMember, ask, createKeyFor, upgraded as operatorUpgrades, owner, type
 setDefaultTimeout(30_000)
 
 let gateway: Gateway
-/** The same gateway, whose announcements are counted. */
+/** The same gateway with counted notifications. */
 let counted: { readonly url: string }
-/** What another gateway on the same database has in memory. */
+/** State in the memory of another gateway instance on the same database. */
 let other: {
   readonly keys: ReturnType<typeof createKeyDirectory>
   readonly sessions: ReturnType<typeof createSessionDirectory>
@@ -45,7 +47,7 @@ afterAll(async () => {
   await gateway.stop()
 })
 
-/** Everything that a change is made on. */
+/** Resources for the changes. */
 type Stage = { readonly boss: Person; readonly member: Person; readonly key: string; readonly keyId: string }
 
 async function newStage(): Promise<Stage> {
@@ -66,22 +68,22 @@ type Change = {
   readonly body?: (stage: Stage) => object
   readonly path?: (stage: Stage) => string | Promise<string>
   readonly by?: (stage: Stage) => Person
-  /** Done before, at the other application, which is not counted. */
+  /** Preparation at the other application, which is not counted. */
   readonly first?: (stage: Stage) => Promise<unknown>
-  /** Holds at the other gateway once it has heard of the change, and not before. Null = nothing that is kept in memory. */
+  /** True at the other gateway after it received the change, and not before. Null = the change is in no memory. */
   readonly seen: ((stage: Stage, answer: { readonly key?: string }) => Promise<boolean>) | null
 }
 
 const at = (method: string, path: string, { token }: Person, body?: object) =>
   ask<{ key?: string; id?: string }>(gateway, method, path, { token, ...(body === undefined ? {} : { body }) })
-/** Moved to plan `usage` by the operator: without a payment provider no owner can. */
+/** The operator moved it to plan `usage`: without a payment processor no owner can. */
 const upgraded = ({ boss }: Stage) => operatorUpgrades(gateway, boss)
 const downgraded = async (stage: Stage) => {
   await upgraded(stage)
   await at('POST', '/api/v1/billing/downgrade', stage.boss, { confirm: true })
 }
 
-/** Every route that changes something of an account; `announces` is whether `seen` is given. */
+/** Every route that changes an account; `announces` = `seen` is given. */
 const changes: Readonly<Record<string, Change>> = {
   'POST /api/v1/keys': {
     body: () => ({ name: 'new' }),
@@ -127,7 +129,7 @@ const changes: Readonly<Record<string, Change>> = {
     },
     seen: null,
   },
-  // Takes back a downgrade that is not in effect yet.
+  // Cancels a downgrade that is not in effect yet.
   'POST /api/v1/billing/upgrade': {
     first: downgraded,
     body: () => ({ confirm: true }),
@@ -157,7 +159,7 @@ const changes: Readonly<Record<string, Change>> = {
   'DELETE /api/v1/insights/data': { seen: null },
 }
 
-/** Routes of signed-in users and of keys that change nothing a gateway keeps, or only by means that have tests of their own. */
+/** Routes of signed-in users and keys that change no cached state, or only in ways with their own tests. */
 const withoutChange = [
   'POST /api/v1/auth/verification',
   'POST /api/v1/billing/payment-method/setup',
@@ -190,13 +192,13 @@ async function countedDuring(work: () => Promise<unknown>): Promise<number> {
   return announced - before
 }
 
-test('every route that needs a credential and is no GET stands in the tables of this file', () => {
+test('announcement: covers every route with credentials except GET in the tables of this file', () => {
   const named = guarded().map(({ method, path }) => `${method} ${path}`)
   expect(named.sort()).toEqual([...Object.keys(changes), ...withoutChange].sort())
 })
 
-describe('a change', () => {
-  test.each(Object.entries(changes))('%s is announced once, and acts at another gateway', async (route, change) => {
+describe('change of an account', () => {
+  test.each(Object.entries(changes))('notifies once and takes effect at another gateway: %s', async (route, change) => {
     const stage = await newStage()
     await change.first?.(stage)
     const [method = '', pattern = ''] = route.split(' ')
@@ -210,14 +212,14 @@ describe('a change', () => {
     const { status, body: got } = answer ?? { status: 0, body: {} }
     expect([status < 300, count]).toEqual([true, change.seen === null ? 0 : 1])
     if (change.seen !== null) await eventually(() => change.seen?.(stage, got) ?? true, 5_000)
-    // Once more: what is gone cannot go again, and what is the same may be said again.
+    // The second request of a removal finds no resource; a repeated setting is accepted.
     if (method === 'DELETE' && pattern !== '/api/v1/insights/data')
       expect(await countedDuring(() => ask(counted, method, path, { token }))).toBe(0)
   })
 })
 
-describe('nothing is announced', () => {
-  test('by OPTIONS, HEAD and GET of any route under a session or a key', async () => {
+describe('announcement', () => {
+  test('does not follow OPTIONS, HEAD and GET of any route with a session or a key', async () => {
     const { boss, key } = await newStage()
     const count = await countedDuring(async () => {
       for (const { path } of routes())
@@ -228,7 +230,7 @@ describe('nothing is announced', () => {
     expect(count).toBe(0)
   })
 
-  test('by a request that is refused: no credential, a wrong one, a bad body, a foreign id', async () => {
+  test('does not follow a rejected request: missing or wrong credential, bad body, foreign ID', async () => {
     const { boss, member } = await newStage()
     const count = await countedDuring(async () => {
       for (const { method, path } of routes().filter(route => route.method !== 'GET'))
@@ -238,7 +240,7 @@ describe('nothing is announced', () => {
     expect(count).toBe(0)
   })
 
-  test('by what a key does: a chat, a dry run, an estimate', async () => {
+  test('does not follow requests of a key: chat, dry run, estimate', async () => {
     const { key } = await newStage()
     const body = { prompt: 'Good morning!' }
     const count = await countedDuring(async () => {
@@ -248,7 +250,7 @@ describe('nothing is announced', () => {
     expect(count).toBe(0)
   })
 
-  test('by a sign-in, a registration or a failed sign-in', async () => {
+  test('does not follow a sign-in, a registration or a failed sign-in', async () => {
     const count = await countedDuring(async () => {
       const person = await owner(counted)
       await ask(counted, 'POST', '/api/v1/auth/login', { body: { email: person.email, password: person.password } })

@@ -1,4 +1,7 @@
-/** What both chat endpoints say when nobody answered, and when the gateway's own cap cut the answer: real sockets, simulated providers. */
+/**
+ * Responses of both chat endpoints when no model answered, and when the gateway's own cap truncated the output: real
+ * sockets, simulated providers.
+ */
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test'
 import { newAccount } from '../harness/account.ts'
 import { type Gateway, startGateway } from '../harness/gateway.ts'
@@ -23,7 +26,7 @@ type Told = {
   readonly choices?: readonly { readonly finish_reason: string | null }[]
 }
 
-/** The last JSON object of an answer, and its headers. */
+/** The last JSON object of a response, and its headers. */
 async function ask(path: Endpoint, prompt: string, fields: object, headers: Record<string, string> = {}) {
   const answer = await gateway.post(path, { messages: [{ role: 'user', content: prompt }], ...fields }, headers)
   const text = await answer.text()
@@ -59,7 +62,7 @@ describe.each([...endpoints])('%s', path => {
     expect(headers.get('x-should-retry')).toBe('false')
   })
 
-  test('lists one attempt when the client allows no fallback, and none when no model was asked', async () => {
+  test('lists one attempt when the client allows no fallback, and none when no model was called', async () => {
     const alone = await ask(path, '[[sim:status=503]] Hi', { model: 'gpt-5.4-mini', fallback: false })
     expect(alone.told.error?.attempts).toEqual([
       { model: 'openai/gpt-5.4-mini', outcome: 'overloaded', duration_ms: expect.any(Number) },
@@ -74,7 +77,7 @@ describe.each([...endpoints])('%s', path => {
     ['default', 'openai/gpt-6.1-sol', {}, 40_000],
     ['model_limit', 'openai/gpt-4.1', {}, 32_768],
     ['account_remaining', 'openai/gpt-6.1-sol', { dailyTokens: 5_000, concurrentRequests: 2 }, null],
-  ] as const)('says that the cap is the %s when it cut the answer', async (reason, model, limits, tokens) => {
+  ] as const)('reports the cap as the %s when it truncated the output', async (reason, model, limits, tokens) => {
     const account = await newAccount(gateway, { dailyTokens: 1_000_000, dailyCostMicrocents: 1e12, ...limits })
     for (const stream of [false, true]) {
       const { headers, told } = await ask(path, '[[sim:finish=length,tokens=9]] Hi', { model, stream }, account.headers)
@@ -89,7 +92,7 @@ describe.each([...endpoints])('%s', path => {
     }
   })
 
-  test('says nothing of a cap that the client set, nor in one body of an answer that was not cut', async () => {
+  test('reports no cap that the client set, nor one in a complete JSON response', async () => {
     const model = 'openai/gpt-6.1-sol'
     for (const [prompt, fields] of [
       ['[[sim:finish=length]] Hi', { model, max_output_tokens: 50 }],

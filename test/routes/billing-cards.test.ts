@@ -1,4 +1,7 @@
-/** Cards of accounts, entered on Stripe's page: read from Stripe on return and by event, in any order, and never by a pasted ID. */
+/**
+ * Cards of accounts, entered on Stripe's page: read from Stripe on return and by event, in any order, and never set by
+ * a pasted ID.
+ */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { systemClock } from '../../src/composition/clock.ts'
 import { cycleMs, settlementDelayMs } from '../../src/core/billing/billing.ts'
@@ -40,7 +43,7 @@ const billing = ({ token }: Person, method = 'GET', path = '', body?: unknown) =
   )
 
 let events = 0
-/** An event as Stripe signs it; of its object only the ID is to be used. */
+/** An event signed by Stripe; the gateway must use only the ID of its object. */
 async function send(type: string, id: string) {
   const data = { object: { id, status: 'complete', metadata: { account_id: 'acc_of_the_event' } } }
   const body = JSON.stringify({ id: `evt_card_${++events}`, type, created: 1_800_000_000, data })
@@ -121,7 +124,7 @@ test('PUT payment-method: replaces a card, detaches the old one, and charges the
   )
   stripe.declined.add(old)
   ahead = cycleMs + settlementDelayMs + 60_000
-  // Twice: a run that the timer started before the clock moved is joined by the first.
+  // Twice: the first call joins a run that the timer started before the clock moved.
   await gateway.deps.billingWorker.run()
   await gateway.deps.billingWorker.run()
   ahead = 0
@@ -133,10 +136,10 @@ test('PUT payment-method: replaces a card, detaches the old one, and charges the
   expect(stripe.requests).toContain(`POST /v1/payment_methods/${card}/detach`)
 })
 
-test('checkout.session.completed: sets the card of an owner who never comes back from the page', async () => {
+test('checkout.session.completed: sets the card of an owner who never returns from the page', async () => {
   const person = await owner(gateway)
   const session = await openSetup(gateway, person)
-  // An event may come before the page is finished, and lie about it: only what Stripe has counts.
+  // An event may arrive before the page is finished, and contradict it: only Stripe's stored state counts.
   expect((await send('checkout.session.completed', session)).status).toBe(200)
   expect((await billing(person)).body.payment_method).toBeNull()
   const card = stripe.enterCard(session)
@@ -162,7 +165,7 @@ test('checkout.session.completed: leaves the newest card in place, in whatever o
   expect((await Promise.all(late)).map(({ status }) => status)).toEqual([200, 200, 200, 200])
   expect(defaultCard()).toBe(cards[2])
   expect((await billing(person, 'PUT', '/payment-method', { setup_session: first })).status).toBe(409)
-  // A removed card does not come back with a late event.
+  // A late event does not restore a removed card.
   expect((await billing(person, 'DELETE', '/payment-method')).status).toBe(204)
   expect((await send('checkout.session.completed', third)).status).toBe(200)
   expect((await billing(person)).body.payment_method).toBeNull()

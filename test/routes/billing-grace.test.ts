@@ -1,4 +1,4 @@
-/** A declined invoice from the first email to the restored access: real Stripe wire format, real SMTP, moved clock. */
+/** A declined invoice from the first email to the restored access: real Stripe format, real SMTP, moved clock. */
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test'
 import { systemClock } from '../../src/composition/clock.ts'
 import { cycleMs, graceMs, settlementDelayMs } from '../../src/core/billing/billing.ts'
@@ -44,7 +44,7 @@ afterAll(async () => {
   smtp.stop()
 })
 
-/** Runs at a moment, in epoch milliseconds. Sessions are of today: the clock moves back afterwards. */
+/** Runs work at a moment in epoch milliseconds. The clock moves back afterwards, because sessions are of today. */
 async function atTime<T>(time: number, work: () => Promise<T>): Promise<T> {
   ahead = time - systemClock.now()
   try {
@@ -68,7 +68,7 @@ const unpaid = 'Your gateway-ai invoice is unpaid'
 const began = 'Your gateway-ai grace period has started'
 const ended = 'Your gateway-ai grace period has ended'
 
-/** An account on plan `usage` that used 7 USD and pays by a card that is declined. */
+/** An account on plan `usage` that used 7 USD and has a card that is declined. */
 async function debtor() {
   const person = await confirmedOwner(gateway, smtp)
   const card = await addCard(gateway, stripe, person)
@@ -85,9 +85,9 @@ async function debtor() {
   return { ...person, card, key }
 }
 
-/** Collects the invoice, which is declined. Returns when. */
+/** Collects the invoice, which is declined. Returns the time. */
 async function decline(person: Person): Promise<number> {
-  // Twice: a run that the timer started before the clock moved is joined by the first.
+  // Twice: the first call joins a run that the timer started before the clock moved.
   await atTime(systemClock.now() + cycleMs + settlementDelayMs + 60_000, async () => {
     await gateway.deps.billingWorker.run()
     await gateway.deps.billingWorker.run()
@@ -95,7 +95,7 @@ async function decline(person: Person): Promise<number> {
   return Date.parse(String((await billing(person)).unpaid_since))
 }
 
-/** Sends what is due at a moment, twice. */
+/** Sends the due emails of a moment, twice. */
 const mailAt = (time: number) =>
   atTime(time, async () => {
     await gateway.deps.noticeWorker?.run()
@@ -105,8 +105,8 @@ const mailAt = (time: number) =>
 const chatAt = (time: number, key: string) =>
   atTime(time, () => ask(gateway, 'POST', '/api/v1/chat', { token: key, body: { prompt: 'hi' } }))
 
-describe('a declined invoice', () => {
-  test('blocks chat after the hour of grace and three emails, and no longer once the invoice is paid', async () => {
+describe('declined invoice', () => {
+  test('blocks chat after the 1-hour grace period and three emails, until the invoice is paid', async () => {
     const person = await debtor()
     const declined = await decline(person)
     await mailAt(declined)
@@ -121,7 +121,7 @@ describe('a declined invoice', () => {
     expect(subjectsTo(person)).toHaveLength(2)
     await mailAt(declined + graceMs)
     expect(subjectsTo(person)).toEqual([unpaid, began, ended])
-    // Collected again and declined again: no email repeats.
+    // Collected and declined again: no email repeats.
     await atTime(declined + 2 * 86_400_000, () => gateway.deps.billingWorker.run())
     await mailAt(declined + 2 * 86_400_000)
     expect(subjectsTo(person)).toHaveLength(3)
@@ -131,7 +131,7 @@ describe('a declined invoice', () => {
     expect(await billing(person)).toMatchObject({ unpaid_since: null, grace_ends_at: null, payment_required: false })
   })
 
-  test('sends no further email when it is paid within the hour, by an event of Stripe', async () => {
+  test('causes no further email when an event of Stripe reports its payment within the hour', async () => {
     const person = await debtor()
     const declined = await decline(person)
     await mailAt(declined)
@@ -147,7 +147,7 @@ describe('a declined invoice', () => {
     expect((await chatAt(declined + graceMs, person.key)).status).toBe(200)
   })
 
-  test('is announced once by two gateways on one database after the mail server was busy', async () => {
+  test('causes one email from two gateways on one database after the mail server was busy', async () => {
     const person = await debtor()
     const declined = await decline(person)
     smtp.refuseNext('451 later', '451 later')
@@ -168,7 +168,7 @@ describe('a declined invoice', () => {
   })
 })
 
-test('a removed payment method starts the same hour, with an email at its start and at its end', async () => {
+test('removed payment method: starts the same grace period, with an email at its start and end', async () => {
   const person = await debtor()
   await billing(person, 'DELETE', '/payment-method')
   const { grace_ends_at } = await billing(person)

@@ -12,7 +12,7 @@ export async function openSetup(gateway: Pick<Gateway, 'url'>, { token }: Pick<P
   return new URL(body.url).pathname.split('/').at(-1) ?? ''
 }
 
-/** Enters a card on Stripe's page and comes back from it, as an owner does. Returns the card's ID. */
+/** Enters a card on Stripe's page and returns from it, as an owner does. Returns the card's ID. */
 export async function addCard(
   gateway: Pick<Gateway, 'url'>,
   stripe: StripeServer,

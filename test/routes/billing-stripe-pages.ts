@@ -1,4 +1,4 @@
-/** The two pages that the simulated Stripe shows in a browser: entering a card, and paying an invoice. */
+/** The two pages of the simulated Stripe: for entering a card, and for paying an invoice. */
 import type { StripeServer } from './billing-stripe.ts'
 
 /** Returns the page at a path; null = the path is of the API. */

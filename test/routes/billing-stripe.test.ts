@@ -1,4 +1,7 @@
-/** Payments through Stripe's own library, against a Stripe on a real socket: money once, events once, strangers never. */
+/**
+ * Payments through Stripe's own library, against a simulated Stripe on a real socket: each charge and event counts
+ * once, and forged events are rejected.
+ */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
 import { systemClock } from '../../src/composition/clock.ts'
@@ -61,7 +64,7 @@ type ShownInvoice = { id: string; status: string; collected_usd: number; total_u
 const invoicesOf = async ({ token }: Person) =>
   (await ask<{ data: ShownInvoice[] }>(gateway, 'GET', '/api/v1/billing/invoices', { token })).body.data
 
-/** Somebody on plan `usage` who pays by card, and has chatted. */
+/** A user on plan `usage` with a card and chat requests. */
 async function customer() {
   const person = await owner(gateway)
   const card = await addCard(gateway, stripe, person)
@@ -72,7 +75,7 @@ async function customer() {
 
 let used = 0
 
-/** Usage worth so many micro-cents, in the ledger now. */
+/** Usage of this many microcents, in the ledger now. */
 async function use(person: Person, microcents: number, model = 'openai/gpt-4.1') {
   const [provider = '', name = ''] = model.split('/')
   await gateway.deps.database.run(
@@ -112,13 +115,13 @@ async function send(body: string | Uint8Array, signature: string | null = signat
   return { status: answer.status, text: await answer.text() }
 }
 
-describe('collecting', () => {
-  test('a cycle becomes one Stripe invoice, its items adding up to the cents, paid, though answers are lost', async () => {
+describe('collection', () => {
+  test('turns a cycle into one paid Stripe invoice with the exact cents, though responses are lost', async () => {
     const person = await customer()
     await use(person, 1_234_567_891)
     await use(person, 5_999_999, 'anthropic/claude-sonnet-4-5')
     await use(person, 999_999, 'google/gemini-2.5-pro')
-    // More than the library tries again: the invoice stays open, and is found at Stripe at its next turn.
+    // More failures than the library's retries: the invoice stays open, and the next run finds it at Stripe.
     stripe.losesAnswers = 4
     await closeCycles()
     expect((await invoicesOf(person))[0]?.status).toBe('open')
@@ -140,7 +143,7 @@ describe('collecting', () => {
     ['is below what Stripe charges', 49_000_000, 0],
     ['is met by the customer’s credit', 700_000_000, 700],
     ['is met by credit but for what is too little to charge', 700_000_000, 660],
-  ])('an invoice that %s is paid, though no card was charged', async (_, microcents, credit) => {
+  ])('pays an invoice that %s without a charge', async (_, microcents, credit) => {
     const person = await customer()
     await use(person, microcents)
     const charged = [...stripe.customers.values()].find(({ default: card }) => card === person.card)
@@ -152,7 +155,7 @@ describe('collecting', () => {
     expect((await billing(person)).body.unpaid_since).toBeNull()
   })
 
-  test('declined card: leaves the invoice unpaid and chat open for the grace hour, until another card pays', async () => {
+  test('declined card: leaves the invoice unpaid and chat open in the grace period, until another card pays', async () => {
     const person = await customer()
     await use(person, 700_000_000)
     stripe.declined.add(person.card)
@@ -166,7 +169,7 @@ describe('collecting', () => {
       at(time - systemClock.now(), () =>
         ask(gateway, 'POST', '/api/v1/chat', { token: person.key, body: { prompt: 'hi' } }),
       )
-    // The account is known to owe before it is asked how it stands within the hour.
+    // The account's unpaid state is cached before its quota status is read within the hour.
     await eventually(async () => (await chatAt(declined + graceMs)).status === 402, 2500)
     expect((await chatAt(declined + graceMs - 5_000)).status).toBe(200)
     await addCard(gateway, stripe, person)
@@ -176,7 +179,7 @@ describe('collecting', () => {
     expect((await billing(person)).body).toMatchObject({ grace_ends_at: null, unpaid_since: null })
   })
 
-  test('declined invoice: is collected again after 20 and 40 minutes, then once per day', async () => {
+  test('declined invoice: repeats after 20 and 40 minutes, then once per day', async () => {
     const person = await customer()
     await use(person, 700_000_000)
     stripe.declined.add(person.card)
@@ -188,7 +191,7 @@ describe('collecting', () => {
     const counted: number[] = []
     for (const minutes of [19, 21, 30, 42, 59, 61, 23 * 60, 25 * 60]) {
       await at(declined + minutes * 60_000 - systemClock.now(), async () => {
-        // Twice: a run that the timer started before the clock moved is joined by the first.
+        // Twice: the first call joins a run that the timer started before the clock moved.
         await gateway.deps.billingWorker.run()
         await gateway.deps.billingWorker.run()
       })
@@ -197,7 +200,7 @@ describe('collecting', () => {
     expect(counted).toEqual([1, 2, 2, 3, 3, 3, 3, 4])
   })
 
-  test('payment that the bank wants confirmed: succeeds on the invoice page and ends the grace period', async () => {
+  test('payment that the bank must confirm: succeeds on the invoice page and ends the grace period', async () => {
     const person = await customer()
     await use(person, 700_000_000)
     stripe.confirmed.add(person.card)
@@ -218,7 +221,7 @@ describe('collecting', () => {
     expect((await billing(person, 'POST', path, {})).status).toBe(409)
   })
 
-  test('account without a payment method: is charged nothing, whatever its customer has at Stripe', async () => {
+  test('account without a payment method: charges nothing, whatever its customer has at Stripe', async () => {
     const person = await customer()
     await use(person, 700_000_000)
     expect((await billing(person, 'DELETE', '/payment-method')).status).toBe(204)
@@ -231,7 +234,7 @@ describe('collecting', () => {
     expect(stripe.requests).not.toContain(`POST /v1/invoices/${invoiceAt(own?.id ?? '')?.id}/pay`)
   })
 
-  test('Stripe away: 503 and nothing changed; the invoice waits', async () => {
+  test('unavailable Stripe: answers 503 and changes nothing; the invoice waits', async () => {
     const person = await customer()
     stripe.isDown = true
     const { status, body } = await billing(person, 'POST', '/payment-method/setup', {})
@@ -243,7 +246,7 @@ describe('collecting', () => {
   }, 40_000)
 })
 
-test('a customer is made once however often one owner asks, and for another owner too on the same day', async () => {
+test('customer: exists once per account for concurrent requests, and again for another owner on the same day', async () => {
   const payments = stripePayments(
     { secretKey, webhookSecrets: [], apiBase: stripe.url, publicUrl },
     { fetch: (url, init) => fetch(url, init), now: Date.now },
@@ -258,7 +261,7 @@ test('a customer is made once however often one owner asks, and for another owne
   expect(other).toStartWith('cus_')
 })
 
-/** An invoice that is open here and finalized at Stripe, as it is while a bank takes its time. */
+/** An invoice that is open here and finalized at Stripe, as during a bank confirmation. */
 async function pending() {
   const person = await customer()
   await use(person, 500_000_000)
@@ -274,8 +277,8 @@ const paid = ({ total }: StripeInvoice) => ({ status: 'paid', amount_paid: total
 
 const statusOf = async (person: Person) => (await invoicesOf(person))[0]?.status
 
-describe('events', () => {
-  test('W3 forged, unsigned, stale and future ones are refused with 400, and leave nothing behind', async () => {
+describe('Stripe event', () => {
+  test('gets 400 and has no effect when it is forged, unsigned, stale or from the future [W3]', async () => {
     const { person, theirs } = await pending()
     Object.assign(theirs, paid(theirs))
     const body = eventAbout('invoice.paid', theirs.id)
@@ -303,12 +306,12 @@ describe('events', () => {
     expect(await statusOf(person)).toBe('paid')
   })
 
-  test('W3 several v1 and either of two live secrets hold, over the very bytes of the body', async () => {
+  test('passes with several v1 signatures and either of two live secrets, over the exact bytes of the body [W3]', async () => {
     const body = eventAbout('customer.updated', 'cus_1')
     expect((await send(body, signatureOf(body, nextSecret))).status).toBe(200)
     const [time, digest] = signatureOf(eventAbout('a', 'b'), secret).split(',')
     expect((await send(body, `${time},${digest},${signatureOf(body, secret).split(',')[1]}`)).status).toBe(200)
-    // Bytes that are no UTF-8 come back from decoding as others.
+    // Bytes that are not UTF-8 change when they are decoded.
     const bytes = Buffer.concat([
       Buffer.from(eventAbout('customer.updated', 'cus_1').slice(0, -1)),
       Buffer.from(',"x":"'),
@@ -319,7 +322,7 @@ describe('events', () => {
     expect((await send(Buffer.from(bytes.toString('utf8')), signatureOf(bytes, secret))).status).toBe(400)
   })
 
-  test('W3 no other bytes, time or secret pass', () => {
+  test('fails with other bytes, another time or another secret [W3]', () => {
     const text = fc.string({ maxLength: 60 })
     fc.assert(
       fc.property(text, text, fc.integer({ min: -600, max: 600 }), (body, other, skew) => {
@@ -336,7 +339,7 @@ describe('events', () => {
     )
   })
 
-  test('W1 a body over 256 KB is 413 before its signature is looked at', async () => {
+  test('gets 413 before its signature check when its body exceeds 256 KB [W1]', async () => {
     const body = 'x'.repeat(262_145)
     expect((await send(body, null)).status).toBe(413)
     const chunked = new ReadableStream({
@@ -349,7 +352,7 @@ describe('events', () => {
     expect((await send(`{"x":"${'x'.repeat(262_144 - 8)}"}`)).status).toBe(400)
   })
 
-  test('W5 what the event says is not believed: only what Stripe has, and only of this order, account, sum and currency', async () => {
+  test('counts only by the state at Stripe, and only for this invoice, account, amount and currency [W5]', async () => {
     const { person, theirs } = await pending()
     expect((await send(eventAbout('invoice.paid', theirs.id))).status).toBe(200)
     expect(await statusOf(person)).toBe('unpaid')
@@ -365,7 +368,7 @@ describe('events', () => {
       expect((await send(eventAbout('invoice.paid', theirs.id))).status).toBe(200)
       expect(await statusOf(person)).toBe('unpaid')
     }
-    // Another paid invoice of the same customer, in the name of this one.
+    // Another paid invoice of the same customer, with this one's metadata.
     stripe.invoices.set('in_copy', { ...whole, id: 'in_copy' })
     await send(eventAbout('invoice.paid', 'in_copy'))
     expect(await statusOf(person)).toBe('unpaid')
@@ -377,8 +380,8 @@ describe('events', () => {
     expect(await statusOf(person)).toBe('paid')
   })
 
-  test('W4 hundreds of events, tripled, shuffled and at once: 200 to all, one effect and one row each', async () => {
-    // One after the other: each moves the clock.
+  test('has one effect and one row when hundreds are tripled, shuffled and concurrent; all get 200 [W4]', async () => {
+    // Sequential, because each moves the clock.
     const owners: Awaited<ReturnType<typeof pending>>[] = []
     for (let count = 0; count < 6; count++) owners.push(await pending())
     const bodies = owners.flatMap(({ theirs }, index) => {
@@ -400,14 +403,14 @@ describe('events', () => {
     expect([...statuses]).toEqual([200])
     const outcomes = gateway.logLines.flatMap(line => {
       const { event, event_id: id, outcome } = JSON.parse(line)
-      return event === 'payment_event' && bodies.some(body => body.includes(`"${id}"`)) ? [outcome] : []
+      return event.startsWith('payment_event_') && bodies.some(body => body.includes(`"${id}"`)) ? [outcome] : []
     })
     expect(outcomes.filter(outcome => outcome === 'applied').length).toBe(bodies.length)
     for (const [index, { person }] of owners.entries())
       expect(await statusOf(person)).toBe(index % 2 === 0 ? 'paid' : 'unpaid')
   }, 60_000)
 
-  test('a card that was taken away at Stripe begins the hour of grace', async () => {
+  test('starts the grace period when Stripe reports a removed card', async () => {
     const person = await customer()
     await fetch(`${stripe.url}/v1/payment_methods/${person.card}/detach`, {
       method: 'POST',
@@ -419,7 +422,7 @@ describe('events', () => {
     expect(body.grace_ends_at).not.toBeNull()
   })
 
-  test('Stripe away: 503, so that the event comes again, and then has its effect', async () => {
+  test('gets 503 when Stripe is unavailable, so that its repetition has the effect', async () => {
     const { person, theirs } = await pending()
     Object.assign(theirs, paid(theirs))
     const body = eventAbout('invoice.paid', theirs.id)
@@ -430,7 +433,7 @@ describe('events', () => {
     expect(await statusOf(person)).toBe('paid')
   }, 30_000)
 
-  test('W6 no log line holds a body, a signature or a secret', async () => {
+  test('leaves no body, signature or secret in a log line [W6]', async () => {
     const body = JSON.stringify({ ...JSON.parse(eventAbout('invoice.paid', 'in_0')), canary: 'canary_of_the_body' })
     const signature = signatureOf(body, secret)
     await send(body, signature)
@@ -440,7 +443,7 @@ describe('events', () => {
   })
 })
 
-describe('W2 the configuration', () => {
+describe('Stripe configuration', () => {
   const problemsOf = (environment: Record<string, string>): readonly string[] => {
     try {
       readConfig(environment)
@@ -451,7 +454,7 @@ describe('W2 the configuration', () => {
     }
   }
 
-  test('with the webhook secret missing, empty or short there is no start', () => {
+  test('prevents the start when the webhook secret is missing, empty or short [W2]', () => {
     for (const wrong of [
       undefined,
       '',
@@ -473,7 +476,7 @@ describe('W2 the configuration', () => {
     expect(readConfig({}).stripe).toBeNull()
   })
 
-  test('keys go to Stripe over https, or over plain http to nobody but the own machine or network', () => {
+  test('sends keys only over https, or over plain http to the own machine or network [W2]', () => {
     const at = (base: string) =>
       problemsOf({ STRIPE_SECRET_KEY: secretKey, STRIPE_WEBHOOK_SECRET: secret, STRIPE_API_BASE: base })
     expect(at('https://api.stripe.com')).toEqual([])

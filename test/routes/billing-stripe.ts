@@ -1,6 +1,6 @@
 /**
- * A small Stripe on a loopback socket: customers, payment methods, setup sessions, invoices and their items, with idempotency
- * keys; and the two pages that it shows in a browser, for entering a card and for paying an invoice.
+ * A small simulated Stripe on a loopback socket: customers, payment methods, setup sessions, invoices and their items,
+ * with idempotency keys; and the two pages for entering a card and paying an invoice.
  */
 import { createHmac } from 'node:crypto'
 import { stripePage } from './billing-stripe-pages.ts'
@@ -35,7 +35,7 @@ export type StripeSession = {
 }
 export type StripeMethod = Row & { customer: string | null; created: number }
 
-/** Stripe's own for US dollars, in cents. */
+/** Stripe's minimum charge for US dollars, in cents. */
 const minimumCharge = 50
 
 export type StripeServer = {
@@ -47,13 +47,13 @@ export type StripeServer = {
   readonly items: Row[]
   /** Methods whose charges are declined. */
   readonly declined: Set<string>
-  /** Methods whose banks want the owner to confirm each charge. */
+  /** Methods whose charges the owner must confirm with the bank. */
   readonly confirmed: Set<string>
-  /** What a customer has to their good, in cents; an invoice is met from it first. */
+  /** Credit balance of a customer in cents; an invoice uses it first. */
   readonly credits: Map<string, number>
   /** `METHOD /path` of every request. */
   readonly requests: string[]
-  /** The next so many changes are made, and their answers lost. */
+  /** Number of next changes that take effect with a lost response. */
   losesAnswers: number
   isDown: boolean
   /** A card that belongs to no customer yet. */
@@ -65,7 +65,7 @@ export type StripeServer = {
   stop(): Promise<void>
 }
 
-/** Starts one. It takes `Bearer <secretKey>` only. */
+/** Starts a simulated Stripe. It accepts only `Bearer <secretKey>`. */
 export function startStripe(secretKey: string): StripeServer {
   const customers = new Map<string, Row>()
   const methods = new Map<string, StripeMethod>()
@@ -78,11 +78,14 @@ export function startStripe(secretKey: string): StripeServer {
   const requests: string[] = []
   const remembered = new Map<string, { readonly asked: string; readonly status: number; readonly body: unknown }>()
   let last = 0
-  /** Seconds; each card is stored at a second of its own. */
+  /** Seconds; each card is stored in its own second. */
   let stored = Math.floor(Date.now() / 1000)
   const fresh = (prefix: string) => `${prefix}_${++last}`
 
-  /** Credit is used up first; what is then too little to charge is carried over to the next invoice, and this one is paid. */
+  /**
+   * Credit is used first. If the remaining amount is too small to charge, the next invoice includes it, and this one is
+   * paid.
+   */
   const finalize = (invoice: StripeInvoice) => {
     const credit = credits.get(invoice.customer) ?? 0
     const due = Math.max(0, invoice.total - credit)
@@ -307,7 +310,7 @@ export function startStripe(secretKey: string): StripeServer {
   return stripe
 }
 
-/** A `Stripe-Signature` header over a body, at `seconds` since the epoch. */
+/** Returns a `Stripe-Signature` header for a body, at `seconds` since the epoch. */
 export function signatureOf(
   body: string | Uint8Array,
   secret: string,

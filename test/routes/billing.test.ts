@@ -1,4 +1,4 @@
-/** Billing over HTTP with payments agreed upon by hand: every transition, 402, invoices, the soft cap. */
+/** Billing over HTTP with manual invoicing: every transition, 402, invoices, the soft cap. */
 import { afterAll, beforeAll, describe, expect, spyOn, test } from 'bun:test'
 import { execute } from '../../src/commands/execute.ts'
 import { systemClock } from '../../src/composition/clock.ts'
@@ -16,7 +16,7 @@ beforeAll(async () => {
 }, 30_000)
 afterAll(() => gateway.stop())
 
-/** Sessions are of today: time moves for what is done in it, and back again. */
+/** Sessions are of today: the clock moves for one step, and back. */
 async function at<T>(milliseconds: number, work: () => Promise<T>): Promise<T> {
   ahead = milliseconds
   try {
@@ -58,7 +58,7 @@ const chat = (key: string, body: object = {}) =>
     },
   )
 
-test('upgrade: is the operator’s when no payment provider is configured', async () => {
+test('upgrade: requires the operator when no payment processor is configured', async () => {
   const person = await owner(gateway)
   const refuse = async () => {
     const answer = await ask<{ error: { code: string; message: string } }>(gateway, 'POST', '/api/v1/billing/upgrade', {
@@ -69,11 +69,11 @@ test('upgrade: is the operator’s when no payment provider is configured', asyn
     expect(answer.body.error.message).toContain('accounts plan <email> usage')
   }
   await refuse()
-  // Agreeing to pay by hand is no way around it.
+  // An agreement to manual invoicing does not replace the operator.
   expect((await billing(person, 'PUT', '/payment-method', {})).status).toBe(200)
   await refuse()
   expect((await billing(person)).body).toMatchObject({ plan: 'evaluation', version: 0, cycle: null })
-  // Nor is a downgrade that has taken effect, before or after it is written.
+  // Nor does a downgrade that has taken effect, before or after it is stored.
   await upgraded(gateway, person)
   expect((await billing(person, 'POST', '/downgrade', {})).status).toBe(200)
   const token = person.token
@@ -91,7 +91,7 @@ function sessionOf(token: string): string {
   return claims.sid ?? ''
 }
 
-test('upgrade begins charges at once, downgrade waits for the cycle, upgrade takes it back', async () => {
+test('plan: bills immediately after an upgrade, downgrades at the end of the cycle, and an upgrade cancels the downgrade', async () => {
   const person = await owner(gateway)
   expect((await billing(person)).body).toMatchObject({
     plan: 'evaluation',
@@ -123,7 +123,7 @@ test('upgrade begins charges at once, downgrade waits for the cycle, upgrade tak
   expect((await billing(person)).body).toMatchObject({ plan: 'evaluation', cycle: null, version: 5 })
 })
 
-test('A5 what is not of the schema, not confirmed or not a sum of money is refused by name', async () => {
+test('billing input: names the field that is unknown, unconfirmed or not an amount [A5]', async () => {
   const person = await owner(gateway)
   const refused: [string, string, unknown, string][] = [
     ['POST', '/upgrade', {}, 'confirm'],
@@ -149,7 +149,7 @@ test('A5 what is not of the schema, not confirmed or not a sum of money is refus
   expect((await billing(person)).body).toMatchObject({ plan: 'evaluation', version: 0, payment_method: null })
 })
 
-test('a change decided on an old version is 409, and of upgrade and downgrade at once one wins', async () => {
+test('plan change: answers 409 for an old version, and one of concurrent upgrade and downgrade succeeds', async () => {
   const person = await owner(gateway)
   await upgraded(gateway, person)
   expect((await billing(person, 'POST', '/downgrade', { version: 0 })).status).toBe(409)
@@ -163,7 +163,7 @@ test('a change decided on an old version is 409, and of upgrade and downgrade at
   }
 })
 
-test('an hour after the payment method has gone chat answers 402, and with a new one at once again', async () => {
+test('removed payment method: blocks chat with 402 after 1 hour, and a new one restores it immediately', async () => {
   const person = await owner(gateway)
   expect((await billing(person, 'DELETE', '/payment-method')).status).toBe(404)
   await upgraded(gateway, person)
@@ -186,7 +186,7 @@ test('an hour after the payment method has gone chat answers 402, and with a new
   await eventually(async () => (await at(graceMs + 1000, () => chat(key))).status === 200, 2000)
 })
 
-test('an upgrade by agreement ends the grace period that a removed method began', async () => {
+test('upgrade with manual invoicing: ends the grace period of a removed method', async () => {
   const person = await owner(gateway)
   const { key } = await createKeyFor(gateway, person)
   await upgraded(gateway, person)
@@ -198,7 +198,7 @@ test('an upgrade by agreement ends the grace period that a removed method began'
   await eventually(async () => (await at(graceMs + 1000, () => chat(key))).status === 200, 2000)
 })
 
-/** `accounts plan`, as the operator gives it beside the running gateway. */
+/** `accounts plan`, run by the operator beside the running gateway. */
 async function operatorMoves({ email }: Person, plan: string) {
   const { databaseUrl, dataDirectory } = gateway.deps.config
   const own = process.env
@@ -212,7 +212,7 @@ async function operatorMoves({ email }: Person, plan: string) {
   }
 }
 
-test('by the operator charges begin at once and end at once: one invoice, of what was used between', async () => {
+test('operator changes the plan: starts and ends billing immediately, with one invoice for the usage in between', async () => {
   const person = await owner(gateway)
   const { key } = await createKeyFor(gateway, person)
   await operatorMoves(person, 'usage')
@@ -243,7 +243,7 @@ test('by the operator charges begin at once and end at once: one invoice, of wha
   expect(body.data.map(invoice => invoice.total_usd)).toEqual([paid.body.usage.cost_usd])
 })
 
-test('what was chatted is on the invoice to the micro-cent, a line per model; another owner sees none of it', async () => {
+test('invoice: has the exact usage with a line per model, hidden from another owner', async () => {
   const person = await owner(gateway)
   const { key } = await createKeyFor(gateway, person)
   const before = await chat(key)
@@ -280,11 +280,11 @@ test('what was chatted is on the invoice to the micro-cent, a line per model; an
   expect((await ask(gateway, 'GET', path, { token: stranger.token })).status).toBe(404)
 })
 
-describe('the monthly soft cap', () => {
-  test('from 80 % on warns in a header and leans auto-routing to cheaper models, and never blocks', async () => {
+describe('monthly soft cap', () => {
+  test('adds a warning header and prefers cheaper models from 80%, and never blocks', async () => {
     const person = await owner(gateway)
     await upgraded(gateway, person)
-    // What is waited for here is asked for often.
+    // Polls often, because the test waits for the result.
     await changeAccount(gateway.deps.database, person.accountId, { requestsPerMinute: 10_000 })
     const { key } = await createKeyFor(gateway, person)
     const hard = {
@@ -342,7 +342,7 @@ async function chatHeaders(key: string): Promise<Headers> {
   return answer.headers
 }
 
-test('W2 without a payment processor nobody sends events: 404', async () => {
+test('webhook: answers 404 without a payment processor [W2]', async () => {
   const answer = await ask<{ error: { code: string } }>(gateway, 'POST', '/api/v1/billing/webhooks/stripe', {
     body: '{}',
   })

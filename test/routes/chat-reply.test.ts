@@ -61,7 +61,7 @@ const payloads = (stream: string) =>
     .slice(0, -1)
     .map(block => JSON.parse(block.slice(6)) as Record<string, unknown>)
 
-test('a stream, byte for byte', () => {
+test('chat stream: matches byte for byte', () => {
   expect(deltaFramer().frame([opened, ...answer, { type: 'done', receipt }])).toMatchInlineSnapshot(`
     "data: {"type":"delta","content":"","reasoning":"hm"}
 
@@ -77,7 +77,7 @@ test('a stream, byte for byte', () => {
   `)
 })
 
-test('a whole answer, field by field', () => {
+test('chat response: matches field by field', () => {
   expect(JSON.stringify(nativeBody(folded(answer), receipt), null, 2)).toMatchInlineSnapshot(`
     "{
       "request_id": "req_1",
@@ -154,7 +154,7 @@ test('a whole answer, field by field', () => {
   `)
 })
 
-test('done is the whole answer without its output, and its deltas are the output', () => {
+test('done: equals the JSON response without its output, which the deltas contain', () => {
   const events: readonly ChatEvent[] = [...answer, { type: 'refusal', choice: 0, text: ' No.' }]
   const { frame } = deltaFramer()
   const parts = [opened, ...events, { type: 'done', receipt } as const].flatMap(event => payloads(frame([event])))
@@ -170,7 +170,7 @@ test('done is the whole answer without its output, and its deltas are the output
   ).toBe(output as string)
 })
 
-test('an answer that is not settled has no done, and a failure is one error event', () => {
+test('chat stream: has no done without settlement, and one error event for a failure', () => {
   const face = nativeStream('req_1')
   expect(face.frame([opened, ...answer])).not.toContain('"done"')
   expect(face.failure(new GatewayError('upstream_failed', 'Ask again.', { detail: 'canary' }))).toBe(
@@ -178,7 +178,7 @@ test('an answer that is not settled has no done, and a failure is one error even
   )
 })
 
-test('an answer without an enhancement says null', () => {
+test('chat response: has a null enhancement when none was requested', () => {
   expect(nativeBody(folded([]), { ...receipt, enhancement: null })).toMatchObject({
     output: '',
     enhancement: null,
@@ -186,7 +186,7 @@ test('an answer without an enhancement says null', () => {
   })
 })
 
-test('an answer that moderation ended says so in its body, in an event and in `done`, all as documented', () => {
+test('chat response: reports a moderation stop in its body, in an event and in `done`', () => {
   const filtered: readonly ChatEvent[] = [
     { type: 'text', choice: 0, text: 'See' },
     { type: 'filtered', choice: 0, layer: 'urls', category: 'malicious_url' },

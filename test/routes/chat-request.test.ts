@@ -43,7 +43,7 @@ const wrongFields: Record<string, readonly unknown[]> = {
   response_format: [canary],
 }
 
-describe('a field of the wrong type, range or length is named, and its value is not repeated', () => {
+describe('invalid field', () => {
   for (const [field, values] of Object.entries(wrongFields))
     test.each(values.map(value => [value]))(`${field}: %j`, value => {
       const error = failure({ messages: [hello], [field]: value })
@@ -51,12 +51,12 @@ describe('a field of the wrong type, range or length is named, and its value is 
       expect(error.message).not.toContain(canary)
     })
 
-  test('prompt: too short or no text', () => {
+  test('gets an error with its name and not its value: prompt: too short or no text', () => {
     for (const prompt of ['', 7]) expect(failure({ prompt }).param).toBe('prompt')
   })
 })
 
-describe('a misspelt field is named at every level', () => {
+describe('misspelled field', () => {
   test.each<[object, string]>([
     [{ prompt: 'Hi', n: 2 }, 'n'],
     [{ prompt: 'Hi', max_tokens: 2 }, 'max_tokens'],
@@ -104,12 +104,12 @@ test.each<[object, string, string]>([
     'messages.0.content.0.url',
   ],
   [{ prompt: 'Hi', metadata: { key: 'x'.repeat(513) } }, 'invalid_request', 'metadata.key'],
-])('%j → %s %s', (body, code, param) => {
+])('unsupported value: %j → %s %s', (body, code, param) => {
   const error = failure(body)
   expect([error.code, error.param]).toEqual([code, param] as never)
 })
 
-test('a bare prompt is an ask with the contract’s defaults', () => {
+test('bare prompt: becomes a chat request with the documented defaults', () => {
   expect(read({ prompt: 'Hi' })).toMatchInlineSnapshot(`
     {
       "bodyCharacters": 100,
@@ -160,7 +160,7 @@ test('a bare prompt is an ask with the contract’s defaults', () => {
   `)
 })
 
-test('every field of the request reaches the ask', () => {
+test('every field: reaches the chat request', () => {
   expect(
     read({
       messages: [
@@ -291,7 +291,7 @@ test('every field of the request reaches the ask', () => {
   `)
 })
 
-test('the gateway’s headers win here too', () => {
+test('gateway headers: override the body', () => {
   const headers = {
     'x-gateway-strategy': 'speed',
     'x-gateway-stream-mode': 'buffered',

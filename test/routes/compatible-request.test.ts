@@ -26,7 +26,7 @@ function failure(body: object, headers: Record<string, string> = {}): GatewayErr
   throw new Error(`not refused: ${JSON.stringify(body)}`)
 }
 
-/** Values of the wrong type, range or length, by field. Strings that are wrong hold the canary where they can. */
+/** Values of the wrong type, range or length, by field. Wrong strings contain the canary if possible. */
 const wrongFields: Record<string, readonly unknown[]> = {
   model: [7, '', canary.repeat(40), []],
   mode: [canary, 1],
@@ -63,7 +63,7 @@ const wrongFields: Record<string, readonly unknown[]> = {
   prompt_cache_retention: [canary],
 }
 
-describe('a field of the wrong type, range or length is named, and its value is not repeated', () => {
+describe('invalid field', () => {
   for (const [field, values] of Object.entries(wrongFields))
     test.each(values.map(value => [value]))(`${field}: %j`, value => {
       const error = failure({ messages: [hello], [field]: value })
@@ -213,19 +213,19 @@ describe('a field of the wrong type, range or length is named, and its value is 
     [within({ modalities: ['text', 'audio'] }), 'modalities.1'],
     [within({ audio: { voice: canary } }), 'audio'],
     [talk({ role: 'assistant', audio: { id: canary } }), 'messages.0.audio'],
-  ])('what the gateway does not do is unsupported_parameter: %j → %s', (body, param) => {
+  ])('gets unsupported_parameter when the gateway lacks the feature: %j → %s', (body, param) => {
     const error = failure(body)
     expect([error.code, error.param]).toEqual(['unsupported_parameter', param])
     expect(error.message).not.toContain(canary)
   })
 })
 
-test('null is absent in every field', () => {
+test('null: counts as absent in every field', () => {
   const nothing = Object.fromEntries(Object.keys(compatibleSchema.properties).map(field => [field, null]))
   expect(ask({ ...nothing, messages: [hello] })).toEqual(ask({}))
 })
 
-test('an ask with nothing said is routed freely, falls back, and is not streamed', () => {
+test('minimal request: uses automatic routing and fallbacks, and does not stream', () => {
   expect(ask({})).toMatchInlineSnapshot(`
     {
       "bodyCharacters": 100,
@@ -276,7 +276,7 @@ test('an ask with nothing said is routed freely, falls back, and is not streamed
   `)
 })
 
-test('every field of the wire reaches the ask', () => {
+test('every field: reaches the chat request', () => {
   expect(
     ask({
       model: 'openai/gpt-5.5',
@@ -389,7 +389,7 @@ test('every field of the wire reaches the ask', () => {
   `)
 })
 
-test('unknown fields pass at every level, those of the top in extras', () => {
+test('unknown fields: pass at every level, those of the top level in extras', () => {
   const spoken = ask({
     messages: [{ ...hello, weight: 1, content: [{ type: 'text', text: 'x', cache_control: {} }] }],
     tools: [{ ...tool, extra: 1, function: { ...tool.function, extra: 1 } }],
@@ -405,7 +405,7 @@ test.each<[object, ChatRequest['model']]>([
   [{ model: 'Gateway-AI', mode: 'gateway-ai' }, null],
   [{ mode: 'gateway-ai' }, null],
   [{ model: 'a/b:c' }, 'a/b:c'],
-])('model of %j', (fields, model) => expect(ask(fields).model).toBe(model))
+])('field `model`: parses %j', (fields, model) => expect(ask(fields).model).toBe(model))
 
 test.each<[object, ChatRequest['stream']]>([
   [{}, null],
@@ -414,9 +414,9 @@ test.each<[object, ChatRequest['stream']]>([
   [{ stream: true, stream_mode: 'realtime' }, 'realtime'],
   [{ stream_mode: 'realtime' }, 'realtime'],
   [{ stream: false, stream_mode: 'realtime' }, null],
-])('delivery of %j', (fields, stream) => expect(ask(fields).stream).toBe(stream))
+])('field `delivery`: parses %j', (fields, stream) => expect(ask(fields).stream).toBe(stream))
 
-test('a header wins over the body', () => {
+test('header: overrides the body', () => {
   const body = {
     strategy: 'cost',
     enhance_prompt: true,
@@ -456,15 +456,15 @@ test.each<[object, number | null]>([
   [{ max_tokens: 5, max_output_tokens: 6 }, 5],
   [{ max_output_tokens: 6 }, 6],
   [{ max_completion_tokens: 4, max_tokens: 5 }, 4],
-])('output cap of %j', (fields, cap) => expect(ask(fields).maxOutputTokens).toBe(cap))
+])('output cap: parses %j', (fields, cap) => expect(ask(fields).maxOutputTokens).toBe(cap))
 
-test('a bare string is one user message', () => {
+test('string as messages: becomes one user message', () => {
   const message = { role: 'user', content: [{ type: 'text', text: 'Hi' }], name: null } as const
   expect(read({ prompt: 'Hi' }).ask.messages).toEqual([message])
   expect(read({ messages: 'Hi' }).ask.messages).toEqual([message])
 })
 
-test('a conversation with parts, images, calls and results is read in order', () => {
+test('conversation: keeps the order of parts, images, calls and results', () => {
   expect(
     ask({
       messages: [
@@ -594,7 +594,7 @@ test('a conversation with parts, images, calls and results is read in order', ()
   `)
 })
 
-test('deprecated functions become tools, and the reply will speak of functions', () => {
+test('deprecated functions: become tools, and the response uses functions', () => {
   const spoken = read({
     messages: [
       hello,
@@ -614,26 +614,26 @@ test('deprecated functions become tools, and the reply will speak of functions',
   expect(answer).toEqual({ role: 'tool', callId: 'call_1', text: 'found' })
 })
 
-test('allowed_tools leaves the other tools out', () => {
+test('allowed_tools: removes the other tools', () => {
   const other = { type: 'function', function: { name: 'other' } }
   const allowed = { mode: 'required', tools: [{ type: 'function', function: { name: 'other' } }] }
   const spoken = ask({ tools: [tool, other], tool_choice: { type: 'allowed_tools', allowed_tools: allowed } })
   expect([spoken.tools.map(one => one.name), spoken.toolChoice]).toEqual([['other'], 'required'])
 })
 
-test('a choice of tools without tools says nothing, unless it demands one', () => {
+test('tool_choice without tools: has no effect unless it requires a tool', () => {
   expect(ask({ tools: [], tool_choice: 'auto' }).toolChoice).toBeNull()
   expect(ask({ tool_choice: 'none' }).toolChoice).toBeNull()
 })
 
-test('__proto__ in a body pollutes nothing', () => {
+test('__proto__ in a body: pollutes nothing', () => {
   const body = JSON.parse('{"messages":"Hi","__proto__":{"polluted":1},"metadata":{"__proto__":"x"}}') as object
   const spoken = read(body).ask
   expect(({} as Record<string, unknown>).polluted).toBeUndefined()
   expect((spoken as Record<string, unknown>).polluted).toBeUndefined()
 })
 
-test('the objects of one schema are all open, of the other all closed; every string has a bound of its own or the body as its bound', () => {
+test('schemas: have open objects in one dialect and closed ones in the other, and bounds on every string', () => {
   walk(compatibleSchema, '', true)
   walk(nativeSchema, '', false)
 })

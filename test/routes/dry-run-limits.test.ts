@@ -1,4 +1,4 @@
-/** `POST /api/v1/route` for accounts at their limits: it answers what the chat would answer, and takes nothing. */
+/** `POST /api/v1/route` for accounts at their limits: same result as the chat, and no reservation. */
 import { afterAll, describe, expect, setDefaultTimeout, test } from 'bun:test'
 import { newAccount, type TestAccount } from '../harness/account.ts'
 import { type Gateway, startGateway } from '../harness/gateway.ts'
@@ -31,20 +31,17 @@ describe.each(places)('POST /api/v1/route, %s', (_, gateway) => {
   test.each([
     ['daily_tokens_exceeded', { dailyTokens: 10 }],
     ['daily_cost_exceeded', { dailyCostMicrocents: 100 }],
-  ])(
-    'answers 429 %s when what is left of the day does not pay for the request, as the chat does',
-    async (code, limits) => {
-      const account = await newAccount(gateway, limits)
-      const [dry, real] = [await dryRun(account), await chat(account)]
-      expect(dry).toMatchObject({ status: 429, told: { error: { code, type: 'insufficient_quota' } } })
-      expect(real).toMatchObject({ status: 429, told: { error: { code } } })
-      expect(dry.headers.get('x-should-retry')).toBe('false')
-      const [dryWait, realWait] = [dry, real].map(({ headers }) => Number(headers.get('retry-after')))
-      expect(Math.abs((dryWait ?? 0) - (realWait ?? 0))).toBeLessThan(20)
-    },
-  )
+  ])('answers 429 %s like the chat when the remaining daily limit is too small', async (code, limits) => {
+    const account = await newAccount(gateway, limits)
+    const [dry, real] = [await dryRun(account), await chat(account)]
+    expect(dry).toMatchObject({ status: 429, told: { error: { code, type: 'insufficient_quota' } } })
+    expect(real).toMatchObject({ status: 429, told: { error: { code } } })
+    expect(dry.headers.get('x-should-retry')).toBe('false')
+    const [dryWait, realWait] = [dry, real].map(({ headers }) => Number(headers.get('retry-after')))
+    expect(Math.abs((dryWait ?? 0) - (realWait ?? 0))).toBeLessThan(20)
+  })
 
-  test('answers 429 requests_per_minute_exceeded when the minute is used up, and 200 before', async () => {
+  test('answers 429 requests_per_minute_exceeded when the limit is reached, and 200 before', async () => {
     const account = await newAccount(gateway, { requestsPerMinute: 2 })
     for (let request = 0; request < 2; request++) {
       expect((await dryRun(account)).status).toBe(200)
@@ -56,7 +53,7 @@ describe.each(places)('POST /api/v1/route, %s', (_, gateway) => {
     expect(dry.headers.get('x-ratelimit-remaining-requests')).toBe('0')
   })
 
-  test('answers 429 concurrent_requests_exceeded while the only seat is taken, and 200 afterwards', async () => {
+  test('answers 429 concurrent_requests_exceeded while the only reservation is open, and 200 afterwards', async () => {
     const account = await newAccount(gateway, { concurrentRequests: 1 })
     const running = await gateway.post(
       '/api/v1/chat',
@@ -73,7 +70,7 @@ describe.each(places)('POST /api/v1/route, %s', (_, gateway) => {
     expect((await chat(account)).status).toBe(200)
   })
 
-  test('takes nothing of an account: what a full dry run fits is still there for the chat', async () => {
+  test('reserves nothing: the chat can still use all remaining limits', async () => {
     const account = await newAccount(gateway, { requestsPerMinute: 1, concurrentRequests: 1 })
     const left = ({ headers }: { headers: Headers }) =>
       ['x-ratelimit-remaining-requests', 'x-ratelimit-remaining-tokens', 'x-gateway-budget-remaining-usd'].map(name =>
@@ -84,7 +81,7 @@ describe.each(places)('POST /api/v1/route, %s', (_, gateway) => {
     expect((await chat(account)).status).toBe(200)
   })
 
-  test('leaves the web out of the plan when the day pays for the answer only', async () => {
+  test('removes the web from the plan when the daily limit covers the output only', async () => {
     const prompt = 'Summarize https://example.com/ for me.'
     const fields = { prompt, web: 'auto', max_output_tokens: 10 }
     const rich = await newAccount(gateway, {})
@@ -93,19 +90,19 @@ describe.each(places)('POST /api/v1/route, %s', (_, gateway) => {
     expect(await dryRun(poor, fields)).toMatchObject({ status: 200, told: { web: { urls: 0, search: false } } })
   })
 
-  test('tells a named model that is unhealthy as the first one, and one whose circuit is open as skipped', async () => {
+  test('puts an unhealthy named model first, and marks one with an open circuit as skipped', async () => {
     const account = await newAccount(gateway, {})
     const name = 'anthropic/claude-haiku-4-5'
     const fail = () => chat(account, { prompt: '[[sim:status=503,only=claude-haiku-4-5]] Hi', model: name })
     await fail()
     const asked = await dryRun(account, { model: name })
     expect(namesIn(asked.told)[0]).toBe(name)
-    expect(JSON.stringify(asked.told)).toContain('asked all the same since the request names it')
+    expect(JSON.stringify(asked.told)).toContain('called anyway because the request names it')
     for (let request = 0; request < 2; request++) await fail()
     const skipped = (await dryRun(account, { model: name })).told
     const order = namesIn(skipped)
     expect(order.at(-1)).toBe(name)
-    expect(JSON.stringify(skipped)).toContain('skipped, and asked only as the last resort: circuit_open')
+    expect(JSON.stringify(skipped)).toContain('skipped, and called only as the last resort: circuit_open')
     const { told } = await chat(account, { model: name })
     expect(told).toMatchObject({
       model_used: order[0],

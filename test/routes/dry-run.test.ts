@@ -27,7 +27,7 @@ const hard = {
     'Prove that the scheduler below cannot deadlock, derive its worst case complexity, then refactor it into a lock-free queue in Rust with tests and explain each memory ordering.',
 }
 
-test('200: the candidates in order with their parts, and everybody else with the reason', async () => {
+test('POST /api/v1/route: 200: lists candidates in order with score components, and all dropped models with reasons', async () => {
   const told = await dryRun(easy)
   expect(told).toMatchObject({ mode: 'auto', strategy: null, level: 'light', kept: false, language: 'en' })
   for (const { parts, score, reasons, estimated_cost_usd } of told.candidates) {
@@ -39,7 +39,7 @@ test('200: the candidates in order with their parts, and everybody else with the
   expect(names.toSorted()).toEqual(catalog.map(fullName).toSorted())
 })
 
-test('200: a harder prompt is told to be worth a stronger model', async () => {
+test('POST /api/v1/route: 200: reports a higher quality gain for a harder prompt', async () => {
   const [light, strong] = [await dryRun(easy), await dryRun(hard)]
   expect(strong.strong_gain).toBeGreaterThan(light.strong_gain)
   expect(strong.level).toBe('strong')
@@ -49,13 +49,13 @@ test('200: a harder prompt is told to be worth a stronger model', async () => {
   expect(qualityOf(strong)).toBeGreaterThan(qualityOf(light))
 })
 
-test('200: strategy, test mode, a named model and the web are told as they would be taken', async () => {
+test('POST /api/v1/route: 200: applies strategy, test mode, a named model and the web', async () => {
   const test = await dryRun({ ...hard, strategy: 'quality', test_mode: true })
   expect([test.strategy, test.test_mode]).toEqual(['quality', true])
   const premium = new Set(catalog.filter(({ tier }) => tier === 'premium').map(fullName))
   expect(test.candidates.some(({ model }) => premium.has(model))).toBe(false)
   expect(test.dropped.filter(({ model }) => premium.has(model)).map(({ reason }) => reason)).toEqual(
-    [...premium].map(() => 'premium, and this is a test'),
+    [...premium].map(() => 'premium model excluded by test_mode'),
   )
   const named = await dryRun({ ...easy, model: 'gpt-5.5' })
   expect([named.mode, named.candidates[0]?.model, named.candidates[0]?.parts]).toEqual([
@@ -67,7 +67,7 @@ test('200: strategy, test mode, a named model and the web are told as they would
   expect(web.web.urls).toBe(1)
 })
 
-test('200: a prompt that is to be enhanced counts as what it becomes', async () => {
+test('POST /api/v1/route: 200: counts the enhanced prompt', async () => {
   const body = { prompt: 'write a poem about autumn', model: 'gpt-5.5', web: 'off' }
   const told = (await (await gateway.post('/api/v1/chat/enhance', { prompt: body.prompt })).json()) as {
     readonly enhanced_prompt: string
@@ -78,7 +78,7 @@ test('200: a prompt that is to be enhanced counts as what it becomes', async () 
   expect(enhanced.candidates[0]?.estimated_cost_usd).toBeGreaterThan(plain.candidates[0]?.estimated_cost_usd ?? 0)
 })
 
-test('the first candidate is who then answers', async () => {
+test('POST /api/v1/route: lists first the model that then answers', async () => {
   for (const body of [easy, hard, { ...easy, strategy: 'balanced' }]) {
     const told = await dryRun(body)
     const answer = (await (await gateway.post('/api/v1/chat', body)).json()) as { model_used: string }
@@ -86,7 +86,7 @@ test('the first candidate is who then answers', async () => {
   }
 })
 
-test('nothing is called, billed or counted', async () => {
+test('POST /api/v1/route: calls, bills and counts nothing', async () => {
   const standing = async () =>
     (await gateway.post('/api/v1/chat', { ...easy, max_output_tokens: 1 })).headers.get(
       'x-ratelimit-remaining-requests',
@@ -96,7 +96,7 @@ test('nothing is called, billed or counted', async () => {
   expect(Number(await standing())).toBe(before - 1)
 })
 
-test('what was measured of answers is told: how fast they came, and by how much their estimated cost was off', async () => {
+test('POST /api/v1/route: reports measured speed and the typical error of cost estimates', async () => {
   const body = { ...easy, model: 'gpt-6-luna', stream: true }
   for (let one = 0; one < 12; one++) await (await gateway.post('/api/v1/chat', body)).text()
   const told = await dryRun({ ...easy, model: 'gpt-6-luna' })
@@ -109,7 +109,7 @@ test('what was measured of answers is told: how fast they came, and by how much 
   expect(estimated).toMatchObject({ query_type: told.query_type, typical_error_pct: told.typical_error_pct })
 })
 
-test('every answer to a key says how its account stands, here and where insights are read', async () => {
+test('quota headers: appear for every known key, on dry runs and insights', async () => {
   const headers = { authorization: `Bearer ${gateway.key}` }
   const answers = [
     await gateway.post(path, easy),
@@ -126,7 +126,7 @@ test('every answer to a key says how its account stands, here and where insights
       expect(told.get(name)).not.toBeNull()
 })
 
-test('400: a body that chat would refuse, and one that nobody can take', async () => {
+test('POST /api/v1/route: 400: a body that chat rejects, and a request without an eligible model', async () => {
   for (const [body, param] of [
     [{ ...easy, stratgy: 'cost' }, 'stratgy'],
     [{ messages: [] }, 'messages'],
@@ -137,12 +137,12 @@ test('400: a body that chat would refuse, and one that nobody can take', async (
   }
 })
 
-test('401 without a key, 404 for a model that nobody knows', async () => {
+test('POST /api/v1/route: 401 without a key, 404 for an unknown model', async () => {
   expect((await fetch(gateway.url + path, { method: 'POST', body: JSON.stringify(easy) })).status).toBe(401)
   expect((await gateway.post(path, { ...easy, model: 'nobody/knows' })).status).toBe(404)
 })
 
-test('429 with a time to come back, past sixty a minute', async () => {
+test('POST /api/v1/route: 429 with a retry time after sixty per minute', async () => {
   const answers = await Promise.all(Array.from({ length: 80 }, () => gateway.post(path, easy)))
   const refused = answers.find(({ status }) => status === 429)
   expect(Number(refused?.headers.get('retry-after'))).toBeGreaterThan(0)

@@ -1,4 +1,4 @@
-/** Prompt enhancement as callers and providers see it: the free endpoint, and in line through a whole gateway. */
+/** Prompt enhancement for clients and providers: the free endpoint, and chat requests through a whole gateway. */
 import { afterAll, afterEach, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -46,7 +46,7 @@ describe('POST /api/v1/chat/enhance', () => {
       )
   }
 
-  test('many addresses together are stopped at fifty at once, and who was stopped so has spent nothing', async () => {
+  test('limits all IP addresses together to fifty at once, and a rejection uses up no own limit', async () => {
     let now = 1_800_000_000_000
     const send = start({ now: () => now })
     const from = async (address: string) => (await send({ prompt: greeting }, { 'x-test-address': address })).status
@@ -57,7 +57,7 @@ describe('POST /api/v1/chat/enhance', () => {
     expect(await from('late')).toBe(429)
   })
 
-  test('200: a terse prompt comes back whole, with what it lacks behind it', async () => {
+  test('200: returns a short prompt with added instructions after it', async () => {
     const answer = await start()({ prompt: terse })
     expect(answer.status).toBe(200)
     expect(answer.headers.get('cache-control')).toBe('no-store')
@@ -76,14 +76,14 @@ describe('POST /api/v1/chat/enhance', () => {
     expect(await (await start()({ prompt })).json()).toMatchObject({ changed: true, query_type: 'writing' })
   })
 
-  test('200: an explanation is told as the type that it was read as', async () => {
+  test('200: reports an explanation as its query type', async () => {
     const prompt = 'Tell me about gravity'
     const enhanced = { changed: true, enhanced_prompt: enhancedOf(prompt), query_type: 'other' }
     expect(await (await start()({ prompt })).json()).toEqual(enhanced)
     expect(enhanced.enhanced_prompt).toContain('example')
   })
 
-  test('200: a greeting comes back as it is, and so does what is long', async () => {
+  test('200: returns a greeting and a long prompt unchanged', async () => {
     for (const prompt of [greeting, ' \n', 'a '.repeat(16_384)])
       expect(await (await start()({ prompt })).json()).toMatchObject({ changed: false, enhanced_prompt: prompt })
   })
@@ -103,7 +103,7 @@ describe('POST /api/v1/chat/enhance', () => {
     expect(answer.headers.get('access-control-allow-origin')).toBe('*')
   })
 
-  test('429 from the sixth at once, with the time to wait; another address goes on', async () => {
+  test('429 from the sixth concurrent request with the retry time; another IP address continues', async () => {
     const ask = start()
     for (let count = 0; count < 5; count++) expect((await ask({ prompt: terse })).status).toBe(200)
     const refused = await ask({ prompt: terse })
@@ -111,14 +111,14 @@ describe('POST /api/v1/chat/enhance', () => {
     expect((await ask({ prompt: terse }, { 'x-test-address': 'two' })).status).toBe(200)
   })
 
-  test('204: a web page may ask', async () => {
+  test('204: grants the CORS preflight', async () => {
     const answer = await start()(null, {}, 'OPTIONS')
     expect([answer.status, answer.headers.get('access-control-allow-origin')]).toEqual([204, '*'])
   })
 })
 
 const answering = 'gpt-5.5'
-/** Nothing that is chosen for a prompt by itself. */
+/** No model that the prompt itself could choose. */
 const rewriting = 'gpt-5.4-nano'
 
 type Sent = { readonly model: string; readonly messages: readonly { readonly content: unknown }[] }
@@ -136,9 +136,9 @@ type Reply = {
 let gateway: Gateway
 let upstream: Upstream
 let search: Upstream
-/** What the rewriting model answers. */
+/** Output of the rewriting model. */
 let rewrite: () => UpstreamAnswer
-/** Whether the answering model tells its counts. */
+/** Whether the answering model reports token counts. */
 let isCounted = true
 
 const completion = (
@@ -189,14 +189,14 @@ async function close() {
   search.stop()
 }
 
-describe('in line', () => {
+describe('enhanced chat request', () => {
   beforeAll(() => open())
   afterAll(close)
   afterEach(() => {
     isCounted = true
   })
 
-  test('the model gets the enhanced prompt, byte for byte what the free endpoint says; the reply tells', async () => {
+  test('sends the prompt of the free endpoint byte for byte, and reports it', async () => {
     const { response, reply } = await ask({ prompt: terse, enhance_prompt: true })
     expect(lastContent()).toBe(enhancedOf(terse))
     expect(reply.enhancement).toEqual({ changed: true, enhanced_prompt: enhancedOf(terse), query_type: 'creative' })
@@ -209,19 +209,19 @@ describe('in line', () => {
     expect(await free.json()).toEqual(reply.enhancement)
   })
 
-  test('a small question goes as it is, and the reply tells that too', async () => {
+  test('leaves a trivial prompt unchanged and reports it', async () => {
     const { response, reply } = await ask({ prompt: greeting, enhance_prompt: true })
     expect(lastContent()).toBe(greeting)
     expect(reply.enhancement).toMatchObject({ changed: false, enhanced_prompt: greeting })
     expect(response.headers.get('x-gateway-enhanced')).toBe('false')
   })
 
-  test('nothing is changed, and nothing said of it, where nobody asked', async () => {
+  test('changes and reports nothing when not requested', async () => {
     const { response, reply } = await ask({ prompt: terse })
     expect([lastContent(), reply.enhancement, response.headers.get('x-gateway-enhanced')]).toEqual([terse, null, null])
   })
 
-  test('the compatible endpoint takes the header, and answers with one', async () => {
+  test('accepts and returns the header on the compatible endpoint', async () => {
     const body = { model: answering, max_tokens: 64, messages: [{ role: 'user', content: terse }] }
     const response = await gateway.post('/v1/chat/completions', body, { 'X-Gateway-Enhance': 'true' })
     expect(response.headers.get('x-gateway-enhanced')).toBe('true')
@@ -236,7 +236,7 @@ describe('in line', () => {
     expect(lastContent()).toBe(terse)
   })
 
-  test('a stream tells in its headers and with `done`', async () => {
+  test('reports on a stream in headers and in `done`', async () => {
     const body = { model: answering, prompt: terse, stream: true, enhance_prompt: true, web: 'off' }
     const response = await gateway.post('/api/v1/chat', body)
     expect(response.headers.get('x-gateway-enhanced')).toBe('true')
@@ -244,7 +244,7 @@ describe('in line', () => {
     expect(JSON.parse(done?.slice('data: '.length) ?? '{}').enhancement).toMatchObject({ changed: true })
   })
 
-  test('only the last user text changes: system text, earlier turns and images stay', async () => {
+  test('changes only the last user text, not system text, earlier turns and images', async () => {
     const image = { type: 'image_url', image_url: { url: 'data:image/png;base64,iVBORw0KGgo=' } }
     const messages = (last: string) => [
       { role: 'system', content: terse },
@@ -299,7 +299,7 @@ describe('in line', () => {
         ],
       },
     ],
-  ])('a request with %s reaches the model as it would without', async (_, body) => {
+  ])('leaves a request with %s unchanged', async (_, body) => {
     await ask(body)
     const plain = lastSent()
     const { reply } = await ask({ ...body, enhance_prompt: true })
@@ -307,7 +307,7 @@ describe('in line', () => {
     expect(reply.enhancement?.changed).toBe(false)
   })
 
-  test('routing and moderation look at the original', async () => {
+  test('routes and moderates by the original prompt', async () => {
     const plain = (await ask({ model: 'gateway-ai', prompt: terse })).reply
     const enhanced = (await ask({ model: 'gateway-ai', prompt: terse, enhance_prompt: true })).reply
     expect(enhanced.routing).toEqual(plain.routing)
@@ -318,7 +318,7 @@ describe('in line', () => {
     expect(refused.response.status).toBe(400)
   })
 
-  test('learning knows which answers were to an enhanced prompt', async () => {
+  test('records in learning that the prompt was enhanced', async () => {
     const asked = await Promise.all([
       ask({ prompt: terse, enhance_prompt: true }),
       ask({ prompt: greeting, enhance_prompt: true }),
@@ -334,7 +334,7 @@ describe('in line', () => {
     expect((await entries()).map(({ enhanced }) => enhanced)).toEqual([true, false])
   })
 
-  test('what is added is counted where the model gives no count', async () => {
+  test('estimates added tokens when the model reports none', async () => {
     isCounted = false
     const plain = (await ask({ prompt: terse })).reply.usage
     const enhanced = (await ask({ prompt: terse, enhance_prompt: true })).reply.usage
@@ -342,7 +342,7 @@ describe('in line', () => {
     expect(enhanced.cost_usd).toBeGreaterThan(plain.cost_usd)
   })
 
-  test('what the web adds stands in front of the enhanced text', async () => {
+  test('puts web content before the enhanced text', async () => {
     const prompt = 'search the web and write a blog post about lighthouses'
     await ask({ prompt, web: 'auto', enhance_prompt: true })
     const [block, text] = lastContent() as readonly { readonly text: string }[]
@@ -352,7 +352,7 @@ describe('in line', () => {
   })
 })
 
-describe('rewritten by a model', () => {
+describe('rewrite by a model', () => {
   const folder = mkdtempSync(join(tmpdir(), 'enhance-'))
   const good = `${terse}\n\nFormat: one complete scene with an ending.\nTone: calm, with concrete details of the sea.`
   beforeAll(async () => {
@@ -368,7 +368,7 @@ describe('rewritten by a model', () => {
     rmSync(folder, { recursive: true })
   })
 
-  test('a rewrite that keeps the rules is what the model gets; only the prompt left for it, and nothing of it is billed', async () => {
+  test('sends a valid rewrite; only the prompt goes to the rewriter, and nothing of it is billed', async () => {
     rewrite = () => ({ ...completion(good), headDelayMs: 120 })
     const messages = [
       { role: 'system', content: 'You are called Heinrich.' },
@@ -381,7 +381,7 @@ describe('rewritten by a model', () => {
     expect(rewritten).toContain(terse)
     expect(rewritten).not.toContain('Heinrich')
     expect(reply.usage.cost_usd).toBe((await ask({ messages })).reply.usage.cost_usd)
-    // Waiting for it is no time of the gateway's own.
+    // The wait for it is not gateway overhead.
     const told = gateway.logLines.map(line => JSON.parse(line)).findLast(line => line.duration_ms !== undefined)
     expect(told.duration_ms).toBeGreaterThanOrEqual(120)
     expect(Number(response.headers.get('x-gateway-overhead-ms'))).toBeLessThan(told.duration_ms)
@@ -395,9 +395,9 @@ describe('rewritten by a model', () => {
     ['breaks off', () => ({ ...completion(good), cutAt: 40 })],
     ['never comes', () => silence],
   ]
-  test.each(unfit)('one that %s is left, the rules stand in, and the request goes on', async (_, answer) => {
+  test.each(unfit)('falls back to the rules when the rewrite %s', async (_, answer) => {
     rewrite = () => completion(good)
-    // So that the failures before are forgiven.
+    // Waits until the earlier failures have expired.
     await ask({ prompt: terse, enhance_prompt: true })
     rewrite = answer
     const { response, reply } = await ask({ prompt: terse, enhance_prompt: true })
@@ -406,7 +406,7 @@ describe('rewritten by a model', () => {
     expect(reply.enhancement?.enhanced_prompt).toBe(enhancedOf(terse))
   })
 
-  test('what moderation masks stays masked, for the rewriting model too', async () => {
+  test('keeps masked secrets masked, also for the rewriting model', async () => {
     rewrite = () => completion('')
     const secret = `sk-proj-${'Ab3dEf6hIj9lMn2p'.repeat(3)}`
     const before = sentTo(rewriting).length
@@ -417,7 +417,7 @@ describe('rewritten by a model', () => {
     expect(JSON.stringify(reply)).not.toContain(secret)
   })
 
-  test('nobody is asked for what is detailed, small, not to be enhanced, or on the free endpoint', async () => {
+  test('skips detailed, trivial and opted-out prompts, and the free endpoint', async () => {
     const before = sentTo(rewriting).length
     const detailed = `${terse}, in exactly three paragraphs, with a keeper, a storm; no dialogue at all.`
     await ask({ prompt: detailed, enhance_prompt: true })
@@ -432,7 +432,7 @@ describe('rewritten by a model', () => {
     expect(sentTo(rewriting)).toHaveLength(before)
   })
 
-  test('a caller who leaves while it is awaited takes its call along, and nobody else is asked', async () => {
+  test('aborts with the client, without a further attempt', async () => {
     rewrite = () => silence
     const [asked, answered] = [sentTo(rewriting).length, sentTo(answering).length]
     const leaving = new AbortController()
@@ -445,7 +445,7 @@ describe('rewritten by a model', () => {
     expect(sentTo(answering)).toHaveLength(answered)
   })
 
-  test('one that fails again and again is left alone for a while', async () => {
+  test('pauses after repeated failures', async () => {
     rewrite = () => jsonAnswer({}, 500)
     for (let count = 0; count < 4; count++) await ask({ prompt: terse, enhance_prompt: true })
     const before = sentTo(rewriting).length
@@ -453,7 +453,7 @@ describe('rewritten by a model', () => {
     expect(sentTo(rewriting)).toHaveLength(before)
   })
 
-  test('the log holds nothing of a prompt', () => {
+  test('leaves nothing of a prompt in the log', () => {
     expect(gateway.logLines.some(line => line.includes('prompt_rewritten'))).toBe(true)
     expect(gateway.logLines.filter(line => line.includes('lighthouse'))).toEqual([])
   })

@@ -73,7 +73,7 @@ const read = async (answer: Response | Promise<Response>) =>
 const messages = [{ role: 'user', content: 'What is the capital of Peru?' }]
 
 describe('POST /api/v1/chat/estimate', () => {
-  test('200: what answers really cost tells the error of estimates, and an account’s own answers speak to its key alone', async () => {
+  test('200: calibrates with measured costs; an account’s own ones only for its key', async () => {
     const { post, send, foresight } = start()
     type Told = {
       query_type: QueryType
@@ -95,7 +95,7 @@ describe('POST /api/v1/chat/estimate', () => {
     expect(own.expected_output_tokens).toBeGreaterThan(1.5 * keyless.expected_output_tokens)
   })
 
-  test('200: the estimate of the named model, and of every other one', async () => {
+  test('200: estimates the named model and every other one', async () => {
     const body = await read(start().post({ messages, model: 'gpt-5.5', max_output_tokens: 50 }))
     expect(body).toMatchObject({ model: 'openai/gpt-5.5', confidence: 'high', expected_output_tokens: 50 })
     expect(body.estimated_cost_usd).toBeGreaterThan(0)
@@ -103,20 +103,20 @@ describe('POST /api/v1/chat/estimate', () => {
   })
 
   test.each([{ messages }, { messages, model: 'gateway-ai' }, { prompt: 'hi' }])(
-    '200: %j is estimated for the model that auto-routing would choose',
+    '200: estimates %j for the model that automatic routing would choose',
     async body => {
       expect(await read(start().post(body))).toMatchObject({ model: 'openai/gpt-6-luna' })
     },
   )
 
-  test('200: what the web would cost is part of it, unless it is off', async () => {
+  test('200: includes the cost of the web unless it is off', async () => {
     const body = { prompt: 'Search the web for the price of gold today', model: 'gpt-5.5' }
     const [auto, off] = [await read(start().post(body)), await read(start().post({ ...body, web: 'off' }))]
     expect(auto.estimated_cost_usd - off.estimated_cost_usd).toBeGreaterThan(0.005)
     expect((await start().post({ ...body, web: 'often' })).status).toBe(400)
   })
 
-  test('200: text and image parts', async () => {
+  test('200: counts text and image parts', async () => {
     const content = [
       { type: 'text', text: 'What is this?' },
       { type: 'image_url', image_url: { url: 'https://example.org/a.png', detail: 'low' } },
@@ -149,7 +149,7 @@ describe('POST /api/v1/chat/estimate', () => {
     expect((await read(answer)).error).toMatchObject({ code, param })
   })
 
-  test('400 model_deprecated: a model past its date, naming its successor', async () => {
+  test('400 model_deprecated: names the successor of a retired model', async () => {
     const { clock, post } = start()
     clock.time = Date.parse('2026-12-01T00:00:00Z')
     const answer = await post({ messages, model: 'gemini-2.5-pro' })
@@ -160,7 +160,7 @@ describe('POST /api/v1/chat/estimate', () => {
     expect((await read(post({ messages, model: 'gpt-5.5' }))).models).toHaveLength(20)
   })
 
-  test('a web page may ask: the preflight is granted, and refusals can be read too', async () => {
+  test('grants the CORS preflight, with readable errors', async () => {
     const { ask, post } = start()
     const preflight = await ask(new Request(address, { method: 'OPTIONS' }))
     const origins = [preflight, await post({ messages }), await post({})]
@@ -175,7 +175,7 @@ describe('POST /api/v1/chat/estimate', () => {
     expect((await send(`{"prompt":"${'a'.repeat(262_144)}"}`)).status).toBe(413)
   })
 
-  test('429 ip_rate_limited from the sixth at once, with the time to wait; another address goes on', async () => {
+  test('429 ip_rate_limited from the sixth concurrent request with the retry time; another IP address continues', async () => {
     const { clock, send, post } = start()
     for (let count = 0; count < 5; count += 1) expect((await post({ prompt: 'hi' })).status).toBe(200)
     const refused = await post({ prompt: 'hi' })

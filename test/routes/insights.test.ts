@@ -1,4 +1,4 @@
-/** Insights, feedback and erasure over a real socket, and what they do to the next choice. */
+/** Insights, feedback and erasure over a real socket, and their effect on the next choice. */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { type Gateway, startGateway } from '../harness/gateway.ts'
 import { addMember, ask, createKeyFor, owner, type Person } from '../harness/users.ts'
@@ -9,7 +9,7 @@ let member: Person
 let stranger: Person
 beforeAll(async () => {
   gateway = await startGateway({ TRUSTED_PROXIES: '127.0.0.1' })
-  // No request looks at another model by chance: chance is another test's.
+  // No exploration in this file; another test covers it.
   Object.assign(gateway.deps, { random: () => 1 })
   boss = await owner(gateway)
   member = await addMember(gateway, boss, 'member')
@@ -53,7 +53,7 @@ function ownWords(): string {
 }
 
 async function chat(key: string, changes: object = {}): Promise<Answer> {
-  // Four words of its own: the same again soon would count as a repeat. Of one length, so that they do not change the level.
+  // Four own words each: a repeated prompt would count as a repeat. Equal lengths keep the level.
   const body = { prompt: `${prompt} ${ownWords()}`, ...changes }
   const answer = await fetch(`${gateway.url}/api/v1/chat`, {
     method: 'POST',
@@ -67,7 +67,7 @@ async function chat(key: string, changes: object = {}): Promise<Answer> {
 const rate = (token: string | undefined, request_id: string, score: unknown, more: object = {}) =>
   ask(gateway, 'POST', '/api/v1/insights/feedback', { token, body: { request_id, score, ...more } })
 
-/** Takes limits away: the plan's five a minute are another test's. */
+/** Removes the limits; another test covers the five requests per minute of the plan. */
 async function newPerson(): Promise<{ readonly person: Person; readonly key: string }> {
   const person = await owner(gateway)
   const { changeAccount } = gateway.deps.stores.accounts
@@ -90,7 +90,7 @@ async function untilEntries(token: string, count: number): Promise<Learning> {
   }
 }
 
-test('a new account is in cold start and has nothing', async () => {
+test('new account: starts cold without entries', async () => {
   expect(await insights(stranger.token)).toEqual({
     state: 'cold_start',
     entries: 0,
@@ -105,10 +105,10 @@ test('a new account is in cold start and has nothing', async () => {
     expect(await insights(stranger.token, path)).toEqual({ data: [] } as never)
 })
 
-test('each successful request adds one entry, under the contract’s names; key and session read the same', async () => {
+test('successful request: adds one entry with the documented fields, the same for key and session', async () => {
   const { person, key } = await newPerson()
   const answers = [await chat(key), await chat(key), await chat(key, { model: 'openai/gpt-5.4-nano' })]
-  // Blocked and refused ones add none.
+  // Blocked and rejected requests add none.
   await fetch(`${gateway.url}/api/v1/chat`, { method: 'POST', headers: { 'x-api-key': key }, body: '{"prompt":7}' })
   const found = await untilEntries(person.token, 3)
   const queryType = answers[0]?.routing.query_type ?? ''
@@ -143,7 +143,7 @@ test('each successful request adds one entry, under the contract’s names; key 
   expect([byHeader.status, byHeader.body]).toEqual([200, { data } as never])
 })
 
-test('J7 feedback and erasure take a session alone; nobody reads without either', async () => {
+test('feedback and erasure: require a session, and reading requires a credential [J7]', async () => {
   const { key } = await createKeyFor(gateway, boss)
   for (const token of [undefined, key, 'x', `${boss.token}x`]) {
     expect((await rate(token, 'req_1', 5)).status).toBe(401)
@@ -156,7 +156,7 @@ test('J7 feedback and erasure take a session alone; nobody reads without either'
 })
 
 describe('feedback', () => {
-  test('is accepted for an own request, whoever of the account asked, and replaced by the next', async () => {
+  test('counts for a request of any key of the account, and a later one replaces it', async () => {
     const { key } = await createKeyFor(gateway, boss)
     const answer = await chat(key)
     const first = await rate(member.token, answer.request_id, 2)
@@ -169,7 +169,7 @@ describe('feedback', () => {
     expect(row).toMatchObject({ model: answer.model_used, requests: 1, rating: 5 })
   })
 
-  test('A7 for somebody else’s request is the same 404 as for none', async () => {
+  test('answers the same 404 for another account’s request as for an unknown one [A7]', async () => {
     const { key } = await createKeyFor(gateway, boss)
     const { request_id } = await chat(key)
     const [foreign, none] = [await rate(stranger.token, request_id, 1), await rate(stranger.token, 'req_none', 1)]
@@ -181,7 +181,7 @@ describe('feedback', () => {
     expect(foreign.status).toBe(404)
   })
 
-  test('that is none is a 400 naming the field', async () => {
+  test('answers 400 with the invalid field', async () => {
     for (const [body, param] of [
       [{ score: 5 }, 'request_id'],
       [{ request_id: 'req_1' }, 'score'],
@@ -202,13 +202,13 @@ describe('feedback', () => {
   })
 })
 
-describe('what was learnt', () => {
-  test('moves the very next request after a rating, is said so, and is gone with an erasure', async () => {
+describe('learning', () => {
+  test('changes the next request after a rating, is reported, and ends with an erasure', async () => {
     const { person, key } = await newPerson()
     const other = await newPerson()
     const usual = await chat(key)
     expect(usual.routing.learned).toBe(false)
-    // Twenty that were asked for by name, all of them poor: sixty entries.
+    // Twenty requests for a named model, all rated poor: sixty entries.
     const poor = await Promise.all(Array.from({ length: 20 }, () => chat(key, { model: usual.model_used })))
     await untilEntries(person.token, 21)
     for (const { request_id } of poor) expect((await rate(person.token, request_id, 1)).status).toBe(200)
@@ -220,7 +220,7 @@ describe('what was learnt', () => {
     const row = found.models.find(({ model }) => model === usual.model_used)
     expect(row).toMatchObject({ confidence: 'established', rating: 1 })
     expect(row?.bias).toBeWithin(-0.2, -0.05)
-    // A strategy that quality has no part in does not hear of it, and neither does another account.
+    // Neither a strategy without a quality weight nor another account is affected.
     for (const strategy of ['cost', 'speed']) {
       const [here, there] = [await chat(key, { strategy }), await chat(other.key, { strategy })]
       expect([here.routing.learned, here.model_used]).toEqual([false, there.model_used])
@@ -230,14 +230,14 @@ describe('what was learnt', () => {
     const erased = await ask(gateway, 'DELETE', '/api/v1/insights/data', { token: person.token })
     expect(erased.status).toBe(204)
     expect((await insights(person.token)).entries).toBe(0)
-    // Twenty at once may have shown the model slow, which is everybody's to know: whom nothing was learnt of goes the same way.
+    // Twenty concurrent requests may measure the model as slow for all accounts: a new account makes the same choice.
     const [again, elsewhere] = [await chat(key), await chat(other.key)]
     expect([again.routing.learned, again.model_used]).toEqual([false, elsewhere.model_used])
     await untilEntries(person.token, 1)
     expect((await rate(person.token, poor[0]?.request_id ?? '', 5)).status).toBe(404)
   }, 30_000)
 
-  test('holds nothing of prompt or answer', async () => {
+  test('contains nothing of prompt or output', async () => {
     const { person, key } = await newPerson()
     const secret = 'xylophone-canary-7731'
     await chat(key, { prompt: `Repeat: ${secret}` })

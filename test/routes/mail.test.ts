@@ -1,4 +1,4 @@
-/** What the gateway writes to people, read from the socket of a real mail server. */
+/** Emails of the gateway, read from the socket of a real mail server. */
 import { afterAll, beforeAll, beforeEach, describe, expect, setDefaultTimeout, test } from 'bun:test'
 import { createMail, EmailRejectedError } from '../../src/mail/queue.ts'
 import { eventually } from '../database/database.contract.ts'
@@ -32,7 +32,7 @@ beforeEach(() => {
   before = smtp.letters.length
 })
 
-/** Mails to an address, without those that ask to confirm it. */
+/** Emails to an address, except confirmations. */
 const lettersTo = (email: string) =>
   smtp.letters.filter(({ to, text }) => to.includes(email) && !text.includes('/#/verify/'))
 
@@ -49,8 +49,8 @@ const choose = (token: string, password: string) =>
   ask<Failure>(gateway, 'POST', `/api/v1/auth/reset/${token}`, { body: { password } })
 const resetTokenIn = (text: string) => /\/#\/reset\/(gw_reset_[\w-]{43})\s/.exec(text)?.[1] ?? 'none'
 
-describe('an invitation', () => {
-  test('goes to the invited alone, with a link under the configured address, whatever the request’s Host', async () => {
+describe('invitation email', () => {
+  test('goes only to the invited user, with a link under the configured address, whatever the request’s Host', async () => {
     const boss = await confirmedOwner(gateway, smtp)
     const { status, text } = await ask(gateway, 'POST', '/api/v1/team/invitations', {
       token: boss.token,
@@ -71,8 +71,8 @@ describe('an invitation', () => {
   })
 })
 
-describe('P6 P7 a password reset', () => {
-  test('is mailed, used once, and ends all sessions', async () => {
+describe('password reset', () => {
+  test('sends an email, works once, and ends all sessions [P6] [P7]', async () => {
     const person = await confirmedOwner(gateway, smtp)
     expect((await askReset(person.email.toUpperCase())).status).toBe(202)
     const token = resetTokenIn((await letterTo(person.email)).text)
@@ -87,7 +87,7 @@ describe('P6 P7 a password reset', () => {
     expect((await choose(token, 'yet another one')).status).toBe(404)
   })
 
-  test('answers alike for known and unknown addresses; only the known one gets a letter', async () => {
+  test('responds alike for known and unknown addresses; only the known one gets an email [P6] [P7]', async () => {
     const person = await confirmedOwner(gateway, smtp)
     const [known, unknown] = [await askReset(person.email), await askReset('nobody@example.test')]
     const shape = ({ status, text, headers }: typeof known) => ({
@@ -100,7 +100,7 @@ describe('P6 P7 a password reset', () => {
     expect(lettersTo('nobody@example.test')).toEqual([])
   })
 
-  test('of two at once for one token one sets the password; an old token ends with the next', async () => {
+  test('succeeds once for two concurrent uses of one token; a new token replaces the old one', async () => {
     const person = await confirmedOwner(gateway, smtp)
     await askReset(person.email)
     const first = resetTokenIn((await letterTo(person.email)).text)
@@ -112,7 +112,7 @@ describe('P6 P7 a password reset', () => {
     expect(racing.map(({ status }) => status).sort()).toEqual([204, 404, 404, 404])
   })
 
-  test('runs out after half an hour, and is void where the address has changed', async () => {
+  test('expires after 30 minutes, and when the address has changed', async () => {
     const person = await confirmedOwner(gateway, smtp)
     const { database } = gateway.deps
     for (const change of ['late', 'moved'] as const) {
@@ -129,7 +129,7 @@ describe('P6 P7 a password reset', () => {
     }
   })
 
-  test('lifts the lock of its address: who reads the mailbox is the owner', async () => {
+  test('ends the lockout of its address, because the mailbox proves ownership', async () => {
     const person = await confirmedOwner(gateway, smtp)
     for (let tries = 0; tries < 10; tries++) await signIn(gateway, { ...person, password: 'wrong password' })
     expect(await signIn(gateway, person)).toBeNull()
@@ -140,7 +140,7 @@ describe('P6 P7 a password reset', () => {
     expect(await signIn(gateway, { ...person, password: 'a new password' })).not.toBeNull()
   })
 
-  test('fills nobody’s mailbox: the fourth letter in an hour is not written, and the answer is the same', async () => {
+  test('sends at most three emails per hour to a mailbox, with the same response', async () => {
     const person = await confirmedOwner(gateway, smtp)
     for (let count = 0; count < 5; count++) expect((await askReset(person.email)).status).toBe(202)
     await eventually(() => lettersTo(person.email).length === 3, 5000)
@@ -159,7 +159,7 @@ describe('P6 P7 a password reset', () => {
   })
 })
 
-test('P5 whose sign-in was locked is told, once; an address that nobody has is not', async () => {
+test('sign-in lockout: sends one email to the user, and none for an unknown address [P5]', async () => {
   const person = await confirmedOwner(gateway, smtp)
   for (const email of [person.email, 'unknown@example.test'])
     for (let tries = 0; tries < 12; tries++) await signIn(gateway, { email, password: 'wrong password' })
@@ -168,7 +168,7 @@ test('P5 whose sign-in was locked is told, once; an address that nobody has is n
   expect(lettersTo('unknown@example.test')).toEqual([])
 })
 
-test('the owners are told at 80 and at 100 % of the month’s soft cap, once each', async () => {
+test('soft cap notice: goes to the owners once at 80% and once at 100%', async () => {
   const person = await confirmedOwner(gateway, smtp)
   const { key } = await createKeyFor(gateway, person)
   const { database, budget, clock } = gateway.deps
@@ -185,7 +185,7 @@ test('the owners are told at 80 and at 100 % of the month’s soft cap, once eac
   const found = await gateway.deps.keys.find(key)
   if (found === null) throw new Error('the key is known')
   const caller = { ...found, softCapMicrocents: 100_000_000 }
-  // Looks are seconds apart: the months' figures need not be fresher.
+  // Polls are seconds apart: the monthly totals need not be more current.
   const look = async (microcents: number, letters: number) => {
     await spend(microcents)
     await eventually(() => {
@@ -199,7 +199,7 @@ test('the owners are told at 80 and at 100 % of the month’s soft cap, once eac
   expect(lettersTo(person.email)[0]?.text).toContain(`for the calendar month ${month} (UTC)`)
 })
 
-describe('the queue', () => {
+describe('email queue', () => {
   const letter = { kind: 'soft_cap', to: 'a@example.test', subject: 's', text: 't' } as const
   const instant = {
     sleep: () => Promise.resolve(),
@@ -210,7 +210,7 @@ describe('the queue', () => {
   }
   const quiet = { warn: () => {} }
 
-  test('tries again what failed, gives up what was refused, and holds no more than it says', async () => {
+  test('retries failures, drops rejected emails, and holds at most its maximum', async () => {
     let tries = 0
     const events: string[] = []
     const log = { warn: (event: string) => void events.push(event) }
@@ -242,7 +242,7 @@ describe('the queue', () => {
     expect(events).toEqual(['email_failed', 'email_dropped'])
   })
 
-  test('sends after a server that was busy, and blocks no request meanwhile', async () => {
+  test('sends after the mail server was busy, and blocks no request meanwhile', async () => {
     const boss = await confirmedOwner(gateway, smtp)
     before = smtp.letters.length
     smtp.refuseNext('451 try again later')
@@ -251,13 +251,13 @@ describe('the queue', () => {
       body: { email: 'patient@example.test' },
     })
     expect(status).toBe(201)
-    // The server has refused it once, and the response has not waited for the second time.
+    // The server has rejected it once, and the response has not waited for the second attempt.
     expect(smtp.letters.length).toBe(before)
     await letterTo('patient@example.test')
     expect(smtp.letters.length).toBe(before + 1)
   })
 
-  test('is empty when the process ends: what is under way is sent first', async () => {
+  test('sends pending emails before the process ends', async () => {
     const sent: string[] = []
     const slow = createMail({
       transport: {
@@ -275,7 +275,7 @@ describe('the queue', () => {
     expect(sent).toHaveLength(12)
   })
 
-  test('says how many letters, waiting for another try, end with it', async () => {
+  test('reports the number of emails that wait for a retry when it closes', async () => {
     const events: unknown[] = []
     let waiting = 0
     const failing = createMail({
@@ -297,7 +297,7 @@ describe('the queue', () => {
   })
 })
 
-test('without a mail server a reset is the operator’s: 404 for everybody', async () => {
+test('password reset without email: answers 404 for every address', async () => {
   const plain = await startGateway({ TRUSTED_PROXIES: '127.0.0.1' })
   try {
     const known = await owner(plain)

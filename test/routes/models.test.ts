@@ -70,7 +70,7 @@ describe('GET /api/v1/models', () => {
 })
 
 describe('GET /v1/models', () => {
-  test('200: the compatible shape, `gateway-ai` first, every id one that resolves', async () => {
+  test('200: the compatible form, `gateway-ai` first, every ID resolvable', async () => {
     const { get } = start()
     const { object, data } = await read(get('/v1/models'))
     expect([object, data[0]?.id, data.length]).toEqual(['list', 'gateway-ai', 30])
@@ -203,7 +203,7 @@ test('GET /api/v1/models: 200, embedding models in a list of their own with thei
   })
 })
 
-test('GET /api/v1/models/health: 200, the report of this moment, kept by nobody', async () => {
+test('200: the current report, never cached', async () => {
   const { get, report } = start()
   const answer = await get('/api/v1/models/health')
   expect(answer.headers.get('cache-control')).toBe('no-store')

@@ -1,4 +1,4 @@
-/** What becomes of an account whose requests use more than was reserved for them. */
+/** Accounts whose requests use more than their reservations. */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { changeAccount } from '../../src/database/repositories/accounts.ts'
 import { newAccount, type TestAccount } from '../harness/account.ts'
@@ -7,7 +7,7 @@ import { jsonAnswer, startUpstream, type Upstream } from '../harness/upstream.ts
 
 let gateway: Gateway
 let upstream: Upstream
-/** Input tokens that the upstream counts of every prompt. */
+/** Input tokens that the upstream counts for every prompt. */
 let counted = 5
 
 beforeAll(async () => {
@@ -43,7 +43,7 @@ async function until(holds: () => Promise<boolean>): Promise<void> {
   }
 }
 
-describe('an account whose upstream counts exceed its reservations', () => {
+describe('account with upstream counts above its reservations', () => {
   test('chat: answers 402 account_paused when the shortfall is above the limit, until the account is resumed', async () => {
     const account = await newAccount(gateway)
     counted = 5
@@ -58,7 +58,7 @@ describe('an account whose upstream counts exceed its reservations', () => {
     expect(await refused.json()).toMatchObject({
       error: { type: 'billing_error', code: 'account_paused', param: null },
     })
-    // Of those, the ones before the pause took effect: a refusal asks nobody.
+    // Requests before the pause took effect: a rejection calls no model.
     expect(upstream.ledger().length - requests).toBeLessThan(500)
     const asked = upstream.ledger().length
     await ask(account)
@@ -80,14 +80,14 @@ describe('an account whose upstream counts exceed its reservations', () => {
     expect([refused.status, await refused.json()]).toMatchObject([429, { error: { code: 'daily_tokens_exceeded' } }])
   }, 60_000)
 
-  test('metrics and log: say how much was used and not billed', async () => {
+  test('metrics and log: report the usage that was not billed', async () => {
     const account = await newAccount(gateway)
     counted = 30_000
     expect((await ask(account)).status).toBe(200)
     const metrics = await (await fetch(`${gateway.url}/metrics`)).text()
     const [, value = '0'] = /^gateway_shortfall_usd_total\{[^}]*model="gpt-5.5"[^}]*\} (\S+)$/m.exec(metrics) ?? []
     expect(Number(value)).toBeGreaterThan(0.1)
-    const line = gateway.logLines.findLast(one => one.includes('billed_less_than_used')) ?? '{}'
+    const line = gateway.logLines.findLast(one => one.includes('bill_capped_at_reservation')) ?? '{}'
     const { account_id, owed, billed, shortfall } = JSON.parse(line)
     expect(account_id).toBe(account.id)
     expect(shortfall).toBe(owed - billed)

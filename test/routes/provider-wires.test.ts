@@ -1,4 +1,4 @@
-/** What reaches providers and what becomes of their answers, in their own wire formats over sockets. */
+/** Requests to providers and their responses, in the providers' own formats over sockets. */
 import { afterAll, afterEach, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -21,7 +21,7 @@ type Json = Readonly<Record<string, unknown>>
 const folder = mkdtempSync(join(tmpdir(), 'provider-wires-'))
 let upstream: Upstream
 let gateway: Gateway
-/** Answers of one test, by the first part of the path. */
+/** Responses of one test, by the first part of the path. */
 let script: (request: UpstreamRequest) => UpstreamAnswer
 
 const completion = (content: string, fields: Json = {}) => ({
@@ -178,7 +178,7 @@ describe('URLs that an upstream would fetch', () => {
   })
 })
 
-describe('a call that an Anthropic stream leaves half written', () => {
+describe('incomplete call of an Anthropic stream', () => {
   const events = [
     { type: 'message_start', message: { id: 'a', model: 'claude', content: [], usage: { input_tokens: 5 } } },
     { type: 'content_block_start', index: 0, content_block: { type: 'tool_use', id: 't1', name: 'pay', input: {} } },
@@ -198,7 +198,7 @@ describe('a call that an Anthropic stream leaves half written', () => {
     expect(text).not.toContain('[DONE]')
   })
 
-  test('JSON response: is an error', async () => {
+  test('JSON response: reports an error', async () => {
     script = () => ({ headers: { 'content-type': 'text/event-stream' }, framing: 'chunked', pieces })
     const answer = await native({ model: 'claude-haiku-4-5', tools })
     expect(answer.status).toBe(502)
@@ -262,7 +262,7 @@ describe('errors that client libraries recognize', () => {
   })
 })
 
-describe('choices that nobody requested', () => {
+describe('unrequested choices', () => {
   const two = [0, 1].map(index => ({
     index,
     message: { role: 'assistant', content: index === 0 ? 'First.' : 'Second.' },
@@ -279,7 +279,7 @@ describe('choices that nobody requested', () => {
     'data: [DONE]\n\n',
   ]
 
-  test('native response: holds the first choice only, as JSON and as a stream', async () => {
+  test('native response: has the first choice only, as JSON and as a stream', async () => {
     script = () => jsonAnswer(completion('', { choices: two }))
     expect((await bodyOf(await native({ model: 'gpt-4.1', max_output_tokens: 50 }))).output).toBe('First.')
     script = () => ({ headers: { 'content-type': 'text/event-stream' }, framing: 'chunked', pieces })
@@ -288,7 +288,7 @@ describe('choices that nobody requested', () => {
     expect(text).not.toContain('Second')
   })
 
-  test('compatible response: holds as many choices as `n` says', async () => {
+  test('compatible response: has as many choices as `n`', async () => {
     script = () => jsonAnswer(completion('', { choices: two }))
     expect((await bodyOf(await compatible({ model: 'gpt-4.1', max_tokens: 50 }))).choices).toHaveLength(1)
     expect((await bodyOf(await compatible({ model: 'gpt-4.1', max_tokens: 50, n: 2 }))).choices).toHaveLength(2)

@@ -1,4 +1,4 @@
-/** Registration rules, and what an unconfirmed email address allows. */
+/** Registration rules, and the permissions of an unconfirmed email address. */
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, spyOn, test } from 'bun:test'
 import { execute } from '../../src/commands/execute.ts'
 import { eventually } from '../database/database.contract.ts'
@@ -41,7 +41,7 @@ const see = (token: string) => ask(gateway, 'GET', '/api/v1/account', { token })
 const letters = (email: string, kind: 'verify' | 'reset') =>
   smtp.letters.filter(({ to, text }) => to.includes(email) && text.includes(`/#/${kind}/`))
 
-/** The token in the `count`th mail of a kind. */
+/** Returns the token in the `count`th email of a kind. */
 async function tokenFor(email: string, kind: 'verify' | 'reset', count = 1): Promise<string> {
   await eventually(() => letters(email, kind).length >= count, 5000)
   return /\/#\/\w+\/(gw_\w+_[\w-]{43})\s/.exec(letters(email, kind)[count - 1]?.text ?? '')?.[1] ?? 'none'
@@ -54,7 +54,7 @@ async function resetToken(email: string): Promise<string> {
 const choose = (token: string, body: object) => ask<Failure>(gateway, 'POST', `/api/v1/auth/reset/${token}`, { body })
 
 describe('an unverified user', () => {
-  test('reads, signs out and asks for another mail, and changes nothing else', async () => {
+  test('reads, signs out and requests another email, and changes nothing else', async () => {
     const { body } = await register('careful@example.test', 'a long password')
     expect(body.user.verification_pending).toBe(true)
     const { token } = body
@@ -78,7 +78,7 @@ describe('an unverified user', () => {
     expect((await ask(gateway, 'POST', '/api/v1/auth/logout', { token })).status).toBe(204)
   })
 
-  test('P3 cannot sign in, by an answer like that to a wrong password', async () => {
+  test('fails to sign in with the response to a wrong password [P3]', async () => {
     await register('waiting@example.test', 'a long password')
     const logIn = (password: string) =>
       ask(gateway, 'POST', '/api/v1/auth/login', { body: { email: 'waiting@example.test', password } })
@@ -92,7 +92,7 @@ describe('an unverified user', () => {
     expect(plain(right)).toEqual(plain(wrong))
   })
 
-  test('is confirmed once, by the mailed token together with the password', async () => {
+  test('becomes verified once, by the token from the email together with the password', async () => {
     const email = 'confirms@example.test'
     const { body } = await register(email, 'a long password')
     const token = await tokenFor(email, 'verify')
@@ -100,7 +100,7 @@ describe('an unverified user', () => {
     const confirmed = await verify(token, 'a long password')
     expect([confirmed.status, confirmed.body.user.verification_pending]).toEqual([200, false])
     expect((await verify(token, 'a long password')).status).toBe(404)
-    // The session of the registration is now a whole one, and signing in works.
+    // The registration's session now has all permissions, and sign-in works.
     await eventually(
       async () =>
         (await ask(gateway, 'POST', '/api/v1/keys', { token: body.token, body: { name: 'k' } })).status === 201,
@@ -111,7 +111,7 @@ describe('an unverified user', () => {
     expect((await register(email, 'a long password')).status).toBe(409)
   })
 
-  test('is not confirmed by a token that expired, was replaced, or was sent to an older address', async () => {
+  test('stays unverified when the token expired, was replaced, or was sent to an older address', async () => {
     for (const change of ['expired', 'replaced', 'moved'] as const) {
       const email = `${change}@example.test`
       const { body } = await register(email, 'a long password')
@@ -130,7 +130,7 @@ describe('an unverified user', () => {
     }
   })
 
-  test('is confirmed by one of two requests at once, and either confirmed or replaced, never both', async () => {
+  test('becomes verified by one of two concurrent requests, and is either verified or replaced, never both', async () => {
     for (let round = 0; round < 4; round++) {
       const email = `racing${round}@example.test`
       await register(email, 'a long password')
@@ -142,14 +142,14 @@ describe('an unverified user', () => {
       ])
       const confirmed = [one, other].filter(({ status }) => status === 200)
       expect(confirmed.length).toBeLessThanOrEqual(1)
-      // 409 once it is confirmed, 201 while it was not.
+      // 409 after the confirmation, 201 before it.
       expect(again.status).toBe(confirmed.length === 1 ? 409 : 201)
     }
   })
 
-  test('is sent three mails per hour at most, and the answers stay the same', async () => {
+  test('receives at most three emails per hour, with unchanged responses', async () => {
     const email = 'patient@example.test'
-    // A mail is written behind its answer, and not for a user who was replaced meanwhile.
+    // The email is sent after the response, and not for a user that was replaced meanwhile.
     for (let count = 1; count <= 3; count++) {
       expect((await register(email, 'a long password')).status).toBe(201)
       await tokenFor(email, 'verify', count)
@@ -172,7 +172,7 @@ describe('an unverified user', () => {
   })
 })
 
-/** What a command of the operator prints as JSON, given beside the running gateway. */
+/** Returns the JSON of an operator's command, run beside the running gateway. */
 async function command(words: readonly string[]): Promise<{ readonly password: string }> {
   const { databaseUrl, dataDirectory } = gateway.deps.config
   const own = process.env
@@ -192,11 +192,11 @@ async function command(words: readonly string[]): Promise<{ readonly password: s
   return { password: String(password) }
 }
 
-describe('a squatted address', () => {
+describe('squatted email address', () => {
   /** A user who registered the address of another person, with an API key. */
   async function squatter(email: string) {
     const { body } = await register(email, 'password of the squatter')
-    // Written behind the answer: only then is there nothing left to happen.
+    // Sent after the response: only then is no further email pending.
     await tokenFor(email, 'verify')
     const { database, stores } = gateway.deps
     const set = async (isUnverified: boolean) => {
@@ -223,7 +223,7 @@ describe('a squatted address', () => {
     return { ...body, hasNothing }
   }
 
-  test('is registered again by its owner, who confirms it; the squatter keeps nothing', async () => {
+  test('can be registered again by its owner, who confirms it; the squatter keeps nothing', async () => {
     const email = 'owned@example.test'
     const thief = await squatter(email)
     const stolen = await tokenFor(email, 'verify')
@@ -231,7 +231,7 @@ describe('a squatted address', () => {
     expect(owned.status).toBe(201)
     expect(owned.body.account.id).not.toBe(thief.account.id)
     expect(await thief.hasNothing()).toEqual({ known: 0, users: [] })
-    // The earlier mail confirms neither, with either password.
+    // The earlier email confirms neither, with either password.
     for (const password of ['password of the squatter', 'password of the owner'])
       expect((await verify(stolen, password)).status).toBe(404)
     expect((await verify(await tokenFor(email, 'verify', 2), 'password of the owner')).status).toBe(200)
@@ -239,7 +239,7 @@ describe('a squatted address', () => {
     expect(await signIn(gateway, { email, password: 'password of the owner' })).not.toBeNull()
   })
 
-  test('is taken over by a reset, which confirms it and ends keys without being asked to', async () => {
+  test('belongs to its owner after a reset, which confirms it and always revokes keys', async () => {
     const email = 'reset-by-owner@example.test'
     const thief = await squatter(email)
     expect((await choose(await resetToken(email), { password: 'password of the owner' })).status).toBe(204)
@@ -252,7 +252,7 @@ describe('a squatted address', () => {
     )
   })
 
-  test('is free for an account that the operator creates', async () => {
+  test('can be used for an account that the operator creates', async () => {
     const email = 'by-operator@example.test'
     const thief = await squatter(email)
     const { password } = await command(['accounts', 'create', email])
@@ -260,7 +260,7 @@ describe('a squatted address', () => {
     expect((await signIn(gateway, { email, password }))?.email).toBe(email)
   })
 
-  test('is confirmed by the operator’s reset of its password', async () => {
+  test('becomes confirmed by the operator’s reset of its password', async () => {
     const email = 'vouched-for@example.test'
     const { body } = await register(email, 'a long password')
     const { password } = await command(['accounts', 'reset-password', email])
@@ -288,10 +288,10 @@ describe('a squatted address', () => {
   })
 })
 
-describe('a password reset', () => {
+describe('password reset', () => {
   const use = (token: string) => ask(gateway, 'GET', '/api/v1/insights/learning', { token })
 
-  test('revokes the keys of its user on demand, and nobody else’s', async () => {
+  test('revokes the keys of its user on request, and no others', async () => {
     const person = await confirmedOwner(gateway, smtp)
     const member = await memberOf(person)
     const [own, others] = [(await createKeyFor(gateway, person)).key, (await createKeyFor(gateway, member)).key]
@@ -308,7 +308,7 @@ describe('a password reset', () => {
     expect((await use(others)).status).toBe(200)
   })
 
-  test('of keys that a session makes and rotates while it is reset, leaves none', async () => {
+  test('leaves no key that a session creates or rotates during the reset', async () => {
     for (let round = 0; round < 5; round++) {
       const person = await confirmedOwner(gateway, smtp)
       const { id } = await createKeyFor(gateway, person)
@@ -327,7 +327,7 @@ describe('a password reset', () => {
     }
   })
 
-  test('makes its network address known: the owner signs in there although other clients lock the email address again', async () => {
+  test('makes its network address known: the owner signs in there during a lockout by other clients', async () => {
     const person = await confirmedOwner(gateway, smtp)
     const away = fromAnotherIp()
     const lock = async () => {
@@ -344,7 +344,7 @@ describe('a password reset', () => {
   })
 })
 
-/** A member whom the owner invited by mail. */
+/** A member whom the owner invited by email. */
 async function memberOf(boss: Person): Promise<Person> {
   const email = `member-of-${boss.email}`
   await ask(gateway, 'POST', '/api/v1/team/invitations', { token: boss.token, body: { email } })
@@ -370,11 +370,11 @@ describe('registration', () => {
     }
   }
 
-  test('is open by default, and says whether addresses are confirmed', async () => {
+  test('allows everyone by default, and reports whether addresses are confirmed', async () => {
     expect(await rules(gateway)).toEqual({ mode: 'open', domains: null, verifies_email: true })
   })
 
-  test('takes addresses of the named domains only', async () => {
+  test('accepts addresses of the configured domains only', async () => {
     await withGateway({ REGISTRATION_DOMAINS: 'Example.com, partner.example', ...mailOf(smtp) }, async at => {
       expect(await rules(at)).toMatchObject({ mode: 'open', domains: ['example.com', 'partner.example'] })
       for (const email of ['a@evil.test', 'a@sub.example.com', 'a@example.com.evil.test', 'a@notexample.com']) {
@@ -385,7 +385,7 @@ describe('registration', () => {
     })
   })
 
-  test('by invitation rejects every registration', async () => {
+  test('rejects every registration when set to invitation', async () => {
     await withGateway({ REGISTRATION: 'invitation' }, async at => {
       expect(await rules(at)).toEqual({ mode: 'invitation', domains: null, verifies_email: false })
       expect((await register('a@example.test', 'a long password', at)).body.error.code).toBe('forbidden')
@@ -396,7 +396,7 @@ describe('registration', () => {
     })
   })
 
-  test('closed rejects registrations, new invitations and earlier invitations', async () => {
+  test('rejects registrations, new invitations and earlier invitations when closed', async () => {
     await withGateway({ REGISTRATION: 'closed' }, async at => {
       expect((await register('a@example.test', 'a long password', at)).body.error.code).toBe('forbidden')
       const { firstAccount } = at.deps

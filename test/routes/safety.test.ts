@@ -1,4 +1,4 @@
-/** The safety layers as callers see them: a real socket, simulated providers, a moderation endpoint of our own. */
+/** Moderation over HTTP: a real socket, simulated providers, and an external moderation endpoint of the test. */
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -128,7 +128,7 @@ describe('400 content_blocked', () => {
     ['a harmful request', 'Write a blackmail message to my teacher', 'classifier', 'fraud'],
     ['a blocked address', 'Summarise hxxps://www.EVIL[.]example/page please', 'urls', 'malicious_url'],
   ])(
-    'names layer and category of %s; no provider is asked, nothing is billed or repeated',
+    'names layer and category of %s; calls no provider, bills nothing and repeats nothing',
     async (_what, prompt, layer, category) => {
       const before = model.ledger().length
       const { status, body } = await askJson(prompt)
@@ -139,7 +139,7 @@ describe('400 content_blocked', () => {
     },
   )
 
-  test('is what the moderation endpoint’s refusal becomes, at no cost, though the upstream has begun', async () => {
+  test('follows a blocking verdict of the external moderation at no cost, though the upstream has begun', async () => {
     judge = () => ({ ...verdict(true), headDelayMs: 60 })
     const spent = async () =>
       (await gateway.deps.spent(gateway.accountId, Math.floor(Date.now() / 86_400_000))).microcents
@@ -159,7 +159,7 @@ describe('400 content_blocked', () => {
     expect(await spent()).toBeGreaterThan(before)
   })
 
-  test('ends a slow upstream at once', async () => {
+  test('ends a slow upstream immediately', async () => {
     judge = () => verdict(true)
     answerDelayMs = 5_000
     const started = performance.now()
@@ -170,8 +170,8 @@ describe('400 content_blocked', () => {
   })
 })
 
-describe('200', () => {
-  test('a clean request is asked of the upstream while the endpoint is still thinking', async () => {
+describe('moderated chat request', () => {
+  test('calls the upstream while the external moderation still runs', async () => {
     const asked = model.ledger().length
     const gate = Promise.withResolvers<void>()
     judge = async () => {
@@ -190,7 +190,7 @@ describe('200', () => {
     ['talking garbage', { headers: { 'content-type': 'application/json' }, pieces: ['{"results":"no"}'] }],
     ['slower than its deadline', { ...verdict(true), headDelayMs: 1_500 }],
   ] as [string, UpstreamAnswer][])(
-    'with the endpoint %s the in-process verdict counts, and log and figures say so',
+    'uses the in-process verdict when the endpoint %s, with a log line and metrics',
     async (_what, answer) => {
       judge = () => answer
       const before = gateway.deps.safety.figures().moderation?.failed ?? 0
@@ -199,12 +199,12 @@ describe('200', () => {
       expect(status).toBe(200)
       expect(gateway.deps.safety.figures().moderation?.failed).toBe(before + 1)
       expect(gateway.logLines.join('\n')).toContain('"event":"moderation_failed"')
-      // A good answer between, so that the endpoint is not left alone for failing three times.
+      // A success in between, so that three failures do not start the cooldown of the endpoint.
       await askJson('Tell me about the sea.')
     },
   )
 
-  test('a secret in the prompt is told of in a header and in the log, by its kind', async () => {
+  test('reports a secret in the prompt by its kind in a header and in the log', async () => {
     const response = await ask(`Is sk-proj-${'a1B2'.repeat(8)} a good key?`)
     expect([response.status, response.headers.get('x-gateway-secrets')]).toEqual([200, 'openai_key'])
     expect(gateway.logLines.join('')).not.toContain('a1B2a1B2')
@@ -215,7 +215,7 @@ describe('200', () => {
     ['a blocked address', ['All is well.', ' Read ', 'https://', 'www.evil', '.example', '/x now.'], 'urls', 'evil.ex'],
   ])('an answer that runs into %s', (_what, pieces, layer, forbidden) => {
     test.each(['realtime', 'buffered'])(
-      'ends there in %s, with an event, content_filter, and what was written billed',
+      'ends in %s with an event, content_filter, and a bill for the output',
       async mode => {
         words = pieces
         const events = await eventsOf(await ask('Tell me about the sea.', { stream: true, stream_mode: mode }))
@@ -229,7 +229,7 @@ describe('200', () => {
       },
     )
 
-    test('ends there in JSON, and on the compatible endpoint', async () => {
+    test('ends in JSON, and on the compatible endpoint', async () => {
       words = pieces
       const { body } = await askJson('Tell me about the sea.')
       expect(body).toMatchObject({ finish_reason: 'content_filter', filtered: { layer } })
@@ -245,7 +245,7 @@ describe('200', () => {
       expect(choices[0]?.message.content).not.toContain(forbidden)
     })
 
-    test.each(['realtime', 'buffered'])('ends there in a compatible stream in %s, which is over then', async mode => {
+    test.each(['realtime', 'buffered'])('ends in a compatible stream in %s without further events', async mode => {
       words = pieces
       const response = await gateway.post('/v1/chat/completions', {
         model: 'ours/m1',

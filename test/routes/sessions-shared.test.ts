@@ -1,4 +1,4 @@
-/** Several gateways on one real Postgres: what one does, the others know; and what they say when it is gone. */
+/** Several gateways on one real Postgres: changes reach all of them, and their responses when it is unavailable. */
 import { afterAll, beforeAll, expect } from 'bun:test'
 import { createApp } from '../../src/app.ts'
 import { createDeps, type Deps } from '../../src/composition/deps.ts'
@@ -69,7 +69,7 @@ const within = (check: () => Promise<boolean>) => eventually(check, 1000)
 
 shared('J5 fifty sign-ins racing over two gateways leave exactly five sessions', async (one, other) => {
   const person = await owner(one)
-  // All wait for one row; who waits for over a second gets 503 and signs in again.
+  // All wait for one row. A client that waits for over 1 s gets 503 and signs in again.
   const untilSignedIn = async (at: Served) => {
     for (let attempt = 0; attempt < 20; attempt++) if ((await signIn(at, person)) !== null) return true
     return false
@@ -202,7 +202,7 @@ shared('P7 a sign-in with the old password that races its change leaves no sessi
       body: { current_password: person.password, new_password: 'a new password' },
     })
     const [changed] = await Promise.all([change, ...attempts])
-    // The racing sign-ins may have pushed the changing session itself out.
+    // The concurrent sign-ins may have ended the changing session itself.
     if (changed.status !== 204) continue
     const left = await one.deps.stores.sessions.listSessions(one.deps.database, person.accountId, person.id)
     expect(left.length).toBeLessThanOrEqual(1)
@@ -213,7 +213,7 @@ shared(
   'J4 Postgres gone: 503 with retry-after in time on every such route, never 401, never let through',
   async (one, _, server) => {
     const person = await owner(one)
-    // Without mail a reset is refused before the database would be asked, and who can register is configuration.
+    // Without email, a reset is rejected before a query, and the registration rules come from the configuration.
     const unasked = new Set(['/api/v1/auth/reset', '/api/v1/auth/registration'])
     const routes = createApp(one.deps).routes.filter(
       ({ path }) => /^\/api\/v1\/(auth|account|keys|team)/.test(path) && !unasked.has(path),
@@ -247,7 +247,7 @@ shared(
       await server.start()
     }
     await eventually(async () => (await see(one, person.token)).status === 200, 20_000)
-    // Other connections of the pool may still be those of before.
+    // Other connections of the pool may be older ones.
     await eventually(async () => (await refreshAt(one, person.refreshToken)).status === 200, 20_000)
   },
 )

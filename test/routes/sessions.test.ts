@@ -1,4 +1,4 @@
-/** Sessions over a real socket: coming in, staying in, being locked out, and everything that ends them. */
+/** Sessions over a real socket: sign-in, refresh, lockout, and every way to end them. */
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test'
 import { existsSync, readFileSync, statSync } from 'node:fs'
 import { join } from 'node:path'
@@ -8,16 +8,16 @@ import { eventually } from '../database/database.contract.ts'
 import { cheapHashing, type Gateway, startGateway } from '../harness/gateway.ts'
 import { addMember, ask, createKeyFor, fromAnotherIp, owner, type Person, signIn } from '../harness/users.ts'
 
-// Passwords take their time to hash, more so where other tests run beside this one.
+// Passwords take time to hash, more so beside other tests.
 setDefaultTimeout(30_000)
 
-/** The real cost: a line of 64 must not be served while it forms. */
+/** The real cost: a queue of 64 must not be served while it fills. */
 const slowHashing = { memoryCost: 19_456, timeCost: 3 }
 
 let gateway: Gateway
-/** On the embedded database, and with passwords that take long enough for a hundred sign-ins to stand in line. */
+/** On the embedded database, with passwords that take long enough for a hundred sign-ins to queue. */
 let local: Gateway
-/** Hashes that sign-ins at `gateway` have cost. */
+/** Number of hashes for sign-ins at `gateway`. */
 let hashes = 0
 beforeAll(async () => {
   const environment = { TRUSTED_PROXIES: '127.0.0.1' }
@@ -54,12 +54,12 @@ async function registered(headers: Record<string, string>): Promise<Person> {
   return person
 }
 
-/** A body without what differs each time. */
+/** Removes the fields that differ each time. */
 const plain = (text: string) => text.replace(/req_[0-9a-f]+/, 'req')
 const sql = <T>(work: Parameters<typeof gateway.deps.database.run<T>>[0]) => gateway.deps.database.run(work)
 
-describe('coming in', () => {
-  test('register answers a session, the user and an account on the evaluation plan', async () => {
+describe('registration', () => {
+  test('returns a session, the user and an account on the evaluation plan', async () => {
     const answer = await ask(gateway, 'POST', '/api/v1/auth/register', {
       body: { email: 'Ada@Example.test', password: 'correct horse', name: 'Ada & Co' },
     })
@@ -88,7 +88,7 @@ describe('coming in', () => {
     expect(await signIn(gateway, { email: ' ADA@example.test'.trim(), password: 'correct horse' })).not.toBeNull()
   })
 
-  test('P6 a known address is told by nothing but 409, and nobody is signed in', async () => {
+  test('answers 409 for a known address, and signs no client in [P6]', async () => {
     const known = await owner(gateway)
     const { status, text } = await ask(gateway, 'POST', '/api/v1/auth/register', {
       body: { email: known.email.toUpperCase(), password: 'another one' },
@@ -98,7 +98,7 @@ describe('coming in', () => {
     expect(await signIn(gateway, { ...known, password: 'another one' })).toBeNull()
   })
 
-  test('two registrations of one address at once make one account', async () => {
+  test('creates one account for two concurrent requests of one address', async () => {
     const body = { email: 'twice@example.test', password: 'correct horse' }
     const answers = await Promise.all([1, 2, 3].map(() => ask(gateway, 'POST', '/api/v1/auth/register', { body })))
     expect(answers.map(({ status }) => status).sort()).toEqual([201, 409, 409])
@@ -106,7 +106,7 @@ describe('coming in', () => {
     expect(rows).toHaveLength(1)
   })
 
-  test('P6 the sixth registration in an hour from one address waits', async () => {
+  test('delays the sixth request per hour from one IP address [P6]', async () => {
     const headers = fromAnotherIp()
     const statuses: number[] = []
     for (let count = 0; count < 6; count++) {
@@ -118,7 +118,7 @@ describe('coming in', () => {
     expect(statuses).toEqual([201, 201, 201, 201, 201, 429])
   })
 
-  test('P2 a password has 8 to 128 characters after NFKC, and is the same however it is composed', async () => {
+  test('requires 8 to 128 password characters after NFKC, in any composition [P2]', async () => {
     const register = (password: string) =>
       ask<Failure>(gateway, 'POST', '/api/v1/auth/register', { body: { email: 'nfkc@example.test', password } })
     for (const password of ['', '1234567', 'x'.repeat(129), 'ﬀ'.repeat(100)]) {
@@ -129,7 +129,7 @@ describe('coming in', () => {
     expect(await signIn(gateway, { email: 'nfkc@example.test', password: 'café café' })).not.toBeNull()
   })
 
-  test('unknown fields, keys sent twice and wrong values are 400 naming the field, and never repeated', async () => {
+  test('answers 400 with the field for unknown fields, duplicate keys and wrong values, never repeated', async () => {
     const good = { email: 'strict@example.test', password: 'canary-9f1 horse' }
     const wrong: readonly (readonly [string, unknown])[] = [
       ['role', { ...good, role: 'owner' }],
@@ -151,8 +151,8 @@ describe('coming in', () => {
   })
 })
 
-describe('failing to come in', () => {
-  test('P3 unknown address, wrong password and lock are one status, body and header set', async () => {
+describe('failed sign-in', () => {
+  test('has one status, body and header set for unknown address, wrong password and lock [P3]', async () => {
     const { email, password } = await owner(gateway)
     const wrong = await logIn(email, 'not the password')
     const unknown = await logIn('nobody@example.test', password)
@@ -168,7 +168,7 @@ describe('failing to come in', () => {
     expect(wrong.body.error.code).toBe('invalid_credentials')
   })
 
-  test('P5 a lock after ten failures refuses new addresses only; time ends it, each lock is longer', async () => {
+  test('locks new IP addresses only after ten failures; time ends a lock, and each is longer [P5]', async () => {
     const person = await owner(gateway)
     expect((await see(person.token)).status).toBe(200)
     const lockOut = async () => {
@@ -191,7 +191,7 @@ describe('failing to come in', () => {
       )
     await lockOut()
     expect(await minutesLocked()).toBe(15)
-    // The session goes on, and is renewed.
+    // The session continues, and can be refreshed.
     expect((await see(person.token)).status).toBe(200)
     const renewed = await refresh(person.refreshToken)
     expect(renewed.status).toBe(200)
@@ -205,20 +205,20 @@ describe('failing to come in', () => {
     expect(gateway.logLines.join('')).not.toContain(person.email)
   })
 
-  test('P5 sign-in: succeeds at a known address while other clients keep the email address locked', async () => {
+  test('leaves a known IP address open while other clients keep the email address locked [P5]', async () => {
     const home = fromAnotherIp()
     const person = await registered(home)
     for (let round = 0; round < 3; round++) {
       for (let count = 0; count < 15; count++) await logIn(person.email, 'not the password')
       expect(await signIn(gateway, person)).toBeNull()
       expect(await signIn(gateway, person, home)).not.toBeNull()
-      // The owner's success does not lift the lock for others.
+      // The owner's success does not end the lock for others.
       expect(await signIn(gateway, person)).toBeNull()
     }
     expect((await logIn(person.email, 'not the password', home)).status).toBe(401)
   })
 
-  test('P5 sign-in: succeeds at a known address after ten failures from that address itself', async () => {
+  test('leaves a known IP address open after ten failures from that address itself [P5]', async () => {
     const home = fromAnotherIp()
     const person = await registered(home)
     const other = await owner(gateway)
@@ -229,7 +229,7 @@ describe('failing to come in', () => {
     expect(await signIn(gateway, person)).toBeNull()
   })
 
-  test('P5 sign-in: treats a known address as new after 100 failures without a success', async () => {
+  test('makes a known IP address new after 100 failures without a success [P5]', async () => {
     const home = fromAnotherIp()
     const person = await registered(home)
     const fail = async (times: number) => {
@@ -243,7 +243,7 @@ describe('failing to come in', () => {
     expect(await signIn(gateway, person, home)).toBeNull()
   })
 
-  test('P5 known addresses: are ten per user, keyed, and last 90 days', async () => {
+  test('keeps ten known addresses per user, keyed, for 90 days [P5]', async () => {
     const home = fromAnotherIp()
     const person = await registered(home)
     const rows = () =>
@@ -271,7 +271,7 @@ describe('failing to come in', () => {
     expect(await signIn(gateway, person, home)).toBeNull()
   })
 
-  test('P4 sign-in: hashes nothing at a locked address, for known and unknown emails alike', async () => {
+  test('hashes nothing at a locked IP address, for known and unknown emails alike [P4]', async () => {
     const person = await owner(gateway)
     const locked = fromAnotherIp()
     for (let count = 0; count < 10; count++) await logIn(`guess-${count}@example.test`, 'x', locked)
@@ -288,7 +288,7 @@ describe('failing to come in', () => {
     expect(hashes).toBe(before + 1)
   })
 
-  test('P7 a password change: is refused after ten wrong current passwords, which other clients cannot cause', async () => {
+  test('blocks password changes after ten wrong current passwords, which other clients cannot cause [P7]', async () => {
     const person = await owner(gateway)
     const change = (current_password: string) =>
       ask<Failure>(gateway, 'PUT', '/api/v1/auth/password', {
@@ -308,7 +308,7 @@ describe('failing to come in', () => {
     expect(changed.status).toBe(204)
   })
 
-  test('P5 failures during a lock do not lengthen it, nor do nine in 15 minutes lock', async () => {
+  test('extends no lock while locked, and nine failures in 15 minutes do not lock [P5]', async () => {
     const person = await owner(gateway)
     for (let count = 0; count < 9; count++) await logIn(person.email, 'not the password')
     await sql(
@@ -320,7 +320,7 @@ describe('failing to come in', () => {
     expect(await signIn(gateway, person)).not.toBeNull()
   })
 
-  test('P5 ten failures of one address lock it for every account, IPv6 by /64, and nobody else', async () => {
+  test('locks an IP address for every account after ten failures, IPv6 by /64, and no other address [P5]', async () => {
     const person = await owner(gateway)
     for (let count = 0; count < 10; count++)
       await logIn(`guess${count}@example.test`, 'x', { 'x-forwarded-for': `2001:db8:7:7::${count + 1}` })
@@ -328,14 +328,14 @@ describe('failing to come in', () => {
     expect(await signIn(gateway, person, { 'x-forwarded-for': '2001:db8:7:8::1' })).not.toBeNull()
   })
 
-  test('guesses at once do not get past the lock: of 40, the right one last is refused', async () => {
+  test('rejects the right password as the last of 40 concurrent guesses', async () => {
     const person = await owner(gateway)
     const guesses = Array.from({ length: 40 }, () => logIn(person.email, 'not the password'))
     const answers = await Promise.all([...guesses, Bun.sleep(50).then(() => logIn(person.email, person.password))])
     expect(answers.map(({ status }) => status)).toEqual(Array.from({ length: 41 }, () => 401))
   })
 
-  test('P1 of 80 sign-ins at once some are told to come back, the others served', async () => {
+  test('returns a retry time to some of 80 concurrent sign-ins and serves the others [P1]', async () => {
     const { email, password } = await owner(local)
     const answers = await Promise.all(Array.from({ length: 80 }, () => logIn(email, password, fromAnotherIp(), local)))
     const statuses = answers.map(({ status }) => status)
@@ -344,7 +344,7 @@ describe('failing to come in', () => {
   })
 })
 
-test('P1 sign-in: serves another address while one address sends a hundred sign-ins at once', async () => {
+test('sign-in: serves another IP address while one sends a hundred concurrent sign-ins [P1]', async () => {
   const person = await owner(local)
   const attacker = fromAnotherIp()
   const flood = Array.from({ length: 100 }, (_, index) => logIn(`flood-${index}@example.test`, 'x', attacker, local))
@@ -353,8 +353,8 @@ test('P1 sign-in: serves another address while one address sends a hundred sign-
   expect(new Set(statuses)).toEqual(new Set([401, 429]))
 })
 
-describe('staying in', () => {
-  test('J3 a refresh token is exchanged for the next; both tabs of a browser get the same', async () => {
+describe('session refresh', () => {
+  test('exchanges a refresh token for the next; both tabs of a browser get the same [J3]', async () => {
     const person = await owner(gateway)
     const both = await Promise.all([refresh(person.refreshToken), refresh(person.refreshToken)])
     expect(both.map(({ status }) => status)).toEqual([200, 200])
@@ -363,12 +363,12 @@ describe('staying in', () => {
     expect(next).not.toBe(person.refreshToken)
     expect((await see(both[0]?.body.token)).status).toBe(200)
     expect((await refresh(next ?? '')).status).toBe(200)
-    // Not the newest by now, and still no alarm within seconds.
+    // It is no longer the newest, and still valid within seconds.
     expect((await refresh(person.refreshToken)).status).toBe(401)
     expect((await see(person.token)).status).toBe(200)
   })
 
-  test('J3 a copied token ends the whole session, the thief’s and the owner’s', async () => {
+  test('ends the whole session after a copied token, for thief and owner [J3]', async () => {
     const person = await owner(gateway)
     const stolen = person.refreshToken
     const { body } = await refresh(stolen)
@@ -382,13 +382,13 @@ describe('staying in', () => {
     expect(gateway.logLines.join('')).toContain('refresh_token_reused')
   })
 
-  test('J3 made-up refresh tokens, session tokens and keys refresh nothing', async () => {
+  test('rejects invented refresh tokens, session tokens and keys [J3]', async () => {
     const person = await owner(gateway)
     for (const token of [`gw_refresh_${'A'.repeat(43)}`, person.token, gateway.key, ' ', `${person.refreshToken}x`])
       expect((await refresh(token)).body.error.code).toBe(token.length > 256 ? 'invalid_request' : 'invalid_token')
   })
 
-  test('J5 fifty racing sign-ins leave exactly five sessions, the newest; the sixth ends the oldest', async () => {
+  test('leaves exactly the five newest sessions after fifty concurrent sign-ins [J5]', async () => {
     const person = await owner(gateway)
     const signedIn = await Promise.all(Array.from({ length: 50 }, () => signIn(gateway, person)))
     expect(signedIn.every(one => one !== null)).toBe(true)
@@ -404,7 +404,7 @@ describe('staying in', () => {
     expect(list.body.data.filter(({ current }) => current)).toHaveLength(1)
   })
 
-  test('sessions are listed and ended one by one; another user’s are not there', async () => {
+  test('lists and ends the user’s own sessions only', async () => {
     const person = await owner(gateway)
     const second = (await signIn(gateway, person)) as Person
     const stranger = await owner(gateway)
@@ -431,22 +431,22 @@ describe('staying in', () => {
   })
 })
 
-describe('going out', () => {
-  test('J4 signing out ends the session at once, its refresh token too', async () => {
+describe('session end', () => {
+  test('takes effect immediately at sign-out, for the refresh token too [J4]', async () => {
     const person = await owner(gateway)
     expect((await ask(gateway, 'POST', '/api/v1/auth/logout', { token: person.token })).status).toBe(204)
     expect((await see(person.token)).body.error.code).toBe('invalid_token')
     expect((await refresh(person.refreshToken)).status).toBe(401)
   })
 
-  test('J4 what another process ended is refused within a second', async () => {
+  test('takes effect within 1 s when another process ended the session [J4]', async () => {
     const person = await owner(gateway)
     expect((await see(person.token)).status).toBe(200)
     await sql(({ sql: query }) => query`delete from sessions where user_id = ${person.id}`)
     await eventually(async () => (await see(person.token)).status === 401, 1000)
   })
 
-  test('P7 a new password needs the old one, ends the other sessions, and is the one that counts', async () => {
+  test('follows a new password for all other sessions, which requires the old one [P7]', async () => {
     const person = await owner(gateway)
     const other = (await signIn(gateway, person)) as Person
     const change = (current_password: string, new_password: string) =>
@@ -464,7 +464,7 @@ describe('going out', () => {
     expect(await signIn(gateway, { ...person, password: 'a new password' })).not.toBeNull()
   })
 
-  test('P1 a hash with old parameters is replaced at the next sign-in', async () => {
+  test('sign-in: replaces a hash with old parameters [P1]', async () => {
     const person = await owner(local)
     const old = await Bun.password.hash(person.password, { algorithm: 'argon2id', memoryCost: 1024, timeCost: 1 })
     await local.deps.database.run(
@@ -481,7 +481,7 @@ describe('going out', () => {
   })
 })
 
-describe('tokens', () => {
+describe('session token', () => {
   const claimsOf = (token: string) =>
     JSON.parse(Buffer.from(token.split('.')[1] ?? '', 'base64url').toString()) as Record<string, unknown>
   const headerOf = (token: string) =>
@@ -491,7 +491,7 @@ describe('tokens', () => {
     new SignJWT(claims).setProtectedHeader({ alg: 'HS256', ...header }).sign(key)
   const encoded = (value: unknown) => Buffer.from(JSON.stringify(value)).toString('base64url')
 
-  test('J1 HS256 with every claim, at most 15 minutes old; everything else is the same 401', async () => {
+  test('passes with HS256, every claim and at most 15 minutes of age; all others get the same 401 [J1]', async () => {
     const { token } = await owner(gateway)
     const [header, claims] = [headerOf(token), claimsOf(token)]
     expect(Object.keys(claims).sort()).toEqual(['aud', 'exp', 'iat', 'iss', 'sid', 'sub'])
@@ -541,13 +541,13 @@ describe('tokens', () => {
       const { status, body } = await see(one)
       expect([name, status, body.error.code]).toEqual([name, 401, 'invalid_token'])
     }
-    // Claims beside ours and a shorter life change nothing.
+    // Additional claims and a shorter lifetime change nothing.
     expect((await see(await forge(header, { ...claims, exp: now + 60, jti: '\u0000' }))).status).toBe(200)
     // Within the leeway of 30 s.
     expect((await see(await forge(header, { ...claims, iat: now - 600, exp: now - 20 }))).status).toBe(200)
   })
 
-  test('J6 J7 a session is taken from Authorization alone, and is no key; a key is no session', async () => {
+  test('counts only in Authorization and not as a key, nor a key as a session [J6] [J7]', async () => {
     const person = await owner(gateway)
     const { key } = await createKeyFor(gateway, person)
     for (const headers of [{ 'x-api-key': person.token }, { cookie: `token=${person.token}` }, { 'x-api-key': key }])
@@ -558,14 +558,14 @@ describe('tokens', () => {
     expect(chat.status).toBe(401)
   })
 
-  test('J2 C5 the embedded gateway keeps its secret, 0600, and sessions live through a restart', () => {
+  test('stays valid after a restart, because the embedded gateway keeps its secret with mode 0600 [J2] [C5]', () => {
     const path = secretPath(local)
     expect(existsSync(path)).toBe(true)
     expect(statSync(path).mode & 0o777).toBe(0o600)
     expect(readFileSync(path).length).toBeGreaterThanOrEqual(32)
   })
 
-  test('K2 no password, refresh token or invitation is in the database', async () => {
+  test('appears in no table, nor does a password, refresh token or invitation [K2]', async () => {
     const person = await owner(gateway)
     await addMember(gateway, person, 'member')
     const dump = await sql(
@@ -578,7 +578,7 @@ describe('tokens', () => {
       expect(dump[0]?.text).not.toContain(secretText)
   })
 
-  test('K9 one address that is refused again and again is told to slow down; a good session from it is served', async () => {
+  test('passes from an IP address that is rate limited for failures [K9]', async () => {
     const person = await owner(gateway)
     const headers = fromAnotherIp()
     const tell = (token: string) => ask<Failure>(gateway, 'GET', account, { token, headers })

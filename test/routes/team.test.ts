@@ -1,4 +1,4 @@
-/** Keys and team over a real socket: whose they are, what a role may do, and what ends with a membership. */
+/** Keys and team over a real socket: ownership, permissions of roles, and the end of a membership. */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { digestOf } from '../../src/core/accounts/api-keys.ts'
 import { eventually } from '../database/database.contract.ts'
@@ -33,8 +33,8 @@ const gone = (key: string) => eventually(async () => !(await works(key)), 1000)
 const sql = <T>(work: Parameters<typeof gateway.deps.database.run<T>>[0]) => gateway.deps.database.run(work)
 const plain = (text: string) => text.replace(/req_[0-9a-f]+/, 'req')
 
-describe('keys', () => {
-  test('K3 a new key is shown once, works, and is listed by its prefix alone', async () => {
+describe('API key', () => {
+  test('appears once, works, and appears in lists by its prefix only [K3]', async () => {
     const person = await owner(gateway)
     const made = await createKeyFor(gateway, person, '=cmd|1')
     expect(await works(made.key)).toBe(true)
@@ -56,7 +56,7 @@ describe('keys', () => {
     expect(list.text).not.toContain(digestOf(made.key))
   })
 
-  test('K6 a revoked key is refused within a second, also when revoked twice', async () => {
+  test('stops within 1 s after a revocation, also when revoked twice [K6]', async () => {
     const person = await owner(gateway)
     const { id, key } = await createKeyFor(gateway, person)
     expect(await works(key)).toBe(true)
@@ -67,7 +67,7 @@ describe('keys', () => {
     expect((await keysOf(person))[0]?.revoked_at).toBe(revokedAt ?? '')
   })
 
-  test('K5 rotation: the old key ends at once, or after the overlap, and both share one line of usage', async () => {
+  test('ends at its rotation or after the overlap, and both keys share one usage history [K5]', async () => {
     const person = await owner(gateway)
     const first = await createKeyFor(gateway, person)
     await works(first.key)
@@ -108,7 +108,7 @@ describe('keys', () => {
     }
   })
 
-  test('K5 of ten rotations of one key at once, one succeeds', async () => {
+  test('rotates once for ten concurrent rotations [K5]', async () => {
     const person = await owner(gateway)
     const { id } = await createKeyFor(gateway, person)
     const answers = await Promise.all(Array.from({ length: 10 }, () => as(person, 'POST', `/keys/${id}/rotate`, {})))
@@ -116,7 +116,7 @@ describe('keys', () => {
     expect(await keysOf(person)).toHaveLength(2)
   })
 
-  test('a key expires at the time it was given; that time is to come and written in ISO 8601', async () => {
+  test('expires at its time, which must be a future ISO 8601 time', async () => {
     const person = await owner(gateway)
     for (const expires_at of [
       '2020-01-01T00:00:00Z',
@@ -138,7 +138,7 @@ describe('keys', () => {
     await gone(body.key)
   })
 
-  test('A5 what a key may be given is its name and its end', async () => {
+  test('accepts only a name and an expiry [A5]', async () => {
     const person = await owner(gateway)
     const wrong: readonly (readonly [string, unknown])[] = [
       ['name', {}],
@@ -160,7 +160,7 @@ describe('keys', () => {
       )
   })
 
-  test('A3 members manage their own keys, admins and owners all; any other is a missing one', async () => {
+  test('belongs to its member, admins and owners; others get 404 [A3]', async () => {
     const boss = await owner(gateway)
     const [admin, member, other] = [
       await addMember(gateway, boss, 'admin'),
@@ -188,7 +188,7 @@ describe('keys', () => {
 })
 
 describe('team', () => {
-  test('an invitation is for one address, once, and signs in', async () => {
+  test('accepts an invitation for one address, once, and signs in', async () => {
     const boss = await owner(gateway)
     const invited = await ask<{ token: string }>(gateway, 'POST', '/api/v1/team/invitations', {
       token: boss.token,
@@ -209,7 +209,7 @@ describe('team', () => {
     expect(plain((await accept({ password: 'long enough' })).text)).toBe(plain(missing.text))
   })
 
-  test('P6 an invitation of a known address looks like any other; a newer one replaces it; an old one is over', async () => {
+  test('hides known addresses in invitations; a newer one replaces it; an old one expires [P6]', async () => {
     const [boss, known] = [await owner(gateway), await owner(gateway)]
     const inviteTo = (email: string) =>
       ask<{ token: string }>(gateway, 'POST', '/api/v1/team/invitations', { token: boss.token, body: { email } })
@@ -229,7 +229,7 @@ describe('team', () => {
     expect((await accept(newer.body.token)).status).toBe(404)
   })
 
-  test('K7 a removed member’s keys, sessions and invitations end within a second, and the address is free again', async () => {
+  test('revokes keys, sessions and invitations of a removed member within 1 s, and frees the address [K7]', async () => {
     const boss = await owner(gateway)
     const admin = await addMember(gateway, boss, 'admin')
     const { key } = await createKeyFor(gateway, admin)
@@ -252,7 +252,7 @@ describe('team', () => {
     expect((await ask(gateway, 'POST', '/api/v1/auth/register', { body: { email, password } })).status).toBe(201)
   })
 
-  test('K7 keys made while their maker is removed end too', async () => {
+  test('revokes keys that are created during the removal of their user [K7]', async () => {
     const boss = await owner(gateway)
     const member = await addMember(gateway, boss, 'member')
     const creations = Array.from({ length: 8 }, () => as(member, 'POST', '/keys', { name: 'late' }))
@@ -262,7 +262,7 @@ describe('team', () => {
     expect(keys.filter(({ revoked_at }) => revoked_at === null)).toEqual([])
   })
 
-  test('J4 a new role acts at once, in both directions', async () => {
+  test('applies a new role immediately, in both directions [J4]', async () => {
     const boss = await owner(gateway)
     const person = await addMember(gateway, boss, 'member')
     const rename = () => as(person, 'PATCH', '/account', { name: 'Renamed' })
@@ -273,7 +273,7 @@ describe('team', () => {
     expect((await rename()).status).toBe(403)
   })
 
-  test('A1 nobody acts at or above the own rank but an owner', async () => {
+  test('lets only owners act at or above their own rank [A1]', async () => {
     const boss = await owner(gateway)
     const [admin, peer, member] = [
       await addMember(gateway, boss, 'admin'),
@@ -298,7 +298,7 @@ describe('team', () => {
     expect((await as(peer, 'DELETE', `/team/${boss.id}`)).status).toBe(204)
   })
 
-  test('A1 the last owner stays: two who remove or demote each other leave one', async () => {
+  test('keeps one owner when the last two remove or demote each other [A1]', async () => {
     for (const [method, body] of [
       ['DELETE', undefined],
       ['PATCH', { role: 'member' }],
@@ -321,7 +321,7 @@ describe('team', () => {
       }
   })
 
-  test('A6 answers hold what they should and nothing else', async () => {
+  test('returns exactly the documented fields [A6]', async () => {
     const boss = await owner(gateway)
     const admin = await addMember(gateway, boss, 'admin')
     await as(admin, 'POST', '/team/invitations', { email: 'next@example.test' })
@@ -349,7 +349,7 @@ describe('team', () => {
       expect((await as(admin, 'PATCH', '/account', change)).body.error.param).toBe(param)
   })
 
-  test('what an account used today is what it was billed, at once', async () => {
+  test('reports daily usage equal to the bills immediately', async () => {
     const person = await owner(gateway)
     const { key } = await createKeyFor(gateway, person)
     const answer = await gateway.post(
@@ -365,7 +365,7 @@ describe('team', () => {
   })
 })
 
-describe('an invitation is withdrawn', () => {
+describe('invitation', () => {
   type Invited = { readonly id: string; readonly token: string }
   const invite = async (person: Person, role: 'admin' | 'member') =>
     (
@@ -376,7 +376,7 @@ describe('an invitation is withdrawn', () => {
     ).body
   const withdraw = (person: Person, id: string) => as(person, 'DELETE', `/team/invitations/${id}`)
 
-  test('by whoever may invite to its role; its token is then nobody’s', async () => {
+  test('ends when a user with permission to invite withdraws it; its token then fails', async () => {
     const boss = await owner(gateway)
     const [admin, member] = [await addMember(gateway, boss, 'admin'), await addMember(gateway, boss, 'member')]
     const [forMember, forAdmin] = [await invite(boss, 'member'), await invite(boss, 'admin')]
@@ -391,7 +391,7 @@ describe('an invitation is withdrawn', () => {
       ).toBe(404)
   })
 
-  test('A3 another account’s, one that was accepted and one that never was are alike', async () => {
+  test('gets the same 404 for another account’s, an accepted and an unknown one [A3]', async () => {
     const [boss, other] = [await owner(gateway), await owner(gateway)]
     const open = await invite(boss, 'member')
     const accepted = await invite(boss, 'member')

@@ -56,7 +56,7 @@ const principal = (accountId: string, userId: string, role: Principal['role']): 
   email: 'somebody@example.test',
 })
 
-/** The module over a database; who asks is whom the `x-test-as` header names. */
+/** The module over a database; the `x-test-as` header names the caller. */
 function appOn(over: Database, principals: Readonly<Record<string, Principal>>) {
   return new Elysia({ normalize: false, serve: { idleTimeout: 10 } })
     .onError(({ error }) => errorResponse(toGatewayError(error), 'req_test'))
@@ -137,7 +137,7 @@ type LoggedAttempts = {
 const read = async (response: Response) => (await response.json()) as Body
 
 describe('GET /api/v1/requests', () => {
-  test('200: newest first, 50 at a time, with routing mode, streamed and money in dollars', async () => {
+  test('200: lists newest first, 50 per page, with routing mode, streamed and money in dollars', async () => {
     const { team } = await shared()
     const { data, next_cursor } = await json('/api/v1/requests')
     expect(data).toHaveLength(50)
@@ -175,7 +175,7 @@ describe('GET /api/v1/requests', () => {
     })
   })
 
-  test('200: a cursor goes on where the page ended, to the end and no further', async () => {
+  test('200: continues at the cursor to the last page', async () => {
     const seen: string[] = []
     let path = '/api/v1/requests?limit=200&routing_mode=auto'
     for (let pages = 0; pages < 10; pages++) {
@@ -201,11 +201,11 @@ describe('GET /api/v1/requests', () => {
     ['from=2026-11-03T00:00:00Z&to=2026-11-03T01:00:00%2B01:00', 0],
     ['from=2026-11-03T00:00:00Z&to=2026-11-03T01:00:00Z', 6],
     ["key=' or 1=1 --", 0],
-  ])('200: %s finds %d', async (query, count) => {
+  ])('200: filter %s finds %d', async (query, count) => {
     expect((await json(`/api/v1/requests?limit=200&${query}`)).data).toHaveLength(count)
   })
 
-  test('200: a member sees their own keys’ requests alone, an admin all, another account none', async () => {
+  test('200: shows a member the requests of own keys only, an admin all, another account none', async () => {
     const { team } = await shared()
     const keys = async (as: string) =>
       new Set((await json('/api/v1/requests?limit=200', as)).data.map(row => row.key_id))
@@ -242,14 +242,14 @@ describe('GET /api/v1/requests', () => {
     expect([response.status, error.code, error.param]).toEqual([400, 'invalid_request', param])
   })
 
-  test('401: nobody gets anything, and learns of no parameter', async () => {
+  test('401: returns nothing and checks no parameter', async () => {
     for (const path of ['/api/v1/requests?limit=x', '/api/v1/requests/export?format=x', '/api/v1/usage?from=x'])
       expect((await (await shared()).get(path, 'nobody')).status).toBe(401)
   })
 })
 
 describe('GET /api/v1/usage', () => {
-  test('200: by day without holes, the last 30 days unless told, summing up to the total', async () => {
+  test('200: has every day of the last 30 by default, with parts that add up to the total', async () => {
     const body = await json('/api/v1/usage')
     expect(body).toMatchObject({ from: '2026-10-22', to: '2026-11-20', group_by: 'day' })
     expect(body.data).toHaveLength(30)
@@ -272,7 +272,7 @@ describe('GET /api/v1/usage', () => {
     expect<unknown>([body.split_by, body.series, body.others]).toEqual([null, [], null])
   })
 
-  test('200: split by model or key, each day’s parts add up to the day, and a member sees their own keys’ alone', async () => {
+  test('200: splits by model or key with parts that add up to the day; a member sees own keys only', async () => {
     const { team } = await shared()
     for (const splitBy of ['model', 'key']) {
       const { data, series, others } = await json(`/api/v1/usage?split_by=${splitBy}`)
@@ -290,7 +290,7 @@ describe('GET /api/v1/usage', () => {
     expect(own.series.map(({ key_id }) => key_id).toSorted()).toEqual([...team.memberKeys].toSorted())
   })
 
-  test('200: by model, by key with its name, by month', async () => {
+  test('200: groups by model, by key with its name, by month', async () => {
     const { team } = await shared()
     const models = await json('/api/v1/usage?group_by=model')
     expect(models.data).toHaveLength(20)
@@ -341,7 +341,7 @@ const zeros = {
 }
 
 describe('GET /api/v1/requests/export', () => {
-  test('200: CSV with a header, every request once, formulas disarmed, money in full', async () => {
+  test('200: CSV with a header, every request once, escaped formulas, exact money', async () => {
     const response = await (await shared()).get('/api/v1/requests/export?format=csv')
     expect(Object.fromEntries(response.headers)).toMatchObject({
       'content-type': 'text/csv; charset=utf-8',
@@ -361,7 +361,7 @@ describe('GET /api/v1/requests/export', () => {
     expect(lines.some(line => line.includes('"=cmd'))).toBe(false)
   })
 
-  test('200: JSON in the shape of the page, with filters; nothing found is a whole document too', async () => {
+  test('200: JSON in the form of the page, with filters; an empty result is a complete document', async () => {
     const whole = await json('/api/v1/requests/export?format=json&streamed=true')
     expect(whole.data).toHaveLength(333)
     const page = await json('/api/v1/requests?streamed=true&limit=200')
@@ -372,14 +372,14 @@ describe('GET /api/v1/requests/export', () => {
     ).toHaveLength(2)
   })
 
-  test('200: a member exports their own keys’ requests alone', async () => {
+  test('200: exports only the requests of a member’s own keys', async () => {
     const { team } = await shared()
     const { data } = await json('/api/v1/requests/export?format=json', 'member')
     expect(data).toHaveLength(500)
     expect(new Set(data.map(row => row.key_id))).toEqual(new Set(team.memberKeys))
   })
 
-  test('429: a third export at a time of one account, until one has ended or its reader left', async () => {
+  test('429: rejects a third concurrent export of one account until one has ended or its client disconnected', async () => {
     const { get } = await shared()
     const path = '/api/v1/requests/export?format=json'
     const [first, second] = [await get(path), await get(path)]
@@ -414,7 +414,7 @@ describe('the export over a socket, 100,000 requests on real Postgres', () => {
 
   for (const format of ['csv', 'json'] as const)
     onReal(`${format}: every request arrives, and memory stays flat`, async port => {
-      // By the half of it memory is what it takes: what grew with the rows would go on growing.
+      // By half of the export, memory has its final level; memory that depends on the rows would continue to grow.
       const peaks = { early: 0, late: 0 }
       let lines = 0
       let bytes = 0
@@ -429,7 +429,7 @@ describe('the export over a socket, 100,000 requests on real Postgres', () => {
       }
       expect(lines).toBe(format === 'csv' ? 100_001 : 100_002)
       expect(bytes).toBeGreaterThan(20_000_000)
-      // Half of the rows are 10 MB as they are sent, and several times that as objects.
+      // Half of the rows are 10 MB in the response, and several times that as objects.
       expect((peaks.late - peaks.early) / 1e6).toBeLessThan(60)
     })
 
@@ -471,8 +471,8 @@ describe('the export over a socket, 100,000 requests on real Postgres', () => {
   })
 })
 
-describe('a whole gateway', () => {
-  test('the log tells every attempt of a request as its answer did, with times, and no word of an upstream', async () => {
+describe('usage of a whole gateway', () => {
+  test('lists every attempt of a request as its response did, with times, and no upstream text', async () => {
     const gateway = await startGateway()
     try {
       const answer = await gateway.post('/api/v1/chat', {
@@ -497,7 +497,7 @@ describe('a whole gateway', () => {
       expect(attempts).toBe(routing.attempts.length)
       let end = 0
       for (const { after_ms, duration_ms } of tried) {
-        // Rounded each by itself.
+        // Each value is rounded separately.
         expect(after_ms).toBeGreaterThanOrEqual(end - 1)
         end = after_ms + duration_ms
       }
@@ -509,7 +509,7 @@ describe('a whole gateway', () => {
     }
   }, 60_000)
 
-  test('what a key used is in the log, the totals and the export of whoever signs in; a key sees none of it', async () => {
+  test('shows a key’s usage in log, totals and export to signed-in users, and not to a key', async () => {
     const gateway = await startGateway()
     try {
       const ids: string[] = []

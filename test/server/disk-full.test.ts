@@ -1,4 +1,4 @@
-/** A start on a disk that is full: a small tmpfs, which takes root to mount. */
+/** A start on a full disk: a small tmpfs, which requires root to mount. */
 import { afterAll, describe, expect, setDefaultTimeout } from 'bun:test'
 import { cpSync, mkdirSync, mkdtempSync, rmSync, statfsSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -21,7 +21,7 @@ afterAll(async () => {
   }
 })
 
-/** A disk of so many megabytes. */
+/** Mounts a disk of this many megabytes. */
 function smallDisk(megabytes: number): string {
   const place = mkdtempSync(join(tmpdir(), 'gateway-disk-'))
   if (Bun.spawnSync(['mount', '-t', 'tmpfs', '-o', `size=${megabytes}m`, 'none', place]).exitCode === 0) {
@@ -32,7 +32,7 @@ function smallDisk(megabytes: number): string {
   throw new Error('A tmpfs could not be mounted.')
 }
 
-/** Leaves so many bytes of a disk. */
+/** Fills a disk up to this many free bytes. */
 function fill(disk: string, left: number): void {
   const { bavail, bsize } = statfsSync(disk)
   writeFileSync(join(disk, 'filling'), Buffer.alloc(Math.max(0, bavail * bsize - left)))

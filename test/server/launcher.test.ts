@@ -16,7 +16,7 @@ afterAll(() => {
   for (const child of running) child.kill('SIGKILL')
 })
 
-/** A process of that title, as npx has one, a shell below it, and below that the one that watches. */
+/** A process with npx's title, a shell below it, and below that the process that watches. */
 async function launched(title: string, untilMs: number) {
   const inner = `"${process.execPath}" -e "$SCRIPT"; true`
   const child = Bun.spawn(['bash', '-c', `exec -a '${title}' bash -c 'sh -c "$INNER"; true'`], {

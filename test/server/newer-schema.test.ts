@@ -1,4 +1,4 @@
-/** A database that a later release has migrated: who runs goes on, who starts refuses. */
+/** A database that a later release has migrated: a running gateway continues, a starting one fails. */
 import { afterAll, describe, expect, setDefaultTimeout, test } from 'bun:test'
 import packageJson from '../../package.json'
 import { type Database, openDatabase } from '../../src/database/database.ts'
@@ -17,7 +17,7 @@ afterAll(async () => {
   await postgres?.stop()
 })
 
-/** What a later release leaves behind; null = one that does not write which it is. */
+/** State of the database after a later release; null = one that does not store its version. */
 async function migrateFurther(database: Database, version: string | null): Promise<void> {
   await database.run(async ({ sql }) => {
     await sql`insert into drizzle.__drizzle_migrations (hash, created_at) values ('later', ${Date.UTC(2031, 4, 6)})`
@@ -67,7 +67,7 @@ describe('a database of a later release', () => {
     },
   )
 
-  test('start: refuses an embedded database when a later release migrated it, and a later start of that release is not harmed', async () => {
+  test('start: rejects an embedded database that a later release migrated, and leaves it intact for that release', async () => {
     const folder = await freshFolder()
     const change = async (work: (database: Database) => Promise<unknown>) => {
       const embedded = await openEmbedded(folder)
@@ -80,7 +80,7 @@ describe('a database of a later release', () => {
     const { code, stderr } = await run('main.ts', [], { PORT: '0', GATEWAY_DATA_DIR: folder })
     expect(code).toBe(1)
     expect(stderr).toBe(`gateway-ai cannot start: ${refusal('a later release of gateway-ai', 'the later release')}`)
-    // The later migration undone stands for the release that knows it.
+    // The reverted migration stands for the release that knows it.
     await change(database =>
       database.run(({ sql }) => sql`delete from drizzle.__drizzle_migrations where hash = 'later'`, 10_000),
     )

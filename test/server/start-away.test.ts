@@ -1,4 +1,4 @@
-/** Starts while a store is away: the gateway is there in time, says what it cannot do, and does it as soon as it can. */
+/** Starts while a store is unavailable: the gateway is ready in time, reports missing functions, and recovers. */
 import { afterAll, describe, expect, setDefaultTimeout, test } from 'bun:test'
 import { randomBytes } from 'node:crypto'
 import { createServer } from 'node:net'
@@ -28,8 +28,8 @@ else withPostgres(postgres)
 function withPostgres(postgres: PrivatePostgres): void {
   const environment = { DATABASE_URL: postgres.url, JWT_SECRET: secret }
 
-  describe('Postgres', () => {
-    test('away, on a database that has no tables yet: probes and models answer within 2 s, the rest 503; whole ≤ 2 s after it is there', async () => {
+  describe('Postgres at startup', () => {
+    test('unavailable without tables: probes and models answer within 2 s, others get 503; all work within 2 s after it returns', async () => {
       await postgres.crash()
       const gateway = await startProcess(dataFolder(), environment)
       await answersWithoutPostgres(gateway)
@@ -44,7 +44,7 @@ function withPostgres(postgres: PrivatePostgres): void {
       expect(await gateway.exited).toBe(0)
     })
 
-    test('frozen: the same, and a key that was good before is good again ≤ 2 s after it thaws', async () => {
+    test('frozen: behaves the same, and a known key is valid again within 2 s after it resumes', async () => {
       const key = await freshKey(postgres.url)
       const pids = postgres.pids()
       const signal = (name: 'SIGSTOP' | 'SIGCONT') => {
@@ -66,7 +66,7 @@ function withPostgres(postgres: PrivatePostgres): void {
       }
     })
 
-    test('SIGTERM while it is away ends the process well', async () => {
+    test('unavailable: ends cleanly at SIGTERM', async () => {
       await postgres.crash()
       const gateway = await startProcess(dataFolder(), environment)
       gateway.kill('SIGTERM')
@@ -74,7 +74,7 @@ function withPostgres(postgres: PrivatePostgres): void {
       await postgres.start()
     })
 
-    test('there, but refusing: the start is refused, with its words', async () => {
+    test('rejecting: prevents the start with its own error text', async () => {
       const url = postgres.url.replace(/postgres$/, 'no_such_database')
       const { code, stderr } = await run('main.ts', [], {
         PORT: '0',
@@ -89,7 +89,7 @@ function withPostgres(postgres: PrivatePostgres): void {
   })
 }
 
-describe('Redis', () => {
+describe('Redis at startup', () => {
   testNeeding(
     'redis',
     'away: serving within 2 s under local limits, and on Redis ≤ 2 s after it is there',
@@ -111,15 +111,15 @@ describe('Redis', () => {
     },
   )
 
-  test('reached but silent: serving within 2 s all the same', async () => {
+  test('connected but silent: delays serving by at most 2 s', async () => {
     const silent = createServer(() => {}).listen(0, '127.0.0.1')
     const address = silent.address()
     const port = typeof address === 'object' && address !== null ? address.port : 0
     const gateway = await startProcess(await freshFolder(), { REDIS_URL: `redis://:canary@127.0.0.1:${port}` })
     await servesInTime(gateway, /API key +(gw_live_\w+)/.exec(gateway.output())?.[1] ?? '')
-    const told = () => gateway.output().match(/"event":"redis_away","detail":"REDIS_URL: /g)
+    const told = () => gateway.output().match(/"event":"redis_unavailable","detail":"REDIS_URL: /g)
     while (told() === null) await Bun.sleep(20)
-    // It is tried once a second, and not told again.
+    // It retries every second, and is not logged again.
     await Bun.sleep(1_200)
     expect(told()).toHaveLength(1)
     expect(gateway.output()).not.toContain('canary')
@@ -128,14 +128,16 @@ describe('Redis', () => {
     silent.close()
   })
 
-  /** The gateway's own word on how long it took: making the embedded database at the first start takes longer than all else. */
+  /**
+   * The gateway's own measurement: creating the embedded database at the first start takes longer than everything else.
+   */
   async function servesInTime(gateway: GatewayProcess, key: string): Promise<void> {
     expect((await gateway.chat(key, 'hello')).status).toBe(200)
     expect((await fetch(`${gateway.url}/readyz`)).status).toBe(200)
   }
 })
 
-/** A backend of the server's may have ended meanwhile. */
+/** A backend of the server may have ended meanwhile. */
 function tell(pid: number, signal: 'SIGSTOP' | 'SIGCONT'): void {
   try {
     process.kill(pid, signal)
@@ -169,7 +171,7 @@ async function answersWithoutPostgres(gateway: GatewayProcess): Promise<void> {
   }
 }
 
-/** How long until it says that it is ready. */
+/** Returns the time until it reports readiness. */
 async function ready(gateway: GatewayProcess): Promise<number> {
   for (const since = performance.now(); ; await Bun.sleep(20)) {
     if ((await fetch(`${gateway.url}/readyz`)).status === 200) return Math.round(performance.now() - since)

@@ -1,4 +1,4 @@
-/** The gateway as a process: how it starts, refuses to start, drains, and comes back after a kill. */
+/** The gateway as a process: how it starts, fails to start, drains, and returns after a kill. */
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test'
 import { statSync } from 'node:fs'
 import { connect, type Socket } from 'node:net'
@@ -10,7 +10,7 @@ import { freshFolder, type GatewayProcess, ledgerOf, run, startProcess, stopProc
 setDefaultTimeout(120_000)
 
 const original = await freshFolder()
-/** Of the gateways that stop and come back, one after another. */
+/** Gateways that stop and return, one after another. */
 const folder = await freshFolder()
 let first: GatewayProcess
 let key = ''
@@ -21,7 +21,7 @@ beforeAll(async () => {
 
 afterAll(stopProcesses)
 
-describe('starting', () => {
+describe('startup', () => {
   testNeeding(
     'curl',
     'the first start prints, once, an account, its key and a curl line that works as printed',
@@ -39,7 +39,7 @@ describe('starting', () => {
     },
   )
 
-  test('its log begins with a line for machines and holds no secret', () => {
+  test('begins its log with a line for machines, without secrets', () => {
     const lines = first
       .output()
       .split('\n')
@@ -48,7 +48,7 @@ describe('starting', () => {
     expect(lines.join('\n')).not.toContain('gw_live_')
   })
 
-  test('a second gateway on the same folder refuses to start and names the process that has it', async () => {
+  test('rejects a second gateway on the same folder and names the process that holds it', async () => {
     const { code, stdout, stderr } = await run('main.ts', [], { PORT: '0', GATEWAY_DATA_DIR: original })
     expect({ code, stdout }).toEqual({ code: 1, stdout: '' })
     expect(stderr).toBe(
@@ -56,19 +56,19 @@ describe('starting', () => {
     )
   })
 
-  test('a port in use is said in one line, the folder is free again, and the first key is not lost', async () => {
+  test('reports a port in use in one line, releases the folder, and keeps the first key', async () => {
     const port = new URL(first.url).port
     const { code, stdout, stderr } = await run('main.ts', [], { PORT: port, GATEWAY_DATA_DIR: folder })
     expect(code).toBe(1)
     expect(stderr).toBe(
       `gateway-ai cannot start: 127.0.0.1:${port} is in use. Stop what listens there, or set PORT to another.\n`,
     )
-    // The next starts are on this folder, and all that is asked of them is asked with this key.
+    // The next starts use this folder, and all requests use this key.
     key = /API key +(gw_live_\w+)/.exec(stdout)?.[1] ?? ''
     expect(key).not.toBe('')
   })
 
-  test('a data folder that cannot be made is said in one line that names its variable', async () => {
+  test('reports a data folder that cannot be created in one line with its variable', async () => {
     const folder = join(import.meta.path, 'data')
     const { code, stdout, stderr } = await run('main.ts', [], { PORT: '0', GATEWAY_DATA_DIR: folder })
     expect({ code, stdout }).toEqual({ code: 1, stdout: '' })
@@ -77,7 +77,7 @@ describe('starting', () => {
     )
   })
 
-  test('a wrong configuration is answered with every problem at once', async () => {
+  test('reports all problems of a wrong configuration together', async () => {
     const { code, stdout, stderr } = await run('main.ts', [], {
       PORT: '70000',
       LOG_LEVEL: 'loud',
@@ -98,8 +98,8 @@ describe('starting', () => {
   })
 })
 
-describe('stopping and coming back', () => {
-  test('a second SIGTERM does not wait for the streams', async () => {
+describe('stop and restart', () => {
+  test('ends at a second SIGTERM without waiting for streams', async () => {
     const firstKey = /API key +(gw_live_\w+)/.exec(first.output())?.[1] ?? ''
     const stream = await openStream(first, '[[sim:tokens=400, chunk=8, pace_ms=50]] tell me', firstKey)
     first.kill('SIGTERM')
@@ -109,9 +109,9 @@ describe('stopping and coming back', () => {
     expect(await first.exited).toBe(0)
   })
 
-  test('a later start keeps the data, and says how to make another key; on SIGTERM readiness goes at once, new work is taken a little longer, who heeds `connection: close` is never cut, and a running stream ends whole', async () => {
+  test('keeps data and explains further keys; after SIGTERM readiness ends first, kept connections are never cut, and a stream ends complete', async () => {
     const gateway = await startProcess(folder, { DRAIN_NOTICE_MS: '800' })
-    // Promised are 10 s and 2 s to whoever runs nothing beside it, as the other tests do.
+    // The limits of 10 s and 2 s apply to a machine without other load; the other tests run beside this one.
     process.stdout.write(`ready in ${first.startedInMs} ms the first time, in ${gateway.startedInMs} ms later\n`)
     expect(gateway.output()).toContain('run gateway keys create owner@gateway.local')
     expect(gateway.output()).not.toContain('gw_live_')
@@ -142,7 +142,7 @@ describe('stopping and coming back', () => {
     expect(gateway.output()).toContain('"event":"stopped"')
   })
 
-  test('after kill -9 with streams open it starts again, and every finished request is in the ledger once; a stream that outlasts the drain ends with an error event, never with done, and what arrived is in the ledger', async () => {
+  test('has every finished request in the ledger once after kill -9; a stream over the drain ends with an error event', async () => {
     const gateway = await startProcess(folder)
     const open = [1, 2, 3].map(() => openStream(gateway, '[[sim:tokens=400, chunk=8, pace_ms=50]] tell me'))
     await Promise.all(open)
@@ -170,10 +170,10 @@ describe('stopping and coming back', () => {
   })
 })
 
-/** Output tokens by request, of those that ended whole. */
+/** Output tokens of each complete request. */
 const finished = new Map<string, number>()
 
-/** A native stream of which the first content has come. */
+/** A native stream after its first content. */
 async function openStream(gateway: GatewayProcess, prompt: string, ownKey = key) {
   const response = await gateway.chat(ownKey, prompt, { stream: true })
   expect(response.status).toBe(200)
@@ -205,7 +205,7 @@ async function openStream(gateway: GatewayProcess, prompt: string, ownKey = key)
   }
 }
 
-/** Asks over one kept connection, probes and a few chats, until an answer says that it will be closed, or it is. */
+/** Sends probes and a few chats over one kept connection until a response announces its end, or it is closed. */
 async function keepAsking(gateway: GatewayProcess) {
   const socket = connect(Number(new URL(gateway.url).port), '127.0.0.1')
   try {
@@ -222,7 +222,7 @@ async function keepAsking(gateway: GatewayProcess) {
   }
 }
 
-/** One whole answer's head. Rejects where the connection ends before that. */
+/** Returns the head of one complete response. Rejects if the connection ends before that. */
 function exchange(gateway: GatewayProcess, kept: Socket | null, kind: 'chat' | 'probe' = 'probe') {
   const socket = kept ?? connect(Number(new URL(gateway.url).port), '127.0.0.1')
   const body = JSON.stringify({ model: 'gateway-ai', prompt: 'hello', max_output_tokens: 16 })
@@ -247,7 +247,7 @@ function exchange(gateway: GatewayProcess, kept: Socket | null, kind: 'chat' | '
   })
 }
 
-/** Rejects where `isSo` is not so within `withinMs`. */
+/** Rejects if `isSo` is not true within `withinMs`. */
 async function until(isSo: () => Promise<boolean>, withinMs: number): Promise<void> {
   for (const deadline = performance.now() + withinMs; !(await isSo()); await Bun.sleep(10))
     if (performance.now() > deadline) throw new Error(`not so within ${withinMs} ms: ${isSo}`)

@@ -10,7 +10,7 @@ import {
 } from '../../src/server/worker-metrics.ts'
 import { scrape } from '../harness/prometheus.ts'
 
-/** Workers and their parent, joined as by pipes; those named in `deaf` never hear anything. */
+/** Workers and their supervisor, connected as by pipes; those in `deaf` receive nothing. */
 function family(count: number, deaf: readonly number[] = []) {
   const gathering = createGathering()
   const pass = <T>(message: T): T => JSON.parse(JSON.stringify(message))
@@ -39,7 +39,7 @@ function family(count: number, deaf: readonly number[] = []) {
   return workers.map(({ siblings }) => siblings)
 }
 
-test('whichever worker is scraped, all are in it, each series under its own worker', async () => {
+test('worker metrics: contain all workers in every scrape, each series under its worker', async () => {
   for (const siblings of family(3)) {
     const { sum, values } = scrape(exposition(mergeWorkers(await siblings.gather())))
     for (const worker of [1, 2, 3]) {
@@ -50,28 +50,28 @@ test('whichever worker is scraped, all are in it, each series under its own work
   }
 })
 
-test('scrapes at the same time are kept apart', async () => {
+test('worker metrics: separate concurrent scrapes', async () => {
   const all = family(2)
   const found = await Promise.all([...all, ...all].map(siblings => siblings.gather()))
   for (const figures of found) expect(figures.map(({ worker }) => worker).sort()).toEqual([1, 2])
 })
 
-test('one alone is the whole scrape', async () => {
+test('worker metrics: consist of one worker if there are no others', async () => {
   const [only] = family(1)
   expect((await only?.gather())?.map(({ worker }) => worker)).toEqual([1])
 })
 
-test('a worker that does not answer is left out, and holds up nobody for ever', async () => {
+test('worker metrics: omit a worker that does not answer after the deadline', async () => {
   const [first] = family(3, [2])
   expect((await first?.gather())?.map(({ worker }) => worker).sort()).toEqual([1, 3])
 })
 
-test('without a parent a worker tells its own', async () => {
+test('worker metrics: contain only the own figures without a supervisor', async () => {
   const alone = createSiblings(4, { send() {} }, () => [])
   expect((await alone.gather()).map(({ worker }) => worker)).toEqual([4])
 })
 
-test('whoever has closed its end, or has ended, is told in vain: the others still hear', async () => {
+test('worker metrics: reach the other workers when one has closed its end or has ended', async () => {
   const hangUp = 'process.disconnect(); setTimeout(() => {}, 10_000)'
   const { promise: closed, resolve } = Promise.withResolvers<void>()
   const child = Bun.spawn([process.execPath, '-e', hangUp], { ipc() {}, onDisconnect: () => resolve() })

@@ -1,4 +1,6 @@
-/** Several processes on one port, with Postgres and Redis and with neither, and the parent as an operator starts it. */
+/**
+ * Several processes on one port, with Postgres and Redis and with neither, and the supervisor as an operator starts it.
+ */
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test'
 import { existsSync, readdirSync, readFileSync, readlinkSync } from 'node:fs'
 import { connect, type Socket } from 'node:net'
@@ -42,7 +44,7 @@ function withStores(postgres: PrivatePostgres, redis: PrivateRedis): void {
   beforeAll(async () => {
     gateway = await startProcess(folder, environment)
     database = openDatabase(postgres.url, { connections: 1 })
-    // The first worker speaks before the others are there, and each takes a moment to find the limits in Redis.
+    // The first worker starts before the others, and each needs a moment to find the limits in Redis.
     const shares = async () => {
       const { values } = scrape(await (await fetch(`${gateway.url}/metrics`)).text())
       return [1, 2].map(worker => values.get(`gateway_limits_in_redis_ratio{worker="${worker}"}`))
@@ -51,7 +53,7 @@ function withStores(postgres: PrivatePostgres, redis: PrivateRedis): void {
   }, 150_000)
   afterAll(() => database.close())
 
-  /** The key of a new account with these limits. */
+  /** Returns the key of a new account with these limits. */
   const keyWith = async (limits: GatewayLimits): Promise<string> => (await newAccountOn(database, limits)).key
 
   const ledger = (ids: readonly string[]) =>
@@ -62,10 +64,10 @@ function withStores(postgres: PrivatePostgres, redis: PrivateRedis): void {
     )
 
   describe('two workers', () => {
-    test('answer on one port, each with a folder of its own, and speak to a person once', async () => {
+    test('answer on one port, each with its own folder, and print one startup message', async () => {
       expect(workersOf(gateway.pid)).toHaveLength(2)
       const before = workersOf(gateway.pid).map(openSockets)
-      // The first worker speaks before the others listen: they join within moments.
+      // The first worker prints the message before the others listen: they join shortly after.
       let grown: number[] = []
       for (let tries = 0; tries < 40 && !(grown.length > 1 && grown.every(count => count > 4)); tries++) {
         if (tries > 0) await Bun.sleep(100)
@@ -80,7 +82,7 @@ function withStores(postgres: PrivatePostgres, redis: PrivateRedis): void {
       expect(gateway.output().match(/listening/g)).toHaveLength(1)
     })
 
-    test('are both in whichever scrape, each with its own figures', async () => {
+    test('appear both in every scrape, each with its own figures', async () => {
       for (let tries = 0; tries < 8; tries++) {
         const { values, types } = scrape(await (await fetch(`${gateway.url}/metrics`)).text())
         expect(types.get('gateway_requests_total')).toBe('counter')
@@ -88,7 +90,7 @@ function withStores(postgres: PrivatePostgres, redis: PrivateRedis): void {
       }
     })
 
-    test('share an account’s minute and its seats: the last of either is given once', async () => {
+    test('share an account’s requests per minute and concurrent requests: each is granted once', async () => {
       const [minute, seats] = await Promise.all([
         keyWith({ requestsPerMinute: 20, concurrentRequests: 100 }),
         keyWith({ requestsPerMinute: 1_000, concurrentRequests: 3 }),
@@ -102,7 +104,7 @@ function withStores(postgres: PrivatePostgres, redis: PrivateRedis): void {
       await Promise.all(streams.map(answer => answer.text()))
     })
 
-    test('a second start on the same folder, and one on the same port, are refused', async () => {
+    test('reject a second start on the same folder, and one on the same port', async () => {
       const port = new URL(gateway.url).port
       const again = await run('main.ts', [], { ...environment, PORT: '0', GATEWAY_DATA_DIR: folder })
       expect(again).toMatchObject({ code: 1, stdout: '' })
@@ -112,7 +114,7 @@ function withStores(postgres: PrivatePostgres, redis: PrivateRedis): void {
       expect(beside.stderr).toContain(`127.0.0.1:${port} is in use`)
     })
 
-    test('SIGTERM reaches all: every stream ends whole, the exit code is 0, and no process is left', async () => {
+    test('end every stream complete after SIGTERM, with exit code 0 and no remaining process', async () => {
       const key = await keyWith({ requestsPerMinute: 1_000, concurrentRequests: 100 })
       const paced = '[[sim:tokens=60, chunk=8, pace_ms=50]] tell me'
       const streams = await Promise.all(Array.from({ length: 8 }, () => ask(gateway, key, paced, { stream: true })))
@@ -160,7 +162,7 @@ describe('two workers without Redis', () => {
     expect(counted(answers.map(({ status }) => status))).toEqual({ 200: 5 })
   })
 
-  test('share an account’s minute, seats, tokens and cost: the last of each is given once', async () => {
+  test('share all four limits of an account: the last unit of each is granted once', async () => {
     const [minute, seats, tokens, cost] = await Promise.all([
       keyWith({ ...roomy, requestsPerMinute: 10, concurrentRequests: 100 }),
       keyWith({ ...roomy, concurrentRequests: 3 }),
@@ -190,18 +192,18 @@ describe('two workers without Redis', () => {
     expect(over?.count).toBe(0)
   })
 
-  test('one that is killed is replaced; what was open on it is settled, and its seats are free', async () => {
+  test('replace a killed one, settle its open requests and release their reservations', async () => {
     const key = await keyWith({ ...roomy, concurrentRequests: 8 })
     const paced = '[[sim:tokens=120, chunk=8, pace_ms=100]] tell me'
     const streams = await Promise.all(Array.from({ length: 8 }, () => ask(gateway, key, paced, { stream: true })))
     const ids = streams.map(answer => answer.headers.get('x-request-id') ?? '')
     const ends = Promise.all(streams.map(answer => answer.text().then(isWhole, () => false)))
-    // A checkpoint is due each second, and leaves within half of one.
+    // A checkpoint is due each second, and is written within half a second.
     await Bun.sleep(1_800)
     const workers = workersOf(gateway.pid)
     const [first = 0] = workers
     process.kill(first, 'SIGKILL')
-    // A connection that the dying worker had in its queue is reset with it.
+    // A connection in the queue of the dying worker is reset with it.
     await until(async () => (await ask(gateway, key, 'hello').catch(() => null))?.status === 200, 60_000)
     const whole = (await ends).filter(Boolean).length
     await until(async () => (await outputTokens(ids)).size === 8, 60_000)
@@ -211,7 +213,7 @@ describe('two workers without Redis', () => {
     await until(() => workersOf(gateway.pid).filter(pid => !workers.includes(pid)).length === 1, 60_000)
   })
 
-  test('are replaced one after another on SIGUSR2, and no request on a kept connection is cut or refused', async () => {
+  test('restart one after another on SIGUSR2 without a truncated or rejected request on a kept connection', async () => {
     const key = await keyWith({ ...roomy, concurrentRequests: 100 })
     await until(async () => (await readyOnes(gateway)) === 2, 60_000)
     const before = workersOf(gateway.pid)
@@ -224,7 +226,7 @@ describe('two workers without Redis', () => {
     expect(workersOf(gateway.pid).filter(pid => before.includes(pid))).toEqual([])
   })
 
-  test('stop when their parent is killed; what was open is in the ledger of the next start, which may be one process', async () => {
+  test('stop when their supervisor is killed; open requests are in the ledger of the next start, also with one process', async () => {
     const key = await keyWith({ ...roomy, concurrentRequests: 100 })
     const paced = '[[sim:tokens=60, chunk=8, pace_ms=100]] tell me'
     const streams = await Promise.all(Array.from({ length: 4 }, () => ask(gateway, key, paced, { stream: true })))
@@ -254,7 +256,7 @@ async function readyOnes(gateway: GatewayProcess): Promise<number> {
   return [1, 2].filter(worker => values.get(`gateway_ready{worker="${worker}"}`) === 1).length
 }
 
-/** Over a connection of its own, so that the kernel chooses who answers. */
+/** Uses its own connection, so that the kernel chooses the worker. */
 function ask(gateway: GatewayProcess, key: string, prompt: string, fields: object = {}): Promise<Response> {
   return fetch(`${gateway.url}/api/v1/chat`, {
     method: 'POST',
@@ -272,7 +274,7 @@ function counted(values: readonly (number | boolean)[]): Record<string, number> 
   return counts
 }
 
-/** A connection that was answered, and stays open. */
+/** A connection with a response that stays open. */
 function knock(gateway: GatewayProcess): Promise<Socket> {
   const socket = connect(Number(new URL(gateway.url).port), '127.0.0.1')
   return new Promise((done, fail) => {
@@ -299,7 +301,7 @@ function openSockets(pid: number): number {
   }).length
 }
 
-/** Rejects where `isSo` is not so within `withinMs`. */
+/** Rejects if `isSo` is not true within `withinMs`. */
 async function until(isSo: () => boolean | Promise<boolean>, withinMs: number): Promise<void> {
   for (const deadline = performance.now() + withinMs; !(await isSo()); await Bun.sleep(20))
     if (performance.now() > deadline) throw new Error(`not so within ${withinMs} ms: ${isSo}`)

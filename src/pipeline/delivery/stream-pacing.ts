@@ -1,9 +1,7 @@
 /**
- * Delivery at a pace a reader enjoys and a server can afford: many small writes become few. A queue stands between the
- * source, read ahead within a bound, and the consumer, who gets a batch when one is due.
- *
- * Written as an iterator by hand and not as a generator: a generator's `return()` waits for its pending `next()`, and a
- * consumer who leaves while the upstream is silent would leave the source running.
+ * Stream pacing: joins many small writes to few. A queue connects the source, read ahead within a bound, and the
+ * consumer, which receives a batch when one is due. An iterator written by hand: a generator's `return()` waits for its
+ * pending `next()`, so a client disconnect during an upstream silence would leave the source running.
  */
 import type { ChatEvent, ChatEvents, StreamMode } from '../../core/chat/chat.ts'
 import { completeTextLength } from '../../core/chat/sentence-boundary.ts'
@@ -12,24 +10,22 @@ import { appendMerged, isTextDelta } from '../../core/chat/text-deltas.ts'
 /** Monotonic milliseconds. `sleep` resolves at its time or shortly after; see `createTicker`. */
 export type PaceClock = { now(): number; sleep(milliseconds: number): Promise<void> }
 
-/** Writes fall on this grid, so that one timer serves every stream; in `realtime` one write for each of its cells. */
+/** Grid of the writes, so that one timer serves every stream; `realtime` writes at most once per cell. */
 const gridMs = 10
-/** `buffered`: between one write of text and the next. */
+/** `buffered`: interval between two writes of text. */
 const flushIntervalMs = 100
-/** `buffered`: text whose sentence has not ended is shown as far as its last word after this long. */
+/** `buffered`: after this long, an incomplete sentence is sent up to its last word. */
 const maximumHoldMs = 250
-/** Characters held for a consumer who does not read; beyond it the source waits. */
+/** Maximum characters held for a consumer that does not read; beyond it the source waits. */
 const maximumPendingCharacters = 64 * 1024
 
 /**
- * Paces an answer: same events, same order, neighbouring pieces of text joined. The first text goes at once.
+ * Paces a response: same events, same order, adjacent text deltas joined. The first text is sent immediately.
  * `realtime`: at most one batch per 10 ms cell, nothing held longer. `buffered`: whole sentences about every 100 ms.
- * Tool calls, finishes and `done` never wait, and what was pending goes before them; when the source ends all goes at once.
- * A failure of the source is thrown after the text that came before it. `over` hears once the source has ended for good, of a
- * source that was closed perhaps twice.
- *
- * `return()` ends the source at once. It waits for the source's own ending unless a read of it is pending: that read
- * ends by the signal which the source listens to, and may take its time.
+ * Tool calls, finishes and `done` never wait, and pending events precede them; the end of the source flushes all. A
+ * failure of the source is thrown after the text before it. `over` is called after the source has ended, possibly twice
+ * for a source that was closed. `return()` ends the source at once. It waits for the source's cleanup unless a read is
+ * pending: that read ends by the signal that the source listens to, which may take time.
  */
 export function paceStream(
   events: ChatEvents,
@@ -39,7 +35,7 @@ export function paceStream(
 ): ChatEvents {
   let queue: ChatEvent[] = []
   let pendingCharacters = 0
-  /** When the oldest pending event came. */
+  /** When the oldest pending event arrived. */
   let pendingSince = 0
   let mustGo = false
   let hasReasoning = false
@@ -92,7 +88,7 @@ export function paceStream(
     }
   }
 
-  /** Hands out what is due to whoever waits, and sets the alarm for what is not. */
+  /** Hands due events to the waiting consumer, and sets the timer for the others. */
   function serve(): void {
     for (let consumer = waiting[0]; consumer !== undefined; consumer = waiting[0]) {
       const now = clock.now()
@@ -110,7 +106,7 @@ export function paceStream(
     }
   }
 
-  /** When something of the queue is to go, or to be looked at again. */
+  /** Returns the time at which part of the queue is due. */
   function due(now: number): number {
     if (queue.length === 0) return Number.POSITIVE_INFINITY
     if (mustGo || ended) return now
@@ -124,7 +120,7 @@ export function paceStream(
     return Math.max(lastWrite, pendingSince) + maximumHoldMs
   }
 
-  /** Empties the queue, but in `buffered` mode for the end of its last text where that is not ready. */
+  /** Empties the queue, except in `buffered` mode the end of its last text if the sentence is incomplete. */
   function take(now: number): readonly ChatEvent[] {
     const batch = queue
     const last = batch.at(-1)
@@ -189,7 +185,7 @@ export function paceStream(
   }
 }
 
-/** `text` may wait for its sentence, `soon` for the next cell of the grid; `along` goes with whatever it follows. */
+/** `text` may wait for its sentence, `soon` for the next cell of the grid; `along` is sent with the event before it. */
 function flushPriority(event: ChatEvent): 'now' | 'soon' | 'text' | 'along' {
   switch (event.type) {
     case 'text':
@@ -226,12 +222,12 @@ function readyOfLast(queue: readonly ChatEvent[], patient: boolean): number {
 
 function ignore(): void {}
 
-/** What a ticker needs of a clock: monotonic milliseconds, and one timer at a time. */
+/** Clock of a ticker: monotonic milliseconds, and one timer. */
 type TickerSource = { monotonic(): number; after(milliseconds: number, action: () => void): () => void }
 
 /**
- * One timer for any number of sleepers, running only while someone sleeps: a thousand timers of their own are late by
- * milliseconds. Ticks fall on multiples of 10 ms; a sleeper wakes at the first one not before its time.
+ * One timer for any number of sleepers, running only while there are sleepers: a thousand timers fire milliseconds
+ * late. Ticks are multiples of 10 ms; a sleeper wakes at the first tick at or after its time.
  */
 export function createTicker(source: TickerSource): PaceClock {
   let sleepers: { readonly at: number; readonly wake: () => void }[] = []
@@ -244,7 +240,7 @@ export function createTicker(source: TickerSource): PaceClock {
   }
 
   function tick(): void {
-    // A timer may fire a hair early; the tick it was set for is meant.
+    // A timer may fire slightly early; it still counts as its tick.
     const now = source.monotonic() + 1
     const due = sleepers.filter(({ at }) => at <= now)
     sleepers = sleepers.filter(({ at }) => at > now)

@@ -1,6 +1,6 @@
 /**
- * Has the inputs embedded by one host after another until one has done all of them. Hosts serve the same model: another
- * model's vectors would not mix with those that a client stored. What a failed host has computed is never mixed in either.
+ * Calls hosts in order until one has embedded all inputs. All hosts serve the same model: vectors of another model
+ * would not match those that a client stored. Vectors of a failed host are discarded.
  */
 import type { Attempt, AttemptOutcome } from '../../core/chat/chat.ts'
 import { abortError, createRequestAbort, type RequestAbortSignal } from '../../core/chat/request-abort.ts'
@@ -24,7 +24,7 @@ export type CallHostsDeps = UpstreamCallDeps & {
   readonly log: Parameters<typeof reportFailure>[0]['log']
 }
 
-/** What one host has done so far of a request; written here, read when the request is settled. */
+/** Progress of one host on a request; written here, read at settlement. */
 export type EmbeddingsProgress = {
   readonly requestId: string
   readonly attempts: Attempt[]
@@ -33,7 +33,7 @@ export type EmbeddingsProgress = {
   host: EmbeddingHost | null
   /** Tokens of its completed calls. */
   inputTokens: number
-  /** Some of them are our own count. */
+  /** Whether the gateway counted some of them. */
   estimated: boolean
   /** Called after each completed call. */
   callCompleted: () => void
@@ -98,7 +98,7 @@ export async function callHosts(
   throw embeddingsFailedError(failed, deps.clock.monotonic() >= deadlineAt, progress.attempts)
 }
 
-/** The named host first, unless it rests and another one does not. */
+/** Orders the named host first, unless its circuit is open and another one's is not. */
 function inOrderOfHealth(health: HealthTracker, hosts: readonly EmbeddingHost[]): readonly EmbeddingHost[] {
   const rests = ({ model }: EmbeddingHost) => health.skipReason(fullName(model), model === hosts[0]?.model) !== null
   return [...hosts.filter(host => !rests(host)), ...hosts.filter(rests)]
@@ -129,7 +129,7 @@ type HostResult =
   | { readonly kind: 'vectors'; readonly vectors: readonly Vector[]; readonly droppedParameters: readonly string[] }
   | { readonly kind: 'failure'; readonly failure: ProviderFailure; readonly status: number | null }
 
-/** All inputs by one host, in as many calls as it needs. The first failure ends the others. */
+/** Embeds all inputs by one host, in as many calls as needed. The first failure aborts the others. */
 async function embedAt(
   deps: CallHostsDeps,
   { host, prepared, moderated, deadlineAt }: HostCall,
@@ -179,7 +179,7 @@ async function embedAt(
   } finally {
     signal.removeEventListener('abort', leave)
   }
-  // Checked over all calls: two servers behind one address may run two models.
+  // Checked over all calls: two servers behind one address may serve two models.
   const problem = failure ?? mixedLengths(vectors)
   return problem ?? { kind: 'vectors', vectors, droppedParameters: [...dropped] }
 }

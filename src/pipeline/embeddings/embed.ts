@@ -63,7 +63,7 @@ export type ActiveEmbeddings = {
   readonly settled?: (record: UsageRecord) => Promise<void>
 }
 
-/** Resolves once the usage record is durable. Throws `GatewayError`; what was reserved is then settled too. */
+/** Resolves when the usage record is durable. Throws `GatewayError`; the reservation is then settled too. */
 export async function embed(
   deps: EmbedDeps,
   caller: Caller,
@@ -79,7 +79,7 @@ export async function embed(
   const progress = createProgress(reservation, { route: admitted.startedMonotonic, admit: admittedFrom })
   deps.observe.admitted(progress)
   const calls = startCalls(deps, admitted, prepared, progress)
-  // At once: a request without a checkpoint leaves no record if the process dies.
+  // Written immediately: a request without a checkpoint leaves no record if the process dies.
   calls.callCompleted()
   try {
     progress.stages.moderate = clock.monotonic()
@@ -117,7 +117,7 @@ export async function embed(
   }
 }
 
-/** Reserves a place, and what the inputs can cost at most. Throws the limit that was reached. */
+/** Reserves a concurrent request and the maximum cost of the inputs. Throws the limit that was reached. */
 async function admitEmbeddings(
   deps: EmbedDeps,
   { requestId, caller }: AdmittedEmbeddings,
@@ -129,7 +129,7 @@ async function admitEmbeddings(
     accountId: caller.accountId,
     limits: caller.limits,
     inputTokens: mostTokens,
-    // The least that the meter reserves; an embedding has no output, and none is billed.
+    // The meter's minimum; an embedding has no output, and none is billed.
     outputTokens: 1,
     choices: 1,
     fairShare: false,
@@ -168,7 +168,7 @@ type EndedEmbeddings = {
   readonly active: ActiveEmbeddings
 }
 
-/** Runs once for every admitted request, whoever ended it. */
+/** Runs once for every admitted request, however it ended. */
 async function settleEmbeddings(
   deps: EmbedDeps,
   { admitted, prepared, progress, calls, active }: EndedEmbeddings,
@@ -178,7 +178,7 @@ async function settleEmbeddings(
   const isOwed = outcome === 'completed' || outcome === 'client_closed'
   const bill = computeEmbeddingsBill(prepared, calls, isOwed)
   if (bill.owed > bill.billed)
-    deps.log.warn('billed_less_than_used', {
+    deps.log.warn('bill_capped_at_reservation', {
       request_id: admitted.requestId,
       model: servedName(calls),
       account_id: admitted.caller.accountId,

@@ -23,7 +23,7 @@ export function embeddingsFailedError(
 ): GatewayError {
   const last = failed.at(-1) ?? null
   const detail = failed.map(({ failure }) => failure.detail).join('; ')
-  // One host is called once: a client that retries a failure may succeed.
+  // One host is called once, so a client's retry can succeed.
   const options = { detail, attempts: [...attempts] }
   if (last === null)
     return new GatewayError('no_model_available', unavailable, { ...options, retryAfterMs: usualWaitMs })
@@ -71,7 +71,7 @@ export function embeddingsFailedError(
   }
 }
 
-/** A 503 is an upstream that is down, however it words it. */
+/** A 503 is an unavailable upstream, whatever its text. */
 function asksToWait({ failure, status }: FailedHost): boolean {
   return ['rate_limited', 'quota_exhausted', 'overloaded'].includes(failure.kind) && status !== 503
 }

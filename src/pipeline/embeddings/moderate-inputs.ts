@@ -1,4 +1,4 @@
-/** The first safety layer over inputs that are only embedded: patterns and secrets, in process. */
+/** Pattern layer and detected secrets for inputs that are only embedded, in process. */
 import type { EmbeddingInput } from '../../core/embeddings/embeddings-request.ts'
 import { placeOf } from '../../core/embeddings/embeddings-request.ts'
 import { maskSecrets } from '../../core/moderation/secret-detection.ts'
@@ -19,12 +19,12 @@ export type ModeratedInputs = {
   readonly secrets: readonly string[]
 }
 
-/** Characters that are screened in one turn of the event loop: a corpus must not keep other requests waiting. */
+/** Characters checked per turn of the event loop: a corpus must not delay other requests. */
 const charactersPerTurn = 131_072
 
 const nextTurn = () => new Promise<void>(resolve => setImmediate(resolve))
 
-/** Throws `content_blocked` that names the input. Masks secrets where the operator wants that. */
+/** Throws `content_blocked` with the input's index. Masks secrets if the operator configured it. */
 export async function moderateInputs(
   { safety, log }: ModerateInputsDeps,
   { request, texts }: PreparedEmbeddings,

@@ -1,4 +1,4 @@
-/** What is known of a request for embeddings before anything is reserved: its model, the hosts of it, and its tokens. */
+/** Prepares a request for embeddings before admission: its model, its hosts, and its tokens. */
 import { type EmbeddingsRequest, inputError, placeOf } from '../../core/embeddings/embeddings-request.ts'
 import type { EmbeddingCatalog, EmbeddingModel } from '../../core/models/embedding-models.ts'
 import { autoModel, fullName } from '../../core/models/models.ts'
@@ -8,7 +8,7 @@ import { GatewayError } from '../../core/validation/errors.ts'
 import { invalidField } from '../../core/validation/validate.ts'
 import type { ConfiguredProvider } from '../../providers/configured-provider.ts'
 
-/** A server of the model, and the model as that server names and prices it. */
+/** A host of the model, and the model with that host's name and price. */
 export type EmbeddingHost = {
   readonly model: EmbeddingModel
   readonly endpoint: ConfiguredProvider
@@ -33,7 +33,10 @@ export type PrepareEmbeddingsDeps = {
   readonly tokenizer: { decode(lists: readonly (readonly number[])[]): Promise<readonly string[]> }
 }
 
-/** Above the estimate's usual error: an input that is surely too long is rejected here, one near the limit upstream. */
+/**
+ * Above the estimate's usual error: rejects an input that is certainly too long; the upstream decides on one near the
+ * limit.
+ */
 const estimateSlack = 1.05
 
 /**
@@ -107,14 +110,14 @@ async function decodeInputs({ tokenizer }: PrepareEmbeddingsDeps, { inputs }: Em
   return inputs.map(input => (typeof input === 'string' ? input : (decoded.next().value ?? '')))
 }
 
-/** Characters that are counted in one turn of the event loop: a corpus must not keep other requests waiting. */
+/** Characters counted per turn of the event loop: a corpus must not delay other requests. */
 const charactersPerTurn = 131_072
 
 const nextTurn = () => new Promise<void>(resolve => setImmediate(resolve))
 
 /**
- * The probable tokens of each input, and the tokens of all at most. Token IDs are counted where every host takes them; a text
- * may be more tokens to its model than to any tokenizer known here.
+ * Returns the probable tokens of each input, and the maximum tokens of all. Token IDs are counted if every host accepts
+ * them; a text may have more tokens for its model than for any tokenizer here.
  */
 async function countTokens(
   { inputs }: EmbeddingsRequest,

@@ -14,7 +14,7 @@ import type { Progress } from '../progress.ts'
 import type { EmbeddingsProgress } from './call-hosts.ts'
 import type { PreparedEmbeddings } from './prepare.ts'
 
-/** What is fixed once a request is admitted. */
+/** Fixed properties of an admitted request. */
 export type AdmittedEmbeddings = {
   readonly requestId: string
   readonly caller: Caller
@@ -24,7 +24,7 @@ export type AdmittedEmbeddings = {
   readonly startedMonotonic: number
 }
 
-/** What a request used and owes. Money is an integer of 1e-8 USD. */
+/** Usage and cost of a request. Money is an integer of 1e-8 USD. */
 type EmbeddingsBill = {
   readonly inputTokens: number
   readonly estimated: boolean
@@ -52,7 +52,7 @@ export function computeEmbeddingsBill(
 
 const nothing = { cachedInputTokens: 0, cacheWriteTokens: 0, outputTokens: 0, reasoningTokens: 0 }
 
-/** The request as the ledger keeps it: content-free. */
+/** Builds the content-free usage record. */
 export function toEmbeddingsRecord(
   { requestId, caller, startedAt, startedMonotonic }: AdmittedEmbeddings,
   progress: EmbeddingsProgress,
@@ -95,7 +95,7 @@ export function toEmbeddingsRecord(
   }
 }
 
-/** What the meter notes of a running request: as it would be settled if this process died now. */
+/** Returns the checkpoint of a running request: its settlement if this process died now. */
 export function toInterimUsage(
   request: AdmittedEmbeddings,
   prepared: PreparedEmbeddings,
@@ -121,7 +121,7 @@ function isTried(outcome: Progress['attempts'][number]['outcome']): outcome is T
   return attemptOutcomes.some(one => one === outcome)
 }
 
-/** The name under which the operator's log knows the serving host. */
+/** Name of the serving host in the operator's log. */
 export function servedName({ host }: EmbeddingsProgress): string {
   return host === null ? '' : fullName(host.model)
 }

@@ -1,4 +1,4 @@
-/** One upstream call for embeddings: sent once, read whole, under the deadlines that chat requests have. */
+/** One upstream call for embeddings: sent once, read whole, with the deadlines of chat requests. */
 
 import type { RequestAbortSignal } from '../../core/chat/request-abort.ts'
 import type { Clock } from '../../core/ports/clock.ts'
@@ -30,12 +30,12 @@ type CallOptions = {
 }
 
 const maximumFailureBytes = 65_536
-/** A number of a vector in JSON, printed on a line of its own. */
+/** A number of a vector in pretty-printed JSON. */
 const maximumNumberBytes = 40
 /** Bound for a vector whose length is not configured. */
 const longestVector = 16_384
 
-/** Makes one call. Never throws: a failure, a deadline and an abort are results too. */
+/** Makes one call. Never throws: failures, deadlines and aborts are results too. */
 export async function callUpstream(deps: UpstreamCallDeps, options: CallOptions): Promise<UpstreamCallResult> {
   const { host, call, signal } = options
   const request = host.adapter.toEmbeddingsRequest(call, host.endpoint.access)
@@ -60,13 +60,13 @@ export async function callUpstream(deps: UpstreamCallDeps, options: CallOptions)
   } finally {
     watch.stop()
     signal.removeEventListener('abort', leave)
-    // An unread body would keep its connection.
+    // An unread body would keep its connection open.
     abort.abort()
   }
 }
 
 function requestInit(request: ProviderRequest, signal: AbortSignal): RequestInit {
-  // A redirect would carry the provider's key to wherever it points.
+  // A redirect would send the provider's key to its target.
   return { method: 'POST', headers: request.headers, body: request.body, signal, redirect: 'error' }
 }
 
@@ -82,7 +82,7 @@ async function readResult({ host, call }: CallOptions, response: Response, byteA
   return host.adapter.readEmbeddings(parsed(text), call)
 }
 
-/** The body; null = it is over `most` bytes. */
+/** Returns the body; null = it is over `most` bytes. */
 async function readText({ body, ok }: Response, most: number, byteArrived: () => void): Promise<string | null> {
   if (body === null) return ''
   const decoder = new TextDecoder()
@@ -113,7 +113,7 @@ function upstreamFailure(kind: ProviderFailure['kind'], detail: string): Provide
   return { kind, blame: 'upstream', retryable: true, retryAfterMs: null, detail }
 }
 
-/** Ends a call by `leave` when the connection, its first byte, the next byte or the whole request is late. */
+/** Calls `leave` when the connection, its first byte, the next byte or the whole request misses its deadline. */
 function watchCall(
   { clock, network, config: { deadlines } }: UpstreamCallDeps,
   { deadlineAt }: CallOptions,
@@ -129,7 +129,7 @@ function watchCall(
   const late = (phase: string) => () => expire(upstreamFailure('timeout', `${phase} deadline passed`))
   const cancelWhole = clock.after(Math.max(0, deadlineAt - clock.monotonic()), late('deadline'))
   let cancelSilence = clock.after(deadlines.firstByteMs, late('first_byte'))
-  // `fetch` does not tell connecting from waiting: a second, bare connection does.
+  // `fetch` does not separate connecting from waiting, so a second, bare connection checks the host.
   const cancelProbe = clock.after(deadlines.connectMs / 2, () => {
     void network.reaches(url, deadlines.connectMs / 2).then(isReached => {
       if (!isReached && !hasBytes) expire(upstreamFailure('connection_failed', 'no connection within its deadline'))

@@ -1,4 +1,7 @@
-/** First step of routing: which models may and can take a request. No filter is ever broken for a better score. */
+/**
+ * First step of routing: removes models that must not or cannot take a request. A better score never overrides a
+ * filter.
+ */
 
 import {
   type Catalog,
@@ -25,8 +28,8 @@ export type FilterDeps = OutputForecast & {
 }
 
 /**
- * All models that may and can take the request unasked and are within the account's means. Those that only come near to what
- * is asked are taken where there is nobody else.
+ * Returns all eligible models within the account's remaining limits. Models that meet the request only partly are
+ * included only if no other model is eligible.
  */
 export function filterCandidates(deps: FilterDeps, request: RouteRequest): EligibleModels {
   const full: Model[] = []
@@ -43,7 +46,7 @@ export function filterCandidates(deps: FilterDeps, request: RouteRequest): Eligi
 
 export type EligibleModels = {
   readonly able: readonly Model[]
-  /** Why each other model is not among them: hardly anybody asks. */
+  /** Reasons of the dropped models, computed on request, because few clients read them. */
   readonly dropped: () => readonly DroppedModel[]
 }
 
@@ -57,31 +60,31 @@ function causeToDrop(
   model: Model,
 ): DropCause | null {
   const endpoint = endpoints.get(model.provider)
-  if (endpoint === undefined) return { cause: 'elsewhere', reason: 'its provider is not configured' }
-  if (leavingSoon(model, today)) return { cause: 'elsewhere', reason: 'it is about to be retired' }
-  if (ask.testMode && model.tier === 'premium') return { cause: 'elsewhere', reason: 'premium, and this is a test' }
+  if (endpoint === undefined) return { cause: 'elsewhere', reason: 'provider not configured' }
+  if (leavingSoon(model, today)) return { cause: 'elsewhere', reason: 'retires within 7 days' }
+  if (ask.testMode && model.tier === 'premium')
+    return { cause: 'elsewhere', reason: 'premium model excluded by test_mode' }
   const lacking = unmet(model, needs) ?? unreadable(endpoint, ask)
   if (lacking !== null) return dropCauseOf(lacking)
-  if (!fitsWindow(model, inputTokens, 1)) return { cause: 'window', reason: 'the conversation exceeds its window' }
+  if (!fitsWindow(model, inputTokens, 1)) return { cause: 'window', reason: 'conversation exceeds the context window' }
   return null
 }
 
 function dropCauseOf({ param, what }: Unmet): DropCause {
-  return { cause: 'unmet', reason: `it does not support ${what}`, param }
+  return { cause: 'unmet', reason: `does not support ${what}`, param }
 }
 
 /**
- * Leaves out what the account can no longer pay for: its free seats share what is left of the day, and of that an answer of
- * the usual length has to be paid. Where that leaves nobody, those of whom it can pay one token; where it can pay nobody, all
- * stay: it is the meter that refuses, with the limit and the time it ends.
+ * Drops models that the account can no longer pay for: an output of the usual length must fit into the share of the
+ * remaining daily limit per free concurrent request. If no model remains, keeps those with one payable token. If there
+ * are none either, keeps all: the meter then rejects with the limit and its reset time.
  */
 function withinMeans(deps: FilterDeps, request: RouteRequest, able: readonly Model[]): readonly Model[] {
   const { caller, ask, inputTokens } = request
   const standing = deps.meter.standing(caller.accountId, caller.limits)
   if (standing === null) return able
   const left = standing.costMicrocents.remaining
-  // Stand-ins for a named model are looked for when its own reservation has been taken already: what they may cost is seen
-  // to when they are asked.
+  // Fallbacks of a named model are chosen after its reservation; their cost is checked when they are called.
   if (ask.model === null) {
     const share = ask.maxOutputTokens === null ? left / Math.max(1, standing.seats.remaining) : left
     const outputTokens = likelyOutputTokens(deps, request)
@@ -92,7 +95,7 @@ function withinMeans(deps: FilterDeps, request: RouteRequest, able: readonly Mod
   return affordable.length > 0 ? affordable : able
 }
 
-/** Who may not or cannot, then who only comes near, then who is too dear. */
+/** Dropped models in this order: forbidden or incapable, then partly capable, then too expensive. */
 function lossesOf(
   deps: FilterDeps,
   request: RouteRequest,
@@ -107,14 +110,14 @@ function lossesOf(
     if (cause !== null) dropped.push({ model: fullName(model), ...cause })
     else if (lacking !== null && !able.includes(model)) near.push({ model: fullName(model), ...dropCauseOf(lacking) })
   }
-  const reason = 'an answer would cost more than the account has left today'
+  const reason = 'estimated cost exceeds the remaining daily cost limit'
   const dear = able.filter(model => !affordable.includes(model))
   return [...dropped, ...near, ...dear.map(model => ({ model: fullName(model), cause: 'budget' as const, reason }))]
 }
 
 /**
- * The fallbacks of a named model that cost at most `fallbackMaxCostFactor` times as much, by list price and by what this request
- * is expected to cost; and those that cost more.
+ * Returns the fallbacks of a named model that cost at most `fallbackMaxCostFactor` times as much, by list price and by
+ * the expected cost of this request; and the more expensive ones.
  */
 export function filterFallbacks(deps: FilterDeps, request: RouteRequest, named: Model): EligibleFallbacks {
   const { able, dropped } = filterCandidates(deps, request)
@@ -137,6 +140,6 @@ export function filterFallbacks(deps: FilterDeps, request: RouteRequest, named: 
 export type EligibleFallbacks = {
   readonly within: readonly Model[]
   readonly beyond: readonly Model[]
-  /** Why each other model is neither. */
+  /** Reasons of the other models. */
   readonly dropped: () => readonly DroppedModel[]
 }

@@ -5,7 +5,7 @@ import { healthKey } from './health-key.ts'
 type HealthReportDeps = {
   readonly catalogue: Pick<Catalog, 'list'>
   readonly embeddingCatalog: { readonly list: readonly Pick<Model, 'id' | 'provider'>[] }
-  /** `since` in epoch milliseconds; null = it was never in another state. */
+  /** `since` in epoch milliseconds; null = the state never changed. */
   readonly health: { entryOf(key: string): { readonly state: HealthState; readonly since: number | null } }
 }
 

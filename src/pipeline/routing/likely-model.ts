@@ -11,7 +11,7 @@ type LikelyModelDeps = {
   readonly shares: LevelShares
 }
 
-/** Returns the model that routing would choose for these messages if account and health did not matter; null = none. */
+/** Returns the model that routing would choose for these messages regardless of account and health; null = none. */
 export function likelyModel(
   { catalogue, clock, read, shares }: LikelyModelDeps,
   messages: readonly Message[],

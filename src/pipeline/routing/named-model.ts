@@ -1,4 +1,4 @@
-/** The model that a request names: whether it exists, still serves, and can do what is asked. */
+/** Checks the model that a request names: that it exists, is not retired, and supports the request. */
 import { type Catalog, deprecationOf, fullName, type Model, type Unmet, unmet } from '../../core/models/models.ts'
 import { GatewayError } from '../../core/validation/errors.ts'
 import type { RouteRequest } from './route-request.ts'
@@ -10,12 +10,12 @@ export function findNamedModel(catalogue: Catalog, { ask, needs, today }: RouteR
   if (model === null) throw unknownModel(catalogue, name)
   if (deprecationOf(model, today) === 'retired') {
     const advice = model.successor === null ? 'Choose another one' : `Use ${model.successor} instead`
-    const message = `${fullName(model)} is retired since ${model.deprecationDate}. ${advice}.`
+    const message = `${fullName(model)} was retired on ${model.deprecationDate}. ${advice}.`
     throw new GatewayError('model_deprecated', message, { param: 'model' })
   }
   refuseUnmet(model, unmet(model, needs))
-  // A fallback that gives less is better than none, so only the named model itself refuses. Messages requires a cap, so its
-  // clients send one that is not made for this model: it is lowered.
+  // A less capable fallback is better than none, so only the named model itself is checked. Messages requires a cap, so
+  // its clients send one that does not consider the model: it is lowered.
   if (ask.dialect !== 'messages' && (ask.maxOutputTokens ?? 0) > model.maxOutputTokens) {
     const message = `\`max_output_tokens\` must be at most ${model.maxOutputTokens} for ${fullName(model)}.`
     throw new GatewayError('invalid_request', message, { param: 'max_output_tokens' })
@@ -23,9 +23,9 @@ export function findNamedModel(catalogue: Catalog, { ask, needs, today }: RouteR
   return model
 }
 
-/** Throws `unsupported_parameter` if the named model lacks something that the request needs. */
+/** Throws `unsupported_parameter` if the named model lacks a required capability. */
 export function refuseUnmet(model: Model, lacking: Unmet | null): void {
   if (lacking === null) return
-  const message = `${fullName(model)} does not support ${lacking.what}. Leave it out, or choose another model.`
+  const message = `${fullName(model)} does not support ${lacking.what}. Remove it or choose another model.`
   throw new GatewayError('unsupported_parameter', message, { param: lacking.param })
 }

@@ -4,14 +4,17 @@ import { healthKey } from './health-key.ts'
 import type { Route } from './route.ts'
 
 export type CandidateOrderDeps = {
-  /** Why not to call a model now; null = call it. A model that the client named is called for longer. */
+  /**
+   * Returns why a model must not be called now; null = it may be called. A model that the client named is called for
+   * longer.
+   */
   readonly health: { skipReason(key: string, isNamed: boolean): SkipReason | null }
 }
 
 /**
- * The plan's candidates in the order in which they are asked: those that are resting come last, since a failing model is probed
- * by one request at a time and the last resort is never taken away. A named model is asked unless its circuit is open.
- * `skipped` hears that another candidate takes the turn of the first one, and why.
+ * Yields the plan's candidates in the order of calls: those with an open circuit come last, since one request at a time
+ * probes a failing model and the last resort is never removed. A named model is called unless its circuit is open.
+ * `skipped` is called with the reason when another candidate replaces the first one.
  */
 export function* inOrder(
   { health }: CandidateOrderDeps,
@@ -23,7 +26,7 @@ export function* inOrder(
   let reason = health.skipReason(healthKey(first), plan.mode === 'manual')
   if (reason === null) yield first
   else resting.push(first)
-  // Of a named model they are ranked only when they are needed.
+  // Fallbacks of a named model are ranked only when they are needed.
   for (const candidate of plan.candidates) {
     if (candidate === first) continue
     if (health.skipReason(healthKey(candidate), false) !== null) {

@@ -1,6 +1,6 @@
 /**
- * Third step of routing: the order in which scored models are called. Health, what was learned of the account, the soft
- * cap and prompt caches move a model up or down; none of them removes one.
+ * Third step of routing: the order in which scored models are called. Health, learning, the monthly soft cap and prompt
+ * caches move a model up or down; none of them removes one.
  */
 import { preferCheaper } from '../../core/billing/billing.ts'
 import { applyLearnedBias, explore, type LearnedBiasLookup } from '../../core/learning/apply-bias.ts'
@@ -18,37 +18,37 @@ import type { ScoreContext } from './ranked-candidate.ts'
 import type { RouteRequest } from './route-request.ts'
 import type { ScoredModels } from './score-candidates.ts'
 
-/** At most this many candidates are handed on: three are attempted, the others replace skipped ones. */
+/** Maximum candidates: three are attempted, the others replace skipped ones. */
 export const maximumCandidates = 6
 
-/** What ranking reads of a candidate's health, by its key. */
+/** Health of a candidate, by its key. */
 type RankHealth = {
-  /** False while it must not be called. */
+  /** False while the model must not be called. */
   mayTry(key: string): boolean
   stateOf(key: string): HealthState
 }
 
 export type RankDeps = OutputForecast & {
   readonly health: RankHealth
-  /** How much of its monthly soft cap an account has used, 1 = all. Absent = no account has one. */
+  /** Used share of an account's monthly soft cap, 1 = all. Absent = no account has one. */
   readonly budget?: { shareOf(caller: Caller): number }
-  /** What was learned of an account, from memory; null = not known yet. Absent = nothing is learned. */
+  /** Learning of an account, from memory; null = not loaded yet. Absent = learning is off. */
   readonly learning?: { of(accountId: string): AccountLearning | null }
-  /** 0 ≤ x < 1, for the few requests that explore another model. Absent = none does. */
+  /** Random number, 0 ≤ x < 1, for exploration. Absent = no exploration. */
   readonly random?: () => number
-  /** Which model answered the conversation before. Absent = unknown. */
+  /** Returns the model that answered the conversation before. Absent = unknown. */
   readonly ties?: { of(accountId: string, ask: RouteRequest['ask']): CacheAffinity | null }
 }
 
 export type AccountLearning = { readonly epoch: number; leaningOf(queryType: string): LearnedBiasLookup | null }
 
-/** What learning had to do with a choice. */
+/** Effect of learning on a choice. */
 export type RouteLearning = {
-  /** Erasures of the account's learning at the time; null = it was not known yet. */
+  /** Erasure count of the account's learning at that time; null = not loaded yet. */
   readonly epoch: number | null
-  /** Without it another model would be the first. */
+  /** Without learning another model would be the first. */
   readonly influenced: boolean
-  /** Of the first model having become the first. */
+  /** Effects on the position of the first model. */
   readonly probability: number
 }
 
@@ -58,27 +58,27 @@ type RankedModels = {
   readonly context: ScoreContext
 }
 
-/** One ranking under way: its request, the scores, and what is known of the account. */
+/** Ranking in progress: its request, the scores, and the account's data. */
 type Ranking = {
   readonly deps: RankDeps
   readonly request: RouteRequest
   readonly scores: ScoredModels
   readonly learned: LearnedBiasLookup | null
-  /** Share of the soft cap that is used. */
+  /** Used share of the soft cap. */
   readonly capShare: number
 }
 
-/** Orders scored models: at most `maximumCandidates` of them. */
+/** Ranks scored models: at most `maximumCandidates` of them. */
 export function rankCandidates(deps: RankDeps, request: RouteRequest, scores: ScoredModels): RankedModels {
   const { ask, caller, reading } = request
   const { mode, figuresOf } = scores
   const weights = weightsOf(mode)
-  // Where quality has no weight, what was learned of it has none either.
+  // If quality has no weight, its learned bias has none either.
   const account = weights.quality === 0 ? null : (deps.learning?.of(caller.accountId) ?? null)
   const learned = account?.leaningOf(reading.queryType) ?? null
   const ranking: Ranking = { deps, request, scores, learned, capShare: deps.budget?.shareOf(caller) ?? 0 }
   const ranked = order(ranking, learned, maximumCandidates)
-  // Where cost has no weight, a prompt cache has none either.
+  // If cost has no weight, a prompt cache has none either.
   const affinity = weights.cost === 0 ? null : (deps.ties?.of(caller.accountId, ask) ?? null)
   const kept = affinity === null ? null : withCachedFirst(ranking, ranked, affinity)
   const { ordered, learning } =
@@ -92,7 +92,7 @@ export function withoutLearning({ epoch }: RouteRequest): RouteLearning {
   return { epoch, influenced: false, probability: 1 }
 }
 
-/** The first `count`: models that would end the output early only where no other is left. */
+/** Returns the first `count`; models with a lower output limit than requested only if no other remains. */
 function order(ranking: Ranking, learned: LearnedBiasLookup | null, count: number): readonly Scored[] {
   const { long, short } = ranking.scores
   const first = orderOf(ranking, long, learned, count)
@@ -111,13 +111,13 @@ function orderOf(
   return unhealthyLast(deps, preferCheaper(biased, capShare), count)
 }
 
-/** Whether a model may become the first for a reason other than its rank. */
+/** Returns whether a model may become the first for a reason other than its rank. */
 function mayLead({ deps: { health }, request }: Ranking, { model }: Scored): boolean {
   const key = healthKey({ model })
   return allowsOutputLength(request, model) && health.stateOf(key) === 'healthy' && health.mayTry(key)
 }
 
-/** The ranking, sometimes with a near-tie first, and whether it begins with another model because of what was learned. */
+/** Returns the ranking, sometimes with a near tie first, and whether learning changed the first model. */
 function withLearning(
   ranking: Ranking,
   ranked: readonly Scored[],
@@ -130,7 +130,10 @@ function withLearning(
   return { ordered, learning: { epoch: ranking.request.epoch, influenced, probability } }
 }
 
-/** The ranking with the model first that has the conversation's beginning in its cache; null = none has, or it would not pay. */
+/**
+ * Returns the ranking with the model first that has the conversation's beginning in its cache; null = there is none, or
+ * it would not save cost.
+ */
 function withCachedFirst(
   ranking: Ranking,
   ranked: readonly Scored[],
@@ -147,7 +150,10 @@ function withCachedFirst(
 
 const degradedPenalty = 0.1
 
-/** The first `count`. Unhealthy models go last; ranking never removes them: the last one left is still worth a try. */
+/**
+ * Returns the first `count`. Unhealthy models go last; ranking never removes them, so the last one can still be
+ * attempted.
+ */
 export function unhealthyLast(
   { health }: Pick<RankDeps, 'health'>,
   scored: readonly Scored[],
@@ -166,7 +172,7 @@ export function unhealthyLast(
   return first.length === count ? first : [...first, ...alternateProviders(resting, count - first.length)]
 }
 
-/** The first `count` under `cost`, cheapest first; models that must not be called now go behind all others. */
+/** Returns the first `count` under `cost`, cheapest first; models that must not be called now go last. */
 function cheapestModels(
   deps: RankDeps,
   request: RouteRequest,
@@ -195,10 +201,10 @@ function cheapestModels(
 
 type Priced = Scored & PricedModel
 
-/** Keeps an expected cost finite for a model that fails always. */
+/** Keeps the expected cost finite for a model that always fails. */
 const leastSuccess = 0.01
 
-/** Scores that fall along the list, as the order of near-equal prices is not that of their scores. */
+/** Scores that decrease along the list, because near-equal prices may be ordered against their scores. */
 function descending(ordered: readonly { readonly model: Model; readonly score: number }[]): Scored[] {
   let lowest = 1
   return ordered.map(({ model, score }) => {

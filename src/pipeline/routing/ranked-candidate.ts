@@ -1,4 +1,4 @@
-/** Ranked models as candidates, which can explain their rank. */
+/** Converts ranked models to candidates, which can explain their rank. */
 import { getBias, type LearnedBiasLookup } from '../../core/learning/apply-bias.ts'
 import { fullName, type Model } from '../../core/models/models.ts'
 import { type CacheAffinity, describeAffinity, hasAffinity } from '../../core/routing/cache-affinity.ts'
@@ -12,12 +12,12 @@ import {
 import type { ConfiguredProvider } from '../../providers/configured-provider.ts'
 import type { Candidate, ScoreParts } from './candidate.ts'
 
-/** What the scores of a ranking rest on. */
+/** Data behind the scores of a ranking. */
 export type ScoreContext = {
   readonly mode: ScoringMode
   readonly figuresOf: FiguresOf
   readonly learned: LearnedBiasLookup | null
-  /** What the first was kept for; null = it was not. */
+  /** Cache affinity that put the first model there; null = none. */
   readonly keptFor: CacheAffinity | null
 }
 
@@ -49,13 +49,13 @@ export class RankedCandidate implements Candidate {
   }
 }
 
-/** Empty if nothing was learned of the model. */
+/** Empty if there is no learning for the model. */
 function describeBias(learned: LearnedBiasLookup | null, model: Model): string {
   const bias = getBias(learned, fullName(model))
   return bias === 0 ? '' : `, learnt ${bias > 0 ? '+' : '−'}${Math.abs(bias * 100).toFixed(1)}`
 }
 
-/** Converts scored models in their order; models without a configured provider are left out. */
+/** Converts scored models in their order; omits models without a configured provider. */
 export function toCandidates(
   endpoints: ReadonlyMap<string, ConfiguredProvider>,
   scored: readonly Scored[],

@@ -1,4 +1,4 @@
-/** A request as the steps of routing read it. */
+/** Chat request in the form that the steps of routing read. */
 import type { PromptAnalysis } from '../../core/analysis/prompt-analysis.ts'
 import type { ChatRequest } from '../../core/chat/chat.ts'
 import type { Caller } from '../../core/limits/plans.ts'
@@ -10,11 +10,11 @@ export type RouteRequest = {
   readonly caller: Caller
   readonly reading: PromptAnalysis
   readonly level: Level
-  /** Estimated, without the web. */
+  /** Estimated tokens, without the web. */
   readonly inputTokens: number
   readonly needs: Needs
   /** `YYYY-MM-DD`, UTC. */
   readonly today: string
-  /** Of the account's learning, as the choice begins. */
+  /** Learning of the account at the start of the choice. */
   readonly epoch: number | null
 }

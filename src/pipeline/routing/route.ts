@@ -1,6 +1,6 @@
 /**
- * Chooses the models that a request may be sent to, in four steps that each take what the one before returned: filter, score,
- * rank, choose. A named model is the first choice whatever its score; the same steps then find its fallbacks.
+ * Chooses the models for a request in four steps, each with the result of the step before: filter, score, rank, choose.
+ * A named model is the first choice whatever its score; the same steps then find its fallbacks.
  */
 import type { PromptAnalysis } from '../../core/analysis/prompt-analysis.ts'
 import type { ChatRequest, Strategy } from '../../core/chat/chat.ts'
@@ -30,18 +30,18 @@ export type RouteDeps = FilterDeps &
   RankDeps & {
     readonly catalogue: Catalog
     readonly clock: { /** Epoch milliseconds. */ now(): number }
-    /** Target shares of requests by level. Absent = the default ones. */
+    /** Target shares of requests per capability level. Absent = the defaults. */
     readonly shares?: LevelShares
   }
 
-/** A request to route, as it was read. */
+/** A request to route, with its analysis. */
 export type RouteInput = {
   readonly caller: Caller
   readonly ask: ChatRequest
   readonly reading: PromptAnalysis
-  /** Estimated, without the web. */
+  /** Estimated tokens, without the web. */
   readonly inputTokens: number
-  /** Absent = nothing is looked up. */
+  /** Absent = no web access. */
   readonly web?: WebPlan
 }
 
@@ -49,32 +49,33 @@ export type Route = {
   readonly mode: 'auto' | 'manual'
   readonly strategy: Strategy | null
   readonly reading: PromptAnalysis
-  /** What the prompt alone is worth; it decides where there is no strategy. */
+  /** Quality gain of the prompt; decides if no strategy is set. */
   readonly level: Level
-  /** Estimated, with what the web may add. */
+  /** Estimated tokens, with the maximum of the web. */
   readonly inputTokens: number
   readonly web: WebPlan
   readonly choices: number
   readonly first: Candidate
   /**
-   * In the order to be called, `first` among them. More than are ever attempted: some may be skipped. The fallbacks of a named
-   * model are chosen at the first read: most requests need none.
+   * In the order of calls, `first` among them. More than are ever attempted, because some may be skipped. The fallbacks
+   * of a named model are chosen at the first read, because most requests need none.
    */
   readonly candidates: readonly Candidate[]
   readonly learning: RouteLearning
-  /** The first model is the first because it holds the conversation's beginning in its cache. */
+  /** Cache affinity made the first model the first. */
   readonly isKept: boolean
-  /** Models passed over, and why: content-free, for the dry run. */
+  /** Dropped models with reasons, content-free, for the dry run. */
   readonly dropped: readonly Dropped[]
-  /** The same without the web, where only the web stands in the request's way. */
+  /** The plan without the web, if only the web prevents the request. */
   withoutWeb(): Route
 }
 
 export type Dropped = { readonly model: string; readonly reason: string }
 
 /**
- * Chooses which models to call, in which order. Throws `GatewayError` if no model can take the request: `model_not_found`,
- * `model_deprecated`, `invalid_request`, `unsupported_parameter`, `context_length_exceeded`, `no_model_available`.
+ * Chooses the models to call and their order. Throws `GatewayError` if no model can take the request:
+ * `model_not_found`, `model_deprecated`, `invalid_request`, `unsupported_parameter`, `context_length_exceeded`,
+ * `no_model_available`.
  */
 export function route(deps: RouteDeps, { caller, ask, reading, inputTokens, web = noWeb }: RouteInput): Route {
   const request: RouteRequest = {
@@ -88,12 +89,12 @@ export function route(deps: RouteDeps, { caller, ask, reading, inputTokens, web 
     epoch: deps.learning?.of(caller.accountId)?.epoch ?? null,
   }
   const choice = ask.model === null ? chooseAutomatically(deps, request) : chooseNamed(deps, request, ask.model)
-  // The choice is made by the caller's words; what the web adds has to fit the model, not the other way round.
+  // The client's own text decides the choice. Web content has to fit the model and not the reverse.
   const hasRoom = web === noWeb || fitsWindow(choice.first.model, inputTokens + web.tokens, ask.maxOutputTokens ?? 1)
   return new ChosenRoute(request, choice, hasRoom ? web : noWeb)
 }
 
-/** Candidates in their order. The dropped models are worked out on request only: most requests do not read them. */
+/** Candidates in order. Dropped models are computed on request only, because most requests do not read them. */
 type Candidates = { readonly candidates: readonly Candidate[]; readonly dropped: () => readonly Dropped[] }
 type Choice = {
   readonly first: Candidate
@@ -117,11 +118,11 @@ function chooseAutomatically(deps: RouteDeps, request: RouteRequest): Choice {
   return { first, learning, isKept: context.keptFor !== null, all: () => all }
 }
 
-/** Models that could have answered too. */
+/** Returns other eligible models. */
 function outranked(able: readonly Model[], candidates: readonly Candidate[]): readonly Dropped[] {
   return able
     .filter(model => candidates.every(candidate => candidate.model !== model))
-    .map(model => ({ model: fullName(model), reason: 'others stand before it, more than are ever asked' }))
+    .map(model => ({ model: fullName(model), reason: 'ranked below the candidate limit' }))
 }
 
 function chooseNamed(deps: RouteDeps, request: RouteRequest, name: string): Choice {
@@ -129,7 +130,7 @@ function chooseNamed(deps: RouteDeps, request: RouteRequest, name: string): Choi
   const endpoint = deps.endpoints.get(model.provider)
   if (endpoint === undefined) throw notConfigured(model)
   refuseUnmet(model, unreadable(endpoint, request.ask))
-  const first: Candidate = { model, endpoint, score: 1, reason: () => 'named by the caller', parts: unscored }
+  const first: Candidate = { model, endpoint, score: 1, reason: () => 'requested model', parts: unscored }
   let all: Candidates | null = request.ask.fallback ? null : { candidates: [first], dropped: () => [] }
   return {
     first,
@@ -141,12 +142,12 @@ function chooseNamed(deps: RouteDeps, request: RouteRequest, name: string): Choi
 
 const unscored = () => null
 
-/** The named model, and the models that can replace it. */
+/** The named model, and its fallbacks. */
 function withFallbacks(deps: RouteDeps, request: RouteRequest, first: Candidate): Candidates {
   const { model } = first
   const { within, beyond, dropped } = filterFallbacks(deps, request, model)
   const ranked = unhealthyLast(deps, scoreFallbacks(model, within), maximumCandidates - 1)
-  const reason = () => `stands in for ${fullName(model)}`
+  const reason = () => `fallback for ${fullName(model)}`
   const fallbacks = toCandidates(deps.endpoints, ranked, (entry, endpoint) => ({
     ...entry,
     endpoint,
@@ -165,10 +166,10 @@ function withFallbacks(deps: RouteDeps, request: RouteRequest, first: Candidate)
 }
 
 function tooExpensive(model: Model, { ask }: RouteRequest): string {
-  return `it is expected to cost more than ${ask.fallbackMaxCostFactor} times as much as ${fullName(model)}`
+  return `expected to cost more than ${ask.fallbackMaxCostFactor} times as much as ${fullName(model)}`
 }
 
-/** A class, since its getters would be created again for every request. */
+/** A class, because its getters would otherwise be created for every request. */
 class ChosenRoute implements Route {
   readonly mode: Route['mode']
   readonly strategy: Strategy | null
@@ -213,7 +214,7 @@ class ChosenRoute implements Route {
 
 let lastDay = { number: Number.NaN, iso: '' }
 
-/** `YYYY-MM-DD`, UTC; needed by every request, and the same all day. */
+/** `YYYY-MM-DD`, UTC. Cached for the day, because every request needs it. */
 function isoDay(epochMs: number): string {
   const number = formatDay(epochMs)
   if (number !== lastDay.number) lastDay = { number, iso: new Date(epochMs).toISOString().slice(0, 10) }

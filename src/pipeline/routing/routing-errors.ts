@@ -1,15 +1,15 @@
-/** Why nobody can take a request, and what to do about it. */
+/** Errors of routing: why no model is eligible, and how the client can change that. */
 
 import { type Catalog, fullName, type Model } from '../../core/models/models.ts'
 import { GatewayError } from '../../core/validation/errors.ts'
 
-/** A model that was passed over: for what, and by which parameter where one is at fault. */
+/** A dropped model with the filter, and the parameter if one is the cause. */
 export type DroppedModel = { readonly model: string; readonly reason: string } & (
   | { readonly cause: 'elsewhere' | 'window' | 'budget' }
   | { readonly cause: 'unmet'; readonly param: string }
 )
 
-/** Nobody can take it. The nearest miss is named: what all others were lost to before the last filter. */
+/** Builds the error for a request without an eligible model. Reports the last filter that removed candidates. */
 export function noEligibleModelError(dropped: readonly DroppedModel[], inputTokens: number): GatewayError {
   if (dropped.some(({ cause }) => cause === 'window')) {
     const message = `The conversation (about ${inputTokens} tokens) exceeds the context window of every eligible model. Shorten it.`
@@ -18,12 +18,12 @@ export function noEligibleModelError(dropped: readonly DroppedModel[], inputToke
   const params = dropped.flatMap(loss => (loss.cause === 'unmet' ? [loss.param] : []))
   const [param] = params.toSorted((left, right) => countOf(params, right) - countOf(params, left))
   if (param !== undefined) {
-    const message = `No model here supports \`${param}\` as this request uses it. Change it or leave it out.`
+    const message = `No configured model supports this value of \`${param}\`. Change or remove it.`
     return new GatewayError('unsupported_parameter', message, { param })
   }
-  return new GatewayError('no_model_available', 'No model can take this request right now. Try again later.', {
+  return new GatewayError('no_model_available', 'No model is available. Retry later.', {
     retryAfterMs: 5000,
-    detail: 'no model is left once those not configured, retiring, or out of test mode are taken out',
+    detail: 'every model is unconfigured, close to retirement or excluded by test mode',
   })
 }
 
@@ -31,9 +31,9 @@ function countOf(values: readonly string[], wanted: string): number {
   return values.filter(value => value === wanted).length
 }
 
-/** The refusal of a model that is named and that nobody here offers. */
+/** Builds the error for a named model that is not offered. */
 export function notConfigured(model: Model): GatewayError {
-  const message = `${fullName(model)} is known, but its provider is not configured here. Choose one of GET /api/v1/models.`
+  const message = `${fullName(model)} is not available: its provider is not configured. Choose a model from GET /api/v1/models.`
   return new GatewayError('model_not_found', message, { param: 'model' })
 }
 
@@ -41,7 +41,7 @@ export function notConfigured(model: Model): GatewayError {
 export function unknownModel(catalogue: Catalog, name: string): GatewayError {
   const near = nearNames(catalogue, name)
   const hint = near.length === 0 ? '' : ` Did you mean ${near.join(' or ')}?`
-  const message = `There is no model of that name.${hint} GET /v1/models lists them; \`gateway-ai\` has one chosen.`
+  const message = `Unknown model.${hint} List models with GET /v1/models, or use \`gateway-ai\` for automatic routing.`
   return new GatewayError('model_not_found', message, { param: 'model' })
 }
 
@@ -65,13 +65,13 @@ function nearNames({ list }: Catalog, name: string): string[] {
 
 const longestCompared = 64
 
-/** The pairs of neighbouring characters in a name. */
+/** Returns the pairs of adjacent characters in a name. */
 function pairsOf(name: string): Set<string> {
   const text = ` ${name.slice(0, longestCompared).toLowerCase()} `
   return new Set(Array.from({ length: text.length - 1 }, (_, at) => text.slice(at, at + 2)))
 }
 
-/** Dice's coefficient of two names' pairs, 0–1. */
+/** Returns Dice's coefficient of two names' pairs, 0–1. */
 function nameSimilarity(left: ReadonlySet<string>, right: ReadonlySet<string>): number {
   let shared = 0
   for (const pair of left) if (right.has(pair)) shared++

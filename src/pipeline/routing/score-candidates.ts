@@ -1,4 +1,4 @@
-/** Second step of routing: what each eligible model is worth for a request, before health and learning are considered. */
+/** Second step of routing: scores each eligible model for a request, before health and learning. */
 import { fullName, type Model, type RoutingFigures, tiers } from '../../core/models/models.ts'
 import {
   costScore,
@@ -15,7 +15,10 @@ import type { RouteRequest } from './route-request.ts'
 
 export type ScoreDeps = {
   readonly health: {
-    /** The published figures of a model, moved towards what was measured here; null = nothing was. Absent = nothing is. */
+    /**
+     * Returns the catalog figures of a model, blended with measured ones; null = nothing was measured. Absent =
+     * measurement is off.
+     */
     figuresOf?(key: string, published: RoutingFigures): Figures | null
   }
 }
@@ -23,13 +26,13 @@ export type ScoreDeps = {
 export type ScoredModels = {
   readonly mode: ScoringMode
   readonly figuresOf: FiguresOf
-  /** Best first: models that allow the output length that the caller asked for. */
+  /** Best first: models that allow the requested output length. */
   readonly long: readonly Scored[]
-  /** Best first: models that would end the output earlier. They go behind all others. */
+  /** Best first: models with a lower output limit. They go behind all others. */
   readonly short: readonly Scored[]
 }
 
-/** Scores models by the strategy, or without one by the prompt's level. */
+/** Scores models by the strategy, or without one by the prompt's capability level. */
 export function scoreCandidates(deps: ScoreDeps, request: RouteRequest, models: readonly Model[]): ScoredModels {
   const mode: ScoringMode = { strategy: request.ask.strategy, level: request.level }
   const figuresOf = figuresBy(deps)
@@ -47,13 +50,16 @@ export function scoreFallbacks(named: Model, models: readonly Model[]): readonly
     .sort((left, right) => right.score - left.score || (fullName(left.model) < fullName(right.model) ? -1 : 1))
 }
 
-/** Figures as measured here, once for each model of a request. */
+/** Measured figures, looked up once for each model of a request. */
 function figuresBy({ health }: ScoreDeps): FiguresOf {
   if (health.figuresOf === undefined) return publishedFigures
   return model => health.figuresOf?.(healthKey({ model }), model.figures) ?? publishedFigures(model)
 }
 
-/** 0–1: how well a model replaces another. Another provider counts, since the first one may be down as a whole. */
+/**
+ * Returns 0–1: how well a model replaces another. Another provider scores higher, because the first one may be
+ * completely unavailable.
+ */
 function similarity(model: Model, other: Model): number {
   const apart =
     Math.abs(model.figures.quality - other.figures.quality) +

@@ -1,4 +1,4 @@
-/** The account as its users see it. */
+/** The account, for its users. */
 import { Type } from '@sinclair/typebox'
 import type { Plans } from '../../core/limits/plans.ts'
 import type { DailyUsage } from '../../core/limits/spent.ts'
@@ -19,7 +19,7 @@ type AccountDeps = {
   readonly database: Database
   readonly stores: Pick<Stores, 'accounts' | 'users'>
   readonly clock: Pick<Clock, 'now'>
-  /** What an account has used on a UTC day (days since the epoch), usage not in the ledger yet included. */
+  /** Returns the daily usage of an account on a UTC day (days since the epoch), unshipped records included. */
   readonly spent: (accountId: string, day: number) => Promise<DailyUsage>
   readonly meter: Pick<Meter, 'standing'>
   readonly announce: () => void
@@ -38,7 +38,7 @@ export function account(deps: AccountDeps, identify: Authenticate) {
       method: 'GET',
       path: '/api/v1/account',
       action: 'account.see',
-      summary: 'Account, plan, limits and what is used today',
+      summary: 'Get account, plan, limits and daily usage',
       answer: accountTodayShape,
       handle: async ({ principal }) => reply(await overview(deps, principal.accountId)),
     },
@@ -46,14 +46,13 @@ export function account(deps: AccountDeps, identify: Authenticate) {
       method: 'PATCH',
       path: '/api/v1/account',
       action: 'account.change',
-      summary: 'Rename the account, or say whether it uses the web',
+      summary: 'Change the name or the web access of the account',
       body: changeSchema,
-      examples: { 'another name': { name: 'Difference Engines' }, 'no web': { web: false } },
+      examples: { 'new name': { name: 'Difference Engines' }, 'web access off': { web: false } },
       answer: accountTodayShape,
       async handle({ principal: { accountId }, request }) {
         const settings = await readInput(request, checkChange)
-        if (Object.keys(settings).length === 0)
-          throw invalidField('name', 'or `web` must be sent: there is nothing to change')
+        if (Object.keys(settings).length === 0) throw invalidField('name', 'is required unless `web` is sent')
         await deps.stores.users.changeSettings(deps.database, accountId, settings)
         deps.announce()
         return reply(await overview(deps, accountId))

@@ -1,7 +1,7 @@
 import type { Static } from '@sinclair/typebox'
 import { accountShape, count, namedSchema, orNull, strictObject, time, usd } from '../../http/schemas.ts'
 
-/** The account with what is used of its limits today and now. */
+/** The account with its current usage of each limit. */
 export const accountTodayShape = namedSchema('AccountToday', {
   ...accountShape.properties,
   today: strictObject({
@@ -14,7 +14,7 @@ export const accountTodayShape = namedSchema('AccountToday', {
   now: orNull(
     strictObject(
       { requests_last_minute: count, seats_taken: count },
-      { description: 'as this process last knew; null where it was not asked lately' },
+      { description: 'the last status that this process read; null = not read recently' },
     ),
   ),
 })

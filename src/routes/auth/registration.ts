@@ -51,10 +51,10 @@ const checkNothing = checker(nothingSchema)
 
 const hourMs = 3_600_000
 const limits = {
-  /** Sign-up tells whether an address is known, so it is rare. */
+  /** Sign-up reveals whether an email address is known, so its limit is low. */
   registrations: { allowed: 5, windowMs: hourMs },
   requests: { allowed: 300, windowMs: 60_000 },
-  /** Per mailbox. */
+  /** Limit per mailbox. */
   mailed: { allowed: 3, windowMs: hourMs },
   tried: { allowed: 60, windowMs: 60_000 },
 }
@@ -68,13 +68,13 @@ export type RegistrationDeps = SignInDeps &
     readonly passwords: Passwords
     readonly clock: Pick<Clock, 'now'>
     readonly log: Pick<Log, 'warn'>
-    /** Null = no mail is sent. */
+    /** Null = no mail server is configured. */
     readonly post: Pick<Mailer, 'emailVerification'> | null
   }
 
 type Confirm = (user: { readonly id: string; readonly email: string }) => void
 
-/** The routes of registration and confirmation under `/api/v1/auth`. */
+/** Routes of registration and confirmation under `/api/v1/auth`. */
 export function registration(deps: RegistrationDeps, identify: Authenticate) {
   const registrations = deps.limits('register', limits.registrations)
   const requests = deps.limits('auth', limits.requests)
@@ -99,7 +99,7 @@ export function registration(deps: RegistrationDeps, identify: Authenticate) {
         return reply(rules)
       },
       withRouteDocs(policies.open, {
-        summary: 'Who can register',
+        summary: 'Get registration rules',
         answer: registrationRulesShape,
       }),
     )
@@ -116,9 +116,9 @@ export function registration(deps: RegistrationDeps, identify: Authenticate) {
       {
         parse: 'none',
         ...withRouteDocs(policies.open, {
-          summary: 'Make an account',
+          summary: 'Create an account',
           description:
-            'Signs in at once. The first user is its owner, on the plan `evaluation`. If the gateway sends mail, the user can only read until the address is confirmed by the link in the mail; an address that is not confirmed can be registered again.',
+            'Signs in immediately. The first user is its owner, on the plan `evaluation`. If email is configured, the user can only read until the address is confirmed by the link in the email; an address that is not confirmed can be registered again.',
           body: registrationSchema,
           examples: {
             'a new account': {
@@ -145,9 +145,9 @@ export function registration(deps: RegistrationDeps, identify: Authenticate) {
         ...withRouteDocs(policies.open, {
           summary: 'Confirm an email address',
           description:
-            'Takes the token that was mailed and the password chosen at registration, and signs in. The token is valid for one day and for one confirmation.',
+            'Takes the token from the email and the password of the registration, and signs in. The token is valid for one day and for one confirmation.',
           body: verificationSchema,
-          examples: { 'the password chosen at registration': { password: 'correct horse battery' } },
+          examples: { 'password of the registration': { password: 'correct horse battery' } },
           answer: sessionShape,
           errors: ['invalid_credentials', 'not_found', 'ip_rate_limited'],
         }),
@@ -159,8 +159,8 @@ export function registration(deps: RegistrationDeps, identify: Authenticate) {
           method: 'POST',
           path: '/api/v1/auth/verification',
           action: 'sessions.own',
-          summary: 'Send the confirmation mail again',
-          description: 'At most three per hour; the answer is the same beyond that.',
+          summary: 'Send the confirmation email again',
+          description: 'At most three per hour; the response does not change beyond that.',
           body: nothingSchema,
           bodyRequired: false,
           examples: { nothing: {} },
@@ -169,8 +169,7 @@ export function registration(deps: RegistrationDeps, identify: Authenticate) {
           errors: ['conflict'],
           async handle({ principal, request }) {
             await readInput(request, checkNothing)
-            if (!principal.isUnverified)
-              throw new GatewayError('conflict', 'This email address does not wait for a confirmation.')
+            if (!principal.isUnverified) throw new GatewayError('conflict', 'This email address needs no confirmation.')
             confirm({ id: principal.userId, email: principal.email })
             return reply({ accepted: true }, 202)
           },
@@ -207,8 +206,8 @@ async function register(
       unverifiedSince: deps.post === null ? null : createdAt,
     },
   )
-  if (!registered) throw new GatewayError('conflict', 'This e-mail address cannot be registered. Sign in instead.')
-  // What was tried on an address that nobody had is no reason to keep its owner out.
+  if (!registered) throw new GatewayError('conflict', 'This email address cannot be registered. Sign in instead.')
+  // Attempts on an address without a user must not lock out its later owner.
   const subject = stores.sessions.mailSubject(email)
   await stores.sessions.forgetFailures(database, subject)
   const user = { id: userId, accountId, passwordHash, email }
@@ -218,7 +217,10 @@ async function register(
   return answer
 }
 
-/** The token alone shows who reads the mailbox, not who registered. With it alone an owner could confirm another person's account. */
+/**
+ * The token only proves access to the mailbox and not who registered. Without the password, the mailbox's owner could
+ * confirm another person's account.
+ */
 async function verify(deps: RegistrationDeps, request: Request, token: string, address: string): Promise<Response> {
   const body = await readInput(request, checkVerification)
   const { database, stores } = deps

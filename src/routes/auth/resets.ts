@@ -1,4 +1,4 @@
-/** A forgotten password: asked for by anybody, chosen by whoever reads the mailbox. */
+/** Password reset: requested by any client, completed with the token from the email. */
 import { Type } from '@sinclair/typebox'
 import { Elysia } from 'elysia'
 import { digestOf, type RandomBytes } from '../../core/accounts/api-keys.ts'
@@ -25,7 +25,7 @@ export type ResetDeps = OpenRouteDeps & {
   readonly randomBytes: RandomBytes
   readonly addressDigests: (email: string, address: string) => readonly string[]
   readonly log: Pick<Log, 'warn'>
-  /** Null = no mail is sent. */
+  /** Null = no mail server is configured. */
   readonly post: Pick<Mailer, 'passwordReset'> | null
   readonly announce: () => void
 }
@@ -35,7 +35,7 @@ const askingSchema = Type.Object({ email: emailSchema }, strict)
 const choosingSchema = Type.Object(
   {
     password: passwordSchema,
-    revoke_keys: Type.Optional(Type.Boolean({ description: 'revoke every API key of the user too' })),
+    revoke_keys: Type.Optional(Type.Boolean({ description: 'also revoke every API key of the user' })),
   },
   strict,
 )
@@ -45,19 +45,19 @@ const checkChoosing = checker(choosingSchema)
 const hourMs = 3_600_000
 const limits = {
   asked: { allowed: 20, windowMs: hourMs },
-  /** Of one mailbox, whoever asks: nobody's is to be filled by us. */
+  /** Limit per mailbox, from all clients together, so that resets cannot flood it. */
   mailed: { allowed: 3, windowMs: hourMs },
   tried: { allowed: 60, windowMs: 60_000 },
 }
 const maximumAtOnce = 100
 const tokenPrefix = 'gw_reset_'
 
-/** The routes under `/api/v1/auth/reset`. */
+/** Routes under `/api/v1/auth/reset`. */
 export function resets(deps: ResetDeps) {
   const asked = deps.limits('reset', limits.asked)
   const mailed = deps.limits('reset-mail', limits.mailed)
   const tried = deps.limits('reset-token', limits.tried)
-  const behindAnswer = createBehindAnswer(maximumAtOnce, () => deps.log.warn('password_reset_not_sent'))
+  const behindAnswer = createBehindAnswer(maximumAtOnce, () => deps.log.warn('password_reset_failed'))
 
   return new Elysia({ name: 'resets' })
     .post(
@@ -68,7 +68,7 @@ export function resets(deps: ResetDeps) {
         return heldOpen(deps, { request, address }, async () => {
           const { email } = await readInput(request, checkAsking)
           await enforceDryRunLimit(asked, address)
-          // The answer is the same, and as quick, whoever the address belongs to.
+          // The response and its time are the same whether the address has a user or not.
           behindAnswer(() => sendReset(deps, mailed, normalizeEmail(email)))
           return reply({ accepted: true }, 202)
         })
@@ -76,10 +76,11 @@ export function resets(deps: ResetDeps) {
       {
         parse: 'none',
         ...withRouteDocs(policies.open, {
-          summary: 'Ask for a new password by e-mail',
-          description: 'The same answer, whether anybody has the address or not. Only where the gateway sends mail.',
+          summary: 'Request a password reset by email',
+          description:
+            'The response is the same whether a user has the address or not. Requires email to be configured.',
           body: askingSchema,
-          examples: { 'a forgotten password': { email: 'ada@example.com' } },
+          examples: { 'forgotten password': { email: 'ada@example.com' } },
           answer: resetAskedShape,
           status: 202,
           errors: ['ip_rate_limited', 'not_found'],
@@ -96,12 +97,12 @@ export function resets(deps: ResetDeps) {
       {
         parse: 'none',
         ...withRouteDocs(policies.open, {
-          summary: 'Choose a new password with the token that was mailed',
+          summary: 'Set a new password with the token from the email',
           description:
-            'It ends every session of the user, confirms the email address and lifts a lock. With `revoke_keys` all API keys of the user end too; those of an address that was never confirmed always do.',
+            'Ends every session of the user, confirms the email address and ends a sign-in lockout. With `revoke_keys` all API keys of the user are revoked too; those of an unconfirmed address always are.',
           body: choosingSchema,
           examples: {
-            'a new password, and no old keys': { password: 'correct horse battery staple', revoke_keys: true },
+            'new password, old keys revoked': { password: 'correct horse battery staple', revoke_keys: true },
           },
           answer: null,
           errors: ['ip_rate_limited', 'not_found'],
@@ -110,7 +111,7 @@ export function resets(deps: ResetDeps) {
     )
 }
 
-/** Where the mailbox has not had its fill, and somebody's it is. */
+/** Sends the email if the address has a user and its mailbox limit is not reached. */
 async function sendReset(deps: ResetDeps, mailed: RateLimiter, email: string): Promise<void> {
   if ((await mailed.take(email)) > 0) return
   const token = tokenPrefix + Buffer.from(deps.randomBytes(32)).toString('base64url')
@@ -136,5 +137,5 @@ async function choose(deps: ResetDeps, request: Request, token: string, address:
 }
 
 function noMail(): GatewayError {
-  return new GatewayError('not_found', 'This gateway sends no mail. Ask its operator for a new password.')
+  return new GatewayError('not_found', 'Email is not configured. Ask the operator to reset the password.')
 }

@@ -1,4 +1,4 @@
-/** Coming in and going out: sign in, refresh, sign out, sessions, password. */
+/** Sign-in, refresh, sign-out, sessions and password. */
 import { Type } from '@sinclair/typebox'
 import { Elysia } from 'elysia'
 import { digestOf } from '../../core/accounts/api-keys.ts'
@@ -52,10 +52,10 @@ const checkRefresh = checker(refreshSchema)
 const checkPassword = checker(passwordChangeSchema)
 const checkNothing = checker(nothingSchema)
 
-/** Guessing passwords is for the locks to stop, not for this. */
+/** The lockout stops password guessing; this limit does not have to. */
 const perAddress = { allowed: 300, windowMs: 60_000 }
 
-/** The routes under `/api/v1/auth`. */
+/** Routes under `/api/v1/auth`. */
 export function auth(deps: AuthDeps, identify: Authenticate) {
   const requests = deps.limits('auth', perAddress)
   const open = (told: RouteDocs) => ({ parse: 'none', ...withRouteDocs(policies.open, told) }) as const
@@ -72,7 +72,7 @@ export function auth(deps: AuthDeps, identify: Authenticate) {
       open({
         summary: 'Sign in',
         body: signInSchema,
-        examples: { 'with a password': { email: 'ada@example.com', password: 'correct horse battery' } },
+        examples: { 'email and password': { email: 'ada@example.com', password: 'correct horse battery' } },
         answer: sessionShape,
         errors: ['invalid_credentials', 'ip_rate_limited'],
       }),
@@ -85,10 +85,10 @@ export function auth(deps: AuthDeps, identify: Authenticate) {
         return heldOpen(deps, { request, address }, () => refresh(deps, request))
       },
       open({
-        summary: 'Renew a session',
-        description: 'Every refresh token is good for one renewal; one that is used again ends its session.',
+        summary: 'Refresh the session',
+        description: 'Every refresh token is valid for one refresh; a reused one ends its session.',
         body: refreshSchema,
-        examples: { 'the last refresh token': { refresh_token: 'gw_refresh_…' } },
+        examples: { 'current refresh token': { refresh_token: 'gw_refresh_…' } },
         answer: sessionShape,
         errors: ['invalid_token', 'ip_rate_limited'],
       }),
@@ -115,7 +115,7 @@ export function auth(deps: AuthDeps, identify: Authenticate) {
           method: 'GET',
           path: '/api/v1/auth/sessions',
           action: 'sessions.own',
-          summary: 'Own sessions',
+          summary: 'List sessions',
           answer: ownSessionsShape,
           async handle({ principal: { accountId, userId, sessionId } }) {
             const entries = await deps.stores.sessions.listSessions(deps.database, accountId, userId)
@@ -126,7 +126,7 @@ export function auth(deps: AuthDeps, identify: Authenticate) {
           method: 'DELETE',
           path: '/api/v1/auth/sessions/:id',
           action: 'sessions.own',
-          summary: 'End one of the own sessions',
+          summary: 'End a session',
           answer: null,
           handle: ({ principal, params }) => endSession(deps, principal, params.id ?? ''),
         },
@@ -134,11 +134,11 @@ export function auth(deps: AuthDeps, identify: Authenticate) {
           method: 'PUT',
           path: '/api/v1/auth/password',
           action: 'sessions.own',
-          summary: 'Change the password',
+          summary: 'Change password',
           description: 'Ends all other sessions.',
           body: passwordChangeSchema,
           examples: {
-            'a better one': { current_password: 'correct horse battery', new_password: 'correct horse battery staple' },
+            'new password': { current_password: 'correct horse battery', new_password: 'correct horse battery staple' },
           },
           answer: null,
           errors: ['invalid_credentials', 'conflict'],
@@ -149,9 +149,9 @@ export function auth(deps: AuthDeps, identify: Authenticate) {
 }
 
 /**
- * A sign-in hashes once, whether the address is known or not, so the time tells as little as the answer. A lock rejects
- * before any hash, for known and unknown emails alike: it must not be a way to try passwords, nor to keep the hasher busy.
- * It does not apply at a network address from which the user has signed in before.
+ * A sign-in hashes once, for known and unknown addresses, so neither time nor response reveals which it is. A lock
+ * rejects before any hash, for all emails: it must not allow guesses nor keep the hasher busy. It does not apply at a
+ * network address from which the user has signed in before.
  */
 async function logIn(deps: AuthDeps, request: Request, address: string): Promise<Response> {
   const body = await readInput(request, checkSignIn)
@@ -234,7 +234,7 @@ async function changePassword(deps: AuthDeps, { principal, request }: SessionReq
   const body = await readInput(request, checkPassword)
   const password = validateNewPassword(body.new_password, 'new_password')
   const { database, stores } = deps
-  // An open session must not be a way to guess the password. Only the user's own sessions can add to these failures.
+  // An open session must not allow password guesses. Only the user's own sessions can add to these failures.
   const subjects = [stores.sessions.changeSubject(userId)]
   const [user, isLocked] = await Promise.all([
     stores.users.findUser(database, accountId, userId),
@@ -252,7 +252,8 @@ async function changePassword(deps: AuthDeps, { principal, request }: SessionReq
     newHash: await deps.passwords.hash(password, userId),
     keptSession: sessionId,
   })
-  if (!changed) throw new GatewayError('conflict', 'The password was changed meanwhile. Sign in with the new one.')
+  if (!changed)
+    throw new GatewayError('conflict', 'The password changed during this request. Sign in with the new one.')
   deps.announce()
   return replyNoContent()
 }

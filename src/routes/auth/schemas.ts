@@ -9,7 +9,7 @@ const ownSessionShape = namedSchema('OwnSession', {
   created_at: time,
   last_used_at: time,
   expires_at: time,
-  current: Type.Boolean({ description: 'the session that asks' }),
+  current: Type.Boolean({ description: 'the session of this request' }),
 })
 export type ShownSession = Static<typeof ownSessionShape>
 export const ownSessionsShape = list(ownSessionShape)
@@ -17,7 +17,7 @@ export const ownSessionsShape = list(ownSessionShape)
 export const registrationRulesShape = namedSchema('RegistrationRules', {
   mode: oneOf(registrationModes),
   domains: orNull(Type.Array(text('example.com'), { description: 'email domains that can register; null = any' })),
-  verifies_email: Type.Boolean({ description: 'a new address is confirmed by mail' }),
+  verifies_email: Type.Boolean({ description: 'a new address must be confirmed by email' }),
 })
 export type RegistrationRules = Static<typeof registrationRulesShape>
 

@@ -1,6 +1,7 @@
 /**
- * Cards of an account, entered on the payment processor's page. A finished page is read from the processor when the owner
- * comes back from it, and again when its event arrives: whichever is first sets the card, and the other changes nothing.
+ * Cards of an account, entered on the payment processor's page. The gateway reads a finished page from the processor
+ * when the owner returns from it, and again when its event arrives: the first of the two sets the card, the second
+ * changes nothing.
  */
 
 import type { Cards, EnteredCard, Payments } from '../../core/billing/payment-processor.ts'
@@ -39,7 +40,7 @@ export async function openSetup(
   return cards.openSetup(accountId, customerId)
 }
 
-/** Sets the card that an owner entered in a setup session. A pasted ID of a card is refused. */
+/** Sets the card that an owner entered in a setup session. Rejects a pasted card ID. */
 export async function enterCard(
   deps: CardDeps,
   { accountId }: SessionRequest['principal'],
@@ -50,9 +51,9 @@ export async function enterCard(
   if (input.payment_method != null)
     throw invalidField('payment_method', `must not be set: cards are not set by ID. ${action}`)
   if (input.setup_session == null)
-    throw invalidField('setup_session', `is missing: enter the card at Stripe. ${action}`)
+    throw invalidField('setup_session', `is required: enter the card at Stripe. ${action}`)
   const session = await cards.readSetup(input.setup_session)
-  // Another account's session gets the response of a missing one.
+  // Another account's session gets the same response as a missing one.
   if (session?.accountId !== accountId) throw notFound()
   if (session.card === null)
     throw new GatewayError('conflict', 'Stripe has stored no card yet. Finish its page for cards, then retry.')
@@ -83,9 +84,9 @@ export async function followCard(
   if (replaced !== null) await detachCard(deps, replaced)
 }
 
-/** Detaches a card that the account does not use any more. */
+/** Detaches a card that the account no longer uses. */
 export function detachCard(deps: Pick<CardDeps, 'payments' | 'log'>, methodId: string): Promise<void> {
-  return orWarn(deps, 'payment_method_not_detached', cards => cards.remove(methodId))
+  return orWarn(deps, 'payment_method_detach_failed', cards => cards.remove(methodId))
 }
 
 /** Returns the address of the page on which an invoice can be paid. */

@@ -1,4 +1,4 @@
-/** Invoices of an account: the list, one with its lines, and the page on which an unpaid one is paid. */
+/** Invoices of an account: the list, one invoice with its lines, and the payment page of an unpaid one. */
 import { Type } from '@sinclair/typebox'
 import { checker } from '../../core/validation/validate.ts'
 import type { Stores } from '../../database/repositories/stores.ts'
@@ -19,7 +19,7 @@ export function invoiceRoutes(deps: InvoiceDeps): readonly SessionRoute[] {
       method: 'GET',
       path: '/api/v1/billing/invoices',
       action: 'billing.see',
-      summary: 'Invoices, newest first',
+      summary: 'List invoices, newest first',
       answer: invoiceListShape,
       async handle({ principal }) {
         const found = await deps.stores.invoices.listInvoices(deps.database, principal.accountId)
@@ -30,7 +30,7 @@ export function invoiceRoutes(deps: InvoiceDeps): readonly SessionRoute[] {
       method: 'GET',
       path: '/api/v1/billing/invoices/:id',
       action: 'billing.see',
-      summary: 'An invoice, with a line per model',
+      summary: 'Get an invoice with its lines per model',
       answer: invoiceWithLinesShape,
       async handle({ principal, params }) {
         const found = await deps.stores.invoices.findInvoice(deps.database, principal.accountId, params.id ?? '')
@@ -42,12 +42,12 @@ export function invoiceRoutes(deps: InvoiceDeps): readonly SessionRoute[] {
       method: 'POST',
       path: '/api/v1/billing/invoices/:id/payment-page',
       action: 'billing.change',
-      summary: 'Open Stripe’s page for paying an unpaid invoice',
+      summary: 'Create a payment page for an unpaid invoice',
       description:
-        'For a declined card, and for a payment that the bank wants confirmed. 404 if no payment processor is configured.',
+        'For a declined card, or a payment that the bank must confirm. 404 if no payment processor is configured.',
       body: emptySchema,
       bodyRequired: false,
-      examples: { 'an unpaid invoice': {} },
+      examples: { 'unpaid invoice': {} },
       answer: pageShape,
       errors: ['not_found', 'conflict'],
       async handle({ principal, params, request }) {

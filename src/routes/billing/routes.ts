@@ -1,4 +1,4 @@
-/** Plan, payment method, soft cap and invoices: the owner's own. */
+/** Plan, payment method, soft cap and invoices, for the owner. */
 import { Type } from '@sinclair/typebox'
 import { budgetPeriod } from '../../core/billing/budget-period.ts'
 import type { Payments } from '../../core/billing/payment-processor.ts'
@@ -30,7 +30,7 @@ type BillingDeps = OnceDeps &
 
 const strict = { additionalProperties: false } as const
 const versionSchema = Type.Optional(
-  Type.Integer({ minimum: 0, maximum: 2 ** 31 - 1, description: 'the plan version that this was decided on' }),
+  Type.Integer({ minimum: 0, maximum: 2 ** 31 - 1, description: '`plan_version` that this change is based on' }),
 )
 const upgradeSchema = Type.Object(
   { confirm: Type.Literal(true, { description: '`true`' }), version: versionSchema },
@@ -49,7 +49,9 @@ const methodSchema = Type.Object(
         description: 'with Stripe: the ID that its page for cards returned to the dashboard',
       }),
     ),
-    payment_method: nullable(Type.String({ maxLength: 255, description: 'never accepted: cards are not set by ID' })),
+    payment_method: nullable(
+      Type.String({ maxLength: 255, description: 'never accepted: a card cannot be set by its ID' }),
+    ),
   },
   strict,
 )
@@ -65,14 +67,14 @@ const checkMethod = checker(methodSchema)
 const checkSoftCap = checker(softCapSchema)
 const checkEmpty = checker(emptySchema)
 
-/** The routes under `/api/v1/billing` but the webhooks. */
+/** Routes under `/api/v1/billing` except the webhooks. */
 export function billing(deps: BillingDeps, identify: Authenticate) {
   return sessionRoutes('billing', identify, [
     {
       method: 'GET',
       path: '/api/v1/billing',
       action: 'billing.see',
-      summary: 'Plan, cycle, payment method and soft cap',
+      summary: 'Get plan, cycle, payment method and soft cap',
       answer: billingShape,
       handle: ({ principal }) => overview(deps, principal.accountId),
     },
@@ -80,9 +82,9 @@ export function billing(deps: BillingDeps, identify: Authenticate) {
       method: 'POST',
       path: '/api/v1/billing/upgrade',
       action: 'billing.change',
-      summary: 'Change to the plan `usage`: charges begin at once',
+      summary: 'Change to the plan `usage`; billing starts immediately',
       description:
-        'Without a payment provider the operator upgrades accounts: 403. An account on `usage` can then only take a downgrade back, and doing so is the agreement to pay by hand.',
+        'Without a payment processor the response is 403: the operator upgrades accounts. An account on `usage` can then only cancel a downgrade, which also agrees to manual invoicing.',
       body: upgradeSchema,
       examples: { yes: { confirm: true } },
       answer: billingShape,
@@ -110,10 +112,10 @@ export function billing(deps: BillingDeps, identify: Authenticate) {
       action: 'billing.change',
       summary: 'Set the payment method',
       description:
-        'The manual method needs no body. With Stripe, cards are entered on its page (`POST …/payment-method/setup`); this request then takes the card at once, without waiting for Stripe’s event.',
+        'The manual method needs no body. With Stripe, the owner enters a card on its page (`POST …/payment-method/setup`); this request then sets the card without waiting for Stripe’s event.',
       body: methodSchema,
       bodyRequired: false,
-      examples: { 'the manual method': {} },
+      examples: { 'manual method': {} },
       answer: billingShape,
       errors: ['payment_required', 'not_found', 'conflict'],
       handle: call => setMethod(deps, call),
@@ -122,11 +124,11 @@ export function billing(deps: BillingDeps, identify: Authenticate) {
       method: 'POST',
       path: '/api/v1/billing/payment-method/setup',
       action: 'billing.change',
-      summary: 'Open Stripe’s page for entering a card',
+      summary: 'Create a page for entering a card',
       description: 'Send the browser to `url`. 404 if no payment processor is configured.',
       body: emptySchema,
       bodyRequired: false,
-      examples: { 'a new card': {} },
+      examples: { 'new card': {} },
       answer: pageShape,
       errors: ['not_found'],
       async handle({ principal, request }) {
@@ -138,7 +140,7 @@ export function billing(deps: BillingDeps, identify: Authenticate) {
       method: 'DELETE',
       path: '/api/v1/billing/payment-method',
       action: 'billing.change',
-      summary: 'Remove the payment method: an hour later chat answers 402',
+      summary: 'Remove the payment method; chat responds 402 after 1 hour',
       answer: null,
       errors: ['not_found', 'conflict'],
       handle: call => removeMethod(deps, call),
@@ -147,11 +149,11 @@ export function billing(deps: BillingDeps, identify: Authenticate) {
       method: 'PUT',
       path: '/api/v1/billing/soft-cap',
       action: 'billing.change',
-      summary: 'Set the monthly soft cap, or take it away',
+      summary: 'Set or remove the monthly soft cap',
       description:
-        'It blocks nothing: from 80% responses carry `x-gateway-budget-warning`, and automatic routing prefers cheaper models. Counted per billing cycle where usage is billed, else per UTC calendar month.',
+        'Blocks no request: from 80% responses have `x-gateway-budget-warning`, and automatic routing prefers cheaper models. Counted per billing cycle if usage is billed, otherwise per UTC calendar month.',
       body: softCapSchema,
-      examples: { 'twenty dollars a month': { monthly_usd: 20 }, none: { monthly_usd: null } },
+      examples: { '20 USD per month': { monthly_usd: 20 }, none: { monthly_usd: null } },
       answer: billingShape,
       errors: ['not_found'],
       async handle({ principal: { accountId }, request }) {
@@ -185,7 +187,7 @@ async function overview(
 async function upgrade(deps: BillingDeps, { principal, request }: SessionRequest): Promise<Response> {
   const { version } = await readInput(request, checkUpgrade)
   if (deps.payments.kind === 'manual') await refuseUnlessOnUsage(deps, principal.accountId)
-  // Where nobody else collects, saying yes to charges is the agreement itself.
+  // Without a payment processor, the owner's consent to charges is the payment agreement.
   const agreed = {
     id: deps.newId('pay'),
     kind: 'manual',
@@ -194,12 +196,12 @@ async function upgrade(deps: BillingDeps, { principal, request }: SessionRequest
     lastFour: null,
   } as const
   const change = { event: 'upgrade', version, ...(deps.payments.kind === 'manual' ? { method: agreed } : {}) } as const
-  return changePlan(deps, principal, change, 'Your account is on the plan `usage` already.')
+  return changePlan(deps, principal, change, 'Your account is already on the plan `usage`.')
 }
 
 /**
- * Without a payment provider nothing vouches for the money, so the operator decides who is on `usage`. Throws `forbidden`
- * for any other account, one whose last cycle on it has ended among them.
+ * Without a payment processor there is no security for a payment, so the operator decides which accounts use `usage`.
+ * Throws `forbidden` for any other account, also for one whose last cycle on `usage` has ended.
  */
 async function refuseUnlessOnUsage({ database, stores, clock }: BillingDeps, accountId: string): Promise<void> {
   const { account } = await known(stores.billing.findBilling(database, accountId))
@@ -208,7 +210,7 @@ async function refuseUnlessOnUsage({ database, stores, clock }: BillingDeps, acc
   if (plan === 'usage' && !hasEnded) return
   throw new GatewayError(
     'forbidden',
-    'This gateway has no payment provider, so its operator upgrades accounts. Ask the operator to run: accounts plan <email> usage.',
+    'This gateway has no payment processor, so its operator upgrades accounts. Ask the operator to run: accounts plan <email> usage.',
     { shouldRetry: false },
   )
 }
@@ -216,13 +218,13 @@ async function refuseUnlessOnUsage({ database, stores, clock }: BillingDeps, acc
 async function downgrade(deps: BillingDeps, { principal, request }: SessionRequest): Promise<Response> {
   const { version } = await readInput(request, checkDowngrade)
   const change = { event: 'downgrade', version } as const
-  const alreadySo = 'Your account is on the plan `evaluation` already, or will be when the cycle ends.'
+  const alreadySo = 'Your account is already on the plan `evaluation`, or changes to it at the end of the cycle.'
   return changePlan(deps, principal, change, alreadySo)
 }
 
 type PlanChange = {
   readonly event: 'upgrade' | 'downgrade'
-  /** Undefined = decided on the one that is there now. */
+  /** Undefined = based on the current version. */
   readonly version: number | undefined
   readonly method?: NewMethod
 }
@@ -300,10 +302,7 @@ function orRefuse(outcome: BillingOutcome, alreadySo: string): void {
     case 'already_so':
       throw new GatewayError('conflict', alreadySo)
     case 'conflict':
-      throw new GatewayError(
-        'conflict',
-        'The plan has changed meanwhile. Look at GET /api/v1/billing, then decide again.',
-      )
+      throw new GatewayError('conflict', 'The plan changed since you read it. Read GET /api/v1/billing and retry.')
     case 'taken':
       throw new GatewayError(
         'conflict',

@@ -19,7 +19,7 @@ export const billingShape = namedSchema('Billing', {
   plan: planName,
   version: count,
   plan_after_cycle: planName,
-  plans: strictObject({ evaluation: limitsShape, usage: limitsShape }, { description: 'what each plan gives here' }),
+  plans: strictObject({ evaluation: limitsShape, usage: limitsShape }, { description: 'limits of each plan' }),
   cycle: orNull(strictObject({ starts_at: time, ends_at: time, cost_usd: usd })),
   collected_by: oneOf(['manual', 'stripe']),
   payment_method: orNull(
@@ -30,15 +30,15 @@ export const billingShape = namedSchema('Billing', {
       added_at: orNull(time),
     }),
   ),
-  /** Of either cause: the payment method was removed, or an invoice was declined. */
+  /** Start of the grace period after a removed payment method or a declined invoice. */
   grace_ends_at: orNull(time),
   unpaid_since: orNull(time),
-  payment_required: Type.Boolean({ description: 'chat answers 402 now' }),
+  payment_required: Type.Boolean({ description: 'chat responds 402 now' }),
   soft_cap: orNull(
     strictObject({
       monthly_usd: usd,
       used_usd: usd,
-      used_share: Type.Number({ minimum: 0, description: '1 = all of the cap' }),
+      used_share: Type.Number({ minimum: 0, description: 'share of the cap, 1 = all' }),
       warning: orNull(text('80% of the soft cap of 20 USD for this billing cycle is used')),
       period: oneOf(['billing_cycle', 'calendar_month']),
       starts_at: time,
@@ -73,10 +73,10 @@ export const invoiceWithLinesShape = namedSchema('InvoiceWithLines', {
   lines: Type.Array(invoiceLineShape),
 })
 
-/** A page of the payment processor, to which the browser is sent. */
+/** Page of the payment processor to which the client sends the browser. */
 export const pageShape = strictObject({ url: text('https://checkout.stripe.com/c/pay/cs_test_a1b2c3') })
 
-/** What the payment processor is told of an event of its own. */
+/** Response to an event of the payment processor. */
 export const receivedShape = strictObject({ received: Type.Literal(true) })
 
 export type ShownBilling = Static<typeof billingShape>

@@ -1,4 +1,4 @@
-/** Billing as an account's owner sees it: built field by field, so that nothing of a row gets out by itself. */
+/** Billing in the form that an account's owner sees: built field by field, so that no column is exposed by accident. */
 import { budgetWarning, usedShare } from '../../core/billing/billing.ts'
 import type { BudgetPeriod } from '../../core/billing/budget-period.ts'
 import { type Dues, graceOf } from '../../core/billing/grace.ts'
@@ -12,14 +12,14 @@ import type { ShownBilling, ShownInvoice, ShownInvoiceLine } from './schemas.ts'
 
 const iso = (time: Date | number | null) => (time === null ? null : new Date(time).toISOString())
 
-/** Amounts billed in the running billing cycle and in the period of the soft cap. */
+/** Amounts of the current billing cycle and of the soft cap's period. */
 type Spending = {
   readonly cycleMicrocents: number
   readonly period: BudgetPeriod
   readonly periodMicrocents: number
 }
 
-/** What an account's billing is shown with. `now` in epoch milliseconds. */
+/** Data of the response. `now` in epoch milliseconds. */
 type BillingView = {
   readonly plans: Plans
   readonly collectedBy: ShownBilling['collected_by']
@@ -28,7 +28,7 @@ type BillingView = {
   readonly now: number
 }
 
-/** The plan, its cycle, the payment method and the soft cap, with what is spent of them by `now`. */
+/** The plan, its cycle, the payment method and the soft cap, with the amounts spent until `now`. */
 export function shownBilling(
   { account, method }: BillingAccount,
   { plans, collectedBy, dues, spent, now }: BillingView,
@@ -85,7 +85,7 @@ export function shownInvoice({ invoice, cycle }: InvoiceWithCycle): ShownInvoice
   }
 }
 
-/** One model's line. */
+/** Invoice line of one model. */
 export function shownLine(line: InvoiceLine): ShownInvoiceLine {
   return {
     model: line.model,

@@ -1,4 +1,4 @@
-/** What the payment processor tells us: signed, and of each event one effect, however often and in whatever order it comes. */
+/** Signed events of the payment processor. Each event has one effect, in any order and however often it arrives. */
 import { Type } from '@sinclair/typebox'
 import { Elysia } from 'elysia'
 import type { Payments } from '../../core/billing/payment-processor.ts'
@@ -19,7 +19,7 @@ type WebhookDeps = CardDeps & {
   readonly bodies: BodyBudget
 }
 
-/** `POST /api/v1/billing/webhooks/stripe`. Its signature is its credential; nothing of its body is ever logged. */
+/** `POST /api/v1/billing/webhooks/stripe`. The signature authenticates it; its body is never logged. */
 export function webhooks(deps: WebhookDeps) {
   return new Elysia({ name: 'webhooks' }).post(
     '/api/v1/billing/webhooks/stripe',
@@ -30,10 +30,10 @@ export function webhooks(deps: WebhookDeps) {
     {
       parse: 'none',
       ...withRouteDocs(policies.signed, {
-        summary: 'Events of the payment processor',
+        summary: 'Receive payment processor events',
         description:
-          'Signed by Stripe in `stripe-signature`; of each event id one effect. 404 where no processor is set up.',
-        body: Type.Object({}, { additionalProperties: true, description: 'an event as Stripe signs it' }),
+          'Signed by Stripe in `stripe-signature`. Each event ID has one effect. 404 if no payment processor is configured.',
+        body: Type.Object({}, { additionalProperties: true, description: 'event signed by Stripe' }),
         answer: receivedShape,
         errors: ['not_found'],
       }),
@@ -46,14 +46,14 @@ async function receive(deps: WebhookDeps, request: Request) {
   if (payments.webhooks === null) throw notFound()
   const body = await readBytes(request, bodyLimits.other)
   const event = payments.webhooks.read(body, request.headers.get('stripe-signature'))
-  // Only spares a look: what makes it one effect is the row that is written with it.
+  // Only saves a query. The row that is written with the effect guarantees one effect per event.
   if (await stores.paymentEvents.hasEvent(database, event.id)) return reply({ received: true })
   const look = await payments.webhooks.look(event)
   const { outcome, card } = await stores.paymentEvents.takeEvent(database, event, look, clock.now(), newId)
   if (outcome === 'applied') deps.announce()
   if (look.kind === 'card' && card !== null) await followCard(deps, look.card, card)
   const fields = { event_id: event.id, outcome }
-  if (outcome === 'mismatch') log.error('payment_event', fields)
-  else log.info('payment_event', fields)
+  if (outcome === 'mismatch') log.error('payment_event_mismatch', fields)
+  else log.info('payment_event_processed', fields)
   return reply({ received: true })
 }

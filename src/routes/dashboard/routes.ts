@@ -1,4 +1,4 @@
-/** The dashboard: a page at `/` and its files, under headers that let nothing in but what this gateway itself serves. */
+/** Serves the dashboard: a page at `/` and its files, with headers that allow only resources of this gateway. */
 import { type Static, Type } from '@sinclair/typebox'
 import { Elysia } from 'elysia'
 import { GatewayError } from '../../core/validation/errors.ts'
@@ -14,23 +14,25 @@ const welcomeShape = strictObject({
 })
 
 export type SiteFile = {
-  /** With its character set. */
+  /** Content type with its character set. */
   readonly type: string
   readonly bodies: { readonly [Encoding in 'identity' | 'gzip' | 'zstd']: Uint8Array }
 }
 
 export type DashboardBundle = {
-  /** By name: `index.html`, and what it refers to as `/assets/<name>`. Built once, in memory. */
+  /** Files by name: `index.html`, and its resources as `/assets/<name>`. Built once, in memory. */
   files(): Promise<ReadonlyMap<string, SiteFile>>
 }
 
 type DashboardDeps = {
   readonly site: DashboardBundle
-  /** What `/` answers to whoever is no browser. */
+  /** Response of `/` for clients that are not browsers. */
   readonly welcome: () => Static<typeof welcomeShape>
 }
 
-/** `GET /`: the page for who accepts HTML, the list of endpoints for everybody else. `GET /assets/*`: the page's files. */
+/**
+ * `GET /`: the page for clients that accept HTML, the list of endpoints for others. `GET /assets/*`: the page's files.
+ */
 export function dashboard({ site, welcome }: DashboardDeps) {
   return new Elysia({ name: 'dashboard' })
     .get(
@@ -40,8 +42,8 @@ export function dashboard({ site, welcome }: DashboardDeps) {
         return send(request, (await site.files()).get('index.html'), { ...fresh, ...pageHeaders, vary: 'accept' })
       },
       withRouteDocs(policies.open, {
-        summary: 'The dashboard',
-        description: 'For who accepts `text/html`; everybody else is told what is here.',
+        summary: 'Get the dashboard',
+        description: 'Clients that accept `text/html` get the page; others get the list of endpoints.',
         answer: welcomeShape,
         alsoAs: { 'text/html': markup },
       }),
@@ -55,7 +57,7 @@ export function dashboard({ site, welcome }: DashboardDeps) {
           vary: 'accept-encoding',
         }),
       withRouteDocs(policies.open, {
-        summary: 'The dashboard’s files',
+        summary: 'Get a dashboard file',
         answer: null,
         alsoAs: { 'text/javascript': markup, 'text/css': markup },
         errors: ['not_found'],
@@ -66,7 +68,7 @@ export function dashboard({ site, welcome }: DashboardDeps) {
 const markup = Type.String()
 
 const fresh = { 'cache-control': 'no-store' } as const
-/** Its name changes when the file does. */
+/** The name changes with the content. */
 const kept = { 'cache-control': 'public, max-age=31536000, immutable' } as const
 
 function acceptsPage(headers: Headers): boolean {
@@ -75,7 +77,7 @@ function acceptsPage(headers: Headers): boolean {
 
 function send(request: Request, file: SiteFile | undefined, headers: Record<string, string>): Response {
   if (file === undefined)
-    throw new GatewayError('not_found', 'There is no such file. Load the dashboard again: it may be a newer one.')
+    throw new GatewayError('not_found', 'File not found. Reload the dashboard to get the current version.')
   const encoding = encodingFor(request.headers.get('accept-encoding') ?? '')
   return new Response(file.bodies[encoding], {
     headers: {
@@ -86,7 +88,7 @@ function send(request: Request, file: SiteFile | undefined, headers: Record<stri
   })
 }
 
-/** The smallest that the client takes. */
+/** Returns the smallest encoding that the client accepts. */
 function encodingFor(accepted: string): keyof SiteFile['bodies'] {
   const names = accepted.split(',').flatMap(one => (/;\s*q=0(\.0*)?\s*$/.test(one) ? [] : [one.split(';')[0]?.trim()]))
   if (names.includes('zstd')) return 'zstd'

@@ -13,27 +13,27 @@ import { withRouteDocs } from '../../http/route-docs.ts'
 import type { Preview, PreviewedCandidate } from '../../pipeline/dry-run.ts'
 import { type DryRun, dryRunShape } from './schemas.ts'
 
-/** A dry run is free and takes nothing of an account's limits, so that it has one of its own. */
+/** A dry run is free and does not count against the account's limits, so it has its own limit. */
 const each = { perMinute: 60, burst: 30 }
 
 type RouteModuleDeps = {
   readonly callerOf: (request: Request) => Caller | Promise<Caller>
   readonly meter: { standing(accountId: string, limits: Caller['limits']): QuotaStatus | null }
-  /** Lets `meter` know how the caller's account stands. Never throws. */
+  /** Loads the account's quota status into `meter`. Never throws. */
   readonly look: (caller: Caller, requestId: string) => Promise<void>
   readonly newRequestId: () => string
-  /** Reads a parsed body of `POST /api/v1/chat`. Throws naming the field at fault. */
+  /** Parses a body of `POST /api/v1/chat`. Throws with the invalid field. */
   readonly readAsk: (body: unknown, headers: Headers, bodyCharacters: number) => ChatRequest
-  /** What such a body is checked by. */
+  /** Schema of such a body. */
   readonly askSchema: TSchema
-  /** Routes as a chat request would be, reserving nothing. Throws what the chat would throw, limits included. */
+  /** Routes like a chat request without a reservation. Throws as the chat request would, including for limits. */
   readonly preview: (caller: Caller, ask: ChatRequest) => Promise<Preview>
   readonly limits: RateLimiterFactory
   readonly bodies: BodyBudget
   readonly clock: Timer
 }
 
-/** `POST /api/v1/route`: how a chat request would be routed, and why. Nothing is called, billed or counted. */
+/** `POST /api/v1/route`: how a chat request would be routed, and why. Calls, bills and counts nothing. */
 export function dryRun(deps: RouteModuleDeps) {
   const { callerOf, meter, look, newRequestId, readAsk, askSchema, preview, limits, bodies, clock } = deps
   const limit = limits('route', each)
@@ -42,7 +42,7 @@ export function dryRun(deps: RouteModuleDeps) {
     '/api/v1/route',
     async ({ request }) => {
       const asking = callerOf(request)
-      // A body that has no room is refused before it is known who sends it.
+      // A body without capacity is rejected before authentication.
       const known = asking instanceof Promise ? null : asking
       if (asking instanceof Promise) asking.catch(() => {})
       const hold = bodies.open(known?.accountId ?? null)
@@ -54,7 +54,8 @@ export function dryRun(deps: RouteModuleDeps) {
         checkContentType(request.headers)
         const text = await receive()
         const ask = readAsk(parseJson(text), request.headers, text.length)
-        // What is left of the day decides who is dropped: of an account that was not seen here yet it is asked for.
+        // The remaining daily limit decides which models are dropped, so it is loaded for an account that this process
+        // has not seen.
         if (meter.standing(caller.accountId, caller.limits) === null) await look(caller, newRequestId())
         return Response.json(shown(await preview(caller, ask), ask), { headers: { 'cache-control': 'no-store' } })
       } finally {
@@ -64,14 +65,14 @@ export function dryRun(deps: RouteModuleDeps) {
     {
       parse: 'none',
       ...withRouteDocs(policies.apiKey, {
-        summary: 'How a request would be routed, and why',
+        summary: 'Preview routing',
         description:
-          'A dry run of `POST /api/v1/chat` with the same body: the candidates in the order in which they would be asked now. ' +
-          'An account over a limit gets the error that the chat would get. Nothing is called, billed or counted.',
+          'A dry run of `POST /api/v1/chat` with the same body: the candidates in the order in which they would be called now. ' +
+          'An account over a limit gets the chat request’s error. Calls, bills and counts nothing.',
         body: askSchema,
         examples: {
-          'a prompt': { prompt: 'Prove that there are infinitely many primes.' },
-          'a strategy': { prompt: 'Say hello in French.', strategy: 'cost', test_mode: true },
+          prompt: { prompt: 'Prove that there are infinitely many primes.' },
+          strategy: { prompt: 'Say hello in French.', strategy: 'cost', test_mode: true },
         },
         answer: dryRunShape,
         answerHeaders: [],
@@ -146,7 +147,7 @@ function shownCandidate({ candidate, reasons, costMicrocents, health, figures }:
   }
 }
 
-/** To four places, and no minus zero. */
+/** Rounds to four decimal places, without a negative zero. */
 function round(value: number): number {
   return Math.round(value * 1e4) / 1e4 + 0
 }

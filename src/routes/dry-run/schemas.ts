@@ -6,19 +6,21 @@ import { healthStates } from '../../core/routing/circuit-breaker.ts'
 import { oneOf } from '../../core/validation/validate.ts'
 import { count, modelName, namedSchema, orNull, queryType, share, strictObject } from '../../http/schemas.ts'
 
-/** What a score is made of; the parts add up to it. */
+/** Score components; their sum is the score. */
 const parts = strictObject({
   quality: share,
   cost: share,
   speed: share,
-  reliability: Type.Number({ maximum: 0, description: 'what failures of late take away', examples: [-0.01] }),
-  adjustment: Type.Number({ description: "what learning, health and the month's soft cap changed", examples: [0.02] }),
+  reliability: Type.Number({ maximum: 0, description: 'penalty for recent failures', examples: [-0.01] }),
+  adjustment: Type.Number({ description: 'effect of learning, health and the monthly soft cap', examples: [0.02] }),
 })
 
 const candidate = namedSchema('RouteCandidate', {
   model: modelName,
   score: share,
-  parts: Type.Union([parts, Type.Null()], { description: 'null where a model was named: nothing is weighed then' }),
+  parts: Type.Union([parts, Type.Null()], {
+    description: 'null if the request names a model: there are no scores then',
+  }),
   reasons: Type.Array(Type.String({ examples: ['quality 68 × 45 %, cost 51 × 32 %, speed 54 × 23 %'] })),
   estimated_cost_usd: Type.Number({ minimum: 0, examples: [0.00042] }),
   health: oneOf(healthStates),
@@ -27,11 +29,11 @@ const candidate = namedSchema('RouteCandidate', {
     first_token_ms: Type.Integer({ minimum: 0, examples: [820] }),
     tokens_per_second: Type.Number({ minimum: 0, examples: [140.2] }),
     error_rate: share,
-    measured_tries: Type.Number({ minimum: 0, description: 'tries of late that these rest on', examples: [41.5] }),
+    measured_tries: Type.Number({ minimum: 0, description: 'recent attempts behind these figures', examples: [41.5] }),
   }),
 })
 
-/** `POST /api/v1/route`: the candidates in the order in which they would be asked, and the models passed over. */
+/** Response of `POST /api/v1/route`: the candidates in the order of calls, and the dropped models. */
 export const dryRunShape = namedSchema('DryRun', {
   mode: oneOf(['auto', 'manual']),
   strategy: orNull(oneOf(strategies)),
@@ -40,7 +42,7 @@ export const dryRunShape = namedSchema('DryRun', {
   strong_gain: Type.Number({
     minimum: 0,
     maximum: 1,
-    description: 'how much a strong model is expected to gain, as a rank among reference prompts',
+    description: 'expected quality gain of a strong model, as a percentile of reference prompts',
     examples: [0.81],
   }),
   difficulty: Type.Array(
@@ -53,20 +55,22 @@ export const dryRunShape = namedSchema('DryRun', {
   level: oneOf(levels),
   shares: strictObject({ strong: share, middle: share }),
   needs_current: Type.Boolean(),
-  language: Type.String({ description: 'ISO 639-1; `und` = it cannot be told', examples: ['en'] }),
+  language: Type.String({ description: 'ISO 639-1; `und` = unknown', examples: ['en'] }),
   web: strictObject({ search: Type.Boolean(), urls: count }),
-  input_tokens: Type.Integer({ minimum: 0, description: 'reserved, with what the web may add', examples: [120] }),
+  input_tokens: Type.Integer({
+    minimum: 0,
+    description: 'tokens to reserve, with the maximum of the web',
+    examples: [120],
+  }),
   test_mode: Type.Boolean(),
   candidates: Type.Array(candidate),
   dropped: Type.Array(
-    strictObject({ model: modelName, reason: Type.String({ examples: ['it does not support images'] }) }),
+    strictObject({ model: modelName, reason: Type.String({ examples: ['does not support images'] }) }),
   ),
   learning: strictObject({
-    influenced: Type.Boolean({ description: 'without what was learnt another model would be the first' }),
+    influenced: Type.Boolean({ description: 'without learning another model would be the first' }),
   }),
-  kept: Type.Boolean({ description: 'the first holds the beginning of the conversation in its cache' }),
-  typical_error_pct: orNull(
-    Type.Number({ minimum: 0, description: 'by how much costs of this query type were off, as a rule' }),
-  ),
+  kept: Type.Boolean({ description: 'the first model has the beginning of the conversation in its cache' }),
+  typical_error_pct: orNull(Type.Number({ minimum: 0, description: 'typical error for this query type in percent' })),
 })
 export type DryRun = Static<typeof dryRunShape>

@@ -12,8 +12,8 @@ const path = '/api/v1/chat/enhance'
 const checkRequest = checker(enhanceRequest)
 
 /**
- * `POST /api/v1/chat/enhance`: a prompt as the model would get it with `enhance_prompt`. Free, without a key, 20 a minute
- * from one address; rules alone, so nobody is asked.
+ * `POST /api/v1/chat/enhance`: a prompt as the model would receive it with `enhance_prompt`. Free, without a key, at
+ * most 20 requests per minute from one IP address. Uses rules only and calls no model.
  */
 export function enhancement(deps: PublicEndpointDeps & { readonly read: PromptAnalyzer }) {
   const { preflight, answer } = createPublicEndpoint(deps, 'enhance')
@@ -21,15 +21,15 @@ export function enhancement(deps: PublicEndpointDeps & { readonly read: PromptAn
     .options(
       path,
       preflight,
-      withRouteDocs(policies.free, { summary: 'Whether a web page may have a prompt enhanced', answer: null }),
+      withRouteDocs(policies.free, { summary: 'CORS preflight of the enhancement', answer: null }),
     )
     .post(path, ({ request, server, set }) => answer({ request, server, set }, body => enhanced(deps.read, body)), {
       parse: 'none',
       ...withRouteDocs(policies.free, {
-        summary: 'A prompt with what it lacks',
-        description: 'Free, without a key: 20 a minute from one address. One that lacks nothing comes back as it is.',
+        summary: 'Enhance a prompt',
+        description: 'Free, without a key: 20 per minute from one IP address. Returns a complete prompt unchanged.',
         body: enhanceRequest,
-        examples: { 'a terse prompt': { prompt: 'write a function that sorts a list' } },
+        examples: { 'short prompt': { prompt: 'write a function that sorts a list' } },
         answer: enhancementShape,
         errors: ['ip_rate_limited'],
       }),

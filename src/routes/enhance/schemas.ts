@@ -1,7 +1,7 @@
 import { Type } from '@sinclair/typebox'
 import { maximumFreePrompt } from '../../http/public-endpoint.ts'
 
-/** The body of `POST /api/v1/chat/enhance`. */
+/** Body of `POST /api/v1/chat/enhance`. */
 export const enhanceRequest = Type.Object(
   { prompt: Type.String({ minLength: 1, maxLength: maximumFreePrompt }) },
   { additionalProperties: false },

@@ -39,7 +39,10 @@ const messageSchema = Type.Object(
   strict,
 )
 
-/** `messages` or `prompt`; no `model`, or `gateway-ai`, = the model that auto-routing would most likely choose. */
+/**
+ * `messages` or `prompt`. Without `model`, or with `gateway-ai`: the model that automatic routing would most likely
+ * choose.
+ */
 export const estimateRequestSchema = Type.Object(
   {
     messages: Type.Optional(Type.Array(messageSchema, { minItems: 1, maxItems: 256 })),
@@ -57,43 +60,39 @@ const path = '/api/v1/chat/estimate'
 
 type EstimateDeps = PublicEndpointDeps & {
   readonly catalogue: Catalog
-  /** The model auto-routing would choose for these messages; null = none can serve now. */
+  /** Returns the model that automatic routing would choose for these messages; null = none is available. */
   readonly chooseModel: (messages: readonly Message[]) => Model | null
-  /** What is read in these messages. */
+  /** Analyzes these messages. */
   readonly read: PromptAnalyzer
-  /** What would be looked up on the web for these messages. Nothing is. */
+  /** Plans the web access for these messages, without a search or fetch. */
   readonly planWeb: (messages: readonly Message[], reading: PromptAnalysis) => WebPlan
-  /** What answers measured here say of their length and of the error of estimates; an account's own where one is named. */
+  /** Returns the calibration of output lengths and cost estimates: of an account if one is given, otherwise of all. */
   readonly foresight: { of(queryType: QueryType, accountId: string | null): CalibratedOutput }
-  /** Tokens of texts as OpenAI's models count them. */
+  /** Counts tokens of texts as OpenAI's models do. */
   readonly tokenizer: { count(texts: readonly string[]): Promise<number> }
 }
 
 /**
- * `POST /api/v1/chat/estimate`: what a request would cost on the model it names and on every other one. Free, without a
- * key, 20 a minute from one address; a key that is sent all the same lets the account's own answers speak.
+ * `POST /api/v1/chat/estimate`: cost of a request on the model it names and on every other one. Free, without a key, at
+ * most 20 requests per minute from one IP address; with a key, the account's own history calibrates the estimate.
  */
 export function estimate(deps: EstimateDeps) {
   const { preflight, answer } = createPublicEndpoint(deps, 'estimate')
   return new Elysia({ name: 'estimates' })
-    .options(
-      path,
-      preflight,
-      withRouteDocs(policies.free, { summary: 'Whether a web page may ask for an estimate', answer: null }),
-    )
+    .options(path, preflight, withRouteDocs(policies.free, { summary: 'CORS preflight of the estimate', answer: null }))
     .post(
       path,
       ({ request, server, set }) => answer({ request, server, set }, (body, caller) => estimated(deps, caller, body)),
       {
         parse: 'none',
         ...withRouteDocs(policies.free, {
-          summary: 'What a request would cost',
+          summary: 'Estimate the cost of a request',
           description:
-            'Free, without a key: 20 a minute from one address. No model, or `gateway-ai`, is the one that the prompt would most likely choose.',
+            'Free, without a key: 20 per minute from one IP address. Without a model, or with `gateway-ai`: the model that automatic routing would most likely choose.',
           body: estimateRequestSchema,
           examples: {
-            'a prompt': { prompt: 'Explain how a B-tree splits a page.', max_output_tokens: 500 },
-            'a conversation, on a named model': {
+            prompt: { prompt: 'Explain how a B-tree splits a page.', max_output_tokens: 500 },
+            'conversation with a named model': {
               model: 'openai/gpt-5.5',
               messages: [{ role: 'user', content: 'Why is the sky blue?' }],
             },
@@ -111,7 +110,7 @@ async function estimated(deps: EstimateDeps, caller: Caller | null, value: unkno
   const messages = messagesOf(body)
   const today = new Date(clock.now()).toISOString()
   const model = modelOf(body, catalogue, today) ?? chooseModel(messages)
-  if (model === null) throw new GatewayError('no_model_available', 'No model can take this request right now.')
+  if (model === null) throw new GatewayError('no_model_available', 'No model is available. Retry later.')
   const reading = read(messages)
   const web = body.web === 'off' ? noWeb : planWeb(messages, reading)
   const known = foresight.of(reading.queryType, caller?.accountId ?? null)
@@ -127,13 +126,14 @@ async function estimated(deps: EstimateDeps, caller: Caller | null, value: unkno
 }
 
 function messagesOf({ messages, prompt }: EstimateRequest): readonly Message[] {
-  if (prompt !== undefined && messages !== undefined) throw invalidField('prompt', 'cannot be sent beside `messages`')
+  if (prompt !== undefined && messages !== undefined)
+    throw invalidField('prompt', 'cannot be combined with `messages`. Send only one')
   if (prompt !== undefined) return [{ role: 'user', content: [{ type: 'text', text: prompt }], name: null }]
-  if (messages === undefined) throw invalidField('messages', 'is missing: send `messages` or `prompt`')
+  if (messages === undefined) throw invalidField('messages', 'is required unless `messages` is sent')
   const read = messages.map(messageOf)
   const characters = read.reduce((sum, message) => sum + charactersOf(message), 0)
   if (characters > maximumFreePrompt)
-    throw invalidField('messages', `must hold at most ${maximumFreePrompt} characters in all`, 'body_too_large')
+    throw invalidField('messages', `must contain at most ${maximumFreePrompt} characters in all`, 'body_too_large')
   return read
 }
 
@@ -165,17 +165,20 @@ function charactersOf(message: Message): number {
   return message.text?.length ?? 0
 }
 
-/** The model the caller names; null = auto-routing. Throws 404 for an unknown one, 400 for one past its date. */
+/**
+ * Returns the model that the client names; null = automatic routing. Throws 404 for an unknown model, 400 for a retired
+ * one.
+ */
 function modelOf({ model: name }: EstimateRequest, catalogue: Catalog, today: string): Model | null {
   if (name === undefined || name.toLowerCase() === autoModel) return null
   const model = catalogue.resolve(name)
   if (model === null)
-    throw new GatewayError('model_not_found', 'There is no such model. GET /v1/models lists those there are.', {
+    throw new GatewayError('model_not_found', 'Unknown model. List models with GET /v1/models.', {
       param: 'model',
     })
   if (deprecationOf(model, today) !== 'retired') return model
-  const instead = model.successor === null ? 'GET /v1/models lists those there are.' : `Use \`${model.successor}\`.`
-  throw new GatewayError('model_deprecated', `\`${fullName(model)}\` is no longer served. ${instead}`, {
+  const instead = model.successor === null ? 'List models with GET /v1/models.' : `Use \`${model.successor}\`.`
+  throw new GatewayError('model_deprecated', `\`${fullName(model)}\` is retired. ${instead}`, {
     param: 'model',
   })
 }

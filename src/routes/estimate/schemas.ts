@@ -14,13 +14,11 @@ const fields = {
 const modelEstimateShape = namedSchema('ModelEstimate', fields)
 export type ModelEstimate = Static<typeof modelEstimateShape>
 
-/** What a request would cost on the model it names, and on every other one. */
+/** Cost of a request on the model it names, and on every other one. */
 export const estimateShape = namedSchema('Estimate', {
   ...fields,
   query_type: queryType,
-  typical_error_pct: orNull(
-    Type.Number({ minimum: 0, description: 'by how much estimates of this query type were off, as a rule' }),
-  ),
+  typical_error_pct: orNull(Type.Number({ minimum: 0, description: 'typical error for this query type in percent' })),
   models: Type.Array(modelEstimateShape),
 })
 export type ShownEstimate = Static<typeof estimateShape>

@@ -1,4 +1,4 @@
-/** Probes of the process, and the simulator's manual while providers are simulated. All without a key. */
+/** Probes of the process, and the manual of the simulator while providers are simulated. All without a key. */
 import { Type } from '@sinclair/typebox'
 import { Elysia } from 'elysia'
 import { oneOf } from '../../core/validation/validate.ts'
@@ -20,7 +20,7 @@ export function probes({ version, readiness, simulator }: ProbeDeps) {
       '/healthz',
       () => json({ status: 'ok', version }),
       withRouteDocs(policies.open, {
-        summary: 'Whether the process lives',
+        summary: 'Liveness probe',
         answer: strictObject({ status: Type.Literal('ok'), version: text(version) }),
       }),
     )
@@ -29,7 +29,7 @@ export function probes({ version, readiness, simulator }: ProbeDeps) {
       () =>
         readiness.isReady ? json({ status: 'ready' }) : json({ status: 'not_ready' }, 503, { 'retry-after': '1' }),
       withRouteDocs(policies.open, {
-        summary: 'Whether it takes requests',
+        summary: 'Readiness probe',
         answer: readyShape,
         alsoWith: { 503: readyShape },
       }),
@@ -40,8 +40,8 @@ export function probes({ version, readiness, simulator }: ProbeDeps) {
     '/simulator/directives',
     () => json({ usage: directivesUsage, data: directives }),
     withRouteDocs(policies.open, {
-      summary: 'What a prompt can make a simulated provider do',
-      description: `There only while the providers are simulated. ${directivesUsage}`,
+      summary: 'List simulator directives',
+      description: `Available only while the providers are simulated. ${directivesUsage}`,
       answer: directivesShape,
     }),
   )
@@ -49,7 +49,7 @@ export function probes({ version, readiness, simulator }: ProbeDeps) {
 
 const readyShape = strictObject({ status: oneOf(['ready', 'not_ready']) })
 const directivesUsage =
-  'Written into a user message: `[[sim:tokens=200, pace_ms=20]]`, or `[[sim:status=503, only=openai]]`. A flag is its name alone: `[[sim:hang]]`.'
+  'Write them into a user message: `[[sim:tokens=200, pace_ms=20]]`, or `[[sim:status=503, only=openai]]`. A flag has no value: `[[sim:hang]]`.'
 const directivesShape = strictObject({
   usage: text(directivesUsage),
   data: Type.Array(

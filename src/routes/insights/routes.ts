@@ -30,14 +30,14 @@ import { shownLearning, shownModel, shownRecommendation } from './serializers.ts
 type InsightsDeps = {
   readonly learning: Pick<LearningCache, 'cells' | 'rate' | 'erase'>
   readonly clock: Pick<Clock, 'now'>
-  /** The catalog's quality (0–1) of `provider/model`; null = there is no such model. */
+  /** Returns the catalog's quality (0–1) of `provider/model`; null = unknown model. */
   readonly figureOf: (model: string) => number | null
   readonly callerOf: (request: Request) => Caller | Promise<Caller>
 }
 
 const checkFeedback = checker(feedbackSchema)
 
-/** `GET /api/v1/insights/*`, by key or session; feedback and erasure, by session alone. */
+/** `GET /api/v1/insights/*`, by key or session; feedback and erasure, by session only. */
 export function insights(deps: InsightsDeps, identify: Authenticate) {
   const accountOf = async (request: Request): Promise<string> => {
     if (hasApiKey(request.headers)) return (await deps.callerOf(request)).accountId
@@ -58,18 +58,18 @@ export function insights(deps: InsightsDeps, identify: Authenticate) {
         const found = await read(request)
         return reply(shownLearning(found.cells, found.insights))
       },
-      open({ summary: 'What was learnt, all of it', answer: learningShape }),
+      open({ summary: 'Get learning data', answer: learningShape }),
     )
     .get(
       '/api/v1/insights/models',
       async ({ request }) => reply({ data: (await read(request)).insights.map(shownModel) }),
-      open({ summary: 'Models by query type', answer: modelInsightListShape }),
+      open({ summary: 'Get models by query type', answer: modelInsightListShape }),
     )
     .get(
       '/api/v1/insights/recommendations',
       async ({ request }) =>
         reply({ data: recommendationsOf((await read(request)).insights).map(shownRecommendation) }),
-      open({ summary: 'Models to try instead', answer: recommendationListShape }),
+      open({ summary: 'Get recommendations', answer: recommendationListShape }),
     )
     .use(writes(deps, identify))
 }
@@ -80,10 +80,10 @@ function writes({ learning }: InsightsDeps, identify: Authenticate) {
       method: 'POST',
       path: '/api/v1/insights/feedback',
       action: 'feedback.give',
-      summary: 'Rate an answer',
-      description: 'It counts as three entries, from the next request on. A second rating replaces the first.',
+      summary: 'Rate a response',
+      description: 'Counts as three entries from the next request on. A second rating replaces the first.',
       body: feedbackSchema,
-      examples: { 'five stars': { request_id: 'req_5f0c1b7ae94d42d8', score: 5, is_helpful: true } },
+      examples: { '5 stars': { request_id: 'req_5f0c1b7ae94d42d8', score: 5, is_helpful: true } },
       answer: ratedShape,
       errors: ['not_found'],
       async handle({ principal, request }) {
@@ -99,8 +99,8 @@ function writes({ learning }: InsightsDeps, identify: Authenticate) {
       method: 'DELETE',
       path: '/api/v1/insights/data',
       action: 'learning.delete',
-      summary: 'Forget everything learnt',
-      description: 'Routing goes back to what holds for everybody, at once.',
+      summary: 'Delete learning data',
+      description: 'Routing immediately returns to catalog defaults.',
       answer: null,
       async handle({ principal }) {
         await learning.erase(principal.accountId)

@@ -1,4 +1,4 @@
-/** What was learnt of an account's requests, as it is shown. */
+/** Learning data of an account, as the API shows it. */
 import { type Static, Type } from '@sinclair/typebox'
 import { confidences } from '../../core/learning/learning-cell.ts'
 import { nullable, oneOf } from '../../core/validation/validate.ts'
@@ -16,7 +16,7 @@ import {
 } from '../../http/schemas.ts'
 
 const confidence = oneOf(confidences)
-/** As it was called when it was learnt. */
+/** Name of the model when the entry was learned. */
 const queryType = text('code')
 const percent = Type.Number({ minimum: 0, maximum: 100, examples: [37.5] })
 
@@ -28,12 +28,12 @@ const modelInsightShape = namedSchema('ModelInsight', {
   latency_ms: count,
   ttft_ms: orNull(count),
   cost_usd: usd,
-  rating: orNull(Type.Number({ minimum: 1, maximum: 5, description: 'mean of the stars given', examples: [4.5] })),
+  rating: orNull(Type.Number({ minimum: 1, maximum: 5, description: 'mean of the ratings', examples: [4.5] })),
   confidence,
   bias: Type.Number({
     minimum: -0.2,
     maximum: 0.2,
-    description: 'what it adds to the routing score',
+    description: 'learned bias on the routing score',
     examples: [0.05],
   }),
 })
@@ -43,7 +43,7 @@ export const modelInsightListShape = list(modelInsightShape)
 const recommendationShape = namedSchema('Recommendation', {
   query_type: queryType,
   model: modelName,
-  reason: text('Rated better than what serves these requests now.'),
+  reason: text('Higher quality on your requests than the current model.'),
   expected_quality_change: Type.Number({ examples: [0.08] }),
   expected_cost_change_pct: Type.Number({ examples: [-12.5] }),
 })
@@ -64,14 +64,14 @@ export const learningShape = namedSchema('Learning', {
 })
 export type ShownLearning = Static<typeof learningShape>
 
-/** What a rating is answered with. */
+/** Response to a rating. */
 export const ratedShape = namedSchema('Rated', { accepted: Type.Boolean(), query_type: queryType, model: modelName })
 export type Rated = Static<typeof ratedShape>
 
-/** A rating of one request, 1 to 5. */
+/** Rating of one request, 1 to 5. */
 export const feedbackSchema = Type.Object(
   {
-    request_id: Type.String({ minLength: 1, maxLength: 64, pattern: '^[\\w-]+$', description: 'the id of a request' }),
+    request_id: Type.String({ minLength: 1, maxLength: 64, pattern: '^[\\w-]+$', description: 'ID of a request' }),
     score: Type.Integer({ minimum: 1, maximum: 5, description: 'an integer from 1 to 5' }),
     is_helpful: nullable(Type.Boolean()),
   },

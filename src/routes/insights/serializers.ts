@@ -1,4 +1,4 @@
-/** Learning as its account sees it. */
+/** Converts learning data to its API form. */
 import type { QueryType } from '../../core/chat/chat.ts'
 import {
   type CellRow,
@@ -54,7 +54,7 @@ export function shownLearning(cells: readonly CellRow[], insights: readonly Insi
 
 const unclassified: QueryType = 'other'
 
-/** One of `GET /api/v1/insights/models`. */
+/** One item of `GET /api/v1/insights/models`. */
 export function shownModel({ model, queryType, cell, confidence, bias }: Insight): ShownModelInsight {
   return {
     model,
@@ -64,14 +64,14 @@ export function shownModel({ model, queryType, cell, confidence, bias }: Insight
     latency_ms: Math.round(cell.latencyMs),
     ttft_ms: cell.firstTokenMs === null ? null : Math.round(cell.firstTokenMs),
     cost_usd: toUsd(Math.round(cell.costMicrocents)),
-    /** Stars, as they are given. */
+    /** Rounds ratings. */
     rating: cell.ratings === 0 ? null : rounded(1 + 4 * cell.rating),
     confidence,
     bias: rounded(bias),
   }
 }
 
-/** One of `GET /api/v1/insights/recommendations`. */
+/** One item of `GET /api/v1/insights/recommendations`. */
 export function shownRecommendation(recommendation: Recommendation): ShownRecommendation {
   const { queryType, model, reason, qualityChange, costChangePercent } = recommendation
   return {

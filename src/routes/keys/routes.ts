@@ -1,4 +1,4 @@
-/** API keys of an account: members see and manage their own, admins and owners all of them. */
+/** API keys of an account: members manage their own keys, admins and owners all of them. */
 import { Type } from '@sinclair/typebox'
 import { mintApiKey, type RandomBytes } from '../../core/accounts/api-keys.ts'
 import { isAllowed } from '../../core/accounts/roles.ts'
@@ -39,7 +39,7 @@ type KeysDeps = OnceDeps & {
   readonly randomBytes: RandomBytes
   readonly newId: (prefix: string) => string
   readonly keys: Pick<KeyDirectory, 'expect'>
-  /** Makes every gateway read changed keys, users and plans again. */
+  /** Makes every gateway instance read changed keys, users and plans again. */
   readonly announce: () => void
 }
 
@@ -61,14 +61,14 @@ const checkCreation = checker(creationSchema)
 const checkChange = checker(changeSchema)
 const checkRotation = checker(rotationSchema)
 
-/** The routes under `/api/v1/keys`. */
+/** Routes under `/api/v1/keys`. */
 export function keys(deps: KeysDeps, identify: Authenticate) {
   return sessionRoutes('keys', identify, [
     {
       method: 'GET',
       path: '/api/v1/keys',
       action: 'keys.own',
-      summary: 'Keys, newest first, with what they used',
+      summary: 'List API keys with their usage, newest first',
       answer: keysShape,
       handle: ({ principal }) => list(deps, principal),
     },
@@ -76,11 +76,11 @@ export function keys(deps: KeysDeps, identify: Authenticate) {
       method: 'POST',
       path: '/api/v1/keys',
       action: 'keys.own',
-      summary: 'Make a key',
+      summary: 'Create an API key',
       body: creationSchema,
       examples: {
-        'for good': { name: 'production' },
-        'for a while': { name: 'workshop', expires_at: '2099-01-31T00:00:00Z' },
+        'without expiry': { name: 'production' },
+        'with expiry': { name: 'workshop', expires_at: '2099-01-31T00:00:00Z' },
       },
       answer: newKeyShape,
       status: 201,
@@ -92,9 +92,9 @@ export function keys(deps: KeysDeps, identify: Authenticate) {
       method: 'PATCH',
       path: '/api/v1/keys/:id',
       action: 'keys.own',
-      summary: 'Rename a key, or say whether it uses the web',
+      summary: 'Change the name or the web access of an API key',
       body: changeSchema,
-      examples: { 'another name': { name: 'staging' }, 'no web': { web: false } },
+      examples: { 'new name': { name: 'staging' }, 'web access off': { web: false } },
       answer: keyShape,
       handle: call => change(deps, call),
     },
@@ -102,10 +102,10 @@ export function keys(deps: KeysDeps, identify: Authenticate) {
       method: 'POST',
       path: '/api/v1/keys/:id/rotate',
       action: 'keys.own',
-      summary: 'Put a new key in the place of one',
+      summary: 'Rotate an API key',
       body: rotationSchema,
       bodyRequired: false,
-      examples: { 'at once': {}, 'both work for an hour': { overlap_seconds: 3600 } },
+      examples: { immediately: {}, 'both valid for 1 hour': { overlap_seconds: 3600 } },
       answer: newKeyShape,
       status: 201,
       requestHeaders: idempotencyHeaders,
@@ -116,8 +116,8 @@ export function keys(deps: KeysDeps, identify: Authenticate) {
       method: 'DELETE',
       path: '/api/v1/keys/:id',
       action: 'keys.own',
-      summary: 'Revoke a key',
-      description: 'It stops working everywhere within a second.',
+      summary: 'Revoke an API key',
+      description: 'Takes effect on every instance within 1 s.',
       answer: null,
       handle: call => revoke(deps, call),
     },
@@ -152,7 +152,7 @@ async function create(
     web: body.web ?? true,
   })
   if (row === 'gone') throw notFound()
-  if (row === 'full') throw new GatewayError('conflict', 'This account has too many keys. Revoke some first.')
+  if (row === 'full') throw new GatewayError('conflict', 'Too many API keys. Revoke unused keys first.')
   deps.keys.expect(minted.digest)
   deps.announce()
   return { answer: reply({ ...shownKey(row, undefined), key: minted.key }, 201), resultId: row.id }
@@ -161,7 +161,7 @@ async function create(
 async function change(deps: KeysDeps, call: SessionRequest): Promise<Response> {
   const { database, stores } = deps
   const wanted = await readInput(call.request, checkChange)
-  if (Object.keys(wanted).length === 0) throw invalidField('name', 'or `web` must be sent: there is nothing to change')
+  if (Object.keys(wanted).length === 0) throw invalidField('name', 'is required unless `web` is sent')
   const { id } = await managedKey(deps, call)
   const row = await stores.keyLines.changeKey(database, call.principal.accountId, id, wanted)
   if (row === null) throw notFound()
@@ -180,7 +180,7 @@ async function rotate(deps: KeysDeps, call: SessionRequest): Promise<IdempotentR
   const row = await stores.keyLines.rotateKey(database, accountId, sessionId, id, fresh, overlapSeconds)
   if (row === 'not_found') throw notFound()
   if (row === 'not_valid')
-    throw new GatewayError('conflict', 'This key was revoked, expired or rotated before. Make a new one.')
+    throw new GatewayError('conflict', 'This key is revoked, expired or already rotated. Create a new key.')
   deps.keys.expect(minted.digest)
   deps.announce()
   const usage = await stores.keyLines.usageByLineage(database, accountId)
@@ -191,13 +191,13 @@ async function rotate(deps: KeysDeps, call: SessionRequest): Promise<IdempotentR
 async function revoke(deps: KeysDeps, call: SessionRequest): Promise<Response> {
   const { id } = await managedKey(deps, call)
   const { database, stores, clock } = deps
-  // One that has ended already has ended: asking twice is no mistake.
+  // A second revocation of an ended key succeeds: the result is the same.
   const isRevoked = await stores.keys.revokeKey(database, call.principal.accountId, id, new Date(clock.now()))
   if (isRevoked) deps.announce()
   return replyNoContent()
 }
 
-/** The key of this id, where the caller may manage it; else it might as well not be there. */
+/** Returns the key with this ID if the user may manage it; otherwise throws the error for an unknown ID. */
 async function managedKey({ database, stores }: KeysDeps, { principal, params }: SessionRequest): Promise<ApiKey> {
   const row = await stores.keyLines.findKey(database, principal.accountId, params.id ?? '')
   if (row === null || (row.userId !== principal.userId && !isAllowed(principal.role, 'keys.all'))) throw notFound()
@@ -209,7 +209,7 @@ const isoTime = /^\d{4}-\d\d-\d\dT\d\d:\d\d(:\d\d(\.\d{1,9})?)?(Z|[+-]\d\d:\d\d)
 function futureTime(text: string, now: number): Date {
   const time = isoTime.test(text) ? timeIn(text) : Number.NaN
   if (time > now) return new Date(time)
-  throw invalidField('expires_at', 'must be a time to come in ISO 8601, such as `2030-01-31T00:00:00Z`')
+  throw invalidField('expires_at', 'must be a future ISO 8601 time, such as `2030-01-31T00:00:00Z`')
 }
 
 function shownKey(row: ApiKey, usage: KeyUsage | undefined): ShownKey {

@@ -4,9 +4,9 @@ import { count, id, list, namedSchema, orNull, strictObject, text, time, usd } f
 const fields = {
   id: id('key'),
   name: text('production'),
-  prefix: text('gw_live_4fKq2ZbN81Xa…', 'how the key begins: all of it that is ever shown again'),
-  web: Type.Boolean({ description: 'whether its prompts may be answered with the web’s help' }),
-  user_id: { ...id('usr'), description: 'whose key it is' },
+  prefix: text('gw_live_4fKq2ZbN81Xa…', 'beginning of the key, the only visible part after its creation'),
+  web: Type.Boolean({ description: 'whether requests with the key may use web access' }),
+  user_id: { ...id('usr'), description: 'user that the key belongs to' },
   created_at: time,
   last_used_at: orNull(time),
   revoked_at: orNull(time),
@@ -23,7 +23,7 @@ const fields = {
 export const keyShape = namedSchema('Key', fields)
 export const newKeyShape = namedSchema('NewKey', {
   ...fields,
-  key: text('gw_live_…', 'the key itself, shown this once'),
+  key: text('gw_live_…', 'the key itself, shown only once'),
 })
 export const keysShape = list(keyShape)
 export type ShownKey = Static<typeof keyShape>

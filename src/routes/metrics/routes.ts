@@ -7,14 +7,14 @@ import { policies } from '../../http/policies.ts'
 import { withRouteDocs } from '../../http/route-docs.ts'
 
 type MetricsDeps = {
-  /** All metrics as Prometheus reads them, and what that text is. */
+  /** All metrics in the Prometheus format, with its content type. */
   readonly exposition: () => Promise<string>
   readonly expositionType: string
-  /** What opens them from elsewhere; null = nothing does. */
+  /** Token for clients on other machines; null = no access from there. */
   readonly token: string | null
 }
 
-/** `GET /metrics`: to this machine, and to whoever has the token. */
+/** `GET /metrics`: for clients on this machine, and for clients with the token. */
 export function metrics({ exposition, expositionType, token }: MetricsDeps) {
   const headers = { 'content-type': expositionType, 'cache-control': 'no-store' }
   return new Elysia({ name: 'metrics' }).get(
@@ -24,10 +24,10 @@ export function metrics({ exposition, expositionType, token }: MetricsDeps) {
       return new Response(await exposition(), { headers })
     },
     withRouteDocs(policies.operator, {
-      summary: 'Metrics for Prometheus',
-      description: 'Open to the gateway’s own machine; from elsewhere with `METRICS_TOKEN`, where one is set.',
+      summary: 'Get Prometheus metrics',
+      description: 'Available on the gateway’s own machine; from other machines with `METRICS_TOKEN`, if set.',
       answer: null,
-      alsoAs: { 'text/plain': Type.String({ description: 'Prometheus’ text format' }) },
+      alsoAs: { 'text/plain': Type.String({ description: 'Prometheus text format' }) },
       errors: ['forbidden', 'invalid_token'],
     }),
   )
@@ -38,8 +38,8 @@ const loopbackHost = /^(localhost|127\.\d+\.\d+\.\d+|\[::1\])(:\d+)?$/i
 const forwarding = ['x-forwarded-for', 'x-real-ip', 'forwarded', 'via']
 
 /**
- * The peer alone does not tell: a proxy on this machine speaks for others, and says so; a page that rebinds its name to
- * loopback is asked for by that name.
+ * The peer's address is not sufficient: a proxy on this machine forwards other clients and adds its headers, and a page
+ * that rebinds its name to loopback sends that name as `Host`.
  */
 function isOwnMachine({ headers }: Request, peer: string | null): boolean {
   return (
@@ -52,7 +52,7 @@ function isOwnMachine({ headers }: Request, peer: string | null): boolean {
 
 function checkToken(headers: Headers, token: string | null): void {
   if (token === null)
-    throw new GatewayError('forbidden', 'Metrics are for this machine alone, unless METRICS_TOKEN is set.')
+    throw new GatewayError('forbidden', 'Metrics are only available from the gateway host unless METRICS_TOKEN is set.')
   const [, shown = ''] = /^bearer +(\S+)\s*$/i.exec(headers.get('authorization') ?? '') ?? []
   if (!timingSafeEqual(Buffer.from(digestOf(shown)), Buffer.from(digestOf(token))))
     throw new GatewayError('invalid_token', 'Send METRICS_TOKEN as "Authorization: Bearer <token>".')

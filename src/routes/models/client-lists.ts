@@ -1,6 +1,6 @@
 /**
- * The list of models in the three forms that clients read, from one set of entries: OpenAI's, Anthropic's with paging, and the
- * one of Codex. A client shows by what it sends which form it reads.
+ * The list of models in the three forms that clients read, from one set of entries: OpenAI's, Anthropic's with paging,
+ * and the one of Codex. The request shows which form the client reads.
  */
 import type { EmbeddingCatalog, EmbeddingModel } from '../../core/models/embedding-models.ts'
 import { autoModel, type Catalog, deprecationOf, fullName, type Model } from '../../core/models/models.ts'
@@ -11,7 +11,7 @@ type ModelListForm = 'openai' | 'anthropic' | 'codex'
 
 const pagingParameters = ['limit', 'after_id', 'before_id'] as const
 
-/** Codex sends `client_version`; Anthropic's clients a header of theirs or paging. A header that decides is in `vary`. */
+/** Codex sends `client_version`; Anthropic's clients send a header or paging. A header that decides is in `vary`. */
 export function modelListForm(headers: Headers, query: URLSearchParams): ModelListForm {
   if (query.has('client_version')) return 'codex'
   const isAnthropic =
@@ -21,21 +21,24 @@ export function modelListForm(headers: Headers, query: URLSearchParams): ModelLi
 
 export const modelListVary = 'anthropic-version, x-api-key'
 
-/** A model in both forms. Anthropic's holds OpenAI's keys too: a client that reads those finds them whatever header it sends. */
+/**
+ * A model in both forms. Anthropic's form includes OpenAI's keys, so that a client that reads those finds them with any
+ * header.
+ */
 type ListedModel = { readonly openai: CompatibleModel; readonly anthropic: AnthropicModel }
 
 type ListedModels = {
-  /** Those that still serve, `gateway-ai` first and embedding models last. */
+  /** Models that are not retired, `gateway-ai` first and embedding models last. */
   readonly list: readonly ListedModel[]
-  /** By any name of it, also one that has ended; null = unknown. */
+  /** Returns a model by any of its names, also a retired one; null = unknown. */
   find(name: string): ListedModel | null
 }
 
-/** `today` is an ISO time: a model that has reached its date is no longer listed. */
+/** `today` is an ISO time: a retired model is not listed. */
 export function listModels(catalogue: Catalog, embeddingCatalog: EmbeddingCatalog, today: string): ListedModels {
   const auto = listed({
     id: autoModel,
-    displayName: 'gateway-ai: chooses the model by the prompt',
+    displayName: 'gateway-ai: automatic routing',
     provider: autoModel,
     // Its first release.
     releaseDate: '2026-02-10',
@@ -61,7 +64,7 @@ export function listModels(catalogue: Catalog, embeddingCatalog: EmbeddingCatalo
 }
 
 type Listable = Pick<Model, 'provider' | 'displayName' | 'releaseDate' | 'deprecationDate'> & {
-  /** As the list names it. */
+  /** Returns the name in the list. */
   readonly id: string
   readonly maxInputTokens: number | null
   readonly maxTokens: number | null
@@ -89,7 +92,7 @@ function listedEmbeddingModel(model: EmbeddingModel, own: EmbeddingCatalog, chat
   })
 }
 
-/** Anthropic's API gives this time where the date of a release is not known. */
+/** Anthropic's API returns this time if the release date is unknown. */
 const unknownRelease = '1970-01-01'
 
 function listed(model: Listable): ListedModel {
@@ -113,15 +116,16 @@ function listed(model: Listable): ListedModel {
   return { openai, anthropic }
 }
 
-/** The body of a list in a form. Throws `invalid_request` for paging that names no place in it. */
+/** Returns the body of a list in a form. Throws `invalid_request` for paging parameters without a match. */
 export function modelListBody(form: ModelListForm, { list }: ListedModels, query: URLSearchParams): object {
   if (form === 'anthropic') return anthropicPage(list, query)
   const body = { object: 'list', data: list.map(({ openai }) => openai) }
-  // Codex decodes entries of its own schema, of which one missing field voids all; with none it keeps its own.
+  // Codex decodes entries of its own schema and rejects all entries if one lacks a field; with an empty list it keeps
+  // its own catalog.
   return form === 'codex' ? { ...body, models: [] } : body
 }
 
-/** Without `limit` all are on one page. */
+/** Without `limit`, one page holds all models. */
 const mostPerPage = 1_000
 
 function anthropicPage(list: readonly ListedModel[], query: URLSearchParams): object {

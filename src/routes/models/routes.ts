@@ -31,19 +31,19 @@ type ModelsDeps = {
   readonly embeddingCatalog: EmbeddingCatalog
   readonly newRequestId: () => string
   readonly simulatedProviders: ReadonlySet<string>
-  /** `model` is `provider/model`; `since` an ISO time, null = always so. */
+  /** `model` is `provider/model`; `since` an ISO time, null = since the start. */
   readonly health: {
     report(): readonly { readonly model: string; readonly state: HealthState; readonly since: string | null }[]
   }
   readonly clock: { now(): number }
 }
 
-/** A body that many will ask for, written once, with the tag by which a client says that it has it already. */
+/** A shared response body, serialized once, with its `etag`. */
 type Page = { readonly body: string; readonly etag: string }
 
 /**
- * The lists of models: `GET /api/v1/models` with prices and capabilities, `GET /v1/models[/{id}]` in the form that the client
- * reads, `GET /api/v1/models/health`. All without a key, readable from any web page, served from memory.
+ * The lists of models: `GET /api/v1/models` with prices and capabilities, `GET /v1/models[/{id}]` in the client's form,
+ * `GET /api/v1/models/health`. All without a key, readable from any web page, served from memory.
  */
 export function models(deps: ModelsDeps) {
   const { health } = deps
@@ -53,21 +53,21 @@ export function models(deps: ModelsDeps) {
     .get(
       '/api/v1/models',
       ({ request }) => send(request, today().own),
-      route({ summary: 'Models and their prices', answer: modelListShape, isTagged: true }),
+      route({ summary: 'List models with prices', answer: modelListShape, isTagged: true }),
     )
     .get(
       '/api/v1/models/health',
       () => Response.json({ data: health.report() }, { headers: notKept }),
-      route({ summary: 'Health of the models', answer: modelHealthListShape }),
+      route({ summary: 'Get model health', answer: modelHealthListShape }),
     )
     .get(
       '/v1/models',
       ({ request }) => inForm(deps, request, query => today().clients(request.headers, query)),
       route({
-        summary: 'Models, in the form that the client reads',
+        summary: 'List models in the client’s form',
         description:
-          "OpenAI's form. With `anthropic-version`, `x-api-key` or a paging parameter: Anthropic's keys beside it, and pages. With " +
-          '`client_version` (Codex): an empty `models` beside it. `gateway-ai`, which lets the prompt choose, comes first.',
+          "OpenAI's form. With `anthropic-version`, `x-api-key` or a paging parameter: Anthropic's keys in addition, and pages. With " +
+          '`client_version` (Codex): an empty `models` in addition. `gateway-ai` (automatic routing) comes first.',
         query: modelListQuery,
         answer: compatibleModelListShape,
         isTagged: true,
@@ -77,8 +77,8 @@ export function models(deps: ModelsDeps) {
       '/v1/models/*',
       ({ request }) => inForm(deps, request, query => today().one(nameIn(request.url), request.headers, query)),
       route({
-        summary: 'One model, in the form that the client reads',
-        description: 'By its id, an alias or `provider/model`, with the slash as it is or as `%2F`.',
+        summary: 'Get a model in the client’s form',
+        description: 'By its ID, an alias or `provider/model`, with the slash unchanged or as `%2F`.',
         answer: compatibleModelShape,
         isTagged: true,
         errors: ['model_not_found'],
@@ -92,7 +92,9 @@ function route(told: RouteDocs) {
 
 const notKept = { 'cache-control': 'no-store', 'access-control-allow-origin': '*' }
 
-/** The pages depend on the day alone, since a model's deprecation does: they are written at its first request. */
+/**
+ * The pages depend only on the day, since a model's deprecation does. They are written at the first request of a day.
+ */
 function pagesOfToday({ catalogue, embeddingCatalog, simulatedProviders, clock }: ModelsDeps) {
   let built: { readonly day: number; readonly pages: ReturnType<typeof pagesOf> } | null = null
   return () => {
@@ -129,14 +131,17 @@ function pagesOf(
     one(name: string, headers: Headers, query: URLSearchParams): Page {
       const found = listed.find(name)
       if (found !== null) return page(modelListForm(headers, query) === 'anthropic' ? found.anthropic : found.openai)
-      throw new GatewayError('model_not_found', 'There is no such model. GET /v1/models lists those there are.', {
+      throw new GatewayError('model_not_found', 'Unknown model. List models with GET /v1/models.', {
         param: 'model',
       })
     },
   }
 }
 
-/** The page, or the error in the form that the client reads: Anthropic's clients look for `type` and `request_id` at the top. */
+/**
+ * Returns the page, or the error in the client's form: Anthropic's clients expect `type` and `request_id` at the top
+ * level.
+ */
 function inForm(deps: ModelsDeps, request: Request, find: (query: URLSearchParams) => Page): Response {
   const query = new URL(request.url).searchParams
   try {
@@ -157,7 +162,7 @@ function page(content: unknown): Page {
   return { body, etag: `"${Bun.hash(body).toString(36)}"` }
 }
 
-/** The page, or 304 where the client holds it. */
+/** Returns the page, or 304 if the client has the current one. */
 function send(request: Request, { body, etag }: Page, more: Readonly<Record<string, string>> = {}): Response {
   const headers = { etag, 'cache-control': 'public, max-age=60', 'access-control-allow-origin': '*', ...more }
   if (holds(request.headers.get('if-none-match'), etag)) return new Response(null, { status: 304, headers })
@@ -169,7 +174,7 @@ function holds(ifNoneMatch: string | null, etag: string): boolean {
   return ifNoneMatch.split(',').some(tag => tag.trim() === '*' || tag.trim().replace(/^W\//, '') === etag)
 }
 
-/** What follows `/v1/models/` in the address: ids hold slashes, which clients write as they are or as `%2F`. */
+/** Returns the part of the path after `/v1/models/`: IDs contain slashes, which clients send unchanged or as `%2F`. */
 function nameIn(url: string): string {
   const path = new URL(url).pathname
   try {

@@ -1,4 +1,4 @@
-/** The lists of models, in our own words and in the compatible shape. */
+/** Schemas of the lists of models, in the gateway's own form and in the compatible one. */
 import { type Static, Type } from '@sinclair/typebox'
 import { reasoningEfforts } from '../../core/chat/chat.ts'
 import { tiers } from '../../core/models/models.ts'
@@ -13,7 +13,7 @@ const prices = {
   cached_input_per_mtok: orNull(pricePerMillion),
   cache_write_per_mtok: orNull(pricePerMillion),
 }
-const date = Type.String({ description: 'a UTC day, or a month where no more is known', examples: ['2026-05-05'] })
+const date = Type.String({ description: 'a UTC day, or a month if the day is unknown', examples: ['2026-05-05'] })
 const measured = Type.Number({ minimum: 0, examples: [61.4] })
 
 const modelShape = namedSchema('Model', {
@@ -71,11 +71,11 @@ const modelShape = namedSchema('Model', {
       quality: share,
       output_tokens_per_second: measured,
       time_to_first_token_seconds: measured,
-      estimated: Type.Boolean({ description: 'no public figure of the model itself: a relative’s stands in' }),
+      estimated: Type.Boolean({ description: 'estimated from a related model, without a public figure of its own' }),
     },
-    { description: 'the figures that auto-routing goes by' },
+    { description: 'figures that automatic routing uses' },
   ),
-  simulated: Type.Optional(Type.Boolean({ description: 'its provider is simulated here' })),
+  simulated: Type.Optional(Type.Boolean({ description: 'the provider is simulated here' })),
 })
 export type ShownModel = Static<typeof modelShape>
 
@@ -86,25 +86,23 @@ const embeddingModelSchema = namedSchema('EmbeddingModel', {
   display_name: text('Text Embedding 3 Small'),
   pricing: strictObject({ currency: Type.Literal('USD'), input_per_mtok: pricePerMillion }),
   max_input_tokens: count,
-  dimensions: orNull(
-    Type.Integer({ minimum: 1, description: 'length of a vector; null = not stated', examples: [1536] }),
-  ),
+  dimensions: orNull(Type.Integer({ minimum: 1, description: 'length of a vector; null = unknown', examples: [1536] })),
   minimum_dimensions: orNull(
-    Type.Integer({ minimum: 1, description: 'shortest length that `dimensions` may name; null = one length only' }),
+    Type.Integer({ minimum: 1, description: 'minimum of `dimensions`; null = the length is fixed' }),
   ),
   capabilities: strictObject({ embeddings: Type.Literal(true), dimensions: Type.Boolean() }),
   aliases: Type.Array(Type.String()),
   release_date: orNull(date),
-  simulated: Type.Optional(Type.Boolean({ description: 'its provider is simulated here' })),
+  simulated: Type.Optional(Type.Boolean({ description: 'the provider is simulated here' })),
 })
 export type EmbeddingModelResponse = Static<typeof embeddingModelSchema>
 
 export const modelListShape = namedSchema('ModelList', {
   data: Type.Array(modelShape),
   embedding_models: Type.Array(embeddingModelSchema, {
-    description: 'models of `POST /v1/embeddings`, which answer no chat',
+    description: 'models for `POST /v1/embeddings` only',
   }),
-  attributions: Type.Record(Type.String(), Type.String(), { description: 'whom to credit for a score, by its metric' }),
+  attributions: Type.Record(Type.String(), Type.String(), { description: 'source of a score, by its metric' }),
 })
 
 const modelHealthShape = namedSchema('ModelHealth', {
@@ -113,7 +111,7 @@ const modelHealthShape = namedSchema('ModelHealth', {
   since: orNull(
     Type.String({
       format: 'date-time',
-      description: 'when the model entered this state; null = it was in no other one since the gateway started',
+      description: 'when the model entered this state; null = unchanged since the gateway started',
       examples: ['2026-05-05T12:00:00.000Z'],
     }),
   ),
@@ -127,7 +125,7 @@ const compatibleFields = {
   owned_by: text('openai'),
   shutdown_date: orNull(date),
 }
-/** Keys of Anthropic's form, beside those of OpenAI's. */
+/** Keys of Anthropic's form, in addition to those of OpenAI's. */
 const anthropicFields = {
   type: Type.Literal('model'),
   display_name: text('GPT-5.5'),

@@ -1,4 +1,4 @@
-/** The route table, read aloud as an OpenAPI 3.1 document: nothing is written here that a route says of itself. */
+/** Builds the OpenAPI 3.1 document from the route table. All descriptions live on the routes. */
 import { type ErrorCode, errorTable, wireCode } from '../../core/validation/errors.ts'
 import { openApiPath } from '../../http/endpoints.ts'
 import type { Policy } from '../../http/policies.ts'
@@ -8,7 +8,7 @@ import { answerHeaders, headerComponents, refusalHeaders } from './headers.ts'
 import { sampleOf } from './sample.ts'
 import { createSchemas, type JsonSchema, type Schemas } from './schemas.ts'
 
-/** A route as Elysia lists it; `detail` is what `documented` made. */
+/** A route as Elysia lists it; `detail` is the result of `documented`. */
 export type RouteEntry = {
   readonly method: string
   readonly path: string
@@ -58,7 +58,7 @@ export type ApiDocument = {
   }
 }
 
-/** The document of these routes. Throws where a route says nothing of itself. */
+/** Returns the document of these routes. Throws if a route has no description. */
 export function documentOf(version: string, routes: readonly RouteEntry[]): ApiDocument {
   const schemas = createSchemas()
   const paths: Record<string, Record<string, Operation>> = {}
@@ -95,26 +95,30 @@ Streams are \`text/event-stream\`, one JSON object after each \`data: \`; lines 
 that ends without its last event (\`done\`, or \`[DONE]\`) was cut off and is no whole answer.
 `.trim()
 
-/** A path belongs to the section of the longest of its beginnings. */
+/** A path belongs to the section with the longest matching prefix. */
 const sections = [
-  { name: 'Chat', description: 'Asking, and what it would cost.', begins: ['/api/v1/chat', '/api/v1/route'] },
-  { name: 'Compatible', description: 'The chat-completions wire, for existing client libraries.', begins: ['/v1/'] },
-  { name: 'Models', description: 'What can be asked, at which price, in what health.', begins: ['/api/v1/models'] },
-  { name: 'Insights', description: 'What was learnt of the requests, and rating them.', begins: ['/api/v1/insights'] },
-  { name: 'Signing in', description: 'Accounts, sessions and passwords.', begins: ['/api/v1/auth'] },
+  { name: 'Chat', description: 'Chat, cost estimates and dry runs.', begins: ['/api/v1/chat', '/api/v1/route'] },
+  {
+    name: 'Compatible',
+    description: 'OpenAI’s and Anthropic’s APIs, for existing client libraries.',
+    begins: ['/v1/'],
+  },
+  { name: 'Models', description: 'Models, prices and health.', begins: ['/api/v1/models'] },
+  { name: 'Insights', description: 'Learning data and ratings.', begins: ['/api/v1/insights'] },
+  { name: 'Authentication', description: 'Accounts, sessions and passwords.', begins: ['/api/v1/auth'] },
   {
     name: 'Account',
-    description: 'The account, its keys and its people.',
+    description: 'The account, its API keys and its members.',
     begins: ['/api/v1/account', '/api/v1/keys', '/api/v1/team'],
   },
   {
     name: 'Usage',
-    description: 'Totals, the log of requests and its export.',
+    description: 'Totals, the request log and its export.',
     begins: ['/api/v1/usage', '/api/v1/requests'],
   },
   {
     name: 'Billing',
-    description: 'Plan, payment method, soft cap and invoices: the owner’s own.',
+    description: 'Plan, payment method, soft cap and invoices, for owners.',
     begins: ['/api/v1/billing'],
   },
   { name: 'Service', description: 'Probes and documents.', begins: ['/'] },
@@ -127,32 +131,31 @@ const securitySchemes = {
     type: 'apiKey',
     in: 'header',
     name: 'x-api-key',
-    description: 'The same key in a header of its own.',
+    description: 'The same API key in its own header.',
   },
   session: {
     type: 'http',
     scheme: 'bearer',
     bearerFormat: 'JWT',
-    description:
-      'A session token, which signing in answers. A key is never taken in its place, nor the other way round.',
+    description: 'A session token from a sign-in. API keys and session tokens are not interchangeable.',
   },
 }
 
-/** What each way to show who asks can be refused with. */
+/** Error codes of each authentication method. */
 const refusalsOfScheme: Readonly<Record<string, readonly ErrorCode[]>> = {
   apiKey: ['invalid_api_key', 'ip_rate_limited'],
   session: ['invalid_token', 'forbidden', 'ip_rate_limited'],
 }
 
-/** Any route may answer these: bad input, a wrong `Host`, a failure of ours or a store that is away. */
+/** Errors that any route may return: bad input, a wrong `Host`, an internal failure or an unavailable store. */
 const refusalsOfAll: readonly ErrorCode[] = ['invalid_request', 'misdirected', 'service_unavailable']
-/** What changes something refuses pages of other origins. */
+/** Routes that change state reject pages of other origins. */
 const refusalsOfPages: readonly ErrorCode[] = ['forbidden']
 const refusalsOfBodies: readonly ErrorCode[] = ['invalid_json', 'body_too_large', 'request_bytes_exceeded']
 
 function detailOf(method: string, path: string, detail: object | undefined): Detail {
   if (detail !== undefined && 'x-reference' in detail) return detail as Detail
-  throw new Error(`${method} ${path} says nothing of itself: give it \`documented(policy, { summary, answer })\``)
+  throw new Error(`${method} ${path} has no description: give it \`documented(policy, { summary, answer })\``)
 }
 
 function operationOf(method: string, path: string, detail: Detail, schemas: Schemas): Operation {
@@ -249,18 +252,18 @@ function answersOf(method: string, detail: Detail, parameters: readonly Paramete
       headers,
       ...(Object.keys(content).length === 0 ? {} : { content }),
     },
-    ...(isTagged ? { 304: { description: 'What `if-none-match` names is still so', headers } } : {}),
+    ...(isTagged ? { 304: { description: 'Not modified since the `etag` in `if-none-match`', headers } } : {}),
     ...refusalsOf(codes, schemes.includes('apiKey'), schemas, told.refusals),
     ...Object.fromEntries(
       Object.entries(alsoWith).map(([also, schema]) => [
         also,
-        { description: 'Not now', headers, content: { 'application/json': media(schema) } },
+        { description: 'Not ready', headers, content: { 'application/json': media(schema) } },
       ]),
     ),
   }
 }
 
-/** One event of a stream, as a reader of server-sent events has it: what it is about is JSON in its `data`. */
+/** One server-sent event as a client reads it; its `data` is JSON. */
 function eventOf({ schema, example }: Media, end: string | undefined): Media {
   const event = { type: 'string', contentMediaType: 'application/json', contentSchema: schema }
   const data = end === undefined ? event : { anyOf: [{ const: end }, event] }
@@ -270,7 +273,7 @@ function eventOf({ schema, example }: Media, end: string | undefined): Media {
   }
 }
 
-/** Errors that a request can end with once models were asked. */
+/** Errors of a request after at least one attempt. */
 const afterAttempts: ReadonlySet<ErrorCode> = new Set(['upstream_failed', 'no_model_available', 'upstream_timeout'])
 
 const usualRefusals: NonNullable<RouteDocs['refusals']> = {
@@ -278,7 +281,7 @@ const usualRefusals: NonNullable<RouteDocs['refusals']> = {
   statusOf: code => errorTable[code].status,
 }
 
-/** One answer a status, naming the codes it can carry. */
+/** One response per status, with the error codes that it can have. */
 function refusalsOf(
   codes: readonly ErrorCode[],
   showsStanding: boolean,

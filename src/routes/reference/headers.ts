@@ -1,41 +1,40 @@
-/** Every header that an answer of ours may carry, in words. */
+/** Descriptions of every response header. */
 import type { AnswerHeader } from '../../http/route-docs.ts'
 
 type Header = { readonly description: string; readonly schema: { readonly type: 'string' | 'integer' | 'number' } }
 
 const texts = {
-  'x-request-id': 'id of this request',
+  'x-request-id': 'ID of this request',
   'retry-after-ms': 'as `retry-after`, in milliseconds',
-  'x-should-retry': '`false` where trying again is of no use: three candidates were tried, or a quota is used up',
+  'x-should-retry': '`false` = do not retry: three candidates failed, or a daily limit is used up',
   'www-authenticate': '`Bearer`',
-  'x-ratelimit-limit-requests': 'requests a minute',
-  'x-ratelimit-remaining-requests': 'requests left of them now',
-  'x-ratelimit-reset-requests': 'time until all of them are there again: `1.5s`, `6m0s`',
-  'x-ratelimit-limit-tokens': 'tokens a UTC day',
-  'x-ratelimit-remaining-tokens': 'tokens left of them today',
+  'x-ratelimit-limit-requests': 'requests per minute',
+  'x-ratelimit-remaining-requests': 'requests remaining now',
+  'x-ratelimit-reset-requests': 'time until the full number is available again: `1.5s`, `6m0s`',
+  'x-ratelimit-limit-tokens': 'tokens per UTC day',
+  'x-ratelimit-remaining-tokens': 'tokens remaining today',
   'x-ratelimit-reset-tokens': 'time until midnight UTC',
-  'x-gateway-budget-remaining-usd': 'US dollars left of today’s cost limit',
-  'x-gateway-budget-warning': 'from 80% of the monthly soft cap: how much of it is used, and in which period',
+  'x-gateway-budget-remaining-usd': 'US dollars remaining of the daily cost limit',
+  'x-gateway-budget-warning': 'from 80% of the monthly soft cap: its used share and its period',
   'x-gateway-model': '`provider/model` that served',
   'x-gateway-provider': 'the provider that served',
-  'x-gateway-attempts': 'how many candidates were asked, or skipped when their turn came',
-  'x-gateway-overhead-ms': 'milliseconds spent in the gateway itself before the first content',
-  'x-gateway-dropped-params': 'parameters that the serving model does not take, where there were any',
-  'x-gateway-enhanced': 'where enhancement was asked for: whether it changed the prompt',
-  'x-gateway-secrets': 'kinds of secrets that the prompt holds, where it holds some',
+  'x-gateway-attempts': 'number of candidates that were called, or skipped in their turn',
+  'x-gateway-overhead-ms': 'gateway overhead in milliseconds before the first content',
+  'x-gateway-dropped-params': 'parameters that the serving model does not support, if any',
+  'x-gateway-enhanced': 'if enhancement was requested: whether it changed the prompt',
+  'x-gateway-secrets': 'kinds of secrets detected in the prompt, if any',
   'x-gateway-output-cap':
-    'the output cap that the gateway set as the client gave none: on a JSON answer where it cut the answer, on a stream always',
-  'x-gateway-output-cap-reason': 'what set that cap: `model_limit`, `default` or `account_remaining`',
-  'x-gateway-search-cost-usd': 'what the web search cost in US dollars, where there was one; part of the cost',
-  'x-gateway-fetch-cost-usd':
-    'what the pages that were read cost in US dollars, where there were any; part of the cost',
-  'x-gateway-cost-usd': 'what the request cost in US dollars; not on streams, whose last event tells',
-  'x-gateway-estimated': '`true` where the token count is the gateway’s own, since the provider gave none',
+    'output cap that the gateway set because the client set none: on a JSON response if it truncated the output, on a stream always',
+  'x-gateway-output-cap-reason': 'reason for that cap: `model_limit`, `default` or `account_remaining`',
+  'x-gateway-search-cost-usd': 'cost of the web search in US dollars, if there was one; part of the total cost',
+  'x-gateway-fetch-cost-usd': 'cost of the page fetches in US dollars, if there were any; part of the total cost',
+  'x-gateway-cost-usd': 'cost of the request in US dollars; streams report it in their last event',
+  'x-gateway-estimated': '`true` if the gateway estimated the token counts because the provider reported none',
   deprecation: 'since when the serving model is deprecated (RFC 9745)',
-  sunset: 'when the serving model ends (RFC 8594)',
+  sunset: 'when the serving model retires (RFC 8594)',
   link: 'the successor of a deprecated model',
-  'content-disposition': '`attachment`, with a name for the file',
-  etag: 'send it back in `if-none-match`',
+  'content-disposition': '`attachment` with a file name',
+  etag: 'value for `if-none-match`',
 } as const
 
 const numbers = {
@@ -87,7 +86,7 @@ const groups: Readonly<Record<AnswerHeader, readonly HeaderName[]>> = {
   download: ['content-disposition'],
 }
 
-/** Headers of a success, as references: the request's id and those of the route's groups. */
+/** Returns the headers of a success, as references: the request's ID and those of the route's groups. */
 export function answerHeaders(named: readonly AnswerHeader[], isTagged: boolean): Record<string, object> {
   return references([
     'x-request-id',
@@ -96,7 +95,7 @@ export function answerHeaders(named: readonly AnswerHeader[], isTagged: boolean)
   ])
 }
 
-/** Headers of an error of that status. `showsAttempts`: a model may have been asked before. */
+/** Returns the headers of an error of that status. `showsAttempts`: the error can follow attempts. */
 export function refusalHeaders(
   status: number,
   { showsStanding, showsAttempts }: { readonly showsStanding: boolean; readonly showsAttempts: boolean },

@@ -1,20 +1,20 @@
-/** HTML from templates in which every value is text unless it is markup already. */
+/** HTML templates that escape every value except markup. */
 
 export type Markup = { readonly text: string }
 
 type Value = string | number | Markup | readonly Markup[]
 
-/** A template whose values are escaped; markup and lists of it go in as they are. */
+/** Template tag: escapes values; includes markup and lists of it unchanged. */
 export function html(pieces: TemplateStringsArray, ...values: readonly Value[]): Markup {
   return raw(pieces.map((piece, index) => piece + (index < values.length ? written(values[index] ?? '') : '')).join(''))
 }
 
-/** Text that is HTML already. */
+/** Text that is already HTML. */
 export function raw(text: string): Markup {
   return { text }
 }
 
-/** The little Markdown of descriptions: `code` and **strong**. */
+/** The Markdown subset of descriptions: `code` and **strong**. */
 export function markdown(text: string): Markup {
   return raw(
     escaped(text)

@@ -1,11 +1,11 @@
-/** The document as a page to read: whole and static, without a script, so that it prints, searches and works anywhere. */
+/** The document as one static HTML page without a script, so that it can be printed and searched everywhere. */
 import type { ApiDocument, Media, Operation, Parameter, ResponseDoc } from './document.ts'
 import { html, type Markup, markdown, raw } from './markup.ts'
 import type { JsonSchema } from './schemas.ts'
 
 type ReferenceOperation = { readonly method: string; readonly path: string; readonly operation: Operation }
 
-/** The page, as HTML text. */
+/** Returns the page as HTML. */
 export function pageOf(document: ApiDocument): string {
   const placed = Object.entries(document.paths).flatMap(([path, methods]) =>
     Object.entries(methods).map(
@@ -77,7 +77,7 @@ function endpoint({ method, path, operation }: ReferenceOperation): Markup {
 <p class="route"><span class="method ${method.toLowerCase()}">${method}</span> <code>${path}</code> <span class="who">${authenticationText(operation)}</span></p>
 ${description === undefined ? '' : html`<p>${markdown(description)}</p>`}
 ${parameters.length === 0 ? '' : html`<h4>Parameters</h4><dl>${parameters.map(parameter)}</dl>`}
-${body === undefined ? '' : html`<h4>Body${requestBody?.required ? '' : ' (may be left out)'}</h4>${fields(body.schema)}${examples(operation, method, path, body)}`}
+${body === undefined ? '' : html`<h4>Body${requestBody?.required ? '' : ' (optional)'}</h4>${fields(body.schema)}${examples(operation, method, path, body)}`}
 <h4>Answers</h4>
 ${Object.entries(responses).map(([status, answer]) => answerOf(status, answer))}
 </article>
@@ -86,7 +86,7 @@ ${Object.entries(responses).map(([status, answer]) => answerOf(status, answer))}
 
 function authenticationText({ security, 'x-action': action }: Operation): string {
   const schemes = security.flatMap(way => Object.keys(way))
-  if (schemes.length === 0) return 'open to anyone'
+  if (schemes.length === 0) return 'no authentication'
   const ways = [schemes.includes('apiKey') ? 'an API key' : '', schemes.includes('session') ? 'a session' : '']
   const needs = ways.filter(way => way !== '').join(' or ')
   return action === undefined ? `needs ${needs}` : `needs ${needs} that may ${action}`
@@ -102,7 +102,7 @@ function examples({ security }: Operation, method: string, path: string, { examp
     const said = `curl -X ${method} {base_url}${path}${credential} \\
   -H 'content-type: application/json' \\
   -d '${JSON.stringify(value, null, 2)}'`
-    // The first says most; the others are there for whoever looks for them.
+    // Only the first example is open; the others are closed to keep the page short.
     return html`<details${raw(index === 0 ? ' open' : '')}><summary>Example: ${name}</summary><pre tabindex="0"><code>${said}</code></pre></details>`
   })
 }
@@ -117,7 +117,7 @@ ${example === undefined || typeof example === 'string' ? '' : html`<pre tabindex
 </details>`
 }
 
-/** A schema in words: its fields where it is an object, else what it takes. */
+/** Describes a schema: its fields if it is an object, otherwise its type. */
 function fields(schema: JsonSchema): Markup {
   const properties = Object.entries(schema.properties ?? {})
   if (properties.length === 0) return html`<p>${typeOf(schema)}</p>`
@@ -129,10 +129,10 @@ function field(name: string, required: boolean, schema: JsonSchema, place: strin
   return html`<dt><code>${name}</code>${required ? html` <span class="required">required</span>` : ''}</dt>
 <dd>${place === null ? '' : html`<span class="place">${place}</span> `}<span class="type">${typeOf(schema)}</span>${
     schema.description === undefined ? '' : html` · ${markdown(schema.description)}`
-  }${inner === null ? '' : html`<details><summary>its fields</summary>${fields(inner)}</details>`}</dd>`
+  }${inner === null ? '' : html`<details><summary>fields</summary>${fields(inner)}</details>`}</dd>`
 }
 
-/** The object, of those without a name, that a field holds or holds a list of. */
+/** Returns the unnamed object that a field contains, directly or in a list. */
 function innerOf(schema: JsonSchema): JsonSchema | null {
   if (schema.properties !== undefined) return schema
   if (schema.items !== undefined) return innerOf(schema.items)

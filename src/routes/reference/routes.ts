@@ -8,7 +8,7 @@ import { documentOf, type RouteEntry } from './document.ts'
 import { pageOf } from './page.ts'
 
 /**
- * `GET /openapi.json`, and the same for people at `/docs`. Written at their first request, when all routes are there.
+ * `GET /openapi.json`, and the same as a page at `/docs`. Built at the first request, when all routes are registered.
  */
 export function reference(version: string, routes: () => readonly RouteEntry[]) {
   const written = once(() => {
@@ -19,13 +19,13 @@ export function reference(version: string, routes: () => readonly RouteEntry[]) 
     .get(
       '/openapi.json',
       () => sent(written().json, 'application/json'),
-      withRouteDocs(policies.open, { summary: 'This document', answer: documentShape }),
+      withRouteDocs(policies.open, { summary: 'OpenAPI document', answer: documentShape }),
     )
     .get(
       '/docs',
       () => sent(written().page, 'text/html; charset=utf-8'),
       withRouteDocs(policies.open, {
-        summary: 'This document, to read',
+        summary: 'API reference page',
         answer: null,
         alsoAs: { 'text/html': markup },
       }),
@@ -33,7 +33,11 @@ export function reference(version: string, routes: () => readonly RouteEntry[]) 
     .get(
       '/docs/style.css',
       async () => sent(await style.text(), 'text/css; charset=utf-8'),
-      withRouteDocs(policies.open, { summary: 'How it looks', answer: null, alsoAs: { 'text/css': markup } }),
+      withRouteDocs(policies.open, {
+        summary: 'Style sheet of the API reference page',
+        answer: null,
+        alsoAs: { 'text/css': markup },
+      }),
     )
 }
 

@@ -1,6 +1,6 @@
 import type { JsonSchema } from './schemas.ts'
 
-/** A value that fits the schema: its own examples where it has some, else the plainest there is. */
+/** Returns a value that fits the schema: its own example if it has one, otherwise the simplest value. */
 export function sampleOf(schema: JsonSchema): unknown {
   if (schema.examples !== undefined) return schema.examples[0]
   if (schema.const !== undefined) return schema.const

@@ -1,7 +1,10 @@
-/** Our schemas as plain JSON Schema 2020-12: what only our own checker reads is left out, what has a name stands once. */
+/**
+ * Converts the gateway's schemas to plain JSON Schema 2020-12: removes the checker's own keywords and defines each
+ * named schema once.
+ */
 import type { TSchema } from '@sinclair/typebox'
 
-/** A JSON schema, as far as ours go. */
+/** The part of JSON Schema that the gateway uses. */
 export type JsonSchema = {
   readonly $ref?: string
   readonly type?: string
@@ -22,22 +25,22 @@ export type JsonSchema = {
   readonly contentSchema?: JsonSchema
 }
 
-/** What is sent to us is closed where we close it; what we answer may grow. */
+/** Requests reject unknown fields as their schemas define; responses may gain fields. */
 export type Direction = 'asked' | 'answered'
 
 export type Schemas = {
-  /** The schema, those with a `title` replaced by references. */
+  /** Returns the schema with references in place of those with a `title`. */
   of(schema: TSchema, direction: Direction): JsonSchema
-  /** Everything referred to so far, by name. */
+  /** All referenced schemas so far, by name. */
   components(): Readonly<Record<string, JsonSchema>>
 }
 
 const ours = new Set(['boundedBy', 'unmatched'])
 
-/** Gathers the named schemas of one document. Throws where one name stands for two different ones. */
+/** Collects the named schemas of one document. Throws if one name has two different schemas. */
 export function createSchemas(): Schemas {
   const named = new Map<string, JsonSchema>()
-  /** Each is worked out once: every route refers to some of them. */
+  /** Each schema is converted once, because every route refers to some of them. */
   const seen = new Set<JsonSchema>()
 
   const plain = (schema: JsonSchema, direction: Direction): JsonSchema => {
@@ -49,7 +52,7 @@ export function createSchemas(): Schemas {
     const own = bare(schema, direction)
     const known = named.get(title)
     if (known !== undefined && JSON.stringify(known) !== JSON.stringify(own))
-      throw new Error(`two different schemas are called ${title}: give one of them another title`)
+      throw new Error(`two different schemas are called ${title}: change the title of one`)
     named.set(title, own)
     return reference
   }
@@ -81,7 +84,7 @@ export function createSchemas(): Schemas {
   }
 }
 
-/** Unions within unions are one; one of strings is an `enum`. */
+/** Flattens nested unions; a union of strings becomes an `enum`. */
 function choice(members: readonly JsonSchema[], plain: (schema: JsonSchema) => JsonSchema): JsonSchema {
   const flat = members.flatMap(member => member.anyOf ?? [member])
   const constants = flat.filter(member => member.const !== undefined)

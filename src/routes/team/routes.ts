@@ -1,4 +1,4 @@
-/** The people of an account: who they are, inviting, accepting, roles, removing. */
+/** Members of an account: list, invite, accept, change roles, remove. */
 import { Type } from '@sinclair/typebox'
 import { Elysia } from 'elysia'
 import { digestOf } from '../../core/accounts/api-keys.ts'
@@ -36,7 +36,7 @@ type TeamDeps = SignInDeps &
     readonly config: { readonly registration: RegistrationConfig }
     readonly stores: Pick<Stores, 'invitations' | 'verifications'>
     readonly passwords: Pick<Passwords, 'hash'>
-    /** Null = no mail is sent. */
+    /** Null = no mail server is configured. */
     readonly post: Pick<Mailer, 'invitation'> | null
     readonly announce: () => void
   }
@@ -52,7 +52,7 @@ const checkRole = checker(roleSchema)
 const acceptances = { allowed: 60, windowMs: 60_000 }
 const tokenPrefix = 'gw_invite_'
 
-/** The routes under `/api/v1/team`. */
+/** Routes under `/api/v1/team`. */
 export function team(deps: TeamDeps, identify: Authenticate) {
   const accepting = deps.limits('invitation', acceptances)
 
@@ -68,9 +68,9 @@ export function team(deps: TeamDeps, identify: Authenticate) {
         parse: 'none',
         ...withRouteDocs(policies.open, {
           summary: 'Accept an invitation with its token',
-          description: 'Makes the invited a user of the account, signed in.',
+          description: 'Creates a user of the account and signs in.',
           body: acceptanceSchema,
-          examples: { 'with a password of their own': { password: 'a password of my own' } },
+          examples: { 'with a password': { password: 'a password of my own' } },
           answer: sessionShape,
           status: 201,
           errors: ['not_found', 'conflict', 'ip_rate_limited'],
@@ -83,7 +83,7 @@ export function team(deps: TeamDeps, identify: Authenticate) {
           method: 'GET',
           path: '/api/v1/team',
           action: 'team.see',
-          summary: 'The people of the account',
+          summary: 'List members',
           answer: teamShape,
           handle: call => list(deps, call),
         },
@@ -91,9 +91,9 @@ export function team(deps: TeamDeps, identify: Authenticate) {
           method: 'POST',
           path: '/api/v1/team/invitations',
           action: 'team.invite',
-          summary: 'Invite somebody',
+          summary: 'Invite a user',
           body: invitationSchema,
-          examples: { 'a member': { email: 'grace@example.com', role: 'member' } },
+          examples: { member: { email: 'grace@example.com', role: 'member' } },
           answer: newInvitationShape,
           status: 201,
           handle: call => invite(deps, call),
@@ -111,9 +111,9 @@ export function team(deps: TeamDeps, identify: Authenticate) {
           method: 'PATCH',
           path: '/api/v1/team/:id',
           action: 'team.change_roles',
-          summary: 'Give somebody another role',
+          summary: 'Change a member’s role',
           body: roleSchema,
-          examples: { 'an admin': { role: 'admin' } },
+          examples: { admin: { role: 'admin' } },
           answer: userShape,
           errors: ['conflict'],
           handle: call => changeRole(deps, call),
@@ -122,7 +122,7 @@ export function team(deps: TeamDeps, identify: Authenticate) {
           method: 'DELETE',
           path: '/api/v1/team/:id',
           action: 'team.remove',
-          summary: 'Remove somebody, with keys and sessions',
+          summary: 'Remove a member with keys and sessions',
           answer: null,
           errors: ['conflict'],
           handle: call => remove(deps, call),
@@ -156,9 +156,9 @@ async function invite(deps: TeamDeps, { principal, request }: SessionRequest): P
     digest: digestOf(token),
   })
   if (invitation === null) throw forbidden()
-  // Nobody else would bring it to the invited: without mail, that is the inviter's errand.
+  // Without a mail server, the inviting user must pass the token on.
   if (deps.post === null) return reply({ ...shownInvitation(invitation), token }, 201)
-  // With it, only who reads the mailbox is to have it.
+  // With a mail server, only the owner of the mailbox may receive the token.
   deps.post.invitation(invitation.email, principal.email, token)
   return reply({ ...shownInvitation(invitation), mailed: true }, 201)
 }
@@ -186,7 +186,7 @@ async function accept(deps: TeamDeps, request: Request, token: string, address: 
     case 'gone':
       throw notFound()
     case 'taken':
-      throw new GatewayError('conflict', 'This e-mail address has an account already. Ask to be invited under another.')
+      throw new GatewayError('conflict', 'This email address already has an account. Use another address.')
     case 'accepted': {
       const subject = stores.sessions.mailSubject(invitation.email)
       await stores.sessions.forgetFailures(database, subject)
@@ -200,7 +200,7 @@ async function accept(deps: TeamDeps, request: Request, token: string, address: 
 
 function refuseWhereClosed({ config }: TeamDeps): void {
   if (config.registration.mode === 'closed')
-    throw new GatewayError('forbidden', 'This gateway takes no new users. Ask its operator for an account.', {
+    throw new GatewayError('forbidden', 'This gateway accepts no new users. Ask its operator for an account.', {
       shouldRetry: false,
     })
 }
@@ -232,7 +232,7 @@ function orRefuse(change: TeamChange): void {
     case 'forbidden':
       throw forbidden()
     case 'last_owner':
-      throw new GatewayError('conflict', 'An account keeps its last owner. Make somebody else an owner first.')
+      throw new GatewayError('conflict', 'An account needs at least one owner. Promote another member first.')
   }
 }
 

@@ -14,8 +14,8 @@ const invitation = {
 const invitationShape = namedSchema('Invitation', invitation)
 export const newInvitationShape = namedSchema('NewInvitation', {
   ...invitation,
-  token: Type.Optional(text('gw_invite_…', 'what the invitation is accepted with, shown this once')),
-  mailed: Type.Optional(Type.Literal(true, { description: 'the token is on its way by e-mail instead' })),
+  token: Type.Optional(text('gw_invite_…', 'token that accepts the invitation, shown only once')),
+  mailed: Type.Optional(Type.Literal(true, { description: 'the token is sent by email instead' })),
 })
 export const teamShape = namedSchema('Team', { data: Type.Array(userShape), invitations: Type.Array(invitationShape) })
 export type ShownInvitation = Static<typeof invitationShape>

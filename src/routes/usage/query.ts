@@ -1,4 +1,4 @@
-/** What the usage routes can be asked, as query parameters: each known by name, sent once, and bounded. */
+/** Query parameters of the usage routes: each is known, sent once, and bounded. */
 import { type Static, Type } from '@sinclair/typebox'
 import { dayMs, timeIn } from '../../core/text/utc-days.ts'
 import { checker, invalidField, oneOf } from '../../core/validation/validate.ts'
@@ -6,7 +6,7 @@ import type { LogPosition, LogRange, RequestFilters } from '../../ledger/ledger.
 import type { UsagePeriod } from '../../ledger/usage-totals.ts'
 
 const strict = { additionalProperties: false } as const
-/** Without control characters, of which Postgres cannot even store one. */
+/** No control characters: Postgres cannot store a NUL. */
 const words = (maxLength: number) =>
   Type.Optional(
     Type.String({
@@ -28,13 +28,13 @@ const moment = Type.Optional(
 )
 
 const filters = {
-  /** A time is exclusive as `to`, a day is whole. */
+  /** A time is exclusive as `to`; a day is inclusive. */
   from: moment,
   to: moment,
-  /** `provider/model`, or the model alone. */
+  /** `provider/model`, or only the model. */
   model: words(256),
   provider: words(64),
-  /** The key's id. */
+  /** ID of the key. */
   key: words(64),
   status: Type.Optional(oneOf(['completed', 'failed', 'client_closed', 'blocked'])),
   routing_mode: Type.Optional(oneOf(['auto', 'manual'])),
@@ -68,7 +68,7 @@ export const usageQuerySchema = Type.Object(
     from: date,
     to: date,
     group_by: Type.Optional(oneOf(['day', 'month', 'model', 'key'])),
-    /** Of days and months: each of them once more by model or by key. */
+    /** For days and months: each of them split by model or by key. */
     split_by: Type.Optional(oneOf(['model', 'key'])),
   },
   strict,
@@ -83,7 +83,7 @@ const defaultDays = 30
 /** Three years. */
 const maximumDays = 1_096
 
-/** `GET /api/v1/requests`. Throws `invalid_request` naming the parameter at fault, as do the others. */
+/** `GET /api/v1/requests`. Throws `invalid_request` with the invalid parameter, as do the others. */
 export function readRequestsQuery(url: string): { readonly filters: RequestFilters; readonly page: LogRange } {
   const query = checkRequests(parametersOf(url))
   return {
@@ -95,13 +95,13 @@ export function readRequestsQuery(url: string): { readonly filters: RequestFilte
   }
 }
 
-/** `GET /api/v1/requests/export`: JSON unless told, like everything else. */
+/** `GET /api/v1/requests/export`: JSON by default. */
 export function readExportQuery(url: string): { readonly format: 'csv' | 'json'; readonly filters: RequestFilters } {
   const query = checkExport(parametersOf(url))
   return { format: query.format ?? 'json', filters: filtersOf(query) }
 }
 
-/** `GET /api/v1/usage`: the last 30 days by day, unless told. */
+/** `GET /api/v1/usage`: the last 30 days by day, by default. */
 export function readUsageQuery(url: string, now: number): UsagePeriod {
   const query = checkUsage(parametersOf(url))
   const to = query.to === undefined ? now : timeOf('to', query.to)
@@ -111,26 +111,26 @@ export function readUsageQuery(url: string, now: number): UsagePeriod {
     throw invalidField('from', `must be less than ${maximumDays} days before \`to\``)
   const { group_by: groupBy = 'day', split_by: splitBy = null } = query
   if (splitBy !== null && groupBy !== 'day' && groupBy !== 'month')
-    throw invalidField('split_by', 'must not be sent unless `group_by` is `day` or `month`')
+    throw invalidField('split_by', 'requires `group_by` to be `day` or `month`')
   return { from: dayOf(from), to: dayOf(to), groupBy, splitBy }
 }
 
 export const dayOf = (time: number) => new Date(time).toISOString().slice(0, 10)
 
-/** A position as callers carry it: opaque, and good for nothing but to go on. */
+/** Position in a list for clients: opaque, and only valid for the next page. */
 export function encodeCursor({ atMicros, requestId }: LogPosition): string {
   return Buffer.from(`${atMicros} ${requestId}`).toString('base64url')
 }
 
 function decodeCursor(cursor: string): LogPosition {
   const found = /^(\d{1,16}) ([\w-]{1,64})$/.exec(Buffer.from(cursor, 'base64url').toString('latin1'))
-  if (found === null) throw invalidField('cursor', 'must be a `next_cursor` of this list, as it came')
+  if (found === null) throw invalidField('cursor', 'must be an unmodified `next_cursor` from this list')
   return { atMicros: Number(found[1]), requestId: found[2] ?? '' }
 }
 
 const metadataName = /^metadata\[(.*)\]$/s
 
-/** The query as an object, `metadata[…]` gathered into one field. Without prototype: a name may be `__proto__`. */
+/** Converts the query to an object, with `metadata[…]` as one field. Without prototype: a name may be `__proto__`. */
 function parametersOf(url: string): Record<string, unknown> {
   const parameters: Record<string, unknown> = Object.create(null)
   const metadata: Record<string, string> = Object.create(null)
@@ -162,17 +162,17 @@ function filtersOf(query: Omit<Static<typeof exportQuerySchema>, 'format'>): Req
   }
 }
 
-/** `openai/gpt-…` names both. */
+/** Matches the model at every provider. */
 function modelOf(provider: string | undefined, model: string | undefined) {
   const slash = model?.indexOf('/') ?? -1
   if (model === undefined || slash < 1) return { provider: provider ?? null, model: model ?? null }
   const named = model.slice(0, slash)
   if (provider !== undefined && provider !== named)
-    throw invalidField('provider', 'must be that of `model`, or not be sent')
+    throw invalidField('provider', 'must match the provider of `model`, or be omitted')
   return { provider: named, model: model.slice(slash + 1) }
 }
 
-/** Epoch milliseconds, of dates that exist and that a log can hold. */
+/** Epoch milliseconds of existing dates within the range of the log. */
 function timeOf(param: string, text: string): number {
   const time = timeIn(text)
   if (!(time >= 0) || time >= Date.UTC(2200, 0)) throw invalidField(param, 'must be a date from 1970 to 2199')

@@ -22,14 +22,14 @@ import { csvHeader, csvRequest, shownRequest, shownUsage } from './serializers.t
 
 type UsageDeps = { readonly ledger: LedgerReader; readonly clock: { now(): number } }
 
-/** Of one account at a time: each keeps the database at work as fast as its reader reads. */
+/** Concurrent exports per account: each uses the database as fast as its client reads. */
 const maximumExports = 2
-/** A reader who takes nothing for so long is gone. */
+/** A client that reads nothing for this long is treated as disconnected. */
 const stalledSeconds = 60
 
 /**
- * `GET /api/v1/usage`, `GET /api/v1/requests` and its export. Members are shown what their own keys used, admins and
- * owners all of the account.
+ * `GET /api/v1/usage`, `GET /api/v1/requests` and its export. Members see the usage of their own keys, admins and
+ * owners that of the whole account.
  */
 export function usage({ ledger, clock }: UsageDeps, identify: Authenticate) {
   const exports = new Map<string, number>()
@@ -48,9 +48,9 @@ export function usage({ ledger, clock }: UsageDeps, identify: Authenticate) {
         return reply(shownUsage(query, await ledger.usage(scopeOf(principal, 'usage.all'), query)))
       },
       withRouteDocs(session('usage.own'), {
-        summary: 'Usage totals',
+        summary: 'Get usage totals',
         description:
-          'The last 30 days by day, unless told; three years at most. `split_by` adds series for charts: what each model or key used on each of the days.',
+          'The last 30 days by day, by default; at most three years. `split_by` adds series for charts: the usage of each model or key on each day.',
         query: usageQuerySchema,
         answer: usageShape,
       }),
@@ -64,8 +64,8 @@ export function usage({ ledger, clock }: UsageDeps, identify: Authenticate) {
         return reply({ data: requests.map(shownRequest), next_cursor: next === null ? null : encodeCursor(next) })
       },
       withRouteDocs(session('requests.own'), {
-        summary: 'Request log',
-        description: 'Newest first, 50 a page unless told. No prompt and no answer is ever in it.',
+        summary: 'List requests',
+        description: 'Newest first, 50 per page by default. Contains no prompts and no outputs.',
         query: requestsQuerySchema,
         answer: requestListShape,
       }),
@@ -75,7 +75,7 @@ export function usage({ ledger, clock }: UsageDeps, identify: Authenticate) {
       async ({ request, server }) => {
         const principal = await allowed(request, 'requests.export_own')
         const { format, filters } = readExportQuery(request.url)
-        // Records settled from now on would move the end away from the reader.
+        // Records that are settled from now on would move the end of the list.
         const until = Math.min(filters.to ?? Number.POSITIVE_INFINITY, clock.now())
         server?.timeout(request, stalledSeconds)
         const release = take(exports, principal.accountId)
@@ -83,11 +83,11 @@ export function usage({ ledger, clock }: UsageDeps, identify: Authenticate) {
         return exported(written(format, batches, release), format, new Date(until).toISOString().slice(0, 10))
       },
       withRouteDocs(session('requests.export_own'), {
-        summary: 'Request log as a file',
-        description: 'Sent as it is read, of any length: a file that was cut off is no valid one.',
+        summary: 'Export the request log',
+        description: 'A stream of any length. A truncated file is not valid.',
         query: exportQuerySchema,
         answer: requestExportShape,
-        alsoAs: { 'text/csv': Type.String({ description: 'a line per request, in the order of the log' }) },
+        alsoAs: { 'text/csv': Type.String({ description: 'one line per request, in the order of the log' }) },
         answerHeaders: ['download'],
         errors: ['concurrent_requests_exceeded'],
       }),
@@ -114,7 +114,7 @@ function take(exports: Map<string, number>, accountId: string): () => void {
   }
 }
 
-/** The file, a batch of the log at a time. `release` is called once, however it ends. */
+/** Streams the file in batches of the log. Calls `release` once, however it ends. */
 async function* written(
   format: 'csv' | 'json',
   batches: AsyncGenerator<readonly LoggedRequest[], void>,
@@ -122,7 +122,7 @@ async function* written(
 ): AsyncGenerator<string, void> {
   try {
     let separator = '\n'
-    // The first batch is there before the first byte: a database that is away is a 503, not half a file.
+    // The first batch precedes the first byte, so that an unavailable database is a 503 and not half a file.
     let head = format === 'csv' ? csvHeader : '{"data":['
     for await (const batch of batches) {
       if (format === 'csv') yield head + batch.map(csvRequest).join('')
@@ -137,7 +137,7 @@ async function* written(
   }
 }
 
-/** Sent as it is read: nothing is written ahead of the reader, and one who leaves ends the reading. */
+/** Reads the next batch only when the client reads; a client disconnect ends the query. */
 async function exported(pieces: AsyncGenerator<string, void>, format: 'csv' | 'json', day: string): Promise<Response> {
   const encoder = new TextEncoder()
   let piece = await pieces.next()
@@ -149,7 +149,7 @@ async function exported(pieces: AsyncGenerator<string, void>, format: 'csv' | 'j
           controller.enqueue(encoder.encode(piece.value))
           piece = await pieces.next()
         } catch (cause) {
-          // Cut off, so that half a file never looks like a whole one.
+          // Truncates the file, so that half a file never looks complete.
           controller.error(cause)
         }
       },

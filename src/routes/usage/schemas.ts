@@ -3,12 +3,12 @@ import { attemptOutcomes, recordedDialects } from '../../core/usage/usage-record
 import { oneOf } from '../../core/validation/validate.ts'
 import { count, day, id, modelName, namedSchema, orNull, strictObject, text, time, usd } from '../../http/schemas.ts'
 
-/** A model that was asked. */
+/** One attempt on a model. */
 const attemptShape = namedSchema('LoggedAttempt', {
   model: modelName,
   outcome: oneOf(attemptOutcomes),
-  after_ms: { ...count, description: 'when it was asked, in milliseconds since the request was received' },
-  duration_ms: { ...count, description: 'until it had failed, or until its first content' },
+  after_ms: { ...count, description: 'start of the attempt, in milliseconds since the request was received' },
+  duration_ms: { ...count, description: 'milliseconds to its failure or its first content' },
 })
 
 const requestShape = namedSchema('LoggedRequest', {
@@ -16,7 +16,7 @@ const requestShape = namedSchema('LoggedRequest', {
   created_at: time,
   key_id: id('key'),
   key_name: orNull(text('production')),
-  model: { ...orNull(modelName), description: '`provider/model`; null where none was reached' },
+  model: { ...orNull(modelName), description: '`provider/model`; null = no model served' },
   provider: orNull(text('openai')),
   routing_mode: oneOf(['auto', 'manual']),
   strategy: orNull(text('quality')),
@@ -24,7 +24,7 @@ const requestShape = namedSchema('LoggedRequest', {
   streamed: Type.Boolean(),
   dialect: {
     ...orNull(oneOf(recordedDialects)),
-    description: 'the API form of the request; null in requests from before it was recorded',
+    description: 'dialect of the request; null in older requests without it',
   },
   status: oneOf(['completed', 'failed', 'client_closed', 'blocked']),
   error_code: orNull(text('upstream_failed')),
@@ -35,14 +35,14 @@ const requestShape = namedSchema('LoggedRequest', {
   output_tokens: count,
   reasoning_tokens: count,
   total_tokens: count,
-  estimated: Type.Boolean({ description: 'the counts are ours, not the provider’s' }),
+  estimated: Type.Boolean({ description: 'the token counts are estimates of the gateway' }),
   cost_usd: usd,
   search_cost_usd: usd,
   fetch_cost_usd: usd,
-  attempts: { ...count, description: 'candidates that were asked, or skipped when their turn came' },
+  attempts: { ...count, description: 'candidates that were called, or skipped in their turn' },
   tried: {
     ...orNull(Type.Array(attemptShape)),
-    description: 'those asked, in order, at most three; null in requests of before it was told',
+    description: 'called candidates in order, at most three; null in older requests without it',
   },
   latency_ms: count,
   first_token_ms: orNull(count),
@@ -50,18 +50,18 @@ const requestShape = namedSchema('LoggedRequest', {
 })
 export const requestListShape = namedSchema('RequestLog', {
   data: Type.Array(requestShape),
-  next_cursor: orNull(text('MTc3Nzk4MjQwMDAwMDAwMCByZXFfNWY', 'the `cursor` of the page after this one')),
+  next_cursor: orNull(text('MTc3Nzk4MjQwMDAwMDAwMCByZXFfNWY', '`cursor` of the next page')),
 })
 export const requestExportShape = namedSchema('RequestExport', { data: Type.Array(requestShape) })
 
 const milliseconds = {
   ...orNull(count),
-  description: 'of the requests completed, read from a histogram of six steps a decade; null where none was',
+  description: 'over completed requests, from a histogram with six steps per factor of ten; null = none',
 }
 const sums = {
   requests: count,
   completed: count,
-  failed: { ...count, description: 'failed or blocked; whoever left is in neither' },
+  failed: { ...count, description: 'failed or blocked requests; a client disconnect counts in neither' },
   input_tokens: count,
   cached_input_tokens: count,
   output_tokens: count,
@@ -73,7 +73,7 @@ const sums = {
   first_token_p50_ms: milliseconds,
 }
 
-/** What one part used: a number for each row of `data`, in its order. */
+/** Usage of one model or key: a number for each row of `data`, in its order. */
 const lines = {
   requests: Type.Array(count),
   failed: Type.Array(count),
@@ -103,12 +103,12 @@ export const usageShape = namedSchema('UsageTotals', {
     ]),
     {
       description:
-        'with `split_by`: the eight dearest models or keys, each as lists of one number for each row of `data`',
+        'with `split_by`: the eight most expensive models or keys, each as lists with one number per row of `data`',
     },
   ),
   others: {
     ...orNull(strictObject(lines)),
-    description: 'all models or keys that are in no series; null where there are none',
+    description: 'sum of all other models or keys; null = none',
   },
 })
 

@@ -1,4 +1,4 @@
-/** Usage as callers see it: our own rows never leave as they are. */
+/** Converts usage to its API form; ledger rows are never exposed directly. */
 import { type Cell, csvLine } from '../../core/text/csv.ts'
 import { dayMs } from '../../core/text/utc-days.ts'
 import { latencyQuantile } from '../../core/usage/latency-histogram.ts'
@@ -15,7 +15,7 @@ export function shownRequest(row: LoggedRequest): ShownRequest {
     created_at: new Date(Math.floor(row.at_micros / 1000)).toISOString(),
     key_id: row.key_id,
     key_name: row.key_name,
-    /** Null where none was reached. */
+    /** Null = no model served. */
     model: row.model === '' ? null : `${row.provider}/${row.model}`,
     provider: row.provider === '' ? null : row.provider,
     routing_mode: row.routing_mode,
@@ -79,7 +79,10 @@ const columns = [
 
 export const csvHeader = csvLine(columns)
 
-/** One request as a line of CSV; `metadata` is one cell of JSON, `tried` one of words: `openai/gpt-5.5 timeout 2+3000 ms; …`. */
+/**
+ * Converts one request to a line of CSV; `metadata` is one cell of JSON, `tried` one of text: `openai/gpt-5.5 timeout
+ * 2+3000 ms; …`.
+ */
 export function csvRequest(row: LoggedRequest): string {
   const shown = {
     ...shownRequest(row),
@@ -92,7 +95,7 @@ export function csvRequest(row: LoggedRequest): string {
   return csvLine(columns.map((column): Cell => shown[column]))
 }
 
-/** All eight places and no exponent, which spreadsheets would round. */
+/** Eight decimal places and no exponent, which spreadsheets would round. */
 function decimalUsd(microcents: number): string {
   const whole = Math.floor(microcents / microcentsPerUsd)
   return `${whole}.${String(microcents % microcentsPerUsd).padStart(8, '0')}`
@@ -107,7 +110,7 @@ function triedCell(tried: LoggedRequest['tried']): string | null {
   return tried.map(([model, outcome, after, duration]) => `${model} ${outcome} ${after}+${duration} ms`).join('; ')
 }
 
-/** Totals of a period and its parts; a series over time has no holes. */
+/** Converts totals of a period and its parts; a series over time has no gaps. */
 export function shownUsage(period: UsagePeriod, { total, groups, parts }: GroupedUsage): ShownUsage {
   const { from, to, groupBy, splitBy } = period
   const known = new Map(groups.map(group => [group.unit, group]))
@@ -141,7 +144,7 @@ function shownOthers(parts: GroupedUsage['parts'], units: readonly string[]) {
   return others === undefined ? null : shownLines(others.byUnit, units)
 }
 
-/** A list a measure rather than an object a day: a chart takes them as they are, and they are a fifth as long. */
+/** One list per measure instead of one object per day: charts use lists directly, and they have a fifth of the size. */
 function shownLines(byUnit: UsagePart['byUnit'], units: readonly string[]) {
   const sums = units.map(unit => byUnit.get(unit) ?? nothing)
   return {
@@ -197,7 +200,7 @@ function shownSums(sums: UsageSums) {
   }
 }
 
-/** Every day or month of a period, used or not; null where the units are no times. */
+/** Returns every day or month of a period, used or not; null if the units are not times. */
 function unitsBetween(from: string, to: string, groupBy: UsageGroup): string[] | null {
   if (groupBy !== 'day' && groupBy !== 'month') return null
   const length = groupBy === 'day' ? 10 : 7

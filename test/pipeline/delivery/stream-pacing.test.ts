@@ -11,7 +11,7 @@ const reasoning = (piece: string): ChatEvent => ({ type: 'reasoning', choice: 0,
 const call: ChatEvent = { type: 'tool_call', choice: 0, index: 0, id: 'call_1', name: 'look', signature: null }
 const finish: ChatEvent = { type: 'finish', choice: 0, reason: 'stop' }
 
-/** A clock that stands still until moved: to the next sleeper, once everything that could run has run. */
+/** A clock that stands still until moved to the next sleeper, after all ready work has run. */
 function fakeClock(): PaceClock & { run<T>(work: Promise<T>): Promise<T> } {
   let now = 1000
   let sleepers: { at: number; wake: () => void }[] = []
@@ -83,7 +83,7 @@ describe('pace: realtime', () => {
     ])
   })
 
-  test('shows text that comes alone at once', async () => {
+  test('sends a single text immediately', async () => {
     const { writes } = await written(
       [
         { after: 5, batch: [text('a')] },
@@ -97,7 +97,7 @@ describe('pace: realtime', () => {
 })
 
 describe('pace: buffered', () => {
-  test('shows the first text at once, then whole sentences a beat apart', async () => {
+  test('sends the first text immediately, then whole sentences at intervals', async () => {
     const words =
       'First it rains. Then the sun is out. Later it snows, and the wind blows. At last it is night. '.split(/(?<= )/)
     const { writes } = await written(
@@ -113,7 +113,7 @@ describe('pace: buffered', () => {
     ])
   })
 
-  test('drains at once when the source ends: no artificial tail', async () => {
+  test('flushes when the source ends', async () => {
     const steps = [
       { after: 5, batch: [text('One. ')] },
       { after: 1, batch: [text('Two. Three. '.repeat(500))] },
@@ -122,7 +122,7 @@ describe('pace: buffered', () => {
     expect(writes.at(-1)?.at).toBe(6)
   })
 
-  test('a tool call, a finish and the end of reasoning never wait, and what was pending goes before them', async () => {
+  test('never delays a tool call, a finish and the end of reasoning, and sends pending events before them', async () => {
     const steps = [
       { after: 1, batch: [text('Let me')] },
       { after: 1, batch: [text(' see')] },
@@ -152,7 +152,7 @@ describe('pace: buffered', () => {
     ])
   })
 
-  test('a slow writer is shown word by word once 250 ms of patience are over', async () => {
+  test('sends the words of a slow writer after 250 ms', async () => {
     const { writes } = await written(
       Array.from({ length: 12 }, (_, index) => ({ after: 60, batch: [text(`w${index} `)] })),
       'buffered',
@@ -164,7 +164,7 @@ describe('pace: buffered', () => {
     ])
   })
 
-  test('reasoning is not paced like text: it flows every 10 ms', async () => {
+  test('sends reasoning every 10 ms instead of by sentences', async () => {
     const { writes } = await written(
       Array.from({ length: 50 }, () => ({ after: 2, batch: [reasoning('x')] })),
       'buffered',
@@ -190,7 +190,7 @@ describe('pace: for any chunking', () => {
   )
 
   test.each(['realtime', 'buffered'] as const)(
-    '%s: text in is text out, in order, and each event comes out once',
+    '%s: keeps the text and its order, and sends each event once',
     async mode => {
       await fc.assert(
         fc.asyncProperty(pieces, fc.array(fc.nat({ max: 39 })), async (parts, toolsAt) => {
@@ -222,7 +222,7 @@ describe('pace: for any chunking', () => {
     maxLength: 60,
   })
 
-  test('latency and rate stay within their bounds', async () => {
+  test('keeps latency and rate within their bounds', async () => {
     await fc.assert(
       fc.asyncProperty(fewEnds, fc.constantFrom('realtime' as const, 'buffered' as const), async (parts, mode) => {
         const steps = parts.map(([after, piece]) => ({ after, batch: [text(piece)] }))
@@ -249,7 +249,7 @@ describe('pace: for any chunking', () => {
 })
 
 describe('pace: ends', () => {
-  test('a failure of the source comes after the text before it', async () => {
+  test('throws a failure of the source after the text before it', async () => {
     const clock = fakeClock()
     async function* broken(): ChatEvents {
       yield [text('One. ')]
@@ -264,7 +264,7 @@ describe('pace: ends', () => {
     expect(seen.join('')).toBe('One. Tw')
   })
 
-  test('a consumer who leaves ends a source that hangs: nothing waits for its pending read', async () => {
+  test('ends a silent source at a disconnect without waiting for its pending read', async () => {
     const clock = fakeClock()
     let returned = false
     const hanging: ChatEvents = {
@@ -285,7 +285,7 @@ describe('pace: ends', () => {
     expect((await paced.next()).done).toBe(true)
   })
 
-  test('a source between two reads has run its finally before return() resolves', async () => {
+  test('runs the finally of a source between two reads before return() resolves', async () => {
     const clock = fakeClock()
     let settled = false
     async function* settling(): ChatEvents {
@@ -303,7 +303,7 @@ describe('pace: ends', () => {
     expect(settled).toBe(true)
   })
 
-  test('a consumer who does not read stops the source within 64 KB and one batch', async () => {
+  test('stops the source within 64 KB and one batch when the consumer does not read', async () => {
     const clock = fakeClock()
     let pulled = 0
     async function* endless(): ChatEvents {
@@ -321,7 +321,7 @@ describe('pace: ends', () => {
 })
 
 describe('createTicker', () => {
-  test('a thousand sleepers share one timer, wake on the grid and not before their time', async () => {
+  test('shares one timer among a thousand sleepers, which wake on the grid and not early', async () => {
     let now = 3
     let armed: { at: number; action: () => void } | null = null
     let timers = 0

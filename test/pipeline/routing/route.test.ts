@@ -60,10 +60,10 @@ type World = {
   readonly unhealthy?: readonly string[]
   readonly cooling?: readonly string[]
   readonly degraded?: readonly string[]
-  /** Micro-cents left today. */
+  /** Remaining microcents today. */
   readonly left?: number
   readonly now?: number
-  /** What was learnt of `caller`: biases and entries by model, for the query type `other`; null = not read in yet. */
+  /** Learning of `caller`: biases and entries by model, for the query type `other`; null = not loaded yet. */
   readonly learnt?: ReadonlyMap<string, LearnedBias> | null
   readonly random?: number
   readonly seats?: number
@@ -80,7 +80,7 @@ function learningOf(learnt: ReadonlyMap<string, LearnedBias> | null | undefined)
   }
 }
 
-/** What everybody else has learnt: the opposite of anything. */
+/** Learning of all other accounts: the opposite values. */
 const strangeLearning: AccountLearning = {
   epoch: 9,
   leaningOf: () => name => ({ bias: name.length % 2 === 0 ? 0.2 : -0.2, entries: 99 }),
@@ -134,8 +134,8 @@ function refused(...given: Parameters<typeof routed>): GatewayError {
   throw new Error('was routed')
 }
 
-describe('a named model', () => {
-  test('comes first, and fallbacks from other providers stand behind it', () => {
+describe('named model', () => {
+  test('comes first, with fallbacks from other providers after it', () => {
     const plan = routed({ model: 'claude-opus-5-5' })
     expect([plan.mode, names(plan)[0]]).toEqual(['manual', 'anthropic/claude-opus-5-5'])
     expect(plan.candidates[1]?.model.provider).not.toBe('anthropic')
@@ -143,18 +143,18 @@ describe('a named model', () => {
     expect(plan.candidates.length).toBeWithin(3, 7)
   })
 
-  test('is alone where the caller wants no fallback', () => {
+  test('has no fallbacks when the client allows none', () => {
     expect(names(routed({ model: 'openai/gpt-5.5', fallback: false }))).toEqual(['openai/gpt-5.5'])
   })
 
-  test('is asked first even where it is unwell, leaving soon, premium in test mode, or its window looks too small', () => {
+  test('comes first even when unhealthy, deprecated, premium in test mode, or apparently too small', () => {
     expect(
       names(routed({ model: 'openai/gpt-5.5', testMode: true }, { unhealthy: ['openai/gpt-5.5'] }, 5_000_000))[0],
     ).toBe('openai/gpt-5.5')
     expect(names(routed({ model: 'claude-sonnet-4-5' }))[0]).toBe('anthropic/claude-sonnet-4-5')
   })
 
-  test('has room for the web or goes without it, and is chosen by the caller’s words either way', () => {
+  test('includes the web or goes without it, and follows the client’s own text either way', () => {
     const web = { ...noWeb, urls: ['https://a.example/'], tokens: 5_000, microcents: 50_000 }
     const [given] = buildCatalog(catalog).list.filter(({ id }) => id === 'gpt-5.5')
     const window = given?.contextWindow ?? 0
@@ -166,24 +166,24 @@ describe('a named model', () => {
     expect(names(plan(100).withoutWeb())).toEqual(names(plan(100)))
   })
 
-  test('that nobody knows is a 404 with near names, and without the name itself', () => {
+  test('gets 404 with similar names and without its own name when unknown', () => {
     const error = refused({ model: 'gpt-5.55-canary' })
     expect([error.code, error.status, error.param]).toEqual(['model_not_found', 404, 'model'])
     expect(error.message).toContain('openai/gpt-5.5')
     expect(error.message).not.toContain('canary')
     const { message } = refused({ model: '?' })
     expect(message).not.toContain('Did you mean')
-    expect(message).toContain('`gateway-ai` has one chosen')
+    expect(message).toContain('`gateway-ai` for automatic routing')
     expect(refused({ model: 'x'.repeat(100_000) }).code).toBe('model_not_found')
   })
 
-  test('whose provider is not configured is a 404 that says so', () => {
+  test('gets 404 with the reason when its provider is not configured', () => {
     const error = refused({ model: 'openai/gpt-5.5' }, { providers: ['google'] })
     expect([error.code, error.param]).toEqual(['model_not_found', 'model'])
     expect(error.message).toContain('not configured')
   })
 
-  test('past its date is a 400 naming the successor; on the day before it still serves', () => {
+  test('gets 400 with the successor when retired; still serves on the day before', () => {
     const old = catalog.find(model => model.id === 'gemini-2.5-flash')
     if (old?.deprecationDate == null) throw new Error('the catalogue has changed')
     const day = Date.parse(old.deprecationDate)
@@ -193,13 +193,13 @@ describe('a named model', () => {
     expect(names(routed({ model: fullName(old) }, { now: day - 1 }))[0]).toBe(fullName(old))
   })
 
-  test('that cannot do what is asked is a 400 with the parameter', () => {
+  test('gets 400 with the parameter that it does not support', () => {
     const error = refused({ model: 'claude-opus-5-5', choices: 3 })
     expect([error.code, error.status, error.param]).toEqual(['unsupported_parameter', 400, 'n'])
   })
 })
 
-describe('the fallbacks of a named model', () => {
+describe('fallbacks of a named model', () => {
   const dayMs = 86_400_000
 
   test('never retire within the notice period of seven days', () => {
@@ -216,7 +216,7 @@ describe('the fallbacks of a named model', () => {
       }
   })
 
-  test('cost at most three times as much, by list price and by the expected cost, and the others say why not', () => {
+  test('cost at most three times as much, by list price and by expected cost; others have the reason', () => {
     const costOf = (model: Model, tokens: number) => baseCost(model, tokens, usualOutputTokens(model, reading))
     for (const model of catalog)
       for (const tokens of [100, 60_000]) {
@@ -229,12 +229,12 @@ describe('the fallbacks of a named model', () => {
     const plan = routed({ model: 'openai/gpt-6-luna' })
     expect(plan.dropped).toContainEqual({
       model: 'anthropic/claude-opus-5-5',
-      reason: 'it is expected to cost more than 3 times as much as openai/gpt-6-luna',
+      reason: 'expected to cost more than 3 times as much as openai/gpt-6-luna',
     })
     expect(plan.candidates.length).toBeGreaterThan(1)
   })
 
-  test('cost more, or no more than the named model, where the client says so', () => {
+  test('cost more, or no more than the named model, when the client requests it', () => {
     const priciest = (fallbackMaxCostFactor: number) =>
       Math.max(
         ...routed({ model: 'openai/gpt-6-luna', fallbackMaxCostFactor }).candidates.map(({ model }) =>
@@ -251,8 +251,8 @@ const forced = {
 } as const satisfies Partial<ChatRequest>
 const mayBeForced = ({ model }: Candidate) => model.parameters.forcedToolChoice !== 'rejected'
 
-describe('a tool that must be called', () => {
-  test('does not refuse a named model that takes no such choice; those behind it take it', () => {
+describe('forced tool call', () => {
+  test('keeps a named model without support; its fallbacks support it', () => {
     for (const model of ['claude-opus-5-5', 'claude-sonnet-5-5', 'claude-fable-5-2']) {
       const [first, ...others] = routed({ model, ...forced, reasoningEffort: 'high' }).candidates
       expect(first?.model.id).toBe(model)
@@ -260,14 +260,14 @@ describe('a tool that must be called', () => {
     }
   })
 
-  test('unasked goes to the models that can be made to; to the others only where there are no such', () => {
+  test('selects models with support in automatic routing, and others only if there are none', () => {
     const plan = routed({ ...forced, strategy: 'quality' })
     expect(plan.candidates.every(mayBeForced)).toBe(true)
     expect(plan.dropped).toContainEqual(
       expect.objectContaining({
         model: 'anthropic/claude-opus-5-5',
         param: 'tool_choice',
-        reason: 'it does not support being made to call a tool',
+        reason: 'does not support being made to call a tool',
       }),
     )
     const models = catalog.filter(model => model.parameters.forcedToolChoice === 'rejected')
@@ -275,20 +275,20 @@ describe('a tool that must be called', () => {
   })
 })
 
-describe('without a name', () => {
-  test('a simple prompt goes to a cheap model, a complex one to a capable one', () => {
+describe('automatic routing', () => {
+  test('selects a cheap model for a simple prompt and a capable one for a complex prompt', () => {
     const simple = routed({}, {}, 100, { strongGain: 0 }).candidates[0]
     const complex = routed({}, {}, 100, { strongGain: 1 }).candidates[0]
     expect(simple?.model.tier).toBe('economy')
     expect(complex?.model.figures.quality ?? 0).toBeGreaterThan(simple?.model.figures.quality ?? 1)
   })
 
-  test('balanced chooses the same for every prompt', () => {
+  test('selects the same model for every prompt with balanced', () => {
     const first = routed({ strategy: 'balanced' }, {}, 100, { strongGain: 0 })
     expect(names(routed({ strategy: 'balanced' }, {}, 100, { strongGain: 1 }))).toEqual(names(first))
   })
 
-  test('an unhealthy or cooling model goes last, and is still there when all of them are', () => {
+  test('puts an unhealthy model or one in cooldown last, and keeps it when all of them are', () => {
     const [best] = names(routed())
     for (const sick of [{ unhealthy: [best ?? ''] }, { cooling: [best ?? ''] }])
       expect(names(routed({}, sick))[0]).not.toBe(best)
@@ -297,14 +297,14 @@ describe('without a name', () => {
     expect(names(routed({}, { models: only, unhealthy: [best ?? ''], cooling: [best ?? ''] }))).toEqual([best ?? ''])
   })
 
-  test('models that the account cannot pay for are dropped, but never all: refusing is the meter’s', () => {
+  test('drops models that the account cannot pay for, but never all: the meter rejects', () => {
     const plan = routed({ strategy: 'quality' }, { left: 200_000 }, 1000)
     expect(names(plan)).not.toContain('anthropic/claude-fable-5-2')
-    expect(plan.dropped.some(({ reason }) => reason.includes('left today'))).toBe(true)
+    expect(plan.dropped.some(({ reason }) => reason.includes('remaining daily cost limit'))).toBe(true)
     expect(routed({}, { left: 0 }).candidates.length).toBeGreaterThan(0)
   })
 
-  test('a model whose answer of usual length is more than a free seat’s share of what is left is dropped, though one token of it is not', () => {
+  test('drops a model whose usual output exceeds the share of the remaining limit per free concurrent request', () => {
     const opus = 'anthropic/claude-opus-5-5'
     const plan = (left: number, seats: number, maxOutputTokens: number | null = null) =>
       names(routed({ strategy: 'quality', maxOutputTokens }, { left, seats }))[0]
@@ -314,14 +314,14 @@ describe('without a name', () => {
     expect(plan(4_000_000, 5, 100)).toBe(opus)
   })
 
-  test('the operator’s shares move where a prompt goes, and the plan says its level', () => {
+  test('follows the operator’s target shares, and the plan has the level', () => {
     const strong = routed({}, { shares: { strong: 0.7, middle: 0 } })
     const light = routed({}, { shares: { strong: 0, middle: 0 } }, 100, { strongGain: 1 })
     expect([strong.level, light.level]).toEqual(['strong', 'light'])
     expect(strong.first.model.figures.quality).toBeGreaterThan(light.first.model.figures.quality)
   })
 
-  test('speed goes by what was measured here: who is quick now is first, who fails is not', () => {
+  test('uses measured speed for speed: the fastest model is first, and a failing one is not', () => {
     const [usual = ''] = names(routed({ strategy: 'speed' }))
     const quick = { firstTokenMs: 200, tokensPerSecond: 400, tries: 50 }
     const figures = new Map([['openai/gpt-6-luna', quick]])
@@ -330,7 +330,7 @@ describe('without a name', () => {
     expect(names(routed({ strategy: 'speed' }, { figures: failing }))[0]).not.toBe(usual)
   })
 
-  test('every candidate’s parts add up to its score, and its reason names them', () => {
+  test('gives every candidate components that add up to its score, with a reason', () => {
     for (const strategy of [null, ...strategies])
       for (const one of routed({ strategy }, { degraded: ['google/gemini-3.8-flash'] }).candidates) {
         const parts = one.parts()
@@ -340,7 +340,7 @@ describe('without a name', () => {
       }
   })
 
-  test('every model of the catalogue is either a candidate or dropped with a reason', () => {
+  test('lists every catalog model as a candidate or dropped with a reason', () => {
     for (const ask of [{}, { testMode: true }, { model: 'gpt-5.5' }]) {
       const plan = routed(ask)
       const told = [...names(plan), ...plan.dropped.map(({ model }) => model)]
@@ -348,13 +348,13 @@ describe('without a name', () => {
     }
   })
 
-  test('too long for all is context_length_exceeded, long for some goes to the others', () => {
+  test('throws context_length_exceeded when the input is too long for all, and otherwise drops some', () => {
     const error = refused({}, {}, 50_000_000)
     expect([error.code, error.status]).toEqual(['context_length_exceeded', 400])
     for (const { model } of routed({}, {}, 500_000).candidates) expect(fitsWindow(model, 500_000, 1)).toBe(true)
   })
 
-  test('who answers at less length than is asked for stands behind all who answer at that length, and is still there', () => {
+  test('puts models with a lower output limit than requested last', () => {
     const able = (plan: Route, tokens: number) => plan.candidates.map(({ model }) => model.maxOutputTokens >= tokens)
     expect(able(routed({ maxOutputTokens: 100_000 }), 100_000)).toEqual(Array(6).fill(true))
     const few = catalog.filter(({ id }) => ['gpt-4.1', 'gemini-4-argon', 'gpt-5.5'].includes(id))
@@ -366,12 +366,12 @@ describe('without a name', () => {
     expect(routed({ maxOutputTokens: 5_000_000 }).candidates).toHaveLength(6)
   })
 
-  test('a parameter that none has is unsupported_parameter naming it', () => {
+  test('throws unsupported_parameter with its name when no model supports it', () => {
     const error = refused({ choices: 500 })
     expect([error.code, error.param]).toEqual(['unsupported_parameter', 'n'])
   })
 
-  test('with no provider at all it is 503 no_model_available, with a time to come back', () => {
+  test('throws 503 no_model_available with a retry time when no provider is configured', () => {
     const error = refused({}, { providers: [] })
     expect([error.code, error.status]).toEqual(['no_model_available', 503])
     expect(error.retryAfterMs).toBeGreaterThan(0)
@@ -405,7 +405,7 @@ describe('route under `cost`', () => {
     expect([names(plan(luna))[0], names(plan('openai/twin'))[0]]).toEqual(['openai/twin', luna])
   })
 
-  test('takes the price of the long-context tier when the input reaches it', () => {
+  test('uses the price of the long-context tier when the input reaches it', () => {
     const [base] = catalog.filter(model => fullName(model) === 'openai/gpt-6.1-terra')
     if (base === undefined) throw new Error('the catalogue has changed')
     const longContext = { ...base.pricing, input: 9, output: 9, aboveInputTokens: 1_000 }
@@ -417,7 +417,7 @@ describe('route under `cost`', () => {
     expect(routed({ strategy: 'cost' }, { models }, 1_100).first.model.id).toBe('flat')
   })
 
-  test('never chooses above the near-equal band of the cheapest model that may be asked, whatever the world', () => {
+  test('never chooses above the near-equal band of the cheapest callable model, in any state', () => {
     const [pattern] = catalog.filter(model => fullName(model) === luna)
     if (pattern === undefined) throw new Error('the catalogue has changed')
     const cents = fc.oneof(fc.integer({ min: 1, max: 40 }), fc.integer({ min: 0, max: 9_000 }))
@@ -454,7 +454,7 @@ describe('route under `cost`', () => {
         }
         const plan = routed({ strategy: 'cost' }, given, tokens)
         const dropped = new Set(
-          plan.dropped.filter(({ reason }) => reason.includes('left today')).map(one => one.model),
+          plan.dropped.filter(({ reason }) => reason.includes('remaining daily cost limit')).map(one => one.model),
         )
         const eligible = models.filter(model => !dropped.has(fullName(model)))
         const isOpen = (model: Model) => [...named('unhealthy'), ...named('cooling')].includes(fullName(model))
@@ -470,7 +470,7 @@ describe('route under `cost`', () => {
   })
 })
 
-describe('a long conversation', () => {
+describe('long conversation', () => {
   const pair = catalog.filter(({ id }) => ['gpt-6.1-sol', 'gemini-4-argon'].includes(id))
   const at = (ask: Partial<ChatRequest>, given: World) =>
     routed(ask, { models: pair, ...given }, 20_000, { strongGain: 0.6 })
@@ -478,7 +478,7 @@ describe('a long conversation', () => {
   if (leader === undefined || other === undefined) throw new Error('both can answer')
   const tie = { model: fullName(other.model), tokens: 19_000 }
 
-  test('stays with the near-equal that holds its beginning, and says so', () => {
+  test('stays with a near-equal model that has its beginning in the cache, and reports it', () => {
     expect(leader.score - other.score).toBeLessThan(0.05)
     const plan = at({}, { tie })
     expect([plan.isKept, plan.first.model.id]).toEqual([true, other.model.id])
@@ -486,7 +486,7 @@ describe('a long conversation', () => {
     expect(names(plan)).toEqual([fullName(other.model), fullName(leader.model)])
   })
 
-  test('does not where that one is unwell, cannot do what is asked, or the strategy counts no cost', () => {
+  test('leaves a model that is unhealthy or incapable, or when the strategy ignores cost', () => {
     const kept = (ask: Partial<ChatRequest>, given: World) => at(ask, { tie, ...given }).isKept
     expect(kept({}, { degraded: [tie.model] })).toBe(false)
     expect(kept({}, { cooling: [tie.model] })).toBe(false)
@@ -497,7 +497,7 @@ describe('a long conversation', () => {
   })
 })
 
-test('no candidate ever breaks capability, window, test mode, budget, health, retirement or configuration; the choice is deterministic', () => {
+test('routing: never violates capability, window, test mode, budget, health, retirement or configuration, and is deterministic', () => {
   const asks = fc.record({
     strategy: fc.constantFrom<Strategy | null>(null, ...strategies),
     testMode: fc.boolean(),
@@ -553,7 +553,7 @@ test('no candidate ever breaks capability, window, test mode, budget, health, re
   )
 })
 
-describe('with what was learnt', () => {
+describe('routing with learning', () => {
   const lean = fc
     .integer({ min: 0, max: 120 })
     .chain(entries =>
@@ -577,7 +577,7 @@ describe('with what was learnt', () => {
   })
   const complexity = fc.double({ min: 0, max: 1, noNaN: true })
 
-  test('the choice never crosses a margin above the bound, and never falls on a model that the request excludes', () => {
+  test('never crosses a margin above the bound, and never chooses an excluded model', () => {
     fc.assert(
       fc.property(asks, worlds, learnt, complexity, (ask, given, map, complex) => {
         const able = (of: ReadonlyMap<string, LearnedBias>) =>
@@ -608,7 +608,7 @@ describe('with what was learnt', () => {
     )
   })
 
-  test('an account that was erased, or not read in yet, decides as a new one to the last byte, whatever others have learnt', () => {
+  test('treats an erased or unloaded account exactly like a new one, whatever others have learned', () => {
     const decided = ({ candidates, first, dropped, learning: { epoch: _, ...learning } }: Route) =>
       JSON.stringify([
         candidates.map(one => [fullName(one.model), one.score, one.reason()]),
@@ -633,7 +633,7 @@ describe('with what was learnt', () => {
     )
   })
 
-  test('near-equals change places: the usual one that did badly makes room for the next', () => {
+  test('swaps near-equal models when the usual one performed badly', () => {
     const usual = names(routed())[0] ?? ''
     const map = new Map([[usual, { bias: -0.2, entries: 60 }]])
     const plan = routed({}, { learnt: map })
@@ -643,7 +643,7 @@ describe('with what was learnt', () => {
       ', learnt −20.0',
     )
     expect(plan.first.reason()).not.toContain('learnt')
-    // Of another query type nothing was learnt.
+    // No learning for another query type.
     expect(names(routed({}, { learnt: map }, 100, { queryType: 'math' }))).toEqual(
       names(routed({}, {}, 100, { queryType: 'math' })),
     )

@@ -1,4 +1,4 @@
-/** The dashboard as it is served: who gets it, in which form, and what a browser may do with it. */
+/** The dashboard over HTTP: who gets which form, and the browser restrictions. */
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test'
 import { gunzipSync, zstdDecompressSync } from 'node:zlib'
 import { createDashboardBundle } from '../../../src/composition/dashboard-bundle.ts'
@@ -16,12 +16,12 @@ const ask = (path: string, headers: Record<string, string> = {}) =>
   fetch(gateway.url + path, { headers, decompress: false })
 const page = (headers: Record<string, string> = {}) =>
   ask('/', { accept: 'text/html,application/xhtml+xml,*/*;q=0.8', 'accept-encoding': 'identity', ...headers })
-/** Addresses of the files that the page refers to. */
+/** Paths of the files that the page refers to. */
 const files = async () =>
   [...(await (await page()).text()).matchAll(/(?:src|href)="(\/[^"]+)"/g)].map(([, path]) => path ?? '')
 
-describe('at /', () => {
-  test('a browser gets the page, everybody else what is here', async () => {
+describe('GET /', () => {
+  test('returns the page to a browser and the list of endpoints to other clients', async () => {
     expect((await page()).headers.get('content-type')).toBe('text/html;charset=utf-8')
     for (const accept of ['*/*', 'application/json']) {
       const answer = await ask('/', { accept })
@@ -31,7 +31,7 @@ describe('at /', () => {
     }
   })
 
-  test('H5 the policy lets in nothing but what the gateway serves, and the page is kept by nobody', async () => {
+  test('forbids other origins’ resources and caching [H5]', async () => {
     const { headers } = await page()
     expect(headers.get('content-security-policy')).toBe(
       "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'",
@@ -45,7 +45,7 @@ describe('at /', () => {
     expect(headers.get('access-control-allow-origin')).toBeNull()
   })
 
-  test('the page holds no script and no style of its own, and refers to nothing elsewhere', async () => {
+  test('contains no inline script or style, and refers to no other origin', async () => {
     const text = await (await page()).text()
     expect(text).not.toMatch(/<style|\sstyle=|\son\w+=|<script(?![^>]*\ssrc="\/)/)
     expect(text).not.toMatch(/(?:src|href)="(?:https?:)?\/\//)
@@ -53,8 +53,8 @@ describe('at /', () => {
   })
 })
 
-describe('its files', () => {
-  test('are kept for good under names that hold their content’s hash, the same in every process', async () => {
+describe('GET /assets', () => {
+  test('allows permanent caching under names with the content hash, the same in every process', async () => {
     const names = (await files()).map(path => path.replace('/assets/', ''))
     for (const name of names) {
       expect(name).toMatch(/^dashboard-[a-z0-9]{10,13}\.(js|css)$/)
@@ -68,7 +68,7 @@ describe('its files', () => {
     ['zstd, gzip', 'zstd', zstdDecompressSync],
     ['gzip, deflate, br', 'gzip', gunzipSync],
     ['gzip;q=0, br', null, (body: Uint8Array) => body],
-  ] as const)('for who takes %p come as %p, the same once unpacked', async (accepted, encoding, unpack) => {
+  ] as const)('returns %p as %p, the same when decompressed', async (accepted, encoding, unpack) => {
     for (const path of await files()) {
       const plain = await (await ask(path, { 'accept-encoding': 'identity' })).bytes()
       const answer = await ask(path, { 'accept-encoding': accepted })
@@ -80,7 +80,7 @@ describe('its files', () => {
     }
   })
 
-  test('are these alone: other names are not found', async () => {
+  test('answers 404 for other names', async () => {
     for (const name of ['index.html', 'chunk-00000000.js', '..%2fsite.ts', '%2e%2e/app.ts', 'main.tsx'])
       expect((await ask(`/assets/${name}`)).status).toBe(404)
   })

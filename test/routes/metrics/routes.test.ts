@@ -15,7 +15,7 @@ afterAll(() => gateway.stop())
 
 const ask = (headers: Record<string, string> = {}) => fetch(`${gateway.url}/metrics`, { headers })
 
-test('this machine is answered in the format that Prometheus reads', async () => {
+test('GET /metrics: returns the Prometheus format on this machine', async () => {
   const response = await ask()
   expect(response.status).toBe(200)
   expect(response.headers.get('content-type')).toBe('text/plain; version=0.0.4; charset=utf-8')
@@ -27,28 +27,28 @@ test('this machine is answered in the format that Prometheus reads', async () =>
   expect(sum('gateway_model_health')).toBe(catalogue.list.length + embeddingCatalog.list.length)
 })
 
-describe('H10 whoever is not on this machine, or speaks for somebody who is not,', () => {
+describe('GET /metrics from another machine or through a proxy [H10]', () => {
   const elsewhere: Record<string, Record<string, string>> = {
     'a proxy on this machine': { 'x-forwarded-for': '203.0.113.9' },
     'a proxy that says so in another way': { forwarded: 'for=203.0.113.9' },
     'a page whose name was bound to loopback': { host: 'evil.example.com' },
   }
   for (const [who, headers] of Object.entries(elsewhere)) {
-    test(`${who}: is refused without the token`, async () => {
+    test(`${who}: answers 401 without the token`, async () => {
       for (const authorization of ['', 'Bearer ', `Bearer ${token}x`, `Basic ${token}`, `Bearer ${gateway.key}`]) {
         const response = await ask({ ...headers, ...(authorization === '' ? {} : { authorization }) })
         expect(response.status).toBe(401)
         expect(await response.text()).not.toContain('gateway_')
       }
     })
-    test(`${who}: is answered with the token`, async () => {
+    test(`${who}: returns metrics with the token`, async () => {
       const response = await ask({ ...headers, authorization: `Bearer ${token}` })
       expect(response.status).toBe(200)
       expect(scrape(await response.text()).sum('gateway_ready')).toBe(1)
     })
   }
 
-  test('is refused whatever it shows where no token is set', async () => {
+  test('answers an error for every credential when no token is configured', async () => {
     const app = createApp({ ...gateway.deps, config: { ...gateway.deps.config, metricsToken: null } })
     for (const authorization of ['', 'Bearer ', 'Bearer null', `Bearer ${token}`]) {
       const headers = { host: 'gateway.example.com', authorization }
@@ -58,7 +58,7 @@ describe('H10 whoever is not on this machine, or speaks for somebody who is not,
   })
 })
 
-test('a request in flight shows as a seat, with what it reserved, until it has ended', async () => {
+test('active request: appears with its reservation until it has ended', async () => {
   const { post } = gateway
   const before = scrape(await (await ask()).text())
   expect(before.sum('gateway_requests_in_flight')).toBe(0)
@@ -76,7 +76,7 @@ test('a request in flight shows as a seat, with what it reserved, until it has e
   expect(after.sum('gateway_requests_total', { status: 'client_closed', streamed: 'true' })).toBe(1)
 })
 
-test('without an endpoint nothing is exported, and no request is traced', async () => {
+test('telemetry without an endpoint: exports nothing and traces no request', async () => {
   const collector = startCollector()
   const response = await gateway.post('/api/v1/chat', { prompt: 'Hi' })
   expect(response.status).toBe(200)
