@@ -12,7 +12,7 @@ import { GatewayError } from '../core/validation/errors.ts'
 import { ipRateLimitedError } from './ip-rate-limit.ts'
 
 /** Finds the account of an API key. */
-export type KeyDirectory = {
+export type KeyLookup = {
   /**
    * Returns the caller of a key from memory. Returns a promise only for a key that certainly exists, and null for every
    * other key, without a store query.
@@ -37,7 +37,7 @@ export type Callers = {
 }
 
 /** `strangers` counts unknown credentials per IP address. */
-export function createCallers(keys: KeyDirectory, strangers: RateLimiter): Callers {
+export function createCallers(keys: KeyLookup, strangers: RateLimiter): Callers {
   /** Pending lookups by key: concurrent requests with one key cost their IP address one lookup. */
   const running = new Map<string, Promise<Caller>>()
   const lookUp = (key: string | null, address: string): Promise<Caller> => {
@@ -124,7 +124,7 @@ export type Principal = {
 }
 
 /** Finds the user of a session; the result is at most 0.5 s old. Throws 503 if the store is unavailable. */
-export type SessionDirectory = {
+export type SessionLookup = {
   find(sessionId: string): Promise<Principal | null>
 }
 
@@ -134,7 +134,7 @@ export type SessionDirectory = {
  */
 export async function authenticateSession(
   tokens: Pick<Tokens, 'verify'>,
-  sessions: SessionDirectory,
+  sessions: SessionLookup,
   headers: Headers,
 ): Promise<Principal> {
   const authorization = headers.get('authorization') ?? ''

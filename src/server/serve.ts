@@ -16,7 +16,7 @@ import { warmUp } from './warm-up.ts'
 import { createSiblings, type FiguresMessage } from './worker-metrics.ts'
 
 /** Message from a worker to its supervisor: it listens, with the startup message for the operator. */
-export type WorkerMessage = { readonly type: 'listening'; readonly banner: string }
+export type ReadyMessage = { readonly type: 'listening'; readonly banner: string }
 
 /** Message from the supervisor to a worker: a signal that the supervisor received. */
 export type SupervisorMessage = 'SIGTERM' | 'SIGINT'
@@ -122,7 +122,7 @@ export async function serve(config: Config): Promise<void> {
   if (config.worker === null) {
     process.stdout.write(`${words}\n`)
     for (const warning of config.warnings) deps.log.warn('config_warning', { warning })
-  } else process.send?.({ type: 'listening', banner: words } satisfies WorkerMessage)
+  } else process.send?.({ type: 'listening', banner: words } satisfies ReadyMessage)
   deps.log.info('ready', {
     host: config.host,
     port: server.port ?? 0,

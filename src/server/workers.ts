@@ -13,7 +13,7 @@ import { lockDataFolder } from '../database/data-folder.ts'
 import { createLog } from '../observability/log.ts'
 import { watchLauncher } from './launcher.ts'
 import { sendToProcess } from './send-message.ts'
-import type { SupervisorMessage, WorkerMessage } from './serve.ts'
+import type { ReadyMessage, SupervisorMessage } from './serve.ts'
 import { exitWithStartupError, listenErrorText } from './startup-error.ts'
 import { createGathering, type FiguresMessage } from './worker-metrics.ts'
 
@@ -117,7 +117,7 @@ function createWorkers({
       stdout: 'inherit',
       stderr: 'inherit',
       serialization: 'json',
-      ipc(message: WorkerMessage | FiguresMessage, from) {
+      ipc(message: ReadyMessage | FiguresMessage, from) {
         if (message.type !== 'listening') return gathering.hear(from, message, running.keys())
         listened = true
         heard(message.banner)

@@ -7,7 +7,7 @@ import { createNotionReader } from '../core/analysis/notions.ts'
 import { classifierScores } from '../core/analysis/prompt-analysis.ts'
 import { createTypeSlots, fillTypeSlots } from '../core/analysis/query-type.ts'
 import { type QueryType, queryTypes } from '../core/chat/chat.ts'
-import { enhance } from '../core/enhancement/enhance.ts'
+import { enhancePrompt } from '../core/enhancement/enhance.ts'
 import { encodeWeights } from '../core/weights/stored-weights.ts'
 import { readRows } from './data.ts'
 import { partsOf, trainingDigest } from './digest.ts'
@@ -393,6 +393,6 @@ function isEnhanced(
   if (text === null) return false
   const queryType = queryTypes[likeliest(weights, example)] ?? 'other'
   const queryTypeScores = classifierScores(chancesOf(weights, example))
-  return enhance(text, { queryType, queryTypeScores, language: languageOf(text, readFeatures(text), readAside) })
+  return enhancePrompt(text, { queryType, queryTypeScores, language: languageOf(text, readFeatures(text), readAside) })
     .changed
 }

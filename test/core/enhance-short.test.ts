@@ -1,7 +1,7 @@
 /** Very short prompts, analyzed and enhanced like those of requests: the added lines, and the prompts that stay unchanged. */
 import { describe, expect, test } from 'bun:test'
 import { openPromptAnalyzer } from '../../src/composition/open-prompt-analyzer.ts'
-import { enhance } from '../../src/core/enhancement/enhance.ts'
+import { enhancePrompt } from '../../src/core/enhancement/enhance.ts'
 import type { EnhancedType, Task } from '../../src/core/enhancement/enhancements/language.ts'
 import { enhancements } from '../../src/core/enhancement/enhancements.ts'
 
@@ -82,7 +82,7 @@ describe('enhance on short demanding prompts', () => {
 /** Returns which lines an enhanced prompt got; null = none. */
 function kindOf(prompt: string): string | null {
   const reading = readingOf(prompt)
-  const { changed, prompt: enhanced } = enhance(prompt, reading)
+  const { changed, prompt: enhanced } = enhancePrompt(prompt, reading)
   const words = enhancements[reading.language]
   if (!changed || words === undefined) return null
   const [kind = null] =
@@ -135,6 +135,6 @@ const staying: Readonly<Record<string, readonly string[]>> = {
 
 describe('enhance on short simple prompts', () => {
   test.each(Object.entries(staying))('returns unchanged: %s', (_, prompts) => {
-    expect(prompts.filter(prompt => enhance(prompt, readingOf(prompt)).changed)).toEqual([])
+    expect(prompts.filter(prompt => enhancePrompt(prompt, readingOf(prompt)).changed)).toEqual([])
   })
 })

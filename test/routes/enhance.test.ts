@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { Elysia } from 'elysia'
 import { openPromptAnalyzer } from '../../src/composition/open-prompt-analyzer.ts'
-import { enhance } from '../../src/core/enhancement/enhance.ts'
+import { enhancePrompt } from '../../src/core/enhancement/enhance.ts'
 import { createLocalRateLimiters } from '../../src/core/limits/rate-limits.ts'
 import { errorResponse, toGatewayError } from '../../src/http/error-response.ts'
 import { enhancement } from '../../src/routes/enhance/routes.ts'
@@ -17,7 +17,7 @@ setDefaultTimeout(30_000)
 
 const read = openPromptAnalyzer()
 const enhancedOf = (text: string) =>
-  enhance(text, read([{ role: 'user', content: [{ type: 'text', text }], name: null }])).prompt
+  enhancePrompt(text, read([{ role: 'user', content: [{ type: 'text', text }], name: null }])).prompt
 
 const terse = 'Write a short story about a lighthouse'
 const greeting = 'Good morning!'

@@ -42,7 +42,7 @@ const alwaysRoom = 60
  * Returns the prompt with the missing instructions, in its own language. Unchanged if nothing is missing or the type is
  * unknown.
  */
-export function enhance(prompt: string, reading: PromptTraits): Enhancement {
+export function enhancePrompt(prompt: string, reading: PromptTraits): Enhancement {
   const unchanged = { changed: false, prompt, queryType: reading.queryType }
   const words = enhancements[reading.language]
   const fit = words === undefined ? null : fitOf(prompt, reading)

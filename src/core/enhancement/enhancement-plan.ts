@@ -1,7 +1,7 @@
 import { lastUserText } from '../analysis/prompt-analysis.ts'
 import type { ChatRequest, ContentPart, ResponseSummary } from '../chat/chat.ts'
 import { estimateInputTokens } from '../tokens/tokens.ts'
-import { canEnhance, enhance, maximumGrowth, type PromptTraits } from './enhance.ts'
+import { canEnhance, enhancePrompt, maximumGrowth, type PromptTraits } from './enhance.ts'
 
 /** Planned enhancement of a request, decided from the client's text before anything is reserved. */
 export type EnhancementPlan = {
@@ -40,7 +40,7 @@ export function planEnhancement(ask: ChatRequest, reading: PromptTraits, canRewr
 export function enhanceByRules(ask: ChatRequest, reading: PromptTraits): NonNullable<ResponseSummary['enhancement']> {
   const text = enhanceableText(ask)
   if (text === null) return { changed: false, enhancedPrompt: lastUserText(ask.messages), queryType: reading.queryType }
-  const { changed, prompt, queryType } = enhance(text, reading)
+  const { changed, prompt, queryType } = enhancePrompt(text, reading)
   return { changed, enhancedPrompt: prompt, queryType }
 }
 

@@ -1,6 +1,6 @@
 import { Elysia } from 'elysia'
 import type { PromptAnalyzer } from '../../core/analysis/prompt-analysis.ts'
-import { enhance } from '../../core/enhancement/enhance.ts'
+import { enhancePrompt } from '../../core/enhancement/enhance.ts'
 import { checker } from '../../core/validation/validate.ts'
 import { policies } from '../../http/policies.ts'
 import { createPublicEndpoint, type PublicEndpointDeps } from '../../http/public-endpoint.ts'
@@ -39,6 +39,6 @@ export function enhancement(deps: PublicEndpointDeps & { readonly read: PromptAn
 function enhanced(read: PromptAnalyzer, body: unknown): ShownEnhancement {
   const { prompt } = checkRequest(body)
   const reading = read([{ role: 'user', content: [{ type: 'text', text: prompt }], name: null }])
-  const { changed, prompt: enhanced_prompt, queryType } = enhance(prompt, reading)
+  const { changed, prompt: enhanced_prompt, queryType } = enhancePrompt(prompt, reading)
   return { changed, enhanced_prompt, query_type: queryType }
 }

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'bun:test'
 import { openPromptAnalyzer } from '../../../src/composition/open-prompt-analyzer.ts'
 import { queryTypes } from '../../../src/core/chat/chat.ts'
-import { enhance } from '../../../src/core/enhancement/enhance.ts'
+import { enhancePrompt } from '../../../src/core/enhancement/enhance.ts'
 
 const read = openPromptAnalyzer()
 const readingOf = (text: string) => read([{ role: 'user', content: [{ type: 'text', text }], name: null }])
@@ -298,16 +298,18 @@ describe('isTrivialPrompt', () => {
   test.each(Object.entries(small))(
     'returns true in %s for polite phrases, facts and yes/no questions',
     (language, prompts) => {
-      const changed = prompts.filter(prompt => enhance(prompt, readingOf(prompt)).changed)
+      const changed = prompts.filter(prompt => enhancePrompt(prompt, readingOf(prompt)).changed)
       expect(changed).toEqual([])
       // For any assumed type.
-      const asked = prompts.filter(prompt => known.some(queryType => enhance(prompt, { queryType, language }).changed))
+      const asked = prompts.filter(prompt =>
+        known.some(queryType => enhancePrompt(prompt, { queryType, language }).changed),
+      )
       expect(asked).toEqual([])
     },
   )
 
   test.each(large)('returns false in %s for: %s', (language, prompt) => {
-    expect(enhance(prompt, { queryType: 'creative', language }).changed).toBe(true)
+    expect(enhancePrompt(prompt, { queryType: 'creative', language }).changed).toBe(true)
   })
 
   test('has more than 200 test cases', () => {

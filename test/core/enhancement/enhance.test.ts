@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import fc from 'fast-check'
 import { openPromptAnalyzer } from '../../../src/composition/open-prompt-analyzer.ts'
 import { type QueryType, queryTypes } from '../../../src/core/chat/chat.ts'
-import { enhance, isWithinGrowthLimits, type PromptTraits } from '../../../src/core/enhancement/enhance.ts'
+import { enhancePrompt, isWithinGrowthLimits, type PromptTraits } from '../../../src/core/enhancement/enhance.ts'
 import type { Task } from '../../../src/core/enhancement/enhancements/language.ts'
 import { enhancements } from '../../../src/core/enhancement/enhancements.ts'
 import { testNeeding } from '../../harness/needs.ts'
@@ -65,19 +65,19 @@ const unchanged: readonly (readonly [string, QueryType, string])[] = [
 
 describe('enhance', () => {
   test.each(terse)('adds at least two aspects to a terse %s prompt (%s): %s', (queryType, language, prompt) => {
-    const { changed, prompt: enhanced } = enhance(prompt, { queryType, language })
+    const { changed, prompt: enhanced } = enhancePrompt(prompt, { queryType, language })
     expect(changed).toBe(true)
     expect(enhanced.startsWith(`${prompt}\n\n`)).toBe(true)
     expect(enhanced.slice(prompt.length).trim().split('\n').length).toBeGreaterThanOrEqual(2)
   })
 
   test.each(unchanged)('returns a prompt unchanged when %s', (_, queryType, prompt) => {
-    expect(enhance(prompt, english(queryType))).toEqual({ changed: false, prompt, queryType })
+    expect(enhancePrompt(prompt, english(queryType))).toEqual({ changed: false, prompt, queryType })
   })
 
   test('returns a prompt unchanged in a language without templates', () => {
     const prompt = 'Skriv en berättelse om en fyr'
-    expect(enhance(prompt, { queryType: 'creative', language: 'sv' })).toMatchObject({ changed: false, prompt })
+    expect(enhancePrompt(prompt, { queryType: 'creative', language: 'sv' })).toMatchObject({ changed: false, prompt })
   })
 })
 
@@ -120,12 +120,12 @@ describe('detectTask', () => {
     ['zh', '给面包店起名字', 'creative'],
   ] as const)('requests several ideas (%s): %s', (language, prompt, queryType) => {
     const { ideas } = enhancements[language]?.tasks ?? {}
-    expect(enhance(prompt, { queryType, language }).prompt).toContain(ideas?.format ?? '-')
+    expect(enhancePrompt(prompt, { queryType, language }).prompt).toContain(ideas?.format ?? '-')
   })
 
   test('returns null for a remark about an idea', () => {
     for (const prompt of ['good idea', 'no idea', 'great ideas'])
-      expect(enhance(prompt, english('other')).changed).toBe(false)
+      expect(enhancePrompt(prompt, english('other')).changed).toBe(false)
   })
 
   test.each(asked)('returns %s (%s) for any query type: %s', (task, language, prompt) => {
@@ -135,7 +135,7 @@ describe('detectTask', () => {
     )
     for (const queryType of ['other', 'analysis', 'planning'] as const) {
       const expected = { changed: true, prompt: `${prompt}\n\n${lines.join('\n')}`, queryType }
-      expect(enhance(prompt, { queryType, language })).toEqual(expected)
+      expect(enhancePrompt(prompt, { queryType, language })).toEqual(expected)
     }
   })
 
@@ -148,7 +148,9 @@ describe('detectTask', () => {
     ['How do I make two screens work?', 'debugging'],
   ] as const)('returns null, so that the query type decides, for %j: %s', (prompt, queryType) => {
     const { lines } = enhancements.en ?? { lines: null }
-    expect(enhance(prompt, english(queryType)).prompt).toContain(Object.values(lines?.[queryType] ?? {})[0] ?? '-')
+    expect(enhancePrompt(prompt, english(queryType)).prompt).toContain(
+      Object.values(lines?.[queryType] ?? {})[0] ?? '-',
+    )
   })
 })
 
@@ -169,19 +171,19 @@ describe('enhancement type', () => {
   const prompt = 'A toast for the wedding of my sister'
 
   test('falls back to the likeliest type when the prompt is narrowly general', () => {
-    expect(enhance(prompt, scores(0.6, 0.4))).toEqual(enhance(prompt, english('writing')))
+    expect(enhancePrompt(prompt, scores(0.6, 0.4))).toEqual(enhancePrompt(prompt, english('writing')))
   })
 
   test('stays general when a few words may be a name or a remark', () => {
     const few = 'toast for sister'
-    expect(enhance(few, scores(0.6, 0.4))).toMatchObject({ changed: true, queryType: 'writing' })
-    expect(enhance(few, scores(0.7, 0.3))).toMatchObject({ changed: false, queryType: 'other' })
-    expect(enhance(few, scores(0.2, 0.2))).toMatchObject({ changed: false, queryType: 'other' })
-    expect(enhance('Tom Sawyer', scores(0.1, 0.9)).changed).toBe(false)
+    expect(enhancePrompt(few, scores(0.6, 0.4))).toMatchObject({ changed: true, queryType: 'writing' })
+    expect(enhancePrompt(few, scores(0.7, 0.3))).toMatchObject({ changed: false, queryType: 'other' })
+    expect(enhancePrompt(few, scores(0.2, 0.2))).toMatchObject({ changed: false, queryType: 'other' })
+    expect(enhancePrompt('Tom Sawyer', scores(0.1, 0.9)).changed).toBe(false)
   })
 
   test('stays general when the prompt clearly has no type', () => {
-    expect(enhance(prompt, scores(0.9, 0.1)).changed).toBe(false)
+    expect(enhancePrompt(prompt, scores(0.9, 0.1)).changed).toBe(false)
   })
 })
 
@@ -199,9 +201,9 @@ describe('enhance on any prompt', () => {
   test('changes nothing when applied twice', () => {
     fc.assert(
       fc.property(prompts, readings, readings, (prompt, reading, other) => {
-        const once = enhance(prompt, reading).prompt
-        expect(enhance(once, reading)).toMatchObject({ changed: false, prompt: once })
-        if (once !== prompt) expect(enhance(once, other)).toMatchObject({ changed: false, prompt: once })
+        const once = enhancePrompt(prompt, reading).prompt
+        expect(enhancePrompt(once, reading)).toMatchObject({ changed: false, prompt: once })
+        if (once !== prompt) expect(enhancePrompt(once, other)).toMatchObject({ changed: false, prompt: once })
       }),
     )
   })
@@ -209,7 +211,7 @@ describe('enhance on any prompt', () => {
   test("keeps the user's text complete and in front, within the length limits", () => {
     fc.assert(
       fc.property(prompts, readings, (prompt, reading) => {
-        const { changed, prompt: enhanced } = enhance(prompt, reading)
+        const { changed, prompt: enhanced } = enhancePrompt(prompt, reading)
         expect(enhanced.startsWith(prompt)).toBe(true)
         expect(changed).toBe(enhanced !== prompt)
         expect(isWithinGrowthLimits(prompt, enhanced)).toBe(true)
@@ -246,7 +248,7 @@ testNeeding(
   () => {
     const read = openPromptAnalyzer()
     const isChanged = ({ prompt = '' }: Readonly<Record<string, string>>) =>
-      enhance(prompt, read([{ role: 'user', content: [{ type: 'text', text: prompt }], name: null }])).changed
+      enhancePrompt(prompt, read([{ role: 'user', content: [{ type: 'text', text: prompt }], name: null }])).changed
     const detailed = rowsOf('enhance-gate').filter(({ gate }) => gate === 'unchanged')
     expect(detailed.filter(isChanged).length / detailed.length).toBeLessThanOrEqual(0.01)
     const terse = rowsOf('query-types').filter(({ detail, type }) => detail === 'terse' && type !== 'others')

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
 import { openPromptAnalyzer } from '../../../src/composition/open-prompt-analyzer.ts'
-import { enhance, isWithinGrowthLimits } from '../../../src/core/enhancement/enhance.ts'
+import { enhancePrompt, isWithinGrowthLimits } from '../../../src/core/enhancement/enhance.ts'
 import { isValidRewrite } from '../../../src/core/enhancement/prompt-rewrite.ts'
 
 const read = openPromptAnalyzer()
@@ -78,7 +78,7 @@ describe('isValidRewrite', () => {
         expect(isWithinGrowthLimits(original, rewritten)).toBe(true)
         const numbers = (of: string): readonly string[] => of.match(/\d+/g) ?? []
         expect(numbers(rewritten).filter(one => !numbers(original).includes(one))).toEqual([])
-        expect(enhance(rewritten, { queryType: 'creative', language: 'en' }).changed).toBe(false)
+        expect(enhancePrompt(rewritten, { queryType: 'creative', language: 'en' }).changed).toBe(false)
       }),
     )
     expect(taken).toBeGreaterThan(0)
