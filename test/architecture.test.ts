@@ -195,7 +195,9 @@ describe('source rules', () => {
     sources.filter(({ path }) => where(path)).flatMap(({ path, text }) => (pattern.test(text) ? [path] : []))
 
   test('read the environment only in config.ts', () => {
-    expect(found(/\b(process|Bun)\.env\b|import\.meta\.env/, path => path !== 'src/config.ts')).toEqual([])
+    // The second writes programs for others, which read their key there.
+    const may = ['src/config.ts', 'src/dashboard/state/request-code.ts']
+    expect(found(/\b(process|Bun)\.env\b|import\.meta\.env/, path => !may.includes(path))).toEqual([])
   })
 
   test('take time, randomness and the network as values in core, pipeline, http, dialects, routes and providers', () => {
