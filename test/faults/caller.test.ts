@@ -69,7 +69,12 @@ async function leave(format: Format, mode: Mode, when: 'before_content' | 'after
   await eventually('the upstream was asked', () => (newest(format)?.index ?? -1) > before)
   const response = when === 'after_content' && isStreamed(mode) ? await pending : null
   if (response !== null) await reading
-  else await Bun.sleep(15)
+  else if (when === 'before_content') await Bun.sleep(15)
+  else {
+    // Nothing shows a JSON client that content has arrived: it has been sent, and had time to be read.
+    await eventually('the content was sent', () => (newest(format)?.bytesSent ?? 0) > 0)
+    await Bun.sleep(150)
+  }
   const index = before + 1
   const leftAt = performance.now()
   controller.abort()

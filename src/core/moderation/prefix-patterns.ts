@@ -32,7 +32,9 @@ export function compileOpenings<Owner>(
   const mayBegin = new Uint8Array(sieveSize)
   for (const hash of [...firstWords, ...passedOver]) mayBegin[hash & (sieveSize - 1)] = 1
   const [end = noWord] = wordHashes(stop)
-  const mayOpen = (text: string, from: number) => mayBegin[wordFrom(text, from).hash & (sieveSize - 1)] !== 0
+  /** The first word within reach decides: behind a text's many starts a word may be far away, or missing. */
+  const mayOpen = (text: string, from: number, to: number) =>
+    mayBegin[wordFrom(text, from, to).hash & (sieveSize - 1)] !== 0
   const ownerOf = (text: string): Owner | null => {
     let from = 0
     let word = wordFrom(text, from)
@@ -57,9 +59,9 @@ export function compileOpenings<Owner>(
     return owner === null || quoted.test(text.slice(from, from + mostExcuse)) ? null : owner
   }
   return {
-    of: text => (mayOpen(text, 0) ? ownerOf(text) : null),
+    of: text => (mayOpen(text, 0, text.length) ? ownerOf(text) : null),
     // Slicing a text at each line would take longer than reading the first words.
-    at: (text, from, most) => (mayOpen(text, from) ? ownerOf(text.slice(from, from + most)) : null),
+    at: (text, from, most) => (mayOpen(text, from, from + most) ? ownerOf(text.slice(from, from + most)) : null),
   }
 }
 

@@ -125,11 +125,12 @@ export function endWord(reading: WordScanState, sieve: Uint16Array, onWords: OnW
 /** A word of a text: its hash (`noWord` = none) and the position after it. */
 export type Word = { readonly hash: number; readonly end: number }
 
-/** Returns the first word from a position. Unlike in patterns, an underscore separates words. */
-export function wordFrom(text: string, from: number): Word {
+/** Returns the first word from a position to `to` at most. Unlike in patterns, an underscore separates words. */
+export function wordFrom(text: string, from: number, to = text.length): Word {
   const folds = foldTable()
   let hash = noWord
-  for (let at = from; at < text.length; at++) {
+  const end = Math.min(to, text.length)
+  for (let at = from; at < end; at++) {
     const unit = text.charCodeAt(at)
     const folded = unit === underscore ? separator : (folds[unit] ?? separator)
     if (folded > sharp) hash = Math.imul(hash ^ folded, prime)
@@ -139,7 +140,7 @@ export function wordFrom(text: string, from: number): Word {
     } else if (folded === sharp) hash = Math.imul(hash ^ unit, prime)
     else return { hash, end: at }
   }
-  return { hash, end: text.length }
+  return { hash, end }
 }
 
 const underscore = 95
