@@ -73,7 +73,7 @@ async function leave(format: Format, mode: Mode, when: 'before_content' | 'after
   else {
     // Nothing shows a JSON client that content has arrived: it has been sent, and had time to be read.
     await eventually('the content was sent', () => (newest(format)?.bytesSent ?? 0) > 0)
-    await Bun.sleep(150)
+    await Bun.sleep(80)
   }
   const index = before + 1
   const leftAt = performance.now()
