@@ -11,7 +11,7 @@ export function ipRateLimitedError(retryAfterMs: number, shouldRetry: boolean | 
 }
 
 /** Counts one request of an IP address. Throws `ip_rate_limited` if its limit is reached. */
-export async function enforceDryRunLimit(limit: RateLimiter, address: string): Promise<void> {
+export async function enforceIpLimit(limit: RateLimiter, address: string): Promise<void> {
   const wait = await limit.take(address)
   if (wait > 0) throw ipRateLimitedError(wait)
 }

@@ -10,7 +10,7 @@ import { parseJson } from '../core/validation/validate.ts'
 import { refuseMalformed } from './authentication.ts'
 import { bodyLimits, checkContentType, readBody, whileHeld } from './body.ts'
 import type { BodyBudget } from './body-budget.ts'
-import { enforceDryRunLimit, ipRateLimitedError } from './ip-rate-limit.ts'
+import { enforceIpLimit, ipRateLimitedError } from './ip-rate-limit.ts'
 
 /** Maximum prompt length without a key, in UTF-16 units. */
 export const maximumFreePrompt = 32_768
@@ -86,7 +86,7 @@ export function createPublicEndpoint(
       if (wait > 0) throw ipRateLimitedError(wait)
       const caller = await recall(request.headers)
       const owner = caller?.accountId ?? addressOf(request, server)
-      await enforceDryRunLimit(limit, owner)
+      await enforceIpLimit(limit, owner)
       refuseMalformed(request.headers)
       everybodyFullAt = afterRequest(everybodyFullAt, perProcess, clock.now())
       checkContentType(request.headers)

@@ -112,7 +112,7 @@ export type WireTurn<Part> = { readonly role: 'user' | 'assistant'; readonly par
 /** Writes the parts of a turn in one wire format. */
 export type PartWriter<Part> = {
   text(text: string): Part
-  /** Text of the assistant's, where the reasoning of its turn goes back with it; absent = as any text. */
+  /** Writes the text of an assistant turn that has reasoning items. Absent: written by `text`. */
   said?(text: string, reasoning: readonly ReasoningItem[]): Part
   image(url: string): Part
   file(part: FilePart): Part

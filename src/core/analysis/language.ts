@@ -154,7 +154,7 @@ function speakersOf(spoken: Readonly<Record<string, string>>): Speakers {
   return table
 }
 
-const nobody: readonly number[] = []
+const noLanguages: readonly number[] = []
 const sieve = sieveOf(speakers.keys())
 
 /** Votes of the current text. */
@@ -201,7 +201,7 @@ function speaks(table: Speakers, word: number, language: number): boolean {
 const fewWords = 8
 
 function vote(table: Speakers, word: number): void {
-  const spoken = table.get(word) ?? nobody
+  const spoken = table.get(word) ?? noLanguages
   for (const index of spoken) votes[index] = (votes[index] ?? 0) + 1 / spoken.length
 }
 

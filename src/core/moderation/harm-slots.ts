@@ -46,7 +46,7 @@ export const salts = {
   length: 0x35297a4d,
 } as const
 
-/** The kinds of each word that has any, by its hash; and what spares the others the look-up. */
+/** Returns the kinds of each word by its hash, and a sieve that rejects most words without a kind before the lookup. */
 export function kindTable() {
   const kindsOf = new Map<number, number[]>()
   for (const [index, kind] of harmKinds.entries())

@@ -1,9 +1,10 @@
 import type { ChatRequest, SourceBody } from '../../core/chat/chat.ts'
-import type { RateLimiter, RateLimiterFactory } from '../../core/limits/rate-limits.ts'
+import type { RateLimiterFactory } from '../../core/limits/rate-limits.ts'
 import { autoModel, type Catalog, type Model } from '../../core/models/models.ts'
 import { likelyInputTokens } from '../../core/tokens/tokens.ts'
 import { GatewayError } from '../../core/validation/errors.ts'
 import { parseJson } from '../../core/validation/validate.ts'
+import { enforceAccountLimit } from '../../http/account-rate-limit.ts'
 import { bodyLimits, checkContentType, readBody, whileHeld } from '../../http/body.ts'
 import type { ChatRouteDeps } from '../../http/chat-handler.ts'
 import type { ReasoningSeal } from '../reasoning-seal.ts'
@@ -30,7 +31,7 @@ export function createTokenCounter(deps: CountTokensDeps): (request: Request) =>
   return async request => {
     const requestId = deps.newRequestId()
     const { accountId } = await deps.callerOf(request)
-    await enforce(limit, accountId)
+    await enforceAccountLimit(limit, accountId, { ...perAccount, what: 'token counts' })
     checkContentType(request.headers)
     return whileHeld({ budget: deps.bodies, owner: accountId }, request, bodyLimits.chat, async () => {
       const text = await readBody(request, bodyLimits.chat)
@@ -45,13 +46,6 @@ export function createTokenCounter(deps: CountTokensDeps): (request: Request) =>
       return replied(tokens, requestId, counted === null)
     })
   }
-}
-
-async function enforce(limit: RateLimiter, accountId: string): Promise<void> {
-  const retryAfterMs = await limit.take(accountId)
-  if (retryAfterMs === 0) return
-  const message = `Rate limit reached: ${perAccount.perMinute} token counts per minute for this account. Retry after the time in the retry-after header.`
-  throw new GatewayError('requests_per_minute_exceeded', message, { retryAfterMs })
 }
 
 function modelOf({ catalogue }: CountTokensDeps, name: ChatRequest['model']): Model | null {

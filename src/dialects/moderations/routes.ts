@@ -1,8 +1,8 @@
 import { Elysia } from 'elysia'
 import type { Caller } from '../../core/limits/plans.ts'
 import type { RateLimiterFactory } from '../../core/limits/rate-limits.ts'
-import { GatewayError } from '../../core/validation/errors.ts'
 import { checker, parseJson } from '../../core/validation/validate.ts'
+import { enforceAccountLimit } from '../../http/account-rate-limit.ts'
 import { bodyLimits, checkContentType, receiveBody, type Timer } from '../../http/body.ts'
 import type { BodyBudget } from '../../http/body-budget.ts'
 import { policies } from '../../http/policies.ts'
@@ -39,7 +39,7 @@ export function moderations(deps: ModerationsRouteDeps) {
         const read = receiveBody(request, bodyLimits.chat, { hold, clock: deps.clock })
         const caller = await asking
         if (known === null) hold.assign(caller.accountId)
-        enforceRateLimit(await limiter.take(caller.accountId))
+        await enforceAccountLimit(limiter, caller.accountId, { ...limit, what: 'moderations' })
         checkContentType(request.headers)
         const results = await moderate(deps.safety, textsOf(check(parseJson(await read()))))
         const id = deps.newRequestId().replace('req_', 'modr-')
@@ -86,10 +86,4 @@ async function moderate({ screen, secrets, leaksIn }: ModerationsRouteDeps['safe
     results.push(toModerationResult(screen(text), secrets === 'block' && leaksIn(text).length > 0))
   }
   return results
-}
-
-function enforceRateLimit(waitMs: number): void {
-  if (waitMs === 0) return
-  const message = `Rate limit reached: ${limit.perMinute} moderations per minute. Retry after the time in the retry-after header.`
-  throw new GatewayError('requests_per_minute_exceeded', message, { retryAfterMs: waitMs })
 }

@@ -5,8 +5,8 @@ import type { Caller } from '../../core/limits/plans.ts'
 import type { RateLimiterFactory } from '../../core/limits/rate-limits.ts'
 import type { Catalog } from '../../core/models/models.ts'
 import { likelyInputTokens } from '../../core/tokens/tokens.ts'
-import { GatewayError } from '../../core/validation/errors.ts'
 import { parseJson } from '../../core/validation/validate.ts'
+import { enforceAccountLimit } from '../../http/account-rate-limit.ts'
 import { bodyLimits, checkContentType, receiveBody, type Timer } from '../../http/body.ts'
 import type { BodyBudget } from '../../http/body-budget.ts'
 import { policies } from '../../http/policies.ts'
@@ -30,12 +30,7 @@ export type InputTokensDeps = {
 /** Returns the route. */
 export function inputTokens(deps: InputTokensDeps) {
   const limit = deps.limits('input-tokens', each)
-  const take = async (accountId: string) => {
-    const waitMs = await limit.take(accountId)
-    if (waitMs === 0) return
-    const message = `Rate limit reached: ${each.perMinute} token counts per minute. Retry after the time in the retry-after header.`
-    throw new GatewayError('requests_per_minute_exceeded', message, { retryAfterMs: waitMs })
-  }
+  const take = (accountId: string) => enforceAccountLimit(limit, accountId, { ...each, what: 'token counts' })
   return new Elysia({ name: 'input-tokens' }).post(
     '/v1/responses/input_tokens',
     ({ request }) => counted(deps, take, request),

@@ -21,7 +21,7 @@ import { checker } from '../../core/validation/validate.ts'
 import type { Stores } from '../../database/repositories/stores.ts'
 import { createBehindAnswer } from '../../http/behind-answer.ts'
 import { nameSchema } from '../../http/common-fields.ts'
-import { enforceDryRunLimit } from '../../http/ip-rate-limit.ts'
+import { enforceIpLimit } from '../../http/ip-rate-limit.ts'
 import { policies } from '../../http/policies.ts'
 import { withRouteDocs } from '../../http/route-docs.ts'
 import { sessionShape } from '../../http/schemas.ts'
@@ -107,10 +107,10 @@ export function registration(deps: RegistrationDeps, identify: Authenticate) {
       '/api/v1/auth/register',
       async ({ request, server }) => {
         const address = deps.addressOf(request, server)
-        await enforceDryRunLimit(requests, address)
+        await enforceIpLimit(requests, address)
         if (deps.config.registration.mode !== 'open') throw closed(deps)
         return heldOpen(deps, { request, address }, () =>
-          register(deps, request, address, { count: () => enforceDryRunLimit(registrations, address), confirm }),
+          register(deps, request, address, { count: () => enforceIpLimit(registrations, address), confirm }),
         )
       },
       {
@@ -137,7 +137,7 @@ export function registration(deps: RegistrationDeps, identify: Authenticate) {
       '/api/v1/auth/verify/:token',
       async ({ request, server, params }) => {
         const address = deps.addressOf(request, server)
-        await enforceDryRunLimit(tried, address)
+        await enforceIpLimit(tried, address)
         return heldOpen(deps, { request, address }, () => verify(deps, request, params.token, address))
       },
       {

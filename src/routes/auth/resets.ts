@@ -11,7 +11,7 @@ import { checker } from '../../core/validation/validate.ts'
 import type { Database } from '../../database/database.ts'
 import type { Stores } from '../../database/repositories/stores.ts'
 import { createBehindAnswer } from '../../http/behind-answer.ts'
-import { enforceDryRunLimit } from '../../http/ip-rate-limit.ts'
+import { enforceIpLimit } from '../../http/ip-rate-limit.ts'
 import { policies } from '../../http/policies.ts'
 import { withRouteDocs } from '../../http/route-docs.ts'
 import { heldOpen, notFound, type OpenRouteDeps, readInput, reply, replyNoContent } from '../../http/session-routes.ts'
@@ -67,7 +67,7 @@ export function resets(deps: ResetDeps) {
         const address = deps.addressOf(request, server)
         return heldOpen(deps, { request, address }, async () => {
           const { email } = await readInput(request, checkAsking)
-          await enforceDryRunLimit(asked, address)
+          await enforceIpLimit(asked, address)
           // The response and its time are the same whether the address has a user or not.
           behindAnswer(() => sendReset(deps, mailed, normalizeEmail(email)))
           return reply({ accepted: true }, 202)
@@ -91,7 +91,7 @@ export function resets(deps: ResetDeps) {
       '/api/v1/auth/reset/:token',
       async ({ request, server, params }) => {
         const address = deps.addressOf(request, server)
-        await enforceDryRunLimit(tried, address)
+        await enforceIpLimit(tried, address)
         return heldOpen(deps, { request, address }, () => choose(deps, request, params.token, address))
       },
       {

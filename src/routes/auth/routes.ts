@@ -14,7 +14,7 @@ import { checker } from '../../core/validation/validate.ts'
 import type { Stores } from '../../database/repositories/stores.ts'
 import type { Session } from '../../database/tables.ts'
 import { invalidToken, isRefreshToken, type Tokens } from '../../http/authentication.ts'
-import { enforceDryRunLimit } from '../../http/ip-rate-limit.ts'
+import { enforceIpLimit } from '../../http/ip-rate-limit.ts'
 import { policies } from '../../http/policies.ts'
 import { type RouteDocs, withRouteDocs } from '../../http/route-docs.ts'
 import { sessionShape } from '../../http/schemas.ts'
@@ -66,7 +66,7 @@ export function auth(deps: AuthDeps, identify: Authenticate) {
       '/api/v1/auth/login',
       async ({ request, server }) => {
         const address = deps.addressOf(request, server)
-        await enforceDryRunLimit(requests, address)
+        await enforceIpLimit(requests, address)
         return heldOpen(deps, { request, address }, () => logIn(deps, request, address))
       },
       open({
@@ -81,7 +81,7 @@ export function auth(deps: AuthDeps, identify: Authenticate) {
       '/api/v1/auth/refresh',
       async ({ request, server }) => {
         const address = deps.addressOf(request, server)
-        await enforceDryRunLimit(requests, address)
+        await enforceIpLimit(requests, address)
         return heldOpen(deps, { request, address }, () => refresh(deps, request))
       },
       open({

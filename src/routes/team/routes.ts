@@ -11,7 +11,7 @@ import { checker, oneOf } from '../../core/validation/validate.ts'
 import type { Stores } from '../../database/repositories/stores.ts'
 import type { TeamChange } from '../../database/repositories/users.ts'
 import type { Invitation } from '../../database/tables.ts'
-import { enforceDryRunLimit } from '../../http/ip-rate-limit.ts'
+import { enforceIpLimit } from '../../http/ip-rate-limit.ts'
 import { policies } from '../../http/policies.ts'
 import { withRouteDocs } from '../../http/route-docs.ts'
 import { sessionShape, userShape } from '../../http/schemas.ts'
@@ -61,7 +61,7 @@ export function team(deps: TeamDeps, identify: Authenticate) {
       '/api/v1/team/invitations/:token/accept',
       async ({ request, server, params }) => {
         const address = deps.addressOf(request, server)
-        await enforceDryRunLimit(accepting, address)
+        await enforceIpLimit(accepting, address)
         return heldOpen(deps, { request, address }, () => accept(deps, request, params.token, address))
       },
       {

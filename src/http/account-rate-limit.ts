@@ -1,0 +1,17 @@
+import type { RateLimiter } from '../core/limits/rate-limits.ts'
+import { GatewayError } from '../core/validation/errors.ts'
+
+/**
+ * Counts one use of a free endpoint by an account. `perMinute` and `what` (such as "token counts") name the limit in the error.
+ * Throws 429 `requests_per_minute_exceeded` if it is reached.
+ */
+export async function enforceAccountLimit(
+  limiter: RateLimiter,
+  accountId: string,
+  { perMinute, what }: { readonly perMinute: number; readonly what: string },
+): Promise<void> {
+  const retryAfterMs = await limiter.take(accountId)
+  if (retryAfterMs === 0) return
+  const message = `Rate limit reached: ${perMinute} ${what} per minute. Retry after the time in the retry-after header.`
+  throw new GatewayError('requests_per_minute_exceeded', message, { retryAfterMs })
+}
