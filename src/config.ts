@@ -67,6 +67,8 @@ export type Config = {
   readonly publicUrl: string | null
   readonly registration: RegistrationConfig
   readonly defaultMaxOutputTokens: number
+  /** The gateway marks what is stable for providers that cache only marked input, if the client marks nothing. */
+  readonly automaticCacheMarks: boolean
   /** Integer of 1e-8 USD: an account with a larger shortfall is paused. */
   readonly maximumShortfall: number
   readonly deadlines: Deadlines
@@ -225,6 +227,7 @@ export function readConfig(environment: Environment = process.env): Config {
     publicUrl,
     registration: readRegistration(read, mail !== null, problems, warnings),
     defaultMaxOutputTokens: read.integer('DEFAULT_MAX_OUTPUT_TOKENS', 16_384, 1, 1_000_000),
+    automaticCacheMarks: read.oneOf('PROMPT_CACHE_MARKS', ['auto', 'off'], 'auto') === 'auto',
     maximumShortfall: readMaximumShortfall(read),
     deadlines: {
       connectMs: read.integer('CONNECT_TIMEOUT_MS', 3_000, 1, minute),

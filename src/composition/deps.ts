@@ -2,11 +2,14 @@
  * Composition root: opens for each port the embedded default or the configured implementation. Only this file knows
  * which implementation serves a port.
  */
+
 import { randomBytes } from 'node:crypto'
 import type { Config } from '../config.ts'
 import { type RandomBytes, randomBase62 } from '../core/accounts/api-keys.ts'
 import type { DifficultyExplainer, PromptAnalyzer } from '../core/analysis/prompt-analysis.ts'
 import type { Payments } from '../core/billing/payment-processor.ts'
+import { type AutomaticCacheMarks, automaticCacheMarks } from '../core/chat/cache-marks.ts'
+import type { ChatRequest } from '../core/chat/chat.ts'
 import type { RateLimiterFactory } from '../core/limits/rate-limits.ts'
 import type { DailyUsage } from '../core/limits/spent.ts'
 import type { EmbeddingCatalog } from '../core/models/embedding-models.ts'
@@ -85,6 +88,7 @@ export type Deps = {
   readonly shares: LevelShares
   /** Which model answered a conversation before. */
   readonly ties: CacheAffinityTracker
+  readonly cacheMarks: (accountId: string, ask: ChatRequest) => AutomaticCacheMarks | null
   /** Calibration of cost estimates. */
   readonly foresight: EstimateCalibrator
   /** Prompt analysis. */
@@ -296,9 +300,12 @@ async function openStored(config: Config, parts: StoredParts, undo: (() => unkno
 
 /** State of recent requests in the memory of this process; a restart loses it. */
 function openRequestState(config: Config, clock: Clock) {
+  const ties = createTieBook(clock, randomBytes(32))
   return {
     shares: config.routing,
-    ties: createTieBook(clock, randomBytes(32)),
+    ties,
+    cacheMarks: (accountId: string, ask: ChatRequest) =>
+      config.automaticCacheMarks ? automaticCacheMarks(ask, ties.seen(accountId, ask)) : null,
     foresight: createForesightBook({ clock }),
     allowedHosts: allowedHosts(config.allowedHosts, config.host),
     site: createDashboardBundle(),

@@ -67,6 +67,7 @@ function writeWebCost(
  */
 export function writeReceipt(headers: Headers, receipt: ResponseSummary): void {
   headers.set('x-gateway-cost-usd', usdText(receipt.cost.total))
+  if (receipt.cacheSaved !== undefined) headers.set('x-gateway-cache-saved-usd', usdText(receipt.cacheSaved))
   if (receipt.outputCap !== undefined) writeOutputCap(headers, receipt.outputCap)
 }
 

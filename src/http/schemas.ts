@@ -46,6 +46,13 @@ export const time = Type.String({
 })
 export const day = Type.String({ format: 'date', description: 'a UTC day', examples: ['2026-05-05'] })
 export const usd = Type.Number({ minimum: 0, description: 'US dollars, to 1e-8', examples: [0.00042] })
+export const cacheSavedUsd = Type.Optional(
+  Type.Number({
+    description:
+      'what the provider’s prompt cache saved in US dollars; negative if writing to it cost more; absent if it was not used',
+    examples: [0.0031],
+  }),
+)
 export const count = Type.Integer({ minimum: 0, examples: [12] })
 export const share = Type.Number({ minimum: 0, maximum: 1, examples: [0.42] })
 export const queryType = oneOf(queryTypes)

@@ -96,7 +96,7 @@ export async function* answer(deps: AnswerDeps, caller: Caller, ask: ChatRequest
     const prepared = await enrich(deps, enhanced, { accountId: caller.accountId, plan: plan.web, signal })
     progress.web = prepared.web ?? webLeftOut
     stages.call = clock.monotonic()
-    const calling = { requestId, ...started, plan, prepared, secrets, signal, checkpoint: noteUsage }
+    const calling = { requestId, ...started, caller, ask, plan, prepared, secrets, signal, checkpoint: noteUsage }
     progress.isFiltered = yield* moderateOutput(deps, ask.stream, screened, call(deps, calling, progress))
     progress.outcome = 'completed'
   } catch (thrown) {

@@ -22,7 +22,10 @@ const firstCheckpointMs = 250
 const checkpointEveryCharacters = 1024
 
 /** A request that is ready to be sent. */
-export type CallRequest = Pick<AdmittedRequest, 'requestId' | 'startedAt' | 'startedMonotonic' | 'plan'> & {
+export type CallRequest = Pick<
+  AdmittedRequest,
+  'requestId' | 'caller' | 'ask' | 'startedAt' | 'startedMonotonic' | 'plan'
+> & {
   readonly prepared: Prepared
   /** Kinds of detected secrets in the prompt. */
   readonly secrets: readonly string[]

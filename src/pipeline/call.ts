@@ -4,14 +4,15 @@
  * output, so every failure can still fall back.
  */
 
-import type { AttemptOutcome, ChatEvent, ChatEvents } from '../core/chat/chat.ts'
+import type { AutomaticCacheMarks } from '../core/chat/cache-marks.ts'
+import type { AttemptOutcome, ChatEvent, ChatEvents, ChatRequest } from '../core/chat/chat.ts'
 import { gatewayOutputCap } from '../core/chat/output-cap.ts'
 import { abortError } from '../core/chat/request-abort.ts'
 import { fullName } from '../core/models/models.ts'
 import { tokensSpared } from '../core/tokens/tokens.ts'
 import { highestCostOf } from '../core/usage/money.ts'
 import type { Meter, Reservation } from '../limits/meter.ts'
-import type { ProviderFailure } from '../providers/provider.ts'
+import type { ProviderAsk, ProviderFailure } from '../providers/provider.ts'
 import { startAttempt } from './attempt.ts'
 import { allAttemptsFailedError, type FailedAttempt, truncatedOutputError } from './attempt-errors.ts'
 import { AttemptRun, type AttemptRunDeps, type CallRequest, finishesOf, opened } from './attempt-run.ts'
@@ -34,6 +35,8 @@ const maximumWholeAnswerTokens = 512
 export type CallDeps = AttemptRunDeps &
   ReportDeps & {
     readonly meter: Pick<Meter, 'raise'>
+    /** Cache marks for a request that has none; null = none. */
+    readonly cacheMarks: (accountId: string, ask: ChatRequest) => AutomaticCacheMarks | null
     readonly health: CandidateOrderDeps['health'] & {
       mayTry(key: string): boolean
       /** Counts a request as active until its `end`. */
@@ -110,7 +113,7 @@ function start(state: Call, candidate: Candidate, reservation: Reservation): Att
   const key = healthKey(candidate)
   const attempt = startAttempt(deps, {
     candidate,
-    ask: { ask, model, outputCap, stream },
+    ask: { ask, model, outputCap, stream, ...cacheMarksFor(state, candidate) },
     deadlines: deps.config.deadlines,
     deadlineAt,
     signal,
@@ -133,6 +136,12 @@ function start(state: Call, candidate: Candidate, reservation: Reservation): Att
   })
   progress.response = response
   return new AttemptRun(deps, { request: state.request, progress, attempt, response, ticket, outputCap, stream })
+}
+
+function cacheMarksFor({ deps, request }: Call, { endpoint }: Candidate): Pick<ProviderAsk, 'cacheMarks'> {
+  if (endpoint.provider.cachesMarkedInput !== true) return {}
+  const marks = deps.cacheMarks(request.caller.accountId, request.ask)
+  return marks === null ? {} : { cacheMarks: marks }
 }
 
 /**

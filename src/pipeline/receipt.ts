@@ -8,7 +8,7 @@ import type { SettledCost } from './settled-cost.ts'
 export function toResponseSummary(
   { requestId, plan }: AdmittedRequest,
   { attempts, enhancement, web }: Progress,
-  { response, model, usage, estimated, billed, search, fetch }: SettledCost,
+  { response, model, usage, estimated, billed, search, fetch, cacheSaved }: SettledCost,
 ): ResponseSummary {
   return {
     requestId,
@@ -18,6 +18,7 @@ export function toResponseSummary(
     estimated,
     ...reachedCap(response),
     cost: { model: billed - search - fetch, search, fetch, total: billed },
+    ...(cacheSaved === null ? {} : { cacheSaved }),
     routing: {
       mode: plan.mode,
       strategy: plan.strategy,

@@ -2,7 +2,7 @@
 import type { ChatRequest, TokenUsage } from '../core/chat/chat.ts'
 import type { Catalog, Model } from '../core/models/models.ts'
 import { estimateTokens, likelyInputTokens } from '../core/tokens/tokens.ts'
-import { costOf, hourCacheCost, providerSearchCost } from '../core/usage/money.ts'
+import { costOf, hourCacheCost, providerSearchCost, savedByCache } from '../core/usage/money.ts'
 import type { Reservation } from '../limits/meter.ts'
 import type { AdmittedRequest } from './admitted-request.ts'
 import { billedResponse, type Progress } from './progress.ts'
@@ -24,6 +24,8 @@ export type SettledCost = {
   /** Components of `billed`. */
   readonly search: number
   readonly fetch: number
+  /** What the prompt cache saved; negative if writing cost more. Null = nothing was read or written. */
+  readonly cacheSaved: number | null
   /** The counts exceeded the reservation, or the model's limits. */
   readonly isCut: boolean
 }
@@ -56,8 +58,9 @@ export function settledCost(
   const fetch = web?.fetchMicrocents ?? 0
   const owed = model === null ? 0 : costOf(model, usage) + hourCacheCost(model, usage) + search + fetch
   const billed = Math.min(owed, seat.reservedMicrocents)
+  const cacheSaved = model === null ? null : savedByCache(model, usage)
   const isCut = owed > billed || usage !== counted
-  return { response, model, usage, estimated, owed, billed, search, fetch, isCut }
+  return { response, model, usage, estimated, owed, billed, search, fetch, cacheSaved, isCut }
 }
 
 const nothing: TokenUsage = {

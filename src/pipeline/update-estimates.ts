@@ -1,4 +1,4 @@
-import type { ChatRequest, QueryType } from '../core/chat/chat.ts'
+import type { ChatRequest, QueryType, TokenUsage } from '../core/chat/chat.ts'
 import { fullName } from '../core/models/models.ts'
 import { likelyInputTokens } from '../core/tokens/tokens.ts'
 import { baseCost, type CalibratedOutput, expectedOutput, usualWebTokens } from '../core/usage/cost-estimate.ts'
@@ -18,7 +18,7 @@ export type EstimateDeps = {
     answered(
       accountId: string,
       ask: ChatRequest,
-      by: { readonly model: string; readonly inputTokens: number; readonly cachedInputTokens: number },
+      by: { readonly model: string; readonly inputTokens: number; readonly isCached: boolean | null },
     ): void
   }
 }
@@ -34,8 +34,12 @@ export function updateEstimates(
 ): void {
   if (model === null) return
   const { accountId } = caller
-  const { inputTokens, cachedInputTokens, outputTokens } = usage
-  deps.ties.answered(accountId, ask, { model: fullName(model), inputTokens, cachedInputTokens })
+  const { inputTokens, outputTokens } = usage
+  deps.ties.answered(accountId, ask, {
+    model: fullName(model),
+    inputTokens,
+    isCached: isCached(response, usage),
+  })
   const known = deps.foresight.of(reading.queryType, accountId)
   const expected = expectedOutput(model, reading, ask.maxOutputTokens, known).tokens * ask.choices
   const input = likelyInputTokens(ask, model.provider) + usualWebTokens(web, model)
@@ -48,4 +52,13 @@ export function updateEstimates(
     lengthRatio: isWhole ? outputTokens / usual : null,
     costRatio: billed / estimate,
   })
+}
+
+/** Returns whether the upstream used its prompt cache; null = it writes without saying so. */
+function isCached(
+  response: SettledCost['response'],
+  { cachedInputTokens, cacheWriteTokens }: TokenUsage,
+): boolean | null {
+  if (cachedInputTokens + cacheWriteTokens > 0) return true
+  return response?.candidate.endpoint.provider.cachesMarkedInput === true ? false : null
 }

@@ -2,11 +2,16 @@
  * Normalizes a conversation as upstreams require it: each tool call has its result, none has two. For upstreams with
  * turns: alternating, starting with the user, none empty.
  */
-import type { ContentPart, FilePart, Message, ReasoningItem, ToolCall } from '../core/chat/chat.ts'
+import type { CacheMark, ContentPart, FilePart, Message, ReasoningItem, ToolCall } from '../core/chat/chat.ts'
 import { isText } from './json.ts'
 
 /** A call and its result; null = none. */
-export type ToolExchange = { readonly call: ToolCall; readonly result: string | null; readonly isError?: boolean }
+export type ToolExchange = {
+  readonly call: ToolCall
+  readonly result: string | null
+  readonly isError?: boolean
+  readonly cache?: CacheMark
+}
 
 type Assistant = Extract<Message, { role: 'assistant' }>
 
@@ -58,14 +63,18 @@ export function stepsOf(messages: readonly Message[]): readonly ConversationStep
 }
 
 /** A call whose result may still follow. */
-type Open = { readonly call: ToolCall; result: string | null; isError?: boolean }
+type Open = { readonly call: ToolCall; result: string | null; isError?: boolean; cache?: CacheMark }
 
 /** Adds a result to its call; returns false if no call matches. */
-function answered(open: readonly Open[], { callId, text, isError }: Extract<Message, { role: 'tool' }>): boolean {
+function answered(
+  open: readonly Open[],
+  { callId, text, isError, cache }: Extract<Message, { role: 'tool' }>,
+): boolean {
   const waiting = open.find(({ call, result }) => call.id === callId && result === null)
   if (waiting === undefined) return false
   waiting.result = text
   if (isError) waiting.isError = true
+  if (cache !== undefined) waiting.cache = cache
   return true
 }
 
@@ -120,6 +129,8 @@ export type PartWriter<Part> = {
   exchange(exchange: ToolExchange, position: number): readonly [call: Part, result: Part]
   /** Writes reasoning at the beginning of its turn; null = dropped. Absent: the wire format does not support it. */
   reasoning?(item: ReasoningItem): Part | null
+  /** Notes that the client marked a written part for the cache. Absent: the wire format has no marks. */
+  mark?(part: Part, mark: CacheMark): void
 }
 
 /**
@@ -141,7 +152,7 @@ export function turnsOf<Part>(
   for (const step of stepsOf(messages)) {
     if (step.role === 'system') continue
     if (step.role === 'user') {
-      const parts = step.content.filter(isSendable).map(part => partOf(part, write))
+      const parts = step.content.filter(isSendable).map(part => marked(write, partOf(part, write), part.cache))
       add('user', parts)
       continue
     }
@@ -149,7 +160,9 @@ export function turnsOf<Part>(
     const said = step.text !== null && isVisible(step.text) ? [saidBy(step, step.text, write)] : []
     const exchanges = step.exchanges.map(write.exchange)
     const calls = exchanges.map(([call]) => call)
-    const results = exchanges.map(([, result]) => result)
+    const results = exchanges.map(([, result], at) => marked(write, result, step.exchanges[at]?.cache))
+    const end = calls.at(-1) ?? said.at(-1)
+    if (end !== undefined) marked(write, end, step.cache)
     if (said.length + calls.length > 0) add('assistant', [...replayed, ...said, ...calls])
     if (results.length > 0) add('user', results)
   }
@@ -161,6 +174,11 @@ export function turnsOf<Part>(
 
 function saidBy<Part>({ reasoningItems = [] }: AssistantStep, text: string, write: PartWriter<Part>): Part {
   return write.said?.(text, reasoningItems) ?? write.text(text)
+}
+
+function marked<Part>(write: PartWriter<Part>, part: Part, mark: CacheMark | undefined): Part {
+  if (mark !== undefined) write.mark?.(part, mark)
+  return part
 }
 
 function isSendable(part: ContentPart): boolean {

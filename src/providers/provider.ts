@@ -2,6 +2,7 @@
  * The port of provider adapters: pure conversion between internal chat types and one upstream wire format. No fetch,
  * clock, logger or retry; `pipeline/call.ts` does all of that.
  */
+import type { AutomaticCacheMarks } from '../core/chat/cache-marks.ts'
 import type {
   AttemptFailure,
   ChatRequest,
@@ -28,6 +29,8 @@ export type ProviderAsk = {
   readonly model: Model
   readonly outputCap: number
   readonly stream: boolean
+  /** Cache marks that the gateway sets, for a provider that caches only marked input. Absent = none. */
+  readonly cacheMarks?: AutomaticCacheMarks
 }
 
 export type ProviderRequest = {
@@ -108,6 +111,8 @@ export type Provider = {
   readFailure(status: number, headers: Headers, body: string): ProviderFailure
   /** The API form that serves this request, where the provider has several; absent = it has this one. */
   formFor?(ask: ProviderAsk): Provider
+  /** It caches only marked input. */
+  readonly cachesMarkedInput?: true
   /** API forms whose requests it takes as their clients wrote them; absent = none. */
   readonly takesSource?: readonly SourceBody['dialect'][]
 }

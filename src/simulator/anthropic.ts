@@ -357,13 +357,16 @@ function ending({ finish, refusal, stopSequence }: Answer) {
   }
 }
 
-function usageBody({ input, cached, cacheWrite, output, reasoning }: SimulatedUsage) {
+function usageBody({ input, cached, cacheWrite, hourCacheWrite = 0, output, reasoning }: SimulatedUsage) {
   const countsAreNumbers = typeof input === 'number' && typeof cached === 'number' && typeof cacheWrite === 'number'
   return {
     input_tokens: countsAreNumbers ? input - cached - cacheWrite : input,
     cache_creation_input_tokens: cacheWrite,
     cache_read_input_tokens: cached,
-    cache_creation: { ephemeral_5m_input_tokens: cacheWrite, ephemeral_1h_input_tokens: 0 },
+    cache_creation: {
+      ephemeral_5m_input_tokens: typeof cacheWrite === 'number' ? cacheWrite - hourCacheWrite : cacheWrite,
+      ephemeral_1h_input_tokens: hourCacheWrite,
+    },
     output_tokens: output,
     ...(reasoning === 0 ? {} : { output_tokens_details: { thinking_tokens: reasoning } }),
     service_tier: 'standard',

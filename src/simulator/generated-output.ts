@@ -5,6 +5,7 @@
 import type { Directives } from './directives.ts'
 import { withoutDirectives } from './directives.ts'
 import { instanceOf } from './instance.ts'
+import type { CacheUse } from './prompt-cache.ts'
 import { jsonDescribed } from './prompt-json.ts'
 import { type Answer, type SimulatedRequest, type SimulatedUsage, tokensOf } from './wire-format.ts'
 
@@ -69,6 +70,7 @@ export function simulatedUsageOf(
   question: SimulatedRequest,
   directives: Directives,
   answers: readonly Answer[],
+  cache: (inputTokens: number) => CacheUse,
 ): SimulatedUsage | null {
   if (directives.no_usage) return null
   if (directives.usage_zero) return { input: 0, cached: 0, cacheWrite: 0, output: 0, reasoning: 0 }
@@ -76,12 +78,14 @@ export function simulatedUsageOf(
   if (directives.usage_negative) return { input: -5, cached: 0, cacheWrite: 0, output: -5, reasoning: 0 }
   if (directives.usage_nan) return { input: 'NaN', cached: 'NaN', cacheWrite: 'NaN', output: 'NaN', reasoning: 'NaN' }
   const input = Math.max(1, question.inputTokens + (question.images + question.files) * tokensPerImage)
-  const cached = Math.min(input, directives.cached ?? 0)
+  const used = cache(input)
+  const cached = Math.min(input, directives.cached ?? used.cached)
   const reasoning = answers.reduce((sum, answer) => sum + tokensOf(answer.reasoning), 0)
   return {
     input,
     cached,
-    cacheWrite: Math.min(input - cached, directives.cache_write ?? 0),
+    cacheWrite: Math.min(input - cached, directives.cache_write ?? used.written),
+    hourCacheWrite: directives.cache_write === undefined ? used.hourWritten : 0,
     output: reasoning + answers.reduce((sum, answer) => sum + visibleTokens(answer), 0),
     reasoning,
   }

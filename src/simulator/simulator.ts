@@ -11,6 +11,7 @@ import { answerTo, simulatedUsageOf } from './generated-output.ts'
 import { googleFormat } from './google.ts'
 import { openaiFormat } from './openai.ts'
 import { openaiResponsesFormat } from './openai-responses.ts'
+import { createPromptCaches } from './prompt-cache.ts'
 import { type Reply, send } from './reply.ts'
 import type { RawRequest } from './request.ts'
 import { searchReply } from './search.ts'
@@ -47,6 +48,7 @@ export type Simulator = {
 export async function startSimulator({ port = 0, clock, random, defaults = {} }: SimulatorOptions): Promise<Simulator> {
   const mint = minter(random)
   const countUse = counter()
+  const promptCaches = createPromptCaches(clock)
   const server = startServer({
     port,
     async handle(exchange) {
@@ -78,7 +80,9 @@ export async function startSimulator({ port = 0, clock, random, defaults = {} }:
       question,
       directives: directed,
       answers,
-      usage: simulatedUsageOf(question, directed, answers),
+      usage: simulatedUsageOf(question, directed, answers, tokens =>
+        promptCaches.use(face.provider, request, body, tokens),
+      ),
       served: directed.served ?? question.model,
       createdAt,
       mint,

@@ -67,6 +67,8 @@ export type SimulatedUsage = {
   readonly input: Count
   readonly cached: Count
   readonly cacheWrite: Count
+  /** Of those written, for an hour; absent = none. */
+  readonly hourCacheWrite?: number
   readonly output: Count
   readonly reasoning: Count
 }

@@ -128,6 +128,7 @@ function world(script: readonly Outcome[], limits = plenty, models: readonly Mod
     prompts: createPromptBook(read, createKeyedDigests(new Uint8Array(32))),
     foresight: createForesightBook({ clock: systemClock }),
     ties: createTieBook(systemClock, new Uint8Array(32)),
+    cacheMarks: () => null,
   }
   const seatsTaken = () => {
     const seats = meter.standing(caller.accountId, limits)?.seats

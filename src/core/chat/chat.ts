@@ -6,15 +6,27 @@
 import type { OutputCap } from './output-cap.ts'
 import type { OmittedSource, WebSource } from './web-sources.ts'
 
-export type TextPart = { readonly type: 'text'; readonly text: string }
+/**
+ * The client's mark: the provider may cache the prompt up to here for this time. Anthropic requires marks; other providers
+ * cache without.
+ */
+export type CacheMark = '5m' | '1h'
+
+export type TextPart = { readonly type: 'text'; readonly text: string; readonly cache?: CacheMark }
 /** `url` is an http(s) or a `data:` URL. */
 export type ImagePart = {
   readonly type: 'image'
   readonly url: string
   readonly detail: 'auto' | 'low' | 'high' | null
+  readonly cache?: CacheMark
 }
 /** A PDF document. `url` is a `data:` URL with base64 content. */
-export type FilePart = { readonly type: 'file'; readonly url: string; readonly name: string | null }
+export type FilePart = {
+  readonly type: 'file'
+  readonly url: string
+  readonly name: string | null
+  readonly cache?: CacheMark
+}
 export type ContentPart = TextPart | ImagePart | FilePart
 
 /**
@@ -50,7 +62,7 @@ export type ReasoningItem = {
 }
 
 export type Message =
-  | { readonly role: 'system'; readonly text: string }
+  | { readonly role: 'system'; readonly text: string; readonly cache?: CacheMark }
   | { readonly role: 'user'; readonly content: readonly ContentPart[]; readonly name: string | null }
   | {
       readonly role: 'assistant'
@@ -61,9 +73,16 @@ export type Message =
       readonly reasoningItems?: readonly ReasoningItem[]
       readonly toolCalls: readonly ToolCall[]
       readonly name: string | null
+      readonly cache?: CacheMark
     }
   /** `isError`: the tool failed, and `text` describes the failure. */
-  | { readonly role: 'tool'; readonly callId: string; readonly text: string; readonly isError?: boolean }
+  | {
+      readonly role: 'tool'
+      readonly callId: string
+      readonly text: string
+      readonly isError?: boolean
+      readonly cache?: CacheMark
+    }
 
 /** `parameters` is a JSON schema; null = the function takes no arguments. */
 export type Tool = {
@@ -71,6 +90,7 @@ export type Tool = {
   readonly description: string | null
   readonly parameters: Readonly<Record<string, unknown>> | null
   readonly strict: boolean | null
+  readonly cache?: CacheMark
 }
 
 export type ToolChoice = 'auto' | 'none' | 'required' | { readonly name: string }
@@ -172,6 +192,11 @@ export type ChatRequest = {
   readonly enhance: boolean
   readonly testMode: boolean
   readonly metadata: Readonly<Record<string, string>> | null
+  /**
+   * The client's own name for the conversation: `prompt_cache_key`, or the session header of an agent. Its requests stay
+   * with the model that has their beginning cached. null = none.
+   */
+  readonly session: string | null
   /** Length of the request body in characters: a first estimate of its tokens. */
   readonly bodyCharacters: number
 }
@@ -354,6 +379,11 @@ export type ResponseSummary = {
   /** The gateway's own cap if it truncated the output; absent = not truncated, or by the client's own cap. */
   readonly outputCap?: OutputCap
   readonly cost: { readonly model: number; readonly search: number; readonly fetch: number; readonly total: number }
+  /**
+   * What the provider's prompt cache saved, negative if writing cost more than reading saved. Absent = nothing was read
+   * or written.
+   */
+  readonly cacheSaved?: number
   readonly routing: {
     readonly mode: 'auto' | 'manual'
     readonly strategy: Strategy | null

@@ -4,6 +4,7 @@
  */
 import { type Static, type TObject, type TProperties, Type } from '@sinclair/typebox'
 import {
+  type CacheMark,
   type ChatRequest,
   type ContentPart,
   type Message,
@@ -18,6 +19,8 @@ import {
 import { autoModel } from '../models/models.ts'
 import { forwardableAddress } from '../validation/public-address.ts'
 import { headerChoice, headerFlag, headerNumber, invalidField, nullable, oneOf } from '../validation/validate.ts'
+import { cacheMarkOf, cacheMarkSchema, type WireCacheMark } from './cache-mark.ts'
+import { sessionNameOf } from './session-name.ts'
 
 /** Enough for the conversations of coding agents; the body limit bounds the size. */
 export const maximumMessages = 10_000
@@ -60,6 +63,7 @@ export function chatRequestWithDefaults(messages: readonly Message[], fields: Pa
     enhance: false,
     testMode: false,
     metadata: null,
+    session: null,
     bodyCharacters: 0,
     ...fields,
   }
@@ -98,6 +102,7 @@ export function filePartSchema(additionalProperties: boolean) {
       ),
       filename: nullable(Type.String({ maxLength: 256 })),
     }),
+    cache_control: cacheMarkSchema(additionalProperties),
   })
 }
 
@@ -168,6 +173,7 @@ export function chatRequestFields(additionalProperties: boolean) {
             parameters: nullable(jsonSchema),
             strict: nullable(Type.Boolean()),
           }),
+          cache_control: cacheMarkSchema(additionalProperties),
         }),
         { maxItems: maximumTools },
       ),
@@ -234,6 +240,7 @@ export function parseChatRequestFields(body: AskFields, headers: Headers) {
     enhance: headerFlag(headers, 'X-Gateway-Enhance') ?? body.enhance_prompt ?? false,
     testMode: headerFlag(headers, 'X-Gateway-Test-Mode') ?? body.test_mode ?? false,
     metadata: body.metadata == null ? null : storable(body.metadata),
+    session: sessionNameOf(headers),
   } satisfies Partial<ChatRequest>
 }
 
@@ -269,6 +276,7 @@ function readTools(wireTools: NonNullable<AskFields['tools']>): readonly Tool[] 
       description: description ?? null,
       parameters: (parameters as Tool['parameters'] | undefined) ?? null,
       strict: strict ?? null,
+      ...cacheMarkOf(tool),
     }
   })
 }
@@ -320,19 +328,24 @@ function readResponseFormat(format: Exclude<AskFields['response_format'], undefi
 }
 
 type WirePart =
-  | { readonly type: 'text' | 'input_text'; readonly text: string }
-  | {
+  | ({ readonly type: 'text' | 'input_text'; readonly text: string } & WireCacheMark)
+  | ({
       readonly type: 'image_url'
       readonly image_url: { readonly url: string; readonly detail?: 'auto' | 'low' | 'high' | null }
-    }
+    } & WireCacheMark)
   | { readonly type: 'image'; readonly url: string; readonly detail?: 'auto' | 'low' | 'high' | null }
-  | { readonly type: 'file'; readonly file: { readonly file_data?: string | null; readonly filename?: string | null } }
+  | ({
+      readonly type: 'file'
+      readonly file: { readonly file_data?: string | null; readonly filename?: string | null }
+    } & WireCacheMark)
   | { readonly type: 'refusal'; readonly refusal: string }
 
 type WireContent = string | readonly WirePart[] | null | undefined
 
 /** A validated message of either endpoint. */
-type WireMessage =
+type WireMessage = WireCacheMark & WireMessageContent
+
+type WireMessageContent =
   | { readonly role: 'system' | 'developer'; readonly content: WireContent }
   | { readonly role: 'user'; readonly content: WireContent; readonly name?: string | null }
   | {
@@ -362,8 +375,12 @@ export function parseMessages(
   if (asked === null) throw invalidField('messages', 'is missing: send an array of messages, or `prompt` with a string')
   if (typeof asked === 'string') return [{ role: 'user', content: [{ type: 'text', text: asked }], name: null }]
   let open: OpenCalls = noCalls
-  return asked.map((message, index) => {
-    const read = readMessage(message, index, open)
+  return asked.flatMap((message, index): Message | Message[] => {
+    if (isSystem(message)) {
+      open = noCalls
+      return systemMessages(message)
+    }
+    const read = withCacheMark(readMessage(message, index, open), lastMarkOf(message))
     if (read.role === 'assistant') open = openCallsOf(read.toolCalls)
     else if (read.role !== 'tool') open = noCalls
     return read
@@ -383,11 +400,48 @@ function openCallsOf(calls: readonly ToolCall[]): OpenCalls {
   }
 }
 
-function readMessage(message: WireMessage, index: number, open: OpenCalls): Message {
+type SystemMessage = Extract<WireMessage, { role: 'system' | 'developer' }>
+
+function isSystem(message: WireMessage): message is SystemMessage {
+  return message.role === 'system' || message.role === 'developer'
+}
+
+/** Returns one message, or one for each part that ends with a cache mark, so that the mark keeps its place. */
+function systemMessages(message: SystemMessage): Message | Message[] {
+  const { content } = message
+  const own = cacheMarkOf(message)
+  if (typeof content === 'string' || !content?.some(part => 'cache_control' in part && part.cache_control != null))
+    return { role: 'system', text: textOf(content, '\n'), ...own }
+  const messages: Message[] = []
+  let from = 0
+  for (const [at, part] of content.entries()) {
+    const mark = 'cache_control' in part ? cacheMarkOf(part) : {}
+    const isLast = at === content.length - 1
+    if (mark.cache === undefined && !isLast) continue
+    messages.push({ role: 'system', text: textOf(content.slice(from, at + 1), '\n'), ...(isLast ? own : {}), ...mark })
+    from = at + 1
+  }
+  return messages
+}
+
+/** Returns the mark of a message, or of its last part that has one. User parts keep their own. */
+function lastMarkOf(message: WireMessage): CacheMark | undefined {
+  const own = cacheMarkOf(message).cache
+  if (own !== undefined || message.role === 'user' || !Array.isArray(message.content)) return own
+  const parts: readonly WirePart[] = message.content
+  const marked = parts.findLast(part => 'cache_control' in part && part.cache_control != null)
+  return marked !== undefined && 'cache_control' in marked ? cacheMarkOf(marked).cache : undefined
+}
+
+function withCacheMark(message: Message, cache: CacheMark | undefined): Message {
+  if (cache === undefined) return message
+  if (message.role !== 'user') return { ...message, cache }
+  const last = message.content.length - 1
+  return { ...message, content: message.content.map((part, at) => (at === last ? { ...part, cache } : part)) }
+}
+
+function readMessage(message: Exclude<WireMessage, SystemMessage>, index: number, open: OpenCalls): Message {
   switch (message.role) {
-    case 'system':
-    case 'developer':
-      return { role: 'system', text: textOf(message.content, '\n') }
     case 'user':
       return {
         role: 'user',
@@ -447,10 +501,15 @@ function readPart(part: WirePart, param: string): ContentPart | [] {
   switch (part.type) {
     case 'text':
     case 'input_text':
-      return { type: 'text', text: part.text }
+      return { type: 'text', text: part.text, ...cacheMarkOf(part) }
     case 'image_url': {
       const { url, detail } = part.image_url
-      return { type: 'image', url: fetchable(url, `${param}.image_url.url`), detail: detail ?? null }
+      return {
+        type: 'image',
+        url: fetchable(url, `${param}.image_url.url`),
+        detail: detail ?? null,
+        ...cacheMarkOf(part),
+      }
     }
     case 'image':
       return { type: 'image', url: fetchable(part.url, `${param}.url`), detail: part.detail ?? null }
@@ -461,6 +520,7 @@ function readPart(part: WirePart, param: string): ContentPart | [] {
         type: 'file',
         url: documentOf(part.file.file_data, `${param}.file.file_data`),
         name: part.file.filename ?? null,
+        ...cacheMarkOf(part),
       }
   }
 }

@@ -4,7 +4,7 @@
  */
 import { fullName, type Model } from '../models/models.ts'
 import { costOf } from '../usage/money.ts'
-import type { Scored } from './scoring.ts'
+import { discountScore, type Scored } from './scoring.ts'
 
 /** The model that recently answered a conversation with the same beginning. */
 export type CacheAffinity = {
@@ -14,26 +14,28 @@ export type CacheAffinity = {
   readonly tokens: number
 }
 
-/** Maximum score deficit (0–1) of the kept model. */
+/** Score deficit (0–1) that counts as a tie. */
 const margin = 0.05
 /** Minimum saving as a share of the request's cost. */
 const leastSaving = 0.15
 
 /**
- * Returns true if the request should stay with `tied` instead of `leader`, which scores higher: they are a near tie,
- * and the cache makes `tied` cheaper for this request.
+ * Returns true if the request should stay with `tied` instead of `leader`, which scores higher: at the price that `tied`
+ * has with its cache they are a near tie, and it is the cheaper one for this request. `costWeight` is the weight of cost
+ * in the scores (0–1).
  */
 export function shouldKeepModel(
   tied: Scored,
   leader: Scored,
   { tokens }: CacheAffinity,
-  request: { readonly inputTokens: number; readonly outputTokens: number },
+  request: { readonly inputTokens: number; readonly outputTokens: number; readonly costWeight: number },
 ): boolean {
-  if (leader.score - tied.score > margin || !hasAutomaticCache(tied.model)) return false
   const cached = Math.min(tokens, request.inputTokens)
   const fresh = cost(tied.model, request, 0)
   const kept = cost(tied.model, request, cached)
-  return kept <= (1 - leastSaving) * fresh && kept <= cost(leader.model, request, 0)
+  if (kept > (1 - leastSaving) * fresh || kept > cost(leader.model, request, 0)) return false
+  const deficit = leader.score - tied.score
+  return deficit <= margin + request.costWeight * discountScore(kept / fresh)
 }
 
 function cost(
@@ -42,14 +44,6 @@ function cost(
   cachedInputTokens: number,
 ): number {
   return costOf(model, { inputTokens, cachedInputTokens, cacheWriteTokens: 0, outputTokens, reasoningTokens: 0 })
-}
-
-/**
- * Returns true if the provider caches without explicit marks. Anthropic caches only marked input, and the gateway sets
- * no marks because cache writes cost extra.
- */
-export function hasAutomaticCache({ provider, pricing }: Pick<Model, 'provider' | 'pricing'>): boolean {
-  return provider !== 'anthropic' && pricing.cachedInput !== null && pricing.cachedInput < pricing.input
 }
 
 /** Returns a description of cache affinity for the dry run. */

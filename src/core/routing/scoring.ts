@@ -113,7 +113,8 @@ function weigh(model: Model, weights: Weights, figures: Figures): number {
   return worth * (1 - figures.errorRate)
 }
 
-const priceScale = scale(0.05, 50)
+const [lowestPrice, highestPrice] = [0.05, 50]
+const priceScale = scale(lowestPrice, highestPrice)
 const cheapnesses = new WeakMap<Pricing, number>()
 
 /** Returns 1 at 0.05 USD per million tokens (three in, one out) and 0 at 50, on a logarithmic scale. */
@@ -124,6 +125,13 @@ export function costScore({ pricing }: Pick<Model, 'pricing'>): number {
   cheapnesses.set(pricing, made)
   return made
 }
+
+/** Returns what a price at this share of itself (0–1) adds to the score of cost. */
+export function discountScore(share: number): number {
+  return Math.log(1 / Math.max(share, leastPriceShare)) / Math.log(highestPrice / lowestPrice)
+}
+
+const leastPriceShare = 0.01
 
 const typicalAnswerTokens = 400
 const timeScale = scale(1, 300)

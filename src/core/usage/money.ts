@@ -92,6 +92,16 @@ export function hourCacheCost(model: Pick<Model, 'pricing'>, usage: TokenUsage):
   return ceilingOfMillionth(Math.min(hourCacheWriteTokens, cacheWriteTokens) * Math.max(0, 2 * input - cacheWrite))
 }
 
+/**
+ * Returns what a prompt cache saved, in micro-cents: the cost without it minus the cost with it. Negative if writing cost
+ * more than reading saved; null = nothing was read or written.
+ */
+export function savedByCache(model: Pick<Model, 'pricing'>, usage: TokenUsage): number | null {
+  if (usage.cachedInputTokens + usage.cacheWriteTokens === 0) return null
+  const uncached = costOf(model, { ...usage, cachedInputTokens: 0, cacheWriteTokens: 0 })
+  return uncached - costOf(model, usage) - hourCacheCost(model, usage)
+}
+
 /** Of one search that a provider runs, in micro-cents. Source: Anthropic's pricing page, "Web search tool": 10 USD per 1,000. */
 const providerSearchPrice = fromUsd(0.01)
 

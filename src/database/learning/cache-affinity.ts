@@ -2,37 +2,44 @@
  * Tracks which model answered conversations with the same beginning. In this process's memory only, keyed by a keyed
  * SHA-256 of account and beginning, which is meaningless elsewhere. Entries are short-lived, like a provider's cache.
  */
+
+import { type AutomaticCacheMarks, leastCachedCharacters } from '../../core/chat/cache-marks.ts'
 import type { ChatRequest, Message } from '../../core/chat/chat.ts'
 import type { CacheAffinity } from '../../core/routing/cache-affinity.ts'
 import { createRecentMap } from '../../core/text/recent-map.ts'
 
 export type CacheAffinityTracker = {
   /**
-   * Returns the model that answered this conversation, or another with the same long system text, within the last
-   * minutes; null = none.
+   * Returns the model that answered this conversation, or another with the same long system text, and probably has it
+   * cached; null = none.
    */
   of(accountId: string, ask: ChatRequest): CacheAffinity | null
-  /** Records an answered request with the tokens that the upstream counted. */
+  /** Returns which beginning of this request was sent within the last minutes, to any model; null = none. */
+  seen(accountId: string, ask: ChatRequest): AutomaticCacheMarks | null
+  /**
+   * Records an answered request. `isCached`: the upstream read its input from the cache, or wrote it; null = it reported
+   * neither, but may have written it.
+   */
   answered(
     accountId: string,
     ask: ChatRequest,
-    by: { readonly model: string; readonly inputTokens: number; readonly cachedInputTokens: number },
+    by: { readonly model: string; readonly inputTokens: number; readonly isCached: boolean | null },
   ): void
 }
 
 type Line = CacheAffinity & {
   readonly at: number
+  /** How long the provider keeps it after its last use, in milliseconds. */
+  readonly keptMs: number
   /** True if a repeated request in time found nothing cached. */
   readonly missed: boolean
 }
 
 const maximumTies = 10_000
-/** Providers keep a cached prefix for 5 to 10 minutes after its last use (OpenAI; Google publishes nothing). */
-const keptMs = 5 * 60_000
+/** Providers keep a cached prefix for 5 to 10 minutes after its last use (Anthropic, OpenAI; Google publishes nothing). */
+const usuallyKeptMs = 5 * 60_000
 /** Minimum tokens that providers cache: 1,024. */
 const leastTokens = 1_024
-/** Fewer characters cannot be that many tokens. */
-const leastCharacters = 3_000
 /** Characters of a beginning that are compared, in addition to its length. */
 const comparedCharacters = 8_192
 
@@ -43,34 +50,49 @@ export function createTieBook(clock: { monotonic(): number }, salt: Uint8Array):
 
   const fresh = (key: string | null): Line | null => {
     const line = key === null ? undefined : lines.get(key)
-    return line !== undefined && clock.monotonic() - line.at <= keptMs ? line : null
+    return line !== undefined && clock.monotonic() - line.at <= line.keptMs ? line : null
   }
   const keysOf = (accountId: string, ask: ChatRequest) => {
     const system = systemText(ask.messages)
     const name = (kind: string, text: string) => Bun.SHA256.hash(`${secret} ${accountId} ${kind} ${text}`, 'base64')
+    const conversation =
+      ask.session === null ? beginning(firstUserText(ask.messages)) : `session ${beginning(ask.session)}`
     return {
-      conversation: name('conversation', `${beginning(system)} ${beginning(firstUserText(ask.messages))}`),
-      system: system.length < leastCharacters ? null : name('system', beginning(system)),
+      // An agent and its helpers share a session, but not the instructions.
+      conversation: name('conversation', `${beginning(system)} ${conversation}`),
+      system: system.length < leastCachedCharacters ? null : name('system', beginning(system)),
       systemTokens: Math.floor(system.length / charactersPerToken),
     }
+  }
+  /** The line of the conversation, else that of the system text. */
+  const lineOf = (
+    accountId: string,
+    ask: ChatRequest,
+  ): { readonly line: Line; readonly part: AutomaticCacheMarks } | null => {
+    if (ask.bodyCharacters < leastCachedCharacters) return null
+    const { conversation, system } = keysOf(accountId, ask)
+    const continues = ask.session !== null || ask.messages.some(({ role }) => role === 'assistant')
+    const own = continues ? fresh(conversation) : null
+    if (own !== null) return { line: own, part: 'conversation' }
+    const shared = fresh(system)
+    return shared === null ? null : { line: shared, part: 'system' }
   }
 
   return {
     of(accountId, ask) {
-      if (ask.bodyCharacters < leastCharacters) return null
-      const { conversation, system } = keysOf(accountId, ask)
-      const continues = ask.messages.some(({ role }) => role === 'assistant')
-      const line = (continues ? fresh(conversation) : null) ?? fresh(system)
+      const line = lineOf(accountId, ask)?.line ?? null
       return line === null || line.missed ? null : { model: line.model, tokens: line.tokens }
     },
-    answered(accountId, ask, { model, inputTokens, cachedInputTokens }) {
-      if (ask.bodyCharacters < leastCharacters) return
+    seen: (accountId, ask) => lineOf(accountId, ask)?.part ?? null,
+    answered(accountId, ask, { model, inputTokens, isCached }) {
+      if (ask.bodyCharacters < leastCachedCharacters) return
       const { conversation, system, systemTokens } = keysOf(accountId, ask)
+      const keptMs = keptFor(ask)
       const note = (key: string | null, tokens: number) => {
         if (key === null || tokens < leastTokens) return
-        const before = fresh(key)
-        const missed = before?.model === model && cachedInputTokens === 0
-        lines.set(key, { model, tokens, at: clock.monotonic(), missed })
+        // Nothing cached at the first request is normal, and at the second it is a miss.
+        const missed = isCached === false || (isCached === null && fresh(key)?.model === model)
+        lines.set(key, { model, tokens, at: clock.monotonic(), keptMs, missed })
       }
       note(conversation, inputTokens)
       note(system, Math.min(systemTokens, inputTokens))
@@ -79,6 +101,12 @@ export function createTieBook(clock: { monotonic(): number }, salt: Uint8Array):
 }
 
 const charactersPerToken = 4
+
+/** Returns how long the provider keeps what the client asked it to keep, in milliseconds. */
+function keptFor({ extras, messages }: ChatRequest): number {
+  if (extras.prompt_cache_retention === '24h') return 24 * 3_600_000
+  return messages.some(message => message.role === 'system' && message.cache === '1h') ? 3_600_000 : usuallyKeptMs
+}
 
 function beginning(text: string): string {
   return `${text.length} ${text.slice(0, comparedCharacters)}`

@@ -242,7 +242,7 @@ function logprobsOf(tokens: readonly TokenLogprob[]): object {
   return { content: tokens, refusal: null }
 }
 
-function usageOf({ usage, cost }: ResponseSummary): object {
+function usageOf({ usage, cost, cacheSaved }: ResponseSummary): object {
   return {
     prompt_tokens: usage.inputTokens,
     completion_tokens: usage.outputTokens,
@@ -259,6 +259,7 @@ function usageOf({ usage, cost }: ResponseSummary): object {
       rejected_prediction_tokens: 0,
     },
     cost_usd: toUsd(cost.total),
+    ...(cacheSaved === undefined ? {} : { cache_saved_usd: toUsd(cacheSaved) }),
   }
 }
 

@@ -4,6 +4,7 @@
  */
 import { type Static, Type } from '@sinclair/typebox'
 import type { ChatRequest } from '../../core/chat/chat.ts'
+import { cacheMarkSchema } from '../../core/request/cache-mark.ts'
 import {
   bodyText,
   callId,
@@ -17,6 +18,7 @@ import {
   parseMessages,
   toolCallSchema,
 } from '../../core/request/chat-request.ts'
+import { sessionNameOf } from '../../core/request/session-name.ts'
 import { checker, invalidField, nullable, oneOf } from '../../core/validation/validate.ts'
 
 const open = { additionalProperties: true }
@@ -25,11 +27,17 @@ const penalty = nullable(Type.Number({ minimum: -2, maximum: 2 }))
 const tokens = nullable(Type.Integer({ minimum: 1, maximum: 2 ** 31 - 1 }))
 const anyObject = Type.Object({}, open)
 
-const textPart = Type.Object({ type: oneOf(['text', 'input_text'], 'unsupported_parameter'), text: bodyText }, open)
+const cache_control = cacheMarkSchema(true)
+
+const textPart = Type.Object(
+  { type: oneOf(['text', 'input_text'], 'unsupported_parameter'), text: bodyText, cache_control },
+  open,
+)
 const imagePart = Type.Object(
   {
     type: Type.Literal('image_url'),
     image_url: Type.Object({ url: imageAddress, detail: nullable(oneOf(['auto', 'low', 'high'])) }, open),
+    cache_control,
   },
   open,
 )
@@ -42,12 +50,13 @@ const absent = Type.Optional(
 )
 
 const message = Type.Union([
-  Type.Object({ role: oneOf(['system', 'developer']), content: textContent, name: participant }, open),
+  Type.Object({ role: oneOf(['system', 'developer']), content: textContent, name: participant, cache_control }, open),
   Type.Object(
     {
       role: Type.Literal('user'),
       content: Type.Union([bodyText, Type.Array(Type.Union([textPart, imagePart, filePart]), { minItems: 1 })]),
       name: participant,
+      cache_control,
     },
     open,
   ),
@@ -62,10 +71,11 @@ const message = Type.Union([
       function_call: nullable(legacyCall),
       audio: absent,
       name: participant,
+      cache_control,
     },
     open,
   ),
-  Type.Object({ role: Type.Literal('tool'), content: textContent, tool_call_id: callId }, open),
+  Type.Object({ role: Type.Literal('tool'), content: textContent, tool_call_id: callId, cache_control }, open),
   Type.Object(
     { role: Type.Literal('function'), content: Type.Union([bodyText, Type.Null()]), name: functionName },
     open,
@@ -177,6 +187,7 @@ export function readCompatible(value: unknown, headers: Headers, bodyCharacters:
     parallelToolCalls: legacyFunctions ? false : (body.parallel_tool_calls ?? null),
     endUser: body.safety_identifier ?? body.user ?? null,
     extras: extrasOf(body),
+    session: sessionNameOf(headers, body.prompt_cache_key),
     bodyCharacters,
   }
   if (ask.stream === null && body.stream_options != null)

@@ -1,7 +1,18 @@
 /** Schemas of chat-completions responses, as JSON and as a stream. `usage` also has the cost. */
 import { Type } from '@sinclair/typebox'
 import { oneOf } from '../../core/validation/validate.ts'
-import { count, errorShape, id, modelName, namedSchema, orNull, strictObject, text, usd } from '../../http/schemas.ts'
+import {
+  cacheSavedUsd,
+  count,
+  errorShape,
+  id,
+  modelName,
+  namedSchema,
+  orNull,
+  strictObject,
+  text,
+  usd,
+} from '../../http/schemas.ts'
 
 const call = {
   id: text('call_1'),
@@ -49,6 +60,7 @@ const compatibleUsageShape = namedSchema('CompatibleUsage', {
     rejected_prediction_tokens: count,
   }),
   cost_usd: usd,
+  cache_saved_usd: cacheSavedUsd,
 })
 
 /** `POST /v1/chat/completions`, not streamed. */

@@ -78,12 +78,13 @@ export function inputCounts(usage: Pick<TokenUsage, 'inputTokens' | 'cachedInput
   }
 }
 
-export function usageBody({ usage, cost }: ResponseSummary) {
+export function usageBody({ usage, cost, cacheSaved }: ResponseSummary) {
   return {
     ...inputCounts(usage),
     output_tokens: usage.outputTokens,
     output_tokens_details: { thinking_tokens: usage.reasoningTokens },
     cost_usd: toUsd(cost.total),
+    ...(cacheSaved === undefined ? {} : { cache_saved_usd: toUsd(cacheSaved) }),
   }
 }
 

@@ -1,7 +1,18 @@
 /** Schemas of Messages responses, as JSON and as a stream. `usage` also has the cost. */
 import { Type } from '@sinclair/typebox'
 import { oneOf } from '../../core/validation/validate.ts'
-import { count, errorFields, id, modelName, namedSchema, orNull, strictObject, text, usd } from '../../http/schemas.ts'
+import {
+  cacheSavedUsd,
+  count,
+  errorFields,
+  id,
+  modelName,
+  namedSchema,
+  orNull,
+  strictObject,
+  text,
+  usd,
+} from '../../http/schemas.ts'
 import { messagesErrorTypes } from './errors.ts'
 
 const stopReason = oneOf([
@@ -39,6 +50,7 @@ const usage = namedSchema('MessagesUsage', {
   ...counts,
   output_tokens_details: strictObject({ thinking_tokens: count }),
   cost_usd: usd,
+  cache_saved_usd: cacheSavedUsd,
 })
 
 const base = {

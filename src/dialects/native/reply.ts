@@ -98,7 +98,7 @@ export function nativeBody(folded: CollectedResponse, receipt: ResponseSummary):
 
 function summary(
   folded: CollectedResponse,
-  { requestId, model, usage, estimated, outputCap, cost, routing, enhancement, web }: ResponseSummary,
+  { requestId, model, usage, estimated, outputCap, cost, cacheSaved, routing, enhancement, web }: ResponseSummary,
 ): ChatSummary {
   const choice = folded.choices[0]
   return {
@@ -113,6 +113,7 @@ function summary(
       output_tokens: usage.outputTokens,
       total_tokens: usage.inputTokens + usage.outputTokens,
       cost_usd: toUsd(cost.total),
+      ...(cacheSaved === undefined ? {} : { cache_saved_usd: toUsd(cacheSaved) }),
       cached_input_tokens: usage.cachedInputTokens,
       reasoning_tokens: usage.reasoningTokens,
       estimated,

@@ -1,6 +1,7 @@
 /** Parses native chat bodies. Unknown fields are rejected at every level, so that a misspelled field is not ignored. */
 import { Type } from '@sinclair/typebox'
 import type { ChatRequest } from '../../core/chat/chat.ts'
+import { cacheMarkSchema } from '../../core/request/cache-mark.ts'
 import {
   bodyText,
   callId,
@@ -16,12 +17,13 @@ import {
 import { checker, nullable, oneOf } from '../../core/validation/validate.ts'
 
 const closed = { additionalProperties: false }
+const cache_control = cacheMarkSchema(false)
 const detail = nullable(oneOf(['auto', 'low', 'high']))
 
-const textPart = Type.Object({ type: oneOf(['text'], 'unsupported_parameter'), text: bodyText }, closed)
-const imagePart = Type.Object({ type: Type.Literal('image'), url: imageAddress, detail }, closed)
+const textPart = Type.Object({ type: oneOf(['text'], 'unsupported_parameter'), text: bodyText, cache_control }, closed)
+const imagePart = Type.Object({ type: Type.Literal('image'), url: imageAddress, detail, cache_control }, closed)
 const imageUrlPart = Type.Object(
-  { type: Type.Literal('image_url'), image_url: Type.Object({ url: imageAddress, detail }, closed) },
+  { type: Type.Literal('image_url'), image_url: Type.Object({ url: imageAddress, detail }, closed), cache_control },
   closed,
 )
 const textContent = Type.Union([bodyText, Type.Array(textPart, { minItems: 1 })])
@@ -29,18 +31,19 @@ const userPart = Type.Union([textPart, imagePart, imageUrlPart, filePartSchema(f
 const userContent = Type.Union([bodyText, Type.Array(userPart, { minItems: 1 })])
 
 const message = Type.Union([
-  Type.Object({ role: Type.Literal('system'), content: textContent }, closed),
-  Type.Object({ role: Type.Literal('user'), content: userContent }, closed),
+  Type.Object({ role: Type.Literal('system'), content: textContent, cache_control }, closed),
+  Type.Object({ role: Type.Literal('user'), content: userContent, cache_control }, closed),
   Type.Object(
     {
       role: Type.Literal('assistant'),
       content: nullable(textContent),
       reasoning: nullable(bodyText),
       tool_calls: nullable(Type.Array(toolCallSchema(false), { maxItems: maximumTools })),
+      cache_control,
     },
     closed,
   ),
-  Type.Object({ role: Type.Literal('tool'), content: textContent, tool_call_id: callId }, closed),
+  Type.Object({ role: Type.Literal('tool'), content: textContent, tool_call_id: callId, cache_control }, closed),
 ])
 
 /** The body of `POST /api/v1/chat`. */

@@ -5,6 +5,7 @@ import { outputCapLimits } from '../../core/chat/output-cap.ts'
 import { omissionCodes } from '../../core/chat/web-sources.ts'
 import { oneOf } from '../../core/validation/validate.ts'
 import {
+  cacheSavedUsd,
   count,
   enhancementShape,
   errorShape,
@@ -32,6 +33,7 @@ const chatUsageShape = namedSchema('ChatUsage', {
   output_tokens: count,
   total_tokens: count,
   cost_usd: usd,
+  cache_saved_usd: cacheSavedUsd,
   cached_input_tokens: count,
   reasoning_tokens: count,
   estimated: Type.Boolean({ description: 'the gateway estimated the counts: the provider reported none' }),

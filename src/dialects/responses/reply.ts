@@ -114,7 +114,7 @@ export function endOf(reason: FinishReason): Pick<ResponseState, 'status' | 'inc
 }
 
 /** Returns the usage. Cached and cache-written tokens are part of the input; reasoning is part of the output. */
-export function responseUsage({ usage, cost }: ResponseSummary): Fields {
+export function responseUsage({ usage, cost, cacheSaved }: ResponseSummary): Fields {
   return {
     input_tokens: usage.inputTokens,
     input_tokens_details: { cached_tokens: usage.cachedInputTokens, cache_write_tokens: usage.cacheWriteTokens },
@@ -122,6 +122,7 @@ export function responseUsage({ usage, cost }: ResponseSummary): Fields {
     output_tokens_details: { reasoning_tokens: usage.reasoningTokens },
     total_tokens: usage.inputTokens + usage.outputTokens,
     cost_usd: toUsd(cost.total),
+    ...(cacheSaved === undefined ? {} : { cache_saved_usd: toUsd(cacheSaved) }),
   }
 }
 

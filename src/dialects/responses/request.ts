@@ -6,6 +6,7 @@ import { type Static, Type } from '@sinclair/typebox'
 import type { ChatRequest, ResponseFormat, SourceBody } from '../../core/chat/chat.ts'
 import { reasoningEfforts } from '../../core/chat/chat.ts'
 import { bodyText, chatRequestFields, functionName, parseChatRequestFields } from '../../core/request/chat-request.ts'
+import { sessionNameOf } from '../../core/request/session-name.ts'
 import { GatewayError } from '../../core/validation/errors.ts'
 import { checker, invalidField, nullable, oneOf } from '../../core/validation/validate.ts'
 import { maximumItems, type ReadInput, type ReasoningOpener, readInputItems } from './items.ts'
@@ -146,6 +147,7 @@ export function readResponses(
     responseFormat: formatOf(body.text?.format ?? null),
     endUser: body.safety_identifier ?? body.user ?? null,
     extras: extrasOf(body),
+    session: sessionNameOf(source.headers, body.prompt_cache_key),
     // A tool result is not a question, and the gateway cannot change items that only OpenAI can read.
     web: isPlain ? fields.web : 'off',
     enhance: isPlain && fields.enhance,

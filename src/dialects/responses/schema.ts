@@ -1,7 +1,7 @@
 /** Schemas of Responses API responses, as JSON and as a stream. `usage` also has the cost. */
 import { Type } from '@sinclair/typebox'
 import { oneOf } from '../../core/validation/validate.ts'
-import { count, modelName, namedSchema, orNull, strictObject, text, usd } from '../../http/schemas.ts'
+import { cacheSavedUsd, count, modelName, namedSchema, orNull, strictObject, text, usd } from '../../http/schemas.ts'
 
 const anything = Type.Object({}, { additionalProperties: true })
 const responseId = Type.String({ examples: ['resp_5f0c1b7ae94d42d8'] })
@@ -15,6 +15,7 @@ const responseUsageShape = namedSchema('ResponseUsage', {
   output_tokens_details: strictObject({ reasoning_tokens: count }),
   total_tokens: count,
   cost_usd: usd,
+  cache_saved_usd: cacheSavedUsd,
 })
 
 const part = Type.Union([

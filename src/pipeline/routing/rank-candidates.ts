@@ -144,7 +144,9 @@ function withCachedFirst(
   const cached = ranked.find(({ model }) => hasAffinity(model, affinity))
   if (leader === undefined || cached === undefined || cached === leader || !mayLead(ranking, cached)) return null
   const outputTokens = likelyOutputTokens(deps, request)(leader.model)
-  if (!shouldKeepModel(cached, leader, affinity, { inputTokens: request.inputTokens, outputTokens })) return null
+  const { inputTokens } = request
+  const costWeight = weightsOf(ranking.scores.mode).cost
+  if (!shouldKeepModel(cached, leader, affinity, { inputTokens, outputTokens, costWeight })) return null
   return [cached, ...ranked.filter(entry => entry !== cached)]
 }
 

@@ -1,19 +1,31 @@
 import type { Message } from '../../core/chat/chat.ts'
-import { isVisible, type PartWriter, placeholderTexts, type ToolExchange, turnsOf } from '../conversation-steps.ts'
+import {
+  isVisible,
+  type PartWriter,
+  placeholderTexts,
+  type ToolExchange,
+  turnsOf,
+  type WireTurn,
+} from '../conversation-steps.ts'
 import { inlineImage } from '../images.ts'
 import { type Json, objectIn } from '../json.ts'
 import { uniqueNames } from '../names.ts'
+import type { MarkedBlocks } from './cache-marks.ts'
 
 /** Returns the conversation in the wire format, without system texts. */
-export function anthropicMessagesFor(messages: readonly Message[], prefill: boolean): readonly Json[] {
-  const turns = turnsOf(messages, prefill, blockWriter())
+export function anthropicTurnsFor(
+  messages: readonly Message[],
+  prefill: boolean,
+  marks: MarkedBlocks,
+): readonly WireTurn<Json>[] {
+  const turns = turnsOf(messages, prefill, blockWriter(marks))
   const last = turns.at(-1)
   // A prefill must not end in white space, and a final assistant turn may only contain text.
   if (last?.role === 'assistant') last.parts.push(textBlock(String(last.parts.pop()?.text).trimEnd()))
-  return turns.map(({ role, parts }) => ({ role, content: parts }))
+  return turns
 }
 
-function blockWriter(): PartWriter<Json> {
+function blockWriter(marks: MarkedBlocks): PartWriter<Json> {
   const unique = uniqueNames()
   return {
     text: textBlock,
@@ -24,6 +36,9 @@ function blockWriter(): PartWriter<Json> {
       return kind === 'redacted'
         ? { type: 'redacted_thinking', data }
         : { type: 'thinking', thinking: text, signature: data }
+    },
+    mark(block, mark) {
+      marks.set(block, mark)
     },
     exchange(exchange) {
       const { call } = exchange

@@ -1,11 +1,12 @@
-import type { SourceBody } from '../../core/chat/chat.ts'
+import type { Message, SourceBody } from '../../core/chat/chat.ts'
 import type { Model, ParameterRules } from '../../core/models/models.ts'
-import { isVisible, systemTexts } from '../conversation-steps.ts'
+import { isVisible } from '../conversation-steps.ts'
 import { sortExtras } from '../extras.ts'
 import { encoded, type Json } from '../json.ts'
 import { droppedNames, isDemanding, mayForce, nonEmpty, parametersFor } from '../parameters.ts'
 import type { Access, ProviderAsk, ProviderRequest } from '../provider.ts'
-import { anthropicMessagesFor, textBlock } from './conversation.ts'
+import { type MarkedBlocks, withCacheMarks } from './cache-marks.ts'
+import { anthropicTurnsFor, textBlock } from './conversation.ts'
 import { type JsonAnswer, jsonAnswerFor, jsonLines } from './json-answer.ts'
 import { type Reasoning, reasoningFor } from './reasoning.ts'
 import { countBody, modelFields, ownBody, ownSource } from './source-body.ts'
@@ -66,7 +67,8 @@ function translatedBody(question: ProviderAsk): Translation {
   const { ask, model, outputCap, stream } = question
   const rules = model.parameters
   const json = jsonAnswerFor(question)
-  const { tools, choice: wantedChoice } = toolsFor(question, json)
+  const marks: MarkedBlocks = new Map()
+  const { tools, choice: wantedChoice } = toolsFor(question, json, marks)
   const reasoning = reasoningFor(question, isForced(wantedChoice))
   const thinks = reasoning.thinking !== null && reasoning.thinking.type !== 'disabled'
   const unforced = isForced(wantedChoice) && !mayForce(rules, thinks)
@@ -79,15 +81,18 @@ function translatedBody(question: ProviderAsk): Translation {
     listed: ask.dialect === 'messages' ? passedFields : [],
     takes: name => name !== 'top_k' || samples,
   })
+  const system = [...systemBlocks(ask.messages, marks), ...lines.map(textBlock)]
   const prefill = rules.prefill && !thinks && !isForced(choice) && json.kind !== 'native'
+  const turns = anthropicTurnsFor(ask.messages, prefill, marks)
+  const blocks = withCacheMarks({ tools, system, turns }, marks, question.cacheMarks ?? null)
 
   const body = {
     model: model.id,
     max_tokens: outputCap,
     stream,
-    system: nonEmpty([...systemTexts(ask.messages), ...lines].map(textBlock)),
-    messages: anthropicMessagesFor(ask.messages, prefill),
-    tools: nonEmpty(tools),
+    system: nonEmpty(blocks.system),
+    messages: blocks.turns.map(({ role, parts }) => ({ role, content: parts })),
+    tools: nonEmpty(blocks.tools),
     tool_choice: choice ?? undefined,
     temperature: parameters.temperature,
     top_p: parameters.topP,
@@ -107,8 +112,22 @@ function translatedBody(question: ProviderAsk): Translation {
 
   return {
     body,
-    dropped: droppedNames(dropped, extras.dropped, ask.source?.dialect === 'responses' ? ask.source : null),
+    dropped: droppedNames(
+      dropped,
+      blocks.dropsMarks ? [...extras.dropped, 'cache_control'] : extras.dropped,
+      ask.source?.dialect === 'responses' ? ask.source : null,
+    ),
   }
+}
+
+/** Returns the system texts as blocks, and notes those that the client marked. */
+function systemBlocks(messages: readonly Message[], marks: MarkedBlocks): readonly Json[] {
+  return messages.flatMap(message => {
+    if (message.role !== 'system' || !isVisible(message.text)) return []
+    const block = textBlock(message.text)
+    if (message.cache !== undefined) marks.set(block, message.cache)
+    return [block]
+  })
 }
 
 function outputConfigFor({ effort }: Reasoning, json: JsonAnswer): Json | undefined {

@@ -37,7 +37,7 @@ export function ownSource({ ask }: ProviderAsk): SourceBody | null {
  * client wrote it for another model. Null = the request must be translated.
  */
 export function ownBody(question: ProviderAsk, source: SourceBody, fields: () => ModelFields): OwnBody | null {
-  const { ask, model, outputCap, stream } = question
+  const { ask, model, outputCap, stream, cacheMarks } = question
   const members = membersAt(source.text, 0)
   // With a duplicate key, another parser might use the value that was not moderated.
   if (new Set(members.map(({ key }) => key)).size < members.length) return null
@@ -48,6 +48,8 @@ export function ownBody(question: ProviderAsk, source: SourceBody, fields: () =>
     values.max_tokens = outputCap
   }
   if ((source.fields.stream === true) !== stream) values.stream = stream
+  // At the top level it stands for a mark at the last block.
+  if (cacheMarks === 'conversation') values.cache_control = { type: 'ephemeral' }
   const { user_id, ...tags } = record(source.fields.metadata)
   // Anthropic accepts only `user_id`; the other members are tags of the gateway.
   if (Object.keys(tags).length > 0) values.metadata = user_id === undefined ? undefined : { user_id }

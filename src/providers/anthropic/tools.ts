@@ -2,6 +2,7 @@ import type { Message, Tool, ToolChoice } from '../../core/chat/chat.ts'
 import { isVisible } from '../conversation-steps.ts'
 import type { Json } from '../json.ts'
 import type { ProviderAsk } from '../provider.ts'
+import type { MarkedBlocks } from './cache-marks.ts'
 import { wireName } from './conversation.ts'
 import { type JsonAnswer, jsonAnswerTool } from './json-answer.ts'
 import { closed, isClosable, objectSchema } from './schema.ts'
@@ -19,8 +20,13 @@ type WireChoice = {
 export function toolsFor(
   { ask, model }: ProviderAsk,
   json: JsonAnswer,
+  marks: MarkedBlocks,
 ): { readonly tools: readonly Json[]; readonly choice: WireChoice | null } {
-  const offered = ask.tools.map(tool => toolFor(tool, model.parameters.responseFormat === 'json_schema'))
+  const offered = ask.tools.map(tool => {
+    const block = toolFor(tool, model.parameters.responseFormat === 'json_schema')
+    if (tool.cache !== undefined) marks.set(block, tool.cache)
+    return block
+  })
   const tools = offered.length > 0 ? offered : rememberedTools(ask.messages)
   const disable_parallel_tool_use = ask.parallelToolCalls === false || undefined
   if (json.kind === 'tool') {

@@ -1,7 +1,7 @@
 import { expect, test } from 'bun:test'
 import { catalog } from '../../../src/core/models/catalog.ts'
 import { fullName, type Model } from '../../../src/core/models/models.ts'
-import { hasAutomaticCache, shouldKeepModel } from '../../../src/core/routing/cache-affinity.ts'
+import { shouldKeepModel } from '../../../src/core/routing/cache-affinity.ts'
 
 function named(id: string): Model {
   const model = catalog.find(one => one.id === id)
@@ -10,23 +10,24 @@ function named(id: string): Model {
 }
 const sol = named('gpt-6.1-sol')
 const argon = named('gemini-4-argon')
-const request = { inputTokens: 20_000, outputTokens: 500 }
+const request = { inputTokens: 20_000, outputTokens: 500, costWeight: 0.3 }
 const tie = (model: Model, tokens = 19_000) => ({ model: fullName(model), tokens })
 
 test('shouldKeepModel: keeps a near tie with the cached beginning of a long conversation', () => {
   expect(shouldKeepModel({ model: sol, score: 0.6 }, { model: argon, score: 0.64 }, tie(sol), request)).toBe(true)
 })
 
+test('shouldKeepModel: keeps a larger deficit the more the cache saves and the more cost weighs', () => {
+  const leader = { model: argon, score: 0.7 }
+  expect(shouldKeepModel({ model: sol, score: 0.6 }, leader, tie(sol), request)).toBe(true)
+  expect(shouldKeepModel({ model: sol, score: 0.6 }, leader, tie(sol, 6_000), request)).toBe(false)
+  expect(shouldKeepModel({ model: sol, score: 0.6 }, leader, tie(sol), { ...request, costWeight: 0.05 })).toBe(false)
+})
+
 test('shouldKeepModel: switches when the other is clearly better, little is cached, or the other is cheaper anyway', () => {
   const leader = { model: argon, score: 0.64 }
-  expect(shouldKeepModel({ model: sol, score: 0.58 }, leader, tie(sol), request)).toBe(false)
+  expect(shouldKeepModel({ model: sol, score: 0.4 }, leader, tie(sol), request)).toBe(false)
   expect(shouldKeepModel({ model: sol, score: 0.63 }, leader, tie(sol, 1_024), request)).toBe(false)
   const luna = { model: named('gpt-6-luna'), score: 0.64 }
   expect(shouldKeepModel({ model: sol, score: 0.63 }, luna, tie(sol), request)).toBe(false)
-})
-
-test('hasAutomaticCache: returns false for a provider that caches only marked input', () => {
-  const opus = named('claude-opus-5-5')
-  expect(hasAutomaticCache(opus)).toBe(false)
-  expect(shouldKeepModel({ model: opus, score: 0.63 }, { model: sol, score: 0.64 }, tie(opus), request)).toBe(false)
 })

@@ -18,7 +18,7 @@ const asking = (messages: readonly Message[]): ChatRequest =>
 const story = 'Once upon a time there was a river. '.repeat(200)
 const first = asking([user(story)])
 const second = asking([user(story), assistant('I see.'), user('And then?')])
-const by = (model: string, cachedInputTokens = 0) => ({ model, inputTokens: 2_000, cachedInputTokens })
+const by = (model: string, isCached: boolean | null = null) => ({ model, inputTokens: 2_000, isCached })
 
 function rig() {
   const clock = movableClock()
@@ -49,7 +49,7 @@ test('cache affinity: ends when a repeated request finds nothing cached', () => 
   book.answered('acc_1', first, by('openai/a'))
   book.answered('acc_1', second, by('openai/a'))
   expect(book.of('acc_1', second)).toBeNull()
-  book.answered('acc_1', second, by('openai/a', 1_500))
+  book.answered('acc_1', second, by('openai/a', true))
   expect(book.of('acc_1', second)?.model).toBe('openai/a')
 })
 
@@ -59,5 +59,34 @@ test('cache affinity: ignores conversations too short for caching', () => {
   book.answered('acc_1', short, by('openai/a'))
   expect(book.of('acc_1', short)).toBeNull()
   book.answered('acc_1', first, { ...by('openai/a'), inputTokens: 1_000 })
+  expect(book.of('acc_1', second)).toBeNull()
+})
+
+test('cache affinity: ignores a model whose provider reports that it cached nothing', () => {
+  const { book } = rig()
+  book.answered('acc_1', first, by('anthropic/a', false))
+  expect(book.of('acc_1', second)).toBeNull()
+  expect(book.seen('acc_1', second)).toBe('conversation')
+})
+
+test('cache affinity: keeps a named session together whatever its messages, apart from other instructions', () => {
+  const { book } = rig()
+  const named = (text: string, system = 'You write code.') => ({
+    ...asking([{ role: 'system', text: system }, user(`${text} ${story}`)]),
+    session: 'thread_1',
+  })
+  book.answered('acc_1', named('one'), by('openai/a'))
+  expect(book.of('acc_1', named('two'))?.model).toBe('openai/a')
+  expect(book.of('acc_2', named('two'))).toBeNull()
+  expect(book.of('acc_1', named('two', 'You review code.'))).toBeNull()
+})
+
+test('cache affinity: lasts as long as the client asked the provider to keep the prompt', () => {
+  const { clock, book } = rig()
+  const kept = { ...first, extras: { prompt_cache_retention: '24h' } }
+  book.answered('acc_1', kept, by('openai/a'))
+  clock.move(23 * 3_600_000)
+  expect(book.of('acc_1', second)?.model).toBe('openai/a')
+  clock.move(2 * 3_600_000)
   expect(book.of('acc_1', second)).toBeNull()
 })

@@ -1,0 +1,19 @@
+import type { ChatRequest } from '../chat/chat.ts'
+
+/** Headers in which agents name their session: Codex, Claude Code, OpenRouter's clients. The first present one counts. */
+const sessionHeaders = ['x-claude-code-session-id', 'thread-id', 'session-id', 'session_id', 'x-session-id'] as const
+
+const maximumCharacters = 1024
+
+/**
+ * Returns the client's own name for the conversation: `prompt_cache_key` of the body, else the session header of an
+ * agent; null = none. It is only hashed, never stored or sent.
+ */
+export function sessionNameOf(headers: Headers, promptCacheKey?: string | null): ChatRequest['session'] {
+  if (promptCacheKey) return promptCacheKey
+  for (const name of sessionHeaders) {
+    const value = headers.get(name)
+    if (value !== null && value !== '') return value.slice(0, maximumCharacters)
+  }
+  return null
+}
