@@ -201,6 +201,13 @@ export type ChatRequest = {
           parameters?: Record<string, unknown> | null | undefined
           strict?: boolean | null | undefined
         }
+        cache_control?:
+          | {
+              type: 'ephemeral'
+              ttl?: '5m' | '1h' | null | undefined
+            }
+          | null
+          | undefined
       }[]
     | null
     | undefined
@@ -255,7 +262,21 @@ export type ChatRequest = {
               | readonly {
                   type: 'text'
                   text: string
+                  cache_control?:
+                    | {
+                        type: 'ephemeral'
+                        ttl?: '5m' | '1h' | null | undefined
+                      }
+                    | null
+                    | undefined
                 }[]
+            cache_control?:
+              | {
+                  type: 'ephemeral'
+                  ttl?: '5m' | '1h' | null | undefined
+                }
+              | null
+              | undefined
           }
         | {
             role: 'user'
@@ -265,12 +286,26 @@ export type ChatRequest = {
                   | {
                       type: 'text'
                       text: string
+                      cache_control?:
+                        | {
+                            type: 'ephemeral'
+                            ttl?: '5m' | '1h' | null | undefined
+                          }
+                        | null
+                        | undefined
                     }
                   | {
                       type: 'image'
                       /** an http, https or data: address */
                       url: string
                       detail?: 'auto' | 'low' | 'high' | null | undefined
+                      cache_control?:
+                        | {
+                            type: 'ephemeral'
+                            ttl?: '5m' | '1h' | null | undefined
+                          }
+                        | null
+                        | undefined
                     }
                   | {
                       type: 'image_url'
@@ -279,6 +314,13 @@ export type ChatRequest = {
                         url: string
                         detail?: 'auto' | 'low' | 'high' | null | undefined
                       }
+                      cache_control?:
+                        | {
+                            type: 'ephemeral'
+                            ttl?: '5m' | '1h' | null | undefined
+                          }
+                        | null
+                        | undefined
                     }
                   | {
                       type: 'file'
@@ -288,8 +330,22 @@ export type ChatRequest = {
                         file_data?: string | null | undefined
                         filename?: string | null | undefined
                       }
+                      cache_control?:
+                        | {
+                            type: 'ephemeral'
+                            ttl?: '5m' | '1h' | null | undefined
+                          }
+                        | null
+                        | undefined
                     }
                 )[]
+            cache_control?:
+              | {
+                  type: 'ephemeral'
+                  ttl?: '5m' | '1h' | null | undefined
+                }
+              | null
+              | undefined
           }
         | {
             role: 'assistant'
@@ -298,6 +354,13 @@ export type ChatRequest = {
               | readonly {
                   type: 'text'
                   text: string
+                  cache_control?:
+                    | {
+                        type: 'ephemeral'
+                        ttl?: '5m' | '1h' | null | undefined
+                      }
+                    | null
+                    | undefined
                 }[]
               | null
               | undefined
@@ -325,6 +388,13 @@ export type ChatRequest = {
                 }[]
               | null
               | undefined
+            cache_control?:
+              | {
+                  type: 'ephemeral'
+                  ttl?: '5m' | '1h' | null | undefined
+                }
+              | null
+              | undefined
           }
         | {
             role: 'tool'
@@ -333,8 +403,22 @@ export type ChatRequest = {
               | readonly {
                   type: 'text'
                   text: string
+                  cache_control?:
+                    | {
+                        type: 'ephemeral'
+                        ttl?: '5m' | '1h' | null | undefined
+                      }
+                    | null
+                    | undefined
                 }[]
             tool_call_id: string
+            cache_control?:
+              | {
+                  type: 'ephemeral'
+                  ttl?: '5m' | '1h' | null | undefined
+                }
+              | null
+              | undefined
           }
       )[]
     | null
@@ -348,6 +432,8 @@ export type ChatUsage = {
   total_tokens: number
   /** US dollars, to 1e-8 */
   cost_usd: number
+  /** what the provider’s prompt cache saved in US dollars; negative if writing to it cost more; absent if it was not used */
+  cache_saved_usd?: number | undefined
   cached_input_tokens: number
   reasoning_tokens: number
   /** the gateway estimated the counts: the provider reported none */

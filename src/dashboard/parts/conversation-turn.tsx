@@ -128,6 +128,9 @@ function Account({ turn, summary, explain }: AccountProps) {
             <DetailRow name="Web search" value={formatUsd(usage.cost.search_usd)} />
             <DetailRow name="Page fetches" value={formatUsd(usage.cost.fetch_usd)} />
             <DetailRow name="Cached input" value={`${formatCount(usage.cached_input_tokens)} tokens`} />
+            {usage.cache_saved_usd !== undefined && (
+              <DetailRow name="Saved by prompt cache" value={formatUsd(usage.cache_saved_usd)} />
+            )}
             <DetailRow name="Reasoning" value={`${formatCount(usage.reasoning_tokens)} tokens`} />
             <DetailRow name="Request" value={summary.request_id} />
           </dl>
