@@ -145,6 +145,7 @@ test('bare prompt: becomes a chat request with the documented defaults', () => {
         "type": "text",
       },
       "seed": null,
+      "session": null,
       "source": null,
       "stop": [],
       "strategy": null,
@@ -267,6 +268,7 @@ test('every field: reaches the chat request', () => {
         "type": "json_object",
       },
       "seed": 1,
+      "session": null,
       "source": null,
       "stop": [
         "a",

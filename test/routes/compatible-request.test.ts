@@ -261,6 +261,7 @@ test('minimal request: uses automatic routing and fallbacks, and does not stream
         "type": "text",
       },
       "seed": null,
+      "session": null,
       "source": null,
       "stop": [],
       "strategy": null,
@@ -361,6 +362,7 @@ test('every field: reaches the chat request', () => {
         "type": "json_schema",
       },
       "seed": -3,
+      "session": null,
       "source": null,
       "stop": [
         "END",
@@ -391,7 +393,7 @@ test('every field: reaches the chat request', () => {
 
 test('unknown fields: pass at every level, those of the top level in extras', () => {
   const spoken = ask({
-    messages: [{ ...hello, weight: 1, content: [{ type: 'text', text: 'x', cache_control: {} }] }],
+    messages: [{ ...hello, weight: 1, content: [{ type: 'text', text: 'x', annotations: {} }] }],
     tools: [{ ...tool, extra: 1, function: { ...tool.function, extra: 1 } }],
     chat_template_kwargs: { a: 1 },
   })
