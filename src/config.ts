@@ -5,6 +5,7 @@
 import { availableParallelism } from 'node:os'
 import { join } from 'node:path'
 import { baseUrlProblem, isAnsweredHost, isListenAddress, loopbackOrigin, trustedProxies } from './config/addresses.ts'
+import { readCatalogFile } from './config/catalog-file.ts'
 import { type ConfigFile, readConfigFile } from './config/config-file.ts'
 import { type Environment, type EnvironmentReader, environmentReader } from './config/environment.ts'
 import { type MailConfig, readMail, readPublicUrl } from './config/mail.ts'
@@ -16,10 +17,11 @@ import { readStripe, type StripeConfig } from './config/stripe.ts'
 import type { RegistrationConfig } from './core/accounts/registration.ts'
 import { type WebPrices, webPrices } from './core/chat/web-sources.ts'
 import { applyPlanOverrides, highestLimits, type Plans } from './core/limits/plans.ts'
-import { catalog } from './core/models/catalog.ts'
+import { catalog, catalogueDate } from './core/models/catalog.ts'
+import { withCatalogUpdate } from './core/models/catalog-update.ts'
 import { type ConfiguredModel, changeProblems, type ModelChange, withChanges } from './core/models/configured-models.ts'
 import type { ConfiguredEmbeddingModel } from './core/models/embedding-models.ts'
-import { fullName } from './core/models/models.ts'
+import { fullName, type Model } from './core/models/models.ts'
 import type { Deadlines } from './core/request/deadlines.ts'
 import { defaultLevelShares, type LevelShares, parseLevelShares } from './core/routing/capability-levels.ts'
 import { fromUsd } from './core/usage/money.ts'
@@ -51,6 +53,12 @@ export type Config = {
   readonly extraModels: readonly { readonly provider: string; readonly row: ConfiguredModel }[]
   readonly embeddingModels: readonly { readonly provider: string; readonly row: ConfiguredEmbeddingModel }[]
   /** Changes and additions to the catalog. */
+  /** The built-in models with the installed catalog update. */
+  readonly publishedModels: readonly Model[]
+  /** Where `gateway models update` installs an update. */
+  readonly catalogFile: string
+  /** Date of the catalog, `YYYY-MM-DD`. */
+  readonly catalogDate: string
   readonly modelChanges: readonly ModelChange[]
   readonly plans: Plans
   readonly web: WebConfig
@@ -180,14 +188,17 @@ export function readConfig(environment: Environment = process.env): Config {
   if (!isListenAddress(host))
     problems.push('HOST: must be an address or a name, such as 0.0.0.0, without scheme, port or brackets')
   const file = readConfigFile(read.text('GATEWAY_CONFIG'), problems)
+  const catalogFile = read.text('CATALOG_FILE') ?? join(dataDirectory, 'catalog.json')
+  const update = readCatalogFile(catalogFile, problems, warnings)
+  const publishedModels = withCatalogUpdate(catalog, update)
   const { settings, models, embeddingModels } = readProviders(read, file, problems, warnings)
   for (const problem of changeProblems(catalog, file.models)) problems.push(`GATEWAY_CONFIG: ${problem}`)
   for (const { id } of builtIn)
-    for (const name of nameProblems(withChanges(catalog, file.models).filter(model => model.provider === id)))
+    for (const name of nameProblems(withChanges(publishedModels, file.models).filter(model => model.provider === id)))
       problems.push(`GATEWAY_CONFIG: models: provider "${id}": ${name}`)
 
   const safety = safetySettings(file.safety, { secret: read.secret, urlProblem: baseUrlProblem }, problems)
-  const offered = offeredModels(settings, models, file.models)
+  const offered = offeredModels(settings, models, withChanges(publishedModels, file.models))
   /** Returns the full name of a model that the file names; null = none, or unknown. */
   const modelOf = (place: string, name: string | undefined): string | null => {
     const model = name === undefined ? null : offered.resolve(name)
@@ -216,6 +227,9 @@ export function readConfig(environment: Environment = process.env): Config {
     providers: settings,
     extraModels: models,
     embeddingModels,
+    publishedModels,
+    catalogFile,
+    catalogDate: update?.date ?? catalogueDate,
     modelChanges: file.models,
     plans: applyPlanOverrides(file.plans),
     web: { search: readSearch(read), prices: pricesOf(file) },

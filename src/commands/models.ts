@@ -1,9 +1,9 @@
 /** `models check`: validates the models of this configuration without any call. */
 import { type Config, readConfig } from '../config.ts'
-import { catalog as publishedModels } from '../core/models/catalog.ts'
 import { toModel, withChanges } from '../core/models/configured-models.ts'
 import { buildCatalog, type Catalog, deprecationOf, fullName, type Model } from '../core/models/models.ts'
 import { CommandFailure, columns, command, json, print, printJson } from './command.ts'
+import { updateModels } from './update-models.ts'
 
 const builtIn = [
   { id: 'openai', key: 'OPENAI_API_KEY' },
@@ -19,7 +19,7 @@ const check = command({
   async run({ options }) {
     const config = readConfig()
     const configured = config.extraModels.map(({ provider, row }) => toModel(provider, row))
-    const everything = buildCatalog([...withChanges(publishedModels, config.modelChanges), ...configured])
+    const everything = buildCatalog([...withChanges(config.publishedModels, config.modelChanges), ...configured])
     const today = new Date().toISOString().slice(0, 10)
     const problems = catalogueProblems(everything)
     const providers = providersOf(config, everything)
@@ -52,7 +52,7 @@ const check = command({
   },
 })
 
-export const modelCommands = [check]
+export const modelCommands = [check, updateModels]
 
 /** Returns the problems of a catalog, one line each. */
 function catalogueProblems(catalogue: Catalog): string[] {

@@ -1,7 +1,6 @@
-import { catalog } from '../core/models/catalog.ts'
-import { type ConfiguredModel, type ModelChange, toModel, withChanges } from '../core/models/configured-models.ts'
+import { type ConfiguredModel, toModel } from '../core/models/configured-models.ts'
 import { type ConfiguredEmbeddingModel, embeddingModelProblems } from '../core/models/embedding-models.ts'
-import { autoModel, buildCatalog, type Catalog } from '../core/models/models.ts'
+import { autoModel, buildCatalog, type Catalog, type Model } from '../core/models/models.ts'
 import { ownFields } from '../core/validation/own-fields.ts'
 import { baseUrlProblem, isPrivateHost, withoutTrailingSlash } from './addresses.ts'
 import type { ConfigFile } from './config-file.ts'
@@ -85,10 +84,10 @@ function withImageUrls(row: ConfiguredModel, baseUrl: string): ConfiguredModel {
 export function offeredModels(
   settings: readonly ProviderSettings[],
   extra: readonly { readonly provider: string; readonly row: ConfiguredModel }[],
-  changes: readonly ModelChange[],
+  published: readonly Model[],
 ): Catalog {
   const ids = new Set<string>((settings.length > 0 ? settings : builtIn).map(({ id }) => id))
-  const models = [...withChanges(catalog, changes), ...extra.map(({ provider, row }) => toModel(provider, row))]
+  const models = [...published, ...extra.map(({ provider, row }) => toModel(provider, row))]
   return buildCatalog(models.filter(({ provider }) => ids.has(provider)))
 }
 

@@ -232,11 +232,18 @@ export function changeProblems(models: readonly Model[], changes: readonly Model
   })
 }
 
-/** Returns the models with the changes applied, new models last. Omits new models without a price or a `like` model. */
-export function withChanges(models: readonly Model[], changes: readonly ModelChange[]): readonly Model[] {
+/**
+ * Returns the models with the changes applied, new models last. Omits new models without a price or a `like` model.
+ * `pricingSource` names the origin of changed prices.
+ */
+export function withChanges(
+  models: readonly Model[],
+  changes: readonly ModelChange[],
+  pricingSource = 'config',
+): readonly Model[] {
   const changed = models.map(model => {
     const change = changes.find(({ provider, id }) => find([model], provider, id) !== null)
-    return change === undefined ? model : changedModel(model, change)
+    return change === undefined ? model : changedModel(model, change, pricingSource)
   })
   const added = changes.flatMap(change => {
     const { provider, id, like, pricing } = change
@@ -244,7 +251,7 @@ export function withChanges(models: readonly Model[], changes: readonly ModelCha
     const relative = find(models, provider, like)
     return relative === null
       ? []
-      : [changedModel(namesake(relative, id), { tier: tierOf(pricesOf(pricing)), ...change })]
+      : [changedModel(namesake(relative, id), { tier: tierOf(pricesOf(pricing)), ...change }, pricingSource)]
   })
   return [...changed, ...added]
 }
@@ -270,20 +277,20 @@ function namesake({ evidence, ...model }: Model, id: string): Model {
   }
 }
 
-function changedModel(model: Model, change: ModelChange): Model {
+function changedModel(model: Model, change: ModelChange, pricingSource: string): Model {
   const { efforts, ...rules } = camelKeys(change.parameters ?? {})
   const { figures } = model
   return {
     ...model,
     displayName: change.display_name ?? model.displayName,
     tier: change.tier ?? model.tier,
-    ...(change.pricing !== undefined && { pricing: pricingOf(change.pricing), pricingSource: 'config' }),
+    ...(change.pricing !== undefined && { pricing: pricingOf(change.pricing), pricingSource }),
     contextWindow: change.context_window ?? model.contextWindow,
     maxInputTokens: change.max_input_tokens ?? model.maxInputTokens,
     maxOutputTokens: change.max_output_tokens ?? model.maxOutputTokens,
     capabilities: { ...model.capabilities, ...camelKeys(change.capabilities ?? {}) },
     parameters: { ...model.parameters, ...rules, ...(efforts !== undefined && { efforts: inOrder(efforts) }) },
-    aliases: [...model.aliases, ...(change.aliases ?? [])],
+    aliases: [...new Set([...model.aliases, ...(change.aliases ?? [])])],
     deprecated: change.deprecated ?? (change.deprecation_date !== undefined || model.deprecated),
     deprecationDate: change.deprecation_date ?? model.deprecationDate,
     successor: change.successor ?? model.successor,

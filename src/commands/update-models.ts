@@ -1,0 +1,160 @@
+/** `models update`: installs a catalog update from a file or an address, verified and shown before it counts. */
+import { createPublicKey, verify } from 'node:crypto'
+import { mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
+import { dirname } from 'node:path'
+import { maximumCatalogBytes, parseCatalogUpdate } from '../config/catalog-file.ts'
+import { systemErrorText } from '../config/system-errors.ts'
+import { readConfig } from '../config.ts'
+import { catalog } from '../core/models/catalog.ts'
+import {
+  type CatalogDifference,
+  type CatalogUpdate,
+  catalogDifferences,
+  keptFigures,
+  withCatalogUpdate,
+} from '../core/models/catalog-update.ts'
+import { CommandFailure, columns, command, json, print, printJson, UsageError } from './command.ts'
+
+const fetchMs = 30_000
+
+export const updateModels = command({
+  name: 'models update',
+  about: 'Install a newer model catalog; running gateways read it on SIGHUP',
+  operands: {},
+  options: {
+    from: { type: 'string', value: 'FILE|URL', about: 'the update; an address needs --sha256 or --public-key' },
+    sha256: { type: 'string', value: 'HEX', about: 'the SHA-256 that the update must have' },
+    'public-key': {
+      type: 'string',
+      value: 'FILE',
+      about: 'an Ed25519 key (PEM): the signature is read from the same place with .sig',
+    },
+    'dry-run': { type: 'boolean', about: 'print the differences and install nothing' },
+    json,
+  },
+  async run({ options }) {
+    const { from } = options
+    if (from === undefined) throw new UsageError('--from is required: a file or an https address.')
+    const isAddress = /^https?:\/\//.test(from)
+    if (isAddress && options.sha256 === undefined && options['public-key'] === undefined)
+      throw new UsageError('An update from an address must be verified: add --sha256 or --public-key.')
+    const config = readConfig()
+    const bytes = await read(from)
+    if (options.sha256 !== undefined) checkDigest(bytes, options.sha256)
+    if (options['public-key'] !== undefined)
+      checkSignature(bytes, await read(signaturePlace(from)), options['public-key'])
+    const update = updateIn(bytes)
+    if (update.date <= config.catalogDate)
+      throw new CommandFailure(
+        `The update is of ${update.date}, and the catalog in use of ${config.catalogDate}: nothing to install.`,
+      )
+    const changed = catalogDifferences(config.publishedModels, withCatalogUpdate(catalog, update))
+    const kept = keptFigures(catalog, update, config.modelChanges)
+    const isInstalled = options['dry-run'] !== true
+    if (isInstalled) install(config.catalogFile, bytes)
+    if (options.json)
+      return printJson({ date: update.date, file: config.catalogFile, installed: isInstalled, changed, kept })
+    print(...describe(changed, kept))
+    print(
+      isInstalled
+        ? `Installed the catalog of ${update.date} in ${config.catalogFile}. Running gateways read it on SIGHUP or at their next start.`
+        : 'Nothing was installed.',
+    )
+  },
+})
+
+function describe(changed: readonly CatalogDifference[], kept: readonly CatalogDifference[]): string[] {
+  const rows = (list: readonly CatalogDifference[]) =>
+    list.map(({ model, field, from, to }) => [model, field, from ?? '-', to ?? '-'])
+  return [
+    ...columns([['MODEL', 'FIELD', 'NOW', 'UPDATE'], ...rows(changed)]),
+    '',
+    ...(kept.length === 0 ? [] : [...columns([['KEPT', 'FIELD', 'UPDATE', 'YOUR CONFIGURATION'], ...rows(kept)]), '']),
+  ]
+}
+
+function updateIn(bytes: Uint8Array): CatalogUpdate {
+  const parsed = parseCatalogUpdate(new TextDecoder().decode(bytes))
+  if ('update' in parsed) return parsed.update
+  throw new CommandFailure(['The update is invalid:', ...parsed.problems.map(problem => `- ${problem}`)].join('\n'))
+}
+
+/** The signature is beside the file; an address may have a query. */
+function signaturePlace(from: string): string {
+  if (!URL.canParse(from)) return `${from}.sig`
+  const url = new URL(from)
+  url.pathname += '.sig'
+  return url.href
+}
+
+async function read(from: string): Promise<Uint8Array> {
+  if (!/^https?:\/\//.test(from)) return readLocal(from)
+  let response: Response
+  try {
+    response = await fetch(from, { signal: AbortSignal.timeout(fetchMs) })
+    if (!response.ok) throw new CommandFailure(`${from} answered with status ${response.status}.`)
+    return await bounded(response, from)
+  } catch (cause) {
+    if (cause instanceof CommandFailure) throw cause
+    throw new CommandFailure(`Cannot read ${from}: no complete answer within 30 s.`)
+  }
+}
+
+async function bounded(response: Response, from: string): Promise<Uint8Array> {
+  const pieces: Uint8Array[] = []
+  let length = 0
+  for await (const piece of response.body ?? []) {
+    length += piece.length
+    if (length > maximumCatalogBytes) throw tooLarge(from)
+    pieces.push(piece)
+  }
+  return Buffer.concat(pieces)
+}
+
+function readLocal(path: string): Uint8Array {
+  let bytes: Uint8Array
+  try {
+    bytes = readFileSync(path)
+  } catch (cause) {
+    throw new CommandFailure(`Cannot read ${path}: ${systemErrorText(cause)}.`)
+  }
+  if (bytes.length > maximumCatalogBytes) throw tooLarge(path)
+  return bytes
+}
+
+function tooLarge(from: string): CommandFailure {
+  return new CommandFailure(`${from} is larger than ${maximumCatalogBytes} bytes: it is no catalog update.`)
+}
+
+function checkDigest(bytes: Uint8Array, wanted: string): void {
+  const digest = new Bun.CryptoHasher('sha256').update(bytes).digest('hex')
+  if (digest !== wanted.trim().toLowerCase())
+    throw new CommandFailure(`The SHA-256 of the update is ${digest}, not the given one: nothing was installed.`)
+}
+
+/** The signature is base64 of Ed25519 over the bytes of the update. */
+function checkSignature(bytes: Uint8Array, signature: Uint8Array, keyPath: string): void {
+  const pem = new TextDecoder().decode(readLocal(keyPath))
+  if (!isSigned(bytes, Buffer.from(new TextDecoder().decode(signature).trim(), 'base64'), pem))
+    throw new CommandFailure(`The signature of the update does not match ${keyPath}: nothing was installed.`)
+}
+
+function isSigned(bytes: Uint8Array, signature: Uint8Array, pem: string): boolean {
+  try {
+    return verify(null, bytes, createPublicKey(pem), signature)
+  } catch {
+    return false
+  }
+}
+
+/** Replaces the file in one step, so that a gateway that starts meanwhile reads the old one or the new one. */
+function install(path: string, bytes: Uint8Array): void {
+  try {
+    mkdirSync(dirname(path), { recursive: true })
+    const unfinished = `${path}.${process.pid}`
+    writeFileSync(unfinished, bytes)
+    renameSync(unfinished, path)
+  } catch (cause) {
+    throw new CommandFailure(`Cannot write ${path}: ${systemErrorText(cause)}.`)
+  }
+}
