@@ -8,9 +8,17 @@ import { baseUrlProblem, isAnsweredHost, isListenAddress, loopbackOrigin, truste
 import { readCatalogFile } from './config/catalog-file.ts'
 import { type ConfigFile, readConfigFile } from './config/config-file.ts'
 import { type Environment, type EnvironmentReader, environmentReader } from './config/environment.ts'
+import { resolveKeyModels } from './config/key-models.ts'
 import { type MailConfig, readMail, readPublicUrl } from './config/mail.ts'
 import { type OtlpConfig, readOtlp } from './config/otlp.ts'
-import { builtIn, nameProblems, offeredModels, type ProviderSettings, readProviders } from './config/providers.ts'
+import {
+  builtIn,
+  knownModels,
+  nameProblems,
+  offeredModels,
+  type ProviderSettings,
+  readProviders,
+} from './config/providers.ts'
 import { readRegistration } from './config/registration.ts'
 import { readSearch, type SearchSettings } from './config/search.ts'
 import { readStripe, type StripeConfig } from './config/stripe.ts'
@@ -21,6 +29,7 @@ import { catalog, catalogueDate } from './core/models/catalog.ts'
 import { withCatalogUpdate } from './core/models/catalog-update.ts'
 import { type ConfiguredModel, changeProblems, type ModelChange, withChanges } from './core/models/configured-models.ts'
 import type { ConfiguredEmbeddingModel } from './core/models/embedding-models.ts'
+import { type ConfiguredHost, hostProblems } from './core/models/model-hosts.ts'
 import { fullName, type Model } from './core/models/models.ts'
 import type { Deadlines } from './core/request/deadlines.ts'
 import { defaultLevelShares, type LevelShares, parseLevelShares } from './core/routing/capability-levels.ts'
@@ -39,6 +48,8 @@ export type Config = {
   readonly ownDirectory: string
   /** Number of worker processes; 1 = this process serves itself. */
   readonly workers: number
+  /** Gateway processes on this machine: the workers of all, also as a worker reads it. */
+  readonly processes: number
   /** Number of this worker, from 1; null = the operator started it. */
   readonly worker: number | null
   /** null = embedded. */
@@ -52,6 +63,8 @@ export type Config = {
   readonly providers: readonly ProviderSettings[]
   readonly extraModels: readonly { readonly provider: string; readonly row: ConfiguredModel }[]
   readonly embeddingModels: readonly { readonly provider: string; readonly row: ConfiguredEmbeddingModel }[]
+  /** Configured providers that serve models of other providers. */
+  readonly hosts: readonly ConfiguredHost[]
   /** Changes and additions to the catalog. */
   /** The built-in models with the installed catalog update. */
   readonly publishedModels: readonly Model[]
@@ -169,6 +182,7 @@ export function readConfig(environment: Environment = process.env): Config {
 
   const wanted = read.text('WORKERS') ?? '1'
   if (wanted !== 'auto' && !/^[1-9]\d{0,2}$/.test(wanted)) problems.push('WORKERS: must be a count or "auto"')
+  const processes = wanted === 'auto' ? availableParallelism() : Number(wanted)
   const worker = read.text(workerVariable) === null ? null : read.integer(workerVariable, 1, 1, 999)
   const redisUrls = redisUrl?.split(',').map(url => url.trim()) ?? []
   if (!redisUrls.every(url => /^rediss?:\/\//.test(url) && URL.canParse(url)))
@@ -191,14 +205,17 @@ export function readConfig(environment: Environment = process.env): Config {
   const catalogFile = read.text('CATALOG_FILE') ?? join(dataDirectory, 'catalog.json')
   const update = readCatalogFile(catalogFile, problems, warnings)
   const publishedModels = withCatalogUpdate(catalog, update)
-  const { settings, models, embeddingModels } = readProviders(read, file, problems, warnings)
+  const { settings, models, embeddingModels, hosts } = readProviders(read, file, problems, warnings)
   for (const problem of changeProblems(catalog, file.models)) problems.push(`GATEWAY_CONFIG: ${problem}`)
   for (const { id } of builtIn)
     for (const name of nameProblems(withChanges(publishedModels, file.models).filter(model => model.provider === id)))
       problems.push(`GATEWAY_CONFIG: models: provider "${id}": ${name}`)
 
   const safety = safetySettings(file.safety, { secret: read.secret, urlProblem: baseUrlProblem }, problems)
-  const offered = offeredModels(settings, models, withChanges(publishedModels, file.models))
+  const known = knownModels({ publishedModels, extraModels: models, modelChanges: file.models })
+  const offered = offeredModels(settings, known, hosts)
+  for (const problem of hostProblems(known, hosts)) problems.push(`GATEWAY_CONFIG: ${problem}`)
+  const providers = resolveKeyModels(settings, offered, embeddingModels, problems)
   /** Returns the full name of a model that the file names; null = none, or unknown. */
   const modelOf = (place: string, name: string | undefined): string | null => {
     const model = name === undefined ? null : offered.resolve(name)
@@ -218,18 +235,20 @@ export function readConfig(environment: Environment = process.env): Config {
     host,
     dataDirectory,
     ownDirectory: worker === null ? dataDirectory : join(dataDirectory, `worker-${worker}`),
-    workers: worker !== null ? 1 : wanted === 'auto' ? availableParallelism() : Number(wanted),
+    workers: worker === null ? processes : 1,
+    processes,
     worker,
     databaseUrl,
     redisUrls,
     jwtSecret,
     jwtSecretPrevious,
-    providers: settings,
+    providers,
     extraModels: models,
     embeddingModels,
     publishedModels,
     catalogFile,
     catalogDate: update?.date ?? catalogueDate,
+    hosts,
     modelChanges: file.models,
     plans: applyPlanOverrides(file.plans),
     web: { search: readSearch(read), prices: pricesOf(file) },

@@ -323,6 +323,7 @@ describe('CLI arguments', () => {
       'usage replay',
       'usage reconcile',
       'models check',
+      'models update',
       'analyze',
     ])
     for (const name of names) expect(await done(`${name} --help`)).toStartWith(`bun run gateway ${name}`)

@@ -1,18 +1,22 @@
+import { knownModels } from '../config/providers.ts'
 import type { Config } from '../config.ts'
-import { toModel, withChanges } from '../core/models/configured-models.ts'
+import { withHosts } from '../core/models/model-hosts.ts'
 import { buildCatalog, type Catalog, deprecationOf, fullName } from '../core/models/models.ts'
 import type { Log } from '../core/ports/log.ts'
 import type { ConfiguredProvider } from '../providers/configured-provider.ts'
 
 /** A catalog whose models can be replaced while the gateway runs. Requests in progress keep the models they chose. */
-export type ReplaceableCatalog = Catalog & { replace(next: Catalog): void }
+export type ReplaceableCatalog = Catalog & {
+  /** Returns the catalog before. */
+  replace(next: Catalog): Catalog
+}
 
 /** The part of the configuration that decides which models there are. */
-type CatalogConfig = Pick<Config, 'publishedModels' | 'modelChanges' | 'extraModels'>
+export type CatalogConfig = Pick<Config, 'publishedModels' | 'modelChanges' | 'extraModels' | 'hosts'>
 
 /**
  * Opens the model catalog: the published models with the changes of the configuration, plus configured models of known
- * providers.
+ * providers, each with its hosts.
  */
 export function openCatalogue(
   config: CatalogConfig,
@@ -25,16 +29,16 @@ export function openCatalogue(
     },
     resolve: name => current.resolve(name),
     replace(next) {
+      const before = current
       current = next
+      return before
     },
   }
 }
 
 /** Returns the catalog of a configuration. */
 export function catalogueOf(config: CatalogConfig, endpoints: ReadonlyMap<string, ConfiguredProvider>): Catalog {
-  const configured = config.extraModels.map(({ provider, row }) => toModel(provider, row))
-  const known = [...withChanges(config.publishedModels, config.modelChanges), ...configured]
-  return buildCatalog(known.filter(model => endpoints.has(model.provider)))
+  return buildCatalog(withHosts(knownModels(config), config.hosts, id => endpoints.has(id)))
 }
 
 /** Logs the models of a new catalog that were not deprecated in the one before. `todayIso` is an ISO time. */

@@ -8,6 +8,7 @@ import type { RequestAbortSignal } from '../core/chat/request-abort.ts'
 import type { Clock } from '../core/ports/clock.ts'
 import type { Network } from '../core/ports/network.ts'
 import type { Deadlines } from '../core/request/deadlines.ts'
+import type { KeyClaim } from '../providers/keys/key-pool.ts'
 import type { AnswerPart, Provider, ProviderAsk, ProviderFailure, ProviderRequest } from '../providers/provider.ts'
 import { type BodyReader, bodyReader } from './body-reader.ts'
 import type { Candidate } from './routing/candidate.ts'
@@ -40,6 +41,8 @@ export type AttemptDeps = { readonly clock: Clock; readonly network: Network }
 
 type AttemptOptions = {
   readonly candidate: Candidate
+  /** Key of the attempt; absent or null = the provider's only one. */
+  readonly claim?: KeyClaim | null
   readonly ask: ProviderAsk
   readonly deadlines: Deadlines
   /** Monotonic deadline of the whole request in milliseconds. */
@@ -72,7 +75,7 @@ class OwnAttempt implements UpstreamAttempt {
     this.deps = deps
     this.options = options
     this.provider = provider.formFor?.(options.ask) ?? provider
-    this.request = this.provider.toRequest(options.ask, access)
+    this.request = this.provider.toRequest(options.ask, options.claim?.key.access ?? access)
     this.droppedParameters = this.request.droppedParameters
   }
 
@@ -127,6 +130,7 @@ class OwnAttempt implements UpstreamAttempt {
     const init = requestInit(this.request, ask.stream, this.abort.signal)
     const response = await this.deps.network.fetch(this.request.url, init)
     this.answered = response.status
+    this.options.claim?.answered(response.headers)
     watch.byteArrived()
     return bodyReader(response, ask, {
       provider: this.provider,

@@ -5,6 +5,7 @@ import type { SourceBody } from '../core/chat/chat.ts'
 import type { Model } from '../core/models/models.ts'
 import { parseUntrustedJson } from '../core/validation/untrusted-json.ts'
 import type { ConfiguredProvider } from '../providers/configured-provider.ts'
+import { endpointOf } from './routing/hosts.ts'
 
 export type CountDeps = {
   readonly endpoints: ReadonlyMap<string, ConfiguredProvider>
@@ -18,7 +19,7 @@ const maximumBytes = 16_384
 
 /** Returns the input tokens as the model's provider counts them; null = it has no such endpoint, failed, or took over 2 s. */
 export async function countInput(deps: CountDeps, model: Model, source: SourceBody): Promise<number | null> {
-  const endpoint = deps.endpoints.get(model.provider)
+  const endpoint = endpointOf(deps.endpoints, model)
   const count = endpoint?.provider.count
   if (endpoint === undefined || count === undefined) return null
   const { url, headers, body } = count.toRequest(source, model, endpoint.access)
