@@ -202,7 +202,7 @@ export function readConfig(environment: Environment = process.env): Config {
   if (!isListenAddress(host))
     problems.push('HOST: must be an address or a name, such as 0.0.0.0, without scheme, port or brackets')
   const file = readConfigFile(read.text('GATEWAY_CONFIG'), problems)
-  const catalogFile = read.text('CATALOG_FILE') ?? join(dataDirectory, 'catalog.json')
+  const catalogFile = read.text('MODEL_CATALOG') ?? join(dataDirectory, 'catalog.json')
   const update = readCatalogFile(catalogFile, problems, warnings)
   const publishedModels = withCatalogUpdate(catalog, update)
   const { settings, models, embeddingModels, hosts } = readProviders(read, file, problems, warnings)

@@ -32,17 +32,17 @@ export function readCatalogFile(path: string, problems: string[], warnings: stri
   try {
     text = readFileSync(path, 'utf8')
   } catch (cause) {
-    problems.push(`CATALOG_FILE: cannot read ${path}: ${systemErrorText(cause)}`)
+    problems.push(`MODEL_CATALOG: cannot read ${path}: ${systemErrorText(cause)}`)
     return null
   }
   const read = parseCatalogUpdate(text)
   if ('problems' in read) {
-    problems.push(...read.problems.map(problem => `CATALOG_FILE: ${path}: ${problem}`))
+    problems.push(...read.problems.map(problem => `MODEL_CATALOG: ${path}: ${problem}`))
     return null
   }
   if (read.update.date > catalogueDate) return read.update
   warnings.push(
-    `CATALOG_FILE: ${path} is of ${read.update.date}, and the catalog of this release of ${catalogueDate}: the file is ignored; remove it`,
+    `MODEL_CATALOG: ${path} is of ${read.update.date}, and the catalog of this release of ${catalogueDate}: the file is ignored; remove it`,
   )
   return null
 }

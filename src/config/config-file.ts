@@ -11,7 +11,7 @@ import { configuredEmbeddingModelSchema } from '../core/models/embedding-models.
 import { modelHostSchema } from '../core/models/model-hosts.ts'
 import { routingSchema } from '../core/routing/capability-levels.ts'
 import { safetySchema } from '../moderation/settings.ts'
-import { faultsOf, isRecord } from './faults.ts'
+import { faultsOf, isJsonObject } from './faults.ts'
 import { keyPoolFields, keyVariableSchema } from './key-pools.ts'
 import { systemErrorText } from './system-errors.ts'
 
@@ -88,7 +88,7 @@ export type ConfigFile = Required<Static<typeof fileSchema>>
 export function readConfigFile(path: string | null, problems: string[]): ConfigFile {
   const file = path === null ? {} : parsedFile(path, problems)
   for (const fault of faultsOf(fileSchema, file, '')) problems.push(`GATEWAY_CONFIG: ${fault}`)
-  const { providers, models, plans, web, safety, enhancement, routing } = isRecord(file) ? file : {}
+  const { providers, models, plans, web, safety, enhancement, routing } = isJsonObject(file) ? file : {}
   return {
     providers: rightItems(bareProviderSchema, Array.isArray(providers) ? providers.map(withRightModels) : []),
     models: rightItems(modelChangeSchema, models),
@@ -112,7 +112,7 @@ function parsedFile(path: string, problems: string[]): unknown {
 }
 
 function withRightModels(provider: unknown): unknown {
-  if (!isRecord(provider)) return provider
+  if (!isJsonObject(provider)) return provider
   const { models, embedding_models: embedding } = provider
   return {
     ...provider,
@@ -123,7 +123,7 @@ function withRightModels(provider: unknown): unknown {
 
 /** Returns the valid fields, and the valid items of lists; all of them are optional. */
 function rightFields<S extends TObject>(schema: S, value: unknown): Partial<Static<S>> {
-  if (!isRecord(value)) return {}
+  if (!isJsonObject(value)) return {}
   const right: Record<string, unknown> = {}
   for (const [name, part] of Object.entries(schema.properties)) {
     const field = TypeGuard.IsArray(part) ? rightItems(part.items, value[name]) : value[name]

@@ -8,7 +8,7 @@ import { describeExpected } from '../core/validation/validate.ts'
  */
 export function faultsOf(schema: TSchema, value: unknown, path: string): readonly string[] {
   if (Value.Check(schema, value)) return []
-  if (TypeGuard.IsObject(schema) && isRecord(value)) {
+  if (TypeGuard.IsObject(schema) && isJsonObject(value)) {
     const { properties } = schema
     const unknown = Object.keys(value).filter(key => !Object.hasOwn(properties, key))
     const parts = Object.entries(properties).filter(
@@ -38,6 +38,6 @@ function under(path: string, key: string): string {
   return `${path === '' ? '' : `${path}.`}${key.slice(0, maximumKeyCharacters).replace(/\p{Cc}/gu, '')}`
 }
 
-export function isRecord(value: unknown): value is Readonly<Record<string, unknown>> {
+export function isJsonObject(value: unknown): value is Readonly<Record<string, unknown>> {
   return typeof value === 'object' && value !== null && !Array.isArray(value)
 }

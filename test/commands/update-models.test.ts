@@ -36,7 +36,7 @@ const good = write('update.json', JSON.stringify(update))
 /** Runs `models update` in this process with only these variables. */
 async function updateFrom(words: readonly string[], environment: Record<string, string> = {}) {
   const own = process.env
-  process.env = { PATH: own.PATH, GATEWAY_DATA_DIR: folder, CATALOG_FILE: installed, ...environment }
+  process.env = { PATH: own.PATH, GATEWAY_DATA_DIR: folder, MODEL_CATALOG: installed, ...environment }
   const streams = [process.stdout, process.stderr].map(stream => spyOn(stream, 'write').mockReturnValue(true))
   try {
     const code = await execute(['models', 'update', ...words], '0.0.0')
@@ -133,7 +133,7 @@ test('models update: fetches from an address with a signature, and refuses a cha
 })
 
 test('models update: changes the models of a running gateway on reload, below the figures of the operator', async () => {
-  const environment = { CATALOG_FILE: installed }
+  const environment = { MODEL_CATALOG: installed }
   const gateway = await startGateway(environment)
   try {
     const read = async (): Promise<{ id: string; deprecated: boolean; pricing: { input_per_mtok: number } }[]> => {
@@ -161,9 +161,9 @@ test('models update: changes the models of a running gateway on reload, below th
 })
 
 test('readConfig: ignores an update that is older than the release, and refuses a broken one', () => {
-  const at = (name: string) => () => readConfig({ GATEWAY_DATA_DIR: folder, CATALOG_FILE: join(folder, name) })
+  const at = (name: string) => () => readConfig({ GATEWAY_DATA_DIR: folder, MODEL_CATALOG: join(folder, name) })
   const old = at('old.json')()
   expect(old.warnings.join()).toContain('the file is ignored')
   expect(old.publishedModels.some(({ id }) => id === 'gpt-9')).toBe(false)
-  expect(at('text.json')).toThrow('CATALOG_FILE')
+  expect(at('text.json')).toThrow('MODEL_CATALOG')
 })

@@ -41,7 +41,7 @@ function withoutProvider(name: string): string {
   return name.slice(name.indexOf('/') + 1)
 }
 
-/** One changed figure of a model. `from` null = the model is new; `to` null = the field is gone. */
+/** One changed figure of a model. `from` null = the model is new; `to` null = the field was removed. */
 export type CatalogDifference = {
   readonly model: string
   readonly field: string
