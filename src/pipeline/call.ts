@@ -10,6 +10,7 @@ import { abortError } from '../core/chat/request-abort.ts'
 import { fullName } from '../core/models/models.ts'
 import { tokensSpared } from '../core/tokens/tokens.ts'
 import { highestCostOf } from '../core/usage/money.ts'
+import { highestSourceCharges } from '../core/usage/source-charges.ts'
 import type { Meter, Reservation } from '../limits/meter.ts'
 import type { ProviderFailure } from '../providers/provider.ts'
 import { startAttempt } from './attempt.ts'
@@ -220,7 +221,8 @@ function affordable(
   const { model } = candidate
   const outputCap = Math.min(reservation.outputCap, model.maxOutputTokens)
   const inputTokens = plan.inputTokens - tokensSpared(prepared.ask, model.provider)
-  const worst = highestCostOf(model, inputTokens, outputCap * plan.choices) + plan.web.microcents
+  const extra = plan.web.microcents + highestSourceCharges(prepared.ask, candidate, inputTokens)
+  const worst = highestCostOf(model, inputTokens, outputCap * plan.choices) + extra
   const tokens = inputTokens + outputCap * plan.choices
   const isEnough = worst <= reservation.reservedMicrocents && tokens <= reservation.reservedTokens
   // The reservation was made for the first candidate.

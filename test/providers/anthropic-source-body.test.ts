@@ -110,6 +110,12 @@ describe('source body', () => {
       '{"model":"claude-a","max_tokens":100,"messages":M,"stream":true}',
     ],
     [
+      'a search without a limit',
+      '{"model":"claude-a","tools":[{"name":"f","input_schema":{}},{"type":"web_search_20250305","name":"s" },{"type":"web_search_20260209","max_uses":null},{"type":"web_search_20260318","max_uses":2}],"max_tokens":100,"messages":M}',
+      {},
+      '{"model":"claude-a","tools":[{"name":"f","input_schema":{}},{"type":"web_search_20250305","name":"s","max_uses":10 },{"type":"web_search_20260209","max_uses":10},{"type":"web_search_20260318","max_uses":2}],"max_tokens":100,"messages":M}',
+    ],
+    [
       'an escaped key',
       '{"\\u006dodel":"anthropic/claude-a","max_tokens":100,"messages":M}',
       {},

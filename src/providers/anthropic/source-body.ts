@@ -4,6 +4,7 @@
  */
 import type { SourceBody } from '../../core/chat/chat.ts'
 import { fullName, type Model } from '../../core/models/models.ts'
+import { isSearchTool, searchesUnlessLimited } from '../../core/usage/source-charges.ts'
 import { type Json, record } from '../json.ts'
 import { type Edit, edited, elementsAt, type JsonSpan, type Member, membersAt, removals } from '../json-spans.ts'
 import type { ProviderAsk } from '../provider.ts'
@@ -60,7 +61,7 @@ export function ownBody(question: ProviderAsk, source: SourceBody, fields: () =>
   const dropped = Object.keys(values).filter(
     name => name !== 'metadata' && values[name] === undefined && source.fields[name] != null,
   )
-  const edits = [...fieldEdits(members, values), ...sealedEdits(source, members)]
+  const edits = [...fieldEdits(members, values), ...sealedEdits(source, members), ...searchEdits(source, members)]
   return { text: edited(source.text, edits), dropped }
 }
 
@@ -172,6 +173,18 @@ function sealedEdits({ text, sealed = [], fields }: SourceBody, members: readonl
     return content === null ? [] : removals(content, index => out.has(index))
   })
   return [...removals(turns, isEmptied), ...blocks]
+}
+
+/** Limits searches to the number that is reserved, where the client set no limit. */
+function searchEdits({ text, fields }: SourceBody, members: readonly Member[]): readonly Edit[] {
+  const tools: readonly unknown[] = Array.isArray(fields.tools) ? fields.tools : []
+  const list = members.find(({ key }) => key === 'tools')
+  if (list === undefined || !tools.some(isSearchTool)) return []
+  return elementsAt(text, list.value.from).flatMap((span, index) => {
+    const tool = tools[index]
+    if (!isSearchTool(tool) || tool.max_uses != null) return []
+    return fieldEdits(membersAt(text, span.from), { max_uses: searchesUnlessLimited })
+  })
 }
 
 function contentOf(text: string, turn: JsonSpan): readonly JsonSpan[] | null {

@@ -1,0 +1,66 @@
+/**
+ * Charges beside tokens that a request in Anthropic's own form can cause: its searches, and cache writes for an hour. They are
+ * reserved before the call, because the settlement bills at most the reservation.
+ */
+import type { ChatRequest, SourceBody } from '../chat/chat.ts'
+import type { Model } from '../models/models.ts'
+import { hourCacheCost, providerSearchCost } from './money.ts'
+
+/** Searches of a tool without `max_uses`, which has no limit at Anthropic. */
+export const searchesUnlessLimited = 10
+
+const searchType = /^web_search_\d+$/
+
+/** Returns true for Anthropic's search tool. */
+export function isSearchTool(tool: unknown): tool is { readonly type: string; readonly max_uses?: unknown } {
+  return typeof tool === 'object' && tool !== null && 'type' in tool && searchType.test(String(tool.type))
+}
+
+/**
+ * Returns the maximum of these charges in micro-cents, beyond a reservation of the whole input at its highest token price. 0 for a
+ * provider that does not receive the body as the client wrote it.
+ */
+export function highestSourceCharges(
+  { source }: Pick<ChatRequest, 'source'>,
+  {
+    model,
+    endpoint,
+  }: {
+    readonly model: Pick<Model, 'pricing'>
+    readonly endpoint: { readonly provider: { readonly takesSource?: readonly SourceBody['dialect'][] } }
+  },
+  inputTokens: number,
+): number {
+  if (source?.dialect !== 'messages' || !endpoint.provider.takesSource?.includes('messages')) return 0
+  const usage = {
+    inputTokens,
+    cachedInputTokens: 0,
+    outputTokens: 0,
+    reasoningTokens: 0,
+    cacheWriteTokens: inputTokens,
+  }
+  const hour = keepsForAnHour(source) ? hourCacheCost(model, { ...usage, hourCacheWriteTokens: inputTokens }) : 0
+  return hour + providerSearchCost({ ...usage, providerSearches: mostSearches(source) })
+}
+
+function mostSearches({ fields: { tools } }: SourceBody): number {
+  if (!Array.isArray(tools)) return 0
+  return tools
+    .filter(isSearchTool)
+    .map(({ max_uses: most }) => (typeof most === 'number' ? Math.max(0, Math.ceil(most)) : searchesUnlessLimited))
+    .reduce((sum, most) => sum + most, 0)
+}
+
+/** Returns whether any `cache_control` has a lifetime of an hour. Iterative, because a body may be deep. */
+function keepsForAnHour({ text, fields }: SourceBody): boolean {
+  // An escape could spell it too. Most bodies have neither.
+  if (!text.includes('1h') && !text.includes('\\u')) return false
+  const open: unknown[] = [fields]
+  while (open.length > 0) {
+    const value = open.pop()
+    if (typeof value !== 'object' || value === null) continue
+    if ('ttl' in value && value.ttl === '1h') return true
+    for (const inner of Object.values(value)) open.push(inner)
+  }
+  return false
+}
