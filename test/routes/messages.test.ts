@@ -196,6 +196,21 @@ describe('every step', () => {
     }
   })
 
+  test('token counts: have one limit for both endpoints, which the operator sets', async () => {
+    const few = await startGateway({ TOKEN_COUNTS_PER_MINUTE: '2' })
+    try {
+      const counts = [
+        await few.post('/v1/messages/count_tokens', { model: 'gateway-ai', messages: hello().messages }),
+        await few.post('/v1/responses/input_tokens', { model: 'gateway-ai', input: 'Hello' }),
+        await few.post('/v1/responses/input_tokens', { model: 'gateway-ai', input: 'Hello' }),
+        await few.post('/v1/messages/count_tokens', { model: 'gateway-ai', messages: hello().messages }),
+      ]
+      expect(counts.map(({ status }) => status)).toEqual([200, 200, 429, 429])
+    } finally {
+      await few.stop()
+    }
+  })
+
   test('log: contains nothing of a conversation', async () => {
     expect((await ask(prompt('A marker: zyzzyva'))).status).toBe(200)
     expect((await ask(prompt('Another: zyzzyva [[sim:status=500]]'))).status).toBe(502)
