@@ -100,6 +100,14 @@ export type StreamMode = (typeof streamModes)[number]
 export const chatDialects = ['chat_completions', 'native', 'responses', 'messages'] as const
 export type ChatDialect = (typeof chatDialects)[number]
 
+/** What the gateway adds to the last user turn; absent = nothing. */
+export type TurnChange = {
+  /** A text before the first text of the turn. */
+  readonly before?: string
+  /** Replaces the only text of the turn. */
+  readonly text?: string
+}
+
 /**
  * The request as the client wrote it, for a provider with the same API form, which receives everything unchanged that
  * the gateway need not modify. Never stored or logged.
@@ -111,10 +119,12 @@ export type SourceBody = {
   /** The parsed body, with sealed reasoning opened. */
   readonly fields: Readonly<Record<string, unknown>>
   /**
-   * The messages parsed from it. If a request's messages differ from these, the gateway has changed them (web results,
-   * an enhanced prompt), and the text is outdated.
+   * The messages parsed from it, with `turn`. If a request's messages differ from these, the gateway has changed them in another way
+   * (masked secrets), and the text is outdated.
    */
   readonly messages: readonly Message[]
+  /** Changes to the last user turn, which a provider of this form inserts into the client's body; absent = none. */
+  readonly turn?: TurnChange
   /** Request headers that belong to this API form (`anthropic-beta`, `anthropic-version`), in lower case. */
   readonly headers: Readonly<Record<string, string>>
   /** Fields or item types that only a provider of the same form can serve; empty = any provider can. */

@@ -113,6 +113,8 @@ export function readMessages(value: unknown, source: RequestSource, seal: Reason
   const fields = parseChatRequestFields(pickShared(body), headers)
   const prompt = readPrompt(body, source, seal)
   const { isAgent, ...read } = prompt
+  // An addition is inserted before a text of the last turn. Without one, the request goes as it is.
+  const takesAdditions = endsWithText(body)
   // An addition by the gateway would change bytes that a prompt cache or a signature covers.
   const isOwnText = isAgent || read.source.needs.length > 0 || source.text.includes('"cache_control"')
   const asksForWeb = body.web != null || headers.has('x-gateway-web')
@@ -131,8 +133,8 @@ export function readMessages(value: unknown, source: RequestSource, seal: Reason
     topLogprobs: null,
     choices: 1,
     endUser: endUserOf(body),
-    web: isOwnText && !asksForWeb ? 'off' : fields.web,
-    enhance: read.source.needs.length === 0 && fields.enhance,
+    web: (isOwnText && !asksForWeb) || !takesAdditions ? 'off' : fields.web,
+    enhance: read.source.needs.length === 0 && takesAdditions && fields.enhance,
     bodyCharacters: source.text.length,
   }
   return { ask, spelling, wantsThinking: wantsThinking(body) }
@@ -217,6 +219,12 @@ function isTextual(value: unknown): boolean {
 function endsWithResult({ messages }: Prompt): boolean {
   const last = messages.at(-1)?.content
   return Array.isArray(last) && last.some(({ type }) => type === 'tool_result')
+}
+
+function endsWithText({ messages }: Prompt): boolean {
+  const last = messages.at(-1)
+  if (last?.role !== 'user') return false
+  return typeof last.content === 'string' || last.content.some(({ type }) => type === 'text')
 }
 
 /** Returns the fields that the gateway does not read: fields of Anthropic, present or future ones. */

@@ -7,7 +7,7 @@ import { GatewayError } from '../../core/validation/errors.ts'
 import { invalidField, nullable, oneOf } from '../../core/validation/validate.ts'
 import type { ReasoningSeal } from '../reasoning-seal.ts'
 import { checkerAt, type Fields, isFields, textOrNull } from './check.ts'
-import { readParts, textIn } from './parts.ts'
+import { isTextPart, readParts, textIn } from './parts.ts'
 import { searchToolName, type ToolList } from './tools.ts'
 import { Turns } from './turns.ts'
 
@@ -23,8 +23,8 @@ export type ReadInput = {
   readonly needs: readonly string[]
   /** The input for OpenAI: without IDs of objects that are not stored, and with OpenAI's reasoning unsealed. */
   readonly native: string | readonly unknown[]
-  /** The input ends with tool results, not with a turn of the user. */
-  readonly endsWithResult: boolean
+  /** The input ends with a text of the user, before which the gateway can insert one. */
+  readonly endsWithText: boolean
 }
 
 export type ReasoningOpener = { readonly seal: ReasoningSeal; readonly accountId: string }
@@ -74,8 +74,14 @@ export function readInputItems(
     loaded: reading.loaded,
     needs: reading.needs,
     native: typeof input === 'string' ? input : reading.native,
-    endsWithResult: isFields(last) && typeof last.type === 'string' && last.type.endsWith('_output'),
+    endsWithText: typeof input === 'string' || isUserText(last),
   }
+}
+
+function isUserText(item: unknown): boolean {
+  if (!isFields(item) || item.role !== 'user' || (item.type ?? 'message') !== 'message') return false
+  const { content } = item
+  return typeof content === 'string' || (Array.isArray(content) && content.some(isTextPart))
 }
 
 function readItem(reading: Reading, item: unknown, place: string): void {

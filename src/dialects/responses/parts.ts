@@ -50,6 +50,11 @@ export function readParts(content: unknown, place: string): ReadParts {
   return { parts, needs }
 }
 
+/** Returns true for a text that a user wrote. */
+export function isTextPart(part: unknown): boolean {
+  return isFields(part) && (part.type === 'input_text' || part.type === 'text')
+}
+
 /** Returns the texts of a content, joined. Ignores other parts. */
 export function textIn(content: unknown): string {
   if (typeof content === 'string') return content

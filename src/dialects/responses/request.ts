@@ -126,7 +126,7 @@ export function readResponses(
   const { tools, choice, needsHosted } = chooseTools(body.tool_choice ?? null, declared)
   const needs = needsHosted ? [...input.needs, 'tool_choice'] : input.needs
   const fields = parseChatRequestFields(sharedFields(body), source.headers)
-  const isPlain = needs.length === 0 && !input.endsWithResult
+  const isPlain = needs.length === 0 && input.endsWithText
   const wantsLogprobs = body.include?.includes('message.output_text.logprobs') ?? false
   const ask: ChatRequest = {
     ...fields,
@@ -146,7 +146,7 @@ export function readResponses(
     responseFormat: formatOf(body.text?.format ?? null),
     endUser: body.safety_identifier ?? body.user ?? null,
     extras: extrasOf(body),
-    // A tool result is not a question, and the gateway cannot change items that only OpenAI can read.
+    // The gateway inserts its additions before a text of the last turn. It cannot change items that only OpenAI can read.
     web: isPlain ? fields.web : 'off',
     enhance: isPlain && fields.enhance,
     bodyCharacters: source.text.length,
