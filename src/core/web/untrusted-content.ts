@@ -96,6 +96,7 @@ export function insertedText(before: readonly Message[], after: readonly Message
   if (own?.role !== 'user' || turn?.role !== 'user') return null
   const [added, ...rest] = turn.content
   const isSame =
+    rest.length === own.content.length &&
     rest.every((part, index) => part === own.content[index]) &&
     after.every((message, index) => index === at || message === before[index])
   return isSame && added?.type === 'text' ? added.text : null
