@@ -231,7 +231,7 @@ describe('toRequest', () => {
       { role: 'developer', content: 'Be brief.' },
       { role: 'user', content: [{ type: 'input_text', text: 'Hi' }] },
     ])
-    expect(json.tools).toMatchObject([{ type: 'function', name: 'patch', strict: false }, { type: 'mcp' }])
+    expect(json.tools).toMatchObject([{ type: 'function', name: 'patch', strict: false }])
   })
 
   test('translates Chat Completions into items and reports dropped parameters', () => {

@@ -134,6 +134,8 @@ export type SourceBody = {
    * `x-gateway-dropped-params`.
    */
   readonly sameFormOnly: readonly string[]
+  /** Definitions that are not among the request's tools: moderated, counted unless deferred, and sent only in the client's body. */
+  readonly definitions?: readonly Readonly<Record<string, unknown>>[]
   /** Parts without a place in messages, as messages: moderated and counted like the others, and sent only in `text`. */
   readonly unread?: readonly Message[]
   /** Parts that the gateway sealed, by message and part index: never sent to a provider. */

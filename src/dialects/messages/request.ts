@@ -186,7 +186,7 @@ function readPrompt(body: Prompt, { headers, text, accountId }: RequestSource, s
   } = readMessagesTools(body.tools ?? [], body.tool_choice ?? null)
   const sent = sentHeaders(headers)
   const extras: Record<string, unknown> = { ...otherFields(body), ...serverTools }
-  const defined = [...Object.values(extras).filter(isTextual), ...unreadTools]
+  const defined = [...Object.values(otherFields(body)).filter(isTextual), ...unreadTools, ...unreadFormats(body)]
   if (sent['anthropic-beta'] !== undefined) extras['anthropic-beta'] = sent['anthropic-beta']
   const source: SourceBody = {
     dialect: 'messages',
@@ -246,6 +246,20 @@ function responseFormatOf({
   // OpenAI's strict mode accepts only closed schemas. Anthropic's clients usually send such schemas.
   const strict = format.schema.additionalProperties === false
   return { type: 'json_schema', name: 'response', description: null, schema: format.schema, strict }
+}
+
+/** Returns the settings of the output that `responseFormatOf` does not read. */
+function unreadFormats({ output_config: config, ...body }: Prompt & { readonly output_format?: unknown }): unknown[] {
+  const { effort, format, ...others } = config ?? {}
+  const isRead = (value: unknown) => isBlockFields(value) && value.type === 'json_schema' && isBlockFields(value.schema)
+  const beside = isBlockFields(format) && isRead(format) ? withoutSchema(format) : format
+  return [others, beside, format == null && isRead(body.output_format) ? null : body.output_format].filter(
+    value => isTextual(value) && Object.keys(Object(value)).length > 0,
+  )
+}
+
+function withoutSchema({ type, schema, ...rest }: Readonly<Record<string, unknown>>) {
+  return rest
 }
 
 const efforts: ReadonlySet<string> = new Set(['low', 'medium', 'high', 'xhigh', 'max'] satisfies ReasoningEffort[])

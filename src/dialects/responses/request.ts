@@ -8,9 +8,11 @@ import { reasoningEfforts } from '../../core/chat/chat.ts'
 import { bodyText, chatRequestFields, functionName, parseChatRequestFields } from '../../core/request/chat-request.ts'
 import { GatewayError } from '../../core/validation/errors.ts'
 import { checker, invalidField, nullable, oneOf } from '../../core/validation/validate.ts'
+import type { Fields } from './check.ts'
 import { maximumItems, type ReadInput, type ReasoningOpener, readInputItems } from './items.ts'
 import { textIn } from './parts.ts'
 import { chooseTools, type DeclaredTools, maximumDeclaredTools, readTools, type ToolOrigin } from './tools.ts'
+import { unreadTools } from './unread-tools.ts'
 
 const open = { additionalProperties: true }
 const anyObject = Type.Object({}, open)
@@ -128,10 +130,11 @@ export function readResponses(
   const fields = parseChatRequestFields(sharedFields(body), source.headers)
   const isPlain = needs.length === 0 && input.endsWithText
   const wantsLogprobs = body.include?.includes('message.output_text.logprobs') ?? false
+  const definitions = unreadTools([...lists, ...input.declared, ...input.loaded], tools)
   const ask: ChatRequest = {
     ...fields,
     dialect: 'responses',
-    source: sourceOf(body, source.text, { input, declared, needs }),
+    source: sourceOf(body, source.text, { input, declared, needs, definitions }),
     messages: input.messages,
     stream: body.stream != null || body.stream_mode != null ? fields.stream : null,
     presencePenalty: null,
@@ -213,13 +216,35 @@ function sourceOf(
     input,
     declared,
     needs,
-  }: { readonly input: ReadInput; readonly declared: DeclaredTools; readonly needs: readonly string[] },
+    definitions,
+  }: {
+    readonly input: ReadInput
+    readonly declared: DeclaredTools
+    readonly needs: readonly string[]
+    readonly definitions: readonly Fields[]
+  },
 ): SourceBody {
   const sameFormOnly = [
     ...(body.truncation === 'auto' ? ['truncation'] : []),
     ...declared.hosted.map(type => `tools.${type}`),
     ...declared.refused.map(type => `tools.${type}`),
   ]
-  const fields = { ...body, input: input.native }
-  return { dialect: 'responses', text, fields, messages: input.messages, headers: {}, needs, sameFormOnly }
+  // OpenAI repeats a stored prompt as a list of items; the same texts are moderated and sent.
+  const instructions = Array.isArray(body.instructions)
+    ? instructionsOf(body.instructions).join('\n\n')
+    : body.instructions
+  const fields = { ...body, instructions, input: input.native }
+  return {
+    dialect: 'responses',
+    text,
+    fields,
+    messages: input.messages,
+    headers: {},
+    needs,
+    sameFormOnly,
+    ...(definitions.length === 0 ? {} : { definitions }),
+    ...(input.unread.length === 0
+      ? {}
+      : { unread: input.unread.map(said => ({ role: 'tool' as const, callId: '', text: said })) }),
+  }
 }

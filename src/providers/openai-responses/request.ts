@@ -149,7 +149,7 @@ function textFor(ask: ChatRequest, format: Json | undefined, model: Model): Json
   }
 }
 
-/** Verbatim where the tools are as the client declared them; else as functions, with OpenAI's own beside them. */
+/** Verbatim where the tools are as the client declared them; else as functions, without OpenAI's own: they hold unmasked texts. */
 function toolsFor(
   ask: ChatRequest,
   fields: Json,
@@ -160,8 +160,8 @@ function toolsFor(
   const kept = given.filter(isTokenPricedTool)
   const dropped = refused.filter(type => !type.startsWith('web_search')).map(type => `tools.${type}`)
   if (isVerbatim) return { sent: kept, dropped }
-  const hosted = kept.filter(({ type }) => !clientTools.has(textOf(type)))
-  return { sent: [...ask.tools.map(functionFor), ...hosted], dropped }
+  const hosted = kept.map(({ type }) => textOf(type)).filter(type => !clientTools.has(type))
+  return { sent: ask.tools.map(functionFor), dropped: [...dropped, ...hosted.map(type => `tools.${type}`)] }
 }
 
 const clientTools: ReadonlySet<string> = new Set(['function', 'custom', 'namespace', 'tool_search'])
