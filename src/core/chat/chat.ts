@@ -413,7 +413,8 @@ export type ChatEvent =
   | { readonly type: 'filtered'; readonly choice: number; readonly layer: string; readonly category: string }
   /**
    * `stopSequence`: the client's stop sequence that ended the output, if the provider names it. `upstreamReason`: the
-   * provider's own finish reason, if clients of its API form act on it.
+   * provider's own finish reason, if clients of its API form act on it. `endFields`: further fields of the end of a message, as JSON, for
+   * clients of Messages.
    */
   | {
       readonly type: 'finish'
@@ -421,6 +422,7 @@ export type ChatEvent =
       readonly reason: FinishReason
       readonly stopSequence?: string
       readonly upstreamReason?: string
+      readonly endFields?: string
     }
   | { readonly type: 'done'; readonly receipt: ResponseSummary }
 

@@ -12,6 +12,7 @@ const stopReason = oneOf([
   'refusal',
   'pause_turn',
   'model_context_window_exceeded',
+  'compaction',
 ])
 const stopDetails = orNull(
   strictObject({ type: Type.Literal('refusal'), category: Type.Null(), explanation: orNull(Type.String()) }),
@@ -41,6 +42,9 @@ const usage = namedSchema('MessagesUsage', {
   cost_usd: usd,
 })
 
+/** Anthropic's own fields, which pass unchanged. */
+const ownFields = Type.Object({}, { additionalProperties: true })
+
 const base = {
   id: text('msg_4f1'),
   type: Type.Literal('message'),
@@ -54,6 +58,8 @@ export const messageShape = namedSchema('MessagesReply', {
   content: Type.Array(contentBlock),
   ...ending,
   usage,
+  container: Type.Optional(orNull(ownFields)),
+  context_management: Type.Optional(ownFields),
 })
 
 /** An error of this API. Errors of Anthropic about a request keep Anthropic's text. */
@@ -86,8 +92,9 @@ export const messageEventShape = Type.Union(
     strictObject({ type: Type.Literal('content_block_stop'), index }),
     strictObject({
       type: Type.Literal('message_delta'),
-      delta: strictObject({ ...ending, container: Type.Null() }),
+      delta: strictObject({ ...ending, container: orNull(ownFields) }),
       usage,
+      context_management: Type.Optional(ownFields),
     }),
     strictObject({ type: Type.Literal('message_stop') }),
     messagesErrorShape,
