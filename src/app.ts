@@ -13,6 +13,7 @@ import { nativeSchema, readNative } from './dialects/native/request.ts'
 import { chat } from './dialects/native/routes.ts'
 import { inputTokens } from './dialects/responses/input-tokens.ts'
 import { responses } from './dialects/responses/routes.ts'
+import { createTokenCountLimit, type TokenCountLimit } from './http/account-rate-limit.ts'
 import { authenticateSession, type Callers, createCallers } from './http/authentication.ts'
 import { serverBodyLimit } from './http/body.ts'
 import { type ChatRouteDeps, type Refusal, rejected } from './http/chat-handler.ts'
@@ -81,6 +82,7 @@ export function createApp(deps: Deps, workers: WorkerMetricsSource | null = null
   const look: Look = caller => loadQuotaStatus(deps, caller)
   const quota: QuotaHeaderDeps = { meter: deps.meter, budget: deps.budget, recall: callers.recall, look }
   const ownAddresses = { publicUrl: deps.config.publicUrl, hosts: deps.config.allowedHosts }
+  const limitTokenCounts = createTokenCountLimit(deps.limits, deps.config.tokenCountsPerMinute)
   const exchangeDeps = chatRouteDeps(deps, { root, failures, callers, look })
   root
     .onRequest(({ request }) => {
@@ -117,7 +119,7 @@ export function createApp(deps: Deps, workers: WorkerMetricsSource | null = null
         ...exchangeDeps,
         reasoningSeal: deps.reasoningSeal,
         now: deps.clock.now,
-        limits: deps.limits,
+        limitTokenCounts,
         catalogue: deps.catalogue,
         countInput: (model, source) => countInput(deps, model, source),
       }),
@@ -130,7 +132,7 @@ export function createApp(deps: Deps, workers: WorkerMetricsSource | null = null
       response.headers.set('x-request-id', requestId)
       await withQuotaHeaders(quota, request.headers, response, requestId)
     })
-  useResources(root, deps, { recall: callers.recall, callerOf: exchangeDeps.callerOf, look })
+  useResources(root, deps, { recall: callers.recall, callerOf: exchangeDeps.callerOf, look, limitTokenCounts })
   return useOperations(root, deps, workers)
 }
 
@@ -198,14 +200,20 @@ function chatRouteDeps(
 function useResources(
   root: Elysia,
   deps: Deps,
-  { recall, callerOf, look }: Pick<Callers, 'recall'> & Pick<ChatRouteDeps, 'callerOf' | 'look'>,
+  {
+    recall,
+    callerOf,
+    look,
+    limitTokenCounts,
+  }: Pick<Callers, 'recall'> &
+    Pick<ChatRouteDeps, 'callerOf' | 'look'> & { readonly limitTokenCounts: TokenCountLimit },
 ) {
   const identify: Authenticate = {
     principal: headers => authenticateSession(deps.tokens, deps.sessions, headers),
     bodies: deps.bodies,
   }
   return root
-    .use(inputTokens({ ...deps, callerOf }))
+    .use(inputTokens({ ...deps, callerOf, limitTokenCounts }))
     .use(models({ ...deps, health: { report: () => reportModelHealth(deps) } }))
     .use(
       estimate({

@@ -93,6 +93,8 @@ export type Config = {
   /** Integer of 1e-8 USD: an account with a larger shortfall is paused. */
   readonly maximumShortfall: number
   readonly deadlines: Deadlines
+  /** Free token counts of one account. */
+  readonly tokenCountsPerMinute: number
   /** Maximum bytes of request bodies in this process, in total and per account. */
   readonly bodies: BodyLimits
   /** How long running streams may continue after SIGTERM. */
@@ -270,6 +272,7 @@ export function readConfig(environment: Environment = process.env): Config {
       firstContentReasoningMs: read.integer('FIRST_CONTENT_REASONING_TIMEOUT_MS', 5 * minute, 1, 30 * minute),
       totalMs: read.integer('TOTAL_TIMEOUT_MS', 10 * minute, 1, 60 * minute),
     },
+    tokenCountsPerMinute: read.integer('TOKEN_COUNTS_PER_MINUTE', 120, 1, 1_000_000),
     bodies: readBodies(read, problems),
     drainMs: read.integer('DRAIN_TIMEOUT_MS', 30_000, 0, 10 * minute),
     drainNoticeMs: read.integer('DRAIN_NOTICE_MS', 3_000, 0, minute),

@@ -1,4 +1,4 @@
-import type { RateLimiter } from '../core/limits/rate-limits.ts'
+import type { RateLimiter, RateLimiterFactory } from '../core/limits/rate-limits.ts'
 import { GatewayError } from '../core/validation/errors.ts'
 
 /**
@@ -14,4 +14,16 @@ export async function enforceAccountLimit(
   if (retryAfterMs === 0) return
   const message = `Rate limit reached: ${perMinute} ${what} per minute. Retry after the time in the retry-after header.`
   throw new GatewayError('requests_per_minute_exceeded', message, { retryAfterMs })
+}
+
+/** Counts one token count of an account. Throws 429 `requests_per_minute_exceeded` if the limit is reached. */
+export type TokenCountLimit = (accountId: string) => Promise<void>
+
+/** A client that shows the parts of its context counts a dozen of them concurrently. */
+const tokenCountBurst = 60
+
+/** Creates the one limit of all endpoints that count tokens: a count is free and uses up none of the account's limits. */
+export function createTokenCountLimit(limits: RateLimiterFactory, perMinute: number): TokenCountLimit {
+  const limiter = limits('token_counts', { perMinute, burst: Math.min(tokenCountBurst, perMinute) })
+  return accountId => enforceAccountLimit(limiter, accountId, { perMinute, what: 'token counts' })
 }

@@ -4,6 +4,7 @@ import type { Caller, Limits } from '../core/limits/plans.ts'
 import type { Clock } from '../core/ports/clock.ts'
 import { tokensSpared } from '../core/tokens/tokens.ts'
 import { priceTable, toUsd } from '../core/usage/money.ts'
+import { highestSourceCharges } from '../core/usage/source-charges.ts'
 import { GatewayError } from '../core/validation/errors.ts'
 import { noWeb, type WebPlan, type WebUse } from '../core/web/web-plan.ts'
 import type { LimitReached } from '../limits/check.ts'
@@ -93,7 +94,7 @@ function toAdmissionRequest(
     // The highest input price: cache hits and writes are unknown before the response.
     inputPrice: Math.max(prices.input, prices.cachedInput, prices.cacheWrite),
     outputPrice: prices.output,
-    extraMicrocents: plan.web.microcents,
+    extraMicrocents: plan.web.microcents + highestSourceCharges(ask, first, inputTokens),
   }
 }
 

@@ -1,5 +1,6 @@
 import { tokensSpared } from '../core/tokens/tokens.ts'
 import { highestCostOf } from '../core/usage/money.ts'
+import { highestSourceCharges } from '../core/usage/source-charges.ts'
 import type { Meter, Reservation } from '../limits/meter.ts'
 import type { CallRequest } from './attempt-run.ts'
 import type { Progress } from './progress.ts'
@@ -19,7 +20,8 @@ export function affordable(
   const { model } = candidate
   const outputCap = Math.min(reservation.outputCap, model.maxOutputTokens)
   const inputTokens = plan.inputTokens - tokensSpared(prepared.ask, model.provider)
-  const worst = highestCostOf(model, inputTokens, outputCap * plan.choices) + plan.web.microcents
+  const extra = plan.web.microcents + highestSourceCharges(prepared.ask, candidate, inputTokens)
+  const worst = highestCostOf(model, inputTokens, outputCap * plan.choices) + extra
   const tokens = inputTokens + outputCap * plan.choices
   const isEnough = worst <= reservation.reservedMicrocents && tokens <= reservation.reservedTokens
   // The reservation was made for the first candidate.

@@ -18,6 +18,9 @@ import { applyParts, type UpstreamResponse } from './upstream-response.ts'
 /** Maximum characters per token of the output cap. An upstream that exceeds it ignores the cap and is aborted. */
 const maximumCharactersPerToken = 16
 
+/** Search results and fetched pages are no output under the cap. As much as a JSON response may have. */
+const maximumItemCharacters = 8 * 1_048_576
+
 const checkpointEveryMs = 1000
 /** The first checkpoint with content is due early: before it, only the request is known. */
 const firstCheckpointMs = 250
@@ -97,7 +100,8 @@ export class AttemptRun {
       response.firstContentAt = attempt.arrivedAt()
       attempt.contentArrived()
     }
-    if (response.text.length > this.maximumCharacters) response.failure ??= endless
+    if (response.text.length > this.maximumCharacters || response.itemCharacters > maximumItemCharacters)
+      response.failure ??= endless
     if (content.length === 0) return null
     if (this.isCommitted) return content
     for (const event of content) this.held.push(event)
@@ -184,7 +188,7 @@ function inputUsageOf({ usage, candidate, ask }: UpstreamResponse): NonNullable<
 
 /** Finish reasons of a complete output. */
 export function finishesOf(response: UpstreamResponse): readonly ChatEvent[] {
-  const { stopSequence, upstreamReason } = response
+  const { stopSequence, upstreamReason, endFields } = response
   return [...response.finishes].map(
     ([choice, reason]): ChatEvent => ({
       type: 'finish',
@@ -192,6 +196,7 @@ export function finishesOf(response: UpstreamResponse): readonly ChatEvent[] {
       reason,
       ...(choice === 0 && reason === 'stop' && stopSequence !== null ? { stopSequence } : {}),
       ...(choice === 0 && upstreamReason !== null ? { upstreamReason } : {}),
+      ...(choice === 0 && endFields !== null ? { endFields } : {}),
     }),
   )
 }

@@ -1,9 +1,10 @@
 import type { PromptAnalyzer } from '../core/analysis/prompt-analysis.ts'
 import type { ChatRequest } from '../core/chat/chat.ts'
 import { abortError, type RequestAbortSignal } from '../core/chat/request-abort.ts'
+import { withTurn } from '../core/chat/source-turn.ts'
 import { type OmittedSource, type WebDocument, webLimits } from '../core/chat/web-sources.ts'
 import type { Clock } from '../core/ports/clock.ts'
-import { insertUntrustedContent, visibleText } from '../core/web/untrusted-content.ts'
+import { insertedText, insertUntrustedContent, visibleText } from '../core/web/untrusted-content.ts'
 import { noWeb, type WebAvailability, type WebPlan, type WebUse } from '../core/web/web-plan.ts'
 import type { Web } from '../web/web.ts'
 import type { Enhanced } from './enhance.ts'
@@ -112,15 +113,27 @@ function withFindings(
   const findings = [...read, ...found.filter(({ finding }) => !known.has(finding.url))]
   const nonce = Buffer.from(randomBytes(16)).toString('hex')
   const messages = insertUntrustedContent(ask.messages, findings, { nonce, maximumTokens: plan.tokens })
-  const enriched = messages === ask.messages ? ask : { ...ask, messages }
+  const enriched = messages === ask.messages ? ask : withFoundText(ask, messages)
   const web = {
     searched,
     sources: enriched === ask ? [] : findings.map(({ finding: { url, title } }) => ({ url, title })),
-    leftOut: [...leftOut, ...plan.surplus.map(url => ({ url, code: 'refused' }) as const)],
+    leftOut: [
+      ...leftOut,
+      ...[...plan.surplus, ...(enriched === ask ? findings.map(({ finding }) => finding.url) : [])].map(
+        url => ({ url, code: 'refused' }) as const,
+      ),
+    ],
     searchMicrocents: searched ? prices.search : 0,
     fetchMicrocents: enriched === ask ? 0 : read.length * prices.fetch,
   }
   return { ask: enriched, web }
+}
+
+/** A body that cannot be changed in place stays as its client wrote it, and its findings are left out. */
+function withFoundText(ask: ChatRequest, messages: ChatRequest['messages']): ChatRequest {
+  if (ask.source === null || ask.source.messages !== ask.messages) return { ...ask, messages }
+  const before = insertedText(ask.messages, messages)
+  return before === null ? ask : withTurn(ask, messages, { before })
 }
 
 /** Returns the text of a document, which is the same for moderation, the client and the model. */

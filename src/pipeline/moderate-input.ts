@@ -65,7 +65,8 @@ export function moderate(
   return { ask: clean, secrets, ...startExternalModeration(safety, clean, request) } as ModeratedRequest
 }
 
-type Param = 'messages' | 'tools' | 'response_format'
+/** Field of the request: `messages`, `tools`, `response_format`, or another one. */
+type Param = string
 
 /** Returns the kinds of secrets in a part of the request. Throws if the part is blocked. */
 function checkPart(
@@ -153,7 +154,7 @@ function secretsFound(param: Param, kinds: ReadonlySet<string>): GatewayError {
 }
 
 function refusal(param: Param, layer: string, category: string, detail: string | null): GatewayError {
-  return new GatewayError('content_blocked', blockedMessage(places[param], category), {
+  return new GatewayError('content_blocked', blockedMessage(places.get(param) ?? `The field \`${param}\``, category), {
     param,
     layer,
     category,
@@ -161,11 +162,11 @@ function refusal(param: Param, layer: string, category: string, detail: string |
   })
 }
 
-const places: Readonly<Record<Param, string>> = {
-  messages: 'The conversation',
-  tools: 'A tool’s definition',
-  response_format: 'The response format',
-}
+const places: ReadonlyMap<Param, string> = new Map([
+  ['messages', 'The conversation'],
+  ['tools', 'A tool’s definition'],
+  ['response_format', 'The response format'],
+])
 
 function blockedMessage(place: string, category: string): string {
   switch (category) {

@@ -29,6 +29,10 @@ export type UpstreamResponse = {
   stopSequence: string | null
   /** The provider's own finish reason of the first choice, if clients act on it. */
   upstreamReason: string | null
+  /** Further fields of the provider's end, as JSON; null = none. */
+  endFields: string | null
+  /** Characters of complete output parts of the provider, such as the results of its own searches. They are not output tokens. */
+  itemCharacters: number
   /** Model that the upstream reports as serving. */
   upstreamModel: string | null
   hasContent: boolean
@@ -51,6 +55,8 @@ export function createUpstreamResponse(
     finishes: new Map(),
     stopSequence: null,
     upstreamReason: null,
+    endFields: null,
+    itemCharacters: 0,
     upstreamModel: null,
     hasContent: false,
     ended: false,
@@ -95,7 +101,7 @@ export function applyParts(response: UpstreamResponse, parts: readonly AnswerPar
         content.push(part)
         break
       case 'provider_item':
-        response.text += part.json
+        response.itemCharacters += part.json.length
         response.hasContent = true
         content.push(part)
         break
@@ -112,6 +118,7 @@ export function applyParts(response: UpstreamResponse, parts: readonly AnswerPar
         if (part.choice !== 0) break
         response.stopSequence = part.stopSequence ?? null
         response.upstreamReason = part.upstreamReason ?? null
+        response.endFields = part.endFields ?? null
         break
       case 'usage':
         response.usage = part.usage

@@ -77,6 +77,8 @@ export type AnswerPart =
       readonly stopSequence?: string
       /** The provider's own finish reason, if clients of its API form act on it. */
       readonly upstreamReason?: string
+      /** Further fields of the message's end, as JSON, for clients of the provider's API form. */
+      readonly endFields?: string
     }
   /** Cumulative: the last one counts. */
   | { readonly type: 'usage'; readonly usage: ReportedUsage }

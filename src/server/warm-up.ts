@@ -2,6 +2,7 @@ import type { PromptAnalyzer } from '../core/analysis/prompt-analysis.ts'
 import type { Message } from '../core/chat/chat.ts'
 import { estimateInputTokens } from '../core/tokens/tokens.ts'
 import { readCompatible } from '../dialects/chat-completions/request.ts'
+import { readMessages } from '../dialects/messages/request.ts'
 import { readNative } from '../dialects/native/request.ts'
 import type { ReasoningSeal } from '../dialects/reasoning-seal.ts'
 import { readResponses } from '../dialects/responses/request.ts'
@@ -27,6 +28,7 @@ export function warmUp({ read, safety, reasoningSeal }: WarmUpDeps): void {
     const ask = readNative(sample, noHeaders, 0)
     readCompatible(sample, noHeaders, 0)
     readResponses({ input: sample.messages }, { headers: noHeaders, text: '' }, opener)
+    readMessages({ ...sample, max_tokens: 1 }, { headers: noHeaders, text: '', accountId: '' }, reasoningSeal)
     read(ask.messages)
     estimateInputTokens(ask)
     safety.screenMessages(ask.messages)

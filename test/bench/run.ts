@@ -31,6 +31,8 @@ type Workload = (typeof workloads)[number]
 const sizes = {
   full: { rounds: 7, warming: 20_000, single: 800, many: 5_000, singleStreams: 60, streams: 1_200 },
   quick: { rounds: 5, warming: 6_000, single: 100, many: 1_500, singleStreams: 10, streams: 400 },
+  // Short rounds: a neighbor's work then meets every form alike.
+  dialects: { rounds: 25, warming: 4_000, single: 100, many: 500, singleStreams: 8, streams: 100 },
 } as const
 type Size = (typeof sizes)[keyof typeof sizes]
 
@@ -58,7 +60,10 @@ const bench = command({
       throw new UsageError('--rounds must be a whole number from 1 to 99.')
     const kind = stores === undefined ? null : choice('--stores', stores, ['embedded', 'external'])
     const size = quick ? sizes.quick : sizes.full
-    if (dialects) return measureDialects({ ...size, rounds: Number(rounds ?? size.rounds) })
+    if (dialects) {
+      const short = { ...sizes.dialects, rounds: quick ? 9 : sizes.dialects.rounds }
+      return measureDialects({ ...short, rounds: Number(rounds ?? short.rounds) })
+    }
     await measureAll(against ?? null, quick, kind, { ...size, rounds: Number(rounds ?? size.rounds) })
   },
 })
@@ -79,12 +84,13 @@ async function measureDialects(size: Omit<Size, 'rounds'> & { readonly rounds: n
       const rows = await measure([upstream, proxy, ...forms], workload, size, workload === workloads[0])
       report(workload.name, size.rounds, rows)
       const base = rows.get('chat completions')
-      const added = (row: Row) => median(row.p50) - median(rows.get('straight')?.p50 ?? [])
+      const straight = rows.get('straight')?.p50 ?? []
+      const added = (row: Row) => row.p50.map((time, round) => time - (straight[round] ?? Number.NaN))
       if (base === undefined) continue
       for (const [name, row] of rows)
         if (forms.some(form => form.name === name))
           say(
-            `${name} ÷ chat completions: CPU ${ratio(row.cpu, base.cpu).toFixed(3)}, added p50 ${(added(row) / added(base)).toFixed(3)}`,
+            `${name} ÷ chat completions: CPU ${ratio(row.cpu, base.cpu).toFixed(3)}, added p50 ${ratio(added(row), added(base)).toFixed(3)}`,
           )
     }
   } finally {

@@ -227,13 +227,38 @@ describe('embedding hosts', () => {
       model: 'text-embedding-3-small',
       messages: [{ role: 'user', content: 'Hi' }],
     })
-    expect([chat.status, ((await chat.json()) as Body).error.code]).toEqual([404, 'model_not_found'])
-    for (const model of ['gpt-5.5', 'gateway-ai', 'nobody']) {
+    const refusal = (await chat.json()) as Body
+    expect([chat.status, refusal.error.code]).toEqual([404, 'model_not_found'])
+    expect(refusal.error.message).toContain('POST /v1/embeddings')
+    const named = await embed({ model: 'gpt-5.5', input: 'Hi' })
+    expect([named.status, named.body.error.code, named.body.error.param]).toEqual([404, 'model_not_found', 'model'])
+    expect(named.body.error.message).toContain('POST /v1/chat/completions')
+    for (const model of ['gateway-ai', 'nobody']) {
       const { status, body } = await embed({ model, input: 'Hi' })
       expect([status, body.error.code, body.error.param]).toEqual([404, 'model_not_found', 'model'])
       expect(body.error.message).toContain('openai/text-embedding-3-small')
     }
     expect(asked).toEqual([])
+  })
+})
+
+describe('embeddings memory', () => {
+  test('counts vectors as a part of the body until they are sent', async () => {
+    const input = Array.from({ length: 64 }, () => 'a')
+    let held = 0
+    script = request => {
+      held = gateway.deps.bodies.heldBytes()
+      return embedded(request)
+    }
+    expect((await embed({ model: 'text-embedding-3-small', input })).status).toBe(200)
+    expect(held).toBeGreaterThan(input.length * 1_536 * 8)
+    await eventually(async () => gateway.deps.bodies.heldBytes() === 0, 5_000)
+  })
+
+  test('serves the largest request, whose vectors exceed the share of an account', async () => {
+    const input = Array.from({ length: 2_048 }, () => 'a')
+    expect((await embed({ model: 'text-embedding-3-small', input, encoding_format: 'base64' })).status).toBe(200)
+    await eventually(async () => gateway.deps.bodies.heldBytes() === 0, 5_000)
   })
 })
 

@@ -336,7 +336,7 @@ describe('Messages fields', () => {
   test.each<readonly [string, Json, Record<string, string>]>([
     [
       'the last turn has a result',
-      { messages: [user(text('A')), assistant(use('t')), user(result({ content: 'x' }))] },
+      { messages: [user(text('A')), assistant(use('t')), user(result({ content: 'x' }), text('B'))] },
       {},
     ],
     ['Claude Code sends the request', {}, { 'x-claude-code-session-id': 's' }],

@@ -211,6 +211,7 @@ describe('Messages stream', () => {
     [{ reason: 'tool_calls' }, true, 'tool_use'],
     [{ reason: 'length' }, true, 'max_tokens'],
     [{ reason: 'length', upstreamReason: 'model_context_window_exceeded' }, false, 'model_context_window_exceeded'],
+    [{ reason: 'length', upstreamReason: 'compaction' }, false, 'compaction'],
     [{ reason: 'stop', upstreamReason: 'pause_turn' }, false, 'pause_turn'],
     [{ reason: 'stop', upstreamReason: 'pause_turn' }, true, 'tool_use'],
     [{ reason: 'stop', stopSequence: 'END' }, false, 'stop_sequence'],
@@ -220,6 +221,16 @@ describe('Messages stream', () => {
     const expected = { stop_reason: reason, stop_sequence: finish.stopSequence ?? null }
     expect(folded(events)).toMatchObject(expected)
     expect(await readBySdk(framed(events))).toMatchObject(expected as Partial<Anthropic.Message>)
+  })
+
+  test('passes the container and the edits of the context on', async () => {
+    const container = { id: 'container_1', expires_at: '2026-11-23T00:00:00Z' }
+    const context_management = { applied_edits: [] }
+    const events = whole([text('A')], { reason: 'stop', endFields: JSON.stringify({ container, context_management }) })
+    expect(folded(events)).toMatchObject({ container, context_management })
+    const delta = JSON.parse(/data: (\{"type":"message_delta".*)/.exec(framed(events))?.[1] ?? '')
+    expect(delta).toMatchObject({ delta: { container }, context_management })
+    expect(framed(whole([text('A')]))).toContain('"container":null}')
   })
 
   test('reports counts first as known and at the end as settled', async () => {

@@ -245,7 +245,7 @@ describe('Responses items', () => {
       { role: 'user', content: 'Go' },
       { type: 'function_call', call_id: 'c1', name: 'one', arguments: '{}' },
     ]
-    expect(ask({ input: turn }).web).toBe('auto')
+    expect(ask({ input: turn.slice(0, 1) }).web).toBe('auto')
     expect(ask({ input: [...turn, { type: 'function_call_output', call_id: 'c1', output: '' }] }).web).toBe('off')
   })
 })

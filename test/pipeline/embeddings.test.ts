@@ -116,7 +116,9 @@ describe('embeddingsBody', () => {
     const vectors = Array.from({ length: count }, (_, index) =>
       Float32Array.from({ length: 2_000 }, (_, at) => index + at / 8),
     )
-    const body = toResponseBody(embeddingsBody(asked, vectors, 7))
+    const events: string[] = []
+    const body = toResponseBody(embeddingsBody(asked, vectors, 7), () => events.push('over'))
+    expect(events).toEqual(count === 1 ? ['over'] : [])
     expect(typeof body).toBe(count === 1 ? 'string' : 'object')
     expect(JSON.parse(await textOf(body))).toEqual({
       object: 'list',
@@ -124,10 +126,25 @@ describe('embeddingsBody', () => {
       model: asked.model,
       usage: { prompt_tokens: 7, total_tokens: 7 },
     })
+    expect(events).toEqual(['over'])
+  })
+
+  test('ends when the client disconnects before it has read all', async () => {
+    const vectors = Array.from({ length: 40 }, () => new Float32Array(2_000))
+    let isOver = false
+    const body = toResponseBody(embeddingsBody(asked, vectors, 7), () => {
+      isOver = true
+    })
+    if (typeof body === 'string') throw new Error('the body is no stream')
+    const reader = body.getReader()
+    await reader.read()
+    expect(isOver).toBe(false)
+    await reader.cancel()
+    expect(isOver).toBe(true)
   })
 
   test('writes base64 when the client requests it', async () => {
-    const body = toResponseBody(embeddingsBody({ model: 'm', encoding: 'base64' }, [[1, 2]], 1))
+    const body = toResponseBody(embeddingsBody({ model: 'm', encoding: 'base64' }, [[1, 2]], 1), () => {})
     expect(JSON.parse(await textOf(body)).data[0].embedding).toBe(encodeVector([1, 2]))
   })
 })

@@ -2,6 +2,8 @@
 import { describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
 import type { ChatRequest } from '../../src/core/chat/chat.ts'
+import { withTurn } from '../../src/core/chat/source-turn.ts'
+import { replaceUserText } from '../../src/core/enhancement/enhancement-plan.ts'
 import type { ParameterRules } from '../../src/core/models/models.ts'
 import { readMessages } from '../../src/dialects/messages/request.ts'
 import { createReasoningSeal } from '../../src/dialects/reasoning-seal.ts'
@@ -110,6 +112,12 @@ describe('source body', () => {
       '{"model":"claude-a","max_tokens":100,"messages":M,"stream":true}',
     ],
     [
+      'a search without a limit',
+      '{"model":"claude-a","tools":[{"name":"f","input_schema":{}},{"type":"web_search_20250305","name":"s" },{"type":"web_search_20260209","max_uses":null},{"type":"web_search_20260318","max_uses":2}],"max_tokens":100,"messages":M}',
+      {},
+      '{"model":"claude-a","tools":[{"name":"f","input_schema":{}},{"type":"web_search_20250305","name":"s","max_uses":10 },{"type":"web_search_20260209","max_uses":10},{"type":"web_search_20260318","max_uses":2}],"max_tokens":100,"messages":M}',
+    ],
+    [
       'an escaped key',
       '{"\\u006dodel":"anthropic/claude-a","max_tokens":100,"messages":M}',
       {},
@@ -132,6 +140,50 @@ describe('source body', () => {
     expect(JSON.parse(added.body).messages).toEqual([{ role: 'user', content: [{ type: 'text', text: 'More' }] }])
     expect(added.headers['anthropic-beta']).toBeUndefined()
     expect(added.droppedParameters).toEqual(['context_management', 'anthropic-beta'])
+  })
+})
+
+describe('additions to the last turn', () => {
+  const found = 'Found: "x"'
+  const block = '{"type":"text","text":"Found: \\"x\\""}'
+  const added = (ask: ChatRequest) => withTurn(ask, [...ask.messages], { before: found })
+  const both = (ask: ChatRequest) => added(replaceUserText(ask, 'Better'))
+  const list = (content: string) =>
+    `{"model":"claude-a", "max_tokens":100,"z":1.0,"messages":[{"role":"user","content":"A"},{"role":"assistant","content":[{"type":"thinking","thinking":"","signature":"Eq="}, {"type":"text","text":"B"}]},{"content":${content},"role":"user"}]}`
+
+  test.each<readonly [string, (ask: ChatRequest) => ChatRequest, string, string]>([
+    ['a text before a string', added, '"\\u0048i"', `[${block},{"type":"text","text":"\\u0048i"}]`],
+    ['another text for a string', ask => replaceUserText(ask, 'Better'), '"Hi"', '"Better"'],
+    ['both for a string', both, '"Hi"', `[${block},{"type":"text","text":"Better"}]`],
+    [
+      'a text before the first text',
+      added,
+      '[{"type":"tool_result","tool_use_id":"t"}, {"type":"text","text":"Hi","cache_control":{"type":"ephemeral","ttl":"1h"}},{"type":"text","text":"!"}]',
+      `[{"type":"tool_result","tool_use_id":"t"}, ${block},{"type":"text","text":"Hi","cache_control":{"type":"ephemeral","ttl":"1h"}},{"type":"text","text":"!"}]`,
+    ],
+    [
+      'both for a list',
+      both,
+      '[{"text":"Hi","type":"text","cache_control":{"type":"ephemeral"}}]',
+      `[${block},{"text":"Better","type":"text","cache_control":{"type":"ephemeral"}}]`,
+    ],
+  ])('inserts %s and keeps all other bytes', (_name, changed, content, expected) => {
+    expect(sent(list(content), { changed }).body).toBe(list(expected))
+  })
+
+  test.each<readonly [string, object]>([
+    ['a turn of tool results', { role: 'user', content: [{ type: 'tool_result', tool_use_id: 't', content: 'x' }] }],
+    ['an image', { role: 'user', content: [{ type: 'image', source: { type: 'url', url: 'https://a.test/a.png' } }] }],
+    ['a prefill', { role: 'assistant', content: 'I' }],
+  ])('are left out after %s, which has no text of the user', (_name, last) => {
+    const messages = [
+      { role: 'user', content: 'Look at https://a.test/' },
+      { role: 'assistant', content: [{ type: 'tool_use', id: 't', name: 'f', input: {} }] },
+      last,
+    ]
+    const text = body({ messages, web: 'auto', enhance_prompt: true })
+    const { ask } = readMessages(JSON.parse(text), { headers: new Headers(), text, accountId: 'acc_1' }, seal)
+    expect([ask.web, ask.enhance]).toEqual(['off', false])
   })
 })
 

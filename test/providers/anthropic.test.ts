@@ -1456,6 +1456,17 @@ describe('Anthropic stream', () => {
     ])
   })
 
+  test('reports the container and the edits of the context, streamed or whole', () => {
+    const container = { id: 'container_1', expires_at: '2026-11-23T00:00:00Z' }
+    const context_management = { applied_edits: [{ type: 'clear_tool_uses_20250919', cleared_tool_uses: 3 }] }
+    const endFields = JSON.stringify({ container, context_management })
+    const ended = { type: 'message_delta', delta: { stop_reason: 'end_turn', container }, context_management }
+    expect(read(start, ended, stop).at(-2)).toEqual({ type: 'finish', choice: 0, reason: 'stop', endFields })
+    const message = { id: 'm', type: 'message', model: 'c', content: [], stop_reason: 'end_turn' }
+    expect(anthropic.readResponse({ ...message, container, context_management }).at(-2)).toMatchObject({ endFields })
+    expect(anthropic.readResponse({ ...message, container: null }).at(-2)).not.toHaveProperty('endFields')
+  })
+
   test('reports the model that took over as serving, never an adviser', () => {
     const takenOver = read(start, opens(0, { type: 'fallback', from: { model: 'c' }, to: { model: 'd' } }), stop)
     expect(takenOver[0]).toEqual({ type: 'served', id: 'm', model: 'd' })
@@ -1479,7 +1490,7 @@ describe('Anthropic stream', () => {
     ['something_new', 'stop'],
     [null, 'stop'],
   ])('maps stop reason %p without calls to %p', (reason, expected) => {
-    const isActedOn = reason === 'pause_turn' || reason === 'model_context_window_exceeded'
+    const isActedOn = ['pause_turn', 'model_context_window_exceeded', 'compaction'].some(one => one === reason)
     expect(read(start, delta(reason), stop).at(-2)).toEqual({
       type: 'finish',
       choice: 0,

@@ -2,6 +2,7 @@
 import { describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
 import type { ChatRequest, FinishReason, Message } from '../../src/core/chat/chat.ts'
+import { withTurn } from '../../src/core/chat/source-turn.ts'
 import { catalog } from '../../src/core/models/catalog.ts'
 import type { Model } from '../../src/core/models/models.ts'
 import { chatRequestWithDefaults } from '../../src/core/request/chat-request.ts'
@@ -31,6 +32,7 @@ function send(ask: ChatRequest, model = thinking, outputCap = 500) {
   const json: Readonly<Record<string, unknown>> = JSON.parse(request.body)
   return { ...request, json }
 }
+const added = (ask: ChatRequest) => withTurn(ask, [...ask.messages], { before: 'Found', text: 'Better' })
 const tool = { type: 'function', name: 'one', parameters: { type: 'object', properties: {} }, strict: true }
 
 describe('needsResponses', () => {
@@ -83,6 +85,73 @@ describe('needsResponses', () => {
     expect(openai({ official: true }).formFor?.({ ask, model: thinking, outputCap: 1, stream: false })).toBe(
       openaiResponses,
     )
+  })
+})
+
+describe('additions to the last turn', () => {
+  const custom = {
+    type: 'custom',
+    name: 'patch',
+    format: { type: 'grammar', syntax: 'lark', definition: 'start: "a"' },
+  }
+  const breakpoint = { prompt_cache_breakpoint: { mode: 'explicit' } }
+
+  test.each<readonly [string, unknown, readonly object[]]>([
+    [
+      'a text',
+      'Hi',
+      [
+        {
+          role: 'user',
+          content: [
+            { type: 'input_text', text: 'Found' },
+            { type: 'input_text', text: 'Better' },
+          ],
+        },
+      ],
+    ],
+    [
+      'items',
+      [
+        { role: 'user', content: 'A', phase: 'x' },
+        {
+          role: 'user',
+          content: [
+            { type: 'input_image', image_url: 'https://a.test/a.png' },
+            { type: 'input_text', text: 'Hi', ...breakpoint },
+          ],
+        },
+      ],
+      [
+        { role: 'user', content: 'A', phase: 'x' },
+        {
+          role: 'user',
+          content: [
+            { type: 'input_image', image_url: 'https://a.test/a.png' },
+            { type: 'input_text', text: 'Found' },
+            { type: 'input_text', text: 'Better', ...breakpoint },
+          ],
+        },
+      ],
+    ],
+  ])('are inserted into %s, and tools keep their grammar', (_name, input, expected) => {
+    const { json } = send(added(read({ input, tools: [custom] })))
+    expect([json.input, json.tools]).toEqual([expected, [custom]])
+  })
+
+  test.each<readonly [string, readonly object[]]>([
+    [
+      'a tool result',
+      [
+        { type: 'function_call', call_id: 'c', name: 'one', arguments: '{}' },
+        { type: 'function_call_output', call_id: 'c', output: 'x' },
+      ],
+    ],
+    ['an image', [{ role: 'user', content: [{ type: 'input_image', image_url: 'https://a.test/a.png' }] }]],
+    ['an item between agents', [{ type: 'agent_message', content: 'x' }]],
+  ])('are left out after %s, which is no text of the user', (_name, input) => {
+    const ask = read({ input, tools: [tool], web: 'auto', enhance_prompt: true })
+    expect([ask.web, ask.enhance]).toEqual(['off', false])
   })
 })
 
@@ -162,7 +231,7 @@ describe('toRequest', () => {
       { role: 'developer', content: 'Be brief.' },
       { role: 'user', content: [{ type: 'input_text', text: 'Hi' }] },
     ])
-    expect(json.tools).toMatchObject([{ type: 'function', name: 'patch', strict: false }, { type: 'mcp' }])
+    expect(json.tools).toMatchObject([{ type: 'function', name: 'patch', strict: false }])
   })
 
   test('translates Chat Completions into items and reports dropped parameters', () => {

@@ -147,6 +147,13 @@ describe('bill', () => {
     expect(usage.cost_usd).toBeGreaterThan(0.01)
     expect(usage.cost_usd).toBeLessThan(0.011)
   })
+
+  test('includes the search of a request with a small output cap, whose reservation covers it', async () => {
+    const tools = [{ type: 'web_search_20250305', name: 'web_search', max_uses: 1 }]
+    const answer = await ask(prompt('Hi [[sim:server_tool]]', { model: 'claude-haiku-5-5', tools, web: 'off' }))
+    const { usage } = JSON.parse(await answer.text())
+    expect(usage.cost_usd).toBeGreaterThan(0.01)
+  })
 })
 
 describe('every step', () => {
@@ -177,12 +184,30 @@ describe('every step', () => {
       // The input costs more than the account has left: such a rejection does not count as a request.
       const long = [{ role: 'user', content: 'word '.repeat(30_000) }]
       expect(await refused({ model: 'claude-opus-5-5', messages: long })).toEqual([402, 'billing_error'])
+      // Searches at Anthropic are reserved: six of them cost 0.06 USD.
+      const tools = [{ type: 'web_search_20250305', name: 'web_search', max_uses: 6 }]
+      expect(await refused({ model: 'claude-opus-5-5', tools })).toEqual([402, 'billing_error'])
       // A cap is lowered to the account's remaining limit.
       expect(await refused({ model: 'claude-opus-5-5', max_tokens: 60_000 })).toEqual([200, null])
       expect(await refused({})).toEqual([200, null])
       expect(await refused({})).toEqual([429, 'rate_limit_error'])
     } finally {
       await small.stop()
+    }
+  })
+
+  test('token counts: have one limit for both endpoints, which the operator sets', async () => {
+    const few = await startGateway({ TOKEN_COUNTS_PER_MINUTE: '2' })
+    try {
+      const counts = [
+        await few.post('/v1/messages/count_tokens', { model: 'gateway-ai', messages: hello().messages }),
+        await few.post('/v1/responses/input_tokens', { model: 'gateway-ai', input: 'Hello' }),
+        await few.post('/v1/responses/input_tokens', { model: 'gateway-ai', input: 'Hello' }),
+        await few.post('/v1/messages/count_tokens', { model: 'gateway-ai', messages: hello().messages }),
+      ]
+      expect(counts.map(({ status }) => status)).toEqual([200, 200, 429, 429])
+    } finally {
+      await few.stop()
     }
   })
 

@@ -120,6 +120,14 @@ export type StreamMode = (typeof streamModes)[number]
 export const chatDialects = ['chat_completions', 'native', 'responses', 'messages'] as const
 export type ChatDialect = (typeof chatDialects)[number]
 
+/** What the gateway adds to the last user turn; absent = nothing. */
+export type TurnChange = {
+  /** A text before the first text of the turn. */
+  readonly before?: string
+  /** Replaces the only text of the turn. */
+  readonly text?: string
+}
+
 /**
  * The request as the client wrote it, for a provider with the same API form, which receives everything unchanged that
  * the gateway need not modify. Never stored or logged.
@@ -131,10 +139,12 @@ export type SourceBody = {
   /** The parsed body, with sealed reasoning opened. */
   readonly fields: Readonly<Record<string, unknown>>
   /**
-   * The messages parsed from it. If a request's messages differ from these, the gateway has changed them (web results,
-   * an enhanced prompt), and the text is outdated.
+   * The messages parsed from it, with `turn`. If a request's messages differ from these, the gateway has changed them in another way
+   * (masked secrets), and the text is outdated.
    */
   readonly messages: readonly Message[]
+  /** Changes to the last user turn, which a provider of this form inserts into the client's body; absent = none. */
+  readonly turn?: TurnChange
   /** Request headers that belong to this API form (`anthropic-beta`, `anthropic-version`), in lower case. */
   readonly headers: Readonly<Record<string, string>>
   /** Fields or item types that only a provider of the same form can serve; empty = any provider can. */
@@ -144,6 +154,8 @@ export type SourceBody = {
    * `x-gateway-dropped-params`.
    */
   readonly sameFormOnly: readonly string[]
+  /** Definitions that are not among the request's tools: moderated, counted unless deferred, and sent only in the client's body. */
+  readonly definitions?: readonly Readonly<Record<string, unknown>>[]
   /** Parts without a place in messages, as messages: moderated and counted like the others, and sent only in `text`. */
   readonly unread?: readonly Message[]
   /** Parts that the gateway sealed, by message and part index: never sent to a provider. */
@@ -434,7 +446,8 @@ export type ChatEvent =
   | { readonly type: 'filtered'; readonly choice: number; readonly layer: string; readonly category: string }
   /**
    * `stopSequence`: the client's stop sequence that ended the output, if the provider names it. `upstreamReason`: the
-   * provider's own finish reason, if clients of its API form act on it.
+   * provider's own finish reason, if clients of its API form act on it. `endFields`: further fields of the end of a message, as JSON, for
+   * clients of Messages.
    */
   | {
       readonly type: 'finish'
@@ -442,6 +455,7 @@ export type ChatEvent =
       readonly reason: FinishReason
       readonly stopSequence?: string
       readonly upstreamReason?: string
+      readonly endFields?: string
     }
   | { readonly type: 'done'; readonly receipt: ResponseSummary }
 

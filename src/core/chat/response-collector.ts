@@ -14,6 +14,8 @@ export type CollectedChoice = {
   readonly stopSequence?: string
   /** The provider's own finish reason, if clients of its API form act on it. */
   readonly upstreamReason?: string
+  /** Further fields of the end of a message, as JSON. */
+  readonly endFields?: string
   readonly logprobs: readonly TokenLogprob[]
   /** The moderation layer that stopped the output; absent = none. */
   readonly filtered?: { readonly layer: string; readonly category: string }
@@ -44,6 +46,7 @@ type OpenChoice = {
   readonly logprobs: TokenLogprob[]
   stopSequence: string | null
   upstreamReason: string | null
+  endFields: string | null
   filtered: CollectedChoice['filtered'] | null
 }
 
@@ -83,6 +86,7 @@ export function createResponseCollector(keepsEvents = false): ResponseCollector 
           at(event.choice).finishReason = event.reason
           at(event.choice).stopSequence = event.stopSequence ?? null
           at(event.choice).upstreamReason = event.upstreamReason ?? null
+          at(event.choice).endFields = event.endFields ?? null
           break
         case 'filtered':
           at(event.choice).filtered = { layer: event.layer, category: event.category }
@@ -115,6 +119,7 @@ function opened(choices: OpenChoice[], index: number): OpenChoice {
     finishReason: null,
     stopSequence: null,
     upstreamReason: null,
+    endFields: null,
     logprobs: [],
     filtered: null,
   }
@@ -123,8 +128,8 @@ function opened(choices: OpenChoice[], index: number): OpenChoice {
 }
 
 function folded(choice: OpenChoice): CollectedChoice {
-  const { index, text, reasoning, refusal, calls, finishReason, stopSequence, upstreamReason, logprobs, filtered } =
-    choice
+  const { index, text, reasoning, refusal, calls, finishReason, stopSequence, upstreamReason, endFields } = choice
+  const { logprobs, filtered } = choice
   const toolCalls = calls.map(call => ({
     id: call.id,
     name: call.name,
@@ -141,6 +146,7 @@ function folded(choice: OpenChoice): CollectedChoice {
     logprobs,
     ...(stopSequence === null ? {} : { stopSequence }),
     ...(upstreamReason === null ? {} : { upstreamReason }),
+    ...(endFields === null ? {} : { endFields }),
     ...(filtered == null ? {} : { filtered }),
   }
 }

@@ -7,18 +7,26 @@ import type { ChatRequest } from './chat.ts'
 export type PromptDefinition = {
   readonly role: 'definition'
   /** The request field that holds the definition. */
-  readonly param: 'tools' | 'response_format'
+  readonly param: string
   /** Its description and the strings of its schema, one per entry. */
   readonly texts: readonly string[]
 }
 
-/** Returns all definitions of a request: each tool, and the response schema. */
+/** Returns all definitions of a request: each tool, the response schema, and other fields that can hold a text. */
 export function collectDefinitions({
   tools,
   responseFormat,
-}: Pick<ChatRequest, 'tools' | 'responseFormat'>): readonly PromptDefinition[] {
-  if (tools.length === 0 && responseFormat.type !== 'json_schema') return none
-  const found = tools.map(({ name, description, parameters }) => definition('tools', name, description, parameters))
+  extras,
+  source,
+}: Pick<ChatRequest, 'tools' | 'responseFormat' | 'extras' | 'source'>): readonly PromptDefinition[] {
+  const texts = textualExtras({ extras, source })
+  const others = source?.definitions ?? none
+  if (tools.length + texts.length + others.length === 0 && responseFormat.type !== 'json_schema') return none
+  const found = [
+    ...tools.map(({ name, description, parameters }) => definition('tools', name, description, parameters)),
+    ...others.map((fields): PromptDefinition => ({ role: 'definition', param: 'tools', texts: textsIn(fields) })),
+    ...texts.map(([param, value]): PromptDefinition => ({ role: 'definition', param, texts: textsIn({ value }) })),
+  ]
   if (responseFormat.type !== 'json_schema') return found
   const { name, description, schema } = responseFormat
   return [...found, definition('response_format', name, description, schema)]
@@ -31,8 +39,9 @@ export function collectDefinitions({
 export function mapDefinitionTexts(
   ask: ChatRequest,
   clean: (text: string) => string,
-): Pick<ChatRequest, 'tools' | 'responseFormat'> {
-  const { tools, responseFormat } = ask
+): Pick<ChatRequest, 'tools' | 'responseFormat' | 'extras'> {
+  const { tools, responseFormat, extras } = ask
+  const texts = textualExtras(ask)
   const orNull = (text: string | null) => (text === null ? null : clean(text))
   return {
     tools: tools.map(tool => ({
@@ -48,10 +57,35 @@ export function mapDefinitionTexts(
             description: orNull(responseFormat.description),
             schema: cleanedSchema(responseFormat.schema, clean),
           },
+    extras: texts.length === 0 ? extras : { ...extras, ...cleanedSchema(Object.fromEntries(texts), clean) },
   }
 }
 
-const none: readonly PromptDefinition[] = []
+const none: readonly never[] = []
+
+/** Fields that select how a request is served: no model reads them. */
+const unread: ReadonlySet<string> = new Set(
+  'service_tier prompt_cache_key prompt_cache_retention prompt_cache_options moderation modalities client_metadata anthropic-beta'.split(
+    ' ',
+  ),
+)
+
+/** Returns the other fields that can hold a text for the model. Those of a Messages body are in `source.unread`. */
+function textualExtras({
+  extras,
+  source,
+}: Pick<ChatRequest, 'extras' | 'source'>): readonly (readonly [name: string, value: unknown])[] {
+  if (source?.dialect === 'messages') return none
+  let found: [string, unknown][] | null = null
+  for (const name in extras) {
+    const value = extras[name]
+    const isTextual = typeof value === 'string' ? /\s/.test(value) : typeof value === 'object' && value !== null
+    if (!isTextual || unread.has(name)) continue
+    found ??= []
+    found.push([name, value])
+  }
+  return found ?? none
+}
 
 type Schema = Readonly<Record<string, unknown>>
 

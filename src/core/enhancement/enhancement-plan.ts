@@ -1,5 +1,6 @@
 import { lastUserText } from '../analysis/prompt-analysis.ts'
 import type { ChatRequest, ContentPart, ResponseSummary } from '../chat/chat.ts'
+import { withTurn } from '../chat/source-turn.ts'
 import { estimateInputTokens } from '../tokens/tokens.ts'
 import { canEnhance, enhancePrompt, maximumGrowth, type PromptTraits } from './enhance.ts'
 
@@ -66,5 +67,5 @@ export function replaceUserText(ask: ChatRequest, text: string): ChatRequest {
   const last = ask.messages.at(-1)
   if (last?.role !== 'user') return ask
   const content = last.content.map((part): ContentPart => (part.type === 'text' ? { ...part, text } : part))
-  return { ...ask, messages: ask.messages.with(-1, { ...last, content }) }
+  return withTurn(ask, ask.messages.with(-1, { ...last, content }), { text })
 }

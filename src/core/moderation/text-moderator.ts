@@ -194,12 +194,19 @@ export function messageTexts(message: Message): readonly string[] {
         message.text ?? '',
         message.reasoning ?? '',
         ...(message.reasoningItems ?? []).map(({ text }) => text),
-        ...message.toolCalls.map(call => call.arguments),
+        ...message.toolCalls.flatMap(call => [...namedText(call.name), call.arguments]),
       ].filter(text => text !== '')
     default:
       return message satisfies never
   }
 }
+
+/** A name is one word; several words are a text. */
+function namedText(name: string): readonly string[] {
+  return /\s/.test(name) ? [name] : noTexts
+}
+
+const noTexts: readonly string[] = []
 
 /** Documents are not read; only the file name that the model sees is judged. */
 function textsOfPart(part: ContentPart): readonly string[] {

@@ -55,14 +55,15 @@ function spelt(message: Digested): string {
   }
 }
 
-/** An inline image is neither analyzed nor moderated. */
+/** An inline image is neither analyzed nor moderated; of a document only its name is. */
 function speltPart(part: ContentPart): string {
   if (part.type === 'text') return `t${measured(part.text)}`
+  if (part.type === 'file') return `f${measured(part.name ?? '')}`
   return part.url.startsWith('data:') ? 'd' : `i${measured(part.url)}`
 }
 
 function speltCall(call: ToolCall): string {
-  return measured(call.arguments)
+  return measured(call.name) + measured(call.arguments)
 }
 
 function measured(text: string): string {

@@ -176,8 +176,10 @@ function weightOfAll(ask: Weighable): TokenEstimate {
 }
 
 function weightOfUnread({ source }: Weighable): TokenEstimate {
-  const { unread = [] } = source ?? {}
-  return unread.length === 0 ? nothing : weightOf(unread).all
+  const { unread = [], definitions = [] } = source ?? {}
+  const said = unread.length === 0 ? nothing : weightOf(unread).all
+  const counted = definitions.filter(({ defer_loading: isDeferred }) => isDeferred !== true)
+  return counted.length === 0 ? said : sumOf(said, weighJson(counted))
 }
 
 function callsIn(messages: readonly Message[]): number {

@@ -87,20 +87,38 @@ function marked(text: string, maximumCharacters: number, nonce: string): string 
     .replace(/^(?=.)/gm, mark)
 }
 
+/**
+ * Returns the text that `insertUntrustedContent` added, null if it also changed a message: a text of the client looked like a marker.
+ */
+export function insertedText(before: readonly Message[], after: readonly Message[]): string | null {
+  const at = before.findLastIndex(({ role }) => role === 'user')
+  const [own, turn] = [before[at], after[at]]
+  if (own?.role !== 'user' || turn?.role !== 'user') return null
+  const [added, ...rest] = turn.content
+  const isSame =
+    rest.length === own.content.length &&
+    rest.every((part, index) => part === own.content[index]) &&
+    after.every((message, index) => index === at || message === before[index])
+  return isSame && added?.type === 'text' ? added.text : null
+}
+
 /** Breaks up text in the client's messages that looks like a marker, so that nothing else opens or closes the data. */
 function withoutMarkers(message: Message): Message {
   const escaped = (text: string) => text.replace(markerShape, '<< <$1')
   switch (message.role) {
     case 'system':
     case 'tool':
-      return { ...message, text: escaped(message.text) }
-    case 'assistant':
-      return message.text === null ? message : { ...message, text: escaped(message.text) }
-    case 'user':
-      return {
-        ...message,
-        content: message.content.map(part => (part.type === 'text' ? { ...part, text: escaped(part.text) } : part)),
-      }
+    case 'assistant': {
+      const text = message.text === null ? null : escaped(message.text)
+      return text === message.text || text === null ? message : { ...message, text }
+    }
+    case 'user': {
+      const content = message.content.map(part => {
+        const text = part.type === 'text' ? escaped(part.text) : null
+        return part.type !== 'text' || text === null || text === part.text ? part : { ...part, text }
+      })
+      return content.every((part, index) => part === message.content[index]) ? message : { ...message, content }
+    }
   }
 }
 

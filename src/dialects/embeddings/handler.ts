@@ -22,6 +22,13 @@ export type EmbeddingsRouteDeps = Omit<ChatRouteDeps, 'answer' | 'pace' | 'depre
 
 /** Maximum JSON values of a body. One upstream call accepts 300,000 token IDs. */
 const maximumValues = 524_288
+/** Bytes of one number of a vector in memory. */
+const numberBytes = 8
+/**
+ * Bytes that vectors count for at most. The largest have 50 MB, more than an account may hold, and still must be served: two such
+ * responses at a time.
+ */
+const mostVectorBytes = 16 * 1_048_576
 /** Time added to the idempotency lease for settlement and for a client that reads slowly. */
 const marginMs = 60_000
 
@@ -46,9 +53,13 @@ async function respond(deps: EmbeddingsRouteDeps, request: Request): Promise<Res
   try {
     const { caller, text } = await receive(deps, request, known)
     const asked = readEmbeddingsRequest(parseJson(text, maximumValues))
-    const embeddings = await embedOnce(deps, request, { caller, asked, text, requestId })
-    return toResponse(deps, caller, asked, embeddings)
+    const { hold } = known
+    const reserveNumbers = (numbers: number) => hold?.add(Math.min(numbers * numberBytes, mostVectorBytes), true)
+    const embeddings = await embedOnce(deps, request, { caller, asked, text, requestId, reserveNumbers })
+    // The vectors stay in memory until the client has read them.
+    return toResponse(deps, { caller, asked, over: () => hold?.release() }, embeddings)
   } catch (thrown) {
+    known.hold?.release()
     const error = await deps.refused(toGatewayError(thrown), deps.connectionOf(request).address)
     // A client disconnect is not a failure, and nothing reads the response.
     if (!request.signal.aborted) deps.logFailure(requestId, error)
@@ -58,8 +69,6 @@ async function respond(deps: EmbeddingsRouteDeps, request: Request): Promise<Res
     const response = errorResponse(error, requestId)
     writeCaller(response.headers, deps, caller)
     return response
-  } finally {
-    known.hold?.release()
   }
 }
 
@@ -83,11 +92,12 @@ type Running = {
   readonly asked: EmbeddingsRequest
   readonly text: string
   readonly requestId: string
+  readonly reserveNumbers: (numbers: number) => void
 }
 
 /** Embeds under the request's `Idempotency-Key`, if any. Aborts when the client disconnects or the process stops. */
 async function embedOnce(deps: EmbeddingsRouteDeps, request: Request, running: Running): Promise<Embeddings> {
-  const { caller, asked, text, requestId } = running
+  const { caller, asked, text, requestId, reserveNumbers } = running
   const ending = createRequestAbort()
   request.signal.addEventListener('abort', () => ending.abort(), { once: true })
   if (request.signal.aborted) ending.abort()
@@ -114,6 +124,7 @@ async function embedOnce(deps: EmbeddingsRouteDeps, request: Request, running: R
       id: requestId,
       signal: ending.signal,
       trace: deps.traceOf(request.headers),
+      reserveNumbers,
       settled,
     })
   } finally {
@@ -126,8 +137,7 @@ async function embedOnce(deps: EmbeddingsRouteDeps, request: Request, running: R
 
 function toResponse(
   deps: EmbeddingsRouteDeps,
-  caller: Caller,
-  asked: EmbeddingsRequest,
+  { caller, asked, over }: { readonly caller: Caller; readonly asked: EmbeddingsRequest; readonly over: () => void },
   embeddings: Embeddings,
 ): Response {
   const { requestId, billedMicrocents, estimated, vectors, inputTokens } = embeddings
@@ -137,5 +147,5 @@ function toResponse(
   headers.set('x-gateway-cost-usd', usdText(billedMicrocents))
   if (estimated) headers.set('x-gateway-estimated', 'true')
   writeCaller(headers, deps, caller)
-  return new Response(toResponseBody(embeddingsBody(asked, vectors, inputTokens)), { headers })
+  return new Response(toResponseBody(embeddingsBody(asked, vectors, inputTokens), over), { headers })
 }

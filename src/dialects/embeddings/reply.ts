@@ -26,19 +26,31 @@ export function* embeddingsBody(
   yield `${piece}],"model":${JSON.stringify(model)},"usage":${JSON.stringify(usage)}}`
 }
 
-/** Returns the chunks as a body: a text if there is one chunk, else a stream that creates chunks as the client reads. */
-export function toResponseBody(pieces: Iterator<string, void, void>): string | ReadableStream<Uint8Array> {
+/**
+ * Returns the chunks as a body: a text if there is one chunk, else a stream that creates chunks as the client reads. `over` is
+ * called when all chunks are created, or the client has disconnected.
+ */
+export function toResponseBody(
+  pieces: Iterator<string, void, void>,
+  over: () => void,
+): string | ReadableStream<Uint8Array> {
   const first = pieces.next()
   const second = first.done === true ? first : pieces.next()
-  if (second.done === true) return first.done === true ? '' : first.value
+  if (second.done === true) {
+    over()
+    return first.done === true ? '' : first.value
+  }
   const started = [first, second].values()
   const encoder = new TextEncoder()
   return new ReadableStream<Uint8Array>({
     pull(controller) {
       const begun = started.next()
       const piece = begun.done === true ? pieces.next() : begun.value
-      if (piece.done === true) controller.close()
-      else controller.enqueue(encoder.encode(piece.value))
+      if (piece.done === true) {
+        controller.close()
+        over()
+      } else controller.enqueue(encoder.encode(piece.value))
     },
+    cancel: over,
   })
 }

@@ -87,7 +87,7 @@ function documentParts(block: BlockFields, param: string, findings: Findings): r
     return [...context, { type: 'text', text: heading + textField(source, 'data', `${param}.source`) }]
   if (source.type === 'content') {
     const parts = blocksOf(source.content).flatMap(
-      (one, index) => contentParts(one, `${param}.source.content.${index}`, findings) ?? [],
+      (one, index) => contentParts(one, `${param}.source.content.${index}`, findings) ?? unreadBlock(one, findings),
     )
     return [...context, ...(heading === '' ? [] : [{ type: 'text' as const, text: heading }]), ...parts]
   }
@@ -104,11 +104,16 @@ function searchResultText({ title, source, content }: BlockFields): string {
   return [title, source, ...texts].filter(text => typeof text === 'string' && text !== '').join('\n')
 }
 
+/** Records the JSON of a block for moderation. Returns no parts. */
+function unreadBlock(block: BlockFields, { unread }: Findings): readonly never[] {
+  unread.push(JSON.stringify(block))
+  return []
+}
+
 /** Records that only an Anthropic model can read the block, and its JSON for moderation. Returns no parts. */
 export function anthropicOnly(block: BlockFields, what: string, { needs, unread }: Findings): readonly never[] {
   needs.add(what.slice(0, 64))
-  unread.push(JSON.stringify(block))
-  return []
+  return unreadBlock(block, { needs, unread })
 }
 
 /** Returns the reasoning of an assistant's block; null = the block has none. */

@@ -1,10 +1,9 @@
 import type { ChatRequest, SourceBody } from '../../core/chat/chat.ts'
-import type { RateLimiterFactory } from '../../core/limits/rate-limits.ts'
 import { autoModel, type Catalog, type Model } from '../../core/models/models.ts'
 import { likelyInputTokens } from '../../core/tokens/tokens.ts'
 import { GatewayError } from '../../core/validation/errors.ts'
 import { parseJson } from '../../core/validation/validate.ts'
-import { enforceAccountLimit } from '../../http/account-rate-limit.ts'
+import type { TokenCountLimit } from '../../http/account-rate-limit.ts'
 import { bodyLimits, checkContentType, readBody, whileHeld } from '../../http/body.ts'
 import type { ChatRouteDeps } from '../../http/chat-handler.ts'
 import type { ReasoningSeal } from '../reasoning-seal.ts'
@@ -13,25 +12,21 @@ import { readCount } from './request.ts'
 export type CountTokensDeps = Pick<ChatRouteDeps, 'callerOf' | 'newRequestId'> & {
   readonly bodies: ChatRouteDeps['bodies']
   readonly reasoningSeal: ReasoningSeal
-  readonly limits: RateLimiterFactory
+  readonly limitTokenCounts: TokenCountLimit
   readonly catalogue: Pick<Catalog, 'resolve'>
   /** Returns the count of the model's provider; null = the provider returned none. */
   readonly countInput: (model: Model, source: SourceBody) => Promise<number | null>
 }
-
-/** Rate limit per account. A client that shows the parts of its context counts a dozen of them concurrently. */
-const perAccount = { perMinute: 60, burst: 60 }
 
 /** Without a model, the estimate is for Claude. */
 const usualProvider = 'anthropic'
 
 /** Returns the handler of `count_tokens`. Nothing is billed, moderated or logged. */
 export function createTokenCounter(deps: CountTokensDeps): (request: Request) => Promise<Response> {
-  const limit = deps.limits('count_tokens', perAccount)
   return async request => {
     const requestId = deps.newRequestId()
     const { accountId } = await deps.callerOf(request)
-    await enforceAccountLimit(limit, accountId, { ...perAccount, what: 'token counts' })
+    await deps.limitTokenCounts(accountId)
     checkContentType(request.headers)
     return whileHeld({ budget: deps.bodies, owner: accountId }, request, bodyLimits.chat, async () => {
       const text = await readBody(request, bodyLimits.chat)

@@ -57,7 +57,7 @@ export function endingOf(
   const plain = (stop_reason: string): Ending => ({ stop_reason, stop_sequence: null, stop_details: null })
   switch (reason) {
     case 'length':
-      return plain(upstreamReason === 'model_context_window_exceeded' ? upstreamReason : 'max_tokens')
+      return plain(upstreamReason !== undefined && ownCuts.has(upstreamReason) ? upstreamReason : 'max_tokens')
     case 'content_filter':
       return { ...plain('refusal'), stop_details: { type: 'refusal', category: null, explanation } }
     case 'stop':
@@ -65,6 +65,23 @@ export function endingOf(
       if (hasCalls) return plain('tool_use')
       if (stopSequence !== undefined) return { ...plain('stop_sequence'), stop_sequence: stopSequence }
       return plain(upstreamReason === 'pause_turn' ? upstreamReason : 'end_turn')
+  }
+}
+
+/** Anthropic's own names of a cut that other APIs call `length`. */
+const ownCuts: ReadonlySet<string> = new Set(['model_context_window_exceeded', 'compaction'])
+
+/** Fields of the end of a message that only Anthropic sends. */
+export type EndFields = { readonly container: unknown; readonly context_management?: unknown }
+
+/** Parses the fields that `finish` has as JSON. */
+export function endFieldsOf(json: string | undefined): EndFields {
+  const fields = json === undefined ? null : parseUntrustedJson(json)
+  if (!isBlockFields(fields)) return { container: null }
+  const { container, context_management } = fields
+  return {
+    container: isBlockFields(container) ? container : null,
+    ...(isBlockFields(context_management) ? { context_management } : {}),
   }
 }
 
@@ -118,6 +135,7 @@ export function messageBody(
     content,
     ...endingOf({ reason, ...endOf(choice) }, writer.hasCalls(), explanationOf(choice?.filtered)),
     usage: usageBody(receipt),
+    ...(choice?.endFields === undefined ? {} : endFieldsOf(choice.endFields)),
   }
 }
 

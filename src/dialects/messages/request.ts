@@ -113,6 +113,8 @@ export function readMessages(value: unknown, source: RequestSource, seal: Reason
   const fields = parseChatRequestFields(pickShared(body), headers)
   const prompt = readPrompt(body, source, seal)
   const { isAgent, ...read } = prompt
+  // An addition is inserted before a text of the last turn. Without one, the request goes as it is.
+  const takesAdditions = endsWithText(body)
   // An addition by the gateway would change bytes that a prompt cache or a signature covers.
   const isOwnText = isAgent || read.source.needs.length > 0 || source.text.includes('"cache_control"')
   const asksForWeb = body.web != null || headers.has('x-gateway-web')
@@ -131,8 +133,8 @@ export function readMessages(value: unknown, source: RequestSource, seal: Reason
     topLogprobs: null,
     choices: 1,
     endUser: endUserOf(body),
-    web: isOwnText && !asksForWeb ? 'off' : fields.web,
-    enhance: read.source.needs.length === 0 && fields.enhance,
+    web: (isOwnText && !asksForWeb) || !takesAdditions ? 'off' : fields.web,
+    enhance: read.source.needs.length === 0 && takesAdditions && fields.enhance,
     bodyCharacters: source.text.length,
   }
   return { ask, spelling, wantsThinking: wantsThinking(body) }
@@ -184,7 +186,7 @@ function readPrompt(body: Prompt, { headers, text, accountId }: RequestSource, s
   } = readMessagesTools(body.tools ?? [], body.tool_choice ?? null)
   const sent = sentHeaders(headers)
   const extras: Record<string, unknown> = { ...otherFields(body), ...serverTools }
-  const defined = [...Object.values(extras).filter(isTextual), ...unreadTools]
+  const defined = [...Object.values(otherFields(body)).filter(isTextual), ...unreadTools, ...unreadFormats(body)]
   if (sent['anthropic-beta'] !== undefined) extras['anthropic-beta'] = sent['anthropic-beta']
   const source: SourceBody = {
     dialect: 'messages',
@@ -219,6 +221,12 @@ function endsWithResult({ messages }: Prompt): boolean {
   return Array.isArray(last) && last.some(({ type }) => type === 'tool_result')
 }
 
+function endsWithText({ messages }: Prompt): boolean {
+  const last = messages.at(-1)
+  if (last?.role !== 'user') return false
+  return typeof last.content === 'string' || last.content.some(({ type }) => type === 'text')
+}
+
 /** Returns the fields that the gateway does not read: fields of Anthropic, present or future ones. */
 function otherFields(body: Readonly<Record<string, unknown>>): Record<string, unknown> {
   return Object.fromEntries(Object.entries(body).filter(([name, field]) => !readHere.has(name) && field !== null))
@@ -238,6 +246,20 @@ function responseFormatOf({
   // OpenAI's strict mode accepts only closed schemas. Anthropic's clients usually send such schemas.
   const strict = format.schema.additionalProperties === false
   return { type: 'json_schema', name: 'response', description: null, schema: format.schema, strict }
+}
+
+/** Returns the settings of the output that `responseFormatOf` does not read. */
+function unreadFormats({ output_config: config, ...body }: Prompt & { readonly output_format?: unknown }): unknown[] {
+  const { effort, format, ...others } = config ?? {}
+  const isRead = (value: unknown) => isBlockFields(value) && value.type === 'json_schema' && isBlockFields(value.schema)
+  const beside = isBlockFields(format) && isRead(format) ? withoutSchema(format) : format
+  return [others, beside, format == null && isRead(body.output_format) ? null : body.output_format].filter(
+    value => isTextual(value) && Object.keys(Object(value)).length > 0,
+  )
+}
+
+function withoutSchema({ type, schema, ...rest }: Readonly<Record<string, unknown>>) {
+  return rest
 }
 
 const efforts: ReadonlySet<string> = new Set(['low', 'medium', 'high', 'xhigh', 'max'] satisfies ReasoningEffort[])

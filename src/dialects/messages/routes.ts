@@ -80,7 +80,7 @@ export function messages(deps: MessagesDeps) {
       ...withRouteDocs(policies.apiKey, {
         summary: 'Input tokens of a Messages request',
         description:
-          'Free, 60 per minute and account. Anthropic counts for its own models. For other models, and after 2 s without a response, ' +
+          'Free, with a rate limit per account. Anthropic counts for its own models. For other models, and after 2 s without a response, ' +
           'the count is an estimate and `x-gateway-estimated` is `true`.',
         body: countSchema,
         examples: {

@@ -23,6 +23,7 @@ const stopReason = oneOf([
   'refusal',
   'pause_turn',
   'model_context_window_exceeded',
+  'compaction',
 ])
 const stopDetails = orNull(
   strictObject({ type: Type.Literal('refusal'), category: Type.Null(), explanation: orNull(Type.String()) }),
@@ -53,6 +54,9 @@ const usage = namedSchema('MessagesUsage', {
   cache_saved_usd: cacheSavedUsd,
 })
 
+/** Anthropic's own fields, which pass unchanged. */
+const ownFields = Type.Object({}, { additionalProperties: true })
+
 const base = {
   id: text('msg_4f1'),
   type: Type.Literal('message'),
@@ -66,6 +70,8 @@ export const messageShape = namedSchema('MessagesReply', {
   content: Type.Array(contentBlock),
   ...ending,
   usage,
+  container: Type.Optional(orNull(ownFields)),
+  context_management: Type.Optional(ownFields),
 })
 
 /** An error of this API. Errors of Anthropic about a request keep Anthropic's text. */
@@ -98,8 +104,9 @@ export const messageEventShape = Type.Union(
     strictObject({ type: Type.Literal('content_block_stop'), index }),
     strictObject({
       type: Type.Literal('message_delta'),
-      delta: strictObject({ ...ending, container: Type.Null() }),
+      delta: strictObject({ ...ending, container: orNull(ownFields) }),
       usage,
+      context_management: Type.Optional(ownFields),
     }),
     strictObject({ type: Type.Literal('message_stop') }),
     messagesErrorShape,

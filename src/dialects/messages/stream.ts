@@ -7,7 +7,16 @@ import type { StreamFormat } from '../../http/sse-response.ts'
 import { type BlockWriter, createBlockWriter } from './block-writer.ts'
 import type { BlockFields } from './blocks.ts'
 import { errorEnvelope } from './errors.ts'
-import { endingOf, explanationOf, familyOf, inputCounts, type MessageStyle, messageBase, usageBody } from './reply.ts'
+import {
+  endFieldsOf,
+  endingOf,
+  explanationOf,
+  familyOf,
+  inputCounts,
+  type MessageStyle,
+  messageBase,
+  usageBody,
+} from './reply.ts'
 
 const ping = eventFrame('ping', {})
 
@@ -90,7 +99,8 @@ class MessageFrames {
   private end(receipt: ResponseSummary): void {
     this.writer.end()
     const ending = endingOf(this.finish ?? { reason: 'stop' }, this.writer.hasCalls(), explanationOf(this.filtered))
-    this.write('message_delta', { delta: { ...ending, container: null }, usage: usageBody(receipt) })
+    const { container, ...others } = endFieldsOf(this.finish?.endFields)
+    this.write('message_delta', { delta: { ...ending, container }, usage: usageBody(receipt), ...others })
     this.write('message_stop', {})
   }
 

@@ -9,7 +9,7 @@ type ToolFields = {
   readonly parallelToolCalls: boolean | null
   /** Definitions that only Anthropic supports, by the name that reports them as dropped. */
   readonly serverTools: Readonly<Record<string, BlockFields>>
-  /** Further fields of functions, such as input examples, which only Anthropic reads. */
+  /** Tools that run at Anthropic, and further fields of functions, such as input examples: only Anthropic reads them. */
   readonly unread: readonly BlockFields[]
   /** Set if the choice requires one of `serverTools`: no other provider can serve the request. */
   readonly needs: string | null
@@ -28,10 +28,11 @@ export function readMessagesTools(tools: readonly WireTool[], choice: BlockField
     if (read === null) {
       serverTools[`tools.${String(tool.type).slice(0, 58)}`] = tool
       serverNames.add(tool.name)
+      unread.push(tool)
     } else if (functions.some(other => other.name === read.name))
       throw invalidField(`tools.${index}.name`, 'must be unique among `tools`')
     else functions.push(read)
-    if (read !== null && hasObjects(besideFunction(tool))) unread.push(besideFunction(tool))
+    if (read !== null && hasTexts(besideFunction(tool))) unread.push(besideFunction(tool))
   }
   const parallelToolCalls = choice?.disable_parallel_tool_use === true ? false : null
   const common = { tools: functions, parallelToolCalls, serverTools, unread }
@@ -53,8 +54,8 @@ function besideFunction({
   return rest
 }
 
-function hasObjects(fields: BlockFields): boolean {
-  return Object.values(fields).some(value => typeof value === 'object' && value !== null)
+function hasTexts(fields: BlockFields): boolean {
+  return Object.values(fields).some(value => typeof value === 'string' || (typeof value === 'object' && value !== null))
 }
 
 function readChoice(choice: BlockFields, tools: readonly Tool[], hasAny: boolean): ToolChoice | null {

@@ -2,11 +2,10 @@
 import { Type } from '@sinclair/typebox'
 import { Elysia } from 'elysia'
 import type { Caller } from '../../core/limits/plans.ts'
-import type { RateLimiterFactory } from '../../core/limits/rate-limits.ts'
 import type { Catalog } from '../../core/models/models.ts'
 import { likelyInputTokens } from '../../core/tokens/tokens.ts'
 import { parseJson } from '../../core/validation/validate.ts'
-import { enforceAccountLimit } from '../../http/account-rate-limit.ts'
+import type { TokenCountLimit } from '../../http/account-rate-limit.ts'
 import { bodyLimits, checkContentType, receiveBody, type Timer } from '../../http/body.ts'
 import type { BodyBudget } from '../../http/body-budget.ts'
 import { policies } from '../../http/policies.ts'
@@ -15,30 +14,25 @@ import { count, namedSchema } from '../../http/schemas.ts'
 import type { ReasoningSeal } from '../reasoning-seal.ts'
 import { readResponses, responsesSchema } from './request.ts'
 
-/** A count is free and does not count toward the account's limits, so it has its own rate limit. */
-const each = { perMinute: 120, burst: 60 }
-
 export type InputTokensDeps = {
   readonly callerOf: (request: Request) => Caller | Promise<Caller>
   readonly catalogue: Pick<Catalog, 'resolve'>
   readonly reasoningSeal: ReasoningSeal
-  readonly limits: RateLimiterFactory
+  readonly limitTokenCounts: TokenCountLimit
   readonly bodies: BodyBudget
   readonly clock: Timer
 }
 
 /** Returns the route. */
 export function inputTokens(deps: InputTokensDeps) {
-  const limit = deps.limits('input-tokens', each)
-  const take = (accountId: string) => enforceAccountLimit(limit, accountId, { ...each, what: 'token counts' })
   return new Elysia({ name: 'input-tokens' }).post(
     '/v1/responses/input_tokens',
-    ({ request }) => counted(deps, take, request),
+    ({ request }) => counted(deps, request),
     {
       parse: 'none',
       ...withRouteDocs(policies.apiKey, {
         summary: 'Input tokens of a response',
-        description: 'An estimate by the gateway, for any model. Free, 120 per minute and account.',
+        description: 'An estimate by the gateway, for any model. Free, with a rate limit per account.',
         body: responsesSchema,
         examples: { 'a text': { model: 'gateway-ai', input: 'How many tokens are these?' } },
         answer: namedSchema('InputTokens', { object: Type.Literal('response.input_tokens'), input_tokens: count }),
@@ -50,8 +44,7 @@ export function inputTokens(deps: InputTokensDeps) {
 }
 
 async function counted(
-  { callerOf, catalogue, reasoningSeal: seal, bodies, clock }: InputTokensDeps,
-  take: (accountId: string) => Promise<void>,
+  { callerOf, catalogue, reasoningSeal: seal, limitTokenCounts, bodies, clock }: InputTokensDeps,
   request: Request,
 ): Promise<Response> {
   const asking = callerOf(request)
@@ -63,7 +56,7 @@ async function counted(
     const receive = receiveBody(request, bodyLimits.chat, { hold, clock })
     const { accountId } = await asking
     if (known === null) hold.assign(accountId)
-    await take(accountId)
+    await limitTokenCounts(accountId)
     checkContentType(request.headers)
     const text = await receive()
     const { ask } = readResponses(parseJson(text), { headers: request.headers, text }, { seal, accountId })

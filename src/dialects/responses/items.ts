@@ -1,13 +1,14 @@
 /** Parses the items of a Responses input into messages. */
 import { Type } from '@sinclair/typebox'
 import type { Message, ReasoningItem } from '../../core/chat/chat.ts'
-import { flatToolName, isTokenPricedTool } from '../../core/chat/tool-names.ts'
+import { flatToolName } from '../../core/chat/tool-names.ts'
 import { bodyText, callId } from '../../core/request/chat-request.ts'
 import { GatewayError } from '../../core/validation/errors.ts'
 import { invalidField, nullable, oneOf } from '../../core/validation/validate.ts'
 import type { ReasoningSeal } from '../reasoning-seal.ts'
 import { checkerAt, type Fields, isFields, textOrNull } from './check.ts'
-import { readParts, textIn } from './parts.ts'
+import { nativeItem } from './native-item.ts'
+import { isTextPart, readParts, textIn } from './parts.ts'
 import { searchToolName, type ToolList } from './tools.ts'
 import { Turns } from './turns.ts'
 
@@ -21,10 +22,12 @@ export type ReadInput = {
   readonly loaded: readonly ToolList[]
   /** Paths of items that only OpenAI supports. */
   readonly needs: readonly string[]
+  /** Texts that only OpenAI receives and no message contains. */
+  readonly unread: readonly string[]
   /** The input for OpenAI: without IDs of objects that are not stored, and with OpenAI's reasoning unsealed. */
   readonly native: string | readonly unknown[]
-  /** The input ends with tool results, not with a turn of the user. */
-  readonly endsWithResult: boolean
+  /** The input ends with a text of the user, before which the gateway can insert one. */
+  readonly endsWithText: boolean
 }
 
 export type ReasoningOpener = { readonly seal: ReasoningSeal; readonly accountId: string }
@@ -48,6 +51,7 @@ type Reading = {
   readonly loaded: ToolList[]
   readonly needs: string[]
   readonly native: unknown[]
+  readonly unread: string[]
   /** The opened reasoning of the current item; null if there is none. */
   opened: ReasoningItem | null
 }
@@ -58,7 +62,16 @@ export function readInputItems(
   instructions: readonly string[],
   opener: ReasoningOpener,
 ): ReadInput {
-  const reading: Reading = { turns: new Turns(), opener, declared: [], loaded: [], needs: [], native: [], opened: null }
+  const reading: Reading = {
+    turns: new Turns(),
+    opener,
+    declared: [],
+    loaded: [],
+    needs: [],
+    native: [],
+    unread: [],
+    opened: null,
+  }
   for (const text of instructions) reading.turns.add({ role: 'system', text })
   if (typeof input === 'string') addUser(reading, input, 'input')
   else
@@ -73,9 +86,16 @@ export function readInputItems(
     declared: reading.declared,
     loaded: reading.loaded,
     needs: reading.needs,
+    unread: reading.unread,
     native: typeof input === 'string' ? input : reading.native,
-    endsWithResult: isFields(last) && typeof last.type === 'string' && last.type.endsWith('_output'),
+    endsWithText: typeof input === 'string' || isUserText(last),
   }
+}
+
+function isUserText(item: unknown): boolean {
+  if (!isFields(item) || item.role !== 'user' || (item.type ?? 'message') !== 'message') return false
+  const { content } = item
+  return typeof content === 'string' || (Array.isArray(content) && content.some(isTextPart))
 }
 
 function readItem(reading: Reading, item: unknown, place: string): void {
@@ -90,11 +110,13 @@ function readItem(reading: Reading, item: unknown, place: string): void {
       break
     case 'function_call': {
       const call = checkCall(item, place)
+      readNames(reading, call)
       turns.call(call.call_id, flatToolName(call.namespace ?? null, call.name), call.arguments)
       break
     }
     case 'custom_tool_call': {
       const call = checkCustomCall(item, place)
+      readNames(reading, call)
       const args = JSON.stringify({ input: call.input })
       turns.call(call.call_id, flatToolName(call.namespace ?? null, call.name), args)
       break
@@ -131,6 +153,14 @@ function readItem(reading: Reading, item: unknown, place: string): void {
   }
 }
 
+/** A name is one word; several words are a text, which only OpenAI would receive as it is. */
+function readNames(
+  { unread }: Reading,
+  { name, namespace }: { readonly name: string; readonly namespace?: string | null },
+) {
+  for (const one of [name, namespace ?? '']) if (/\s/.test(one)) unread.push(one)
+}
+
 function readMessage(reading: Reading, item: Fields, place: string): void {
   const { turns, needs } = reading
   const { role } = checkMessage(item, place)
@@ -138,8 +168,9 @@ function readMessage(reading: Reading, item: Fields, place: string): void {
     addUser(reading, item.content, `${place}.content`)
     return
   }
-  const { parts, needs: own } = readParts(item.content ?? '', `${place}.content`)
+  const { parts, needs: own, unread } = readParts(item.content ?? '', `${place}.content`)
   for (const need of own) needs.push(need)
+  reading.unread.push(...unread)
   const attachment = parts.findIndex(part => part.type !== 'text')
   if (attachment !== -1)
     throw invalidField(
@@ -151,9 +182,10 @@ function readMessage(reading: Reading, item: Fields, place: string): void {
   else turns.add({ role: 'system', text: texts.join('\n') })
 }
 
-function addUser({ turns, needs }: Reading, content: unknown, place: string): void {
-  const { parts, needs: own } = readParts(content, place)
+function addUser({ turns, needs, unread }: Reading, content: unknown, place: string): void {
+  const { parts, needs: own, unread: texts } = readParts(content, place)
   for (const need of own) needs.push(need)
+  unread.push(...texts)
   turns.add({ role: 'user', content: parts, name: null })
 }
 
@@ -179,10 +211,11 @@ function readSearch({ turns, needs }: Reading, item: Fields, place: string): voi
   )
 }
 
-function readOutput({ turns, needs }: Reading, item: Fields, place: string): void {
+function readOutput({ turns, needs, unread }: Reading, item: Fields, place: string): void {
   const { call_id: id } = checkOutput(item, place)
-  const { parts, needs: own } = readParts(item.output ?? '', `${place}.output`)
+  const { parts, needs: own, unread: texts } = readParts(item.output ?? '', `${place}.output`)
   for (const need of own) needs.push(need)
+  unread.push(...texts)
   const text = parts.flatMap(part => (part.type === 'text' ? [part.text] : [])).join('\n')
   const attachments = parts.filter(part => part.type !== 'text')
   if (!turns.answer(id, text, attachments)) throw unknownCall(place)
@@ -215,45 +248,15 @@ function textsIn(item: Fields): readonly string[] {
   return texts.reverse()
 }
 
-function addSaid({ turns }: Reading, item: Fields): void {
+function addSaid({ turns, unread }: Reading, item: Fields): void {
+  const all = textsIn(item).join('\n')
   const text = [item.content, item.text, item.message, item.summary].map(textIn).find(said => said !== '')
   if (text !== undefined) turns.add({ role: 'user', content: [{ type: 'text', text }], name: null })
+  if (all !== text && all !== '') unread.push(all)
 }
 
 function unknownCall(place: string): GatewayError {
   return invalidField(`${place}.call_id`, 'must match the `call_id` of an earlier call in `input`')
-}
-
-/** Item types whose IDs OpenAI would look up, although the items are complete. */
-const wholeItems: ReadonlySet<unknown> = new Set([
-  'message',
-  'function_call',
-  'function_call_output',
-  'custom_tool_call',
-  'custom_tool_call_output',
-  'tool_search_call',
-])
-
-function nativeItem(item: unknown, opened: ReasoningItem | null): readonly unknown[] {
-  if (!isFields(item)) return []
-  const type = item.type ?? 'message'
-  if (type === 'web_search_call') return []
-  if (type === 'additional_tools' || type === 'tool_search_output') {
-    const { tools, id: _own, ...rest } = item
-    return [{ ...rest, tools: Array.isArray(tools) ? tools.filter(isSendable) : [] }]
-  }
-  if (type === 'reasoning') {
-    if (opened?.family !== 'openai') return []
-    const { id: _own, content: _shown, encrypted_content: _sealed, ...rest } = item
-    return [{ ...rest, ...(opened.id === null ? {} : { id: opened.id }), encrypted_content: opened.data }]
-  }
-  if (!wholeItems.has(type) || !('id' in item)) return [item]
-  const { id: _unknown, ...rest } = item
-  return [rest]
-}
-
-function isSendable(tool: unknown): boolean {
-  return isFields(tool) && isTokenPricedTool(tool)
 }
 
 /** Returns the error for an item reference. It starts with OpenAI's text, which clients recognize. */

@@ -33,21 +33,31 @@ type ReadParts = {
   readonly parts: readonly ContentPart[]
   /** Paths of parts that only OpenAI supports. */
   readonly needs: readonly string[]
+  /** Texts of those parts. */
+  readonly unread: readonly string[]
 }
 
 /** Parses the content of an item, a text or a list of parts. Throws `invalid_request` with the part at fault. */
 export function readParts(content: unknown, place: string): ReadParts {
-  if (typeof content === 'string') return { parts: [{ type: 'text', text: content }], needs: [] }
+  if (typeof content === 'string') return { parts: [{ type: 'text', text: content }], needs: [], unread: [] }
   if (!Array.isArray(content)) throw invalidField(place, 'must be a string or an array of parts')
   const parts: ContentPart[] = []
   const needs: string[] = []
+  const unread: string[] = []
   for (const [index, part] of content.entries()) {
     const at = `${place}.${index}`
     const read = readPart(part, at)
-    if (read === null) needs.push(at)
-    else parts.push(...read)
+    if (read === null) {
+      needs.push(at)
+      unread.push(...textsOfFile(part))
+    } else parts.push(...read)
   }
-  return { parts, needs }
+  return { parts, needs, unread }
+}
+
+/** Returns true for a text that a user wrote. */
+export function isTextPart(part: unknown): boolean {
+  return isFields(part) && (part.type === 'input_text' || part.type === 'text')
 }
 
 /** Returns the texts of a content, joined. Ignores other parts. */
@@ -106,6 +116,14 @@ function fileOf(part: Fields, place: string): readonly ContentPart[] | null {
     throw invalidField(`${place}.file_data`, 'is required: send the document as a `data:application/pdf;base64,` URL')
   if (url != null) fetchable(url, `${place}.file_url`)
   return null
+}
+
+/** Returns the name, the address and the readable content of a file that only OpenAI reads. */
+function textsOfFile(part: unknown): readonly string[] {
+  const { filename, file_url: url, file_data: data } = isFields(part) ? part : {}
+  const [, base64] = /^data:(?!image\/|audio\/|video\/)[^,]*;base64,(.*)$/is.exec(textOrNull(data) ?? '') ?? []
+  const content = base64 === undefined ? textOrNull(data) : Buffer.from(base64, 'base64').toString('utf8')
+  return [textOrNull(filename), textOrNull(url), content].filter(text => text !== null)
 }
 
 function storedFile(place: string, instead: string) {

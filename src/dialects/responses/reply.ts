@@ -54,9 +54,17 @@ export function responseJson(
   settings: string,
   requestId: string,
   opening: Pick<ResponseStart, 'createdAt' | 'model'>,
-  { status, output, usage, error, incompleteReason }: ResponseState,
+  state: ResponseState,
 ): string {
-  const head = JSON.stringify({
+  return `${JSON.stringify(stateFields(requestId, opening, state)).slice(0, -1)},${settings.slice(1)}`
+}
+
+function stateFields(
+  requestId: string,
+  opening: Pick<ResponseStart, 'createdAt' | 'model'>,
+  { status, output, usage, error, incompleteReason }: ResponseState,
+) {
+  return {
     id: responseIdOf(requestId),
     object: 'response',
     created_at: opening.createdAt,
@@ -67,14 +75,17 @@ export function responseJson(
     model: opening.model,
     output,
     usage,
-  })
-  return `${head.slice(0, -1)},${settings.slice(1)}`
+  }
 }
 
-/** Returns the repeated settings of the request as JSON text. Called once per response: several events contain them. */
-export function settingsJson({ body, ask }: ResponsesAsk): string {
+/** Returns the repeated settings of the request as JSON text. Called once per stream: several events contain them. */
+export function settingsJson(request: ResponsesAsk): string {
+  return JSON.stringify(settingsOf(request))
+}
+
+function settingsOf({ body, ask }: ResponsesAsk) {
   const { reasoning, text } = body
-  return JSON.stringify({
+  return {
     instructions: body.instructions ?? null,
     max_output_tokens: body.max_output_tokens ?? null,
     max_tool_calls: 'max_tool_calls' in body ? body.max_tool_calls : null,
@@ -97,7 +108,7 @@ export function settingsJson({ body, ask }: ResponsesAsk): string {
     truncation: 'disabled',
     user: body.user ?? null,
     metadata: ask.metadata ?? {},
-  })
+  }
 }
 
 /** Returns the status for a finish reason. */
@@ -138,7 +149,7 @@ export function responseBody(
   const reason = answer.choices[0]?.finishReason ?? 'stop'
   items.close(reason)
   const state = { ...endOf(reason), output: items.output(), usage: responseUsage(receipt) }
-  return JSON.parse(responseJson(settingsJson(context), opening.requestId, opening, state))
+  return { ...stateFields(opening.requestId, opening, state), ...settingsOf(context) }
 }
 
 /** Returns the error of a failed response. By its code, clients shorten the input, wait or stop. */

@@ -9,9 +9,11 @@ import { bodyText, chatRequestFields, functionName, parseChatRequestFields } fro
 import { sessionNameOf } from '../../core/request/session-name.ts'
 import { GatewayError } from '../../core/validation/errors.ts'
 import { checker, invalidField, nullable, oneOf } from '../../core/validation/validate.ts'
+import type { Fields } from './check.ts'
 import { maximumItems, type ReadInput, type ReasoningOpener, readInputItems } from './items.ts'
 import { textIn } from './parts.ts'
 import { chooseTools, type DeclaredTools, maximumDeclaredTools, readTools, type ToolOrigin } from './tools.ts'
+import { unreadTools } from './unread-tools.ts'
 
 const open = { additionalProperties: true }
 const anyObject = Type.Object({}, open)
@@ -127,12 +129,13 @@ export function readResponses(
   const { tools, choice, needsHosted } = chooseTools(body.tool_choice ?? null, declared)
   const needs = needsHosted ? [...input.needs, 'tool_choice'] : input.needs
   const fields = parseChatRequestFields(sharedFields(body), source.headers)
-  const isPlain = needs.length === 0 && !input.endsWithResult
+  const isPlain = needs.length === 0 && input.endsWithText
   const wantsLogprobs = body.include?.includes('message.output_text.logprobs') ?? false
+  const definitions = unreadTools([...lists, ...input.declared, ...input.loaded], tools)
   const ask: ChatRequest = {
     ...fields,
     dialect: 'responses',
-    source: sourceOf(body, source.text, { input, declared, needs }),
+    source: sourceOf(body, source.text, { input, declared, needs, definitions }),
     messages: input.messages,
     stream: body.stream != null || body.stream_mode != null ? fields.stream : null,
     presencePenalty: null,
@@ -148,7 +151,7 @@ export function readResponses(
     endUser: body.safety_identifier ?? body.user ?? null,
     extras: extrasOf(body),
     session: sessionNameOf(source.headers, body.prompt_cache_key),
-    // A tool result is not a question, and the gateway cannot change items that only OpenAI can read.
+    // The gateway inserts its additions before a text of the last turn. It cannot change items that only OpenAI can read.
     web: isPlain ? fields.web : 'off',
     enhance: isPlain && fields.enhance,
     bodyCharacters: source.text.length,
@@ -215,13 +218,35 @@ function sourceOf(
     input,
     declared,
     needs,
-  }: { readonly input: ReadInput; readonly declared: DeclaredTools; readonly needs: readonly string[] },
+    definitions,
+  }: {
+    readonly input: ReadInput
+    readonly declared: DeclaredTools
+    readonly needs: readonly string[]
+    readonly definitions: readonly Fields[]
+  },
 ): SourceBody {
   const sameFormOnly = [
     ...(body.truncation === 'auto' ? ['truncation'] : []),
     ...declared.hosted.map(type => `tools.${type}`),
     ...declared.refused.map(type => `tools.${type}`),
   ]
-  const fields = { ...body, input: input.native }
-  return { dialect: 'responses', text, fields, messages: input.messages, headers: {}, needs, sameFormOnly }
+  // OpenAI repeats a stored prompt as a list of items; the same texts are moderated and sent.
+  const instructions = Array.isArray(body.instructions)
+    ? instructionsOf(body.instructions).join('\n\n')
+    : body.instructions
+  const fields = { ...body, instructions, input: input.native }
+  return {
+    dialect: 'responses',
+    text,
+    fields,
+    messages: input.messages,
+    headers: {},
+    needs,
+    sameFormOnly,
+    ...(definitions.length === 0 ? {} : { definitions }),
+    ...(input.unread.length === 0
+      ? {}
+      : { unread: input.unread.map(said => ({ role: 'tool' as const, callId: '', text: said })) }),
+  }
 }

@@ -59,9 +59,14 @@ export type ActiveEmbeddings = {
   readonly id: string
   readonly signal: RequestAbortSignal
   readonly trace: TraceParent | null
+  /** Reserves memory for vectors with this many numbers in total. Throws if there is none. Absent = unlimited. */
+  readonly reserveNumbers?: (numbers: number) => void
   /** Awaited once the usage record is durable. */
   readonly settled?: (record: UsageRecord) => Promise<void>
 }
+
+/** Numbers of a vector whose length is not configured. */
+const usualLength = 1_024
 
 /** Resolves when the usage record is durable. Throws `GatewayError`; the reservation is then settled too. */
 export async function embed(
@@ -74,6 +79,8 @@ export async function embed(
   const admitted = { requestId: active.id, caller, startedAt: clock.now(), startedMonotonic: clock.monotonic() }
   checkPaid(deps, caller)
   const prepared = await prepareEmbeddings(deps, request)
+  const [{ model }] = prepared.hosts
+  active.reserveNumbers?.(request.inputs.length * (request.dimensions ?? model.dimensions ?? usualLength))
   const admittedFrom = clock.monotonic()
   const reservation = await admitEmbeddings(deps, admitted, prepared)
   const progress = createProgress(reservation, { route: admitted.startedMonotonic, admit: admittedFrom })

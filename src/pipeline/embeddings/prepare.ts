@@ -1,7 +1,7 @@
 /** Prepares a request for embeddings before admission: its model, its hosts, and its tokens. */
 import { type EmbeddingsRequest, inputError, placeOf } from '../../core/embeddings/embeddings-request.ts'
 import type { EmbeddingCatalog, EmbeddingModel } from '../../core/models/embedding-models.ts'
-import { autoModel, fullName } from '../../core/models/models.ts'
+import { autoModel, type Catalog, fullName } from '../../core/models/models.ts'
 import { tokenIdLimit } from '../../core/tokens/decode-tokens.ts'
 import { estimateInputTokens, estimateTokens } from '../../core/tokens/tokens.ts'
 import { GatewayError } from '../../core/validation/errors.ts'
@@ -29,6 +29,8 @@ export type PreparedEmbeddings = {
 
 export type PrepareEmbeddingsDeps = {
   readonly embeddingCatalog: EmbeddingCatalog
+  /** The chat models, for the error of a request that names one. */
+  readonly catalogue: Pick<Catalog, 'resolve'>
   readonly endpoints: ReadonlyMap<string, ConfiguredProvider>
   readonly tokenizer: { decode(lists: readonly (readonly number[])[]): Promise<readonly string[]> }
 }
@@ -61,15 +63,25 @@ export async function prepareEmbeddings(
   return { request, hosts, texts, tokens, mostTokens }
 }
 
-function findHosts({ embeddingCatalog, endpoints }: PrepareEmbeddingsDeps, name: string): PreparedEmbeddings['hosts'] {
+function findHosts(
+  { embeddingCatalog, catalogue, endpoints }: PrepareEmbeddingsDeps,
+  name: string,
+): PreparedEmbeddings['hosts'] {
   const model = embeddingCatalog.resolve(name)
-  if (model === null) throw unknownEmbeddingModel(embeddingCatalog, name)
+  if (model === null) throw chatModelInEmbeddings(catalogue, name) ?? unknownEmbeddingModel(embeddingCatalog, name)
   const [first, ...others] = embeddingCatalog.hostsOf(model).flatMap((host): EmbeddingHost[] => {
     const endpoint = endpoints.get(host.provider)
     return endpoint?.embeddings === undefined ? [] : [{ model: host, endpoint, adapter: endpoint.embeddings }]
   })
   if (first === undefined) throw unknownEmbeddingModel(embeddingCatalog, name)
   return [first, ...others]
+}
+
+function chatModelInEmbeddings(catalogue: Pick<Catalog, 'resolve'>, name: string): GatewayError | null {
+  const model = catalogue.resolve(name)
+  if (model === null) return null
+  const message = `${fullName(model)} is a chat model. Use POST /v1/chat/completions, or choose an embedding model from GET /v1/models.`
+  return new GatewayError('model_not_found', message, { param: 'model' })
 }
 
 /** The message repeats nothing of the unknown name: it may be a key pasted into the wrong field. */

@@ -1,13 +1,25 @@
 /** Checks the model that a request names: that it exists, is not retired, and supports the request. */
+import type { EmbeddingCatalog } from '../../core/models/embedding-models.ts'
 import { type Catalog, deprecationOf, fullName, type Model, type Unmet, unmet } from '../../core/models/models.ts'
 import { GatewayError } from '../../core/validation/errors.ts'
 import type { RouteRequest } from './route-request.ts'
-import { unknownModel } from './routing-errors.ts'
+import { embeddingModelInChat, unknownModel } from './routing-errors.ts'
 
 /** Finds the named model. Throws `model_not_found`, `model_deprecated`, `unsupported_parameter` or `invalid_request`. */
-export function findNamedModel(catalogue: Catalog, { ask, needs, today }: RouteRequest, name: string): Model {
+export function findNamedModel(
+  {
+    catalogue,
+    embeddingCatalog,
+  }: { readonly catalogue: Catalog; readonly embeddingCatalog?: Pick<EmbeddingCatalog, 'resolve'> },
+  { ask, needs, today }: RouteRequest,
+  name: string,
+): Model {
   const model = catalogue.resolve(name)
-  if (model === null) throw unknownModel(catalogue, name)
+  if (model === null)
+    throw (
+      (embeddingCatalog === undefined ? null : embeddingModelInChat(embeddingCatalog, name)) ??
+      unknownModel(catalogue, name)
+    )
   if (deprecationOf(model, today) === 'retired') {
     const advice = model.successor === null ? 'Choose another one' : `Use ${model.successor} instead`
     const message = `${fullName(model)} was retired on ${model.deprecationDate}. ${advice}.`

@@ -5,6 +5,7 @@
 import type { PromptAnalysis } from '../../core/analysis/prompt-analysis.ts'
 import type { ChatRequest, Strategy } from '../../core/chat/chat.ts'
 import type { Caller } from '../../core/limits/plans.ts'
+import type { EmbeddingCatalog } from '../../core/models/embedding-models.ts'
 import { type Catalog, fitsWindow, fullName, type Model, needsOf } from '../../core/models/models.ts'
 import { defaultLevelShares, type Level, type LevelShares, levelOf } from '../../core/routing/capability-levels.ts'
 import { formatDay } from '../../core/text/utc-days.ts'
@@ -30,6 +31,8 @@ export type RouteDeps = FilterDeps &
   ScoreDeps &
   RankDeps & {
     readonly catalogue: Catalog
+    /** Names that a chat request cannot use, for the error. Absent = none. */
+    readonly embeddingCatalog?: Pick<EmbeddingCatalog, 'resolve'>
     readonly clock: { /** Epoch milliseconds. */ now(): number }
     /** Target shares of requests per capability level. Absent = the defaults. */
     readonly shares?: LevelShares
@@ -127,7 +130,7 @@ function outranked(able: readonly Model[], candidates: readonly Candidate[]): re
 }
 
 function chooseNamed(deps: RouteDeps, request: RouteRequest, name: string): Choice {
-  const model = findNamedModel(deps.catalogue, request, name)
+  const model = findNamedModel(deps, request, name)
   const endpoint = endpointOf(deps.endpoints, model, request.ask)
   if (endpoint === undefined) throw notConfigured(model)
   refuseUnmet(model, unreadable(endpoint, request.ask))

@@ -1,5 +1,6 @@
 /** Errors of routing: why no model is eligible, and how the client can change that. */
 
+import type { EmbeddingCatalog } from '../../core/models/embedding-models.ts'
 import { type Catalog, fullName, type Model } from '../../core/models/models.ts'
 import { GatewayError } from '../../core/validation/errors.ts'
 
@@ -34,6 +35,14 @@ function countOf(values: readonly string[], wanted: string): number {
 /** Builds the error for a named model that is not offered. */
 export function notConfigured(model: Model): GatewayError {
   const message = `${fullName(model)} is not available: its provider is not configured. Choose a model from GET /api/v1/models.`
+  return new GatewayError('model_not_found', message, { param: 'model' })
+}
+
+/** Returns the error for an embedding model in a chat request; null = the name is of no embedding model. */
+export function embeddingModelInChat(models: Pick<EmbeddingCatalog, 'resolve'>, name: string): GatewayError | null {
+  const model = models.resolve(name)
+  if (model === null) return null
+  const message = `${fullName(model)} is an embedding model. Use POST /v1/embeddings, or choose a chat model from GET /v1/models.`
   return new GatewayError('model_not_found', message, { param: 'model' })
 }
 

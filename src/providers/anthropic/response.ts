@@ -57,7 +57,7 @@ function readEvent(answer: AnswerReader, name: string, data: unknown): readonly 
     case 'content_block_stop':
       return answer.closeBlock(data.index)
     case 'message_delta':
-      return answer.update(record(data.delta), data.usage)
+      return answer.update({ context_management: data.context_management, ...record(data.delta) }, data.usage)
     case 'message_stop':
       return answer.end()
     // A relay that does not stream sends the complete response as one event.
@@ -104,6 +104,7 @@ function answerReader(): AnswerReader {
   let stopReason = ''
   let stopSequence: string | null = null
   let counts: Counts = noCounts
+  const endFields: Record<string, unknown> = {}
 
   const served = (now: unknown): readonly AnswerPart[] => {
     const name = nameOf(now)
@@ -153,7 +154,9 @@ function answerReader(): AnswerReader {
     openBlock,
     addToBlock: (index, delta) => wentOn(blocks.add(index, delta)),
     closeBlock: blocks.close,
-    update({ stop_reason, stop_sequence }, usage) {
+    update(ending, usage) {
+      const { stop_reason, stop_sequence } = ending
+      for (const name of endFieldNames) if (isRecord(ending[name])) endFields[name] = ending[name]
       stopReason ||= textOf(stop_reason)
       stopSequence ??= isText(stop_sequence) ? stop_sequence : null
       return [...served(servingModel(usage)), ...measured(usage, 'later')]
@@ -166,13 +169,17 @@ function answerReader(): AnswerReader {
       const unclosed = blocks.closeAll()
       const stoppedBy = stopReason === 'stop_sequence' && stopSequence !== null ? { stopSequence } : {}
       const own = actedOn.has(stopReason) ? { upstreamReason: stopReason } : {}
-      return [...unclosed, { type: 'finish', choice: 0, reason, ...stoppedBy, ...own }, { type: 'end' }]
+      const fields = Object.keys(endFields).length === 0 ? {} : { endFields: JSON.stringify(endFields) }
+      return [...unclosed, { type: 'finish', choice: 0, reason, ...stoppedBy, ...own, ...fields }, { type: 'end' }]
     },
   }
 }
 
 /** Finish reasons that clients of this API act on and other forms lack. */
-const actedOn: ReadonlySet<string> = new Set(['pause_turn', 'model_context_window_exceeded'])
+const actedOn: ReadonlySet<string> = new Set(['pause_turn', 'model_context_window_exceeded', 'compaction'])
+
+/** Fields of the end of a message for which other API forms have no equivalent. */
+const endFieldNames = ['container', 'context_management'] as const
 
 /** Returns the finish reason. The calls decide: a forced JSON answer ends as `tool_use` without a client's call. */
 function finishReason(stopReason: string, hasCalls: boolean): FinishReason {

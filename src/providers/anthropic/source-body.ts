@@ -4,6 +4,7 @@
  */
 import type { SourceBody } from '../../core/chat/chat.ts'
 import { fullName, type Model } from '../../core/models/models.ts'
+import { isSearchTool, searchesUnlessLimited } from '../../core/usage/source-charges.ts'
 import { type Json, record } from '../json.ts'
 import { type Edit, edited, elementsAt, type JsonSpan, type Member, membersAt, removals } from '../json-spans.ts'
 import type { ProviderAsk } from '../provider.ts'
@@ -62,7 +63,10 @@ export function ownBody(question: ProviderAsk, source: SourceBody, fields: () =>
   const dropped = Object.keys(values).filter(
     name => name !== 'metadata' && values[name] === undefined && source.fields[name] != null,
   )
-  const edits = [...fieldEdits(members, values), ...sealedEdits(source, members)]
+  const turn = turnEdits(source, members)
+  if (turn === null) return null
+  const sealed = sealedEdits(source, members)
+  const edits = [...fieldEdits(members, values), ...sealed, ...searchEdits(source, members), ...turn]
   return { text: edited(source.text, edits), dropped }
 }
 
@@ -174,6 +178,43 @@ function sealedEdits({ text, sealed = [], fields }: SourceBody, members: readonl
     return content === null ? [] : removals(content, index => out.has(index))
   })
   return [...removals(turns, isEmptied), ...blocks]
+}
+
+/** Inserts the additions of the gateway into the last turn; null = it has no text. */
+function turnEdits({ text, fields, turn }: SourceBody, members: readonly Member[]): readonly Edit[] | null {
+  if (turn === undefined) return []
+  const list = members.find(({ key }) => key === 'messages')
+  const span = list === undefined ? undefined : elementsAt(text, list.value.from).at(-1)
+  const last: unknown = Array.isArray(fields.messages) ? fields.messages.at(-1) : null
+  const { role, content } = record(last)
+  const value = span && membersAt(text, span.from).findLast(({ key }) => key === 'content')?.value
+  if (value === undefined || role !== 'user') return null
+  const before = turn.before === undefined ? null : JSON.stringify({ type: 'text', text: turn.before })
+  const said = turn.text === undefined ? null : JSON.stringify(turn.text)
+  if (typeof content === 'string') {
+    const own = said ?? text.slice(value.from, value.to)
+    return [{ ...value, text: before === null ? own : `[${before},{"type":"text","text":${own}}]` }]
+  }
+  const index = Array.isArray(content) ? content.findIndex(block => record(block).type === 'text') : -1
+  const block = elementsAt(text, value.from)[index]
+  const own = block && membersAt(text, block.from).findLast(({ key }) => key === 'text')?.value
+  if (block === undefined || own === undefined) return null
+  return [
+    ...(before === null ? [] : [{ from: block.from, to: block.from, text: `${before},` }]),
+    ...(said === null ? [] : [{ ...own, text: said }]),
+  ]
+}
+
+/** Limits searches to the number that is reserved, where the client set no limit. */
+function searchEdits({ text, fields }: SourceBody, members: readonly Member[]): readonly Edit[] {
+  const tools: readonly unknown[] = Array.isArray(fields.tools) ? fields.tools : []
+  const list = members.find(({ key }) => key === 'tools')
+  if (list === undefined || !tools.some(isSearchTool)) return []
+  return elementsAt(text, list.value.from).flatMap((span, index) => {
+    const tool = tools[index]
+    if (!isSearchTool(tool) || tool.max_uses != null) return []
+    return fieldEdits(membersAt(text, span.from), { max_uses: searchesUnlessLimited })
+  })
 }
 
 function contentOf(text: string, turn: JsonSpan): readonly JsonSpan[] | null {

@@ -9,6 +9,7 @@ import { chatCompletionsUrl, formatFor, officialValues } from '../openai/request
 import { droppedNames, isDemanding, nearestEffort, parametersFor } from '../parameters.ts'
 import type { Access, ProviderAsk, ProviderRequest } from '../provider.ts'
 import { inputFor } from './input.ts'
+import { inputOf } from './turn.ts'
 
 /** What this form has no word for. */
 const wordless = {
@@ -29,8 +30,9 @@ const leastOutputCap = 16
 export function toResponsesRequest({ ask, model, outputCap, stream }: ProviderAsk, access: Access): ProviderRequest {
   const rules = model.parameters
   const own = ask.source?.dialect === 'responses' ? ask.source : null
-  // Where the gateway has added to the conversation, its messages say what is asked.
-  const source = own !== null && own.messages === ask.messages ? own : null
+  // Where the gateway has changed more of the conversation than its last turn, its messages say what is asked.
+  const ownInput = own !== null && own.messages === ask.messages ? inputOf(own) : null
+  const source = ownInput === null ? null : own
   const effort = ask.reasoningEffort === null ? null : nearestEffort(ask.reasoningEffort, rules.efforts.toReversed())
   const parameters = parametersFor(ask, { ...rules, ...wordless }, effort === null ? null : effort !== 'none')
   const { dropped } = parameters
@@ -42,7 +44,7 @@ export function toResponsesRequest({ ask, model, outputCap, stream }: ProviderAs
   const { field: format, instruction, lesser } = formatFor(ask.responseFormat, rules.responseFormat)
   if (lesser) dropped.add('response_format')
   const needsWord = instruction !== null && !(instruction.unlessJsonIsNamed && ask.messages.some(namesJson))
-  const input = source === null ? inputFor(ask.messages, rules) : source.fields.input
+  const input = ownInput ?? inputFor(ask.messages, rules)
   const body: Json = {
     ...extras.sent,
     model: model.id,
@@ -147,7 +149,7 @@ function textFor(ask: ChatRequest, format: Json | undefined, model: Model): Json
   }
 }
 
-/** Verbatim where the tools are as the client declared them; else as functions, with OpenAI's own beside them. */
+/** Verbatim where the tools are as the client declared them; else as functions, without OpenAI's own: they hold unmasked texts. */
 function toolsFor(
   ask: ChatRequest,
   fields: Json,
@@ -158,8 +160,8 @@ function toolsFor(
   const kept = given.filter(isTokenPricedTool)
   const dropped = refused.filter(type => !type.startsWith('web_search')).map(type => `tools.${type}`)
   if (isVerbatim) return { sent: kept, dropped }
-  const hosted = kept.filter(({ type }) => !clientTools.has(textOf(type)))
-  return { sent: [...ask.tools.map(functionFor), ...hosted], dropped }
+  const hosted = kept.map(({ type }) => textOf(type)).filter(type => !clientTools.has(type))
+  return { sent: ask.tools.map(functionFor), dropped: [...dropped, ...hosted.map(type => `tools.${type}`)] }
 }
 
 const clientTools: ReadonlySet<string> = new Set(['function', 'custom', 'namespace', 'tool_search'])

@@ -4,7 +4,7 @@ import fc from 'fast-check'
 import type { Message } from '../../../src/core/chat/chat.ts'
 import type { WebDocument } from '../../../src/core/chat/web-sources.ts'
 import { estimateInputTokens } from '../../../src/core/tokens/tokens.ts'
-import { insertUntrustedContent, visibleText } from '../../../src/core/web/untrusted-content.ts'
+import { insertedText, insertUntrustedContent, visibleText } from '../../../src/core/web/untrusted-content.ts'
 import { cpuMs } from '../../harness/cpu.ts'
 import { goldenBlock } from '../../web/golden.ts'
 import { injections } from '../../web/injections.ts'
@@ -121,6 +121,23 @@ describe('insertUntrustedContent', () => {
 
   test('returns the conversation unchanged without findings', () => {
     expect(contained([])).toBe(question)
+  })
+})
+
+describe('insertedText', () => {
+  const finding = { url: 'https://a.example/', title: 'T', text: 'x' }
+
+  test('returns the text that was inserted, and null for an unchanged conversation', () => {
+    expect(insertedText(question, contained([finding]))).toContain(`<<<web-data ${nonce}>>>`)
+    expect(insertedText(question, question)).toBeNull()
+  })
+
+  test.each<readonly [string, readonly Message[]]>([
+    ['system text', [{ role: 'system', text: '<<<web-data 1' }, user('A')]],
+    ['tool result', [user('A'), { role: 'tool', callId: 'c', text: '<<</web-data 1' }, user('B')]],
+    ['turn itself', [user('A <<<web-data 1')]],
+  ])('returns null if the %s looked like a marker', (_name, messages) => {
+    expect(insertedText(messages, contained([finding], messages))).toBeNull()
   })
 })
 

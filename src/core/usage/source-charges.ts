@@ -1,0 +1,76 @@
+/**
+ * Charges beside tokens that a request to Anthropic can cause: searches of its own form, and cache writes for an hour. They are reserved
+ * before the call, because the settlement bills at most the reservation.
+ */
+import type { ChatRequest, SourceBody } from '../chat/chat.ts'
+import type { Model } from '../models/models.ts'
+import { hourCacheCost, providerSearchCost } from './money.ts'
+
+/** Searches of a tool without `max_uses`, which has no limit at Anthropic. */
+export const searchesUnlessLimited = 10
+
+const searchType = /^web_search_\d+$/
+
+/** Returns true for Anthropic's search tool. */
+export function isSearchTool(tool: unknown): tool is { readonly type: string; readonly max_uses?: unknown } {
+  return typeof tool === 'object' && tool !== null && 'type' in tool && searchType.test(String(tool.type))
+}
+
+/** Returns the maximum of these charges in micro-cents, beyond a reservation of the whole input at its highest token price. */
+export function highestSourceCharges(
+  ask: Pick<ChatRequest, 'source' | 'messages' | 'tools'>,
+  { model, endpoint }: { readonly model: Pick<Model, 'pricing'>; readonly endpoint: { readonly provider: Charging } },
+  inputTokens: number,
+): number {
+  const { provider } = endpoint
+  const source = provider.takesSource?.includes('messages') && ask.source?.dialect === 'messages' ? ask.source : null
+  const isHour = source === null ? provider.cachesMarkedInput === true && hasHourMark(ask) : keepsForAnHour(source)
+  if (source === null && !isHour) return 0
+  const usage = {
+    inputTokens,
+    cachedInputTokens: 0,
+    outputTokens: 0,
+    reasoningTokens: 0,
+    cacheWriteTokens: inputTokens,
+  }
+  const hour = isHour ? hourCacheCost(model, { ...usage, hourCacheWriteTokens: inputTokens }) : 0
+  return hour + (source === null ? 0 : providerSearchCost({ ...usage, providerSearches: mostSearches(source) }))
+}
+
+/** The part of a provider that decides which charges there can be. */
+type Charging = {
+  readonly takesSource?: readonly SourceBody['dialect'][]
+  readonly cachesMarkedInput?: true
+}
+
+/** Returns whether a client of another API form marked a part for an hour. */
+function hasHourMark({ messages, tools }: Pick<ChatRequest, 'messages' | 'tools'>): boolean {
+  return (
+    tools.some(({ cache }) => cache === '1h') ||
+    messages.some(message =>
+      message.role === 'user' ? message.content.some(({ cache }) => cache === '1h') : message.cache === '1h',
+    )
+  )
+}
+
+function mostSearches({ fields: { tools } }: SourceBody): number {
+  if (!Array.isArray(tools)) return 0
+  return tools
+    .filter(isSearchTool)
+    .map(({ max_uses: most }) => (typeof most === 'number' ? Math.max(0, Math.ceil(most)) : searchesUnlessLimited))
+    .reduce((sum, most) => sum + most, 0)
+}
+
+/** Returns whether any `cache_control` has a lifetime of an hour. Iterative, because a body may be deep. */
+function keepsForAnHour({ text, fields }: SourceBody): boolean {
+  // An escape could spell it too. Most bodies have neither.
+  if (!text.includes('1h') && !text.includes('\\u')) return false
+  const open: unknown[] = [fields]
+  while (open.length > 0) {
+    const value = open.pop()
+    if (typeof value !== 'object' || value === null) continue
+    if ('ttl' in value && value.ttl === '1h') return true
+    for (const inner of Object.values(value)) open.push(inner)
+  }
+  return false
+}
