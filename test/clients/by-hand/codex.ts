@@ -40,7 +40,7 @@ async function checksOf(rig: Rig, model: string): Promise<readonly Check[]> {
   const env = { CODEX_HOME: home, HOME: home, GATEWAY_KEY: rig.gateway.key }
   const start = rig.agent.log.length
   const exec = (...words: string[]) => run([codex, 'exec', '--skip-git-repo-check', ...words], work, env)
-  const first = await exec('PLAN: shell, patch, mcp')
+  const first = await exec('PLAN: shell, file, mcp')
   const resumed = await exec('resume', '--last', 'PLAN: shell')
   const requests = rig.agent.log.slice(start)
   if (process.env.VERBOSE) process.stdout.write(`${first.out}\n${resumed.out}\n${requests.join('\n')}\n`)
@@ -49,7 +49,7 @@ async function checksOf(rig: Rig, model: string): Promise<readonly Check[]> {
     { name: 'ends well', isMet: first.code === 0 && resumed.code === 0 },
     { name: 'knows the model', isMet: !/metadata for .* not found/i.test(first.out) },
     { name: 'runs the shell', isMet: first.out.includes('shell-ran') },
-    { name: 'applies a patch', isMet: existsSync(made) && readFileSync(made, 'utf8') === 'hello from the patch\n' },
+    { name: 'applies a patch', isMet: existsSync(made) && readFileSync(made, 'utf8') === 'hello from the tool\n' },
     { name: 'calls the MCP server', isMet: /Finished. The last tool returned: [\s\S]*looked up/.test(first.out) },
     { name: 'resumes', isMet: /Finished. The last tool returned: [\s\S]*shell-ran/.test(resumed.out) },
     { name: 'brings reasoning back', isMet: model === 'relay/agent' || !requests.at(-1)?.includes('"replayed":[]') },

@@ -1,6 +1,6 @@
 /**
  * A scripted model behind three wire formats: Chat Completions, Responses and Messages, whole or streamed. It follows the
- * plan in the last user message (`PLAN: shell, patch, mcp`), one tool call per step, and then says what the last tool
+ * plan in the last user message (`PLAN: shell, file, mcp`), one tool call per step, and then says what the last tool
  * returned. Each turn begins with reasoning, and the next one records whether that came back.
  */
 import { startUpstream, type Upstream, type UpstreamAnswer, type UpstreamRequest } from '../../harness/upstream.ts'
@@ -26,6 +26,7 @@ type Entry = { readonly kind: 'user' | 'result' | 'other'; readonly text: string
 type Turn = {
   readonly model: string
   readonly stream: boolean
+  readonly effort: unknown
   readonly tools: readonly OfferedTool[]
   readonly entries: readonly Entry[]
   /** Reasoning that the client sent back. */
@@ -34,7 +35,7 @@ type Turn = {
 type Call = { readonly id: string; readonly tool: OfferedTool; readonly input: string | Fields }
 type Output = { readonly reasoning: string; readonly text: string; readonly call: Call | null }
 
-const patch = '*** Begin Patch\n*** Add File: made.txt\n+hello from the patch\n*** End Patch\n'
+const patch = '*** Begin Patch\n*** Add File: made.txt\n+hello from the tool\n*** End Patch\n'
 
 /** Tools that carry out a step, and their arguments by the names of parameters. */
 const steps: Readonly<Record<string, { readonly tool: RegExp; readonly values: Fields }>> = {
@@ -42,10 +43,15 @@ const steps: Readonly<Record<string, { readonly tool: RegExp; readonly values: F
     tool: /^(exec_command|shell_command|shell|bash|Bash)$/,
     values: { cmd: 'echo shell-ran', command: 'echo shell-ran', description: 'prints a line' },
   },
-  patch: { tool: /^apply_patch$/, values: { input: patch, patchText: patch } },
-  write: {
-    tool: /^(write|Write)$/,
-    values: { filePath: 'made.txt', file_path: `${process.cwd()}/made.txt`, content: 'hello from the tool\n' },
+  file: {
+    tool: /^(apply_patch|write|Write)$/,
+    values: {
+      input: patch,
+      patchText: patch,
+      filePath: 'made.txt',
+      file_path: `${process.cwd()}/made.txt`,
+      content: 'hello from the tool\n',
+    },
   },
   read: { tool: /^(read|Read)$/, values: { filePath: 'made.txt', file_path: `${process.cwd()}/made.txt` } },
   mcp: { tool: /lookup$/, values: { key: 'color' } },
@@ -69,6 +75,7 @@ export function startScriptedAgent(folder: string): ScriptedAgent {
         path: request.path,
         model: turn.model,
         tools: turn.tools.map(({ namespace, name, kind }) => `${namespace ?? ''}.${name}:${kind}`),
+        effort: turn.effort,
         replayed: turn.replayed,
         answers: output.call?.tool.name ?? output.text,
       }),
@@ -79,6 +86,8 @@ export function startScriptedAgent(folder: string): ScriptedAgent {
 }
 
 function outputOf({ entries, tools }: Turn, index: number, folder: string): Output {
+  // Clients also ask for titles and summaries, without tools.
+  if (tools.length === 0) return { reasoning: `reasoning ${index}`, text: 'Scripted title', call: null }
   const start = entries.findLastIndex(({ kind, text }) => kind === 'user' && text.includes('PLAN:'))
   const reasoning = `reasoning ${index}`
   const plan = /PLAN: ([\w, ]+)/.exec(entries[start]?.text ?? '')?.[1] ?? ''
@@ -87,7 +96,7 @@ function outputOf({ entries, tools }: Turn, index: number, folder: string): Outp
   const name = names[results.length] ?? ''
   const step = steps[name]
   const done = `Finished. The last tool returned: ${results.at(-1)?.text.trim().slice(-200) ?? 'nothing'}`
-  if (step === undefined) return { reasoning, text: start === -1 ? 'Scripted title' : done, call: null }
+  if (step === undefined) return { reasoning, text: done, call: null }
   const tool = tools.find(offered => step.tool.test(offered.name))
   if (tool === undefined) return { reasoning, text: `No tool for the step ${name}.`, call: null }
   return { reasoning, text: '', call: { id: `call_${index}`, tool, input: inputFor(tool, step.values, folder) } }
@@ -121,6 +130,7 @@ const chatCompletions: Wire = {
   read: body => ({
     model: String(body.model),
     stream: body.stream === true,
+    effort: body.reasoning_effort,
     tools: listOf(body.tools).flatMap(({ function: own }) =>
       isFields(own)
         ? [{ name: String(own.name), namespace: null, kind: 'function', properties: propertiesOf(own.parameters) }]
@@ -171,6 +181,7 @@ const messages: Wire = {
   read: body => ({
     model: String(body.model),
     stream: body.stream === true,
+    effort: isFields(body.output_config) ? body.output_config.effort : undefined,
     tools: listOf(body.tools).map(({ name, input_schema }) => ({
       name: String(name),
       namespace: null,
@@ -224,6 +235,7 @@ const responses: Wire = {
   read: body => ({
     model: String(body.model),
     stream: body.stream === true,
+    effort: isFields(body.reasoning) ? body.reasoning.effort : undefined,
     tools: [...listOf(body.tools), ...listOf(body.input).flatMap(({ tools }) => listOf(tools))].flatMap(offeredTools),
     entries: (typeof body.input === 'string' ? [{ role: 'user', content: body.input }] : listOf(body.input)).map(
       (item: Fields) => ({
