@@ -23,7 +23,7 @@ async function checksOf(rig: Rig, model: string): Promise<readonly Check[]> {
   const start = rig.agent.log.length
   const tools = ['--allowedTools', 'Bash,Write,mcp__notes__lookup', '--mcp-config', join(work, 'mcp.json')]
   const ask = (...words: string[]) => run([claude, '-p', ...words, '--model', model, ...tools], work, env)
-  const first = await ask(`PLAN: shell, file, mcp. Work in ${work}.`)
+  const first = await ask('PLAN: shell, file, search, mcp')
   const again = await ask('--continue', 'PLAN: shell')
   const requests = rig.agent.log.slice(start)
   if (process.env.VERBOSE) process.stdout.write(`${first.out}\n${again.out}\n${requests.join('\n')}\n`)

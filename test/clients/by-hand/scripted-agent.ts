@@ -54,6 +54,7 @@ const steps: Readonly<Record<string, { readonly tool: RegExp; readonly values: F
     },
   },
   read: { tool: /^(read|Read)$/, values: { filePath: 'made.txt', file_path: `${process.cwd()}/made.txt` } },
+  search: { tool: /^ToolSearch$/, values: { query: 'select:mcp__notes__lookup', max_results: 5 } },
   mcp: { tool: /lookup$/, values: { key: 'color' } },
 }
 
