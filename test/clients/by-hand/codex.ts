@@ -7,7 +7,15 @@ import { join } from 'node:path'
 import { type Check, type Rig, report, run, startRig } from './rig.ts'
 
 const codex = process.argv[2] ?? 'codex'
-const models = ['relay/agent', 'openai/gpt-5.5', 'anthropic/claude-sonnet-5-5', 'gateway-ai']
+const models = [
+  'relay/agent',
+  'openai/gpt-5.5',
+  'anthropic/claude-sonnet-5-5',
+  'gateway-ai',
+  // Without the gateway's catalog: Codex's own entries, which run all tools by a program.
+  'gpt-6-luna',
+  'relay/gpt-6-luna',
+]
 
 const mcpServer = join(import.meta.dir, 'mcp-lookup.ts')
 
@@ -15,7 +23,7 @@ function configOf({ gateway, folder }: Rig, model: string): string {
   return `
 model = "${model}"
 model_provider = "gateway"
-model_catalog_json = "${join(folder, 'catalog.json')}"
+${model.endsWith('gpt-6-luna') ? '' : `model_catalog_json = "${join(folder, 'catalog.json')}"`}
 approval_policy = "never"
 sandbox_mode = "danger-full-access"
 
@@ -52,7 +60,7 @@ async function checksOf(rig: Rig, model: string): Promise<readonly Check[]> {
     { name: 'applies a patch', isMet: existsSync(made) && readFileSync(made, 'utf8') === 'hello from the tool\n' },
     { name: 'calls the MCP server', isMet: /Finished. The last tool returned: [\s\S]*looked up/.test(first.out) },
     { name: 'resumes', isMet: /Finished. The last tool returned: [\s\S]*shell-ran/.test(resumed.out) },
-    { name: 'brings reasoning back', isMet: model === 'relay/agent' || !requests.at(-1)?.includes('"replayed":[]') },
+    { name: 'brings reasoning back', isMet: !requests.at(-1)?.includes('"replayed":[]') },
   ]
 }
 

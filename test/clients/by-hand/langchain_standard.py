@@ -22,10 +22,12 @@ class Chat(ChatModelIntegrationTests):
 
     @property
     def standard_chat_model_params(self):
-        return {}
-
+        return {}  # several models refuse a temperature
 
 class TestChatCompletions(Chat):
+    # As OpenAI's API: a tool message has text only.
+    supports_image_tool_message = False
+
     @property
     def chat_model_class(self):
         return ChatOpenAI

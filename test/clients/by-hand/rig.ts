@@ -26,7 +26,12 @@ export async function startRig(): Promise<Rig> {
     capabilities: { tools: true, reasoning: true, json_schema: true, vision: true },
     parameters: { stream_options: true, parallel_tool_calls: true, response_format: 'json_schema' },
   }
-  writeFileSync(config, JSON.stringify({ providers: [{ id: 'relay', base_url: `${agent.url}/v1`, models: [model] }] }))
+  writeFileSync(
+    config,
+    JSON.stringify({
+      providers: [{ id: 'relay', base_url: `${agent.url}/v1`, models: [model, { ...model, id: 'gpt-6-luna' }] }],
+    }),
+  )
   const gateway = await startGateway({
     GATEWAY_CONFIG: config,
     OPENAI_API_KEY: 'k',
@@ -48,7 +53,7 @@ export async function startRig(): Promise<Rig> {
 
 type Run = { readonly code: number; readonly out: string }
 
-/** Runs a client without standard input, at most 120 s, and returns both of its outputs. */
+/** Runs a client without standard input, at most 5 minutes, and returns both of its outputs. */
 export async function run(command: readonly string[], cwd: string, env: Record<string, string>): Promise<Run> {
   const child = Bun.spawn([...command], {
     cwd,
@@ -56,7 +61,7 @@ export async function run(command: readonly string[], cwd: string, env: Record<s
     stdin: 'ignore',
     stdout: 'pipe',
     stderr: 'pipe',
-    timeout: 120_000,
+    timeout: 300_000,
   })
   const [out, err, code] = await Promise.all([child.stdout.text(), child.stderr.text(), child.exited])
   return { code, out: out + err }

@@ -1,47 +1,26 @@
 /**
- * A scripted model behind three wire formats: Chat Completions, Responses and Messages, whole or streamed. It follows the
- * plan in the last user message (`PLAN: shell, file, mcp`), one tool call per step, and then says what the last tool
- * returned. Each turn begins with reasoning, and the next one records whether that came back.
+ * A scripted model behind three wire formats, for clients that need one with a mind of its own. It follows the plan in the
+ * last user message (`PLAN: shell, file, mcp`), one tool call per step, and then says what the last tool returned. Without a
+ * plan it calls the first tool once. Each turn begins with reasoning, and the next one records whether that came back.
  */
-import { startUpstream, type Upstream, type UpstreamAnswer, type UpstreamRequest } from '../../harness/upstream.ts'
-
-export type Fields = Readonly<Record<string, unknown>>
-const isFields = (value: unknown): value is Fields =>
-  typeof value === 'object' && value !== null && !Array.isArray(value)
-const listOf = (value: unknown): readonly Fields[] => (Array.isArray(value) ? value.filter(isFields) : [])
-const textOf = (value: unknown): string => {
-  if (typeof value === 'string') return value
-  if (Array.isArray(value)) return value.map(textOf).join('\n')
-  return isFields(value) ? textOf(value.text ?? value.content ?? value.output ?? '') : ''
-}
-
-type OfferedTool = {
-  readonly name: string
-  readonly namespace: string | null
-  readonly kind: 'function' | 'custom'
-  readonly properties: Fields
-}
-/** A turn of the conversation: text of the user, the result of a tool, or anything else. */
-type Entry = { readonly kind: 'user' | 'result' | 'other'; readonly text: string }
-type Turn = {
-  readonly model: string
-  readonly stream: boolean
-  readonly effort: unknown
-  readonly tools: readonly OfferedTool[]
-  readonly entries: readonly Entry[]
-  /** Reasoning that the client sent back. */
-  readonly replayed: readonly string[]
-}
-type Call = { readonly id: string; readonly tool: OfferedTool; readonly input: string | Fields }
-type Output = { readonly reasoning: string; readonly text: string; readonly call: Call | null }
+import { startUpstream, type Upstream } from '../../harness/upstream.ts'
+import { type Fields, type OfferedTool, type Output, type Turn, wireOf } from './scripted-wires.ts'
 
 const patch = '*** Begin Patch\n*** Add File: made.txt\n+hello from the tool\n*** End Patch\n'
 
-/** Tools that carry out a step, and their arguments by the names of parameters. */
-const steps: Readonly<Record<string, { readonly tool: RegExp; readonly values: Fields }>> = {
+type Step = {
+  readonly tool: RegExp
+  /** Arguments by the names of parameters. */
+  readonly values: Fields
+  /** The same as a program, for the tool `exec` with which Codex runs all others. */
+  readonly code?: string
+}
+
+const steps: Readonly<Record<string, Step>> = {
   shell: {
     tool: /^(exec_command|shell_command|shell|bash|Bash)$/,
     values: { cmd: 'echo shell-ran', command: 'echo shell-ran', description: 'prints a line' },
+    code: 'text(await tools.exec_command({ cmd: "echo shell-ran" }))',
   },
   file: {
     tool: /^(apply_patch|write|Write)$/,
@@ -49,13 +28,18 @@ const steps: Readonly<Record<string, { readonly tool: RegExp; readonly values: F
       input: patch,
       patchText: patch,
       filePath: 'made.txt',
-      file_path: `${process.cwd()}/made.txt`,
+      file_path: `{folder}/made.txt`,
       content: 'hello from the tool\n',
     },
+    code: `text(await tools.apply_patch(${JSON.stringify(patch)}))`,
   },
-  read: { tool: /^(read|Read)$/, values: { filePath: 'made.txt', file_path: `${process.cwd()}/made.txt` } },
+  read: { tool: /^(read|Read)$/, values: { filePath: 'made.txt', file_path: `{folder}/made.txt` } },
   search: { tool: /^ToolSearch$/, values: { query: 'select:mcp__notes__lookup', max_results: 5 } },
-  mcp: { tool: /lookup$/, values: { key: 'color' } },
+  mcp: {
+    tool: /lookup$/,
+    values: { key: 'color' },
+    code: 'text(await tools.mcp__notes__lookup({ key: "color" }))',
+  },
 }
 
 export type ScriptedAgent = Upstream & {
@@ -87,268 +71,40 @@ export function startScriptedAgent(folder: string): ScriptedAgent {
 }
 
 function outputOf({ entries, tools }: Turn, index: number, folder: string): Output {
-  // Clients also ask for titles and summaries, without tools.
-  if (tools.length === 0) return { reasoning: `reasoning ${index}`, text: 'Scripted title', call: null }
-  const start = entries.findLastIndex(({ kind, text }) => kind === 'user' && text.includes('PLAN:'))
   const reasoning = `reasoning ${index}`
-  const plan = /PLAN: ([\w, ]+)/.exec(entries[start]?.text ?? '')?.[1] ?? ''
-  const names = plan.split(',').map(name => name.trim())
+  const [first] = tools
+  // Clients also ask for titles and summaries, without tools.
+  if (first === undefined) return { reasoning, text: 'Scripted title', call: null }
+  const start = entries.findLastIndex(({ kind, text }) => kind === 'user' && text.includes('PLAN:'))
   const results = entries.slice(start + 1).filter(({ kind }) => kind === 'result')
-  const name = names[results.length] ?? ''
-  const step = steps[name]
-  const done = `Finished. The last tool returned: ${results.at(-1)?.text.trim().slice(-200) ?? 'nothing'}`
-  if (step === undefined) return { reasoning, text: done, call: null }
-  const tool = tools.find(offered => step.tool.test(offered.name))
-  if (tool === undefined) return { reasoning, text: `No tool for the step ${name}.`, call: null }
-  return { reasoning, text: '', call: { id: `call_${index}`, tool, input: inputFor(tool, step.values, folder) } }
+  const text = `Finished. The last tool returned: ${results.at(-1)?.text.trim().slice(-200) ?? 'nothing'}`
+  const planned = /PLAN: ([\w, ]+)/.exec(entries[start]?.text ?? '')?.[1] ?? 'any'
+  const step = planned.split(',')[results.length]?.trim()
+  if (step === undefined) return { reasoning, text, call: null }
+  const id = `call_${index}`
+  if (step === 'any') {
+    const asked = entries.findLast(({ kind }) => kind === 'user')?.text ?? ''
+    return { reasoning, text: '', call: { id, tool: first, input: inputFrom(first, asked) } }
+  }
+  const { tool: pattern, values, code } = steps[step] ?? { tool: /^$/, values: {} }
+  const own = tools.find(({ name }) => pattern.test(name))
+  const tool = own ?? tools.find(({ name }) => name === 'exec')
+  if (own === undefined && tool !== undefined && code !== undefined)
+    return { reasoning, text: '', call: { id, tool, input: inputFor(tool, { input: code }, folder) } }
+  if (tool === undefined) return { reasoning, text: `No tool for the step ${step}.`, call: null }
+  return { reasoning, text: '', call: { id, tool, input: inputFor(tool, values, folder) } }
 }
 
 function inputFor(tool: OfferedTool, values: Fields, folder: string): string | Fields {
   if (tool.kind === 'custom') return String(values.input)
   const known = Object.entries(values).filter(([name]) => Object.hasOwn(tool.properties, name))
-  const absolute = (value: unknown) =>
-    typeof value === 'string' && value.startsWith(process.cwd()) ? value.replace(process.cwd(), folder) : value
-  const input = Object.fromEntries(known.map(([name, value]) => [name, absolute(value)]))
-  const { command } = tool.properties
-  return isFields(command) && command.type === 'array' ? { ...input, command: ['bash', '-lc', values.cmd] } : input
+  return Object.fromEntries(
+    known.map(([name, value]) => [name, typeof value === 'string' ? value.replace('{folder}', folder) : value]),
+  )
 }
 
-type Wire = {
-  read(body: Fields): Turn
-  write(turn: Turn, output: Output, request: UpstreamRequest): UpstreamAnswer
+/** Fills every parameter with the words of the prompt, or with those that it quotes. */
+function inputFrom(tool: OfferedTool, asked: string): Fields {
+  const words = /'([^']+)'/.exec(asked)?.[1] ?? asked
+  return Object.fromEntries(Object.keys(tool.properties).map(name => [name, words]))
 }
-
-function wireOf(path: string): Wire | null {
-  if (path.includes('/chat/completions')) return chatCompletions
-  if (path.includes('/responses')) return responses
-  return /\/messages(\?|$)/.test(path) ? messages : null
-}
-
-const propertiesOf = (schema: unknown): Fields =>
-  isFields(schema) && isFields(schema.properties) ? schema.properties : {}
-
-const chatCompletions: Wire = {
-  read: body => ({
-    model: String(body.model),
-    stream: body.stream === true,
-    effort: body.reasoning_effort,
-    tools: listOf(body.tools).flatMap(({ function: own }) =>
-      isFields(own)
-        ? [{ name: String(own.name), namespace: null, kind: 'function', properties: propertiesOf(own.parameters) }]
-        : [],
-    ),
-    entries: listOf(body.messages).map(({ role, content }) => ({
-      kind: role === 'user' ? 'user' : role === 'tool' ? 'result' : 'other',
-      text: textOf(content),
-    })),
-    replayed: listOf(body.messages).flatMap(({ reasoning_content: text }) => (typeof text === 'string' ? [text] : [])),
-  }),
-  write({ model, stream }, { reasoning, text, call }) {
-    const calls = call && [
-      {
-        index: 0,
-        id: call.id,
-        type: 'function',
-        function: { name: call.tool.name, arguments: JSON.stringify(call.input) },
-      },
-    ]
-    const message = {
-      role: 'assistant',
-      reasoning_content: reasoning,
-      content: text,
-      ...(calls && { tool_calls: calls }),
-    }
-    const finish_reason = call === null ? 'stop' : 'tool_calls'
-    const usage = { prompt_tokens: 100, completion_tokens: 20, total_tokens: 120 }
-    const own = { id: 'chatcmpl-1', model, created: 1 }
-    if (!stream)
-      return json({ ...own, object: 'chat.completion', choices: [{ index: 0, message, finish_reason }], usage })
-    const chunk = (fields: Fields) =>
-      `data: ${JSON.stringify({ ...own, object: 'chat.completion.chunk', ...fields })}\n\n`
-    const choice = (delta: Fields, end: string | null = null) =>
-      chunk({ choices: [{ index: 0, delta, finish_reason: end }] })
-    const { tool_calls, ...begin } = message
-    return events([
-      choice({ ...begin, content: '' }),
-      ...(tool_calls ? [choice({ tool_calls })] : halves(text).map(content => choice({ content }))),
-      choice({}, finish_reason),
-      chunk({ choices: [], usage }),
-      'data: [DONE]\n\n',
-    ])
-  },
-}
-
-const messages: Wire = {
-  read: body => ({
-    model: String(body.model),
-    stream: body.stream === true,
-    effort: isFields(body.output_config) ? body.output_config.effort : undefined,
-    tools: listOf(body.tools).map(({ name, input_schema }) => ({
-      name: String(name),
-      namespace: null,
-      kind: 'function',
-      properties: propertiesOf(input_schema),
-    })),
-    entries: listOf(body.messages).flatMap(({ role, content }): Entry[] =>
-      typeof content === 'string'
-        ? [{ kind: role === 'user' ? 'user' : 'other', text: content }]
-        : listOf(content).map(block => ({
-            kind: block.type === 'tool_result' ? 'result' : role === 'user' && block.type === 'text' ? 'user' : 'other',
-            text: textOf(block),
-          })),
-    ),
-    replayed: listOf(body.messages)
-      .flatMap(({ content }) => listOf(content))
-      .flatMap(({ type, signature }) => (type === 'thinking' ? [String(signature)] : [])),
-  }),
-  write({ model, stream }, { reasoning, text, call }, { index }) {
-    const thinking = { type: 'thinking', thinking: reasoning, signature: `signature-${index}` }
-    const input = call !== null && typeof call.input !== 'string' ? call.input : {}
-    const last =
-      call === null ? { type: 'text', text } : { type: 'tool_use', id: `toolu_${index}`, name: call.tool.name, input }
-    const stop_reason = call === null ? 'end_turn' : 'tool_use'
-    const own = { id: `msg_${index}`, type: 'message', role: 'assistant', model, stop_sequence: null }
-    const usage = { input_tokens: 100, output_tokens: 20, cache_read_input_tokens: 0, cache_creation_input_tokens: 0 }
-    if (!stream) return json({ ...own, content: [thinking, last], stop_reason, usage })
-    const event = (type: string, fields: Fields) => `event: ${type}\ndata: ${JSON.stringify({ type, ...fields })}\n\n`
-    const delta = (at: number, fields: Fields) => event('content_block_delta', { index: at, delta: fields })
-    return events([
-      event('message_start', { message: { ...own, content: [], stop_reason: null, usage } }),
-      event('content_block_start', { index: 0, content_block: { type: 'thinking', thinking: '', signature: '' } }),
-      delta(0, { type: 'thinking_delta', thinking: reasoning }),
-      delta(0, { type: 'signature_delta', signature: thinking.signature }),
-      event('content_block_stop', { index: 0 }),
-      event('content_block_start', {
-        index: 1,
-        content_block: call === null ? { type: 'text', text: '' } : { ...last, input: {} },
-      }),
-      ...(call === null
-        ? halves(text).map(half => delta(1, { type: 'text_delta', text: half }))
-        : halves(JSON.stringify(input)).map(half => delta(1, { type: 'input_json_delta', partial_json: half }))),
-      event('content_block_stop', { index: 1 }),
-      event('message_delta', { delta: { stop_reason, stop_sequence: null }, usage }),
-      event('message_stop', {}),
-    ])
-  },
-}
-
-const responses: Wire = {
-  read: body => ({
-    model: String(body.model),
-    stream: body.stream === true,
-    effort: isFields(body.reasoning) ? body.reasoning.effort : undefined,
-    tools: [...listOf(body.tools), ...listOf(body.input).flatMap(({ tools }) => listOf(tools))].flatMap(offeredTools),
-    entries: (typeof body.input === 'string' ? [{ role: 'user', content: body.input }] : listOf(body.input)).map(
-      (item: Fields) => ({
-        kind: item.role === 'user' ? 'user' : String(item.type).endsWith('_call_output') ? 'result' : 'other',
-        text: textOf(item.content ?? item.output),
-      }),
-    ),
-    replayed: listOf(body.input).flatMap(({ type, encrypted_content: sealed }) =>
-      type === 'reasoning' ? [String(sealed)] : [],
-    ),
-  }),
-  write({ model, stream }, { text, call }, { index }) {
-    const reasoning = { id: `rs_${index}`, type: 'reasoning', summary: [], encrypted_content: `sealed-${index}` }
-    const item = call === null ? messageItem(text, index) : callItem(call, index)
-    const usage = {
-      input_tokens: 100,
-      input_tokens_details: { cached_tokens: 0 },
-      output_tokens: 20,
-      output_tokens_details: { reasoning_tokens: 5 },
-      total_tokens: 120,
-    }
-    const base = {
-      id: `resp_${index}`,
-      object: 'response',
-      created_at: 1,
-      model,
-      error: null,
-      incomplete_details: null,
-    }
-    const whole = { ...base, status: 'completed', output: [reasoning, item], usage }
-    if (!stream) return json(whole)
-    let sequence_number = 0
-    const event = (type: string, fields: Fields) =>
-      `event: ${type}\ndata: ${JSON.stringify({ type, sequence_number: sequence_number++, ...fields })}\n\n`
-    const started = { ...base, status: 'in_progress', output: [], usage: null }
-    return events([
-      event('response.created', { response: started }),
-      event('response.in_progress', { response: started }),
-      event('response.output_item.added', { output_index: 0, item: { ...reasoning, encrypted_content: null } }),
-      event('response.output_item.done', { output_index: 0, item: reasoning }),
-      ...(call === null ? textEvents(event, item, text) : callEvents(event, item, call)),
-      event('response.completed', { response: whole }),
-    ])
-  },
-}
-
-type EventWriter = (type: string, fields: Fields) => string
-
-function messageItem(text: string, index: number): Fields & { readonly id: string } {
-  const content = [{ type: 'output_text', text, annotations: [], logprobs: [] }]
-  return { id: `msg_${index}`, type: 'message', role: 'assistant', status: 'completed', content }
-}
-
-function callItem({ id, tool, input }: Call, index: number): Fields & { readonly id: string } {
-  const own = {
-    call_id: id,
-    name: tool.name,
-    ...(tool.namespace !== null && { namespace: tool.namespace }),
-    status: 'completed',
-  }
-  return typeof input === 'string'
-    ? { id: `ctc_${index}`, type: 'custom_tool_call', ...own, input }
-    : { id: `fc_${index}`, type: 'function_call', ...own, arguments: JSON.stringify(input) }
-}
-
-function textEvents(event: EventWriter, item: Fields & { readonly id: string }, text: string): string[] {
-  const place = { item_id: item.id, output_index: 1, content_index: 0 }
-  const part = { type: 'output_text', text, annotations: [], logprobs: [] }
-  return [
-    event('response.output_item.added', { output_index: 1, item: { ...item, status: 'in_progress', content: [] } }),
-    event('response.content_part.added', { ...place, part: { ...part, text: '' } }),
-    ...halves(text).map(delta => event('response.output_text.delta', { ...place, delta, logprobs: [] })),
-    event('response.output_text.done', { ...place, text, logprobs: [] }),
-    event('response.content_part.done', { ...place, part }),
-    event('response.output_item.done', { output_index: 1, item }),
-  ]
-}
-
-function callEvents(event: EventWriter, item: Fields & { readonly id: string }, { tool, input }: Call): string[] {
-  const place = { item_id: item.id, output_index: 1 }
-  const isCustom = typeof input === 'string'
-  const whole = isCustom ? input : JSON.stringify(input)
-  const name = isCustom ? 'response.custom_tool_call_input' : 'response.function_call_arguments'
-  const empty = isCustom ? { input: '' } : { arguments: '' }
-  return [
-    event('response.output_item.added', { output_index: 1, item: { ...item, ...empty, status: 'in_progress' } }),
-    ...halves(whole).map(delta => event(`${name}.delta`, { ...place, delta })),
-    event(`${name}.done`, { ...place, ...(isCustom ? { input: whole } : { name: tool.name, arguments: whole }) }),
-    event('response.output_item.done', { output_index: 1, item }),
-  ]
-}
-
-function offeredTools(tool: Fields): OfferedTool[] {
-  const name = String(tool.name)
-  if (tool.type === 'namespace')
-    return listOf(tool.tools)
-      .flatMap(offeredTools)
-      .map(member => ({ ...member, namespace: name }))
-  if (tool.type === 'custom') return [{ name, namespace: null, kind: 'custom', properties: {} }]
-  return tool.type === 'function'
-    ? [{ name, namespace: null, kind: 'function', properties: propertiesOf(tool.parameters) }]
-    : []
-}
-
-const halves = (text: string) =>
-  [text.slice(0, text.length / 2), text.slice(text.length / 2)].filter(half => half !== '')
-const json = (body: unknown): UpstreamAnswer => ({
-  headers: { 'content-type': 'application/json' },
-  pieces: [JSON.stringify(body)],
-})
-const events = (pieces: readonly string[]): UpstreamAnswer => ({
-  headers: { 'content-type': 'text/event-stream' },
-  framing: 'chunked',
-  pieces,
-})
