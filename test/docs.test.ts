@@ -8,6 +8,9 @@ import { tmpdir } from 'node:os'
 import { basename, dirname, join, relative, resolve } from 'node:path'
 import packageJson from '../package.json'
 import { ConfigError, type Environment, readConfig } from '../src/config.ts'
+import { catalog } from '../src/core/models/catalog.ts'
+import { buildEmbeddingCatalog, publishedEmbeddingModels } from '../src/core/models/embedding-models.ts'
+import { buildCatalog } from '../src/core/models/models.ts'
 import { errorTable } from '../src/core/validation/errors.ts'
 
 const root = resolve(import.meta.dir, '..')
@@ -79,7 +82,8 @@ describe('documentation links', () => {
   })
 
   test('name no Markdown file outside the repository in pages, comments and titles', () => {
-    const known = new Set([...pages, ...pathsUnder('test', /\.md$/)].map(path => basename(path)))
+    // AGENTS.md is a file of Codex's users, which the prompt for Codex names.
+    const known = new Set([...pages, ...pathsUnder('test', /\.md$/), 'AGENTS.md'].map(path => basename(path)))
     const files = [...pages, ...pathsUnder('src', /\.tsx?$/), ...pathsUnder('test', /\.tsx?$/)]
     const missing = files.flatMap(path =>
       [...text(path).matchAll(/(?<![\w.*/$}-])[\w-]+\.md\b/g)]
@@ -196,6 +200,9 @@ const foreignVariables: Readonly<Record<string, string>> = {
   NODE_EXTRA_CA_CERTS: 'Bun',
   CHROMIUM_PATH: 'the tests',
   ANTHROPIC_AUTH_TOKEN: 'Claude Code',
+  CLAUDE_CODE_MAX_CONTEXT_TOKENS: 'Claude Code',
+  CLAUDE_CODE_ENABLE_GATEWAY_MODEL_DISCOVERY: 'Claude Code',
+  VENVS: 'the runs of Python clients by hand',
   GATEWAY_KEY: 'the examples of clients',
   GROQ_API_KEY: 'the example of a configured provider',
   AZURE_KEY: 'the example of a host of an embedding model',
@@ -244,6 +251,62 @@ describe('documented configuration files', () => {
     writeFileSync(path, json)
     const keys = { OPENAI_API_KEY: 'k', ANTHROPIC_API_KEY: 'k', GROQ_API_KEY: 'k', AZURE_KEY: 'k' }
     expect(problemsOf({ GATEWAY_CONFIG: path, ...keys })).toEqual([])
+  })
+})
+
+/** Packages whose classes the examples of the other pages use; a plain name of the gateway's own is resolved by its `exports`. */
+const packages = new Set([...Object.keys(packageJson.devDependencies), 'gateway-ai/client'])
+
+describe('pages of clients', () => {
+  const clients = pathsUnder('docs/clients', /\.md$/).filter(path => !path.endsWith('README.md'))
+  const blocks = clients.flatMap(path =>
+    [...text(path).matchAll(/^```(\w+)\n([\s\S]*?)^```$/gm)].map(([, language = '', code = ''], at) => ({
+      name: `${path} ${at + 1}`,
+      language,
+      code,
+    })),
+  )
+  const of = (...languages: readonly string[]) => blocks.filter(({ language }) => languages.includes(language))
+
+  test('are in the index, and name their proof', () => {
+    const index = linksOf('docs/clients/README.md').map(({ path }) => path)
+    expect(clients.length).toBeGreaterThan(10)
+    expect(clients.filter(path => !index.includes(path))).toEqual([])
+    const unproven = clients.filter(path => !/^(?:\*\*)?Proven by(?:\*\*)?: .*`test\//m.test(text(path)))
+    expect(unproven).toEqual([])
+  })
+
+  test.each(of('ts'))('$name: is TypeScript with packages of the tests', ({ code }) => {
+    const imports = new Bun.Transpiler({ loader: 'ts' }).scanImports(code)
+    expect(imports.map(({ path }) => path).filter(path => !packages.has(path))).toEqual([])
+  })
+
+  test.each(of('json', 'toml', 'yaml'))('$name: is valid', ({ language, code }) => {
+    const parse = { json: JSON.parse, toml: Bun.TOML.parse, yaml: Bun.YAML.parse }[language]
+    expect(parse?.(code)).toBeObject()
+  })
+
+  test('name models that exist', () => {
+    const known = buildCatalog(catalog)
+    const embeddings = buildEmbeddingCatalog(publishedEmbeddingModels)
+    const named = blocks.flatMap(({ name, code }) =>
+      [
+        ...code.matchAll(
+          /(?<![\w@/-])(?:(?:openai|anthropic|google)\/)?(?:gpt|claude|gemini|text-embedding)-[\w.-]*\d\b[\w.-]*/g,
+        ),
+      ].map(([model]) => ({ name, model })),
+    )
+    expect(named.length).toBeGreaterThan(15)
+    const unknown = named.filter(({ model }) => known.resolve(model) === null && embeddings.resolve(model) === null)
+    expect(unknown).toEqual([])
+  })
+
+  test('give a base URL with `/v1`, except to clients of Anthropic and of the gateway itself', () => {
+    const bare = blocks
+      .filter(({ code }) => /127\.0\.0\.1:3000(?!\/v1)/.test(code))
+      .map(({ name }) => name.split(' ')[0])
+    const expected = ['anthropic-node', 'anthropic-python', 'claude-code', 'gateway-client', 'langchain', 'llamaindex']
+    expect([...new Set(bare)].sort()).toEqual(expected.map(name => `docs/clients/${name}.md`))
   })
 })
 

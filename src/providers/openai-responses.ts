@@ -2,7 +2,9 @@
  * OpenAI's own Responses API: the second form in which OpenAI itself is asked, where Chat Completions cannot say what a request
  * needs, or does not serve its model. Compatible servers are never asked in it.
  */
+import type { ChatRequest } from '../core/chat/chat.ts'
 import type { Model } from '../core/models/models.ts'
+import { isRecord, type Json } from './json.ts'
 import { readFailure } from './openai/failure.ts'
 import { toResponsesRequest } from './openai-responses/request.ts'
 import { createResponsesReader } from './openai-responses/response.ts'
@@ -23,6 +25,7 @@ export function needsResponses({ ask, model }: ProviderAsk): boolean {
   const { source, tools, reasoningEffort, messages } = ask
   const thinks = model.capabilities.reasoning && reasoningEffort !== 'none'
   if (thinks && tools.length > 0 && reasoningEffort !== null && model.parameters.toolsNeedEffortNone) return true
+  if (source?.dialect === 'messages') return thinks && keepsThinking(ask, source.fields)
   if (source?.dialect !== 'responses') return false
   if (source.needs.length > 0 || source.sameFormOnly.length > 0) return true
   if (!thinks) return false
@@ -33,6 +36,15 @@ export function needsResponses({ ask, model }: ProviderAsk): boolean {
     (typeof reasoning === 'object' && reasoning !== null && 'summary' in reasoning && reasoning.summary != null) ||
     messages.some(message => message.role === 'assistant' && message.reasoningItems?.some(isOwn))
   )
+}
+
+/**
+ * True for an agent that asked for thinking: its calls continue one line of thought, which Chat Completions does not hand
+ * over. The Responses API has no stop sequences.
+ */
+function keepsThinking({ tools, stop, reasoningEffort }: ChatRequest, { thinking }: Json): boolean {
+  if (tools.length === 0 || stop.length > 0) return false
+  return reasoningEffort !== null || (isRecord(thinking) && thinking.type !== 'disabled')
 }
 
 function isOwn({ family }: { readonly family: string }): boolean {

@@ -8,7 +8,7 @@ import type { Context, Library } from './checks.ts'
 
 const types = { '.js': 'text/javascript', '.html': 'text/html' } as const
 
-/** Runs the checks on a page whose own server forwards `/api/` to the gateway, as docs/clients.md advises. */
+/** Runs the checks on a page whose own server forwards `/api/` to the gateway, as docs/clients/gateway-client.md advises. */
 export function checksOnPage(gateway: Gateway, browser: string, library: string, context: Context) {
   return onPage(gateway, browser, library, (page, url) =>
     page.evaluate(

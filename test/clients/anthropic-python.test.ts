@@ -13,7 +13,7 @@ testNeeding(
       const run = Bun.spawn([anthropicPython, script, gateway.url, gateway.key], { stdout: 'pipe', stderr: 'pipe' })
       const [said, complained] = await Promise.all([run.stdout.text(), run.stderr.text()])
       expect({ exitCode: await run.exited, complained }).toEqual({ exitCode: 0, complained: '' })
-      expect(said.trim().split('\n')).toHaveLength(20)
+      expect(said.trim().split('\n')).toHaveLength(23)
     } finally {
       await gateway.stop()
     }

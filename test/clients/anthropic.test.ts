@@ -246,6 +246,25 @@ describe.each([...ways])('thinking over five turns, %s', (_way, ask) => {
     expect(sent().body.thinking).toBeUndefined()
   })
 
+  test('sends OpenAI’s encrypted reasoning to OpenAI and not to Anthropic', async () => {
+    const thinking = { type: 'adaptive' } as const
+    const { messages, answers } = await fiveTurns({ model: one.openai, max_tokens: 3_000, thinking }, ask)
+    expect(thinkingOf(answers)).toHaveLength(10)
+    const items: { type: string; encrypted_content?: string }[] = sent().body.input
+    const replayed = items.filter(({ type }) => type === 'reasoning')
+    expect(replayed).toHaveLength(9)
+    for (const { encrypted_content } of replayed) expect(encrypted_content).toMatch(/^(?!gwr1\.)./)
+    const moved = await ask({
+      model: 'claude-sonnet-4-6',
+      max_tokens: 3_000,
+      thinking,
+      tools: [weather],
+      messages: [...messages, user('Go on')],
+    })
+    expect(moved.type).toBe('message')
+    expect(sent().text).not.toContain('gwr1.')
+  })
+
   test('completes every turn at OpenAI after reasoning of another provider', async () => {
     const { messages } = await fiveTurns(
       { model: 'claude-haiku-4-5', max_tokens: 3_000, thinking: { type: 'enabled', budget_tokens: 1_024 } },

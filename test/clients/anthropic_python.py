@@ -41,6 +41,19 @@ for model in models:
     counted = client.messages.count_tokens(model=model, messages=[{"role": "user", "content": "Hi"}])
     check(f"{model} counts tokens", counted.input_tokens > 0)
 
+    history, thoughts = [], 0
+    for turn in range(5):
+        history.append({"role": "user", "content": f"Turn {turn} [[sim:reasoning=30, parallel=1]]"})
+        with client.messages.stream(messages=history, **options) as stream:
+            called = stream.get_final_message()
+        call = next(block for block in called.content if block.type == "tool_use")
+        result = {"type": "tool_result", "tool_use_id": call.id, "content": "mild"}
+        history += [{"role": "assistant", "content": called.content}, {"role": "user", "content": [result]}]
+        said = client.messages.create(messages=history, **options)
+        history.append({"role": "assistant", "content": said.content})
+        thoughts += sum(message.content[0].type in ("thinking", "redacted_thinking") for message in (called, said))
+    check(f"{model} thinks on over five turns", thoughts == 10)
+
 for name, kind, options in [
     ("an unknown model", anthropic.NotFoundError, {"model": "nope"}),
     ("an overflow", anthropic.BadRequestError, {"messages": [{"role": "user", "content": "[[sim:context_overflow]]"}]}),

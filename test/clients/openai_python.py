@@ -171,6 +171,10 @@ def responses(model):
     result = {"type": "function_call_output", "call_id": call.call_id, "output": "sunny"}
     history = [{"role": "user", "content": "Go"}, *turn, result]
     assert "“sunny”" in client.responses.create(input=history, **common).output_text
+    parsed = client.responses.parse(model=model, input="Where?", text_format=Place)
+    assert parsed.output_parsed == Place(**PLACE)
+    error = caught(openai.BadRequestError, lambda: client.responses.create(model=model, input="Hi", background=True))
+    assert (error.code, error.param) == ("unsupported_parameter", "background")
     stored = {"model": model, "input": "Hi", "previous_response_id": "resp_1"}
     error = caught(openai.BadRequestError, lambda: client.responses.create(**stored))
     assert (error.code, error.param) == ("previous_response_not_found", "previous_response_id")

@@ -6,6 +6,7 @@ import { withTurn } from '../../src/core/chat/source-turn.ts'
 import { catalog } from '../../src/core/models/catalog.ts'
 import type { Model } from '../../src/core/models/models.ts'
 import { chatRequestWithDefaults } from '../../src/core/request/chat-request.ts'
+import { readMessages } from '../../src/dialects/messages/request.ts'
 import { createReasoningSeal } from '../../src/dialects/reasoning-seal.ts'
 import { readResponses } from '../../src/dialects/responses/request.ts'
 import { openai } from '../../src/providers/openai.ts'
@@ -17,6 +18,11 @@ const read = (fields: object): ChatRequest => {
   const body = { model: 'm', input: 'Hi', ...fields }
   return readResponses(body, { headers: new Headers(), text: '' }, { seal, accountId: 'acc_1' }).ask
 }
+const message = (fields: object): ChatRequest => {
+  const body = { model: 'm', max_tokens: 100, messages: [{ role: 'user', content: 'Hi' }], ...fields }
+  return readMessages(body, { headers: new Headers(), text: '', accountId: 'acc_1' }, seal).ask
+}
+const weather = { name: 'weather', input_schema: { type: 'object' } }
 function modelNamed(id: string): Model {
   const model = catalog.find(one => one.id === id)
   if (model === undefined) throw new Error(`${id} is in the catalogue`)
@@ -61,6 +67,27 @@ describe('needsResponses', () => {
       true,
     ],
     ['a chat completion', chat(), thinking, false],
+    ['a message with tools that thinks', message({ thinking: { type: 'adaptive' }, tools: [weather] }), thinking, true],
+    [
+      'a message with tools and an effort',
+      message({ output_config: { effort: 'low' }, tools: [weather] }),
+      thinking,
+      true,
+    ],
+    ['a message with tools that does not think', message({ tools: [weather] }), thinking, false],
+    [
+      'a message with tools that must not think',
+      message({ thinking: { type: 'disabled' }, tools: [weather] }),
+      thinking,
+      false,
+    ],
+    ['a message that thinks without tools', message({ thinking: { type: 'adaptive' } }), thinking, false],
+    [
+      'a message that thinks, with stop sequences',
+      message({ thinking: { type: 'adaptive' }, tools: [weather], stop_sequences: ['END'] }),
+      thinking,
+      false,
+    ],
     ['a chat completion of a model that only it serves', chat(), { ...thinking, id: 'gpt-5.3-codex' }, true],
     [
       'one that the operator says so of',

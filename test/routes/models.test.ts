@@ -7,7 +7,11 @@ import { buildCatalog } from '../../src/core/models/models.ts'
 import { errorResponse, toGatewayError } from '../../src/http/error-response.ts'
 import { models } from '../../src/routes/models/routes.ts'
 
-const own = toModel('ollama', { id: 'gpt-4.1', pricing: { input_per_mtok: 0, output_per_mtok: 0 } })
+const own = toModel('ollama', {
+  id: 'gpt-4.1',
+  pricing: { input_per_mtok: 0, output_per_mtok: 0 },
+  capabilities: { tools: false },
+})
 
 type Listed = Record<string, unknown> & { id: string; provider: string; quality_scores: { attribution: string }[] }
 const read = async (answer: Response | Promise<Response>) =>
@@ -116,7 +120,7 @@ describe('GET /v1/models in the form of the client', () => {
     readonly has_more: boolean
     readonly first_id: string | null
     readonly last_id: string | null
-    readonly models?: readonly unknown[]
+    readonly models?: readonly Record<string, unknown>[]
     readonly error: Record<string, unknown>
   }
   const read = async (answer: Response | Promise<Response>) => (await (await answer).json()) as Page
@@ -177,14 +181,57 @@ describe('GET /v1/models in the form of the client', () => {
     expect(await read(answer)).toMatchObject({ type: 'error', error: { type: 'not_found_error' } })
   })
 
-  test('200: an empty list of its own for Codex, and 304 while it holds the page', async () => {
+  test('200: the catalog of Codex beside the list, and 304 while it holds the page', async () => {
     const { get } = start()
-    const answer = await get('/v1/models?client_version=0.153.0')
+    const answer = await get('/v1/models?client_version=0.169.0')
     const etag = answer.headers.get('etag') ?? ''
-    const { data, models } = await read(answer)
-    expect([data.length, models]).toEqual([30, []])
-    expect((await get('/v1/models?client_version=0.153.0', { 'if-none-match': etag })).status).toBe(304)
+    const { data, models = [] } = await read(answer)
+    expect([data.length, models[0]?.slug, models.length]).toEqual([30, 'gateway-ai', 24])
+    expect((await get('/v1/models?client_version=0.169.0', { 'if-none-match': etag })).status).toBe(304)
     expect((await get('/v1/models', { 'if-none-match': etag })).status).toBe(200)
+  })
+
+  // Releases 0.144.6, 0.150.0 and 0.169.0 reject the whole catalog if one entry lacks one of these.
+  test('every entry for Codex has the fields and values that its releases require', async () => {
+    const { models = [] } = await read(start().get('/v1/models?client_version=0.169.0'))
+    for (const [priority, entry] of models.entries())
+      expect(entry).toMatchObject({
+        slug: expect.any(String),
+        display_name: expect.any(String),
+        supported_reasoning_levels: expect.any(Array),
+        shell_type: 'unified_exec',
+        visibility: 'list',
+        supported_in_api: true,
+        priority,
+        base_instructions: expect.stringContaining('*** Begin Patch'),
+        supports_reasoning_summaries: expect.any(Boolean),
+        support_verbosity: false,
+        truncation_policy: { mode: 'tokens', limit: 10_000 },
+        supports_parallel_tool_calls: true,
+        experimental_supported_tools: [],
+      })
+  })
+
+  test.each([
+    ['gateway-ai', 1_000_000, ['low', 'medium', 'high'], 'medium'],
+    ['openai/gpt-5.5', 922_000, ['none', 'low', 'medium', 'high', 'xhigh'], 'medium'],
+    ['anthropic/claude-sonnet-5-5', 1_000_000, ['low', 'medium', 'high', 'xhigh', 'max'], 'medium'],
+    ['anthropic/claude-haiku-4-5', 200_000, ['low', 'medium', 'high'], 'medium'],
+    ['google/gemini-3.5-flash', 1_048_576, ['minimal', 'low', 'medium', 'high'], 'medium'],
+    ['openai/gpt-4.1', 1_047_576, [], null],
+  ])('Codex: %s has a window of %i tokens and its reasoning levels', async (slug, window, efforts, normal) => {
+    const { models = [] } = await read(start().get('/v1/models?client_version=0.169.0'))
+    const entry = models.find(model => model.slug === slug)
+    expect(entry).toMatchObject({ context_window: window, max_context_window: window, default_reasoning_level: normal })
+    expect(entry?.supported_reasoning_levels).toEqual(
+      efforts.map(effort => ({ effort, description: expect.any(String) })),
+    )
+  })
+
+  test('Codex: a model without tools is not in its catalog', async () => {
+    const { models = [] } = await read(start().get('/v1/models?client_version=0.169.0'))
+    expect(own.capabilities.tools).toBe(false)
+    expect(models.map(({ slug }) => slug)).not.toContain('ollama/gpt-4.1')
   })
 })
 

@@ -5,7 +5,8 @@
 import type { EmbeddingCatalog, EmbeddingModel } from '../../core/models/embedding-models.ts'
 import { autoModel, type Catalog, deprecationOf, fullName, type Model } from '../../core/models/models.ts'
 import { invalidField } from '../../core/validation/validate.ts'
-import type { AnthropicModel, CompatibleModel } from './schemas.ts'
+import { codexModels } from './codex-list.ts'
+import type { AnthropicModel, CodexModel, CompatibleModel } from './schemas.ts'
 
 type ModelListForm = 'openai' | 'anthropic' | 'codex'
 
@@ -30,6 +31,8 @@ type ListedModel = { readonly openai: CompatibleModel; readonly anthropic: Anthr
 type ListedModels = {
   /** Models that are not retired, `gateway-ai` first and embedding models last. */
   readonly list: readonly ListedModel[]
+  /** The catalog for Codex. */
+  readonly codex: readonly CodexModel[]
   /** Returns a model by any of its names, also a retired one; null = unknown. */
   find(name: string): ListedModel | null
 }
@@ -53,6 +56,7 @@ export function listModels(catalogue: Catalog, embeddingCatalog: EmbeddingCatalo
   const served = catalogue.list.filter(model => deprecationOf(model, today) !== 'retired')
   return {
     list: [auto, ...served.flatMap(model => chat.get(model) ?? []), ...embedding.values()],
+    codex: codexModels(served),
     find(name) {
       if (name.toLowerCase() === autoModel) return auto
       const model = catalogue.resolve(name)
@@ -117,12 +121,10 @@ function listed(model: Listable): ListedModel {
 }
 
 /** Returns the body of a list in a form. Throws `invalid_request` for paging parameters without a match. */
-export function modelListBody(form: ModelListForm, { list }: ListedModels, query: URLSearchParams): object {
+export function modelListBody(form: ModelListForm, { list, codex }: ListedModels, query: URLSearchParams): object {
   if (form === 'anthropic') return anthropicPage(list, query)
   const body = { object: 'list', data: list.map(({ openai }) => openai) }
-  // Codex decodes entries of its own schema and rejects all entries if one lacks a field; with an empty list it keeps
-  // its own catalog.
-  return form === 'codex' ? { ...body, models: [] } : body
+  return form === 'codex' ? { ...body, models: codex } : body
 }
 
 /** Without `limit`, one page holds all models. */

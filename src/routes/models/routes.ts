@@ -67,7 +67,7 @@ export function models(deps: ModelsDeps) {
         summary: 'List models in the client’s form',
         description:
           "OpenAI's form. With `anthropic-version`, `x-api-key` or a paging parameter: Anthropic's keys in addition, and pages. With " +
-          '`client_version` (Codex): an empty `models` in addition. `gateway-ai` (automatic routing) comes first.',
+          "`client_version`: Codex's catalog as `models` in addition. `gateway-ai` (automatic routing) comes first.",
         query: modelListQuery,
         answer: compatibleModelListShape,
         isTagged: true,

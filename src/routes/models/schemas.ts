@@ -143,6 +143,39 @@ export const compatibleModelShape = namedSchema('CompatibleModel', {
   ...compatibleFields,
   ...Type.Partial(Type.Object(anthropicFields)).properties,
 })
+/** Values of one entry of Codex's catalog: those that a model of the gateway can have. */
+const codexModelSchema = namedSchema('CodexModel', {
+  slug: Type.String({ description: 'model name to send', examples: ['anthropic/claude-sonnet-5-5'] }),
+  display_name: text('GPT-5.5'),
+  description: Type.String(),
+  default_reasoning_level: orNull(oneOf(reasoningEfforts)),
+  supported_reasoning_levels: Type.Array(strictObject({ effort: oneOf(reasoningEfforts), description: Type.String() })),
+  shell_type: Type.Literal('unified_exec'),
+  visibility: Type.Literal('list'),
+  supported_in_api: Type.Literal(true),
+  priority: Type.Integer({ minimum: 0, description: 'place in the list' }),
+  availability_nux: Type.Null(),
+  upgrade: Type.Null(),
+  base_instructions: Type.String({ description: 'system prompt of the agent' }),
+  supports_reasoning_summaries: Type.Boolean(),
+  supports_reasoning_summary_parameter: Type.Boolean(),
+  default_reasoning_summary: Type.Literal('none'),
+  support_verbosity: Type.Literal(false),
+  default_verbosity: Type.Null(),
+  apply_patch_tool_type: Type.Literal('freeform'),
+  web_search_tool_type: Type.Literal('text'),
+  truncation_policy: strictObject({ mode: Type.Literal('tokens'), limit: count }),
+  supports_parallel_tool_calls: Type.Literal(true),
+  supports_image_detail_original: Type.Literal(false),
+  context_window: count,
+  max_context_window: count,
+  effective_context_window_percent: count,
+  experimental_supported_tools: Type.Array(Type.String()),
+  input_modalities: Type.Array(oneOf(['text', 'image'])),
+  supports_search_tool: Type.Literal(false),
+})
+export type CodexModel = Static<typeof codexModelSchema>
+
 export const compatibleModelListShape = namedSchema('CompatibleModelList', {
   object: Type.Literal('list'),
   data: Type.Array(compatibleModelShape),
@@ -150,7 +183,7 @@ export const compatibleModelListShape = namedSchema('CompatibleModelList', {
   first_id: Type.Optional(Type.Union([Type.String(), Type.Null()], forAnthropic)),
   last_id: Type.Optional(Type.Union([Type.String(), Type.Null()], forAnthropic)),
   models: Type.Optional(
-    Type.Array(Type.Object({}), { description: 'for Codex; empty, so that it keeps its own catalog' }),
+    Type.Array(codexModelSchema, { description: "in Codex's form: `gateway-ai` and the models that can call tools" }),
   ),
 })
 

@@ -1,0 +1,110 @@
+/**
+ * The catalog that Codex reads. Codex rejects all entries if one lacks a field or has an unknown value, so each entry has
+ * the fields that releases from 0.144 to 0.169 require, and no optional one that they spell differently.
+ */
+import type { ReasoningEffort } from '../../core/chat/chat.ts'
+import { autoModel, fullName, type Model } from '../../core/models/models.ts'
+import { codexInstructions } from './codex-instructions.ts'
+import type { CodexModel } from './schemas.ts'
+
+/** Returns the entries of the models that can call tools, `gateway-ai` first: Codex's default is its first entry. */
+export function codexModels(served: readonly Model[]): readonly CodexModel[] {
+  const models = served.filter(({ capabilities }) => capabilities.tools)
+  return [
+    entryOf({
+      slug: autoModel,
+      displayName: 'gateway-ai: automatic routing',
+      description: 'The gateway chooses a model for each request.',
+      efforts: ['low', 'medium', 'high'],
+      contextWindow: sharedWindow(models.map(windowOf)),
+      vision: models.some(({ capabilities }) => capabilities.vision),
+    }),
+    ...models.map(model =>
+      entryOf({
+        // Under its full name, so that Codex's own entry for a plain OpenAI name stays in use beside it.
+        slug: fullName(model),
+        displayName: model.displayName,
+        description: `${model.displayName} by ${model.provider}.`,
+        efforts: effortsOf(model),
+        contextWindow: windowOf(model),
+        vision: model.capabilities.vision,
+      }),
+    ),
+  ].map((entry, priority) => ({ ...entry, priority }))
+}
+
+type Listable = {
+  readonly slug: string
+  readonly displayName: string
+  readonly description: string
+  readonly efforts: readonly ReasoningEffort[]
+  readonly contextWindow: number
+  readonly vision: boolean
+}
+
+/** Maximum number of tokens of a tool's output that Codex keeps, as in its own catalog. */
+const toolOutputTokens = 10_000
+
+function entryOf({ slug, displayName, description, efforts, contextWindow, vision }: Listable): CodexModel {
+  return {
+    slug,
+    display_name: displayName,
+    description,
+    default_reasoning_level: efforts.includes('medium') ? 'medium' : (efforts[0] ?? null),
+    supported_reasoning_levels: efforts.map(effort => ({ effort, description: effortTexts[effort] })),
+    shell_type: 'unified_exec',
+    visibility: 'list',
+    supported_in_api: true,
+    priority: 0,
+    availability_nux: null,
+    upgrade: null,
+    base_instructions: codexInstructions,
+    supports_reasoning_summaries: efforts.length > 0,
+    supports_reasoning_summary_parameter: efforts.length > 0,
+    default_reasoning_summary: 'none',
+    support_verbosity: false,
+    default_verbosity: null,
+    // A free-text tool. Models without that kind of tool get it as a function.
+    apply_patch_tool_type: 'freeform',
+    web_search_tool_type: 'text',
+    truncation_policy: { mode: 'tokens', limit: toolOutputTokens },
+    supports_parallel_tool_calls: true,
+    supports_image_detail_original: false,
+    context_window: contextWindow,
+    max_context_window: contextWindow,
+    effective_context_window_percent: 95,
+    experimental_supported_tools: [],
+    input_modalities: vision ? ['text', 'image'] : ['text'],
+    supports_search_tool: false,
+  }
+}
+
+const effortTexts: Readonly<Record<ReasoningEffort, string>> = {
+  none: 'No reasoning',
+  minimal: 'Minimal reasoning',
+  low: 'Little reasoning, faster',
+  medium: 'Balanced',
+  high: 'More reasoning for harder tasks',
+  xhigh: 'Extra high reasoning',
+  max: 'Maximum reasoning',
+}
+
+/** A model with a token budget for reasoning has no levels of its own: the gateway converts the level to a budget. */
+function effortsOf({ parameters: { efforts, reasoning } }: Model): readonly ReasoningEffort[] {
+  const hasBudget = reasoning.kind === 'budget' || reasoning.kind === 'token_budget'
+  return efforts.length === 0 && hasBudget ? ['low', 'medium', 'high'] : efforts
+}
+
+/** Returns the number of tokens that a conversation may have. */
+function windowOf({ maxInputTokens, contextWindow }: Model): number {
+  return maxInputTokens ?? contextWindow
+}
+
+/** Returns the largest window that at least half of the models have, so that routing keeps a choice in a long conversation. */
+function sharedWindow(windows: readonly number[]): number {
+  const descending = windows.toSorted((one, other) => other - one)
+  return descending[Math.ceil(descending.length / 2) - 1] ?? smallestWindow
+}
+
+/** Without a model, any value is as good; Codex divides by it. */
+const smallestWindow = 128_000
