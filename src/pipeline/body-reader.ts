@@ -186,7 +186,10 @@ class EventBody implements BodyReader {
       if (value === undefined) this.end()
       else this.parse(value)
     } catch (cause) {
-      if (!(cause instanceof EventTooLongError)) return this.broke(cause)
+      if (!(cause instanceof EventTooLongError)) {
+        this.broke(cause)
+        return
+      }
       this.parts.push(badAnswer('an event over the size limit'))
       this.mustGo = true
     }
@@ -196,12 +199,10 @@ class EventBody implements BodyReader {
   private readonly broke = (cause: unknown): void => {
     this.isReading = false
     this.broken = { cause }
+    this.mustGo = true
     // Received parts are billed, so they precede the failure.
-    if (this.parts.length > 0) this.release()
-    else {
-      this.waiting?.reject(cause)
-      this.waiting = null
-    }
+    if (this.parts.length > 0) this.releaseOrWait()
+    else this.waiting?.reject(cause)
   }
 
   private parse(bytes: Uint8Array): void {
@@ -232,7 +233,10 @@ class EventBody implements BodyReader {
     const now = this.clock.monotonic()
     const dueAt = (Math.floor(this.releasedAt / gridMs) + 1) * gridMs
     const isDue = this.parts.length === 0 || this.mustGo || !this.hasContent || now >= dueAt
-    if (isDue || this.bytes >= maximumParsedBytes) return this.release()
+    if (isDue || this.bytes >= maximumParsedBytes) {
+      this.release()
+      return
+    }
     this.cancelRelease ??= this.clock.after(Math.ceil(dueAt - now), this.release)
     this.readOn()
   }
