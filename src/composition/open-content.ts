@@ -32,10 +32,11 @@ export function openContent(config: Config, parts: Parts, undo: (() => unknown)[
   // Moderation and routing share the features of a prompt, so that each is computed once.
   const readFeatures = createFeatureReader()
   const digests = createKeyedDigests(randomBytes(32))
-  const { read, explain } = openReaders(readFeatures)
+  const readers = openReaders(readFeatures)
+  const { read, explain } = readers
   const safety = openSafety(config, parts, { digests, readFeatures })
   undo.push(() => safety.close())
   const web = openWeb(config, { ...parts, safety })
   undo.push(() => web.pages.close())
-  return { tokenizer, read, explain, safety, web, prompts: createPromptBook(read, digests) }
+  return { tokenizer, read, explain, safety, web, prompts: createPromptBook(readers, digests) }
 }

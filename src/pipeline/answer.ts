@@ -3,7 +3,7 @@
  * All endpoints read this one stream of events.
  */
 
-import type { PromptAnalysis } from '../core/analysis/prompt-analysis.ts'
+import type { RequestAnalysis } from '../core/analysis/prompt-analysis.ts'
 import type { ChatEvents, ChatRequest, ResponseSummary } from '../core/chat/chat.ts'
 import type { RequestAbortSignal } from '../core/chat/request-abort.ts'
 import type { Caller } from '../core/limits/plans.ts'
@@ -36,7 +36,7 @@ export type AnswerDeps = RouteDeps &
   SettleDeps & {
     readonly prompts: {
       /** Prompt analysis, and the digest under which the prompt is remembered. */
-      read(accountId: string, ask: ChatRequest): { readonly reading: PromptAnalysis; readonly digest: string }
+      read(accountId: string, ask: ChatRequest): { readonly reading: RequestAnalysis; readonly digest: string }
     }
     readonly observe: { admitted(progress: Progress): void }
   }

@@ -1,7 +1,8 @@
 import type { Clock } from '../core/ports/clock.ts'
 import { parseUntrustedJson } from '../core/validation/untrusted-json.ts'
 import type { AnswerPart, Provider, ProviderAsk, StreamReader } from '../providers/provider.ts'
-import { createEventSplitter, EventTooLongError } from '../providers/sse.ts'
+import { createEventSplitter, EventTooLongError, type ServerSentEvent } from '../providers/sse.ts'
+import { gridMs } from './delivery/stream-pacing.ts'
 
 /** Reads an upstream's body; the provider's adapter interprets its bytes. */
 export type BodyReader = {
@@ -13,7 +14,7 @@ export type BodyReader = {
 
 type BodyReaderOptions = {
   readonly provider: Provider
-  readonly clock: Pick<Clock, 'after'>
+  readonly clock: Pick<Clock, 'after' | 'monotonic'>
   /** Called for each read of a whole body. */
   readonly byteArrived: () => void
 }
@@ -50,7 +51,7 @@ export function bodyReader(
       async () => cut(''),
       () => [badAnswer('an HTML page')],
     )
-  return eventBody(response, provider.streamReader(ask.choices))
+  return new EventBody(response, provider.streamReader(ask.choices), clock)
 }
 
 /** The bytes that were read, and whether they are the whole body. */
@@ -124,41 +125,143 @@ async function readBeginning({ body }: Response, clock: BodyReaderOptions['clock
  */
 const maximumParsedBytes = 8_192
 
-const nextTurn = () => new Promise<void>(resolve => setImmediate(resolve))
-
-function eventBody(response: Response, reader: StreamReader): BodyReader {
-  const splitter = createEventSplitter()
-  const pieces = response.body?.getReader() ?? null
-  let over = false
+/**
+ * Reads an event stream. Reads of the same cell of the grid on which streams are written are joined: each batch runs
+ * through moderation and pacing, which costs more than its parsing. The first content, and all that is not text, never
+ * waits. Reads only while `next` is pending.
+ */
+class EventBody implements BodyReader {
+  private readonly splitter = createEventSplitter()
+  private readonly pieces: { read(): Promise<{ readonly value?: Uint8Array | undefined }> } | null
+  private readonly reader: StreamReader
+  private readonly clock: BodyReaderOptions['clock']
+  private over = false
+  private isReading = false
   /** Bytes that were read and not parsed yet. */
-  let rest: Uint8Array | null = null
-  const read = (events: ReturnType<typeof splitter.push>): AnswerPart[] => {
-    const parts: AnswerPart[] = []
-    for (const event of events) for (const part of reader.read(event)) parts.push(part)
-    return parts
+  private rest: Uint8Array | null = null
+  private parts: AnswerPart[] = []
+  private bytes = 0
+  private mustGo = false
+  private hasContent = false
+  private releasedAt = Number.NEGATIVE_INFINITY
+  private broken: { readonly cause: unknown } | null = null
+  private waiting: PromiseWithResolvers<readonly AnswerPart[] | null> | null = null
+  private cancelRelease: (() => void) | null = null
+
+  constructor({ body }: Response, reader: StreamReader, clock: BodyReaderOptions['clock']) {
+    this.pieces = body?.getReader() ?? null
+    this.reader = reader
+    this.clock = clock
   }
-  return {
-    isOver: () => over,
-    async drain() {
-      while (pieces !== null && !(await pieces.read()).done);
-    },
-    async next() {
-      if (over) return null
-      if (rest !== null) await nextTurn()
-      const bytes = rest ?? (await pieces?.read())?.value
-      if (bytes === undefined) {
-        over = true
-        return [...read(splitter.finish()), ...reader.finish()]
-      }
-      rest = bytes.length > maximumParsedBytes ? bytes.subarray(maximumParsedBytes) : null
-      try {
-        return read(splitter.push(rest === null ? bytes : bytes.subarray(0, maximumParsedBytes)))
-      } catch (cause) {
-        if (cause instanceof EventTooLongError) return [badAnswer('an event over the size limit')]
-        throw cause
-      }
-    },
+
+  isOver(): boolean {
+    return this.over
   }
+
+  async drain(): Promise<void> {
+    while (this.pieces !== null && (await this.pieces.read()).value !== undefined);
+  }
+
+  next(): Promise<readonly AnswerPart[] | null> {
+    if (this.over && this.parts.length === 0) return Promise.resolve(null)
+    this.waiting = Promise.withResolvers()
+    const { promise } = this.waiting
+    if (this.parts.length > 0) this.releaseOrWait()
+    else if (this.broken !== null) this.waiting.reject(this.broken.cause)
+    else this.readOn()
+    return promise
+  }
+
+  private readOn(): void {
+    if (this.isReading) return
+    this.isReading = true
+    if (this.rest !== null) setImmediate(this.arrived, { value: this.rest })
+    else if (this.pieces === null) this.arrived({})
+    else this.pieces.read().then(this.arrived, this.broke)
+  }
+
+  private readonly arrived = ({ value }: { readonly value?: Uint8Array | undefined }): void => {
+    this.isReading = false
+    try {
+      if (value === undefined) this.end()
+      else this.parse(value)
+    } catch (cause) {
+      if (!(cause instanceof EventTooLongError)) {
+        this.broke(cause)
+        return
+      }
+      this.parts.push(badAnswer('an event over the size limit'))
+      this.mustGo = true
+    }
+    this.releaseOrWait()
+  }
+
+  private readonly broke = (cause: unknown): void => {
+    this.isReading = false
+    this.broken = { cause }
+    this.mustGo = true
+    // Received parts are billed, so they precede the failure.
+    if (this.parts.length > 0) this.releaseOrWait()
+    else this.waiting?.reject(cause)
+  }
+
+  private parse(bytes: Uint8Array): void {
+    this.rest = bytes.length > maximumParsedBytes ? bytes.subarray(maximumParsedBytes) : null
+    const now = this.rest === null ? bytes : bytes.subarray(0, maximumParsedBytes)
+    this.bytes += now.length
+    this.add(this.splitter.push(now))
+  }
+
+  private end(): void {
+    this.over = true
+    this.mustGo = true
+    this.add(this.splitter.finish())
+    this.parts.push(...this.reader.finish())
+  }
+
+  private add(events: readonly ServerSentEvent[]): void {
+    for (const event of events)
+      for (const part of this.reader.read(event)) {
+        this.parts.push(part)
+        if (!mayWait(part)) this.mustGo = true
+      }
+  }
+
+  /** Gives the parts to the pending `next` if they are due, and otherwise reads on until then. */
+  private releaseOrWait(): void {
+    if (this.waiting === null) return
+    const now = this.clock.monotonic()
+    const dueAt = (Math.floor(this.releasedAt / gridMs) + 1) * gridMs
+    const isDue = this.parts.length === 0 || this.mustGo || !this.hasContent || now >= dueAt
+    if (isDue || this.bytes >= maximumParsedBytes) {
+      this.release()
+      return
+    }
+    this.cancelRelease ??= this.clock.after(Math.ceil(dueAt - now), this.release)
+    this.readOn()
+  }
+
+  private readonly release = (): void => {
+    this.cancelRelease?.()
+    this.cancelRelease = null
+    const { parts, waiting } = this
+    this.hasContent ||= parts.some(isContent)
+    if (parts.length > 0) this.releasedAt = this.clock.monotonic()
+    this.parts = []
+    this.bytes = 0
+    this.mustGo = false
+    this.waiting = null
+    waiting?.resolve(parts)
+  }
+}
+
+function isContent(part: AnswerPart): boolean {
+  return 'text' in part ? part.text !== '' : part.type !== 'served' && part.type !== 'usage'
+}
+
+/** Returns true for a part that a client may receive up to one cell of the grid later. */
+function mayWait({ type }: AnswerPart): boolean {
+  return type === 'text' || type === 'reasoning' || type === 'logprobs' || type === 'served' || type === 'usage'
 }
 
 function badAnswer(detail: string): AnswerPart {

@@ -1,4 +1,4 @@
-import type { PromptAnalysis, PromptAnalyzer } from '../core/analysis/prompt-analysis.ts'
+import type { PromptAnalyzer, RequestAnalysis } from '../core/analysis/prompt-analysis.ts'
 import type { ChatRequest, ResponseSummary } from '../core/chat/chat.ts'
 import { type EnhancementPlan, planEnhancement, replaceUserText } from '../core/enhancement/enhancement-plan.ts'
 import { isValidRewrite } from '../core/enhancement/prompt-rewrite.ts'
@@ -38,7 +38,7 @@ export type EnhancementInput = {
 export function planRequestEnhancement(
   { config }: { readonly config: Pick<RewriteDeps['config'], 'rewriter'> },
   ask: ChatRequest,
-  reading: PromptAnalysis,
+  reading: RequestAnalysis,
 ): EnhancementPlan | null {
   return planEnhancement(ask, reading, config.rewriter !== null)
 }

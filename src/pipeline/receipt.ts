@@ -23,7 +23,7 @@ export function toResponseSummary(
       mode: plan.mode,
       strategy: plan.strategy,
       queryType: plan.reading.queryType,
-      complexity: plan.reading.complexity,
+      complexity: plan.reading.complexity ?? null,
       learned: plan.learning.influenced,
       attempts,
     },

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
 import { systemClock } from '../../src/composition/clock.ts'
-import { openPromptAnalyzer } from '../../src/composition/open-prompt-analyzer.ts'
+import { openReaders } from '../../src/composition/open-prompt-analyzer.ts'
 import { readConfig } from '../../src/config.ts'
 import type { ChatEvent, ChatRequest } from '../../src/core/chat/chat.ts'
 import { webPrices } from '../../src/core/chat/web-sources.ts'
@@ -27,7 +27,8 @@ import { openai } from '../../src/providers/openai.ts'
 import { errorFrame, type Format, formats, framesOf, models as named, wholeOf } from '../faults/support.ts'
 import { safetyFor } from '../moderation/support.ts'
 
-const read = openPromptAnalyzer()
+const readers = openReaders()
+const { read } = readers
 
 /** Outcome of one upstream call. */
 const outcomes = [
@@ -125,7 +126,7 @@ function world(script: readonly Outcome[], limits = plenty, models: readonly Mod
     health: createHealthBook({ clock: systemClock }),
     learning: { of: () => null },
     observe: { admitted() {}, settled() {} },
-    prompts: createPromptBook(read, createKeyedDigests(new Uint8Array(32))),
+    prompts: createPromptBook(readers, createKeyedDigests(new Uint8Array(32))),
     foresight: createForesightBook({ clock: systemClock }),
     ties: createTieBook(systemClock, new Uint8Array(32)),
     cacheMarks: () => null,

@@ -1,7 +1,7 @@
 import { expect, test } from 'bun:test'
 import fc from 'fast-check'
 import { systemClock } from '../../src/composition/clock.ts'
-import { openPromptAnalyzer } from '../../src/composition/open-prompt-analyzer.ts'
+import { openReaders } from '../../src/composition/open-prompt-analyzer.ts'
 import { readConfig } from '../../src/config.ts'
 import type { ReportedUsage, TokenUsage } from '../../src/core/chat/chat.ts'
 import type { Caller } from '../../src/core/limits/plans.ts'
@@ -24,7 +24,8 @@ import { checkpoint, settle } from '../../src/pipeline/settle.ts'
 import { createUpstreamResponse } from '../../src/pipeline/upstream-response.ts'
 import { candidateOf } from './support.ts'
 
-const read = openPromptAnalyzer()
+const readers = openReaders()
+const { read } = readers
 
 const limits = {
   requestsPerMinute: 1_000_000,
@@ -106,7 +107,7 @@ async function settled({ model, inputTokens, cap, choices, usage, text, reasonin
       log: { warn: event => void warnings.push(event) },
       observe: { settled() {} },
       learning: { of: () => null },
-      prompts: createPromptBook(read, createKeyedDigests(new Uint8Array(32))),
+      prompts: createPromptBook(readers, createKeyedDigests(new Uint8Array(32))),
       foresight: createForesightBook({ clock: systemClock }),
       ties: createTieBook(systemClock, new Uint8Array(32)),
     },

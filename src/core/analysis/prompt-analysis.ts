@@ -35,6 +35,10 @@ export type PromptAnalysis = {
   readonly words: number
 }
 
+/** An analysis that lacks the difficulty if nothing depends on it. */
+export type RequestAnalysis = Omit<PromptAnalysis, 'complexity' | 'strongGain'> &
+  Partial<Pick<PromptAnalysis, 'complexity' | 'strongGain'>>
+
 export type PromptAnalyzer = (messages: readonly Message[]) => PromptAnalysis
 
 /** Returns the signals behind the `strongGain` of the last user text, strongest first. */
@@ -56,11 +60,16 @@ export function createPromptAnalyzer(weights: AnalyzerWeights, readFeatures?: Fe
   return createReaders(weights, readFeatures).read
 }
 
-/** Creates a prompt analyzer and the explainer of its results, with shared tables. */
+/** Creates a prompt analyzer, one without the difficulty, and the explainer of its results, with shared tables. */
 export function createReaders(
   weights: AnalyzerWeights,
   readFeatures: FeatureReader = createFeatureReader(),
-): { readonly read: PromptAnalyzer; readonly explain: DifficultyExplainer } {
+): {
+  readonly read: PromptAnalyzer
+  /** Leaves the difficulty out, which takes a third of the time. */
+  readonly readTraits: (messages: readonly Message[]) => RequestAnalysis
+  readonly explain: DifficultyExplainer
+} {
   const readMeaning = createConceptReader(readFeatures)
   // Reads a text without its URLs. A second reader, so that the features of the whole text stay available to others.
   const readAside = createFeatureReader()
@@ -90,9 +99,7 @@ export function createReaders(
     return difficulty.signals(telling, notionsOf(telling))
   }
 
-  const read: PromptAnalyzer = messages => {
-    const text = lastUserText(messages)
-    const earlier = messages.length > 1 ? totalCharacters(messages) - text.length : 0
+  const traitsOf = (text: string) => {
     const features = readFeatures(text)
     const language = languageOf(text, features, readAside)
     const telling = tellingOf(text, features)
@@ -100,28 +107,34 @@ export function createReaders(
     const notions = notionsOf(telling)
     const types = typesOf(telling, tellingMeaning, notions)
     const queryType = likeliest(types)
-    const strongGain = difficulty.strongGain(telling, notions)
-    const complexity = complexityOf(scoreDemand(types, telling, tellingMeaning), strongGain, earlier)
+    const demand = scoreDemand(types, telling, tellingMeaning)
     // URLs count for web intent.
     const meaning = telling === features ? tellingMeaning : readMeaning(features)
     const urls = extractUrls(text)
     const isAsked = requestsWeb(features.count, meaning, urls, queryType)
     const chance = isStatementOnly(features) ? 0 : adjustForQueryType(freshnessOf(features, meaning), types)
     const score = isAsked ? 1 : chance
-    return {
+    const traits = {
       queryType,
       queryTypeScores: classifierScores(types),
-      complexity,
-      strongGain,
       needsCurrent: score > leastNeed,
       needsCurrentScore: score,
       urls,
       language,
       words: features.count,
     }
+    return { traits, telling, notions, demand }
   }
 
-  return { read, explain }
+  const read: PromptAnalyzer = messages => {
+    const text = lastUserText(messages)
+    const { traits, telling, notions, demand } = traitsOf(text)
+    const earlier = messages.length > 1 ? totalCharacters(messages) - text.length : 0
+    const strongGain = difficulty.strongGain(telling, notions)
+    return { ...traits, strongGain, complexity: complexityOf(demand, strongGain, earlier) }
+  }
+
+  return { read, readTraits: messages => traitsOf(lastUserText(messages)).traits, explain }
 }
 
 /**

@@ -76,8 +76,8 @@ type Weighable = Pick<ChatRequest, 'messages' | 'tools' | 'responseFormat'> &
  */
 export function estimateInputTokens(ask: Weighable, provider?: string): number {
   let flat = tokensPerMessage + tokensPerMessage * ask.messages.length + tokensPerTool * ask.tools.length
-  for (const detail of imagesOf(ask.messages)) flat += highestImageOf(detail, provider)
-  for (const file of filesOf(ask.messages)) flat += highestFileOf(file)
+  for (const one of weightOf(ask.messages).attachments)
+    flat += one.type === 'image' ? highestImageOf(one.detail, provider) : highestFileOf(one)
   if (provider === undefined || provider === 'anthropic') flat += instructionTokens(ask)
   return highestOf(weightOfAll(ask), provider) + flat
 }
@@ -85,8 +85,8 @@ export function estimateInputTokens(ask: Weighable, provider?: string): number {
 /** Returns the probable input tokens of a request, which are billed if the provider reports no count. */
 export function likelyInputTokens(ask: Weighable, provider: string): number {
   let flat = tokensPerMessage + tokensPerMessage * ask.messages.length + tokensPerTool * ask.tools.length
-  for (const detail of imagesOf(ask.messages)) flat += estimateImageTokens(detail, provider)
-  for (const file of filesOf(ask.messages)) flat += estimateFileTokens(file)
+  for (const one of weightOf(ask.messages).attachments)
+    flat += one.type === 'image' ? estimateImageTokens(one.detail, provider) : estimateFileTokens(one)
   if (provider === 'anthropic') flat += instructionTokens(ask)
   const parts = [weightOf(ask.messages).said, weightOfUnread(ask), weightOfTools(ask.tools), weightOfFormat(ask)]
   const { own, bytes } = parts.reduce(sumOf)
@@ -121,11 +121,6 @@ function highestImageOf(detail: ImagePart['detail'], provider?: string): number 
   return (highestImageTokens[provider ?? ''] ?? unknownHighestImage)[detail ?? 'auto']
 }
 
-function* imagesOf(messages: readonly Message[]): Generator<ImagePart['detail']> {
-  for (const message of messages)
-    if (message.role === 'user') for (const part of message.content) if (part.type === 'image') yield part.detail
-}
-
 const nothing: TokenEstimate = { own: 0, ownVariance: 0, elsewhere: 0, elsewhereVariance: 0, cuts: 0, bytes: 0 }
 
 function sumOf(one: TokenEstimate, other: TokenEstimate): TokenEstimate {
@@ -150,7 +145,12 @@ function weigh(texts: readonly string[], flat = 0): TokenEstimate {
 }
 
 /** Text of a conversation's turns, and the same with names and IDs, which an upstream may or may not count. */
-type Weight = { readonly said: TokenEstimate; readonly all: TokenEstimate }
+type Weight = {
+  readonly said: TokenEstimate
+  readonly all: TokenEstimate
+  /** Images and documents, which are estimated for each provider. */
+  readonly attachments: readonly (ImagePart | FilePart)[]
+}
 
 /** Cached, since a conversation is measured for its reservation and again for its settlement. */
 const weights = new WeakMap<readonly Message[], Weight>()
@@ -161,7 +161,7 @@ function weightOf(messages: readonly Message[]): Weight {
   if (weight === undefined) {
     const said = weigh(messages.flatMap(textsOf), callsIn(messages))
     const beside = weigh(messages.flatMap(namesOf))
-    weight = { said, all: beside === nothing ? said : sumOf(said, beside) }
+    weight = { said, all: beside === nothing ? said : sumOf(said, beside), attachments: attachmentsOf(messages) }
     weights.set(messages, weight)
   }
   return weight
@@ -169,10 +169,17 @@ function weightOf(messages: readonly Message[]): Weight {
 
 /** Cached for requests of only messages, since it is used several times per request. */
 function weightOfAll(ask: Weighable): TokenEstimate {
-  const { all } = weightOf(ask.messages)
-  const others = [weightOfUnread(ask), weightOfTools(ask.tools), weightOfRest(ask)]
-  const beside = others.filter(weight => weight !== nothing)
-  return beside.reduce(sumOf, all)
+  let { all } = weightOf(ask.messages)
+  for (const beside of [weightOfUnread(ask), weightOfTools(ask.tools), weightOfRest(ask)])
+    if (beside !== nothing) all = sumOf(all, beside)
+  return all
+}
+
+function attachmentsOf(messages: readonly Message[]): Weight['attachments'] {
+  const attachments: (ImagePart | FilePart)[] = []
+  for (const message of messages)
+    if (message.role === 'user') for (const part of message.content) if (part.type !== 'text') attachments.push(part)
+  return attachments
 }
 
 function weightOfUnread({ source }: Weighable): TokenEstimate {
@@ -229,11 +236,6 @@ function estimateFileTokens({ url }: FilePart): number {
 
 function highestFileOf(file: FilePart): number {
   return Math.min(estimateFileTokens(file) * highestFileFactor, fileTokens.most)
-}
-
-function* filesOf(messages: readonly Message[]): Generator<FilePart> {
-  for (const message of messages)
-    if (message.role === 'user') for (const part of message.content) if (part.type === 'file') yield part
 }
 
 function weightOfTools(tools: readonly Tool[]): TokenEstimate {

@@ -3,14 +3,17 @@
  * analysis, and whether the same prompt was soon repeated, as users do if a response did not help.
  */
 
-import { lastOfUser, type PromptAnalysis, type PromptAnalyzer } from '../../core/analysis/prompt-analysis.ts'
+import { type createReaders, lastOfUser, type RequestAnalysis } from '../../core/analysis/prompt-analysis.ts'
 import type { ChatRequest } from '../../core/chat/chat.ts'
 import type { KeyedDigests } from '../../core/text/keyed-digests.ts'
 import { createRecentMap } from '../../core/text/recent-map.ts'
 
 export type RecentPrompts = {
-  /** Returns the analysis of the request's prompt and its digest. */
-  read(accountId: string, ask: ChatRequest): { readonly reading: PromptAnalysis; readonly digest: string }
+  /**
+   * Returns the analysis of the request's prompt and its digest. A named model needs no difficulty; only responses of
+   * the gateway's own API show it nevertheless.
+   */
+  read(accountId: string, ask: ChatRequest): { readonly reading: RequestAnalysis; readonly digest: string }
   /**
    * Records an answered request (epoch milliseconds) and returns the one that it repeats: the same prompt after enough
    * time to read the output, and not much later. Null = none, or one that was itself a repetition, since programs
@@ -25,9 +28,12 @@ const maximumPrompts = 10_000
 const soonestMs = 2_000
 const latestMs = 120_000
 
-/** Creates an empty cache for the results of `read`. */
-export function createPromptBook(read: PromptAnalyzer, digests: KeyedDigests): RecentPrompts {
-  const readings = createRecentMap<PromptAnalysis>(maximumPrompts)
+/** Creates an empty cache for the results of these analyzers. */
+export function createPromptBook(
+  { read, readTraits }: Pick<ReturnType<typeof createReaders>, 'read' | 'readTraits'>,
+  digests: KeyedDigests,
+): RecentPrompts {
+  const readings = createRecentMap<RequestAnalysis>(maximumPrompts)
   const asked = createRecentMap<Answered>(maximumPrompts)
 
   return {
@@ -37,8 +43,9 @@ export function createPromptBook(read: PromptAnalyzer, digests: KeyedDigests): R
       const name = prompt === null ? '' : digests.of(prompt)
       const digest = `${name} ${ask.messages.length} ${ask.bodyCharacters} ${accountId}`
       const known = readings.get(digest)
-      if (known !== undefined) return { reading: known, digest }
-      const reading = read(ask.messages)
+      const isRated = ask.model === null || ask.dialect === 'native'
+      if (known !== undefined && (known.strongGain !== undefined || !isRated)) return { reading: known, digest }
+      const reading = isRated ? read(ask.messages) : readTraits(ask.messages)
       // URLs are content, and large.
       if (reading.urls.length === 0) readings.set(digest, reading)
       return { reading, digest }

@@ -11,7 +11,7 @@ import { appendMerged, isTextDelta } from '../../core/chat/text-deltas.ts'
 export type PaceClock = { now(): number; sleep(milliseconds: number): Promise<void> }
 
 /** Grid of the writes, so that one timer serves every stream; `realtime` writes at most once per cell. */
-const gridMs = 10
+export const gridMs = 10
 /** `buffered`: interval between two writes of text. */
 const flushIntervalMs = 100
 /** `buffered`: after this long, an incomplete sentence is sent up to its last word. */

@@ -1,5 +1,5 @@
 /** Chat request in the form that the steps of routing read. */
-import type { PromptAnalysis } from '../../core/analysis/prompt-analysis.ts'
+import type { RequestAnalysis } from '../../core/analysis/prompt-analysis.ts'
 import type { ChatRequest } from '../../core/chat/chat.ts'
 import type { Caller } from '../../core/limits/plans.ts'
 import type { Needs } from '../../core/models/models.ts'
@@ -8,7 +8,7 @@ import type { Level } from '../../core/routing/capability-levels.ts'
 export type RouteRequest = {
   readonly ask: ChatRequest
   readonly caller: Caller
-  readonly reading: PromptAnalysis
+  readonly reading: RequestAnalysis
   readonly level: Level
   /** Estimated tokens, without the web. */
   readonly inputTokens: number

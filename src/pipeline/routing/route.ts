@@ -2,7 +2,7 @@
  * Chooses the models for a request in four steps, each with the result of the step before: filter, score, rank, choose.
  * A named model is the first choice whatever its score; the same steps then find its fallbacks.
  */
-import type { PromptAnalysis } from '../../core/analysis/prompt-analysis.ts'
+import type { RequestAnalysis } from '../../core/analysis/prompt-analysis.ts'
 import type { ChatRequest, Strategy } from '../../core/chat/chat.ts'
 import type { Caller } from '../../core/limits/plans.ts'
 import type { EmbeddingCatalog } from '../../core/models/embedding-models.ts'
@@ -42,7 +42,7 @@ export type RouteDeps = FilterDeps &
 export type RouteInput = {
   readonly caller: Caller
   readonly ask: ChatRequest
-  readonly reading: PromptAnalysis
+  readonly reading: RequestAnalysis
   /** Estimated tokens, without the web. */
   readonly inputTokens: number
   /** Absent = no web access. */
@@ -52,7 +52,7 @@ export type RouteInput = {
 export type Route = {
   readonly mode: 'auto' | 'manual'
   readonly strategy: Strategy | null
-  readonly reading: PromptAnalysis
+  readonly reading: RequestAnalysis
   /** Quality gain of the prompt; decides if no strategy is set. */
   readonly level: Level
   /** Estimated tokens, with the maximum of the web. */
@@ -88,7 +88,8 @@ export function route(deps: RouteDeps, { caller, ask, reading, inputTokens, web 
     reading,
     inputTokens,
     needs: needsOf(ask),
-    level: levelOf(reading.strongGain, deps.shares ?? defaultLevelShares),
+    // A named model needs no level.
+    level: levelOf(reading.strongGain ?? 0, deps.shares ?? defaultLevelShares),
     today: isoDay(deps.clock.now()),
     epoch: deps.learning?.of(caller.accountId)?.epoch ?? null,
   }
@@ -190,7 +191,7 @@ function tooExpensive(model: Model, { ask }: RouteRequest): string {
 class ChosenRoute implements Route {
   readonly mode: Route['mode']
   readonly strategy: Strategy | null
-  readonly reading: PromptAnalysis
+  readonly reading: RequestAnalysis
   readonly level: Level
   readonly inputTokens: number
   readonly choices: number

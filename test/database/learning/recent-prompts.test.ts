@@ -1,13 +1,14 @@
 import { describe, expect, test } from 'bun:test'
-import { openPromptAnalyzer } from '../../../src/composition/open-prompt-analyzer.ts'
+import { openReaders } from '../../../src/composition/open-prompt-analyzer.ts'
 import type { ChatRequest } from '../../../src/core/chat/chat.ts'
 import { createKeyedDigests } from '../../../src/core/text/keyed-digests.ts'
 import { createPromptBook } from '../../../src/database/learning/recent-prompts.ts'
 import { readNative } from '../../../src/dialects/native/request.ts'
 
 const asking = (prompt: string): ChatRequest => readNative({ prompt }, new Headers(), prompt.length)
-const read = openPromptAnalyzer()
-const open = () => createPromptBook(read, createKeyedDigests(new Uint8Array(32)))
+const readers = openReaders()
+const { read } = readers
+const open = () => createPromptBook(readers, createKeyedDigests(new Uint8Array(32)))
 
 test('recent prompts: returns the usual analysis, the second time from memory', () => {
   const book = open()
@@ -20,9 +21,19 @@ test('recent prompts: returns the usual analysis, the second time from memory', 
   }
 })
 
+test('recent prompts: leave out the difficulty for a named model, and add it when it is needed', () => {
+  const book = open()
+  const named = { ...asking('Prove that there are infinitely many primes.'), model: 'openai/gpt-4.1' }
+  const { complexity, strongGain, ...traits } = read(named.messages)
+  expect(book.read('acc_1', { ...named, dialect: 'chat_completions' }).reading).toEqual(traits)
+  expect(book.read('acc_1', named).reading).toEqual({ ...traits, complexity, strongGain })
+  expect(book.read('acc_1', { ...named, dialect: 'messages', model: null }).reading).toMatchObject({ strongGain })
+  expect(book.read('acc_1', { ...named, dialect: 'chat_completions' }).reading).toMatchObject({ complexity })
+})
+
 test('recent prompts: use different digests per account and process, never the plain hash', () => {
   const digest = (account: string, salt: number) =>
-    createPromptBook(read, createKeyedDigests(new Uint8Array(32).fill(salt))).read(account, asking('Hi')).digest
+    createPromptBook(readers, createKeyedDigests(new Uint8Array(32).fill(salt))).read(account, asking('Hi')).digest
   const names = [digest('acc_1', 1), digest('acc_2', 1), digest('acc_1', 2)]
   expect(new Set(names).size).toBe(3)
   expect(names).not.toContain(new Bun.CryptoHasher('sha256').update('Hi').digest('base64'))
