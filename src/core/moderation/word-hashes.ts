@@ -2,6 +2,7 @@
  * Word hashes of a text for patterns. Ignores case, accents and invisible characters; Chinese, Japanese and Korean are
  * read one character per word. One pass without allocation per word.
  */
+import { filledTable, unitCount } from '../text/unit-table.ts'
 import { blockUnits, loadUnits, units } from './code-units.ts'
 
 /** Size of a sieve. Words whose hashes share their low bits share an entry; a non-zero entry lets them pass. */
@@ -157,7 +158,7 @@ let foldsKept: Uint16Array | null = null
 
 /** Returns `foldOf` for every UTF-16 unit as a table, computed on first use. */
 function foldTable(): Uint16Array {
-  foldsKept ??= Uint16Array.from({ length: 65_536 }, (_, code) => foldOf(code))
+  foldsKept ??= filledTable(new Uint16Array(unitCount), foldOf)
   return foldsKept
 }
 
