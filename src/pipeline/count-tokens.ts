@@ -6,7 +6,7 @@ import type { Model } from '../core/models/models.ts'
 import { parseUntrustedJson } from '../core/validation/untrusted-json.ts'
 import type { ConfiguredProvider } from '../providers/configured-provider.ts'
 
-export type CountDeps = {
+type CountDeps = {
   readonly endpoints: ReadonlyMap<string, ConfiguredProvider>
   readonly network: { readonly fetch: (url: string, init: RequestInit) => Promise<Response> }
   readonly clock: { after(milliseconds: number, action: () => void): () => void }

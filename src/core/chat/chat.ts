@@ -6,7 +6,7 @@
 import type { OutputCap } from './output-cap.ts'
 import type { OmittedSource, WebSource } from './web-sources.ts'
 
-export type TextPart = { readonly type: 'text'; readonly text: string }
+type TextPart = { readonly type: 'text'; readonly text: string }
 /** `url` is an http(s) or a `data:` URL. */
 export type ImagePart = {
   readonly type: 'image'
@@ -98,7 +98,7 @@ export type StreamMode = (typeof streamModes)[number]
 
 /** The API forms in which chat requests are served. */
 export const chatDialects = ['chat_completions', 'native', 'responses', 'messages'] as const
-export type ChatDialect = (typeof chatDialects)[number]
+type ChatDialect = (typeof chatDialects)[number]
 
 /**
  * The request as the client wrote it, for a provider with the same API form, which receives everything unchanged that
@@ -300,14 +300,13 @@ export type AttemptFailure = (typeof attemptFailures)[number]
  * Why a candidate was skipped when its turn came: the account cannot pay for it, its circuit is open, its cooldown has
  * not ended, its provider rejects the credential, or the retry budget is exhausted.
  */
-export const attemptSkips = [
+const attemptSkips = [
   'skipped_over_budget',
   'skipped_circuit_open',
   'skipped_cooldown',
   'skipped_provider_disabled',
   'skipped_retry_budget',
 ] as const
-export type AttemptSkip = (typeof attemptSkips)[number]
 
 export const candidateOutcomes = ['served', ...attemptFailures, ...attemptSkips] as const
 export type AttemptOutcome = (typeof candidateOutcomes)[number]

@@ -124,7 +124,7 @@ export function endWord(reading: WordScanState, sieve: Uint16Array, onWords: OnW
 }
 
 /** A word of a text: its hash (`noWord` = none) and the position after it. */
-export type Word = { readonly hash: number; readonly end: number }
+type Word = { readonly hash: number; readonly end: number }
 
 /** Returns the first word from a position to `to` at most. Unlike in patterns, an underscore separates words. */
 export function wordFrom(text: string, from: number, to = text.length): Word {

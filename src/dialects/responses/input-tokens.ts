@@ -18,7 +18,7 @@ import { readResponses, responsesSchema } from './request.ts'
 /** A count is free and does not count toward the account's limits, so it has its own rate limit. */
 const each = { perMinute: 120, burst: 60 }
 
-export type InputTokensDeps = {
+type InputTokensDeps = {
   readonly callerOf: (request: Request) => Caller | Promise<Caller>
   readonly catalogue: Pick<Catalog, 'resolve'>
   readonly reasoningSeal: ReasoningSeal

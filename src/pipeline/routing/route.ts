@@ -35,7 +35,7 @@ export type RouteDeps = FilterDeps &
   }
 
 /** A request to route, with its analysis. */
-export type RouteInput = {
+type RouteInput = {
   readonly caller: Caller
   readonly ask: ChatRequest
   readonly reading: PromptAnalysis
@@ -70,7 +70,7 @@ export type Route = {
   withoutWeb(): Route
 }
 
-export type Dropped = { readonly model: string; readonly reason: string }
+type Dropped = { readonly model: string; readonly reason: string }
 
 /**
  * Chooses the models to call and their order. Throws `GatewayError` if no model can take the request:
