@@ -25,7 +25,7 @@ import { openai } from '../providers/openai.ts'
 import { createHop } from '../web/hop.ts'
 import { createResolver } from '../web/resolve.ts'
 
-export type Analysis = {
+type Analysis = {
   /** Analyzes lines and returns one report line for each. */
   of(lines: string): AnalysisResult
   close(): void

@@ -4,7 +4,7 @@ type Screen = { readonly isTTY?: boolean; write(text: string): unknown }
 const barCharacters = 24
 const [start, rest] = ['\r', '\u001b[K']
 
-export type ProgressLine = {
+type ProgressLine = {
   draw(): void
   /** Removes the line until it is drawn again, so that other output is readable. */
   clear(): void

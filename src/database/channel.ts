@@ -2,7 +2,6 @@
  * Notifies other gateway instances through Redis that keys or accounts have changed, so that they read changes at once.
  * Only a hint is sent, and none is required: an instance without hints polls twice per second.
  */
-import { createClient } from 'redis'
 import type { Redis } from './redis.ts'
 
 export type Channel = {
@@ -30,6 +29,8 @@ export function openChannel({ urls, redis, onHint }: ChannelOptions): Channel {
   let tries = 0
 
   const listen = async () => {
+    const { createClient } = await import('@redis/client')
+    if (isClosed) return
     const client = createClient({
       url: withCredentials(urls[tries++ % urls.length] ?? '', urls[0] ?? ''),
       RESP: 2,

@@ -12,7 +12,7 @@ import { GatewayError } from '../core/validation/errors.ts'
 import { ipRateLimitedError } from './ip-rate-limit.ts'
 
 /** Finds the account of an API key. */
-export type KeyLookup = {
+type KeyLookup = {
   /**
    * Returns the caller of a key from memory. Returns a promise only for a key that certainly exists, and null for every
    * other key, without a store query.
@@ -124,7 +124,7 @@ export type Principal = {
 }
 
 /** Finds the user of a session; the result is at most 0.5 s old. Throws 503 if the store is unavailable. */
-export type SessionLookup = {
+type SessionLookup = {
   find(sessionId: string): Promise<Principal | null>
 }
 

@@ -1,8 +1,8 @@
 import type { Limits } from '../core/limits/plans.ts'
-import type { DailyUsage } from '../core/limits/spent.ts'
+import { type DailyUsage, nothing } from '../core/limits/spent.ts'
 import { maximumAccounts, setBounded } from '../core/text/bounded-map.ts'
-import { dayMs } from '../core/text/utc-days.ts'
-import type { QuotaStatus } from './meter.ts'
+import { dayMs, formatDay } from '../core/text/utc-days.ts'
+import type { QuotaStatus, Reservation } from './meter.ts'
 
 /**
  * Counters of an account as last replied by a store: `at` by this process's clock, and the remaining minute and day.
@@ -37,6 +37,37 @@ export function createStandings(clock: { now(): number }): Standings {
       const noted = memory.get(accountId)
       return noted === undefined ? null : standingAfter(noted, clock.now() - noted.at, limits)
     },
+  }
+}
+
+/** Counters of an account at `at`, the store's time, after it has settled a request. */
+type SettledCounters = DailyUsage & { readonly day: number; readonly seats: number; readonly at: number }
+
+/** Returns the counters after a settlement. The store does not return the requests of the minute. */
+export function afterSettlement(noted: CachedStatus | null, settled: SettledCounters, now: number): CachedStatus {
+  const day = formatDay(settled.at)
+  // The store may still hold the previous day; the next admission updates it.
+  const used = settled.day === day ? settled : nothing
+  return {
+    at: now,
+    day,
+    requests: noted?.requests ?? 0,
+    resetMs: noted === null ? 0 : Math.max(0, noted.resetMs - (now - noted.at)),
+    tokens: used.tokens,
+    microcents: used.microcents,
+    seats: settled.seats,
+    dayEndsInMs: dayMs - (settled.at % dayMs),
+  }
+}
+
+/** Returns the counters after the release of a reservation whose reply contains no counters. */
+export function afterRelease(noted: CachedStatus, seat: Reservation, spent: DailyUsage): CachedStatus {
+  const isToday = noted.day === seat.day
+  return {
+    ...noted,
+    seats: Math.max(0, noted.seats - 1),
+    tokens: isToday ? noted.tokens - seat.reservedTokens + spent.tokens : noted.tokens,
+    microcents: isToday ? noted.microcents - seat.reservedMicrocents + spent.microcents : noted.microcents,
   }
 }
 

@@ -7,7 +7,7 @@ import { parseUntrustedJson } from '../core/validation/untrusted-json.ts'
 import type { ConfiguredProvider } from '../providers/configured-provider.ts'
 import { endpointOf } from './routing/hosts.ts'
 
-export type CountDeps = {
+type CountDeps = {
   readonly endpoints: ReadonlyMap<string, ConfiguredProvider>
   readonly network: { readonly fetch: (url: string, init: RequestInit) => Promise<Response> }
   readonly clock: { after(milliseconds: number, action: () => void): () => void }

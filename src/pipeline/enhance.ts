@@ -26,7 +26,7 @@ export type EnhanceDeps = RewriteDeps & {
 }
 
 /** A request as received, and the enhancement for which its reservation was sized. */
-export type EnhancementInput = {
+type EnhancementInput = {
   readonly requestId: string
   readonly ask: ChatRequest
   readonly plan: Pick<Route, 'reading' | 'inputTokens' | 'web'>

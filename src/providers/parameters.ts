@@ -26,10 +26,10 @@ const parameterNames = [
 ] as const
 
 /** Wire names of the parameters with the same meaning on every wire. */
-export type ParameterName = (typeof parameterNames)[number]
+type ParameterName = (typeof parameterNames)[number]
 
 /** Collected while a request is built; reported in the order of the set above. */
-export type DroppedNames = Set<ParameterName>
+type DroppedNames = Set<ParameterName>
 
 /** Names that may be sent in a header, since a client can send any. */
 const toldName = /^[\w.-]{1,64}$/

@@ -13,7 +13,7 @@ import {
 } from './wire-format.ts'
 
 /** Reasoning as only its maker can read it: what comes back is checked, as OpenAI does. */
-export function encryptedReasoning(text: string): string {
+function encryptedReasoning(text: string): string {
   const bytes = Buffer.from(text)
   return `gAAAA${Buffer.concat([digestOf(bytes), bytes]).toString('base64url')}`
 }

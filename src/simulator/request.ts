@@ -9,7 +9,7 @@ export type RawRequest = {
   readonly body: Uint8Array
 }
 
-export type ParsedRequest =
+type ParsedRequest =
   | { readonly kind: 'whole'; readonly request: RawRequest; readonly usedBytes: number }
   /** Incomplete: parse again when this many bytes are buffered. */
   | { readonly kind: 'partial'; readonly needsBytes: number; readonly awaitsContinue: boolean }

@@ -18,7 +18,7 @@ import { searchReply } from './search.ts'
 import { type ServerStats, startServer } from './server.ts'
 import { isWireObject, mistake, type SimulatedFormat, type SimulatedResponse, type WireObject } from './wire-format.ts'
 
-export type SimulatorOptions = {
+type SimulatorOptions = {
   /** Default: any free port. */
   readonly port?: number
   /** `now` in epoch milliseconds, used for creation times. */

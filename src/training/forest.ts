@@ -25,7 +25,7 @@ type ForestSettings = {
   readonly seed: number
 }
 
-export type Rows = {
+type Rows = {
   readonly columns: readonly Float64Array[]
   readonly targets: Float64Array
   readonly weights: Float64Array

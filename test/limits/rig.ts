@@ -31,6 +31,7 @@ export async function failoverRig({ database, redis, more = {}, commandDeadlineM
   const clock = movableClock()
   const gateways: { close(): Promise<void> }[] = []
   const written: UsageRecord[] = []
+  const ids = new Map<FailoverMeter, string>()
 
   /** Opens another instance on the same stores. */
   const open = async (own: Partial<FailoverOptions> = {}) => {
@@ -39,6 +40,7 @@ export async function failoverRig({ database, redis, more = {}, commandDeadlineM
       scripts: meterScripts,
       ...(commandDeadlineMs === undefined ? {} : { commandDeadlineMs }),
     })
+    const gatewayId = Bun.randomUUIDv7()
     const meter = new FailoverMeter({
       redis: opened,
       database,
@@ -52,7 +54,7 @@ export async function failoverRig({ database, redis, more = {}, commandDeadlineM
         untilDurable: () => Promise.resolve(),
         waiting: () => written,
       },
-      gatewayId: Bun.randomUUIDv7(),
+      gatewayId,
       ...more,
       ...own,
     })
@@ -61,6 +63,7 @@ export async function failoverRig({ database, redis, more = {}, commandDeadlineM
       opened.close()
     }
     gateways.push({ close })
+    ids.set(meter, gatewayId)
     await eventually(() => meter.decidedBy() === (redis === null ? 'postgres' : 'redis'), 10_000)
     return meter
   }
@@ -68,6 +71,8 @@ export async function failoverRig({ database, redis, more = {}, commandDeadlineM
   return {
     meter: await open(),
     open,
+    /** Name of an instance for the others. */
+    idOf: (meter: FailoverMeter) => ids.get(meter) ?? '',
     clock,
     written,
     /** Returns the durable records: in the streams, then in the journals. */

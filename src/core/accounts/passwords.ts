@@ -3,7 +3,7 @@ import { Type } from '@sinclair/typebox'
 import { invalidField } from '../validation/validate.ts'
 
 /** `memoryCost` in KiB, `timeCost` in passes. */
-export type HashingCost = { readonly memoryCost: number; readonly timeCost: number }
+type HashingCost = { readonly memoryCost: number; readonly timeCost: number }
 
 /**
  * Argon2id above OWASP's minimum. Bun's hash function supports a parallelism of 1 only; its own default needs ten times

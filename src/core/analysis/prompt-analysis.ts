@@ -53,13 +53,10 @@ type AnalyzerWeights = {
 }
 
 /**
- * Creates a prompt analyzer. Reads the last user text in one linear pass; case, white space and final punctuation do
- * not change the result. Of the earlier conversation only the length counts.
+ * Creates a prompt analyzer and the explainer of its results, with shared tables. The analyzer reads the last user text
+ * in one linear pass; case, white space and final punctuation do not change the result. Of the earlier conversation
+ * only the length counts.
  */
-export function createPromptAnalyzer(weights: AnalyzerWeights, readFeatures?: FeatureReader): PromptAnalyzer {
-  return createReaders(weights, readFeatures).read
-}
-
 /** Creates a prompt analyzer, one without the difficulty, and the explainer of its results, with shared tables. */
 export function createReaders(
   weights: AnalyzerWeights,

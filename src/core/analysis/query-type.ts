@@ -1,4 +1,5 @@
 import { queryTypes } from '../chat/chat.ts'
+import { filledTable } from '../text/unit-table.ts'
 import { decodeWeights, type StoredWeights } from '../weights/stored-weights.ts'
 import { type ConceptCounts, concepts, wordPair } from './concepts.ts'
 import { addFeature, createSlots, deduplicate, type Slots } from './feature-slots.ts'
@@ -156,9 +157,9 @@ function addConcepts(slots: Slots, { count, found, at, times }: ConceptCounts, w
 
 /** Packs the weights of two types into one number, which halves loads and additions. */
 function pairsOf(bytes: Int8Array): Int32Array {
-  return Int32Array.from(
-    { length: bytes.length / 2 },
-    (_, pair) => (bytes[2 * pair] ?? 0) + (bytes[2 * pair + 1] ?? 0) * halfSpan,
+  return filledTable(
+    new Int32Array(bytes.length / 2),
+    pair => (bytes[2 * pair] ?? 0) + (bytes[2 * pair + 1] ?? 0) * halfSpan,
   )
 }
 

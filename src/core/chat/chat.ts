@@ -12,7 +12,7 @@ import type { OmittedSource, WebSource } from './web-sources.ts'
  */
 export type CacheMark = '5m' | '1h'
 
-export type TextPart = { readonly type: 'text'; readonly text: string; readonly cache?: CacheMark }
+type TextPart = { readonly type: 'text'; readonly text: string; readonly cache?: CacheMark }
 /** `url` is an http(s) or a `data:` URL. */
 export type ImagePart = {
   readonly type: 'image'
@@ -118,7 +118,7 @@ export type StreamMode = (typeof streamModes)[number]
 
 /** The API forms in which chat requests are served. */
 export const chatDialects = ['chat_completions', 'native', 'responses', 'messages'] as const
-export type ChatDialect = (typeof chatDialects)[number]
+type ChatDialect = (typeof chatDialects)[number]
 
 /** What the gateway adds to the last user turn; absent = nothing. */
 export type TurnChange = {
@@ -339,7 +339,7 @@ export type AttemptFailure = (typeof attemptFailures)[number]
  * Why a candidate was skipped when its turn came: the account cannot pay for it, its circuit is open, its cooldown has
  * not ended, its provider rejects the credential, the retry budget is exhausted, or its keys have no capacity.
  */
-export const attemptSkips = [
+const attemptSkips = [
   'skipped_over_budget',
   'skipped_circuit_open',
   'skipped_cooldown',
@@ -347,7 +347,6 @@ export const attemptSkips = [
   'skipped_retry_budget',
   'skipped_rate_limit',
 ] as const
-export type AttemptSkip = (typeof attemptSkips)[number]
 
 export const candidateOutcomes = ['served', ...attemptFailures, ...attemptSkips] as const
 export type AttemptOutcome = (typeof candidateOutcomes)[number]

@@ -15,7 +15,7 @@ export type Pricing = Prices & { readonly longContext: (Prices & { readonly abov
 export const tiers = ['economy', 'standard', 'premium'] as const
 export type Tier = (typeof tiers)[number]
 
-export type Capabilities = {
+type Capabilities = {
   readonly vision: boolean
   /** Images that the upstream fetches by URL, from outside the operator's network. */
   readonly imageUrls: boolean

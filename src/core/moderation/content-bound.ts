@@ -2,7 +2,9 @@
  * What the content head says of any words of a text at most: sums, over words, of all that could speak for it, each counted as
  * often as it comes and as loudly as anything ever speaks. Read once a text; nearly all sentences are below any threshold so.
  */
+
 import { type Features, featureSieveSize, maximumWords } from '../analysis/features.ts'
+import { filledTable } from '../text/unit-table.ts'
 import {
   featureSlot,
   featureWeight,
@@ -32,7 +34,7 @@ export function createContentBound(weights: Int8Array): ContentBound {
   const content = harmHeads.indexOf('content')
   const positive = (place: number) => Math.max(0, weights[place * harmHeads.length + content] ?? 0)
   const kindPositive = (hash: number, salt: number) => positive(featureSlot(2, hash, salt))
-  const ofWords = Uint8Array.from({ length: regionSlots }, (_, slot) => positive(slot))
+  const ofWords = filledTable(new Uint8Array(regionSlots), positive)
   const { kindsOf, sieve } = kindTable()
   const kinds = harmKinds.length
   const ofShare = (kind: number) => Math.max(...steps(8, share => kindPositive(kind * 16 + share + 1, salts.share)))

@@ -2,6 +2,7 @@
  * Undoes obfuscation that hides words from rules and classifiers: invisible characters, look-alike letters, leetspeak,
  * base64.
  */
+import { filledTable, unitCount } from '../text/unit-table.ts'
 import { textInBase64 } from './base64-text.ts'
 import { loadUnits, units } from './code-units.ts'
 import { replaceConfusables } from './confusables.ts'
@@ -158,7 +159,7 @@ let traitsKept: Uint16Array | null = null
 
 /** Returns `traitOf` for every UTF-16 unit, computed on first use. */
 function traitTable(): Uint16Array {
-  traitsKept ??= Uint16Array.from({ length: 65_536 }, (_, unit) => {
+  traitsKept ??= filledTable(new Uint16Array(unitCount), unit => {
     const trait = traitOf(unit)
     const kind = trait & kindMask
     const may = (one: number, shift: number) => (kind === one || kind === kindNone ? 1 << shift : 0)

@@ -9,7 +9,7 @@ import { eachPart, partsIn } from './parts.ts'
 import type { SafetyCategory } from './pattern-rules.ts'
 import { createWorldJudge } from './world.ts'
 
-export type HarmVerdict = {
+type HarmVerdict = {
   /** null = allowed. */
   readonly category: SafetyCategory | null
   /** 0–1: how likely the text should be blocked. */

@@ -4,7 +4,9 @@
  * (`harm-words.ts`), so that a word unseen in training counts like related ones. Linear in the text, without allocation
  * per word.
  */
+
 import { type Features, featureSieveSize, maximumWords } from '../analysis/features.ts'
+import { filledTable } from '../text/unit-table.ts'
 import kept from '../weights/safety.json'
 import { decodeWeights } from '../weights/stored-weights.ts'
 import { createContentBound, loudest } from './content-bound.ts'
@@ -292,7 +294,7 @@ const mostOfWord = 16 + harmKinds.length * ((nearWords + 2) * harmKinds.length +
  * that one load returns everything.
  */
 function packed(weights: Int8Array): Int32Array {
-  return Int32Array.from({ length: harmSlots }, (_, slot) => {
+  return filledTable(new Int32Array(harmSlots), slot => {
     const byte = (head: number) => (weights[slot * harmHeads.length + head] ?? 0) + weightShift
     return byte(0) | (byte(1) << 8) | (byte(2) << 16)
   })

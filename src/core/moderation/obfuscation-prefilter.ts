@@ -2,6 +2,7 @@
  * Checks in one pass whether a text may contain any of several short forms, so that expensive matching is skipped for
  * most texts.
  */
+import { filledTable, unitCount } from '../text/unit-table.ts'
 import { loadUnits, units } from './code-units.ts'
 
 /** Allowed units at the next position of a form; a form extends from an `isFirst` to the next `isLast`. */
@@ -30,7 +31,7 @@ export function createSignReader(
   const lone = 1 << places.length
   const whole = bitsOf(place => place.isLast === true)
   const firsts = bitsOf(place => place.isFirst === true) | lone
-  const fits = Uint32Array.from({ length: 65_536 }, (_, unit) => {
+  const fits = filledTable(new Uint32Array(unitCount), unit => {
     if (unit > 127) return isLone(unit) ? lone : 0
     return bitsOf(place => place.units.includes(String.fromCharCode(unit)))
   })

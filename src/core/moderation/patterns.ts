@@ -72,7 +72,7 @@ export function compilePatterns(sources: readonly string[], place: 'anywhere' | 
     else steps.push(one)
   }
   for (const [pattern, source] of sources.entries()) {
-    const problem = problemOf(source)
+    const problem = problemOf(source, choicesOf)
     if (problem !== null) throw new TypeError(`the pattern "${source}" ${problem}`)
     let last = isOpening ? 0 : -1
     /** States from which the next place can be reached: several after optional places. */
@@ -136,7 +136,7 @@ type Step = { readonly from: number; readonly reach: number; readonly to: number
 const mostWords = 65_535
 
 /** Returns the problem of a pattern; null = none. */
-function problemOf(source: string): string | null {
+function problemOf(source: string, choicesOf: (part: string) => Place['choices']): string | null {
   let hasWord = false
   for (const part of source.split(' ')) {
     if (part.startsWith('~')) {
@@ -146,7 +146,7 @@ function problemOf(source: string): string | null {
       hasWord = false
       continue
     }
-    if (part.split('|').some(choice => wordHashes(choice).length === 0))
+    if (choicesOf(part).some(hashes => hashes.length === 0))
       return 'has a place or a choice without a word: one blank stands between places, one | between choices'
     hasWord = true
   }

@@ -7,6 +7,7 @@
  * that reports or refuses is not blocked: a sentence with "I cannot" before the words, or that quotes them, is allowed.
  */
 
+import { filledTable, unitCount } from '../text/unit-table.ts'
 import type { SentenceClassifier } from './harm-classifier.ts'
 import { longestSentence } from './harmless-answer.ts'
 import { isWideDot } from './idna-mapping.ts'
@@ -288,7 +289,7 @@ const bracket = 4
 /** Does not indicate a URL on its own. */
 const sign = 5
 /** What ends a word, and what may make an address of one, by UTF-16 unit. */
-const marks = Uint8Array.from({ length: 65_536 }, (_, code) => {
+const marks = filledTable(new Uint8Array(unitCount), code => {
   if (code > 127) return isWideDot(code) ? hostMark : ordinary
   const character = String.fromCharCode(code)
   if (' \n\t\r'.includes(character)) return space

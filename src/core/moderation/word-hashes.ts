@@ -2,6 +2,7 @@
  * Word hashes of a text for patterns. Ignores case, accents and invisible characters; Chinese, Japanese and Korean are
  * read one character per word. One pass without allocation per word.
  */
+import { filledTable, unitCount } from '../text/unit-table.ts'
 import { blockUnits, loadUnits, units } from './code-units.ts'
 
 /** Size of a sieve. Words whose hashes share their low bits share an entry; a non-zero entry lets them pass. */
@@ -123,7 +124,7 @@ export function endWord(reading: WordScanState, sieve: Uint16Array, onWords: OnW
 }
 
 /** A word of a text: its hash (`noWord` = none) and the position after it. */
-export type Word = { readonly hash: number; readonly end: number }
+type Word = { readonly hash: number; readonly end: number }
 
 /** Returns the first word from a position to `to` at most. Unlike in patterns, an underscore separates words. */
 export function wordFrom(text: string, from: number, to = text.length): Word {
@@ -157,7 +158,7 @@ let foldsKept: Uint16Array | null = null
 
 /** Returns `foldOf` for every UTF-16 unit as a table, computed on first use. */
 function foldTable(): Uint16Array {
-  foldsKept ??= Uint16Array.from({ length: 65_536 }, (_, code) => foldOf(code))
+  foldsKept ??= filledTable(new Uint16Array(unitCount), foldOf)
   return foldsKept
 }
 

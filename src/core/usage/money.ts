@@ -9,7 +9,7 @@ export const microcentsPerUsd = 100_000_000
 const tokensPerPriceUnit = 1_000_000
 
 /** Micro-cents per million tokens, all integers. */
-export type PriceTable = {
+type PriceTable = {
   readonly input: number
   readonly output: number
   readonly cachedInput: number

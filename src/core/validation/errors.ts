@@ -102,7 +102,7 @@ type ErrorOptions = {
 type UpstreamRefusal = { readonly status: number; readonly body: string }
 
 /** One candidate as reported to clients: `provider/model`, outcome and duration. */
-export type ReportedAttempt = { readonly model: string; readonly outcome: string; readonly durationMs: number }
+type ReportedAttempt = { readonly model: string; readonly outcome: string; readonly durationMs: number }
 
 /** A request that has already had its effect. */
 type CompletedRequest = {

@@ -18,7 +18,7 @@ export type Turn = {
   readonly totalMs: number | null
 }
 
-export type Conversation = {
+type Conversation = {
   readonly turns: readonly Turn[]
   readonly isAnswering: boolean
   ask(question: string, options: Omit<PlaygroundRequest, 'messages'>, system: string): Promise<void>

@@ -47,7 +47,7 @@ type Rotation =
   /** The token was used before, so it was copied. Its session is ended. */
   | { readonly outcome: 'reused'; readonly sessionId: string; readonly userId: string }
 
-export const maximumSessions = 5
+const maximumSessions = 5
 const idleDays = 30
 /** How long two tabs of one browser may send the same token without being treated as theft. */
 const repeatSeconds = 10
@@ -169,7 +169,7 @@ async function explainUnused(database: Database, digest: string, nextDigest: str
 }
 
 /** Returns the holder of an active session; null if it has ended. */
-export async function findSession(database: Database, sessionId: string): Promise<SessionHolder | null> {
+async function findSession(database: Database, sessionId: string): Promise<SessionHolder | null> {
   const rows = await database.run(
     ({ sql }) => sql<SessionHolder[]>`
       select sessions.id as "sessionId", sessions.account_id as "accountId", users.id as "userId", email, role,

@@ -13,7 +13,7 @@ import {
   textField,
 } from './blocks.ts'
 
-export type ParsedConversation = {
+type ParsedConversation = {
   readonly messages: readonly Message[]
   readonly unread: readonly Message[]
   readonly needs: readonly string[]

@@ -25,7 +25,7 @@ export type MessageStyle = {
 type Finish = Extract<ChatEvent, { type: 'finish' }>
 
 /** Stop fields of a response. */
-export type Ending = {
+type Ending = {
   readonly stop_reason: string
   readonly stop_sequence: string | null
   readonly stop_details: BlockFields | null

@@ -12,7 +12,7 @@ import { countSchema, messagesSchema, readMessages } from './request.ts'
 import { countShape, messageEventShape, messageShape, messagesErrorShape } from './schema.ts'
 import { messagesStream } from './stream.ts'
 
-export type MessagesDeps = ChatRouteDeps &
+type MessagesDeps = ChatRouteDeps &
   CountTokensDeps & {
     /** Epoch milliseconds. */
     readonly now: () => number

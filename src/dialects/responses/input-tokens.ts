@@ -14,7 +14,7 @@ import { count, namedSchema } from '../../http/schemas.ts'
 import type { ReasoningSeal } from '../reasoning-seal.ts'
 import { readResponses, responsesSchema } from './request.ts'
 
-export type InputTokensDeps = {
+type InputTokensDeps = {
   readonly callerOf: (request: Request) => Caller | Promise<Caller>
   readonly catalogue: Pick<Catalog, 'resolve'>
   readonly reasoningSeal: ReasoningSeal

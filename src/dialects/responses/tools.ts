@@ -61,7 +61,7 @@ const checkSearch = checkerAt(
 )
 
 /** OpenAI charges its web search per call: the gateway's web search replaces it. */
-export const isWebSearch = (type: string) => /^web_search/.test(type)
+const isWebSearch = (type: string) => /^web_search/.test(type)
 
 /** Name of the tool with which a client searches for tools. */
 export const searchToolName = 'tool_search'
@@ -217,7 +217,7 @@ const checkChoice = checkerAt(
   ),
 )
 
-export type ChosenTools = {
+type ChosenTools = {
   readonly tools: readonly Tool[]
   readonly choice: ToolChoice | null
   /** The model must call a tool that only OpenAI has. */

@@ -7,10 +7,10 @@
  * unknown ──beat──> registering ──all registered──> open (redis | postgres) ──a newer epoch──> registering
  */
 import { GatewayError } from '../../core/validation/errors.ts'
+import type { Epoch } from '../epoch.ts'
 import type { LimitRedis } from '../ports.ts'
 import type { Beat, PostgresStore, Registered } from '../postgres/store.ts'
 import type { PartitionState, RedisStore } from '../redis/store.ts'
-import type { Epoch } from './epoch.ts'
 
 export type AuthorityOptions = {
   readonly postgres: Pick<PostgresStore, 'beat' | 'change' | 'leave' | 'open' | 'register'>

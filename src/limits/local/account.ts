@@ -7,8 +7,8 @@ import type { Limits, QuotaStatus } from '../../core/limits/plans.ts'
 import { createWindowLog, type SlidingWindowLog } from '../../core/limits/sliding-window-log.ts'
 import type { DailyUsage } from '../../core/limits/spent.ts'
 import { formatDay, untilMidnight } from '../../core/text/utc-days.ts'
+import type { PendingCheckpoint } from '../checkpoint-batch.ts'
 import type { OpenReservation, Reservation } from '../meter.ts'
-import type { PendingCheckpoint } from './checkpoint-batch.ts'
 
 export type LocalAccount = {
   readonly requests: SlidingWindowLog

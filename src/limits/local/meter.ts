@@ -9,9 +9,10 @@
 import { type Limits, zeroLimits } from '../../core/limits/plans.ts'
 import { type DailyUsage, nothing } from '../../core/limits/spent.ts'
 import { formatDay, untilMidnight } from '../../core/text/utc-days.ts'
-import { journalGone, type RecordJournal, untilDurable, writeDurably } from '../failover/durable-record.ts'
-import { recordOf, spentBy } from '../failover/settled-record.ts'
+import { type CheckpointBatch, createProgressNotes, type NotesStore } from '../checkpoint-batch.ts'
+import { journalGone, type RecordJournal, untilDurable, writeDurably } from '../durable-record.ts'
 import type { Admission, AdmissionRequest, LimitErrorCode, Meter, Reservation } from '../meter.ts'
+import { recordOf, spentBy } from '../settled-record.ts'
 import { createSettledSeats } from '../settled-reservations.ts'
 import {
   countersOf,
@@ -22,7 +23,6 @@ import {
   releaseReservation,
   standingOf,
 } from './account.ts'
-import { type CheckpointBatch, createProgressNotes, type NotesStore } from './checkpoint-batch.ts'
 import { sizeReservation } from './reservation-size.ts'
 
 export type LocalMeterOptions = {

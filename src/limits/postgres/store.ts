@@ -5,12 +5,12 @@
 
 import type { Limits } from '../../core/limits/plans.ts'
 import type { DailyUsage } from '../../core/limits/spent.ts'
-import type { Epoch } from '../failover/epoch.ts'
+import type { Epoch } from '../epoch.ts'
 import type { AdmissionRequest, Reservation } from '../meter.ts'
 import type { LimitDatabase } from '../ports.ts'
 import { type Numbers, numbersOf, StaleEpoch } from '../reply.ts'
 
-export type PostgresStoreOptions = {
+type PostgresStoreOptions = {
   readonly database: LimitDatabase
   /** Unique among the instances on one database, and never reused. */
   readonly gatewayId: string

@@ -45,7 +45,7 @@ export function filterCandidates(deps: FilterDeps, request: RouteRequest): Eligi
   return { able: affordable, dropped: () => lossesOf(deps, request, able, affordable) }
 }
 
-export type EligibleModels = {
+type EligibleModels = {
   readonly able: readonly Model[]
   /** Reasons of the dropped models, computed on request, because few clients read them. */
   readonly dropped: () => readonly DroppedModel[]
@@ -138,7 +138,7 @@ export function filterFallbacks(deps: FilterDeps, request: RouteRequest, named: 
   return { within, beyond, dropped }
 }
 
-export type EligibleFallbacks = {
+type EligibleFallbacks = {
   readonly within: readonly Model[]
   readonly beyond: readonly Model[]
   /** Reasons of the other models. */

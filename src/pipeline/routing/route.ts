@@ -39,7 +39,7 @@ export type RouteDeps = FilterDeps &
   }
 
 /** A request to route, with its analysis. */
-export type RouteInput = {
+type RouteInput = {
   readonly caller: Caller
   readonly ask: ChatRequest
   readonly reading: RequestAnalysis
@@ -74,7 +74,7 @@ export type Route = {
   withoutWeb(): Route
 }
 
-export type Dropped = { readonly model: string; readonly reason: string }
+type Dropped = { readonly model: string; readonly reason: string }
 
 /**
  * Chooses the models to call and their order. Throws `GatewayError` if no model can take the request:

@@ -5,7 +5,7 @@ import type { AnswerPart } from '../provider.ts'
 import { jsonAnswerTool } from './json-answer.ts'
 
 /** Content blocks of a message, indexed as on the wire; returns their parts in order. */
-export type Blocks = {
+type Blocks = {
   open(index: unknown, block: unknown): readonly AnswerPart[]
   add(index: unknown, delta: Json): readonly AnswerPart[]
   close(index: unknown): readonly AnswerPart[]

@@ -10,11 +10,11 @@ import { type Edit, edited, elementsAt, type JsonSpan, type Member, membersAt, r
 import type { ProviderAsk } from '../provider.ts'
 
 /** Fields that depend on the model, as a translated request contains them. */
-export type ModelFields = Readonly<
+type ModelFields = Readonly<
   Record<'temperature' | 'top_p' | 'top_k' | 'thinking' | 'output_config' | 'tool_choice', unknown>
 >
 
-export type OwnBody = { readonly text: string; readonly dropped: readonly string[] }
+type OwnBody = { readonly text: string; readonly dropped: readonly string[] }
 
 /** Fields of the gateway, which Anthropic would reject. */
 const gatewayFields: ReadonlySet<string> = new Set(

@@ -9,7 +9,7 @@ import type { AnswerPart, StreamReader } from '../provider.ts'
 import { responsesUsageOf } from './usage.ts'
 
 /** A stream's reader that also takes an answer whole. To be guarded: what it says behind an end or a failure is nothing. */
-export type ResponsesReader = StreamReader & { whole(body: unknown): readonly AnswerPart[] }
+type ResponsesReader = StreamReader & { whole(body: unknown): readonly AnswerPart[] }
 
 /** The answer has ended with `response.completed` or `response.incomplete`, and only then. */
 export function createResponsesReader(): ResponsesReader {

@@ -19,5 +19,4 @@ export const newInvitationShape = namedSchema('NewInvitation', {
 })
 export const teamShape = namedSchema('Team', { data: Type.Array(userShape), invitations: Type.Array(invitationShape) })
 export type ShownInvitation = Static<typeof invitationShape>
-export type NewInvitation = Static<typeof newInvitationShape>
 export type ShownTeam = Static<typeof teamShape>

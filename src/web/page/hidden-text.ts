@@ -3,7 +3,7 @@
  * attribute, by inline style, or by a class or ID in the page's own style sheet. External sheets are not fetched.
  */
 
-export type HiddenTextFilter = {
+type HiddenTextFilter = {
   /** Adds the text of a `<style>` element. */
   learn(sheet: string): void
   /** Reports a missing external sheet: from now on backgrounds are unknown. */

@@ -4,7 +4,7 @@ export type EnhancedType = Exclude<QueryType, 'other'>
 /** Purposes of a request, independent of the query type, that need their own instructions. */
 export type Task = 'explanation' | 'summary' | 'translation' | 'revision' | 'ideas'
 export type Aspect = 'audience' | 'format' | 'scope' | 'constraints' | 'steps' | 'check'
-export type Lines = Partial<Readonly<Record<Aspect, string>>>
+type Lines = Partial<Readonly<Record<Aspect, string>>>
 
 /** Lines of one language: a label for each aspect, and lines for each type. */
 export type TypeWords = {

@@ -2,9 +2,9 @@
  * Batches checkpoints of open requests and writes them to disk four times per second. Most requests end before their
  * first checkpoint.
  */
-import type { UsageRecord } from '../../core/usage/usage-record.ts'
-import { settledRecord } from '../failover/settled-record.ts'
-import type { InterimUsage, Reservation } from '../meter.ts'
+import type { UsageRecord } from '../core/usage/usage-record.ts'
+import type { InterimUsage, Reservation } from './meter.ts'
+import { settledRecord } from './settled-record.ts'
 
 /** Durable storage of checkpoints. */
 export type NotesStore = {

@@ -1,5 +1,5 @@
-import type { UsageRecord } from '../../core/usage/usage-record.ts'
-import { GatewayError } from '../../core/validation/errors.ts'
+import type { UsageRecord } from '../core/usage/usage-record.ts'
+import { GatewayError } from '../core/validation/errors.ts'
 
 /** The part of the usage journal that meters write to. */
 export type RecordJournal = {

@@ -1,0 +1,104 @@
+/**
+ * Calls to the store that decides limits. A reply counts only under the epoch of its call: after a change, the new store
+ * does not know what the former one admitted.
+ */
+import { RedisUnavailableError } from '../../core/limits/redis-away.ts'
+import type { DailyUsage } from '../../core/limits/spent.ts'
+import { GatewayError } from '../../core/validation/errors.ts'
+import type { Epoch } from '../epoch.ts'
+import type { Reservation } from '../meter.ts'
+import type { PostgresStore } from '../postgres/store.ts'
+import type { RedisStore } from '../redis/store.ts'
+import { type Numbers, StaleEpoch } from '../reply.ts'
+import type { LimitAuthority } from './limit-authority.ts'
+
+type DecidingDeps = {
+  readonly authority: LimitAuthority
+  readonly postgres: PostgresStore
+  readonly redis: RedisStore
+  readonly monotonic: () => number
+  readonly leaseMs: number
+}
+
+/** How long an admission waits for a deciding store: the duration of a change, plus its detection. */
+const waitMs = 3_000
+/** The same while Postgres is unavailable too. */
+const bothAwayMs = 1_000
+const retryMs = 250
+
+export class DecidingStore {
+  constructor(private readonly deps: DecidingDeps) {}
+
+  of(epoch: Epoch): Pick<RedisStore, 'admit' | 'raise' | 'status'> {
+    return epoch.holder === 'redis' ? this.deps.redis : this.deps.postgres
+  }
+
+  /**
+   * Calls the store that decides until a reply holds under its epoch, for `waitMs` at most. `take` runs before the epoch
+   * can end; `giveUp` runs if a call was made and none replied in time. Throws `service_unavailable`.
+   */
+  async decided<T>(call: {
+    readonly ask: (epoch: Epoch) => Promise<Numbers>
+    readonly take: (reply: Numbers) => T
+    readonly giveUp: () => void
+  }): Promise<T> {
+    const { authority, monotonic } = this.deps
+    const since = monotonic()
+    const leftMs = () => since + (authority.isPostgresThere ? waitMs : bothAwayMs) - monotonic()
+    let isAsked = false
+    for (;;) {
+      const epoch = authority.current ?? (await authority.ready(leftMs()))
+      if (epoch === null) {
+        if (isAsked) call.giveUp()
+        throw undecided('neither store decides')
+      }
+      isAsked = true
+      const reply = await this.reply(epoch, () => call.ask(epoch))
+      // A reply after the end of its epoch is unknown to the new deciding store.
+      if (reply !== null && authority.current === epoch) return call.take(reply)
+      if (leftMs() <= 0) {
+        call.giveUp()
+        throw undecided('the store that decides is late')
+      }
+      if (authority.current === epoch) await authority.changed(Math.min(leftMs(), 50))
+    }
+  }
+
+  /** Returns the reply of the deciding store; null = it was too late, or its epoch has ended. */
+  async reply<T>(epoch: Epoch, ask: () => Promise<T>): Promise<T | null> {
+    const { authority } = this.deps
+    try {
+      return await ask()
+    } catch (cause) {
+      if (cause instanceof StaleEpoch) authority.stale(epoch)
+      else if (cause instanceof RedisUnavailableError || epoch.holder === 'postgres') authority.hurry()
+      else throw cause
+      return null
+    }
+  }
+
+  /** Releases a reservation whose record is durable, under whichever epoch is open, until its lease has expired. */
+  async release(seat: Reservation, spent: DailyUsage, hasCheckpoint: boolean): Promise<boolean> {
+    const { authority, postgres, redis, monotonic, leaseMs } = this.deps
+    const until = monotonic() + leaseMs
+    while (monotonic() < until) {
+      const epoch = await authority.ready(until - monotonic())
+      if (epoch === null) return false
+      const done = await this.reply(epoch, async () => {
+        if (epoch.holder === 'redis') await redis.settle(epoch, seat, spent, '', hasCheckpoint)
+        else await postgres.settle(epoch, seat.requestId, spent)
+        return true
+      }).catch(() => null)
+      if (done !== null && authority.current === epoch) return true
+      await authority.changed(retryMs)
+    }
+    return false
+  }
+}
+
+function undecided(detail: string): GatewayError {
+  return new GatewayError('service_unavailable', 'Limits cannot be checked. Retry.', {
+    retryAfterMs: 1000,
+    detail: `limits: ${detail}`,
+  })
+}

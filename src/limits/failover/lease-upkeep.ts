@@ -1,0 +1,106 @@
+/**
+ * Renews the leases of open requests, writes their checkpoints, and settles what dead instances left open. A lease that
+ * is not renewed expires, so that a killed instance holds no reservation for long.
+ */
+import { allPartitions } from '../../core/limits/partitions.ts'
+import type { CheckpointBatch } from '../checkpoint-batch.ts'
+import type { Epoch } from '../epoch.ts'
+import type { InterimUsage, Reservation } from '../meter.ts'
+import type { PostgresStore } from '../postgres/store.ts'
+import type { RedisStore } from '../redis/store.ts'
+import { recordOf, spentBy } from '../settled-record.ts'
+import type { Lease, OpenRequests } from './open-requests.ts'
+
+type UpkeepDeps = {
+  readonly requests: OpenRequests
+  readonly notes: CheckpointBatch
+  readonly postgres: Pick<PostgresStore, 'renew'>
+  readonly redis: Pick<RedisStore, 'renew' | 'sweep'>
+  /** The epoch under which decisions are made; null = changing or unknown. */
+  readonly epoch: () => Epoch | null
+  readonly monotonic: () => number
+  readonly leaseMs: number
+}
+
+const upkeepMs = 250
+const renewals = 4
+const sweepEveryMs = 1_000
+
+export class LeaseUpkeep {
+  private timers: readonly ReturnType<typeof setInterval>[] = []
+  private renewedAt = 0
+
+  constructor(private readonly deps: UpkeepDeps) {}
+
+  /** Starts timers that do not keep the process alive. */
+  start(): void {
+    this.timers = [setInterval(() => this.tick(), upkeepMs), setInterval(() => void this.sweep(), sweepEveryMs)]
+    for (const timer of this.timers) timer.unref()
+  }
+
+  stop(): void {
+    for (const timer of this.timers) clearInterval(timer)
+  }
+
+  /** Renews leases and writes checkpoints to Redis, or to disk while Redis does not decide. Never throws. */
+  async renew(all: boolean): Promise<void> {
+    const { requests, notes, postgres } = this.deps
+    const epoch = this.deps.epoch()
+    if (epoch?.holder === 'redis') return this.renewInRedis(epoch, all)
+    for (const lease of requests.leases()) {
+      if (!lease.isDue || lease.progress === null) continue
+      lease.isDue = false
+      notes.keep(lease.seat, lease.progress)
+    }
+    if (all && epoch !== null) await postgres.renew(requests.requestIds()).catch(() => {})
+  }
+
+  /** Settles requests in Redis that dead instances left open. Never throws. */
+  async sweep(): Promise<void> {
+    const epoch = this.deps.epoch()
+    if (epoch?.holder !== 'redis') return
+    await Promise.all(allPartitions.map(partition => this.deps.redis.sweep(epoch, partition).catch(() => {})))
+  }
+
+  private tick(): void {
+    const { monotonic, leaseMs, requests } = this.deps
+    const isTime = monotonic() - this.renewedAt >= leaseMs / renewals - upkeepMs / 2
+    if (isTime) {
+      this.renewedAt = monotonic()
+      requests.forgetOld()
+    }
+    void this.renew(isTime)
+  }
+
+  /** All accounts in one tick, so that the client sends them as one pipeline. */
+  private async renewInRedis(epoch: Epoch, all: boolean): Promise<void> {
+    const due = new Map<string, Lease[]>()
+    for (const lease of this.deps.requests.leases()) {
+      if (!all && !lease.isDue) continue
+      const ofAccount = due.get(lease.seat.accountId)
+      if (ofAccount === undefined) due.set(lease.seat.accountId, [lease])
+      else ofAccount.push(lease)
+    }
+    await Promise.all([...due].map(([accountId, leases]) => this.renewAccount(epoch, accountId, leases)))
+  }
+
+  private async renewAccount(epoch: Epoch, accountId: string, leases: readonly Lease[]): Promise<void> {
+    const written = leases.filter(lease => lease.isDue && lease.progress !== null)
+    const pairs = leases.flatMap(({ seat, isDue, progress }) => [
+      seat.requestId,
+      isDue && progress !== null ? checkpointText(seat, progress()) : '',
+    ])
+    for (const lease of written) lease.isDue = false
+    try {
+      await this.deps.redis.renew(epoch, accountId, pairs)
+      for (const { seat } of written) this.deps.notes.forget(seat.requestId)
+    } catch {
+      for (const lease of written) lease.isDue = true
+    }
+  }
+}
+
+function checkpointText(seat: Reservation, used: InterimUsage): string {
+  const spent = spentBy(used, seat)
+  return `${Math.round(spent.tokens)}:${Math.round(spent.microcents)}:${JSON.stringify(recordOf(used.record, seat, spent))}`
+}

@@ -1,0 +1,106 @@
+/**
+ * Requests that this instance has admitted: open ones with their leases, settled ones, and the admissions of the last
+ * minute. From these, another store can count this instance's usage after an outage.
+ */
+import type { Limits } from '../../core/limits/plans.ts'
+import { nothing, spentOf } from '../../core/limits/spent.ts'
+import { formatDay } from '../../core/text/utc-days.ts'
+import type { UsageRecord } from '../../core/usage/usage-record.ts'
+import type { InterimUsage, Reservation } from '../meter.ts'
+import type { Registered } from '../postgres/store.ts'
+import { createSettledSeats } from '../settled-reservations.ts'
+
+export type Lease = {
+  seat: Reservation
+  readonly limits: Limits
+  readonly admittedAt: number
+  progress: (() => InterimUsage) | null
+  /** True if it has a checkpoint that no store has. */
+  isDue: boolean
+}
+
+const minuteMs = 60_000
+const maximumRecent = 200_000
+
+export class OpenRequests {
+  private readonly open = new Map<string, Lease>()
+  private readonly settled = createSettledSeats()
+  /** Admissions of the last minute, oldest first. */
+  private recent: { readonly requestId: string; readonly accountId: string; readonly at: number }[] = []
+
+  /** `waiting` returns records that may be missing in the ledger. */
+  constructor(
+    private readonly now: () => number,
+    private readonly waiting: () => readonly UsageRecord[],
+  ) {}
+
+  lease(requestId: string): Lease | undefined {
+    return this.open.get(requestId)
+  }
+
+  leases(): Iterable<Lease> {
+    return this.open.values()
+  }
+
+  requestIds(): string[] {
+    return [...this.open.keys()]
+  }
+
+  /** Returns the reservation and limits of a settled request; undefined = unknown. */
+  settledSeat(requestId: string): ReturnType<typeof this.settled.get> {
+    return this.settled.get(requestId)
+  }
+
+  /** Adds an admitted request, once. */
+  add(seat: Reservation, limits: Limits): void {
+    const { requestId, accountId } = seat
+    if (this.open.has(requestId)) return
+    const now = this.now()
+    this.open.set(requestId, { seat, limits, admittedAt: now, progress: null, isDue: false })
+    this.recent.push({ requestId, accountId, at: now })
+  }
+
+  /** Moves a request to the settled ones. */
+  close(seat: Reservation, limits: Limits): void {
+    this.open.delete(seat.requestId)
+    this.settled.set(seat.requestId, { seat, limits })
+  }
+
+  /** Forgets admissions that are older than a minute. */
+  forgetOld(): void {
+    const now = this.now()
+    const first = this.recent.findIndex(({ at }) => at > now - minuteMs)
+    this.recent = first === -1 ? [] : this.recent.slice(Math.max(first, this.recent.length - maximumRecent))
+  }
+
+  /**
+   * Returns the usage of this instance that is not in the ledger: open requests, unshipped records, and the last
+   * minute's admissions.
+   */
+  registered(): Registered[] {
+    const now = this.now()
+    const rows = new Map<string, Registered>()
+    const addEnded = (row: Omit<Registered, 'outputCap' | 'isOpen'>) =>
+      void rows.set(row.requestId, { ...row, outputCap: 0, isOpen: false })
+    this.forgetOld()
+    for (const { requestId, accountId, at } of this.recent)
+      addEnded({ requestId, accountId, day: formatDay(at), ...nothing, ageMs: now - at })
+    for (const record of this.waiting()) {
+      const { request_id: requestId, account_id: accountId, at_ms } = record
+      const ageMs = rows.get(requestId)?.ageMs ?? now - at_ms
+      addEnded({ requestId, accountId, day: formatDay(at_ms), ...spentOf(record), ageMs })
+    }
+    for (const { seat, admittedAt } of this.open.values())
+      rows.set(seat.requestId, {
+        requestId: seat.requestId,
+        accountId: seat.accountId,
+        day: seat.day,
+        tokens: seat.reservedTokens,
+        microcents: seat.reservedMicrocents,
+        outputCap: seat.outputCap,
+        isOpen: true,
+        ageMs: now - admittedAt,
+      })
+    return [...rows.values()]
+  }
+}
