@@ -9,6 +9,7 @@ import type { Clock } from '../core/ports/clock.ts'
 import type { Network } from '../core/ports/network.ts'
 import type { Deadlines } from '../core/request/deadlines.ts'
 import type { AnswerPart, Provider, ProviderAsk, ProviderFailure, ProviderRequest } from '../providers/provider.ts'
+import { authorizedFetch, CredentialsMissingError } from './authorized-fetch.ts'
 import { type BodyReader, bodyReader } from './body-reader.ts'
 import type { Candidate } from './routing/candidate.ts'
 
@@ -89,8 +90,9 @@ class OwnAttempt implements UpstreamAttempt {
     try {
       this.body ??= await this.send(watch)
       return await this.body.next()
-    } catch {
-      return [{ type: 'failure', failure: watch.failure() ?? brokenConnection(this.body) }]
+    } catch (cause) {
+      const missing = cause instanceof CredentialsMissingError ? cause.failure : null
+      return [{ type: 'failure', failure: watch.failure() ?? missing ?? brokenConnection(this.body) }]
     } finally {
       this.arrived = clock.monotonic()
       this.waited += this.arrived - since
@@ -121,11 +123,11 @@ class OwnAttempt implements UpstreamAttempt {
   }
 
   private async send(watch: Watch): Promise<BodyReader> {
-    const { ask, signal } = this.options
+    const { ask, signal, candidate } = this.options
     signal.addEventListener('abort', this.leave)
     if (signal.aborted) this.leave()
     const init = requestInit(this.request, ask.stream, this.abort.signal)
-    const response = await this.deps.network.fetch(this.request.url, init)
+    const response = await authorizedFetch(this.deps.network, candidate.endpoint.access, this.request, init)
     this.answered = response.status
     watch.byteArrived()
     return bodyReader(response, ask, {
@@ -136,7 +138,7 @@ class OwnAttempt implements UpstreamAttempt {
   }
 }
 
-function requestInit(request: ProviderRequest, asStream: boolean, signal: AbortSignal): RequestInit {
+function requestInit(request: ProviderRequest, asStream: boolean, signal: AbortSignal) {
   return {
     method: 'POST',
     // A compressor buffers small events.
@@ -145,7 +147,7 @@ function requestInit(request: ProviderRequest, asStream: boolean, signal: AbortS
     signal,
     // A redirect would send the provider's key to its target.
     redirect: 'error',
-  }
+  } satisfies RequestInit
 }
 
 function brokenConnection(body: BodyReader | null): ProviderFailure {

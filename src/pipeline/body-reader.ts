@@ -1,7 +1,7 @@
 import type { Clock } from '../core/ports/clock.ts'
 import { parseUntrustedJson } from '../core/validation/untrusted-json.ts'
 import type { AnswerPart, Provider, ProviderAsk, StreamReader } from '../providers/provider.ts'
-import { createEventSplitter, EventTooLongError } from '../providers/sse.ts'
+import { createEventSplitter, type EventSplitter, EventTooLongError, InvalidFrameError } from '../providers/sse.ts'
 
 /** Reads an upstream's body; the provider's adapter interprets its bytes. */
 export type BodyReader = {
@@ -50,7 +50,7 @@ export function bodyReader(
       async () => cut(''),
       () => [badAnswer('an HTML page')],
     )
-  return eventBody(response, provider.streamReader(ask.choices))
+  return eventBody(response, provider.streamReader(ask.choices), (provider.createSplitter ?? createEventSplitter)())
 }
 
 /** The bytes that were read, and whether they are the whole body. */
@@ -126,13 +126,12 @@ const maximumParsedBytes = 8_192
 
 const nextTurn = () => new Promise<void>(resolve => setImmediate(resolve))
 
-function eventBody(response: Response, reader: StreamReader): BodyReader {
-  const splitter = createEventSplitter()
+function eventBody(response: Response, reader: StreamReader, splitter: EventSplitter): BodyReader {
   const pieces = response.body?.getReader() ?? null
   let over = false
   /** Bytes that were read and not parsed yet. */
   let rest: Uint8Array | null = null
-  const read = (events: ReturnType<typeof splitter.push>): AnswerPart[] => {
+  const read = (events: ReturnType<EventSplitter['push']>): AnswerPart[] => {
     const parts: AnswerPart[] = []
     for (const event of events) for (const part of reader.read(event)) parts.push(part)
     return parts
@@ -155,6 +154,7 @@ function eventBody(response: Response, reader: StreamReader): BodyReader {
         return read(splitter.push(rest === null ? bytes : bytes.subarray(0, maximumParsedBytes)))
       } catch (cause) {
         if (cause instanceof EventTooLongError) return [badAnswer('an event over the size limit')]
+        if (cause instanceof InvalidFrameError) return [badAnswer(cause.message)]
         throw cause
       }
     },

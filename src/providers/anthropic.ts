@@ -16,6 +16,6 @@ export const anthropic: Provider = {
   readResponse: body => guardBody(() => readResponse(body)),
   streamReader: () => guardStream(streamReader()),
   readFailure: readAnthropicFailure,
-  takesSource: ['messages'],
+  takesSource: () => ['messages'],
   count: { toRequest: countRequest, read: body => tokenCount(record(body).input_tokens) },
 }

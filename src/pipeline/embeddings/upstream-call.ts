@@ -6,6 +6,7 @@ import type { Network } from '../../core/ports/network.ts'
 import type { Deadlines } from '../../core/request/deadlines.ts'
 import type { EmbeddingsCall, EmbeddingsResult } from '../../providers/embeddings.ts'
 import type { ProviderFailure, ProviderRequest } from '../../providers/provider.ts'
+import { authorizedFetch, CredentialsMissingError } from '../authorized-fetch.ts'
 import type { EmbeddingHost } from './prepare.ts'
 
 export type UpstreamCallDeps = {
@@ -47,15 +48,18 @@ export async function callUpstream(deps: UpstreamCallDeps, options: CallOptions)
   const watch = watchCall(deps, options, request.url, leave)
   let response: Response | null = null
   try {
-    response = await deps.network.fetch(request.url, requestInit(request, abort.signal))
+    const init = requestInit(request, abort.signal)
+    response = await authorizedFetch(deps.network, host.endpoint.access, request, init)
     watch.byteArrived()
     const result = await readResult(options, response, watch.byteArrived)
     return { result, status: response.status, droppedParameters }
-  } catch {
+  } catch (cause) {
     const broken =
-      response === null
-        ? upstreamFailure('connection_failed', 'connection refused or reset')
-        : upstreamFailure('truncated', 'connection broke inside the response')
+      cause instanceof CredentialsMissingError
+        ? cause.failure
+        : response === null
+          ? upstreamFailure('connection_failed', 'connection refused or reset')
+          : upstreamFailure('truncated', 'connection broke inside the response')
     return { result: failed(watch.failure() ?? broken), status: response?.status ?? null, droppedParameters }
   } finally {
     watch.stop()
@@ -65,9 +69,9 @@ export async function callUpstream(deps: UpstreamCallDeps, options: CallOptions)
   }
 }
 
-function requestInit(request: ProviderRequest, signal: AbortSignal): RequestInit {
+function requestInit(request: ProviderRequest, signal: AbortSignal) {
   // A redirect would send the provider's key to its target.
-  return { method: 'POST', headers: request.headers, body: request.body, signal, redirect: 'error' }
+  return { method: 'POST', headers: request.headers, body: request.body, signal, redirect: 'error' } as const
 }
 
 async function readResult({ host, call }: CallOptions, response: Response, byteArrived: () => void) {

@@ -4,12 +4,16 @@ import type { ScoreComponents } from '../../core/routing/scoring.ts'
 import type { ConfiguredProvider } from '../../providers/configured-provider.ts'
 
 /**
- * Part of a request that only providers of its client's own dialect can read; null = this provider can, or there is no
- * such part.
+ * Part of a request that only providers of its client's own dialect can read; null = this model's provider can, or there
+ * is no such part.
  */
-export function unreadable({ provider }: ConfiguredProvider, { source }: Pick<ChatRequest, 'source'>): Unmet | null {
+export function unreadable(
+  { provider }: ConfiguredProvider,
+  model: Model,
+  { source }: Pick<ChatRequest, 'source'>,
+): Unmet | null {
   const param = source?.needs[0]
-  if (source === null || param === undefined || provider.takesSource?.includes(source.dialect)) return null
+  if (source === null || param === undefined || provider.takesSource?.(model).includes(source.dialect)) return null
   // Messages requests need kinds of blocks and tools; Responses requests need places in the input.
   const at = source.dialect === 'messages' ? 'messages' : param
   return { param: at, what: `\`${param}\`, which only providers of this API form read` }

@@ -129,7 +129,7 @@ function chooseNamed(deps: RouteDeps, request: RouteRequest, name: string): Choi
   const model = findNamedModel(deps.catalogue, request, name)
   const endpoint = deps.endpoints.get(model.provider)
   if (endpoint === undefined) throw notConfigured(model)
-  refuseUnmet(model, unreadable(endpoint, request.ask))
+  refuseUnmet(model, unreadable(endpoint, model, request.ask))
   const first: Candidate = { model, endpoint, score: 1, reason: () => 'requested model', parts: unscored }
   let all: Candidates | null = request.ask.fallback ? null : { candidates: [first], dropped: () => [] }
   return {
