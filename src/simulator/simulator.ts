@@ -4,6 +4,8 @@
  * (`directives.ts`).
  */
 import { anthropicCount, anthropicFormat } from './anthropic.ts'
+import { type CloudAccounts, type CloudIdentity, createCloudIdentity } from './cloud-accounts.ts'
+import { cloudFormatFor } from './clouds.ts'
 import { type Directives, directives, directivesFor, readDirectives } from './directives.ts'
 import { embeddingFormatFor } from './embeddings.ts'
 import { refusalReply, replyTo } from './faults.ts'
@@ -26,6 +28,8 @@ export type SimulatorOptions = {
   readonly random: () => number
   /** Directives for every request that does not override them: a pace, for example. */
   readonly defaults?: Directives
+  /** Accounts of the simulated clouds; absent = there are no clouds. */
+  readonly clouds?: CloudAccounts
 }
 
 export type Simulator = {
@@ -35,7 +39,12 @@ export type Simulator = {
     readonly anthropic: string
     readonly google: string
     readonly search: string
+    readonly azure: string
+    readonly bedrock: string
+    readonly vertex: string
   }
+  /** Identity services of the clouds: their origin, and what they issued; null = there are no clouds. */
+  readonly identity: (Pick<CloudIdentity, 'revokeTokens' | 'issued'> & { readonly url: string }) | null
   /** The directives that prompts may contain. */
   readonly directives: typeof directives
   stats(): ServerStats
@@ -44,8 +53,15 @@ export type Simulator = {
 }
 
 /** Listens on 127.0.0.1. Rejects if the port is in use. */
-export async function startSimulator({ port = 0, clock, random, defaults = {} }: SimulatorOptions): Promise<Simulator> {
+export async function startSimulator({
+  port = 0,
+  clock,
+  random,
+  defaults = {},
+  clouds,
+}: SimulatorOptions): Promise<Simulator> {
   const mint = minter(random)
+  const identity = clouds === undefined ? null : createCloudIdentity(clouds, clock, mint)
   const countUse = counter()
   const server = startServer({
     port,
@@ -57,7 +73,13 @@ export async function startSimulator({ port = 0, clock, random, defaults = {} }:
 
   function reply(request: RawRequest): Reply {
     if (request.path.startsWith('/searxng/search?')) return searchReply(request)
-    const face = faceFor(request.path) ?? embeddingFormatFor(request.path)
+    const token = identity?.tokenReply(request) ?? null
+    if (token !== null) return token
+    // Other formats accept any key, so a cloud's path never falls through to them.
+    const isCloud = /^\/(?:azure|bedrock|vertex)\//.test(request.path)
+    const face = isCloud
+      ? identity && cloudFormatFor(request, identity)
+      : (faceFor(request.path) ?? embeddingFormatFor(request.path))
     if (face === null) return { ...nowhere, kind: 'http' }
     const createdAt = Math.floor(clock.now() / 1_000)
     const common = face.headers({ mint, createdAt })
@@ -93,7 +115,11 @@ export async function startSimulator({ port = 0, clock, random, defaults = {} }:
       anthropic: `${base}/anthropic`,
       google: `${base}/google`,
       search: `${base}/searxng`,
+      azure: `${base}/azure`,
+      bedrock: `${base}/bedrock`,
+      vertex: `${base}/vertex/v1/projects/${clouds?.google.project ?? 'simulated'}/locations/global`,
     },
+    identity: identity === null ? null : { ...identity, url: base },
     directives,
     stats: server.stats,
     async stop() {
