@@ -7,9 +7,17 @@ import { join } from 'node:path'
 import { baseUrlProblem, isAnsweredHost, isListenAddress, loopbackOrigin, trustedProxies } from './config/addresses.ts'
 import { type ConfigFile, readConfigFile } from './config/config-file.ts'
 import { type Environment, type EnvironmentReader, environmentReader } from './config/environment.ts'
+import { resolveKeyModels } from './config/key-models.ts'
 import { type MailConfig, readMail, readPublicUrl } from './config/mail.ts'
 import { type OtlpConfig, readOtlp } from './config/otlp.ts'
-import { builtIn, nameProblems, offeredModels, type ProviderSettings, readProviders } from './config/providers.ts'
+import {
+  builtIn,
+  knownModels,
+  nameProblems,
+  offeredModels,
+  type ProviderSettings,
+  readProviders,
+} from './config/providers.ts'
 import { readRegistration } from './config/registration.ts'
 import { readSearch, type SearchSettings } from './config/search.ts'
 import { readStripe, type StripeConfig } from './config/stripe.ts'
@@ -19,6 +27,7 @@ import { applyPlanOverrides, highestLimits, type Plans } from './core/limits/pla
 import { catalog } from './core/models/catalog.ts'
 import { type ConfiguredModel, changeProblems, type ModelChange, withChanges } from './core/models/configured-models.ts'
 import type { ConfiguredEmbeddingModel } from './core/models/embedding-models.ts'
+import { type ConfiguredHost, hostProblems } from './core/models/model-hosts.ts'
 import { fullName } from './core/models/models.ts'
 import type { Deadlines } from './core/request/deadlines.ts'
 import { defaultLevelShares, type LevelShares, parseLevelShares } from './core/routing/capability-levels.ts'
@@ -50,6 +59,8 @@ export type Config = {
   readonly providers: readonly ProviderSettings[]
   readonly extraModels: readonly { readonly provider: string; readonly row: ConfiguredModel }[]
   readonly embeddingModels: readonly { readonly provider: string; readonly row: ConfiguredEmbeddingModel }[]
+  /** Configured providers that serve models of other providers. */
+  readonly hosts: readonly ConfiguredHost[]
   /** Changes and additions to the catalog. */
   readonly modelChanges: readonly ModelChange[]
   readonly plans: Plans
@@ -178,14 +189,17 @@ export function readConfig(environment: Environment = process.env): Config {
   if (!isListenAddress(host))
     problems.push('HOST: must be an address or a name, such as 0.0.0.0, without scheme, port or brackets')
   const file = readConfigFile(read.text('GATEWAY_CONFIG'), problems)
-  const { settings, models, embeddingModels } = readProviders(read, file, problems, warnings)
+  const { settings, models, embeddingModels, hosts } = readProviders(read, file, problems, warnings)
   for (const problem of changeProblems(catalog, file.models)) problems.push(`GATEWAY_CONFIG: ${problem}`)
   for (const { id } of builtIn)
     for (const name of nameProblems(withChanges(catalog, file.models).filter(model => model.provider === id)))
       problems.push(`GATEWAY_CONFIG: models: provider "${id}": ${name}`)
 
   const safety = safetySettings(file.safety, { secret: read.secret, urlProblem: baseUrlProblem }, problems)
-  const offered = offeredModels(settings, models, file.models)
+  const known = knownModels({ extraModels: models, modelChanges: file.models })
+  const offered = offeredModels(settings, known, hosts)
+  for (const problem of hostProblems(known, hosts)) problems.push(`GATEWAY_CONFIG: ${problem}`)
+  const providers = resolveKeyModels(settings, offered, embeddingModels, problems)
   /** Returns the full name of a model that the file names; null = none, or unknown. */
   const modelOf = (place: string, name: string | undefined): string | null => {
     const model = name === undefined ? null : offered.resolve(name)
@@ -211,9 +225,10 @@ export function readConfig(environment: Environment = process.env): Config {
     redisUrls,
     jwtSecret,
     jwtSecretPrevious,
-    providers: settings,
+    providers,
     extraModels: models,
     embeddingModels,
+    hosts,
     modelChanges: file.models,
     plans: applyPlanOverrides(file.plans),
     web: { search: readSearch(read), prices: pricesOf(file) },

@@ -1,3 +1,4 @@
+import type { KeyPoolSettings } from '../config/key-pools.ts'
 import type { ProviderSettings } from '../config/providers.ts'
 import type { Config } from '../config.ts'
 import type { Clock } from '../core/ports/clock.ts'
@@ -6,9 +7,12 @@ import type { ConfiguredProvider } from '../providers/configured-provider.ts'
 import type { EmbeddingsAdapter } from '../providers/embeddings.ts'
 import { googleEmbeddings } from '../providers/google/embeddings.ts'
 import { google } from '../providers/google.ts'
+import type { KeyPool } from '../providers/keys/key-pool.ts'
+import { LocalCapacity } from '../providers/keys/local-capacity.ts'
+import { type KeyPoolContents, OwnKeyPool } from '../providers/keys/own-key-pool.ts'
 import { openaiEmbeddings } from '../providers/openai/embeddings.ts'
 import { openai } from '../providers/openai.ts'
-import type { Provider } from '../providers/provider.ts'
+import type { Access, Provider } from '../providers/provider.ts'
 import { startSimulator } from '../simulator/simulator.ts'
 
 const formats = {
@@ -27,14 +31,46 @@ const embeddings: Readonly<Partial<Record<ProviderSettings['format'], Embeddings
 /** Opens the configured providers, or three simulated providers if no provider is configured. */
 export async function openProviders(config: Config, clock: Clock) {
   const endpoints = new Map<string, ConfiguredProvider>()
-  const add = ({ id, format, ...access }: ProviderSettings, simulated: boolean) =>
-    endpoints.set(id, { id, provider: formats[format], access, simulated, ...embeddingsOf(format) })
+  const add = ({ id, format, pool, ...access }: ProviderSettings, simulated: boolean) => {
+    const keys = pool === undefined ? null : openKeyPool({ pool, access, clock })
+    endpoints.set(id, {
+      id,
+      provider: formats[format],
+      access,
+      ...(keys === null ? {} : { keys }),
+      simulated,
+      ...embeddingsOf(format),
+    })
+  }
   for (const settings of config.providers) add(settings, false)
   if (endpoints.size > 0) return { endpoints, simulator: null }
   const simulator = await startSimulator({ clock, random: Math.random })
   for (const format of ['openai', 'anthropic', 'google'] as const)
     add({ id: format, format, baseUrl: simulator.urls[format], apiKey: 'simulated' }, true)
   return { endpoints, simulator }
+}
+
+type PoolSource = {
+  readonly pool: KeyPoolSettings
+  /** URL and fields that all keys share. */
+  readonly access: Access
+  readonly clock: Clock
+}
+
+function openKeyPool({ pool, access, clock }: PoolSource): KeyPool {
+  const capacity = new LocalCapacity({ clock, random: Math.random })
+  return new OwnKeyPool(toPoolContents(pool, access), { clock, capacity })
+}
+
+function toPoolContents({ keys, quotas }: KeyPoolSettings, access: Access): KeyPoolContents {
+  return {
+    quotas,
+    keys: keys.map(({ apiKey, models, ...key }) => ({
+      ...key,
+      access: { ...access, apiKey },
+      models: models === null ? null : new Set(models),
+    })),
+  }
 }
 
 function embeddingsOf(format: ProviderSettings['format']): Pick<ConfiguredProvider, 'embeddings'> {

@@ -8,12 +8,14 @@ import { Value } from '@sinclair/typebox/value'
 import { planFiguresSchema } from '../core/limits/plans.ts'
 import { configuredModelSchema, modelChangeSchema } from '../core/models/configured-models.ts'
 import { configuredEmbeddingModelSchema } from '../core/models/embedding-models.ts'
+import { modelHostSchema } from '../core/models/model-hosts.ts'
 import { routingSchema } from '../core/routing/capability-levels.ts'
 import { describeExpected } from '../core/validation/validate.ts'
 import { safetySchema } from '../moderation/settings.ts'
+import { keyPoolFields, keyVariableSchema } from './key-pools.ts'
 import { systemErrorText } from './system-errors.ts'
 
-/** An OpenAI-compatible provider beside the three built-in ones, with `models`. */
+/** Keys of a built-in provider, or an OpenAI-compatible provider beside the three built-in ones, with `models`. */
 const providerWith = <S extends TSchema>(models: S) =>
   Type.Object(
     {
@@ -21,14 +23,11 @@ const providerWith = <S extends TSchema>(models: S) =>
         pattern: '^[a-z][a-z0-9-]{0,31}$',
         description: 'a name of at most 32 lower-case letters, digits and hyphens that begins with a letter',
       }),
-      base_url: Type.String({ minLength: 8, maxLength: 2048 }),
-      /** Absent = no key is sent. */
-      api_key_env: Type.Optional(
-        Type.String({
-          pattern: '^[A-Z][A-Z0-9_]{0,63}$',
-          description: 'the name of the environment variable that contains the key, in capitals',
-        }),
-      ),
+      /** Required, except for the built-in providers; `config/providers.ts` checks that. */
+      base_url: Type.Optional(Type.String({ minLength: 8, maxLength: 2048 })),
+      /** A pool of one key without figures. Without it and without `keys`, no key is sent. */
+      api_key_env: Type.Optional(keyVariableSchema),
+      ...keyPoolFields,
       /** Additional fields of compatible requests that this provider receives. */
       extra_fields: Type.Optional(
         Type.Array(
@@ -41,10 +40,12 @@ const providerWith = <S extends TSchema>(models: S) =>
       ),
       models,
       embedding_models: Type.Optional(Type.Array(configuredEmbeddingModelSchema, { maxItems: 256 })),
+      /** Models of other providers that this one serves too. */
+      hosts: Type.Optional(Type.Array(modelHostSchema, { minItems: 1, maxItems: 256 })),
     },
     { additionalProperties: false },
   )
-/** `models` is optional if there are `embedding_models`; `config/providers.ts` checks that. */
+/** `models` is optional if there are `embedding_models` or `hosts`; `config/providers.ts` checks that. */
 const providerSchema = providerWith(Type.Optional(Type.Array(configuredModelSchema, { minItems: 1, maxItems: 256 })))
 /** A provider whose models are invalid: its URL and key can still be checked. */
 const bareProviderSchema = providerWith(Type.Optional(Type.Array(configuredModelSchema)))

@@ -1,11 +1,13 @@
 import { catalog } from '../core/models/catalog.ts'
 import { type ConfiguredModel, type ModelChange, toModel, withChanges } from '../core/models/configured-models.ts'
 import { type ConfiguredEmbeddingModel, embeddingModelProblems } from '../core/models/embedding-models.ts'
-import { autoModel, buildCatalog, type Catalog } from '../core/models/models.ts'
+import { type ConfiguredHost, withHosts } from '../core/models/model-hosts.ts'
+import { autoModel, buildCatalog, type Catalog, type Model } from '../core/models/models.ts'
 import { ownFields } from '../core/validation/own-fields.ts'
 import { baseUrlProblem, isPrivateHost, withoutTrailingSlash } from './addresses.ts'
 import type { ConfigFile } from './config-file.ts'
 import type { EnvironmentReader } from './environment.ts'
+import { type KeyPoolSettings, readKeyPool } from './key-pools.ts'
 
 export type ProviderSettings = {
   readonly id: string
@@ -13,6 +15,8 @@ export type ProviderSettings = {
   readonly baseUrl: string
   readonly apiKey: string | null
   readonly extraFields?: readonly string[]
+  /** Its keys; absent = `apiKey` is the only one, without figures. */
+  readonly pool?: KeyPoolSettings
 }
 
 /** Providers that only need a key. */
@@ -22,51 +26,118 @@ export const builtIn = [
   { id: 'google', key: 'GEMINI_API_KEY', base: 'GEMINI_BASE_URL', url: 'https://generativelanguage.googleapis.com' },
 ] as const
 
-/** Returns the providers with a key in the environment, and those of the file with their models. */
+type FileProvider = ConfigFile['providers'][number]
+
+/** Problems and warnings of the configuration, collected while it is read. */
+type Findings = { readonly problems: string[]; readonly warnings: string[] }
+
+/** Returns the providers with a key in the environment or the file, and those of the file with their models. */
 export function readProviders(read: EnvironmentReader, file: ConfigFile, problems: string[], warnings: string[]) {
-  const settings: ProviderSettings[] = []
+  const findings = { problems, warnings }
+  const isBuiltIn = ({ id }: FileProvider) => builtIn.some(other => other.id === id)
+  const settings: ProviderSettings[] = builtIn.flatMap(provider => {
+    const listed = file.providers.find(({ id }) => id === provider.id)
+    return readBuiltIn(read, provider, listed, findings) ?? []
+  })
   const models: { provider: string; row: ConfiguredModel }[] = []
   const embeddingModels: { provider: string; row: ConfiguredEmbeddingModel }[] = []
-  for (const provider of builtIn) {
-    const apiKey = read.secret(provider.key)
-    const baseUrl = read.baseUrl(provider.base)
-    if (apiKey !== null)
-      settings.push({ id: provider.id, format: provider.id, baseUrl: baseUrl ?? provider.url, apiKey })
-    else if (baseUrl !== null)
-      warnings.push(
-        `${provider.base} is set without ${provider.key}: provider ${provider.id} is disabled; set both or neither`,
-      )
+  const hosts: ConfiguredHost[] = []
+  for (const [at, provider] of file.providers.entries()) {
+    const { id, models: rows = [], embedding_models: embeddingRows = [], hosts: hostRows = [] } = provider
+    if (file.providers.findIndex(other => other.id === id) < at)
+      problems.push(`GATEWAY_CONFIG: provider id "${id}" is already used; choose another`)
+    if (isBuiltIn(provider)) continue
+    for (const problem of modelProblems(provider)) problems.push(`GATEWAY_CONFIG: provider "${id}"${problem}`)
+    const compatible = readCompatible(read, provider, problems)
+    if (compatible === null) continue
+    settings.push(compatible)
+    for (const row of rows) models.push({ provider: id, row: withImageUrls(row, compatible.baseUrl) })
+    for (const row of embeddingRows) embeddingModels.push({ provider: id, row })
+    for (const row of hostRows) hosts.push({ host: id, row })
   }
-  for (const provider of file.providers) {
-    if (settings.some(other => other.id === provider.id) || builtIn.some(other => other.id === provider.id))
-      problems.push(`GATEWAY_CONFIG: provider id "${provider.id}" is already used; choose another`)
-    const { models: rows = [], embedding_models: embeddingRows = [] } = provider
-    // The file's schema reports an empty list.
-    if (provider.models === undefined && provider.embedding_models === undefined)
-      problems.push(`GATEWAY_CONFIG: provider "${provider.id}" has no \`models\` and no \`embedding_models\`; add one`)
-    for (const name of [...nameProblems([...rows, ...embeddingRows]), ...embeddingRows.flatMap(embeddingModelProblems)])
-      problems.push(`GATEWAY_CONFIG: provider "${provider.id}": ${name}`)
-    const apiKey = provider.api_key_env === undefined ? null : read.secret(provider.api_key_env)
-    if (provider.api_key_env !== undefined && apiKey === null)
-      problems.push(`GATEWAY_CONFIG: provider "${provider.id}" names ${provider.api_key_env}, which is not set`)
-    const problem = baseUrlProblem(provider.base_url)
-    if (problem !== null) problems.push(`GATEWAY_CONFIG: provider "${provider.id}": base_url ${problem}`)
-    const extraFields = provider.extra_fields ?? []
-    for (const name of extraFields.filter(name => ownFields.has(name)))
+  return { settings, models, embeddingModels, hosts }
+}
+
+/** Returns a built-in provider; null = it has no key. */
+function readBuiltIn(
+  read: EnvironmentReader,
+  provider: (typeof builtIn)[number],
+  listed: FileProvider | undefined,
+  { problems, warnings }: Findings,
+): ProviderSettings | null {
+  const { id } = provider
+  const apiKey = read.secret(provider.key)
+  const baseUrl = read.baseUrl(provider.base)
+  const settings = { id, format: id, baseUrl: baseUrl ?? provider.url }
+  if (listed !== undefined) {
+    const place = `GATEWAY_CONFIG: provider "${id}"`
+    if (listed.keys === undefined)
       problems.push(
-        `GATEWAY_CONFIG: provider "${provider.id}": extra_fields contains "${name}", which the gateway sets itself; remove it`,
+        listed.base_url === undefined
+          ? `${place} is built in and has no \`keys\`; add them`
+          : `GATEWAY_CONFIG: provider id "${id}" is already used; choose another`,
       )
-    settings.push({
-      id: provider.id,
-      format: 'compatible',
-      baseUrl: withoutTrailingSlash(provider.base_url),
-      apiKey,
-      ...(extraFields.length > 0 && { extraFields }),
-    })
-    for (const row of rows) models.push({ provider: provider.id, row: withImageUrls(row, provider.base_url) })
-    for (const row of embeddingRows) embeddingModels.push({ provider: provider.id, row })
+    else
+      for (const field of Object.keys(listed).filter(name => !['id', 'keys', 'accounts'].includes(name)))
+        problems.push(`${place} is built in and takes no \`${field}\`; remove it, or choose another id`)
+    if (apiKey !== null && listed.keys !== undefined)
+      warnings.push(`${provider.key} is set and not used: the keys of provider ${id} are those of GATEWAY_CONFIG`)
+    const pool = readKeyPool(read, place, listed, problems)
+    if (pool !== null) return { ...settings, apiKey: pool.keys[0]?.apiKey ?? null, pool }
   }
-  return { settings, models, embeddingModels }
+  if (apiKey !== null) return { ...settings, apiKey }
+  if (baseUrl !== null)
+    warnings.push(`${provider.base} is set without ${provider.key}: provider ${id} is disabled; set both or neither`)
+  return null
+}
+
+/** Returns the problems of a configured provider's models, each as the end of a line. */
+function modelProblems({
+  models,
+  embedding_models: embeddingModels,
+  hosts,
+  extra_fields: extra = [],
+}: FileProvider): readonly string[] {
+  const rows = [...(models ?? []), ...(embeddingModels ?? [])]
+  return [
+    // The file's schema reports an empty list.
+    ...(models === undefined && embeddingModels === undefined && hosts === undefined
+      ? [' has no `models` and no `embedding_models`; add one']
+      : []),
+    ...[...nameProblems(rows), ...(embeddingModels ?? []).flatMap(embeddingModelProblems)].map(name => `: ${name}`),
+    ...extra
+      .filter(name => ownFields.has(name))
+      .map(name => `: extra_fields contains "${name}", which the gateway sets itself; remove it`),
+  ]
+}
+
+/** Returns an OpenAI-compatible provider; null = it has no URL. */
+function readCompatible(
+  read: EnvironmentReader,
+  provider: FileProvider,
+  problems: string[],
+): (ProviderSettings & { readonly format: 'compatible' }) | null {
+  const { id, base_url: baseUrl, api_key_env: variable, extra_fields: extraFields = [] } = provider
+  const place = `GATEWAY_CONFIG: provider "${id}"`
+  const apiKey = variable === undefined ? null : read.secret(variable)
+  if (variable !== undefined && apiKey === null) problems.push(`${place} names ${variable}, which is not set`)
+  if (variable !== undefined && provider.keys !== undefined)
+    problems.push(`${place} has \`api_key_env\` and \`keys\`; remove one`)
+  const pool = readKeyPool(read, place, provider, problems)
+  if (baseUrl === undefined) {
+    problems.push(`${place} has no \`base_url\`; add it`)
+    return null
+  }
+  const problem = baseUrlProblem(baseUrl)
+  if (problem !== null) problems.push(`${place}: base_url ${problem}`)
+  return {
+    id,
+    format: 'compatible',
+    baseUrl: withoutTrailingSlash(baseUrl),
+    apiKey: pool?.keys[0]?.apiKey ?? apiKey,
+    ...(extraFields.length > 0 && { extraFields }),
+    ...(pool !== null && { pool }),
+  }
 }
 
 /**
@@ -84,12 +155,22 @@ function withImageUrls(row: ConfiguredModel, baseUrl: string): ConfiguredModel {
  */
 export function offeredModels(
   settings: readonly ProviderSettings[],
-  extra: readonly { readonly provider: string; readonly row: ConfiguredModel }[],
-  changes: readonly ModelChange[],
+  known: readonly Model[],
+  hosts: readonly ConfiguredHost[],
 ): Catalog {
   const ids = new Set<string>((settings.length > 0 ? settings : builtIn).map(({ id }) => id))
-  const models = [...withChanges(catalog, changes), ...extra.map(({ provider, row }) => toModel(provider, row))]
-  return buildCatalog(models.filter(({ provider }) => ids.has(provider)))
+  return buildCatalog(withHosts(known, hosts, id => ids.has(id)))
+}
+
+/** Returns the catalog with the changes of the configuration, and the models of configured providers. */
+export function knownModels({
+  extraModels,
+  modelChanges,
+}: {
+  readonly extraModels: readonly { readonly provider: string; readonly row: ConfiguredModel }[]
+  readonly modelChanges: readonly ModelChange[]
+}): readonly Model[] {
+  return [...withChanges(catalog, modelChanges), ...extraModels.map(({ provider, row }) => toModel(provider, row))]
 }
 
 /**

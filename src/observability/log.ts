@@ -12,7 +12,21 @@ type Level = keyof typeof rank
 /** Every field that a line may have. None holds text of a client or a model. */
 export const loggedFields: ReadonlySet<string> = new Set([
   ...['request_id', 'account_id', 'user_id', 'session_id', 'event_id', 'invoice_id'],
-  ...['provider', 'model', 'back_end', 'kind', 'code', 'status', 'outcome', 'attempts', 'streamed', 'signal', 'detail'],
+  ...[
+    'provider',
+    'model',
+    'key',
+    'via',
+    'back_end',
+    'kind',
+    'code',
+    'status',
+    'outcome',
+    'attempts',
+    'streamed',
+    'signal',
+    'detail',
+  ],
   ...['input_tokens', 'output_tokens', 'billed_microcents', 'owed', 'billed', 'shortfall', 'total_cents'],
   ...['latency_ms', 'duration_ms', 'first_token_ms', 'started_in_ms', 'replaced_in_ms', 'month'],
   ...['backlog', 'failures', 'records', 'locks', 'tries', 'waiting'],

@@ -14,18 +14,28 @@ export type FailedAttempt = {
 
 /**
  * Builds the error of a request from the failures of its attempts; `isLate` = the request's deadline passed. It lists
- * `attempts`, skipped candidates included.
+ * `attempts`, skipped candidates included. `atLimitMs`: a key pool has no capacity for so long; null = none said that.
  */
 export function allAttemptsFailedError(
   failed: readonly FailedAttempt[],
   isLate: boolean,
   attempts: readonly Attempt[],
+  atLimitMs: number | null,
 ): GatewayError {
   const last = failed.at(-1) ?? null
   const detail = failed.map(({ failure }) => failure.detail).join('; ')
   const own = last?.failure.ownBody
   const upstream = own === undefined || last?.status == null ? null : { status: last.status, body: own }
   const options = { shouldRetry: false, detail, attempts: [...attempts], upstream }
+  if (atLimitMs !== null && !isLate && failed.every(asksToWait)) {
+    const waits = failed.flatMap(({ failure }) => failure.retryAfterMs ?? [])
+    const retryAfterMs = Math.max(1, Math.min(maximumWaitMs, atLimitMs, ...waits))
+    return new GatewayError('upstream_rate_limited', messages.limited, {
+      detail,
+      attempts: [...attempts],
+      retryAfterMs,
+    })
+  }
   if (last === null)
     return new GatewayError('no_model_available', messages.none, { ...options, retryAfterMs: usualWaitMs })
   const { model } = last.candidate
@@ -68,6 +78,7 @@ function asksToWait({ failure, status }: FailedAttempt): boolean {
 }
 
 const messages = {
+  limited: 'The providers of the eligible models have no capacity now. Retry after the time in the retry-after header.',
   none: 'No model is available. Retry after the time in the retry-after header.',
   context: (model: string, tokens: number) =>
     `The conversation exceeds the ${tokens}-token context window of ${model}. Shorten it or choose a larger model. This model's maximum context length is ${tokens} tokens.`,

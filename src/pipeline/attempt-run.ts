@@ -1,14 +1,17 @@
 /** One attempt while it is read: decides which output may be sent and when, and writes the checkpoints. */
-import type { ChatEvent, ResponseStart } from '../core/chat/chat.ts'
+import type { Attempt, ChatEvent, ResponseStart } from '../core/chat/chat.ts'
 import type { RequestAbortSignal } from '../core/chat/request-abort.ts'
 import { type Catalog, fullName } from '../core/models/models.ts'
 import type { Deadlines } from '../core/request/deadlines.ts'
+import { isKeyFailure } from '../core/routing/choose-key.ts'
 import { likelyInputTokens } from '../core/tokens/tokens.ts'
+import type { KeyClaim } from '../providers/keys/key-pool.ts'
 import type { AnswerPart, ProviderFailure } from '../providers/provider.ts'
 import type { AdmittedRequest } from './admitted-request.ts'
 import type { AttemptDeps, UpstreamAttempt } from './attempt.ts'
 import type { Prepared } from './enrich.ts'
 import type { Progress } from './progress.ts'
+import { viaOf } from './routing/candidate.ts'
 import { servedModel } from './served-model.ts'
 import { applyParts, type UpstreamResponse } from './upstream-response.ts'
 
@@ -41,6 +44,8 @@ type AttemptRunOptions = {
   readonly progress: Progress
   readonly attempt: UpstreamAttempt
   readonly response: UpstreamResponse
+  /** Key of the attempt; null = the provider's only one. */
+  readonly claim: KeyClaim | null
   /** Ticket of the retry budget; released after the attempt. */
   readonly ticket: { end(): void }
   readonly outputCap: number
@@ -52,6 +57,7 @@ type AttemptRunOptions = {
 export class AttemptRun {
   readonly attempt: UpstreamAttempt
   readonly response: UpstreamResponse
+  readonly claim: KeyClaim | null
   readonly stream: boolean
   /** Content was sent to the client, so no other candidate can answer. */
   isCommitted = false
@@ -63,11 +69,12 @@ export class AttemptRun {
   private checkpointLength = 0
 
   constructor(deps: AttemptRunDeps, options: AttemptRunOptions) {
-    const { attempt, response, stream, outputCap, request } = options
+    const { attempt, response, claim, stream, outputCap, request } = options
     this.deps = deps
     this.options = options
     this.attempt = attempt
     this.response = response
+    this.claim = claim
     this.stream = stream
     this.maximumCharacters = outputCap * request.prepared.ask.choices * maximumCharactersPerToken + 4096
     this.checkpointAt = response.startedAt + firstCheckpointMs - checkpointEveryMs
@@ -97,10 +104,19 @@ export class AttemptRun {
     return this.firstBatch()
   }
 
-  /** Ends the upstream call and releases the ticket. Always called. */
+  /** Ends the upstream call and releases the ticket and the key. Always called. */
   close(): void {
     this.attempt.close(this.response.ended && this.response.failure === null)
     this.options.ticket.end()
+    if (this.claim !== null) this.settleClaim(this.claim)
+  }
+
+  /** Unknown usage counts as estimated, except before any content: a failed call draws next to nothing. */
+  private settleClaim(claim: KeyClaim): void {
+    const { failure, usage, hasContent } = this.response
+    if (failure !== null && isKeyFailure(failure.kind)) claim.failed(failure)
+    const used = usage === null ? null : (usage.inputTokens ?? 0) + (usage.outputTokens ?? 0)
+    claim.settle(used ?? (failure !== null && !hasContent ? 0 : null))
   }
 
   /** Returns why the output is incomplete; null = it is complete. */
@@ -114,7 +130,7 @@ export class AttemptRun {
   }
 
   private firstBatch(): readonly ChatEvent[] {
-    return [opened(this.deps, this.options), ...this.held]
+    return [opened(this.deps, this.options, viaOf(this.response.candidate, this.claim)), ...this.held]
   }
 
   /** Each second or 256 tokens, whichever comes first: a process that dies loses at most this much of a request. */
@@ -132,12 +148,13 @@ export class AttemptRun {
 export function opened(
   deps: Pick<AttemptRunDeps, 'clock' | 'catalogue'>,
   { request, progress, response }: Pick<AttemptRunOptions, 'request' | 'progress' | 'response'>,
+  via: Pick<Attempt, 'via'> | null,
 ): ChatEvent {
   const { candidate, startedAt, firstContentAt } = response
   const { requestId, startedMonotonic, secrets } = request
   const durationMs = Math.round(deps.clock.monotonic() - startedAt)
   if (firstContentAt !== null) progress.firstContentMs = firstContentAt - startedMonotonic
-  progress.attempts.push({ model: fullName(candidate.model), outcome: 'served', startedAt, durationMs })
+  progress.attempts.push({ model: fullName(candidate.model), outcome: 'served', startedAt, durationMs, ...via })
   const opening: ResponseStart = {
     requestId,
     createdAt: Math.floor(request.startedAt / 1000),

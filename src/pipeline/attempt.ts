@@ -8,6 +8,7 @@ import type { RequestAbortSignal } from '../core/chat/request-abort.ts'
 import type { Clock } from '../core/ports/clock.ts'
 import type { Network } from '../core/ports/network.ts'
 import type { Deadlines } from '../core/request/deadlines.ts'
+import type { KeyClaim } from '../providers/keys/key-pool.ts'
 import type { AnswerPart, Provider, ProviderAsk, ProviderFailure, ProviderRequest } from '../providers/provider.ts'
 import { authorizedFetch, CredentialsMissingError } from './authorized-fetch.ts'
 import { type BodyReader, bodyReader } from './body-reader.ts'
@@ -41,6 +42,8 @@ export type AttemptDeps = { readonly clock: Clock; readonly network: Network }
 
 type AttemptOptions = {
   readonly candidate: Candidate
+  /** Key of the attempt; absent or null = the provider's only one. */
+  readonly claim?: KeyClaim | null
   readonly ask: ProviderAsk
   readonly deadlines: Deadlines
   /** Monotonic deadline of the whole request in milliseconds. */
@@ -73,7 +76,7 @@ class OwnAttempt implements UpstreamAttempt {
     this.deps = deps
     this.options = options
     this.provider = provider.formFor?.(options.ask) ?? provider
-    this.request = this.provider.toRequest(options.ask, access)
+    this.request = this.provider.toRequest(options.ask, options.claim?.key.access ?? access)
     this.droppedParameters = this.request.droppedParameters
   }
 
@@ -123,12 +126,14 @@ class OwnAttempt implements UpstreamAttempt {
   }
 
   private async send(watch: Watch): Promise<BodyReader> {
-    const { ask, signal, candidate } = this.options
+    const { ask, signal, candidate, claim } = this.options
     signal.addEventListener('abort', this.leave)
     if (signal.aborted) this.leave()
     const init = requestInit(this.request, ask.stream, this.abort.signal)
-    const response = await authorizedFetch(this.deps.network, candidate.endpoint.access, this.request, init)
+    const access = claim?.key.access ?? candidate.endpoint.access
+    const response = await authorizedFetch(this.deps.network, access, this.request, init)
     this.answered = response.status
+    claim?.answered(response.headers)
     watch.byteArrived()
     return bodyReader(response, ask, {
       provider: this.provider,

@@ -7,18 +7,22 @@
 import type { AttemptOutcome, ChatEvent, ChatEvents } from '../core/chat/chat.ts'
 import { gatewayOutputCap } from '../core/chat/output-cap.ts'
 import { abortError } from '../core/chat/request-abort.ts'
+import { modelAt } from '../core/models/model-hosts.ts'
 import { fullName } from '../core/models/models.ts'
-import { tokensSpared } from '../core/tokens/tokens.ts'
-import { highestCostOf } from '../core/usage/money.ts'
+import { isKeyFailure } from '../core/routing/choose-key.ts'
 import type { Meter, Reservation } from '../limits/meter.ts'
+import type { KeyClaim } from '../providers/keys/key-pool.ts'
 import type { ProviderFailure } from '../providers/provider.ts'
+import { affordable } from './affordable.ts'
 import { startAttempt } from './attempt.ts'
 import { allAttemptsFailedError, type FailedAttempt, truncatedOutputError } from './attempt-errors.ts'
 import { AttemptRun, type AttemptRunDeps, type CallRequest, finishesOf, opened } from './attempt-run.ts'
+import { claimKey, createKeySearch, type KeySearch, noteKeyFailure, waitForCapacity } from './claim-key.ts'
 import type { Progress } from './progress.ts'
-import { type ReportDeps, reportFailure, reportSuccess } from './report-attempt.ts'
-import type { Candidate } from './routing/candidate.ts'
+import { type ReportDeps, reportFailure, reportKeyFailure, reportSuccess } from './report-attempt.ts'
+import { type Candidate, viaOf } from './routing/candidate.ts'
 import { healthKey } from './routing/health-key.ts'
+import { candidatesAtHosts, type Endpoints } from './routing/hosts.ts'
 import { type CandidateOrderDeps, inOrder } from './routing/order.ts'
 import { createUpstreamResponse, type UpstreamResponse } from './upstream-response.ts'
 
@@ -34,6 +38,7 @@ const maximumWholeAnswerTokens = 512
 export type CallDeps = AttemptRunDeps &
   ReportDeps & {
     readonly meter: Pick<Meter, 'raise'>
+    readonly endpoints: Endpoints
     readonly health: CandidateOrderDeps['health'] & {
       mayTry(key: string): boolean
       /** Counts a request as active until its `end`. */
@@ -53,7 +58,9 @@ type Call = {
   readonly progress: Progress
   /** Monotonic deadline of the whole request in milliseconds. */
   readonly deadlineAt: number
+  /** Attempts that count, in order; failures of a single key are in `keys`. */
   readonly failed: FailedAttempt[]
+  readonly keys: KeySearch
   /** A response without content: returned if no candidate has a better one. */
   empty: UpstreamResponse | null
 }
@@ -65,17 +72,28 @@ type Call = {
  */
 export async function* call(deps: CallDeps, request: CallRequest, progress: Progress): ChatEvents {
   const deadlineAt = deps.clock.monotonic() + deps.config.deadlines.totalMs
-  const state: Call = { deps, request, progress, deadlineAt, failed: [], empty: null }
+  const state: Call = { deps, request, progress, deadlineAt, failed: [], keys: createKeySearch(), empty: null }
   progress.upstreamMs = request.prepared.waitedMs
   const active = deps.health.beginRequest()
   try {
-    const candidates = inOrder(deps, request.plan, (one, reason) => skip(state, one, `skipped_${reason}`))
-    for (const candidate of candidates) {
+    const { ask } = request.prepared
+    const candidates = inOrder(
+      deps,
+      request.plan,
+      (one, reason) => skip(state, one, `skipped_${reason}`),
+      one => candidatesAtHosts(deps.endpoints, one, ask),
+    )
+    for (;;) {
       if (state.failed.length + (state.empty === null ? 0 : 1) >= maximumAttempts) break
-      if (!worthTrying(candidate, state.failed)) continue
-      const reservation = await affordable(state, candidate)
-      const run =
-        reservation === null ? skip(state, candidate, 'skipped_over_budget') : start(state, candidate, reservation)
+      const next = nextCandidate(state, candidates)
+      // Waiting without need would delay every request by a turn.
+      const candidate = next instanceof Promise ? await next : next
+      if (candidate === null) break
+      if (!worthTrying(state, candidate)) continue
+      const reservation = await affordable(deps.meter, request, candidate, progress)
+      const begun =
+        reservation === null ? skip(state, candidate, 'skipped_over_budget') : begin(state, candidate, reservation)
+      const run = begun instanceof Promise ? await begun : begun
       if (run === null) continue
       try {
         while (!run.isOver()) {
@@ -87,10 +105,10 @@ export async function* call(deps: CallDeps, request: CallRequest, progress: Prog
       } finally {
         run.close()
       }
-      const next = decide(state, run)
-      if (next === 'stop') break
-      if (next === 'next') continue
-      yield next
+      const step = decide(state, run)
+      if (step === 'stop') break
+      if (step === 'next') continue
+      yield step
       return
     }
   } finally {
@@ -99,8 +117,34 @@ export async function* call(deps: CallDeps, request: CallRequest, progress: Prog
   yield emptyAnswer(state)
 }
 
+/** Returns the same candidate for its next key, the next one, or one whose capacity has returned; null = none is left. */
+function nextCandidate(
+  state: Call,
+  candidates: Iterator<Candidate, void>,
+): Candidate | null | Promise<Candidate | null> {
+  const { keys } = state
+  const again = keys.again
+  keys.again = null
+  return again ?? candidates.next().value ?? (keys.soonest === null ? null : waitForCapacity(state))
+}
+
+/** Claims a key, if the provider has several, and starts the attempt; null = the candidate is skipped. */
+function begin(
+  state: Call,
+  candidate: Candidate,
+  reservation: Reservation,
+): AttemptRun | null | Promise<AttemptRun | null> {
+  if (candidate.endpoint.keys === undefined) return start(state, candidate, reservation, null)
+  return claimKey(state, candidate, reservation.outputCap).then(claim => {
+    if (typeof claim === 'string') return skip(state, candidate, claim)
+    const run = start(state, candidate, reservation, claim)
+    if (run === null) claim.settle(0)
+    return run
+  })
+}
+
 /** Starts one attempt; null = the retry budget is used up. */
-function start(state: Call, candidate: Candidate, reservation: Reservation): AttemptRun | null {
+function start(state: Call, candidate: Candidate, reservation: Reservation, claim: KeyClaim | null): AttemptRun | null {
   const { deps, progress, deadlineAt } = state
   const { prepared, plan, signal } = state.request
   const { ask } = prepared
@@ -110,7 +154,8 @@ function start(state: Call, candidate: Candidate, reservation: Reservation): Att
   const key = healthKey(candidate)
   const attempt = startAttempt(deps, {
     candidate,
-    ask: { ask, model, outputCap, stream },
+    claim,
+    ask: { ask, model: candidate.host === undefined ? model : modelAt(model, candidate.host).wire, outputCap, stream },
     deadlines: deps.config.deadlines,
     deadlineAt,
     signal,
@@ -132,7 +177,7 @@ function start(state: Call, candidate: Candidate, reservation: Reservation): Att
     startedAt: deps.clock.monotonic(),
   })
   progress.response = response
-  return new AttemptRun(deps, { request: state.request, progress, attempt, response, ticket, outputCap, stream })
+  return new AttemptRun(deps, { request: state.request, progress, attempt, response, claim, ticket, outputCap, stream })
 }
 
 /**
@@ -152,7 +197,9 @@ function decide(state: Call, run: AttemptRun): readonly ChatEvent[] | 'next' | '
     reportSuccess(deps, response, run.stream ? { waitedMs: attempt.waitedMs(), endedAt } : null)
     if (!isEmpty(response) || state.empty !== null || !ask.fallback) return run.lastBatch()
   } else {
-    reportFailure(deps, request.requestId, { candidate, failure, status: attempt.status() })
+    const report = { candidate, failure, status: attempt.status() }
+    if (run.claim === null || !isKeyFailure(failure.kind)) reportFailure(deps, request.requestId, report)
+    else reportKeyFailure(deps, request.requestId, { ...report, claim: run.claim })
     if (run.isCommitted) throw truncatedOutputError(failure, candidate)
   }
   const durationMs = deps.clock.monotonic() - response.startedAt
@@ -162,6 +209,7 @@ function decide(state: Call, run: AttemptRun): readonly ChatEvent[] | 'next' | '
     outcome,
     startedAt: response.startedAt,
     durationMs: Math.round(durationMs),
+    ...viaOf(candidate, run.claim),
   })
   progress.upstreamMs += durationMs
   progress.response = null
@@ -169,18 +217,24 @@ function decide(state: Call, run: AttemptRun): readonly ChatEvent[] | 'next' | '
     state.empty = response
     return 'next'
   }
-  state.failed.push({ candidate, failure, status: attempt.status() })
-  return !ask.fallback || !mayFallBack(failure) || deps.clock.monotonic() >= state.deadlineAt ? 'stop' : 'next'
+  const failed = { candidate, failure, status: attempt.status() }
+  if (run.claim !== null && isKeyFailure(failure.kind)) noteKeyFailure(state.keys, run.claim, failed)
+  else state.failed.push(failed)
+  return !mayFallBack(failure) || deps.clock.monotonic() >= state.deadlineAt ? 'stop' : 'next'
 }
 
 /** Returns the response without content if no candidate had a better one. Throws if all attempts failed. */
-function emptyAnswer({ deps, request, progress, deadlineAt, failed, empty }: Call): readonly ChatEvent[] {
-  if (empty === null) throw allAttemptsFailedError(failed, deps.clock.monotonic() >= deadlineAt, progress.attempts)
+function emptyAnswer({ deps, request, progress, deadlineAt, failed, keys, empty }: Call): readonly ChatEvent[] {
+  if (empty === null) {
+    const isLate = deps.clock.monotonic() >= deadlineAt
+    throw allAttemptsFailedError([...keys.failed, ...failed], isLate, progress.attempts, keys.atLimitMs)
+  }
   // This response serves after all.
   progress.response = empty
   const noted = progress.attempts.findIndex(({ outcome }) => outcome === 'empty_answer')
-  progress.attempts.splice(noted, 1)
-  return [opened(deps, { request, progress, response: empty }), ...finishesOf(empty)]
+  const [{ via } = {}] = progress.attempts.splice(noted, 1)
+  const named = via === undefined ? null : { via }
+  return [opened(deps, { request, progress, response: empty }, named), ...finishesOf(empty)]
 }
 
 /**
@@ -189,7 +243,7 @@ function emptyAnswer({ deps, request, progress, deadlineAt, failed, empty }: Cal
  */
 function drawsOnBudget({ deps, failed }: Call, candidate: Candidate): boolean {
   if (failed.length === 0) return false
-  const sameProvider = failed.some(({ candidate: other }) => other.model.provider === candidate.model.provider)
+  const sameProvider = failed.some(({ candidate: other }) => other.endpoint === candidate.endpoint)
   return sameProvider || !deps.health.mayTry(healthKey(candidate))
 }
 
@@ -197,44 +251,20 @@ const free = { end() {} }
 
 /**
  * After a context overflow, only a larger context window helps. A provider that rejected its credential is not called
- * again.
+ * again. Without fallback only other keys and hosts of the called model are.
  */
-function worthTrying(candidate: Candidate, failed: readonly FailedAttempt[]): boolean {
+function worthTrying({ request, failed, keys }: Call, candidate: Candidate): boolean {
+  const called = failed[0] ?? keys.failed[0]
+  if (!request.prepared.ask.fallback && called !== undefined && !isSameModel(candidate, called.candidate)) return false
   return failed.every(({ candidate: other, failure }) => {
     if (failure.kind === 'context_overflow') return candidate.model.contextWindow > other.model.contextWindow
     if (failure.kind === 'credential_refused' || failure.kind === 'quota_exhausted')
-      return candidate.model.provider !== other.model.provider
+      return candidate.endpoint !== other.endpoint
     return true
   })
 }
 
-/**
- * Enlarges the reservation if this candidate costs or counts more. If the remaining daily tokens do not suffice, lowers
- * the output cap. Null = the account cannot pay for the candidate.
- */
-function affordable(
-  { deps, request: { plan, prepared }, progress }: Call,
-  candidate: Candidate,
-): Reservation | Promise<Reservation | null> {
-  const { reservation } = progress
-  const { model } = candidate
-  const outputCap = Math.min(reservation.outputCap, model.maxOutputTokens)
-  const inputTokens = plan.inputTokens - tokensSpared(prepared.ask, model.provider)
-  const worst = highestCostOf(model, inputTokens, outputCap * plan.choices) + plan.web.microcents
-  const tokens = inputTokens + outputCap * plan.choices
-  const isEnough = worst <= reservation.reservedMicrocents && tokens <= reservation.reservedTokens
-  // The reservation was made for the first candidate.
-  if (isEnough || candidate === plan.first) return reservation
-  const raise = async (toTokens: number, cap: number): Promise<Reservation | null> => {
-    const raised = await deps.meter.raise(reservation, toTokens, worst)
-    if (raised !== null) progress.reservation = raised
-    return raised && { ...raised, outputCap: cap }
-  }
-  const smaller = Math.floor((reservation.reservedTokens - inputTokens) / plan.choices)
-  return raise(Math.max(tokens, reservation.reservedTokens), outputCap).then(
-    raised => raised ?? (smaller < 1 || smaller >= outputCap ? null : raise(reservation.reservedTokens, smaller)),
-  )
-}
+const isSameModel = (one: Candidate, other: Candidate) => fullName(one.model) === fullName(other.model)
 
 function mayFallBack(failure: ProviderFailure): boolean {
   return failure.kind === 'context_overflow' || (failure.retryable && failure.blame !== 'caller')
@@ -247,6 +277,9 @@ function isEmpty(response: UpstreamResponse): boolean {
 
 /** Records that a candidate was skipped in its turn. */
 function skip({ deps, progress }: Call, { model }: Candidate, outcome: AttemptOutcome): null {
-  progress.attempts.push({ model: fullName(model), outcome, startedAt: deps.clock.monotonic(), durationMs: 0 })
+  const last = progress.attempts.at(-1)
+  // A candidate that waits for capacity is skipped repeatedly.
+  if (outcome !== 'skipped_rate_limit' || last?.outcome !== outcome || last.model !== fullName(model))
+    progress.attempts.push({ model: fullName(model), outcome, startedAt: deps.clock.monotonic(), durationMs: 0 })
   return null
 }

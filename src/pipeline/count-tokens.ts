@@ -2,10 +2,12 @@
  * Requests a provider's own count of input tokens. It is free and does not count against limits; its timeout is short.
  */
 import type { SourceBody } from '../core/chat/chat.ts'
+import { modelAt } from '../core/models/model-hosts.ts'
 import type { Model } from '../core/models/models.ts'
 import { parseUntrustedJson } from '../core/validation/untrusted-json.ts'
 import type { ConfiguredProvider } from '../providers/configured-provider.ts'
 import { authorizedFetch } from './authorized-fetch.ts'
+import { endpointOf } from './routing/hosts.ts'
 
 export type CountDeps = {
   readonly endpoints: ReadonlyMap<string, ConfiguredProvider>
@@ -19,10 +21,12 @@ const maximumBytes = 16_384
 
 /** Returns the input tokens as the model's provider counts them; null = it has no such endpoint, failed, or took over 2 s. */
 export async function countInput(deps: CountDeps, model: Model, source: SourceBody): Promise<number | null> {
-  const endpoint = deps.endpoints.get(model.provider)
+  const endpoint = endpointOf(deps.endpoints, model)
   const count = endpoint?.provider.count
   if (endpoint === undefined || count === undefined) return null
-  const request = count.toRequest(source, model, endpoint.access)
+  const host = model.hosts?.find(one => one.host === endpoint.id)
+  const wire = host === undefined ? model : modelAt(model, host).wire
+  const request = count.toRequest(source, wire, endpoint.access)
   if (request === null) return null
   const abort = new AbortController()
   const cancel = deps.clock.after(timeoutMs, () => abort.abort())

@@ -7,6 +7,7 @@ import { chatRequestWithDefaults } from '../core/request/chat-request.ts'
 import type { Deadlines } from '../core/request/deadlines.ts'
 import type { ConfiguredProvider } from '../providers/configured-provider.ts'
 import { startAttempt } from './attempt.ts'
+import { endpointOf } from './routing/hosts.ts'
 
 export type CompleteDeps = {
   readonly clock: Clock
@@ -35,7 +36,7 @@ export async function completeInternally(
   signal: RequestAbortSignal,
 ): Promise<string> {
   const model = deps.catalogue.resolve(name)
-  const endpoint = model === null ? undefined : deps.endpoints.get(model.provider)
+  const endpoint = model === null ? undefined : endpointOf(deps.endpoints, model)
   if (model === null || endpoint === undefined) throw new Error('the model is not offered here')
   const { outputCap } = question
   const attempt = startAttempt(deps, {

@@ -3,6 +3,7 @@
 import { fullName, type Model } from '../core/models/models.ts'
 import type { Log } from '../core/ports/log.ts'
 import type { HealthOutcome } from '../core/routing/circuit-breaker.ts'
+import type { KeyClaim } from '../providers/keys/key-pool.ts'
 import type { ProviderFailure } from '../providers/provider.ts'
 import type { FailedAttempt } from './attempt-errors.ts'
 import { healthKey } from './routing/health-key.ts'
@@ -81,6 +82,18 @@ export function reportFailure(
   deps.health.report(key, { outcome, retryAfterMs })
   // An unhealthy model with a retry time is not called until then.
   if (outcome === 'unhealthy' && retryAfterMs !== null) deps.health.report(key, { outcome: 'cooling', retryAfterMs })
+}
+
+/** Reports a failure of one key to the operator. It says nothing about the model's health. */
+export function reportKeyFailure(
+  { log }: Pick<ReportDeps, 'log'>,
+  requestId: string,
+  { candidate, failure, claim }: ReportedFailure & { readonly claim: KeyClaim },
+): void {
+  const { kind, detail } = failure
+  const fields = { request_id: requestId, model: fullName(candidate.model), key: claim.key.name, kind, detail }
+  if (kind === 'credential_refused') log.error('key_rejected', fields)
+  else log.warn('key_paused', fields)
 }
 
 function healthOutcome({ kind }: ProviderFailure, status: number | null): HealthOutcome {

@@ -7,9 +7,11 @@ import type { UpstreamResponse } from './upstream-response.ts'
  */
 export function servedModel(
   catalogue: Pick<Catalog, 'resolve'>,
-  { candidate: { model }, upstreamModel }: Pick<UpstreamResponse, 'candidate' | 'upstreamModel'>,
+  { candidate: { model, host }, upstreamModel }: Pick<UpstreamResponse, 'candidate' | 'upstreamModel'>,
 ): Model {
-  if (upstreamModel === null || upstreamModel === model.id) return model
+  // Another host has its own names and prices.
+  const isElsewhere = host !== undefined && host.host !== model.provider
+  if (upstreamModel === null || upstreamModel === model.id || isElsewhere) return model
   const other = catalogue.resolve(`${model.provider}/${upstreamModel}`)
   return other !== null && other.provider === model.provider ? other : model
 }

@@ -1,7 +1,14 @@
 /** Content-free usage record of a request in the ledger. */
 import type { AttemptOutcome } from '../core/chat/chat.ts'
 import { dayMs } from '../core/text/utc-days.ts'
-import { type AttemptRecord, attemptOutcomes, type TriedOutcome, type UsageRecord } from '../core/usage/usage-record.ts'
+import {
+  type AttemptRecord,
+  attemptOutcomes,
+  maximumRecordedAttempts,
+  maximumTried,
+  type TriedOutcome,
+  type UsageRecord,
+} from '../core/usage/usage-record.ts'
 import type { AdmittedRequest } from './admitted-request.ts'
 import type { Progress } from './progress.ts'
 import type { SettledCost } from './settled-cost.ts'
@@ -43,7 +50,7 @@ export function toUsageRecord(
     // Absent if there is none, as in nearly every record.
     ...(owed === billed ? {} : { shortfall_microcents: owed - billed }),
     ...(search + fetch === 0 ? {} : { search_microcents: search, fetch_microcents: fetch }),
-    attempts: progress.attempts.length,
+    attempts: Math.min(progress.attempts.length, maximumRecordedAttempts),
     tried: toAttemptRecords(progress, startedMonotonic),
     latency_ms: Math.round(end.at - startedMonotonic),
     first_token_ms: progress.firstContentMs === null ? null : Math.round(progress.firstContentMs),
@@ -56,7 +63,8 @@ function toAttemptRecords({ attempts }: Progress, startedMonotonic: number): Att
   const tried: AttemptRecord[] = []
   for (const { model, outcome, startedAt, durationMs } of attempts)
     if (wasCalled(outcome)) tried.push([model, outcome, Math.round(startedAt - startedMonotonic), durationMs])
-  return tried
+  // Calls of further keys can make more than the record holds; the last ones decided.
+  return tried.slice(-maximumTried)
 }
 
 function wasCalled(outcome: AttemptOutcome): outcome is TriedOutcome {

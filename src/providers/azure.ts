@@ -2,11 +2,12 @@
  * Azure OpenAI. The v1 API names the deployment in the body, as OpenAI does a model; older resources name it in the URL,
  * with an API version. `Access.authorizer` adds a token of Entra ID; otherwise the key has a header of its own.
  */
+import type { Model } from '../core/models/models.ts'
 import type { EmbeddingsAdapter } from './embeddings.ts'
 import { openaiEmbeddings } from './openai/embeddings.ts'
 import { openai } from './openai.ts'
 import { needsResponses, openaiResponses } from './openai-responses.ts'
-import type { Access, Provider, ProviderAsk, ProviderRequest } from './provider.ts'
+import type { Access, Provider, ProviderRequest } from './provider.ts'
 
 type AzureOptions = {
   /** `api-version` of the deployments API; null = the v1 API. */
@@ -31,11 +32,11 @@ export function azure({ apiVersion }: AzureOptions): Provider {
       place(openaiResponses.toRequest(question, inner(access)), access, question.model.id),
   }
   // Azure also serves models of other companies, which do not speak the Responses form.
-  const isOwn = ({ model }: Pick<ProviderAsk, 'model'>) => model.provider === 'openai'
+  const isOwn = ({ provider }: Pick<Model, 'provider'>) => provider === 'openai'
   return {
     ...chatCompletions,
-    formFor: question => (isOwn(question) && needsResponses(question) ? responses : chatCompletions),
-    takesSource: model => (isOwn({ model }) ? ['responses'] : []),
+    formFor: question => (isOwn(question.model) && needsResponses(question) ? responses : chatCompletions),
+    takesSource: model => (isOwn(model) ? ['responses'] : []),
   }
 }
 

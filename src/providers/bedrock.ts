@@ -58,7 +58,7 @@ export const bedrock: Provider = {
 }
 
 /** As a host of Anthropic's model, or by the ID of a model or inference profile. */
-function isClaude({ id, provider }: Model): boolean {
+function isClaude({ id, provider }: Pick<Model, 'id' | 'provider'>): boolean {
   return provider === 'anthropic' || /(?:^|[./])anthropic\./.test(id)
 }
 

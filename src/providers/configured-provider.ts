@@ -1,11 +1,15 @@
 import type { EmbeddingsAdapter } from './embeddings.ts'
+import type { KeyPool } from './keys/key-pool.ts'
 import type { Access, Provider } from './provider.ts'
 
 /** A configured provider. `id` is the `provider` of its models. */
 export type ConfiguredProvider = {
   readonly id: string
   readonly provider: Provider
+  /** With its first key. Attempts of a provider with `keys` use the access of the key that they claim. */
   readonly access: Access
+  /** Absent = `access` has the only credential, without figures: an attempt claims nothing. */
+  readonly keys?: KeyPool
   readonly simulated: boolean
   /** Absent = no embeddings. */
   readonly embeddings?: EmbeddingsAdapter

@@ -132,5 +132,5 @@ export type Provider = {
   /** The API form that serves this request, where the provider has several; absent = it has this one. */
   formFor?(ask: ProviderAsk): Provider
   /** Returns the API forms whose requests this model takes as their clients wrote them; absent = none. */
-  readonly takesSource?: (model: Model) => readonly SourceBody['dialect'][]
+  readonly takesSource?: (model: Pick<Model, 'id' | 'provider'>) => readonly SourceBody['dialect'][]
 }

@@ -58,7 +58,7 @@ export const vertex: Provider = {
   },
 }
 
-function isClaude({ id, provider }: Model): boolean {
+function isClaude({ id, provider }: Pick<Model, 'id' | 'provider'>): boolean {
   return provider === 'anthropic' || /^claude-/.test(id)
 }
 

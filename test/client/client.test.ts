@@ -216,6 +216,7 @@ const thrown: Readonly<Record<ErrorCode, keyof typeof client>> = {
   ip_rate_limited: 'RateLimitError',
   daily_tokens_exceeded: 'QuotaExceededError',
   daily_cost_exceeded: 'QuotaExceededError',
+  upstream_rate_limited: 'RateLimitError',
   upstream_failed: 'UpstreamError',
   no_model_available: 'UpstreamError',
   service_unavailable: 'UpstreamError',

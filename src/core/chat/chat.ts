@@ -274,6 +274,8 @@ export type Attempt = {
   readonly startedAt: number
   /** Milliseconds until the failure or the first content. */
   readonly durationMs: number
+  /** Host and key as the operator named them, `host#key`, for logs; absent = the provider's only key. */
+  readonly via?: string
 }
 
 export const attemptFailures = [
@@ -298,7 +300,7 @@ export type AttemptFailure = (typeof attemptFailures)[number]
 
 /**
  * Why a candidate was skipped when its turn came: the account cannot pay for it, its circuit is open, its cooldown has
- * not ended, its provider rejects the credential, or the retry budget is exhausted.
+ * not ended, its provider rejects the credential, the retry budget is exhausted, or its keys have no capacity.
  */
 export const attemptSkips = [
   'skipped_over_budget',
@@ -306,6 +308,7 @@ export const attemptSkips = [
   'skipped_cooldown',
   'skipped_provider_disabled',
   'skipped_retry_budget',
+  'skipped_rate_limit',
 ] as const
 export type AttemptSkip = (typeof attemptSkips)[number]
 

@@ -297,7 +297,8 @@ function changedModel(model: Model, change: ModelChange): Model {
   }
 }
 
-function pricingOf({ long_context: longContext, ...row }: ConfiguredModel['pricing']): Pricing {
+/** Returns configured prices as those of a model. */
+export function pricingOf({ long_context: longContext, ...row }: ConfiguredModel['pricing']): Pricing {
   return {
     ...pricesOf(row),
     longContext: longContext ? { aboveInputTokens: longContext.above_input_tokens, ...pricesOf(longContext) } : null,

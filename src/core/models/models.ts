@@ -152,6 +152,17 @@ export type Model = {
   readonly figures: RoutingFigures
   /** Catalog models only. */
   readonly evidence?: Evidence
+  /** All configured hosts in the order of calls, its own provider first; absent = only its own provider serves it. */
+  readonly hosts?: readonly ModelHost[]
+}
+
+/** A provider that serves a model. */
+export type ModelHost = {
+  /** ID of the provider. */
+  readonly host: string
+  /** The model's name in that provider's API. */
+  readonly upstreamId: string
+  readonly pricing: Pricing
 }
 
 /** Returns the model ID that responses carry: `provider/model`. */

@@ -10,8 +10,10 @@ export type TriedOutcome = (typeof attemptOutcomes)[number]
 /** API forms whose requests are in the ledger. */
 export const recordedDialects = [...chatDialects, 'embeddings'] as const
 
-/** Maximum number of attempts per request. */
-const maximumTried = 3
+/** Maximum number of attempts in a record. A larger one would be invalid for an older version. */
+export const maximumTried = 3
+/** Maximum count of attempted and skipped candidates in a record. */
+export const maximumRecordedAttempts = 16
 
 /**
  * An attempt: `provider/model`, outcome, start in milliseconds since the request was received, and duration until the
@@ -76,7 +78,7 @@ export const usageRecordSchema = Type.Object(
     search_microcents: Type.Optional(Type.Integer({ minimum: 0 })),
     fetch_microcents: Type.Optional(Type.Integer({ minimum: 0 })),
     /** Attempted and skipped candidates. */
-    attempts: Type.Integer({ minimum: 0, maximum: 16 }),
+    attempts: Type.Integer({ minimum: 0, maximum: maximumRecordedAttempts }),
     /** Attempts in order; absent in older records. */
     tried: Type.Optional(Type.Array(triedSchema, { maxItems: maximumTried })),
     latency_ms: Type.Integer({ minimum: 0 }),

@@ -1,7 +1,8 @@
-import type { ChatRequest } from '../../core/chat/chat.ts'
-import type { Model, Unmet } from '../../core/models/models.ts'
+import type { Attempt, ChatRequest } from '../../core/chat/chat.ts'
+import type { Model, ModelHost, Unmet } from '../../core/models/models.ts'
 import type { ScoreComponents } from '../../core/routing/scoring.ts'
 import type { ConfiguredProvider } from '../../providers/configured-provider.ts'
+import type { KeyClaim } from '../../providers/keys/key-pool.ts'
 
 /**
  * Part of a request that only providers of its client's own dialect can read; null = this model's provider can, or there
@@ -9,7 +10,7 @@ import type { ConfiguredProvider } from '../../providers/configured-provider.ts'
  */
 export function unreadable(
   { provider }: ConfiguredProvider,
-  model: Model,
+  model: Pick<Model, 'id' | 'provider'>,
   { source }: Pick<ChatRequest, 'source'>,
 ): Unmet | null {
   const param = source?.needs[0]
@@ -22,6 +23,8 @@ export function unreadable(
 export type Candidate = {
   readonly model: Model
   readonly endpoint: ConfiguredProvider
+  /** The host at this endpoint, if the model has several; `model` then has its prices. */
+  readonly host?: ModelHost
   /** In auto mode a score of 0–1. In manual mode 1 for the named model, and similarity to it for the others. */
   readonly score: number
   /** Explanation of the choice for a dry run: text and score components; null in manual mode. */
@@ -31,3 +34,9 @@ export type Candidate = {
 
 /** `adjustment` is the effect of learning, health and the monthly soft cap on the sum of the others. */
 export type ScoreParts = ScoreComponents & { readonly adjustment: number }
+
+/** Returns the host and the key of an attempt as the operator named them, if the provider has several of either. */
+export function viaOf({ endpoint, host }: Candidate, claim: KeyClaim | null): Pick<Attempt, 'via'> | null {
+  if (claim !== null) return { via: `${endpoint.id}#${claim.key.name}` }
+  return host === undefined ? null : { via: endpoint.id }
+}

@@ -18,6 +18,7 @@ import type { Meter } from '../../limits/meter.ts'
 import type { ConfiguredProvider } from '../../providers/configured-provider.ts'
 import { unreadable } from './candidate.ts'
 import { likelyOutputTokens, listPrice, type OutputForecast } from './expected-cost.ts'
+import { endpointOf } from './hosts.ts'
 import type { RouteRequest } from './route-request.ts'
 import type { DroppedModel } from './routing-errors.ts'
 
@@ -59,7 +60,7 @@ function causeToDrop(
   { ask, needs, inputTokens, today }: RouteRequest,
   model: Model,
 ): DropCause | null {
-  const endpoint = endpoints.get(model.provider)
+  const endpoint = endpointOf(endpoints, model, ask)
   if (endpoint === undefined) return { cause: 'elsewhere', reason: 'provider not configured' }
   if (leavingSoon(model, today)) return { cause: 'elsewhere', reason: 'retires within 7 days' }
   if (ask.testMode && model.tier === 'premium')

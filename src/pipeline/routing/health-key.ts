@@ -1,6 +1,38 @@
-import { fullName, type Model } from '../../core/models/models.ts'
+import { fullName, type Model, type ModelHost } from '../../core/models/models.ts'
 
-/** Health is kept per provider, model and credential; a configured provider has one credential. */
-export function healthKey({ model }: { readonly model: Pick<Model, 'id' | 'provider'> }): string {
-  return fullName(model)
+type HealthSubject = { readonly model: Pick<Model, 'id' | 'provider'>; readonly host?: ModelHost }
+
+/** Health is kept per host and model. Keys of one host share it: an exhausted key says nothing about the model. */
+export function healthKey({ model, host }: HealthSubject): string {
+  return host === undefined || host.host === model.provider ? fullName(model) : hostKey(host)
+}
+
+function hostKey(host: ModelHost): string {
+  let key = keys.get(host)
+  if (key === undefined) {
+    key = `${host.host}/${host.upstreamId}`
+    keys.set(host, key)
+  }
+  return key
+}
+
+/** Cached, since every attempt looks up its host. */
+const keys = new WeakMap<ModelHost, string>()
+
+type ModelHealth = {
+  mayTry(key: string): boolean
+  stateOf(key: string): string
+}
+
+/** Returns the key by which routing judges a model: that of its first host in good health, else of its first host. */
+export function routingHealthKey(health: ModelHealth, model: Pick<Model, 'id' | 'provider' | 'hosts'>): string {
+  const { hosts } = model
+  if (hosts === undefined) return fullName(model)
+  const hostKeys = hosts.map(host => healthKey({ model, host }))
+  return (
+    hostKeys.find(key => health.stateOf(key) === 'healthy' && health.mayTry(key)) ??
+    hostKeys.find(key => health.mayTry(key)) ??
+    hostKeys[0] ??
+    fullName(model)
+  )
 }

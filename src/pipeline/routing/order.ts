@@ -20,22 +20,35 @@ export function* inOrder(
   { health }: CandidateOrderDeps,
   plan: Pick<Route, 'mode' | 'first' | 'candidates'>,
   skipped: (candidate: Candidate, reason: SkipReason) => void,
+  /** The candidate at each host of its model; absent = only at its first host. */
+  atHosts: (candidate: Candidate) => readonly Candidate[] = candidate => [candidate],
 ): Generator<Candidate, void, void> {
   const { first } = plan
   const resting: Candidate[] = []
-  let reason = health.skipReason(healthKey(first), plan.mode === 'manual')
-  if (reason === null) yield first
-  else resting.push(first)
-  // Fallbacks of a named model are ranked only when they are needed.
-  for (const candidate of plan.candidates) {
-    if (candidate === first) continue
-    if (health.skipReason(healthKey(candidate), false) !== null) {
-      resting.push(candidate)
+  let reason: SkipReason | null = null
+  let isCalled = false
+  for (const candidate of atHosts(first)) {
+    const own = health.skipReason(healthKey(candidate), plan.mode === 'manual')
+    if (own === null) {
+      isCalled = true
+      yield candidate
       continue
     }
-    if (reason !== null) skipped(first, reason)
-    reason = null
-    yield candidate
+    reason ??= own
+    resting.push(candidate)
+  }
+  // Fallbacks of a named model are ranked only when they are needed.
+  for (const fallback of plan.candidates) {
+    if (fallback === first) continue
+    for (const candidate of atHosts(fallback)) {
+      if (health.skipReason(healthKey(candidate), false) !== null) {
+        resting.push(candidate)
+        continue
+      }
+      if (reason !== null && !isCalled) skipped(first, reason)
+      reason = null
+      yield candidate
+    }
   }
   yield* resting
 }

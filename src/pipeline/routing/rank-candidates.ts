@@ -13,7 +13,7 @@ import { insertSorted } from '../../core/routing/insert-sorted.ts'
 import { alternateProviders, byScore, type FiguresOf, type Scored, weightsOf } from '../../core/routing/scoring.ts'
 import { baseCost } from '../../core/usage/cost-estimate.ts'
 import { allowsOutputLength, likelyOutputTokens, listPrice, type OutputForecast } from './expected-cost.ts'
-import { healthKey } from './health-key.ts'
+import { routingHealthKey } from './health-key.ts'
 import type { ScoreContext } from './ranked-candidate.ts'
 import type { RouteRequest } from './route-request.ts'
 import type { ScoredModels } from './score-candidates.ts'
@@ -113,7 +113,7 @@ function orderOf(
 
 /** Returns whether a model may become the first for a reason other than its rank. */
 function mayLead({ deps: { health }, request }: Ranking, { model }: Scored): boolean {
-  const key = healthKey({ model })
+  const key = routingHealthKey(health, model)
   return allowsOutputLength(request, model) && health.stateOf(key) === 'healthy' && health.mayTry(key)
 }
 
@@ -162,7 +162,7 @@ export function unhealthyLast(
   const well: Scored[] = []
   const resting: Scored[] = []
   for (const entry of scored) {
-    const key = healthKey(entry)
+    const key = routingHealthKey(health, entry.model)
     const state = health.stateOf(key)
     if (state === 'unhealthy' || !health.mayTry(key)) resting.push(entry)
     else if (state === 'healthy') insertSorted(well, entry, byScore)
@@ -186,7 +186,7 @@ function cheapestModels(
   const resting: Priced[] = []
   for (const entry of entries) {
     const { model } = entry
-    const key = healthKey({ model })
+    const key = routingHealthKey(health, model)
     const state = health.stateOf(key)
     const success = Math.max(leastSuccess, 1 - figuresOf(model).errorRate)
     const expectedCost = baseCost(model, inputTokens, outputTokens(model)) / success

@@ -1,6 +1,6 @@
 /** Converts ranked models to candidates, which can explain their rank. */
 import { getBias, type LearnedBiasLookup } from '../../core/learning/apply-bias.ts'
-import { fullName, type Model } from '../../core/models/models.ts'
+import { fullName, type Model, type ModelHost } from '../../core/models/models.ts'
 import { type CacheAffinity, describeAffinity, hasAffinity } from '../../core/routing/cache-affinity.ts'
 import {
   describeScore,
@@ -11,6 +11,7 @@ import {
 } from '../../core/routing/scoring.ts'
 import type { ConfiguredProvider } from '../../providers/configured-provider.ts'
 import type { Candidate, ScoreParts } from './candidate.ts'
+import { endpointOf } from './hosts.ts'
 
 /** Data behind the scores of a ranking. */
 export type ScoreContext = {
@@ -25,12 +26,15 @@ export type ScoreContext = {
 export class RankedCandidate implements Candidate {
   readonly model: Model
   readonly endpoint: ConfiguredProvider
+  readonly host?: ModelHost
   readonly score: number
   private readonly context: ScoreContext
 
   constructor({ model, score }: Scored, endpoint: ConfiguredProvider, context: ScoreContext) {
     this.model = model
     this.endpoint = endpoint
+    const host = model.hosts?.[0]
+    if (host !== undefined) this.host = host
     this.score = score
     this.context = context
   }
@@ -63,7 +67,7 @@ export function toCandidates(
 ): readonly Candidate[] {
   const candidates: Candidate[] = []
   for (const entry of scored) {
-    const endpoint = endpoints.get(entry.model.provider)
+    const endpoint = endpointOf(endpoints, entry.model)
     if (endpoint !== undefined) candidates.push(candidateOf(entry, endpoint))
   }
   return candidates

@@ -11,6 +11,7 @@ import { formatDay } from '../../core/text/utc-days.ts'
 import { noWeb, type WebPlan } from '../../core/web/web-plan.ts'
 import { type Candidate, unreadable } from './candidate.ts'
 import { type FilterDeps, filterCandidates, filterFallbacks } from './filter-candidates.ts'
+import { endpointOf } from './hosts.ts'
 import { findNamedModel, refuseUnmet } from './named-model.ts'
 import {
   maximumCandidates,
@@ -127,10 +128,17 @@ function outranked(able: readonly Model[], candidates: readonly Candidate[]): re
 
 function chooseNamed(deps: RouteDeps, request: RouteRequest, name: string): Choice {
   const model = findNamedModel(deps.catalogue, request, name)
-  const endpoint = deps.endpoints.get(model.provider)
+  const endpoint = endpointOf(deps.endpoints, model, request.ask)
   if (endpoint === undefined) throw notConfigured(model)
   refuseUnmet(model, unreadable(endpoint, model, request.ask))
-  const first: Candidate = { model, endpoint, score: 1, reason: () => 'requested model', parts: unscored }
+  const first: Candidate = {
+    model,
+    endpoint,
+    ...firstHost(model),
+    score: 1,
+    reason: () => 'requested model',
+    parts: unscored,
+  }
   let all: Candidates | null = request.ask.fallback ? null : { candidates: [first], dropped: () => [] }
   return {
     first,
@@ -142,6 +150,11 @@ function chooseNamed(deps: RouteDeps, request: RouteRequest, name: string): Choi
 
 const unscored = () => null
 
+function firstHost({ hosts }: Model): Pick<Candidate, 'host'> | null {
+  const host = hosts?.[0]
+  return host === undefined ? null : { host }
+}
+
 /** The named model, and its fallbacks. */
 function withFallbacks(deps: RouteDeps, request: RouteRequest, first: Candidate): Candidates {
   const { model } = first
@@ -151,6 +164,7 @@ function withFallbacks(deps: RouteDeps, request: RouteRequest, first: Candidate)
   const fallbacks = toCandidates(deps.endpoints, ranked, (entry, endpoint) => ({
     ...entry,
     endpoint,
+    ...firstHost(entry.model),
     reason,
     parts: unscored,
   }))

@@ -1,0 +1,115 @@
+/**
+ * Keys of one request. A failed key is replaced at once by another key of the same provider: neither counts as an
+ * attempt nor draws on the retry budget, within a bound. Without capacity anywhere the request waits briefly once.
+ */
+import type { AttemptSkip } from '../core/chat/chat.ts'
+import { abortError, type RequestAbortSignal } from '../core/chat/request-abort.ts'
+import { fullName } from '../core/models/models.ts'
+import type { Clock } from '../core/ports/clock.ts'
+import type { HealthOutcome } from '../core/routing/circuit-breaker.ts'
+import { likelyInputTokens } from '../core/tokens/tokens.ts'
+import type { KeyClaim, PoolKey } from '../providers/keys/key-pool.ts'
+import type { FailedAttempt } from './attempt-errors.ts'
+import type { CallRequest } from './attempt-run.ts'
+import type { Progress } from './progress.ts'
+import type { Candidate } from './routing/candidate.ts'
+import { healthKey } from './routing/health-key.ts'
+
+/** State of the search for keys. */
+export type KeySearch = {
+  /** Keys that failed this request. */
+  readonly tried: Set<PoolKey>
+  /** Their failures, in order. */
+  readonly failed: FailedAttempt[]
+  /** The candidate whose next key is claimed. */
+  again: Candidate | null
+  /** The candidate whose capacity returns first, and after how many milliseconds. */
+  soonest: { readonly candidate: Candidate; readonly waitMs: number } | null
+  /** The shortest wait that a pool reported; null = none did. */
+  atLimitMs: number | null
+  /** Milliseconds that the request waited for capacity. */
+  waitedMs: number
+}
+
+type ClaimDeps = {
+  readonly clock: Pick<Clock, 'monotonic' | 'after'>
+  readonly health: { report(key: string, report: { readonly outcome: HealthOutcome }): void }
+}
+
+/** Keys that one request may lose before its candidate counts as failed. */
+const maximumKeyFailures = 8
+/** Longest wait of a request for capacity, in total. */
+const maximumWaitMs = 2_000
+
+/** Creates the state of a request that has claimed no key. */
+export function createKeySearch(): KeySearch {
+  return { tried: new Set(), failed: [], again: null, soonest: null, atLimitMs: null, waitedMs: 0 }
+}
+
+/** Claims a key of the candidate's provider. Returns why the candidate is skipped if it has none. */
+export async function claimKey(
+  { deps, request, keys }: { readonly deps: ClaimDeps; readonly request: CallRequest; readonly keys: KeySearch },
+  candidate: Candidate,
+  outputCap: number,
+): Promise<KeyClaim | AttemptSkip> {
+  const { model, endpoint } = candidate
+  const { ask } = request.prepared
+  const tokens = likelyInputTokens(ask, model.provider) + Math.min(outputCap, model.maxOutputTokens) * ask.choices
+  const claim = await endpoint.keys?.claim({ model: fullName(model), tokens, except: keys.tried })
+  if (claim === undefined) return 'skipped_provider_disabled'
+  if (claim.key !== null) return claim
+  if (claim.reason === 'at_limit') {
+    const { waitMs } = claim
+    if (waitMs < (keys.soonest?.waitMs ?? Number.POSITIVE_INFINITY)) keys.soonest = { candidate, waitMs }
+    keys.atLimitMs = Math.min(waitMs, keys.atLimitMs ?? waitMs)
+    return 'skipped_rate_limit'
+  }
+  // The provider rejects all keys: routing learns it as it does for a provider with one key.
+  if (claim.reason === 'refused') deps.health.report(healthKey(candidate), { outcome: 'switched_off' })
+  return 'skipped_provider_disabled'
+}
+
+/** Notes a failure that another key of the same provider may not have. */
+export function noteKeyFailure(keys: KeySearch, { key }: KeyClaim, failed: FailedAttempt): void {
+  keys.tried.add(key)
+  keys.failed.push(failed)
+  if (keys.failed.length < maximumKeyFailures) keys.again = failed.candidate
+}
+
+/** Waits until capacity returns and returns its candidate; null = not within the bound. Throws if the request ends. */
+export async function waitForCapacity({
+  deps: { clock },
+  request: { signal },
+  progress,
+  keys,
+  deadlineAt,
+}: {
+  readonly deps: ClaimDeps
+  readonly request: CallRequest
+  readonly progress: Progress
+  readonly keys: KeySearch
+  readonly deadlineAt: number
+}): Promise<Candidate | null> {
+  const { soonest } = keys
+  keys.soonest = null
+  if (soonest === null) return null
+  const { candidate, waitMs } = soonest
+  if (keys.waitedMs + waitMs > maximumWaitMs || clock.monotonic() + waitMs >= deadlineAt) return null
+  keys.waitedMs += waitMs
+  await sleep(clock, waitMs, signal)
+  progress.upstreamMs += waitMs
+  if (signal.aborted) throw abortError(signal)
+  return candidate
+}
+
+function sleep(clock: Pick<Clock, 'after'>, milliseconds: number, signal: RequestAbortSignal): Promise<void> {
+  return new Promise(resolve => {
+    const end = () => {
+      cancel()
+      signal.removeEventListener('abort', end)
+      resolve()
+    }
+    const cancel = clock.after(milliseconds, end)
+    signal.addEventListener('abort', end)
+  })
+}

@@ -1,0 +1,50 @@
+/** Endpoints of a model: that of its provider, or those of its hosts. */
+import type { ChatRequest } from '../../core/chat/chat.ts'
+import { modelAt } from '../../core/models/model-hosts.ts'
+import type { Model } from '../../core/models/models.ts'
+import type { ConfiguredProvider } from '../../providers/configured-provider.ts'
+import { type Candidate, unreadable } from './candidate.ts'
+
+export type Endpoints = ReadonlyMap<string, ConfiguredProvider>
+
+/**
+ * Returns the first endpoint of a model; undefined = none is configured. With `ask`, the first one that can read the
+ * request, if there is one.
+ */
+export function endpointOf(
+  endpoints: Endpoints,
+  model: Pick<Model, 'id' | 'provider' | 'hosts'>,
+  ask?: Pick<ChatRequest, 'source'>,
+): ConfiguredProvider | undefined {
+  const { provider, hosts } = model
+  if (hosts === undefined) return endpoints.get(provider)
+  const configured = hosts.flatMap(({ host }) => endpoints.get(host) ?? [])
+  const reading = ask === undefined ? undefined : configured.find(endpoint => unreadable(endpoint, model, ask) === null)
+  return reading ?? configured[0]
+}
+
+/** Returns a candidate at each host of its model that can read the request, in the configured order. */
+export function candidatesAtHosts(
+  endpoints: Endpoints,
+  candidate: Candidate,
+  ask: Pick<ChatRequest, 'source'>,
+): readonly Candidate[] {
+  const { model } = candidate
+  if (model.hosts === undefined) return [candidate]
+  return model.hosts.flatMap((host): Candidate[] => {
+    const endpoint = endpoints.get(host.host)
+    if (endpoint === undefined || unreadable(endpoint, model, ask) !== null) return []
+    if (host === candidate.host) return [candidate]
+    const { score } = candidate
+    return [
+      {
+        model: modelAt(model, host).model,
+        endpoint,
+        host,
+        score,
+        reason: () => candidate.reason(),
+        parts: () => candidate.parts(),
+      },
+    ]
+  })
+}

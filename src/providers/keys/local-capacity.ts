@@ -1,0 +1,76 @@
+import { chooseKey } from '../../core/routing/choose-key.ts'
+import {
+  correctQuota,
+  drawQuota,
+  type Quota,
+  type QuotaUse,
+  quotaWaitMs,
+  remainingShare,
+  unusedQuota,
+} from '../../core/routing/minute-buckets.ts'
+import type { CapacityChoice, CapacityNeed, CapacityStore, KeyOption } from './capacity.ts'
+
+type AccountUse = { quota: Quota; use: QuotaUse }
+
+/** Monotonic milliseconds; a random number, 0 ≤ x < 1. */
+export type CapacityDeps = { readonly clock: { monotonic(): number }; readonly random: () => number }
+
+/** Pauses are as many as accounts and models; this bounds the effect of a defect. */
+const maximumPauses = 10_000
+
+/** Counts the capacity of a pool's accounts in this process. */
+export class LocalCapacity implements CapacityStore {
+  private readonly accounts = new Map<string, AccountUse>()
+  /** When the pause of an account, or of a model at an account, ends. */
+  private readonly pauses = new Map<string, number>()
+  private readonly deps: CapacityDeps
+
+  constructor(deps: CapacityDeps) {
+    this.deps = deps
+  }
+
+  claim(options: readonly KeyOption[], need: CapacityNeed): CapacityChoice {
+    const now = this.deps.clock.monotonic()
+    const free: { readonly index: number; readonly share: number; readonly weight: number }[] = []
+    let waitMs = Number.POSITIVE_INFINITY
+    for (const [index, { account, quota, weight, share }] of options.entries()) {
+      const use = this.accounts.get(account)?.use ?? unusedQuota
+      const wait = Math.max(this.pauseMs(account, need.model, now), quotaWaitMs(quota, use, need.tokens, now))
+      if (wait > 0) waitMs = Math.min(waitMs, wait)
+      else free.push({ index, weight, share: Math.min(share, remainingShare(quota, use, now)) })
+    }
+    const index = free[chooseKey(free, this.deps.random())]?.index ?? -1
+    const chosen = options[index]
+    if (chosen === undefined) return { index: -1, waitMs }
+    const { account, quota } = chosen
+    const use = this.accounts.get(account)?.use ?? unusedQuota
+    this.accounts.set(account, { quota, use: drawQuota(quota, use, need.tokens, now) })
+    return { index, waitMs: 0 }
+  }
+
+  correct(account: string, tokens: number): void {
+    const own = this.accounts.get(account)
+    if (own !== undefined) own.use = correctQuota(own.quota, own.use, tokens, this.deps.clock.monotonic())
+  }
+
+  pause(account: string, model: string | null, milliseconds: number): void {
+    const key = pauseKey(account, model)
+    const until = this.deps.clock.monotonic() + milliseconds
+    if (this.pauses.size >= maximumPauses) this.pauses.clear()
+    this.pauses.set(key, Math.max(until, this.pauses.get(key) ?? 0))
+  }
+
+  private pauseMs(account: string, model: string, now: number): number {
+    if (this.pauses.size === 0) return 0
+    const until = Math.max(
+      this.pauses.get(pauseKey(account, null)) ?? 0,
+      this.pauses.get(pauseKey(account, model)) ?? 0,
+    )
+    return Math.max(0, Math.ceil(until - now))
+  }
+}
+
+/** An account's name contains no blank. */
+function pauseKey(account: string, model: string | null): string {
+  return model === null ? account : `${account} ${model}`
+}

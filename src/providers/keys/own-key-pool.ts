@@ -1,0 +1,195 @@
+import type { Quota } from '../../core/routing/minute-buckets.ts'
+import type { ProviderFailure } from '../provider.ts'
+import type { CapacityStore, KeyOption } from './capacity.ts'
+import type { KeyClaim, KeyNeed, KeyPool, NoKey, PoolKey } from './key-pool.ts'
+import { type ReportedQuota, type ReportedQuotas, readRateHeaders } from './rate-headers.ts'
+
+export type KeyPoolContents = {
+  readonly keys: readonly PoolKey[]
+  /** Quota of each account that has a configured one. */
+  readonly quotas: ReadonlyMap<string, Quota>
+}
+
+type PoolDeps = {
+  readonly clock: { monotonic(): number }
+  readonly capacity: CapacityStore
+}
+
+/** A quota that an upstream reported, and when in monotonic milliseconds. */
+type Report = ReportedQuota & { readonly at: number }
+type Reports = { readonly requests: Report | null; readonly tokens: Report | null }
+
+const noQuota: Quota = { requests: null, tokens: null }
+/** Pause of an account whose upstream states no time. */
+const usualPauseMs = 5_000
+/** An exhausted budget is not refilled within a minute. */
+const quotaPauseMs = 60_000
+const maximumPauseMs = 3_600_000
+/** A pool without another key tries a rejected one again after this time, as a provider with one key does. */
+const lastKeyRetryMs = 60_000
+/** Reports are as many as accounts and models; this bounds the effect of a defect. */
+const maximumReports = 10_000
+
+/** A key pool whose keys a reload can replace. */
+export class OwnKeyPool implements KeyPool {
+  private contents: KeyPoolContents
+  private readonly deps: PoolDeps
+  /** Rejected keys, and when in monotonic milliseconds. */
+  private readonly refused = new Map<PoolKey, number>()
+  /** By account and model: limits of providers are per model. */
+  private readonly reports = new Map<string, Reports>()
+
+  constructor(contents: KeyPoolContents, deps: PoolDeps) {
+    this.contents = contents
+    this.deps = deps
+  }
+
+  /** Replaces the keys. Accounts keep their counted use; rejected keys may be used again. */
+  replace(contents: KeyPoolContents): void {
+    this.contents = contents
+    this.refused.clear()
+  }
+
+  claim(need: KeyNeed): KeyClaim | NoKey | Promise<KeyClaim | NoKey> {
+    const permitted = this.contents.keys.filter(
+      key => (key.models === null || key.models.has(need.model)) && !need.except.has(key),
+    )
+    if (permitted.length === 0) return { key: null, reason: 'not_permitted', waitMs: 0 }
+    const accepted = permitted.filter(key => !this.refused.has(key))
+    const usable = accepted.length > 0 ? accepted : permitted.filter(key => this.mayRetry(key))
+    if (usable.length === 0) return { key: null, reason: 'refused', waitMs: 0 }
+    const { keys, options, waitMs } = this.optionsFor(usable, need)
+    if (options.length === 0) return { key: null, reason: 'at_limit', waitMs }
+    const choice = this.deps.capacity.claim(options, need)
+    const toClaim = ({ index, waitMs: otherWaitMs }: { index: number; waitMs: number }): KeyClaim | NoKey => {
+      const key = keys[index]
+      if (key === undefined) return { key: null, reason: 'at_limit', waitMs: Math.min(waitMs, otherWaitMs) }
+      this.drawReport(key, need)
+      return new OwnClaim(key, need, this)
+    }
+    return choice instanceof Promise ? choice.then(toClaim) : toClaim(choice)
+  }
+
+  /** Stores what the upstream reported about the key's account and model. */
+  note({ account }: PoolKey, model: string, headers: Headers): ReportedQuotas | null {
+    const reported = readRateHeaders(headers)
+    if (reported === null) return null
+    const at = this.deps.clock.monotonic()
+    const stamped = (quota: ReportedQuota | null) => (quota === null ? null : { ...quota, at })
+    if (this.reports.size >= maximumReports) this.reports.clear()
+    this.reports.set(`${account} ${model}`, { requests: stamped(reported.requests), tokens: stamped(reported.tokens) })
+    return reported
+  }
+
+  /** Pauses what the failure concerns. `reported` are the quotas of the same response. */
+  fail(
+    key: PoolKey,
+    model: string,
+    { kind, retryAfterMs }: Pick<ProviderFailure, 'kind' | 'retryAfterMs'>,
+    reported: ReportedQuotas | null,
+  ): void {
+    const { clock, capacity } = this.deps
+    if (kind === 'credential_refused') this.refused.set(key, clock.monotonic())
+    else if (kind === 'quota_exhausted')
+      capacity.pause(key.account, null, Math.min(maximumPauseMs, Math.max(quotaPauseMs, retryAfterMs ?? 0)))
+    else if (kind === 'rate_limited')
+      capacity.pause(key.account, model, Math.min(maximumPauseMs, retryAfterMs ?? resetOf(reported) ?? usualPauseMs))
+  }
+
+  correct({ account }: PoolKey, tokens: number): void {
+    if (this.contents.quotas.get(account)?.tokens != null) this.deps.capacity.correct(account, tokens)
+  }
+
+  private mayRetry(key: PoolKey): boolean {
+    const at = this.refused.get(key)
+    return at === undefined || this.deps.clock.monotonic() >= at + lastKeyRetryMs
+  }
+
+  /** Leaves out keys without capacity by the upstream's own report; `waitMs` until the first of them has some. */
+  private optionsFor(usable: readonly PoolKey[], { model, tokens }: KeyNeed) {
+    const now = this.deps.clock.monotonic()
+    const keys: PoolKey[] = []
+    const options: KeyOption[] = []
+    let waitMs = Number.POSITIVE_INFINITY
+    for (const key of usable) {
+      const { account, weight } = key
+      const report = this.reports.get(`${account} ${model}`) ?? null
+      const wait = Math.max(reportWaitMs(report?.requests, 1, now), reportWaitMs(report?.tokens, tokens, now))
+      if (wait > 0) {
+        waitMs = Math.min(waitMs, wait)
+        continue
+      }
+      const share = Math.min(reportShare(report?.requests, now), reportShare(report?.tokens, now))
+      keys.push(key)
+      options.push({ account, weight, share, quota: this.contents.quotas.get(account) ?? noQuota })
+    }
+    return { keys, options, waitMs }
+  }
+
+  /** Requests that are sent before the next report count too. */
+  private drawReport({ account }: PoolKey, { model, tokens }: KeyNeed): void {
+    const name = `${account} ${model}`
+    const report = this.reports.get(name)
+    if (report === undefined) return
+    const drawn = (quota: Report | null, amount: number) =>
+      quota === null ? null : { ...quota, remaining: quota.remaining - amount }
+    this.reports.set(name, { requests: drawn(report.requests, 1), tokens: drawn(report.tokens, tokens) })
+  }
+}
+
+class OwnClaim implements KeyClaim {
+  readonly key: PoolKey
+  private readonly need: KeyNeed
+  private readonly pool: OwnKeyPool
+  private reported: ReportedQuotas | null = null
+  private isSettled = false
+
+  constructor(key: PoolKey, need: KeyNeed, pool: OwnKeyPool) {
+    this.key = key
+    this.need = need
+    this.pool = pool
+  }
+
+  answered(headers: Headers): void {
+    this.reported = this.pool.note(this.key, this.need.model, headers)
+  }
+
+  failed(failure: Pick<ProviderFailure, 'kind' | 'retryAfterMs'>): void {
+    this.pool.fail(this.key, this.need.model, failure, this.reported)
+  }
+
+  settle(tokens: number | null): void {
+    if (this.isSettled) return
+    this.isSettled = true
+    const unused = tokens === null ? 0 : this.need.tokens - tokens
+    if (unused !== 0) this.pool.correct(this.key, unused)
+  }
+}
+
+/** Remaining amount now: it returns linearly until the reset. */
+function remainingOf({ limit, remaining, resetMs, at }: Report, now: number): number {
+  const passed = resetMs === 0 ? 1 : Math.min(1, (now - at) / resetMs)
+  return remaining + (limit - remaining) * passed
+}
+
+/** An amount above the whole limit waits for the reset and is then sent: the estimate is a bound. */
+function reportWaitMs(report: Report | null | undefined, amount: number, now: number): number {
+  if (report == null) return 0
+  const { limit, remaining, resetMs, at } = report
+  const needed = Math.min(amount, limit)
+  if (remainingOf(report, now) >= needed || limit <= remaining) return 0
+  return Math.max(0, Math.ceil(at + resetMs * ((needed - remaining) / (limit - remaining)) - now))
+}
+
+function reportShare(report: Report | null | undefined, now: number): number {
+  if (report == null || report.limit === 0) return 1
+  return Math.max(0, Math.min(1, remainingOf(report, now) / report.limit))
+}
+
+/** Returns the milliseconds until an exhausted quota is available again; null = none is reported as exhausted. */
+function resetOf(reported: ReportedQuotas | null): number | null {
+  const resets = [reported?.requests, reported?.tokens].flatMap(quota =>
+    quota != null && quota.remaining === 0 ? [quota.resetMs] : [],
+  )
+  return resets.length === 0 ? null : Math.max(...resets)
+}
