@@ -196,7 +196,7 @@ async function openAll(config: Config, options: DepsOptions, undo: (() => unknow
   const { clock, network, log } = own
   const { schema, ...stored } = await openStored(config, { ...options, shared, clock, log }, undo)
   const { database } = stored
-  const { endpoints, simulator } = await openProviders(config, clock)
+  const { endpoints, simulator } = await openProviders(config, clock, network)
   if (simulator !== null) undo.push(() => simulator.stop())
   const catalogue = openCatalogue(config, endpoints)
   const embeddingCatalog = openEmbeddingCatalog(config, endpoints)

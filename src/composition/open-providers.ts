@@ -1,7 +1,9 @@
+import type { CloudType } from '../config/clouds.ts'
 import type { KeyPoolSettings } from '../config/key-pools.ts'
 import type { ProviderSettings } from '../config/providers.ts'
 import type { Config } from '../config.ts'
 import type { Clock } from '../core/ports/clock.ts'
+import type { Network } from '../core/ports/network.ts'
 import { anthropic } from '../providers/anthropic.ts'
 import type { ConfiguredProvider } from '../providers/configured-provider.ts'
 import type { EmbeddingsAdapter } from '../providers/embeddings.ts'
@@ -14,33 +16,33 @@ import { openaiEmbeddings } from '../providers/openai/embeddings.ts'
 import { openai } from '../providers/openai.ts'
 import type { Access, Provider } from '../providers/provider.ts'
 import { startSimulator } from '../simulator/simulator.ts'
+import { cloudAdapters, openAuthorizer } from './open-cloud.ts'
+
+type PlainFormat = Exclude<ProviderSettings['format'], CloudType>
 
 const formats = {
   openai: openai({ official: true }),
   compatible: openai({ official: false }),
   anthropic,
   google,
-} as const satisfies Record<ProviderSettings['format'], Provider>
+} as const satisfies Record<PlainFormat, Provider>
 
-const embeddings: Readonly<Partial<Record<ProviderSettings['format'], EmbeddingsAdapter>>> = {
+const embeddings: Readonly<Partial<Record<PlainFormat, EmbeddingsAdapter>>> = {
   openai: openaiEmbeddings(true),
   compatible: openaiEmbeddings(false),
   google: googleEmbeddings,
 }
 
 /** Opens the configured providers, or three simulated providers if no provider is configured. */
-export async function openProviders(config: Config, clock: Clock) {
+export async function openProviders(config: Config, clock: Clock, network: Network) {
   const endpoints = new Map<string, ConfiguredProvider>()
-  const add = ({ id, format, pool, ...access }: ProviderSettings, simulated: boolean) => {
+  const add = (settings: ProviderSettings, simulated: boolean) => {
+    const { id, format, pool, cloud, ...plain } = settings
+    const credentials = cloud?.credentials ?? null
+    const access: Access =
+      credentials === null ? plain : { ...plain, authorizer: openAuthorizer({ clock, network }, credentials) }
     const keys = pool === undefined ? null : openKeyPool({ pool, access, clock })
-    endpoints.set(id, {
-      id,
-      provider: formats[format],
-      access,
-      ...(keys === null ? {} : { keys }),
-      simulated,
-      ...embeddingsOf(format),
-    })
+    endpoints.set(id, { id, ...adaptersOf(settings), access, ...(keys === null ? {} : { keys }), simulated })
   }
   for (const settings of config.providers) add(settings, false)
   if (endpoints.size > 0) return { endpoints, simulator: null }
@@ -73,7 +75,12 @@ function toPoolContents({ keys, quotas }: KeyPoolSettings, access: Access): KeyP
   }
 }
 
-function embeddingsOf(format: ProviderSettings['format']): Pick<ConfiguredProvider, 'embeddings'> {
+function adaptersOf({ format, cloud }: ProviderSettings): Pick<ConfiguredProvider, 'provider' | 'embeddings'> {
+  if (isCloud(format)) return cloudAdapters(format, cloud ?? { apiVersion: null, credentials: null })
   const adapter = embeddings[format]
-  return adapter === undefined ? {} : { embeddings: adapter }
+  return { provider: formats[format], ...(adapter === undefined ? {} : { embeddings: adapter }) }
+}
+
+function isCloud(format: ProviderSettings['format']): format is CloudType {
+  return !Object.hasOwn(formats, format)
 }

@@ -135,9 +135,14 @@ export async function attemptAt({
 
 /** Returns a catalog model under the name that a host gives it. */
 export function hostedAs(provider: string, id: string): Model {
+  return { ...catalogModel(provider), id }
+}
+
+/** Returns a model of the catalog. */
+export function catalogModel(provider: string): Model {
   const model = catalog.find(one => one.provider === provider && !one.deprecated && one.capabilities.streaming)
   if (model === undefined) throw new Error('the catalog has changed: choose another provider')
-  return { ...model, id }
+  return model
 }
 
 /** Returns a model that only a cloud offers. */
