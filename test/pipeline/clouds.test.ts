@@ -7,6 +7,7 @@ import { fullName } from '../../src/core/models/models.ts'
 import type { Simulator } from '../../src/simulator/simulator.ts'
 import { accounts, catalogModel, fileWith, privateKeyPem, startClouds } from '../harness/clouds.ts'
 import { type Gateway, startGateway } from '../harness/gateway.ts'
+import { ask } from '../harness/users.ts'
 
 let folder: string
 let simulator: Simulator
@@ -86,25 +87,21 @@ type Completion = {
   readonly usage: { readonly completion_tokens: number }
 }
 
-async function ask(model: string) {
-  const response = await gateway.post('/v1/chat/completions', {
-    model,
-    messages: [{ role: 'user', content: 'Say hello. [[sim:tokens=40]]' }],
-  })
-  const body: Completion = await response.json()
-  return { status: response.status, headers: response.headers, body }
+function askFor(model: string) {
+  const body = { model, messages: [{ role: 'user', content: 'Say hello. [[sim:tokens=40]]' }] }
+  return ask<Completion>(gateway, 'POST', '/v1/chat/completions', { token: gateway.key, body })
 }
 
 describe('a gateway with clouds', () => {
   test.each(['azure-east/our-gpt', 'bedrock-eu/amazon.nova-simulated-v1:0', 'google'])('serves %s', async name => {
-    const { status, body } = await ask(name === 'google' ? fullNameOf(name) : name)
+    const { status, body } = await askFor(name === 'google' ? fullNameOf(name) : name)
     expect({ status, body }).toMatchObject({ status: 200 })
     expect(body.choices[0]?.message.content.length).toBeGreaterThan(20)
     expect(body.usage.completion_tokens).toBeGreaterThan(0)
   })
 
   test('falls back to another host of the model when a cloud refuses the signature, without the secret in the log', async () => {
-    const { status, body } = await ask(fullNameOf('anthropic'))
+    const { status, body } = await askFor(fullNameOf('anthropic'))
     expect({ status, body }).toMatchObject({ status: 200 })
     expect(body.choices[0]?.finish_reason).toBe('stop')
     const refused = gateway.logLines.filter(line => line.includes('InvalidSignatureException'))
