@@ -5,7 +5,7 @@ import type { SourceBody } from '../core/chat/chat.ts'
 import type { Model } from '../core/models/models.ts'
 import { parseUntrustedJson } from '../core/validation/untrusted-json.ts'
 import type { ConfiguredProvider } from '../providers/configured-provider.ts'
-import { endpointOf } from './routing/hosts.ts'
+import { endpointOf, nameAtFirstHost } from './routing/hosts.ts'
 
 export type CountDeps = {
   readonly endpoints: ReadonlyMap<string, ConfiguredProvider>
@@ -22,7 +22,7 @@ export async function countInput(deps: CountDeps, model: Model, source: SourceBo
   const endpoint = endpointOf(deps.endpoints, model)
   const count = endpoint?.provider.count
   if (endpoint === undefined || count === undefined) return null
-  const { url, headers, body } = count.toRequest(source, model, endpoint.access)
+  const { url, headers, body } = count.toRequest(source, nameAtFirstHost(model), endpoint.access)
   const abort = new AbortController()
   const cancel = deps.clock.after(timeoutMs, () => abort.abort())
   try {

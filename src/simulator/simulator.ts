@@ -9,6 +9,7 @@ import { embeddingFormatFor } from './embeddings.ts'
 import { refusalReply, replyTo } from './faults.ts'
 import { answerTo, simulatedUsageOf } from './generated-output.ts'
 import { googleFormat } from './google.ts'
+import { createKeyLimits, keyOf } from './key-limits.ts'
 import { openaiFormat } from './openai.ts'
 import { openaiResponsesFormat } from './openai-responses.ts'
 import { type Reply, send } from './reply.ts'
@@ -47,6 +48,7 @@ export type Simulator = {
 export async function startSimulator({ port = 0, clock, random, defaults = {} }: SimulatorOptions): Promise<Simulator> {
   const mint = minter(random)
   const countUse = counter()
+  const limitsOf = createKeyLimits(() => clock.now())
   const server = startServer({
     port,
     async handle(exchange) {
@@ -70,9 +72,13 @@ export async function startSimulator({ port = 0, clock, random, defaults = {} }:
     if (read.kind === 'refusal') return refusalReply(face, read, common)
 
     const { question } = read
+    const apiKey = keyOf(request)
     const groups = readDirectives(question.userTexts)
     if (groups.kind === 'problem') return refuse(groups.message)
-    const directed = { ...defaults, ...directivesFor(groups.groups, face.provider, question.model, countUse) }
+    const directed = {
+      ...defaults,
+      ...directivesFor(groups.groups, { provider: face.provider, model: question.model, apiKey }, countUse),
+    }
     const answers = Array.from({ length: question.choices }, (_, choice) => answerTo(question, directed, choice))
     const turn: SimulatedResponse = {
       question,
@@ -84,7 +90,9 @@ export async function startSimulator({ port = 0, clock, random, defaults = {} }:
       mint,
       chunkCharacters: directed.chunk ?? face.chunkCharacters,
     }
-    return replyTo(face, turn)
+    const { failure, headers } = limitsOf(`${face.provider} ${apiKey}`, face, turn)
+    if (failure !== null) return refusalReply(face, face.failure(failure, mint), { ...common, ...headers })
+    return replyTo({ ...face, headers: made => ({ ...face.headers(made), ...headers }) }, turn)
   }
 
   return {
