@@ -3,6 +3,8 @@ import { afterAll, beforeAll, beforeEach, describe, expect, setDefaultTimeout, t
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { type Static, Type } from '@sinclair/typebox'
+import { Value } from '@sinclair/typebox/value'
 import { systemClock } from '../../src/composition/clock.ts'
 import { systemNetwork } from '../../src/composition/network.ts'
 import { readConfig } from '../../src/config.ts'
@@ -109,14 +111,12 @@ afterAll(async () => {
   rmSync(folder, { recursive: true, force: true })
 })
 
-type Reply = {
-  readonly status: number
-  readonly body: {
-    readonly error?: { readonly code: string; readonly attempts?: readonly { readonly outcome: string }[] }
-    readonly routing?: { readonly attempts: readonly { readonly outcome: string }[] }
-  }
-  readonly headers: Headers
-}
+const attempts = Type.Array(Type.Object({ outcome: Type.String() }))
+const bodySchema = Type.Object({
+  error: Type.Optional(Type.Object({ code: Type.String(), attempts: Type.Optional(attempts) })),
+  routing: Type.Optional(Type.Object({ attempts })),
+})
+type Reply = { readonly status: number; readonly body: Static<typeof bodySchema>; readonly headers: Headers }
 
 /** Asks a model of a provider, and no other. */
 async function ask(model: string, prompt = 'Say hello.', fields: object = {}): Promise<Reply> {
@@ -127,7 +127,7 @@ async function ask(model: string, prompt = 'Say hello.', fields: object = {}): P
     max_output_tokens: 50,
     ...fields,
   })
-  return { status: response.status, body: await response.json(), headers: response.headers }
+  return { status: response.status, body: Value.Parse(bodySchema, await response.json()), headers: response.headers }
 }
 
 const statusesOf = (replies: readonly Reply[]) => replies.map(({ status }) => status).sort()

@@ -46,13 +46,13 @@ export async function callWithKey(deps: KeyedCallDeps, call: KeyedCall): Promise
 
 async function callOnce(deps: KeyedCallDeps, call: KeyedCall, claim: KeyClaim): Promise<UpstreamCallResult> {
   const called = await callUpstream(deps, { ...call, claim })
-  const { result, status } = called
+  const { result } = called
   if (result.kind === 'failure') {
     const { failure } = result
     claim.settle(0)
     if (isKeyFailure(failure.kind)) {
       claim.failed(failure)
-      reportKeyFailure(deps, call.requestId, { candidate: call.host, failure, status, claim })
+      reportKeyFailure(deps, call.requestId, { candidate: call.host, failure, claim })
     }
   } else claim.settle(result.inputTokens)
   return called
