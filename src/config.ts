@@ -46,6 +46,8 @@ export type Config = {
   readonly ownDirectory: string
   /** Number of worker processes; 1 = this process serves itself. */
   readonly workers: number
+  /** Gateway processes on this machine: the workers of all, also as a worker reads it. */
+  readonly processes: number
   /** Number of this worker, from 1; null = the operator started it. */
   readonly worker: number | null
   /** null = embedded. */
@@ -170,6 +172,7 @@ export function readConfig(environment: Environment = process.env): Config {
 
   const wanted = read.text('WORKERS') ?? '1'
   if (wanted !== 'auto' && !/^[1-9]\d{0,2}$/.test(wanted)) problems.push('WORKERS: must be a count or "auto"')
+  const processes = wanted === 'auto' ? availableParallelism() : Number(wanted)
   const worker = read.text(workerVariable) === null ? null : read.integer(workerVariable, 1, 1, 999)
   const redisUrls = redisUrl?.split(',').map(url => url.trim()) ?? []
   if (!redisUrls.every(url => /^rediss?:\/\//.test(url) && URL.canParse(url)))
@@ -219,7 +222,8 @@ export function readConfig(environment: Environment = process.env): Config {
     host,
     dataDirectory,
     ownDirectory: worker === null ? dataDirectory : join(dataDirectory, `worker-${worker}`),
-    workers: worker !== null ? 1 : wanted === 'auto' ? availableParallelism() : Number(wanted),
+    workers: worker === null ? processes : 1,
+    processes,
     worker,
     databaseUrl,
     redisUrls,

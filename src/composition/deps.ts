@@ -8,6 +8,7 @@ import { type RandomBytes, randomBase62 } from '../core/accounts/api-keys.ts'
 import type { DifficultyExplainer, PromptAnalyzer } from '../core/analysis/prompt-analysis.ts'
 import type { Payments } from '../core/billing/payment-processor.ts'
 import type { RateLimiterFactory } from '../core/limits/rate-limits.ts'
+import { RedisUnavailableError } from '../core/limits/redis-away.ts'
 import type { DailyUsage } from '../core/limits/spent.ts'
 import type { EmbeddingCatalog } from '../core/models/embedding-models.ts'
 import type { Catalog } from '../core/models/models.ts'
@@ -21,6 +22,7 @@ import { type CacheAffinityTracker, createTieBook } from '../database/learning/c
 import { createForesightBook, type EstimateCalibrator } from '../database/learning/estimate-calibrator.ts'
 import { createLearningBook, type LearningCache } from '../database/learning/learning-cache.ts'
 import type { RecentPrompts } from '../database/learning/recent-prompts.ts'
+import type { Redis } from '../database/redis.ts'
 import type { BudgetTracker } from '../database/repositories/budget-tracker.ts'
 import { createHealthBook, type HealthTracker } from '../database/repositories/health-tracker.ts'
 import type { IdempotencyBook } from '../database/repositories/idempotency.ts'
@@ -64,6 +66,7 @@ import { openTelemetry } from './open-telemetry.ts'
 import { openUsage } from './open-usage.ts'
 import type { PageOptions } from './open-web.ts'
 import { createPasswords } from './passwords.ts'
+import { createCredentialReload } from './reload-credentials.ts'
 import { createSharedClock } from './shared-clock.ts'
 import type { Tokenizer } from './tokenizer.ts'
 
@@ -79,6 +82,8 @@ export type Deps = {
   /** Embedding models: never candidates for a chat request. */
   readonly embeddingCatalog: EmbeddingCatalog
   readonly endpoints: ReadonlyMap<string, ConfiguredProvider>
+  /** Reads the providers' credentials again. Reports an invalid configuration and keeps the running one. */
+  readonly reloadCredentials: ReturnType<typeof createCredentialReload>
   readonly simulator: Simulator | null
   readonly simulatedProviders: ReadonlySet<string>
   /** Target shares of requests per capability level. */
@@ -196,7 +201,13 @@ async function openAll(config: Config, options: DepsOptions, undo: (() => unknow
   const { clock, network, log } = own
   const { schema, ...stored } = await openStored(config, { ...options, shared, clock, log }, undo)
   const { database } = stored
-  const { endpoints, simulator } = await openProviders(config, clock, network)
+  let redis: Redis | null = null
+  const { endpoints, simulator, replaceCredentials } = await openProviders(config, own, {
+    evaluate: async (...call) => {
+      if (redis === null) throw new RedisUnavailableError('not opened yet')
+      return redis.evaluate(...call)
+    },
+  })
   if (simulator !== null) undo.push(() => simulator.stop())
   const catalogue = openCatalogue(config, endpoints)
   const embeddingCatalog = openEmbeddingCatalog(config, endpoints)
@@ -204,6 +215,7 @@ async function openAll(config: Config, options: DepsOptions, undo: (() => unknow
   const learning = createLearningBook({ database, clock, figureOf, log })
   undo.push(() => learning.close())
   const usage = await openUsage(config, { database, clock, log, learn: learning.take }, undo)
+  redis = usage.redis
   const { meter, spent, limits } = usage
   // Loads the keys before the first request if the database is available, otherwise at the first poll.
   const isPostgresThere = (await Promise.race([schema.then(() => true), clock.sleep(0)])) === true
@@ -227,6 +239,7 @@ async function openAll(config: Config, options: DepsOptions, undo: (() => unknow
     catalogue,
     embeddingCatalog,
     endpoints,
+    reloadCredentials: createCredentialReload({ config, log, replaceCredentials }),
     simulator,
     simulatedProviders: new Set([...endpoints.values()].filter(one => one.simulated).map(one => one.id)),
     ledger: createLedgerReader(database),

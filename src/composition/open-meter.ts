@@ -15,6 +15,7 @@ import { FailoverMeter } from '../limits/failover/failover.ts'
 import { createLocalMeter, type LocalMeter } from '../limits/local/meter.ts'
 import type { Meter } from '../limits/meter.ts'
 import { meterScripts } from '../limits/redis/upkeep-scripts.ts'
+import { keyScripts } from '../providers/keys/capacity-scripts.ts'
 
 type Opened = {
   readonly meter: Meter
@@ -71,7 +72,7 @@ export function openMeter(config: Config, parts: Parts, undo: (() => unknown)[])
   const checkpoints = openSettledCheckpoints(config, parts, undo)
   const redis = openRedis({
     urls: config.redisUrls,
-    scripts: [...meterScripts, ...limitScripts],
+    scripts: [...meterScripts, ...limitScripts, ...keyScripts],
     onEvent: (event, detail) =>
       log.warn(event, {
         detail:

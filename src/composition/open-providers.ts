@@ -2,6 +2,7 @@ import type { CloudType } from '../config/clouds.ts'
 import type { KeyPoolSettings } from '../config/key-pools.ts'
 import type { ProviderSettings } from '../config/providers.ts'
 import type { Config } from '../config.ts'
+import type { Script } from '../core/limits/script.ts'
 import type { Clock } from '../core/ports/clock.ts'
 import type { Network } from '../core/ports/network.ts'
 import { anthropic } from '../providers/anthropic.ts'
@@ -9,9 +10,9 @@ import type { ConfiguredProvider } from '../providers/configured-provider.ts'
 import type { EmbeddingsAdapter } from '../providers/embeddings.ts'
 import { googleEmbeddings } from '../providers/google/embeddings.ts'
 import { google } from '../providers/google.ts'
-import type { KeyPool } from '../providers/keys/key-pool.ts'
 import { LocalCapacity } from '../providers/keys/local-capacity.ts'
 import { type KeyPoolContents, OwnKeyPool } from '../providers/keys/own-key-pool.ts'
+import { RedisCapacity } from '../providers/keys/redis-capacity.ts'
 import { openaiEmbeddings } from '../providers/openai/embeddings.ts'
 import { openai } from '../providers/openai.ts'
 import type { Access, Provider } from '../providers/provider.ts'
@@ -33,35 +34,81 @@ const embeddings: Readonly<Partial<Record<PlainFormat, EmbeddingsAdapter>>> = {
   google: googleEmbeddings,
 }
 
+type Process = { readonly clock: Clock; readonly network: Network }
+
+/** Connection to Redis, if it is configured. */
+type Shared = { evaluate(script: Script, keys: readonly string[], values: readonly string[]): Promise<unknown> }
+
+type Parts = Process & { readonly shared: Shared | null; readonly processes: number }
+
+/** Changed only by a reload. */
+type OpenProvider = {
+  endpoint: { -readonly [Field in keyof ConfiguredProvider]: ConfiguredProvider[Field] }
+  pool: OwnKeyPool | null
+}
+
 /** Opens the configured providers, or three simulated providers if no provider is configured. */
-export async function openProviders(config: Config, clock: Clock, network: Network) {
+export async function openProviders(config: Config, { clock, network }: Process, shared: Shared | null = null) {
+  const parts = { clock, network, shared: config.redisUrls.length === 0 ? null : shared, processes: config.processes }
+  const opened = new Map<string, OpenProvider>()
   const endpoints = new Map<string, ConfiguredProvider>()
   const add = (settings: ProviderSettings, simulated: boolean) => {
-    const { id, format, pool, cloud, ...plain } = settings
-    const credentials = cloud?.credentials ?? null
-    const access: Access =
-      credentials === null ? plain : { ...plain, authorizer: openAuthorizer({ clock, network }, credentials) }
-    const keys = pool === undefined ? null : openKeyPool({ pool, access, clock })
-    endpoints.set(id, { id, ...adaptersOf(settings), access, ...(keys === null ? {} : { keys }), simulated })
+    const { id } = settings
+    const endpoint = { id, ...adaptersOf(settings), access: accessOf(settings, parts), simulated }
+    const provider = { endpoint, pool: null }
+    setCredentials(provider, settings, parts)
+    opened.set(id, provider)
+    endpoints.set(id, endpoint)
   }
   for (const settings of config.providers) add(settings, false)
-  if (endpoints.size > 0) return { endpoints, simulator: null }
+  /** Replaces the credentials of these providers. Running attempts keep theirs. */
+  const replaceCredentials = (providers: readonly ProviderSettings[]) => {
+    for (const settings of providers) {
+      const provider = opened.get(settings.id)
+      if (provider !== undefined) setCredentials(provider, settings, parts)
+    }
+  }
+  if (endpoints.size > 0) return { endpoints, replaceCredentials, simulator: null }
   const simulator = await startSimulator({ clock, random: Math.random })
   for (const format of ['openai', 'anthropic', 'google'] as const)
     add({ id: format, format, baseUrl: simulator.urls[format], apiKey: 'simulated' }, true)
-  return { endpoints, simulator }
+  return { endpoints, replaceCredentials, simulator }
 }
 
-type PoolSource = {
-  readonly pool: KeyPoolSettings
-  /** URL and fields that all keys share. */
-  readonly access: Access
-  readonly clock: Clock
+function accessOf({ baseUrl, apiKey, extraFields, cloud }: ProviderSettings, process: Process): Access {
+  const credentials = cloud?.credentials ?? null
+  return {
+    baseUrl,
+    apiKey,
+    ...(extraFields === undefined ? {} : { extraFields }),
+    ...(credentials === null ? {} : { authorizer: openAuthorizer(process, credentials) }),
+  }
 }
 
-function openKeyPool({ pool, access, clock }: PoolSource): KeyPool {
-  const capacity = new LocalCapacity({ clock, random: Math.random })
-  return new OwnKeyPool(toPoolContents(pool, access), { clock, capacity })
+/** Sets the credentials of a provider. An existing pool keeps what it counted. */
+function setCredentials(provider: OpenProvider, settings: ProviderSettings, parts: Parts): void {
+  const { endpoint } = provider
+  const { id, pool } = settings
+  endpoint.access = accessOf(settings, parts)
+  if (pool === undefined) {
+    provider.pool = null
+    delete endpoint.keys
+    return
+  }
+  const contents = toPoolContents(pool, endpoint.access)
+  if (provider.pool === null) provider.pool = openKeyPool(id, contents, parts)
+  else provider.pool.replace(contents)
+  endpoint.keys = provider.pool
+}
+
+/** Without figures there is nothing to share: each process learns of a 429 by its own next request. */
+function openKeyPool(poolId: string, contents: KeyPoolContents, { clock, shared, processes }: Parts): OwnKeyPool {
+  const deps = { clock, random: Math.random }
+  const capacity =
+    shared === null || contents.quotas.size === 0
+      ? new LocalCapacity(deps, { processes: () => processes })
+      : new RedisCapacity({ ...deps, redis: shared, instanceId: Bun.randomUUIDv7(), poolId })
+  return new OwnKeyPool(contents, { clock, capacity })
 }
 
 function toPoolContents({ keys, quotas }: KeyPoolSettings, access: Access): KeyPoolContents {

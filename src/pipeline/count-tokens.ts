@@ -2,12 +2,11 @@
  * Requests a provider's own count of input tokens. It is free and does not count against limits; its timeout is short.
  */
 import type { SourceBody } from '../core/chat/chat.ts'
-import { modelAt } from '../core/models/model-hosts.ts'
 import type { Model } from '../core/models/models.ts'
 import { parseUntrustedJson } from '../core/validation/untrusted-json.ts'
 import type { ConfiguredProvider } from '../providers/configured-provider.ts'
 import { authorizedFetch } from './authorized-fetch.ts'
-import { endpointOf } from './routing/hosts.ts'
+import { endpointOf, nameAtFirstHost } from './routing/hosts.ts'
 
 export type CountDeps = {
   readonly endpoints: ReadonlyMap<string, ConfiguredProvider>
@@ -24,9 +23,7 @@ export async function countInput(deps: CountDeps, model: Model, source: SourceBo
   const endpoint = endpointOf(deps.endpoints, model)
   const count = endpoint?.provider.count
   if (endpoint === undefined || count === undefined) return null
-  const host = model.hosts?.find(one => one.host === endpoint.id)
-  const wire = host === undefined ? model : modelAt(model, host).wire
-  const request = count.toRequest(source, wire, endpoint.access)
+  const request = count.toRequest(source, nameAtFirstHost(model), endpoint.access)
   if (request === null) return null
   const abort = new AbortController()
   const cancel = deps.clock.after(timeoutMs, () => abort.abort())

@@ -10,6 +10,7 @@ import type { Database } from '../database/database.ts'
 import { findAccountByEmail } from '../database/repositories/accounts.ts'
 import { banner, firstAccountLines } from './banner.ts'
 import { closeConnectionsAfterResponse } from './close-connections.ts'
+import { onHangup } from './hangup.ts'
 import { watchLauncher } from './launcher.ts'
 import { exitWithStartupError, listenErrorText } from './startup-error.ts'
 import { warmUp } from './warm-up.ts'
@@ -18,8 +19,10 @@ import { createSiblings, type FiguresMessage } from './worker-metrics.ts'
 /** Message from a worker to its supervisor: it listens, with the startup message for the operator. */
 export type ReadyMessage = { readonly type: 'listening'; readonly banner: string }
 
+type StopOrder = 'SIGTERM' | 'SIGINT'
+
 /** Message from the supervisor to a worker: a signal that the supervisor received. */
-export type SupervisorMessage = 'SIGTERM' | 'SIGINT'
+export type SupervisorMessage = StopOrder | 'SIGHUP'
 
 /** Maximum wait for a store that decides limits at startup; later requests wait for it themselves. */
 const warmWithinMs = 3_000
@@ -84,6 +87,7 @@ export async function serve(config: Config): Promise<void> {
   const noticeMs = { SIGTERM: config.drainNoticeMs, SIGINT: 0 } as const
   let orders = 0
   const obey = (order: SupervisorMessage) => {
+    if (order === 'SIGHUP') return deps.reloadCredentials()
     if (++orders > 1) hurry()
     else if (!draining) stop(0, noticeMs[order])
   }
@@ -94,6 +98,8 @@ export async function serve(config: Config): Promise<void> {
       if (config.worker === null) obey(signal)
       else if (!draining) stop(0, noticeMs[signal])
     })
+  // A worker reloads by the supervisor's message, whichever process received the signal.
+  onHangup({ reload: () => config.worker === null && deps.reloadCredentials(), stop: () => !draining && stop(0, 0) })
   if (config.worker !== null) {
     process.on('message', (message: SupervisorMessage | FiguresMessage) =>
       typeof message === 'string' ? obey(message) : siblings?.hear(message),

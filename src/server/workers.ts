@@ -11,6 +11,7 @@ import { type Config, workerEnvironment } from '../config.ts'
 import type { Log } from '../core/ports/log.ts'
 import { lockDataFolder } from '../database/data-folder.ts'
 import { createLog } from '../observability/log.ts'
+import { onHangup } from './hangup.ts'
 import { watchLauncher } from './launcher.ts'
 import { sendToProcess } from './send-message.ts'
 import type { ReadyMessage, SupervisorMessage } from './serve.ts'
@@ -44,7 +45,7 @@ export async function superviseWorkers(config: Config): Promise<void> {
     process.exit(exitCode)
   }
   let stopping = false
-  const stop = (order: SupervisorMessage) => {
+  const stop = (order: 'SIGTERM' | 'SIGINT') => {
     log.info('stopping', { signal: order })
     workers.order(order)
     if (stopping) return
@@ -55,6 +56,7 @@ export async function superviseWorkers(config: Config): Promise<void> {
   process.on('SIGTERM', () => stop('SIGTERM'))
   process.on('SIGINT', () => stop('SIGINT'))
   watchLauncher(() => !stopping && stop('SIGINT'))
+  onHangup({ reload: workers.reload, stop: () => !stopping && stop('SIGINT') })
   let replacing = false
   process.on('SIGUSR2', async () => {
     if (replacing || stopping) return
@@ -83,6 +85,8 @@ type Workers = {
   replace(worker: number): Promise<void>
   /** After a stop signal, no worker is started or replaced. */
   order(order: SupervisorMessage): void
+  /** Every worker reads the credentials again. */
+  reload(): void
   kill(): void
   /** Fulfilled when all workers have ended: 0 if all ended cleanly after a signal, otherwise 1. */
   ended(): Promise<number>
@@ -164,6 +168,9 @@ function createWorkers({
       ordered ??= order
       for (const child of running.keys()) sendToProcess(child, order)
       if (running.size === 0) allHaveEnded()
+    },
+    reload() {
+      for (const child of running.keys()) sendToProcess(child, 'SIGHUP' satisfies SupervisorMessage)
     },
     kill() {
       for (const child of running.keys()) child.kill('SIGKILL')

@@ -11,6 +11,7 @@ import { embeddingFormatFor } from './embeddings.ts'
 import { refusalReply, replyTo } from './faults.ts'
 import { answerTo, simulatedUsageOf } from './generated-output.ts'
 import { googleFormat } from './google.ts'
+import { createKeyLimits, keyOf } from './key-limits.ts'
 import { openaiFormat } from './openai.ts'
 import { openaiResponsesFormat } from './openai-responses.ts'
 import { type Reply, send } from './reply.ts'
@@ -63,6 +64,7 @@ export async function startSimulator({
   const mint = minter(random)
   const identity = clouds === undefined ? null : createCloudIdentity(clouds, clock, mint)
   const countUse = counter()
+  const limitsOf = createKeyLimits(() => clock.now())
   const server = startServer({
     port,
     async handle(exchange) {
@@ -92,9 +94,13 @@ export async function startSimulator({
     if (read.kind === 'refusal') return refusalReply(face, read, common)
 
     const { question } = read
+    const apiKey = keyOf(request)
     const groups = readDirectives(question.userTexts)
     if (groups.kind === 'problem') return refuse(groups.message)
-    const directed = { ...defaults, ...directivesFor(groups.groups, face.provider, question.model, countUse) }
+    const directed = {
+      ...defaults,
+      ...directivesFor(groups.groups, { provider: face.provider, model: question.model, apiKey }, countUse),
+    }
     const answers = Array.from({ length: question.choices }, (_, choice) => answerTo(question, directed, choice))
     const turn: SimulatedResponse = {
       question,
@@ -106,7 +112,9 @@ export async function startSimulator({
       mint,
       chunkCharacters: directed.chunk ?? face.chunkCharacters,
     }
-    return replyTo(face, turn)
+    const { failure, headers } = limitsOf(`${face.provider} ${apiKey}`, face, turn)
+    if (failure !== null) return refusalReply(face, face.failure(failure, mint), { ...common, ...headers })
+    return replyTo({ ...face, headers: made => ({ ...face.headers(made), ...headers }) }, turn)
   }
 
   return {

@@ -39,6 +39,11 @@ export function drawQuota(quota: Quota, use: QuotaUse, tokens: number, now: numb
   }
 }
 
+/** Returns the use of a quota without any capacity left. */
+export function emptyQuota({ requests, tokens }: Quota, now: number): QuotaUse {
+  return { requests: requests === null ? 0 : now + minuteMs, tokens: tokens === null ? 0 : now + minuteMs }
+}
+
 /** Returns the use after `tokens` of a request were given back; negative = it used more than it drew. */
 export function correctQuota(quota: Quota, use: QuotaUse, tokens: number, now: number): QuotaUse {
   if (quota.tokens === null) return use

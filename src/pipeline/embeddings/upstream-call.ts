@@ -5,6 +5,7 @@ import type { Clock } from '../../core/ports/clock.ts'
 import type { Network } from '../../core/ports/network.ts'
 import type { Deadlines } from '../../core/request/deadlines.ts'
 import type { EmbeddingsCall, EmbeddingsResult } from '../../providers/embeddings.ts'
+import type { KeyClaim } from '../../providers/keys/key-pool.ts'
 import type { ProviderFailure, ProviderRequest } from '../../providers/provider.ts'
 import { authorizedFetch, CredentialsMissingError } from '../authorized-fetch.ts'
 import type { EmbeddingHost } from './prepare.ts'
@@ -15,19 +16,21 @@ export type UpstreamCallDeps = {
   readonly config: { readonly deadlines: Deadlines }
 }
 
-type UpstreamCallResult = {
+export type UpstreamCallResult = {
   readonly result: EmbeddingsResult
   /** HTTP status; null = there was none. */
   readonly status: number | null
   readonly droppedParameters: readonly string[]
 }
 
-type CallOptions = {
+export type CallOptions = {
   readonly host: EmbeddingHost
   readonly call: EmbeddingsCall
   /** Monotonic milliseconds at which the whole request must be over. */
   readonly deadlineAt: number
   readonly signal: RequestAbortSignal
+  /** Key of the call; null = the provider's only one. */
+  readonly claim: KeyClaim | null
 }
 
 const maximumFailureBytes = 65_536
@@ -38,8 +41,8 @@ const longestVector = 16_384
 
 /** Makes one call. Never throws: failures, deadlines and aborts are results too. */
 export async function callUpstream(deps: UpstreamCallDeps, options: CallOptions): Promise<UpstreamCallResult> {
-  const { host, call, signal } = options
-  const request = host.adapter.toEmbeddingsRequest(call, host.endpoint.access)
+  const { host, call, signal, claim } = options
+  const request = host.adapter.toEmbeddingsRequest(call, claim?.key.access ?? host.endpoint.access)
   const { droppedParameters } = request
   const abort = new AbortController()
   const leave = () => abort.abort()
@@ -49,7 +52,8 @@ export async function callUpstream(deps: UpstreamCallDeps, options: CallOptions)
   let response: Response | null = null
   try {
     const init = requestInit(request, abort.signal)
-    response = await authorizedFetch(deps.network, host.endpoint.access, request, init)
+    response = await authorizedFetch(deps.network, claim?.key.access ?? host.endpoint.access, request, init)
+    claim?.answered(response.headers)
     watch.byteArrived()
     const result = await readResult(options, response, watch.byteArrived)
     return { result, status: response.status, droppedParameters }

@@ -36,7 +36,10 @@ export type Candidate = {
 export type ScoreParts = ScoreComponents & { readonly adjustment: number }
 
 /** Returns the host and the key of an attempt as the operator named them, if the provider has several of either. */
-export function viaOf({ endpoint, host }: Candidate, claim: KeyClaim | null): Pick<Attempt, 'via'> | null {
+export function viaOf(
+  { endpoint, host }: Pick<Candidate, 'endpoint' | 'host'>,
+  claim: KeyClaim | null,
+): Pick<Attempt, 'via'> | null {
   if (claim !== null) return { via: `${endpoint.id}#${claim.key.name}` }
   return host === undefined ? null : { via: endpoint.id }
 }

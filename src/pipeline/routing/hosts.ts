@@ -48,3 +48,9 @@ export function candidatesAtHosts(
     ]
   })
 }
+
+/** Returns the model by the name that its first host knows. */
+export function nameAtFirstHost(model: Model): Model {
+  const first = model.hosts?.[0]
+  return first === undefined ? model : modelAt(model, first).wire
+}

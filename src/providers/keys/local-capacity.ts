@@ -1,7 +1,9 @@
 import { chooseKey } from '../../core/routing/choose-key.ts'
 import {
   correctQuota,
+  dividedQuota,
   drawQuota,
+  emptyQuota,
   type Quota,
   type QuotaUse,
   quotaWaitMs,
@@ -12,8 +14,18 @@ import type { CapacityChoice, CapacityNeed, CapacityStore, KeyOption } from './c
 
 type AccountUse = { quota: Quota; use: QuotaUse }
 
-/** Monotonic milliseconds; a random number, 0 ≤ x < 1. */
-export type CapacityDeps = { readonly clock: { monotonic(): number }; readonly random: () => number }
+export type CapacityDeps = {
+  readonly clock: { monotonic(): number }
+  /** Returns a random number, 0 ≤ x < 1. */
+  readonly random: () => number
+}
+
+type LocalOptions = {
+  /** Processes that divide each quota, because they do not know each other's use. Default: 1. */
+  readonly processes?: () => number
+  /** An account starts with one request and an otherwise empty quota: others may just have used it. Default: full. */
+  readonly startsEmpty?: boolean
+}
 
 /** Pauses are as many as accounts and models; this bounds the effect of a defect. */
 const maximumPauses = 10_000
@@ -24,17 +36,28 @@ export class LocalCapacity implements CapacityStore {
   /** When the pause of an account, or of a model at an account, ends. */
   private readonly pauses = new Map<string, number>()
   private readonly deps: CapacityDeps
+  private readonly processes: () => number
+  private readonly startsEmpty: boolean
 
-  constructor(deps: CapacityDeps) {
+  constructor(deps: CapacityDeps, { processes = () => 1, startsEmpty = false }: LocalOptions = {}) {
     this.deps = deps
+    this.processes = processes
+    this.startsEmpty = startsEmpty
+  }
+
+  /** Forgets the counted use, and keeps the pauses. */
+  reset(): void {
+    this.accounts.clear()
   }
 
   claim(options: readonly KeyOption[], need: CapacityNeed): CapacityChoice {
     const now = this.deps.clock.monotonic()
     const free: { readonly index: number; readonly share: number; readonly weight: number }[] = []
     let waitMs = Number.POSITIVE_INFINITY
-    for (const [index, { account, quota, weight, share }] of options.entries()) {
+    const processes = this.processes()
+    for (const [index, { account, quota: whole, weight, share }] of options.entries()) {
       const use = this.accounts.get(account)?.use ?? unusedQuota
+      const quota = dividedQuota(whole, processes)
       const wait = Math.max(this.pauseMs(account, need.model, now), quotaWaitMs(quota, use, need.tokens, now))
       if (wait > 0) waitMs = Math.min(waitMs, wait)
       else free.push({ index, weight, share: Math.min(share, remainingShare(quota, use, now)) })
@@ -42,9 +65,14 @@ export class LocalCapacity implements CapacityStore {
     const index = free[chooseKey(free, this.deps.random())]?.index ?? -1
     const chosen = options[index]
     if (chosen === undefined) return { index: -1, waitMs }
-    const { account, quota } = chosen
-    const use = this.accounts.get(account)?.use ?? unusedQuota
-    this.accounts.set(account, { quota, use: drawQuota(quota, use, need.tokens, now) })
+    const { account } = chosen
+    const quota = dividedQuota(chosen.quota, processes)
+    const own = this.accounts.get(account)
+    const use =
+      own === undefined && this.startsEmpty
+        ? emptyQuota(quota, now)
+        : drawQuota(quota, own?.use ?? unusedQuota, need.tokens, now)
+    this.accounts.set(account, { quota, use })
     return { index, waitMs: 0 }
   }
 
