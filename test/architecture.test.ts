@@ -48,6 +48,7 @@ const moduleOf = (path: string) => path.split('/').slice(0, 3).join('/').replace
 const mayImport: Readonly<Record<string, readonly string[]>> = {
   core: [],
   providers: ['core'],
+  credentials: ['core'],
   simulator: ['core'],
   moderation: ['core'],
   web: ['core'],

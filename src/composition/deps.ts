@@ -206,7 +206,7 @@ async function openAll(config: Config, options: DepsOptions, undo: (() => unknow
   const { schema, ...stored } = await openStored(config, { ...options, shared, clock, log }, undo)
   const { database } = stored
   let redis: Redis | null = null
-  const { endpoints, simulator, replaceCredentials } = await openProviders(config, clock, {
+  const { endpoints, simulator, replaceCredentials } = await openProviders(config, own, {
     evaluate: async (...call) => {
       if (redis === null) throw new RedisUnavailableError('not opened yet')
       return redis.evaluate(...call)

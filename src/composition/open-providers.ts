@@ -1,8 +1,10 @@
+import type { CloudType } from '../config/clouds.ts'
 import type { KeyPoolSettings } from '../config/key-pools.ts'
 import type { ProviderSettings } from '../config/providers.ts'
 import type { Config } from '../config.ts'
 import type { Script } from '../core/limits/script.ts'
 import type { Clock } from '../core/ports/clock.ts'
+import type { Network } from '../core/ports/network.ts'
 import { anthropic } from '../providers/anthropic.ts'
 import type { ConfiguredProvider } from '../providers/configured-provider.ts'
 import type { EmbeddingsAdapter } from '../providers/embeddings.ts'
@@ -15,24 +17,29 @@ import { openaiEmbeddings } from '../providers/openai/embeddings.ts'
 import { openai } from '../providers/openai.ts'
 import type { Access, Provider } from '../providers/provider.ts'
 import { startSimulator } from '../simulator/simulator.ts'
+import { cloudAdapters, openAuthorizer } from './open-cloud.ts'
+
+type PlainFormat = Exclude<ProviderSettings['format'], CloudType>
 
 const formats = {
   openai: openai({ official: true }),
   compatible: openai({ official: false }),
   anthropic,
   google,
-} as const satisfies Record<ProviderSettings['format'], Provider>
+} as const satisfies Record<PlainFormat, Provider>
 
-const embeddings: Readonly<Partial<Record<ProviderSettings['format'], EmbeddingsAdapter>>> = {
+const embeddings: Readonly<Partial<Record<PlainFormat, EmbeddingsAdapter>>> = {
   openai: openaiEmbeddings(true),
   compatible: openaiEmbeddings(false),
   google: googleEmbeddings,
 }
 
+type Process = { readonly clock: Clock; readonly network: Network }
+
 /** Connection to Redis, if it is configured. */
 type Shared = { evaluate(script: Script, keys: readonly string[], values: readonly string[]): Promise<unknown> }
 
-type Parts = { readonly clock: Clock; readonly shared: Shared | null; readonly processes: number }
+type Parts = Process & { readonly shared: Shared | null; readonly processes: number }
 
 /** Changed only by a reload. */
 type OpenProvider = {
@@ -41,14 +48,13 @@ type OpenProvider = {
 }
 
 /** Opens the configured providers, or three simulated providers if no provider is configured. */
-export async function openProviders(config: Config, clock: Clock, shared: Shared | null = null) {
-  const parts = { clock, shared: config.redisUrls.length === 0 ? null : shared, processes: config.processes }
+export async function openProviders(config: Config, { clock, network }: Process, shared: Shared | null = null) {
+  const parts = { clock, network, shared: config.redisUrls.length === 0 ? null : shared, processes: config.processes }
   const opened = new Map<string, OpenProvider>()
   const endpoints = new Map<string, ConfiguredProvider>()
   const add = (settings: ProviderSettings, simulated: boolean) => {
-    const { id, format } = settings
-    const access = accessOf(settings)
-    const endpoint = { id, provider: formats[format], access, simulated, ...embeddingsOf(format) }
+    const { id } = settings
+    const endpoint = { id, ...adaptersOf(settings), access: accessOf(settings, parts), simulated }
     const provider = { endpoint, pool: null }
     setCredentials(provider, settings, parts)
     opened.set(id, provider)
@@ -69,15 +75,21 @@ export async function openProviders(config: Config, clock: Clock, shared: Shared
   return { endpoints, replaceCredentials, simulator }
 }
 
-function accessOf({ baseUrl, apiKey, extraFields }: ProviderSettings): Access {
-  return { baseUrl, apiKey, ...(extraFields === undefined ? {} : { extraFields }) }
+function accessOf({ baseUrl, apiKey, extraFields, cloud }: ProviderSettings, process: Process): Access {
+  const credentials = cloud?.credentials ?? null
+  return {
+    baseUrl,
+    apiKey,
+    ...(extraFields === undefined ? {} : { extraFields }),
+    ...(credentials === null ? {} : { authorizer: openAuthorizer(process, credentials) }),
+  }
 }
 
 /** Sets the credentials of a provider. An existing pool keeps what it counted. */
 function setCredentials(provider: OpenProvider, settings: ProviderSettings, parts: Parts): void {
   const { endpoint } = provider
   const { id, pool } = settings
-  endpoint.access = accessOf(settings)
+  endpoint.access = accessOf(settings, parts)
   if (pool === undefined) {
     provider.pool = null
     delete endpoint.keys
@@ -110,7 +122,12 @@ function toPoolContents({ keys, quotas }: KeyPoolSettings, access: Access): KeyP
   }
 }
 
-function embeddingsOf(format: ProviderSettings['format']): Pick<ConfiguredProvider, 'embeddings'> {
+function adaptersOf({ format, cloud }: ProviderSettings): Pick<ConfiguredProvider, 'provider' | 'embeddings'> {
+  if (isCloud(format)) return cloudAdapters(format, cloud ?? { apiVersion: null, credentials: null })
   const adapter = embeddings[format]
-  return adapter === undefined ? {} : { embeddings: adapter }
+  return { provider: formats[format], ...(adapter === undefined ? {} : { embeddings: adapter }) }
+}
+
+function isCloud(format: ProviderSettings['format']): format is CloudType {
+  return !Object.hasOwn(formats, format)
 }

@@ -11,11 +11,12 @@ import { configuredEmbeddingModelSchema } from '../core/models/embedding-models.
 import { modelHostSchema } from '../core/models/model-hosts.ts'
 import { routingSchema } from '../core/routing/capability-levels.ts'
 import { safetySchema } from '../moderation/settings.ts'
+import { cloudFields } from './clouds.ts'
 import { faultsOf, isJsonObject } from './faults.ts'
 import { keyPoolFields, keyVariableSchema } from './key-pools.ts'
 import { systemErrorText } from './system-errors.ts'
 
-/** Keys of a built-in provider, or an OpenAI-compatible provider beside the three built-in ones, with `models`. */
+/** Keys of a built-in provider, a provider on a cloud (`type`), or an OpenAI-compatible one, with `models`. */
 const providerWith = <S extends TSchema>(models: S) =>
   Type.Object(
     {
@@ -42,6 +43,7 @@ const providerWith = <S extends TSchema>(models: S) =>
       embedding_models: Type.Optional(Type.Array(configuredEmbeddingModelSchema, { maxItems: 256 })),
       /** Models of other providers that this one serves too. */
       hosts: Type.Optional(Type.Array(modelHostSchema, { minItems: 1, maxItems: 256 })),
+      ...cloudFields,
     },
     { additionalProperties: false },
   )

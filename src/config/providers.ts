@@ -4,18 +4,21 @@ import { type ConfiguredHost, withHosts } from '../core/models/model-hosts.ts'
 import { autoModel, buildCatalog, type Catalog, type Model } from '../core/models/models.ts'
 import { ownFields } from '../core/validation/own-fields.ts'
 import { baseUrlProblem, isPrivateHost, withoutTrailingSlash } from './addresses.ts'
+import { type CloudSettings, type CloudType, readCloud, strayCloudFields, withCloudDefaults } from './clouds.ts'
 import type { ConfigFile } from './config-file.ts'
 import type { EnvironmentReader } from './environment.ts'
 import { type KeyPoolSettings, readKeyPool } from './key-pools.ts'
 
 export type ProviderSettings = {
   readonly id: string
-  readonly format: 'openai' | 'anthropic' | 'google' | 'compatible'
+  readonly format: 'openai' | 'anthropic' | 'google' | 'compatible' | CloudType
   readonly baseUrl: string
   readonly apiKey: string | null
   readonly extraFields?: readonly string[]
   /** Its keys; absent = `apiKey` is the only one, without figures. */
   readonly pool?: KeyPoolSettings
+  /** Absent = no cloud. */
+  readonly cloud?: CloudSettings
 }
 
 /** Providers that only need a key. */
@@ -47,10 +50,16 @@ export function readProviders(read: EnvironmentReader, file: ConfigFile, problem
       problems.push(`GATEWAY_CONFIG: provider id "${id}" is already used; choose another`)
     if (isBuiltIn(provider)) continue
     for (const problem of modelProblems(provider)) problems.push(`GATEWAY_CONFIG: provider "${id}"${problem}`)
-    const compatible = readCompatible(read, provider, problems)
-    if (compatible === null) continue
-    settings.push(compatible)
-    for (const row of rows) models.push({ provider: id, row: withImageUrls(row, compatible.baseUrl) })
+    const { type } = provider
+    const configured =
+      type === undefined ? readCompatible(read, provider, problems) : readCloudProvider(read, type, provider, problems)
+    if (configured === null) continue
+    settings.push(configured)
+    for (const row of rows)
+      models.push({
+        provider: id,
+        row: type === undefined ? withImageUrls(row, configured.baseUrl) : withCloudDefaults(type, row),
+      })
     for (const row of embeddingRows) embeddingModels.push({ provider: id, row })
     for (const row of hostRows) hosts.push({ host: id, row })
   }
@@ -90,13 +99,9 @@ function readBuiltIn(
   return null
 }
 
-/** Returns the problems of a configured provider's models, each as the end of a line. */
-function modelProblems({
-  models,
-  embedding_models: embeddingModels,
-  hosts,
-  extra_fields: extra = [],
-}: FileProvider): readonly string[] {
+/** Returns the problems of a configured provider's models and fields, each as the end of a line. */
+function modelProblems(provider: FileProvider): readonly string[] {
+  const { type, models, embedding_models: embeddingModels, hosts, extra_fields: extra = [] } = provider
   const rows = [...(models ?? []), ...(embeddingModels ?? [])]
   return [
     // The file's schema reports an empty list.
@@ -107,15 +112,40 @@ function modelProblems({
     ...extra
       .filter(name => ownFields.has(name))
       .map(name => `: extra_fields contains "${name}", which the gateway sets itself; remove it`),
+    ...strayCloudFields(provider).map(name =>
+      type === undefined
+        ? ` has \`${name}\` and no \`type\`; add "azure", "bedrock" or "vertex", or remove the field`
+        : ` of type "${type}" takes no \`${name}\`; remove it`,
+    ),
   ]
 }
 
-/** Returns an OpenAI-compatible provider; null = it has no URL. */
-function readCompatible(
+/** Returns a provider on a cloud; null = it cannot be called. */
+function readCloudProvider(
   read: EnvironmentReader,
+  type: CloudType,
   provider: FileProvider,
   problems: string[],
-): (ProviderSettings & { readonly format: 'compatible' }) | null {
+): ProviderSettings | null {
+  const { id, extra_fields: extraFields = [] } = provider
+  const place = `GATEWAY_CONFIG: provider "${id}"`
+  if (provider.api_key_env !== undefined && provider.keys !== undefined)
+    problems.push(`${place} has \`api_key_env\` and \`keys\`; remove one`)
+  const pool = readKeyPool(read, place, provider, problems)
+  const cloud = readCloud(read, type, provider, text => problems.push(`${place} ${text}`))
+  if (cloud === null) return null
+  return {
+    id,
+    format: type,
+    ...cloud,
+    apiKey: pool?.keys[0]?.apiKey ?? cloud.apiKey,
+    ...(extraFields.length > 0 && { extraFields }),
+    ...(pool !== null && { pool }),
+  }
+}
+
+/** Returns an OpenAI-compatible provider; null = it has no URL. */
+function readCompatible(read: EnvironmentReader, provider: FileProvider, problems: string[]): ProviderSettings | null {
   const { id, base_url: baseUrl, api_key_env: variable, extra_fields: extraFields = [] } = provider
   const place = `GATEWAY_CONFIG: provider "${id}"`
   const apiKey = variable === undefined ? null : read.secret(variable)

@@ -16,6 +16,7 @@ import type { BodyBudget, BodyHold } from './body-budget.ts'
 import { errorResponse, toGatewayError } from './error-response.ts'
 import { type HeaderPairs, writeCaller, writeOpening, writeOutputCap, writePairs, writeReceipt } from './headers.ts'
 import { claimIdempotencyKey, type IdempotencyStore, type IdempotentRun } from './idempotency.ts'
+import { endInTime, readTimeout } from './request-timeout.ts'
 import { type StreamFormat, streamHeaders, streamResponse } from './sse-response.ts'
 import type { StartQueue } from './start-queue.ts'
 
@@ -119,10 +120,11 @@ export function handleChat(
   endpoint: ChatEndpoint,
   request: Request,
 ): Response | Promise<Response> {
+  const receivedAt = deps.clock.monotonic()
   const start = deps.startQueue.enter(() => mayWait(request.headers))
-  if (start === true) return answered(deps, endpoint, request)
+  if (start === true) return answered(deps, endpoint, request, receivedAt)
   if (start === false) return rejected(deps, endpoint)
-  return start.then(mayStart => (mayStart ? answered(deps, endpoint, request) : rejected(deps, endpoint)))
+  return start.then(mayStart => (mayStart ? answered(deps, endpoint, request, receivedAt) : rejected(deps, endpoint)))
 }
 
 /**
@@ -147,7 +149,12 @@ export function rejected(
   })
 }
 
-async function answered(deps: ChatRouteDeps, endpoint: ChatEndpoint, request: Request): Promise<Response> {
+async function answered(
+  deps: ChatRouteDeps,
+  endpoint: ChatEndpoint,
+  request: Request,
+  receivedAt: number,
+): Promise<Response> {
   const [requestId, connection] = [deps.newRequestId(), deps.connectionOf(request)]
   let caller: Caller | null = null
   let spoken: ParsedChatRequest | null = null
@@ -169,6 +176,7 @@ async function answered(deps: ChatRouteDeps, endpoint: ChatEndpoint, request: Re
     const text = await receive()
     const { headers } = request
     spoken = endpoint.parse(parseJson(text), { headers, text, accountId: caller.accountId })
+    const timeoutMs = readTimeout(headers)
     const ending = abortWith(request.signal)
     const once = request.headers.has('idempotency-key')
       ? await claimed(deps, request, { accountId: caller.accountId, body: text, holder: requestId })
@@ -181,7 +189,10 @@ async function answered(deps: ChatRouteDeps, endpoint: ChatEndpoint, request: Re
     const events =
       once === null ? deps.answer(caller, ask, running) : answeredOnce(deps, { caller, ask, running }, once)
     const { release } = hold
+    const { clock } = deps
+    const cancelTimeout = timeoutMs === null ? null : endInTime(ending, { clock, timeoutMs, receivedAt })
     const over = () => {
+      cancelTimeout?.()
       deps.inFlight.delete(ending)
       release()
       connection.setIdleTimeout()

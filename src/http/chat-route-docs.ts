@@ -5,10 +5,11 @@ import { fallbackCostFactors } from '../core/request/chat-request.ts'
 import type { ErrorCode } from '../core/validation/errors.ts'
 import { oneOf } from '../core/validation/validate.ts'
 import { idempotencyHeaders, onceErrors } from './idempotency.ts'
+import { timeoutHeader } from './request-timeout.ts'
 
 const flag = oneOf(['true', 'false', '1', '0'])
 
-/** Each header except the last overrides the body field of the same meaning. */
+/** Each header except the last two overrides the body field of the same meaning. */
 export const chatHeaders = {
   'X-Gateway-Strategy': oneOf(strategies),
   'X-Gateway-Enhance': flag,
@@ -17,6 +18,7 @@ export const chatHeaders = {
   'X-Gateway-Test-Mode': flag,
   'X-Gateway-No-Fallback': flag,
   'X-Gateway-Fallback-Max-Cost-Factor': Type.Number(fallbackCostFactors),
+  ...timeoutHeader,
   ...idempotencyHeaders,
 }
 

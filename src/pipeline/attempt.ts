@@ -10,6 +10,7 @@ import type { Network } from '../core/ports/network.ts'
 import type { Deadlines } from '../core/request/deadlines.ts'
 import type { KeyClaim } from '../providers/keys/key-pool.ts'
 import type { AnswerPart, Provider, ProviderAsk, ProviderFailure, ProviderRequest } from '../providers/provider.ts'
+import { authorizedFetch, CredentialsMissingError } from './authorized-fetch.ts'
 import { type BodyReader, bodyReader } from './body-reader.ts'
 import type { Candidate } from './routing/candidate.ts'
 
@@ -92,8 +93,9 @@ class OwnAttempt implements UpstreamAttempt {
     try {
       this.body ??= await this.send(watch)
       return await this.body.next()
-    } catch {
-      return [{ type: 'failure', failure: watch.failure() ?? brokenConnection(this.body) }]
+    } catch (cause) {
+      const missing = cause instanceof CredentialsMissingError ? cause.failure : null
+      return [{ type: 'failure', failure: watch.failure() ?? missing ?? brokenConnection(this.body) }]
     } finally {
       this.arrived = clock.monotonic()
       this.waited += this.arrived - since
@@ -124,13 +126,14 @@ class OwnAttempt implements UpstreamAttempt {
   }
 
   private async send(watch: Watch): Promise<BodyReader> {
-    const { ask, signal } = this.options
+    const { ask, signal, candidate, claim } = this.options
     signal.addEventListener('abort', this.leave)
     if (signal.aborted) this.leave()
     const init = requestInit(this.request, ask.stream, this.abort.signal)
-    const response = await this.deps.network.fetch(this.request.url, init)
+    const access = claim?.key.access ?? candidate.endpoint.access
+    const response = await authorizedFetch(this.deps.network, access, this.request, init)
     this.answered = response.status
-    this.options.claim?.answered(response.headers)
+    claim?.answered(response.headers)
     watch.byteArrived()
     return bodyReader(response, ask, {
       provider: this.provider,
@@ -140,7 +143,7 @@ class OwnAttempt implements UpstreamAttempt {
   }
 }
 
-function requestInit(request: ProviderRequest, asStream: boolean, signal: AbortSignal): RequestInit {
+function requestInit(request: ProviderRequest, asStream: boolean, signal: AbortSignal) {
   return {
     method: 'POST',
     // A compressor buffers small events.
@@ -149,7 +152,7 @@ function requestInit(request: ProviderRequest, asStream: boolean, signal: AbortS
     signal,
     // A redirect would send the provider's key to its target.
     redirect: 'error',
-  }
+  } satisfies RequestInit
 }
 
 function brokenConnection(body: BodyReader | null): ProviderFailure {

@@ -1,7 +1,13 @@
 import type { Clock } from '../core/ports/clock.ts'
 import { parseUntrustedJson } from '../core/validation/untrusted-json.ts'
 import type { AnswerPart, Provider, ProviderAsk, StreamReader } from '../providers/provider.ts'
-import { createEventSplitter, EventTooLongError, type ServerSentEvent } from '../providers/sse.ts'
+import {
+  createEventSplitter,
+  type EventSplitter,
+  EventTooLongError,
+  InvalidFrameError,
+  type ServerSentEvent,
+} from '../providers/sse.ts'
 import { gridMs } from './delivery/stream-pacing.ts'
 
 /** Reads an upstream's body; the provider's adapter interprets its bytes. */
@@ -51,7 +57,7 @@ export function bodyReader(
       async () => cut(''),
       () => [badAnswer('an HTML page')],
     )
-  return new EventBody(response, provider.streamReader(ask.choices), clock)
+  return new EventBody(response, provider, { ask, clock })
 }
 
 /** The bytes that were read, and whether they are the whole body. */
@@ -131,7 +137,7 @@ const maximumParsedBytes = 8_192
  * waits. Reads only while `next` is pending.
  */
 class EventBody implements BodyReader {
-  private readonly splitter = createEventSplitter()
+  private readonly splitter: EventSplitter
   private readonly pieces: { read(): Promise<{ readonly value?: Uint8Array | undefined }> } | null
   private readonly reader: StreamReader
   private readonly clock: BodyReaderOptions['clock']
@@ -148,9 +154,14 @@ class EventBody implements BodyReader {
   private waiting: PromiseWithResolvers<readonly AnswerPart[] | null> | null = null
   private cancelRelease: (() => void) | null = null
 
-  constructor({ body }: Response, reader: StreamReader, clock: BodyReaderOptions['clock']) {
+  constructor(
+    { body }: Response,
+    provider: Provider,
+    { ask, clock }: { readonly ask: Pick<ProviderAsk['ask'], 'choices'>; readonly clock: BodyReaderOptions['clock'] },
+  ) {
     this.pieces = body?.getReader() ?? null
-    this.reader = reader
+    this.reader = provider.streamReader(ask.choices)
+    this.splitter = (provider.createSplitter ?? createEventSplitter)()
     this.clock = clock
   }
 
@@ -186,11 +197,12 @@ class EventBody implements BodyReader {
       if (value === undefined) this.end()
       else this.parse(value)
     } catch (cause) {
-      if (!(cause instanceof EventTooLongError)) {
+      const problem = frameProblem(cause)
+      if (problem === null) {
         this.broke(cause)
         return
       }
-      this.parts.push(badAnswer('an event over the size limit'))
+      this.parts.push(badAnswer(problem))
       this.mustGo = true
     }
     this.releaseOrWait()
@@ -253,6 +265,12 @@ class EventBody implements BodyReader {
     this.waiting = null
     waiting?.resolve(parts)
   }
+}
+
+/** Returns what is wrong with a frame of the stream; null = the error has another cause. */
+function frameProblem(cause: unknown): string | null {
+  if (cause instanceof EventTooLongError) return 'an event over the size limit'
+  return cause instanceof InvalidFrameError ? cause.message : null
 }
 
 function isContent(part: AnswerPart): boolean {

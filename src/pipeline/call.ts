@@ -212,7 +212,7 @@ function decide(state: Call, run: AttemptRun): readonly ChatEvent[] | 'next' | '
     reportSuccess(deps, response, run.stream ? { waitedMs: attempt.waitedMs(), endedAt } : null)
     if (!isEmpty(response) || state.empty !== null || !ask.fallback) return run.lastBatch()
   } else {
-    const report = { candidate, failure, status: attempt.status() }
+    const report = { candidate, failure, status: attempt.status(), ...viaOf(candidate, run.claim) }
     if (run.claim === null || !isKeyFailure(failure.kind)) reportFailure(deps, request.requestId, report)
     else reportKeyFailure(deps, request.requestId, { ...report, claim: run.claim })
     if (run.isCommitted) throw truncatedOutputError(failure, candidate)

@@ -37,9 +37,9 @@ type ClaimDeps = {
 }
 
 /** Keys that one request may lose before its candidate counts as failed. */
-const maximumKeyFailures = 8
+export const maximumKeyFailures = 8
 /** Longest wait of a request for capacity, in total. */
-const maximumWaitMs = 2_000
+export const maximumCapacityWaitMs = 2_000
 
 /** Creates the state of a request that has claimed no key. */
 export function createKeySearch(): KeySearch {
@@ -94,15 +94,20 @@ export async function waitForCapacity({
   keys.soonest = null
   if (soonest === null) return null
   const { candidate, waitMs } = soonest
-  if (keys.waitedMs + waitMs > maximumWaitMs || clock.monotonic() + waitMs >= deadlineAt) return null
+  if (keys.waitedMs + waitMs > maximumCapacityWaitMs || clock.monotonic() + waitMs >= deadlineAt) return null
   keys.waitedMs += waitMs
-  await sleep(clock, waitMs, signal)
+  await sleepUnlessAborted(clock, waitMs, signal)
   progress.upstreamMs += waitMs
   if (signal.aborted) throw abortError(signal)
   return candidate
 }
 
-function sleep(clock: Pick<Clock, 'after'>, milliseconds: number, signal: RequestAbortSignal): Promise<void> {
+/** Resolves after `milliseconds`, or when the request is aborted. */
+export function sleepUnlessAborted(
+  clock: Pick<Clock, 'after'>,
+  milliseconds: number,
+  signal: RequestAbortSignal,
+): Promise<void> {
   return new Promise(resolve => {
     const end = () => {
       cancel()

@@ -5,7 +5,8 @@ import type { SourceBody } from '../core/chat/chat.ts'
 import type { Model } from '../core/models/models.ts'
 import { parseUntrustedJson } from '../core/validation/untrusted-json.ts'
 import type { ConfiguredProvider } from '../providers/configured-provider.ts'
-import { endpointOf } from './routing/hosts.ts'
+import { authorizedFetch } from './authorized-fetch.ts'
+import { endpointOf, nameAtFirstHost } from './routing/hosts.ts'
 
 type CountDeps = {
   readonly endpoints: ReadonlyMap<string, ConfiguredProvider>
@@ -22,13 +23,15 @@ export async function countInput(deps: CountDeps, model: Model, source: SourceBo
   const endpoint = endpointOf(deps.endpoints, model)
   const count = endpoint?.provider.count
   if (endpoint === undefined || count === undefined) return null
-  const { url, headers, body } = count.toRequest(source, model, endpoint.access)
+  const request = count.toRequest(source, nameAtFirstHost(model), endpoint.access)
+  if (request === null) return null
   const abort = new AbortController()
   const cancel = deps.clock.after(timeoutMs, () => abort.abort())
   try {
     // A redirect would send the provider's key to its target.
-    const init: RequestInit = { method: 'POST', headers, body, signal: abort.signal, redirect: 'error' }
-    const response = await deps.network.fetch(url, init)
+    const { headers, body } = request
+    const init = { method: 'POST', headers, body, signal: abort.signal, redirect: 'error' } as const
+    const response = await authorizedFetch(deps.network, endpoint.access, request, init)
     const text = response.ok ? await beginningOf(response) : ''
     return count.read(parseUntrustedJson(text))
   } catch {

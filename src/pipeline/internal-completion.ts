@@ -1,13 +1,14 @@
 import type { ChatRequest, ReasoningEffort } from '../core/chat/chat.ts'
 import type { RequestAbortSignal } from '../core/chat/request-abort.ts'
-import type { Catalog } from '../core/models/models.ts'
+import { type Catalog, fullName } from '../core/models/models.ts'
 import type { Clock } from '../core/ports/clock.ts'
 import type { Network } from '../core/ports/network.ts'
 import { chatRequestWithDefaults } from '../core/request/chat-request.ts'
 import type { Deadlines } from '../core/request/deadlines.ts'
+import { estimateTokens } from '../core/tokens/tokens.ts'
 import type { ConfiguredProvider } from '../providers/configured-provider.ts'
 import { startAttempt } from './attempt.ts'
-import { endpointOf } from './routing/hosts.ts'
+import { endpointOf, nameAtFirstHost } from './routing/hosts.ts'
 
 export type CompleteDeps = {
   readonly clock: Clock
@@ -39,9 +40,18 @@ export async function completeInternally(
   const endpoint = model === null ? undefined : endpointOf(deps.endpoints, model)
   if (model === null || endpoint === undefined) throw new Error('the model is not offered here')
   const { outputCap } = question
+  const tokens = estimateTokens(question.system + question.user, model.provider) + outputCap
+  const claim = (await endpoint.keys?.claim({ model: fullName(model), tokens, except: new Set() })) ?? null
+  if (claim?.key === null) throw new Error('no key of its provider has capacity')
   const attempt = startAttempt(deps, {
+    claim,
     candidate: { model, endpoint, score: 1, reason: () => 'requested by the gateway itself', parts: () => null },
-    ask: { ask: askOf(question), model, outputCap: Math.min(outputCap, model.maxOutputTokens), stream: false },
+    ask: {
+      ask: askOf(question),
+      model: nameAtFirstHost(model),
+      outputCap: Math.min(outputCap, model.maxOutputTokens),
+      stream: false,
+    },
     deadlines: deps.deadlines,
     deadlineAt: deps.clock.monotonic() + deps.deadlines.totalMs,
     signal,
@@ -54,12 +64,16 @@ export async function completeInternally(
       if (parts === null) break
       for (const part of parts) {
         if (part.type === 'text') text += part.text
-        if (part.type === 'failure') throw new Error(part.failure.kind)
+        if (part.type === 'failure') {
+          claim?.failed(part.failure)
+          throw new Error(part.failure.kind)
+        }
         if (part.type === 'end') hasEnded = true
       }
     }
   } finally {
     attempt.close(hasEnded)
+    claim?.settle(null)
   }
   if (!hasEnded) throw new Error('the output was truncated')
   return text

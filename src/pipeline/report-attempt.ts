@@ -1,17 +1,20 @@
 /** Reports an attempt to the model's health, and a failure also to the operator. */
 
-import { fullName, type Model } from '../core/models/models.ts'
+import { fullName, type Model, type ModelHost } from '../core/models/models.ts'
 import type { Log } from '../core/ports/log.ts'
 import type { HealthOutcome } from '../core/routing/circuit-breaker.ts'
 import type { KeyClaim } from '../providers/keys/key-pool.ts'
 import type { ProviderFailure } from '../providers/provider.ts'
 import type { FailedAttempt } from './attempt-errors.ts'
+import { type Candidate, viaOf } from './routing/candidate.ts'
 import { healthKey } from './routing/health-key.ts'
 import type { UpstreamResponse } from './upstream-response.ts'
 
 /** Content of a report. */
 type ReportedFailure = Pick<FailedAttempt, 'failure' | 'status'> & {
-  readonly candidate: { readonly model: Pick<Model, 'id' | 'provider'> }
+  readonly candidate: { readonly model: Pick<Model, 'id' | 'provider'>; readonly host?: ModelHost }
+  /** Host and key, as the operator named them; absent = the provider has one of each. */
+  readonly via?: string
 }
 
 export type ReportDeps = {
@@ -66,10 +69,10 @@ function speedOf({ firstContentAt, startedAt, usage, reasoning }: UpstreamRespon
 export function reportFailure(
   deps: ReportDeps,
   requestId: string,
-  { candidate, failure, status }: ReportedFailure,
+  { candidate, failure, status, via }: ReportedFailure,
 ): void {
   const { kind, detail, blame, retryAfterMs } = failure
-  const fields = { request_id: requestId, model: fullName(candidate.model), kind, detail }
+  const fields = { request_id: requestId, model: fullName(candidate.model), ...(via && { via }), kind, detail }
   if (blame === 'caller') {
     deps.log.info('upstream_rejected_request', fields)
     return
@@ -84,14 +87,20 @@ export function reportFailure(
   if (outcome === 'unhealthy' && retryAfterMs !== null) deps.health.report(key, { outcome: 'cooling', retryAfterMs })
 }
 
+type ReportedKeyFailure = Pick<FailedAttempt, 'failure'> & {
+  readonly candidate: ReportedFailure['candidate'] & Pick<Candidate, 'endpoint'>
+  readonly claim: KeyClaim
+}
+
 /** Reports a failure of one key to the operator. It says nothing about the model's health. */
 export function reportKeyFailure(
   { log }: Pick<ReportDeps, 'log'>,
   requestId: string,
-  { candidate, failure, claim }: ReportedFailure & { readonly claim: KeyClaim },
+  { candidate, failure, claim }: ReportedKeyFailure,
 ): void {
   const { kind, detail } = failure
-  const fields = { request_id: requestId, model: fullName(candidate.model), key: claim.key.name, kind, detail }
+  const { via } = viaOf(candidate, claim) ?? {}
+  const fields = { request_id: requestId, model: fullName(candidate.model), ...(via && { via }), kind, detail }
   if (kind === 'credential_refused') log.error('key_rejected', fields)
   else log.warn('key_paused', fields)
 }

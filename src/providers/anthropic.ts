@@ -16,7 +16,7 @@ export const anthropic: Provider = {
   readResponse: body => guardBody(() => readResponse(body)),
   streamReader: () => guardStream(streamReader()),
   readFailure: readAnthropicFailure,
-  takesSource: ['messages'],
+  takesSource: () => ['messages'],
   cachesMarkedInput: true,
   count: { toRequest: countRequest, read: body => tokenCount(record(body).input_tokens) },
 }

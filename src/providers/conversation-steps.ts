@@ -116,7 +116,7 @@ export function systemTexts(messages: readonly Message[]): readonly string[] {
   return messages.flatMap(message => (message.role === 'system' && isVisible(message.text) ? [message.text] : []))
 }
 
-type WireTurn<Part> = { readonly role: 'user' | 'assistant'; readonly parts: Part[] }
+export type WireTurn<Part> = { readonly role: 'user' | 'assistant'; readonly parts: Part[] }
 
 /** Writes the parts of a turn in one wire format. */
 export type PartWriter<Part> = {

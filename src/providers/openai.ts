@@ -23,5 +23,5 @@ export function openai({ official }: { readonly official: boolean }): Provider {
   }
   if (!official) return chatCompletions
   const formFor = (ask: ProviderAsk) => (needsResponses(ask) ? openaiResponses : chatCompletions)
-  return { ...chatCompletions, formFor, takesSource: ['responses'] }
+  return { ...chatCompletions, formFor, takesSource: () => ['responses'] }
 }

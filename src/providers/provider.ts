@@ -12,7 +12,7 @@ import type {
   SourceBody,
 } from '../core/chat/chat.ts'
 import type { Model } from '../core/models/models.ts'
-import type { ServerSentEvent } from './sse.ts'
+import type { EventSplitter, ServerSentEvent } from './sse.ts'
 
 /** URL and credentials of a provider. Only from configuration: clients cannot set any of it. */
 export type Access = {
@@ -21,7 +21,27 @@ export type Access = {
   readonly apiKey: string | null
   /** Additional fields of compatible requests that the operator allows. Absent = none. */
   readonly extraFields?: readonly string[]
+  /** Signs requests or adds a token that expires. Absent = the adapter writes the key itself. */
+  readonly authorizer?: Authorizer
 }
+
+/** What an authorizer reads and changes of a request. */
+export type SignableRequest = Pick<ProviderRequest, 'url' | 'headers' | 'body'>
+
+/** Adds credentials that expire, after the adapter and before the request is sent. Shared by all requests of a provider. */
+export type Authorizer = {
+  /** Returns the headers of the request with its credentials; a `failure` if there are none. Never throws or rejects. */
+  authorize(request: SignableRequest): Authorization | Promise<Authorization>
+  /**
+   * Reads an upstream's refusal of the credentials that were `sent`. Returns true if a second try with renewed ones may
+   * succeed.
+   */
+  isRenewable(refusal: Pick<Response, 'status' | 'headers'>, sent: Readonly<Record<string, string>>): boolean
+}
+
+export type Authorization =
+  | { readonly headers: Readonly<Record<string, string>> }
+  | { readonly failure: ProviderFailure }
 
 /** Input of one attempt: the chat request, the model, and the reserved output cap. */
 export type ProviderAsk = {
@@ -103,9 +123,12 @@ export type Provider = {
    * must have arrived.
    */
   streamReader(choices?: number): StreamReader
+  /** Splits a stream's body into events; absent = Server-Sent Events. */
+  readonly createSplitter?: () => EventSplitter
   /** Counts the input of a request in its own form, where the API has an endpoint for that; absent = it has none. */
   readonly count?: {
-    toRequest(source: SourceBody, model: Model, access: Access): Omit<ProviderRequest, 'droppedParameters'>
+    /** null = this model has no such endpoint. */
+    toRequest(source: SourceBody, model: Model, access: Access): SignableRequest | null
     /** null = not a count. */
     read(body: unknown): number | null
   }
@@ -115,6 +138,6 @@ export type Provider = {
   formFor?(ask: ProviderAsk): Provider
   /** It caches only marked input. */
   readonly cachesMarkedInput?: true
-  /** API forms whose requests it takes as their clients wrote them; absent = none. */
-  readonly takesSource?: readonly SourceBody['dialect'][]
+  /** Returns the API forms whose requests this model takes as their clients wrote them; absent = none. */
+  readonly takesSource?: (model: Pick<Model, 'id' | 'provider'>) => readonly SourceBody['dialect'][]
 }

@@ -16,9 +16,14 @@ export type ServerSentEvent = {
 export const maximumEventCharacters = 1_048_576
 
 export class EventTooLongError extends Error {}
+/** The bytes are not a frame of their format. */
+export class InvalidFrameError extends Error {}
 
-type EventSplitter = {
-  /** Returns the events completed by these bytes. Throws `EventTooLongError` beyond the limit. */
+export type EventSplitter = {
+  /**
+   * Returns the events completed by these bytes. Throws `EventTooLongError` beyond the limit, `InvalidFrameError` for
+   * other bytes than frames.
+   */
   push(bytes: Uint8Array): ServerSentEvent[]
   /** Ends the body and returns an unterminated last event. */
   finish(): ServerSentEvent[]

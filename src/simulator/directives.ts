@@ -13,7 +13,7 @@ export const directives = [
   {
     name: 'only',
     value: 'text',
-    meaning: 'the group holds for this provider or model only; several are joined with `|`',
+    meaning: 'the group holds for this provider, model or API key only; several are joined with `|`',
   },
   {
     name: 'times',
@@ -60,6 +60,8 @@ export const directives = [
   { name: 'status', value: 'number', meaning: "fails with that status and the provider's body for it" },
   { name: 'retry_after', value: 'number', meaning: 'seconds that a failure asks to wait, in the way of the provider' },
   { name: 'quota', value: 'flag', meaning: '429 that no waiting helps: billing or a daily quota' },
+  { name: 'rpm', value: 'number', meaning: 'requests per minute of this API key; above it 429, and the headers tell' },
+  { name: 'tpm', value: 'number', meaning: 'tokens per minute of this API key; above it 429, and the headers tell' },
   { name: 'context_overflow', value: 'flag', meaning: '400: the prompt is too long' },
   { name: 'content_block', value: 'flag', meaning: "the provider's filter refuses the prompt" },
   { name: 'model_missing', value: 'flag', meaning: '404: no such model' },
@@ -141,16 +143,15 @@ export function withoutDirectives(text: string): string {
 }
 
 /**
- * Returns the merged directives for this provider and model, later ones overriding earlier ones. `countUse` is called
- * for groups with `times` and returns how often the key has been seen, including now.
+ * Returns the merged directives for this provider, model and API key, later ones overriding earlier ones. `countUse` is
+ * called for groups with `times` and returns how often the key has been seen, including now.
  */
 export function directivesFor(
   groups: readonly DirectiveGroup[],
-  provider: string,
-  model: string,
+  { provider, model, apiKey }: { readonly provider: string; readonly model: string; readonly apiKey: string },
   countUse: (key: string) => number,
 ): Directives {
-  const names = [provider, model, `${provider}/${model}`]
+  const names = [provider, model, `${provider}/${model}`, apiKey]
   const holding = groups.filter(({ text, values: { only, times, key } }) => {
     if (only !== undefined && !only.split('|').some(name => names.includes(name.trim()))) return false
     return times === undefined || countUse(`${key ?? ''} ${text}`) <= times

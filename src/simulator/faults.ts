@@ -261,6 +261,7 @@ function frameWriter(face: SimulatedFormat, turn: SimulatedResponse): (frame: Fr
   const end = () => chosen[lines++ % chosen.length] ?? '\n'
   let elements = 0
   return frame => {
+    if (face.encode !== undefined) return 'comment' in frame ? new Uint8Array(0) : face.encode(frame)
     if (!turn.question.events) return Buffer.from(`${elements++ === 0 ? '[' : ',\r\n'}${frame.data}`)
     if ('comment' in frame) return Buffer.from(`${frame.data}${end()}${blankLine(chosen, end)}`)
     const name = frame.name === null ? '' : `event: ${frame.name}${end()}`

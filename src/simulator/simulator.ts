@@ -4,11 +4,14 @@
  * (`directives.ts`).
  */
 import { anthropicCount, anthropicFormat } from './anthropic.ts'
+import { type CloudAccounts, type CloudIdentity, createCloudIdentity } from './cloud-accounts.ts'
+import { cloudFormatFor } from './clouds.ts'
 import { type Directives, directives, directivesFor, readDirectives } from './directives.ts'
 import { embeddingFormatFor } from './embeddings.ts'
 import { refusalReply, replyTo } from './faults.ts'
 import { answerTo, simulatedUsageOf } from './generated-output.ts'
 import { googleFormat } from './google.ts'
+import { createKeyLimits, keyOf } from './key-limits.ts'
 import { openaiFormat } from './openai.ts'
 import { openaiResponsesFormat } from './openai-responses.ts'
 import { createPromptCaches } from './prompt-cache.ts'
@@ -27,6 +30,8 @@ type SimulatorOptions = {
   readonly random: () => number
   /** Directives for every request that does not override them: a pace, for example. */
   readonly defaults?: Directives
+  /** Accounts of the simulated clouds; absent = there are no clouds. */
+  readonly clouds?: CloudAccounts
 }
 
 export type Simulator = {
@@ -36,7 +41,12 @@ export type Simulator = {
     readonly anthropic: string
     readonly google: string
     readonly search: string
+    readonly azure: string
+    readonly bedrock: string
+    readonly vertex: string
   }
+  /** Identity services of the clouds: their origin, and what they issued; null = there are no clouds. */
+  readonly identity: (Pick<CloudIdentity, 'revokeTokens' | 'issued'> & { readonly url: string }) | null
   /** The directives that prompts may contain. */
   readonly directives: typeof directives
   stats(): ServerStats
@@ -45,10 +55,18 @@ export type Simulator = {
 }
 
 /** Listens on 127.0.0.1. Rejects if the port is in use. */
-export async function startSimulator({ port = 0, clock, random, defaults = {} }: SimulatorOptions): Promise<Simulator> {
+export async function startSimulator({
+  port = 0,
+  clock,
+  random,
+  defaults = {},
+  clouds,
+}: SimulatorOptions): Promise<Simulator> {
   const mint = minter(random)
+  const identity = clouds === undefined ? null : createCloudIdentity(clouds, clock, mint)
   const countUse = counter()
   const promptCaches = createPromptCaches(clock)
+  const limitsOf = createKeyLimits(() => clock.now())
   const server = startServer({
     port,
     async handle(exchange) {
@@ -59,7 +77,13 @@ export async function startSimulator({ port = 0, clock, random, defaults = {} }:
 
   function reply(request: RawRequest): Reply {
     if (request.path.startsWith('/searxng/search?')) return searchReply(request)
-    const face = faceFor(request.path) ?? embeddingFormatFor(request.path)
+    const token = identity?.tokenReply(request) ?? null
+    if (token !== null) return token
+    // Other formats accept any key, so a cloud's path never falls through to them.
+    const isCloud = /^\/(?:azure|bedrock|vertex)\//.test(request.path)
+    const face = isCloud
+      ? identity && cloudFormatFor(request, identity)
+      : (faceFor(request.path) ?? embeddingFormatFor(request.path))
     if (face === null) return { ...nowhere, kind: 'http' }
     const createdAt = Math.floor(clock.now() / 1_000)
     const common = face.headers({ mint, createdAt })
@@ -72,9 +96,13 @@ export async function startSimulator({ port = 0, clock, random, defaults = {} }:
     if (read.kind === 'refusal') return refusalReply(face, read, common)
 
     const { question } = read
+    const apiKey = keyOf(request)
     const groups = readDirectives(question.userTexts)
     if (groups.kind === 'problem') return refuse(groups.message)
-    const directed = { ...defaults, ...directivesFor(groups.groups, face.provider, question.model, countUse) }
+    const directed = {
+      ...defaults,
+      ...directivesFor(groups.groups, { provider: face.provider, model: question.model, apiKey }, countUse),
+    }
     const answers = Array.from({ length: question.choices }, (_, choice) => answerTo(question, directed, choice))
     const turn: SimulatedResponse = {
       question,
@@ -88,7 +116,9 @@ export async function startSimulator({ port = 0, clock, random, defaults = {} }:
       mint,
       chunkCharacters: directed.chunk ?? face.chunkCharacters,
     }
-    return replyTo(face, turn)
+    const { failure, headers } = limitsOf(`${face.provider} ${apiKey}`, face, turn)
+    if (failure !== null) return refusalReply(face, face.failure(failure, mint), { ...common, ...headers })
+    return replyTo({ ...face, headers: made => ({ ...face.headers(made), ...headers }) }, turn)
   }
 
   return {
@@ -97,7 +127,11 @@ export async function startSimulator({ port = 0, clock, random, defaults = {} }:
       anthropic: `${base}/anthropic`,
       google: `${base}/google`,
       search: `${base}/searxng`,
+      azure: `${base}/azure`,
+      bedrock: `${base}/bedrock`,
+      vertex: `${base}/vertex/v1/projects/${clouds?.google.project ?? 'simulated'}/locations/global`,
     },
+    identity: identity === null ? null : { ...identity, url: base },
     directives,
     stats: server.stats,
     async stop() {

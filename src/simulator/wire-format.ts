@@ -144,6 +144,8 @@ export type SimulatedFormat = {
   frames(turn: SimulatedResponse): Iterable<Frame>
   failure(failure: Failure, mint: SimulatedResponse['mint']): SimulatedError
   errorFrame(mint: SimulatedResponse['mint']): Frame
+  /** Writes a frame; absent = Server-Sent Events. */
+  readonly encode?: (frame: Frame) => Uint8Array
 }
 
 /** Creates a `Failure` for a client error. */

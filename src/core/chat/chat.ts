@@ -347,6 +347,7 @@ const attemptSkips = [
   'skipped_retry_budget',
   'skipped_rate_limit',
 ] as const
+export type AttemptSkip = (typeof attemptSkips)[number]
 
 export const candidateOutcomes = ['served', ...attemptFailures, ...attemptSkips] as const
 export type AttemptOutcome = (typeof candidateOutcomes)[number]

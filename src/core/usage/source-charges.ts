@@ -19,11 +19,12 @@ export function isSearchTool(tool: unknown): tool is { readonly type: string; re
 /** Returns the maximum of these charges in micro-cents, beyond a reservation of the whole input at its highest token price. */
 export function highestSourceCharges(
   ask: Pick<ChatRequest, 'source' | 'messages' | 'tools'>,
-  { model, endpoint }: { readonly model: Pick<Model, 'pricing'>; readonly endpoint: { readonly provider: Charging } },
+  { model, endpoint }: { readonly model: ChargedModel; readonly endpoint: { readonly provider: Charging } },
   inputTokens: number,
 ): number {
   const { provider } = endpoint
-  const source = provider.takesSource?.includes('messages') && ask.source?.dialect === 'messages' ? ask.source : null
+  const source =
+    provider.takesSource?.(model).includes('messages') && ask.source?.dialect === 'messages' ? ask.source : null
   const isHour = source === null ? provider.cachesMarkedInput === true && hasHourMark(ask) : keepsForAnHour(source)
   if (source === null && !isHour) return 0
   const usage = {
@@ -37,9 +38,11 @@ export function highestSourceCharges(
   return hour + (source === null ? 0 : providerSearchCost({ ...usage, providerSearches: mostSearches(source) }))
 }
 
+type ChargedModel = Pick<Model, 'id' | 'provider' | 'pricing'>
+
 /** The part of a provider that decides which charges there can be. */
 type Charging = {
-  readonly takesSource?: readonly SourceBody['dialect'][]
+  readonly takesSource?: (model: ChargedModel) => readonly SourceBody['dialect'][]
   readonly cachesMarkedInput?: true
 }
 

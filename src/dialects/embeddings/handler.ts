@@ -12,6 +12,7 @@ import { type ChatRouteDeps, rejected } from '../../http/chat-handler.ts'
 import { errorResponse, toGatewayError } from '../../http/error-response.ts'
 import { writeCaller, writeOpening } from '../../http/headers.ts'
 import { claimIdempotencyKey } from '../../http/idempotency.ts'
+import { endInTime, readTimeout } from '../../http/request-timeout.ts'
 import type { ActiveEmbeddings, Embeddings } from '../../pipeline/embeddings/embed.ts'
 import { embeddingsBody, toResponseBody } from './reply.ts'
 import { readEmbeddingsRequest } from './request.ts'
@@ -35,19 +36,20 @@ const marginMs = 60_000
 /** Returns the response of one request. Never throws: a failure is a response with the API's error body. */
 export function handleEmbeddings(deps: EmbeddingsRouteDeps, request: Request): Response | Promise<Response> {
   // The body of a queued request still arrives. A large body is not accepted before its bytes are reserved.
+  const receivedAt = deps.clock.monotonic()
   const start = deps.startQueue.enter(() => {
     const declared = request.headers.get('content-length')
     return declared !== null && Number(declared) <= bodyLimits.other
   })
-  if (start === true) return respond(deps, request)
+  if (start === true) return respond(deps, request, receivedAt)
   if (start === false) return rejected(deps)
-  return start.then(mayStart => (mayStart ? respond(deps, request) : rejected(deps)))
+  return start.then(mayStart => (mayStart ? respond(deps, request, receivedAt) : rejected(deps)))
 }
 
 /** Facts about a request that its error response needs. */
 type Known = { caller: Caller | null; hold: BodyHold | null }
 
-async function respond(deps: EmbeddingsRouteDeps, request: Request): Promise<Response> {
+async function respond(deps: EmbeddingsRouteDeps, request: Request, receivedAt: number): Promise<Response> {
   const requestId = deps.newRequestId()
   const known: Known = { caller: null, hold: null }
   try {
@@ -55,7 +57,9 @@ async function respond(deps: EmbeddingsRouteDeps, request: Request): Promise<Res
     const asked = readEmbeddingsRequest(parseJson(text, maximumValues))
     const { hold } = known
     const reserveNumbers = (numbers: number) => hold?.add(Math.min(numbers * numberBytes, mostVectorBytes), true)
-    const embeddings = await embedOnce(deps, request, { caller, asked, text, requestId, reserveNumbers })
+    const timeoutMs = readTimeout(request.headers)
+    const running = { caller, asked, text, requestId, reserveNumbers, timeoutMs, receivedAt }
+    const embeddings = await embedOnce(deps, request, running)
     // The vectors stay in memory until the client has read them.
     return toResponse(deps, { caller, asked, over: () => hold?.release() }, embeddings)
   } catch (thrown) {
@@ -93,11 +97,15 @@ type Running = {
   readonly text: string
   readonly requestId: string
   readonly reserveNumbers: (numbers: number) => void
+  /** Null = the client sets none. */
+  readonly timeoutMs: number | null
+  /** Monotonic milliseconds. */
+  readonly receivedAt: number
 }
 
 /** Embeds under the request's `Idempotency-Key`, if any. Aborts when the client disconnects or the process stops. */
 async function embedOnce(deps: EmbeddingsRouteDeps, request: Request, running: Running): Promise<Embeddings> {
-  const { caller, asked, text, requestId, reserveNumbers } = running
+  const { caller, asked, text, requestId, reserveNumbers, timeoutMs, receivedAt } = running
   const ending = createRequestAbort()
   request.signal.addEventListener('abort', () => ending.abort(), { once: true })
   if (request.signal.aborted) ending.abort()
@@ -118,6 +126,8 @@ async function embedOnce(deps: EmbeddingsRouteDeps, request: Request, running: R
   const connection = deps.connectionOf(request)
   // From here on only the gateway's own deadlines apply.
   connection.liftIdleTimeout()
+  const { clock } = deps
+  const cancelTimeout = timeoutMs === null ? null : endInTime(ending, { clock, timeoutMs, receivedAt })
   deps.inFlight.add(ending)
   try {
     return await deps.embed(caller, asked, {
@@ -128,6 +138,7 @@ async function embedOnce(deps: EmbeddingsRouteDeps, request: Request, running: R
       settled,
     })
   } finally {
+    cancelTimeout?.()
     deps.inFlight.delete(ending)
     connection.setIdleTimeout()
     // A request without an effect can run again.

@@ -1,6 +1,7 @@
 import { Elysia } from 'elysia'
 import { idempotencyHeaders, onceErrors } from '../../http/idempotency.ts'
 import { policies } from '../../http/policies.ts'
+import { timeoutHeader } from '../../http/request-timeout.ts'
 import { withRouteDocs } from '../../http/route-docs.ts'
 import { type EmbeddingsRouteDeps, handleEmbeddings } from './handler.ts'
 import { embeddingsResponseSchema, embeddingsSchema } from './schema.ts'
@@ -25,7 +26,7 @@ export function embeddings(deps: EmbeddingsRouteDeps) {
         },
         'token IDs of cl100k_base': { model: 'text-embedding-3-large', input: [[32, 8415, 7731], [15339]] },
       },
-      requestHeaders: idempotencyHeaders,
+      requestHeaders: { ...timeoutHeader, ...idempotencyHeaders },
       answer: embeddingsResponseSchema,
       answerHeaders: ['served', 'cost', 'estimated', 'standing'],
       errors: [
@@ -39,6 +40,7 @@ export function embeddings(deps: EmbeddingsRouteDeps) {
         'concurrent_requests_exceeded',
         'daily_tokens_exceeded',
         'daily_cost_exceeded',
+        'upstream_rate_limited',
         'upstream_failed',
         'no_model_available',
         'upstream_timeout',

@@ -13,10 +13,11 @@ import type { HealthTracker } from '../../database/repositories/health-tracker.t
 import type { Meter, Reservation } from '../../limits/meter.ts'
 import type { ProviderFailure } from '../../providers/provider.ts'
 import { reportFailure } from '../report-attempt.ts'
+import { callWithKey } from './call-with-key.ts'
 import { embeddingsFailedError, type FailedHost } from './failed-error.ts'
 import type { ModeratedInputs } from './moderate-inputs.ts'
 import type { EmbeddingHost, PreparedEmbeddings } from './prepare.ts'
-import { callUpstream, type UpstreamCallDeps } from './upstream-call.ts'
+import type { UpstreamCallDeps } from './upstream-call.ts'
 
 export type CallHostsDeps = UpstreamCallDeps & {
   readonly health: HealthTracker
@@ -68,7 +69,8 @@ export async function callHosts(
   const active = deps.health.beginRequest()
   try {
     for (const host of inOrderOfHealth(deps.health, prepared.hosts)) {
-      if (failed.length >= maximumAttempts || deps.clock.monotonic() >= deadlineAt) break
+      if (failed.filter(({ isOfKeys }) => !isOfKeys).length >= maximumAttempts || deps.clock.monotonic() >= deadlineAt)
+        break
       if (!(await canAfford(deps, host, prepared, progress))) {
         note(progress, host, 'skipped_over_budget', { startedAt: deps.clock.monotonic(), durationMs: 0 })
         continue
@@ -85,11 +87,12 @@ export async function callHosts(
         note(progress, host, 'served', { startedAt: calledAt, durationMs })
         return { host, vectors: result.vectors, droppedParameters: result.droppedParameters, calledAt }
       }
-      const { failure, status } = result
-      reportFailure(deps, progress.requestId, { candidate: host, failure, status })
+      const { failure, status, isOfKeys } = result
+      // The failures of the keys are reported, and say nothing about the model.
+      if (!isOfKeys) reportFailure(deps, progress.requestId, { candidate: host, failure, status })
       note(progress, host, failure.kind, { startedAt: calledAt, durationMs })
       progress.host = null
-      failed.push({ host, failure, status })
+      failed.push({ host, failure, status, isOfKeys })
       if (!failure.retryable || failure.blame === 'caller') break
     }
   } finally {
@@ -127,7 +130,12 @@ type HostCall = {
 
 type HostResult =
   | { readonly kind: 'vectors'; readonly vectors: readonly Vector[]; readonly droppedParameters: readonly string[] }
-  | { readonly kind: 'failure'; readonly failure: ProviderFailure; readonly status: number | null }
+  | {
+      readonly kind: 'failure'
+      readonly failure: ProviderFailure
+      readonly status: number | null
+      readonly isOfKeys: boolean
+    }
 
 /** Embeds all inputs by one host, in as many calls as needed. The first failure aborts the others. */
 async function embedAt(
@@ -154,8 +162,10 @@ async function embedAt(
       if (batch === undefined) return
       const { dimensions, endUser, extras } = request
       const call = { model, inputs: inputs.slice(batch.from, batch.to), dimensions, endUser, extras }
-      const { result, status, droppedParameters } = await callUpstream(deps, {
+      const { result, status, droppedParameters, isOfKeys } = await callWithKey(deps, {
         host,
+        requestId: progress.requestId,
+        tokens: batch.tokens,
         call,
         deadlineAt,
         signal: ending.signal,
@@ -164,7 +174,7 @@ async function embedAt(
       const problem =
         result.kind === 'failure' ? result.failure : wrongLength(result.vectors, dimensions ?? model.dimensions)
       if (result.kind === 'failure' || problem !== null) {
-        if (problem !== null) failure ??= { kind: 'failure', failure: problem, status }
+        if (problem !== null) failure ??= { kind: 'failure', failure: problem, status, isOfKeys }
         ending.abort()
         return
       }
@@ -191,7 +201,7 @@ function wrongLength(vectors: readonly Vector[], expected: number | null): Provi
 
 function mixedLengths(vectors: readonly Vector[]): Extract<HostResult, { kind: 'failure' }> | null {
   const problem = wrongLength(vectors, null)
-  return problem === null ? null : { kind: 'failure', failure: problem, status: 200 }
+  return problem === null ? null : { kind: 'failure', failure: problem, status: 200, isOfKeys: false }
 }
 
 function badLength(length: number, expected: number): ProviderFailure {

@@ -9,6 +9,8 @@ export type FailedHost = {
   readonly host: EmbeddingHost
   readonly failure: ProviderFailure
   readonly status: number | null
+  /** Its key pool had no usable key. */
+  readonly isOfKeys: boolean
 }
 
 const usualWaitMs = 5_000
@@ -63,10 +65,10 @@ export function embeddingsFailedError(
       if (!failed.every(asksToWait))
         return new GatewayError('upstream_failed', 'Every host of this model failed. Retry.', options)
       const waits = failed.map(({ failure }) => failure.retryAfterMs ?? usualWaitMs)
-      return new GatewayError('no_model_available', unavailable, {
-        ...options,
-        retryAfterMs: Math.min(maximumWaitMs, ...waits),
-      })
+      const retryAfterMs = Math.max(1, Math.min(maximumWaitMs, ...waits))
+      if (failed.some(({ isOfKeys }) => isOfKeys))
+        return new GatewayError('upstream_rate_limited', unavailable, { ...options, retryAfterMs })
+      return new GatewayError('no_model_available', unavailable, { ...options, retryAfterMs })
     }
   }
 }

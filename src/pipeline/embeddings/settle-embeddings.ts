@@ -6,6 +6,8 @@ import { costOf } from '../../core/usage/money.ts'
 import {
   type AttemptRecord,
   attemptOutcomes,
+  maximumRecordedAttempts,
+  maximumTried,
   type TriedOutcome,
   type UsageRecord,
 } from '../../core/usage/usage-record.ts'
@@ -86,7 +88,7 @@ export function toEmbeddingsRecord(
     billed_microcents: bill.billed,
     reserved_microcents: seat.reservedMicrocents,
     ...(bill.owed === bill.billed ? {} : { shortfall_microcents: bill.owed - bill.billed }),
-    attempts: progress.attempts.length,
+    attempts: Math.min(progress.attempts.length, maximumRecordedAttempts),
     tried: triedOf(progress.attempts, startedMonotonic),
     latency_ms: Math.round(end.at - startedMonotonic),
     first_token_ms: null,
@@ -114,7 +116,7 @@ function triedOf(attempts: Progress['attempts'], startedMonotonic: number): Atte
   const tried: AttemptRecord[] = []
   for (const { model, outcome, startedAt, durationMs } of attempts)
     if (isTried(outcome)) tried.push([model, outcome, Math.round(startedAt - startedMonotonic), durationMs])
-  return tried
+  return tried.slice(-maximumTried)
 }
 
 function isTried(outcome: Progress['attempts'][number]['outcome']): outcome is TriedOutcome {

@@ -5,7 +5,9 @@ import type { Clock } from '../../core/ports/clock.ts'
 import type { Network } from '../../core/ports/network.ts'
 import type { Deadlines } from '../../core/request/deadlines.ts'
 import type { EmbeddingsCall, EmbeddingsResult } from '../../providers/embeddings.ts'
+import type { KeyClaim } from '../../providers/keys/key-pool.ts'
 import type { ProviderFailure, ProviderRequest } from '../../providers/provider.ts'
+import { authorizedFetch, CredentialsMissingError } from '../authorized-fetch.ts'
 import type { EmbeddingHost } from './prepare.ts'
 
 export type UpstreamCallDeps = {
@@ -14,19 +16,21 @@ export type UpstreamCallDeps = {
   readonly config: { readonly deadlines: Deadlines }
 }
 
-type UpstreamCallResult = {
+export type UpstreamCallResult = {
   readonly result: EmbeddingsResult
   /** HTTP status; null = there was none. */
   readonly status: number | null
   readonly droppedParameters: readonly string[]
 }
 
-type CallOptions = {
+export type CallOptions = {
   readonly host: EmbeddingHost
   readonly call: EmbeddingsCall
   /** Monotonic milliseconds at which the whole request must be over. */
   readonly deadlineAt: number
   readonly signal: RequestAbortSignal
+  /** Key of the call; null = the provider's only one. */
+  readonly claim: KeyClaim | null
 }
 
 const maximumFailureBytes = 65_536
@@ -37,8 +41,8 @@ const longestVector = 16_384
 
 /** Makes one call. Never throws: failures, deadlines and aborts are results too. */
 export async function callUpstream(deps: UpstreamCallDeps, options: CallOptions): Promise<UpstreamCallResult> {
-  const { host, call, signal } = options
-  const request = host.adapter.toEmbeddingsRequest(call, host.endpoint.access)
+  const { host, call, signal, claim } = options
+  const request = host.adapter.toEmbeddingsRequest(call, claim?.key.access ?? host.endpoint.access)
   const { droppedParameters } = request
   const abort = new AbortController()
   const leave = () => abort.abort()
@@ -47,15 +51,19 @@ export async function callUpstream(deps: UpstreamCallDeps, options: CallOptions)
   const watch = watchCall(deps, options, request.url, leave)
   let response: Response | null = null
   try {
-    response = await deps.network.fetch(request.url, requestInit(request, abort.signal))
+    const init = requestInit(request, abort.signal)
+    response = await authorizedFetch(deps.network, claim?.key.access ?? host.endpoint.access, request, init)
+    claim?.answered(response.headers)
     watch.byteArrived()
     const result = await readResult(options, response, watch.byteArrived)
     return { result, status: response.status, droppedParameters }
-  } catch {
+  } catch (cause) {
     const broken =
-      response === null
-        ? upstreamFailure('connection_failed', 'connection refused or reset')
-        : upstreamFailure('truncated', 'connection broke inside the response')
+      cause instanceof CredentialsMissingError
+        ? cause.failure
+        : response === null
+          ? upstreamFailure('connection_failed', 'connection refused or reset')
+          : upstreamFailure('truncated', 'connection broke inside the response')
     return { result: failed(watch.failure() ?? broken), status: response?.status ?? null, droppedParameters }
   } finally {
     watch.stop()
@@ -65,9 +73,9 @@ export async function callUpstream(deps: UpstreamCallDeps, options: CallOptions)
   }
 }
 
-function requestInit(request: ProviderRequest, signal: AbortSignal): RequestInit {
+function requestInit(request: ProviderRequest, signal: AbortSignal) {
   // A redirect would send the provider's key to its target.
-  return { method: 'POST', headers: request.headers, body: request.body, signal, redirect: 'error' }
+  return { method: 'POST', headers: request.headers, body: request.body, signal, redirect: 'error' } as const
 }
 
 async function readResult({ host, call }: CallOptions, response: Response, byteArrived: () => void) {

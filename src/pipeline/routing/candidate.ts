@@ -5,12 +5,16 @@ import type { ConfiguredProvider } from '../../providers/configured-provider.ts'
 import type { KeyClaim } from '../../providers/keys/key-pool.ts'
 
 /**
- * Part of a request that only providers of its client's own dialect can read; null = this provider can, or there is no
- * such part.
+ * Part of a request that only providers of its client's own dialect can read; null = this model's provider can, or there
+ * is no such part.
  */
-export function unreadable({ provider }: ConfiguredProvider, { source }: Pick<ChatRequest, 'source'>): Unmet | null {
+export function unreadable(
+  { provider }: ConfiguredProvider,
+  model: Pick<Model, 'id' | 'provider'>,
+  { source }: Pick<ChatRequest, 'source'>,
+): Unmet | null {
   const param = source?.needs[0]
-  if (source === null || param === undefined || provider.takesSource?.includes(source.dialect)) return null
+  if (source === null || param === undefined || provider.takesSource?.(model).includes(source.dialect)) return null
   // Messages requests need kinds of blocks and tools; Responses requests need places in the input.
   const at = source.dialect === 'messages' ? 'messages' : param
   return { param: at, what: `\`${param}\`, which only providers of this API form read` }
@@ -32,7 +36,10 @@ export type Candidate = {
 export type ScoreParts = ScoreComponents & { readonly adjustment: number }
 
 /** Returns the host and the key of an attempt as the operator named them, if the provider has several of either. */
-export function viaOf({ endpoint, host }: Candidate, claim: KeyClaim | null): Pick<Attempt, 'via'> | null {
+export function viaOf(
+  { endpoint, host }: Pick<Candidate, 'endpoint' | 'host'>,
+  claim: KeyClaim | null,
+): Pick<Attempt, 'via'> | null {
   if (claim !== null) return { via: `${endpoint.id}#${claim.key.name}` }
   return host === undefined ? null : { via: endpoint.id }
 }

@@ -65,7 +65,7 @@ function causeToDrop(
   if (leavingSoon(model, today)) return { cause: 'elsewhere', reason: 'retires within 7 days' }
   if (ask.testMode && model.tier === 'premium')
     return { cause: 'elsewhere', reason: 'premium model excluded by test_mode' }
-  const lacking = unmet(model, needs) ?? unreadable(endpoint, ask)
+  const lacking = unmet(model, needs) ?? unreadable(endpoint, model, ask)
   if (lacking !== null) return dropCauseOf(lacking)
   if (!fitsWindow(model, inputTokens, 1)) return { cause: 'window', reason: 'conversation exceeds the context window' }
   return null

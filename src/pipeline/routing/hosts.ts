@@ -13,12 +13,13 @@ export type Endpoints = ReadonlyMap<string, ConfiguredProvider>
  */
 export function endpointOf(
   endpoints: Endpoints,
-  { provider, hosts }: Pick<Model, 'provider' | 'hosts'>,
+  model: Pick<Model, 'id' | 'provider' | 'hosts'>,
   ask?: Pick<ChatRequest, 'source'>,
 ): ConfiguredProvider | undefined {
+  const { provider, hosts } = model
   if (hosts === undefined) return endpoints.get(provider)
   const configured = hosts.flatMap(({ host }) => endpoints.get(host) ?? [])
-  const reading = ask === undefined ? undefined : configured.find(endpoint => unreadable(endpoint, ask) === null)
+  const reading = ask === undefined ? undefined : configured.find(endpoint => unreadable(endpoint, model, ask) === null)
   return reading ?? configured[0]
 }
 
@@ -32,7 +33,7 @@ export function candidatesAtHosts(
   if (model.hosts === undefined) return [candidate]
   return model.hosts.flatMap((host): Candidate[] => {
     const endpoint = endpoints.get(host.host)
-    if (endpoint === undefined || unreadable(endpoint, ask) !== null) return []
+    if (endpoint === undefined || unreadable(endpoint, model, ask) !== null) return []
     if (host === candidate.host) return [candidate]
     const { score } = candidate
     return [
@@ -46,4 +47,10 @@ export function candidatesAtHosts(
       },
     ]
   })
+}
+
+/** Returns the model by the name that its first host knows. */
+export function nameAtFirstHost(model: Model): Model {
+  const first = model.hosts?.[0]
+  return first === undefined ? model : modelAt(model, first).wire
 }

@@ -134,7 +134,7 @@ function chooseNamed(deps: RouteDeps, request: RouteRequest, name: string): Choi
   const model = findNamedModel(deps, request, name)
   const endpoint = endpointOf(deps.endpoints, model, request.ask)
   if (endpoint === undefined) throw notConfigured(model)
-  refuseUnmet(model, unreadable(endpoint, request.ask))
+  refuseUnmet(model, unreadable(endpoint, model, request.ask))
   const first: Candidate = {
     model,
     endpoint,

@@ -136,6 +136,11 @@ function lacksThinking({ fields, sealed = [] }: SourceBody): boolean {
   return sealed.some(([message]) => message === last)
 }
 
+/** Returns the body with these members set or, where undefined, removed. Everything else stays as it is written. */
+export function withMembers(text: string, values: Json): string {
+  return edited(text, fieldEdits(membersAt(text, 0), values))
+}
+
 /** Sets members with these names, removes undefined ones and the gateway's own, and adds missing ones. */
 function fieldEdits(members: readonly Member[], values: Json): readonly Edit[] {
   const isSet = ({ key }: Member) => values[key] !== undefined

@@ -15,7 +15,11 @@ function charges(fields: object, text = JSON.stringify(fields), takesSource = ta
     needs: [],
     sameFormOnly: [],
   }
-  return highestSourceCharges({ source }, { model: { pricing }, endpoint: { provider: { takesSource } } }, 1_000_000)
+  return highestSourceCharges(
+    { source, messages: [], tools: [] },
+    { model: { id: 'claude', provider: 'anthropic', pricing }, endpoint: { provider: { takesSource: () => takesSource } } },
+    1_000_000,
+  )
 }
 
 const search = (fields: object = {}) => ({ tools: [{ type: 'web_search_20250305', name: 'web_search', ...fields }] })
@@ -47,4 +51,15 @@ test('highestSourceCharges: reads an escaped lifetime', () => {
 
 test('highestSourceCharges: returns nothing for a provider that receives a translation', () => {
   expect(charges(search(), undefined, [])).toBe(0)
+})
+
+test.each([
+  ['a mark for an hour', '1h', true, true],
+  ['a mark for five minutes', '5m', true, false],
+  ['a provider without marks', '1h', false, false],
+] as const)('highestSourceCharges: reserves %s of another API form', (_, cache, isMarking, isReserved) => {
+  const provider = isMarking ? ({ cachesMarkedInput: true } as const) : {}
+  const model = { id: 'claude', provider: 'anthropic', pricing }
+  const ask = { source: null, messages: [{ role: 'system', text: 'Rules.', cache }], tools: [] } as const
+  expect(highestSourceCharges(ask, { model, endpoint: { provider } }, 1_000_000) > 0).toBe(isReserved)
 })

@@ -1,0 +1,39 @@
+/** Reads the key file of a Google service account. */
+import { createPrivateKey } from 'node:crypto'
+import type { ServiceAccount } from '../credentials/bearer.ts'
+import { baseUrlProblem } from './addresses.ts'
+
+/** Returns the account and its project; null = it is unusable. Reports problems without the file's content. */
+export function parseServiceAccount(
+  text: string,
+  problem: (text: string) => void,
+): { readonly account: ServiceAccount; readonly project: string | null } | null {
+  let parsed: unknown
+  try {
+    parsed = JSON.parse(text)
+  } catch {
+    problem('the service account is not valid JSON')
+    return null
+  }
+  const fields: Readonly<Record<string, unknown>> = typeof parsed === 'object' && parsed !== null ? { ...parsed } : {}
+  const textOf = (name: string) => (typeof fields[name] === 'string' ? fields[name] : '')
+  const [clientEmail, privateKey] = [textOf('client_email'), textOf('private_key')]
+  if (fields.type !== 'service_account' || clientEmail === '' || privateKey === '') {
+    problem('the service account needs "type": "service_account", `client_email` and `private_key`')
+    return null
+  }
+  const tokenUrl = textOf('token_uri') || 'https://oauth2.googleapis.com/token'
+  const wrong = baseUrlProblem(tokenUrl)
+  if (wrong !== null) problem(`the service account: token_uri ${wrong}`)
+  if (!isPrivateKey(privateKey)) problem('the service account: private_key is not a private key in PEM')
+  const privateKeyId = textOf('private_key_id') || null
+  return { account: { clientEmail, privateKey, privateKeyId, tokenUrl }, project: textOf('project_id') || null }
+}
+
+function isPrivateKey(pem: string): boolean {
+  try {
+    return createPrivateKey(pem).asymmetricKeyType === 'rsa'
+  } catch {
+    return false
+  }
+}

@@ -1,0 +1,181 @@
+import type { FinishReason } from '../../core/chat/chat.ts'
+import { parseUntrustedJson } from '../../core/validation/untrusted-json.ts'
+import { exceptionPrefix } from '../aws-event-stream.ts'
+import { failed, providerFailure } from '../failure.ts'
+import { isRecord, isText, type Json, record, records, textOf, tokenCount } from '../json.ts'
+import { type ReasoningText, readThinking, releaseHeld, type Thinking } from '../openai/reasoning.ts'
+import type { AnswerPart, StreamReader } from '../provider.ts'
+import { bedrockException } from './failure.ts'
+
+/** Reads a complete response of Converse. */
+export function readConverseResponse(body: unknown): readonly AnswerPart[] {
+  const { output, stopReason, usage } = record(body)
+  const { content } = record(record(output).message)
+  if (!Array.isArray(content) || !isText(stopReason)) return [badAnswer('unreadable')]
+  const answer = new ConverseAnswer()
+  for (const [index, block] of records(content).entries()) answer.addBlock(index, block)
+  answer.stop(stopReason)
+  answer.count(usage)
+  answer.end()
+  return answer.drain()
+}
+
+/**
+ * Creates a reader of ConverseStream. A response is complete after `messageStop`; the token counts follow it in
+ * `metadata`, in some responses they precede it.
+ */
+export function converseReader(): StreamReader {
+  const answer = new ConverseAnswer()
+  return {
+    read({ name, data }) {
+      if (name.startsWith(exceptionPrefix)) return [failed(bedrockException(name, data))]
+      const event = parseUntrustedJson(data)
+      if (!isRecord(event)) return [badAnswer('unreadable_event')]
+      answer.read(name, event)
+      return answer.drain()
+    },
+    finish() {
+      answer.end()
+      return answer.drain()
+    },
+  }
+}
+
+const finishReasons: ReadonlyMap<string, FinishReason> = new Map([
+  ['end_turn', 'stop'],
+  ['stop_sequence', 'stop'],
+  ['max_tokens', 'length'],
+  ['model_context_window_exceeded', 'length'],
+  ['tool_use', 'tool_calls'],
+  ['content_filtered', 'content_filter'],
+  ['guardrail_intervened', 'content_filter'],
+])
+
+/** One response: takes its events or its blocks, and collects their parts. */
+class ConverseAnswer {
+  private parts: AnswerPart[] = []
+  private calls = 0
+  /** Blocks of calls that began: their index among the calls, and whether arguments arrived. */
+  private readonly open = new Map<unknown, { readonly index: number; hasArguments: boolean }>()
+  /** Some models write their reasoning into the text. */
+  private readonly thinking: Thinking = { place: 'maybe', closing: '', held: '' }
+  private reason: FinishReason | null = null
+  private isCounted = false
+
+  drain(): readonly AnswerPart[] {
+    const { parts } = this
+    this.parts = []
+    return parts
+  }
+
+  read(name: string, event: Json): void {
+    const { contentBlockIndex: at } = event
+    switch (name) {
+      case 'contentBlockStart':
+        this.startCall(at, record(record(event.start).toolUse))
+        break
+      case 'contentBlockDelta':
+        this.addDelta(at, record(event.delta))
+        break
+      case 'contentBlockStop':
+        this.closeCall(at)
+        break
+      case 'messageStop':
+        this.stop(textOf(event.stopReason))
+        break
+      case 'metadata':
+        this.count(event.usage)
+        this.end()
+        break
+    }
+  }
+
+  /** Adds a block of a complete response. */
+  addBlock(at: number, { text, toolUse, reasoningContent }: Json): void {
+    if (isText(text)) this.addText(text)
+    if (isRecord(reasoningContent)) this.addReasoning(record(reasoningContent.reasoningText).text)
+    if (!isRecord(toolUse)) return
+    this.startCall(at, toolUse)
+    this.addDelta(at, { toolUse: { input: JSON.stringify(record(toolUse.input)) } })
+    this.closeCall(at)
+  }
+
+  stop(stopReason: string): void {
+    this.say(releaseHeld(this.thinking))
+    for (const at of [...this.open.keys()]) this.closeCall(at)
+    if (/^malformed_/.test(stopReason))
+      return void this.parts.push(failed(providerFailure('generation_failed', `200 ${stopReason.slice(0, 64)}`)))
+    const named = finishReasons.get(stopReason) ?? 'stop'
+    this.reason ??= named === 'stop' && this.calls > 0 ? 'tool_calls' : named
+    this.parts.push({ type: 'finish', choice: 0, reason: this.reason })
+    if (this.isCounted) this.end()
+  }
+
+  /** Here, input excludes cache reads and writes. */
+  count(usage: unknown): void {
+    const { inputTokens, outputTokens, cacheReadInputTokens, cacheWriteInputTokens } = record(usage)
+    const input = tokenCount(inputTokens)
+    const output = tokenCount(outputTokens)
+    if (input === null && output === null) return
+    const cached = tokenCount(cacheReadInputTokens) ?? 0
+    const written = tokenCount(cacheWriteInputTokens) ?? 0
+    this.isCounted = true
+    this.parts.push({
+      type: 'usage',
+      usage: {
+        inputTokens: input === null ? null : input + cached + written,
+        cachedInputTokens: cached,
+        cacheWriteTokens: written,
+        outputTokens: output,
+        reasoningTokens: 0,
+      },
+    })
+  }
+
+  end(): void {
+    if (this.reason !== null) this.parts.push({ type: 'end' })
+  }
+
+  private addDelta(at: unknown, { text, toolUse, reasoningContent }: Json): void {
+    if (isText(text)) this.addText(text)
+    if (isRecord(reasoningContent)) this.addReasoning(reasoningContent.text)
+    const call = isRecord(toolUse) ? this.open.get(at) : undefined
+    const input = textOf(record(toolUse).input)
+    if (call === undefined || input === '') return
+    call.hasArguments = true
+    this.parts.push({ type: 'tool_arguments', choice: 0, index: call.index, text: input })
+  }
+
+  private addText(text: string): void {
+    this.say(this.calls > 0 ? [{ type: 'text', text }] : readThinking(this.thinking, text))
+  }
+
+  private addReasoning(text: unknown): void {
+    if (isText(text)) this.parts.push({ type: 'reasoning', choice: 0, text })
+  }
+
+  private say(texts: readonly ReasoningText[]): void {
+    for (const { type, text } of texts) if (text !== '') this.parts.push({ type, choice: 0, text })
+  }
+
+  private startCall(at: unknown, { toolUseId, name }: Json): void {
+    if (!isText(name)) return
+    this.say(releaseHeld(this.thinking))
+    const index = this.calls++
+    this.open.set(at, { index, hasArguments: false })
+    const id = isText(toolUseId) ? toolUseId : `call_${index}`
+    this.parts.push({ type: 'tool_call', choice: 0, index, id, name, signature: null })
+  }
+
+  /** A call without arguments has no delta. */
+  private closeCall(at: unknown): void {
+    const call = this.open.get(at)
+    if (call === undefined) return
+    this.open.delete(at)
+    if (!call.hasArguments) this.parts.push({ type: 'tool_arguments', choice: 0, index: call.index, text: '{}' })
+  }
+}
+
+function badAnswer(what: string): AnswerPart {
+  return failed(providerFailure('bad_answer', `200 ${what}`))
+}

@@ -1,0 +1,68 @@
+/**
+ * Google Vertex AI: Gemini as on Gemini's own API, Claude with Anthropic's own Messages body. `Access.authorizer` adds a
+ * token of the service account.
+ */
+import type { SourceBody } from '../core/chat/chat.ts'
+import type { Model } from '../core/models/models.ts'
+import { readAnthropicFailure } from './anthropic/failure.ts'
+import { toHostedRequest } from './anthropic/hosted.ts'
+import { countRequest } from './anthropic/request.ts'
+import { withMembers } from './anthropic/source-body.ts'
+import { anthropic } from './anthropic.ts'
+import { readGoogleFailure } from './google/failure.ts'
+import { google } from './google.ts'
+import { objectIn, record, textOf } from './json.ts'
+import type { Access, Provider } from './provider.ts'
+
+const version = 'vertex-2023-10-16'
+
+const gemini: Provider = {
+  ...google,
+  toRequest(question, access) {
+    const request = google.toRequest(question, { baseUrl: '', apiKey: null })
+    const method = request.url.slice(request.url.lastIndexOf(':') + 1)
+    return { ...request, url: urlOf(access, 'google', question.model.id, method) }
+  },
+}
+
+const claude: Provider = {
+  ...anthropic,
+  toRequest(question, access) {
+    const request = toHostedRequest(question, { version, namesStream: true, bodyBetas: null })
+    const method = question.stream ? 'streamRawPredict' : 'rawPredict'
+    return { ...request, url: urlOf(access, 'anthropic', question.model.id, method) }
+  },
+  // Google refuses in its own form, the model behind it in Anthropic's.
+  readFailure(status, headers, body) {
+    const isGoogles = textOf(record(objectIn(body.replace(/^\s*\[|\]\s*$/g, ''))?.error).status) !== ''
+    return (isGoogles ? readGoogleFailure : readAnthropicFailure)(status, headers, body)
+  },
+}
+
+/** The adapter. `Access.baseUrl` ends with the project and the location. */
+export const vertex: Provider = {
+  ...gemini,
+  formFor: ({ model }) => (isClaude(model) ? claude : gemini),
+  takesSource: model => (isClaude(model) ? ['messages'] : []),
+  count: {
+    toRequest: (source: SourceBody, model: Model, access: Access) => {
+      if (!isClaude(model)) return null
+      const { body } = countRequest(source, model, { baseUrl: '', apiKey: null })
+      return {
+        url: urlOf(access, 'anthropic', 'count-tokens', 'rawPredict'),
+        headers: { 'content-type': 'application/json' },
+        body: withMembers(body, { anthropic_version: version }),
+      }
+    },
+    read: body => anthropic.count?.read(body) ?? null,
+  },
+}
+
+function isClaude({ id, provider }: Pick<Model, 'id' | 'provider'>): boolean {
+  return provider === 'anthropic' || /^claude-/.test(id)
+}
+
+function urlOf({ baseUrl }: Access, publisher: 'google' | 'anthropic', id: string, method: string): string {
+  // `@` separates a version of a model, which Google writes as it is.
+  return `${baseUrl}/publishers/${publisher}/models/${encodeURIComponent(id).replaceAll('%40', '@')}:${method}`
+}

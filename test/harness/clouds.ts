@@ -1,0 +1,165 @@
+/** Simulated clouds with their accounts, and one attempt at a model on them. */
+import { generateKeyPairSync } from 'node:crypto'
+import { mkdtempSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { systemClock } from '../../src/composition/clock.ts'
+import { systemNetwork } from '../../src/composition/network.ts'
+import { catalog } from '../../src/core/models/catalog.ts'
+import type { Model } from '../../src/core/models/models.ts'
+import type { Clock } from '../../src/core/ports/clock.ts'
+import type { Network } from '../../src/core/ports/network.ts'
+import { readNative } from '../../src/dialects/native/request.ts'
+import { startAttempt } from '../../src/pipeline/attempt.ts'
+import type { Access, AnswerPart, Provider, ProviderFailure } from '../../src/providers/provider.ts'
+import { startSimulator } from '../../src/simulator/simulator.ts'
+import { modelWith } from './model.ts'
+
+const { publicKey, privateKey } = generateKeyPairSync('rsa', { modulusLength: 2_048 })
+
+export const accounts = {
+  aws: {
+    region: 'eu-central-1',
+    accessKeyId: 'AKIASIMULATED0000001',
+    secretAccessKey: 'simulated/secret+of/the+tests',
+    roleArn: 'arn:aws:iam::123456789012:role/gateway',
+    webIdentityToken: 'simulated-web-identity',
+  },
+  azure: {
+    apiKey: 'simulated-azure-key',
+    tenantId: 'tenant-1',
+    clientId: 'client-1',
+    clientSecret: 'simulated-secret',
+  },
+  google: { clientEmail: 'gateway@project.iam.gserviceaccount.com', publicKey, project: 'project-1' },
+  tokenLifetimeMs: 3_600_000,
+}
+
+export const privateKeyPem = privateKey.export({ type: 'pkcs8', format: 'pem' }).toString()
+
+/** Returns the path of a file with this content. */
+export function fileWith(content: string): string {
+  const path = join(mkdtempSync(join(tmpdir(), 'gateway-clouds-')), 'secret')
+  writeFileSync(path, content)
+  return path
+}
+
+/** Returns a clock that runs like the system's and can be moved; `move` shifts it by milliseconds. */
+export function movableClock() {
+  let offset = 0
+  const clock: Clock = {
+    ...systemClock,
+    now: () => systemClock.now() + offset,
+    monotonic: () => systemClock.monotonic() + offset,
+  }
+  const move = (milliseconds: number) => {
+    offset += milliseconds
+  }
+  return { clock, move }
+}
+
+/** Starts the simulated clouds. */
+export function startClouds(clock: { now(): number } = systemClock, tokenLifetimeMs = accounts.tokenLifetimeMs) {
+  return startSimulator({ clock, random: Math.random, clouds: { ...accounts, tokenLifetimeMs } })
+}
+
+const deadlines = {
+  connectMs: 5_000,
+  firstByteMs: 20_000,
+  silenceMs: 20_000,
+  firstContentMs: 20_000,
+  firstContentReasoningMs: 20_000,
+  totalMs: 25_000,
+}
+
+export type Outcome = {
+  readonly parts: readonly AnswerPart[]
+  readonly text: string
+  readonly failure: ProviderFailure | null
+  readonly ended: boolean
+  readonly droppedParameters: readonly string[]
+}
+
+type Asked = {
+  readonly provider: Provider
+  readonly access: Access
+  readonly model: Model
+  readonly body?: Readonly<Record<string, unknown>>
+  readonly clock?: Clock
+  readonly network?: Network
+}
+
+/** Makes one attempt and reads it to its end. `body` is one of the gateway's own API. */
+export async function attemptAt({
+  provider,
+  access,
+  model,
+  body = {},
+  clock = systemClock,
+  network = systemNetwork,
+}: Asked): Promise<Outcome> {
+  const ask = readNative({ prompt: 'Say hello. [[sim:tokens=40]]', stream: true, ...body }, new Headers(), 10)
+  const caller = new AbortController()
+  const attempt = startAttempt(
+    { clock, network },
+    {
+      candidate: {
+        model,
+        endpoint: { id: model.provider, provider, access, simulated: true },
+        score: 1,
+        reason: () => 'named',
+        parts: () => null,
+      },
+      ask: { ask, model, outputCap: 2_000, stream: ask.stream !== null },
+      deadlines,
+      deadlineAt: clock.monotonic() + deadlines.totalMs,
+      signal: caller.signal,
+    },
+  )
+  const parts: AnswerPart[] = []
+  const isOver = () => parts.some(({ type }) => type === 'end' || type === 'failure')
+  while (!isOver()) {
+    const next = await attempt.next()
+    if (next === null) break
+    parts.push(...next)
+  }
+  attempt.close(parts.some(({ type }) => type === 'end'))
+  return {
+    parts,
+    text: parts.map(part => (part.type === 'text' ? part.text : '')).join(''),
+    failure: parts.find(part => part.type === 'failure')?.failure ?? null,
+    ended: parts.some(({ type }) => type === 'end'),
+    droppedParameters: attempt.droppedParameters,
+  }
+}
+
+/** Returns a catalog model under the name that a host gives it. */
+export function hostedAs(provider: string, id: string): Model {
+  return { ...catalogModel(provider), id }
+}
+
+/** Returns a model of the catalog. */
+export function catalogModel(provider: string): Model {
+  const model = catalog.find(one => one.provider === provider && !one.deprecated && one.capabilities.streaming)
+  if (model === undefined) throw new Error('the catalog has changed: choose another provider')
+  return model
+}
+
+/** Returns a model that only a cloud offers. */
+export function ownModel(provider: string, id: string): Model {
+  const like = hostedAs('openai', id)
+  return modelWith({
+    id,
+    provider,
+    parameters: {
+      ...like.parameters,
+      sampling: 'accepted',
+      maximumStops: 4,
+      forcedToolChoice: 'accepted',
+      prefill: false,
+      efforts: [],
+      reasoning: { kind: 'none' },
+      responseFormat: 'json_schema',
+    },
+  })
+}

@@ -1,0 +1,113 @@
+/** A gateway with one model on several clouds: who serves it, and who takes over when a cloud refuses the gateway. */
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { fullName } from '../../src/core/models/models.ts'
+import type { Simulator } from '../../src/simulator/simulator.ts'
+import { accounts, catalogModel, fileWith, privateKeyPem, startClouds } from '../harness/clouds.ts'
+import { type Gateway, startGateway } from '../harness/gateway.ts'
+import { ask } from '../harness/users.ts'
+
+let folder: string
+let simulator: Simulator
+let gateway: Gateway
+
+const fullNameOf = (provider: string) => fullName(catalogModel(provider))
+
+beforeAll(async () => {
+  folder = mkdtempSync(join(tmpdir(), 'gateway-clouds-'))
+  simulator = await startClouds()
+  const { aws, azure, google } = accounts
+  const anthropicModel = fullNameOf('anthropic')
+  const file = join(folder, 'config.json')
+  const providers = [
+    {
+      id: 'azure-east',
+      type: 'azure',
+      base_url: simulator.urls.azure,
+      tenant_id: azure.tenantId,
+      client_id: azure.clientId,
+      client_secret_env: 'AZURE_CLIENT_SECRET',
+      login_url: simulator.identity?.url,
+      models: [{ id: 'our-gpt', pricing: { input_per_mtok: 1, output_per_mtok: 2 } }],
+    },
+    {
+      id: 'bedrock-broken',
+      type: 'bedrock',
+      region: aws.region,
+      base_url: simulator.urls.bedrock,
+      access_key_id_env: 'BROKEN_ID',
+      secret_access_key_env: 'BROKEN_SECRET',
+      hosts: [{ model: anthropicModel, id: 'us.anthropic.claude-simulated-v1:0' }],
+    },
+    {
+      id: 'bedrock-eu',
+      type: 'bedrock',
+      region: aws.region,
+      base_url: simulator.urls.bedrock,
+      role_arn: aws.roleArn,
+      web_identity_token_file: fileWith(aws.webIdentityToken),
+      sts_url: `${simulator.identity?.url}/sts`,
+      models: [{ id: 'amazon.nova-simulated-v1:0', pricing: { input_per_mtok: 1, output_per_mtok: 2 } }],
+      hosts: [{ model: anthropicModel, id: 'eu.anthropic.claude-simulated-v1:0' }],
+    },
+    {
+      id: 'vertex-eu',
+      type: 'vertex',
+      base_url: simulator.urls.vertex.replace(/\/v1\/.*/, ''),
+      project: google.project,
+      location: 'global',
+      service_account_env: 'SERVICE_ACCOUNT',
+      hosts: [{ model: fullNameOf('google'), id: 'gemini-simulated' }],
+    },
+  ]
+  writeFileSync(file, JSON.stringify({ providers }))
+  gateway = await startGateway({
+    GATEWAY_CONFIG: file,
+    AZURE_CLIENT_SECRET: azure.clientSecret,
+    BROKEN_ID: aws.accessKeyId,
+    BROKEN_SECRET: 'not-the-secret',
+    SERVICE_ACCOUNT: JSON.stringify({
+      type: 'service_account',
+      client_email: google.clientEmail,
+      private_key: privateKeyPem,
+      token_uri: `${simulator.identity?.url}/google/token`,
+    }),
+  })
+})
+afterAll(async () => {
+  await gateway.stop()
+  await simulator.stop()
+  rmSync(folder, { recursive: true })
+})
+
+type Completion = {
+  readonly choices: readonly { readonly message: { readonly content: string }; readonly finish_reason: string }[]
+  readonly usage: { readonly completion_tokens: number }
+}
+
+function askFor(model: string) {
+  const body = { model, messages: [{ role: 'user', content: 'Say hello. [[sim:tokens=40]]' }] }
+  return ask<Completion>(gateway, 'POST', '/v1/chat/completions', { token: gateway.key, body })
+}
+
+describe('a gateway with clouds', () => {
+  test.each(['azure-east/our-gpt', 'bedrock-eu/amazon.nova-simulated-v1:0', 'google'])('serves %s', async name => {
+    const { status, body } = await askFor(name === 'google' ? fullNameOf(name) : name)
+    expect({ status, body }).toMatchObject({ status: 200 })
+    expect(body.choices[0]?.message.content.length).toBeGreaterThan(20)
+    expect(body.usage.completion_tokens).toBeGreaterThan(0)
+  })
+
+  test('falls back to another host of the model when a cloud refuses the signature, without the secret in the log', async () => {
+    const { status, body } = await askFor(fullNameOf('anthropic'))
+    expect({ status, body }).toMatchObject({ status: 200 })
+    expect(body.choices[0]?.finish_reason).toBe('stop')
+    const refused = gateway.logLines.filter(line => line.includes('InvalidSignatureException'))
+    expect(refused.length).toBeGreaterThan(0)
+    const log = gateway.logLines.join('\n')
+    for (const secret of [accounts.azure.clientSecret, 'not-the-secret', accounts.aws.webIdentityToken, 'PRIVATE KEY'])
+      expect(log).not.toContain(secret)
+  })
+})

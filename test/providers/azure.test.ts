@@ -1,0 +1,127 @@
+/** Azure OpenAI against its simulated form: both APIs, both kinds of credentials, and the content filter's forms. */
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
+import { systemClock } from '../../src/composition/clock.ts'
+import { systemNetwork } from '../../src/composition/network.ts'
+import { toEmbeddingModel } from '../../src/core/models/embedding-models.ts'
+import type { Clock } from '../../src/core/ports/clock.ts'
+import { entraAuthorizer } from '../../src/credentials/bearer.ts'
+import { azure, azureEmbeddings } from '../../src/providers/azure.ts'
+import type { Access } from '../../src/providers/provider.ts'
+import type { Simulator } from '../../src/simulator/simulator.ts'
+import { accounts, attemptAt, hostedAs, movableClock, ownModel, startClouds } from '../harness/clouds.ts'
+
+const deployment = hostedAs('openai', 'our gpt')
+const foreign = ownModel('azure-east', 'DeepSeek-V4')
+const { apiKey, tenantId, clientId, clientSecret } = accounts.azure
+
+let simulator: Simulator
+beforeAll(async () => {
+  simulator = await startClouds()
+})
+afterAll(() => simulator.stop())
+
+const withKey = (key: string): Access => ({ baseUrl: simulator.urls.azure, apiKey: key })
+
+function withEntra(clouds: Simulator, clock: Clock = systemClock, secret = clientSecret): Access {
+  const credentials = {
+    authority: clouds.identity?.url ?? '',
+    tenantId,
+    clientId,
+    clientSecret: secret,
+    scope: 'https://cognitiveservices.azure.com/.default',
+  }
+  const authorizer = entraAuthorizer({ clock, network: systemNetwork }, credentials)
+  return { baseUrl: clouds.urls.azure, apiKey: null, authorizer }
+}
+
+describe.each([
+  ['v1', azure({ apiVersion: null })],
+  ['deployments', azure({ apiVersion: '2024-10-21' })],
+] as const)('Azure OpenAI %s', (_, provider) => {
+  test.each([deployment, foreign])('serves $id by key and by token, streamed and whole', async model => {
+    for (const access of [withKey(apiKey), withEntra(simulator)])
+      for (const stream of [true, false]) {
+        const { failure, ended, text } = await attemptAt({ provider, access, model, body: { stream } })
+        expect(failure).toBeNull()
+        expect(ended).toBe(true)
+        expect(text.length).toBeGreaterThan(20)
+      }
+  })
+
+  test('refuses a wrong key or secret as the gateway’s own failure', async () => {
+    const byKey = await attemptAt({ provider, access: withKey('wrong'), model: deployment })
+    expect(byKey.failure).toMatchObject({ kind: 'credential_refused', blame: 'us', detail: '401' })
+    const access = withEntra(simulator, systemClock, 'wrong')
+    const byToken = await attemptAt({ provider, access, model: deployment })
+    expect(byToken.failure).toMatchObject({ kind: 'credential_refused', blame: 'us' })
+    expect(byToken.failure?.detail).toBe('Entra ID token: 401 invalid_client')
+  })
+
+  test('reports a prompt that the content filter blocks as the caller’s', async () => {
+    const body = { prompt: 'Hi [[sim:content_block]]' }
+    const { failure } = await attemptAt({ provider, access: withKey(apiKey), model: deployment, body })
+    expect(failure).toMatchObject({ kind: 'content_filtered', blame: 'caller', retryable: false })
+  })
+
+  test('reads a throttled request with its wait', async () => {
+    const body = { prompt: 'Hi [[sim:status=429, retry_after=7]]' }
+    const { failure } = await attemptAt({ provider, access: withKey(apiKey), model: deployment, body })
+    expect(failure).toMatchObject({ kind: 'rate_limited', blame: 'upstream', retryAfterMs: 7_000 })
+  })
+})
+
+describe('Azure OpenAI requests', () => {
+  const access = { baseUrl: 'https://r.openai.azure.com', apiKey: 'k' }
+  const model = toEmbeddingModel('azure-east', { id: 'e', input_per_mtok: 0 })
+  const call = { model, inputs: ['a'], dimensions: null, endUser: null, extras: {} }
+
+  test('name the deployment in the URL only for an API version', () => {
+    const url = (apiVersion: string | null) => azureEmbeddings({ apiVersion }).toEmbeddingsRequest(call, access).url
+    expect(url(null)).toBe('https://r.openai.azure.com/openai/v1/embeddings')
+    expect(url('2024-10-21')).toBe('https://r.openai.azure.com/openai/deployments/e/embeddings?api-version=2024-10-21')
+  })
+
+  test('take the Responses form only for OpenAI’s models on v1', () => {
+    expect(azure({ apiVersion: null }).takesSource?.(deployment)).toEqual(['responses'])
+    expect(azure({ apiVersion: null }).takesSource?.(foreign)).toEqual([])
+    expect(azure({ apiVersion: '2024-10-21' }).takesSource).toBeUndefined()
+  })
+})
+
+describe('Entra ID tokens', () => {
+  test('are fetched once for concurrent requests, renewed early, and fetched again when revoked', async () => {
+    const { clock, move } = movableClock()
+    const clouds = await startClouds(clock)
+    try {
+      const provider = azure({ apiVersion: null })
+      const access = withEntra(clouds, clock)
+      const ask = async () => (await attemptAt({ provider, access, model: deployment, clock })).failure
+      expect(await Promise.all(Array.from({ length: 8 }, ask))).toEqual(Array.from({ length: 8 }, () => null))
+      expect(clouds.identity?.issued()).toBe(1)
+      move(56 * 60_000)
+      expect([await ask(), await ask()]).toEqual([null, null])
+      expect(clouds.identity?.issued()).toBe(2)
+      move(60_000)
+      clouds.identity?.revokeTokens()
+      expect(await Promise.all([ask(), ask(), ask()])).toEqual([null, null, null])
+      expect(clouds.identity?.issued()).toBe(3)
+      // A new token that is refused at once is not replaced again and again.
+      clouds.identity?.revokeTokens()
+      expect(await ask()).toMatchObject({ kind: 'credential_refused' })
+      expect(clouds.identity?.issued()).toBe(3)
+    } finally {
+      await clouds.stop()
+    }
+  })
+
+  test('whose endpoint is not reachable fail as an outage within their own time', async () => {
+    const access = withEntra(simulator)
+    const authorizer = entraAuthorizer(
+      { clock: systemClock, network: systemNetwork },
+      { authority: 'http://127.0.0.1:1', tenantId, clientId, clientSecret, scope: 's' },
+    )
+    const provider = azure({ apiVersion: null })
+    const { failure } = await attemptAt({ provider, access: { ...access, authorizer }, model: deployment })
+    expect(failure).toMatchObject({ kind: 'unavailable', blame: 'upstream', detail: 'Entra ID token: no connection' })
+  })
+})

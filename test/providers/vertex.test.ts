@@ -1,0 +1,138 @@
+/** Google Vertex AI against its simulated form: Gemini and Claude, and the service account's tokens. */
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
+import { systemClock } from '../../src/composition/clock.ts'
+import { systemNetwork } from '../../src/composition/network.ts'
+import type { Clock } from '../../src/core/ports/clock.ts'
+import { serviceAccountAuthorizer } from '../../src/credentials/bearer.ts'
+import { readMessages } from '../../src/dialects/messages/request.ts'
+import { createReasoningSeal } from '../../src/dialects/reasoning-seal.ts'
+import { countInput } from '../../src/pipeline/count-tokens.ts'
+import { bedrock } from '../../src/providers/bedrock.ts'
+import type { Access } from '../../src/providers/provider.ts'
+import { vertex } from '../../src/providers/vertex.ts'
+import type { Simulator } from '../../src/simulator/simulator.ts'
+import { accounts, attemptAt, hostedAs, movableClock, privateKeyPem, startClouds } from '../harness/clouds.ts'
+
+const gemini = hostedAs('google', 'gemini-simulated')
+const claude = hostedAs('anthropic', 'claude-simulated@20260101')
+
+let simulator: Simulator
+beforeAll(async () => {
+  simulator = await startClouds()
+})
+afterAll(() => simulator.stop())
+
+function accessTo(clouds: Simulator, clock: Clock = systemClock, given: { key?: string; email?: string } = {}): Access {
+  const account = {
+    clientEmail: given.email ?? accounts.google.clientEmail,
+    privateKey: given.key ?? privateKeyPem,
+    privateKeyId: 'k1',
+    tokenUrl: `${clouds.identity?.url}/google/token`,
+  }
+  const authorizer = serviceAccountAuthorizer({ clock, network: systemNetwork }, account)
+  return { baseUrl: clouds.urls.vertex, apiKey: null, authorizer }
+}
+
+describe('Vertex', () => {
+  test.each([gemini, claude])('serves $id streamed and whole with counts', async model => {
+    const access = accessTo(simulator)
+    for (const stream of [true, false]) {
+      const { failure, ended, text, parts } = await attemptAt({ provider: vertex, access, model, body: { stream } })
+      expect(failure).toBeNull()
+      expect(ended).toBe(true)
+      expect(text.length).toBeGreaterThan(20)
+      expect(parts.findLast(part => part.type === 'usage')?.usage.outputTokens).toBeGreaterThan(0)
+    }
+  })
+
+  test('reads the errors of Google and those of the model behind it', async () => {
+    const access = accessTo(simulator)
+    for (const model of [gemini, claude]) {
+      const body = { prompt: 'Hi [[sim:status=429]]' }
+      const { failure } = await attemptAt({ provider: vertex, access, model, body })
+      expect(failure).toMatchObject({ kind: 'rate_limited', blame: 'upstream' })
+    }
+    const google = JSON.stringify([{ error: { code: 429, message: 'Quota', status: 'RESOURCE_EXHAUSTED' } }])
+    const form = vertex.formFor?.({ ask: readAsk().ask, model: claude, outputCap: 1, stream: false })
+    expect(form?.readFailure(429, new Headers(), google).kind).toBe('rate_limited')
+    expect(form?.readFailure(429, new Headers(), google).detail).toBe('429 RESOURCE_EXHAUSTED')
+  })
+
+  test('counts the input of Claude only', async () => {
+    const endpoint = { id: 'anthropic', provider: vertex, access: accessTo(simulator), simulated: true }
+    const deps = { endpoints: new Map([['anthropic', endpoint]]), network: systemNetwork, clock: systemClock }
+    const { source } = readAsk().ask
+    if (source === null) throw new Error('a Messages request has a source')
+    expect(await countInput(deps, claude, source)).toBeGreaterThan(0)
+    expect(vertex.count?.toRequest(source, gemini, endpoint.access)).toBeNull()
+  })
+
+  test('refuses a wrong account or key as the gateway’s own failure, without the key in the detail', async () => {
+    const wrong = await attemptAt({
+      provider: vertex,
+      access: accessTo(simulator, systemClock, { email: 'x@y' }),
+      model: gemini,
+    })
+    expect(wrong.failure).toMatchObject({
+      kind: 'credential_refused',
+      blame: 'us',
+      detail: 'Google token: 400 invalid_grant',
+    })
+    const broken = await attemptAt({
+      provider: vertex,
+      access: accessTo(simulator, systemClock, { key: 'no key' }),
+      model: gemini,
+    })
+    expect(broken.failure?.detail).toBe('Google token: the private key of the service account is invalid')
+  })
+
+  test('renews the token early and fetches another when it is revoked', async () => {
+    const { clock, move } = movableClock()
+    const clouds = await startClouds(clock)
+    try {
+      const access = accessTo(clouds, clock)
+      const ask = async () => (await attemptAt({ provider: vertex, access, model: gemini, clock })).failure
+      expect([await ask(), await ask()]).toEqual([null, null])
+      expect(clouds.identity?.issued()).toBe(1)
+      move(56 * 60_000)
+      expect([await ask(), await ask()]).toEqual([null, null])
+      expect(clouds.identity?.issued()).toBe(2)
+      move(60_000)
+      clouds.identity?.revokeTokens()
+      expect(await ask()).toBeNull()
+      expect(clouds.identity?.issued()).toBe(3)
+    } finally {
+      await clouds.stop()
+    }
+  })
+})
+
+describe('a client’s own Messages body', () => {
+  const messages = '[ {"role":"user",  "content":"Hi"} ]'
+  const headers = { 'anthropic-beta': 'context-1m-2025-08-07, claude-code-20250219', 'anthropic-version': '2023-06-01' }
+
+  test.each([
+    ['Bedrock', bedrock, '"anthropic_version":"bedrock-2023-05-31","anthropic_beta":["context-1m-2025-08-07"]'],
+    ['Vertex', vertex, '"anthropic_version":"vertex-2023-10-16"'],
+  ] as const)(
+    'reaches Claude on %s with its bytes, the model in the URL and the version in the body',
+    (host, provider, added) => {
+      const { ask } = readAsk(headers, messages)
+      const form = provider.formFor?.({ ask, model: claude, outputCap: 50, stream: true })
+      const request = form?.toRequest(
+        { ask, model: claude, outputCap: 50, stream: true },
+        { baseUrl: 'https://h', apiKey: null },
+      )
+      const stream = host === 'Vertex' ? ',"stream":true' : ''
+      expect(request?.body).toBe(`{"max_tokens":50,"messages":${messages}${stream},${added}}`)
+      expect(request?.headers['anthropic-beta']).toBe(host === 'Vertex' ? headers['anthropic-beta'] : undefined)
+      expect(request?.headers['anthropic-version']).toBeUndefined()
+    },
+  )
+})
+
+function readAsk(headers: Record<string, string> = {}, messages = '[{"role":"user","content":"Hi"}]') {
+  const text = `{"model":"${claude.provider}/${claude.id}","max_tokens":50,"messages":${messages}}`
+  const seal = createReasoningSeal('a secret of the tests', null)
+  return readMessages(JSON.parse(text), { headers: new Headers(headers), text, accountId: 'acc_1' }, seal)
+}
