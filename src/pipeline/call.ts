@@ -189,8 +189,8 @@ function start(state: Call, candidate: Candidate, reservation: Reservation, clai
   return new AttemptRun(deps, { request: state.request, progress, attempt, response, claim, ticket, outputCap, stream })
 }
 
-function cacheMarksFor({ deps, request }: Call, { endpoint }: Candidate): Pick<ProviderAsk, 'cacheMarks'> {
-  if (endpoint.provider.cachesMarkedInput !== true) return {}
+function cacheMarksFor({ deps, request }: Call, { endpoint, model }: Candidate): Pick<ProviderAsk, 'cacheMarks'> {
+  if (endpoint.provider.cachesMarkedInput?.(model) !== true) return {}
   const marks = deps.cacheMarks(request.caller.accountId, request.ask)
   return marks === null ? {} : { cacheMarks: marks }
 }

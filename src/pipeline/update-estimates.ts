@@ -60,5 +60,7 @@ function isCached(
   { cachedInputTokens, cacheWriteTokens }: TokenUsage,
 ): boolean | null {
   if (cachedInputTokens + cacheWriteTokens > 0) return true
-  return response?.candidate.endpoint.provider.cachesMarkedInput === true ? false : null
+  if (response === null) return null
+  const { endpoint, model } = response.candidate
+  return endpoint.provider.cachesMarkedInput?.(model) === true ? false : null
 }

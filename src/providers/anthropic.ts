@@ -17,6 +17,6 @@ export const anthropic: Provider = {
   streamReader: () => guardStream(streamReader()),
   readFailure: readAnthropicFailure,
   takesSource: () => ['messages'],
-  cachesMarkedInput: true,
+  cachesMarkedInput: () => true,
   count: { toRequest: countRequest, read: body => tokenCount(record(body).input_tokens) },
 }

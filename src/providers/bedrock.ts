@@ -55,6 +55,7 @@ export const bedrock: Provider = {
   ...converse,
   formFor: ({ model }) => (isClaude(model) ? messages : converse),
   takesSource: model => (isClaude(model) ? ['messages'] : []),
+  cachesMarkedInput: isClaude,
 }
 
 /** As a host of Anthropic's model, or by the ID of a model or inference profile. */

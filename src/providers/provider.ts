@@ -136,8 +136,8 @@ export type Provider = {
   readFailure(status: number, headers: Headers, body: string): ProviderFailure
   /** The API form that serves this request, where the provider has several; absent = it has this one. */
   formFor?(ask: ProviderAsk): Provider
-  /** It caches only marked input. */
-  readonly cachesMarkedInput?: true
+  /** Returns true for a model whose provider caches only marked input; absent = none. */
+  readonly cachesMarkedInput?: (model: Pick<Model, 'id' | 'provider'>) => boolean
   /** Returns the API forms whose requests this model takes as their clients wrote them; absent = none. */
   readonly takesSource?: (model: Pick<Model, 'id' | 'provider'>) => readonly SourceBody['dialect'][]
 }

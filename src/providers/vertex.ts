@@ -44,6 +44,7 @@ export const vertex: Provider = {
   ...gemini,
   formFor: ({ model }) => (isClaude(model) ? claude : gemini),
   takesSource: model => (isClaude(model) ? ['messages'] : []),
+  cachesMarkedInput: isClaude,
   count: {
     toRequest: (source: SourceBody, model: Model, access: Access) => {
       if (!isClaude(model)) return null

@@ -25,7 +25,7 @@ export function highestSourceCharges(
   const { provider } = endpoint
   const source =
     provider.takesSource?.(model).includes('messages') && ask.source?.dialect === 'messages' ? ask.source : null
-  const isHour = source === null ? provider.cachesMarkedInput === true && hasHourMark(ask) : keepsForAnHour(source)
+  const isHour = source === null ? provider.cachesMarkedInput?.(model) === true && hasHourMark(ask) : keepsForAnHour(source)
   if (source === null && !isHour) return 0
   const usage = {
     inputTokens,
@@ -43,7 +43,7 @@ type ChargedModel = Pick<Model, 'id' | 'provider' | 'pricing'>
 /** The part of a provider that decides which charges there can be. */
 type Charging = {
   readonly takesSource?: (model: ChargedModel) => readonly SourceBody['dialect'][]
-  readonly cachesMarkedInput?: true
+  readonly cachesMarkedInput?: (model: ChargedModel) => boolean
 }
 
 /** Returns whether a client of another API form marked a part for an hour. */

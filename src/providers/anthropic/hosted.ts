@@ -33,6 +33,8 @@ export function toHostedRequest(question: ProviderAsk, host: Host): HostedReques
     body: withMembers(body, {
       model: undefined,
       anthropic_version: host.version,
+      // A mark of the gateway for the whole body, which hosts do not take. Marks at blocks they take.
+      ...(question.cacheMarks === undefined ? {} : { cache_control: undefined }),
       ...(host.namesStream ? {} : { stream: undefined }),
       ...(inBody.length > 0 && { anthropic_beta: inBody }),
     }),

@@ -58,7 +58,7 @@ test.each([
   ['a mark for five minutes', '5m', true, false],
   ['a provider without marks', '1h', false, false],
 ] as const)('highestSourceCharges: reserves %s of another API form', (_, cache, isMarking, isReserved) => {
-  const provider = isMarking ? ({ cachesMarkedInput: true } as const) : {}
+  const provider = isMarking ? { cachesMarkedInput: () => true } : {}
   const model = { id: 'claude', provider: 'anthropic', pricing }
   const ask = { source: null, messages: [{ role: 'system', text: 'Rules.', cache }], tools: [] } as const
   expect(highestSourceCharges(ask, { model, endpoint: { provider } }, 1_000_000) > 0).toBe(isReserved)
