@@ -67,7 +67,7 @@ describe('OwnKeyPool', () => {
       }),
     )
     first.failed({ kind: 'rate_limited', retryAfterMs: null })
-    // By the report alone, one request of ten returns after 3 s; the 429 takes precedence.
+    // By the report only, one request of ten returns after 3 s; the 429 takes precedence.
     expect(await claim('p/m')).toMatchObject({ reason: 'at_limit' })
   })
 
