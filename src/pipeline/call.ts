@@ -10,6 +10,7 @@ import { gatewayOutputCap } from '../core/chat/output-cap.ts'
 import { abortError } from '../core/chat/request-abort.ts'
 import { modelAt } from '../core/models/model-hosts.ts'
 import { fullName } from '../core/models/models.ts'
+import type { CacheAffinity, CachePlace } from '../core/routing/cache-affinity.ts'
 import { isKeyFailure } from '../core/routing/choose-key.ts'
 import type { Meter, Reservation } from '../limits/meter.ts'
 import type { KeyClaim } from '../providers/keys/key-pool.ts'
@@ -42,6 +43,7 @@ export type CallDeps = AttemptRunDeps &
     /** Cache marks for a request that has none; null = none. */
     readonly cacheMarks: (accountId: string, ask: ChatRequest) => AutomaticCacheMarks | null
     readonly endpoints: Endpoints
+    readonly ties: { of(accountId: string, ask: ChatRequest): CacheAffinity | null }
     readonly health: CandidateOrderDeps['health'] & {
       mayTry(key: string): boolean
       /** Counts a request as active until its `end`. */
@@ -84,7 +86,7 @@ export async function* call(deps: CallDeps, request: CallRequest, progress: Prog
       deps,
       request.plan,
       (one, reason) => skip(state, one, `skipped_${reason}`),
-      one => candidatesAtHosts(deps.endpoints, one, ask),
+      one => candidatesAtHosts(deps.endpoints, one, ask, () => cachePlaceOf(state)?.host),
     )
     for (;;) {
       if (state.failed.length + (state.empty === null ? 0 : 1) >= maximumAttempts) break
@@ -138,7 +140,9 @@ function begin(
   reservation: Reservation,
 ): AttemptRun | null | Promise<AttemptRun | null> {
   if (candidate.endpoint.keys === undefined) return start(state, candidate, reservation, null)
-  return claimKey(state, candidate, reservation.outputCap).then(claim => {
+  const place = cachePlaceOf(state)
+  const preferred = place?.host === candidate.endpoint.id ? place.account : null
+  return claimKey(state, candidate, { outputCap: reservation.outputCap, preferred }).then(claim => {
     if (typeof claim === 'string') return skip(state, candidate, claim)
     const run = start(state, candidate, reservation, claim)
     if (run === null) claim.settle(0)
@@ -174,6 +178,7 @@ function start(state: Call, candidate: Candidate, reservation: Reservation, clai
   deps.health.beginAttempt(key)
   const response = createUpstreamResponse({
     candidate,
+    ...(claim === null ? {} : { keyAccount: claim.key.account }),
     ask,
     droppedParameters: attempt.droppedParameters,
     outputCap: gatewayOutputCap({
@@ -187,6 +192,11 @@ function start(state: Call, candidate: Candidate, reservation: Reservation, clai
   })
   progress.response = response
   return new AttemptRun(deps, { request: state.request, progress, attempt, response, claim, ticket, outputCap, stream })
+}
+
+/** Returns where the conversation is cached, for a provider with several keys or a model with several hosts. */
+function cachePlaceOf({ deps, request: { caller, ask } }: Call): CachePlace | undefined {
+  return deps.ties.of(caller.accountId, ask)?.place
 }
 
 function cacheMarksFor({ deps, request }: Call, { endpoint, model }: Candidate): Pick<ProviderAsk, 'cacheMarks'> {

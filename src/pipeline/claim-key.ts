@@ -50,12 +50,15 @@ export function createKeySearch(): KeySearch {
 export async function claimKey(
   { deps, request, keys }: { readonly deps: ClaimDeps; readonly request: CallRequest; readonly keys: KeySearch },
   candidate: Candidate,
-  outputCap: number,
+  {
+    outputCap,
+    preferred,
+  }: { readonly outputCap: number /** Account that has the prompt cached. */; readonly preferred: string | null },
 ): Promise<KeyClaim | AttemptSkip> {
   const { model, endpoint } = candidate
   const { ask } = request.prepared
   const tokens = likelyInputTokens(ask, model.provider) + Math.min(outputCap, model.maxOutputTokens) * ask.choices
-  const claim = await endpoint.keys?.claim({ model: fullName(model), tokens, except: keys.tried })
+  const claim = await endpoint.keys?.claim({ model: fullName(model), tokens, except: keys.tried, preferred })
   if (claim === undefined) return 'skipped_provider_disabled'
   if (claim.key !== null) return claim
   if (claim.reason === 'at_limit') {

@@ -1,11 +1,13 @@
 import type { ChatRequest, QueryType, TokenUsage } from '../core/chat/chat.ts'
 import { fullName } from '../core/models/models.ts'
+import type { CachePlace } from '../core/routing/cache-affinity.ts'
 import { likelyInputTokens } from '../core/tokens/tokens.ts'
 import { baseCost, type CalibratedOutput, expectedOutput, usualWebTokens } from '../core/usage/cost-estimate.ts'
 import type { CalibrationSample } from '../core/usage/estimate-calibration.ts'
 import { usualOutputTokens } from '../core/usage/output-length.ts'
 import type { AdmittedRequest } from './admitted-request.ts'
 import type { SettledCost } from './settled-cost.ts'
+import type { UpstreamResponse } from './upstream-response.ts'
 
 export type EstimateDeps = {
   /** Output length per query type, of one account and of all. */
@@ -18,7 +20,12 @@ export type EstimateDeps = {
     answered(
       accountId: string,
       ask: ChatRequest,
-      by: { readonly model: string; readonly inputTokens: number; readonly isCached: boolean | null },
+      by: {
+        readonly model: string
+        readonly inputTokens: number
+        readonly isCached: boolean | null
+        readonly place: CachePlace
+      },
     ): void
   }
 }
@@ -32,13 +39,14 @@ export function updateEstimates(
   { caller, ask, plan: { reading, web } }: AdmittedRequest,
   { response, model, usage, billed }: SettledCost,
 ): void {
-  if (model === null) return
+  if (model === null || response === null) return
   const { accountId } = caller
   const { inputTokens, outputTokens } = usage
   deps.ties.answered(accountId, ask, {
     model: fullName(model),
     inputTokens,
     isCached: isCached(response, usage),
+    place: { host: response.candidate.endpoint.id, account: response.keyAccount ?? null },
   })
   const known = deps.foresight.of(reading.queryType, accountId)
   const expected = expectedOutput(model, reading, ask.maxOutputTokens, known).tokens * ask.choices
@@ -46,7 +54,7 @@ export function updateEstimates(
   const estimate = baseCost(model, input, expected) + web.microcents
   // A model without a price has no estimate error, and a truncated output has no length of its own.
   if (estimate === 0 || billed === 0) return
-  const isWhole = response?.finishes.get(0) === 'stop'
+  const isWhole = response.finishes.get(0) === 'stop'
   const usual = usualOutputTokens(model, reading) * ask.choices
   deps.foresight.settled(accountId, reading.queryType, {
     lengthRatio: isWhole ? outputTokens / usual : null,
@@ -55,12 +63,8 @@ export function updateEstimates(
 }
 
 /** Returns whether the upstream used its prompt cache; null = it writes without saying so. */
-function isCached(
-  response: SettledCost['response'],
-  { cachedInputTokens, cacheWriteTokens }: TokenUsage,
-): boolean | null {
+function isCached(response: UpstreamResponse, { cachedInputTokens, cacheWriteTokens }: TokenUsage): boolean | null {
   if (cachedInputTokens + cacheWriteTokens > 0) return true
-  if (response === null) return null
   const { endpoint, model } = response.candidate
   return endpoint.provider.cachesMarkedInput?.(model) === true ? false : null
 }

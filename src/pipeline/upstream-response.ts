@@ -7,6 +7,8 @@ import type { Candidate } from './routing/candidate.ts'
 /** State of one upstream response while it is read. */
 export type UpstreamResponse = {
   readonly candidate: Candidate
+  /** Account of the claimed key; absent = the provider has one credential. */
+  readonly keyAccount?: string
   /** The request as sent to the upstream, for token counts. */
   readonly ask: ChatRequest
   readonly droppedParameters: readonly string[]
@@ -42,7 +44,7 @@ export type UpstreamResponse = {
 
 /** Creates the state of a response that was not read yet. */
 export function createUpstreamResponse(
-  call: Pick<UpstreamResponse, 'candidate' | 'ask' | 'droppedParameters' | 'outputCap' | 'startedAt'>,
+  call: Pick<UpstreamResponse, 'candidate' | 'keyAccount' | 'ask' | 'droppedParameters' | 'outputCap' | 'startedAt'>,
 ): UpstreamResponse {
   return {
     ...call,

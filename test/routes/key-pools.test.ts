@@ -76,6 +76,10 @@ const providers = () => [
     { name: 'split-a', models: ['split-two'], weight: 1_000 },
     { name: 'split-b', models: ['split/split-one'] },
   ]),
+  compatible(
+    'agent',
+    ['a', 'b', 'c', 'd'].map(name => ({ name: `agent-${name}` })),
+  ),
   compatible('small', [{ name: 'small-a', tpm: 100 }]),
   compatible('soon', [{ name: 'soon-a', rpm: 60 }]),
   compatible(
@@ -154,6 +158,27 @@ describe('key pool', () => {
       expect(refused.body.error?.attempts?.map(({ outcome }) => outcome)).toEqual(['skipped_rate_limit'])
       expect(calls).toHaveLength(9)
     })
+
+  test('stays with the key whose account has the conversation cached, until that key is paused', async () => {
+    const messages: object[] = [
+      { role: 'user', content: `Read this. ${'The river runs past the old mill. '.repeat(400)}` },
+    ]
+    const turn = async (prefix = '') => {
+      const next = { role: 'user', content: `${prefix}And then?` }
+      const reply = await ask('agent/agent-one', '', { prompt: undefined, messages: [...messages, next] })
+      messages.push(next, { role: 'assistant', content: 'It runs on.' })
+      return reply.status
+    }
+    for (let count = 0; count < 6; count++) expect(await turn()).toBe(200)
+    const [kept = ''] = calls
+    expect(new Set(calls)).toEqual(new Set([kept]))
+    expect(await turn(`[[sim:only=${kept}, status=429, retry_after=30]] `)).toBe(200)
+    const moved = calls.at(-1)
+    expect(moved).not.toBe(kept)
+    calls.length = 0
+    for (let count = 0; count < 3; count++) expect(await turn()).toBe(200)
+    expect(new Set(calls)).toEqual(new Set([moved ?? '']))
+  })
 
   test('replaces a key that answers 429 at once, without a change of health', async () => {
     const limits = ['a', 'b', 'c', 'd'].map(name => `[[sim:only=key-busy-${name}, status=429, retry_after=30]]`)

@@ -12,6 +12,16 @@ export type CacheAffinity = {
   readonly model: string
   /** Input tokens that its provider probably has cached. */
   readonly tokens: number
+  /** Where it is cached; absent = unknown. */
+  readonly place?: CachePlace
+}
+
+/** A cache belongs to one account at one host. */
+export type CachePlace = {
+  /** ID of the configured provider. */
+  readonly host: string
+  /** Account of the key that served; null = the provider has one credential. */
+  readonly account: string | null
 }
 
 /** Score deficit (0–1) that counts as a tie. */

@@ -25,7 +25,8 @@ export function highestSourceCharges(
   const { provider } = endpoint
   const source =
     provider.takesSource?.(model).includes('messages') && ask.source?.dialect === 'messages' ? ask.source : null
-  const isHour = source === null ? provider.cachesMarkedInput?.(model) === true && hasHourMark(ask) : keepsForAnHour(source)
+  const isHour =
+    source === null ? provider.cachesMarkedInput?.(model) === true && hasHourMark(ask) : keepsForAnHour(source)
   if (source === null && !isHour) return 0
   const usage = {
     inputTokens,

@@ -5,7 +5,7 @@
 
 import { type AutomaticCacheMarks, leastCachedCharacters } from '../../core/chat/cache-marks.ts'
 import type { ChatRequest, Message } from '../../core/chat/chat.ts'
-import type { CacheAffinity } from '../../core/routing/cache-affinity.ts'
+import type { CacheAffinity, CachePlace } from '../../core/routing/cache-affinity.ts'
 import { createRecentMap } from '../../core/text/recent-map.ts'
 
 export type CacheAffinityTracker = {
@@ -23,11 +23,16 @@ export type CacheAffinityTracker = {
   answered(
     accountId: string,
     ask: ChatRequest,
-    by: { readonly model: string; readonly inputTokens: number; readonly isCached: boolean | null },
+    by: {
+      readonly model: string
+      readonly inputTokens: number
+      readonly isCached: boolean | null
+      readonly place: CachePlace
+    },
   ): void
 }
 
-type Line = CacheAffinity & {
+type Line = Required<CacheAffinity> & {
   readonly at: number
   /** How long the provider keeps it after its last use, in milliseconds. */
   readonly keptMs: number
@@ -81,18 +86,21 @@ export function createTieBook(clock: { monotonic(): number }, salt: Uint8Array):
   return {
     of(accountId, ask) {
       const line = lineOf(accountId, ask)?.line ?? null
-      return line === null || line.missed ? null : { model: line.model, tokens: line.tokens }
+      return line === null || line.missed ? null : { model: line.model, tokens: line.tokens, place: line.place }
     },
     seen: (accountId, ask) => lineOf(accountId, ask)?.part ?? null,
-    answered(accountId, ask, { model, inputTokens, isCached }) {
+    answered(accountId, ask, { model, inputTokens, isCached, place }) {
       if (ask.bodyCharacters < leastCachedCharacters) return
       const { conversation, system, systemTokens } = keysOf(accountId, ask)
       const keptMs = keptFor(ask)
       const note = (key: string | null, tokens: number) => {
         if (key === null || tokens < leastTokens) return
         // Nothing cached at the first request is normal, and at the second it is a miss.
-        const missed = isCached === false || (isCached === null && fresh(key)?.model === model)
-        lines.set(key, { model, tokens, at: clock.monotonic(), keptMs, missed })
+        const before = fresh(key)
+        const isRepeat =
+          before?.model === model && before.place.host === place.host && before.place.account === place.account
+        const missed = isCached === false || (isCached === null && isRepeat)
+        lines.set(key, { model, tokens, place, at: clock.monotonic(), keptMs, missed })
       }
       note(conversation, inputTokens)
       note(system, Math.min(systemTokens, inputTokens))

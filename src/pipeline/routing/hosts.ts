@@ -23,15 +23,21 @@ export function endpointOf(
   return reading ?? configured[0]
 }
 
-/** Returns a candidate at each host of its model that can read the request, in the configured order. */
+/**
+ * Returns a candidate at each host of its model that can read the request: first the host that has the conversation
+ * cached, then in the configured order. `cachedAt` returns its ID.
+ */
 export function candidatesAtHosts(
   endpoints: Endpoints,
   candidate: Candidate,
   ask: Pick<ChatRequest, 'source'>,
+  cachedAt: () => string | undefined,
 ): readonly Candidate[] {
   const { model } = candidate
   if (model.hosts === undefined) return [candidate]
-  return model.hosts.flatMap((host): Candidate[] => {
+  const cached = cachedAt()
+  const hosts = model.hosts.toSorted((one, other) => Number(other.host === cached) - Number(one.host === cached))
+  return hosts.flatMap((host): Candidate[] => {
     const endpoint = endpoints.get(host.host)
     if (endpoint === undefined || unreadable(endpoint, model, ask) !== null) return []
     if (host === candidate.host) return [candidate]

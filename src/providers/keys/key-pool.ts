@@ -25,6 +25,8 @@ export type KeyNeed = {
   readonly tokens: number
   /** Keys that already failed this request. */
   readonly except: ReadonlySet<PoolKey>
+  /** Account that has the prompt in its cache: it serves while it has capacity. Absent or null = none. */
+  readonly preferred?: string | null
 }
 
 /** A key that serves one attempt. Its capacity is drawn; `settle` ends the claim. */

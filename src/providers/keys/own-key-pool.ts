@@ -1,6 +1,6 @@
 import type { Quota } from '../../core/routing/minute-buckets.ts'
 import type { ProviderFailure } from '../provider.ts'
-import type { CapacityStore, KeyOption } from './capacity.ts'
+import type { CapacityChoice, CapacityStore, KeyOption } from './capacity.ts'
 import type { KeyClaim, KeyNeed, KeyPool, NoKey, PoolKey } from './key-pool.ts'
 import { type ReportedQuota, type ReportedQuotas, readRateHeaders } from './rate-headers.ts'
 
@@ -60,14 +60,30 @@ export class OwnKeyPool implements KeyPool {
     if (usable.length === 0) return { key: null, reason: 'refused', waitMs: 0 }
     const { keys, options, waitMs } = this.optionsFor(usable, need)
     if (options.length === 0) return { key: null, reason: 'at_limit', waitMs }
-    const choice = this.deps.capacity.claim(options, need)
     const toClaim = ({ index, waitMs: otherWaitMs }: { index: number; waitMs: number }): KeyClaim | NoKey => {
       const key = keys[index]
       if (key === undefined) return { key: null, reason: 'at_limit', waitMs: Math.min(waitMs, otherWaitMs) }
       this.drawReport(key, need)
       return new OwnClaim(key, need, this)
     }
+    const choice = this.claimOne(keys, options, need)
     return choice instanceof Promise ? choice.then(toClaim) : toClaim(choice)
+  }
+
+  /** Claims a key of the preferred account; if it has no capacity, any. */
+  private claimOne(
+    keys: readonly PoolKey[],
+    options: readonly KeyOption[],
+    need: KeyNeed,
+  ): CapacityChoice | Promise<CapacityChoice> {
+    const { capacity } = this.deps
+    const at = need.preferred == null ? -1 : keys.findIndex(({ account }) => account === need.preferred)
+    const first = options[at]
+    if (first === undefined || options.length === 1) return capacity.claim(options, need)
+    const choice = capacity.claim([first], need)
+    const orAny = ({ index }: CapacityChoice) =>
+      index === 0 ? { index: at, waitMs: 0 } : capacity.claim(options, need)
+    return choice instanceof Promise ? choice.then(orAny) : orAny(choice)
   }
 
   /** Stores what the upstream reported about the key's account and model. */

@@ -18,7 +18,12 @@ const asking = (messages: readonly Message[]): ChatRequest =>
 const story = 'Once upon a time there was a river. '.repeat(200)
 const first = asking([user(story)])
 const second = asking([user(story), assistant('I see.'), user('And then?')])
-const by = (model: string, isCached: boolean | null = null) => ({ model, inputTokens: 2_000, isCached })
+const by = (model: string, isCached: boolean | null = null) => ({
+  model,
+  inputTokens: 2_000,
+  isCached,
+  place: { host: 'openai', account: null },
+})
 
 function rig() {
   const clock = movableClock()
@@ -28,7 +33,11 @@ function rig() {
 test('cache affinity: keeps a conversation with its model for five minutes, per account', () => {
   const { clock, book } = rig()
   book.answered('acc_1', first, by('openai/a'))
-  expect(book.of('acc_1', second)).toEqual({ model: 'openai/a', tokens: 2_000 })
+  expect(book.of('acc_1', second)).toEqual({
+    model: 'openai/a',
+    tokens: 2_000,
+    place: { host: 'openai', account: null },
+  })
   expect(book.of('acc_2', second)).toBeNull()
   expect(book.of('acc_1', asking([user(`${story}!`), assistant('I see.'), user('And then?')]))).toBeNull()
   clock.move(5 * 60_000 + 1)
