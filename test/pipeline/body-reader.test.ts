@@ -41,7 +41,7 @@ const textOf = (parts: readonly AnswerPart[] | null) =>
   (parts ?? []).map(part => (part.type === 'text' ? part.text : '')).join('')
 const settled = () => new Promise<void>(resolve => setImmediate(resolve))
 
-describe('reads of a stream within 10 ms', () => {
+describe('body reader: reads of a stream within 10 ms', () => {
   const open = () => {
     const state = { now: 1_000, due: () => {} }
     const clock = {

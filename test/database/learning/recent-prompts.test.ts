@@ -21,7 +21,7 @@ test('recent prompts: returns the usual analysis, the second time from memory', 
   }
 })
 
-test('recent prompts: leave out the difficulty for a named model, and add it when it is needed', () => {
+test('recent prompts: contain no difficulty for a named model until a request needs it', () => {
   const book = open()
   const named = { ...asking('Prove that there are infinitely many primes.'), model: 'openai/gpt-4.1' }
   const { complexity, strongGain, ...traits } = read(named.messages)
