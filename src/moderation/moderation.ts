@@ -30,6 +30,8 @@ export type Moderation = {
   screenData(text: string): Verdict
   /** Moderates text that is only embedded, in process and by rules only. */
   screenEmbedded(text: string): Verdict
+  /** Moderates one part of a request in steps, as `TextModerator.steps`. */
+  screenSteps(part: Message | PromptDefinition): Generator<number, Verdict, void>
   /** Moderates a conversation in process. */
   screenMessages(messages: readonly Message[]): Verdict
   /** Moderates a definition in process. */
@@ -93,6 +95,7 @@ export function createSafety(deps: SafetyDeps, settings: SafetySettings): Modera
     screenData: screen.data,
     screenEmbedded: screen.embedded,
     screenMessages: screen.messages,
+    screenSteps: screen.steps,
     screenDefinition: screen.definition,
     read(messages) {
       const { verdict, layer, category, score } = screen.messages(messages)

@@ -1,11 +1,10 @@
 import type { ChatRequest } from '../core/chat/chat.ts'
 import type { RequestAbortSignal } from '../core/chat/request-abort.ts'
 import { collectDefinitions } from '../core/chat/tool-definitions.ts'
-import { messageTexts } from '../core/moderation/text-moderator.ts'
 import type { Moderation } from '../moderation/moderation.ts'
 
 export type ScreenAheadDeps = {
-  readonly safety: Pick<Moderation, 'screenMessages' | 'screenDefinition'>
+  readonly safety: Pick<Moderation, 'screenSteps'>
   readonly clock: { sleep(milliseconds: number): Promise<void> }
 }
 
@@ -13,9 +12,8 @@ export type ScreenAheadDeps = {
 const screenedAtOnce = 32_768
 
 /**
- * Moderates a long request in parts and lets other requests run in between. Moderation caches clean parts, so the final
- * check of the whole request is then fast. Ends at the first blocked part, and when the request is aborted. A single
- * part is checked in one turn, whatever its length.
+ * Moderates a long request in parts, and a long text in pieces, and lets other requests run in between. Moderation caches clean parts,
+ * so the final check of the whole request is then fast. Ends at the first blocked part, and when the request is aborted.
  */
 export async function screenAhead(
   { safety, clock }: ScreenAheadDeps,
@@ -24,22 +22,16 @@ export async function screenAhead(
 ): Promise<void> {
   if (ask.bodyCharacters <= screenedAtOnce) return
   let characters = 0
-  const isTurnOver = (texts: readonly string[]) => {
-    for (const text of texts) characters += text.length
-    if (characters < screenedAtOnce) return false
-    characters = 0
-    return true
-  }
-  for (const message of ask.messages) {
-    if (safety.screenMessages([message]).verdict === 'block') return
-    if (!isTurnOver(messageTexts(message))) continue
-    await clock.sleep(0)
-    if (signal.aborted) return
-  }
-  for (const definition of collectDefinitions(ask)) {
-    if (safety.screenDefinition(definition).verdict === 'block') return
-    if (!isTurnOver(definition.texts)) continue
-    await clock.sleep(0)
-    if (signal.aborted) return
+  for (const part of [...ask.messages, ...(ask.source?.unread ?? []), ...collectDefinitions(ask)]) {
+    const steps = safety.screenSteps(part)
+    let step = steps.next()
+    for (; step.done !== true; step = steps.next()) {
+      characters += step.value
+      if (characters < screenedAtOnce) continue
+      characters = 0
+      await clock.sleep(0)
+      if (signal.aborted) return
+    }
+    if (step.value.verdict === 'block') return
   }
 }

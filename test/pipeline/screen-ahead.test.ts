@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'bun:test'
 import type { Message } from '../../src/core/chat/chat.ts'
 import { createRequestAbort } from '../../src/core/chat/request-abort.ts'
+import type { PromptDefinition } from '../../src/core/chat/tool-definitions.ts'
 import { allowVerdict, blockVerdict } from '../../src/core/moderation/text-moderator.ts'
 import { chatRequestWithDefaults } from '../../src/core/request/chat-request.ts'
 import { screenAhead } from '../../src/pipeline/screen-ahead.ts'
@@ -16,14 +17,11 @@ function screening() {
     sleeps: () => sleeps,
     deps: {
       safety: {
-        screenMessages(messages: readonly Message[]) {
-          const [message] = messages
-          const text = message?.role === 'tool' ? message.text : ''
-          asked.push(`${text[0]}${text.length}`)
-          return text.startsWith('!') ? blockVerdict('patterns', 'illegal', 0) : allowVerdict
-        },
-        screenDefinition({ texts }: { readonly texts: readonly string[] }) {
-          asked.push(`d${texts.join('').length}`)
+        *screenSteps(part: Message | PromptDefinition) {
+          const text = part.role === 'tool' ? part.text : part.role === 'definition' ? part.texts.join('') : ''
+          asked.push(`${part.role === 'definition' ? 'd' : text[0]}${text.length}`)
+          if (text.startsWith('!')) return blockVerdict('patterns', 'illegal', 0)
+          for (let at = 0; at < text.length; at += 32_768) yield Math.min(32_768, text.length - at)
           return allowVerdict
         },
       },
@@ -47,6 +45,13 @@ describe('screenAhead', () => {
     await screenAhead(deps, chatRequestWithDefaults(messages, { bodyCharacters: 500_000 }), never)
     expect(asked).toHaveLength(100)
     expect(sleeps()).toBe(Math.floor(100 / 8))
+  })
+
+  test('lets others run within a single long text', async () => {
+    const { deps, asked, sleeps } = screening()
+    await screenAhead(deps, chatRequestWithDefaults([said(8_388_608)], { bodyCharacters: 8_400_000 }), never)
+    expect(asked).toEqual(['x8388608'])
+    expect(sleeps()).toBe(256)
   })
 
   test('screens the definitions of tools too', async () => {

@@ -37,6 +37,15 @@ export function deobfuscatedVariants(text: string): readonly string[] {
   return readings
 }
 
+/**
+ * Returns the variants of a later piece of a long text. Only the beginning of a text is read for hidden letters and leetspeak, which
+ * cost a hundred times as much as the rest.
+ */
+export function variantsOfRest(piece: string): readonly string[] {
+  const hidden = textInBase64(piece)
+  return hidden === null ? unscrambled(piece) : [...unscrambled(piece), hidden]
+}
+
 /** Too long for one word: spaced-out words separated only by blanks, now joined. */
 const longWords = /[a-z]{10,64}/gi
 

@@ -2,10 +2,11 @@
 import type { ContentPart, Message } from '../chat/chat.ts'
 import type { PromptDefinition } from '../chat/tool-definitions.ts'
 import type { Digested } from '../text/keyed-digests.ts'
-import { deobfuscatedVariants } from './deobfuscate.ts'
+import { deobfuscatedVariants, variantsOfRest } from './deobfuscate.ts'
 import { extractHosts } from './extract-hosts.ts'
 import type { HarmClassifier } from './harm-classifier.ts'
 import { findBlockingRule, firstBrokenByData, type SafetyRule, type SafetyRules } from './pattern-rules.ts'
+import { isLong, piecesOf } from './pieces.ts'
 import { joinedTurns } from './turns.ts'
 
 type SafetyLayer = 'patterns' | 'classifier' | 'urls'
@@ -33,6 +34,11 @@ type TextModerator = {
    * thousand times as long as a prompt.
    */
   embedded(text: string): Verdict
+  /**
+   * Judges one message or definition piece by piece: yields the characters of each piece that was read, and returns the verdict. What
+   * was found clean is known afterwards.
+   */
+  steps(part: Message | PromptDefinition): Generator<number, Verdict, void>
   /** Judges a conversation: returns the first block, or the highest score. */
   messages(messages: readonly Message[]): Verdict
   /**
@@ -73,6 +79,44 @@ export function createTextModerator(options: {
     return { ...allowVerdict, score }
   }
 
+  /** Judges a text by rules and hosts, in pieces if it is long. */
+  function* ruleSteps(text: string, kind: Kind): Generator<number, Verdict, void> {
+    let isFirst = true
+    for (const piece of piecesOf(text)) {
+      for (const reading of [piece, ...(isFirst ? deobfuscatedVariants(piece) : variantsOfRest(piece))]) {
+        const one = byRules(reading, kind)
+        if (one.verdict === 'block') return one
+        if (containsBlockedHost(hosts, reading)) return blockVerdict('urls', 'malicious_url', 0)
+      }
+      isFirst = false
+      yield piece.length
+    }
+    return allowVerdict
+  }
+
+  /** Judges a text by all layers. The classifier reads a bounded part of a long one. */
+  function* textSteps(text: string, kind: Kind): Generator<number, Verdict, void> {
+    if (!isLong(text)) {
+      const verdict = screenText(text, kind)
+      yield text.length
+      return verdict
+    }
+    const { category, score } = classify[kind](text)
+    if (category !== null) return blockVerdict('classifier', category, score)
+    const verdict = yield* ruleSteps(text, kind)
+    return { ...verdict, score }
+  }
+
+  /** Judges an output in the history of a conversation. */
+  function* outputSteps(text: string): Generator<number, Verdict, void> {
+    for (const piece of piecesOf(text)) {
+      const one = options.answer(piece)
+      if (one.verdict === 'block') return one
+      yield piece.length
+    }
+    return allowVerdict
+  }
+
   const brokenBy = (text: string, kind: Kind): SafetyRule | null =>
     kind === 'data' ? firstBrokenByData(dataRules, text) : findBlockingRule(rules, text)
 
@@ -95,12 +139,12 @@ export function createTextModerator(options: {
   }
 
   /** Judges one message without the turns around it, which `joinedTurns` covers. */
-  const screenMessage = (message: Message): Verdict => {
+  function* messageSteps(message: Message): Generator<number, Verdict, void> {
     const score = known.scoreOf(message)
     if (score !== null) return { ...allowVerdict, score }
     let verdict: Verdict = allowVerdict
     for (const text of messageTexts(message)) {
-      const one = message.role === 'assistant' ? options.answer(text) : screenText(text, kindOf(message))
+      const one = yield* message.role === 'assistant' ? outputSteps(text) : textSteps(text, kindOf(message))
       if (one.verdict === 'block') return one
       verdict = louder(verdict, one)
     }
@@ -108,14 +152,12 @@ export function createTextModerator(options: {
     return verdict
   }
 
-  const screenDefinition = (definition: PromptDefinition): Verdict => {
+  function* definitionSteps(definition: PromptDefinition): Generator<number, Verdict, void> {
     if (known.scoreOf(definition) !== null) return allowVerdict
-    for (const text of definition.texts)
-      for (const reading of [text, ...deobfuscatedVariants(text)]) {
-        const one = byRules(reading, 'prompt')
-        if (one.verdict === 'block') return one
-        if (containsBlockedHost(hosts, reading)) return blockVerdict('urls', 'malicious_url', 0)
-      }
+    for (const text of definition.texts) {
+      const one = yield* ruleSteps(text, 'prompt')
+      if (one.verdict === 'block') return one
+    }
     known.keep(definition, allowVerdict.score)
     return allowVerdict
   }
@@ -123,7 +165,8 @@ export function createTextModerator(options: {
   return {
     text: text => screenText(text, 'prompt'),
     data: text => screenText(text, 'data'),
-    definition: screenDefinition,
+    definition: definition => resultOf(definitionSteps(definition)),
+    steps: part => (part.role === 'definition' ? definitionSteps(part) : messageSteps(part)),
     embedded(text) {
       for (const reading of [text, ...deobfuscatedVariants(text)]) {
         const one = byRules(reading, 'data')
@@ -134,7 +177,7 @@ export function createTextModerator(options: {
     messages(messages) {
       let verdict: Verdict = allowVerdict
       for (const message of messages) {
-        const one = screenMessage(message)
+        const one = resultOf(messageSteps(message))
         if (one.verdict === 'block') return one
         verdict = louder(verdict, one)
       }
@@ -148,6 +191,13 @@ export function createTextModerator(options: {
       return verdict
     },
   }
+}
+
+/** Runs all steps at once. */
+function resultOf(steps: Generator<number, Verdict, void>): Verdict {
+  let step = steps.next()
+  while (step.done !== true) step = steps.next()
+  return step.value
 }
 
 const longestReread = 1_000

@@ -1,0 +1,54 @@
+/**
+ * Cuts a huge text into pieces that are judged one by one, so that other requests run in between. Pieces overlap: a phrase at a
+ * border is whole in one of them.
+ */
+
+/** A text up to this length is judged in one piece: about 20 ms of work. */
+const longestWhole = 65_536
+const pieceLength = 32_768
+const overlap = 512
+/** A run without a place to cut, such as base64, is kept whole up to this length. */
+const longestRun = 8_192
+
+/** Returns true for a text of several pieces. */
+export function isLong({ length }: string): boolean {
+  return length > longestWhole
+}
+
+/** Yields the text itself, or its pieces. */
+export function* piecesOf(text: string): Generator<string, void, void> {
+  if (!isLong(text)) {
+    yield text
+    return
+  }
+  for (let from = 0; ; ) {
+    const to = from + pieceLength + overlap >= text.length ? text.length : cutBefore(text, from + pieceLength)
+    yield text.slice(from, to)
+    if (to === text.length) return
+    from = cutBefore(text, to - overlap)
+  }
+}
+
+/** Returns the last place at or before `end` that is not within a word or a run of base64. */
+function cutBefore(text: string, end: number): number {
+  const least = end - longestRun
+  for (let at = end; at > least; at--) if (!isInRun(text.charCodeAt(at - 1))) return at
+  return splitsPair(text, end) ? end - 1 : end
+}
+
+/** Letters, digits and signs of base64, and the first half of a pair. */
+function isInRun(unit: number): boolean {
+  return (
+    (unit >= 0x30 && unit <= 0x39) ||
+    (unit >= 0x41 && unit <= 0x5a) ||
+    (unit >= 0x61 && unit <= 0x7a) ||
+    unit === 0x2b ||
+    unit === 0x2f ||
+    unit === 0x3d ||
+    (unit & 0xfc00) === 0xd800
+  )
+}
+
+function splitsPair(text: string, at: number): boolean {
+  return (text.charCodeAt(at) & 0xfc00) === 0xdc00
+}
