@@ -14,7 +14,7 @@ beforeAll(async () => {
 afterAll(() => gateway.stop())
 
 const modelOf = (model: string) =>
-  new ChatAnthropic({ model, apiKey: gateway.key, anthropicApiUrl: gateway.url, maxTokens: 1_000, maxRetries: 0 })
+  new ChatAnthropic({ model, apiKey: gateway.key, anthropicApiUrl: gateway.url, maxTokens: 1_000 })
 
 test.each([...oneEach])('ChatAnthropic with %s: returns the same text as JSON and as a stream', async name => {
   const model = modelOf(name)

@@ -18,6 +18,7 @@ export function codexModels(served: readonly Model[]): readonly CodexModel[] {
       efforts: ['low', 'medium', 'high'],
       contextWindow: sharedWindow(models.map(windowOf)),
       vision: models.some(({ capabilities }) => capabilities.vision),
+      reasons: true,
     }),
     ...models.map(model =>
       entryOf({
@@ -28,6 +29,7 @@ export function codexModels(served: readonly Model[]): readonly CodexModel[] {
         efforts: effortsOf(model),
         contextWindow: windowOf(model),
         vision: model.capabilities.vision,
+        reasons: model.capabilities.reasoning,
       }),
     ),
   ].map((entry, priority) => ({ ...entry, priority }))
@@ -40,12 +42,13 @@ type Listable = {
   readonly efforts: readonly ReasoningEffort[]
   readonly contextWindow: number
   readonly vision: boolean
+  readonly reasons: boolean
 }
 
 /** Maximum number of tokens of a tool's output that Codex keeps, as in its own catalog. */
 const toolOutputTokens = 10_000
 
-function entryOf({ slug, displayName, description, efforts, contextWindow, vision }: Listable): CodexModel {
+function entryOf({ slug, displayName, description, efforts, contextWindow, vision, reasons }: Listable): CodexModel {
   return {
     slug,
     display_name: displayName,
@@ -59,8 +62,9 @@ function entryOf({ slug, displayName, description, efforts, contextWindow, visio
     availability_nux: null,
     upgrade: null,
     base_instructions: codexInstructions,
-    supports_reasoning_summaries: efforts.length > 0,
-    supports_reasoning_summary_parameter: efforts.length > 0,
+    // Without it, older releases do not ask for the reasoning that the next turn needs.
+    supports_reasoning_summaries: reasons,
+    supports_reasoning_summary_parameter: reasons,
     default_reasoning_summary: 'none',
     support_verbosity: false,
     default_verbosity: null,

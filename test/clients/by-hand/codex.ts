@@ -12,9 +12,8 @@ const models = [
   'openai/gpt-5.5',
   'anthropic/claude-sonnet-5-5',
   'gateway-ai',
-  // Without the gateway's catalog: Codex's own entries, which run all tools by a program.
-  'gpt-6-luna',
-  'relay/gpt-6-luna',
+  // Codex's own entry, which runs all tools by a program.
+  'gpt-5.6-luna',
 ]
 
 const mcpServer = join(import.meta.dir, 'mcp-lookup.ts')
@@ -23,7 +22,7 @@ function configOf({ gateway, folder }: Rig, model: string): string {
   return `
 model = "${model}"
 model_provider = "gateway"
-${model.endsWith('gpt-6-luna') ? '' : `model_catalog_json = "${join(folder, 'catalog.json')}"`}
+${model === 'gpt-5.6-luna' ? '' : `model_catalog_json = "${join(folder, 'catalog.json')}"`}
 approval_policy = "never"
 sandbox_mode = "danger-full-access"
 

@@ -57,7 +57,9 @@ for (const model of models) {
     TIKTOKEN_CACHE_DIR: tiktoken,
   })
   const env = { GATEWAY_URL: url, GATEWAY_KEY: key, MODEL: model, TIKTOKEN_CACHE_DIR: tiktoken }
-  await program(`LangChain, ${model}`, [...pytest, suite, '-k', `not (${needsMind})`], env)
+  // That test replays a signature of the real service, which the simulated one refuses.
+  const left = model.startsWith('anthropic/') ? `${needsMind} or (TestMessages and test_anthropic_inputs)` : needsMind
+  await program(`LangChain, ${model}`, [...pytest, suite, '-k', `not (${left})`], env)
 }
 await gateway.stop()
 

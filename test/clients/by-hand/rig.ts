@@ -29,7 +29,7 @@ export async function startRig(): Promise<Rig> {
   writeFileSync(
     config,
     JSON.stringify({
-      providers: [{ id: 'relay', base_url: `${agent.url}/v1`, models: [model, { ...model, id: 'gpt-6-luna' }] }],
+      providers: [{ id: 'relay', base_url: `${agent.url}/v1`, models: [model, { ...model, id: 'gpt-5.6-luna' }] }],
     }),
   )
   const gateway = await startGateway({
