@@ -216,13 +216,13 @@ describe('CLI without a running gateway', () => {
   })
 
   test('waits for other commands', async () => {
-    const words = ['a', 'b', 'c'].map(name => `accounts create ${name}@example.com`)
-    expect(await Promise.all(words.map(async one => (await spawned(one, environment)).code))).toEqual([0, 0, 0])
+    const words = ['a', 'b'].map(name => `accounts create ${name}@example.com`)
+    expect(await Promise.all(words.map(async one => (await spawned(one, environment)).code))).toEqual([0, 0])
     const made = await onEmbedded(
       environment.GATEWAY_DATA_DIR,
-      ({ sql }) => sql`select email from users where email similar to '[abc]@example.com' order by email`,
+      ({ sql }) => sql`select email from users where email similar to '[ab]@example.com' order by email`,
     )
-    expect(made.map(({ email }) => email)).toEqual(['a@example.com', 'b@example.com', 'c@example.com'])
+    expect(made.map(({ email }) => email)).toEqual(['a@example.com', 'b@example.com'])
     expect(await done('migrate', environment)).toBe('The database is up to date.\n')
   })
 
@@ -279,7 +279,7 @@ describe('CLI arguments', () => {
   test('change nothing when wrong, print help on stderr, and exit with 2', async () => {
     const environment = { GATEWAY_DATA_DIR: dataFolder() }
     for (const [index, [words, advice]] of wrong.entries()) {
-      const { code, stdout, stderr } = await (index % 8 === 0 ? spawned : command)(words, environment)
+      const { code, stdout, stderr } = await (index === 0 ? spawned : command)(words, environment)
       expect({ words, code, stdout }).toEqual({ words, code: 2, stdout: '' })
       expect(stderr).toContain(advice)
       expect(stderr).toContain('bun run gateway')

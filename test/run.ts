@@ -6,6 +6,7 @@
 import { mkdtempSync, rmSync } from 'node:fs'
 import { availableParallelism, tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { embeddedTemplate } from './harness/data-folder.ts'
 import { makeTemplate, sharedPostgres } from './harness/database.ts'
 import { has, statedNeed } from './harness/needs.ts'
 import { startPostgres } from './harness/postgres.ts'
@@ -21,18 +22,22 @@ const say = (line: string) => process.stdout.write(`${line}\n`)
  */
 const apart = [
   'test/limits/failover/failover.test.ts',
-  'test/server/',
-  'test/cli.test.ts',
-  'test/database/embedded.test.ts',
-  'test/client/',
-  'test/dashboard/',
-  'test/faults/',
+  'test/server/workers.test.ts',
+  'test/server/start-away.test.ts',
   'test/check.test.ts',
+  'test/cli.test.ts',
+  'test/dashboard/pages.test.ts',
+  'test/dashboard/',
+  'test/faults/upstream.test.ts',
+  'test/server/',
+  'test/routes/usage.test.ts',
+  'test/database/embedded.test.ts',
+  'test/faults/',
+  'test/client/',
+  'test/limits/',
   'test/runtime/',
   'test/database/postgres.test.ts',
   'test/database/redis.test.ts',
-  'test/limits/',
-  'test/routes/usage.test.ts',
 ]
 const mostTogether = 10
 
@@ -148,7 +153,11 @@ await install([
 ])
 
 // One server for all files that need a database and no server of their own: each copies the same template.
-const postgres = await startPostgres({ connections: 300 })
+const [postgres] = await Promise.all([
+  startPostgres({ connections: 300 }),
+  // Made here, because it takes 7 s of CPU, which the first files would each spend.
+  embeddedTemplate(),
+])
 if (postgres !== null) await makeTemplate(postgres.url)
 for (const [signal, code] of [
   ['SIGINT', 130],
@@ -166,8 +175,8 @@ const environment = {
 const reports = mkdtempSync(join(tmpdir(), 'gateway-ai-reports-'))
 const waiting = [...processesOf(files)]
 const results: FileResult[] = []
-// More than there are cores, since many tests wait.
-const lanes = Array.from({ length: availableParallelism() + 1 }, async () => {
+// More than there are cores, since most of the longest files wait for half of their time.
+const lanes = Array.from({ length: availableParallelism() + 2 }, async () => {
   for (let next = waiting.shift(); next !== undefined; next = waiting.shift())
     results.push(...(await runProcess(next, reports)))
 })

@@ -14,7 +14,8 @@ import { type StripeServer, startStripe } from '../routes/billing-stripe.ts'
 import { newVisitor, openBrowser, type Visitor } from './browser.ts'
 import { chromiumPath } from './chromium.ts'
 
-setDefaultTimeout(60_000)
+// A bound against a hang, for a machine with many other processes.
+setDefaultTimeout(240_000)
 
 const chromium = chromiumPath()
 if (chromium === null) reportSkipped('chromium', 'billing pages: work in a browser')

@@ -3,8 +3,8 @@ import { type Browser, type BrowserContextOptions, chromium, type Page } from 'p
 import type { FirstAccount } from '../../src/composition/first-account.ts'
 import type { Gateway } from '../harness/gateway.ts'
 
-/** Maximum time until a page shows something. */
-const deadlineMs = 20_000
+/** Maximum time until a page shows something: a bound against a hang, not a claim about speed. */
+const deadlineMs = 90_000
 
 /** Opens a browser with a temporary user data folder. */
 export function openBrowser(executablePath: string): Promise<Browser> {
@@ -38,7 +38,11 @@ export async function newVisitor(
   gateway: Gateway,
   options: BrowserContextOptions = {},
 ): Promise<Visitor> {
-  const context = await browser.newContext({ viewport: { width: 1280, height: 900 }, ...options })
+  const context = await browser.newContext({
+    viewport: { width: 1280, height: 900 },
+    reducedMotion: 'reduce',
+    ...options,
+  })
   context.setDefaultTimeout(deadlineMs)
   const page = await context.newPage()
   const complaints: string[] = []

@@ -9,7 +9,8 @@ import { upgraded } from '../harness/users.ts'
 import { firstOwner, newVisitor, openBrowser, type Visitor } from './browser.ts'
 import { chromiumPath } from './chromium.ts'
 
-setDefaultTimeout(60_000)
+// A bound against a hang, for a machine with many other processes.
+setDefaultTimeout(240_000)
 
 const chromium = chromiumPath()
 if (chromium === null) reportSkipped('chromium', 'dashboard: works in a browser')

@@ -5,13 +5,13 @@ import type { Gateway } from '../harness/gateway.ts'
 
 /** Size of a statement: the embedded database answers no other query meanwhile. */
 const pieceOf = 1_000
-/** Twenty thousand are a month. */
-const secondsApart = 125
+const daysOfLog = 29
 
-/** Writes `count` requests of the first account's first key up to now, with their attempts and daily totals. */
+/** Writes `count` requests of the first account's first key evenly over the last month, with their attempts and daily totals. */
 export async function fillLog({ deps, accountId }: Gateway, count: number): Promise<void> {
   // A separate connection: if the gateway gives up on a busy database, it drops its own connections.
   const database = openDatabase(deps.database.address, { connections: 1 })
+  const secondsApart = Math.floor((daysOfLog * 86_400) / count)
   for (let from = 0; from < count; from += pieceOf)
     await database.run(
       ({ sql }) => sql`

@@ -8,7 +8,8 @@ import { type SmtpServer, startSmtpServer } from '../harness/smtp.ts'
 import { firstOwner, newVisitor, openBrowser } from './browser.ts'
 import { chromiumPath } from './chromium.ts'
 
-setDefaultTimeout(60_000)
+// A bound against a hang, for a machine with many other processes.
+setDefaultTimeout(240_000)
 
 const chosen = 'chosen in a browser'
 

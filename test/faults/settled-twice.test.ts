@@ -61,12 +61,12 @@ describe('ledger of instances that seemed dead', () => {
       ])
       const key = await freshKey(server.url, { concurrent: 2 * answers })
       for (const gateway of [victim, sibling])
-        await eventually(async () => (await gateway.chat(key, 'hello')).status === 200, 10_000)
+        await eventually(async () => (await gateway.chat(key, 'hello')).status === 200, 10_000, 50)
       const database = openDatabase(server.url, { connections: 1 })
 
       const running = Promise.all(Array.from({ length: answers }, () => longAnswer(victim, key)))
       running.catch(() => {})
-      await eventually(async () => (await checkpoints()) === answers, 15_000)
+      await eventually(async () => (await checkpoints()) === answers, 15_000, 100)
       toRedis.cut()
       toPostgres.cut()
       const seen = await running
@@ -82,7 +82,7 @@ describe('ledger of instances that seemed dead', () => {
           where request_id in (select json_array_elements_text(${JSON.stringify(seen.map(({ id }) => id))}::text::json))`,
           5_000,
         )
-      await eventually(async () => (await rows()).length === answers, 30_000)
+      await eventually(async () => (await rows()).length === answers, 30_000, 100)
       for (const row of await rows()) {
         expect(row).toMatchObject({ status: 'failed', truth: 'checkpoint' })
         expect(row.tokens).toBeLessThan(seen.find(({ id }) => id === row.id)?.tokens ?? 0)
@@ -91,7 +91,7 @@ describe('ledger of instances that seemed dead', () => {
       expect((await sibling.chat(key, 'hello')).status).toBe(200)
 
       await startProcess(folder, direct)
-      await eventually(async () => (await rows()).every(({ truth }) => truth === 'final'), 15_000)
+      await eventually(async () => (await rows()).every(({ truth }) => truth === 'final'), 15_000, 100)
       const byId = (one: { id: string }, other: { id: string }) => one.id.localeCompare(other.id)
       const ended = seen.map(one => ({ ...one, status: 'completed', truth: 'final' }))
       expect((await rows()).map(row => ({ ...row })).sort(byId)).toEqual(ended.sort(byId))

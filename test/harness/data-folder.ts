@@ -12,12 +12,13 @@ const root = resolve(import.meta.dir, '../..')
 
 /** Returns a folder (a new one by default) with a migrated, empty embedded database. */
 export async function freshDataFolder(folder = mkdtempSync(join(tmpdir(), 'gateway-ai-'))): Promise<string> {
-  const template = await templateFolder()
+  const template = await embeddedTemplate()
   cpSync(join(template, 'postgres'), join(folder, 'postgres'), { recursive: true })
   return folder
 }
 
-async function templateFolder(): Promise<string> {
+/** Returns the folder that data folders are copied from. The first call on a machine creates it. */
+export async function embeddedTemplate(): Promise<string> {
   const template = join(tmpdir(), `gateway-ai-template-${fingerprint()}`)
   if (existsSync(template)) return template
   const making = mkdtempSync(join(tmpdir(), 'gateway-ai-making-'))

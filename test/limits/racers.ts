@@ -42,7 +42,7 @@ export function startRacers(count: number, { redis: redisAt, ...stores }: Stores
     everyone,
     /** Resolves when all of them use Redis. */
     shared: (withinMs: number) =>
-      eventually(async () => (await everyone({ kind: 'shared' })).every(one => one.ok), withinMs),
+      eventually(async () => (await everyone({ kind: 'shared' })).every(one => one.ok), withinMs, 50),
     race: async (request: AdmissionRequest, each: number, withinMs = 0): Promise<Race> =>
       totals(await everyone({ kind: 'race', request, count: each, withinMs })),
     async stop() {

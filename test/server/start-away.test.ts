@@ -173,7 +173,7 @@ async function answersWithoutPostgres(gateway: GatewayProcess): Promise<void> {
 
 /** Returns the time until it reports readiness. */
 async function ready(gateway: GatewayProcess): Promise<number> {
-  for (const since = performance.now(); ; await Bun.sleep(20)) {
+  for (const since = performance.now(); ; await Bun.sleep(100)) {
     if ((await fetch(`${gateway.url}/readyz`)).status === 200) return Math.round(performance.now() - since)
     if (performance.now() - since > 10_000) throw new Error('never ready')
   }

@@ -51,7 +51,7 @@ function expectHandedOut({ admitted, refused }: Given, most: number, code: strin
  * attempts, and their reservations are released 1.5 s later.
  */
 async function raceFor200(team: Team, request: Parameters<Team['race']>[0]): Promise<Given> {
-  const first = await team.race(request, 250)
+  const first = await team.race(request, 100)
   if (first.undecided === 0 || first.admitted === 200) return first
   await Bun.sleep(3_000)
   return together(first, await team.race(request, 60))
@@ -124,14 +124,14 @@ if (server !== null && postgres !== null && database !== null) {
       const team = lastingTeam()
       const account = `acc_${fault}`
       await team.shared(60_000)
-      const racing = team.race(unit(account, { dailyCostMicrocents: 200_000 }), 250, 1500)
+      const racing = team.race(unit(account, { dailyCostMicrocents: 200_000 }), 120, 1500)
       await Bun.sleep(250)
       await strike(server)
       const first = await racing
       const struckAt = performance.now()
       await team.shared(60_000)
       const backMs = performance.now() - struckAt
-      const second = await team.race(unit(account, { dailyCostMicrocents: 200_000 }), 100)
+      const second = await team.race(unit(account, { dailyCostMicrocents: 200_000 }), 60)
       await team.everyone({ kind: 'settle', tokens: 11, microcents: 1000 })
       await team.everyone({ kind: 'drain' })
       process.stdout.write(
@@ -147,14 +147,14 @@ if (server !== null && postgres !== null && database !== null) {
     const team = lastingTeam()
     await team.shared(60_000)
     const request = unit('acc_again', { dailyCostMicrocents: 200_000 })
-    const racing = team.race(request, 250, 3000)
+    const racing = team.race(request, 120, 3000)
     for (let round = 0; round < 6; round++) {
       await Bun.sleep(500)
       await server.command('FLUSHALL')
     }
     const first = await racing
     await team.shared(60_000)
-    const race = together(first, await team.race(request, 100))
+    const race = together(first, await team.race(request, 60))
     const { admitted } = race
     await team.everyone({ kind: 'settle', tokens: 11, microcents: 1000 })
     await team.everyone({ kind: 'drain' })
@@ -196,7 +196,7 @@ if (server !== null && postgres !== null && database !== null) {
       const request = unit(`acc_without_${name}`, cases[name])
       if (name === 'minute') {
         // An attempt without an answer counts until the end of its minute, so that fewer than 200 may be admitted.
-        const race = await team.race(request, 250)
+        const race = await team.race(request, 100)
         expectHandedOut(race, 200, refusals[name], 200 - race.undecided)
         expect(await reservationsOf(database, request.accountId)).toBe(200)
       } else expectHandedOut(await raceFor200(team, request), 200, refusals[name])
