@@ -209,7 +209,7 @@ async function openAll(config: Config, options: DepsOptions, undo: (() => unknow
     },
   })
   if (simulator !== null) undo.push(() => simulator.stop())
-  const catalogue = openCatalogue(config, endpoints)
+  const catalogue = await openCatalogue(config, { clock, network, log, endpoints }, undo)
   const embeddingCatalog = openEmbeddingCatalog(config, endpoints)
   const figureOf = (name: string) => catalogue.resolve(name)?.figures.quality ?? null
   const learning = createLearningBook({ database, clock, figureOf, log })

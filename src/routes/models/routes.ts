@@ -93,14 +93,21 @@ function route(told: RouteDocs) {
 const notKept = { 'cache-control': 'no-store', 'access-control-allow-origin': '*' }
 
 /**
- * The pages depend only on the day, since a model's deprecation does. They are written at the first request of a day.
+ * The pages depend on the catalog, which local servers extend, and on the day, as a model's deprecation does. They are
+ * written at the first request after a change.
  */
 function pagesOfToday({ catalogue, embeddingCatalog, simulatedProviders, clock }: ModelsDeps) {
-  let built: { readonly day: number; readonly pages: ReturnType<typeof pagesOf> } | null = null
+  let built: {
+    readonly day: number
+    readonly list: Catalog['list']
+    readonly pages: ReturnType<typeof pagesOf>
+  } | null = null
   return () => {
     const day = formatDay(clock.now())
     const today = new Date(day * dayMs).toISOString()
-    if (built?.day !== day) built = { day, pages: pagesOf(catalogue, embeddingCatalog, simulatedProviders, today) }
+    const { list } = catalogue
+    if (built?.day !== day || built.list !== list)
+      built = { day, list, pages: pagesOf(catalogue, embeddingCatalog, simulatedProviders, today) }
     return built.pages
   }
 }
