@@ -635,3 +635,70 @@ describe('body limits configuration', () => {
     expect(problemsOf(environment).join('\n')).toContain(problem)
   })
 })
+
+describe('key pool configuration', () => {
+  const keyFile = file('pool.key', 'from-file\n')
+  const pool = (id: string, fields: object) => ({ id, ...fields })
+  const read = (providers: readonly object[], environment: Environment = {}) =>
+    readConfig({ GATEWAY_CONFIG: file('pools.json', { providers }), KEY_A: 'a-secret', ...environment })
+
+  test('reads keys of built-in and configured providers from variables and files', () => {
+    const keys = [
+      { name: 'a', api_key_env: 'KEY_A', rpm: 500, tpm: 200_000, weight: 2, account: 'acme' },
+      { name: 'b', api_key_file: keyFile, models: ['gpt-5.5'], account: 'acme' },
+      { name: 'c', api_key_file: keyFile, rpm: 10 },
+    ]
+    const { providers, warnings } = read([pool('openai', { keys })], { OPENAI_API_KEY: 'unused' })
+    expect(providers.map(({ id, pool: read }) => [id, read?.keys])).toEqual([
+      [
+        'openai',
+        [
+          { name: 'a', apiKey: 'a-secret', weight: 2, account: 'acme', models: null },
+          { name: 'b', apiKey: 'from-file', weight: 1, account: 'acme', models: ['openai/gpt-5.5'] },
+          { name: 'c', apiKey: 'from-file', weight: 1, account: ':c', models: null },
+        ],
+      ],
+    ])
+    expect([...(providers[0]?.pool?.quotas ?? [])]).toEqual([
+      ['acme', { requests: 500, tokens: 200_000 }],
+      [':c', { requests: 10, tokens: null }],
+    ])
+    expect(warnings.filter(line => line.startsWith('OPENAI_API_KEY is set and not used'))).toHaveLength(1)
+  })
+
+  test('reports all problems of pools and hosts in one list', () => {
+    const problems = problemsOf({
+      GATEWAY_CONFIG: file('bad-pools.json', {
+        providers: [
+          pool('openai', {
+            accounts: [{ name: 'acme', rpm: 5 }],
+            keys: [
+              { name: 'a', api_key_env: 'NOT_SET' },
+              { name: 'a', api_key_file: '/nowhere', account: 'other' },
+              { name: 'c', api_key_file: keyFile, account: 'acme', rpm: 6, models: ['no-model'] },
+              { name: 'd' },
+            ],
+          }),
+          pool('anthropic', { keys: [] }),
+          pool('google', {}),
+          provider({ id: 'host', hosts: [{ model: 'openai/no-model' }, { model: 'host/llama' }] }),
+          pool('nowhere', { hosts: [{ model: 'openai/gpt-5.5' }] }),
+        ],
+      }),
+    })
+    expect(problems.map(line => line.replace('GATEWAY_CONFIG: ', ''))).toEqual([
+      'providers.1.keys: must be an array of 1 to 64 items',
+      'provider "openai": two keys are named "a"; rename one',
+      'provider "openai": key "a" names NOT_SET, which is not set',
+      'provider "openai": key "a" names the unknown account "other"; list it in `accounts`',
+      'provider "openai": key "a": cannot read /nowhere: there is no such file or folder',
+      'provider "openai": key "d" must have either `api_key_env` or `api_key_file`',
+      'provider "openai": account "acme" has different figures for `rpm` or `tpm`; state them once',
+      'provider "google" is built in and has no `keys`; add them',
+      'provider "nowhere" has no `base_url`; add it',
+      'provider "host": hosts: "openai/no-model" is no model of the catalog or of a configured provider',
+      'provider "host": hosts: "host/llama" is a model of this provider itself; remove it',
+      'provider "openai": key "c": no model of this provider is named "no-model"',
+    ])
+  })
+})

@@ -199,6 +199,10 @@ const foreignVariables: Readonly<Record<string, string>> = {
   GATEWAY_KEY: 'the examples of clients',
   GROQ_API_KEY: 'the example of a configured provider',
   AZURE_KEY: 'the example of a host of an embedding model',
+  OPENAI_KEY_A: 'the example of a key pool',
+  OPENAI_KEY_B: 'the example of a key pool',
+  OPENAI_KEY_C: 'the example of a key pool',
+  MIRROR_API_KEY: 'the example of a host',
 }
 
 describe('environment variables', () => {
@@ -230,11 +234,12 @@ describe('documented configuration files', () => {
   const folder = mkdtempSync(join(tmpdir(), 'gateway-ai-docs-'))
   afterAll(() => rmSync(folder, { recursive: true, force: true }))
 
-  const examples = ['docs/configuration.md', 'docs/moderation.md', 'docs/embeddings.md'].flatMap(path =>
-    [...text(path).matchAll(/^```json\n([\s\S]*?)^```$/gm)].map(([, json = ''], at) => ({
-      name: `${path} ${at + 1}`,
-      json,
-    })),
+  const examples = ['docs/configuration.md', 'docs/providers.md', 'docs/moderation.md', 'docs/embeddings.md'].flatMap(
+    path =>
+      [...text(path).matchAll(/^```json\n([\s\S]*?)^```$/gm)].map(([, json = ''], at) => ({
+        name: `${path} ${at + 1}`,
+        json,
+      })),
   )
 
   test('include several examples', () => expect(examples.length).toBeGreaterThan(4))
@@ -242,7 +247,11 @@ describe('documented configuration files', () => {
   test.each(examples)('$name: starts the gateway', ({ name, json }) => {
     const path = join(folder, `${name.replace(/\W/g, '-')}.json`)
     writeFileSync(path, json)
-    const keys = { OPENAI_API_KEY: 'k', ANTHROPIC_API_KEY: 'k', GROQ_API_KEY: 'k', AZURE_KEY: 'k' }
+    const keys = {
+      ...Object.fromEntries(Object.keys(foreignVariables).map(variable => [variable, 'k'])),
+      OPENAI_API_KEY: 'k',
+      ANTHROPIC_API_KEY: 'k',
+    }
     expect(problemsOf({ GATEWAY_CONFIG: path, ...keys })).toEqual([])
   })
 })

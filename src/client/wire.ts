@@ -512,6 +512,7 @@ export type ErrorDetail = {
     | 'ip_rate_limited'
     | 'daily_tokens_exceeded'
     | 'daily_cost_exceeded'
+    | 'upstream_rate_limited'
     | 'upstream_failed'
     | 'no_model_available'
     | 'service_unavailable'

@@ -9,7 +9,7 @@ import type { Network } from '../core/ports/network.ts'
 import type { HealthTracker } from '../database/repositories/health-tracker.ts'
 import type { Moderation } from '../moderation/moderation.ts'
 import { createObserve, type Telemetry } from '../observability/telemetry.ts'
-import { healthKey } from '../pipeline/routing/health-key.ts'
+import { routingHealthKey } from '../pipeline/routing/health-key.ts'
 import type { Usage } from './open-usage.ts'
 
 type Parts = {
@@ -34,7 +34,7 @@ export function openTelemetry(config: Config, parts: Parts, undo: (() => unknown
     state: {
       version: packageJson.version,
       models: [...catalogue.list, ...embeddingCatalog.list],
-      healthOf: model => health.stateOf(healthKey({ model })),
+      healthOf: model => health.stateOf(routingHealthKey(health, model)),
       isReady: () => readiness.isReady,
       usage: usage.records,
       sharedLimits: usage.sharedRatio,

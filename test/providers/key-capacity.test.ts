@@ -67,124 +67,126 @@ const option = (account: string, requests: number | null, tokens: number | null,
 })
 
 function contract(rigOf: () => Rig): void {
-  const claim = async (rig: Rig, options: readonly KeyOption[], tokens = 1) =>
-    await rig.store.claim(options, { model, tokens })
+  describe('key capacity store', () => {
+    const claim = async (rig: Rig, options: readonly KeyOption[], tokens = 1) =>
+      await rig.store.claim(options, { model, tokens })
 
-  test('grants a quota once and reports when the next request has room', async () => {
-    const rig = rigOf()
-    const options = [option('a', 3, null)]
-    for (let count = 0; count < 3; count++) expect((await claim(rig, options)).index).toBe(0)
-    const refused = await claim(rig, options)
-    expect(refused.index).toBe(-1)
-    // One request returns each 20 s; Redis' own clock runs meanwhile.
-    expect(refused.waitMs).toBeGreaterThan(15_000)
-    expect(refused.waitMs).toBeLessThanOrEqual(20_000)
-    await rig.advance(20_000)
-    expect((await claim(rig, options)).index).toBe(0)
-    expect((await claim(rig, options)).index).toBe(-1)
-  })
+    test('grants a quota once and reports when the next request has room', async () => {
+      const rig = rigOf()
+      const options = [option('a', 3, null)]
+      for (let count = 0; count < 3; count++) expect((await claim(rig, options)).index).toBe(0)
+      const refused = await claim(rig, options)
+      expect(refused.index).toBe(-1)
+      // One request returns each 20 s; Redis' own clock runs meanwhile.
+      expect(refused.waitMs).toBeGreaterThan(15_000)
+      expect(refused.waitMs).toBeLessThanOrEqual(20_000)
+      await rig.advance(20_000)
+      expect((await claim(rig, options)).index).toBe(0)
+      expect((await claim(rig, options)).index).toBe(-1)
+    })
 
-  test('prefers the key with most remaining capacity', async () => {
-    const rig = rigOf()
-    const options = [option('small', 10, null), option('large', 100, null)]
-    const counts = [0, 0]
-    for (let count = 0; count < 110; count++) {
-      const { index } = await claim(rig, options)
-      counts[index] = (counts[index] ?? 0) + 1
-    }
-    expect(counts).toEqual([10, 100])
-  })
+    test('prefers the key with most remaining capacity', async () => {
+      const rig = rigOf()
+      const options = [option('small', 10, null), option('large', 100, null)]
+      const counts = [0, 0]
+      for (let count = 0; count < 110; count++) {
+        const { index } = await claim(rig, options)
+        counts[index] = (counts[index] ?? 0) + 1
+      }
+      expect(counts).toEqual([10, 100])
+    })
 
-  test('counts keys of one account together', async () => {
-    const rig = rigOf()
-    const options = [option('shared', 2, null), option('shared', 2, null)]
-    const indexes = []
-    for (let count = 0; count < 3; count++) indexes.push((await claim(rig, options)).index)
-    expect(indexes).toEqual([0, 0, -1])
-  })
+    test('counts keys of one account together', async () => {
+      const rig = rigOf()
+      const options = [option('shared', 2, null), option('shared', 2, null)]
+      const indexes = []
+      for (let count = 0; count < 3; count++) indexes.push((await claim(rig, options)).index)
+      expect(indexes).toEqual([0, 0, -1])
+    })
 
-  test('counts tokens, and corrects them by the used ones', async () => {
-    const rig = rigOf()
-    const options = [option('a', null, 1_000)]
-    expect((await claim(rig, options, 900)).index).toBe(0)
-    expect((await claim(rig, options, 900)).index).toBe(-1)
-    rig.store.correct('a', 880)
-    expect((await claim(rig, options, 900)).index).toBe(0)
-  })
+    test('counts tokens, and corrects them by the used ones', async () => {
+      const rig = rigOf()
+      const options = [option('a', null, 1_000)]
+      expect((await claim(rig, options, 900)).index).toBe(0)
+      expect((await claim(rig, options, 900)).index).toBe(-1)
+      rig.store.correct('a', 880)
+      expect((await claim(rig, options, 900)).index).toBe(0)
+    })
 
-  test('grants a request above the whole quota only from a full bucket', async () => {
-    const rig = rigOf()
-    const options = [option('a', null, 1_000)]
-    expect((await claim(rig, options, 5_000)).index).toBe(0)
-    expect((await claim(rig, options, 100)).index).toBe(-1)
-    await rig.advance(60_000)
-    expect((await claim(rig, options, 5_000)).index).toBe(0)
-  })
+    test('grants a request above the whole quota only from a full bucket', async () => {
+      const rig = rigOf()
+      const options = [option('a', null, 1_000)]
+      expect((await claim(rig, options, 5_000)).index).toBe(0)
+      expect((await claim(rig, options, 100)).index).toBe(-1)
+      await rig.advance(60_000)
+      expect((await claim(rig, options, 5_000)).index).toBe(0)
+    })
 
-  test('pauses an account for one model, or for all', async () => {
-    const rig = rigOf()
-    const options = [option('a', null, null)]
-    rig.store.pause('a', model, 30_000)
-    const { index, waitMs } = await claim(rig, options)
-    expect(index).toBe(-1)
-    expect(waitMs).toBeGreaterThan(25_000)
-    expect((await rig.store.claim(options, { model: 'openai/other', tokens: 1 })).index).toBe(0)
-    rig.store.pause('a', null, 40_000)
-    expect((await rig.store.claim(options, { model: 'openai/other', tokens: 1 })).index).toBe(-1)
-    await rig.advance(40_000)
-    expect((await claim(rig, options)).index).toBe(0)
-  })
+    test('pauses an account for one model, or for all', async () => {
+      const rig = rigOf()
+      const options = [option('a', null, null)]
+      rig.store.pause('a', model, 30_000)
+      const { index, waitMs } = await claim(rig, options)
+      expect(index).toBe(-1)
+      expect(waitMs).toBeGreaterThan(25_000)
+      expect((await rig.store.claim(options, { model: 'openai/other', tokens: 1 })).index).toBe(0)
+      rig.store.pause('a', null, 40_000)
+      expect((await rig.store.claim(options, { model: 'openai/other', tokens: 1 })).index).toBe(-1)
+      await rig.advance(40_000)
+      expect((await claim(rig, options)).index).toBe(0)
+    })
 
-  const step = fc.oneof(
-    {
-      weight: 5,
-      arbitrary: fc.record({ kind: fc.constant('claim' as const), tokens: fc.integer({ min: 1, max: 60 }) }),
-    },
-    {
-      weight: 1,
-      arbitrary: fc.record({ kind: fc.constant('pass' as const), ms: fc.integer({ min: 1, max: 30_000 }) }),
-    },
-  )
-
-  test('neither exceeds a quota nor refuses a request that one has room for', async () => {
-    await fc.assert(
-      fc.asyncProperty(
-        fc.array(fc.record({ requests: fc.integer({ min: 1, max: 6 }), tokens: fc.integer({ min: 60, max: 200 }) }), {
-          minLength: 1,
-          maxLength: 3,
-        }),
-        fc.array(step, { maxLength: 40 }),
-        async (quotas, steps) => {
-          const rig = rigOf()
-          const options = quotas.map(({ requests, tokens }, at) => option(`account-${at}`, requests, tokens))
-          const rooms = quotas.map(quota => ({ ...quota, left: { ...quota } }))
-          // Redis' own clock runs a little during the test.
-          const slack = 0.05
-          for (const one of steps) {
-            if (one.kind === 'pass') {
-              await rig.advance(one.ms)
-              for (const { requests, tokens, left } of rooms) {
-                left.requests = Math.min(requests, left.requests + (requests * one.ms) / 60_000)
-                left.tokens = Math.min(tokens, left.tokens + (tokens * one.ms) / 60_000)
-              }
-              continue
-            }
-            const { index } = await claim(rig, options, one.tokens)
-            const left = rooms[index]?.left
-            if (left === undefined)
-              expect(
-                rooms.some(room => room.left.requests >= 1 + slack && room.left.tokens >= one.tokens + slack),
-              ).toBe(false)
-            else {
-              left.requests -= 1
-              left.tokens -= one.tokens
-              expect([left.requests >= -slack, left.tokens >= -slack * 60]).toEqual([true, true])
-            }
-          }
-        },
-      ),
-      { numRuns: 25 },
+    const step = fc.oneof(
+      {
+        weight: 5,
+        arbitrary: fc.record({ kind: fc.constant('claim' as const), tokens: fc.integer({ min: 1, max: 60 }) }),
+      },
+      {
+        weight: 1,
+        arbitrary: fc.record({ kind: fc.constant('pass' as const), ms: fc.integer({ min: 1, max: 30_000 }) }),
+      },
     )
+
+    test('neither exceeds a quota nor refuses a request that one has room for', async () => {
+      await fc.assert(
+        fc.asyncProperty(
+          fc.array(fc.record({ requests: fc.integer({ min: 1, max: 6 }), tokens: fc.integer({ min: 60, max: 200 }) }), {
+            minLength: 1,
+            maxLength: 3,
+          }),
+          fc.array(step, { maxLength: 40 }),
+          async (quotas, steps) => {
+            const rig = rigOf()
+            const options = quotas.map(({ requests, tokens }, at) => option(`account-${at}`, requests, tokens))
+            const rooms = quotas.map(quota => ({ ...quota, left: { ...quota } }))
+            // Redis' own clock runs a little during the test.
+            const slack = 0.05
+            for (const one of steps) {
+              if (one.kind === 'pass') {
+                await rig.advance(one.ms)
+                for (const { requests, tokens, left } of rooms) {
+                  left.requests = Math.min(requests, left.requests + (requests * one.ms) / 60_000)
+                  left.tokens = Math.min(tokens, left.tokens + (tokens * one.ms) / 60_000)
+                }
+                continue
+              }
+              const { index } = await claim(rig, options, one.tokens)
+              const left = rooms[index]?.left
+              if (left === undefined)
+                expect(
+                  rooms.some(room => room.left.requests >= 1 + slack && room.left.tokens >= one.tokens + slack),
+                ).toBe(false)
+              else {
+                left.requests -= 1
+                left.tokens -= one.tokens
+                expect([left.requests >= -slack, left.tokens >= -slack * 60]).toEqual([true, true])
+              }
+            }
+          },
+        ),
+        { numRuns: 25 },
+      )
+    })
   })
 }
 

@@ -226,6 +226,15 @@ describe('two workers without Redis', () => {
     expect(workersOf(gateway.pid).filter(pid => before.includes(pid))).toEqual([])
   })
 
+  test('reload the credentials on SIGHUP, each of them, and keep running', async () => {
+    await until(async () => (await readyOnes(gateway)) === 2, 60_000)
+    const before = workersOf(gateway.pid)
+    const reloads = () => gateway.output().split('"event":"credentials_reloaded"').length - 1
+    process.kill(gateway.pid, 'SIGHUP')
+    await until(() => reloads() === 2, 60_000)
+    expect(workersOf(gateway.pid)).toEqual(before)
+  })
+
   test('stop when their supervisor is killed; open requests are in the ledger of the next start, also with one process', async () => {
     const key = await keyWith({ ...roomy, concurrentRequests: 100 })
     const paced = '[[sim:tokens=60, chunk=8, pace_ms=100]] tell me'

@@ -19,6 +19,17 @@ function hostKey(host: ModelHost): string {
 /** Cached, since every attempt looks up its host. */
 const keys = new WeakMap<ModelHost, string>()
 
+/** Returns the key of a model's first host. */
+export function firstHealthKey(model: Model): string {
+  const host = model.hosts?.[0]
+  return host === undefined ? fullName(model) : healthKey({ model, host })
+}
+
+/** Returns the keys of all hosts of a model, in the order of calls. */
+export function healthKeysOf(model: Pick<Model, 'id' | 'provider'> & Partial<Pick<Model, 'hosts'>>): readonly string[] {
+  return model.hosts?.map(host => healthKey({ model, host })) ?? [fullName(model)]
+}
+
 type ModelHealth = {
   mayTry(key: string): boolean
   stateOf(key: string): string
@@ -28,7 +39,7 @@ type ModelHealth = {
 export function routingHealthKey(health: ModelHealth, model: Pick<Model, 'id' | 'provider' | 'hosts'>): string {
   const { hosts } = model
   if (hosts === undefined) return fullName(model)
-  const hostKeys = hosts.map(host => healthKey({ model, host }))
+  const hostKeys = healthKeysOf(model)
   return (
     hostKeys.find(key => health.stateOf(key) === 'healthy' && health.mayTry(key)) ??
     hostKeys.find(key => health.mayTry(key)) ??

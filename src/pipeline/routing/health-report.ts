@@ -1,6 +1,6 @@
 import { type Catalog, fullName, type Model } from '../../core/models/models.ts'
-import type { HealthState } from '../../core/routing/circuit-breaker.ts'
-import { healthKey } from './health-key.ts'
+import { type HealthState, healthStates } from '../../core/routing/circuit-breaker.ts'
+import { healthKeysOf } from './health-key.ts'
 
 type HealthReportDeps = {
   readonly catalogue: Pick<Catalog, 'list'>
@@ -14,7 +14,10 @@ type ModelHealth = { readonly model: string; readonly state: HealthState; readon
 /** Reports the health of every offered model, embedding models last; a model without attempts counts as healthy. */
 export function reportModelHealth({ catalogue, embeddingCatalog, health }: HealthReportDeps): readonly ModelHealth[] {
   return [...catalogue.list, ...embeddingCatalog.list].map(model => {
-    const { state, since } = health.entryOf(healthKey({ model }))
+    const entries = healthKeysOf(model).map(health.entryOf)
+    // A model is as healthy as its healthiest host.
+    const [best] = healthStates.flatMap(one => entries.filter(entry => entry.state === one))
+    const { state, since } = best ?? health.entryOf(fullName(model))
     return { model: fullName(model), state, since: since === null ? null : new Date(since).toISOString() }
   })
 }

@@ -10,7 +10,7 @@ import {
   score,
 } from '../../core/routing/scoring.ts'
 import { allowsOutputLength } from './expected-cost.ts'
-import { healthKey } from './health-key.ts'
+import { firstHealthKey } from './health-key.ts'
 import type { RouteRequest } from './route-request.ts'
 
 export type ScoreDeps = {
@@ -53,7 +53,7 @@ export function scoreFallbacks(named: Model, models: readonly Model[]): readonly
 /** Measured figures, looked up once for each model of a request. */
 function figuresBy({ health }: ScoreDeps): FiguresOf {
   if (health.figuresOf === undefined) return publishedFigures
-  return model => health.figuresOf?.(healthKey({ model }), model.figures) ?? publishedFigures(model)
+  return model => health.figuresOf?.(firstHealthKey(model), model.figures) ?? publishedFigures(model)
 }
 
 /**
