@@ -59,7 +59,7 @@ import { type FirstAccount, makeFirstAccount } from './first-account.ts'
 import { createInFlight, type InFlight } from './in-flight.ts'
 import { systemNetwork } from './network.ts'
 import { openBilling } from './open-billing.ts'
-import { announceDeprecations, catalogueOf, openCatalogue } from './open-catalogue.ts'
+import { announceDeprecations, openCatalogue } from './open-catalogue.ts'
 import { openContent } from './open-content.ts'
 import { openEmbeddingCatalog } from './open-embedding-catalog.ts'
 import { openIdentity } from './open-identity.ts'
@@ -213,7 +213,7 @@ async function openAll(config: Config, options: DepsOptions, undo: (() => unknow
     },
   })
   if (simulator !== null) undo.push(() => simulator.stop())
-  const catalogue = openCatalogue(config, endpoints)
+  const { catalogue, reload: reloadCatalogue } = await openCatalogue(config, { clock, network, log, endpoints }, undo)
   const embeddingCatalog = openEmbeddingCatalog(config, endpoints)
   const figureOf = (name: string) => catalogue.resolve(name)?.figures.quality ?? null
   const learning = createLearningBook({ database, clock, figureOf, log })
@@ -248,7 +248,7 @@ async function openAll(config: Config, options: DepsOptions, undo: (() => unknow
       log,
       replaceCredentials,
       replaceModels(next) {
-        const before = catalogue.replace(catalogueOf(next, endpoints))
+        const before = reloadCatalogue(next)
         announceDeprecations(log, { before, after: catalogue, todayIso: new Date(clock.now()).toISOString() })
       },
     }),

@@ -1,44 +1,62 @@
 import { knownModels } from '../config/providers.ts'
 import type { Config } from '../config.ts'
 import { withHosts } from '../core/models/model-hosts.ts'
-import { buildCatalog, type Catalog, deprecationOf, fullName } from '../core/models/models.ts'
+import { buildCatalog, type Catalog, deprecationOf, fullName, type Model } from '../core/models/models.ts'
 import type { Log } from '../core/ports/log.ts'
 import type { ConfiguredProvider } from '../providers/configured-provider.ts'
+import { discoverModels } from './discover-models.ts'
 
-/** A catalog whose models can be replaced while the gateway runs. Requests in progress keep the models they chose. */
-export type ReplaceableCatalog = Catalog & {
-  /** Returns the catalog before. */
-  replace(next: Catalog): Catalog
+type CatalogueDeps = Parameters<typeof discoverModels>[0] & {
+  readonly endpoints: ReadonlyMap<string, ConfiguredProvider>
 }
 
 /** The part of the configuration that decides which models there are. */
 export type CatalogConfig = Pick<Config, 'publishedModels' | 'modelChanges' | 'extraModels' | 'hosts'>
 
-/**
- * Opens the model catalog: the published models with the changes of the configuration, plus configured models of known
- * providers, each with its hosts.
- */
-export function openCatalogue(
-  config: CatalogConfig,
-  endpoints: ReadonlyMap<string, ConfiguredProvider>,
-): ReplaceableCatalog {
-  let current = catalogueOf(config, endpoints)
-  return {
-    get list() {
-      return current.list
-    },
-    resolve: name => current.resolve(name),
-    replace(next) {
-      const before = current
-      current = next
-      return before
-    },
-  }
+type OpenedCatalogue = {
+  /** Its models can be replaced while the gateway runs. Requests in progress keep the models they chose. */
+  readonly catalogue: Catalog
+  /** Replaces the models by those of another configuration. Returns the catalog before. */
+  reload(config: CatalogConfig): Catalog
 }
 
-/** Returns the catalog of a configuration. */
-export function catalogueOf(config: CatalogConfig, endpoints: ReadonlyMap<string, ConfiguredProvider>): Catalog {
-  return buildCatalog(withHosts(knownModels(config), config.hosts, id => endpoints.has(id)))
+/**
+ * Opens the model catalog: the published models with the changes of the configuration, plus configured models of known
+ * providers, each with its hosts, and the models that local servers list. `undo` receives what ends the listing.
+ */
+export async function openCatalogue(
+  config: Config,
+  deps: CatalogueDeps,
+  undo: (() => void)[],
+): Promise<OpenedCatalogue> {
+  let used: CatalogConfig = config
+  let discovered: () => readonly Model[] = () => []
+  const build = () =>
+    buildCatalog(withHosts([...knownModels(used), ...discovered()], used.hosts, id => deps.endpoints.has(id)))
+  let current = build()
+  const renew = (): Catalog => {
+    const before = current
+    current = build()
+    return before
+  }
+  if (config.providers.some(({ discovers }) => discovers)) {
+    const discovery = await discoverModels(deps, config.providers, renew)
+    undo.push(discovery.stop)
+    discovered = discovery.models
+    renew()
+  }
+  return {
+    catalogue: {
+      get list() {
+        return current.list
+      },
+      resolve: name => current.resolve(name),
+    },
+    reload(next) {
+      used = next
+      return renew()
+    },
+  }
 }
 
 /** Logs the models of a new catalog that were not deprecated in the one before. `todayIso` is an ISO time. */

@@ -75,12 +75,13 @@ export async function openProviders(config: Config, { clock, network }: Process,
   return { endpoints, replaceCredentials, simulator }
 }
 
-function accessOf({ baseUrl, apiKey, extraFields, cloud }: ProviderSettings, process: Process): Access {
+function accessOf({ baseUrl, apiKey, extraFields, dialect, cloud }: ProviderSettings, process: Process): Access {
   const credentials = cloud?.credentials ?? null
   return {
     baseUrl,
     apiKey,
     ...(extraFields === undefined ? {} : { extraFields }),
+    ...(dialect === undefined ? {} : { dialect }),
     ...(credentials === null ? {} : { authorizer: openAuthorizer(process, credentials) }),
   }
 }

@@ -8,6 +8,7 @@ import { type CloudSettings, type CloudType, readCloud, strayCloudFields, withCl
 import type { ConfigFile } from './config-file.ts'
 import type { EnvironmentReader } from './environment.ts'
 import { type KeyPoolSettings, readKeyPool } from './key-pools.ts'
+import { type Preset, presetModels, presets } from './presets.ts'
 
 export type ProviderSettings = {
   readonly id: string
@@ -17,6 +18,10 @@ export type ProviderSettings = {
   readonly extraFields?: readonly string[]
   /** Its keys; absent = `apiKey` is the only one, without figures. */
   readonly pool?: KeyPoolSettings
+  /** Name of the deviations of its wire format; absent = its host tells. */
+  readonly dialect?: string
+  /** Its models are those that it lists. */
+  readonly discovers?: true
   /** Absent = no cloud. */
   readonly cloud?: CloudSettings
 }
@@ -33,7 +38,7 @@ type FileProvider = ConfigFile['providers'][number]
 /** Problems and warnings of the configuration, collected while it is read. */
 type Findings = { readonly problems: string[]; readonly warnings: string[] }
 
-/** Returns the providers with a key in the environment or the file, and those of the file with their models. */
+/** Returns the built-in providers and presets that are configured, and the providers of the file, with their models. */
 export function readProviders(read: EnvironmentReader, file: ConfigFile, problems: string[], warnings: string[]) {
   const findings = { problems, warnings }
   const isBuiltIn = ({ id }: FileProvider) => builtIn.some(other => other.id === id)
@@ -45,7 +50,8 @@ export function readProviders(read: EnvironmentReader, file: ConfigFile, problem
   const embeddingModels: { provider: string; row: ConfiguredEmbeddingModel }[] = []
   const hosts: ConfiguredHost[] = []
   for (const [at, provider] of file.providers.entries()) {
-    const { id, models: rows = [], embedding_models: embeddingRows = [], hosts: hostRows = [] } = provider
+    const { id, embedding_models: embeddingRows = [], hosts: hostRows = [] } = provider
+    const rows = modelRows(provider)
     if (file.providers.findIndex(other => other.id === id) < at)
       problems.push(`GATEWAY_CONFIG: provider id "${id}" is already used; choose another`)
     if (isBuiltIn(provider)) continue
@@ -62,6 +68,13 @@ export function readProviders(read: EnvironmentReader, file: ConfigFile, problem
       })
     for (const row of embeddingRows) embeddingModels.push({ provider: id, row })
     for (const row of hostRows) hosts.push({ host: id, row })
+  }
+  for (const preset of presets) {
+    const configured = file.providers.some(({ id }) => id === preset.id) ? null : readPreset(read, preset)
+    if (configured === null) continue
+    settings.push(configured)
+    for (const row of presetModels(preset))
+      models.push({ provider: preset.id, row: withImageUrls(row, configured.baseUrl) })
   }
   return { settings, models, embeddingModels, hosts }
 }
@@ -105,7 +118,7 @@ function modelProblems(provider: FileProvider): readonly string[] {
   const rows = [...(models ?? []), ...(embeddingModels ?? [])]
   return [
     // The file's schema reports an empty list.
-    ...(models === undefined && embeddingModels === undefined && hosts === undefined
+    ...(models === undefined && embeddingModels === undefined && hosts === undefined && !isPreset(provider)
       ? [' has no `models` and no `embedding_models`; add one']
       : []),
     ...[...nameProblems(rows), ...(embeddingModels ?? []).flatMap(embeddingModelProblems)].map(name => `: ${name}`),
@@ -146,7 +159,11 @@ function readCloudProvider(
 
 /** Returns an OpenAI-compatible provider; null = it has no URL. */
 function readCompatible(read: EnvironmentReader, provider: FileProvider, problems: string[]): ProviderSettings | null {
-  const { id, base_url: baseUrl, api_key_env: variable, extra_fields: extraFields = [] } = provider
+  const { id, extra_fields: extraFields = [] } = provider
+  // Under the name of a preset, the file only says what differs from it.
+  const preset = provider.base_url === undefined ? presetOf(id) : null
+  const baseUrl = provider.base_url ?? (preset && read.baseUrl(preset.base)) ?? preset?.url ?? undefined
+  const variable = provider.api_key_env ?? (provider.keys === undefined && preset?.url ? preset.key : undefined)
   const place = `GATEWAY_CONFIG: provider "${id}"`
   const apiKey = variable === undefined ? null : read.secret(variable)
   if (variable !== undefined && apiKey === null) problems.push(`${place} names ${variable}, which is not set`)
@@ -164,9 +181,41 @@ function readCompatible(read: EnvironmentReader, provider: FileProvider, problem
     format: 'compatible',
     baseUrl: withoutTrailingSlash(baseUrl),
     apiKey: pool?.keys[0]?.apiKey ?? apiKey,
+    ...(preset?.dialect !== undefined && { dialect: preset.dialect }),
+    ...(preset?.url === null && provider.models === undefined && { discovers: true }),
     ...(extraFields.length > 0 && { extraFields }),
     ...(pool !== null && { pool }),
   }
+}
+
+/** Returns a preset whose variable is set; null = it is not. A key of a local server is optional. */
+function readPreset(read: EnvironmentReader, { id, key, base, url, dialect }: Preset): ProviderSettings | null {
+  const apiKey = read.secret(key)
+  const baseUrl = read.baseUrl(base) ?? url
+  if (baseUrl === null || (apiKey === null && url !== null)) return null
+  return {
+    id,
+    format: 'compatible',
+    baseUrl,
+    apiKey,
+    ...(dialect !== undefined && { dialect }),
+    ...(url === null && { discovers: true }),
+  }
+}
+
+function isPreset({ id, base_url: baseUrl }: FileProvider): boolean {
+  return baseUrl === undefined && presetOf(id) !== null
+}
+
+function presetOf(id: string): Preset | null {
+  return presets.find(preset => preset.id === id) ?? null
+}
+
+/** Returns the models that the file lists for a provider, or those of the preset that it names. */
+function modelRows({ id, base_url: baseUrl, models, hosts, embedding_models }: FileProvider) {
+  const preset = baseUrl === undefined ? presetOf(id) : null
+  const isSilent = models === undefined && hosts === undefined && embedding_models === undefined
+  return models ?? (isSilent && preset !== null ? presetModels(preset) : [])
 }
 
 /**

@@ -21,6 +21,8 @@ export type Access = {
   readonly apiKey: string | null
   /** Additional fields of compatible requests that the operator allows. Absent = none. */
   readonly extraFields?: readonly string[]
+  /** Name of the deviations of a compatible server; absent = its host tells. */
+  readonly dialect?: string
   /** Signs requests or adds a token that expires. Absent = the adapter writes the key itself. */
   readonly authorizer?: Authorizer
 }

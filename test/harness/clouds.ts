@@ -9,7 +9,7 @@ import { catalog } from '../../src/core/models/catalog.ts'
 import type { Model } from '../../src/core/models/models.ts'
 import type { Clock } from '../../src/core/ports/clock.ts'
 import type { Network } from '../../src/core/ports/network.ts'
-import { readNative } from '../../src/dialects/native/request.ts'
+import { readCompatible } from '../../src/dialects/chat-completions/request.ts'
 import { startAttempt } from '../../src/pipeline/attempt.ts'
 import type { Access, AnswerPart, Provider, ProviderFailure } from '../../src/providers/provider.ts'
 import { startSimulator } from '../../src/simulator/simulator.ts'
@@ -89,7 +89,7 @@ type Asked = {
   readonly network?: Network
 }
 
-/** Makes one attempt and reads it to its end. `body` is one of the gateway's own API. */
+/** Makes one attempt and reads it to its end. `body` is one of Chat Completions. */
 export async function attemptAt({
   provider,
   access,
@@ -98,7 +98,7 @@ export async function attemptAt({
   clock = systemClock,
   network = systemNetwork,
 }: Asked): Promise<Outcome> {
-  const ask = readNative({ prompt: 'Say hello. [[sim:tokens=40]]', stream: true, ...body }, new Headers(), 10)
+  const { ask } = readCompatible({ prompt: 'Say hello. [[sim:tokens=40]]', stream: true, ...body }, new Headers(), 10)
   const caller = new AbortController()
   const attempt = startAttempt(
     { clock, network },

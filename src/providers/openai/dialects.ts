@@ -15,13 +15,14 @@ const plain: Dialect = {
   signatures: false,
 }
 const official: Dialect = { ...plain, toolId: /^.{1,40}$/s }
-const others: readonly (Dialect & { readonly host: RegExp })[] = [
-  { ...plain, host: /(?:^|\.)mistral\.ai$/, toolId: /^[A-Za-z0-9]{9}$/, seedField: 'random_seed' },
+const others: readonly (Dialect & { readonly host: RegExp; readonly name?: string })[] = [
+  { ...plain, name: 'mistral', host: /(?:^|\.)mistral\.ai$/, toolId: /^[A-Za-z0-9]{9}$/, seedField: 'random_seed' },
   { ...plain, host: /\.azure\.com$/, keyHeader: apiKey => ({ 'api-key': apiKey }) },
   { ...plain, host: /\.googleapis\.com$/, signatures: true },
 ]
 
-/** Returns the dialect of OpenAI itself, or of the compatible server on that host. */
-export function dialectOf(hostname: string, isOfficial: boolean): Dialect {
-  return isOfficial ? official : (others.find(({ host }) => host.test(hostname)) ?? plain)
+/** Returns the dialect of OpenAI itself, or of the compatible server with that name or on that host. */
+export function dialectOf(hostname: string, isOfficial: boolean, named?: string): Dialect {
+  if (isOfficial) return official
+  return others.find(({ host, name }) => (named === undefined ? host.test(hostname) : name === named)) ?? plain
 }

@@ -74,7 +74,7 @@ function addressOf(access: Access, official: boolean): { readonly url: string; r
   const known = addresses.get(access)
   if (known !== undefined) return known
   const base = new URL(access.baseUrl)
-  const address = { url: chatCompletionsUrl(base), dialect: dialectOf(base.hostname, official) }
+  const address = { url: chatCompletionsUrl(base), dialect: dialectOf(base.hostname, official, access.dialect) }
   addresses.set(access, address)
   return address
 }

@@ -93,8 +93,8 @@ function route(told: RouteDocs) {
 const notKept = { 'cache-control': 'no-store', 'access-control-allow-origin': '*' }
 
 /**
- * The pages depend on the catalog and on the day, since a model's deprecation does. They are written at the first request
- * of a day, and after the catalog was replaced.
+ * The pages depend on the catalog, which can be replaced, and on the day, as a model's deprecation does. They are written at
+ * the first request after a change.
  */
 function pagesOfToday({ catalogue, embeddingCatalog, simulatedProviders, clock }: ModelsDeps) {
   type Built = { readonly day: number; readonly list: Catalog['list']; readonly pages: ReturnType<typeof pagesOf> }

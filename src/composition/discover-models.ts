@@ -1,0 +1,157 @@
+/**
+ * Models of local servers, as they list them (`GET /v1/models`): at the start within a bound, and again in the
+ * background, more often while a server is down. A server that fails keeps the models that it had.
+ */
+
+import { discoveredModel, type Preset, presets } from '../config/presets.ts'
+import type { ProviderSettings } from '../config/providers.ts'
+import { toModel } from '../core/models/configured-models.ts'
+import { type Model, maximumNameCharacters } from '../core/models/models.ts'
+import type { Clock } from '../core/ports/clock.ts'
+import type { Log } from '../core/ports/log.ts'
+import type { Network } from '../core/ports/network.ts'
+import { chatCompletionsUrl } from '../providers/openai/request.ts'
+
+type DiscoveryDeps = {
+  readonly clock: Pick<Clock, 'after'>
+  readonly network: Pick<Network, 'fetch'>
+  readonly log: Pick<Log, 'info' | 'warn'>
+}
+
+/** Bound of one list; the start waits no longer. */
+const timeoutMs = 2_000
+const maximumBytes = 1_048_576
+const maximumModels = 256
+const downMs = 10_000
+const upMs = 60_000
+
+export type Discovery = {
+  /** Models of all servers that answered so far. */
+  models(): readonly Model[]
+  stop(): void
+}
+
+/** Lists the models of the servers, and calls `changed` after each later change. Never rejects. */
+export async function discoverModels(
+  deps: DiscoveryDeps,
+  providers: readonly ProviderSettings[],
+  changed: () => void,
+): Promise<Discovery> {
+  const servers = providers.flatMap(settings => {
+    const preset = settings.discovers ? presets.find(({ id }) => id === settings.id) : undefined
+    return preset === undefined ? [] : [new Server(deps, settings, preset)]
+  })
+  await Promise.all(servers.map(server => server.list()))
+  for (const server of servers) server.watch(changed)
+  return {
+    models: () => servers.flatMap(({ models }) => models),
+    stop: () => {
+      for (const server of servers) server.stop()
+    },
+  }
+}
+
+class Server {
+  models: readonly Model[] = []
+  private names = ''
+  private isUp = true
+  private isStopped = false
+  private cancel = () => {}
+  private readonly deps: DiscoveryDeps
+  private readonly settings: ProviderSettings
+  private readonly preset: Preset
+
+  constructor(deps: DiscoveryDeps, settings: ProviderSettings, preset: Preset) {
+    this.deps = deps
+    this.settings = settings
+    this.preset = preset
+  }
+
+  /** Returns true if the models changed. */
+  async list(): Promise<boolean> {
+    const { log } = this.deps
+    const { id } = this.settings
+    const listed = await listOf(this.deps, this.settings)
+    if (listed === null) {
+      if (this.isUp) log.warn('model_discovery_failed', { provider: id, detail: 'GET /v1/models failed; retrying' })
+      this.isUp = false
+      return false
+    }
+    this.isUp = true
+    const names = JSON.stringify(listed)
+    if (names === this.names) return false
+    this.names = names
+    this.models = listed.map(({ name, contextWindow }) =>
+      toModel(id, discoveredModel(this.preset, name, contextWindow)),
+    )
+    log.info('models_discovered', { provider: id, count: listed.length })
+    return true
+  }
+
+  watch(changed: () => void): void {
+    if (this.isStopped) return
+    this.cancel = this.deps.clock.after(this.isUp ? upMs : downMs, () => {
+      void this.list().then(isChanged => {
+        if (isChanged) changed()
+        this.watch(changed)
+      })
+    })
+  }
+
+  stop(): void {
+    this.isStopped = true
+    this.cancel()
+  }
+}
+
+type Listed = { readonly name: string; readonly contextWindow: number | null }
+
+async function listOf(
+  { clock, network }: DiscoveryDeps,
+  { baseUrl, apiKey }: ProviderSettings,
+): Promise<readonly Listed[] | null> {
+  const abort = new AbortController()
+  const cancel = clock.after(timeoutMs, () => abort.abort())
+  try {
+    const url = chatCompletionsUrl(new URL(baseUrl)).replace('/chat/completions', '/models')
+    const headers = { accept: 'application/json', ...(apiKey !== null && { authorization: `Bearer ${apiKey}` }) }
+    const response = await network.fetch(url, { headers, signal: abort.signal, redirect: 'error' })
+    return response.ok ? readList(await beginningOf(response)) : null
+  } catch {
+    return null
+  } finally {
+    cancel()
+    abort.abort()
+  }
+}
+
+async function beginningOf({ body }: Response): Promise<string> {
+  const decoder = new TextDecoder()
+  let text = ''
+  for await (const piece of body ?? []) {
+    text += decoder.decode(piece, { stream: true })
+    if (text.length > maximumBytes) break
+  }
+  return text
+}
+
+/** Reads OpenAI's list. vLLM adds `max_model_len`, LM Studio and others `max_context_length` or `context_length`. */
+function readList(text: string): readonly Listed[] | null {
+  const body: unknown = JSON.parse(text)
+  const data = typeof body === 'object' && body !== null && 'data' in body ? body.data : null
+  if (!Array.isArray(data)) return null
+  const listed = data.flatMap((row: unknown): Listed[] => {
+    if (typeof row !== 'object' || row === null) return []
+    const fields: Readonly<Record<string, unknown>> = { ...row }
+    const { id, max_model_len, max_context_length, context_length } = fields
+    // Embedding models answer 400 to a chat.
+    if (typeof id !== 'string' || id === '' || id.length > maximumNameCharacters || /embed/i.test(id)) return []
+    const contextWindow = [max_model_len, max_context_length, context_length].find(isContextWindow) ?? null
+    return [{ name: id.toWellFormed(), contextWindow }]
+  })
+  return listed.filter((one, at) => listed.findIndex(({ name }) => name === one.name) === at).slice(0, maximumModels)
+}
+
+function isContextWindow(value: unknown): value is number {
+  return typeof value === 'number' && Number.isSafeInteger(value) && value > 0 && value <= 100_000_000
+}
