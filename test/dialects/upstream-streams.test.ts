@@ -440,7 +440,7 @@ const forms: readonly Form[] = ['chat', 'responses', 'messages']
 describe.each(Object.entries(streams))('%s', (_name, { provider, stream, ...expected }) => {
   const bytes = new TextEncoder().encode(stream)
 
-  test.each([...forms])('is whole through %s, wherever its bytes are split', async form => {
+  test.each([...forms])('arrives whole through %s, wherever its bytes are split', async form => {
     await fc.assert(
       fc.asyncProperty(fc.array(fc.nat(), { maxLength: 40 }), async splits => {
         expect(await readers[form](framed(form, batchesOf(provider, bytes, splits)))).toEqual(expected)
@@ -449,7 +449,7 @@ describe.each(Object.entries(streams))('%s', (_name, { provider, stream, ...expe
     )
   })
 
-  test.each([...forms])('is never a success through %s after a cut', async form => {
+  test.each([...forms])('fails through %s after a cut at any byte', async form => {
     const { success, failure, text } = ends[form]
     const whole = batchesOf(provider, bytes, [])
     expect(whole.at(-1)).not.toBeNull()
