@@ -4,9 +4,10 @@
  * output, so every failure can still fall back.
  */
 
-import type { AttemptOutcome, ChatEvent, ChatEvents } from '../core/chat/chat.ts'
+import type { AttemptOutcome, ChatEvent, ChatEvents, ChatRequest } from '../core/chat/chat.ts'
 import { gatewayOutputCap } from '../core/chat/output-cap.ts'
 import { abortError } from '../core/chat/request-abort.ts'
+import { withoutReasoning } from '../core/chat/without-reasoning.ts'
 import { fullName } from '../core/models/models.ts'
 import { tokensSpared } from '../core/tokens/tokens.ts'
 import { highestCostOf } from '../core/usage/money.ts'
@@ -57,6 +58,10 @@ type Call = {
   readonly failed: FailedAttempt[]
   /** A response without content: returned if no candidate has a better one. */
   empty: UpstreamResponse | null
+  /** The request without reasoning of earlier turns, after a provider has rejected it; null = it was not rejected. */
+  bare: ChatRequest | null
+  /** The last candidate is called once more. */
+  repeats: boolean
 }
 
 /**
@@ -66,12 +71,12 @@ type Call = {
  */
 export async function* call(deps: CallDeps, request: CallRequest, progress: Progress): ChatEvents {
   const deadlineAt = deps.clock.monotonic() + deps.config.deadlines.totalMs
-  const state: Call = { deps, request, progress, deadlineAt, failed: [], empty: null }
+  const state: Call = { deps, request, progress, deadlineAt, failed: [], empty: null, bare: null, repeats: false }
   progress.upstreamMs = request.prepared.waitedMs
   const active = deps.health.beginRequest()
   try {
     const candidates = inOrder(deps, request.plan, (one, reason) => skip(state, one, `skipped_${reason}`))
-    for (const candidate of candidates) {
+    for (const candidate of withRepeats(state, candidates)) {
       if (state.failed.length + (state.empty === null ? 0 : 1) >= maximumAttempts) break
       if (!worthTrying(candidate, state.failed)) continue
       const reservation = await affordable(state, candidate)
@@ -100,11 +105,21 @@ export async function* call(deps: CallDeps, request: CallRequest, progress: Prog
   yield emptyAnswer(state)
 }
 
+/** Yields each candidate, and again where its next call has another request. */
+function* withRepeats(state: Call, candidates: Iterable<Candidate>): Generator<Candidate, void, void> {
+  for (const candidate of candidates) {
+    yield candidate
+    if (!state.repeats) continue
+    state.repeats = false
+    yield candidate
+  }
+}
+
 /** Starts one attempt; null = the retry budget is used up. */
 function start(state: Call, candidate: Candidate, reservation: Reservation): AttemptRun | null {
   const { deps, progress, deadlineAt } = state
   const { prepared, plan, signal } = state.request
-  const { ask } = prepared
+  const ask = state.bare ?? prepared.ask
   const { model } = candidate
   const outputCap = Math.min(reservation.outputCap, model.maxOutputTokens)
   const stream = ask.stream !== null || (model.capabilities.streaming && outputCap > maximumWholeAnswerTokens)
@@ -171,6 +186,11 @@ function decide(state: Call, run: AttemptRun): readonly ChatEvent[] | 'next' | '
     return 'next'
   }
   state.failed.push({ candidate, failure, status: attempt.status() })
+  if (failure.rejectsReasoning === true && state.bare === null) {
+    state.bare = withoutReasoning(ask)
+    state.repeats = state.bare !== null
+    if (state.repeats) return 'next'
+  }
   return !ask.fallback || !mayFallBack(failure) || deps.clock.monotonic() >= state.deadlineAt ? 'stop' : 'next'
 }
 
