@@ -192,6 +192,19 @@ const streams: Readonly<Record<string, Made>> = {
       responseEnd('incomplete', { incomplete_details: { reason: 'max_output_tokens' } }),
     ].join(''),
   },
+  'Responses: an item without a type, which is no item': {
+    provider: openaiResponses,
+    text: said,
+    calls: [],
+    stop: 'stop',
+    stream: [
+      item('created', { response: { id: 'resp', model: 'm' } }),
+      item('output_item.done', { output_index: 0, item: { id: 'x' } }),
+      item('output_item.added', { output_index: 1, item: { id: 'msg', type: 'message', content: [] } }),
+      item('output_text.delta', { output_index: 1, content_index: 0, delta: said }),
+      responseEnd('completed'),
+    ].join(''),
+  },
   'Anthropic: thinking between calls, a search of its own': {
     provider: anthropic,
     text: said,
