@@ -8,6 +8,7 @@ import type { AutomaticCacheMarks } from '../core/chat/cache-marks.ts'
 import type { AttemptOutcome, ChatEvent, ChatEvents, ChatRequest } from '../core/chat/chat.ts'
 import { gatewayOutputCap } from '../core/chat/output-cap.ts'
 import { abortError } from '../core/chat/request-abort.ts'
+import { withoutReasoning } from '../core/chat/without-reasoning.ts'
 import { modelAt } from '../core/models/model-hosts.ts'
 import { fullName } from '../core/models/models.ts'
 import type { CacheAffinity, CachePlace } from '../core/routing/cache-affinity.ts'
@@ -68,6 +69,8 @@ type Call = {
   readonly keys: KeySearch
   /** A response without content: returned if no candidate has a better one. */
   empty: UpstreamResponse | null
+  /** The request without reasoning of earlier turns, after a provider has rejected it; null = it was not rejected. */
+  bare: ChatRequest | null
 }
 
 /**
@@ -77,7 +80,8 @@ type Call = {
  */
 export async function* call(deps: CallDeps, request: CallRequest, progress: Progress): ChatEvents {
   const deadlineAt = deps.clock.monotonic() + deps.config.deadlines.totalMs
-  const state: Call = { deps, request, progress, deadlineAt, failed: [], keys: createKeySearch(), empty: null }
+  const keys = createKeySearch()
+  const state: Call = { deps, request, progress, deadlineAt, failed: [], keys, empty: null, bare: null }
   progress.upstreamMs = request.prepared.waitedMs
   const active = deps.health.beginRequest()
   try {
@@ -154,7 +158,7 @@ function begin(
 function start(state: Call, candidate: Candidate, reservation: Reservation, claim: KeyClaim | null): AttemptRun | null {
   const { deps, progress, deadlineAt } = state
   const { prepared, plan, signal } = state.request
-  const { ask } = prepared
+  const ask = state.bare ?? prepared.ask
   const { model } = candidate
   const outputCap = Math.min(reservation.outputCap, model.maxOutputTokens)
   const stream = ask.stream !== null || (model.capabilities.streaming && outputCap > maximumWholeAnswerTokens)
@@ -245,6 +249,13 @@ function decide(state: Call, run: AttemptRun): readonly ChatEvent[] | 'next' | '
   const failed = { candidate, failure, status: attempt.status() }
   if (run.claim !== null && isKeyFailure(failure.kind)) noteKeyFailure(state.keys, run.claim, failed)
   else state.failed.push(failed)
+  if (failure.rejectsReasoning === true && state.bare === null) {
+    state.bare = withoutReasoning(ask)
+    if (state.bare !== null) {
+      state.keys.again = candidate
+      return 'next'
+    }
+  }
   return !mayFallBack(failure) || deps.clock.monotonic() >= state.deadlineAt ? 'stop' : 'next'
 }
 

@@ -84,6 +84,8 @@ export type ProviderFailure = {
    * text.
    */
   readonly ownBody?: string
+  /** True if the provider rejects reasoning of an earlier turn: without it, the same model may answer. */
+  readonly rejectsReasoning?: boolean
 }
 
 /** Parts of an upstream response, streamed or complete, in order. */

@@ -156,7 +156,11 @@ describe('Responses', () => {
       { input: [{ role: 'user', content: 'M1' }, fc('a'), { role: 'user', content: 'M2' }] },
       ['M1', 'M2'],
     ],
-    ['two outputs of a call', { input: [{ role: 'user', content: 'M1' }, fc('a'), fo('a', 'MA'), fo('a', 'MB')] }, ['MA', 'MB']],
+    [
+      'two outputs of a call',
+      { input: [{ role: 'user', content: 'M1' }, fc('a'), fo('a', 'MA'), fo('a', 'MB')] },
+      ['MA', 'MB'],
+    ],
     [
       'same call id twice',
       { input: [{ role: 'user', content: 'M1' }, fc('a'), fo('a', 'MA'), fc('a', 'g'), fo('a', 'MB')] },

@@ -190,6 +190,23 @@ describe('Responses stream', () => {
     })
   })
 
+  test('marks a truncated call as incomplete, wherever it stands', async () => {
+    const stream = streamOf([
+      [opened, call(0, 'plain'), call(1, 'plain'), call(2, 'patch'), call(3, 'plain')],
+      [args(0, '{"a":'), args(1, '{"a":1}'), args(2, '{"input":"*** Beg'), args(3, '{}')],
+      [finish('length')],
+      [done],
+    ])
+    const { output } = await accumulated(stream)
+    // The last one may lack its end, although it looks whole.
+    expect(output.map(one => ('status' in one ? one.status : null))).toEqual([
+      'incomplete',
+      'completed',
+      'incomplete',
+      'incomplete',
+    ])
+  })
+
   test('writes one message per phase, as JSON and as a stream', async () => {
     const said = (phase: string, piece: string): ContentEvent => ({ type: 'text', choice: 0, text: piece, phase })
     const events = [said('commentary', 'I '), said('commentary', 'look.'), said('final_answer', 'Done.')]

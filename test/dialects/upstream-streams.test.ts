@@ -192,6 +192,19 @@ const streams: Readonly<Record<string, Made>> = {
       responseEnd('incomplete', { incomplete_details: { reason: 'max_output_tokens' } }),
     ].join(''),
   },
+  'Responses: an item without a type, which is no item': {
+    provider: openaiResponses,
+    text: said,
+    calls: [],
+    stop: 'stop',
+    stream: [
+      item('created', { response: { id: 'resp', model: 'm' } }),
+      item('output_item.done', { output_index: 0, item: { id: 'x' } }),
+      item('output_item.added', { output_index: 1, item: { id: 'msg', type: 'message', content: [] } }),
+      item('output_text.delta', { output_index: 1, content_index: 0, delta: said }),
+      responseEnd('completed'),
+    ].join(''),
+  },
   'Anthropic: thinking between calls, a search of its own': {
     provider: anthropic,
     text: said,
@@ -440,7 +453,7 @@ const forms: readonly Form[] = ['chat', 'responses', 'messages']
 describe.each(Object.entries(streams))('%s', (_name, { provider, stream, ...expected }) => {
   const bytes = new TextEncoder().encode(stream)
 
-  test.each([...forms])('is whole through %s, wherever its bytes are split', async form => {
+  test.each([...forms])('arrives whole through %s, wherever its bytes are split', async form => {
     await fc.assert(
       fc.asyncProperty(fc.array(fc.nat(), { maxLength: 40 }), async splits => {
         expect(await readers[form](framed(form, batchesOf(provider, bytes, splits)))).toEqual(expected)
@@ -449,7 +462,7 @@ describe.each(Object.entries(streams))('%s', (_name, { provider, stream, ...expe
     )
   })
 
-  test.each([...forms])('is never a success through %s after a cut', async form => {
+  test.each([...forms])('fails through %s after a cut at any byte', async form => {
     const { success, failure, text } = ends[form]
     const whole = batchesOf(provider, bytes, [])
     expect(whole.at(-1)).not.toBeNull()

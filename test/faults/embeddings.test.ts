@@ -167,7 +167,7 @@ const faults: readonly (readonly [string, (family: Family) => UpstreamAnswer, Ve
 test.each<readonly [string, UpstreamAnswer]>([
   ['a response', silence],
   ['the rest of a body', { headers: json, pieces: ['{"data":[{"'], cutAt: 9, end: 'hang' }],
-])('%s that never comes: is a timeout for embeddings and chat alike', async (_name, answer) => {
+])('embeddings and chat: time out alike without %s', async (_name, answer) => {
   script = () => answer
   const verdicts = families.flatMap(family => [embed(family).then(verdictOf), chat(family).then(verdictOf)])
   expect(await Promise.all(verdicts)).toEqual(verdicts.map(() => [504, 'upstream_timeout']))
@@ -219,7 +219,7 @@ describe.each([...families])('%s', family => {
   })
 })
 
-test('a failed request costs nothing and releases its reservation', () => {
+test('embeddings: cost nothing and hold no reservation after a failure', () => {
   const limits = {
     requestsPerMinute: 1,
     concurrentRequests: 10,

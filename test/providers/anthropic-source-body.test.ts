@@ -175,7 +175,7 @@ describe('additions to the last turn', () => {
     ['a turn of tool results', { role: 'user', content: [{ type: 'tool_result', tool_use_id: 't', content: 'x' }] }],
     ['an image', { role: 'user', content: [{ type: 'image', source: { type: 'url', url: 'https://a.test/a.png' } }] }],
     ['a prefill', { role: 'assistant', content: 'I' }],
-  ])('are left out after %s, which has no text of the user', (_name, last) => {
+  ])('do not apply after %s, which has no text of the user', (_name, last) => {
     const messages = [
       { role: 'user', content: 'Look at https://a.test/' },
       { role: 'assistant', content: [{ type: 'tool_use', id: 't', name: 'f', input: {} }] },

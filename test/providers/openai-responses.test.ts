@@ -161,7 +161,7 @@ describe('additions to the last turn', () => {
         },
       ],
     ],
-  ])('are inserted into %s, and tools keep their grammar', (_name, input, expected) => {
+  ])('go into %s, and tools keep their grammar', (_name, input, expected) => {
     const { json } = send(added(read({ input, tools: [custom] })))
     expect([json.input, json.tools]).toEqual([expected, [custom]])
   })
@@ -176,7 +176,7 @@ describe('additions to the last turn', () => {
     ],
     ['an image', [{ role: 'user', content: [{ type: 'input_image', image_url: 'https://a.test/a.png' }] }]],
     ['an item between agents', [{ type: 'agent_message', content: 'x' }]],
-  ])('are left out after %s, which is no text of the user', (_name, input) => {
+  ])('do not apply after %s, which is no text of the user', (_name, input) => {
     const ask = read({ input, tools: [tool], web: 'auto', enhance_prompt: true })
     expect([ask.web, ask.enhance]).toEqual(['off', false])
   })

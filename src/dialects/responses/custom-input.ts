@@ -35,6 +35,11 @@ export class CustomInput {
     return added
   }
 
+  /** Returns whether the JSON has arrived whole. */
+  isComplete(): boolean {
+    return isFields(parseUntrustedJson(this.json))
+  }
+
   /** Returns the complete text and the part that `add` has not returned. */
   end(): { readonly whole: string; readonly rest: string } {
     const whole = wholeInput(this.json)

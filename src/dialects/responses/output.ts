@@ -107,7 +107,9 @@ export class OutputItems {
     const isCut = reason === 'length' || reason === 'content_filter'
     const last = this.items.at(-1)
     this.endCurrent(isCut && last === this.current ? 'incomplete' : 'completed', true)
-    for (const call of this.calls.values()) this.endCall(call, isCut && call === last ? 'incomplete' : 'completed')
+    // With calls side by side, the cap can truncate one that is not the last.
+    for (const call of this.calls.values())
+      this.endCall(call, isCut && (call === last || !isWhole(call)) ? 'incomplete' : 'completed')
   }
 
   /** Returns the present items; open items are incomplete. */
@@ -279,4 +281,9 @@ export class OutputItems {
     item.status = status
     this.emit('response.output_item.done', { output_index: item.place, item: shown(item, status) })
   }
+}
+
+/** Returns false for a call whose arguments are no complete JSON. */
+function isWhole({ input, text }: CallOutput): boolean {
+  return input === null ? text === '' || isFields(parseUntrustedJson(text)) : input.isComplete()
 }

@@ -31,8 +31,13 @@ export function readAnthropicFailure(status: number, headers: Headers, body: str
   const kind = advised(kindOf(status, error), headers.get('x-should-retry'))
   const failure = providerFailure(kind, detailOf(status, error), retryAfterOf(headers))
   const isOwn = isRecord(parsed) && parsed.type === 'error' && isRecord(parsed.error)
-  return isOwn && status < 500 && aboutRequest.has(kind) ? { ...failure, ownBody: body } : failure
+  if (!isOwn || status >= 500 || !aboutRequest.has(kind)) return failure
+  const rejectsReasoning = kind === 'request_refused' && badSignature.test(error.message)
+  return { ...failure, ownBody: body, ...(rejectsReasoning && { rejectsReasoning }) }
 }
+
+/** An expired signature, or one of another model: "Invalid `signature` in `thinking` block". */
+const badSignature = /invalid\W{1,3}signature\W{1,3}in\W{1,3}(?:redacted_)?thinking/i
 
 /** Failures whose text is about the client's own request. Those about credentials and money concern the gateway. */
 const aboutRequest: ReadonlySet<AttemptFailure> = new Set([

@@ -144,7 +144,9 @@ class Reader implements ResponsesReader {
         break
       default:
         if (isCall(item)) this.endCall(place, item)
-        else this.parts.push({ type: 'provider_item', choice: 0, dialect: 'responses', json: JSON.stringify(item) })
+        // A client throws at an item without a type.
+        else if (isText(item.type))
+          this.parts.push({ type: 'provider_item', choice: 0, dialect: 'responses', json: JSON.stringify(item) })
     }
   }
 

@@ -38,7 +38,7 @@ test('piecesOf: has every phrase of 500 characters whole in one piece', () => {
   }
 })
 
-test.each([0, 32_700, 33_000, 65_400])('a long text is blocked for an order at character %d', at => {
+test.each([0, 32_700, 33_000, 65_400])('screenMessages: blocks a long text with an order at character %d', at => {
   const safety = safetyFor()
   const plain = 'The river runs past an old stone bridge. '.repeat(2_500)
   const start = plain.lastIndexOf(' ', at) + 1
