@@ -277,7 +277,7 @@ describe('pages of clients', () => {
   )
   const of = (...languages: readonly string[]) => blocks.filter(({ language }) => languages.includes(language))
 
-  test('are in the index, and name their proof', () => {
+  test('appear in the index and name their proof', () => {
     const index = linksOf('docs/clients/README.md').map(({ path }) => path)
     expect(clients.length).toBeGreaterThan(10)
     expect(clients.filter(path => !index.includes(path))).toEqual([])

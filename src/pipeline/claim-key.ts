@@ -21,7 +21,7 @@ export type KeySearch = {
   readonly tried: Set<PoolKey>
   /** Their failures, in order. */
   readonly failed: FailedAttempt[]
-  /** The candidate whose next key is claimed. */
+  /** The candidate that is called once more: with its next key, or with a changed request. */
   again: Candidate | null
   /** The candidate whose capacity returns first, and after how many milliseconds. */
   soonest: { readonly candidate: Candidate; readonly waitMs: number } | null

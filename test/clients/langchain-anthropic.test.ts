@@ -20,7 +20,7 @@ test.each([...oneEach])('ChatAnthropic with %s: returns the same text as JSON an
   const model = modelOf(name)
   const whole = await model.invoke('Say hello')
   expect(whole.text).toContain('You asked: “Say hello”.')
-  expect(whole.usage_metadata).toMatchObject({ input_tokens: expect.any(Number) })
+  expect(whole).toHaveProperty('usage_metadata.input_tokens', expect.any(Number))
   const chunks = await Array.fromAsync(await model.stream('Say hello'))
   expect(chunks.map(({ text }) => text).join('')).toBe(whole.text)
 })
