@@ -133,8 +133,9 @@ describe('CLI beside a running gateway', () => {
     const { key } = await asJson('keys create used@example.com')
     expect(await status(String(key))).toBe(200)
     // Usage reaches the ledger in batches, shortly after the response.
-    await Bun.sleep(500)
-    const { today, keys } = await asJson('accounts show used@example.com')
+    const show = () => asJson('accounts show used@example.com')
+    await eventually(async () => Object((await show()).today).tokens > 0, 15_000, 50)
+    const { today, keys } = await show()
     expect(Object(today).tokens).toBeGreaterThan(0)
     expect(Object(today).cost_usd).toBeGreaterThan(0)
     expect(keys).toEqual({ valid: 1, total: 1 })

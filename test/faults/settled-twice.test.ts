@@ -9,7 +9,7 @@ import { eventually } from '../database/database.contract.ts'
 import { needed, testNeeding } from '../harness/needs.ts'
 import { startPostgres } from '../harness/postgres.ts'
 import { dataFolder, type GatewayProcess, run, startProcess, stopProcesses } from '../harness/processes.ts'
-import { startRedis } from '../harness/redis.ts'
+import { openCheckpointCount, startRedis } from '../harness/redis.ts'
 import { freshKey } from './accounts.ts'
 import { startProxy } from './tcp-proxy.ts'
 
@@ -66,7 +66,7 @@ describe('ledger of instances that seemed dead', () => {
 
       const running = Promise.all(Array.from({ length: answers }, () => longAnswer(victim, key)))
       running.catch(() => {})
-      await eventually(async () => (await checkpoints()) === answers, 15_000, 100)
+      await eventually(async () => (await openCheckpointCount(cache)) === answers, 15_000, 100)
       toRedis.cut()
       toPostgres.cut()
       const seen = await running
@@ -107,17 +107,3 @@ describe('ledger of instances that seemed dead', () => {
     },
   )
 })
-
-/** Returns the number of open requests with a checkpoint in Redis. */
-async function checkpoints(): Promise<number> {
-  const script = `local count = 0
-    for _, key in ipairs(redis.call('KEYS', '*')) do
-      if redis.call('TYPE', key).ok == 'hash' then
-        for _, field in ipairs(redis.call('HKEYS', key)) do
-          if string.sub(field, 1, 2) == 'p:' then count = count + 1 end
-        end
-      end
-    end
-    return count`
-  return Number(await redis?.command('EVAL', script, '0'))
-}

@@ -86,6 +86,20 @@ export async function startRedis(options: PrivateRedisOptions = {}): Promise<Pri
   }
 }
 
+/** Returns the number of open requests with a checkpoint. */
+export async function openCheckpointCount(redis: Pick<PrivateRedis, 'command'>): Promise<number> {
+  const script = `local count = 0
+    for _, key in ipairs(redis.call('KEYS', '*')) do
+      if redis.call('TYPE', key).ok == 'hash' then
+        for _, field in ipairs(redis.call('HKEYS', key)) do
+          if string.sub(field, 1, 2) == 'p:' then count = count + 1 end
+        end
+      end
+    end
+    return count`
+  return Number(await redis.command('EVAL', script, '0'))
+}
+
 /** Starts three masters that share the slots; null if this machine cannot. */
 export async function startRedisCluster(): Promise<readonly PrivateRedis[] | null> {
   const nodes: PrivateRedis[] = []

@@ -43,7 +43,8 @@ test('checkpoints: return the last checkpoint of each open request once after a 
     meter.flush()
     note(a, 7); note(c, 8)
     await meter.settle({ seat: b, tokens: 1, microcents: 1, record: { ...record, request_id: 'b' } })
-    await Bun.sleep(1100)
+    const path = ${JSON.stringify(join(folder.path, 'open-requests'))}
+    while (!(await Bun.file(path).text()).includes('"request_id":"c"')) await Bun.sleep(10)
     note(a, 9)
     process.kill(process.pid, 'SIGKILL')`
   await Bun.spawn([process.execPath, '-e', script]).exited

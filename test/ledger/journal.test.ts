@@ -3,6 +3,7 @@ import { fsync, mkdirSync, readdirSync, readFileSync, statSync, unlinkSync, writ
 import { join } from 'node:path'
 import type { AttemptRecord, UsageRecord } from '../../src/core/usage/usage-record.ts'
 import { type JournalOptions, JournalUnwritable, openJournal } from '../../src/ledger/journal.ts'
+import { eventually } from '../database/database.contract.ts'
 import { temporaryFolder, usageRecord } from '../database/support.ts'
 import { cpuMs } from '../harness/cpu.ts'
 
@@ -124,10 +125,9 @@ test('journal: rejects and keeps all records of a turn when the disk is full', a
     expect.any(JournalUnwritable),
     expect.any(JournalUnwritable),
   ])
-  const kept = [1, 2].map(index => journal.untilDurable(`req_${index}`, 1000))
+  const kept = [1, 2].map(index => journal.untilDurable(`req_${index}`, 10_000))
   full = false
-  await Bun.sleep(300)
-  expect(journal.isWritable()).toBe(true)
+  await eventually(() => journal.isWritable(), 10_000)
   await Promise.all(kept)
   expect(shipAll(journal)).toEqual(['req_1', 'req_2'])
 })
@@ -260,9 +260,8 @@ test('journal: keeps a record in memory and rejects new work while the disk is f
   const durable = journal.untilDurable('req_1', 2000)
   await expect(journal.untilDurable('req_1', 5)).rejects.toBeInstanceOf(JournalUnwritable)
   disk.isFull = false
-  await Bun.sleep(260)
-  const again = journal.untilDurable('req_1', 2000)
-  expect(journal.isWritable()).toBe(true)
+  const again = journal.untilDurable('req_1', 10_000)
+  await eventually(() => journal.isWritable(), 10_000)
   await again
   expect(journal.backlog()).toBe(1)
   await journal.close()

@@ -1720,7 +1720,7 @@ describe('Anthropic stream', () => {
             parts.some(part => part.type === 'tool_arguments' && part.index === call.index && part.text !== ''),
           ).toBe(true)
       }),
-      { numRuns: 1_500 },
+      { numRuns: 400 },
     )
   })
 })

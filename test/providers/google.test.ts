@@ -1600,7 +1600,7 @@ describe('Gemini request for any input', () => {
         expect(body).not.toMatch(/(?<!\\)(?:\\\\)*\\ud[89a-f]/)
         answering(json.contents)
       }),
-      { numRuns: 600 },
+      { numRuns: 200 },
     )
   })
 })

@@ -575,7 +575,7 @@ describe('OpenAI request', () => {
         if (ask.temperature !== null && body.temperature === undefined)
           expect(request.droppedParameters).toContain('temperature')
       }),
-      { numRuns: 1000 },
+      { numRuns: 300 },
     )
   })
 
@@ -1841,7 +1841,7 @@ describe('OpenAI reader on any input', () => {
         }
         expect(reader.finish()).toEqual([])
       }),
-      { numRuns: 3000 },
+      { numRuns: 500 },
     )
   })
 
@@ -1858,7 +1858,7 @@ describe('OpenAI reader on any input', () => {
           expect(['end', 'failure']).toContain(answer.at(-1)?.type ?? '')
         },
       ),
-      { numRuns: 1000 },
+      { numRuns: 300 },
     )
   })
 

@@ -193,7 +193,7 @@ describe.each(wires.map(wire => [wire.name, wire] as const))('%s adapter', (_, w
           expect(text.length).toBeGreaterThanOrEqual(written === undefined ? 1 : lengthOf(written))
         }
       }),
-      { numRuns: 2_000 },
+      { numRuns: 500 },
     )
   })
 })

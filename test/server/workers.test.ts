@@ -198,8 +198,7 @@ describe('two workers without Redis', () => {
     const streams = await Promise.all(Array.from({ length: 8 }, () => ask(gateway, key, paced, { stream: true })))
     const ids = streams.map(answer => answer.headers.get('x-request-id') ?? '')
     const ends = Promise.all(streams.map(answer => answer.text().then(isWhole, () => false)))
-    // A checkpoint is due each second, and is written within half a second.
-    await Bun.sleep(1_800)
+    await until(() => ids.every(id => checkpointsIn(folder).includes(id)), 30_000)
     const workers = workersOf(gateway.pid)
     const [first = 0] = workers
     process.kill(first, 'SIGKILL')
@@ -259,6 +258,12 @@ describe('two workers without Redis', () => {
     expect(await gateway.exited).toBe(0)
   })
 })
+
+/** Returns the text of all checkpoints below a data folder. */
+function checkpointsIn(folder: string): string {
+  const paths = [...new Bun.Glob('**/journal/open-requests').scanSync({ cwd: folder, absolute: true })]
+  return paths.map(path => readFileSync(path, 'utf8')).join('')
+}
 
 async function readyOnes(gateway: GatewayProcess): Promise<number> {
   const { values } = scrape(await (await fetch(`${gateway.url}/metrics`)).text())

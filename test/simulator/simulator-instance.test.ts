@@ -135,7 +135,7 @@ describe('instanceOf', () => {
         expectValid({ $defs: definitions, allOf: [schema] }, prompt)
         expectValid({ $defs: definitions, ...schema }, prompt)
       }),
-      { numRuns: 600 },
+      { numRuns: 150 },
     )
   })
 
@@ -272,7 +272,7 @@ test('textMatching: creates a matching text for a supported pattern and runs non
       expect(text).toMatch(new RegExp(pattern, 'u'))
       expect(text.length).toBeGreaterThanOrEqual(least)
     }),
-    { numRuns: 1_000 },
+    { numRuns: 300 },
   )
   expect(textMatching('^(?<year>\\d{4})$', 0, 10)).toBe('0000')
   expect(textMatching('^(?=.*\\d)[a-z]+$', 0, 10)).toBeNull()

@@ -5,7 +5,7 @@ import { dailyUsageOf } from '../../../src/ledger/ledger.ts'
 import { eventually } from '../../database/database.contract.ts'
 import { reportSkipped } from '../../harness/needs.ts'
 import { startPostgres } from '../../harness/postgres.ts'
-import { type PrivateRedis, startRedis } from '../../harness/redis.ts'
+import { openCheckpointCount, type PrivateRedis, startRedis } from '../../harness/redis.ts'
 import { meterContract } from '../meter.contract.ts'
 import { type Race, startRacers, unit } from '../racers.ts'
 import { failoverRig, nowhere } from '../rig.ts'
@@ -170,7 +170,7 @@ if (server !== null && postgres !== null && database !== null) {
     const five = { kind: 'race', request, count: 5, withinMs: 0 } as const
     expect(await first?.tell(five)).toMatchObject({ admitted: 5 })
     await first?.tell({ kind: 'checkpoint', tokens: 11, microcents: 700 })
-    await Bun.sleep(1_200)
+    await eventually(async () => (await openCheckpointCount(server)) === 5, 10_000, 50)
     expect(await second?.tell(five)).toMatchObject({ admitted: 0, refused: { concurrent_requests_exceeded: 5 } })
     await first?.kill()
     // No request uses the account: the other instances settle it on their own.
