@@ -122,6 +122,18 @@ function contract(rigOf: () => Rig): void {
       expect((await claim(rig, options, 5_000)).index).toBe(0)
     })
 
+    test('has room after a rejection of the upstream only when the upstream has', async () => {
+      const rig = rigOf()
+      const options = [option('a', 60, null)]
+      expect((await claim(rig, options)).index).toBe(0)
+      rig.store.exhaust('a', { requests: 1, tokens: 0 }, 10_000)
+      const { index, waitMs } = await claim(rig, options)
+      expect([index, Math.ceil(waitMs / 1_000)]).toEqual([-1, 10])
+      await rig.advance(10_000)
+      expect((await claim(rig, options)).index).toBe(0)
+      expect((await claim(rig, options)).index).toBe(-1)
+    })
+
     test('pauses an account for one model, or for all', async () => {
       const rig = rigOf()
       const options = [option('a', null, null)]

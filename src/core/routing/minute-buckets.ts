@@ -39,6 +39,22 @@ export function drawQuota(quota: Quota, use: QuotaUse, tokens: number, now: numb
   }
 }
 
+/** Amounts that an upstream had no room for; 0 = it had. */
+export type Shortage = { readonly requests: number; readonly tokens: number }
+
+/**
+ * Returns the use after an upstream rejected a request that the buckets had room for: they have room for it again
+ * only at `roomAt`, when the upstream has.
+ */
+export function exhaustQuota(quota: Quota, use: QuotaUse, shortage: Shortage, roomAt: number): QuotaUse {
+  const exhausted = (perMinute: number | null, fullAt: number, amount: number) =>
+    perMinute === null || amount === 0 ? fullAt : Math.max(fullAt, roomAt + minuteMs - costMs(perMinute, amount))
+  return {
+    requests: exhausted(quota.requests, use.requests, shortage.requests),
+    tokens: exhausted(quota.tokens, use.tokens, shortage.tokens),
+  }
+}
+
 /** Returns the use of a quota without any capacity left. */
 export function emptyQuota({ requests, tokens }: Quota, now: number): QuotaUse {
   return { requests: requests === null ? 0 : now + minuteMs, tokens: tokens === null ? 0 : now + minuteMs }

@@ -87,6 +87,22 @@ redis.call('PEXPIRE', KEYS[1], 3600000)
 return 0
 `)
 
+/**
+ * Key: the pool's hash. Arguments: account, requests and tokens per minute (0 = not limited), the requests and tokens
+ * that the upstream had no room for, and the milliseconds until it has.
+ */
+export const exhaustScript: Script = script(`${common}
+local function exhaust(field, rate, amount)
+  if rate == 0 or amount == 0 then return end
+  local full = now + tonumber(ARGV[6]) + minute - math.min(minute, amount * minute / rate)
+  redis.call('HSET', KEYS[1], field, stored(math.max(full, tonumber(redis.call('HGET', KEYS[1], field) or 0))))
+end
+exhaust('r:' .. ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[4]))
+exhaust('t:' .. ARGV[1], tonumber(ARGV[3]), tonumber(ARGV[5]))
+redis.call('PEXPIRE', KEYS[1], 3600000)
+return 0
+`)
+
 /** Key: the pool's hash. Arguments: account, or account and model, and the milliseconds of the pause. */
 export const pauseScript: Script = script(`${common}
 local field = 'p:' .. ARGV[1]
@@ -97,4 +113,4 @@ return 0
 `)
 
 /** Loaded with the connection: a correction must run before the claim that is sent after it. */
-export const keyScripts: readonly Script[] = [claimScript, correctScript, pauseScript]
+export const keyScripts: readonly Script[] = [claimScript, correctScript, exhaustScript, pauseScript]

@@ -4,10 +4,12 @@ import {
   dividedQuota,
   drawQuota,
   emptyQuota,
+  exhaustQuota,
   type Quota,
   type QuotaUse,
   quotaWaitMs,
   remainingShare,
+  type Shortage,
   unusedQuota,
 } from '../../core/routing/minute-buckets.ts'
 import type { CapacityChoice, CapacityNeed, CapacityStore, KeyOption } from './capacity.ts'
@@ -79,6 +81,12 @@ export class LocalCapacity implements CapacityStore {
   correct(account: string, tokens: number): void {
     const own = this.accounts.get(account)
     if (own !== undefined) own.use = correctQuota(own.quota, own.use, tokens, this.deps.clock.monotonic())
+  }
+
+  exhaust(account: string, shortage: Shortage, milliseconds: number): void {
+    const own = this.accounts.get(account)
+    if (own === undefined) return
+    own.use = exhaustQuota(own.quota, own.use, shortage, this.deps.clock.monotonic() + milliseconds)
   }
 
   pause(account: string, model: string | null, milliseconds: number): void {
