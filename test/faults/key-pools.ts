@@ -10,7 +10,7 @@ import { runCommand } from '../../src/commands/run-command.ts'
 import { openDatabase } from '../../src/database/database.ts'
 import { newAccountOn } from '../harness/account.ts'
 import { startPostgres } from '../harness/postgres.ts'
-import { dataFolder, startProcess, stopProcesses } from '../harness/processes.ts'
+import { dataFolder, type GatewayProcess, startProcess, stopProcesses } from '../harness/processes.ts'
 import { startRedis } from '../harness/redis.ts'
 
 const processes = 4
@@ -93,7 +93,7 @@ const rig = command({
         KEY_B: 'b',
         KEY_C: 'c',
       }
-      const gateways = []
+      const gateways: GatewayProcess[] = []
       for (let count = 0; count < processes; count++) gateways.push(await startProcess(dataFolder(), environment))
       const database = openDatabase(postgres.url)
       const limits = { requestsPerMinute: 1_000_000, concurrentRequests: 10_000 }
@@ -126,11 +126,11 @@ const rig = command({
         process.stdout.write(`${title}: ${shown}; ${upstream.counts()}; ${unfair} × 429 while a key had room\n`)
       }
       await phase('with Redis')
+      await phase('with Redis, exhausted')
       await redis.crash()
       await phase('Redis away')
       await redis.start()
       await phase('Redis back')
-      return 0
     } finally {
       upstream.stop()
       await stopProcesses()
@@ -140,4 +140,4 @@ const rig = command({
   },
 })
 
-process.exit(await runCommand(rig, process.argv.slice(2)))
+process.exitCode = await runCommand(rig, process.argv.slice(2))
