@@ -39,25 +39,17 @@ export function drawQuota(quota: Quota, use: QuotaUse, tokens: number, now: numb
   }
 }
 
-/** Amounts that an upstream had no room for; 0 = it had. */
-export type Shortage = { readonly requests: number; readonly tokens: number }
+/** Buckets that an upstream reports as empty. */
+export type Shortage = { readonly requests: boolean; readonly tokens: boolean }
 
-/**
- * Returns the use after an upstream rejected a request that the buckets had room for: they have room for it again
- * only at `roomAt`, when the upstream has.
- */
-export function exhaustQuota(quota: Quota, use: QuotaUse, shortage: Shortage, roomAt: number): QuotaUse {
-  const exhausted = (perMinute: number | null, fullAt: number, amount: number) =>
-    perMinute === null || amount === 0 ? fullAt : Math.max(fullAt, roomAt + minuteMs - costMs(perMinute, amount))
+export const completeShortage: Shortage = { requests: true, tokens: true }
+
+/** Returns the use of a quota whose buckets are empty. */
+export function emptyQuota(quota: Quota, use: QuotaUse, { requests, tokens }: Shortage, now: number): QuotaUse {
   return {
-    requests: exhausted(quota.requests, use.requests, shortage.requests),
-    tokens: exhausted(quota.tokens, use.tokens, shortage.tokens),
+    requests: requests && quota.requests !== null ? now + minuteMs : use.requests,
+    tokens: tokens && quota.tokens !== null ? now + minuteMs : use.tokens,
   }
-}
-
-/** Returns the use of a quota without any capacity left. */
-export function emptyQuota({ requests, tokens }: Quota, now: number): QuotaUse {
-  return { requests: requests === null ? 0 : now + minuteMs, tokens: tokens === null ? 0 : now + minuteMs }
 }
 
 /** Returns the use after `tokens` of a request were given back; negative = it used more than it drew. */

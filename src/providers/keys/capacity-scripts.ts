@@ -87,18 +87,9 @@ redis.call('PEXPIRE', KEYS[1], 3600000)
 return 0
 `)
 
-/**
- * Key: the pool's hash. Arguments: account, requests and tokens per minute (0 = not limited), the requests and tokens
- * that the upstream had no room for, and the milliseconds until it has.
- */
+/** Key: the pool's hash. Arguments: fields of the buckets that are empty. */
 export const exhaustScript: Script = script(`${common}
-local function exhaust(field, rate, amount)
-  if rate == 0 or amount == 0 then return end
-  local full = now + tonumber(ARGV[6]) + minute - math.min(minute, amount * minute / rate)
-  redis.call('HSET', KEYS[1], field, stored(math.max(full, tonumber(redis.call('HGET', KEYS[1], field) or 0))))
-end
-exhaust('r:' .. ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[4]))
-exhaust('t:' .. ARGV[1], tonumber(ARGV[3]), tonumber(ARGV[5]))
+for _, field in ipairs(ARGV) do redis.call('HSET', KEYS[1], field, stored(now + minute)) end
 redis.call('PEXPIRE', KEYS[1], 3600000)
 return 0
 `)

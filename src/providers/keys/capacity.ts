@@ -24,8 +24,8 @@ export type CapacityStore = {
   claim(options: readonly KeyOption[], need: CapacityNeed): CapacityChoice | Promise<CapacityChoice>
   /** Gives tokens of a claim back; negative = it used more than it drew. */
   correct(account: string, tokens: number): void
-  /** Empties buckets of an account whose upstream rejected a request: they have room for it in `milliseconds`. */
-  exhaust(account: string, shortage: Shortage, milliseconds: number): void
+  /** Empties buckets of an account: its upstream rejected a request that they had room for. */
+  exhaust(account: string, shortage: Shortage): void
   /** Pauses an account for one model, or for all if `model` is null. */
   pause(account: string, model: string | null, milliseconds: number): void
 }

@@ -1,10 +1,10 @@
 import { chooseKey } from '../../core/routing/choose-key.ts'
 import {
+  completeShortage,
   correctQuota,
   dividedQuota,
   drawQuota,
   emptyQuota,
-  exhaustQuota,
   type Quota,
   type QuotaUse,
   quotaWaitMs,
@@ -72,7 +72,7 @@ export class LocalCapacity implements CapacityStore {
     const own = this.accounts.get(account)
     const use =
       own === undefined && this.startsEmpty
-        ? emptyQuota(quota, now)
+        ? emptyQuota(quota, unusedQuota, completeShortage, now)
         : drawQuota(quota, own?.use ?? unusedQuota, need.tokens, now)
     this.accounts.set(account, { quota, use })
     return { index, waitMs: 0 }
@@ -83,10 +83,9 @@ export class LocalCapacity implements CapacityStore {
     if (own !== undefined) own.use = correctQuota(own.quota, own.use, tokens, this.deps.clock.monotonic())
   }
 
-  exhaust(account: string, shortage: Shortage, milliseconds: number): void {
+  exhaust(account: string, shortage: Shortage): void {
     const own = this.accounts.get(account)
-    if (own === undefined) return
-    own.use = exhaustQuota(own.quota, own.use, shortage, this.deps.clock.monotonic() + milliseconds)
+    if (own !== undefined) own.use = emptyQuota(own.quota, own.use, shortage, this.deps.clock.monotonic())
   }
 
   pause(account: string, model: string | null, milliseconds: number): void {

@@ -96,7 +96,7 @@ export class OwnKeyPool implements KeyPool {
       const pauseMs = Math.min(maximumPauseMs, retryAfterMs ?? resetOf(reported) ?? usualPauseMs)
       capacity.pause(key.account, model, pauseMs)
       // The upstream counts more than this pool knows. Otherwise each end of a pause would send a burst again.
-      if (this.contents.quotas.has(key.account)) capacity.exhaust(key.account, shortageOf(reported, tokens), pauseMs)
+      if (this.contents.quotas.has(key.account)) capacity.exhaust(key.account, shortageOf(reported, tokens))
     }
   }
 
@@ -190,11 +190,11 @@ function reportShare(report: Report | null | undefined, now: number): number {
   return Math.max(0, Math.min(1, remainingOf(report, now) / report.limit))
 }
 
-/** Returns the quotas that the upstream reports as too small for a request; both if it reports none. */
+/** Returns which quotas the upstream reports as too small for a request; both if it reports none. */
 function shortageOf(reported: ReportedQuotas | null, tokens: number): Shortage {
   const isRequests = reported?.requests != null && reported.requests.remaining < 1
   const isTokens = reported?.tokens != null && reported.tokens.remaining < tokens
-  return { requests: isRequests || !isTokens ? 1 : 0, tokens: isTokens || !isRequests ? tokens : 0 }
+  return { requests: isRequests || !isTokens, tokens: isTokens || !isRequests }
 }
 
 /** Returns the milliseconds until an exhausted quota is available again; null = none is reported as exhausted. */

@@ -59,10 +59,14 @@ export class RedisCapacity implements CapacityStore {
     } else this.sendCorrection(account, { requests: 0, tokens: -tokens })
   }
 
-  exhaust(account: string, shortage: Shortage, milliseconds: number): void {
-    this.own.exhaust(account, shortage, milliseconds)
-    const values = [...this.figuresOf(account), shortage.requests, shortage.tokens, milliseconds].map(String)
-    this.deps.redis.evaluate(exhaustScript, [this.hash], [account, ...values]).catch(() => {})
+  exhaust(account: string, shortage: Shortage): void {
+    this.own.exhaust(account, shortage)
+    const [requests, tokens] = this.figuresOf(account)
+    const fields = [
+      ...(shortage.requests && requests > 0 ? [`r:${account}`] : []),
+      ...(shortage.tokens && tokens > 0 ? [`t:${account}`] : []),
+    ]
+    if (fields.length > 0) this.deps.redis.evaluate(exhaustScript, [this.hash], fields).catch(() => {})
   }
 
   pause(account: string, model: string | null, milliseconds: number): void {
