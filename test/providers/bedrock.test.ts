@@ -8,7 +8,9 @@ import type { Model } from '../../src/core/models/models.ts'
 import type { Network } from '../../src/core/ports/network.ts'
 import { type AwsCredentials, awsAuthorizer } from '../../src/credentials/aws.ts'
 import { readCompatible } from '../../src/dialects/chat-completions/request.ts'
+import { createAwsEventSplitter } from '../../src/providers/aws-event-stream.ts'
 import { bedrock } from '../../src/providers/bedrock.ts'
+import type { AnswerPart } from '../../src/providers/provider.ts'
 import type { Simulator } from '../../src/simulator/simulator.ts'
 import { accounts, attemptAt, fileWith, hostedAs, movableClock, ownModel, startClouds } from '../harness/clouds.ts'
 
@@ -83,6 +85,22 @@ describe.each(models)('Bedrock %s', (_, model) => {
       const cut = await ask(model, { prompt: `Say hello. [[sim:tokens=40, slice=${slice}]]` })
       expect(cut.failure).toBeNull()
       expect(cut.text).toBe(text)
+    }
+  })
+
+  test('never takes a stream that ends at any byte for a complete one', async () => {
+    const bytes = await streamOf(model)
+    const complete = readStream(model, bytes)
+    const endsAt = bytes.findIndex((_, at) =>
+      readStream(model, bytes.subarray(0, at)).some(({ type }) => type === 'end'),
+    )
+    const textOf = (parts: readonly AnswerPart[]) => parts.map(part => (part.type === 'text' ? part.text : '')).join('')
+    expect(textOf(complete).length).toBeGreaterThan(20)
+    for (let at = 0; at < bytes.length; at++) {
+      const parts = readStream(model, bytes.subarray(0, at))
+      expect(textOf(complete)).toStartWith(textOf(parts))
+      // The stop reason is complete from there on.
+      expect(parts.some(({ type }) => type === 'end')).toBe(endsAt !== -1 && at >= endsAt)
     }
   })
 
@@ -335,6 +353,29 @@ describe('the simulated Bedrock', () => {
     await expect(wrong.send(new ConverseCommand(input))).rejects.toMatchObject({ name: 'InvalidSignatureException' })
   })
 })
+
+/** Returns the bytes of a short stream. */
+async function streamOf(model: Model): Promise<Uint8Array> {
+  let bytes: Promise<Uint8Array> = Promise.resolve(new Uint8Array(0))
+  const network: Network = {
+    ...systemNetwork,
+    async fetch(url, init) {
+      const response = await systemNetwork.fetch(url, init)
+      bytes = response.clone().bytes()
+      return response
+    },
+  }
+  const body = { prompt: 'Say hello. [[sim:tokens=12, chunk=20]]' }
+  await attemptAt({ provider: bedrock, access: accessWith(keys), model, body, network })
+  return await bytes
+}
+
+function readStream(model: Model, bytes: Uint8Array): readonly AnswerPart[] {
+  const { ask: asked } = readCompatible({ prompt: 'Hi' }, new Headers(), 10)
+  const form = bedrock.formFor?.({ ask: asked, model, outputCap: 10, stream: true }) ?? bedrock
+  const [splitter, reader] = [createAwsEventSplitter(), form.streamReader()]
+  return [...splitter.push(bytes).flatMap(event => reader.read(event)), ...reader.finish()]
+}
 
 /** Returns the body that Converse gets for a request in OpenAI's form. */
 function requestOf(body: Record<string, unknown>) {
