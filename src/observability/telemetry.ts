@@ -73,7 +73,7 @@ export function createObserve({ state, log, clock, otlp, worker, random, randomB
       open.delete(request.progress)
       metrics.settled(request)
       tracer?.take(request)
-      log.debug('request_settled', lineOf(request.record))
+      log.debug('request_settled', lineOf(request.record, request.progress))
     },
     failed: metrics.failed,
     traceOf: headers => (tracer === null ? null : readTraceParent(headers.get('traceparent'))),
@@ -86,12 +86,14 @@ export function createObserve({ state, log, clock, otlp, worker, random, randomB
 }
 
 /** Returns the log fields of a request: its outcome and its usage. */
-function lineOf(record: UsageRecord) {
+function lineOf(record: UsageRecord, { attempts }: Pick<Progress, 'attempts'>) {
+  const { via } = attempts.at(-1) ?? {}
   return {
     request_id: record.request_id,
     account_id: record.account_id,
     provider: record.provider,
     model: record.model,
+    ...(via && { via }),
     status: record.status,
     code: record.error_code,
     attempts: record.attempts,

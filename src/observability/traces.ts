@@ -108,12 +108,16 @@ function spansOf(
   return [
     root,
     ...steps.map(({ name, startedAt }, index) => span(name, startedAt, steps[index + 1]?.startedAt ?? now)),
-    ...progress.attempts.map(({ model: name, outcome, startedAt, durationMs }) => {
+    ...progress.attempts.map(({ model: name, outcome, startedAt, durationMs, via }) => {
       const provider = name.slice(0, name.indexOf('/'))
       const model = name.slice(provider.length + 1)
       return span(`attempt ${model}`, startedAt, outcome === 'served' ? lastContentAt : startedAt + durationMs, {
         kind: 'client',
-        attributes: { ...inference(operation, provider, model), 'gateway.attempt.outcome': outcome },
+        attributes: {
+          ...inference(operation, provider, model),
+          'gateway.attempt.outcome': outcome,
+          ...(via && { 'gateway.attempt.via': via }),
+        },
         error: outcome === 'served' ? null : outcome,
       })
     }),

@@ -122,6 +122,17 @@ function contract(rigOf: () => Rig): void {
       expect((await claim(rig, options, 5_000)).index).toBe(0)
     })
 
+    test('has an empty bucket after a rejection by the upstream', async () => {
+      const rig = rigOf()
+      const options = [option('a', 6, 1_000)]
+      expect((await claim(rig, options)).index).toBe(0)
+      rig.store.exhaust('a', { requests: true, tokens: false })
+      expect((await claim(rig, options)).index).toBe(-1)
+      await rig.advance(10_000)
+      expect((await claim(rig, options, 900)).index).toBe(0)
+      expect((await claim(rig, options)).index).toBe(-1)
+    })
+
     test('pauses an account for one model, or for all', async () => {
       const rig = rigOf()
       const options = [option('a', null, null)]

@@ -39,9 +39,17 @@ export function drawQuota(quota: Quota, use: QuotaUse, tokens: number, now: numb
   }
 }
 
-/** Returns the use of a quota without any capacity left. */
-export function emptyQuota({ requests, tokens }: Quota, now: number): QuotaUse {
-  return { requests: requests === null ? 0 : now + minuteMs, tokens: tokens === null ? 0 : now + minuteMs }
+/** Buckets that an upstream reports as empty. */
+export type Shortage = { readonly requests: boolean; readonly tokens: boolean }
+
+export const completeShortage: Shortage = { requests: true, tokens: true }
+
+/** Returns the use of a quota whose buckets are empty. */
+export function emptyQuota(quota: Quota, use: QuotaUse, { requests, tokens }: Shortage, now: number): QuotaUse {
+  return {
+    requests: requests && quota.requests !== null ? now + minuteMs : use.requests,
+    tokens: tokens && quota.tokens !== null ? now + minuteMs : use.tokens,
+  }
 }
 
 /** Returns the use after `tokens` of a request were given back; negative = it used more than it drew. */

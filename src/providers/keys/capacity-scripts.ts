@@ -87,6 +87,13 @@ redis.call('PEXPIRE', KEYS[1], 3600000)
 return 0
 `)
 
+/** Key: the pool's hash. Arguments: fields of the buckets that are empty. */
+export const exhaustScript: Script = script(`${common}
+for _, field in ipairs(ARGV) do redis.call('HSET', KEYS[1], field, stored(now + minute)) end
+redis.call('PEXPIRE', KEYS[1], 3600000)
+return 0
+`)
+
 /** Key: the pool's hash. Arguments: account, or account and model, and the milliseconds of the pause. */
 export const pauseScript: Script = script(`${common}
 local field = 'p:' .. ARGV[1]
@@ -97,4 +104,4 @@ return 0
 `)
 
 /** Loaded with the connection: a correction must run before the claim that is sent after it. */
-export const keyScripts: readonly Script[] = [claimScript, correctScript, pauseScript]
+export const keyScripts: readonly Script[] = [claimScript, correctScript, exhaustScript, pauseScript]

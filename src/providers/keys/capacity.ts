@@ -1,5 +1,5 @@
 /** Where a pool's capacity is counted: in this process, or in Redis for all gateway instances. */
-import type { Quota } from '../../core/routing/minute-buckets.ts'
+import type { Quota, Shortage } from '../../core/routing/minute-buckets.ts'
 
 /** A key that may be claimed. */
 export type KeyOption = {
@@ -24,6 +24,8 @@ export type CapacityStore = {
   claim(options: readonly KeyOption[], need: CapacityNeed): CapacityChoice | Promise<CapacityChoice>
   /** Gives tokens of a claim back; negative = it used more than it drew. */
   correct(account: string, tokens: number): void
+  /** Empties buckets of an account: its upstream rejected a request that they had room for. */
+  exhaust(account: string, shortage: Shortage): void
   /** Pauses an account for one model, or for all if `model` is null. */
   pause(account: string, model: string | null, milliseconds: number): void
 }

@@ -1,5 +1,6 @@
 import { chooseKey } from '../../core/routing/choose-key.ts'
 import {
+  completeShortage,
   correctQuota,
   dividedQuota,
   drawQuota,
@@ -8,6 +9,7 @@ import {
   type QuotaUse,
   quotaWaitMs,
   remainingShare,
+  type Shortage,
   unusedQuota,
 } from '../../core/routing/minute-buckets.ts'
 import type { CapacityChoice, CapacityNeed, CapacityStore, KeyOption } from './capacity.ts'
@@ -70,7 +72,7 @@ export class LocalCapacity implements CapacityStore {
     const own = this.accounts.get(account)
     const use =
       own === undefined && this.startsEmpty
-        ? emptyQuota(quota, now)
+        ? emptyQuota(quota, unusedQuota, completeShortage, now)
         : drawQuota(quota, own?.use ?? unusedQuota, need.tokens, now)
     this.accounts.set(account, { quota, use })
     return { index, waitMs: 0 }
@@ -79,6 +81,11 @@ export class LocalCapacity implements CapacityStore {
   correct(account: string, tokens: number): void {
     const own = this.accounts.get(account)
     if (own !== undefined) own.use = correctQuota(own.quota, own.use, tokens, this.deps.clock.monotonic())
+  }
+
+  exhaust(account: string, shortage: Shortage): void {
+    const own = this.accounts.get(account)
+    if (own !== undefined) own.use = emptyQuota(own.quota, own.use, shortage, this.deps.clock.monotonic())
   }
 
   pause(account: string, model: string | null, milliseconds: number): void {

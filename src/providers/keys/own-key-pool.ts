@@ -1,4 +1,4 @@
-import type { Quota } from '../../core/routing/minute-buckets.ts'
+import type { Quota, Shortage } from '../../core/routing/minute-buckets.ts'
 import type { ProviderFailure } from '../provider.ts'
 import type { CapacityStore, KeyOption } from './capacity.ts'
 import type { KeyClaim, KeyNeed, KeyPool, NoKey, PoolKey } from './key-pool.ts'
@@ -84,7 +84,7 @@ export class OwnKeyPool implements KeyPool {
   /** Pauses what the failure concerns. `reported` are the quotas of the same response. */
   fail(
     key: PoolKey,
-    model: string,
+    { model, tokens }: KeyNeed,
     { kind, retryAfterMs }: Pick<ProviderFailure, 'kind' | 'retryAfterMs'>,
     reported: ReportedQuotas | null,
   ): void {
@@ -92,8 +92,12 @@ export class OwnKeyPool implements KeyPool {
     if (kind === 'credential_refused') this.refused.set(key, clock.monotonic())
     else if (kind === 'quota_exhausted')
       capacity.pause(key.account, null, Math.min(maximumPauseMs, Math.max(quotaPauseMs, retryAfterMs ?? 0)))
-    else if (kind === 'rate_limited')
-      capacity.pause(key.account, model, Math.min(maximumPauseMs, retryAfterMs ?? resetOf(reported) ?? usualPauseMs))
+    else if (kind === 'rate_limited') {
+      const pauseMs = Math.min(maximumPauseMs, retryAfterMs ?? resetOf(reported) ?? usualPauseMs)
+      capacity.pause(key.account, model, pauseMs)
+      // The upstream counts more than this pool knows. Otherwise each end of a pause would send a burst again.
+      if (this.contents.quotas.has(key.account)) capacity.exhaust(key.account, shortageOf(reported, tokens))
+    }
   }
 
   correct({ account }: PoolKey, tokens: number): void {
@@ -155,7 +159,7 @@ class OwnClaim implements KeyClaim {
   }
 
   failed(failure: Pick<ProviderFailure, 'kind' | 'retryAfterMs'>): void {
-    this.pool.fail(this.key, this.need.model, failure, this.reported)
+    this.pool.fail(this.key, this.need, failure, this.reported)
   }
 
   settle(tokens: number | null): void {
@@ -184,6 +188,13 @@ function reportWaitMs(report: Report | null | undefined, amount: number, now: nu
 function reportShare(report: Report | null | undefined, now: number): number {
   if (report == null || report.limit === 0) return 1
   return Math.max(0, Math.min(1, remainingOf(report, now) / report.limit))
+}
+
+/** Returns which quotas the upstream reports as too small for a request; both if it reports none. */
+function shortageOf(reported: ReportedQuotas | null, tokens: number): Shortage {
+  const isRequests = reported?.requests != null && reported.requests.remaining < 1
+  const isTokens = reported?.tokens != null && reported.tokens.remaining < tokens
+  return { requests: isRequests || !isTokens, tokens: isTokens || !isRequests }
 }
 
 /** Returns the milliseconds until an exhausted quota is available again; null = none is reported as exhausted. */

@@ -3,9 +3,9 @@
  * at most one request per account beyond its share of the quota. Redis is charged for these requests when it returns.
  */
 import type { Script } from '../../core/limits/script.ts'
-import type { Quota } from '../../core/routing/minute-buckets.ts'
+import type { Quota, Shortage } from '../../core/routing/minute-buckets.ts'
 import type { CapacityChoice, CapacityNeed, CapacityStore, KeyOption } from './capacity.ts'
-import { claimScript, correctScript, pauseScript } from './capacity-scripts.ts'
+import { claimScript, correctScript, exhaustScript, pauseScript } from './capacity-scripts.ts'
 import { type CapacityDeps, LocalCapacity } from './local-capacity.ts'
 
 type RedisCapacityDeps = CapacityDeps & {
@@ -59,6 +59,16 @@ export class RedisCapacity implements CapacityStore {
     } else this.sendCorrection(account, { requests: 0, tokens: -tokens })
   }
 
+  exhaust(account: string, shortage: Shortage): void {
+    this.own.exhaust(account, shortage)
+    const [requests, tokens] = this.figuresOf(account)
+    const fields = [
+      ...(shortage.requests && requests > 0 ? [`r:${account}`] : []),
+      ...(shortage.tokens && tokens > 0 ? [`t:${account}`] : []),
+    ]
+    if (fields.length > 0) this.deps.redis.evaluate(exhaustScript, [this.hash], fields).catch(() => {})
+  }
+
   pause(account: string, model: string | null, milliseconds: number): void {
     // Also here, in case Redis is unavailable.
     this.own.pause(account, model, milliseconds)
@@ -83,6 +93,12 @@ export class RedisCapacity implements CapacityStore {
     return choice
   }
 
+  /** Requests and tokens per minute; 0 = not limited. */
+  private figuresOf(account: string): readonly [number, number] {
+    const { requests, tokens } = this.quotas.get(account) ?? { requests: null, tokens: null }
+    return [requests ?? 0, tokens ?? 0]
+  }
+
   private owe(account: string, requests: number, tokens: number): void {
     const owed = this.owed.get(account) ?? { requests: 0, tokens: 0 }
     this.owed.set(account, { requests: owed.requests + requests, tokens: owed.tokens + tokens })
@@ -97,8 +113,7 @@ export class RedisCapacity implements CapacityStore {
   }
 
   private sendCorrection(account: string, owed: Owed): void {
-    const { requests, tokens } = this.quotas.get(account) ?? { requests: null, tokens: null }
-    const values = [account, ...[requests ?? 0, tokens ?? 0, -owed.requests, -owed.tokens].map(String)]
+    const values = [account, ...[...this.figuresOf(account), -owed.requests, -owed.tokens].map(String)]
     // A deadline may have passed after Redis ran it. Charged twice is the safe side.
     this.deps.redis
       .evaluate(correctScript, [this.hash], values)
