@@ -7,11 +7,13 @@ import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSy
 import { tmpdir } from 'node:os'
 import { basename, dirname, join, relative, resolve } from 'node:path'
 import packageJson from '../package.json'
+import { presets } from '../src/config/presets.ts'
 import { ConfigError, type Environment, readConfig } from '../src/config.ts'
 import { catalog } from '../src/core/models/catalog.ts'
 import { buildEmbeddingCatalog, publishedEmbeddingModels } from '../src/core/models/embedding-models.ts'
 import { buildCatalog } from '../src/core/models/models.ts'
 import { errorTable } from '../src/core/validation/errors.ts'
+import { serviceAccountFile } from './harness/clouds.ts'
 
 const root = resolve(import.meta.dir, '..')
 
@@ -204,12 +206,21 @@ const foreignVariables: Readonly<Record<string, string>> = {
   CLAUDE_CODE_ENABLE_GATEWAY_MODEL_DISCOVERY: 'Claude Code',
   VENVS: 'the runs of Python clients by hand',
   GATEWAY_KEY: 'the examples of clients',
-  GROQ_API_KEY: 'the example of a configured provider',
   AZURE_KEY: 'the example of a host of an embedding model',
   OPENAI_KEY_A: 'the example of a key pool',
   OPENAI_KEY_B: 'the example of a key pool',
   OPENAI_KEY_C: 'the example of a key pool',
   MIRROR_API_KEY: 'the example of a host',
+  AZURE_OPENAI_API_KEY: 'the example of Azure',
+  AZURE_CLIENT_SECRET: 'the example of Entra ID',
+  AWS_REGION: 'a provider of type bedrock',
+  AWS_ACCESS_KEY_ID: 'a provider of type bedrock',
+  AWS_SECRET_ACCESS_KEY: 'a provider of type bedrock',
+  AWS_SESSION_TOKEN: 'a provider of type bedrock',
+  AWS_BEARER_TOKEN_BEDROCK: 'a provider of type bedrock',
+  AWS_ROLE_ARN: 'a provider of type bedrock',
+  AWS_WEB_IDENTITY_TOKEN_FILE: 'a provider of type bedrock',
+  GOOGLE_APPLICATION_CREDENTIALS: 'a provider of type vertex',
 }
 
 describe('environment variables', () => {
@@ -256,8 +267,10 @@ describe('documented configuration files', () => {
     writeFileSync(path, json)
     const keys = {
       ...Object.fromEntries(Object.keys(foreignVariables).map(variable => [variable, 'k'])),
+      ...Object.fromEntries(presets.map(({ key }) => [key, 'k'])),
       OPENAI_API_KEY: 'k',
       ANTHROPIC_API_KEY: 'k',
+      GOOGLE_APPLICATION_CREDENTIALS: serviceAccountFile(),
     }
     expect(problemsOf({ GATEWAY_CONFIG: path, ...keys })).toEqual([])
   })

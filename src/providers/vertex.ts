@@ -64,6 +64,8 @@ function isClaude({ id, provider }: Pick<Model, 'id' | 'provider'>): boolean {
 }
 
 function urlOf({ baseUrl }: Access, publisher: 'google' | 'anthropic', id: string, method: string): string {
+  // Only the beta version has the IDs of calls and JSON schemas that Gemini's own API has.
+  const base = publisher === 'google' ? baseUrl.replace('/v1/projects/', '/v1beta1/projects/') : baseUrl
   // `@` separates a version of a model, which Google writes as it is.
-  return `${baseUrl}/publishers/${publisher}/models/${encodeURIComponent(id).replaceAll('%40', '@')}:${method}`
+  return `${base}/publishers/${publisher}/models/${encodeURIComponent(id).replaceAll('%40', '@')}:${method}`
 }

@@ -28,13 +28,13 @@ export type CloudAccounts = {
 }
 
 /** Why a request is refused: an AWS exception, or the status of the other clouds. */
-export type Refusal = { readonly status: number; readonly code: string; readonly message: string }
+export type CloudRefusal = { readonly status: number; readonly code: string; readonly message: string }
 
 export type CloudIdentity = {
   /** Answers a token request; null = the path is no token endpoint. */
   tokenReply(request: RawRequest): Reply | null
   /** Returns why the request's signature, key or token is wrong; null = it is right. */
-  refusal(cloud: 'aws' | 'azure' | 'google', request: RawRequest): Refusal | null
+  refusal(cloud: 'aws' | 'azure' | 'google', request: RawRequest): CloudRefusal | null
   /** Ends the life of everything that was issued. */
   revokeTokens(): void
   /** Number of tokens and temporary keys issued so far. */
@@ -78,13 +78,13 @@ export function createCloudIdentity(
     )
   }
 
-  const bearerRefusal = (cloud: 'azure' | 'google', authorization: string): Refusal | null => {
+  const bearerRefusal = (cloud: 'azure' | 'google', authorization: string): CloudRefusal | null => {
     const known = bearers.get(authorization.replace(/^Bearer /, ''))
     if (known?.cloud === cloud && clock.now() < known.endsAt) return null
     return { status: 401, code: '401', message: 'The access token is missing, invalid or has expired.' }
   }
 
-  const awsRefusal = (request: RawRequest): Refusal | null => {
+  const awsRefusal = (request: RawRequest): CloudRefusal | null => {
     const signature = signatureOf(request.headers.authorization ?? '')
     if (signature === null) return forbidden('MissingAuthenticationTokenException', 'Missing Authentication Token')
     const { accessKeyId, secretAccessKey, region } = accounts.aws
@@ -156,7 +156,7 @@ export function createCloudIdentity(
   }
 }
 
-function forbidden(code: string, message: string): Refusal {
+function forbidden(code: string, message: string): CloudRefusal {
   return { status: 403, code, message }
 }
 

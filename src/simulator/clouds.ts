@@ -21,11 +21,12 @@ export function cloudFormatFor(request: RawRequest, identity: CloudIdentity): Si
   }
   if (route.startsWith('/azure/openai/')) return azureFormat(request, route, identity)
   const vertex =
-    /^\/vertex\/v1\/projects\/[^/]+\/locations\/[^/]+\/publishers\/(google|anthropic)\/models\/([^/]+):(\w+)$/.exec(
+    /^\/vertex\/(v1beta1|v1)\/projects\/[^/]+\/locations\/[^/]+\/publishers\/(google|anthropic)\/models\/([^/]+):(\w+)$/.exec(
       route,
     )
   if (vertex === null) return null
-  const [, publisher, id = '', method = ''] = vertex
+  const [, version, publisher, id = '', method = ''] = vertex
+  if ((version === 'v1beta1') !== (publisher === 'google')) return null
   if (publisher === 'google')
     return checked('google', identity, withHeaders(googleFormat, { 'x-goog-api-key': 'token' }))
   return checked('google', identity, vertexClaude(decodeURIComponent(id), method))

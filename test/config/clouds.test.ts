@@ -197,7 +197,7 @@ describe('Vertex', () => {
   })
 })
 
-test('a field of a cloud needs a type', () => {
+test('configuration: rejects a field of a cloud without a type', () => {
   const base = { base_url: 'https://x.example/v1' }
   expect(problemsOf({ ...base, region: 'us-east-1' })).toEqual([
     'has `region` and no `type`; add "azure", "bedrock" or "vertex", or remove the field',

@@ -63,7 +63,7 @@ describe('presets', () => {
     expect(read({ OPENROUTER_API_KEY: 'k' }, [{ id: 'openrouter', hosts }]).extraModels).toEqual([])
   })
 
-  test('give way to a complete provider of the file with their name', () => {
+  test('yield to a complete provider of the file with their name', () => {
     const models = [{ id: 'm', pricing: { input_per_mtok: 1, output_per_mtok: 2 } }]
     const provider = { id: 'groq', base_url: 'https://other.example/v1', api_key_env: 'GROQ_API_KEY', models }
     const { providers, extraModels } = read({ GROQ_API_KEY: 'k' }, [provider])

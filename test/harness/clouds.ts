@@ -44,6 +44,12 @@ export function fileWith(content: string): string {
   return path
 }
 
+/** Returns the path of a service account's key file. */
+export function serviceAccountFile(): string {
+  const { clientEmail: client_email, project: project_id } = accounts.google
+  return fileWith(JSON.stringify({ type: 'service_account', client_email, project_id, private_key: privateKeyPem }))
+}
+
 /** Returns a clock that runs like the system's and can be moved; `move` shifts it by milliseconds. */
 export function movableClock() {
   let offset = 0

@@ -13,6 +13,21 @@ let folder: string
 let simulator: Simulator
 let gateway: Gateway
 
+/** A local server with one model, which it lists. */
+const local = Bun.serve({
+  port: 0,
+  fetch: ({ url }) =>
+    url.endsWith('/v1/models')
+      ? Response.json({ object: 'list', data: [{ id: 'local-model', object: 'model' }] })
+      : Response.json({
+          id: 'c1',
+          choices: [
+            { index: 0, message: { role: 'assistant', content: 'Hello from this machine.' }, finish_reason: 'stop' },
+          ],
+          usage: { prompt_tokens: 3, completion_tokens: 6, total_tokens: 9 },
+        }),
+})
+
 const fullNameOf = (provider: string) => fullName(catalogModel(provider))
 
 beforeAll(async () => {
@@ -65,6 +80,7 @@ beforeAll(async () => {
   writeFileSync(file, JSON.stringify({ providers }))
   gateway = await startGateway({
     GATEWAY_CONFIG: file,
+    OLLAMA_BASE_URL: `http://127.0.0.1:${local.port}`,
     AZURE_CLIENT_SECRET: azure.clientSecret,
     BROKEN_ID: aws.accessKeyId,
     BROKEN_SECRET: 'not-the-secret',
@@ -79,6 +95,7 @@ beforeAll(async () => {
 afterAll(async () => {
   await gateway.stop()
   await simulator.stop()
+  await local.stop(true)
   rmSync(folder, { recursive: true })
 })
 
@@ -93,12 +110,15 @@ function askFor(model: string) {
 }
 
 describe('a gateway with clouds', () => {
-  test.each(['azure-east/our-gpt', 'bedrock-eu/amazon.nova-simulated-v1:0', 'google'])('serves %s', async name => {
-    const { status, body } = await askFor(name === 'google' ? fullNameOf(name) : name)
-    expect({ status, body }).toMatchObject({ status: 200 })
-    expect(body.choices[0]?.message.content.length).toBeGreaterThan(20)
-    expect(body.usage.completion_tokens).toBeGreaterThan(0)
-  })
+  test.each(['azure-east/our-gpt', 'bedrock-eu/amazon.nova-simulated-v1:0', 'google', 'ollama/local-model'])(
+    'serves %s',
+    async name => {
+      const { status, body } = await askFor(name === 'google' ? fullNameOf(name) : name)
+      expect({ status, body }).toMatchObject({ status: 200 })
+      expect(body.choices[0]?.message.content.length).toBeGreaterThan(20)
+      expect(body.usage.completion_tokens).toBeGreaterThan(0)
+    },
+  )
 
   test('falls back to another host of the model when a cloud refuses the signature, without the secret in the log', async () => {
     const { status, body } = await askFor(fullNameOf('anthropic'))

@@ -89,7 +89,7 @@ describe('Azure OpenAI requests', () => {
 })
 
 describe('Entra ID tokens', () => {
-  test('are fetched once for concurrent requests, renewed early, and fetched again when revoked', async () => {
+  test('serve concurrent requests, renew early, and are replaced when revoked', async () => {
     const { clock, move } = movableClock()
     const clouds = await startClouds(clock)
     try {
@@ -114,7 +114,7 @@ describe('Entra ID tokens', () => {
     }
   })
 
-  test('whose endpoint is not reachable fail as an outage within their own time', async () => {
+  test('fail as an outage when their endpoint is not reachable', async () => {
     const access = withEntra(simulator)
     const authorizer = entraAuthorizer(
       { clock: systemClock, network: systemNetwork },

@@ -8,7 +8,10 @@ import type { Model } from '../../src/core/models/models.ts'
 import type { Network } from '../../src/core/ports/network.ts'
 import { type AwsCredentials, awsAuthorizer } from '../../src/credentials/aws.ts'
 import { readCompatible } from '../../src/dialects/chat-completions/request.ts'
+import { createAwsEventSplitter } from '../../src/providers/aws-event-stream.ts'
 import { bedrock } from '../../src/providers/bedrock.ts'
+import type { AnswerPart } from '../../src/providers/provider.ts'
+import type { ServerSentEvent } from '../../src/providers/sse.ts'
 import type { Simulator } from '../../src/simulator/simulator.ts'
 import { accounts, attemptAt, fileWith, hostedAs, movableClock, ownModel, startClouds } from '../harness/clouds.ts'
 
@@ -84,6 +87,19 @@ describe.each(models)('Bedrock %s', (_, model) => {
       expect(cut.failure).toBeNull()
       expect(cut.text).toBe(text)
     }
+  })
+
+  // The splitter's own test cuts at every byte: a partial message is no event.
+  test('never takes a stream that ends after any message for a complete one', async () => {
+    const events = createAwsEventSplitter().push(await streamOf(model))
+    const isComplete = (count: number) => readEvents(model, events.slice(0, count)).some(({ type }) => type === 'end')
+    const stops = events.findIndex(({ name, data }) => {
+      const bytes: unknown = JSON.parse(data).bytes
+      const text = typeof bytes === 'string' ? Buffer.from(bytes, 'base64').toString() : name
+      return text.includes('message_stop') || text === 'messageStop'
+    })
+    expect(stops).toBeGreaterThan(3)
+    for (let count = 0; count <= events.length; count++) expect(isComplete(count)).toBe(count > stops)
   })
 
   test('ends truncated when the connection closes at any frame', async () => {
@@ -335,6 +351,29 @@ describe('the simulated Bedrock', () => {
     await expect(wrong.send(new ConverseCommand(input))).rejects.toMatchObject({ name: 'InvalidSignatureException' })
   })
 })
+
+/** Returns the bytes of a short stream. */
+async function streamOf(model: Model): Promise<Uint8Array> {
+  let bytes: Promise<Uint8Array> = Promise.resolve(new Uint8Array(0))
+  const network: Network = {
+    ...systemNetwork,
+    async fetch(url, init) {
+      const response = await systemNetwork.fetch(url, init)
+      bytes = response.clone().bytes()
+      return response
+    },
+  }
+  const body = { prompt: 'Say hello. [[sim:tokens=12, chunk=20]]' }
+  await attemptAt({ provider: bedrock, access: accessWith(keys), model, body, network })
+  return await bytes
+}
+
+function readEvents(model: Model, events: readonly ServerSentEvent[]): readonly AnswerPart[] {
+  const { ask: asked } = readCompatible({ prompt: 'Hi' }, new Headers(), 10)
+  const form = bedrock.formFor?.({ ask: asked, model, outputCap: 10, stream: true }) ?? bedrock
+  const reader = form.streamReader()
+  return [...events.flatMap(event => reader.read(event)), ...reader.finish()]
+}
 
 /** Returns the body that Converse gets for a request in OpenAI's form. */
 function requestOf(body: Record<string, unknown>) {

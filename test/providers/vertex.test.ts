@@ -107,7 +107,7 @@ describe('Vertex', () => {
   })
 })
 
-describe('a client’s own Messages body', () => {
+describe('Messages body of a client', () => {
   const messages = '[ {"role":"user",  "content":"Hi"} ]'
   const headers = { 'anthropic-beta': 'context-1m-2025-08-07, claude-code-20250219', 'anthropic-version': '2023-06-01' }
 
