@@ -133,8 +133,9 @@ testNeeding(
 
 describe('example of docs/clients/gateway-client.md', () => {
   const [, example = ''] =
-    /```ts\n(import [^`]*'gateway-ai\/client'[\s\S]*?)```/.exec(readFileSync(join(root, 'docs/clients/gateway-client.md'), 'utf8')) ??
-    []
+    /```ts\n(import [^`]*'gateway-ai\/client'[\s\S]*?)```/.exec(
+      readFileSync(join(root, 'docs/clients/gateway-client.md'), 'utf8'),
+    ) ?? []
 
   test.each([
     ['bundler', 'ESNext'],

@@ -17,7 +17,10 @@ function charges(fields: object, text = JSON.stringify(fields), takesSource = ta
   }
   return highestSourceCharges(
     { source, messages: [], tools: [] },
-    { model: { id: 'claude', provider: 'anthropic', pricing }, endpoint: { provider: { takesSource: () => takesSource } } },
+    {
+      model: { id: 'claude', provider: 'anthropic', pricing },
+      endpoint: { provider: { takesSource: () => takesSource } },
+    },
     1_000_000,
   )
 }
