@@ -17,7 +17,14 @@ import { affordable } from './affordable.ts'
 import { startAttempt } from './attempt.ts'
 import { allAttemptsFailedError, type FailedAttempt, truncatedOutputError } from './attempt-errors.ts'
 import { AttemptRun, type AttemptRunDeps, type CallRequest, finishesOf, opened } from './attempt-run.ts'
-import { claimKey, createKeySearch, type KeySearch, noteKeyFailure, waitForCapacity } from './claim-key.ts'
+import {
+  claimKey,
+  createKeySearch,
+  explainingFailures,
+  type KeySearch,
+  noteKeyFailure,
+  waitForCapacity,
+} from './claim-key.ts'
 import type { Progress } from './progress.ts'
 import { type ReportDeps, reportFailure, reportKeyFailure, reportSuccess } from './report-attempt.ts'
 import { type Candidate, viaOf } from './routing/candidate.ts'
@@ -227,7 +234,7 @@ function decide(state: Call, run: AttemptRun): readonly ChatEvent[] | 'next' | '
 function emptyAnswer({ deps, request, progress, deadlineAt, failed, keys, empty }: Call): readonly ChatEvent[] {
   if (empty === null) {
     const isLate = deps.clock.monotonic() >= deadlineAt
-    throw allAttemptsFailedError([...keys.failed, ...failed], isLate, progress.attempts, keys.atLimitMs)
+    throw allAttemptsFailedError([...explainingFailures(keys), ...failed], isLate, progress.attempts, keys.atLimitMs)
   }
   // This response serves after all.
   progress.response = empty

@@ -38,6 +38,8 @@ type ClaimDeps = {
 
 /** Keys that one request may lose before its candidate counts as failed. */
 export const maximumKeyFailures = 8
+/** A wait that an upstream does not state. */
+const usualWaitMs = 5_000
 /** Longest wait of a request for capacity, in total. */
 export const maximumCapacityWaitMs = 2_000
 
@@ -58,8 +60,8 @@ export async function claimKey(
   const claim = await endpoint.keys?.claim({ model: fullName(model), tokens, except: keys.tried })
   if (claim === undefined) return 'skipped_provider_disabled'
   if (claim.key !== null) return claim
-  if (claim.reason === 'at_limit') {
-    const { waitMs } = claim
+  const waitMs = claim.reason === 'at_limit' ? claim.waitMs : retryAfterOf(keys, candidate)
+  if (waitMs !== null) {
     if (waitMs < (keys.soonest?.waitMs ?? Number.POSITIVE_INFINITY)) keys.soonest = { candidate, waitMs }
     keys.atLimitMs = Math.min(waitMs, keys.atLimitMs ?? waitMs)
     return 'skipped_rate_limit'
@@ -67,6 +69,22 @@ export async function claimKey(
   // The provider rejects all keys: routing learns it as it does for a provider with one key.
   if (claim.reason === 'refused') deps.health.report(healthKey(candidate), { outcome: 'switched_off' })
   return 'skipped_provider_disabled'
+}
+
+/** Returns the shortest wait that the upstream stated for keys of this provider; null = none answered 429. */
+function retryAfterOf({ failed }: KeySearch, { endpoint }: Candidate): number | null {
+  const waits = failed.flatMap(({ candidate, failure }) =>
+    candidate.endpoint === endpoint && failure.kind !== 'credential_refused'
+      ? [failure.retryAfterMs ?? usualWaitMs]
+      : [],
+  )
+  return waits.length === 0 ? null : Math.min(...waits)
+}
+
+/** Returns the key failures that explain the end of a request: a rejected key does not matter beside a busy one. */
+export function explainingFailures({ failed, atLimitMs }: KeySearch): readonly FailedAttempt[] {
+  const busy = failed.filter(({ failure }) => failure.kind !== 'credential_refused')
+  return busy.length > 0 || atLimitMs !== null ? busy : failed
 }
 
 /** Notes a failure that another key of the same provider may not have. */
@@ -98,6 +116,8 @@ export async function waitForCapacity({
   keys.waitedMs += waitMs
   await sleepUnlessAborted(clock, waitMs, signal)
   progress.upstreamMs += waitMs
+  // Their pauses may have ended; the pool knows.
+  keys.tried.clear()
   if (signal.aborted) throw abortError(signal)
   return candidate
 }

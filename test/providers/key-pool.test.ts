@@ -71,6 +71,21 @@ describe('OwnKeyPool', () => {
     expect(await claim('p/m')).toMatchObject({ reason: 'at_limit' })
   })
 
+  test('counts claims against a reported quota until the next report', async () => {
+    const { claim, claimed, pass } = rig([key('a')])
+    ;(await claimed()).answered(
+      new Headers({
+        'x-ratelimit-limit-requests': '10',
+        'x-ratelimit-remaining-requests': '5',
+        'x-ratelimit-reset-requests': '30s',
+      }),
+    )
+    for (let count = 0; count < 5; count++) await claimed()
+    expect(await claim()).toEqual({ key: null, reason: 'at_limit', waitMs: 6_000 })
+    pass(6_000)
+    expect((await claimed()).key.name).toBe('a')
+  })
+
   test('uses the last rejected key again only after a minute, or after a reload', async () => {
     const keys = [key('a')]
     const { pool, claim, claimed, pass } = rig(keys)

@@ -64,6 +64,8 @@ const providers = () => [
     'busy',
     ['a', 'b', 'c', 'd', 'e'].map(name => ({ name: `busy-${name}` })),
   ),
+  compatible('spent', [{ name: 'spent-a' }, { name: 'spent-b' }]),
+  compatible('brief', [{ name: 'brief-a' }, { name: 'brief-b' }]),
   compatible('told', [{ name: 'told-a' }, { name: 'told-b' }]),
   compatible('broke', [
     { name: 'broke-a', account: 'acme', weight: 1_000 },
@@ -163,6 +165,20 @@ describe('key pool', () => {
     const paused = new Set(calls.splice(0).slice(0, -1))
     for (let count = 0; count < 3; count++) expect((await ask('busy/busy-one')).status).toBe(200)
     expect(calls.filter(key => paused.has(key))).toEqual([])
+  })
+
+  test('answers 429 with the wait of the upstream when every key answers 429', async () => {
+    const reply = await ask('spent/spent-one', '[[sim:status=429, retry_after=30]] Say hello.')
+    expect([reply.status, reply.body.error?.code]).toEqual([429, 'upstream_rate_limited'])
+    expect(Number(reply.headers.get('retry-after'))).toBe(30)
+    expect(calls).toHaveLength(2)
+    expect(gateway.deps.health.stateOf('spent/spent-one')).toBe('healthy')
+  })
+
+  test('waits for keys that all ask for a short wait', async () => {
+    const prompt = '[[sim:times=2, key=brief, status=429, retry_after=1]] Say hello.'
+    expect((await ask('brief/brief-one', prompt)).status).toBe(200)
+    expect(calls).toHaveLength(3)
   })
 
   test('learns a quota from the headers of responses', async () => {

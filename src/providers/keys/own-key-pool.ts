@@ -27,6 +27,7 @@ const quotaPauseMs = 60_000
 const maximumPauseMs = 3_600_000
 /** A pool without another key tries a rejected one again after this time, as a provider with one key does. */
 const lastKeyRetryMs = 60_000
+const minuteMs = 60_000
 /** Reports are as many as accounts and models; this bounds the effect of a defect. */
 const maximumReports = 10_000
 
@@ -135,9 +136,10 @@ export class OwnKeyPool implements KeyPool {
     const name = `${account} ${model}`
     const report = this.reports.get(name)
     if (report === undefined) return
-    const drawn = (quota: Report | null, amount: number) =>
-      quota === null ? null : { ...quota, remaining: quota.remaining - amount }
-    this.reports.set(name, { requests: drawn(report.requests, 1), tokens: drawn(report.tokens, tokens) })
+    this.reports.set(name, {
+      requests: report.requests && drawn(report.requests, 1),
+      tokens: report.tokens && drawn(report.tokens, tokens),
+    })
   }
 }
 
@@ -168,6 +170,13 @@ class OwnClaim implements KeyClaim {
     const unused = tokens === null ? 0 : this.need.tokens - tokens
     if (unused !== 0) this.pool.correct(this.key, unused)
   }
+}
+
+/** Returns the quota after a request: it returns at the same rate, and so later. */
+function drawn(quota: Report, amount: number): Report {
+  const { limit, remaining, resetMs } = quota
+  const perUnitMs = limit > remaining && resetMs > 0 ? resetMs / (limit - remaining) : minuteMs / Math.max(1, limit)
+  return { ...quota, remaining: remaining - amount, resetMs: resetMs + amount * perUnitMs }
 }
 
 /** Remaining amount now: it returns linearly until the reset. */
