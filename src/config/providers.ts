@@ -70,7 +70,7 @@ export function readProviders(read: EnvironmentReader, file: ConfigFile, problem
     for (const row of hostRows) hosts.push({ host: id, row })
   }
   for (const preset of presets) {
-    const configured = file.providers.some(({ id }) => id === preset.id) ? null : readPreset(read, preset)
+    const configured = file.providers.some(({ id }) => id === preset.id) ? null : readPreset(read, preset, warnings)
     if (configured === null) continue
     settings.push(configured)
     for (const row of presetModels(preset))
@@ -189,10 +189,15 @@ function readCompatible(read: EnvironmentReader, provider: FileProvider, problem
 }
 
 /** Returns a preset whose variable is set; null = it is not. A key of a local server is optional. */
-function readPreset(read: EnvironmentReader, { id, key, base, url, dialect }: Preset): ProviderSettings | null {
+function readPreset(read: EnvironmentReader, preset: Preset, warnings: string[]): ProviderSettings | null {
+  const { id, key, base, url, dialect } = preset
   const apiKey = read.secret(key)
-  const baseUrl = read.baseUrl(base) ?? url
-  if (baseUrl === null || (apiKey === null && url !== null)) return null
+  const ownUrl = read.baseUrl(base)
+  const baseUrl = ownUrl ?? url
+  if (baseUrl === null || (apiKey === null && url !== null)) {
+    if (ownUrl !== null) warnings.push(`${base} is set without ${key}: provider ${id} is disabled; set both or neither`)
+    return null
+  }
   return {
     id,
     format: 'compatible',

@@ -47,6 +47,14 @@ describe('presets', () => {
     expect(read(environment).providers).toMatchObject([{ baseUrl: environment.MISTRAL_BASE_URL, dialect: 'mistral' }])
   })
 
+  test('warn about a base URL without a key', () => {
+    const { providers, warnings } = read({ GROQ_BASE_URL: 'https://proxy.example/v1' })
+    expect(providers).toEqual([])
+    expect(warnings).toContain(
+      'GROQ_BASE_URL is set without GROQ_API_KEY: provider groq is disabled; set both or neither',
+    )
+  })
+
   test('take keys, models and hosts from the file under their name', () => {
     const keys = [
       { name: 'a', api_key_env: 'A' },
