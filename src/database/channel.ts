@@ -29,7 +29,7 @@ export function openChannel({ urls, redis, onHint }: ChannelOptions): Channel {
   let tries = 0
 
   const listen = async () => {
-    const { createClient } = await import('@redis/client')
+    const { createClient } = await import('redis')
     if (isClosed) return
     const client = createClient({
       url: withCredentials(urls[tries++ % urls.length] ?? '', urls[0] ?? ''),

@@ -163,7 +163,7 @@ export function openRedis(options: RedisOptions): Redis {
  * first client, because it takes a quarter of a start that needs no Redis.
  */
 async function dial(urls: readonly string[], onBroken: (reason: string) => void): Promise<Client> {
-  const { createClient, createCluster } = await import('@redis/client')
+  const { createClient, createCluster } = await import('redis')
   const options = {
     RESP: 2,
     disableOfflineQueue: true,

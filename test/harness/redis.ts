@@ -2,7 +2,7 @@
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { createClient } from '@redis/client'
+import { createClient } from 'redis'
 import { freePort } from './free-port.ts'
 
 export type PrivateRedis = {
