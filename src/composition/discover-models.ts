@@ -16,6 +16,8 @@ type DiscoveryDeps = {
   readonly clock: Pick<Clock, 'after'>
   readonly network: Pick<Network, 'fetch'>
   readonly log: Pick<Log, 'info' | 'warn'>
+  /** With the current credentials, which a reload replaces. */
+  readonly endpoints: ReadonlyMap<string, { readonly access: { readonly apiKey: string | null } }>
 }
 
 /** Bound of one list; the start waits no longer. */
@@ -107,12 +109,13 @@ class Server {
 type Listed = { readonly name: string; readonly contextWindow: number | null }
 
 async function listOf(
-  { clock, network }: DiscoveryDeps,
-  { baseUrl, apiKey }: ProviderSettings,
+  { clock, network, endpoints }: DiscoveryDeps,
+  { id, baseUrl }: ProviderSettings,
 ): Promise<readonly Listed[] | null> {
   const abort = new AbortController()
   const cancel = clock.after(timeoutMs, () => abort.abort())
   try {
+    const apiKey = endpoints.get(id)?.access.apiKey ?? null
     const url = chatCompletionsUrl(new URL(baseUrl)).replace('/chat/completions', '/models')
     const headers = { accept: 'application/json', ...(apiKey !== null && { authorization: `Bearer ${apiKey}` }) }
     const response = await network.fetch(url, { headers, signal: abort.signal, redirect: 'error' })
@@ -149,7 +152,8 @@ function readList(text: string): readonly Listed[] | null {
     const contextWindow = [max_model_len, max_context_length, context_length].find(isContextWindow) ?? null
     return [{ name: id.toWellFormed(), contextWindow }]
   })
-  return listed.filter((one, at) => listed.findIndex(({ name }) => name === one.name) === at).slice(0, maximumModels)
+  const byName = new Map(listed.toReversed().map(one => [one.name, one]))
+  return [...new Set(listed.map(({ name }) => name))].slice(0, maximumModels).flatMap(name => byName.get(name) ?? [])
 }
 
 function isContextWindow(value: unknown): value is number {

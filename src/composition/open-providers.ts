@@ -45,6 +45,8 @@ type Parts = Process & { readonly shared: Shared | null; readonly processes: num
 type OpenProvider = {
   endpoint: { -readonly [Field in keyof ConfiguredProvider]: ConfiguredProvider[Field] }
   pool: OwnKeyPool | null
+  /** Its capacity is shared between gateway instances. */
+  isShared: boolean
 }
 
 /** Opens the configured providers, or three simulated providers if no provider is configured. */
@@ -55,7 +57,7 @@ export async function openProviders(config: Config, { clock, network }: Process,
   const add = (settings: ProviderSettings, simulated: boolean) => {
     const { id } = settings
     const endpoint = { id, ...adaptersOf(settings), access: accessOf(settings, parts), simulated }
-    const provider = { endpoint, pool: null }
+    const provider = { endpoint, pool: null, isShared: false }
     setCredentials(provider, settings, parts)
     opened.set(id, provider)
     endpoints.set(id, endpoint)
@@ -97,8 +99,11 @@ function setCredentials(provider: OpenProvider, settings: ProviderSettings, part
     return
   }
   const contents = toPoolContents(pool, endpoint.access)
-  if (provider.pool === null) provider.pool = openKeyPool(id, contents, parts)
+  const isShared = parts.shared !== null && contents.quotas.size > 0
+  // A pool with its first figures counts elsewhere, so it is another pool.
+  if (provider.pool === null || provider.isShared !== isShared) provider.pool = openKeyPool(id, contents, parts)
   else provider.pool.replace(contents)
+  provider.isShared = isShared
   endpoint.keys = provider.pool
 }
 

@@ -75,12 +75,18 @@ export function awsAuthorizer(deps: CredentialDeps, credentials: AwsCredentials,
         return keys.value.sessionToken !== used || cache.isReplaceable(keys.value)
       }
       // AWS reports a wrong clock as a signature that has expired or is not yet current.
-      const differenceMs = Date.parse(headers.get('date') ?? '') - (clock.now() + skewMs)
-      if (!(Math.abs(differenceMs) > harmlessSkewMs)) return false
-      skewMs += differenceMs
+      const date = Date.parse(headers.get('date') ?? '')
+      // Compared with the signature's own time: another request may have corrected the clock meanwhile.
+      if (!(Math.abs(date - signedAt(sent['x-amz-date'])) > harmlessSkewMs)) return false
+      skewMs = date - clock.now()
       return true
     },
   }
+}
+
+/** Returns the time of a signature (`20261123T120000Z`) in epoch milliseconds. */
+function signedAt(stamp = ''): number {
+  return Date.parse(stamp.replace(/^(\d{4})(\d\d)(\d\d)T(\d\d)(\d\d)(\d\d)Z$/, '$1-$2-$3T$4:$5:$6Z'))
 }
 
 /** Calls AssumeRoleWithWebIdentity, which needs no signature. */

@@ -4,7 +4,7 @@ import type { RequestAbortSignal } from '../core/chat/request-abort.ts'
 import { type Catalog, fullName } from '../core/models/models.ts'
 import type { Deadlines } from '../core/request/deadlines.ts'
 import { isKeyFailure } from '../core/routing/choose-key.ts'
-import { likelyInputTokens } from '../core/tokens/tokens.ts'
+import { estimateTokens, likelyInputTokens } from '../core/tokens/tokens.ts'
 import type { KeyClaim } from '../providers/keys/key-pool.ts'
 import type { AnswerPart, ProviderFailure } from '../providers/provider.ts'
 import type { AdmittedRequest } from './admitted-request.ts'
@@ -118,12 +118,21 @@ export class AttemptRun {
     if (this.claim !== null) this.settleClaim(this.claim)
   }
 
-  /** Unknown usage counts as estimated, except before any content: a failed call draws next to nothing. */
+  /** Settles before it reports a failure: a 429 leaves no capacity, and tokens given back would be some. */
   private settleClaim(claim: KeyClaim): void {
-    const { failure, usage, hasContent } = this.response
-    if (failure !== null && isKeyFailure(failure.kind)) claim.failed(failure)
-    const used = usage === null ? null : (usage.inputTokens ?? 0) + (usage.outputTokens ?? 0)
-    claim.settle(used ?? (failure !== null && !hasContent ? 0 : null))
+    const { failure } = this.response
+    claim.settle(this.drawnTokens())
+    if (failure !== null && isKeyFailure(failure.kind)) claim.failed(failure, this.attempt.status())
+  }
+
+  /** Tokens that count against the quota; null = unknown, and the estimate stays. A refused request draws none. */
+  private drawnTokens(): number | null {
+    const { failure, usage, text, reasoning } = this.response
+    const status = this.attempt.status()
+    if (failure?.kind === 'connection_failed' || (failure !== null && status !== null && status >= 400)) return 0
+    if (usage?.inputTokens == null) return null
+    const { inputTokens, outputTokens, leastOutputTokens = 0 } = usage
+    return inputTokens + (outputTokens ?? Math.max(leastOutputTokens, estimateTokens(text) + estimateTokens(reasoning)))
   }
 
   /** Returns why the output is incomplete; null = it is complete. */

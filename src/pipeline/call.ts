@@ -97,7 +97,7 @@ export async function* call(deps: CallDeps, request: CallRequest, progress: Prog
       deps,
       request.plan,
       (one, reason) => skip(state, one, `skipped_${reason}`),
-      one => candidatesAtHosts(deps.endpoints, one, ask, () => cachePlaceOf(state)?.host),
+      one => candidatesAtHosts(deps.endpoints, one, ask, () => cachePlaceOf(state, one)?.host),
     )
     for (;;) {
       if (state.failed.length + (state.empty === null ? 0 : 1) >= maximumAttempts) break
@@ -141,7 +141,8 @@ function nextCandidate(
   const { keys } = state
   const again = keys.again
   keys.again = null
-  return again ?? candidates.next().value ?? (keys.soonest === null ? null : waitForCapacity(state))
+  const next = again ?? keys.waited.shift() ?? candidates.next().value
+  return next ?? (keys.limited.length === 0 ? null : waitForCapacity(state))
 }
 
 /** Claims a key, if the provider has several, and starts the attempt; null = the candidate is skipped. */
@@ -151,13 +152,17 @@ function begin(
   reservation: Reservation,
 ): AttemptRun | null | Promise<AttemptRun | null> {
   if (candidate.endpoint.keys === undefined) return start(state, candidate, reservation, null)
-  const place = cachePlaceOf(state)
+  const place = cachePlaceOf(state, candidate)
   const preferred = place?.host === candidate.endpoint.id ? place.account : null
   return claimKey(state, candidate, { outputCap: reservation.outputCap, preferred }).then(claim => {
     if (typeof claim === 'string') return skip(state, candidate, claim)
-    const run = start(state, candidate, reservation, claim)
-    if (run === null) claim.settle(0)
-    return run
+    let run: AttemptRun | null = null
+    try {
+      run = start(state, candidate, reservation, claim)
+      return run
+    } finally {
+      if (run === null) claim.settle(0)
+    }
   })
 }
 
@@ -205,9 +210,10 @@ function start(state: Call, candidate: Candidate, reservation: Reservation, clai
   return new AttemptRun(deps, { request: state.request, progress, attempt, response, claim, ticket, outputCap, stream })
 }
 
-/** Returns where the conversation is cached, for a provider with several keys or a model with several hosts. */
-function cachePlaceOf({ deps, request: { caller, ask } }: Call): CachePlace | undefined {
-  return deps.ties.of(caller.accountId, ask)?.place
+/** Returns where the candidate's model has the conversation cached, if it has several keys or hosts. */
+function cachePlaceOf({ deps, request: { caller, ask } }: Call, { model }: Candidate): CachePlace | undefined {
+  const affinity = deps.ties.of(caller.accountId, ask)
+  return affinity?.model === fullName(model) ? affinity.place : undefined
 }
 
 function cacheMarksFor({ deps, request }: Call, { endpoint, model }: Candidate): Pick<ProviderAsk, 'cacheMarks'> {

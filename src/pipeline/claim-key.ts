@@ -23,8 +23,10 @@ export type KeySearch = {
   readonly failed: FailedAttempt[]
   /** The candidate that is called once more: with its next key, or with a changed request. */
   again: Candidate | null
-  /** The candidate whose capacity returns first, and after how many milliseconds. */
-  soonest: { readonly candidate: Candidate; readonly waitMs: number } | null
+  /** Candidates without capacity since the last wait, and after how many milliseconds it returns. */
+  limited: { readonly candidate: Candidate; readonly waitMs: number }[]
+  /** Candidates to try again after a wait, in order. */
+  waited: Candidate[]
   /** The shortest wait that a pool reported; null = none did. */
   atLimitMs: number | null
   /** Milliseconds that the request waited for capacity. */
@@ -45,7 +47,7 @@ export const maximumCapacityWaitMs = 2_000
 
 /** Creates the state of a request that has claimed no key. */
 export function createKeySearch(): KeySearch {
-  return { tried: new Set(), failed: [], again: null, soonest: null, atLimitMs: null, waitedMs: 0 }
+  return { tried: new Set(), failed: [], again: null, limited: [], waited: [], atLimitMs: null, waitedMs: 0 }
 }
 
 /** Claims a key of the candidate's provider. Returns why the candidate is skipped if it has none. */
@@ -65,7 +67,7 @@ export async function claimKey(
   if (claim.key !== null) return claim
   const waitMs = claim.reason === 'at_limit' ? claim.waitMs : retryAfterOf(keys, candidate)
   if (waitMs !== null) {
-    if (waitMs < (keys.soonest?.waitMs ?? Number.POSITIVE_INFINITY)) keys.soonest = { candidate, waitMs }
+    keys.limited.push({ candidate, waitMs })
     keys.atLimitMs = Math.min(waitMs, keys.atLimitMs ?? waitMs)
     return 'skipped_rate_limit'
   }
@@ -97,7 +99,10 @@ export function noteKeyFailure(keys: KeySearch, { key }: KeyClaim, failed: Faile
   if (keys.failed.length < maximumKeyFailures) keys.again = failed.candidate
 }
 
-/** Waits until capacity returns and returns its candidate; null = not within the bound. Throws if the request ends. */
+/**
+ * Waits until capacity returns and returns the first candidate to try again; null = not within the bound. Others with the
+ * same capacity may be faster, so all are tried again. Throws if the request ends.
+ */
 export async function waitForCapacity({
   deps: { clock },
   request: { signal },
@@ -111,10 +116,9 @@ export async function waitForCapacity({
   readonly keys: KeySearch
   readonly deadlineAt: number
 }): Promise<Candidate | null> {
-  const { soonest } = keys
-  keys.soonest = null
-  if (soonest === null) return null
-  const { candidate, waitMs } = soonest
+  const limited = keys.limited.toSorted((one, other) => one.waitMs - other.waitMs)
+  keys.limited = []
+  const waitMs = limited[0]?.waitMs ?? Number.POSITIVE_INFINITY
   if (keys.waitedMs + waitMs > maximumCapacityWaitMs || clock.monotonic() + waitMs >= deadlineAt) return null
   keys.waitedMs += waitMs
   await sleepUnlessAborted(clock, waitMs, signal)
@@ -122,7 +126,8 @@ export async function waitForCapacity({
   // Their pauses may have ended; the pool knows.
   keys.tried.clear()
   if (signal.aborted) throw abortError(signal)
-  return candidate
+  keys.waited = limited.map(({ candidate }) => candidate)
+  return keys.waited.shift() ?? null
 }
 
 /** Resolves after `milliseconds`, or when the request is aborted. */
@@ -131,6 +136,8 @@ export function sleepUnlessAborted(
   milliseconds: number,
   signal: RequestAbortSignal,
 ): Promise<void> {
+  // A listener that is added later is not called.
+  if (signal.aborted) return Promise.resolve()
   return new Promise(resolve => {
     const end = () => {
       cancel()

@@ -5,6 +5,7 @@ import type { Clock } from '../core/ports/clock.ts'
 import type { Network } from '../core/ports/network.ts'
 import { chatRequestWithDefaults } from '../core/request/chat-request.ts'
 import type { Deadlines } from '../core/request/deadlines.ts'
+import { isKeyFailure } from '../core/routing/choose-key.ts'
 import { estimateTokens } from '../core/tokens/tokens.ts'
 import type { ConfiguredProvider } from '../providers/configured-provider.ts'
 import { startAttempt } from './attempt.ts'
@@ -65,7 +66,8 @@ export async function completeInternally(
       for (const part of parts) {
         if (part.type === 'text') text += part.text
         if (part.type === 'failure') {
-          claim?.failed(part.failure)
+          claim?.settle(isKeyFailure(part.failure.kind) ? 0 : null)
+          claim?.failed(part.failure, attempt.status())
           throw new Error(part.failure.kind)
         }
         if (part.type === 'end') hasEnded = true

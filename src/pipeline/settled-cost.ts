@@ -103,6 +103,7 @@ function used(
       cacheWriteTokens: Math.min(reported?.cacheWriteTokens ?? 0, inputTokens - cachedInputTokens),
       outputTokens,
       reasoningTokens: Math.min(reported?.reasoningTokens ?? 0, outputTokens),
+      ...chargedBeside(reported),
     },
     estimated: true,
   }
@@ -132,5 +133,17 @@ function possible(counted: TokenUsage, model: Model, { plan, ask, seat }: Counte
     cacheWriteTokens: Math.min(counted.cacheWriteTokens, inputTokens - cachedInputTokens),
     outputTokens,
     reasoningTokens: Math.min(counted.reasoningTokens, outputTokens),
+    ...chargedBeside(counted),
+  }
+}
+
+/** Returns the counts that cost something beside the tokens. Their cost is bounded by the tokens, or by the reservation. */
+function chargedBeside(
+  counted: Pick<TokenUsage, 'hourCacheWriteTokens' | 'providerSearches'> | null,
+): Pick<TokenUsage, 'hourCacheWriteTokens' | 'providerSearches'> {
+  const { hourCacheWriteTokens, providerSearches } = counted ?? {}
+  return {
+    ...(hourCacheWriteTokens === undefined ? {} : { hourCacheWriteTokens }),
+    ...(providerSearches === undefined ? {} : { providerSearches }),
   }
 }

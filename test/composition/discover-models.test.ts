@@ -15,7 +15,9 @@ async function rig(environment: Environment, replyTo: (url: string, init: Reques
   const config = readConfig({ GATEWAY_DATA_DIR: '/tmp', ...environment })
   const undo: (() => void)[] = []
   const deps = {
-    endpoints: new Map(config.providers.map(({ id }) => [id, providerOf(id)])),
+    endpoints: new Map(
+      config.providers.map(({ id, baseUrl, apiKey }) => [id, { ...providerOf(id), access: { baseUrl, apiKey } }]),
+    ),
     log: { info: log, warn: log },
     clock: {
       after(milliseconds: number, action: () => void) {

@@ -233,6 +233,13 @@ test('bill: uses the early count of a truncated output as a lower bound and esti
   expect(record.output_tokens).toBeLessThanOrEqual(50)
 })
 
+test('bill: includes one-hour cache writes and searches of a truncated output', async () => {
+  const cut = { ...base, usage: { ...counted, outputTokens: null, cacheWriteTokens: 90 }, text: 'Hi', ended: false }
+  const plain = await settled(cut)
+  const charged = await settled({ ...cut, usage: { ...cut.usage, hourCacheWriteTokens: 90 } })
+  expect(charged.record.billed_microcents).toBeGreaterThan(plain.record.billed_microcents)
+})
+
 test('bill: stays zero without output', async () => {
   expect((await settled({ ...base, ended: false })).record).toMatchObject({
     input_tokens: 0,

@@ -41,6 +41,21 @@ function rig(
 const limited = { kind: 'rate_limited', retryAfterMs: 20_000 } as const
 
 describe('OwnKeyPool', () => {
+  test('leaves out a key without a permission for one model, and keeps it for the others', async () => {
+    const { claim, claimed } = rig([key('a')])
+    ;(await claimed('p/closed')).failed({ kind: 'credential_refused', retryAfterMs: null }, 403)
+    expect(await claim('p/closed')).toMatchObject({ key: null, reason: 'refused' })
+    expect((await claimed('p/open')).key.name).toBe('a')
+  })
+
+  test('keeps a key in use after a 429 for a request above its whole limit', async () => {
+    const { claim, claimed } = rig([key('a')], new Map([['a', { requests: null, tokens: 100 }]]))
+    const large = await claimed('p/m', 500)
+    large.settle(0)
+    large.failed(limited, 429)
+    expect((await claim('p/m', 10)).key).not.toBeNull()
+  })
+
   test('gives the key of the preferred account while it has capacity, and then any', async () => {
     const { pool } = rig([key('a', { weight: 1_000 }), key('b')], new Map([['b', { requests: 2, tokens: null }]]))
     const names: (string | undefined)[] = []
@@ -53,7 +68,7 @@ describe('OwnKeyPool', () => {
 
   test('pauses a key after a 429 for the time that the upstream states, for this model only', async () => {
     const { claim, claimed, pass } = rig([key('a')])
-    ;(await claimed()).failed(limited)
+    ;(await claimed()).failed(limited, 429)
     expect(await claim()).toEqual({ key: null, reason: 'at_limit', waitMs: 20_000 })
     expect((await claimed('p/other')).key.name).toBe('a')
     pass(20_000)
@@ -62,7 +77,7 @@ describe('OwnKeyPool', () => {
 
   test('pauses keys of one account together', async () => {
     const { claim, claimed } = rig([key('a', { account: 'x' }), key('b', { account: 'x' })])
-    ;(await claimed()).failed(limited)
+    ;(await claimed()).failed(limited, 429)
     expect((await claim()).key).toBeNull()
   })
 
@@ -76,7 +91,7 @@ describe('OwnKeyPool', () => {
         'x-ratelimit-reset-requests': '30s',
       }),
     )
-    first.failed({ kind: 'rate_limited', retryAfterMs: null })
+    first.failed({ kind: 'rate_limited', retryAfterMs: null }, 401)
     // By the report only, one request of ten returns after 3 s; the 429 takes precedence.
     expect(await claim('p/m')).toMatchObject({ reason: 'at_limit' })
   })
@@ -99,11 +114,11 @@ describe('OwnKeyPool', () => {
   test('uses the last rejected key again only after a minute, or after a reload', async () => {
     const keys = [key('a')]
     const { pool, claim, claimed, pass } = rig(keys)
-    ;(await claimed()).failed({ kind: 'credential_refused', retryAfterMs: null })
+    ;(await claimed()).failed({ kind: 'credential_refused', retryAfterMs: null }, 401)
     expect(await claim()).toMatchObject({ key: null, reason: 'refused' })
     pass(60_000)
     expect((await claimed()).key.name).toBe('a')
-    ;(await claimed()).failed({ kind: 'credential_refused', retryAfterMs: null })
+    ;(await claimed()).failed({ kind: 'credential_refused', retryAfterMs: null }, 401)
     pool.replace({ keys: [key('b')], quotas: new Map() })
     expect((await claimed()).key.name).toBe('b')
   })

@@ -47,6 +47,11 @@ type Charging = {
   readonly cachesMarkedInput?: (model: ChargedModel) => boolean
 }
 
+/** Returns whether the client asked Anthropic to keep a part for an hour. */
+export function asksForHour(ask: Pick<ChatRequest, 'source' | 'messages' | 'tools'>): boolean {
+  return ask.source?.dialect === 'messages' ? keepsForAnHour(ask.source) : hasHourMark(ask)
+}
+
 /** Returns whether a client of another API form marked a part for an hour. */
 function hasHourMark({ messages, tools }: Pick<ChatRequest, 'messages' | 'tools'>): boolean {
   return (

@@ -7,6 +7,7 @@ import { type AutomaticCacheMarks, leastCachedCharacters } from '../../core/chat
 import type { ChatRequest, Message } from '../../core/chat/chat.ts'
 import type { CacheAffinity, CachePlace } from '../../core/routing/cache-affinity.ts'
 import { createRecentMap } from '../../core/text/recent-map.ts'
+import { asksForHour } from '../../core/usage/source-charges.ts'
 
 export type CacheAffinityTracker = {
   /**
@@ -85,14 +86,17 @@ export function createTieBook(clock: { monotonic(): number }, salt: Uint8Array):
 
   return {
     of(accountId, ask) {
-      const line = lineOf(accountId, ask)?.line ?? null
-      return line === null || line.missed ? null : { model: line.model, tokens: line.tokens, place: line.place }
+      const found = lineOf(accountId, ask)
+      if (found === null || found.line.missed) return null
+      const { model, tokens, place } = found.line
+      // Instructions that many conversations share must not bind all of them to one key or host.
+      return found.part === 'conversation' ? { model, tokens, place } : { model, tokens }
     },
     seen: (accountId, ask) => lineOf(accountId, ask)?.part ?? null,
     answered(accountId, ask, { model, inputTokens, isCached, place }) {
       if (ask.bodyCharacters < leastCachedCharacters) return
       const { conversation, system, systemTokens } = keysOf(accountId, ask)
-      const keptMs = keptFor(ask)
+      const keptMs = keptFor(ask, model)
       const note = (key: string | null, tokens: number) => {
         if (key === null || tokens < leastTokens) return
         // Nothing cached at the first request is normal, and at the second it is a miss.
@@ -110,10 +114,10 @@ export function createTieBook(clock: { monotonic(): number }, salt: Uint8Array):
 
 const charactersPerToken = 4
 
-/** Returns how long the provider keeps what the client asked it to keep, in milliseconds. */
-function keptFor({ extras, messages }: ChatRequest): number {
-  if (extras.prompt_cache_retention === '24h') return 24 * 3_600_000
-  return messages.some(message => message.role === 'system' && message.cache === '1h') ? 3_600_000 : usuallyKeptMs
+/** Returns how long the model's provider keeps what the client asked it to keep, in milliseconds. */
+function keptFor(ask: ChatRequest, model: string): number {
+  if (model.startsWith('openai/') && ask.extras.prompt_cache_retention === '24h') return 24 * 3_600_000
+  return model.startsWith('anthropic/') && asksForHour(ask) ? 3_600_000 : usuallyKeptMs
 }
 
 function beginning(text: string): string {

@@ -51,7 +51,7 @@ async function callOnce(deps: KeyedCallDeps, call: KeyedCall, claim: KeyClaim): 
     const { failure } = result
     claim.settle(0)
     if (isKeyFailure(failure.kind)) {
-      claim.failed(failure)
+      claim.failed(failure, called.status)
       reportKeyFailure(deps, call.requestId, { candidate: call.host, failure, claim })
     }
   } else claim.settle(result.inputTokens)

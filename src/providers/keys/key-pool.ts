@@ -35,7 +35,7 @@ export type KeyClaim = {
   /** Reads the rate-limit headers of the response. */
   answered(headers: Headers): void
   /** Pauses the account after a 429 or quota error, and the key after a rejected credential. */
-  failed(failure: Pick<ProviderFailure, 'kind' | 'retryAfterMs'>): void
+  failed(failure: Pick<ProviderFailure, 'kind' | 'retryAfterMs'>, status: number | null): void
   /** Corrects the drawn tokens by the used ones; null = unknown, and the estimate stays. Effective once. */
   settle(tokens: number | null): void
 }

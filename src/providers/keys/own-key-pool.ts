@@ -16,7 +16,15 @@ type PoolDeps = {
 }
 
 /** A quota that an upstream reported, and when in monotonic milliseconds. */
-type Report = ReportedQuota & { readonly at: number }
+type Report = ReportedQuota & { readonly at: number; readonly perUnitMs: number }
+/** What is known about the failure of a key. */
+type KeyFailure = Pick<ProviderFailure, 'kind' | 'retryAfterMs'> & {
+  /** HTTP status; null = none. */
+  readonly status: number | null
+  /** Quotas of the same response. */
+  readonly reported: ReportedQuotas | null
+}
+
 type Reports = { readonly requests: Report | null; readonly tokens: Report | null }
 
 const noQuota: Quota = { requests: null, tokens: null }
@@ -35,8 +43,8 @@ const maximumReports = 10_000
 export class OwnKeyPool implements KeyPool {
   private contents: KeyPoolContents
   private readonly deps: PoolDeps
-  /** Rejected keys, and when in monotonic milliseconds. */
-  private readonly refused = new Map<PoolKey, number>()
+  /** When a key was rejected for a model, or for all (null), in monotonic milliseconds. */
+  private readonly refused = new Map<PoolKey, Map<string | null, number>>()
   /** By account and model: limits of providers are per model. */
   private readonly reports = new Map<string, Reports>()
 
@@ -56,8 +64,8 @@ export class OwnKeyPool implements KeyPool {
       key => (key.models === null || key.models.has(need.model)) && !need.except.has(key),
     )
     if (permitted.length === 0) return { key: null, reason: 'not_permitted', waitMs: 0 }
-    const accepted = permitted.filter(key => !this.refused.has(key))
-    const usable = accepted.length > 0 ? accepted : permitted.filter(key => this.mayRetry(key))
+    const accepted = permitted.filter(key => this.refusedAt(key, need.model) === null)
+    const usable = accepted.length > 0 ? accepted : permitted.filter(key => this.mayRetry(key, need.model))
     if (usable.length === 0) return { key: null, reason: 'refused', waitMs: 0 }
     const { keys, options, waitMs } = this.optionsFor(usable, need)
     if (options.length === 0) return { key: null, reason: 'at_limit', waitMs }
@@ -92,24 +100,23 @@ export class OwnKeyPool implements KeyPool {
     const reported = readRateHeaders(headers)
     if (reported === null) return null
     const at = this.deps.clock.monotonic()
-    const stamped = (quota: ReportedQuota | null) => (quota === null ? null : { ...quota, at })
+    const stamped = (quota: ReportedQuota | null) =>
+      quota === null ? null : { ...quota, at, perUnitMs: perUnitMsOf(quota) }
     if (this.reports.size >= maximumReports) this.reports.clear()
     this.reports.set(`${account} ${model}`, { requests: stamped(reported.requests), tokens: stamped(reported.tokens) })
     return reported
   }
 
-  /** Pauses what the failure concerns. `reported` are the quotas of the same response. */
-  fail(
-    key: PoolKey,
-    { model, tokens }: KeyNeed,
-    { kind, retryAfterMs }: Pick<ProviderFailure, 'kind' | 'retryAfterMs'>,
-    reported: ReportedQuotas | null,
-  ): void {
+  /** Pauses what the failure concerns. */
+  fail(key: PoolKey, { model, tokens }: KeyNeed, { kind, retryAfterMs, status, reported }: KeyFailure): void {
     const { clock, capacity } = this.deps
-    if (kind === 'credential_refused') this.refused.set(key, clock.monotonic())
+    // 403: the key is valid and lacks a permission, usually that for a model.
+    if (kind === 'credential_refused') this.refuse(key, status === 403 ? model : null, clock.monotonic())
     else if (kind === 'quota_exhausted')
       capacity.pause(key.account, null, Math.min(maximumPauseMs, Math.max(quotaPauseMs, retryAfterMs ?? 0)))
     else if (kind === 'rate_limited') {
+      // A request above the whole limit is refused however much capacity there is.
+      if (tokens > this.tokenLimit(key, model)) return
       const pauseMs = Math.min(maximumPauseMs, retryAfterMs ?? resetOf(reported) ?? usualPauseMs)
       capacity.pause(key.account, model, pauseMs)
       // The upstream counts more than this pool knows. Otherwise each end of a pause would send a burst again.
@@ -121,9 +128,25 @@ export class OwnKeyPool implements KeyPool {
     if (this.contents.quotas.get(account)?.tokens != null) this.deps.capacity.correct(account, tokens)
   }
 
-  private mayRetry(key: PoolKey): boolean {
-    const at = this.refused.get(key)
-    return at === undefined || this.deps.clock.monotonic() >= at + lastKeyRetryMs
+  private refuse(key: PoolKey, model: string | null, at: number): void {
+    const refusals = this.refused.get(key) ?? new Map<string | null, number>()
+    this.refused.set(key, refusals.set(model, at))
+  }
+
+  private refusedAt(key: PoolKey, model: string): number | null {
+    const refusals = this.refused.get(key)
+    return refusals?.get(null) ?? refusals?.get(model) ?? null
+  }
+
+  private mayRetry(key: PoolKey, model: string): boolean {
+    const at = this.refusedAt(key, model)
+    return at === null || this.deps.clock.monotonic() >= at + lastKeyRetryMs
+  }
+
+  /** Tokens per minute of the key's account, as configured and as reported. */
+  private tokenLimit({ account }: PoolKey, model: string): number {
+    const configured = this.contents.quotas.get(account)?.tokens ?? Number.POSITIVE_INFINITY
+    return Math.min(configured, this.reports.get(`${account} ${model}`)?.tokens?.limit ?? Number.POSITIVE_INFINITY)
   }
 
   /** Leaves out keys without capacity by the upstream's own report; `waitMs` until the first of them has some. */
@@ -176,8 +199,8 @@ class OwnClaim implements KeyClaim {
     this.reported = this.pool.note(this.key, this.need.model, headers)
   }
 
-  failed(failure: Pick<ProviderFailure, 'kind' | 'retryAfterMs'>): void {
-    this.pool.fail(this.key, this.need, failure, this.reported)
+  failed({ kind, retryAfterMs }: Pick<ProviderFailure, 'kind' | 'retryAfterMs'>, status: number | null): void {
+    this.pool.fail(this.key, this.need, { kind, retryAfterMs, status, reported: this.reported })
   }
 
   settle(tokens: number | null): void {
@@ -188,11 +211,15 @@ class OwnClaim implements KeyClaim {
   }
 }
 
-/** Returns the quota after a request: it returns at the same rate, and so later. */
+/** Returns the quota after a request: it returns at the reported rate, and so later. */
 function drawn(quota: Report, amount: number): Report {
-  const { limit, remaining, resetMs } = quota
-  const perUnitMs = limit > remaining && resetMs > 0 ? resetMs / (limit - remaining) : minuteMs / Math.max(1, limit)
-  return { ...quota, remaining: remaining - amount, resetMs: resetMs + amount * perUnitMs }
+  const { remaining, resetMs, perUnitMs } = quota
+  return { ...quota, remaining: remaining - amount, resetMs: Math.min(maximumPauseMs, resetMs + amount * perUnitMs) }
+}
+
+/** Returns the milliseconds in which one unit of a quota returns. */
+function perUnitMsOf({ limit, remaining, resetMs }: ReportedQuota): number {
+  return limit > remaining && resetMs > 0 ? resetMs / (limit - remaining) : minuteMs / Math.max(1, limit)
 }
 
 /** Remaining amount now: it returns linearly until the reset. */

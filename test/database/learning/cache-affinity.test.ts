@@ -90,6 +90,23 @@ test('cache affinity: keeps a named session together whatever its messages, apar
   expect(book.of('acc_1', named('two', 'You review code.'))).toBeNull()
 })
 
+test('cache affinity: names the place of a conversation, and none for instructions that many share', () => {
+  const { book } = rig()
+  const system: Message = { role: 'system', text: 'You answer for a library. '.repeat(300) }
+  const conversation = [system, user('Are you open?')]
+  book.answered('acc_1', asking(conversation), by('openai/a'))
+  const next = asking([...conversation, assistant('Yes.'), user('Until when?')])
+  expect(book.of('acc_1', next)?.place).toEqual({ host: 'openai', account: null })
+  expect(book.of('acc_1', asking([system, user('Where is the cat?')]))?.place).toBeUndefined()
+})
+
+test('cache affinity: forgets Anthropic after five minutes whatever OpenAI is asked to keep', () => {
+  const { clock, book } = rig()
+  book.answered('acc_1', { ...first, extras: { prompt_cache_retention: '24h' } }, by('anthropic/a', true))
+  clock.move(6 * 60_000)
+  expect(book.seen('acc_1', second)).toBeNull()
+})
+
 test('cache affinity: lasts as long as the client asked the provider to keep the prompt', () => {
   const { clock, book } = rig()
   const kept = { ...first, extras: { prompt_cache_retention: '24h' } }
