@@ -88,7 +88,7 @@ export type Config = {
   readonly publicUrl: string | null
   readonly registration: RegistrationConfig
   readonly defaultMaxOutputTokens: number
-  /** The gateway marks what is stable for providers that cache only marked input, if the client marks nothing. */
+  /** The gateway sets cache marks for providers that cache only marked input, if the client sets none. */
   readonly automaticCacheMarks: boolean
   /** Integer of 1e-8 USD: an account with a larger shortfall is paused. */
   readonly maximumShortfall: number

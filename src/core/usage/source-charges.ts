@@ -41,7 +41,7 @@ export function highestSourceCharges(
 
 type ChargedModel = Pick<Model, 'id' | 'provider' | 'pricing'>
 
-/** The part of a provider that decides which charges there can be. */
+/** The part of a provider that decides which charges are possible. */
 type Charging = {
   readonly takesSource?: (model: ChargedModel) => readonly SourceBody['dialect'][]
   readonly cachesMarkedInput?: (model: ChargedModel) => boolean

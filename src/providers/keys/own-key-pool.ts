@@ -98,7 +98,7 @@ export class OwnKeyPool implements KeyPool {
     return reported
   }
 
-  /** Pauses what the failure concerns. `reported` are the quotas of the same response. */
+  /** Pauses the account, or the account for one model, or the key, by the failure. `reported`: quotas of its response. */
   fail(
     key: PoolKey,
     { model, tokens }: KeyNeed,
@@ -188,20 +188,20 @@ class OwnClaim implements KeyClaim {
   }
 }
 
-/** Returns the quota after a request: it returns at the same rate, and so later. */
+/** Returns the quota after a request. It refills at the same rate, so its reset is later. */
 function drawn(quota: Report, amount: number): Report {
   const { limit, remaining, resetMs } = quota
   const perUnitMs = limit > remaining && resetMs > 0 ? resetMs / (limit - remaining) : minuteMs / Math.max(1, limit)
   return { ...quota, remaining: remaining - amount, resetMs: resetMs + amount * perUnitMs }
 }
 
-/** Remaining amount now: it returns linearly until the reset. */
+/** Returns the remaining amount at `now`. The quota refills linearly until the reset. */
 function remainingOf({ limit, remaining, resetMs, at }: Report, now: number): number {
   const passed = resetMs === 0 ? 1 : Math.min(1, (now - at) / resetMs)
   return remaining + (limit - remaining) * passed
 }
 
-/** An amount above the whole limit waits for the reset and is then sent: the estimate is a bound. */
+/** An amount above the whole limit waits only for the reset, because the estimate is an upper bound. */
 function reportWaitMs(report: Report | null | undefined, amount: number, now: number): number {
   if (report == null) return 0
   const { limit, remaining, resetMs, at } = report

@@ -29,7 +29,7 @@ export class RedisCapacity implements CapacityStore {
   private processes = 1
   /** Quotas of the accounts, as last claimed. */
   private readonly quotas = new Map<string, Quota>()
-  /** Use that Redis does not know, by account. */
+  /** Use by account that Redis has not counted. */
   private readonly owed = new Map<string, Owed>()
 
   constructor(deps: RedisCapacityDeps) {

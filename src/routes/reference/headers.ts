@@ -29,7 +29,7 @@ const texts = {
   'x-gateway-search-cost-usd': 'cost of the web search in US dollars, if there was one; part of the total cost',
   'x-gateway-fetch-cost-usd': 'cost of the page fetches in US dollars, if there were any; part of the total cost',
   'x-gateway-cache-saved-usd':
-    'what the provider’s prompt cache saved in US dollars, negative if writing to it cost more; absent if it was not used',
+    'US dollars that the provider’s prompt cache saved, negative if writing to it cost more; absent if it was not used',
   'x-gateway-cost-usd': 'cost of the request in US dollars; streams report it in their last event',
   'x-gateway-estimated': '`true` if the gateway estimated the token counts because the provider reported none',
   deprecation: 'since when the serving model is deprecated (RFC 9745)',
