@@ -75,7 +75,7 @@ describe('response reader', () => {
     expect(answer.usage).toMatchObject({ inputTokens: 10, outputTokens: 5 })
   })
 
-  test('adds the reasoning that xAI counts beside the completion', async () => {
+  test('adds xAI’s reasoning tokens to its completion tokens', async () => {
     const counts = { ...usage, total_tokens: 45, completion_tokens_details: { reasoning_tokens: 30 } }
     const text = [
       delta({ content: 'Hi', reasoning_content: 'Hm.' }),
