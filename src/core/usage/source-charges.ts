@@ -1,6 +1,6 @@
 /**
- * Charges beside tokens that a request to Anthropic can cause: searches of its own form, and cache writes for an hour. They are reserved
- * before the call, because the settlement bills at most the reservation.
+ * Charges beside tokens that a request to Anthropic can cause: Anthropic's own searches, and cache writes for an hour.
+ * Admission reserves them, because the settlement bills at most the reservation.
  */
 import type { ChatRequest, SourceBody } from '../chat/chat.ts'
 import type { Model } from '../models/models.ts'

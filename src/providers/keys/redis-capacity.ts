@@ -1,6 +1,6 @@
 /**
  * Counts a pool's capacity in Redis: one script per claim, for all gateway instances. Without Redis each instance sends
- * at most one request per account beyond its share of the quota. Redis is charged for these requests when it returns.
+ * at most one request per account beyond its share of the quota, and charges Redis for these requests when it returns.
  */
 import type { Script } from '../../core/limits/script.ts'
 import type { Quota, Shortage } from '../../core/routing/minute-buckets.ts'
