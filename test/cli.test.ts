@@ -218,7 +218,11 @@ describe('CLI without a running gateway', () => {
 
   test('waits for other commands', async () => {
     const words = ['a', 'b'].map(name => `accounts create ${name}@example.com`)
-    expect(await Promise.all(words.map(async one => (await spawned(one, environment)).code))).toEqual([0, 0])
+    const ends = await Promise.all(words.map(one => spawned(one, environment)))
+    expect(ends.map(({ code, stderr }) => ({ code, stderr }))).toEqual([
+      { code: 0, stderr: '' },
+      { code: 0, stderr: '' },
+    ])
     const made = await onEmbedded(
       environment.GATEWAY_DATA_DIR,
       ({ sql }) => sql`select email from users where email similar to '[ab]@example.com' order by email`,

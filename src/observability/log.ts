@@ -32,6 +32,7 @@ export const loggedFields: ReadonlySet<string> = new Set([
   ...['backlog', 'failures', 'records', 'locks', 'tries', 'waiting'],
   ...['kinds', 'masked', 'counts_as', 'after_failures', 'source', 'names', 'names_kept'],
   ...['host', 'port', 'version', 'worker', 'workers', 'warning'],
+  ...['state', 'until', 'successor', 'count'],
 ])
 
 const withheld = '[withheld]'
