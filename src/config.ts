@@ -48,7 +48,7 @@ export type Config = {
   readonly ownDirectory: string
   /** Number of worker processes; 1 = this process serves itself. */
   readonly workers: number
-  /** Gateway processes on this machine: the workers of all, also as a worker reads it. */
+  /** Number of gateway processes on this machine: all workers, also in a worker's own configuration. */
   readonly processes: number
   /** Number of this worker, from 1; null = the operator started it. */
   readonly worker: number | null

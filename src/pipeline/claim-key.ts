@@ -117,7 +117,7 @@ export async function waitForCapacity({
   keys.waitedMs += waitMs
   await sleepUnlessAborted(clock, waitMs, signal)
   progress.upstreamMs += waitMs
-  // Their pauses may have ended; the pool knows.
+  // Pauses of failed keys may have ended. The pool checks them.
   keys.tried.clear()
   if (signal.aborted) throw abortError(signal)
   return candidate

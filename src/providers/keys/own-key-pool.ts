@@ -147,7 +147,7 @@ export class OwnKeyPool implements KeyPool {
     return { keys, options, waitMs }
   }
 
-  /** Requests that are sent before the next report count too. */
+  /** Draws a request from the last report, so that requests before the next report count too. */
   private drawReport({ account }: PoolKey, { model, tokens }: KeyNeed): void {
     const name = `${account} ${model}`
     const report = this.reports.get(name)
