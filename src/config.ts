@@ -48,7 +48,7 @@ export type Config = {
   readonly ownDirectory: string
   /** Number of worker processes; 1 = this process serves itself. */
   readonly workers: number
-  /** Gateway processes on this machine: the workers of all, also as a worker reads it. */
+  /** Number of gateway processes on this machine: all workers, also in a worker's own configuration. */
   readonly processes: number
   /** Number of this worker, from 1; null = the operator started it. */
   readonly worker: number | null
@@ -88,7 +88,7 @@ export type Config = {
   readonly publicUrl: string | null
   readonly registration: RegistrationConfig
   readonly defaultMaxOutputTokens: number
-  /** The gateway marks what is stable for providers that cache only marked input, if the client marks nothing. */
+  /** The gateway sets cache marks for providers that cache only marked input, if the client sets none. */
   readonly automaticCacheMarks: boolean
   /** Integer of 1e-8 USD: an account with a larger shortfall is paused. */
   readonly maximumShortfall: number

@@ -371,7 +371,7 @@ describe('valid configuration value', () => {
     expect(config.extraModels.map(({ provider: id }) => id)).toEqual(['local'])
     const { models: __, ...bare } = provider({})
     for (const [wrong, problem] of [
-      [bare, 'provider "local" has no `models` and no `embedding_models`; add one'],
+      [bare, 'provider "local" has no `models`, `embedding_models` or `hosts`; add one'],
       [provider({ embedding_models: [{ id: 'bge' }] }), 'providers.0.embedding_models.0.input_per_mtok: is required'],
       [provider({ embedding_models: [{ ...row, id: 'Llama' }] }), 'provider "local": two models are named "llama"'],
       [

@@ -432,7 +432,7 @@ export type ChatUsage = {
   total_tokens: number
   /** US dollars, to 1e-8 */
   cost_usd: number
-  /** what the provider’s prompt cache saved in US dollars; negative if writing to it cost more; absent if it was not used */
+  /** US dollars that the provider’s prompt cache saved; negative if writing to it cost more; absent if it was not used */
   cache_saved_usd?: number | undefined
   cached_input_tokens: number
   reasoning_tokens: number

@@ -1,4 +1,4 @@
-/** `models update`: installs a catalog update from a file or an address, verified and shown before it counts. */
+/** `models update`: verifies a catalog update from a file or an address, prints its differences, and installs it. */
 import { createPublicKey, verify } from 'node:crypto'
 import { mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
 import { dirname } from 'node:path'
@@ -46,7 +46,7 @@ export const updateModels = command({
     const update = updateIn(bytes)
     if (update.date <= config.catalogDate)
       throw new CommandFailure(
-        `The update is of ${update.date}, and the catalog in use of ${config.catalogDate}: nothing to install.`,
+        `The update (${update.date}) is not newer than the catalog in use (${config.catalogDate}): nothing to install.`,
       )
     const changed = catalogDifferences(config.publishedModels, withCatalogUpdate(catalog, update))
     const kept = keptFigures(catalog, update, config.modelChanges)
@@ -79,7 +79,7 @@ function updateIn(bytes: Uint8Array): CatalogUpdate {
   throw new CommandFailure(['The update is invalid:', ...parsed.problems.map(problem => `- ${problem}`)].join('\n'))
 }
 
-/** The signature is beside the file; an address may have a query. */
+/** The signature has the same path with `.sig`, before the query of an address. */
 function signaturePlace(from: string): string {
   if (!URL.canParse(from)) return `${from}.sig`
   const url = new URL(from)
@@ -92,11 +92,11 @@ async function read(from: string): Promise<Uint8Array> {
   let response: Response
   try {
     response = await fetch(from, { signal: AbortSignal.timeout(fetchMs) })
-    if (!response.ok) throw new CommandFailure(`${from} answered with status ${response.status}.`)
+    if (!response.ok) throw new CommandFailure(`${from} returned status ${response.status}.`)
     return await bounded(response, from)
   } catch (cause) {
     if (cause instanceof CommandFailure) throw cause
-    throw new CommandFailure(`Cannot read ${from}: no complete answer within 30 s.`)
+    throw new CommandFailure(`Cannot read ${from}: no complete response within 30 s.`)
   }
 }
 

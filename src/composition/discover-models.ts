@@ -1,6 +1,6 @@
 /**
- * Models of local servers, as they list them (`GET /v1/models`): at the start within a bound, and again in the
- * background, more often while a server is down. A server that fails keeps the models that it had.
+ * Discovers the models of local servers (`GET /v1/models`): at the start within a bound, and again in the background,
+ * more often while a server is down. A server that fails keeps its former models.
  */
 
 import { discoveredModel, type Preset, presets } from '../config/presets.ts'

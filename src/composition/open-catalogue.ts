@@ -10,19 +10,19 @@ type CatalogueDeps = Parameters<typeof discoverModels>[0] & {
   readonly endpoints: ReadonlyMap<string, ConfiguredProvider>
 }
 
-/** The part of the configuration that decides which models there are. */
+/** The part of the configuration that decides which models the gateway offers. */
 export type CatalogConfig = Pick<Config, 'publishedModels' | 'modelChanges' | 'extraModels' | 'hosts'>
 
 type OpenedCatalogue = {
   /** Its models can be replaced while the gateway runs. Requests in progress keep the models they chose. */
   readonly catalogue: Catalog
-  /** Replaces the models by those of another configuration. Returns the catalog before. */
+  /** Replaces the models by those of another configuration. Returns the previous catalog. */
   reload(config: CatalogConfig): Catalog
 }
 
 /**
  * Opens the model catalog: the published models with the changes of the configuration, plus configured models of known
- * providers, each with its hosts, and the models that local servers list. `undo` receives what ends the listing.
+ * providers, each with its hosts, and the models that local servers list. `undo` receives the end of the discovery.
  */
 export async function openCatalogue(
   config: Config,

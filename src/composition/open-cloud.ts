@@ -1,4 +1,4 @@
-/** Opens a provider on a cloud: its adapter, and what signs its requests. */
+/** Opens a provider on a cloud: its adapter, and the authorizer of its requests. */
 import type { CloudCredentials, CloudSettings, CloudType } from '../config/clouds.ts'
 import { awsAuthorizer } from '../credentials/aws.ts'
 import { entraAuthorizer, serviceAccountAuthorizer } from '../credentials/bearer.ts'
@@ -23,7 +23,7 @@ export function cloudAdapters(type: CloudType, { apiVersion }: CloudSettings): A
   }
 }
 
-/** Creates what signs the requests of a provider. */
+/** Creates the authorizer of a provider. */
 export function openAuthorizer(deps: CredentialDeps, credentials: CloudCredentials): Authorizer {
   switch (credentials.kind) {
     case 'entra':

@@ -16,8 +16,9 @@ type ReloadParts = {
 }
 
 /**
- * Creates the reload of credentials and models: it reads the configuration again and replaces keys, files and pools of the
- * running providers, and the catalog. An invalid configuration changes nothing, and the log lists its problems. Never throws.
+ * Creates the reload of credentials and models: it reads the configuration again, and replaces the keys and pools of
+ * running providers and the catalog. An invalid configuration changes nothing, and the log lists its problems. Never
+ * throws.
  */
 export function createCredentialReload({ config, log, replaceCredentials, replaceModels }: ReloadParts) {
   return (read: () => ReloadedConfig = readConfig): void => {

@@ -23,7 +23,7 @@ export function parseCatalogUpdate(text: string): { readonly update: CatalogUpda
 }
 
 /**
- * Reads the installed update; null = none, or older than this release. Adds problems of the file to `problems`: a gateway
+ * Reads the installed update; null = none, or not newer than this release. Adds problems of the file to `problems`: a gateway
  * with half a catalog would bill wrong prices.
  */
 export function readCatalogFile(path: string, problems: string[], warnings: string[]): CatalogUpdate | null {
@@ -42,7 +42,7 @@ export function readCatalogFile(path: string, problems: string[], warnings: stri
   }
   if (read.update.date > catalogueDate) return read.update
   warnings.push(
-    `MODEL_CATALOG: ${path} is of ${read.update.date}, and the catalog of this release of ${catalogueDate}: the file is ignored; remove it`,
+    `MODEL_CATALOG: ${path} (${read.update.date}) is not newer than the catalog of this release (${catalogueDate}): the file is ignored; remove it`,
   )
   return null
 }

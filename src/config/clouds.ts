@@ -1,4 +1,4 @@
-/** Providers on a cloud in the configuration file (`type`): where they are, and the credentials that they take. */
+/** Providers on a cloud in the configuration file (`type`): their base URLs and their credentials. */
 import { readFileSync } from 'node:fs'
 import { type Static, Type } from '@sinclair/typebox'
 import type { ConfiguredModel } from '../core/models/configured-models.ts'
@@ -44,7 +44,7 @@ export const cloudFields = {
 type CloudFields = { readonly [Name in keyof typeof cloudFields]?: Static<(typeof cloudFields)[Name]> }
 export type CloudType = 'azure' | 'bedrock' | 'vertex'
 
-/** Credentials that are fetched or sign, instead of a key. */
+/** Credentials instead of a key: for fetched tokens, or for signatures. */
 export type CloudCredentials =
   | { readonly kind: 'entra'; readonly entra: EntraCredentials }
   | { readonly kind: 'aws'; readonly aws: AwsCredentials; readonly region: string }
@@ -251,7 +251,7 @@ function readKeyFile(read: EnvironmentReader, problem: Reading['problem']): stri
   }
 }
 
-/** Returns a model with what its cloud takes, where the configuration does not say otherwise. */
+/** Returns a model with the defaults of its cloud. Values of the configuration win. */
 export function withCloudDefaults(type: CloudType, row: ConfiguredModel): ConfiguredModel {
   switch (type) {
     case 'azure':

@@ -23,7 +23,7 @@ export const keyVariableSchema = Type.String({
 export const keySchema = Type.Object(
   {
     name,
-    /** One of the two. */
+    /** Exactly one of `api_key_env` and `api_key_file`. */
     api_key_env: Type.Optional(keyVariableSchema),
     api_key_file: Type.Optional(Type.String({ minLength: 1, maxLength: 4_096 })),
     weight: Type.Optional(Type.Integer({ minimum: 1, maximum: 1_000 })),
@@ -62,7 +62,7 @@ export type KeySettings = {
 
 export type KeyPoolSettings = {
   readonly keys: readonly KeySettings[]
-  /** Figures of each account that has some. */
+  /** Quota of each account with `rpm` or `tpm`. */
   readonly quotas: ReadonlyMap<string, Quota>
 }
 
@@ -94,7 +94,7 @@ export function readKeyPool(
   return { keys: settings, quotas: readQuotas(place, keys, accounts ?? [], problems) }
 }
 
-/** A key without an account is its own. The character is not allowed in names, so the two never coincide. */
+/** A key without `account` is an account of its own. Names cannot contain `:`, so it never coincides with a named one. */
 const accountOf = ({ name: own, account }: ConfiguredKey) => account ?? `:${own}`
 
 function readKey(

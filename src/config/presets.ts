@@ -14,9 +14,9 @@ export type Preset = {
   readonly base: string
   /** Usual base URL; null = it must be set. */
   readonly url: string | null
-  /** Name of the deviations of its wire format, where its host is not the usual one; absent = none. */
+  /** Name of its wire-format deviations, which apply under any base URL; absent = found by its host name. */
   readonly dialect?: 'mistral'
-  /** What it takes, for all of its models. */
+  /** Parameters that all of its models take. */
   readonly parameters: Parameters
   /** Empty = its models are discovered. */
   readonly models: readonly ConfiguredModel[]
@@ -229,7 +229,7 @@ export const presets: readonly Preset[] = [
   local('lm-studio', 'LM_STUDIO'),
 ]
 
-/** A server of the operator's: its models cost nothing, and are those that it lists. */
+/** Returns the preset of a local server, whose models cost nothing and are discovered. */
 function local(id: string, prefix: string): Preset {
   return {
     id,
@@ -250,7 +250,7 @@ function gptOss(id: string, pricing: ConfiguredModel['pricing'], max_output_toke
   return { id, pricing, context_window: 131_072, max_output_tokens, parameters: { efforts: [...levels] } }
 }
 
-/** Returns the models of a preset, with what it takes. */
+/** Returns the models of a preset, with its parameters. */
 export function presetModels({ models, parameters }: Preset): readonly ConfiguredModel[] {
   return models.map(row => ({ ...row, parameters: { ...parameters, ...row.parameters } }))
 }

@@ -18,9 +18,9 @@ export type ProviderSettings = {
   readonly extraFields?: readonly string[]
   /** Its keys; absent = `apiKey` is the only one, without figures. */
   readonly pool?: KeyPoolSettings
-  /** Name of the deviations of its wire format; absent = its host tells. */
+  /** Name of its wire-format deviations; absent = found by its host name. */
   readonly dialect?: string
-  /** Its models are those that it lists. */
+  /** The gateway discovers its models: the server lists them. */
   readonly discovers?: true
   /** Absent = no cloud. */
   readonly cloud?: CloudSettings
@@ -119,7 +119,7 @@ function modelProblems(provider: FileProvider): readonly string[] {
   return [
     // The file's schema reports an empty list.
     ...(models === undefined && embeddingModels === undefined && hosts === undefined && !isPreset(provider)
-      ? [' has no `models` and no `embedding_models`; add one']
+      ? [' has no `models`, `embedding_models` or `hosts`; add one']
       : []),
     ...[...nameProblems(rows), ...(embeddingModels ?? []).flatMap(embeddingModelProblems)].map(name => `: ${name}`),
     ...extra

@@ -1,6 +1,6 @@
 /**
- * Credentials that expire: fetched when first needed, shared by all requests, renewed early in the background, and
- * never fetched twice at once.
+ * Caches a credential that expires. All requests share it. The first one fetches it, a later one renews it early in the
+ * background, and two fetches never run concurrently.
  */
 import type { Clock } from '../core/ports/clock.ts'
 import type { ProviderFailure } from '../providers/provider.ts'

@@ -16,7 +16,7 @@ export async function enforceAccountLimit(
   throw new GatewayError('requests_per_minute_exceeded', message, { retryAfterMs })
 }
 
-/** Counts one token count of an account. Throws 429 `requests_per_minute_exceeded` if the limit is reached. */
+/** Counts one call of a token-counting endpoint for an account. Throws 429 `requests_per_minute_exceeded` if the limit is reached. */
 export type TokenCountLimit = (accountId: string) => Promise<void>
 
 /** A client that shows the parts of its context counts a dozen of them concurrently. */

@@ -49,7 +49,7 @@ export const usd = Type.Number({ minimum: 0, description: 'US dollars, to 1e-8',
 export const cacheSavedUsd = Type.Optional(
   Type.Number({
     description:
-      'what the provider’s prompt cache saved in US dollars; negative if writing to it cost more; absent if it was not used',
+      'US dollars that the provider’s prompt cache saved; negative if writing to it cost more; absent if it was not used',
     examples: [0.0031],
   }),
 )

@@ -14,7 +14,7 @@ export type FailedAttempt = {
 
 /**
  * Builds the error of a request from the failures of its attempts; `isLate` = the request's deadline passed. It lists
- * `attempts`, skipped candidates included. `atLimitMs`: a key pool has no capacity for so long; null = none said that.
+ * `attempts`, skipped candidates included. `atLimitMs`: time until a key pool has capacity; null = none is at its limit.
  */
 export function allAttemptsFailedError(
   failed: readonly FailedAttempt[],

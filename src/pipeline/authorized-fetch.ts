@@ -1,4 +1,4 @@
-/** Sends an upstream request with its credentials, which may have to be fetched first. */
+/** Sends an upstream request with its credentials, and fetches these first if needed. */
 import type { Network } from '../core/ports/network.ts'
 import type { Access, Authorizer, ProviderFailure, SignableRequest } from '../providers/provider.ts'
 

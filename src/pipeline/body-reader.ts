@@ -132,9 +132,9 @@ async function readBeginning({ body }: Response, clock: BodyReaderOptions['clock
 const maximumParsedBytes = 8_192
 
 /**
- * Reads an event stream. Reads of the same cell of the grid on which streams are written are joined: each batch runs
- * through moderation and pacing, which costs more than its parsing. The first content, and all that is not text, never
- * waits. Reads only while `next` is pending.
+ * Reads an event stream. Joins reads within one step of the grid on which streams are written (`gridMs`), because each
+ * batch runs through moderation and pacing, which costs more than its parsing. The first content, tool calls
+ * and the end never wait. Reads only while `next` is pending.
  */
 class EventBody implements BodyReader {
   private readonly splitter: EventSplitter
@@ -267,7 +267,7 @@ class EventBody implements BodyReader {
   }
 }
 
-/** Returns what is wrong with a frame of the stream; null = the error has another cause. */
+/** Returns the problem of an invalid frame; null = the error has another cause. */
 function frameProblem(cause: unknown): string | null {
   if (cause instanceof EventTooLongError) return 'an event over the size limit'
   return cause instanceof InvalidFrameError ? cause.message : null
@@ -277,7 +277,7 @@ function isContent(part: AnswerPart): boolean {
   return 'text' in part ? part.text !== '' : part.type !== 'served' && part.type !== 'usage'
 }
 
-/** Returns true for a part that a client may receive up to one cell of the grid later. */
+/** Returns true for a part that a client may receive up to one step of the grid later. */
 function mayWait({ type }: AnswerPart): boolean {
   return type === 'text' || type === 'reasoning' || type === 'logprobs' || type === 'served' || type === 'usage'
 }

@@ -1,6 +1,6 @@
 /**
- * Keys of one request. A failed key is replaced at once by another key of the same provider: neither counts as an
- * attempt nor draws on the retry budget, within a bound. Without capacity anywhere the request waits briefly once.
+ * Keys of one request. A failed key is replaced at once by another key of the same provider: the failed call neither
+ * counts as an attempt nor draws on the retry budget, within a bound. Without capacity anywhere the request waits briefly once.
  */
 import type { AttemptSkip } from '../core/chat/chat.ts'
 import { abortError, type RequestAbortSignal } from '../core/chat/request-abort.ts'
@@ -50,14 +50,12 @@ export function createKeySearch(): KeySearch {
   return { tried: new Set(), failed: [], again: null, limited: [], waited: [], atLimitMs: null, waitedMs: 0 }
 }
 
-/** Claims a key of the candidate's provider. Returns why the candidate is skipped if it has none. */
+/** Claims a key of the candidate's provider. Without one, returns the reason for skipping the candidate. */
 export async function claimKey(
   { deps, request, keys }: { readonly deps: ClaimDeps; readonly request: CallRequest; readonly keys: KeySearch },
   candidate: Candidate,
-  {
-    outputCap,
-    preferred,
-  }: { readonly outputCap: number /** Account that has the prompt cached. */; readonly preferred: string | null },
+  // `preferred`: the account that has the prompt cached; null = none.
+  { outputCap, preferred }: { readonly outputCap: number; readonly preferred: string | null },
 ): Promise<KeyClaim | AttemptSkip> {
   const { model, endpoint } = candidate
   const { ask } = request.prepared
@@ -86,7 +84,7 @@ function retryAfterOf({ failed }: KeySearch, { endpoint }: Candidate): number | 
   return waits.length === 0 ? null : Math.min(...waits)
 }
 
-/** Returns the key failures that explain the end of a request: a rejected key does not matter beside a busy one. */
+/** Returns the key failures that explain the end of a request. Rejected keys are omitted if a busy one could still serve. */
 export function explainingFailures({ failed, atLimitMs }: KeySearch): readonly FailedAttempt[] {
   const busy = failed.filter(({ failure }) => failure.kind !== 'credential_refused')
   return busy.length > 0 || atLimitMs !== null ? busy : failed
@@ -123,7 +121,7 @@ export async function waitForCapacity({
   keys.waitedMs += waitMs
   await sleepUnlessAborted(clock, waitMs, signal)
   progress.upstreamMs += waitMs
-  // Their pauses may have ended; the pool knows.
+  // Pauses of failed keys may have ended. The pool checks them.
   keys.tried.clear()
   if (signal.aborted) throw abortError(signal)
   keys.waited = limited.map(({ candidate }) => candidate)

@@ -21,7 +21,7 @@ export type Access = {
   readonly apiKey: string | null
   /** Additional fields of compatible requests that the operator allows. Absent = none. */
   readonly extraFields?: readonly string[]
-  /** Name of the deviations of a compatible server; absent = its host tells. */
+  /** Name of the wire-format deviations of a compatible server; absent = found by its host name. */
   readonly dialect?: string
   /** Signs requests or adds a token that expires. Absent = the adapter writes the key itself. */
   readonly authorizer?: Authorizer

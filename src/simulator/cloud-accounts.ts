@@ -7,7 +7,7 @@ import { piece, type Reply } from './reply.ts'
 import type { RawRequest } from './request.ts'
 import type { SimulatedResponse } from './wire-format.ts'
 
-/** Accounts that the simulated clouds know, and nothing else. */
+/** Accounts of the simulated clouds, which refuse all others. */
 export type CloudAccounts = {
   readonly aws: {
     readonly region: string

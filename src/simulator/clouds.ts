@@ -1,4 +1,4 @@
-/** The simulated clouds by path: whom they serve, and in which wire format. */
+/** The simulated clouds by path: their checks of credentials, and their wire formats. */
 import { anthropicCount, anthropicFormat } from './anthropic.ts'
 import { awsFailure, converseFormat, invokeFormat } from './bedrock.ts'
 import type { CloudIdentity } from './cloud-accounts.ts'

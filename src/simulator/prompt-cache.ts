@@ -1,7 +1,7 @@
 /**
- * Prompt caches with the providers' semantics: per key and model, of a beginning of at least 1,024 tokens, for five minutes after the
- * last use. Anthropic caches up to the marks of a request (for an hour if the mark says so) and looks for an earlier one at most 20
- * blocks back; OpenAI and Google cache by themselves.
+ * Prompt caches with the providers' semantics: per key and model, of a beginning of at least 1,024 tokens, for five
+ * minutes after the last use. Anthropic caches up to the marks of a request (for an hour if the mark requests it) and looks
+ * for an earlier one at most 20 blocks back. OpenAI and Google need no marks.
  */
 import { createRecentMap } from '../core/text/recent-map.ts'
 import type { RawRequest } from './request.ts'
@@ -17,7 +17,8 @@ export type PromptCaches = {
 
 /** A part of the prompt that cannot be cached in pieces. */
 type Block = {
-  readonly text: string /** Milliseconds that the client asked for; null = no mark. */
+  readonly text: string
+  /** Lifetime that the client's mark requests; null = no mark. */
   readonly markMs: number | null
 }
 

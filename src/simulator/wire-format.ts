@@ -67,7 +67,7 @@ export type SimulatedUsage = {
   readonly input: Count
   readonly cached: Count
   readonly cacheWrite: Count
-  /** Of those written, for an hour; absent = none. */
+  /** Those of the written tokens that are cached for an hour; absent = none. */
   readonly hourCacheWrite?: number
   readonly output: Count
   readonly reasoning: Count

@@ -101,7 +101,7 @@ test('models update: prints the differences and installs nothing in a dry run', 
   expect(existsSync(installed)).toBe(false)
 })
 
-test('models update: names figures of the operator, which stay', async () => {
+test('models update: prints figures of the operator, which it does not replace', async () => {
   const config = write(
     'gateway.json',
     JSON.stringify({

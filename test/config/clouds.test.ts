@@ -84,7 +84,7 @@ describe('Azure', () => {
     expect(settingsOf({ ...azure, keys }, { A: 'x', B: 'y' })?.pool?.keys).toHaveLength(2)
   })
 
-  test('lists what is missing or too much', () => {
+  test('reports missing and superfluous fields', () => {
     const oneOfTwo = 'must have either `api_key_env` (or `keys`), or `tenant_id`, `client_id` and `client_secret_env`'
     expect(problemsOf({ type: 'azure' })).toEqual(['has no `base_url`; add that of the Azure resource', oneOfTwo])
     expect(problemsOf(azure)).toEqual([oneOfTwo])
@@ -107,7 +107,7 @@ describe('Bedrock', () => {
   const credentialsOf = (provider: Record<string, unknown>, environment: Environment) =>
     settingsOf(provider, environment)?.cloud?.credentials
 
-  test('reads what AWS’s own clients read from the environment', () => {
+  test('reads the variables of AWS’s own clients', () => {
     expect(settingsOf(bedrock, aws)).toMatchObject({
       baseUrl: 'https://bedrock-runtime.eu-central-1.amazonaws.com',
       apiKey: null,
@@ -136,7 +136,7 @@ describe('Bedrock', () => {
     })
   })
 
-  test('prefers what the provider names', () => {
+  test('prefers credentials that the provider names', () => {
     const named = { ...bedrock, access_key_id_env: 'ID', secret_access_key_env: 'SECRET' }
     expect(credentialsOf(named, { ...aws, ID: 'OTHER', SECRET: 's', AWS_SESSION_TOKEN: 't' })).toMatchObject({
       aws: { keys: { accessKeyId: 'OTHER', sessionToken: null } },
@@ -146,7 +146,7 @@ describe('Bedrock', () => {
     expect(settingsOf({ ...bedrock, api_key_env: 'KEY' }, { ...aws, KEY: 'k' })).toMatchObject({ apiKey: 'k' })
   })
 
-  test('lists what is missing', () => {
+  test('reports missing fields', () => {
     expect(problemsOf({ type: 'bedrock' }, aws)).toEqual(['has no `region`; add it, or set AWS_REGION'])
     expect(problemsOf(bedrock)[0]).toStartWith('has no credentials; set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY')
     expect(problemsOf({ ...bedrock, access_key_id_env: 'ID' }, { ID: 'x' })[0]).toBe(
@@ -175,7 +175,7 @@ describe('Vertex', () => {
     })
   })
 
-  test('lists what is missing, without the file’s content', () => {
+  test('reports missing fields without the file’s content', () => {
     const named = { ...vertex, service_account_env: 'ACCOUNT' }
     const given = (account: unknown) =>
       problemsOf(named, { ACCOUNT: typeof account === 'string' ? account : JSON.stringify(account) })

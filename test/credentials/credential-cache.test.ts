@@ -34,7 +34,7 @@ function rig(lifetimeMs = 3_600_000) {
 }
 
 describe('credential cache', () => {
-  test('fetches once for all that wait', async () => {
+  test('fetches once for concurrent requests', async () => {
     const { cache, end, fetched } = rig()
     const waiting = [cache.get(), cache.get(), cache.get()]
     await end('a')

@@ -184,7 +184,7 @@ describe.each([...families])('%s', family => {
     expect(await verdictOf(await chat(family))).toEqual(verdict)
   })
 
-  test('a body that is cut at any byte is never a success', async () => {
+  test('a body truncated at any byte is never a success', async () => {
     const body = vectors(family)
     const framings: readonly Framing[] = ['length', 'chunked', 'close']
     const ends: readonly Break[] = ['fin', 'rst']

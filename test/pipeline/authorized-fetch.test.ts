@@ -75,7 +75,7 @@ describe('authorized fetch', () => {
     expect(network.sent).toEqual([])
   })
 
-  test('stops to wait for credentials when the request ends', async () => {
+  test('stops waiting for credentials when the request ends', async () => {
     const network = networkOf()
     const pending: Promise<Authorization> = new Promise(() => {})
     const authorizer: Authorizer = { authorize: () => pending, isRenewable: () => true }

@@ -47,7 +47,7 @@ describe('screenAhead', () => {
     expect(sleeps()).toBe(Math.floor(100 / 8))
   })
 
-  test('lets others run within a single long text', async () => {
+  test('lets other requests run within a single long text', async () => {
     const { deps, asked, sleeps } = screening()
     await screenAhead(deps, chatRequestWithDefaults([said(8_388_608)], { bodyCharacters: 8_400_000 }), never)
     expect(asked).toEqual(['x8388608'])

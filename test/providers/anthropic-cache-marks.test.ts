@@ -32,7 +32,7 @@ test('withCacheMarks: marks the tools where there is no system text', () => {
   expect(marked(withCacheMarks({ ...blocks(1), system: [] }, new Map(), 'system'))).toEqual(['write'])
 })
 
-test('withCacheMarks: writes the marks of the client instead, with their time', () => {
+test('withCacheMarks: writes only the marks of the client, with their lifetime, if there are some', () => {
   const given = blocks(2)
   const own = new Map([
     [given.system[0] ?? {}, '1h' as const],
@@ -45,7 +45,7 @@ test('withCacheMarks: writes the marks of the client instead, with their time', 
   expect(result.dropsMarks).toBe(false)
 })
 
-test('withCacheMarks: keeps the last four marks, more than which Anthropic refuses', () => {
+test('withCacheMarks: keeps the last four marks, the maximum of Anthropic', () => {
   const given = blocks(3)
   const all = [...given.tools, ...given.system, ...given.turns.flatMap(({ parts }) => parts)]
   const result = withCacheMarks(given, new Map(all.map(block => [block, '5m' as const])), null)

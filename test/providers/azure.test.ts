@@ -63,7 +63,7 @@ describe.each([
     expect(failure).toMatchObject({ kind: 'content_filtered', blame: 'caller', retryable: false })
   })
 
-  test('reads a throttled request with its wait', async () => {
+  test('reports a throttled request with its wait', async () => {
     const body = { prompt: 'Hi [[sim:status=429, retry_after=7]]' }
     const { failure } = await attemptAt({ provider, access: withKey(apiKey), model: deployment, body })
     expect(failure).toMatchObject({ kind: 'rate_limited', blame: 'upstream', retryAfterMs: 7_000 })

@@ -52,8 +52,8 @@ async function answered(id: string, text: string, body: Record<string, unknown> 
 const reasoningIn = (parts: Awaited<ReturnType<typeof answered>>['parts']) =>
   parts.map(part => (part.type === 'reasoning' ? part.text : '')).join('')
 
-describe('a response of', () => {
-  test('DeepSeek has its reasoning apart, and cached tokens beside the details', async () => {
+describe('response reader', () => {
+  test('separates DeepSeek’s reasoning, and reads its cached tokens beside the details', async () => {
     const text = [
       delta({ role: 'assistant', content: null, reasoning_content: 'Let me see.' }, null, { usage: null }),
       delta({ content: 'Hello', reasoning_content: null }),
@@ -66,7 +66,7 @@ describe('a response of', () => {
     expect(answer.usage).toMatchObject({ inputTokens: 10, cachedInputTokens: 8, outputTokens: 5 })
   })
 
-  test('Mistral has its reasoning in a list, and its counts in the last chunk', async () => {
+  test('reads Mistral’s reasoning from a list, and its counts from the last chunk', async () => {
     const thinking = { type: 'thinking', thinking: [{ type: 'text', text: 'Hm.' }] }
     const text = [delta({ role: 'assistant', content: [thinking] }), delta({ content: 'Hi' }, 'stop', { usage }), done]
     const answer = await answered('mistral', text.join(''))
@@ -75,7 +75,7 @@ describe('a response of', () => {
     expect(answer.usage).toMatchObject({ inputTokens: 10, outputTokens: 5 })
   })
 
-  test('xAI counts reasoning beside the completion', async () => {
+  test('adds xAI’s reasoning tokens to its completion tokens', async () => {
     const counts = { ...usage, total_tokens: 45, completion_tokens_details: { reasoning_tokens: 30 } }
     const text = [
       delta({ content: 'Hi', reasoning_content: 'Hm.' }),
@@ -87,7 +87,7 @@ describe('a response of', () => {
     expect(answer.usage).toMatchObject({ outputTokens: 35, reasoningTokens: 30 })
   })
 
-  test('Groq has its counts in x_groq, its reasoning in `reasoning`, and its failures as events', async () => {
+  test('reads Groq’s counts in x_groq, its reasoning in `reasoning`, and its failures as events', async () => {
     const text = [
       delta({ role: 'assistant', content: '', reasoning: 'Hm.' }),
       delta({ content: 'Hi' }),
@@ -105,7 +105,7 @@ describe('a response of', () => {
     expect(failure).toMatchObject({ kind: 'generation_failed', blame: 'upstream' })
   })
 
-  test('OpenRouter has comments before the first token, and errors inside status 200', async () => {
+  test('skips OpenRouter’s comments before the first token, and reports its errors inside status 200', async () => {
     const comment = ': OPENROUTER PROCESSING\n\n'
     const served = { provider: 'Somebody', native_finish_reason: 'stop' }
     const text = [
@@ -130,7 +130,7 @@ describe('a response of', () => {
     expect(failure).toMatchObject({ blame: 'upstream', retryable: true })
   })
 
-  test('Together and Fireworks end with `eos`, and have their counts in a chunk without choices', async () => {
+  test('ends with `eos` at Together and Fireworks, and reads their counts in a chunk without choices', async () => {
     for (const id of ['together', 'fireworks']) {
       const text = [delta({ content: 'Hi' }), delta({ content: '' }, 'eos'), chunk({ choices: [], usage }), done].join(
         '',
@@ -141,7 +141,7 @@ describe('a response of', () => {
     }
   })
 
-  test('a local server may write its reasoning into the text, and no counts', async () => {
+  test('separates reasoning that a local server writes into the text, and accepts a stream without counts', async () => {
     for (const id of ['ollama', 'vllm', 'lm-studio']) {
       const text = [
         delta({ role: 'assistant', content: '<thi' }),
@@ -157,7 +157,7 @@ describe('a response of', () => {
   })
 })
 
-describe('a request to', () => {
+describe('request writer', () => {
   const plain = [delta({ content: 'Hi' }, 'stop', { usage }), done].join('')
   const asked = async (id: string, body: Record<string, unknown> = {}) => {
     const { request, droppedParameters } = await answered(id, plain, body)
@@ -184,7 +184,7 @@ describe('a request to', () => {
     expect(body.stream_options).toEqual(options)
   })
 
-  test('Mistral has its own name for the seed, short IDs of calls, and no unknown field', async () => {
+  test('writes the seed by Mistral’s name, short IDs of calls, and no unknown field', async () => {
     const messages = [
       { role: 'user', content: 'Hi', name: 'ada' },
       {
@@ -203,7 +203,7 @@ describe('a request to', () => {
     expect(JSON.stringify(body.messages)).toContain('"tool_call_id":"call00001"')
   })
 
-  test('xAI has no `stop` and no penalties, which are reported', async () => {
+  test('omits `stop` and penalties for xAI, and reports them', async () => {
     const { body, droppedParameters } = await asked('xai', {
       stop: ['x'],
       presence_penalty: 1,
@@ -214,7 +214,7 @@ describe('a request to', () => {
     expect(droppedParameters).toContain('stop')
   })
 
-  test('DeepSeek asks for JSON without a schema, which the prompt states', async () => {
+  test('requests JSON from DeepSeek without a schema, which the prompt states', async () => {
     const response_format = { type: 'json_schema', json_schema: { name: 'a', schema: { type: 'object' } } }
     const { body, droppedParameters } = await asked('deepseek', { response_format })
     expect(body.response_format).toEqual({ type: 'json_object' })

@@ -31,7 +31,7 @@ describe('readRateHeaders', () => {
     ).toEqual({ requests: { limit: 50, remaining: 0, resetMs: 30_000 }, tokens: null })
   })
 
-  test('bounds a reset, and takes an unreadable one for a minute', () => {
+  test('bounds a reset, and replaces an unreadable one by 1 minute', () => {
     const resetOf = (reset: string) =>
       read({
         'x-ratelimit-remaining-requests': '1',

@@ -181,7 +181,7 @@ describe('GET /v1/models in the form of the client', () => {
     expect(await read(answer)).toMatchObject({ type: 'error', error: { type: 'not_found_error' } })
   })
 
-  test('200: the catalog of Codex beside the list, and 304 while it holds the page', async () => {
+  test('200: the catalog of Codex beside the list, and 304 for a current ETag', async () => {
     const { get } = start()
     const answer = await get('/v1/models?client_version=0.169.0')
     const etag = answer.headers.get('etag') ?? ''
@@ -228,7 +228,7 @@ describe('GET /v1/models in the form of the client', () => {
     )
   })
 
-  test('Codex: a model without tools is not in its catalog', async () => {
+  test('Codex catalog: omits a model without tools', async () => {
     const { models = [] } = await read(start().get('/v1/models?client_version=0.169.0'))
     expect(own.capabilities.tools).toBe(false)
     expect(models.map(({ slug }) => slug)).not.toContain('ollama/gpt-4.1')

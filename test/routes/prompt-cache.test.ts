@@ -80,13 +80,13 @@ test.each(['anthropic/claude-sonnet-5-5', 'openai/gpt-5.5', 'google/gemini-3.5-f
   },
 )
 
-test('prompt cache: tells a negative saving where a write costs more than the reads saved', async () => {
+test('prompt cache: reports a negative saving if a write costs more than the reads saved', async () => {
   const [first] = await converse('anthropic/claude-haiku-4-5', 1)
   expect(first?.usage.prompt_tokens_details.cache_write_tokens).toBeGreaterThan(10_000)
   expect(first?.usage.cache_saved_usd).toBeLessThan(0)
 })
 
-test('prompt cache: marks nothing of a single question, and nothing where the operator switched it off', async () => {
+test('prompt cache: marks no single question, and no request with `PROMPT_CACHE_MARKS=off`', async () => {
   const ask = async (from: Gateway, body: object) => {
     const response = await from.post('/v1/chat/completions', { model: 'anthropic/claude-sonnet-5-5', ...body })
     expect(response.headers.get('x-gateway-cache-saved-usd')).toBeNull()
@@ -138,7 +138,7 @@ test('prompt cache: sends the marks of a Chat Completions client to Anthropic, a
   expect((await ask('openai/gpt-5.5')).prompt_tokens_details.cache_write_tokens).toBe(0)
 })
 
-test('prompt cache: names the field of a mark that is not one', async () => {
+test('prompt cache: rejects an invalid mark with the name of its field', async () => {
   const messages = [{ role: 'user', content: [{ type: 'text', text: 'Hi', cache_control: { type: 'forever' } }] }]
   const response = await gateway.post('/v1/chat/completions', { messages })
   expect(response.status).toBe(400)

@@ -226,7 +226,7 @@ describe('two workers without Redis', () => {
     expect(workersOf(gateway.pid).filter(pid => before.includes(pid))).toEqual([])
   })
 
-  test('reload the credentials on SIGHUP, each of them, and keep running', async () => {
+  test('reload the credentials in every worker on SIGHUP, and keep running', async () => {
     await until(async () => (await readyOnes(gateway)) === 2, 60_000)
     const before = workersOf(gateway.pid)
     const reloads = () => gateway.output().split('"event":"credentials_reloaded"').length - 1

@@ -62,7 +62,7 @@ test('prompt cache: finds an earlier mark at most 20 blocks before a new one', (
   expect(far.use('anthropic', { messages: unmarked }, 42_000).cached).toBe(0)
 })
 
-test('prompt cache: keeps an hour what is marked for an hour, and marks the last block for a mark at the top level', () => {
+test('prompt cache: keeps a part for the hour of its mark, and marks the last block for a mark at the top level', () => {
   const { use, wait } = rig()
   const hour = { cache_control: { type: 'ephemeral', ttl: '1h' } }
   const body = { ...hour, messages: [turn(block('question'))] }

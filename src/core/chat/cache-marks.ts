@@ -1,4 +1,4 @@
-/** Decides what the gateway marks for a provider that caches only marked input. Writing to a cache costs extra. */
+/** Decides which parts the gateway marks for a provider that caches only marked input. Writing to a cache costs extra. */
 import type { ChatRequest } from './chat.ts'
 
 /** `system`: tools and system text. `conversation`: also the messages so far. */

@@ -1,4 +1,4 @@
-/** Changes of the gateway to the last user turn of a request that a provider receives as its client wrote it. */
+/** Changes of the gateway to the last user turn in a body that a provider otherwise receives as its client wrote it. */
 import type { ChatRequest, Message, TurnChange } from './chat.ts'
 
 /** Returns the request with `messages`, which differ from its own only by `change`. The client's body stays in use. */

@@ -1,7 +1,7 @@
 /** Removes the reasoning of earlier turns from a request, for a provider that no longer accepts its signatures. */
 import type { ChatRequest, Message, SourceBody } from './chat.ts'
 
-/** Returns the request without it; null if it has none, or its body is of another form than Messages. */
+/** Returns the request without reasoning; null if it has none, or its body is not in the form of Messages. */
 export function withoutReasoning(ask: ChatRequest): ChatRequest | null {
   if (!ask.messages.some(hasReasoning)) return null
   const messages = ask.messages.map(bare)

@@ -24,8 +24,8 @@ export const modelHostSchema = Type.Object(
 export type ConfiguredHost = { readonly host: string; readonly row: Static<typeof modelHostSchema> }
 
 /**
- * Returns the models that a configured provider serves, each with its hosts if it has others than its own provider. The
- * own provider is the first host; without it, the first configured host's prices are the model's.
+ * Returns the models that a configured provider serves. A model with hosts other than its own provider lists them, its
+ * own provider first. If that one is not configured, the prices of the first configured host become the model's.
  */
 export function withHosts(
   models: readonly Model[],

@@ -1,6 +1,6 @@
 /**
- * Cuts a huge text into pieces that are judged one by one, so that other requests run in between. Pieces overlap: a phrase at a
- * border is whole in one of them.
+ * Cuts a huge text into pieces. Moderation judges them one by one, so that other requests run in between. Pieces overlap,
+ * so that a phrase at a border is whole in one of them.
  */
 
 /** A text up to this length is judged in one piece: about 20 ms of work. */
@@ -36,7 +36,7 @@ function cutBefore(text: string, end: number): number {
   return splitsPair(text, end) ? end - 1 : end
 }
 
-/** Letters, digits and signs of base64, and the first half of a pair. */
+/** Returns true for letters, digits and signs of base64, and for the first half of a surrogate pair. */
 function isInRun(unit: number): boolean {
   return (
     (unit >= 0x30 && unit <= 0x39) ||

@@ -7,7 +7,7 @@ const maximumCharacters = 1024
 
 /**
  * Returns the client's own name for the conversation: `prompt_cache_key` of the body, else the session header of an
- * agent; null = none. It is only hashed, never stored or sent.
+ * agent; null = none. The gateway keeps only a digest of it. The field itself still goes to providers that take it.
  */
 export function sessionNameOf(headers: Headers, promptCacheKey?: string | null): ChatRequest['session'] {
   if (promptCacheKey) return promptCacheKey

@@ -13,7 +13,7 @@ export type QuotaUse = { readonly requests: number; readonly tokens: number }
 export const unusedQuota: QuotaUse = { requests: 0, tokens: 0 }
 
 const minuteMs = 60_000
-/** Below rounding errors of the arithmetic, above none of a request. */
+/** Tolerance: more than rounding errors of the arithmetic, less than the time of one request at any quota. */
 const epsilonMs = 1e-6
 
 /** Returns the milliseconds until the quota has room for one request of `tokens`; 0 = now. */

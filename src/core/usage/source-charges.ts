@@ -1,6 +1,6 @@
 /**
- * Charges beside tokens that a request to Anthropic can cause: searches of its own form, and cache writes for an hour. They are reserved
- * before the call, because the settlement bills at most the reservation.
+ * Charges beside tokens that a request to Anthropic can cause: Anthropic's own searches, and cache writes for an hour.
+ * Admission reserves them, because the settlement bills at most the reservation.
  */
 import type { ChatRequest, SourceBody } from '../chat/chat.ts'
 import type { Model } from '../models/models.ts'
@@ -41,7 +41,7 @@ export function highestSourceCharges(
 
 type ChargedModel = Pick<Model, 'id' | 'provider' | 'pricing'>
 
-/** The part of a provider that decides which charges there can be. */
+/** The part of a provider that decides which charges are possible. */
 type Charging = {
   readonly takesSource?: (model: ChargedModel) => readonly SourceBody['dialect'][]
   readonly cachesMarkedInput?: (model: ChargedModel) => boolean

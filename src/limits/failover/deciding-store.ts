@@ -1,6 +1,6 @@
 /**
  * Calls to the store that decides limits. A reply counts only under the epoch of its call: after a change, the new store
- * does not know what the former one admitted.
+ * does not know the admissions of the former one.
  */
 import { RedisUnavailableError } from '../../core/limits/redis-away.ts'
 import type { DailyUsage } from '../../core/limits/spent.ts'

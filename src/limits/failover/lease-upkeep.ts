@@ -1,6 +1,6 @@
 /**
- * Renews the leases of open requests, writes their checkpoints, and settles what dead instances left open. A lease that
- * is not renewed expires, so that a killed instance holds no reservation for long.
+ * Renews the leases of open requests, writes their checkpoints, and settles the open requests of dead instances. A lease
+ * that is not renewed expires, so that a killed instance holds no reservation for long.
  */
 import { allPartitions } from '../../core/limits/partitions.ts'
 import type { CheckpointBatch } from '../checkpoint-batch.ts'

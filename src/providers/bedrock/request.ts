@@ -111,7 +111,7 @@ function blockWriter(): PartWriter<Json> {
       // Unsupported data is sent all the same, so that the output does not ignore the image: the API rejects it.
       return { image: { format: format ?? 'png', source: { bytes: image?.isBase64 ? image.data : '' } } }
     },
-    // Names may have few characters, and must differ.
+    // Bedrock allows few characters in names, and requires unique ones.
     file: ({ url }) => {
       const name = `document-${++documents}`
       return { document: { format: 'pdf', name, source: { bytes: inlineImage(url)?.data ?? '' } } }

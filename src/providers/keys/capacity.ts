@@ -16,7 +16,7 @@ export type CapacityNeed = {
   readonly tokens: number
 }
 
-/** Index of the chosen option, whose capacity is drawn; -1 = none has capacity for `waitMs`. */
+/** Index of the chosen option, whose capacity is drawn; -1 = no option has capacity within `waitMs`. */
 export type CapacityChoice = { readonly index: number; readonly waitMs: number }
 
 export type CapacityStore = {
@@ -24,7 +24,7 @@ export type CapacityStore = {
   claim(options: readonly KeyOption[], need: CapacityNeed): CapacityChoice | Promise<CapacityChoice>
   /** Gives tokens of a claim back; negative = it used more than it drew. */
   correct(account: string, tokens: number): void
-  /** Empties buckets of an account: its upstream rejected a request that they had room for. */
+  /** Empties buckets of an account whose upstream rejected a request that they had room for. */
   exhaust(account: string, shortage: Shortage): void
   /** Pauses an account for one model, or for all if `model` is null. */
   pause(account: string, model: string | null, milliseconds: number): void

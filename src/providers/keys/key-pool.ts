@@ -1,7 +1,7 @@
 /**
  * The port of key pools: which credential of a provider serves an attempt. A pool counts requests and tokens per
- * account, pauses an account after a 429, and never uses a rejected key again until the credentials are reloaded. It
- * sends nothing itself.
+ * account, and pauses an account after a 429. It skips a rejected key until a reload, or for 60 s if no other key is
+ * left. It sends nothing itself.
  */
 import type { Access, ProviderFailure } from '../provider.ts'
 
@@ -36,7 +36,7 @@ export type KeyClaim = {
   answered(headers: Headers): void
   /** Pauses the account after a 429 or quota error, and the key after a rejected credential. */
   failed(failure: Pick<ProviderFailure, 'kind' | 'retryAfterMs'>, status: number | null): void
-  /** Corrects the drawn tokens by the used ones; null = unknown, and the estimate stays. Effective once. */
+  /** Replaces the drawn tokens by the used ones; null = unknown, and the estimate stays. Only the first call counts. */
   settle(tokens: number | null): void
 }
 

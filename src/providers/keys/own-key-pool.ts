@@ -107,7 +107,7 @@ export class OwnKeyPool implements KeyPool {
     return reported
   }
 
-  /** Pauses what the failure concerns. */
+  /** Pauses the account, or the account for one model, or the key, by the failure. */
   fail(key: PoolKey, { model, tokens }: KeyNeed, { kind, retryAfterMs, status, reported }: KeyFailure): void {
     const { clock, capacity } = this.deps
     // 403: the key is valid and lacks a permission, usually that for a model.
@@ -170,7 +170,7 @@ export class OwnKeyPool implements KeyPool {
     return { keys, options, waitMs }
   }
 
-  /** Requests that are sent before the next report count too. */
+  /** Draws a request from the last report, so that requests before the next report count too. */
   private drawReport({ account }: PoolKey, { model, tokens }: KeyNeed): void {
     const name = `${account} ${model}`
     const report = this.reports.get(name)
@@ -211,7 +211,7 @@ class OwnClaim implements KeyClaim {
   }
 }
 
-/** Returns the quota after a request: it returns at the reported rate, and so later. */
+/** Returns the quota after a request. It refills at the reported rate, so its reset is later. */
 function drawn(quota: Report, amount: number): Report {
   const { remaining, resetMs, perUnitMs } = quota
   return { ...quota, remaining: remaining - amount, resetMs: Math.min(maximumPauseMs, resetMs + amount * perUnitMs) }
@@ -222,13 +222,13 @@ function perUnitMsOf({ limit, remaining, resetMs }: ReportedQuota): number {
   return limit > remaining && resetMs > 0 ? resetMs / (limit - remaining) : minuteMs / Math.max(1, limit)
 }
 
-/** Remaining amount now: it returns linearly until the reset. */
+/** Returns the remaining amount at `now`. The quota refills linearly until the reset. */
 function remainingOf({ limit, remaining, resetMs, at }: Report, now: number): number {
   const passed = resetMs === 0 ? 1 : Math.min(1, (now - at) / resetMs)
   return remaining + (limit - remaining) * passed
 }
 
-/** An amount above the whole limit waits for the reset and is then sent: the estimate is a bound. */
+/** An amount above the whole limit waits only for the reset, because the estimate is an upper bound. */
 function reportWaitMs(report: Report | null | undefined, amount: number, now: number): number {
   if (report == null) return 0
   const { limit, remaining, resetMs, at } = report

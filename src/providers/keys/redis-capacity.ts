@@ -1,6 +1,6 @@
 /**
  * Counts a pool's capacity in Redis: one script per claim, for all gateway instances. Without Redis each instance sends
- * at most one request per account beyond its share of the quota. Redis is charged for these requests when it returns.
+ * at most one request per account beyond its share of the quota, and charges Redis for these requests when it returns.
  */
 import type { Script } from '../../core/limits/script.ts'
 import type { Quota, Shortage } from '../../core/routing/minute-buckets.ts'
@@ -29,7 +29,7 @@ export class RedisCapacity implements CapacityStore {
   private processes = 1
   /** Quotas of the accounts, as last claimed. */
   private readonly quotas = new Map<string, Quota>()
-  /** Use that Redis does not know, by account. */
+  /** Use by account that Redis has not counted. */
   private readonly owed = new Map<string, Owed>()
 
   constructor(deps: RedisCapacityDeps) {

@@ -30,7 +30,7 @@ const leastOutputCap = 16
 export function toResponsesRequest({ ask, model, outputCap, stream }: ProviderAsk, access: Access): ProviderRequest {
   const rules = model.parameters
   const own = ask.source?.dialect === 'responses' ? ask.source : null
-  // Where the gateway has changed more of the conversation than its last turn, its messages say what is asked.
+  // If the gateway changed more of the conversation than its last turn, the client's own input is outdated.
   const ownInput = own !== null && own.messages === ask.messages ? inputOf(own) : null
   const source = ownInput === null ? null : own
   const effort = ask.reasoningEffort === null ? null : nearestEffort(ask.reasoningEffort, rules.efforts.toReversed())

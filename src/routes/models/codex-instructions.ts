@@ -1,6 +1,6 @@
 /**
- * The system prompt that Codex uses with a model of this list. Codex has one of its own only for names that are in its
- * bundled catalog, and an entry without one would run the agent without any.
+ * The system prompt that Codex uses with a model of this list. Codex has own prompts only for names in its bundled
+ * catalog. An entry without a prompt would run the agent without one.
  */
 export const codexInstructions = `You are Codex, a coding agent in a terminal. You and the user share one working folder. Work until the user's task is solved, then stop.
 

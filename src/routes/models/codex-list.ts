@@ -110,5 +110,5 @@ function sharedWindow(windows: readonly number[]): number {
   return descending[Math.ceil(descending.length / 2) - 1] ?? smallestWindow
 }
 
-/** Without a model, any value is as good; Codex divides by it. */
+/** Without a model the value has no effect. It is not 0, because Codex divides by it. */
 const smallestWindow = 128_000
