@@ -17,7 +17,7 @@ type PoolDeps = {
 
 /** A quota that an upstream reported, and when in monotonic milliseconds. */
 type Report = ReportedQuota & { readonly at: number; readonly perUnitMs: number }
-/** What is known about the failure of a key. */
+/** The failure of a key, with the response that it came with. */
 type KeyFailure = Pick<ProviderFailure, 'kind' | 'retryAfterMs'> & {
   /** HTTP status; null = none. */
   readonly status: number | null
