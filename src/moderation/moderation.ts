@@ -4,11 +4,7 @@ import type { FeatureReader } from '../core/analysis/features.ts'
 import type { Message, StreamMode } from '../core/chat/chat.ts'
 import type { PromptDefinition } from '../core/chat/tool-definitions.ts'
 import { createHarmClassifier } from '../core/moderation/harm-classifier.ts'
-import {
-  createOutputModerator,
-  type OutputModerationRules,
-  type OutputModerator,
-} from '../core/moderation/output-moderator.ts'
+import { type OutputModerationRules, OutputModerator } from '../core/moderation/output-moderator.ts'
 import { compileRules, rulesForData, safetyRules } from '../core/moderation/pattern-rules.ts'
 import { type DetectedSecret, detectSecretKinds, detectSecrets } from '../core/moderation/secret-detection.ts'
 import {
@@ -106,7 +102,7 @@ export function createSafety(deps: SafetyDeps, settings: SafetySettings): Modera
     secrets: settings.secrets,
     leaksIn: detectSecrets,
     secretsIn: message => known.secretsIn(message, detectSecretKinds),
-    screenAnswer: mode => (settings.screenAnswers ? createOutputModerator(shownRules, mode) : null),
+    screenAnswer: mode => (settings.screenAnswers ? new OutputModerator(shownRules, mode) : null),
     ready: blocklist.ready,
     figures: () => ({
       blockedHosts: blocklist.size(),
@@ -125,7 +121,7 @@ const unknown: CleanTextCache = {
 
 /** Moderates a complete output, as found in the conversation history. */
 function verdictOfAnswer(rules: OutputModerationRules, text: string): Verdict {
-  const screen = createOutputModerator(rules, null)
+  const screen = new OutputModerator(rules, null)
   screen.take([
     { type: 'text', choice: 0, text },
     { type: 'finish', choice: 0, reason: 'stop' },

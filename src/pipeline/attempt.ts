@@ -14,25 +14,6 @@ import { authorizedFetch, CredentialsMissingError } from './authorized-fetch.ts'
 import { type BodyReader, bodyReader } from './body-reader.ts'
 import type { Candidate } from './routing/candidate.ts'
 
-export type UpstreamAttempt = {
-  readonly droppedParameters: readonly string[]
-  /** HTTP status of the response; null = none yet. */
-  status(): number | null
-  /** Returns the parts of the next read (possibly none with content); null after the end of the body. Never throws. */
-  next(): Promise<readonly AnswerPart[] | null>
-  /** Monotonic milliseconds at which the last `next` ended. */
-  arrivedAt(): number
-  /** Watches silence from here on, and not the first content. */
-  contentArrived(): void
-  /** Milliseconds spent waiting for the upstream, without the time in which the client did not read. */
-  waitedMs(): number
-  /**
-   * Ends the upstream call if it still runs. Always called, also if the body was never read. After a `complete`
-   * response it first reads the few bytes after the terminal event, so that the connection can be reused.
-   */
-  close(complete: boolean): void
-}
-
 /** Maximum time from the terminal event to the end of the body. */
 const maximumLingerMs = 500
 
@@ -51,13 +32,11 @@ type AttemptOptions = {
   readonly signal: RequestAbortSignal
 }
 
-/** Prepares a call. Sends nothing and starts no timer before the first `next`. */
-export function startAttempt(deps: AttemptDeps, options: AttemptOptions): UpstreamAttempt {
-  return new OwnAttempt(deps, options)
-}
-
-/** A class, as is its watch: creating closures per request costs time. */
-class OwnAttempt implements UpstreamAttempt {
+/**
+ * One call to an upstream. Sends nothing and starts no timer before the first `next`. A class, as is its watch: creating
+ * closures per request costs time.
+ */
+export class UpstreamAttempt {
   readonly droppedParameters: readonly string[]
   private readonly deps: AttemptDeps
   private readonly options: AttemptOptions
@@ -80,10 +59,12 @@ class OwnAttempt implements UpstreamAttempt {
     this.droppedParameters = this.request.droppedParameters
   }
 
+  /** HTTP status of the response; null = none yet. */
   status(): number | null {
     return this.answered
   }
 
+  /** Returns the parts of the next read (possibly none with content); null after the end of the body. Never throws. */
   async next(): Promise<readonly AnswerPart[] | null> {
     const { clock } = this.deps
     this.watch ??= new Watch(this.deps, this.options, this.request.url, this.leave)
@@ -103,18 +84,25 @@ class OwnAttempt implements UpstreamAttempt {
     }
   }
 
+  /** Monotonic milliseconds at which the last `next` ended. */
   arrivedAt(): number {
     return this.arrived
   }
 
+  /** Watches silence from here on, and not the first content. */
   contentArrived(): void {
     this.watch?.contentArrived()
   }
 
+  /** Milliseconds spent waiting for the upstream, without the time in which the client did not read. */
   waitedMs(): number {
     return this.waited
   }
 
+  /**
+   * Ends the upstream call if it still runs. Always called, also if the body was never read. After a `complete`
+   * response it first reads the few bytes after the terminal event, so that the connection can be reused.
+   */
   close(complete: boolean): void {
     this.watch?.stop()
     this.options.signal.removeEventListener('abort', this.leave)

@@ -17,7 +17,7 @@ import type { Meter, Reservation } from '../limits/meter.ts'
 import type { KeyClaim } from '../providers/keys/key-pool.ts'
 import type { ProviderAsk, ProviderFailure } from '../providers/provider.ts'
 import { affordable } from './affordable.ts'
-import { startAttempt } from './attempt.ts'
+import { UpstreamAttempt } from './attempt.ts'
 import { allAttemptsFailedError, type FailedAttempt, truncatedOutputError } from './attempt-errors.ts'
 import { AttemptRun, type AttemptRunDeps, type CallRequest, finishesOf, opened } from './attempt-run.ts'
 import {
@@ -175,7 +175,7 @@ function start(state: Call, candidate: Candidate, reservation: Reservation, clai
   const outputCap = Math.min(reservation.outputCap, model.maxOutputTokens)
   const stream = ask.stream !== null || (model.capabilities.streaming && outputCap > maximumWholeAnswerTokens)
   const key = healthKey(candidate)
-  const attempt = startAttempt(deps, {
+  const attempt = new UpstreamAttempt(deps, {
     candidate,
     claim,
     ask: {

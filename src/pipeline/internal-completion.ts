@@ -8,7 +8,7 @@ import type { Deadlines } from '../core/request/deadlines.ts'
 import { isKeyFailure } from '../core/routing/choose-key.ts'
 import { estimateTokens } from '../core/tokens/tokens.ts'
 import type { ConfiguredProvider } from '../providers/configured-provider.ts'
-import { startAttempt } from './attempt.ts'
+import { UpstreamAttempt } from './attempt.ts'
 import { endpointOf, nameAtFirstHost } from './routing/hosts.ts'
 
 export type CompleteDeps = {
@@ -44,7 +44,7 @@ export async function completeInternally(
   const tokens = estimateTokens(question.system + question.user, model.provider) + outputCap
   const claim = (await endpoint.keys?.claim({ model: fullName(model), tokens, except: new Set() })) ?? null
   if (claim?.key === null) throw new Error('no key of its provider has capacity')
-  const attempt = startAttempt(deps, {
+  const attempt = new UpstreamAttempt(deps, {
     claim,
     candidate: { model, endpoint, score: 1, reason: () => 'requested by the gateway itself', parts: () => null },
     ask: {

@@ -7,15 +7,15 @@ import type { Model } from '../core/models/models.ts'
 import { isRecord, type Json } from './json.ts'
 import { readFailure } from './openai/failure.ts'
 import { toResponsesRequest } from './openai-responses/request.ts'
-import { createResponsesReader } from './openai-responses/response.ts'
+import { ResponsesReader } from './openai-responses/response.ts'
 import type { Provider, ProviderAsk } from './provider.ts'
 import { guardBody, guardStream } from './response-guard.ts'
 
 /** The adapter. */
 export const openaiResponses: Provider = {
   toRequest: toResponsesRequest,
-  readResponse: body => guardBody(() => createResponsesReader().whole(body)),
-  streamReader: () => guardStream(createResponsesReader()),
+  readResponse: body => guardBody(() => new ResponsesReader().whole(body)),
+  streamReader: () => guardStream(new ResponsesReader()),
   readFailure,
 }
 

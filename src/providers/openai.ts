@@ -5,7 +5,7 @@
 
 import { readFailure } from './openai/failure.ts'
 import { toRequest } from './openai/request.ts'
-import { createReader } from './openai/response.ts'
+import { ResponseReader } from './openai/response.ts'
 import { needsResponses, openaiResponses } from './openai-responses.ts'
 import type { Provider, ProviderAsk } from './provider.ts'
 import { guardBody, guardStream } from './response-guard.ts'
@@ -17,8 +17,8 @@ import { guardBody, guardStream } from './response-guard.ts'
 export function openai({ official }: { readonly official: boolean }): Provider {
   const chatCompletions: Provider = {
     toRequest: (ask, access) => toRequest(ask, access, official),
-    readResponse: body => guardBody(() => createReader(official).whole(body)),
-    streamReader: choices => guardStream(createReader(official, choices)),
+    readResponse: body => guardBody(() => new ResponseReader(official).whole(body)),
+    streamReader: choices => guardStream(new ResponseReader(official, choices)),
     readFailure,
   }
   if (!official) return chatCompletions

@@ -6,7 +6,7 @@
 import { deobfuscatedVariants } from '../../src/core/moderation/deobfuscate.ts'
 import { createHarmClassifier } from '../../src/core/moderation/harm-classifier.ts'
 import { buildHostSet, longestCovered } from '../../src/core/moderation/host-set.ts'
-import { createOutputModerator, type OutputModerationRules } from '../../src/core/moderation/output-moderator.ts'
+import { type OutputModerationRules, OutputModerator } from '../../src/core/moderation/output-moderator.ts'
 import { compileRules, findBlockingRule, safetyRules } from '../../src/core/moderation/pattern-rules.ts'
 import { detectSecrets } from '../../src/core/moderation/secret-detection.ts'
 import { containsBlockedHost } from '../../src/core/moderation/text-moderator.ts'
@@ -48,7 +48,7 @@ const layers: Readonly<Record<string, (text: string) => unknown>> = {
 }
 
 function answered(of: OutputModerationRules, text: string) {
-  const screen = createOutputModerator(of, null)
+  const screen = new OutputModerator(of, null)
   screen.take([
     { type: 'text', choice: 0, text },
     { type: 'finish', choice: 0, reason: 'stop' },

@@ -10,7 +10,7 @@ import type { Model } from '../../src/core/models/models.ts'
 import type { Clock } from '../../src/core/ports/clock.ts'
 import type { Network } from '../../src/core/ports/network.ts'
 import { readCompatible } from '../../src/dialects/chat-completions/request.ts'
-import { startAttempt } from '../../src/pipeline/attempt.ts'
+import { UpstreamAttempt } from '../../src/pipeline/attempt.ts'
 import type { Access, AnswerPart, Provider, ProviderFailure } from '../../src/providers/provider.ts'
 import { startSimulator } from '../../src/simulator/simulator.ts'
 import { modelWith } from './model.ts'
@@ -106,7 +106,7 @@ export async function attemptAt({
 }: Asked): Promise<Outcome> {
   const { ask } = readCompatible({ prompt: 'Say hello. [[sim:tokens=40]]', stream: true, ...body }, new Headers(), 10)
   const caller = new AbortController()
-  const attempt = startAttempt(
+  const attempt = new UpstreamAttempt(
     { clock, network },
     {
       candidate: {

@@ -4,7 +4,7 @@ import { catalog } from '../../src/core/models/catalog.ts'
 import { fullName } from '../../src/core/models/models.ts'
 import type { Clock } from '../../src/core/ports/clock.ts'
 import { readNative } from '../../src/dialects/native/request.ts'
-import { startAttempt } from '../../src/pipeline/attempt.ts'
+import { UpstreamAttempt } from '../../src/pipeline/attempt.ts'
 import { openai } from '../../src/providers/openai.ts'
 import { framesOf, streamText } from '../faults/support.ts'
 import { startUpstream, type Upstream, type UpstreamAnswer } from '../harness/upstream.ts'
@@ -96,7 +96,7 @@ function rig(
       })
     },
   }
-  const attempt = startAttempt(
+  const attempt = new UpstreamAttempt(
     { clock: time.clock, network: given.url === undefined ? network : systemNetwork },
     {
       candidate: {

@@ -13,15 +13,6 @@ import {
 } from './streaming-moderator.ts'
 import type { Verdict } from './text-moderator.ts'
 
-export type OutputModerator = {
-  /** Returns the events of a batch that may be sent now; none after a block. */
-  take(batch: readonly ChatEvent[]): readonly ChatEvent[]
-  /** Returns the held-back events of a truncated output that are clean. */
-  rest(): readonly ChatEvent[]
-  /** Returns the blocking verdict; null = none so far. */
-  hit(): Verdict | null
-}
-
 export type OutputModerationRules = StreamingRules & {
   /** Cache of complete outputs that were clean; null = no cache. */
   readonly known: CleanOutputs | null
@@ -30,13 +21,11 @@ export type OutputModerationRules = StreamingRules & {
 /** Looks up a complete output by its digest, computed once. `keep` stores that the same output is clean. */
 export type CleanOutputs = (text: string) => { readonly isClean: boolean; keep(): void }
 
-/** Creates a moderator for one response; `mode` null = a JSON response, of which nothing is sent before its end. */
-export function createOutputModerator(rules: OutputModerationRules, mode: StreamMode | null): OutputModerator {
-  return new OwnScreen(rules, mode)
-}
-
-/** A class, because closures would be created again for each response. */
-class OwnScreen implements OutputModerator {
+/**
+ * Screens one response; `mode` null = a JSON response, of which nothing is sent before its end. A class, because closures
+ * would be created again for each response.
+ */
+export class OutputModerator {
   private readonly rules: OutputModerationRules
   private readonly mode: StreamMode | null
   private readonly lanes = new Map<string, Held>()
@@ -53,16 +42,19 @@ class OwnScreen implements OutputModerator {
     this.mode = mode
   }
 
+  /** Returns the blocking verdict; null = none so far. */
   hit(): Verdict | null {
     return this.refusal
   }
 
+  /** Returns the held-back events of a truncated output that are clean. */
   rest(): readonly ChatEvent[] {
     const out: ChatEvent[] = []
     if (this.refusal === null) this.flush(out)
     return out
   }
 
+  /** Returns the events of a batch that may be sent now; none after a block. */
   take(batch: readonly ChatEvent[]): readonly ChatEvent[] {
     if (this.hit() !== null) return []
     const out: ChatEvent[] = []

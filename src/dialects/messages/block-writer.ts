@@ -13,14 +13,6 @@ export type BlockSink = {
   close(): void
 }
 
-export type BlockWriter = {
-  add(event: ContentEvent): void
-  /** Writes the waiting events and closes the open block. */
-  end(): void
-  /** Returns whether the output calls a tool of the client. */
-  hasCalls(): boolean
-}
-
 type BlockWriterOptions = {
   readonly sink: BlockSink
   /** Seals reasoning of another provider, so that the client can return it. */
@@ -31,15 +23,11 @@ type BlockWriterOptions = {
   readonly showsThinking: boolean
 }
 
-/** Returns a writer for one response. It keeps state, so each response needs its own. */
-export function createBlockWriter(options: BlockWriterOptions): BlockWriter {
-  return new OrderedBlocks(options)
-}
-
 type Call = Extract<ContentEvent, { type: 'tool_call' }>
 type CallState = { readonly index: number; readonly scan: ObjectScan }
 
-class OrderedBlocks implements BlockWriter {
+/** Writes the blocks of one response. It keeps state, so each response needs its own. */
+export class BlockWriter {
   private readonly options: BlockWriterOptions
   private current: 'none' | 'text' | 'thinking' | 'call' = 'none'
   private call: CallState | null = null
@@ -51,6 +39,7 @@ class OrderedBlocks implements BlockWriter {
     this.options = options
   }
 
+  /** Returns whether the output calls a tool of the client. */
   hasCalls(): boolean {
     return this.called
   }
@@ -63,6 +52,7 @@ class OrderedBlocks implements BlockWriter {
     if (this.waiting.length > 0 && this.call?.scan.isWhole) this.release()
   }
 
+  /** Writes the waiting events and closes the open block. */
   end(): void {
     while (this.waiting.length > 0) this.release()
     this.close()

@@ -11,7 +11,7 @@ import type {
 import type { CollectedResponse } from '../../core/chat/response-collector.ts'
 import { toUsd } from '../../core/usage/money.ts'
 import { parseUntrustedJson } from '../../core/validation/untrusted-json.ts'
-import { type BlockSink, createBlockWriter } from './block-writer.ts'
+import { type BlockSink, BlockWriter } from './block-writer.ts'
 import { type BlockFields, isBlockFields } from './blocks.ts'
 
 /** Settings of the request and its account that change the form of the response. */
@@ -121,7 +121,7 @@ export function messageBody(
 ) {
   const [choice] = answer.choices
   const content: BlockFields[] = []
-  const writer = createBlockWriter({
+  const writer = new BlockWriter({
     sink: collectInto(content),
     seal: style.seal,
     family: () => familyOf(opening.provider),

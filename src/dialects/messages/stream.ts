@@ -4,7 +4,7 @@
  */
 import type { ChatEvent, ResponseStart, ResponseSummary } from '../../core/chat/chat.ts'
 import type { StreamFormat } from '../../http/sse-response.ts'
-import { type BlockWriter, createBlockWriter } from './block-writer.ts'
+import { BlockWriter } from './block-writer.ts'
 import type { BlockFields } from './blocks.ts'
 import { errorEnvelope } from './errors.ts'
 import {
@@ -43,7 +43,7 @@ class MessageFrames {
   constructor(style: MessageStyle) {
     const { seal, wantsThinking } = style
     this.style = style
-    this.writer = createBlockWriter({
+    this.writer = new BlockWriter({
       sink: {
         open: block => {
           this.index++

@@ -8,17 +8,13 @@ import { logprobsOf } from '../openai/usage.ts'
 import type { AnswerPart, StreamReader } from '../provider.ts'
 import { responsesUsageOf } from './usage.ts'
 
-/** A stream's reader that also takes an answer whole. To be guarded: what it says behind an end or a failure is nothing. */
-type ResponsesReader = StreamReader & { whole(body: unknown): readonly AnswerPart[] }
-
-/** The answer has ended with `response.completed` or `response.incomplete`, and only then. */
-export function createResponsesReader(): ResponsesReader {
-  return new Reader()
-}
-
 type Call = { readonly index: number; readonly isCustom: boolean; hasText: boolean; isDone: boolean }
 
-class Reader implements ResponsesReader {
+/**
+ * Reads an answer, streamed or whole. It has ended with `response.completed` or `response.incomplete`, and only then. Must be
+ * guarded: parts after an end or failure are meaningless.
+ */
+export class ResponsesReader implements StreamReader {
   /** Calls by their place in the output. */
   private readonly calls = new Map<number, Call>()
   private readonly unique = uniqueNames()

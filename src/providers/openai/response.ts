@@ -10,22 +10,12 @@ import { errorOf, failureInAnswer } from './failure.ts'
 import { usageOf } from './usage.ts'
 
 /**
- * A stream reader that also accepts a complete response. Must be guarded: parts after an end or failure are
- * meaningless.
+ * Reads a response, streamed or complete. A stream has ended when `[DONE]` arrives, or when the body ends with all `wanted`
+ * choices, each with a finish reason. Some compatible servers send `[DONE]` without any finish reason: that counts as an end
+ * with `stop` or `tool_calls`. Finish reasons are emitted at the end, when tool calls are known. Must be guarded: parts after an
+ * end or failure are meaningless. A class, because closures would be created again for each response.
  */
-type ResponseReader = StreamReader & { whole(body: unknown): readonly AnswerPart[] }
-
-/**
- * Creates a reader. A stream has ended when `[DONE]` arrives, or when the body ends with all `wanted` choices, each
- * with a finish reason. Some compatible servers send `[DONE]` without any finish reason: that counts as an end with
- * `stop` or `tool_calls`. Finish reasons are emitted at the end, when tool calls are known.
- */
-export function createReader(official: boolean, wanted = 1): ResponseReader {
-  return new AnswerReader(official, wanted)
-}
-
-/** A class, because closures would be created again for each response. */
-class AnswerReader implements ResponseReader {
+export class ResponseReader implements StreamReader {
   private readonly official: boolean
   private readonly wanted: number
   /** By index, with holes. */
@@ -46,7 +36,7 @@ class AnswerReader implements ResponseReader {
   /** Content arrived under another ID. */
   private hasOtherContent = false
 
-  constructor(official: boolean, wanted: number) {
+  constructor(official: boolean, wanted = 1) {
     this.official = official
     this.wanted = wanted
   }

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
 import type { ChatEvent, StreamMode } from '../../../src/core/chat/chat.ts'
-import { createOutputModerator, type OutputModerationRules } from '../../../src/core/moderation/output-moderator.ts'
+import { type OutputModerationRules, OutputModerator } from '../../../src/core/moderation/output-moderator.ts'
 import { compileRules } from '../../../src/core/moderation/pattern-rules.ts'
 
 const rules: OutputModerationRules = {
@@ -17,7 +17,7 @@ const rules: OutputModerationRules = {
 }
 
 function screened(pieces: readonly string[], mode: StreamMode | null, type: 'text' | 'tool_arguments' = 'text') {
-  const screen = createOutputModerator(rules, mode)
+  const screen = new OutputModerator(rules, mode)
   const event = (text: string): ChatEvent =>
     type === 'text' ? { type, choice: 0, text } : { type, choice: 0, index: 0, text }
   const out = [...pieces.map(event), { type: 'finish', choice: 0, reason: 'stop' } as const].flatMap(one =>
@@ -203,14 +203,14 @@ test('output moderator: moderates arguments of tool calls', () => {
 })
 
 test('output moderator: sends an ordinary delta at once and complete in realtime mode', () => {
-  const screen = createOutputModerator(rules, 'realtime')
+  const screen = new OutputModerator(rules, 'realtime')
   const pieces = ['Hello', ' there', ', how', ' are you', '? Fine', '.', ' Good']
   for (const text of pieces)
     expect(screen.take([{ type: 'text', choice: 0, text }])).toEqual([{ type: 'text', choice: 0, text }])
 })
 
 test('output moderator: sends whole sentences in buffered mode, the first text at once', () => {
-  const screen = createOutputModerator(rules, 'buffered')
+  const screen = new OutputModerator(rules, 'buffered')
   const shown = ['Well', ' then. This is', ' one sentence', '. And an', 'other'].map(text =>
     screen
       .take([{ type: 'text', choice: 0, text }])
@@ -221,7 +221,7 @@ test('output moderator: sends whole sentences in buffered mode, the first text a
 })
 
 test.each(modes)('output moderator: sends reasoning before the text that follows it in %s mode', mode => {
-  const screen = createOutputModerator(rules, mode)
+  const screen = new OutputModerator(rules, mode)
   const events: ChatEvent[] = [
     { type: 'reasoning', choice: 0, text: 'One thought. And half of ano' },
     { type: 'text', choice: 0, text: 'The answer. It goes' },
