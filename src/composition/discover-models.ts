@@ -7,6 +7,7 @@ import { discoveredModel, type Preset, presets } from '../config/presets.ts'
 import type { ProviderSettings } from '../config/providers.ts'
 import { toModel } from '../core/models/configured-models.ts'
 import { type Model, maximumNameCharacters } from '../core/models/models.ts'
+import { readBodyText } from '../core/ports/body-text.ts'
 import type { Clock } from '../core/ports/clock.ts'
 import type { Log } from '../core/ports/log.ts'
 import type { Network } from '../core/ports/network.ts'
@@ -22,7 +23,7 @@ type DiscoveryDeps = {
 
 /** Bound of one list; the start waits no longer. */
 const timeoutMs = 2_000
-const maximumBytes = 1_048_576
+const maximumCharacters = 1_048_576
 const maximumModels = 256
 const downMs = 10_000
 const upMs = 60_000
@@ -119,23 +120,13 @@ async function listOf(
     const url = chatCompletionsUrl(new URL(baseUrl)).replace('/chat/completions', '/models')
     const headers = { accept: 'application/json', ...(apiKey !== null && { authorization: `Bearer ${apiKey}` }) }
     const response = await network.fetch(url, { headers, signal: abort.signal, redirect: 'error' })
-    return response.ok ? readList(await beginningOf(response)) : null
+    return response.ok ? readList(await readBodyText(response, maximumCharacters)) : null
   } catch {
     return null
   } finally {
     cancel()
     abort.abort()
   }
-}
-
-async function beginningOf({ body }: Response): Promise<string> {
-  const decoder = new TextDecoder()
-  let text = ''
-  for await (const piece of body ?? []) {
-    text += decoder.decode(piece, { stream: true })
-    if (text.length > maximumBytes) break
-  }
-  return text
 }
 
 /** Reads OpenAI's list. vLLM adds `max_model_len`, LM Studio and others `max_context_length` or `context_length`. */

@@ -1,4 +1,5 @@
 /** Requests to token endpoints: bounded in time and size, and with errors that contain no secret. */
+import { readBodyText } from '../core/ports/body-text.ts'
 import type { Clock } from '../core/ports/clock.ts'
 import type { Network } from '../core/ports/network.ts'
 import type { ProviderFailure } from '../providers/provider.ts'
@@ -10,7 +11,7 @@ export type CredentialDeps = {
 
 /** Bound for a whole token request. */
 export const tokenTimeoutMs = 10_000
-const maximumBytes = 65_536
+const maximumCharacters = 65_536
 
 /**
  * Posts a form and returns the body of a response with status 200. Every other result is a failure: a refusal is the
@@ -33,7 +34,7 @@ export async function postForm(
       // A redirect would send the secret to its target.
       redirect: 'error',
     })
-    const text = await beginningOf(response)
+    const text = await readBodyText(response, maximumCharacters)
     if (response.ok) return { text }
     const isOutage = response.status === 429 || response.status >= 500
     const detail = `${what}: ${[response.status, ...errorCodes(text)].join(' ')}`
@@ -59,14 +60,4 @@ function unavailable(detail: string): ProviderFailure {
 function errorCodes(text: string): readonly string[] {
   const [, code] = /"error"\s*:\s*"([A-Za-z_]{1,64})"|<Code>([A-Za-z]{1,64})<\/Code>/.exec(text)?.filter(Boolean) ?? []
   return code === undefined ? [] : [code]
-}
-
-async function beginningOf({ body }: Response): Promise<string> {
-  const decoder = new TextDecoder()
-  let text = ''
-  for await (const piece of body ?? []) {
-    text += decoder.decode(piece, { stream: true })
-    if (text.length > maximumBytes) break
-  }
-  return text
 }

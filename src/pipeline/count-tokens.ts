@@ -1,8 +1,10 @@
 /**
  * Requests a provider's own count of input tokens. It is free and does not count against limits; its timeout is short.
  */
+
 import type { SourceBody } from '../core/chat/chat.ts'
 import type { Model } from '../core/models/models.ts'
+import { readBodyText } from '../core/ports/body-text.ts'
 import { parseUntrustedJson } from '../core/validation/untrusted-json.ts'
 import type { ConfiguredProvider } from '../providers/configured-provider.ts'
 import { authorizedFetch } from './authorized-fetch.ts'
@@ -16,7 +18,7 @@ type CountDeps = {
 
 const timeoutMs = 2_000
 /** Maximum bytes of a count response; a longer one is ignored. */
-const maximumBytes = 16_384
+const maximumCharacters = 16_384
 
 /** Returns the input tokens as the model's provider counts them; null = it has no such endpoint, failed, or took over 2 s. */
 export async function countInput(deps: CountDeps, model: Model, source: SourceBody): Promise<number | null> {
@@ -32,7 +34,7 @@ export async function countInput(deps: CountDeps, model: Model, source: SourceBo
     const { headers, body } = request
     const init = { method: 'POST', headers, body, signal: abort.signal, redirect: 'error' } as const
     const response = await authorizedFetch(deps.network, endpoint.access, request, init)
-    const text = response.ok ? await beginningOf(response) : ''
+    const text = response.ok ? await readBodyText(response, maximumCharacters) : ''
     return count.read(parseUntrustedJson(text))
   } catch {
     return null
@@ -40,14 +42,4 @@ export async function countInput(deps: CountDeps, model: Model, source: SourceBo
     cancel()
     abort.abort()
   }
-}
-
-async function beginningOf({ body }: Response): Promise<string> {
-  const decoder = new TextDecoder()
-  let text = ''
-  for await (const piece of body ?? []) {
-    text += decoder.decode(piece, { stream: true })
-    if (text.length > maximumBytes) return ''
-  }
-  return text
 }
