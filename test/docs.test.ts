@@ -201,6 +201,7 @@ const foreignVariables: Readonly<Record<string, string>> = {
   POSTGRES_PASSWORD: 'compose.yaml',
   NODE_EXTRA_CA_CERTS: 'Bun',
   CHROMIUM_PATH: 'the tests',
+  PROPERTY_SEED: 'the property tests',
   ANTHROPIC_AUTH_TOKEN: 'Claude Code',
   CLAUDE_CODE_MAX_CONTEXT_TOKENS: 'Claude Code',
   CLAUDE_CODE_ENABLE_GATEWAY_MODEL_DISCOVERY: 'Claude Code',

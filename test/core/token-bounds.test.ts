@@ -234,7 +234,7 @@ describe('estimateInputTokens', () => {
 
 describe('likelyInputTokens', () => {
   test.each(Object.entries(alphabets))(
-    'is within 6 % of the tokenizer over 40 short texts of %s',
+    'differs by at most 6 % from the tokenizer over 40 short texts of %s',
     async (_, alphabet) => {
       let counted = 0
       let estimated = 0
