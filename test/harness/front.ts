@@ -3,16 +3,18 @@ import { connect, createServer, type Socket } from 'node:net'
 
 export type Front = {
   readonly url: string
-  /** Sets the loopback port for new connections. */
-  leadTo(port: number): void
+  /** Sets the loopback ports for new connections, which take turns. */
+  leadTo(...ports: readonly number[]): void
   stop(): void
 }
 
 export function startFront(): Front {
   const open = new Set<Socket>()
-  let target: number | null = null
+  let targets: readonly number[] = []
+  let turn = 0
   const server = createServer(near => {
-    if (target === null) return void near.destroy()
+    const target = targets[turn++ % targets.length]
+    if (target === undefined) return void near.destroy()
     const far = connect(target, '127.0.0.1')
     for (const [one, other] of [
       [near, far],
@@ -32,8 +34,8 @@ export function startFront(): Front {
   if (address === null || typeof address === 'string') throw new Error('the front does not listen')
   return {
     url: `http://127.0.0.1:${address.port}`,
-    leadTo(port) {
-      target = port
+    leadTo(...ports) {
+      targets = ports
     },
     stop() {
       for (const socket of open) socket.destroy()

@@ -64,10 +64,15 @@ export async function run(
   return { code, stdout, stderr }
 }
 
-/** Starts a gateway on a free port and waits for its banner. */
-export async function startProcess(folder: string, environment: Environment = {}): Promise<GatewayProcess> {
+/** Starts a gateway on a free port and waits for its banner. `release` is the folder of another release's repository. */
+export async function startProcess(
+  folder: string,
+  environment: Environment = {},
+  release = root,
+): Promise<GatewayProcess> {
   const began = performance.now()
-  const child = spawn('main.ts', [], { PORT: '0', GATEWAY_DATA_DIR: folder, DRAIN_NOTICE_MS: '1', ...environment })
+  const settings = { PORT: '0', GATEWAY_DATA_DIR: folder, DRAIN_NOTICE_MS: '1', ...environment }
+  const child = spawn('main.ts', [], settings, release)
   let output = ''
   const { promise: listening, resolve: heard } = Promise.withResolvers<string>()
   const reading = (async () => {
@@ -124,9 +129,9 @@ export function ledgerOf(
   )
 }
 
-function spawn(file: string, words: readonly string[], environment: Environment) {
-  const child = Bun.spawn([process.execPath, join(root, 'src', file), ...words], {
-    cwd: root,
+function spawn(file: string, words: readonly string[], environment: Environment, release = root) {
+  const child = Bun.spawn([process.execPath, join(release, 'src', file), ...words], {
+    cwd: release,
     env: { PATH: process.env.PATH ?? '', BUN_CONFIG_MAX_HTTP_REQUESTS: '8192', ...environment },
     stdin: 'ignore',
     stdout: 'pipe',
