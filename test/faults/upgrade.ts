@@ -1,7 +1,7 @@
 /**
  * A rolling upgrade under load: `bun test/faults/upgrade.ts COMMIT [instances]`. Instances of that commit's release are
  * replaced one by one with this tree's, on one Postgres and one Redis, behind a front that spreads connections. Exits
- * with 1 if a request failed, a limit was exceeded by both releases together, or the books differ.
+ * with 1 if a request failed, a limit was exceeded by both releases together, or usage and counters differ.
  */
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
