@@ -6,8 +6,7 @@
 
 import { readMigrationFiles } from 'drizzle-orm/migrator'
 import { drizzle, type PostgresJsDatabase } from 'drizzle-orm/postgres-js'
-import { migrate as applyMigrations } from 'drizzle-orm/postgres-js/migrator'
-import postgres, { type Sql } from 'postgres'
+import postgres, { type Sql, type TransactionSql } from 'postgres'
 import packageJson from '../../package.json'
 import { GatewayError } from '../core/validation/errors.ts'
 import { createWorkQueue, QueueFull } from './work-queue.ts'
@@ -141,26 +140,40 @@ export async function migrate(database: Database): Promise<boolean> {
   }
 }
 
+/**
+ * One transaction holds the lock and everything else, so that a pooler in transaction mode keeps it on one connection.
+ * Only the wait for another instance's migration is repeated.
+ */
 async function migrateOn(sql: Sql): Promise<boolean> {
-  await sql.unsafe(`set lock_timeout = ${lockTimeoutMs}`)
   for (let tries = 1; ; tries++) {
+    let isLocked = false
     try {
-      await sql`select pg_advisory_lock(${migrationLock})`
-      break
+      return await sql.begin(async transaction => {
+        await transaction.unsafe(`set local lock_timeout = ${lockTimeoutMs}`)
+        await transaction`select pg_advisory_xact_lock(${migrationLock})`
+        isLocked = true
+        await applyMigrations(transaction)
+        const [wall] = await transaction<{ stands: boolean }[]>`select gateway_second_wall() as stands`
+        return wall?.stands === true
+      })
     } catch (error) {
-      if (tries === lockTries) throw error
+      if (isLocked || tries === lockTries) throw error
     }
   }
-  try {
-    if ((await refuseNewer(sql)) < known().length) {
-      await applyMigrations(drizzle(sql), { migrationsFolder })
-      await sql.unsafe(`comment on table drizzle.__drizzle_migrations is 'gateway-ai ${packageJson.version}'`)
-    }
-    const [wall] = await sql<{ stands: boolean }[]>`select gateway_second_wall() as stands`
-    return wall?.stands === true
-  } finally {
-    await sql`select pg_advisory_unlock(${migrationLock})`
+}
+
+/** Applies the missing migrations and records them in Drizzle's table. Drizzle's own function needs a connection. */
+async function applyMigrations(transaction: TransactionSql): Promise<void> {
+  const applied = await refuseNewer(transaction)
+  const missing = readMigrationFiles({ migrationsFolder }).slice(applied)
+  if (missing.length === 0) return
+  await transaction.unsafe(`create schema if not exists drizzle;
+    create table if not exists drizzle.__drizzle_migrations (id serial primary key, hash text not null, created_at bigint)`)
+  for (const { sql: statements, hash, folderMillis } of missing) {
+    for (const statement of statements) await transaction.unsafe(statement)
+    await transaction`insert into drizzle.__drizzle_migrations (hash, created_at) values (${hash}, ${folderMillis})`
   }
+  await transaction.unsafe(`comment on table drizzle.__drizzle_migrations is 'gateway-ai ${packageJson.version}'`)
 }
 
 /** A later release has migrated the database, so the meaning of its columns is unknown. */
@@ -183,7 +196,7 @@ const known = () => readMigrationFiles({ migrationsFolder }).map(({ folderMillis
  * Returns the number of applied migrations. Throws `NewerSchema` if the database has one that this release does not
  * know.
  */
-export async function refuseNewer(sql: Sql): Promise<number> {
+export async function refuseNewer(sql: Sql | TransactionSql): Promise<number> {
   const [found] = await sql<
     { exists: boolean }[]
   >`select to_regclass('drizzle.__drizzle_migrations') is not null as exists`

@@ -52,6 +52,7 @@ const given = {
     what: 'python3 with the package anthropic',
     isMet: hasPythonPackage(anthropicPython, 'anthropic'),
   },
+  pgbouncer: { what: 'PgBouncer', isMet: isOnPath('pgbouncer') },
   linux: { what: 'Linux', isMet: () => process.platform === 'linux' },
   tmpfs: { what: 'the right to mount a tmpfs', isMet: canMount },
   data: {
