@@ -2,7 +2,9 @@
  * Handles one chat request for every dialect: authenticates, parses, and sends the response in the dialect's format, as
  * one JSON body or as a stream.
  */
-import type { ChatEvents, ChatRequest, ResponseStart, ResponseSummary, StreamMode } from '../core/chat/chat.ts'
+
+import type { ChatRequest, StreamMode } from '../core/chat/chat.ts'
+import type { ChatEvents, ResponseStart, ResponseSummary } from '../core/chat/chat-events.ts'
 import { createRequestAbort, type RequestAbort, type RequestAbortSignal } from '../core/chat/request-abort.ts'
 import { type CollectedResponse, createResponseCollector } from '../core/chat/response-collector.ts'
 import type { Caller, QuotaStatus } from '../core/limits/plans.ts'

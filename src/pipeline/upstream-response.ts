@@ -1,4 +1,5 @@
-import type { ChatEvent, ChatRequest, FinishReason, ReportedUsage } from '../core/chat/chat.ts'
+import type { ChatRequest } from '../core/chat/chat.ts'
+import type { ChatEvent, FinishReason, ReportedUsage } from '../core/chat/chat-events.ts'
 import type { OutputCap } from '../core/chat/output-cap.ts'
 import { appendMerged } from '../core/chat/text-deltas.ts'
 import type { AnswerPart, ProviderFailure } from '../providers/provider.ts'

@@ -3,7 +3,9 @@
  * consumer, which receives a batch when one is due. An iterator written by hand: a generator's `return()` waits for its
  * pending `next()`, so a client disconnect during an upstream silence would leave the source running.
  */
-import type { ChatEvent, ChatEvents, StreamMode } from '../../core/chat/chat.ts'
+
+import type { StreamMode } from '../../core/chat/chat.ts'
+import type { ChatEvent, ChatEvents } from '../../core/chat/chat-events.ts'
 import { completeTextLength } from '../../core/chat/sentence-boundary.ts'
 import { appendMerged, isTextDelta } from '../../core/chat/text-deltas.ts'
 
