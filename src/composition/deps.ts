@@ -36,7 +36,7 @@ import type { ReasoningSeal } from '../dialects/reasoning-seal.ts'
 import type { Tokens } from '../http/authentication.ts'
 import { type BodyBudget, createBodyBudget } from '../http/body-budget.ts'
 import { allowedHosts } from '../http/host-header.ts'
-import { createStartQueue, type StartQueue } from '../http/start-queue.ts'
+import { StartQueue } from '../http/start-queue.ts'
 import { createLedgerReader, type LedgerReader } from '../ledger/ledger.ts'
 import { checkLimits, type LimitReached } from '../limits/check.ts'
 import type { AdmissionRequest, Meter } from '../limits/meter.ts'
@@ -331,7 +331,7 @@ function openRequestState(config: Config, clock: Clock) {
     allowedHosts: allowedHosts(config.allowedHosts, config.host),
     site: createDashboardBundle(),
     inFlight: createInFlight(),
-    startQueue: createStartQueue({
+    startQueue: new StartQueue({
       monotonic: clock.monotonic,
       used: processorMs,
       nextTurn: action => void setImmediate(action),

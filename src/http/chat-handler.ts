@@ -2,7 +2,9 @@
  * Handles one chat request for every dialect: authenticates, parses, and sends the response in the dialect's format, as
  * one JSON body or as a stream.
  */
-import type { ChatEvents, ChatRequest, ResponseStart, ResponseSummary, StreamMode } from '../core/chat/chat.ts'
+
+import type { ChatRequest, StreamMode } from '../core/chat/chat.ts'
+import type { ChatEvents, ResponseStart, ResponseSummary } from '../core/chat/chat-events.ts'
 import { createRequestAbort, type RequestAbort, type RequestAbortSignal } from '../core/chat/request-abort.ts'
 import { type CollectedResponse, createResponseCollector } from '../core/chat/response-collector.ts'
 import type { Caller, QuotaStatus } from '../core/limits/plans.ts'
@@ -174,41 +176,9 @@ async function answered(
     }
     checkContentType(request.headers)
     const text = await receive()
-    const { headers } = request
-    spoken = endpoint.parse(parseJson(text), { headers, text, accountId: caller.accountId })
-    const timeoutMs = readTimeout(headers)
-    const ending = abortWith(request.signal)
-    const once = request.headers.has('idempotency-key')
-      ? await claimed(deps, request, { accountId: caller.accountId, body: text, holder: requestId })
-      : null
-    const running = { id: requestId, signal: ending.signal, trace: deps.traceOf(request.headers) }
-    // Unauthenticated and slow clients have the server's short idle timeout; from here on the gateway's deadlines
-    // apply.
-    connection.liftIdleTimeout()
-    const { ask } = spoken
-    const events =
-      once === null ? deps.answer(caller, ask, running) : answeredOnce(deps, { caller, ask, running }, once)
-    const { release } = hold
-    const { clock } = deps
-    const cancelTimeout = timeoutMs === null ? null : endInTime(ending, { clock, timeoutMs, receivedAt })
-    const over = () => {
-      cancelTimeout?.()
-      deps.inFlight.delete(ending)
-      release()
-      connection.setIdleTimeout()
-    }
-    deps.inFlight.add(ending)
-    if (ask.stream !== null) {
-      const paced = deps.pace(events, ask.stream, over)
-      const streamed = await streamedAnswer(deps, paced, { spoken, caller, requestId, ending })
-      return withOwnHeaders(deps, endpoint, streamed, { requestId, caller })
-    }
-    try {
-      const whole = await wholeAnswer(deps, events, spoken, caller)
-      return withOwnHeaders(deps, endpoint, whole, { requestId, caller })
-    } finally {
-      over()
-    }
+    spoken = endpoint.parse(parseJson(text), { headers: request.headers, text, accountId: caller.accountId })
+    const accepted = { request, requestId, caller, spoken, text, receivedAt, connection, release: hold.release }
+    return withOwnHeaders(deps, endpoint, await run(deps, accepted), { requestId, caller })
   } catch (thrown) {
     isRefused = true
     const error = spelt(await deps.refused(toGatewayError(thrown), connection.address), spoken?.spelling ?? {})
@@ -221,6 +191,53 @@ async function answered(
   } finally {
     // The body of a rejected request may still arrive until the rejection is sent.
     if (isRefused) hold?.release()
+  }
+}
+
+/** A request that was authenticated, received and parsed. */
+type AcceptedRequest = {
+  readonly request: Request
+  readonly requestId: string
+  readonly caller: Caller
+  readonly spoken: ParsedChatRequest
+  /** Raw text of the body. */
+  readonly text: string
+  /** Monotonic milliseconds. */
+  readonly receivedAt: number
+  readonly connection: Connection
+  /** Releases the capacity held for the body. */
+  readonly release: () => void
+}
+
+/** Runs the request and returns its response: as soon as a stream begins, or after a whole output. */
+async function run(deps: ChatRouteDeps, accepted: AcceptedRequest): Promise<Response> {
+  const { request, requestId, caller, spoken, text, receivedAt, connection, release } = accepted
+  const { headers } = request
+  const { ask } = spoken
+  const timeoutMs = readTimeout(headers)
+  const ending = abortWith(request.signal)
+  const once = headers.has('idempotency-key')
+    ? await claimed(deps, request, { accountId: caller.accountId, body: text, holder: requestId })
+    : null
+  const running = { id: requestId, signal: ending.signal, trace: deps.traceOf(headers) }
+  // Unauthenticated and slow clients have the server's short idle timeout; from here on the gateway's deadlines apply.
+  connection.liftIdleTimeout()
+  const events = once === null ? deps.answer(caller, ask, running) : answeredOnce(deps, { caller, ask, running }, once)
+  const { clock } = deps
+  const cancelTimeout = timeoutMs === null ? null : endInTime(ending, { clock, timeoutMs, receivedAt })
+  const over = () => {
+    cancelTimeout?.()
+    deps.inFlight.delete(ending)
+    release()
+    connection.setIdleTimeout()
+  }
+  deps.inFlight.add(ending)
+  if (ask.stream !== null)
+    return streamedAnswer(deps, deps.pace(events, ask.stream, over), { spoken, caller, requestId, ending })
+  try {
+    return await wholeAnswer(deps, events, spoken, caller)
+  } finally {
+    over()
   }
 }
 

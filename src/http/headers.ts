@@ -2,7 +2,7 @@
  * Headers of chat responses, written directly into a `Headers`: a record in between would create the fifteen headers of
  * a response three times.
  */
-import type { ResponseStart, ResponseSummary } from '../core/chat/chat.ts'
+import type { ResponseStart, ResponseSummary } from '../core/chat/chat-events.ts'
 import type { OutputCap } from '../core/chat/output-cap.ts'
 import type { Caller, QuotaStatus } from '../core/limits/plans.ts'
 import { usdText } from '../core/usage/money.ts'

@@ -4,7 +4,7 @@
  * status, `pull` reads one batch per call, so that a slow client slows the upstream, and `cancel` aborts the upstream
  * call.
  */
-import type { ChatEvent, ChatEvents, ResponseStart } from '../core/chat/chat.ts'
+import type { ChatEvent, ChatEvents, ResponseStart } from '../core/chat/chat-events.ts'
 import { GatewayError } from '../core/validation/errors.ts'
 
 /** After this much silence a comment line keeps the connection open; otherwise proxies and browsers close it. */

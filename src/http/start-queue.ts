@@ -18,16 +18,6 @@ const longestBurstMs = 5_000
 /** An overload ends when no request had to wait for this long. */
 const calmMs = 1_000
 
-export type StartQueue = {
-  /**
-   * Returns true = start now, false = rejected; otherwise a promise of one of them. A request that may not wait starts
-   * immediately, unless there is an overload.
-   */
-  enter(mayWait: () => boolean): boolean | Promise<boolean>
-  /** Returns whether `enter` would reject now. */
-  isFull(): boolean
-}
-
 type StartQueueOptions = {
   readonly monotonic: () => number
   /** Processor time of this thread in milliseconds. */
@@ -38,83 +28,93 @@ type StartQueueOptions = {
 
 type Waiter = { readonly since: number; readonly resolve: (mayStart: boolean) => void }
 
-/** Returns an empty queue. It does nothing in turns without requests, and owns no timer. */
-export function createStartQueue({ monotonic, used, nextTurn }: StartQueueOptions): StartQueue {
+/** The requests that wait for their turn. It does nothing in turns without requests, and owns no timer. */
+export class StartQueue {
   /** Oldest first. */
-  const waiters: Waiter[] = []
-  let started = 0
-  let isTurnAwaited = false
-  let turnSince = 0
+  private readonly waiters: Waiter[] = []
+  private started = 0
+  private isTurnAwaited = false
+  private turnSince = 0
   /**
    * Processor time at the end of the last turn; null unless that turn was long, since the measurement costs
    * microseconds.
    */
-  let usedBefore: number | null = null
+  private usedBefore: number | null = null
   /** Whether the last turn was too long, or may have been: the next one is then measured before any request starts. */
-  let isLate = false
+  private isLate = false
   /** Start of the current period in which requests wait; null = none waits. */
-  let waitingSince: number | null = null
-  let waitedAt = 0
-  let isOverloaded = false
+  private waitingSince: number | null = null
+  private waitedAt = 0
+  private isOverloaded = false
 
-  const awaitTurn = () => {
-    isTurnAwaited = true
-    nextTurn(begin)
+  constructor(private readonly options: StartQueueOptions) {}
+
+  /**
+   * Returns true = start now, false = rejected; otherwise a promise of one of them. A request that may not wait starts
+   * immediately, unless there is an overload.
+   */
+  enter(mayWait: () => boolean): boolean | Promise<boolean> {
+    const now = this.options.monotonic()
+    if (!this.isTurnAwaited) {
+      this.turnSince = now
+      this.awaitTurn()
+    }
+    if (!this.isLate && this.started < startsPerTurn && this.waiters.length === 0) {
+      this.started++
+      return true
+    }
+    if (this.isFull()) return false
+    // Such a body would arrive before it is reserved. Without an overload, the body budget bounds it sufficiently.
+    if (!mayWait()) return !this.isOverloaded
+    const { promise, resolve } = Promise.withResolvers<boolean>()
+    this.waiters.push({ since: now, resolve })
+    this.detectOverload(now)
+    return promise
   }
 
-  const look = (now: number) => {
-    if (waiters.length > 0) {
-      waitingSince ??= now
-      waitedAt = now
-      if (now - waitingSince > longestBurstMs) isOverloaded = true
+  /** Returns whether `enter` would reject now. */
+  isFull(): boolean {
+    return this.waiters.length >= this.bounds().waiting
+  }
+
+  private bounds() {
+    return this.isOverloaded ? overload : burst
+  }
+
+  private awaitTurn(): void {
+    this.isTurnAwaited = true
+    this.options.nextTurn(this.begin)
+  }
+
+  private readonly begin = (): void => {
+    const now = this.options.monotonic()
+    this.isTurnAwaited = false
+    const usedNow = now - this.turnSince > longestTurnMs ? this.options.used() : null
+    this.isLate = usedNow !== null && (this.usedBefore === null || usedNow - this.usedBefore > longestTurnMs)
+    this.usedBefore = usedNow
+    this.turnSince = now
+    this.started = 0
+    this.detectOverload(now)
+    const { waiting, waitMs } = this.bounds()
+    for (let oldest = this.waiters[0]; oldest !== undefined; oldest = this.waiters[0]) {
+      if (this.waiters.length <= waiting && now - oldest.since <= waitMs) break
+      this.waiters.shift()?.resolve(false)
+    }
+    while (!this.isLate && this.started < startsPerTurn && this.waiters.length > 0) {
+      this.started++
+      this.waiters.pop()?.resolve(true)
+    }
+    if (this.waiters.length > 0 || this.started > 0 || this.isLate) this.awaitTurn()
+  }
+
+  private detectOverload(now: number): void {
+    if (this.waiters.length > 0) {
+      this.waitingSince ??= now
+      this.waitedAt = now
+      if (now - this.waitingSince > longestBurstMs) this.isOverloaded = true
     } else {
-      waitingSince = null
-      if (now - waitedAt > calmMs) isOverloaded = false
+      this.waitingSince = null
+      if (now - this.waitedAt > calmMs) this.isOverloaded = false
     }
-  }
-
-  const begin = () => {
-    const now = monotonic()
-    isTurnAwaited = false
-    const usedNow = now - turnSince > longestTurnMs ? used() : null
-    isLate = usedNow !== null && (usedBefore === null || usedNow - usedBefore > longestTurnMs)
-    usedBefore = usedNow
-    turnSince = now
-    started = 0
-    look(now)
-    const { waiting, waitMs } = isOverloaded ? overload : burst
-    for (let oldest = waiters[0]; oldest !== undefined; oldest = waiters[0]) {
-      if (waiters.length <= waiting && now - oldest.since <= waitMs) break
-      waiters.shift()?.resolve(false)
-    }
-    while (!isLate && started < startsPerTurn && waiters.length > 0) {
-      started++
-      waiters.pop()?.resolve(true)
-    }
-    if (waiters.length > 0 || started > 0 || isLate) awaitTurn()
-  }
-
-  const isFull = () => waiters.length >= (isOverloaded ? overload : burst).waiting
-
-  return {
-    enter(mayWait) {
-      const now = monotonic()
-      if (!isTurnAwaited) {
-        turnSince = now
-        awaitTurn()
-      }
-      if (!isLate && started < startsPerTurn && waiters.length === 0) {
-        started++
-        return true
-      }
-      if (isFull()) return false
-      // Such a body would arrive before it is reserved. Without an overload, the body budget bounds it sufficiently.
-      if (!mayWait()) return !isOverloaded
-      const { promise, resolve } = Promise.withResolvers<boolean>()
-      waiters.push({ since: now, resolve })
-      look(now)
-      return promise
-    },
-    isFull,
   }
 }

@@ -2,7 +2,7 @@
  * Request metrics, updated once when a request is settled and once when an error is sent. Labels are closed sets or
  * catalog names, never an account, a key or client text.
  */
-import { candidateOutcomes } from '../core/chat/chat.ts'
+import { candidateOutcomes } from '../core/chat/attempts.ts'
 import { fullName, type Model } from '../core/models/models.ts'
 import { microcentsPerUsd } from '../core/usage/money.ts'
 import type { UsageRecord } from '../core/usage/usage-record.ts'

@@ -4,7 +4,8 @@
  */
 
 import type { RequestAnalysis } from '../core/analysis/prompt-analysis.ts'
-import type { ChatEvents, ChatRequest, ResponseSummary } from '../core/chat/chat.ts'
+import type { ChatRequest } from '../core/chat/chat.ts'
+import type { ChatEvents, ResponseSummary } from '../core/chat/chat-events.ts'
 import type { RequestAbortSignal } from '../core/chat/request-abort.ts'
 import type { Caller } from '../core/limits/plans.ts'
 import type { TraceParent } from '../core/text/traceparent.ts'

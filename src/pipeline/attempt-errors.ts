@@ -1,5 +1,5 @@
 /** Errors for a request that no model answered, or whose output was truncated. */
-import type { Attempt } from '../core/chat/chat.ts'
+import type { Attempt } from '../core/chat/attempts.ts'
 import { fullName } from '../core/models/models.ts'
 import { GatewayError } from '../core/validation/errors.ts'
 import type { ProviderFailure } from '../providers/provider.ts'

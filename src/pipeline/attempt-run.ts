@@ -1,5 +1,6 @@
 /** One attempt while it is read: decides which output may be sent and when, and writes the checkpoints. */
-import type { Attempt, ChatEvent, ResponseStart } from '../core/chat/chat.ts'
+import type { Attempt } from '../core/chat/attempts.ts'
+import type { ChatEvent, ResponseStart } from '../core/chat/chat-events.ts'
 import type { RequestAbortSignal } from '../core/chat/request-abort.ts'
 import { type Catalog, fullName } from '../core/models/models.ts'
 import type { Deadlines } from '../core/request/deadlines.ts'

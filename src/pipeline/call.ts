@@ -4,8 +4,10 @@
  * output, so every failure can still fall back.
  */
 
+import type { AttemptOutcome } from '../core/chat/attempts.ts'
 import type { AutomaticCacheMarks } from '../core/chat/cache-marks.ts'
-import type { AttemptOutcome, ChatEvent, ChatEvents, ChatRequest } from '../core/chat/chat.ts'
+import type { ChatRequest } from '../core/chat/chat.ts'
+import type { ChatEvent, ChatEvents } from '../core/chat/chat-events.ts'
 import { gatewayOutputCap } from '../core/chat/output-cap.ts'
 import { abortError } from '../core/chat/request-abort.ts'
 import { withoutReasoning } from '../core/chat/without-reasoning.ts'

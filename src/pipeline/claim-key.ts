@@ -2,7 +2,7 @@
  * Keys of one request. A failed key is replaced at once by another key of the same provider: the failed call neither
  * counts as an attempt nor draws on the retry budget, within a bound. Without capacity anywhere the request waits briefly once.
  */
-import type { AttemptSkip } from '../core/chat/chat.ts'
+import type { AttemptSkip } from '../core/chat/attempts.ts'
 import { abortError, type RequestAbortSignal } from '../core/chat/request-abort.ts'
 import { fullName } from '../core/models/models.ts'
 import type { Clock } from '../core/ports/clock.ts'

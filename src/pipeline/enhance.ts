@@ -1,5 +1,6 @@
 import type { PromptAnalyzer, RequestAnalysis } from '../core/analysis/prompt-analysis.ts'
-import type { ChatRequest, ResponseSummary } from '../core/chat/chat.ts'
+import type { ChatRequest } from '../core/chat/chat.ts'
+import type { ResponseSummary } from '../core/chat/chat-events.ts'
 import { type EnhancementPlan, planEnhancement, replaceUserText } from '../core/enhancement/enhancement-plan.ts'
 import { isValidRewrite } from '../core/enhancement/prompt-rewrite.ts'
 import { estimateInputTokens } from '../core/tokens/tokens.ts'

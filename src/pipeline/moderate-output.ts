@@ -1,4 +1,4 @@
-import type { ChatEvent } from '../core/chat/chat.ts'
+import type { ChatEvent } from '../core/chat/chat-events.ts'
 import type { Moderation } from '../moderation/moderation.ts'
 import type { ModeratedRequest } from './moderate-input.ts'
 

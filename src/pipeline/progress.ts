@@ -2,7 +2,8 @@
  * State of a request that settlement needs however the request ends. Steps return all other results. Each field has one
  * writer, named here: `answer`, or `call` with the files of its attempts.
  */
-import type { Attempt, ResponseSummary } from '../core/chat/chat.ts'
+import type { Attempt } from '../core/chat/attempts.ts'
+import type { ResponseSummary } from '../core/chat/chat-events.ts'
 import type { RequestAbortSignal } from '../core/chat/request-abort.ts'
 import type { ActiveSetMember } from '../core/limits/active-set.ts'
 import { GatewayError } from '../core/validation/errors.ts'

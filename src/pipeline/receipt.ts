@@ -1,5 +1,5 @@
 /** Summary that the client receives at the end of a response: usage, cost and routing. */
-import type { ResponseSummary } from '../core/chat/chat.ts'
+import type { ResponseSummary } from '../core/chat/chat-events.ts'
 import { fullName } from '../core/models/models.ts'
 import type { AdmittedRequest } from './admitted-request.ts'
 import type { Progress } from './progress.ts'

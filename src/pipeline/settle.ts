@@ -2,7 +2,7 @@
  * Settlement: replaces a reservation by the actual usage, exactly once per admitted request, however it ended. Other
  * files compute the cost (`settled-cost.ts`), the usage record and the summary; this file writes them.
  */
-import type { ResponseSummary } from '../core/chat/chat.ts'
+import type { ResponseSummary } from '../core/chat/chat-events.ts'
 import { type Catalog, fullName } from '../core/models/models.ts'
 import type { Clock } from '../core/ports/clock.ts'
 import type { Log } from '../core/ports/log.ts'

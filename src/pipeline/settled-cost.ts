@@ -1,5 +1,6 @@
 /** Cost of a request: the upstream's own token counts, estimates for missing ones, and at most the reservation. */
-import type { ChatRequest, TokenUsage } from '../core/chat/chat.ts'
+import type { ChatRequest } from '../core/chat/chat.ts'
+import type { TokenUsage } from '../core/chat/chat-events.ts'
 import type { Catalog, Model } from '../core/models/models.ts'
 import { estimateTokens, likelyInputTokens } from '../core/tokens/tokens.ts'
 import { costOf, hourCacheCost, providerSearchCost, savedByCache } from '../core/usage/money.ts'

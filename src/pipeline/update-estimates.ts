@@ -1,4 +1,5 @@
-import type { ChatRequest, QueryType, TokenUsage } from '../core/chat/chat.ts'
+import type { ChatRequest, QueryType } from '../core/chat/chat.ts'
+import type { TokenUsage } from '../core/chat/chat-events.ts'
 import { fullName } from '../core/models/models.ts'
 import type { CachePlace } from '../core/routing/cache-affinity.ts'
 import { likelyInputTokens } from '../core/tokens/tokens.ts'

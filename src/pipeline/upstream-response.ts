@@ -1,4 +1,5 @@
-import type { ChatEvent, ChatRequest, FinishReason, ReportedUsage } from '../core/chat/chat.ts'
+import type { ChatRequest } from '../core/chat/chat.ts'
+import type { ChatEvent, ContentEvent, FinishReason, ReportedUsage } from '../core/chat/chat-events.ts'
 import type { OutputCap } from '../core/chat/output-cap.ts'
 import { appendMerged } from '../core/chat/text-deltas.ts'
 import type { AnswerPart, ProviderFailure } from '../providers/provider.ts'
@@ -76,51 +77,11 @@ export function applyParts(response: UpstreamResponse, parts: readonly AnswerPar
   for (const part of parts) {
     if ('choice' in part && part.choice >= choices) continue
     switch (part.type) {
-      case 'reasoning':
-        if (part.text === '') break
-        response.reasoning += part.text
-        response.hasContent = true
-        appendMerged(content, part)
-        break
-      case 'text':
-      case 'refusal':
-      case 'tool_arguments':
-        if (part.text === '') break
-        response.text += part.text
-        if (part.type === 'refusal') response.refused = true
-        response.hasContent = true
-        appendMerged(content, part)
-        break
-      case 'tool_call':
-        response.text += part.name
-        response.hasToolCalls = true
-        response.hasContent = true
-        content.push(part)
-        break
-      case 'reasoning_end':
-        // Redacted reasoning has no text of its own.
-        if (part.kind === 'redacted') response.hasContent = true
-        content.push(part)
-        break
-      case 'provider_item':
-        response.itemCharacters += part.json.length
-        response.hasContent = true
-        content.push(part)
-        break
-      case 'logprobs':
-      case 'citation':
-        content.push(part)
-        break
       case 'served':
         response.upstreamModel = part.model ?? response.upstreamModel
         break
       case 'finish':
-        if (response.finishes.has(part.choice)) break
-        response.finishes.set(part.choice, part.reason)
-        if (part.choice !== 0) break
-        response.stopSequence = part.stopSequence ?? null
-        response.upstreamReason = part.upstreamReason ?? null
-        response.endFields = part.endFields ?? null
+        applyFinish(response, part)
         break
       case 'usage':
         response.usage = part.usage
@@ -132,8 +93,54 @@ export function applyParts(response: UpstreamResponse, parts: readonly AnswerPar
         response.failure ??= part.failure
         break
       default:
-        part satisfies never
+        applyContent(response, part, content)
     }
   }
   return content
+}
+
+function applyFinish(response: UpstreamResponse, part: Extract<AnswerPart, { type: 'finish' }>): void {
+  if (response.finishes.has(part.choice)) return
+  response.finishes.set(part.choice, part.reason)
+  if (part.choice !== 0) return
+  response.stopSequence = part.stopSequence ?? null
+  response.upstreamReason = part.upstreamReason ?? null
+  response.endFields = part.endFields ?? null
+}
+
+/** Adds a part of the output to the state and to `content`. */
+function applyContent(response: UpstreamResponse, part: ContentEvent, content: ChatEvent[]): void {
+  switch (part.type) {
+    case 'reasoning':
+      if (part.text === '') return
+      response.reasoning += part.text
+      break
+    case 'text':
+    case 'refusal':
+    case 'tool_arguments':
+      if (part.text === '') return
+      response.text += part.text
+      if (part.type === 'refusal') response.refused = true
+      break
+    case 'tool_call':
+      response.text += part.name
+      response.hasToolCalls = true
+      break
+    case 'provider_item':
+      response.itemCharacters += part.json.length
+      break
+    case 'reasoning_end':
+      // Redacted reasoning has no text of its own.
+      if (part.kind === 'redacted') response.hasContent = true
+      content.push(part)
+      return
+    case 'logprobs':
+    case 'citation':
+      content.push(part)
+      return
+    default:
+      part satisfies never
+  }
+  response.hasContent = true
+  appendMerged(content, part)
 }

@@ -1,5 +1,5 @@
 /** Content-free usage record of a request in the ledger. */
-import type { AttemptOutcome } from '../core/chat/chat.ts'
+import type { AttemptOutcome } from '../core/chat/attempts.ts'
 import { dayMs } from '../core/text/utc-days.ts'
 import {
   type AttemptRecord,

@@ -1,5 +1,5 @@
 /** Shared parts of reading upstream errors: blame, wait time, and what may be logged. */
-import type { AttemptFailure } from '../core/chat/chat.ts'
+import type { AttemptFailure } from '../core/chat/attempts.ts'
 import type { AnswerPart, Blame, ProviderFailure } from './provider.ts'
 
 type Verdict = { readonly blame: Blame; readonly retryable: boolean }

@@ -2,15 +2,11 @@
  * The port of provider adapters: pure conversion between internal chat types and one upstream wire format. No fetch,
  * clock, logger or retry; `pipeline/call.ts` does all of that.
  */
+
+import type { AttemptFailure } from '../core/chat/attempts.ts'
 import type { AutomaticCacheMarks } from '../core/chat/cache-marks.ts'
-import type {
-  AttemptFailure,
-  ChatRequest,
-  ContentEvent,
-  FinishReason,
-  ReportedUsage,
-  SourceBody,
-} from '../core/chat/chat.ts'
+import type { ChatRequest, SourceBody } from '../core/chat/chat.ts'
+import type { ContentEvent, FinishReason, ReportedUsage } from '../core/chat/chat-events.ts'
 import type { Model } from '../core/models/models.ts'
 import type { EventSplitter, ServerSentEvent } from './sse.ts'
 

@@ -1,4 +1,4 @@
-import type { ReportedUsage } from '../core/chat/chat.ts'
+import type { ReportedUsage } from '../core/chat/chat-events.ts'
 import type { AnswerPart } from './provider.ts'
 
 /**

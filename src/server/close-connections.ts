@@ -1,5 +1,5 @@
 /** Handler of requests, for example an Elysia instance. */
-type RequestHandler = { readonly fetch: (request: Request) => Response | Promise<Response> }
+export type RequestHandler = { readonly fetch: (request: Request) => Response | Promise<Response> }
 
 /**
  * Adds `connection: close` to every response, so that clients with an open connection connect to another instance

@@ -5,13 +5,13 @@ import { describeError } from '../composition/error-text.ts'
 import { localOwner } from '../composition/first-account.ts'
 import { toStoreError } from '../composition/store-errors.ts'
 import type { Config } from '../config.ts'
-import { GatewayError } from '../core/validation/errors.ts'
+import type { Log } from '../core/ports/log.ts'
 import type { Database } from '../database/database.ts'
 import { findAccountByEmail } from '../database/repositories/accounts.ts'
 import { banner, firstAccountLines } from './banner.ts'
-import { closeConnectionsAfterResponse } from './close-connections.ts'
 import { onHangup } from './hangup.ts'
 import { watchLauncher } from './launcher.ts'
+import { Shutdown, type SupervisorMessage } from './shutdown.ts'
 import { exitWithStartupError, listenErrorText } from './startup-error.ts'
 import { warmUp } from './warm-up.ts'
 import { createSiblings, type FiguresMessage } from './worker-metrics.ts'
@@ -19,17 +19,8 @@ import { createSiblings, type FiguresMessage } from './worker-metrics.ts'
 /** Message from a worker to its supervisor: it listens, with the startup message for the operator. */
 export type ReadyMessage = { readonly type: 'listening'; readonly banner: string }
 
-type StopOrder = 'SIGTERM' | 'SIGINT'
-
-/** Message from the supervisor to a worker: a signal that the supervisor received. */
-export type SupervisorMessage = StopOrder | 'SIGHUP'
-
 /** Maximum wait for a store that decides limits at startup; later requests wait for it themselves. */
 const warmWithinMs = 3_000
-/** Time for clients to read the last event of a stream that the drain ended. */
-const lastWordsMs = 1_000
-/** Closing the stores has its own deadlines; this one covers resources without a deadline. */
-const closingDeadlineMs = 15_000
 
 /** Serves until a stop signal and then ends the process; exit code 1 if it cannot start. */
 export async function serve(config: Config): Promise<void> {
@@ -48,80 +39,11 @@ export async function serve(config: Config): Promise<void> {
     return exitWithStartupError(listenErrorText(config, cause))
   })
 
-  let draining = false
-  const { promise: hurried, resolve: hurry } = Promise.withResolvers<void>()
-
-  /**
-   * Drain: not ready, then no new requests, open streams until the drain deadline, usage shipped. A second signal
-   * shortens it.
-   */
-  const drain = async (noticeMs: number) => {
-    deps.readiness.isReady = false
-    deps.log.info('draining')
-    closeConnectionsAfterResponse(app, server)
-    await Promise.race([deps.clock.sleep(noticeMs), hurried])
-    const stopped = server.stop()
-    await Promise.race([stopped, deps.clock.sleep(config.drainMs), hurried])
-    deps.inFlight.endAll(
-      new GatewayError('service_unavailable', 'The gateway is restarting. Send the request again.', {
-        retryAfterMs: 1000,
-      }),
-    )
-    await Promise.race([stopped, deps.clock.sleep(lastWordsMs)])
-    await Promise.race([deps.close(), deps.clock.sleep(closingDeadlineMs)])
-    deps.log.info('stopped')
-  }
-
-  const stop = (exitCode: number, noticeMs: number) => {
-    draining = true
-    drain(noticeMs).then(
-      () => process.exit(exitCode),
-      cause => {
-        deps.log.error('shutdown_failed', { detail: describeError(cause) })
-        process.exit(1)
-      },
-    )
-  }
-
-  // In a terminal there is no load balancer that must notice first.
-  const noticeMs = { SIGTERM: config.drainNoticeMs, SIGINT: 0 } as const
-  let orders = 0
-  const obey = (order: SupervisorMessage) => {
-    if (order === 'SIGHUP') return deps.reloadCredentials()
-    if (++orders > 1) hurry()
-    else if (!draining) stop(0, noticeMs[order])
-  }
-  for (const signal of ['SIGTERM', 'SIGINT'] as const)
-    process.on(signal, () => {
-      // A terminal or a service manager signals supervisor and workers, so a worker counts only the supervisor's
-      // messages as second signals.
-      if (config.worker === null) obey(signal)
-      else if (!draining) stop(0, noticeMs[signal])
-    })
-  // A worker reloads by the supervisor's message, whichever process received the signal.
-  onHangup({ reload: () => config.worker === null && deps.reloadCredentials(), stop: () => !draining && stop(0, 0) })
-  if (config.worker !== null) {
-    process.on('message', (message: SupervisorMessage | FiguresMessage) =>
-      typeof message === 'string' ? obey(message) : siblings?.hear(message),
-    )
-    // Without a supervisor no process would replace or stop this one.
-    process.on('disconnect', () => {
-      if (draining) return
-      deps.log.warn('supervisor_lost')
-      stop(1, 0)
-    })
-  }
-  // No load balancer waits for this instance.
-  else watchLauncher(() => !draining && stop(0, 0))
-  // One rejected promise must not end all streams.
-  process.on('unhandledRejection', cause => deps.log.error('unhandled_rejection', { detail: describeError(cause) }))
-  process.on('uncaughtException', cause => {
-    deps.log.error('uncaught_exception', { detail: describeError(cause) })
-    if (!draining) stop(1, 0)
-  })
+  const shutdown = new Shutdown(config, deps, { app, server })
+  receiveOrders(config, deps, { shutdown, hear: siblings?.hear })
 
   void deps.migrated.then(() => {
-    deps.readiness.isReady = !draining
+    deps.readiness.isReady = !shutdown.hasBegun
   })
   const url = `http://${urlHost(config.host)}:${server.port}`
   const words = banner({ baseUrl: url, version, deps, keyOwner: await keyOwner(deps.database) })
@@ -135,6 +57,47 @@ export async function serve(config: Config): Promise<void> {
     version,
     started_in_ms: Math.round(performance.now()),
     ...(config.worker === null ? {} : { worker: config.worker }),
+  })
+}
+
+/** Stops and reloads by signals, and in a worker by messages of its supervisor. */
+function receiveOrders(
+  { worker }: Pick<Config, 'worker'>,
+  { log, reloadCredentials }: { readonly log: Log; readonly reloadCredentials: () => unknown },
+  { shutdown, hear }: { readonly shutdown: Shutdown; readonly hear: ((message: FiguresMessage) => void) | undefined },
+): void {
+  for (const signal of ['SIGTERM', 'SIGINT'] as const)
+    process.on(signal, () => {
+      // A terminal or a service manager signals supervisor and workers, so a worker counts only the supervisor's
+      // messages as second signals.
+      if (worker === null) shutdown.order(signal)
+      else shutdown.begin(signal)
+    })
+  // A worker reloads by the supervisor's message, whichever process received the signal.
+  onHangup({
+    reload: () => worker === null && reloadCredentials(),
+    stop: () => shutdown.begin('SIGINT'),
+  })
+  if (worker !== null) {
+    process.on('message', (message: SupervisorMessage | FiguresMessage) => {
+      if (typeof message !== 'string') hear?.(message)
+      else if (message === 'SIGHUP') reloadCredentials()
+      else shutdown.order(message)
+    })
+    // Without a supervisor no process would replace or stop this one.
+    process.on('disconnect', () => {
+      if (shutdown.hasBegun) return
+      log.warn('supervisor_lost')
+      shutdown.fail()
+    })
+  }
+  // No load balancer waits for this instance.
+  else watchLauncher(() => shutdown.begin('SIGINT'))
+  // One rejected promise must not end all streams.
+  process.on('unhandledRejection', cause => log.error('unhandled_rejection', { detail: describeError(cause) }))
+  process.on('uncaughtException', cause => {
+    log.error('uncaught_exception', { detail: describeError(cause) })
+    shutdown.fail()
   })
 }
 

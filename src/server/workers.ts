@@ -14,7 +14,8 @@ import { createLog } from '../observability/log.ts'
 import { onHangup } from './hangup.ts'
 import { watchLauncher } from './launcher.ts'
 import { sendToProcess } from './send-message.ts'
-import type { ReadyMessage, SupervisorMessage } from './serve.ts'
+import type { ReadyMessage } from './serve.ts'
+import type { SupervisorMessage } from './shutdown.ts'
 import { exitWithStartupError, listenErrorText } from './startup-error.ts'
 import { createGathering, type FiguresMessage } from './worker-metrics.ts'
 
@@ -38,7 +39,7 @@ export async function superviseWorkers(config: Config): Promise<void> {
     await close()
     return exitWithStartupError(listenErrorText(config, cause))
   })
-  const workers = createWorkers({ log, environment: worker => workerEnvironment(worker, port) })
+  const workers = new Workers(log, worker => workerEnvironment(worker, port))
 
   const end = async (exitCode: number) => {
     await close()
@@ -50,13 +51,13 @@ export async function superviseWorkers(config: Config): Promise<void> {
     workers.order(order)
     if (stopping) return
     stopping = true
-    setTimeout(workers.kill, config.drainNoticeMs + config.drainMs + stoppingMs).unref()
+    setTimeout(() => workers.kill(), config.drainNoticeMs + config.drainMs + stoppingMs).unref()
     void workers.ended().then(end)
   }
   process.on('SIGTERM', () => stop('SIGTERM'))
   process.on('SIGINT', () => stop('SIGINT'))
   watchLauncher(() => !stopping && stop('SIGINT'))
-  onHangup({ reload: workers.reload, stop: () => !stopping && stop('SIGINT') })
+  onHangup({ reload: () => workers.reload(), stop: () => !stopping && stop('SIGINT') })
   let replacing = false
   process.on('SIGUSR2', async () => {
     if (replacing || stopping) return
@@ -78,104 +79,104 @@ export async function superviseWorkers(config: Config): Promise<void> {
   if (!stopping) log.info('workers_ready', { workers: config.workers, port })
 }
 
-type Workers = {
-  /** Starts a worker and keeps it running. Returns its startup message when it listens, or null if it ended before. */
-  start(worker: number): Promise<string | null>
-  /** Drains a worker and starts a new one. Resolves when the new one listens, or after a signal to all. */
-  replace(worker: number): Promise<void>
-  /** After a stop signal, no worker is started or replaced. */
-  order(order: SupervisorMessage): void
-  /** Every worker reads the credentials again. */
-  reload(): void
-  kill(): void
-  /** Fulfilled when all workers have ended: 0 if all ended cleanly after a signal, otherwise 1. */
-  ended(): Promise<number>
-}
-
-function createWorkers({
-  log,
-  environment,
-}: {
-  readonly log: Log
-  readonly environment: (worker: number) => Readonly<Record<string, string | undefined>>
-}): Workers {
-  const running = new Map<Bun.Subprocess, number>()
+/** The worker processes: starts them, and replaces one that dies. */
+class Workers {
+  private readonly running = new Map<Bun.Subprocess, number>()
   /** Draining workers that are being replaced, with the functions that start their successors. */
-  const leaving = new Map<Bun.Subprocess, () => void>()
-  const codes: number[] = []
-  const gathering = createGathering()
-  const { promise: allEnded, resolve: allHaveEnded } = Promise.withResolvers<void>()
-  let ordered: SupervisorMessage | null = null
-  let hasStarted = false
+  private readonly leaving = new Map<Bun.Subprocess, () => void>()
+  private readonly codes: number[] = []
+  private readonly gathering = createGathering()
+  private readonly allEnded = Promise.withResolvers<void>()
+  private ordered: SupervisorMessage | null = null
+  private hasStarted = false
 
-  const start = (worker: number, failures: number): Promise<string | null> => {
-    const isFirst = !hasStarted
-    hasStarted = true
+  constructor(
+    private readonly log: Log,
+    private readonly environment: (worker: number) => Readonly<Record<string, string | undefined>>,
+  ) {}
+
+  /**
+   * Starts a worker and keeps it running. Returns its startup message when it listens, or null if it ended before.
+   * `failures`: how many times in a row it has died early.
+   */
+  start(worker: number, failures = 0): Promise<string | null> {
+    const isFirst = !this.hasStarted
+    this.hasStarted = true
+    if (this.ordered !== null) return Promise.resolve(null)
     const { promise: banner, resolve: heard } = Promise.withResolvers<string | null>()
-    if (ordered !== null) return Promise.resolve(null)
     const startedAt = performance.now()
     let listened = false
     const child = Bun.spawn([process.execPath, ...process.execArgv, ...process.argv.slice(1)], {
-      env: { ...environment(worker) },
+      env: { ...this.environment(worker) },
       stdin: 'ignore',
       stdout: 'inherit',
       stderr: 'inherit',
       serialization: 'json',
-      ipc(message: ReadyMessage | FiguresMessage, from) {
-        if (message.type !== 'listening') return gathering.hear(from, message, running.keys())
+      ipc: (message: ReadyMessage | FiguresMessage, from) => {
+        if (message.type !== 'listening') return this.gathering.hear(from, message, this.running.keys())
         listened = true
         heard(message.banner)
       },
     })
-    running.set(child, worker)
+    this.running.set(child, worker)
     void child.exited.then(code => {
-      running.delete(child)
+      this.running.delete(child)
       heard(null)
-      if (ordered !== null) {
-        codes.push(code)
-        if (running.size === 0) allHaveEnded()
-        leaving.get(child)?.()
-        return
-      }
-      const replace = leaving.get(child)
-      if (replace !== undefined) {
-        leaving.delete(child)
-        return replace()
-      }
+      if (this.noteOrderedEnd(child, code)) return
       // If the very first worker never listened, another attempt would fail too.
       if (isFirst && !listened) return
       const failed = performance.now() - startedAt < soundMs ? failures + 1 : 1
       const waitMs = Math.min(maximumRetryMs, firstRetryMs * 2 ** (failed - 1))
-      log.error('worker_exited', { worker, code, signal: child.signalCode, replaced_in_ms: waitMs })
-      setTimeout(() => void start(worker, failed), waitMs)
+      this.log.error('worker_exited', { worker, code, signal: child.signalCode, replaced_in_ms: waitMs })
+      setTimeout(() => void this.start(worker, failed), waitMs)
     })
     return banner
   }
 
-  return {
-    start: worker => start(worker, 0),
-    async replace(worker) {
-      const child = [...running].find(([, number]) => number === worker)?.[0]
-      // A worker that has just died is already being replaced.
-      if (child === undefined || ordered !== null) return
-      const { promise: ended, resolve } = Promise.withResolvers<void>()
-      leaving.set(child, resolve)
-      sendToProcess(child, 'SIGTERM' satisfies SupervisorMessage)
-      await ended
-      await start(worker, 0)
-    },
-    order(order) {
-      ordered ??= order
-      for (const child of running.keys()) sendToProcess(child, order)
-      if (running.size === 0) allHaveEnded()
-    },
-    reload() {
-      for (const child of running.keys()) sendToProcess(child, 'SIGHUP' satisfies SupervisorMessage)
-    },
-    kill() {
-      for (const child of running.keys()) child.kill('SIGKILL')
-    },
-    ended: () => allEnded.then(() => (codes.every(code => code === 0) ? 0 : 1)),
+  /** Drains a worker and starts a new one. Resolves when the new one listens, or after a signal to all. */
+  async replace(worker: number): Promise<void> {
+    const child = [...this.running].find(([, number]) => number === worker)?.[0]
+    // A worker that has just died is already being replaced.
+    if (child === undefined || this.ordered !== null) return
+    const { promise: ended, resolve } = Promise.withResolvers<void>()
+    this.leaving.set(child, resolve)
+    sendToProcess(child, 'SIGTERM' satisfies SupervisorMessage)
+    await ended
+    await this.start(worker)
+  }
+
+  /** After a stop signal, no worker is started or replaced. */
+  order(order: SupervisorMessage): void {
+    this.ordered ??= order
+    for (const child of this.running.keys()) sendToProcess(child, order)
+    if (this.running.size === 0) this.allEnded.resolve()
+  }
+
+  /** Every worker reads the credentials again. */
+  reload(): void {
+    for (const child of this.running.keys()) sendToProcess(child, 'SIGHUP' satisfies SupervisorMessage)
+  }
+
+  kill(): void {
+    for (const child of this.running.keys()) child.kill('SIGKILL')
+  }
+
+  /** Fulfilled when all workers have ended: 0 if all ended cleanly after a signal, otherwise 1. */
+  async ended(): Promise<number> {
+    await this.allEnded.promise
+    return this.codes.every(code => code === 0) ? 0 : 1
+  }
+
+  /** Returns true for a process that ended by an order or to be replaced, and notes its end. */
+  private noteOrderedEnd(child: Bun.Subprocess, code: number): boolean {
+    const replace = this.leaving.get(child)
+    this.leaving.delete(child)
+    if (this.ordered !== null) {
+      this.codes.push(code)
+      if (this.running.size === 0) this.allEnded.resolve()
+    }
+    replace?.()
+    return this.ordered !== null || replace !== undefined
   }
 }
 

@@ -1,6 +1,6 @@
 /** Blocks of the simulated Anthropic API that it knows again: signed and redacted thinking, and tools that run on its side. */
 import { createHmac } from 'node:crypto'
-import { isWireObject, mistake, objectsIn, type SimulatedResponse, type WireObject } from './wire-format.ts'
+import { isWireObject, mistake, objectsIn, type SimulatedResponse, textOr, type WireObject } from './wire-format.ts'
 
 const nonceLength = 24
 const proofLength = 40
@@ -71,4 +71,14 @@ export function searchBlocks(mint: SimulatedResponse['mint'], query: string) {
       encrypted_index: mint('Idx', 20),
     },
   } as const
+}
+
+/** Returns the content blocks of a message; a text is one block. */
+export function contentBlocks(content: unknown): readonly WireObject[] {
+  return typeof content === 'string' ? [{ type: 'text', text: content }] : objectsIn(content)
+}
+
+/** Returns the text of all blocks. */
+export function blocksText(blocks: readonly WireObject[]): string {
+  return blocks.map(block => textOr(block.text, '')).join('')
 }

@@ -1,6 +1,7 @@
 /** The simulated OpenAI Responses API: reads requests and writes a response as one object. */
 import { estimateTokens } from '../core/tokens/tokens.ts'
-import { failure, keyMissing, openaiFormat, reasoningTokens, refusedParameter } from './openai.ts'
+import { failure, openaiFormat, reasoningTokens } from './openai.ts'
+import { openaiKeyMissing, refusedParameter } from './openai-checks.ts'
 import { isOwnReasoning, outputItems, responseFrames, responseObject } from './openai-responses-answer.ts'
 import type { RawRequest } from './request.ts'
 import {
@@ -39,7 +40,7 @@ export const openaiResponsesFormat: SimulatedFormat = {
 }
 
 function read({ headers }: RawRequest, body: WireObject): ReturnType<SimulatedFormat['read']> {
-  const problem = headers.authorization?.match(/^Bearer \S/) ? problemIn(body) : keyMissing
+  const problem = headers.authorization?.match(/^Bearer \S/) ? problemIn(body) : openaiKeyMissing
   if (problem !== null) return failure(problem)
   const items = itemsOf(body.input)
   const lists = [body.tools, ...items.filter(({ type }) => type === 'additional_tools').map(({ tools }) => tools)]

@@ -1,64 +1,19 @@
 /** Wire format of OpenAI Chat Completions. */
 import { estimateTokens } from '../core/tokens/tokens.ts'
+import { openaiCompletion, openaiFrames } from './openai-answer.ts'
+import { openaiKeyMissing, openaiProblem } from './openai-checks.ts'
 import type { RawRequest } from './request.ts'
 import {
-  type Answer,
   type Failure,
-  type Frame,
   isWireObject,
   jsonTokens,
-  mistake,
   numberOr,
   objectsIn,
   type SimulatedFormat,
   type SimulatedRequest,
-  type SimulatedResponse,
-  type SimulatedUsage,
-  slices,
   textOr,
-  total,
-  unknownField,
   type WireObject,
 } from './wire-format.ts'
-
-const knownFields = new Set(
-  `model messages stream stream_options max_completion_tokens max_tokens temperature top_p n stop presence_penalty
-  frequency_penalty logit_bias logprobs top_logprobs seed response_format tools tool_choice parallel_tool_calls functions
-  function_call reasoning_effort verbosity modalities audio prediction web_search_options service_tier store metadata user
-  safety_identifier prompt_cache_key prompt_cache_retention prompt_cache_options moderation`.split(/\s+/),
-)
-
-/** Lowest and highest value of each numeric field. */
-const ranges: Readonly<Record<string, readonly [number, number]>> = {
-  temperature: [0, 2],
-  top_p: [0, 1],
-  n: [1, 128],
-  presence_penalty: [-2, 2],
-  frequency_penalty: [-2, 2],
-  top_logprobs: [0, 20],
-  max_tokens: [1, Number.MAX_SAFE_INTEGER],
-  max_completion_tokens: [1, Number.MAX_SAFE_INTEGER],
-}
-
-/** Parameters that models reject; `unlessEffortNone` if they are allowed with reasoning turned off. */
-const parameterRules: readonly { models: RegExp; fields: readonly string[]; unlessEffortNone: boolean }[] = [
-  { models: /^(o\d|gpt-[5-9])/, fields: ['max_tokens'], unlessEffortNone: false },
-  {
-    models: /^(o\d|gpt-[5-9])/,
-    fields: ['presence_penalty', 'frequency_penalty', 'logit_bias', 'top_logprobs'],
-    unlessEffortNone: false,
-  },
-  {
-    models: /^(o\d|gpt-5(-|$)|gpt-6-astra|gpt-6\.1-sol)/,
-    fields: ['temperature', 'top_p', 'logprobs'],
-    unlessEffortNone: false,
-  },
-  {
-    models: /^(gpt-5\.|gpt-6-sol|gpt-6-luna|gpt-6\.1-terra)/,
-    fields: ['temperature', 'top_p', 'logprobs'],
-    unlessEffortNone: true,
-  },
-]
 
 export const reasoningTokens: Readonly<Record<string, number>> = {
   minimal: 8,
@@ -90,8 +45,8 @@ export const openaiFormat: SimulatedFormat = {
     'x-ratelimit-reset-requests': '6ms',
     'x-ratelimit-reset-tokens': '1s',
   }),
-  completion,
-  frames,
+  completion: openaiCompletion,
+  frames: openaiFrames,
   failure,
   errorFrame: () => ({
     part: 'closing',
@@ -108,7 +63,7 @@ export const openaiFormat: SimulatedFormat = {
 }
 
 function read({ headers }: RawRequest, body: WireObject): ReturnType<SimulatedFormat['read']> {
-  const problem = headers.authorization?.match(/^Bearer \S/) ? problemIn(body) : keyMissing
+  const problem = headers.authorization?.match(/^Bearer \S/) ? openaiProblem(body) : openaiKeyMissing
   if (problem !== null) return failure(problem)
 
   const messages = objectsIn(body.messages)
@@ -149,84 +104,6 @@ function read({ headers }: RawRequest, body: WireObject): ReturnType<SimulatedFo
   return { kind: 'question', question }
 }
 
-export const keyMissing: Failure = {
-  kind: 'key_missing',
-  status: 401,
-  message:
-    "You didn't provide an API key. You need to provide your API key in an Authorization header using Bearer auth.",
-  param: null,
-  retryAfterSeconds: null,
-}
-
-function problemIn(body: WireObject): Failure | null {
-  const unknown = unknownField(body, knownFields)
-  if (unknown !== undefined) return mistake(`Unrecognized request argument supplied: ${unknown}`)
-  if (typeof body.model !== 'string' || body.model === '') return mistake('you must provide a model parameter')
-  if (!Array.isArray(body.messages)) return mistake("Missing required parameter: 'messages'.", 'messages')
-  if (body.messages.length === 0) {
-    return mistake("Invalid 'messages': empty array. Expected an array with minimum length 1.", 'messages')
-  }
-  for (const [name, [least, most]] of Object.entries(ranges)) {
-    const value = body[name] ?? least
-    if (typeof value !== 'number' || value < least || value > most) {
-      return mistake(`Invalid '${name}': expected a value between ${least} and ${most}.`, name)
-    }
-  }
-  const refused = refusedParameter(body, body.model)
-  if (refused !== undefined) {
-    return mistake(`Unsupported parameter: '${refused}' is not supported with this model.`, refused)
-  }
-  const hasTools = Array.isArray(body.tools) && body.tools.length > 0
-  if (Array.isArray(body.tools) && !hasTools) return mistake("Invalid 'tools': empty array.", 'tools')
-  if (body.tool_choice != null && !hasTools)
-    return mistake("'tool_choice' is only allowed when 'tools' are specified.", 'tool_choice')
-  if (body.stream_options != null && body.stream !== true) {
-    return mistake("The 'stream_options' parameter is only allowed when 'stream' is enabled.", 'stream_options')
-  }
-  if (Array.isArray(body.stop) && body.stop.length > 4) return mistake("Invalid 'stop': array too long.", 'stop')
-  if (body.top_logprobs != null && body.logprobs !== true) {
-    return mistake("'top_logprobs' is only allowed when 'logprobs' is true.", 'top_logprobs')
-  }
-  return problemInMessages(objectsIn(body.messages), body)
-}
-
-export function refusedParameter(body: WireObject, model: string): string | undefined {
-  const applying = parameterRules.filter(
-    rule => rule.models.test(model) && !(rule.unlessEffortNone && body.reasoning_effort === 'none'),
-  )
-  const isDefault = (name: string) =>
-    body[name] == null || ((name === 'temperature' || name === 'top_p') && body[name] === 1)
-  return applying.flatMap(rule => rule.fields).find(name => !isDefault(name))
-}
-
-function problemInMessages(messages: readonly WireObject[], body: WireObject): Failure | null {
-  let open = new Set<unknown>()
-  for (const [index, message] of messages.entries()) {
-    const role = message.role
-    if (!['system', 'developer', 'user', 'assistant', 'tool', 'function'].includes(String(role))) {
-      return mistake(`Invalid value: '${String(role)}'.`, `messages[${index}].role`)
-    }
-    if (role === 'tool') {
-      if (!open.has(message.tool_call_id)) {
-        return mistake(
-          "Invalid parameter: messages with role 'tool' must be a response to a preceeding message with 'tool_calls'.",
-          `messages[${index}].role`,
-        )
-      }
-    } else {
-      open = new Set(objectsIn(message.tool_calls).map(call => call.id))
-    }
-  }
-  const format = body.response_format
-  if (isWireObject(format) && format.type === 'json_object' && !/json/i.test(JSON.stringify(messages))) {
-    return mistake(
-      "'messages' must contain the word 'json' in some form, to use 'response_format' of type 'json_object'.",
-      'messages',
-    )
-  }
-  return null
-}
-
 function partsOf(content: unknown): readonly WireObject[] {
   return typeof content === 'string' ? [{ type: 'text', text: content }] : objectsIn(content)
 }
@@ -245,153 +122,6 @@ function jsonOf(format: unknown): SimulatedRequest['json'] {
   if (!isWireObject(format) || format.type === 'text') return null
   const named = format.json_schema
   return { schema: isWireObject(named) ? (named.schema ?? null) : null }
-}
-
-function completion(turn: SimulatedResponse): unknown {
-  const { question, answers, usage } = turn
-  return {
-    ...envelope(turn, 'chat.completion'),
-    choices: answers.map((answer, index) => ({
-      index,
-      message: {
-        role: 'assistant',
-        content: answer.text === '' && (answer.calls.length > 0 || answer.refusal !== null) ? null : answer.text,
-        ...(answer.calls.length === 0 ? {} : { tool_calls: answer.calls.map(call => toolCall(call, turn)) }),
-        refusal: answer.refusal,
-        annotations: [],
-      },
-      logprobs: logprobsOf(answer.text, question.logprobs),
-      finish_reason: answer.finish,
-    })),
-    ...(usage === null ? {} : { usage: usageBody(usage) }),
-  }
-}
-
-function envelope({ mint, createdAt, served }: SimulatedResponse, object: string) {
-  return {
-    id: mint('chatcmpl-', 29),
-    object,
-    created: createdAt,
-    model: served,
-    service_tier: 'default',
-    system_fingerprint: 'fp_simulated',
-  }
-}
-
-function toolCall(call: Answer['calls'][number], { mint }: SimulatedResponse) {
-  return {
-    id: mint('call_', 24),
-    type: 'function',
-    function: { name: call.name, arguments: JSON.stringify(call.arguments) },
-  }
-}
-
-function usageBody({ input, cached, cacheWrite, output, reasoning }: SimulatedUsage) {
-  return {
-    prompt_tokens: input,
-    completion_tokens: output,
-    total_tokens: total(input, output),
-    prompt_tokens_details: {
-      cached_tokens: cached,
-      ...(cacheWrite === 0 ? {} : { cache_write_tokens: cacheWrite }),
-      audio_tokens: 0,
-    },
-    completion_tokens_details: {
-      reasoning_tokens: reasoning,
-      audio_tokens: 0,
-      accepted_prediction_tokens: 0,
-      rejected_prediction_tokens: 0,
-    },
-  }
-}
-
-function logprobsOf(text: string, alternatives: number | null): unknown {
-  if (alternatives === null) return null
-  const entry = (token: string, logprob: number) => ({ token, logprob, bytes: [...Buffer.from(token)] })
-  const content = [...slices(text, 4)].map(token => ({
-    ...entry(token, -0.01),
-    top_logprobs: Array.from({ length: alternatives }, (_, rank) =>
-      entry(rank === 0 ? token : `${token}${rank}`, -0.01 - rank),
-    ),
-  }))
-  return { content, refusal: null }
-}
-
-function* frames(turn: SimulatedResponse): Generator<Frame> {
-  const { question, answers, usage, chunkCharacters, mint } = turn
-  const shared = envelope(turn, 'chat.completion.chunk')
-  const noUsage = question.includeUsage && usage !== null ? { usage: null } : {}
-  let chunks = 0
-  const frame = (part: Frame['part'], choices: readonly unknown[], extra: object = noUsage): Frame => ({
-    part,
-    name: null,
-    data: JSON.stringify({
-      ...shared,
-      choices,
-      ...extra,
-      ...(question.obfuscation ? { obfuscation: 'simulatedpadding'.slice(++chunks % 12) } : {}),
-    }),
-  })
-  const choiceFrame = (
-    part: Frame['part'],
-    index: number,
-    delta: object,
-    finish: string | null = null,
-    logprobs: unknown = null,
-  ) => frame(part, [{ index, delta, logprobs, finish_reason: finish }])
-
-  for (const [index, { text, calls }] of answers.entries()) {
-    // A single call opens its turn itself; several follow a chunk with only the role.
-    if (text !== '' || calls.length !== 1) {
-      const content = calls.length > 0 && text === '' ? null : ''
-      yield choiceFrame('opening', index, { role: 'assistant', content, refusal: null })
-    }
-  }
-  const writers = answers.map((answer, index) =>
-    deltasOf(answer, chunkCharacters, mint).map(delta => ({ index, delta })),
-  )
-  for (const { index, delta } of interleaved(writers)) {
-    const text = 'content' in delta && typeof delta.content === 'string' ? delta.content : ''
-    yield choiceFrame('content', index, delta, null, text === '' ? null : logprobsOf(text, question.logprobs))
-  }
-  for (const [index, { finish }] of answers.entries()) yield choiceFrame('closing', index, {}, finish)
-  if (question.includeUsage && usage !== null) yield frame('closing', [], { usage: usageBody(usage) })
-  yield { part: 'closing', name: null, data: '[DONE]' }
-}
-
-function* deltasOf(
-  { text, refusal, calls }: Answer,
-  characters: number,
-  mint: SimulatedResponse['mint'],
-): Generator<WireObject> {
-  for (const content of slices(text, characters)) yield { content }
-  for (const piece of slices(refusal ?? '', characters)) yield { refusal: piece }
-  for (const [index, call] of calls.entries()) {
-    const opening = { index, id: mint('call_', 24), type: 'function', function: { name: call.name, arguments: '' } }
-    const alone = calls.length === 1 && text === ''
-    yield {
-      ...(alone ? { role: 'assistant', content: null } : {}),
-      tool_calls: [opening],
-      ...(alone ? { refusal: null } : {}),
-    }
-    for (const piece of slices(JSON.stringify(call.arguments), characters)) {
-      yield { tool_calls: [{ index, function: { arguments: piece } }] }
-    }
-  }
-}
-
-/** Alternates between sources, as chunks of several choices arrive. */
-function* interleaved<Item>(sources: readonly Iterator<Item>[]): Generator<Item> {
-  for (let running = sources; running.length > 0; ) {
-    const still: Iterator<Item>[] = []
-    for (const source of running) {
-      const next = source.next()
-      if (next.done) continue
-      still.push(source)
-      yield next.value
-    }
-    running = still
-  }
 }
 
 export function failure({

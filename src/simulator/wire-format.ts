@@ -3,7 +3,7 @@
  * stream frames.
  */
 
-import type { FinishReason } from '../core/chat/chat.ts'
+import type { FinishReason } from '../core/chat/chat-events.ts'
 import { estimateTokens } from '../core/tokens/tokens.ts'
 import type { Directives } from './directives.ts'
 import type { RawRequest } from './request.ts'

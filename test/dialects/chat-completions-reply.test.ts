@@ -1,7 +1,7 @@
 import { afterAll, describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
 import OpenAI from 'openai'
-import type { ChatEvent, FinishReason, ResponseStart, ResponseSummary } from '../../src/core/chat/chat.ts'
+import type { ChatEvent, FinishReason, ResponseStart, ResponseSummary } from '../../src/core/chat/chat-events.ts'
 import { createResponseCollector } from '../../src/core/chat/response-collector.ts'
 import { GatewayError } from '../../src/core/validation/errors.ts'
 import {

@@ -2,13 +2,8 @@
 import { describe, expect, test } from 'bun:test'
 import Anthropic from '@anthropic-ai/sdk'
 import fc from 'fast-check'
-import type {
-  ChatEvent,
-  ContentEvent,
-  ReasoningItem,
-  ResponseStart,
-  ResponseSummary,
-} from '../../src/core/chat/chat.ts'
+import type { ReasoningItem } from '../../src/core/chat/chat.ts'
+import type { ChatEvent, ContentEvent, ResponseStart, ResponseSummary } from '../../src/core/chat/chat-events.ts'
 import { createResponseCollector } from '../../src/core/chat/response-collector.ts'
 import { GatewayError } from '../../src/core/validation/errors.ts'
 import { type MessageStyle, messageBody } from '../../src/dialects/messages/reply.ts'

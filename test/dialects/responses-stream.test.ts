@@ -2,7 +2,13 @@
 import { describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
 import OpenAI from 'openai'
-import type { ChatEvent, ContentEvent, FinishReason, ResponseStart, ResponseSummary } from '../../src/core/chat/chat.ts'
+import type {
+  ChatEvent,
+  ContentEvent,
+  FinishReason,
+  ResponseStart,
+  ResponseSummary,
+} from '../../src/core/chat/chat-events.ts'
 import { createResponseCollector } from '../../src/core/chat/response-collector.ts'
 import { type ErrorCode, GatewayError } from '../../src/core/validation/errors.ts'
 import { createReasoningSeal } from '../../src/dialects/reasoning-seal.ts'

@@ -1,6 +1,6 @@
 /** Timing of a stream on a test clock: status, pings, cancellation. */
 import { describe, expect, test } from 'bun:test'
-import type { ChatEvent, ChatEvents, ResponseStart } from '../../src/core/chat/chat.ts'
+import type { ChatEvent, ChatEvents, ResponseStart } from '../../src/core/chat/chat-events.ts'
 import { GatewayError } from '../../src/core/validation/errors.ts'
 import { toGatewayError } from '../../src/http/error-response.ts'
 import { streamHeaders, streamResponse } from '../../src/http/sse-response.ts'

@@ -1,6 +1,6 @@
 /** The start queue on its own event loop: time passes only by the cost of turns and requests in the test. */
 import { expect, test } from 'bun:test'
-import { createStartQueue, type StartQueue } from '../../src/http/start-queue.ts'
+import { StartQueue } from '../../src/http/start-queue.ts'
 
 type Loop = {
   readonly queue: StartQueue
@@ -15,7 +15,7 @@ function startLoop(): Loop {
   const loop: Loop = {
     now: 0,
     used: 0,
-    queue: createStartQueue({
+    queue: new StartQueue({
       monotonic: () => loop.now,
       used: () => loop.used,
       nextTurn: action => void actions.push(action),

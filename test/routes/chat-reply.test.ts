@@ -1,6 +1,6 @@
 import { expect, test } from 'bun:test'
 import { Value } from '@sinclair/typebox/value'
-import type { ChatEvent, ResponseSummary } from '../../src/core/chat/chat.ts'
+import type { ChatEvent, ResponseSummary } from '../../src/core/chat/chat-events.ts'
 import { createResponseCollector } from '../../src/core/chat/response-collector.ts'
 import { GatewayError } from '../../src/core/validation/errors.ts'
 import { deltaFramer, nativeBody, nativeStream } from '../../src/dialects/native/reply.ts'

@@ -1,4 +1,5 @@
-import type { ChatEvent, ContentEvent, FinishReason, TokenLogprob, ToolCall } from './chat.ts'
+import type { ToolCall } from './chat.ts'
+import type { ChatEvent, ContentEvent, FinishReason, TokenLogprob } from './chat-events.ts'
 import { appendMerged } from './text-deltas.ts'
 
 /** One complete choice. Text that never arrived is empty. */

@@ -1,5 +1,5 @@
 /** Upstreams split output at arbitrary places. These functions join deltas that belong to the same text. */
-import type { ChatEvent, ContentEvent } from './chat.ts'
+import type { ChatEvent, ContentEvent } from './chat-events.ts'
 
 /** An event that carries part of a text. */
 export type TextDelta = Extract<ContentEvent, { readonly text: string }>

@@ -1,5 +1,6 @@
 import { lastUserText } from '../analysis/prompt-analysis.ts'
-import type { ChatRequest, ContentPart, ResponseSummary } from '../chat/chat.ts'
+import type { ChatRequest, ContentPart } from '../chat/chat.ts'
+import type { ResponseSummary } from '../chat/chat-events.ts'
 import { withTurn } from '../chat/source-turn.ts'
 import { estimateInputTokens } from '../tokens/tokens.ts'
 import { canEnhance, enhancePrompt, maximumGrowth, type PromptTraits } from './enhance.ts'

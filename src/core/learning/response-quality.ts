@@ -2,7 +2,9 @@
  * Infers the quality of a response (0–1) without a judge. Only a rating is certain; everything else is a weak signal,
  * and most responses show none. Longer is not better, so the effect of length is capped.
  */
-import type { FinishReason, QueryType } from '../chat/chat.ts'
+
+import type { QueryType } from '../chat/chat.ts'
+import type { FinishReason } from '../chat/chat-events.ts'
 
 /** Observable signals of one response. */
 export type QualitySignals = {

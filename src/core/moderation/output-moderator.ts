@@ -3,7 +3,8 @@
  * response is collected and checked once.
  */
 
-import type { ChatEvent, StreamMode } from '../chat/chat.ts'
+import type { StreamMode } from '../chat/chat.ts'
+import type { ChatEvent } from '../chat/chat-events.ts'
 import { isSameText, isTextDelta, type TextDelta } from '../chat/text-deltas.ts'
 import {
   createStreamingModerator,

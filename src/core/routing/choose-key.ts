@@ -1,4 +1,4 @@
-import type { AttemptFailure } from '../chat/chat.ts'
+import type { AttemptFailure } from '../chat/attempts.ts'
 
 /** A key that may serve a request now. */
 export type KeyChoice = {

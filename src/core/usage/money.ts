@@ -2,7 +2,7 @@
  * Money is an integer of micro-cents (1e-8 USD), so that sums are exact in any order on any machine. A request is
  * rounded up once, at settlement.
  */
-import type { TokenUsage } from '../chat/chat.ts'
+import type { TokenUsage } from '../chat/chat-events.ts'
 import type { Model, Prices, Pricing } from '../models/models.ts'
 
 export const microcentsPerUsd = 100_000_000

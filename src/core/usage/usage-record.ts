@@ -1,5 +1,6 @@
 import { type Static, Type } from '@sinclair/typebox'
-import { attemptFailures, chatDialects } from '../chat/chat.ts'
+import { attemptFailures } from '../chat/attempts.ts'
+import { chatDialects } from '../chat/chat.ts'
 import type { CompletedUsage } from '../validation/errors.ts'
 import { oneOf } from '../validation/validate.ts'
 import { toUsd } from './money.ts'

@@ -2,14 +2,15 @@
  * Writes chat-completions responses, as one body or as chunks. A chunk is a template around one JSON string: a stream is mostly
  * text deltas, and the rest of a chunk never changes.
  */
+
+import type { ToolCall } from '../../core/chat/chat.ts'
 import type {
   ChatEvent,
   FinishReason,
   ResponseStart,
   ResponseSummary,
   TokenLogprob,
-  ToolCall,
-} from '../../core/chat/chat.ts'
+} from '../../core/chat/chat-events.ts'
 import type { CollectedChoice, CollectedResponse } from '../../core/chat/response-collector.ts'
 import type { WebSource } from '../../core/chat/web-sources.ts'
 import { toUsd } from '../../core/usage/money.ts'

@@ -6,18 +6,20 @@ import { type Static, Type } from '@sinclair/typebox'
 import type { ChatRequest } from '../../core/chat/chat.ts'
 import { cacheMarkSchema } from '../../core/request/cache-mark.ts'
 import {
-  bodyText,
-  callId,
   chatRequestFields,
-  filePartSchema,
-  functionName,
-  imageAddress,
   maximumMessages,
   maximumTools,
   parseChatRequestFields,
-  parseMessages,
-  toolCallSchema,
 } from '../../core/request/chat-request.ts'
+import { parseMessages } from '../../core/request/parse-messages.ts'
+import {
+  bodyText,
+  callId,
+  filePartSchema,
+  functionName,
+  imageAddress,
+  toolCallSchema,
+} from '../../core/request/part-schemas.ts'
 import { sessionNameOf } from '../../core/request/session-name.ts'
 import { checker, invalidField, nullable, oneOf } from '../../core/validation/validate.ts'
 

@@ -2,7 +2,9 @@
  * Writes the content blocks of a Messages response, one after the other for any order of the events. If a provider writes several
  * calls in parallel, one block is open and the events of the others wait. A stream and a JSON body use the same code.
  */
-import type { ContentEvent, ReasoningFamily, ReasoningItem } from '../../core/chat/chat.ts'
+
+import type { ReasoningFamily, ReasoningItem } from '../../core/chat/chat.ts'
+import type { ContentEvent } from '../../core/chat/chat-events.ts'
 import { parseUntrustedJson } from '../../core/validation/untrusted-json.ts'
 import { type BlockFields, isBlockFields } from './blocks.ts'
 

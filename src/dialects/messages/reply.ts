@@ -1,13 +1,13 @@
 /** Writes Messages responses as one JSON body, and the parts that streams share with it. */
+
+import type { ReasoningFamily, ReasoningItem } from '../../core/chat/chat.ts'
 import type {
   ChatEvent,
   FinishReason,
-  ReasoningFamily,
-  ReasoningItem,
   ResponseStart,
   ResponseSummary,
   TokenUsage,
-} from '../../core/chat/chat.ts'
+} from '../../core/chat/chat-events.ts'
 import type { CollectedResponse } from '../../core/chat/response-collector.ts'
 import { toUsd } from '../../core/usage/money.ts'
 import { parseUntrustedJson } from '../../core/validation/untrusted-json.ts'

@@ -5,12 +5,12 @@
 import { type Static, Type } from '@sinclair/typebox'
 import type { ChatRequest, ReasoningEffort, ResponseFormat, SourceBody } from '../../core/chat/chat.ts'
 import {
-  bodyText,
   chatRequestFields,
   maximumMessages,
   maximumTools,
   parseChatRequestFields,
 } from '../../core/request/chat-request.ts'
+import { bodyText } from '../../core/request/part-schemas.ts'
 import { checker, nullable, oneOf } from '../../core/validation/validate.ts'
 import type { RequestSource } from '../../http/chat-handler.ts'
 import type { ReasoningSeal } from '../reasoning-seal.ts'

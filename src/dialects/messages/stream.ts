@@ -2,7 +2,7 @@
  * Writes Messages responses as server-sent events. `message_delta` and `message_stop` follow only `done`: a truncated or unsettled
  * response must not look complete.
  */
-import type { ChatEvent, ResponseStart, ResponseSummary } from '../../core/chat/chat.ts'
+import type { ChatEvent, ResponseStart, ResponseSummary } from '../../core/chat/chat-events.ts'
 import type { StreamFormat } from '../../http/sse-response.ts'
 import { BlockWriter } from './block-writer.ts'
 import type { BlockFields } from './blocks.ts'

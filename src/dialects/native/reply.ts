@@ -1,5 +1,7 @@
 /** Writes native responses: one body, or `delta` events and one `done`. */
-import type { ChatEvent, ResponseSummary, ToolCall } from '../../core/chat/chat.ts'
+
+import type { ToolCall } from '../../core/chat/chat.ts'
+import type { ChatEvent, ResponseSummary } from '../../core/chat/chat-events.ts'
 import { type CollectedResponse, createResponseCollector } from '../../core/chat/response-collector.ts'
 import { toUsd } from '../../core/usage/money.ts'
 import { errorBody } from '../../core/validation/errors.ts'

@@ -3,17 +3,13 @@ import { Type } from '@sinclair/typebox'
 import type { ChatRequest } from '../../core/chat/chat.ts'
 import { cacheMarkSchema } from '../../core/request/cache-mark.ts'
 import {
-  bodyText,
-  callId,
   chatRequestFields,
-  filePartSchema,
-  imageAddress,
   maximumMessages,
   maximumTools,
   parseChatRequestFields,
-  parseMessages,
-  toolCallSchema,
 } from '../../core/request/chat-request.ts'
+import { parseMessages } from '../../core/request/parse-messages.ts'
+import { bodyText, callId, filePartSchema, imageAddress, toolCallSchema } from '../../core/request/part-schemas.ts'
 import { checker, nullable, oneOf } from '../../core/validation/validate.ts'
 
 const closed = { additionalProperties: false }

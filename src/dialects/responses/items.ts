@@ -2,7 +2,7 @@
 import { Type } from '@sinclair/typebox'
 import type { Message, ReasoningItem } from '../../core/chat/chat.ts'
 import { flatToolName } from '../../core/chat/tool-names.ts'
-import { bodyText, callId } from '../../core/request/chat-request.ts'
+import { bodyText, callId } from '../../core/request/part-schemas.ts'
 import { GatewayError } from '../../core/validation/errors.ts'
 import { invalidField, nullable, oneOf } from '../../core/validation/validate.ts'
 import type { ReasoningSeal } from '../reasoning-seal.ts'

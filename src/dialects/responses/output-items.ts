@@ -1,5 +1,5 @@
 /** Output items and their wire format in each status. */
-import type { TokenLogprob } from '../../core/chat/chat.ts'
+import type { TokenLogprob } from '../../core/chat/chat-events.ts'
 import { parseUntrustedJson } from '../../core/validation/untrusted-json.ts'
 import { type Fields, isFields } from './check.ts'
 import type { CustomInput } from './custom-input.ts'

@@ -2,7 +2,9 @@
  * Builds the output items of one response from its events. Each item is announced before its content, keeps its ID and index, and is
  * reported as done once. A JSON body and a stream use the same code.
  */
-import type { ContentEvent, FinishReason, ReasoningItem, TokenLogprob } from '../../core/chat/chat.ts'
+
+import type { ReasoningItem } from '../../core/chat/chat.ts'
+import type { ContentEvent, FinishReason, TokenLogprob } from '../../core/chat/chat-events.ts'
 import type { WebSource } from '../../core/chat/web-sources.ts'
 import { parseUntrustedJson } from '../../core/validation/untrusted-json.ts'
 import { findCitations } from '../../core/web/citations.ts'

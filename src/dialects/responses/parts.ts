@@ -1,7 +1,8 @@
 /** Parses the content of items: text, images and documents. */
 import { Type } from '@sinclair/typebox'
 import type { ContentPart } from '../../core/chat/chat.ts'
-import { bodyText, fetchable, imageAddress } from '../../core/request/chat-request.ts'
+import { fetchable } from '../../core/request/parse-messages.ts'
+import { bodyText, imageAddress } from '../../core/request/part-schemas.ts'
 import { invalidField, nullable, oneOf } from '../../core/validation/validate.ts'
 import { checkerAt, type Fields, isFields, textOrNull } from './check.ts'
 

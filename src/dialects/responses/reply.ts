@@ -1,5 +1,7 @@
 /** Writes response objects: the output, and the settings of the request that the API repeats. */
-import type { FinishReason, ReasoningItem, ResponseStart, ResponseSummary } from '../../core/chat/chat.ts'
+
+import type { ReasoningItem } from '../../core/chat/chat.ts'
+import type { FinishReason, ResponseStart, ResponseSummary } from '../../core/chat/chat-events.ts'
 import type { CollectedResponse } from '../../core/chat/response-collector.ts'
 import { autoModel } from '../../core/models/models.ts'
 import { toUsd } from '../../core/usage/money.ts'

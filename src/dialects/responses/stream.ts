@@ -2,7 +2,7 @@
  * Writes responses as events of the Responses API: numbered from 0 without gaps, `response.created` first, one terminal event last.
  * `response.completed` and `response.incomplete` follow only `done`: a truncated or unsettled response must not look complete.
  */
-import type { ChatEvent, FinishReason, ResponseStart, TokenLogprob } from '../../core/chat/chat.ts'
+import type { ChatEvent, FinishReason, ResponseStart, TokenLogprob } from '../../core/chat/chat-events.ts'
 import type { StreamFormat } from '../../http/sse-response.ts'
 import type { Fields } from './check.ts'
 import { OutputItems } from './output.ts'

@@ -3,7 +3,9 @@
  * consumer, which receives a batch when one is due. An iterator written by hand: a generator's `return()` waits for its
  * pending `next()`, so a client disconnect during an upstream silence would leave the source running.
  */
-import type { ChatEvent, ChatEvents, StreamMode } from '../../core/chat/chat.ts'
+
+import type { StreamMode } from '../../core/chat/chat.ts'
+import type { ChatEvent, ChatEvents } from '../../core/chat/chat-events.ts'
 import { completeTextLength } from '../../core/chat/sentence-boundary.ts'
 import { appendMerged, isTextDelta } from '../../core/chat/text-deltas.ts'
 
@@ -33,155 +35,168 @@ export function paceStream(
   clock: PaceClock,
   over: () => void = ignore,
 ): ChatEvents {
-  let queue: ChatEvent[] = []
-  let pendingCharacters = 0
+  return new PacedStream(events, mode, clock, over)
+}
+
+type Batch = IteratorResult<readonly ChatEvent[], void>
+
+class PacedStream implements ChatEvents {
+  private queue: ChatEvent[] = []
+  private pendingCharacters = 0
   /** When the oldest pending event arrived. */
-  let pendingSince = 0
-  let mustGo = false
-  let hasReasoning = false
-  let textSeen = false
-  let lastWrite = Number.NEGATIVE_INFINITY
-  let reading = false
-  let ended = false
-  let closed = false
-  let failure: { readonly thrown: unknown } | null = null
-  let alarmAt = Number.POSITIVE_INFINITY
-  const waiting: PromiseWithResolvers<IteratorResult<readonly ChatEvent[], void>>[] = []
+  private pendingSince = 0
+  private mustGo = false
+  private hasReasoning = false
+  private textSeen = false
+  private lastWrite = Number.NEGATIVE_INFINITY
+  private reading = false
+  private ended = false
+  private closed = false
+  private failure: { readonly thrown: unknown } | null = null
+  private alarmAt = Number.POSITIVE_INFINITY
+  private readonly waiting: PromiseWithResolvers<Batch>[] = []
 
-  function read(): void {
-    if (reading || ended || pendingCharacters >= maximumPendingCharacters) return
-    reading = true
-    events.next().then(arrived, broke)
+  constructor(
+    private readonly events: ChatEvents,
+    private readonly mode: StreamMode,
+    private readonly clock: PaceClock,
+    private readonly over: () => void,
+  ) {}
+
+  next(): Promise<Batch> {
+    const consumer = Promise.withResolvers<Batch>()
+    this.waiting.push(consumer)
+    this.read()
+    this.serve()
+    return consumer.promise
   }
 
-  function arrived(result: IteratorResult<readonly ChatEvent[], void>): void {
-    reading = false
-    if (closed) return
-    if (result.done === true) end()
-    else takeIn(result.value)
-    serve()
-    read()
-  }
-
-  function broke(thrown: unknown): void {
-    reading = false
-    if (closed) return
-    failure = { thrown }
-    end()
-    serve()
-  }
-
-  function end(): void {
-    ended = true
-    over()
-  }
-
-  function takeIn(batch: readonly ChatEvent[]): void {
-    if (queue.length === 0) pendingSince = clock.now()
-    for (const event of batch) {
-      pendingCharacters += charactersOf(event)
-      const urgency = flushPriority(event)
-      if (urgency === 'now' || (urgency === 'text' && !textSeen)) mustGo = true
-      if (urgency === 'text') textSeen = true
-      if (urgency === 'soon') hasReasoning = true
-      appendMerged(queue, event)
-    }
-  }
-
-  /** Hands due events to the waiting consumer, and sets the timer for the others. */
-  function serve(): void {
-    for (let consumer = waiting[0]; consumer !== undefined; consumer = waiting[0]) {
-      const now = clock.now()
-      const dueAt = due(now)
-      if (dueAt <= now) consumer.resolve({ value: take(now), done: false })
-      else if (queue.length > 0) {
-        wakeAt(dueAt)
-        return
-      } else if (!ended) return
-      else if (failure !== null) {
-        consumer.reject(failure.thrown)
-        failure = null
-      } else consumer.resolve({ value: undefined, done: true })
-      waiting.shift()
-    }
-  }
-
-  /** Returns the time at which part of the queue is due. */
-  function due(now: number): number {
-    if (queue.length === 0) return Number.POSITIVE_INFINITY
-    if (mustGo || ended) return now
-    if (mode === 'realtime' || hasReasoning) return (Math.floor(lastWrite / gridMs) + 1) * gridMs
-    const beat = lastWrite + flushIntervalMs
-    if (now < beat || queue.length > 1 || readyOfLast(queue, true) > 0) return beat
-    return patienceEnds()
-  }
-
-  function patienceEnds(): number {
-    return Math.max(lastWrite, pendingSince) + maximumHoldMs
-  }
-
-  /** Empties the queue, except in `buffered` mode the end of its last text if the sentence is incomplete. */
-  function take(now: number): readonly ChatEvent[] {
-    const batch = queue
-    const last = batch.at(-1)
-    const whole = mode === 'realtime' || mustGo || ended || hasReasoning
-    queue = []
-    pendingCharacters = 0
-    if (!whole && last !== undefined && isTextDelta(last)) {
-      const ready = readyOfLast(batch, now < patienceEnds())
-      if (ready < last.text.length) {
-        batch.pop()
-        if (ready > 0) batch.push({ ...last, text: last.text.slice(0, ready) })
-        queue = [{ ...last, text: last.text.slice(ready) }]
-        pendingCharacters = last.text.length - ready
-      }
-    }
-    mustGo = false
-    hasReasoning = false
-    lastWrite = now
-    read()
-    return batch
-  }
-
-  function wakeAt(time: number): void {
-    if (alarmAt <= time) return
-    alarmAt = time
-    clock.sleep(time - clock.now()).then(() => {
-      if (alarmAt === time) alarmAt = Number.POSITIVE_INFINITY
-      if (!closed) serve()
-    }, ignore)
-  }
-
-  async function close(): Promise<IteratorResult<readonly ChatEvent[], void>> {
-    closed = true
-    ended = true
-    queue = []
-    for (const consumer of waiting.splice(0)) consumer.resolve({ value: undefined, done: true })
-    const closing = events.return().finally(over)
-    if (reading) closing.catch(ignore)
+  async return(): Promise<Batch> {
+    this.closed = true
+    this.ended = true
+    this.queue = []
+    for (const consumer of this.waiting.splice(0)) consumer.resolve({ value: undefined, done: true })
+    const closing = this.events.return().finally(this.over)
+    if (this.reading) closing.catch(ignore)
     else await closing
     return { value: undefined, done: true }
   }
 
-  return {
-    next() {
-      const consumer = Promise.withResolvers<IteratorResult<readonly ChatEvent[], void>>()
-      waiting.push(consumer)
-      read()
-      serve()
-      return consumer.promise
-    },
-    return: close,
-    async throw(thrown) {
-      await close()
-      throw thrown
-    },
-    [Symbol.asyncIterator]() {
-      return this
-    },
-    async [Symbol.asyncDispose]() {
-      await close()
-    },
+  async throw(thrown: unknown): Promise<never> {
+    await this.return()
+    throw thrown
+  }
+
+  [Symbol.asyncIterator]() {
+    return this
+  }
+
+  async [Symbol.asyncDispose]() {
+    await this.return()
+  }
+
+  private read(): void {
+    if (this.reading || this.ended || this.pendingCharacters >= maximumPendingCharacters) return
+    this.reading = true
+    this.events.next().then(this.arrived, this.broke)
+  }
+
+  private readonly arrived = (result: Batch): void => {
+    this.reading = false
+    if (this.closed) return
+    if (result.done === true) this.end()
+    else this.takeIn(result.value)
+    this.serve()
+    this.read()
+  }
+
+  private readonly broke = (thrown: unknown): void => {
+    this.reading = false
+    if (this.closed) return
+    this.failure = { thrown }
+    this.end()
+    this.serve()
+  }
+
+  private end(): void {
+    this.ended = true
+    this.over()
+  }
+
+  private takeIn(batch: readonly ChatEvent[]): void {
+    if (this.queue.length === 0) this.pendingSince = this.clock.now()
+    for (const event of batch) {
+      this.pendingCharacters += charactersOf(event)
+      const urgency = flushPriority(event)
+      if (urgency === 'now' || (urgency === 'text' && !this.textSeen)) this.mustGo = true
+      if (urgency === 'text') this.textSeen = true
+      if (urgency === 'soon') this.hasReasoning = true
+      appendMerged(this.queue, event)
+    }
+  }
+
+  /** Hands due events to the waiting consumer, and sets the timer for the others. */
+  private serve(): void {
+    for (let consumer = this.waiting[0]; consumer !== undefined; consumer = this.waiting[0]) {
+      const now = this.clock.now()
+      const dueAt = this.due(now)
+      if (dueAt <= now) consumer.resolve({ value: this.take(now), done: false })
+      else if (this.queue.length > 0) {
+        this.wakeAt(dueAt)
+        return
+      } else if (!this.ended) return
+      else if (this.failure !== null) {
+        consumer.reject(this.failure.thrown)
+        this.failure = null
+      } else consumer.resolve({ value: undefined, done: true })
+      this.waiting.shift()
+    }
+  }
+
+  /** Returns the time at which part of the queue is due. */
+  private due(now: number): number {
+    if (this.queue.length === 0) return Number.POSITIVE_INFINITY
+    if (this.mustGo || this.ended) return now
+    if (this.mode === 'realtime' || this.hasReasoning) return (Math.floor(this.lastWrite / gridMs) + 1) * gridMs
+    const beat = this.lastWrite + flushIntervalMs
+    if (now < beat || this.queue.length > 1 || readyOfLast(this.queue, true) > 0) return beat
+    return this.patienceEnds()
+  }
+
+  private patienceEnds(): number {
+    return Math.max(this.lastWrite, this.pendingSince) + maximumHoldMs
+  }
+
+  /** Empties the queue, except in `buffered` mode the end of its last text if the sentence is incomplete. */
+  private take(now: number): readonly ChatEvent[] {
+    const batch = this.queue
+    const last = batch.at(-1)
+    const whole = this.mode === 'realtime' || this.mustGo || this.ended || this.hasReasoning
+    this.queue = []
+    this.pendingCharacters = 0
+    if (!whole && last !== undefined && isTextDelta(last)) {
+      const ready = readyOfLast(batch, now < this.patienceEnds())
+      if (ready < last.text.length) {
+        batch.pop()
+        if (ready > 0) batch.push({ ...last, text: last.text.slice(0, ready) })
+        this.queue = [{ ...last, text: last.text.slice(ready) }]
+        this.pendingCharacters = last.text.length - ready
+      }
+    }
+    this.mustGo = false
+    this.hasReasoning = false
+    this.lastWrite = now
+    this.read()
+    return batch
+  }
+
+  private wakeAt(time: number): void {
+    if (this.alarmAt <= time) return
+    this.alarmAt = time
+    this.clock.sleep(time - this.clock.now()).then(() => {
+      if (this.alarmAt === time) this.alarmAt = Number.POSITIVE_INFINITY
+      if (!this.closed) this.serve()
+    }, ignore)
   }
 }
 

@@ -2,7 +2,7 @@
  * Calls hosts in order until one has embedded all inputs. All hosts serve the same model: vectors of another model
  * would not match those that a client stored. Vectors of a failed host are discarded.
  */
-import type { Attempt, AttemptOutcome } from '../../core/chat/chat.ts'
+import type { Attempt, AttemptOutcome } from '../../core/chat/attempts.ts'
 import { abortError, createRequestAbort, type RequestAbortSignal } from '../../core/chat/request-abort.ts'
 import { splitIntoBatches } from '../../core/embeddings/batches.ts'
 import type { EmbeddingInput } from '../../core/embeddings/embeddings-request.ts'

@@ -2,7 +2,7 @@
  * One request for embeddings, top to bottom: prepare → admit → moderate → call → settle. It has no routing, no web and no
  * enhancement: the client names the model, and only hosts of that model serve it. Reserved by estimate, settled once by usage.
  */
-import type { Attempt } from '../../core/chat/chat.ts'
+import type { Attempt } from '../../core/chat/attempts.ts'
 import type { RequestAbortSignal } from '../../core/chat/request-abort.ts'
 import type { EmbeddingsRequest } from '../../core/embeddings/embeddings-request.ts'
 import type { Vector } from '../../core/embeddings/vectors.ts'

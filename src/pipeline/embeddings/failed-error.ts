@@ -1,5 +1,5 @@
 /** The error of a request for embeddings that every host failed. */
-import type { Attempt } from '../../core/chat/chat.ts'
+import type { Attempt } from '../../core/chat/attempts.ts'
 import { fullName } from '../../core/models/models.ts'
 import { GatewayError } from '../../core/validation/errors.ts'
 import type { ProviderFailure } from '../../providers/provider.ts'

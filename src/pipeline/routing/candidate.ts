@@ -1,4 +1,5 @@
-import type { Attempt, ChatRequest } from '../../core/chat/chat.ts'
+import type { Attempt } from '../../core/chat/attempts.ts'
+import type { ChatRequest } from '../../core/chat/chat.ts'
 import type { Model, ModelHost, Unmet } from '../../core/models/models.ts'
 import type { ScoreComponents } from '../../core/routing/scoring.ts'
 import type { ConfiguredProvider } from '../../providers/configured-provider.ts'

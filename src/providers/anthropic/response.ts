@@ -1,4 +1,4 @@
-import type { FinishReason } from '../../core/chat/chat.ts'
+import type { FinishReason } from '../../core/chat/chat-events.ts'
 import { failed, truncated } from '../failure.ts'
 import { findTextSlot, frameParser } from '../frames.ts'
 import { isRecord, isText, type Json, nameOf, record, records, textOf } from '../json.ts'

@@ -1,4 +1,4 @@
-import type { ReportedUsage } from '../../core/chat/chat.ts'
+import type { ReportedUsage } from '../../core/chat/chat-events.ts'
 import { isRecord, type Json, record, tokenCount } from '../json.ts'
 
 /** Counts so far; null = not reported. */

@@ -1,4 +1,4 @@
-import type { AttemptFailure } from '../../core/chat/chat.ts'
+import type { AttemptFailure } from '../../core/chat/attempts.ts'
 import { parseUntrustedJson } from '../../core/validation/untrusted-json.ts'
 import { exceptionPrefix } from '../aws-event-stream.ts'
 import { isContextOverflow, isQuotaExhausted, kindOfStatus, providerFailure, retryAfterOf } from '../failure.ts'

@@ -1,4 +1,4 @@
-import type { FinishReason } from '../../core/chat/chat.ts'
+import type { FinishReason } from '../../core/chat/chat-events.ts'
 import { parseUntrustedJson } from '../../core/validation/untrusted-json.ts'
 import { exceptionPrefix } from '../aws-event-stream.ts'
 import { failed, providerFailure } from '../failure.ts'

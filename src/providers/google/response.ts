@@ -1,4 +1,4 @@
-import type { FinishReason } from '../../core/chat/chat.ts'
+import type { FinishReason } from '../../core/chat/chat-events.ts'
 import { parseUntrustedJson } from '../../core/validation/untrusted-json.ts'
 import { failed, providerFailure, truncated } from '../failure.ts'
 import { isRecord, isText, type Json, nameOf, record, records, wholeNumber } from '../json.ts'

@@ -1,4 +1,4 @@
-import type { ReportedUsage } from '../../core/chat/chat.ts'
+import type { ReportedUsage } from '../../core/chat/chat-events.ts'
 import { isRecord, record, tokenCount } from '../json.ts'
 
 /** Returns the token counts of a response; null if it has none. Cached and cache-written tokens are part of the input. */

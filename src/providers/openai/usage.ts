@@ -1,4 +1,4 @@
-import type { ReportedUsage, TokenLogprob } from '../../core/chat/chat.ts'
+import type { ReportedUsage, TokenLogprob } from '../../core/chat/chat-events.ts'
 import { type Json, record, records, tokenCount } from '../json.ts'
 
 /**

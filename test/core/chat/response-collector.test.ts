@@ -1,5 +1,5 @@
 import { expect, test } from 'bun:test'
-import type { ChatEvent } from '../../../src/core/chat/chat.ts'
+import type { ChatEvent } from '../../../src/core/chat/chat-events.ts'
 import { createResponseCollector } from '../../../src/core/chat/response-collector.ts'
 
 const fold = (events: readonly ChatEvent[]) => {

@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
-import type { ChatEvent, StreamMode } from '../../../src/core/chat/chat.ts'
+import type { StreamMode } from '../../../src/core/chat/chat.ts'
+import type { ChatEvent } from '../../../src/core/chat/chat-events.ts'
 import { type OutputModerationRules, OutputModerator } from '../../../src/core/moderation/output-moderator.ts'
 import { compileRules } from '../../../src/core/moderation/pattern-rules.ts'
 

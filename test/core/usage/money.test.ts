@@ -1,6 +1,6 @@
 import { expect, test } from 'bun:test'
 import fc from 'fast-check'
-import type { TokenUsage } from '../../../src/core/chat/chat.ts'
+import type { TokenUsage } from '../../../src/core/chat/chat-events.ts'
 import type { Prices } from '../../../src/core/models/models.ts'
 import {
   costOf,

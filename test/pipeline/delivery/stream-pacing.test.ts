@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
-import type { ChatEvent, ChatEvents, StreamMode } from '../../../src/core/chat/chat.ts'
+import type { StreamMode } from '../../../src/core/chat/chat.ts'
+import type { ChatEvent, ChatEvents } from '../../../src/core/chat/chat-events.ts'
 import { createTicker, type PaceClock, paceStream } from '../../../src/pipeline/delivery/stream-pacing.ts'
 
 type Step = { readonly after: number; readonly batch: readonly ChatEvent[] }

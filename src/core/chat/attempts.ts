@@ -1,0 +1,51 @@
+/** Attempts of a chat request: which candidates were called or skipped, and with which outcome. */
+
+/** The outcome of one attempted or skipped candidate. */
+export type Attempt = {
+  /** `provider/model`. */
+  readonly model: string
+  readonly outcome: AttemptOutcome
+  /** Monotonic milliseconds at which the candidate was attempted or skipped. */
+  readonly startedAt: number
+  /** Milliseconds until the failure or the first content. */
+  readonly durationMs: number
+  /** Host and key as the operator named them, `host#key`, for logs; absent = the provider's only key. */
+  readonly via?: string
+}
+
+export const attemptFailures = [
+  'rate_limited',
+  'quota_exhausted',
+  'overloaded',
+  'unavailable',
+  'credential_refused',
+  'model_missing',
+  'context_overflow',
+  'content_filtered',
+  'request_refused',
+  'request_too_large',
+  'timeout',
+  'connection_failed',
+  'bad_answer',
+  'truncated',
+  'empty_answer',
+  'generation_failed',
+] as const
+export type AttemptFailure = (typeof attemptFailures)[number]
+
+/**
+ * Why a candidate was skipped when its turn came: the account cannot pay for it, its circuit is open, its cooldown has
+ * not ended, its provider rejects the credential, the retry budget is exhausted, or its keys have no capacity.
+ */
+const attemptSkips = [
+  'skipped_over_budget',
+  'skipped_circuit_open',
+  'skipped_cooldown',
+  'skipped_provider_disabled',
+  'skipped_retry_budget',
+  'skipped_rate_limit',
+] as const
+export type AttemptSkip = (typeof attemptSkips)[number]
+
+export const candidateOutcomes = ['served', ...attemptFailures, ...attemptSkips] as const
+export type AttemptOutcome = (typeof candidateOutcomes)[number]

@@ -1,0 +1,192 @@
+/**
+ * The events of a chat response (`ChatEvent`), and what they carry: token counts, the start and the summary of a
+ * response. Providers parse their streams into them and dialects write them in their API forms.
+ */
+import type { Attempt } from './attempts.ts'
+import type { QueryType, ReasoningFamily, ReasoningItem, SourceBody, Strategy } from './chat.ts'
+import type { OutputCap } from './output-cap.ts'
+import type { OmittedSource, WebSource } from './web-sources.ts'
+
+export type FinishReason = 'stop' | 'length' | 'tool_calls' | 'content_filter'
+
+/**
+ * Token counts with the same meaning for all providers: input includes cached and cache-written tokens, output includes
+ * reasoning.
+ */
+export type TokenUsage = {
+  readonly inputTokens: number
+  readonly cachedInputTokens: number
+  readonly cacheWriteTokens: number
+  readonly outputTokens: number
+  readonly reasoningTokens: number
+  /** Of those written to the cache, the ones to be kept for an hour; absent = none. */
+  readonly hourCacheWriteTokens?: number
+  /** Searches that the provider ran on its own side; absent = none. */
+  readonly providerSearches?: number
+}
+
+/**
+ * Token counts reported by an upstream. Null = not reported, which is not zero: the gateway's own count is then billed.
+ */
+export type ReportedUsage = Omit<TokenUsage, 'inputTokens' | 'outputTokens'> & {
+  readonly inputTokens: number | null
+  readonly outputTokens: number | null
+  /**
+   * Lower bound of the output if the upstream does not report it: the sum of its parts, or an early count of the whole.
+   */
+  readonly leastOutputTokens?: number
+}
+
+export type TokenLogprob = {
+  readonly token: string
+  readonly logprob: number
+  readonly bytes: readonly number[] | null
+  readonly top_logprobs: readonly {
+    readonly token: string
+    readonly logprob: number
+    readonly bytes: readonly number[] | null
+  }[]
+}
+
+/** Part of a streamed output. `choice` is the index among the `n` requested choices, from 0. */
+export type ContentEvent =
+  /** `phase`: whether OpenAI's Responses API calls it a commentary or the final answer; absent = it does not say. */
+  | { readonly type: 'text'; readonly choice: number; readonly text: string; readonly phase?: string }
+  | { readonly type: 'reasoning'; readonly choice: number; readonly text: string }
+  | { readonly type: 'refusal'; readonly choice: number; readonly text: string }
+  /** Starts a tool call. `index` is contiguous from 0 within its choice; `id` is unique within the response. */
+  | {
+      readonly type: 'tool_call'
+      readonly choice: number
+      readonly index: number
+      readonly id: string
+      readonly name: string
+      readonly signature: string | null
+    }
+  /** Part of the JSON arguments of the tool call `index`. The parts joined are never empty: at least `{}`. */
+  | { readonly type: 'tool_arguments'; readonly choice: number; readonly index: number; readonly text: string }
+  | { readonly type: 'logprobs'; readonly choice: number; readonly tokens: readonly TokenLogprob[] }
+  /**
+   * Ends a reasoning item, whose text arrived in the `reasoning` events since the last such event. Contains what its
+   * provider requires when it is sent back. Dialects without a field for it ignore it.
+   */
+  | {
+      readonly type: 'reasoning_end'
+      readonly choice: number
+      readonly family: ReasoningFamily
+      readonly kind: ReasoningItem['kind']
+      readonly data: string
+      readonly id: string | null
+    }
+  /**
+   * A complete output part that only clients of one API form can read, as JSON of that form: a content block of
+   * Messages (such as a provider-side tool and its result), or an output item of Responses.
+   */
+  | {
+      readonly type: 'provider_item'
+      readonly choice: number
+      readonly dialect: SourceBody['dialect']
+      readonly json: string
+    }
+  /** A citation within the preceding text, as JSON of one API form. */
+  | {
+      readonly type: 'citation'
+      readonly choice: number
+      readonly dialect: SourceBody['dialect']
+      readonly json: string
+    }
+
+/** Known when the first content arrives. The response headers are built from it. */
+export type ResponseStart = {
+  readonly requestId: string
+  /** Unix seconds. */
+  readonly createdAt: number
+  /** `provider/model` that serves the request. */
+  readonly model: string
+  readonly provider: string
+  readonly attempts: readonly Attempt[]
+  /** Client parameters that the serving model does not support. */
+  readonly droppedParameters: readonly string[]
+  /** Kinds of secrets detected in the prompt; absent = none. */
+  readonly secrets?: readonly string[]
+  /** The output cap that the gateway set; absent = the client's own cap applies. */
+  readonly outputCap?: OutputCap
+  /** Web access of the request, with costs as integers of 1e-8 USD; absent = none. */
+  readonly web?: {
+    readonly sources: readonly WebSource[]
+    readonly searchMicrocents: number
+    readonly fetchMicrocents: number
+  }
+  /**
+   * Input tokens as counted by the provider so far, or the gateway's estimate. Only for API forms that report it first.
+   */
+  readonly inputUsage?: Pick<TokenUsage, 'inputTokens' | 'cachedInputTokens' | 'cacheWriteTokens'>
+  /** Whether the prompt was enhanced; null = enhancement was not requested. */
+  readonly enhanced: boolean | null
+  /** Time spent in the gateway itself until the first content, without upstream waits. */
+  readonly overheadMs: number
+}
+
+/** Known once the request is settled: usage, cost and routing. Costs are integers of 1e-8 USD. */
+export type ResponseSummary = {
+  readonly requestId: string
+  readonly model: string
+  readonly provider: string
+  readonly usage: TokenUsage
+  /** True if the gateway counted the tokens because the upstream reported none. */
+  readonly estimated: boolean
+  /** The gateway's own cap if it truncated the output; absent = not truncated, or by the client's own cap. */
+  readonly outputCap?: OutputCap
+  readonly cost: { readonly model: number; readonly search: number; readonly fetch: number; readonly total: number }
+  /**
+   * What the provider's prompt cache saved, negative if writing cost more than reading saved. Absent = nothing was read
+   * or written.
+   */
+  readonly cacheSaved?: number
+  readonly routing: {
+    readonly mode: 'auto' | 'manual'
+    readonly strategy: Strategy | null
+    readonly queryType: QueryType | null
+    readonly complexity: number | null
+    readonly learned: boolean
+    readonly attempts: readonly Attempt[]
+  }
+  readonly enhancement: {
+    readonly changed: boolean
+    readonly enhancedPrompt: string
+    readonly queryType: QueryType
+  } | null
+  readonly web: {
+    readonly searched: boolean
+    readonly sources: readonly WebSource[]
+    /** Requested web sources that are missing, with the reason. */
+    readonly leftOut: readonly OmittedSource[]
+  }
+}
+
+/**
+ * What `answer()` yields, in batches: events of one upstream read travel together, since each hop through an async
+ * generator costs more than the work on the event. Order: `opened`, content, `finish` per choice, `done`. A failure
+ * after the first content throws, so `done` never follows a truncated output.
+ */
+export type ChatEvent =
+  | { readonly type: 'opened'; readonly opening: ResponseStart }
+  | ContentEvent
+  /** Moderation stopped the output here; a `finish` with `content_filter` follows. */
+  | { readonly type: 'filtered'; readonly choice: number; readonly layer: string; readonly category: string }
+  /**
+   * `stopSequence`: the client's stop sequence that ended the output, if the provider names it. `upstreamReason`: the
+   * provider's own finish reason, if clients of its API form act on it. `endFields`: further fields of the end of a message, as JSON, for
+   * clients of Messages.
+   */
+  | {
+      readonly type: 'finish'
+      readonly choice: number
+      readonly reason: FinishReason
+      readonly stopSequence?: string
+      readonly upstreamReason?: string
+      readonly endFields?: string
+    }
+  | { readonly type: 'done'; readonly receipt: ResponseSummary }
+
+export type ChatEvents = AsyncGenerator<readonly ChatEvent[], void, void>

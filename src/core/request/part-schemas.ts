@@ -1,0 +1,63 @@
+/** Schemas of texts, images, documents and tool calls, which the conversations of several endpoints share. */
+import { type TObject, type TProperties, Type } from '@sinclair/typebox'
+import { nullable, oneOf } from '../validation/validate.ts'
+import { cacheMarkSchema } from './cache-mark.ts'
+
+/** Chat text. Bounded only by the body limit (8 MB, 32 MB with images). */
+export const bodyText = Type.String({ boundedBy: 'body' })
+
+/** URL of an image. A `data:` URL contains the image, so only the body limit bounds it. */
+export const imageAddress = Type.String({
+  boundedBy: 'body',
+  pattern: '^(?:[hH][tT][tT][pP][sS]?://|[dD][aA][tT][aA]:)',
+  description: 'an http, https or data: address',
+})
+
+/** Returns `Type.Object` for objects that allow unknown fields, or for ones that do not. */
+export function closedOrOpen(additionalProperties: boolean): <P extends TProperties>(properties: P) => TObject<P> {
+  return properties => Type.Object(properties, { additionalProperties })
+}
+
+/** Returns the schema of a document. There is no file storage for clients, so `file_id` is not supported. */
+export function filePartSchema(additionalProperties: boolean) {
+  const object = closedOrOpen(additionalProperties)
+  return object({
+    type: Type.Literal('file'),
+    file: object({
+      file_id: Type.Optional(
+        Type.Null({ unmatched: 'unsupported_parameter', description: 'omitted: send the document in `file_data`' }),
+      ),
+      file_data: nullable(
+        Type.String({
+          boundedBy: 'body',
+          pattern: '^[dD][aA][tT][aA]:[aA][pP][pP][lL][iI][cC][aA][tT][iI][oO][nN]/[pP][dD][fF];[bB][aA][sS][eE]64,',
+          description: 'a PDF document as a `data:application/pdf;base64,` address',
+          unmatched: 'unsupported_parameter',
+        }),
+      ),
+      filename: nullable(Type.String({ maxLength: 256 })),
+    }),
+    cache_control: cacheMarkSchema(additionalProperties),
+  })
+}
+
+export const functionName = Type.String({
+  maxLength: 64,
+  pattern: '^[A-Za-z0-9_-]+$',
+  description: 'a name of 1 to 64 letters, digits, `_` or `-`',
+})
+
+export const callId = Type.String({ minLength: 1, maxLength: 512 })
+
+/** Returns the schema of a tool call in the conversation history, with Google's signature if present. */
+export function toolCallSchema(additionalProperties: boolean) {
+  const object = closedOrOpen(additionalProperties)
+  const google = object({ thought_signature: nullable(bodyText) })
+  return object({
+    id: callId,
+    // Some clients omit it in the history: there is only one type of call.
+    type: nullable(oneOf(['function'], 'unsupported_parameter')),
+    function: object({ name: functionName, arguments: bodyText }),
+    extra_content: nullable(object({ google: nullable(google) })),
+  })
+}
