@@ -18,6 +18,7 @@ import { headerChoice, headerFlag, headerNumber, invalidField, nullable, oneOf }
 import { cacheMarkOf, cacheMarkSchema } from './cache-mark.ts'
 import { bodyText, closedOrOpen, functionName } from './part-schemas.ts'
 import { sessionNameOf } from './session-name.ts'
+import { tagsOfHeaders } from './tags.ts'
 
 /** Enough for the conversations of coding agents; the body limit bounds the size. */
 export const maximumMessages = 10_000
@@ -60,6 +61,7 @@ export function chatRequestWithDefaults(messages: readonly Message[], fields: Pa
     enhance: false,
     testMode: false,
     metadata: null,
+    tags: null,
     session: null,
     bodyCharacters: 0,
     ...fields,
@@ -180,6 +182,7 @@ export function parseChatRequestFields(body: AskFields, headers: Headers) {
     testMode: headerFlag(headers, 'X-Gateway-Test-Mode') ?? body.test_mode ?? false,
     metadata: body.metadata == null ? null : storable(body.metadata),
     session: sessionNameOf(headers),
+    tags: tagsOfHeaders(headers),
   } satisfies Partial<ChatRequest>
 }
 
