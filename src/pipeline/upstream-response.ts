@@ -37,6 +37,8 @@ export type UpstreamResponse = {
   itemCharacters: number
   /** Model that the upstream reports as serving. */
   upstreamModel: string | null
+  /** ID that the upstream gave its response. */
+  upstreamId: string | null
   hasContent: boolean
   ended: boolean
   failure: ProviderFailure | null
@@ -60,6 +62,7 @@ export function createUpstreamResponse(
     endFields: null,
     itemCharacters: 0,
     upstreamModel: null,
+    upstreamId: null,
     hasContent: false,
     ended: false,
     failure: null,
@@ -113,6 +116,7 @@ export function applyParts(response: UpstreamResponse, parts: readonly AnswerPar
         break
       case 'served':
         response.upstreamModel = part.model ?? response.upstreamModel
+        response.upstreamId = part.id ?? response.upstreamId
         break
       case 'finish':
         if (response.finishes.has(part.choice)) break

@@ -24,6 +24,7 @@ import {
   computeEmbeddingsBill,
   servedName,
   toEmbeddingsRecord,
+  toEmbeddingsTrace,
   toInterimUsage,
 } from './settle-embeddings.ts'
 
@@ -61,6 +62,8 @@ export type ActiveEmbeddings = {
   readonly trace: TraceParent | null
   /** Reserves memory for vectors with this many numbers in total. Throws if there is none. Absent = unlimited. */
   readonly reserveNumbers?: (numbers: number) => void
+  /** Called when the request is admitted: from then on it has a usage record, however it ends. */
+  readonly admitted?: () => void
   /** Awaited once the usage record is durable. */
   readonly settled?: (record: UsageRecord) => Promise<void>
 }
@@ -85,6 +88,7 @@ export async function embed(
   const reservation = await admitEmbeddings(deps, admitted, prepared)
   const progress = createProgress(reservation, { route: admitted.startedMonotonic, admit: admittedFrom })
   deps.observe.admitted(progress)
+  active.admitted?.()
   const calls = startCalls(deps, admitted, prepared, progress)
   // Written immediately: a request without a checkpoint leaves no record if the process dies.
   calls.callCompleted()
@@ -116,6 +120,7 @@ export async function embed(
     if (failure !== null) {
       progress.outcome = failure.outcome
       progress.errorCode = failure.errorCode
+      progress.decision = failure.decision
     }
     throw thrown
   } finally {
@@ -194,7 +199,8 @@ async function settleEmbeddings(
       shortfall: bill.owed - bill.billed,
     })
   const end = { status: outcome, error_code: errorCode, at: deps.clock.monotonic() }
-  const record = toEmbeddingsRecord(admitted, calls, bill, end)
+  const record = toEmbeddingsRecord(admitted, prepared, calls, { ...end, bill })
+  record.trace = toEmbeddingsTrace(prepared, calls, progress)
   try {
     await deps.meter.settle({ seat: calls.seat, tokens: bill.inputTokens, microcents: bill.billed, record })
   } finally {

@@ -1,5 +1,7 @@
 import type { Attempt, ChatRequest } from '../../core/chat/chat.ts'
 import type { Model, ModelHost, Unmet } from '../../core/models/models.ts'
+import type { HealthState } from '../../core/routing/circuit-breaker.ts'
+import type { PlaceReason } from '../../core/routing/place-reason.ts'
 import type { ScoreComponents } from '../../core/routing/scoring.ts'
 import type { ConfiguredProvider } from '../../providers/configured-provider.ts'
 import type { KeyClaim } from '../../providers/keys/key-pool.ts'
@@ -27,7 +29,11 @@ export type Candidate = {
   readonly host?: ModelHost
   /** In auto mode a score of 0–1. In manual mode 1 for the named model, and similarity to it for the others. */
   readonly score: number
-  /** Explanation of the choice for a dry run: text and score components; null in manual mode. */
+  /** Why it has its place in the ranking. */
+  readonly place: PlaceReason
+  /** Its health when it was ranked. */
+  readonly health: HealthState
+  /** Explanation of the score as it was when the candidate was ranked: text and components; null in manual mode. */
   readonly reason: () => string
   readonly parts: () => ScoreParts | null
 }

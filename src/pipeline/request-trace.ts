@@ -1,0 +1,75 @@
+/**
+ * Builds the trace of a settled request: its routing as it was, and the facts behind its attempts and cost. Content-free
+ * and bounded, since every usage record carries one.
+ */
+import type { Attempt, TokenUsage } from '../core/chat/chat.ts'
+import type { Model } from '../core/models/models.ts'
+import { costParts } from '../core/usage/money.ts'
+import { maximumTraced, type RequestTrace, type TracedCandidate, toThousandths } from '../core/usage/request-trace.ts'
+import { maximumTried } from '../core/usage/usage-record.ts'
+import type { Progress } from './progress.ts'
+import type { Candidate } from './routing/candidate.ts'
+import type { Route } from './routing/route.ts'
+import { wasCalled } from './usage-record.ts'
+
+/** Builds the trace. Ranks no further candidates: most requests for a named model need no fallbacks. */
+export function toRequestTrace(
+  { ranked }: Pick<Route, 'ranked'>,
+  { attempts, decision }: Pick<Progress, 'attempts' | 'decision'>,
+  cost: { readonly model: Pick<Model, 'pricing'> | null; readonly usage: TokenUsage },
+): RequestTrace {
+  const candidates: TracedCandidate[] = []
+  for (const candidate of ranked) {
+    if (candidates.length === maximumTraced) break
+    candidates.push(toTracedCandidate(candidate))
+  }
+  return {
+    c: candidates,
+    ...tracedAttempts(attempts),
+    ...(cost.model === null ? {} : { b: costParts(cost.model, cost.usage) }),
+    ...tracedDecision(decision),
+  }
+}
+
+/** Returns the HTTP statuses of the attempts that the record lists. */
+export function tracedAttempts(attempts: readonly Attempt[]): Pick<RequestTrace, 's'> {
+  const statuses: number[] = []
+  for (const { outcome, status } of attempts) if (wasCalled(outcome)) statuses.push(status ?? 0)
+  return statuses.length === 0 ? {} : { s: statuses.slice(-maximumTried) }
+}
+
+/** Returns the moderation layer that decided, and the field that the error names. */
+export function tracedDecision(decision: Progress['decision']): Pick<RequestTrace, 'm' | 'p'> {
+  if (decision === null) return {}
+  const { layer, category, param } = decision
+  return {
+    ...(layer === null ? {} : { m: [layer.slice(0, 32), (category ?? '').slice(0, 64)] }),
+    ...fieldOf(param),
+  }
+}
+
+/** Only the name of a top-level field: deeper parts of a path can be the client's own text. */
+function fieldOf(param: string | null): Pick<RequestTrace, 'p'> {
+  const field = /^[A-Za-z][\w-]{0,63}(?=$|[.[])/.exec(param ?? '')?.[0]
+  return field === undefined ? {} : { p: field }
+}
+
+function toTracedCandidate(candidate: Candidate): TracedCandidate {
+  const { model, score, place, health } = candidate
+  const parts = candidate.parts()
+  return [
+    `${model.provider}/${model.id}`,
+    toThousandths(score),
+    place,
+    health,
+    parts === null
+      ? null
+      : [
+          toThousandths(parts.quality),
+          toThousandths(parts.cost),
+          toThousandths(parts.speed),
+          toThousandths(parts.reliability),
+          toThousandths(parts.adjustment),
+        ],
+  ]
+}
