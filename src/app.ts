@@ -3,6 +3,7 @@ import packageJson from '../package.json'
 import type { Deps } from './composition/deps.ts'
 import type { Caller } from './core/limits/plans.ts'
 import { GatewayError } from './core/validation/errors.ts'
+import { toRejection } from './core/usage/rejection.ts'
 import { planWebAccess } from './core/web/web-plan.ts'
 import { compatible } from './dialects/chat-completions/routes.ts'
 import { embeddings } from './dialects/embeddings/routes.ts'
@@ -190,6 +191,10 @@ function chatRouteDeps(
     budget: deps.budget,
     newRequestId: deps.newRequestId,
     deprecation: createDeprecationLookup(deps.catalogue),
+    recordRejection: facts =>
+      deps.rejections.add(
+        toRejection([deps.catalogue.resolve, deps.embeddingCatalog.resolve], facts, deps.clock.now()),
+      ),
     logFailure: (requestId, error) => failures.report('chat', requestId, error),
     traceOf: deps.observe.traceOf,
     refused: failures.toClientError,

@@ -38,6 +38,7 @@ import { type BodyBudget, createBodyBudget } from '../http/body-budget.ts'
 import { allowedHosts } from '../http/host-header.ts'
 import { createStartQueue, type StartQueue } from '../http/start-queue.ts'
 import { createLedgerReader, type LedgerReader } from '../ledger/ledger.ts'
+import { RejectionLog } from '../ledger/rejections.ts'
 import { checkLimits, type LimitReached } from '../limits/check.ts'
 import type { AdmissionRequest, Meter } from '../limits/meter.ts'
 import type { Mailer } from '../mail/mailer.ts'
@@ -106,6 +107,8 @@ export type Deps = {
   readonly migrated: Promise<void>
   readonly stores: Stores
   readonly ledger: LedgerReader
+  /** Explains requests that were rejected before admission. */
+  readonly rejections: RejectionLog
   readonly keys: KeyDirectory
   readonly idempotency: IdempotencyBook
   /** Derives the secret under which a user's requests with an `Idempotency-Key` are stored. */
@@ -228,6 +231,8 @@ async function openAll(config: Config, options: DepsOptions, undo: (() => unknow
   const { pages } = options
   const parts = { clock, network, log, catalogue, endpoints, simulator, ...(pages === undefined ? {} : { pages }) }
   const content = openContent(config, parts, undo)
+  const rejections = new RejectionLog({ database, clock, log })
+  undo.push(() => rejections.close())
   const health = createHealthBook({ clock })
   const readiness = { isReady: false }
   const { safety } = content
@@ -255,6 +260,7 @@ async function openAll(config: Config, options: DepsOptions, undo: (() => unknow
     simulator,
     simulatedProviders: new Set([...endpoints.values()].filter(one => one.simulated).map(one => one.id)),
     ledger: createLedgerReader(database),
+    rejections,
     spent,
     meter,
     checkLimits: request => checkLimits(meter, request),

@@ -7,6 +7,7 @@ import { createRequestAbort, type RequestAbort, type RequestAbortSignal } from '
 import { type CollectedResponse, createResponseCollector } from '../core/chat/response-collector.ts'
 import type { Caller, QuotaStatus } from '../core/limits/plans.ts'
 import type { TraceParent } from '../core/text/traceparent.ts'
+import type { RejectedFacts } from '../core/usage/rejection.ts'
 import { hasClientEffect, toCompletedUsage, type UsageRecord } from '../core/usage/usage-record.ts'
 import { errorBody, GatewayError, withParam } from '../core/validation/errors.ts'
 import { parseJson } from '../core/validation/validate.ts'
@@ -41,6 +42,7 @@ export type RequestSource = {
 
 /** One dialect: how to parse its requests and write its errors. */
 export type ChatEndpoint = {
+  readonly dialect: ChatRequest['dialect']
   /** Parses a body. Throws `GatewayError` with the invalid field. */
   readonly parse: (body: unknown, source: RequestSource) => ParsedChatRequest
   /** Writes an error before the status is sent; absent = the API's own error body. */
@@ -76,6 +78,8 @@ type ChatHandlerDeps = {
   readonly rejected: (error: GatewayError) => void
   readonly bodies: BodyBudget
   readonly logFailure: (requestId: string, error: GatewayError) => void
+  /** Records a request that was rejected before admission. */
+  readonly recordRejection: (facts: RejectedFacts) => void
   /**
    * Returns the error that the client receives in place of `error`: an IP address with many failures receives a rate
    * limit error.
@@ -88,6 +92,8 @@ type ActiveRequest = {
   readonly id: string
   readonly signal: RequestAbortSignal
   readonly trace: TraceParent | null
+  /** Called when the request is admitted: from then on it has a usage record. */
+  readonly admitted?: () => void
   /** Awaited when the usage record is durable, before the client receives the end. */
   readonly settled?: (record: UsageRecord) => Promise<void>
 }
@@ -158,6 +164,14 @@ async function answered(
   const [requestId, connection] = [deps.newRequestId(), deps.connectionOf(request)]
   let caller: Caller | null = null
   let spoken: ParsedChatRequest | null = null
+  let body: unknown
+  let isAdmitted = false
+  const noteFailure = (error: GatewayError) => {
+    if (isAdmitted || caller === null) return
+    const { accountId, keyId } = caller
+    const latencyMs = deps.clock.monotonic() - receivedAt
+    deps.recordRejection({ requestId, accountId, keyId, dialect: endpoint.dialect, body, error, latencyMs })
+  }
   /** Held until the response has ended: parts of the body may be in use until then. */
   let hold: BodyHold | null = null
   let isRefused = false
@@ -175,13 +189,17 @@ async function answered(
     checkContentType(request.headers)
     const text = await receive()
     const { headers } = request
-    spoken = endpoint.parse(parseJson(text), { headers, text, accountId: caller.accountId })
+    body = parseJson(text)
+    spoken = endpoint.parse(body, { headers, text, accountId: caller.accountId })
     const timeoutMs = readTimeout(headers)
     const ending = abortWith(request.signal)
     const once = request.headers.has('idempotency-key')
       ? await claimed(deps, request, { accountId: caller.accountId, body: text, holder: requestId })
       : null
-    const running = { id: requestId, signal: ending.signal, trace: deps.traceOf(request.headers) }
+    const admitted = () => {
+      isAdmitted = true
+    }
+    const running = { id: requestId, signal: ending.signal, trace: deps.traceOf(request.headers), admitted }
     // Unauthenticated and slow clients have the server's short idle timeout; from here on the gateway's deadlines
     // apply.
     connection.liftIdleTimeout()
@@ -200,7 +218,7 @@ async function answered(
     deps.inFlight.add(ending)
     if (ask.stream !== null) {
       const paced = deps.pace(events, ask.stream, over)
-      const streamed = await streamedAnswer(deps, paced, { spoken, caller, requestId, ending })
+      const streamed = await streamedAnswer(deps, paced, { spoken, caller, requestId, ending, noteFailure })
       return withOwnHeaders(deps, endpoint, streamed, { requestId, caller })
     }
     try {
@@ -214,6 +232,7 @@ async function answered(
     const error = spelt(await deps.refused(toGatewayError(thrown), connection.address), spoken?.spelling ?? {})
     // A client disconnect is not a failure, and the response has no reader.
     if (!request.signal.aborted) deps.logFailure(requestId, error)
+    noteFailure(error)
     if (caller !== null && isUnseen(deps, caller, error)) await deps.look(caller, requestId)
     const refusal = (endpoint.refusal ?? errorResponse)(error, requestId)
     writeCaller(refusal.headers, deps, caller)
@@ -363,9 +382,10 @@ function streamedAnswer(
     readonly caller: Caller
     readonly requestId: string
     readonly ending: RequestAbort
+    readonly noteFailure: (error: GatewayError) => void
   },
 ): Promise<Response> {
-  const { spoken, caller, requestId, ending } = request
+  const { spoken, caller, requestId, ending, noteFailure } = request
   return streamResponse({
     events,
     face: spoken.stream(requestId),
@@ -380,6 +400,7 @@ function streamedAnswer(
     toError: thrown => {
       const error = toGatewayError(thrown)
       deps.logFailure(requestId, error)
+      noteFailure(error)
       return error
     },
   })

@@ -5,6 +5,7 @@
 import type { Attempt, TokenUsage } from '../core/chat/chat.ts'
 import type { Model } from '../core/models/models.ts'
 import { costParts } from '../core/usage/money.ts'
+import { fieldName } from '../core/usage/rejection.ts'
 import { maximumTraced, type RequestTrace, type TracedCandidate, toThousandths } from '../core/usage/request-trace.ts'
 import { maximumTried } from '../core/usage/usage-record.ts'
 import type { Progress } from './progress.ts'
@@ -42,16 +43,11 @@ export function tracedAttempts(attempts: readonly Attempt[]): Pick<RequestTrace,
 export function tracedDecision(decision: Progress['decision']): Pick<RequestTrace, 'm' | 'p'> {
   if (decision === null) return {}
   const { layer, category, param } = decision
+  const field = fieldName(param)
   return {
     ...(layer === null ? {} : { m: [layer.slice(0, 32), (category ?? '').slice(0, 64)] }),
-    ...fieldOf(param),
+    ...(field === null ? {} : { p: field }),
   }
-}
-
-/** Only the name of a top-level field: deeper parts of a path can be the client's own text. */
-function fieldOf(param: string | null): Pick<RequestTrace, 'p'> {
-  const field = /^[A-Za-z][\w-]{0,63}(?=$|[.[])/.exec(param ?? '')?.[0]
-  return field === undefined ? {} : { p: field }
 }
 
 function toTracedCandidate(candidate: Candidate): TracedCandidate {

@@ -3,6 +3,7 @@ import type { Caller } from '../../core/limits/plans.ts'
 import { fullName } from '../../core/models/models.ts'
 import { dayMs } from '../../core/text/utc-days.ts'
 import { costOf } from '../../core/usage/money.ts'
+import { maximumTraced, type RequestTrace, type TracedCandidate } from '../../core/usage/request-trace.ts'
 import {
   type AttemptRecord,
   attemptOutcomes,
@@ -11,7 +12,6 @@ import {
   type TriedOutcome,
   type UsageRecord,
 } from '../../core/usage/usage-record.ts'
-import { maximumTraced, type RequestTrace, type TracedCandidate } from '../../core/usage/request-trace.ts'
 import type { InterimUsage } from '../../limits/meter.ts'
 import type { Progress } from '../progress.ts'
 import { tracedAttempts, tracedDecision } from '../request-trace.ts'
