@@ -19,17 +19,18 @@ export function toRequestTrace(
   { attempts, decision }: Pick<Progress, 'attempts' | 'decision'>,
   cost: { readonly model: Pick<Model, 'pricing'> | null; readonly usage: TokenUsage },
 ): RequestTrace {
-  const candidates: TracedCandidate[] = []
-  for (const candidate of ranked) {
-    if (candidates.length === maximumTraced) break
-    candidates.push(toTracedCandidate(candidate))
-  }
   return {
-    c: candidates,
+    c: inCallOrder(ranked).slice(0, maximumTraced).map(toTracedCandidate),
     ...tracedAttempts(attempts),
     ...(cost.model === null ? {} : { b: costParts(cost.model, cost.usage) }),
     ...tracedDecision(decision),
   }
+}
+
+/** A ranking can have models of a lower output limit behind unhealthy ones, which are called last. */
+function inCallOrder(ranked: readonly Candidate[]): readonly Candidate[] {
+  const last = ranked.filter(({ place }) => place === 'unhealthy')
+  return last.length === 0 ? ranked : [...ranked.filter(({ place }) => place !== 'unhealthy'), ...last]
 }
 
 /** Returns the HTTP statuses of the attempts that the record lists. */

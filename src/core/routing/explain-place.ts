@@ -5,6 +5,16 @@
 import type { HealthState } from './circuit-breaker.ts'
 import type { PlaceReason } from './place-reason.ts'
 
+/** Why a model is not healthy. */
+export type HealthDetail = {
+  /** Cause of its last failure; null = unknown. */
+  readonly cause: string | null
+  /** Share of failures among its latest attempts, 0–1. */
+  readonly failureRate: number
+  /** Epoch milliseconds since when it has its state; null = unknown. */
+  readonly since: number | null
+}
+
 /** Facts about one candidate as it was ranked. */
 export type PlacedCandidate = { readonly place: PlaceReason; readonly health: HealthState }
 
@@ -24,6 +34,13 @@ const sentences: Readonly<Record<PlaceReason, string>> = {
 export function explainPlace({ place, health }: PlacedCandidate): readonly string[] {
   const effect = effectOf({ place, health })
   return effect === null ? [sentences[place]] : [sentences[place], effect]
+}
+
+/** Returns one sentence about a model that is not healthy: cause, rate and since when. */
+export function explainHealth(health: HealthState, { cause, failureRate, since }: HealthDetail): string {
+  const began = since === null ? '' : ` since ${new Date(since).toISOString().slice(0, 19)}Z`
+  const last = cause === null ? '' : `, last cause: ${cause}`
+  return `${health}${began}: ${Math.round(failureRate * 100)}% of the latest attempts failed${last}`
 }
 
 /** Returns the effect of the health on the place; null = none. */

@@ -2,8 +2,7 @@
  * A request that was rejected before admission, without content. It has no usage, so the ledger does not contain it; this
  * record only explains it.
  */
-import type { Catalog } from '../models/models.ts'
-import { autoModel, fullName } from '../models/models.ts'
+import { autoModel, fullName, type Model } from '../models/models.ts'
 import type { GatewayError } from '../validation/errors.ts'
 import type { recordedDialects } from './usage-record.ts'
 
@@ -26,6 +25,9 @@ export type Rejection = {
   readonly latency_ms: number
 }
 
+/** Finds a model by a client's name; null = unknown. */
+type ModelLookup = (name: string) => Pick<Model, 'id' | 'provider'> | null
+
 /** Facts about a rejected request. `body` is the parsed JSON body; undefined = it was not parsed. */
 export type RejectedFacts = {
   readonly requestId: string
@@ -41,7 +43,7 @@ export type RejectedFacts = {
  * Builds the record. A model is kept only if the catalog has it: an unknown name may be a secret in the wrong field.
  */
 export function toRejection(
-  resolve: readonly Pick<Catalog, 'resolve'>['resolve'][],
+  resolve: readonly ModelLookup[],
   { requestId, accountId, keyId, dialect, body, error, latencyMs }: RejectedFacts,
   now: number,
 ): Rejection {
@@ -65,7 +67,7 @@ export function toRejection(
 
 const longestName = 321
 
-function requestedModel(resolve: readonly Pick<Catalog, 'resolve'>['resolve'][], name: unknown): string | null {
+function requestedModel(resolve: readonly ModelLookup[], name: unknown): string | null {
   if (name === undefined || name === null) return autoModel
   if (typeof name !== 'string' || name.length > longestName) return null
   if (name.toLowerCase() === autoModel) return autoModel

@@ -2,7 +2,7 @@ import type { Attempt, ChatRequest } from '../../core/chat/chat.ts'
 import type { Model, ModelHost, Unmet } from '../../core/models/models.ts'
 import type { HealthState } from '../../core/routing/circuit-breaker.ts'
 import type { PlaceReason } from '../../core/routing/place-reason.ts'
-import type { ScoreComponents } from '../../core/routing/scoring.ts'
+import type { Figures, ScoreComponents } from '../../core/routing/scoring.ts'
 import type { ConfiguredProvider } from '../../providers/configured-provider.ts'
 import type { KeyClaim } from '../../providers/keys/key-pool.ts'
 
@@ -33,6 +33,8 @@ export type Candidate = {
   readonly place: PlaceReason
   /** Its health when it was ranked. */
   readonly health: HealthState
+  /** Figures behind its score; absent = it was not scored by figures. */
+  readonly figures?: Figures
   /** Explanation of the score as it was when the candidate was ranked: text and components; null in manual mode. */
   readonly reason: () => string
   readonly parts: () => ScoreParts | null

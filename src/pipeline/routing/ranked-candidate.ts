@@ -38,7 +38,7 @@ export class RankedCandidate implements Candidate {
   readonly score: number
   readonly place: PlaceReason
   readonly health: HealthState
-  private readonly figures: Figures
+  readonly figures: Figures
   private readonly context: ScoreContext
 
   constructor(
