@@ -2,6 +2,7 @@ import { Elysia } from 'elysia'
 import packageJson from '../package.json'
 import type { Deps } from './composition/deps.ts'
 import type { Caller } from './core/limits/plans.ts'
+import { toRejection } from './core/usage/rejection.ts'
 import { GatewayError } from './core/validation/errors.ts'
 import { planWebAccess } from './core/web/web-plan.ts'
 import { compatible } from './dialects/chat-completions/routes.ts'
@@ -45,11 +46,11 @@ import { enhancement } from './routes/enhance/routes.ts'
 import { estimate } from './routes/estimate/routes.ts'
 import { probes } from './routes/health/routes.ts'
 import { insights } from './routes/insights/routes.ts'
-import { tags } from './routes/tags/routes.ts'
 import { keys } from './routes/keys/routes.ts'
 import { metrics } from './routes/metrics/routes.ts'
 import { models } from './routes/models/routes.ts'
 import { reference } from './routes/reference/routes.ts'
+import { tags } from './routes/tags/routes.ts'
 import { team } from './routes/team/routes.ts'
 import { usage } from './routes/usage/routes.ts'
 
@@ -191,6 +192,10 @@ function chatRouteDeps(
     budget: deps.budget,
     newRequestId: deps.newRequestId,
     deprecation: createDeprecationLookup(deps.catalogue),
+    recordRejection: facts =>
+      deps.rejections.add(
+        toRejection([deps.catalogue.resolve, deps.embeddingCatalog.resolve], facts, deps.clock.now()),
+      ),
     logFailure: (requestId, error) => failures.report('chat', requestId, error),
     traceOf: deps.observe.traceOf,
     refused: failures.toClientError,

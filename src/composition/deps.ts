@@ -38,6 +38,7 @@ import { type BodyBudget, createBodyBudget } from '../http/body-budget.ts'
 import { allowedHosts } from '../http/host-header.ts'
 import { StartQueue } from '../http/start-queue.ts'
 import { createLedgerReader, type LedgerReader } from '../ledger/ledger.ts'
+import { RejectionLog } from '../ledger/rejections.ts'
 import type { AdmissionRequest, LimitReached, Meter } from '../limits/meter.ts'
 import type { Mailer } from '../mail/mailer.ts'
 import type { Moderation } from '../moderation/moderation.ts'
@@ -105,6 +106,8 @@ export type Deps = {
   readonly migrated: Promise<void>
   readonly stores: Stores
   readonly ledger: LedgerReader
+  /** Explains requests that were rejected before admission. */
+  readonly rejections: RejectionLog
   readonly keys: KeyDirectory
   readonly idempotency: IdempotencyBook
   /** Derives the secret under which a user's requests with an `Idempotency-Key` are stored. */
@@ -227,6 +230,8 @@ async function openAll(config: Config, options: DepsOptions, undo: (() => unknow
   const { pages } = options
   const parts = { clock, network, log, catalogue, endpoints, simulator, ...(pages === undefined ? {} : { pages }) }
   const content = openContent(config, parts, undo)
+  const rejections = new RejectionLog({ database, clock, log })
+  undo.push(() => rejections.close())
   const health = createHealthBook({ clock })
   const readiness = { isReady: false }
   const { safety } = content
@@ -254,6 +259,7 @@ async function openAll(config: Config, options: DepsOptions, undo: (() => unknow
     simulator,
     simulatedProviders: new Set([...endpoints.values()].filter(one => one.simulated).map(one => one.id)),
     ledger: createLedgerReader(database),
+    rejections,
     spent,
     meter,
     checkLimits: request => meter.check(request),

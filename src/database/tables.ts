@@ -22,6 +22,8 @@ import {
 } from 'drizzle-orm/pg-core'
 import { strategies } from '../core/chat/chat.ts'
 import type { ScopeLimits } from '../core/limits/scopes.ts'
+import { fallbackPolicies } from '../core/routing/fallback-policy.ts'
+import type { RequestTrace } from '../core/usage/request-trace.ts'
 import { type AttemptRecord, recordedDialects } from '../core/usage/usage-record.ts'
 import type { CompletedUsage } from '../core/validation/errors.ts'
 
@@ -59,6 +61,8 @@ export const accounts = pgTable(
     softCapMicrocents: whole('soft_cap_microcents'),
     /** Whether its requests may search the web and fetch pages. */
     web: boolean('web').notNull().default(true),
+    /** Fallback policy of its requests; null = `any`. */
+    fallback: text('fallback', { enum: [...fallbackPolicies] }),
     /** Total amount ever billed to the account, as of `balanceAt`. */
     balanceMicrocents: whole('balance_microcents').notNull().default(0),
     balanceAt: time('balance_at'),
@@ -145,6 +149,8 @@ export const apiKeys = pgTable(
     tags: jsonb('tags').$type<Record<string, string>>(),
     /** Strategy of requests without one. */
     strategy: text('strategy', { enum: [...strategies] }),
+    /** Fallback policy of its requests; null = the account's. */
+    fallback: text('fallback', { enum: [...fallbackPolicies] }),
   },
   table => [
     index('api_keys_account').on(table.accountId),
@@ -482,6 +488,10 @@ export const usageRecords = pgTable(
     keyId: text('key_id').notNull(),
     provider: text('provider').notNull(),
     model: text('model').notNull(),
+    /** `provider/model` that the request named, or `gateway-ai`; null = an older record. */
+    requestedModel: text('requested_model'),
+    /** ID that the serving provider gave its response. */
+    upstreamId: text('upstream_id'),
     routingMode: text('routing_mode', { enum: ['auto', 'manual'] }).notNull(),
     strategy: text('strategy'),
     queryType: text('query_type'),
@@ -510,6 +520,8 @@ export const usageRecords = pgTable(
     latencyMs: whole('latency_ms').notNull(),
     firstTokenMs: whole('first_token_ms'),
     metadata: jsonb('metadata').$type<Record<string, string>>(),
+    /** Routing and attempts as numbers (`core/usage/request-trace.ts`); null = an older record. */
+    trace: jsonb('trace').$type<RequestTrace>(),
     truth: text('truth', { enum: ['final', 'checkpoint'] })
       .notNull()
       .default('final'),
@@ -526,6 +538,7 @@ export const usageRecords = pgTable(
     index('usage_records_failed_page')
       .on(table.accountId, table.at.desc().nullsFirst(), table.requestId.desc().nullsFirst())
       .where(sql`${table.status} <> 'completed'`),
+    index('usage_records_upstream').on(table.upstreamId).where(sql`${table.upstreamId} is not null`),
     check(
       'usage_records_billed',
       sql`0 <= ${table.billedMicrocents} and ${table.billedMicrocents} <= ${table.reservedMicrocents}`,
@@ -545,6 +558,39 @@ export const usageRecords = pgTable(
       'usage_records_truth',
       sql`${table.truth} = 'final' or (${table.truth} = 'checkpoint' and ${table.status} <> 'completed')`,
     ),
+  ],
+)
+
+/**
+ * Requests that were rejected before admission. They have no usage, so they are not in the ledger: this table only
+ * explains them. Written in batches, bounded, and deleted after 30 days.
+ */
+export const rejectedRequests = pgTable(
+  'rejected_requests',
+  {
+    requestId: text('request_id').primaryKey(),
+    at: time('at').notNull(),
+    accountId: text('account_id').notNull(),
+    keyId: text('key_id').notNull(),
+    /** Known models only: an unknown name may be a secret in the wrong field. */
+    requestedModel: text('requested_model'),
+    dialect: text('dialect', { enum: [...recordedDialects] }),
+    strategy: text('strategy'),
+    streamed: boolean('streamed').notNull(),
+    errorCode: text('error_code').notNull(),
+    /** Field that the error names. */
+    param: text('param'),
+    layer: text('layer'),
+    category: text('category'),
+    latencyMs: integer('latency_ms').notNull(),
+  },
+  table => [
+    index('rejected_requests_page').on(
+      table.accountId,
+      table.at.desc().nullsFirst(),
+      table.requestId.desc().nullsFirst(),
+    ),
+    index('rejected_requests_at').on(table.at),
   ],
 )
 

@@ -9,6 +9,7 @@ import { createRequestAbort, type RequestAbort, type RequestAbortSignal } from '
 import { type CollectedResponse, createResponseCollector } from '../core/chat/response-collector.ts'
 import type { Caller, QuotaStatus } from '../core/limits/plans.ts'
 import type { TraceParent } from '../core/text/traceparent.ts'
+import type { RejectedFacts } from '../core/usage/rejection.ts'
 import { hasClientEffect, toCompletedUsage, type UsageRecord } from '../core/usage/usage-record.ts'
 import { errorBody, GatewayError, withParam } from '../core/validation/errors.ts'
 import { parseJson } from '../core/validation/validate.ts'
@@ -43,6 +44,7 @@ export type RequestSource = {
 
 /** One dialect: how to parse its requests and write its errors. */
 export type ChatEndpoint = {
+  readonly dialect: ChatRequest['dialect']
   /** Parses a body. Throws `GatewayError` with the invalid field. */
   readonly parse: (body: unknown, source: RequestSource) => ParsedChatRequest
   /** Writes an error before the status is sent; absent = the API's own error body. */
@@ -78,6 +80,8 @@ type ChatHandlerDeps = {
   readonly rejected: (error: GatewayError) => void
   readonly bodies: BodyBudget
   readonly logFailure: (requestId: string, error: GatewayError) => void
+  /** Records a request that was rejected before admission. */
+  readonly recordRejection: (facts: RejectedFacts) => void
   /**
    * Returns the error that the client receives in place of `error`: an IP address with many failures receives a rate
    * limit error.
@@ -90,6 +94,8 @@ type ActiveRequest = {
   readonly id: string
   readonly signal: RequestAbortSignal
   readonly trace: TraceParent | null
+  /** Called when the request is admitted: from then on it has a usage record. */
+  readonly admitted?: () => void
   /** Awaited when the usage record is durable, before the client receives the end. */
   readonly settled?: (record: UsageRecord) => Promise<void>
 }
@@ -160,6 +166,14 @@ async function answered(
   const [requestId, connection] = [deps.newRequestId(), deps.connectionOf(request)]
   let caller: Caller | null = null
   let spoken: ParsedChatRequest | null = null
+  let body: unknown
+  let isAdmitted = false
+  const noteFailure = (error: GatewayError) => {
+    if (isAdmitted || caller === null) return
+    const { accountId, keyId } = caller
+    const latencyMs = deps.clock.monotonic() - receivedAt
+    deps.recordRejection({ requestId, accountId, keyId, dialect: endpoint.dialect, body, error, latencyMs })
+  }
   /** Held until the response has ended: parts of the body may be in use until then. */
   let hold: BodyHold | null = null
   let isRefused = false
@@ -176,14 +190,31 @@ async function answered(
     }
     checkContentType(request.headers)
     const text = await receive()
-    spoken = endpoint.parse(parseJson(text), { headers: request.headers, text, accountId: caller.accountId })
-    const accepted = { request, requestId, caller, spoken, text, receivedAt, connection, release: hold.release }
+    body = parseJson(text)
+    spoken = endpoint.parse(body, { headers: request.headers, text, accountId: caller.accountId })
+    const admitted = () => {
+      isAdmitted = true
+    }
+    const { release } = hold
+    const accepted = {
+      request,
+      requestId,
+      caller,
+      spoken,
+      text,
+      receivedAt,
+      connection,
+      release,
+      admitted,
+      noteFailure,
+    }
     return withOwnHeaders(deps, endpoint, await run(deps, accepted), { requestId, caller })
   } catch (thrown) {
     isRefused = true
     const error = spelt(await deps.refused(toGatewayError(thrown), connection.address), spoken?.spelling ?? {})
     // A client disconnect is not a failure, and the response has no reader.
     if (!request.signal.aborted) deps.logFailure(requestId, error)
+    noteFailure(error)
     if (caller !== null && isUnseen(deps, caller, error)) await deps.look(caller, requestId)
     const refusal = (endpoint.refusal ?? errorResponse)(error, requestId)
     writeCaller(refusal.headers, deps, caller)
@@ -207,11 +238,13 @@ type AcceptedRequest = {
   readonly connection: Connection
   /** Releases the capacity held for the body. */
   readonly release: () => void
+  readonly admitted: () => void
+  readonly noteFailure: (error: GatewayError) => void
 }
 
 /** Runs the request and returns its response: as soon as a stream begins, or after a whole output. */
 async function run(deps: ChatRouteDeps, accepted: AcceptedRequest): Promise<Response> {
-  const { request, requestId, caller, spoken, text, receivedAt, connection, release } = accepted
+  const { request, requestId, caller, spoken, text, receivedAt, connection, release, admitted, noteFailure } = accepted
   const { headers } = request
   const { ask } = spoken
   const timeoutMs = readTimeout(headers)
@@ -219,7 +252,7 @@ async function run(deps: ChatRouteDeps, accepted: AcceptedRequest): Promise<Resp
   const once = headers.has('idempotency-key')
     ? await claimed(deps, request, { accountId: caller.accountId, body: text, holder: requestId })
     : null
-  const running = { id: requestId, signal: ending.signal, trace: deps.traceOf(headers) }
+  const running = { id: requestId, signal: ending.signal, trace: deps.traceOf(headers), admitted }
   // Unauthenticated and slow clients have the server's short idle timeout; from here on the gateway's deadlines apply.
   connection.liftIdleTimeout()
   const events = once === null ? deps.answer(caller, ask, running) : answeredOnce(deps, { caller, ask, running }, once)
@@ -233,7 +266,7 @@ async function run(deps: ChatRouteDeps, accepted: AcceptedRequest): Promise<Resp
   }
   deps.inFlight.add(ending)
   if (ask.stream !== null)
-    return streamedAnswer(deps, deps.pace(events, ask.stream, over), { spoken, caller, requestId, ending })
+    return streamedAnswer(deps, deps.pace(events, ask.stream, over), { spoken, caller, requestId, ending, noteFailure })
   try {
     return await wholeAnswer(deps, events, spoken, caller)
   } finally {
@@ -380,9 +413,10 @@ function streamedAnswer(
     readonly caller: Caller
     readonly requestId: string
     readonly ending: RequestAbort
+    readonly noteFailure: (error: GatewayError) => void
   },
 ): Promise<Response> {
-  const { spoken, caller, requestId, ending } = request
+  const { spoken, caller, requestId, ending, noteFailure } = request
   return streamResponse({
     events,
     face: spoken.stream(requestId),
@@ -397,6 +431,7 @@ function streamedAnswer(
     toError: thrown => {
       const error = toGatewayError(thrown)
       deps.logFailure(requestId, error)
+      noteFailure(error)
       return error
     },
   })

@@ -7,7 +7,9 @@ import type { AttemptRecord, UsageRecord } from '../core/usage/usage-record.ts'
 import { type CountedUsage, correctionOf, countedUsage, mergedRecords } from '../core/usage/usage-truth.ts'
 import { withAccountRls } from '../database/account-transaction.ts'
 import type { Database } from '../database/database.ts'
+import { findRequest, listRejected } from './find-request.ts'
 import type { Journal } from './journal.ts'
+import { requestColumns, servedOrRequested } from './request-columns.ts'
 import { readUsage, type UsagePeriod, type UsageScope } from './usage-totals.ts'
 
 /** Creates the ledger queries for clients on one database. */
@@ -16,6 +18,8 @@ export function createLedgerReader(database: Database) {
     requests: (scope: UsageScope, filters: RequestFilters, page: LogRange) =>
       readRequests(database, scope, filters, page),
     export: (scope: UsageScope, filters: RequestFilters) => exportRequests(database, scope, filters),
+    find: (scope: UsageScope, id: string) => findRequest(database, scope, id),
+    rejected: (scope: UsageScope, limit: number) => listRejected(database, scope, limit),
     usage: (scope: UsageScope, period: UsagePeriod) => readUsage(database, scope, period),
   }
 }
@@ -53,11 +57,24 @@ export type LogRange = { readonly before: LogPosition | null; readonly limit: nu
 export type LoggedRequest = Required<
   Omit<
     UsageRecord,
-    'account_id' | 'at_ms' | 'dialect' | 'reserved_microcents' | 'shortfall_microcents' | 'tried' | 'truth'
+    | 'account_id'
+    | 'at_ms'
+    | 'dialect'
+    | 'requested_model'
+    | 'upstream_id'
+    | 'reserved_microcents'
+    | 'shortfall_microcents'
+    | 'tried'
+    | 'trace'
+    | 'truth'
   >
 > & {
   /** Null = an older record. */
   readonly dialect: UsageRecord['dialect'] | null
+  /** `provider/model` or `gateway-ai`; null = an older record. */
+  readonly requested_model: string | null
+  /** Null = the provider gave none, or an older record. */
+  readonly upstream_id: string | null
   /** Null = an older record. */
   readonly tried: readonly AttemptRecord[] | null
   /** Epoch microseconds, the resolution of Postgres, which a cursor needs. */
@@ -164,15 +181,10 @@ async function scan(
       select found.*, (select name from api_keys where id = found.key_id) as key_name
       from ${along(sql`
         select
-          request_id, at, (extract(epoch from at) * 1000000)::float8 as at_micros, key_id, provider, model, routing_mode,
-          strategy, query_type, streamed, dialect, status, error_code, finish_reason, input_tokens::float8,
-          cached_input_tokens::float8, cache_write_tokens::float8, output_tokens::float8, reasoning_tokens::float8,
-          estimated, billed_microcents::float8, search_microcents::float8, fetch_microcents::float8, attempts, tried,
-          latency_ms::float8, first_token_ms::float8, metadata
+          ${requestColumns(sql)}
         from (select * ${walked(sql`limit ${depth}`)}) as walked
         where account_id = ${accountId}
-          ${provider === null ? sql`` : sql`and provider = ${provider}`}
-          ${model === null ? sql`` : sql`and model = ${model}`}
+          ${servedOrRequested(sql, provider, model)}
           ${status === null ? sql`` : sql`and status = ${status}`}
           ${routingMode === null ? sql`` : sql`and routing_mode = ${routingMode}`}
           ${streamed === null ? sql`` : sql`and streamed = ${streamed}`}

@@ -74,8 +74,9 @@ async function readGroups(sql: TransactionSql, scope: UsageScope, period: UsageP
     select
       grouping(unit) = 1 as is_total, unit, ${groupBy === 'key' ? sql`(select name from api_keys where id = unit)` : sql`null`} as name,
       ${summed(sql)}
-    from (select ${unitOf(sql, groupBy)} as unit, usage_daily.* from ${daysOf(sql, scope, period)}) as lines
+    from (select ${unitOf(sql, groupBy)} as unit, usage_daily.* from ${daysOf(sql, scope, period, groupBy)}) as lines
     group by grouping sets ((unit), ())
+    having grouping(unit) = 1 or sum(requests) > 0
     order by is_total desc, ${groupBy === 'day' || groupBy === 'month' ? sql`unit` : sql`billed_microcents desc, unit`}
     limit ${maximumGroups + 1}`
   if (total === undefined || !total.is_total) throw new Error('a sum over no days is a row too')
@@ -86,7 +87,7 @@ async function readParts(sql: TransactionSql, scope: UsageScope, period: UsagePe
   const rows = await sql<(UsageSums & Unit & { place: number; part: string | null })[]>`
     with lines as (
       select ${unitOf(sql, period.groupBy)} as unit, ${unitOf(sql, splitBy)} as part, usage_daily.*
-      from ${daysOf(sql, scope, period)}
+      from ${daysOf(sql, scope, period, splitBy)}
     ), ranked as (
       select part, least(row_number() over (order by sum(billed_microcents) desc, sum(requests) desc, part), ${maximumParts + 1}::int)::int as place
       from lines group by part
@@ -107,14 +108,41 @@ async function readParts(sql: TransactionSql, scope: UsageScope, period: UsagePe
   })
 }
 
-function daysOf(sql: TransactionSql, { accountId, userId }: UsageScope, { from, to }: UsagePeriod) {
-  return sql`usage_daily
-    where account_id = ${accountId} and day between ${from}::text::date and ${to}::text::date
-      ${
-        userId === null
-          ? sql``
-          : sql`and key_id in (select id from api_keys where account_id = ${accountId} and user_id = ${userId})`
-      }`
+/** Failed requests that a sum by model attributes to the requested model: the newest ones. */
+const maximumAttributed = 20_000
+
+/**
+ * Returns the daily totals of a period. By model, requests that no model served count for the model that they named:
+ * the totals have them under an empty name, so each is subtracted there and added here.
+ */
+function daysOf(
+  sql: TransactionSql,
+  { accountId, userId }: UsageScope,
+  { from, to }: UsagePeriod,
+  unit: UsageGroup | UsageSplit,
+) {
+  const own =
+    userId === null
+      ? sql``
+      : sql`and key_id in (select id from api_keys where account_id = ${accountId} and user_id = ${userId})`
+  const days = sql`
+    select day, key_id, model, requests, completed, failed, input_tokens, cached_input_tokens, output_tokens,
+      reasoning_tokens, billed_microcents, latency, first_token
+    from usage_daily
+    where account_id = ${accountId} and day between ${from}::text::date and ${to}::text::date ${own}`
+  if (unit !== 'model') return sql`(${days}) as usage_daily`
+  return sql`(
+    ${days}
+    union all
+    select (at at time zone 'UTC')::date, key_id, moved.model, moved.sign, 0,
+      moved.sign * (status in ('failed', 'blocked'))::int, 0, 0, 0, 0, 0, '{}', '{}'
+    from (
+      select at, key_id, status, requested_model from usage_records
+      where account_id = ${accountId} and status <> 'completed' and model = '' and requested_model is not null
+        and at >= (${from}::text || ' 00:00+00')::timestamptz
+        and at < (${to}::text || ' 00:00+00')::timestamptz + interval '1 day' ${own}
+      order by at desc limit ${maximumAttributed}) as unserved
+    cross join lateral (values (requested_model, 1), ('', -1)) as moved(model, sign)) as usage_daily`
 }
 
 function unitOf(sql: TransactionSql, group: UsageGroup) {

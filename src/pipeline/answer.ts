@@ -47,6 +47,8 @@ type AnswerRequest = {
   readonly id: string
   readonly signal: RequestAbortSignal
   readonly trace?: TraceParent | null
+  /** Called when the request is admitted: from then on it has a usage record, however it ends. */
+  readonly admitted?: () => void
   /** Awaited when the usage record is durable. */
   readonly settled?: (record: UsageRecord) => Promise<void>
 }
@@ -81,6 +83,7 @@ export async function* answer(deps: AnswerDeps, caller: Caller, ask: ChatRequest
   const progress = createProgress(reservation, { route: started.startedMonotonic, admit: admittedFrom })
   const { stages } = progress
   deps.observe.admitted(progress)
+  request.admitted?.()
   const noteUsage = () => checkpoint(deps, admitted, progress)
   // Written immediately: a request without a checkpoint leaves no usage record if the process dies.
   noteUsage()
@@ -105,6 +108,7 @@ export async function* answer(deps: AnswerDeps, caller: Caller, ask: ChatRequest
     if (failure !== null) {
       progress.outcome = failure.outcome
       progress.errorCode = failure.errorCode
+      progress.decision = failure.decision
     }
     throw thrown
   } finally {

@@ -171,7 +171,14 @@ export function opened(
   const { requestId, startedMonotonic, secrets } = request
   const durationMs = Math.round(deps.clock.monotonic() - startedAt)
   if (firstContentAt !== null) progress.firstContentMs = firstContentAt - startedMonotonic
-  progress.attempts.push({ model: fullName(candidate.model), outcome: 'served', startedAt, durationMs, ...via })
+  progress.attempts.push({
+    model: fullName(candidate.model),
+    outcome: 'served',
+    startedAt,
+    durationMs,
+    status: 200,
+    ...via,
+  })
   const opening: ResponseStart = {
     requestId,
     createdAt: Math.floor(request.startedAt / 1000),

@@ -253,6 +253,7 @@ function decide(state: Call, run: AttemptRun): readonly ChatEvent[] | 'next' | '
     outcome,
     startedAt: response.startedAt,
     durationMs: Math.round(durationMs),
+    status: attempt.status(),
     ...viaOf(candidate, run.claim),
   })
   progress.upstreamMs += durationMs

@@ -4,6 +4,8 @@ import type { ChatRequest } from '../core/chat/chat.ts'
 import type { Caller } from '../core/limits/plans.ts'
 import { defaultLevelShares, type LevelShares } from '../core/routing/capability-levels.ts'
 import type { HealthState, SkipReason } from '../core/routing/circuit-breaker.ts'
+import { explainHealth, explainPlace, type HealthDetail } from '../core/routing/explain-place.ts'
+import type { PlaceReason } from '../core/routing/place-reason.ts'
 import { type Figures, publishedFigures } from '../core/routing/scoring.ts'
 import { estimateInputTokens, likelyInputTokens } from '../core/tokens/tokens.ts'
 import { baseCost, type CalibratedOutput, expectedOutput, usualWebTokens } from '../core/usage/cost-estimate.ts'
@@ -11,7 +13,7 @@ import { planWebAccess, type WebAvailability } from '../core/web/web-plan.ts'
 import { type AdmissionCheckDeps, checkAdmission } from './admit.ts'
 import { planRequestEnhancement } from './enhance.ts'
 import type { Candidate } from './routing/candidate.ts'
-import { healthKey } from './routing/health-key.ts'
+import { healthKey, routingHealthKey } from './routing/health-key.ts'
 import { type CandidateOrderDeps, inOrder } from './routing/order.ts'
 import { type Route, type RouteDeps, route } from './routing/route.ts'
 
@@ -28,10 +30,14 @@ export type Preview = {
 
 export type PreviewedCandidate = {
   readonly candidate: Candidate
+  /** Why it has this place in the order of calls. */
+  readonly place: PlaceReason
   readonly reasons: readonly string[]
   /** Integer of 1e-8 USD. */
   readonly costMicrocents: number
   readonly health: HealthState
+  /** Null = it is healthy. */
+  readonly healthDetail: HealthDetail | null
   readonly figures: Figures
 }
 
@@ -43,6 +49,13 @@ type PreviewDeps = RouteDeps &
     readonly read: PromptAnalyzer
     readonly explain: DifficultyExplainer
     readonly foresight: NonNullable<RouteDeps['foresight']>
+    readonly health: {
+      entryOf(key: string): {
+        readonly cause: string | null
+        readonly failureRate: number
+        readonly since: number | null
+      }
+    }
   }
 
 /**
@@ -69,23 +82,19 @@ export async function planDryRun(
   })
   const plan = await checkAdmission(deps, { requestId: deps.newRequestId(), caller, ask, plan: wanted })
   const known = deps.foresight.of(reading.queryType, caller.accountId)
-  const skips = new Map<Candidate, SkipReason>()
-  const order = [...inOrder(deps, plan, (candidate, reason) => void skips.set(candidate, reason))]
-  const candidates = order.map((candidate, place) => {
+  const candidates = explainOrder(deps, plan).map(({ candidate, place, health, healthDetail, reasons }) => {
     const { model } = candidate
-    const key = healthKey(candidate)
-    const health = deps.health.stateOf(key)
-    const figures = deps.health.figuresOf?.(key, model.figures) ?? publishedFigures(model)
+    const figures =
+      candidate.figures ?? deps.health.figuresOf?.(healthKey(candidate), model.figures) ?? publishedFigures(model)
     const outputTokens = expectedOutput(model, reading, ask.maxOutputTokens, known).tokens * ask.choices
     const inputTokens = likelyInputTokens(enhancement?.ask ?? ask, model.provider) + usualWebTokens(plan.web, model)
     return {
       candidate,
-      reasons: [
-        candidate.reason(),
-        ...placeReasons(plan, order, place, { health, skip: skips.get(candidate) ?? null }),
-      ],
+      place,
+      reasons,
       costMicrocents: baseCost(model, inputTokens, outputTokens) + plan.web.microcents,
       health,
+      healthDetail,
       figures,
     }
   })
@@ -99,23 +108,38 @@ export async function planDryRun(
   }
 }
 
-/** Explains the position of a candidate apart from its score. */
-function placeReasons(
-  { mode, first }: Route,
-  order: readonly Candidate[],
-  place: number,
-  { health, skip }: { readonly health: HealthState; readonly skip: SkipReason | null },
-): string[] {
-  const candidate = order[place]
-  if (candidate === undefined) return []
-  const { model, score } = candidate
-  const reasons: string[] = []
-  if (skip !== null) reasons.push(`skipped, and called only as the last resort: ${skip}`)
-  else if (health !== 'healthy' && mode === 'manual' && candidate === first)
-    reasons.push(`${health}, and called anyway because the request names it`)
-  else if (health !== 'healthy') reasons.push(`${health}: ranked after healthy models`)
-  const isPassing = order.slice(place + 1).some(later => later.score > score)
-  const isFresh = order[place - 1]?.model.provider !== model.provider
-  if (health === 'healthy' && place > 0 && isPassing && isFresh) reasons.push('different provider for resilience')
-  return reasons
+type ExplainedCandidate = Pick<PreviewedCandidate, 'candidate' | 'place' | 'reasons' | 'health' | 'healthDetail'>
+
+/**
+ * Returns the candidates in the order of calls with the reasons of their places. The order and the reasons come from the
+ * same decisions: the ranking's own reasons, and the skips of the order of calls.
+ */
+export function explainOrder(
+  deps: CandidateOrderDeps & Pick<PreviewDeps, 'health'>,
+  plan: Pick<Route, 'mode' | 'first' | 'candidates'>,
+): readonly ExplainedCandidate[] {
+  const { health: tracker } = deps
+  const skips = new Map<Candidate, SkipReason>()
+  const skipped = (candidate: Candidate, reason: SkipReason) => void skips.set(candidate, reason)
+  const order = [...inOrder({ ...deps, rests: skipped }, plan, () => {})]
+  const isAnyCalled = skips.size < order.length
+  return order.map(candidate => {
+    const skip = skips.get(candidate) ?? null
+    const { health } = candidate
+    // A ranking cannot know the skip of a named model.
+    const place = skip !== null && isAnyCalled ? 'unhealthy' : candidate.place
+    const entry = health === 'healthy' ? null : tracker.entryOf(routingHealthKey(tracker, candidate.model))
+    return {
+      candidate,
+      place,
+      health,
+      healthDetail: entry,
+      reasons: [
+        candidate.reason(),
+        ...explainPlace({ place, health }),
+        ...(skip === null || !isAnyCalled ? [] : [`skipped, and called only as the last resort: ${skip}`]),
+        ...(entry === null ? [] : [explainHealth(health, entry)]),
+      ],
+    }
+  })
 }

@@ -46,7 +46,15 @@ export async function completeInternally(
   if (claim?.key === null) throw new Error('no key of its provider has capacity')
   const attempt = new UpstreamAttempt(deps, {
     claim,
-    candidate: { model, endpoint, score: 1, reason: () => 'requested by the gateway itself', parts: () => null },
+    candidate: {
+      model,
+      endpoint,
+      score: 1,
+      place: 'requested',
+      health: 'healthy',
+      reason: () => 'requested by the gateway itself',
+      parts: () => null,
+    },
     ask: {
       ask: askOf(question),
       model: nameAtFirstHost(model),

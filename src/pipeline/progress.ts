@@ -16,6 +16,9 @@ type PipelineStage = 'route' | 'admit' | 'moderate' | 'enhance' | 'enrich' | 'ca
 
 type RequestStatus = 'completed' | 'failed' | 'client_closed' | 'blocked'
 
+/** The moderation layer and category that blocked, and the invalid field. Null = not named. */
+type Decision = { readonly layer: string | null; readonly category: string | null; readonly param: string | null }
+
 /** The active set of open requests in the telemetry writes `place`. */
 export type Progress = ActiveSetMember & {
   /**
@@ -27,6 +30,8 @@ export type Progress = ActiveSetMember & {
   outcome: RequestStatus
   /** `answer`. */
   errorCode: string | null
+  /** `answer`: what the error of a failed request names; null = nothing. */
+  decision: Decision | null
   /** `answer`, from `enhance`; null = not requested. */
   enhancement: ResponseSummary['enhancement']
   /** `answer`, from `admit` and `enrich`; null = no web access. */
@@ -58,6 +63,7 @@ export function createProgress(
     stages: { route, admit, moderate: null, enhance: null, enrich: null, call: null, settle: null },
     outcome: 'client_closed',
     errorCode: null,
+    decision: null,
     enhancement: null,
     web: null,
     isFiltered: false,
@@ -73,12 +79,16 @@ export function createProgress(
 export function failureOf(
   failure: unknown,
   signal: RequestAbortSignal,
-): { readonly outcome: RequestStatus; readonly errorCode: string } | null {
+): { readonly outcome: RequestStatus; readonly errorCode: string; readonly decision: Decision | null } | null {
   // Separates a client disconnect from an abort by the gateway, which has its own reason.
   if (signal.aborted && !(signal.reason instanceof GatewayError)) return null
   const error = failure instanceof GatewayError ? failure : null
   const isBlocked = error?.code === 'content_blocked' && error.layer !== 'provider'
-  return { outcome: isBlocked ? 'blocked' : 'failed', errorCode: error?.code ?? 'service_unavailable' }
+  return {
+    outcome: isBlocked ? 'blocked' : 'failed',
+    errorCode: error?.code ?? 'service_unavailable',
+    decision: error,
+  }
 }
 
 /** Returns the response to bill. Null = none: a blocked request costs nothing, whatever the upstream generated. */

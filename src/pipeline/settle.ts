@@ -12,6 +12,7 @@ import type { AdmittedRequest } from './admitted-request.ts'
 import { type LearningEntryDeps, toLearningEntry } from './learning-entry.ts'
 import type { Progress } from './progress.ts'
 import { toResponseSummary } from './receipt.ts'
+import { toRequestTrace } from './request-trace.ts'
 import type { Candidate } from './routing/candidate.ts'
 import type { Route } from './routing/route.ts'
 import { type SettledCost, settledCost } from './settled-cost.ts'
@@ -64,6 +65,7 @@ export async function settle(
     })
   const { outcome, errorCode } = progress
   const record = toUsageRecord(request, progress, cost, { outcome, errorCode, at: deps.clock.monotonic() })
+  record.trace = toRequestTrace(request.plan, progress, cost)
   record.learning = toLearningEntry(deps, request, progress, cost)
   try {
     await deps.meter.settle({

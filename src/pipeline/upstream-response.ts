@@ -38,6 +38,8 @@ export type UpstreamResponse = {
   itemCharacters: number
   /** Model that the upstream reports as serving. */
   upstreamModel: string | null
+  /** ID that the upstream gave its response. */
+  upstreamId: string | null
   hasContent: boolean
   ended: boolean
   failure: ProviderFailure | null
@@ -61,6 +63,7 @@ export function createUpstreamResponse(
     endFields: null,
     itemCharacters: 0,
     upstreamModel: null,
+    upstreamId: null,
     hasContent: false,
     ended: false,
     failure: null,
@@ -79,6 +82,7 @@ export function applyParts(response: UpstreamResponse, parts: readonly AnswerPar
     switch (part.type) {
       case 'served':
         response.upstreamModel = part.model ?? response.upstreamModel
+        response.upstreamId = part.id ?? response.upstreamId
         break
       case 'finish':
         applyFinish(response, part)

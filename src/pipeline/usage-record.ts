@@ -1,6 +1,7 @@
 /** Content-free usage record of a request in the ledger. */
 import type { AttemptOutcome } from '../core/chat/attempts.ts'
 import type { Caller } from '../core/limits/plans.ts'
+import { autoModel, fullName } from '../core/models/models.ts'
 import { type Tags, tagsOf } from '../core/request/tags.ts'
 import { dayMs } from '../core/text/utc-days.ts'
 import {
@@ -8,6 +9,7 @@ import {
   attemptOutcomes,
   maximumRecordedAttempts,
   maximumTried,
+  maximumUpstreamId,
   type TriedOutcome,
   type UsageRecord,
 } from '../core/usage/usage-record.ts'
@@ -33,6 +35,8 @@ export function toUsageRecord(
     at_ms: Math.max(request.startedAt, reservation.day * dayMs),
     provider: model?.provider ?? '',
     model: model?.id ?? '',
+    requested_model: plan.mode === 'manual' ? fullName(plan.first.model) : autoModel,
+    ...upstreamIdOf(response),
     routing_mode: plan.mode,
     strategy: plan.strategy,
     query_type: plan.reading.queryType,
@@ -72,6 +76,11 @@ export function recordLabels(
   }
 }
 
+function upstreamIdOf(response: SettledCost['response']): Pick<UsageRecord, 'upstream_id'> {
+  const id = response?.upstreamId ?? null
+  return id === null || id === '' || id.length > maximumUpstreamId || /[^!-~]/.test(id) ? {} : { upstream_id: id }
+}
+
 /** Called candidates. Skipped ones are counted in `attempts` only. */
 function toAttemptRecords({ attempts }: Progress, startedMonotonic: number): AttemptRecord[] {
   const tried: AttemptRecord[] = []
@@ -81,6 +90,7 @@ function toAttemptRecords({ attempts }: Progress, startedMonotonic: number): Att
   return tried.slice(-maximumTried)
 }
 
-function wasCalled(outcome: AttemptOutcome): outcome is TriedOutcome {
+/** Returns whether an outcome is that of a call; skipped candidates are not listed. */
+export function wasCalled(outcome: AttemptOutcome): outcome is TriedOutcome {
   return attemptOutcomes.some(one => one === outcome)
 }

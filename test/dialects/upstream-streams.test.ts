@@ -319,7 +319,15 @@ const receipt: ResponseSummary = {
 /** Returns the batches of a response whose body ends after `bytes`, split at `splits`; null as the last one = it failed. */
 function batchesOf(provider: Provider, bytes: Uint8Array, splits: readonly number[]): (readonly ChatEvent[] | null)[] {
   const endpoint = { id: 'p', provider, access: { baseUrl: '', apiKey: null }, simulated: false }
-  const candidate = { model: model ?? catalogModel(), endpoint, score: 1, reason: () => '', parts: () => null }
+  const candidate = {
+    model: model ?? catalogModel(),
+    endpoint,
+    score: 1,
+    place: 'requested' as const,
+    health: 'healthy' as const,
+    reason: () => '',
+    parts: () => null,
+  }
   const ask: ChatRequest = askWith({})
   const response = createUpstreamResponse({ candidate, ask, droppedParameters: [], outputCap: null, startedAt: 0 })
   const splitter = createEventSplitter()

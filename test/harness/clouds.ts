@@ -113,6 +113,8 @@ export async function attemptAt({
         model,
         endpoint: { id: model.provider, provider, access, simulated: true },
         score: 1,
+        place: 'requested',
+        health: 'healthy',
         reason: () => 'named',
         parts: () => null,
       },

@@ -108,6 +108,8 @@ function rig(
           simulated: true,
         },
         score: 1,
+        place: 'requested',
+        health: 'healthy',
         reason: () => '',
         parts: () => null,
       },

@@ -69,6 +69,7 @@ async function settled({ model, inputTokens, cap, choices, usage, text, reasonin
     inputTokens,
     choices,
     first: candidate,
+    ranked: [],
     candidates: [candidate],
     learning: { epoch: null, influenced: false, probability: 1 },
     isKept: false,

@@ -16,5 +16,13 @@ export function providerOf(id: string): ConfiguredProvider {
 
 /** A model as the only candidate of a request that names it. */
 export function candidateOf(model: Model): Candidate {
-  return { model, endpoint: providerOf(model.provider), score: 1, reason: () => 'named', parts: () => null }
+  return {
+    model,
+    endpoint: providerOf(model.provider),
+    score: 1,
+    place: 'requested',
+    health: 'healthy',
+    reason: () => 'named',
+    parts: () => null,
+  }
 }

@@ -8,7 +8,15 @@ test('applyParts: counts the items of a provider apart from the output', () => {
   const [model] = catalog
   if (model === undefined) throw new Error('the catalog is empty')
   const endpoint = { id: 'a', provider: anthropic, access: { baseUrl: '', apiKey: null }, simulated: false }
-  const candidate = { model, endpoint, score: 1, reason: () => '', parts: () => null }
+  const candidate = {
+    model,
+    endpoint,
+    score: 1,
+    place: 'requested' as const,
+    health: 'healthy' as const,
+    reason: () => '',
+    parts: () => null,
+  }
   const ask = askWith({})
   const response = createUpstreamResponse({ candidate, ask, droppedParameters: [], outputCap: null, startedAt: 0 })
   const json = JSON.stringify({ type: 'web_search_tool_result', content: 'x'.repeat(50_000) })

@@ -295,12 +295,17 @@ export function budgetWarning(spentMicrocents: number, capMicrocents: number, ki
 
 const [firstLean, fullLean] = [0.3, 0.6]
 
+/** Returns whether this used share of the soft cap moves cheaper models up. */
+export function prefersCheaper(share: number): boolean {
+  return share >= warningShare
+}
+
 /**
  * Returns scores shifted toward cheaper models, more so the more of the soft cap is used; highest first. Unchanged
  * below the warning share.
  */
 export function preferCheaper(scored: readonly Scored[], share: number): readonly Scored[] {
-  if (share < warningShare) return scored
+  if (!prefersCheaper(share)) return scored
   const lean = firstLean + (fullLean - firstLean) * Math.min(1, (share - warningShare) / (1 - warningShare))
   return scored
     .map(entry => ({ ...entry, score: (1 - lean) * entry.score + lean * costScore(entry.model) }))

@@ -9,6 +9,8 @@ export type Attempt = {
   readonly startedAt: number
   /** Milliseconds until the failure or the first content. */
   readonly durationMs: number
+  /** HTTP status of the upstream's response; absent or null = there was none. */
+  readonly status?: number | null
   /** Host and key as the operator named them, `host#key`, for logs; absent = the provider's only key. */
   readonly via?: string
 }

@@ -173,7 +173,8 @@ const isSpotless = ({ recent, consecutiveFailures, closure, backoffMs }: Circuit
 const isBroken = (health: CircuitState) =>
   health.consecutiveFailures >= failuresInARow || (health.recent.length >= minimumForRate && failureRate(health) > 0.5)
 
-function failureRate({ recent }: CircuitState): number {
+/** Returns the share of failures among the latest outcomes, 0–1; 0 = none are known. */
+export function failureRate({ recent }: Pick<CircuitState, 'recent'>): number {
   let failures = 0
   for (const failed of recent) if (failed) failures++
   return recent.length === 0 ? 0 : failures / recent.length

@@ -1,7 +1,9 @@
 import type { Strategy } from '../chat/chat.ts'
 import { blendedPrice, fullName, type Model, type Pricing, type RoutingFigures } from '../models/models.ts'
 import type { Level } from './capability-levels.ts'
+import type { HealthState } from './circuit-breaker.ts'
 import { insertSorted } from './insert-sorted.ts'
+import type { PlaceReason } from './place-reason.ts'
 
 /** Shares of the three components in a score; the sum is 1. */
 type Weights = { readonly quality: number; readonly cost: number; readonly speed: number }
@@ -53,7 +55,20 @@ export type Figures = Pick<RoutingFigures, 'quality' | 'tokensPerSecond' | 'firs
 }
 export type FiguresOf = (model: Model) => Figures
 
-export type Scored = { readonly model: Model /** 0–1. */; readonly score: number }
+export type Scored = {
+  readonly model: Model
+  /** 0–1. */
+  readonly score: number
+  /** Why it has its place, written by the step that placed it; absent = by its score. */
+  readonly place?: PlaceReason
+  /** Health at the time of the ranking; absent = healthy. */
+  readonly health?: HealthState
+}
+
+/** Returns entries with the reason of their place. */
+export function placed(entries: readonly Scored[], place: PlaceReason): Scored[] {
+  return entries.map(entry => ({ ...entry, place }))
+}
 
 /** Returns the figures of a model without measurements. */
 export function withoutFailures({ quality, tokensPerSecond, firstTokenMs }: RoutingFigures): Figures {
@@ -166,7 +181,7 @@ function byMerit(left: Scored, right: Scored): number {
 }
 
 /** Scores this close count as equal when alternating providers. */
-const nearScore = 0.15
+export const nearScore = 0.15
 
 /**
  * Returns the first `count` of a ranked list. After the first, a model of an unused provider moves ahead if its score
@@ -181,7 +196,8 @@ export function alternateProviders<T extends Scored>(ordered: readonly T[], coun
     if (best === null) break
     const fresh = firstLeft(ordered, chosen, round)
     if (fresh === null) round = chosen.length
-    chosen.push(fresh !== null && best.score - fresh.score <= nearScore ? fresh : best)
+    const passes = fresh !== null && fresh !== best && best.score - fresh.score <= nearScore
+    chosen.push(passes ? { ...fresh, place: 'other_provider' } : best)
   }
   return chosen
 }
@@ -195,7 +211,7 @@ function firstLeft<T extends Scored>(ordered: readonly T[], chosen: readonly T[]
 function rulesOut(chosen: readonly Scored[], round: number, entry: Scored): boolean {
   for (let turn = 0; turn < chosen.length; turn++) {
     const one = chosen[turn]
-    if (one === entry || (turn >= round && one?.model.provider === entry.model.provider)) return true
+    if (one?.model === entry.model || (turn >= round && one?.model.provider === entry.model.provider)) return true
   }
   return false
 }

@@ -83,6 +83,23 @@ export function costOf(model: Pick<Model, 'pricing'>, usage: TokenUsage): number
 }
 
 /**
+ * Returns the cost of uncached input, cached input, cache writes (with those for an hour) and output in micro-cents, each
+ * rounded. They explain a cost: only `costOf` is billed.
+ */
+export function costParts(model: Pick<Model, 'pricing'>, usage: TokenUsage): [number, number, number, number] {
+  const prices = priceTable(model.pricing, usage.inputTokens)
+  const cached = Math.min(usage.cachedInputTokens, usage.inputTokens)
+  const written = Math.min(usage.cacheWriteTokens, usage.inputTokens - cached)
+  const cost = (tokens: number, price: number) => Math.round((tokens * price) / tokensPerPriceUnit)
+  return [
+    cost(usage.inputTokens - cached - written, prices.input),
+    cost(cached, prices.cachedInput),
+    cost(written, prices.cacheWrite) + hourCacheCost(model, usage),
+    cost(usage.outputTokens, prices.output),
+  ]
+}
+
+/**
  * What the cache costs beyond `costOf`, in micro-cents: a write for an hour costs twice the input, and prices are those of a write for
  * five minutes. Only Anthropic has it. Source: Anthropic's pricing page, "Prompt caching".
  */

@@ -4,6 +4,7 @@ import { chatDialects } from '../chat/chat.ts'
 import type { CompletedUsage } from '../validation/errors.ts'
 import { oneOf } from '../validation/validate.ts'
 import { toUsd } from './money.ts'
+import { requestTraceSchema } from './request-trace.ts'
 
 export const attemptOutcomes = ['served', ...attemptFailures] as const
 export type TriedOutcome = (typeof attemptOutcomes)[number]
@@ -15,6 +16,9 @@ export const recordedDialects = [...chatDialects, 'embeddings'] as const
 export const maximumTried = 3
 /** Maximum count of attempted and skipped candidates in a record. */
 export const maximumRecordedAttempts = 16
+
+/** Longer IDs of providers are not stored. */
+export const maximumUpstreamId = 128
 
 /**
  * An attempt: `provider/model`, outcome, start in milliseconds since the request was received, and duration until the
@@ -51,6 +55,10 @@ export const usageRecordSchema = Type.Object(
     /** Empty if no model was reached. */
     provider: Type.String({ maxLength: 64 }),
     model: Type.String({ maxLength: 256 }),
+    /** `provider/model` that the request named, or `gateway-ai` for automatic routing; absent in older records. */
+    requested_model: Type.Optional(Type.String({ maxLength: 321 })),
+    /** ID that the serving provider gave its response; absent = none. */
+    upstream_id: Type.Optional(Type.String({ maxLength: maximumUpstreamId })),
     routing_mode: Type.Union([Type.Literal('auto'), Type.Literal('manual')]),
     strategy: Type.Union([Type.String({ maxLength: 16 }), Type.Null()]),
     query_type: Type.Union([Type.String({ maxLength: 32 }), Type.Null()]),
@@ -86,6 +94,8 @@ export const usageRecordSchema = Type.Object(
     tried: Type.Optional(Type.Array(triedSchema, { maxItems: maximumTried })),
     latency_ms: Type.Integer({ minimum: 0 }),
     first_token_ms: Type.Union([Type.Integer({ minimum: 0 }), Type.Null()]),
+    /** How it was routed and why it ended; absent in older records and in checkpoints. */
+    trace: Type.Optional(requestTraceSchema),
     /** Absent = final, as in older records. */
     truth: Type.Optional(oneOf(truths)),
     metadata: Type.Union([Type.Record(Type.String({ maxLength: 64 }), Type.String({ maxLength: 512 })), Type.Null()]),

@@ -3,12 +3,14 @@
  * within a few requests, and a restart begins with closed circuits.
  */
 
+import type { AttemptFailure } from '../../core/chat/attempts.ts'
 import type { RoutingFigures } from '../../core/models/models.ts'
 import {
   afterFirstToken,
   applyOutcome,
   type CircuitState,
   circuitDecision,
+  failureRate,
   type HealthOutcome,
   type HealthState,
   initialCircuit,
@@ -28,6 +30,8 @@ import type { Figures } from '../../core/routing/scoring.ts'
 
 type HealthReport = {
   readonly outcome: HealthOutcome
+  /** Kind of the failure; absent = a success, or unknown. */
+  readonly cause?: AttemptFailure
   /** Milliseconds of the pause that an upstream requested. */
   readonly retryAfterMs?: number | null
   readonly firstTokenMs?: number | null
@@ -39,6 +43,10 @@ type HealthEntry = {
   readonly state: HealthState
   /** Epoch milliseconds when it entered this state; null = it never had another one. */
   readonly since: number | null
+  /** Cause of its last failure, or of its provider's; null = none is known. */
+  readonly cause: AttemptFailure | null
+  /** Share of failures among the latest attempts, 0–1. */
+  readonly failureRate: number
   /** Moving average; null = no measurement. */
   readonly firstTokenMs: number | null
 }
@@ -86,6 +94,8 @@ type Line = {
   /** Monotonic milliseconds of the last update. */
   seenAt: number
   live: LiveModelStats | null
+  /** Kind of the last failure. */
+  cause: AttemptFailure | null
   /** State of its credential; null for a credential itself. */
   readonly provider: Line | null
 }
@@ -110,6 +120,7 @@ export function createHealthBook({ clock }: { readonly clock: { now(): number; m
       since: provider?.since ?? null,
       seenAt: clock.monotonic(),
       live: null,
+      cause: null,
       provider,
     }
   }
@@ -178,13 +189,23 @@ export function createHealthBook({ clock }: { readonly clock: { now(): number; m
   const entryOf = (key: string): HealthEntry => {
     const line = lineOf(key)
     bringUpToDate(line)
-    return { key, state: line.state, since: line.since, firstTokenMs: line.health.firstTokenMs }
+    const { state, since, health, provider } = line
+    const isDisabled = provider !== null && !mayAsk(provider)
+    return {
+      key,
+      state,
+      since,
+      cause: isDisabled ? provider.cause : line.cause,
+      failureRate: failureRate(isDisabled ? provider.health : health),
+      firstTokenMs: health.firstTokenMs,
+    }
   }
 
   return {
-    report(key, { outcome, retryAfterMs = null, firstTokenMs = null, tokensPerSecond = null }) {
+    report(key, { outcome, cause, retryAfterMs = null, firstTokenMs = null, tokensPerSecond = null }) {
       const now = clock.monotonic()
       const line = lineOf(key)
+      if (cause !== undefined) (outcome === 'switched_off' ? (line.provider ?? line) : line).cause = cause
       take(line, { failed: outcome !== 'ok', firstTokenMs, tokensPerSecond }, outcome, now)
       // A rejected credential affects all of the provider's models, and a response from one confirms it for all.
       if (outcome === 'switched_off') return update(line.provider ?? line, health => applyOutcome(health, outcome, now))

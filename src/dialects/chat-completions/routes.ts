@@ -8,6 +8,7 @@ import { compatibleSchema, readCompatible } from './request.ts'
 import { completionEventShape, completionShape } from './schema.ts'
 
 const endpoint: ChatEndpoint = {
+  dialect: 'chat_completions',
   parse(body, { headers, text }) {
     const parsed = readCompatible(body, headers, text.length)
     return {

@@ -1,8 +1,9 @@
 /** Handles HTTP requests for embeddings with the same guarantees as chat: key, limits, body limits, idempotency, drain. */
-import { tagsOfHeaders } from '../../core/request/tags.ts'
+
 import { createRequestAbort } from '../../core/chat/request-abort.ts'
 import type { EmbeddingsRequest } from '../../core/embeddings/embeddings-request.ts'
 import type { Caller } from '../../core/limits/plans.ts'
+import { tagsOfHeaders } from '../../core/request/tags.ts'
 import { usdText } from '../../core/usage/money.ts'
 import { hasClientEffect, toCompletedUsage, type UsageRecord } from '../../core/usage/usage-record.ts'
 import { parseJson } from '../../core/validation/validate.ts'
@@ -48,18 +49,22 @@ export function handleEmbeddings(deps: EmbeddingsRouteDeps, request: Request): R
 }
 
 /** Facts about a request that its error response needs. */
-type Known = { caller: Caller | null; hold: BodyHold | null }
+type Known = { caller: Caller | null; hold: BodyHold | null; body: unknown; isAdmitted: boolean }
 
 async function respond(deps: EmbeddingsRouteDeps, request: Request, receivedAt: number): Promise<Response> {
   const requestId = deps.newRequestId()
-  const known: Known = { caller: null, hold: null }
+  const known: Known = { caller: null, hold: null, body: undefined, isAdmitted: false }
   try {
     const { caller, text } = await receive(deps, request, known)
-    const asked = readEmbeddingsRequest(parseJson(text, maximumValues))
+    known.body = parseJson(text, maximumValues)
+    const asked = readEmbeddingsRequest(known.body)
+    const admitted = () => {
+      known.isAdmitted = true
+    }
     const { hold } = known
     const reserveNumbers = (numbers: number) => hold?.add(Math.min(numbers * numberBytes, mostVectorBytes), true)
     const timeoutMs = readTimeout(request.headers)
-    const running = { caller, asked, text, requestId, reserveNumbers, timeoutMs, receivedAt }
+    const running = { caller, asked, text, requestId, reserveNumbers, timeoutMs, receivedAt, admitted }
     const embeddings = await embedOnce(deps, request, running)
     // The vectors stay in memory until the client has read them.
     return toResponse(deps, { caller, asked, over: () => hold?.release() }, embeddings)
@@ -69,6 +74,19 @@ async function respond(deps: EmbeddingsRouteDeps, request: Request, receivedAt: 
     // A client disconnect is not a failure, and nothing reads the response.
     if (!request.signal.aborted) deps.logFailure(requestId, error)
     const { caller } = known
+    if (caller !== null && !known.isAdmitted) {
+      const { accountId, keyId } = caller
+      const latencyMs = deps.clock.monotonic() - receivedAt
+      deps.recordRejection({
+        requestId,
+        accountId,
+        keyId,
+        dialect: 'embeddings',
+        body: known.body,
+        error,
+        latencyMs,
+      })
+    }
     if (caller !== null && error.status !== 503 && deps.meter.standing(caller.accountId, caller.limits) === null)
       await deps.look(caller, requestId)
     const response = errorResponse(error, requestId)
@@ -102,11 +120,13 @@ type Running = {
   readonly timeoutMs: number | null
   /** Monotonic milliseconds. */
   readonly receivedAt: number
+  /** Called when the request is admitted. */
+  readonly admitted: () => void
 }
 
 /** Embeds under the request's `Idempotency-Key`, if any. Aborts when the client disconnects or the process stops. */
 async function embedOnce(deps: EmbeddingsRouteDeps, request: Request, running: Running): Promise<Embeddings> {
-  const { caller, asked, text, requestId, reserveNumbers, timeoutMs, receivedAt } = running
+  const { caller, asked, text, requestId, reserveNumbers, timeoutMs, receivedAt, admitted } = running
   const ending = createRequestAbort()
   request.signal.addEventListener('abort', () => ending.abort(), { once: true })
   if (request.signal.aborted) ending.abort()
@@ -137,6 +157,7 @@ async function embedOnce(deps: EmbeddingsRouteDeps, request: Request, running: R
       trace: deps.traceOf(request.headers),
       tags: tagsOfHeaders(request.headers),
       reserveNumbers,
+      admitted,
       settled,
     })
   } finally {

@@ -32,6 +32,7 @@ function endpointOf({
   now,
 }: Pick<MessagesDeps, 'reasoningSeal' | 'catalogue' | 'now'>): ChatEndpoint {
   return {
+    dialect: 'messages',
     parse(body, source) {
       const { ask, spelling, wantsThinking } = readMessages(body, source, reasoningSeal)
       const style: MessageStyle = {

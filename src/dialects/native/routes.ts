@@ -8,6 +8,7 @@ import { nativeSchema, readNative } from './request.ts'
 import { chatEventShape, chatReplyShape } from './schema.ts'
 
 const endpoint: ChatEndpoint = {
+  dialect: 'native',
   parse: (body, { headers, text }) => ({
     ask: readNative(body, headers, text.length),
     spelling: {},

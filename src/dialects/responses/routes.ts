@@ -28,6 +28,7 @@ function responsesEndpoint({
   unixTime,
 }: Pick<ResponsesRouteDeps, 'reasoningSeal' | 'unixTime'>): ChatEndpoint {
   return {
+    dialect: 'responses',
     parse(body, { headers, text, accountId }) {
       const read = readResponses(body, { headers, text }, { seal: reasoningSeal, accountId })
       const context = {

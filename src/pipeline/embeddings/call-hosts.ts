@@ -84,13 +84,13 @@ export async function callHosts(
       if (signal.aborted) throw abortError(signal)
       if (result.kind === 'vectors') {
         deps.health.report(key, { outcome: 'ok' })
-        note(progress, host, 'served', { startedAt: calledAt, durationMs })
+        note(progress, host, 'served', { startedAt: calledAt, durationMs, status: 200 })
         return { host, vectors: result.vectors, droppedParameters: result.droppedParameters, calledAt }
       }
       const { failure, status, isOfKeys } = result
       // The failures of the keys are reported, and say nothing about the model.
       if (!isOfKeys) reportFailure(deps, progress.requestId, { candidate: host, failure, status })
-      note(progress, host, failure.kind, { startedAt: calledAt, durationMs })
+      note(progress, host, failure.kind, { startedAt: calledAt, durationMs, status })
       progress.host = null
       failed.push({ host, failure, status, isOfKeys })
       if (!failure.retryable || failure.blame === 'caller') break
@@ -213,7 +213,7 @@ function note(
   { attempts }: EmbeddingsProgress,
   { model }: EmbeddingHost,
   outcome: AttemptOutcome,
-  { startedAt, durationMs }: { readonly startedAt: number; readonly durationMs: number },
+  call: { readonly startedAt: number; readonly durationMs: number; readonly status?: number | null },
 ): void {
-  attempts.push({ model: fullName(model), outcome, startedAt, durationMs: Math.round(durationMs) })
+  attempts.push({ model: fullName(model), outcome, ...call, durationMs: Math.round(call.durationMs) })
 }

@@ -7,13 +7,13 @@ import type { RequestAbortSignal } from '../../core/chat/request-abort.ts'
 import type { EmbeddingsRequest } from '../../core/embeddings/embeddings-request.ts'
 import type { Vector } from '../../core/embeddings/vectors.ts'
 import type { Caller } from '../../core/limits/plans.ts'
+import { isModelAllowed, modelNotAllowed } from '../../core/models/allowed-models.ts'
 import { fullName } from '../../core/models/models.ts'
 import type { Clock } from '../../core/ports/clock.ts'
+import { scopesOf, type Tags, tagsOf } from '../../core/request/tags.ts'
 import type { TraceParent } from '../../core/text/traceparent.ts'
 import { priceTable } from '../../core/usage/money.ts'
 import type { UsageRecord } from '../../core/usage/usage-record.ts'
-import { isModelAllowed, modelNotAllowed } from '../../core/models/allowed-models.ts'
-import { scopesOf, type Tags, tagsOf } from '../../core/request/tags.ts'
 import type { Meter, Reservation } from '../../limits/meter.ts'
 import { checkPaid, limitReachedError } from '../admit.ts'
 import { createProgress, failureOf, type Progress } from '../progress.ts'
@@ -26,6 +26,7 @@ import {
   computeEmbeddingsBill,
   servedName,
   toEmbeddingsRecord,
+  toEmbeddingsTrace,
   toInterimUsage,
 } from './settle-embeddings.ts'
 
@@ -65,6 +66,8 @@ export type ActiveEmbeddings = {
   readonly tags?: Tags | null
   /** Reserves memory for vectors with this many numbers in total. Throws if there is none. Absent = unlimited. */
   readonly reserveNumbers?: (numbers: number) => void
+  /** Called when the request is admitted: from then on it has a usage record, however it ends. */
+  readonly admitted?: () => void
   /** Awaited once the usage record is durable. */
   readonly settled?: (record: UsageRecord) => Promise<void>
 }
@@ -85,12 +88,14 @@ export async function embed(
   checkPaid(deps, caller)
   const prepared = await prepareEmbeddings(deps, request)
   const [{ model }] = prepared.hosts
-  if (caller.models !== undefined && !isModelAllowed(caller.models, fullName(model))) throw modelNotAllowed(caller.models)
+  if (caller.models !== undefined && !isModelAllowed(caller.models, fullName(model)))
+    throw modelNotAllowed(caller.models)
   active.reserveNumbers?.(request.inputs.length * (request.dimensions ?? model.dimensions ?? usualLength))
   const admittedFrom = clock.monotonic()
   const reservation = await admitEmbeddings(deps, admitted, prepared)
   const progress = createProgress(reservation, { route: admitted.startedMonotonic, admit: admittedFrom })
   deps.observe.admitted(progress)
+  active.admitted?.()
   const calls = startCalls(deps, admitted, prepared, progress)
   // Written immediately: a request without a checkpoint leaves no record if the process dies.
   calls.callCompleted()
@@ -122,6 +127,7 @@ export async function embed(
     if (failure !== null) {
       progress.outcome = failure.outcome
       progress.errorCode = failure.errorCode
+      progress.decision = failure.decision
     }
     throw thrown
   } finally {
@@ -202,7 +208,8 @@ async function settleEmbeddings(
       shortfall: bill.owed - bill.billed,
     })
   const end = { status: outcome, error_code: errorCode, at: deps.clock.monotonic() }
-  const record = toEmbeddingsRecord(admitted, calls, bill, end)
+  const record = toEmbeddingsRecord(admitted, prepared, calls, { ...end, bill })
+  record.trace = toEmbeddingsTrace(prepared, calls, progress)
   try {
     await deps.meter.settle({ seat: calls.seat, tokens: bill.inputTokens, microcents: bill.billed, record })
   } finally {

@@ -1,9 +1,10 @@
 /** The bill of one request for embeddings: what it owes, its usage record, and its settlement in the meter. */
 import type { Caller } from '../../core/limits/plans.ts'
-import type { Tags } from '../../core/request/tags.ts'
 import { fullName } from '../../core/models/models.ts'
+import type { Tags } from '../../core/request/tags.ts'
 import { dayMs } from '../../core/text/utc-days.ts'
 import { costOf } from '../../core/usage/money.ts'
+import { maximumTraced, type RequestTrace, type TracedCandidate } from '../../core/usage/request-trace.ts'
 import {
   type AttemptRecord,
   attemptOutcomes,
@@ -13,8 +14,9 @@ import {
   type UsageRecord,
 } from '../../core/usage/usage-record.ts'
 import type { InterimUsage } from '../../limits/meter.ts'
-import { recordLabels } from '../usage-record.ts'
 import type { Progress } from '../progress.ts'
+import { tracedAttempts, tracedDecision } from '../request-trace.ts'
+import { recordLabels } from '../usage-record.ts'
 import type { EmbeddingsProgress } from './call-hosts.ts'
 import type { PreparedEmbeddings } from './prepare.ts'
 
@@ -60,9 +62,9 @@ const nothing = { cachedInputTokens: 0, cacheWriteTokens: 0, outputTokens: 0, re
 /** Builds the content-free usage record. */
 export function toEmbeddingsRecord(
   { requestId, caller, tags, startedAt, startedMonotonic }: AdmittedEmbeddings,
+  { hosts }: Pick<PreparedEmbeddings, 'hosts'>,
   progress: EmbeddingsProgress,
-  bill: EmbeddingsBill,
-  end: Pick<UsageRecord, 'status' | 'error_code'> & { readonly at: number },
+  { bill, ...end }: Pick<UsageRecord, 'status' | 'error_code'> & { readonly at: number; readonly bill: EmbeddingsBill },
 ): UsageRecord {
   const { seat } = progress
   // A failed request has no serving model: `tried` lists the hosts that were called.
@@ -74,6 +76,7 @@ export function toEmbeddingsRecord(
     at_ms: Math.max(startedAt, seat.day * dayMs),
     provider: model?.provider ?? '',
     model: model?.id ?? '',
+    requested_model: fullName(hosts[0].model),
     routing_mode: 'manual',
     strategy: null,
     query_type: null,
@@ -101,6 +104,18 @@ export function toEmbeddingsRecord(
   }
 }
 
+/** Builds the trace of a settled request. Its candidates are hosts of one model, in the order of calls. */
+export function toEmbeddingsTrace(
+  { hosts }: Pick<PreparedEmbeddings, 'hosts'>,
+  { attempts }: Pick<EmbeddingsProgress, 'attempts'>,
+  { decision }: Pick<Progress, 'decision'>,
+): RequestTrace {
+  const candidates = hosts
+    .slice(0, maximumTraced)
+    .map(({ model }): TracedCandidate => [fullName(model), 1000, 'requested', 'healthy', null])
+  return { c: candidates, ...tracedAttempts(attempts), ...tracedDecision(decision) }
+}
+
 /** Returns the checkpoint of a running request: its settlement if this process died now. */
 export function toInterimUsage(
   request: AdmittedEmbeddings,
@@ -109,8 +124,8 @@ export function toInterimUsage(
   now: number,
 ): InterimUsage {
   const bill = { ...computeEmbeddingsBill(prepared, progress, true), estimated: true }
-  const end = { status: 'failed', error_code: 'service_unavailable', at: now } as const
-  const record = { ...toEmbeddingsRecord(request, progress, bill, end), truth: 'checkpoint' } as const
+  const end = { status: 'failed', error_code: 'service_unavailable', at: now, bill } as const
+  const record = { ...toEmbeddingsRecord(request, prepared, progress, end), truth: 'checkpoint' } as const
   const host = progress.host?.model
   const served = host === undefined ? {} : { provider: host.provider, model: host.id }
   return { tokens: bill.inputTokens, microcents: bill.billed, record: { ...record, ...served } }

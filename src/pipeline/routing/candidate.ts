@@ -1,7 +1,9 @@
 import type { Attempt } from '../../core/chat/attempts.ts'
 import type { ChatRequest } from '../../core/chat/chat.ts'
 import type { Model, ModelHost, Unmet } from '../../core/models/models.ts'
-import type { ScoreComponents } from '../../core/routing/scoring.ts'
+import type { HealthState } from '../../core/routing/circuit-breaker.ts'
+import type { PlaceReason } from '../../core/routing/place-reason.ts'
+import type { Figures, ScoreComponents } from '../../core/routing/scoring.ts'
 import type { ConfiguredProvider } from '../../providers/configured-provider.ts'
 import type { KeyClaim } from '../../providers/keys/key-pool.ts'
 
@@ -28,7 +30,13 @@ export type Candidate = {
   readonly host?: ModelHost
   /** In auto mode a score of 0–1. In manual mode 1 for the named model, and similarity to it for the others. */
   readonly score: number
-  /** Explanation of the choice for a dry run: text and score components; null in manual mode. */
+  /** Why it has its place in the ranking. */
+  readonly place: PlaceReason
+  /** Its health when it was ranked. */
+  readonly health: HealthState
+  /** Figures behind its score; absent = it was not scored by figures. */
+  readonly figures?: Figures
+  /** Explanation of the score as it was when the candidate was ranked: text and components; null in manual mode. */
   readonly reason: () => string
   readonly parts: () => ScoreParts | null
 }

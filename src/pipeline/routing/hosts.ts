@@ -41,13 +41,15 @@ export function candidatesAtHosts(
     const endpoint = endpoints.get(host.host)
     if (endpoint === undefined || unreadable(endpoint, model, ask) !== null) return []
     if (host === candidate.host) return [candidate]
-    const { score } = candidate
+    const { score, place, health } = candidate
     return [
       {
         model: modelAt(model, host).model,
         endpoint,
         host,
         score,
+        place,
+        health,
         reason: () => candidate.reason(),
         parts: () => candidate.parts(),
       },

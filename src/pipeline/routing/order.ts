@@ -9,6 +9,8 @@ export type CandidateOrderDeps = {
    * longer.
    */
   readonly health: { skipReason(key: string, isNamed: boolean): SkipReason | null }
+  /** Called for each candidate that comes last because it must not be called now, with the reason. */
+  readonly rests?: (candidate: Candidate, reason: SkipReason) => void
 }
 
 /**
@@ -17,7 +19,7 @@ export type CandidateOrderDeps = {
  * `skipped` is called with the reason when another candidate replaces the first one.
  */
 export function* inOrder(
-  { health }: CandidateOrderDeps,
+  { health, rests }: CandidateOrderDeps,
   plan: Pick<Route, 'mode' | 'first' | 'candidates'>,
   skipped: (candidate: Candidate, reason: SkipReason) => void,
   /** The candidate at each host of its model; absent = only at its first host. */
@@ -35,13 +37,16 @@ export function* inOrder(
       continue
     }
     reason ??= own
+    rests?.(candidate, own)
     resting.push(candidate)
   }
   // Fallbacks of a named model are ranked only when they are needed.
   for (const fallback of plan.candidates) {
     if (fallback === first) continue
     for (const candidate of atHosts(fallback)) {
-      if (health.skipReason(healthKey(candidate), false) !== null) {
+      const own = health.skipReason(healthKey(candidate), false)
+      if (own !== null) {
+        rests?.(candidate, own)
         resting.push(candidate)
         continue
       }

@@ -2,15 +2,22 @@
  * Third step of routing: the order in which scored models are called. Health, learning, the monthly soft cap and prompt
  * caches move a model up or down; none of them removes one.
  */
-import { preferCheaper } from '../../core/billing/billing.ts'
+import { preferCheaper, prefersCheaper } from '../../core/billing/billing.ts'
 import { applyLearnedBias, explore, type LearnedBiasLookup } from '../../core/learning/apply-bias.ts'
 import type { Caller } from '../../core/limits/plans.ts'
-import { fullName, type Model } from '../../core/models/models.ts'
+import { fullName } from '../../core/models/models.ts'
 import { type CacheAffinity, hasAffinity, shouldKeepModel } from '../../core/routing/cache-affinity.ts'
 import { cheapestFirst, type PricedModel } from '../../core/routing/cheapest.ts'
 import type { HealthState } from '../../core/routing/circuit-breaker.ts'
 import { insertSorted } from '../../core/routing/insert-sorted.ts'
-import { alternateProviders, byScore, type FiguresOf, type Scored, weightsOf } from '../../core/routing/scoring.ts'
+import {
+  alternateProviders,
+  byScore,
+  type FiguresOf,
+  placed,
+  type Scored,
+  weightsOf,
+} from '../../core/routing/scoring.ts'
 import { baseCost } from '../../core/usage/cost-estimate.ts'
 import { allowsOutputLength, likelyOutputTokens, listPrice, type OutputForecast } from './expected-cost.ts'
 import { routingHealthKey } from './health-key.ts'
@@ -85,7 +92,17 @@ export function rankCandidates(deps: RankDeps, request: RouteRequest, scores: Sc
     kept === null && learned !== null
       ? withLearning(ranking, ranked, learned)
       : { ordered: kept ?? ranked, learning: withoutLearning(request) }
-  return { ordered, learning, context: { mode, figuresOf, learned, keptFor: kept === null ? null : affinity } }
+  return {
+    ordered,
+    learning,
+    context: {
+      mode,
+      figuresOf,
+      learned,
+      keptFor: kept === null ? null : affinity,
+      savesMoney: ask.strategy !== 'cost' && prefersCheaper(ranking.capShare),
+    },
+  }
 }
 
 export function withoutLearning({ epoch }: RouteRequest): RouteLearning {
@@ -96,7 +113,9 @@ export function withoutLearning({ epoch }: RouteRequest): RouteLearning {
 function order(ranking: Ranking, learned: LearnedBiasLookup | null, count: number): readonly Scored[] {
   const { long, short } = ranking.scores
   const first = orderOf(ranking, long, learned, count)
-  return short.length === 0 ? first : [...first, ...orderOf(ranking, short, learned, count - first.length)]
+  if (short.length === 0) return first
+  const last = orderOf(ranking, short, learned, count - first.length)
+  return first.length === 0 ? last : [...first, ...placed(last, 'output_limit')]
 }
 
 function orderOf(
@@ -127,7 +146,10 @@ function withLearning(
   const random = ranking.deps.random ?? (() => 1)
   const { ordered, probability } = explore(ranked, biasOf, entry => mayLead(ranking, entry), random)
   const influenced = ordered[0]?.model !== order(ranking, null, 1)[0]?.model
-  return { ordered, learning: { epoch: ranking.request.epoch, influenced, probability } }
+  return {
+    ordered: ordered === ranked ? ranked : withFirst(ordered, 'explored'),
+    learning: { epoch: ranking.request.epoch, influenced, probability },
+  }
 }
 
 /**
@@ -147,10 +169,14 @@ function withCachedFirst(
   const { inputTokens } = request
   const costWeight = weightsOf(ranking.scores.mode).cost
   if (!shouldKeepModel(cached, leader, affinity, { inputTokens, outputTokens, costWeight })) return null
-  return [cached, ...ranked.filter(entry => entry !== cached)]
+  return withFirst([cached, ...ranked.filter(entry => entry !== cached)], 'cached')
 }
 
-const degradedPenalty = 0.1
+function withFirst([first, ...others]: readonly Scored[], place: 'cached' | 'explored'): readonly Scored[] {
+  return first === undefined ? others : [{ ...first, place }, ...others]
+}
+
+export const degradedPenalty = 0.1
 
 /**
  * Returns the first `count`. Unhealthy models go last; ranking never removes them, so the last one can still be
@@ -166,12 +192,24 @@ export function unhealthyLast(
   for (const entry of scored) {
     const key = routingHealthKey(health, entry.model)
     const state = health.stateOf(key)
-    if (state === 'unhealthy' || !health.mayTry(key)) resting.push(entry)
+    if (state === 'unhealthy' || !health.mayTry(key)) resting.push({ ...entry, health: state })
     else if (state === 'healthy') insertSorted(well, entry, byScore)
-    else insertSorted(well, { model: entry.model, score: Math.max(0, entry.score - degradedPenalty) }, byScore)
+    else
+      insertSorted(
+        well,
+        { model: entry.model, score: Math.max(0, entry.score - degradedPenalty), health: state },
+        byScore,
+      )
   }
+  return withRestingLast(well, resting, count)
+}
+
+/** Returns the first `count` of two lists with alternating providers in each. The reason of the second is its health. */
+function withRestingLast(well: readonly Scored[], resting: readonly Scored[], count: number): readonly Scored[] {
   const first = alternateProviders(well, count)
-  return first.length === count ? first : [...first, ...alternateProviders(resting, count - first.length)]
+  if (first.length === count || resting.length === 0) return first
+  const last = alternateProviders(resting, count - first.length)
+  return first.length === 0 ? last : [...first, ...placed(last, 'unhealthy')]
 }
 
 /** Returns the first `count` under `cost`, cheapest first; models that must not be called now go last. */
@@ -193,12 +231,15 @@ function cheapestModels(
     const success = Math.max(leastSuccess, 1 - figuresOf(model).errorRate)
     const expectedCost = baseCost(model, inputTokens, outputTokens(model)) / success
     const list = state === 'unhealthy' || !health.mayTry(key) ? resting : open
-    list.push({ ...entry, price: listPrice(model, inputTokens), isHealthy: state === 'healthy', expectedCost })
+    list.push({
+      ...entry,
+      ...(state === 'healthy' ? {} : { health: state }),
+      price: listPrice(model, inputTokens),
+      isHealthy: state === 'healthy',
+      expectedCost,
+    })
   }
-  const first = alternateProviders(descending(cheapestFirst(open)), count)
-  return first.length === count
-    ? first
-    : [...first, ...alternateProviders(descending(cheapestFirst(resting)), count - first.length)]
+  return withRestingLast(descending(cheapestFirst(open)), descending(cheapestFirst(resting)), count)
 }
 
 type Priced = Scored & PricedModel
@@ -207,10 +248,10 @@ type Priced = Scored & PricedModel
 const leastSuccess = 0.01
 
 /** Scores that decrease along the list, because near-equal prices may be ordered against their scores. */
-function descending(ordered: readonly { readonly model: Model; readonly score: number }[]): Scored[] {
+function descending(ordered: readonly Scored[]): Scored[] {
   let lowest = 1
-  return ordered.map(({ model, score }) => {
+  return ordered.map(({ model, score, health }) => {
     lowest = Math.min(lowest, score)
-    return { model, score: lowest }
+    return { model, score: lowest, place: 'price', ...(health === undefined ? {} : { health }) }
   })
 }

@@ -2,8 +2,11 @@
 import { getBias, type LearnedBiasLookup } from '../../core/learning/apply-bias.ts'
 import { fullName, type Model, type ModelHost } from '../../core/models/models.ts'
 import { type CacheAffinity, describeAffinity, hasAffinity } from '../../core/routing/cache-affinity.ts'
+import type { HealthState } from '../../core/routing/circuit-breaker.ts'
+import type { PlaceReason } from '../../core/routing/place-reason.ts'
 import {
   describeScore,
+  type Figures,
   type FiguresOf,
   type Scored,
   type ScoringMode,
@@ -20,35 +23,50 @@ export type ScoreContext = {
   readonly learned: LearnedBiasLookup | null
   /** Cache affinity that put the first model there; null = none. */
   readonly keptFor: CacheAffinity | null
+  /** The monthly soft cap is nearly used, which raises cheaper models. */
+  readonly savesMoney: boolean
 }
 
-/** A class, since explanations are rarely requested. */
+/**
+ * A class, since explanations are rarely requested. It keeps the figures of its ranking: later ones would explain another
+ * score.
+ */
 export class RankedCandidate implements Candidate {
   readonly model: Model
   readonly endpoint: ConfiguredProvider
   readonly host?: ModelHost
   readonly score: number
+  readonly place: PlaceReason
+  readonly health: HealthState
+  readonly figures: Figures
   private readonly context: ScoreContext
 
-  constructor({ model, score }: Scored, endpoint: ConfiguredProvider, context: ScoreContext) {
+  constructor(
+    { model, score, place = 'score', health = 'healthy' }: Scored,
+    endpoint: ConfiguredProvider,
+    context: ScoreContext,
+  ) {
     this.model = model
     this.endpoint = endpoint
     const host = model.hosts?.[0]
     if (host !== undefined) this.host = host
     this.score = score
+    this.place = place
+    this.health = health
+    this.figures = context.figuresOf(model)
     this.context = context
   }
 
   reason(): string {
-    const { model } = this
-    const { mode, figuresOf, learned, keptFor } = this.context
+    const { model, figures } = this
+    const { mode, learned, keptFor, savesMoney } = this.context
     const kept = keptFor !== null && hasAffinity(model, keptFor) ? `, ${describeAffinity(keptFor)}` : ''
-    return describeScore(model, mode, figuresOf(model)) + describeBias(learned, model) + kept
+    const saving = savesMoney ? ', cheaper models raised by the monthly soft cap' : ''
+    return describeScore(model, mode, figures) + describeBias(learned, model) + saving + kept
   }
 
   parts(): ScoreParts {
-    const { mode, figuresOf } = this.context
-    const parts = scoreComponents(this.model, mode, figuresOf(this.model))
+    const parts = scoreComponents(this.model, this.context.mode, this.figures)
     return { ...parts, adjustment: this.score - (parts.quality + parts.cost + parts.speed + parts.reliability) }
   }
 }

@@ -12,6 +12,7 @@ import { formatDay } from '../../core/text/utc-days.ts'
 import { noWeb, type WebPlan } from '../../core/web/web-plan.ts'
 import { type Candidate, unreadable } from './candidate.ts'
 import { type FilterDeps, filterCandidates, filterFallbacks } from './filter-candidates.ts'
+import { routingHealthKey } from './health-key.ts'
 import { endpointOf } from './hosts.ts'
 import { findNamedModel, refuseUnmet } from './named-model.ts'
 import {
@@ -68,6 +69,8 @@ export type Route = {
   readonly learning: RouteLearning
   /** Cache affinity made the first model the first. */
   readonly isKept: boolean
+  /** Candidates that were ranked so far: all in automatic mode, else at least `first`. Ranks nothing. */
+  readonly ranked: readonly Candidate[]
   /** Dropped models with reasons, content-free, for the dry run. */
   readonly dropped: readonly Dropped[]
   /** The plan without the web, if only the web prevents the request. */
@@ -111,6 +114,7 @@ type Choice = {
   readonly learning: RouteLearning
   readonly isKept: boolean
   readonly all: () => Candidates
+  readonly ranked: () => readonly Candidate[]
 }
 
 function chooseAutomatically(deps: RouteDeps, request: RouteRequest): Choice {
@@ -125,7 +129,7 @@ function chooseAutomatically(deps: RouteDeps, request: RouteRequest): Choice {
   const [first] = candidates
   if (first === undefined) throw noEligibleModelError(dropped(), request)
   const all = { candidates, dropped: () => [...dropped(), ...outranked(able, candidates)] }
-  return { first, learning, isKept: context.keptFor !== null, all: () => all }
+  return { first, learning, isKept: context.keptFor !== null, all: () => all, ranked: () => candidates }
 }
 
 /** Returns other eligible models. */
@@ -145,6 +149,8 @@ function chooseNamed(deps: RouteDeps, request: RouteRequest, name: string): Choi
     endpoint,
     ...firstHost(model),
     score: 1,
+    place: 'requested',
+    health: deps.health.stateOf(routingHealthKey(deps.health, model)),
     reason: () => 'requested model',
     parts: unscored,
   }
@@ -154,6 +160,7 @@ function chooseNamed(deps: RouteDeps, request: RouteRequest, name: string): Choi
     learning: withoutLearning(request),
     isKept: false,
     all: () => (all ??= withFallbacks(deps, request, first)),
+    ranked: () => all?.candidates ?? [first],
   }
 }
 
@@ -171,6 +178,8 @@ function withFallbacks(deps: RouteDeps, request: RouteRequest, first: Candidate)
   const ranked = unhealthyLast(deps, scoreFallbacks(model, within), maximumCandidates - 1)
   const reason = () => `fallback for ${fullName(model)}`
   const fallbacks = toCandidates(deps.endpoints, ranked, (entry, endpoint) => ({
+    place: 'score',
+    health: 'healthy',
     ...entry,
     endpoint,
     ...firstHost(entry.model),
@@ -224,6 +233,10 @@ class ChosenRoute implements Route {
 
   get candidates() {
     return this.choice.all().candidates
+  }
+
+  get ranked() {
+    return this.choice.ranked()
   }
 
   get dropped() {

@@ -123,7 +123,15 @@ function shown({ reading, shares, plan, candidates, known, difficulty }: Preview
   }
 }
 
-function shownCandidate({ candidate, reasons, costMicrocents, health, figures }: PreviewedCandidate) {
+function shownCandidate({
+  candidate,
+  place,
+  reasons,
+  costMicrocents,
+  health,
+  healthDetail,
+  figures,
+}: PreviewedCandidate) {
   const parts = candidate.parts()
   return {
     model: `${candidate.model.provider}/${candidate.model.id}`,
@@ -135,9 +143,15 @@ function shownCandidate({ candidate, reasons, costMicrocents, health, figures }:
       reliability: round(parts.reliability),
       adjustment: round(parts.adjustment),
     },
+    place,
     reasons: [...reasons],
     estimated_cost_usd: toUsd(costMicrocents),
     health,
+    health_detail: healthDetail && {
+      cause: healthDetail.cause,
+      failure_rate: round(healthDetail.failureRate),
+      since: healthDetail.since === null ? null : new Date(healthDetail.since).toISOString(),
+    },
     figures: {
       quality: round(figures.quality),
       first_token_ms: Math.round(figures.firstTokenMs),

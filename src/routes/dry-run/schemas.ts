@@ -3,8 +3,9 @@ import { difficultySignals } from '../../core/analysis/difficulty-signals.ts'
 import { strategies } from '../../core/chat/chat.ts'
 import { levels } from '../../core/routing/capability-levels.ts'
 import { healthStates } from '../../core/routing/circuit-breaker.ts'
+import { placeReasons } from '../../core/routing/place-reason.ts'
 import { oneOf } from '../../core/validation/validate.ts'
-import { count, modelName, namedSchema, orNull, queryType, share, strictObject } from '../../http/schemas.ts'
+import { count, modelName, namedSchema, orNull, queryType, share, strictObject, time } from '../../http/schemas.ts'
 
 /** Score components; their sum is the score. */
 const parts = strictObject({
@@ -21,9 +22,20 @@ const candidate = namedSchema('RouteCandidate', {
   parts: Type.Union([parts, Type.Null()], {
     description: 'null if the request names a model: there are no scores then',
   }),
+  place: { ...oneOf(placeReasons), description: 'why the candidate has this place in the order of calls' },
   reasons: Type.Array(Type.String({ examples: ['quality 68 × 45 %, cost 51 × 32 %, speed 54 × 23 %'] })),
   estimated_cost_usd: Type.Number({ minimum: 0, examples: [0.00042] }),
   health: oneOf(healthStates),
+  health_detail: {
+    ...orNull(
+      strictObject({
+        cause: { ...orNull(Type.String({ examples: ['overloaded'] })), description: 'cause of its last failure' },
+        failure_rate: { ...share, description: 'share of failures among its latest attempts' },
+        since: { ...orNull(time), description: 'since when it has this health' },
+      }),
+    ),
+    description: 'null = healthy',
+  },
   figures: strictObject({
     quality: share,
     first_token_ms: Type.Integer({ minimum: 0, examples: [820] }),

@@ -54,11 +54,13 @@ const filters = {
 
 export const requestsQuerySchema = Type.Object(
   {
+    ...filters,
+    /** `rejected`: the newest requests that were rejected before admission, without further pages. */
+    status: Type.Optional(oneOf(['completed', 'failed', 'client_closed', 'blocked', 'rejected'])),
     cursor: words(100),
     limit: Type.Optional(
       Type.String({ pattern: '^([1-9]\\d?|1\\d\\d|200)$', maxLength: 3, description: 'an integer from 1 to 200' }),
     ),
-    ...filters,
   },
   strict,
 )
@@ -83,11 +85,19 @@ const defaultDays = 30
 /** Three years. */
 const maximumDays = 1_096
 
+type RequestsQuery = {
+  readonly filters: RequestFilters
+  readonly page: LogRange
+  /** Lists requests that were rejected before admission. Other filters do not apply to them. */
+  readonly isRejected: boolean
+}
+
 /** `GET /api/v1/requests`. Throws `invalid_request` with the invalid parameter, as do the others. */
-export function readRequestsQuery(url: string): { readonly filters: RequestFilters; readonly page: LogRange } {
-  const query = checkRequests(parametersOf(url))
+export function readRequestsQuery(url: string): RequestsQuery {
+  const { status, ...query } = checkRequests(parametersOf(url))
   return {
-    filters: filtersOf(query),
+    isRejected: status === 'rejected',
+    filters: filtersOf(status === undefined || status === 'rejected' ? query : { ...query, status }),
     page: {
       before: query.cursor === undefined ? null : decodeCursor(query.cursor),
       limit: query.limit === undefined ? defaultLimit : Number(query.limit),

@@ -17,7 +17,8 @@ import {
   requestsQuerySchema,
   usageQuerySchema,
 } from './query.ts'
-import { requestExportShape, requestListShape, usageShape } from './schemas.ts'
+import { shownRecord, shownRejected } from './record.ts'
+import { requestExportShape, requestListShape, requestRecordShape, usageShape } from './schemas.ts'
 import { csvHeader, csvRequest, shownRequest, shownUsage } from './serializers.ts'
 
 type UsageDeps = { readonly ledger: LedgerReader; readonly clock: { now(): number } }
@@ -59,7 +60,11 @@ export function usage({ ledger, clock }: UsageDeps, identify: Authenticate) {
       '/api/v1/requests',
       async ({ request }) => {
         const principal = await allowed(request, 'requests.own')
-        const { filters, page } = readRequestsQuery(request.url)
+        const { filters, page, isRejected } = readRequestsQuery(request.url)
+        if (isRejected) {
+          const rejected = await ledger.rejected(scopeOf(principal, 'requests.all'), page.limit)
+          return reply({ data: rejected.map(shownRejected), next_cursor: null })
+        }
         const { requests, next } = await ledger.requests(scopeOf(principal, 'requests.all'), filters, page)
         return reply({ data: requests.map(shownRequest), next_cursor: next === null ? null : encodeCursor(next) })
       },
@@ -68,6 +73,24 @@ export function usage({ ledger, clock }: UsageDeps, identify: Authenticate) {
         description: 'Newest first, 50 per page by default. Contains no prompts and no outputs.',
         query: requestsQuerySchema,
         answer: requestListShape,
+      }),
+    )
+    .get(
+      '/api/v1/requests/:id',
+      async ({ request, params }) => {
+        const principal = await allowed(request, 'requests.own')
+        const found = /^[!-~]{1,128}$/.test(params.id)
+          ? await ledger.find(scopeOf(principal, 'requests.all'), params.id)
+          : null
+        if (found === null) throw requestNotFound()
+        return reply(shownRecord(found))
+      },
+      withRouteDocs(session('requests.own'), {
+        summary: 'Get a request',
+        description:
+          'One request with its routing at that time, attempts, cost by part, and what to do next. Found by its request ID, the ID of its response in any dialect, or the ID that the provider gave its response. Contains no prompts and no outputs.',
+        answer: requestRecordShape,
+        errors: ['not_found'],
       }),
     )
     .get(
@@ -92,6 +115,12 @@ export function usage({ ledger, clock }: UsageDeps, identify: Authenticate) {
         errors: ['concurrent_requests_exceeded'],
       }),
     )
+}
+
+function requestNotFound(): GatewayError {
+  const message =
+    'No such request in this account. A new request appears within seconds; a rejected one is kept for 30 days.'
+  return new GatewayError('not_found', message)
 }
 
 function scopeOf({ accountId, userId, role }: Principal, all: Action): UsageScope {

@@ -1,7 +1,23 @@
 import { type Static, Type } from '@sinclair/typebox'
+import { healthStates } from '../../core/routing/circuit-breaker.ts'
+import { fallbackPolicies } from '../../core/routing/fallback-policy.ts'
+import { placeReasons } from '../../core/routing/place-reason.ts'
+import { deciders } from '../../core/usage/explain-request.ts'
 import { attemptOutcomes, recordedDialects } from '../../core/usage/usage-record.ts'
 import { oneOf } from '../../core/validation/validate.ts'
-import { count, day, id, modelName, namedSchema, orNull, strictObject, text, time, usd } from '../../http/schemas.ts'
+import {
+  count,
+  day,
+  id,
+  modelName,
+  namedSchema,
+  orNull,
+  share,
+  strictObject,
+  text,
+  time,
+  usd,
+} from '../../http/schemas.ts'
 
 /** One attempt on a model. */
 const attemptShape = namedSchema('LoggedAttempt', {
@@ -11,12 +27,20 @@ const attemptShape = namedSchema('LoggedAttempt', {
   duration_ms: { ...count, description: 'milliseconds to its failure or its first content' },
 })
 
-const requestShape = namedSchema('LoggedRequest', {
+const logged = {
   request_id: id('req'),
   created_at: time,
   key_id: id('key'),
   key_name: orNull(text('production')),
   model: { ...orNull(modelName), description: '`provider/model`; null = no model served' },
+  requested_model: {
+    ...orNull(modelName),
+    description: 'model that the request named; `gateway-ai` = automatic routing; null in older requests without it',
+  },
+  upstream_id: {
+    ...orNull(text('chatcmpl-9f3b')),
+    description: 'ID that the provider gave its response; null = none',
+  },
   provider: orNull(text('openai')),
   routing_mode: oneOf(['auto', 'manual']),
   strategy: orNull(text('quality')),
@@ -26,7 +50,10 @@ const requestShape = namedSchema('LoggedRequest', {
     ...orNull(oneOf(recordedDialects)),
     description: 'dialect of the request; null in older requests without it',
   },
-  status: oneOf(['completed', 'failed', 'client_closed', 'blocked']),
+  status: {
+    ...oneOf(['completed', 'failed', 'client_closed', 'blocked', 'rejected']),
+    description: '`rejected`: before admission, so without usage; only listed with the filter `status=rejected`',
+  },
   error_code: orNull(text('upstream_failed')),
   finish_reason: orNull(text('stop')),
   input_tokens: count,
@@ -47,7 +74,83 @@ const requestShape = namedSchema('LoggedRequest', {
   latency_ms: count,
   first_token_ms: orNull(count),
   metadata: orNull(Type.Record(Type.String(), Type.String())),
+}
+const requestShape = namedSchema('LoggedRequest', logged)
+
+const tracedCandidate = namedSchema('RecordedCandidate', {
+  model: modelName,
+  score: share,
+  parts: {
+    ...orNull(
+      strictObject({
+        quality: share,
+        cost: share,
+        speed: share,
+        reliability: Type.Number({ maximum: 0, examples: [-0.01] }),
+        adjustment: Type.Number({ examples: [0.02] }),
+      }),
+    ),
+    description: 'components of the score; null = no scores, because the request names a model',
+  },
+  place: { ...oneOf(placeReasons), description: 'why the candidate has its place' },
+  health: { ...oneOf(healthStates), description: 'health when the request was routed' },
+  reasons: Type.Array(Type.String({ examples: ['ranked by its score'] })),
 })
+
+/** Response of `GET /api/v1/requests/{id}`. */
+export const requestRecordShape = namedSchema('RequestRecord', {
+  ...logged,
+  http_status: {
+    ...orNull(count),
+    description: 'status of the response; a stream that failed later has 200; null = the client disconnected',
+  },
+  fallback: { ...oneOf(fallbackPolicies), description: 'fallback policy in force' },
+  candidates: {
+    ...orNull(Type.Array(tracedCandidate)),
+    description:
+      'at most eight, in the order of the ranking, with their scores when the request was routed; null in older requests',
+  },
+  attempt_details: {
+    ...orNull(
+      Type.Array(
+        namedSchema('RecordedAttempt', {
+          model: modelName,
+          outcome: oneOf(attemptOutcomes),
+          http_status: { ...orNull(count), description: 'status of the provider; null = no response' },
+          cause: orNull(text('the provider is overloaded')),
+          after_ms: count,
+          duration_ms: count,
+        }),
+      ),
+    ),
+    description: 'called candidates in order, with the cause of each failure; null in older requests',
+  },
+  cost: {
+    ...orNull(
+      strictObject({
+        input_usd: usd,
+        cached_input_usd: usd,
+        cache_write_usd: usd,
+        output_usd: usd,
+        reasoning_usd: { ...usd, description: 'part of `output_usd`' },
+        search_usd: usd,
+        fetch_usd: usd,
+        total_usd: usd,
+        unbilled_usd: { ...usd, description: 'usage beyond the reservation, which is not billed' },
+      }),
+    ),
+    description: 'cost by part; null = the parts are unknown, as in older requests',
+  },
+  cache_share: { ...orNull(share), description: 'cached share of the input tokens; null = no input' },
+  decided_by: { ...orNull(oneOf(deciders)), description: 'part that ended the request; null = it completed' },
+  layer: { ...orNull(text('patterns')), description: 'moderation layer that blocked' },
+  category: orNull(text('violence')),
+  param: { ...orNull(text('messages')), description: 'field that the error names' },
+  summary: text('All attempts failed. Last cause: the provider is overloaded.'),
+  next_step: orNull(text('Send the request again later.')),
+})
+export type RequestRecord = Static<typeof requestRecordShape>
+
 export const requestListShape = namedSchema('RequestLog', {
   data: Type.Array(requestShape),
   next_cursor: orNull(text('MTc3Nzk4MjQwMDAwMDAwMCByZXFfNWY', '`cursor` of the next page')),

@@ -17,6 +17,8 @@ export function shownRequest(row: LoggedRequest): ShownRequest {
     key_name: row.key_name,
     /** Null = no model served. */
     model: row.model === '' ? null : `${row.provider}/${row.model}`,
+    requested_model: row.requested_model ?? null,
+    upstream_id: row.upstream_id ?? null,
     provider: row.provider === '' ? null : row.provider,
     routing_mode: row.routing_mode,
     strategy: row.strategy,
@@ -75,6 +77,8 @@ const columns = [
   'metadata',
   'dialect',
   'tried',
+  'requested_model',
+  'upstream_id',
 ] as const satisfies readonly (keyof ShownRequest)[]
 
 export const csvHeader = csvLine(columns)

@@ -1,0 +1,13 @@
+/**
+ * Which candidates may answer when the first one fails. `any`: other models. `same_model`: only other hosts and keys of
+ * the same model. `none`: nothing, so a request makes one call.
+ */
+export const fallbackPolicies = ['any', 'same_model', 'none'] as const
+export type FallbackPolicy = (typeof fallbackPolicies)[number]
+
+/** Returns the strictest of the policies; null = not set. Without any it is `any`. */
+export function strictestPolicy(...policies: readonly (FallbackPolicy | null | undefined)[]): FallbackPolicy {
+  let strictest = 0
+  for (const policy of policies) if (policy != null) strictest = Math.max(strictest, fallbackPolicies.indexOf(policy))
+  return fallbackPolicies[strictest] ?? 'any'
+}

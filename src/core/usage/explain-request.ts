@@ -1,0 +1,292 @@
+/** Explains how a request ended: which part of the gateway decided, and what its client can do next. */
+import type { AttemptFailure } from '../chat/attempts.ts'
+import { type ErrorCode, errorTable } from '../validation/errors.ts'
+
+export const deciders = [
+  'limit',
+  'billing',
+  'moderation',
+  'validation',
+  'routing',
+  'provider',
+  'gateway',
+  'client',
+] as const
+/** The part of the path that ended a request. */
+export type Decider = (typeof deciders)[number]
+
+export type RequestExplanation = {
+  /** Null = nothing prevented the request. */
+  readonly decidedBy: Decider | null
+  readonly summary: string
+  /** Null = nothing to do. */
+  readonly nextStep: string | null
+}
+
+type Ended = {
+  readonly status: 'completed' | 'failed' | 'client_closed' | 'blocked' | 'rejected'
+  readonly errorCode: string | null
+  readonly layer: string | null
+  readonly category: string | null
+  readonly param: string | null
+  /** Failures of its attempts in order. */
+  readonly causes: readonly AttemptFailure[]
+  /** Part of the output was sent before the failure. */
+  readonly isTruncated: boolean
+}
+
+/** Explains the end of one request. */
+export function explainRequest(ended: Ended): RequestExplanation {
+  const { status, causes } = ended
+  if (status === 'completed') {
+    const failed =
+      causes.length === 0 ? '' : ` after ${causes.length} failed ${causes.length === 1 ? 'attempt' : 'attempts'}`
+    return { decidedBy: null, summary: `The request completed${failed}.`, nextStep: null }
+  }
+  if (status === 'client_closed')
+    return {
+      decidedBy: 'client',
+      summary: 'The client closed the connection before the end.',
+      nextStep: 'If this was not intended, raise the timeout of the client or stream the response.',
+    }
+  const code = isErrorCode(ended.errorCode) ? ended.errorCode : null
+  if (code === null) return unknown
+  return explained(code, ended)
+}
+
+const unknown: RequestExplanation = {
+  decidedBy: 'gateway',
+  summary: 'The request failed.',
+  nextStep: 'Give the request ID to the operator of this gateway.',
+}
+
+function isErrorCode(code: string | null): code is ErrorCode {
+  return code !== null && Object.hasOwn(errorTable, code)
+}
+
+function explained(code: ErrorCode, ended: Ended): RequestExplanation {
+  const row = codes[code]
+  if (code === 'content_blocked' && ended.layer !== null) return blocked(ended.layer, ended.category)
+  const last = ended.causes.at(-1)
+  // After a failed attempt the provider decided, whatever the code.
+  const cause = last === undefined || row.decidedBy === 'gateway' ? null : causeTexts[last]
+  const field = ended.param === null ? '' : ` The error names \`${ended.param}\`.`
+  const truncated = ended.isTruncated ? ' The client received part of the output.' : ''
+  return {
+    decidedBy: cause === null ? row.decidedBy : 'provider',
+    summary: `${row.summary}${cause === null ? '' : ` Last cause: ${cause.text}.`}${field}${truncated}`,
+    nextStep: cause?.nextStep ?? row.nextStep,
+  }
+}
+
+function blocked(layer: string, category: string | null): RequestExplanation {
+  const named = category === null || category === '' ? '' : ` (category \`${category}\`)`
+  if (layer === 'provider')
+    return {
+      decidedBy: 'provider',
+      summary: 'The content filter of the provider blocked the request.',
+      nextStep: 'Change the prompt, or use a model of another provider.',
+    }
+  return {
+    decidedBy: 'moderation',
+    summary: `The moderation layer \`${layer}\`${named} blocked the request.`,
+    nextStep: 'Change the prompt. If this is a false alarm, ask the operator to adjust the moderation settings.',
+  }
+}
+
+type Row = { readonly decidedBy: Decider; readonly summary: string; readonly nextStep: string }
+
+const codes: Readonly<Record<ErrorCode, Row>> = {
+  invalid_request: {
+    decidedBy: 'validation',
+    summary: 'The request is not valid.',
+    nextStep: 'Correct the field that the error names; the API reference lists what each field accepts.',
+  },
+  invalid_json: {
+    decidedBy: 'validation',
+    summary: 'The body is not valid JSON.',
+    nextStep: 'Send one JSON object, encoded as UTF-8.',
+  },
+  context_length_exceeded: {
+    decidedBy: 'routing',
+    summary: 'The conversation exceeds the context window.',
+    nextStep: 'Shorten the conversation, or choose a model with a larger context window.',
+  },
+  unsupported_parameter: {
+    decidedBy: 'routing',
+    summary: 'No eligible model supports a parameter of the request.',
+    nextStep: 'Remove the parameter, or choose a model that supports it on the Models page.',
+  },
+  previous_response_not_found: {
+    decidedBy: 'validation',
+    summary: 'The gateway stores no responses, so it cannot continue an earlier one.',
+    nextStep: 'Send the whole conversation in `input`, without `previous_response_id`.',
+  },
+  model_deprecated: {
+    decidedBy: 'routing',
+    summary: 'The requested model was retired.',
+    nextStep: 'Use its successor, or automatic routing.',
+  },
+  content_blocked: {
+    decidedBy: 'moderation',
+    summary: 'Moderation blocked the request.',
+    nextStep: 'Change the prompt.',
+  },
+  invalid_api_key: {
+    decidedBy: 'validation',
+    summary: 'The API key is not valid.',
+    nextStep: 'Check the key on the Keys page: it may be revoked or expired.',
+  },
+  invalid_token: { decidedBy: 'validation', summary: 'The session token is not valid.', nextStep: 'Sign in again.' },
+  invalid_credentials: {
+    decidedBy: 'validation',
+    summary: 'The credentials are not valid.',
+    nextStep: 'Check the email address and the password.',
+  },
+  payment_required: {
+    decidedBy: 'billing',
+    summary: 'The account has an unpaid invoice or no payment method.',
+    nextStep: 'An owner can pay or add a payment method on the Billing page.',
+  },
+  account_paused: {
+    decidedBy: 'billing',
+    summary: 'The account is paused, because its requests used more than was reserved.',
+    nextStep: 'Ask the operator of this gateway to resume the account.',
+  },
+  forbidden: {
+    decidedBy: 'validation',
+    summary: 'The key or the role does not permit this request.',
+    nextStep: 'Use another key, or ask an owner for permission.',
+  },
+  misdirected: {
+    decidedBy: 'validation',
+    summary: 'The request was sent under an unknown host name.',
+    nextStep: 'Use the address of the gateway, or add the host name to ALLOWED_HOSTS.',
+  },
+  model_not_found: {
+    decidedBy: 'routing',
+    summary: 'The request names a model that is unknown or not configured.',
+    nextStep: 'Choose a model from the Models page, or use `gateway-ai` for automatic routing.',
+  },
+  not_found: {
+    decidedBy: 'validation',
+    summary: 'The path does not exist.',
+    nextStep: 'Check the path of the request.',
+  },
+  conflict: {
+    decidedBy: 'validation',
+    summary: 'Another request with the same Idempotency-Key is running, or had another body.',
+    nextStep: 'Wait for the first request, or use a new Idempotency-Key.',
+  },
+  already_completed: {
+    decidedBy: 'validation',
+    summary: 'An earlier request with the same Idempotency-Key has completed.',
+    nextStep: 'Use the result of the earlier request, or a new Idempotency-Key.',
+  },
+  body_too_large: {
+    decidedBy: 'validation',
+    summary: 'The request is too large.',
+    nextStep: 'Send fewer or smaller images, or less text.',
+  },
+  requests_per_minute_exceeded: {
+    decidedBy: 'limit',
+    summary: 'The limit of requests per minute was reached.',
+    nextStep: 'Wait for the time in the `retry-after` header, or ask for a higher limit.',
+  },
+  concurrent_requests_exceeded: {
+    decidedBy: 'limit',
+    summary: 'The limit of concurrent requests was reached.',
+    nextStep: 'Retry when a running request has finished, or ask for a higher limit.',
+  },
+  request_bytes_exceeded: {
+    decidedBy: 'limit',
+    summary: 'The request bodies of the account use all memory that one account may use.',
+    nextStep: 'Send fewer large requests at the same time.',
+  },
+  ip_rate_limited: {
+    decidedBy: 'limit',
+    summary: 'The network address sent too many failed requests.',
+    nextStep: 'Correct the credential, and wait for the time in the `retry-after` header.',
+  },
+  daily_tokens_exceeded: {
+    decidedBy: 'limit',
+    summary: 'The request needs more than the remaining daily token limit.',
+    nextStep: 'Shorten the request, wait until 00:00 UTC, or ask for a higher limit.',
+  },
+  daily_cost_exceeded: {
+    decidedBy: 'limit',
+    summary: 'The request can cost more than the remaining daily cost limit.',
+    nextStep: 'Choose a cheaper model, lower `max_output_tokens`, or wait until 00:00 UTC.',
+  },
+  monthly_cost_exceeded: {
+    decidedBy: 'limit',
+    summary: 'The request can cost more than the remaining monthly cost limit of its key or tag.',
+    nextStep: 'Choose a cheaper model, lower `max_output_tokens`, or raise the limit of the key or tag.',
+  },
+  upstream_rate_limited: {
+    decidedBy: 'provider',
+    summary: 'The providers of the eligible models had no capacity.',
+    nextStep: 'Retry after the time in the `retry-after` header, or add keys or providers.',
+  },
+  upstream_failed: {
+    decidedBy: 'provider',
+    summary: 'All attempts failed.',
+    nextStep: 'Send the request again later. The timeline shows the cause of each attempt.',
+  },
+  no_model_available: {
+    decidedBy: 'routing',
+    summary: 'No model could be called.',
+    nextStep: 'Retry after the time in the `retry-after` header. Allow fallbacks to use other models.',
+  },
+  service_unavailable: {
+    decidedBy: 'gateway',
+    summary: 'The gateway could not finish the request.',
+    nextStep: 'Send the request again. If it persists, give the request ID to the operator.',
+  },
+  upstream_timeout: {
+    decidedBy: 'provider',
+    summary: 'No model responded before the timeout.',
+    nextStep: 'Send the request again, or lower `max_output_tokens`.',
+  },
+}
+
+type Cause = { readonly text: string; readonly nextStep?: string }
+
+const causeTexts: Readonly<Record<AttemptFailure, Cause>> = {
+  rate_limited: { text: 'the provider is at its rate limit' },
+  quota_exhausted: {
+    text: 'the quota of the provider account is used up',
+    nextStep: 'The operator has to add credit at the provider, or another key.',
+  },
+  overloaded: { text: 'the provider is overloaded' },
+  unavailable: { text: 'the provider failed with a server error' },
+  credential_refused: {
+    text: 'the provider rejected the credential of the gateway',
+    nextStep: 'The operator has to replace the key of this provider.',
+  },
+  model_missing: {
+    text: 'the provider does not offer the model',
+    nextStep: 'The operator has to check the access of the provider key to this model.',
+  },
+  context_overflow: { text: 'the conversation exceeds the context window of the model' },
+  content_filtered: { text: 'the content filter of the provider blocked the request' },
+  request_refused: {
+    text: 'the provider rejected the request as invalid',
+    nextStep: "Check the parameters in the provider's documentation.",
+  },
+  request_too_large: { text: 'the request is larger than the provider accepts' },
+  timeout: { text: 'the provider did not respond before its deadline' },
+  connection_failed: {
+    text: 'the connection to the provider failed',
+    nextStep: 'Send the request again. If it persists, the operator has to check the network and the provider address.',
+  },
+  bad_answer: { text: 'the response of the provider was not valid' },
+  truncated: { text: 'the response of the provider ended before its end' },
+  empty_answer: { text: 'the model returned no output' },
+  generation_failed: { text: 'the provider reported an error while generating' },
+}
+
+/** Returns the cause of an attempt as a phrase; null = it served. */
+export function attemptCause(outcome: string): string | null {
+  return Object.hasOwn(causeTexts, outcome) ? causeTexts[outcome as AttemptFailure].text : null
+}

@@ -1,0 +1,85 @@
+/** Finds one request of an account by any of its IDs: in the ledger, or among the rejected requests. */
+import type { Rejection } from '../core/usage/rejection.ts'
+import type { RequestTrace } from '../core/usage/request-trace.ts'
+import { withAccountRls } from '../database/account-transaction.ts'
+import type { Database } from '../database/database.ts'
+import type { LoggedRequest } from './ledger.ts'
+import { requestColumns } from './request-columns.ts'
+import type { UsageScope } from './usage-totals.ts'
+
+/** A request with its trace; null = an older record. */
+export type TracedRequest = LoggedRequest & {
+  readonly trace: RequestTrace | null
+  readonly shortfall_microcents: number
+}
+
+export type RejectedRequest = Omit<Rejection, 'at_ms' | 'account_id'> & {
+  readonly at_micros: number
+  readonly key_name: string | null
+}
+
+export type FoundRequest =
+  | { readonly kind: 'recorded'; readonly request: TracedRequest }
+  | { readonly kind: 'rejected'; readonly request: RejectedRequest }
+
+const deadlineMs = 5_000
+
+/** IDs of responses are derived from the request ID. */
+const derivedId = /^(?:resp|msg|chatcmpl)_(.+)$/
+
+/**
+ * Returns the request with this ID; null = the scope has none. `id` is the request ID, the ID of the response in any
+ * dialect, or the ID that the provider gave its response.
+ */
+export function findRequest(database: Database, scope: UsageScope, id: string): Promise<FoundRequest | null> {
+  const { accountId, userId } = scope
+  const requestId = id.replace(derivedId, 'req_$1')
+  return withAccountRls(database, accountId).sql(async sql => {
+    const own =
+      userId === null
+        ? sql``
+        : sql`and key_id in (select id from api_keys where account_id = ${accountId} and user_id = ${userId})`
+    const keyName = sql`(select name from api_keys where id = found.key_id) as key_name`
+    for (const match of [sql`request_id = ${requestId}`, sql`upstream_id = ${id}`]) {
+      const [request] = await sql<TracedRequest[]>`
+        select found.*, ${keyName}
+        from (
+          select ${requestColumns(sql)}, trace, shortfall_microcents::float8 from usage_records
+          where ${match} and account_id = ${accountId} ${own}
+          order by at desc limit 1) as found`
+      if (request !== undefined) return { kind: 'recorded', request }
+    }
+    const [rejected] = await sql<RejectedRequest[]>`
+      select found.*, ${keyName}
+      from (
+        select request_id, (extract(epoch from at) * 1000000)::float8 as at_micros, key_id, requested_model, dialect,
+          strategy, streamed, error_code, param, layer, category, latency_ms
+        from rejected_requests
+        where request_id = ${requestId} and account_id = ${accountId} ${own}) as found`
+    return rejected === undefined ? null : { kind: 'rejected', request: rejected }
+  }, deadlineMs)
+}
+
+/** Returns the newest rejected requests, at most `limit`. */
+export function listRejected(
+  database: Database,
+  { accountId, userId }: UsageScope,
+  limit: number,
+): Promise<readonly RejectedRequest[]> {
+  return withAccountRls(database, accountId).sql(
+    sql => sql<RejectedRequest[]>`
+      select request_id, (extract(epoch from at) * 1000000)::float8 as at_micros, key_id, requested_model, dialect,
+        strategy, streamed, error_code, param, layer, category, latency_ms,
+        (select name from api_keys where id = key_id) as key_name
+      from rejected_requests
+      where account_id = ${accountId}
+        ${
+          userId === null
+            ? sql``
+            : sql`and key_id in (select id from api_keys where account_id = ${accountId} and user_id = ${userId})`
+        }
+      order by at desc, request_id desc
+      limit ${limit}`,
+    deadlineMs,
+  )
+}

@@ -1,0 +1,109 @@
+/**
+ * Explains requests that were rejected before admission. They have no usage, so the ledger does not contain them. The
+ * record is best effort and bounded: a flood of rejections must not load the database. Rows wait in memory for at most
+ * one second, surplus ones are dropped and counted, and all are deleted after 30 days.
+ */
+import type { Clock } from '../core/ports/clock.ts'
+import type { Log } from '../core/ports/log.ts'
+import type { Rejection } from '../core/usage/rejection.ts'
+import type { Database } from '../database/database.ts'
+
+const flushMs = 1_000
+/** Per flush, so per second. */
+const maximumWaiting = 500
+const maximumPerAccount = 20
+const keptDays = 30
+const purgeEveryMs = 3_600_000
+const maximumPurged = 10_000
+const deadlineMs = 5_000
+
+type RejectionLogDeps = {
+  readonly database: Database
+  readonly clock: Pick<Clock, 'monotonic'>
+  readonly log: Pick<Log, 'warn'>
+}
+
+/** Collects rejections and writes them in batches. Starts a timer, which does not keep the process alive. */
+export class RejectionLog {
+  private readonly deps: RejectionLogDeps
+  private waiting: Rejection[] = []
+  private readonly perAccount = new Map<string, number>()
+  private dropped = 0
+  private purgeAt = 0
+  private running: Promise<void> = Promise.resolve()
+  private readonly timer: Timer
+
+  constructor(deps: RejectionLogDeps) {
+    this.deps = deps
+    this.timer = setInterval(() => void this.flush(), flushMs)
+    this.timer.unref()
+  }
+
+  /** Adds a rejection, or drops it if too many wait. */
+  add(rejection: Rejection): void {
+    const ofAccount = this.perAccount.get(rejection.account_id) ?? 0
+    if (this.waiting.length >= maximumWaiting || ofAccount >= maximumPerAccount) {
+      this.dropped++
+      return
+    }
+    this.perAccount.set(rejection.account_id, ofAccount + 1)
+    this.waiting.push(rejection)
+  }
+
+  /** Writes the waiting rejections. Never rejects: a batch that cannot be written is dropped. */
+  flush(): Promise<void> {
+    if (this.waiting.length === 0) return this.running
+    const batch = this.waiting
+    this.waiting = []
+    this.perAccount.clear()
+    this.running = this.running.then(() => this.write(batch))
+    return this.running
+  }
+
+  async close(): Promise<void> {
+    clearInterval(this.timer)
+    await this.flush()
+  }
+
+  private async write(batch: readonly Rejection[]): Promise<void> {
+    const { database, clock, log } = this.deps
+    try {
+      await insertRejections(database, batch)
+      if (clock.monotonic() >= this.purgeAt) {
+        this.purgeAt = clock.monotonic() + purgeEveryMs
+        await purgeRejections(database)
+      }
+    } catch {
+      this.dropped += batch.length
+    }
+    if (this.dropped > 0) log.warn('rejections_dropped', { records: this.dropped })
+    this.dropped = 0
+  }
+}
+
+function insertRejections(database: Database, batch: readonly Rejection[]): Promise<unknown> {
+  return database.run(
+    ({ sql }) => sql`
+      insert into rejected_requests (
+        request_id, at, account_id, key_id, requested_model, dialect, strategy, streamed, error_code, param, layer,
+        category, latency_ms)
+      select request_id, to_timestamp(at_ms / 1000.0), account_id, key_id, requested_model, dialect, strategy, streamed,
+        error_code, param, layer, category, latency_ms
+      from json_to_recordset(${JSON.stringify(batch)}::text::json) as rejection(
+        request_id text, at_ms bigint, account_id text, key_id text, requested_model text, dialect text, strategy text,
+        streamed boolean, error_code text, param text, layer text, category text, latency_ms int)
+      on conflict (request_id) do nothing`,
+    deadlineMs,
+  )
+}
+
+/** Deletes at most 10,000 old rows; the next purge deletes further ones. */
+function purgeRejections(database: Database): Promise<unknown> {
+  return database.run(
+    ({ sql }) => sql`
+      delete from rejected_requests where request_id in (
+        select request_id from rejected_requests where at < clock_timestamp() - ${keptDays}::int * interval '1 day'
+        limit ${maximumPurged})`,
+    deadlineMs,
+  )
+}
