@@ -57,6 +57,8 @@ export const accounts = pgTable(
     softCapMicrocents: whole('soft_cap_microcents'),
     /** Whether its requests may search the web and fetch pages. */
     web: boolean('web').notNull().default(true),
+    /** Whether its requests may call a second model when the first token is late. */
+    hedge: boolean('hedge').notNull().default(false),
     /** Total amount ever billed to the account, as of `balanceAt`. */
     balanceMicrocents: whole('balance_microcents').notNull().default(0),
     balanceAt: time('balance_at'),
@@ -479,6 +481,7 @@ export const usageRecords = pgTable(
     /** Parts of the billed amount. */
     searchMicrocents: whole('search_microcents').notNull().default(0),
     fetchMicrocents: whole('fetch_microcents').notNull().default(0),
+    hedgeMicrocents: whole('hedge_microcents').notNull().default(0),
     attempts: smallint('attempts').notNull(),
     /** Null = an older record. */
     tried: jsonb('tried').$type<AttemptRecord[]>(),
