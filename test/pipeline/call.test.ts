@@ -8,6 +8,7 @@ import { webPrices } from '../../src/core/chat/web-sources.ts'
 import type { Caller, Limits } from '../../src/core/limits/plans.ts'
 import { catalog as published } from '../../src/core/models/catalog.ts'
 import { buildCatalog, fullName, type Model } from '../../src/core/models/models.ts'
+import { HedgeBudget } from '../../src/core/routing/hedging.ts'
 import { createKeyedDigests } from '../../src/core/text/keyed-digests.ts'
 import { estimateInputTokens } from '../../src/core/tokens/tokens.ts'
 import { highestCostOf } from '../../src/core/usage/money.ts'
@@ -130,6 +131,7 @@ function world(script: readonly Outcome[], limits = plenty, models: readonly Mod
     foresight: createForesightBook({ clock: systemClock }),
     ties: createTieBook(systemClock, new Uint8Array(32)),
     cacheMarks: () => null,
+    hedges: new HedgeBudget(1),
   }
   const seatsTaken = () => {
     const seats = meter.standing(caller.accountId, limits)?.seats

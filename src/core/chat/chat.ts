@@ -201,6 +201,8 @@ export type ChatRequest = {
   /** Maximum expected cost of a fallback, as a multiple of the requested model's expected cost. */
   readonly fallbackMaxCostFactor: number
   readonly web: 'auto' | 'off'
+  /** Whether a late first token may start a second model; null = the account's setting. */
+  readonly hedge: boolean | null
   readonly enhance: boolean
   readonly testMode: boolean
   readonly metadata: Readonly<Record<string, string>> | null
@@ -335,6 +337,9 @@ export const attemptFailures = [
 ] as const
 export type AttemptFailure = (typeof attemptFailures)[number]
 
+/** Another attempt had the first content, so that the gateway canceled this one. */
+export const hedgeLost = 'hedge_lost'
+
 /**
  * Why a candidate was skipped when its turn came: the account cannot pay for it, its circuit is open, its cooldown has
  * not ended, its provider rejects the credential, the retry budget is exhausted, or its keys have no capacity.
@@ -349,8 +354,11 @@ const attemptSkips = [
 ] as const
 export type AttemptSkip = (typeof attemptSkips)[number]
 
-export const candidateOutcomes = ['served', ...attemptFailures, ...attemptSkips] as const
+export const candidateOutcomes = ['served', hedgeLost, ...attemptFailures, ...attemptSkips] as const
 export type AttemptOutcome = (typeof candidateOutcomes)[number]
+
+/** Result of hedging. `won`: the hedge served; `lost`: it began, and the first attempt served; `unused`: it did not begin. */
+export type HedgeResult = 'won' | 'lost' | 'unused'
 
 /** Known when the first content arrives. The response headers are built from it. */
 export type ResponseStart = {
@@ -377,6 +385,8 @@ export type ResponseStart = {
    * Input tokens as counted by the provider so far, or the gateway's estimate. Only for API forms that report it first.
    */
   readonly inputUsage?: Pick<TokenUsage, 'inputTokens' | 'cachedInputTokens' | 'cacheWriteTokens'>
+  /** Absent = hedging was not requested. */
+  readonly hedge?: HedgeResult
   /** Whether the prompt was enhanced; null = enhancement was not requested. */
   readonly enhanced: boolean | null
   /** Time spent in the gateway itself until the first content, without upstream waits. */
@@ -393,7 +403,14 @@ export type ResponseSummary = {
   readonly estimated: boolean
   /** The gateway's own cap if it truncated the output; absent = not truncated, or by the client's own cap. */
   readonly outputCap?: OutputCap
-  readonly cost: { readonly model: number; readonly search: number; readonly fetch: number; readonly total: number }
+  readonly cost: {
+    readonly model: number
+    readonly search: number
+    readonly fetch: number
+    /** Of the canceled attempt; absent = none. */
+    readonly hedge?: number
+    readonly total: number
+  }
   /**
    * What the provider's prompt cache saved, negative if writing cost more than reading saved. Absent = nothing was read
    * or written.

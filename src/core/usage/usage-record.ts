@@ -1,10 +1,10 @@
 import { type Static, Type } from '@sinclair/typebox'
-import { attemptFailures, chatDialects } from '../chat/chat.ts'
+import { attemptFailures, chatDialects, hedgeLost } from '../chat/chat.ts'
 import type { CompletedUsage } from '../validation/errors.ts'
 import { oneOf } from '../validation/validate.ts'
 import { toUsd } from './money.ts'
 
-export const attemptOutcomes = ['served', ...attemptFailures] as const
+export const attemptOutcomes = ['served', hedgeLost, ...attemptFailures] as const
 export type TriedOutcome = (typeof attemptOutcomes)[number]
 
 /** API forms whose requests are in the ledger. */
@@ -77,6 +77,7 @@ export const usageRecordSchema = Type.Object(
     /** Parts of the billed amount; absent = none, as in records from before web access existed. */
     search_microcents: Type.Optional(Type.Integer({ minimum: 0 })),
     fetch_microcents: Type.Optional(Type.Integer({ minimum: 0 })),
+    hedge_microcents: Type.Optional(Type.Integer({ minimum: 0 })),
     /** Attempted and skipped candidates. */
     attempts: Type.Integer({ minimum: 0, maximum: maximumRecordedAttempts }),
     /** Attempts in order; absent in older records. */

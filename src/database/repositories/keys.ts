@@ -122,6 +122,7 @@ export function createKeyDirectory(options: KeyDirectoryOptions): KeyDirectory {
       ...paymentOf(row),
       ...(row.shortfallMicrocents > maximumShortfall ? { isPaused: true } : {}),
       ...(row.keyWeb && row.accountWeb ? {} : { webOff: true }),
+      ...(row.accountHedge ? { hedges: true } : {}),
     }
     const refreshAt = clock.now() + freshMs * (0.9 + 0.2 * random())
     setBounded(
@@ -285,6 +286,7 @@ function keyRows(database: Database, condition: SQL, limit: number) {
         shortfallMicrocents: accounts.shortfallMicrocents,
         keyWeb: apiKeys.web,
         accountWeb: accounts.web,
+        accountHedge: accounts.hedge,
         changedAt: sql`greatest(${apiKeys.updatedAt}, ${accounts.updatedAt})`.mapWith(apiKeys.updatedAt),
       })
       .from(apiKeys)
