@@ -33,6 +33,7 @@ import { type ConfiguredHost, hostProblems } from './core/models/model-hosts.ts'
 import { fullName, type Model } from './core/models/models.ts'
 import type { Deadlines } from './core/request/deadlines.ts'
 import { defaultLevelShares, type LevelShares, parseLevelShares } from './core/routing/capability-levels.ts'
+import { defaultHedgeShare } from './core/routing/hedging.ts'
 import { fromUsd } from './core/usage/money.ts'
 import { type BodyLimits, bodyMegabytes } from './http/body-budget.ts'
 import { type SafetySettings, safetySettings } from './moderation/settings.ts'
@@ -80,6 +81,8 @@ export type Config = {
   readonly rewriter: string | null
   /** Target shares of requests for stronger models. */
   readonly routing: LevelShares
+  /** Share (0–1) of an account's requests with hedging that may hedge. */
+  readonly hedgeShare: number
   /** Null = manual invoicing. */
   readonly stripe: StripeConfig | null
   /** Null = no emails are sent. */
@@ -257,6 +260,7 @@ export function readConfig(environment: Environment = process.env): Config {
     safety,
     rewriter: modelOf('enhancement.model', file.enhancement.model),
     routing: readShares(file, problems),
+    hedgeShare: file.routing.hedge_share ?? defaultHedgeShare,
     stripe: readStripe(read, publicUrl ?? loopbackOrigin(host, port), problems),
     mail,
     publicUrl,

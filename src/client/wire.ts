@@ -432,6 +432,8 @@ export type ChatUsage = {
   total_tokens: number
   /** US dollars, to 1e-8 */
   cost_usd: number
+  /** US dollars for the attempt that lost a hedge, part of the cost; absent if none did */
+  hedge_cost_usd?: number | undefined
   /** US dollars that the provider’s prompt cache saved; negative if writing to it cost more; absent if it was not used */
   cache_saved_usd?: number | undefined
   cached_input_tokens: number

@@ -20,6 +20,7 @@ import type { Log } from '../core/ports/log.ts'
 import type { Network } from '../core/ports/network.ts'
 import type { Passwords } from '../core/ports/passwords.ts'
 import type { LevelShares } from '../core/routing/capability-levels.ts'
+import { HedgeBudget } from '../core/routing/hedging.ts'
 import type { Database } from '../database/database.ts'
 import { type CacheAffinityTracker, createTieBook } from '../database/learning/cache-affinity.ts'
 import { createForesightBook, type EstimateCalibrator } from '../database/learning/estimate-calibrator.ts'
@@ -91,6 +92,7 @@ export type Deps = {
   readonly simulatedProviders: ReadonlySet<string>
   /** Target shares of requests per capability level. */
   readonly shares: LevelShares
+  readonly hedges: HedgeBudget
   /** Which model answered a conversation before. */
   readonly ties: CacheAffinityTracker
   readonly cacheMarks: (accountId: string, ask: ChatRequest) => AutomaticCacheMarks | null
@@ -329,6 +331,7 @@ function openRequestState(config: Config, clock: Clock) {
   const ties = createTieBook(clock, randomBytes(32))
   return {
     shares: config.routing,
+    hedges: new HedgeBudget(config.hedgeShare),
     ties,
     cacheMarks: (accountId: string, ask: ChatRequest) =>
       config.automaticCacheMarks ? automaticCacheMarks(ask, ties.seen(accountId, ask)) : null,

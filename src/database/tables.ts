@@ -63,6 +63,8 @@ export const accounts = pgTable(
     web: boolean('web').notNull().default(true),
     /** Fallback policy of its requests; null = `any`. */
     fallback: text('fallback', { enum: [...fallbackPolicies] }),
+    /** Whether its requests may call a second model when the first token is late. */
+    hedge: boolean('hedge').notNull().default(false),
     /** Total amount ever billed to the account, as of `balanceAt`. */
     balanceMicrocents: whole('balance_microcents').notNull().default(0),
     balanceAt: time('balance_at'),
@@ -514,6 +516,7 @@ export const usageRecords = pgTable(
     /** Parts of the billed amount. */
     searchMicrocents: whole('search_microcents').notNull().default(0),
     fetchMicrocents: whole('fetch_microcents').notNull().default(0),
+    hedgeMicrocents: whole('hedge_microcents').notNull().default(0),
     attempts: smallint('attempts').notNull(),
     /** Null = an older record. */
     tried: jsonb('tried').$type<AttemptRecord[]>(),

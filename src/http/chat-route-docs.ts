@@ -9,7 +9,7 @@ import { timeoutHeader } from './request-timeout.ts'
 
 const flag = oneOf(['true', 'false', '1', '0'])
 
-/** Each header except the last two overrides the body field of the same meaning. */
+/** Each header up to the cost factor overrides the body field of the same meaning. */
 export const chatHeaders = {
   'X-Gateway-Strategy': oneOf(strategies),
   'X-Gateway-Enhance': flag,
@@ -18,6 +18,7 @@ export const chatHeaders = {
   'X-Gateway-Test-Mode': flag,
   'X-Gateway-No-Fallback': flag,
   'X-Gateway-Fallback-Max-Cost-Factor': Type.Number(fallbackCostFactors),
+  'X-Gateway-Hedge': oneOf(['on', 'off']),
   ...timeoutHeader,
   ...idempotencyHeaders,
 }

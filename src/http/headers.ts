@@ -46,6 +46,7 @@ export function writeOpening(headers: Headers, opening: ResponseStart): void {
   headers.set('x-gateway-attempts', String(opening.attempts.length))
   headers.set('x-gateway-overhead-ms', opening.overheadMs.toFixed(2))
   if (opening.secrets !== undefined) headers.set('x-gateway-secrets', opening.secrets.join(', '))
+  if (opening.hedge !== undefined) headers.set('x-gateway-hedge', opening.hedge)
   if (opening.enhanced !== null) headers.set('x-gateway-enhanced', String(opening.enhanced))
   if (opening.web !== undefined) writeWebCost(headers, opening.web)
   if (opening.droppedParameters.length > 0)
@@ -67,6 +68,7 @@ function writeWebCost(
  */
 export function writeReceipt(headers: Headers, receipt: ResponseSummary): void {
   headers.set('x-gateway-cost-usd', usdText(receipt.cost.total))
+  if (receipt.cost.hedge !== undefined) headers.set('x-gateway-hedge-cost-usd', usdText(receipt.cost.hedge))
   if (receipt.cacheSaved !== undefined) headers.set('x-gateway-cache-saved-usd', usdText(receipt.cacheSaved))
   if (receipt.outputCap !== undefined) writeOutputCap(headers, receipt.outputCap)
 }

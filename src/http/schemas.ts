@@ -53,6 +53,13 @@ export const cacheSavedUsd = Type.Optional(
     examples: [0.0031],
   }),
 )
+export const hedgeCostUsd = Type.Optional(
+  Type.Number({
+    minimum: 0,
+    description: 'US dollars for the attempt that lost a hedge, part of the cost; absent if none did',
+    examples: [0.0002],
+  }),
+)
 export const count = Type.Integer({ minimum: 0, examples: [12] })
 export const share = Type.Number({ minimum: 0, maximum: 1, examples: [0.42] })
 export const queryType = oneOf(queryTypes)
@@ -84,6 +91,9 @@ export const accountShape = namedSchema('Account', {
   name: text('Analytical Engines'),
   plan: planName,
   web: Type.Boolean({ description: 'whether requests of the account may use web access' }),
+  hedge: Type.Boolean({
+    description: 'whether requests of the account hedge a late first token, unless they say otherwise',
+  }),
   limits: limitsShape,
   created_at: time,
 })

@@ -8,7 +8,7 @@ export const requestColumns = (sql: Queries) => sql`
   request_id, at, (extract(epoch from at) * 1000000)::float8 as at_micros, key_id, provider, model, requested_model,
   upstream_id, routing_mode, strategy, query_type, streamed, dialect, status, error_code, finish_reason,
   input_tokens::float8, cached_input_tokens::float8, cache_write_tokens::float8, output_tokens::float8,
-  reasoning_tokens::float8, estimated, billed_microcents::float8, search_microcents::float8, fetch_microcents::float8,
+  reasoning_tokens::float8, estimated, billed_microcents::float8, search_microcents::float8, fetch_microcents::float8, hedge_microcents::float8,
   attempts, tried, latency_ms::float8, first_token_ms::float8, metadata`
 
 /** Matches the model that served; of a request without one, the model that it named. */

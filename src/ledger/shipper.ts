@@ -203,7 +203,7 @@ function insert(database: Database, records: readonly UsageRecord[]): Promise<un
           strategy text, query_type text, streamed boolean, dialect text, status text, error_code text, finish_reason text,
           input_tokens bigint, cached_input_tokens bigint, cache_write_tokens bigint, output_tokens bigint,
           reasoning_tokens bigint, estimated boolean, billed_microcents bigint, reserved_microcents bigint,
-          shortfall_microcents bigint, search_microcents bigint, fetch_microcents bigint, attempts smallint, tried jsonb,
+          shortfall_microcents bigint, search_microcents bigint, fetch_microcents bigint, hedge_microcents bigint, attempts smallint, tried jsonb,
           latency_ms bigint, first_token_ms bigint, metadata jsonb, requested_model text, upstream_id text, trace jsonb, truth text, tags jsonb)),
       first_seen as (
         insert into usage_near_midnight (request_id, at)
@@ -215,12 +215,12 @@ function insert(database: Database, records: readonly UsageRecord[]): Promise<un
           request_id, at, account_id, key_id, provider, model, routing_mode, strategy, query_type, streamed, dialect, status,
           error_code, finish_reason, input_tokens, cached_input_tokens, cache_write_tokens, output_tokens, reasoning_tokens,
           estimated, billed_microcents, reserved_microcents, shortfall_microcents, search_microcents, fetch_microcents,
-          attempts, tried, latency_ms, first_token_ms, metadata, requested_model, upstream_id, trace, truth, tags)
+          hedge_microcents, attempts, tried, latency_ms, first_token_ms, metadata, requested_model, upstream_id, trace, truth, tags)
         select
           request_id, coalesce(first_seen.at, to_timestamp(at_ms / 1000.0)), account_id, key_id, provider, model, routing_mode, strategy, query_type,
           streamed, dialect, status, error_code, finish_reason, input_tokens, cached_input_tokens, cache_write_tokens, output_tokens,
           reasoning_tokens, estimated, billed_microcents, reserved_microcents, coalesce(shortfall_microcents, 0),
-          coalesce(search_microcents, 0), coalesce(fetch_microcents, 0), attempts, tried, latency_ms, first_token_ms, metadata,
+          coalesce(search_microcents, 0), coalesce(fetch_microcents, 0), coalesce(hedge_microcents, 0), attempts, tried, latency_ms, first_token_ms, metadata,
           requested_model, upstream_id, trace, coalesce(truth, 'final'), tags
         from record left join first_seen using (request_id)
         order by account_id, request_id
@@ -234,6 +234,7 @@ function insert(database: Database, records: readonly UsageRecord[]): Promise<un
           reasoning_tokens = excluded.reasoning_tokens, estimated = excluded.estimated,
           billed_microcents = excluded.billed_microcents, reserved_microcents = excluded.reserved_microcents,
           shortfall_microcents = excluded.shortfall_microcents, search_microcents = excluded.search_microcents, fetch_microcents = excluded.fetch_microcents,
+          hedge_microcents = excluded.hedge_microcents,
           attempts = excluded.attempts, tried = excluded.tried, latency_ms = excluded.latency_ms,
           first_token_ms = excluded.first_token_ms, metadata = excluded.metadata, requested_model = excluded.requested_model,
           upstream_id = excluded.upstream_id, trace = excluded.trace, truth = excluded.truth, tags = excluded.tags

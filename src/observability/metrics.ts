@@ -2,7 +2,7 @@
  * Request metrics, updated once when a request is settled and once when an error is sent. Labels are closed sets or
  * catalog names, never an account, a key or client text.
  */
-import { candidateOutcomes } from '../core/chat/attempts.ts'
+import { type AttemptOutcome, candidateOutcomes, hedgeLost } from '../core/chat/attempts.ts'
 import { fullName, type Model } from '../core/models/models.ts'
 import { microcentsPerUsd } from '../core/usage/money.ts'
 import type { UsageRecord } from '../core/usage/usage-record.ts'
@@ -23,7 +23,7 @@ type Metrics = {
 const statuses = ['completed', 'failed', 'client_closed', 'blocked'] as const satisfies readonly UsageRecord['status'][]
 const modes = ['auto', 'manual'] as const satisfies readonly UsageRecord['routing_mode'][]
 const kinds = ['input', 'cached_input', 'cache_write', 'output', 'reasoning'] as const
-const parts = ['model', 'search', 'fetch'] as const
+const parts = ['model', 'search', 'fetch', 'hedge'] as const
 const surfaces = ['chat', 'other'] as const satisfies readonly Surface[]
 const codes = Object.keys(errorTable) as readonly ErrorCode[]
 const limits: readonly ErrorCode[] = [
@@ -38,6 +38,10 @@ const limits: readonly ErrorCode[] = [
 const layers = ['patterns', 'classifier', 'urls', 'provider']
 
 const outcomes = candidateOutcomes
+/** A hedge that began is no fallback. */
+const fallbackReasons: readonly AttemptOutcome[] = outcomes.filter(
+  outcome => outcome !== 'served' && outcome !== hedgeLost,
+)
 
 /** Upper bounds in seconds. */
 const bounds = {
@@ -102,12 +106,7 @@ export function createMetrics(models: readonly Pick<Model, 'id' | 'provider'>[])
   const fallbacks = createCounter({
     name: 'gateway_fallbacks_total',
     help: 'Fallbacks to another model by the preceding failure or skip.',
-    axes: [
-      labelled(
-        'reason',
-        outcomes.filter(outcome => outcome !== 'served'),
-      ),
-    ],
+    axes: [labelled('reason', fallbackReasons)],
     showsZeros: true,
   })
   const failures = createCounter({
@@ -146,8 +145,8 @@ export function createMetrics(models: readonly Pick<Model, 'id' | 'provider'>[])
       shortfall.add(record.shortfall_microcents ?? 0, model)
       for (const [index, { model: name, outcome }] of called.entries()) {
         attempts.add(1, placeOf(name), outcomes.indexOf(outcome))
-        // `served` is the first outcome and no cause of a fallback.
-        if (index > 0) fallbacks.add(1, outcomes.indexOf(called[index - 1]?.outcome ?? 'served') - 1)
+        const reason = fallbackReasons.indexOf(called[index - 1]?.outcome ?? 'served')
+        if (reason !== -1) fallbacks.add(1, reason)
       }
     },
     failed(surface, { code, layer }) {
@@ -183,10 +182,11 @@ export function createMetrics(models: readonly Pick<Model, 'id' | 'provider'>[])
   }
 
   function countCost(record: UsageRecord, model: number): void {
-    const { search_microcents: search = 0, fetch_microcents: fetch = 0 } = record
-    cost.add(record.billed_microcents - search - fetch, model, 0)
+    const { search_microcents: search = 0, fetch_microcents: fetch = 0, hedge_microcents: hedge = 0 } = record
+    cost.add(record.billed_microcents - search - fetch - hedge, model, 0)
     cost.add(search, model, 1)
     cost.add(fetch, model, 2)
+    cost.add(hedge, model, 3)
   }
 }
 

@@ -56,6 +56,8 @@ type AttemptRunOptions = {
   /** Ticket of the retry budget; released after the attempt. */
   readonly ticket: { end(): void }
   readonly outputCap: number
+  /** Ends the probe of an open circuit without an outcome; null = the attempt is none. */
+  readonly endProbe: (() => void) | null
   /** Whether the request asked the upstream to stream. */
   readonly stream: boolean
 }
@@ -68,6 +70,8 @@ export class AttemptRun {
   readonly stream: boolean
   /** Content was sent to the client, so no other candidate can answer. */
   isCommitted = false
+  /** Another attempt may still answer instead, so that no output may be sent. */
+  isRacing = false
   private readonly deps: AttemptRunDeps
   private readonly options: AttemptRunOptions
   private readonly maximumCharacters: number
@@ -106,16 +110,29 @@ export class AttemptRun {
     if (content.length === 0) return null
     if (this.isCommitted) return content
     for (const event of content) this.held.push(event)
+    return this.isRacing ? null : this.show()
+  }
+
+  /** Returns the first batch if a stream has content to send; null = none, or not yet. */
+  show(): readonly ChatEvent[] | null {
+    const { stream } = this.options.request.prepared.ask
     // A failure in the same read as the first content was not sent yet, so the request can still fall back.
-    if (ask.stream === null || !response.hasContent || response.failure !== null) return null
+    if (stream === null || !this.hasServed()) return null
     this.isCommitted = true
     return this.firstBatch()
+  }
+
+  /** Whether content has arrived without a failure. */
+  hasServed(): boolean {
+    return this.response.hasContent && this.response.failure === null
   }
 
   /** Ends the upstream call and releases the ticket and the key. Always called. */
   close(): void {
     this.attempt.close(this.response.ended && this.response.failure === null)
     this.options.ticket.end()
+    // The report of an outcome follows in the same turn, if there is one.
+    this.options.endProbe?.()
     if (this.claim !== null) this.settleClaim(this.claim)
   }
 
@@ -189,6 +206,7 @@ export function opened(
     ...(secrets.length === 0 ? {} : { secrets }),
     ...(response.outputCap === null ? {} : { outputCap: response.outputCap }),
     ...(progress.web === null ? {} : { web: progress.web }),
+    ...(progress.hedge === null ? {} : { hedge: progress.hedge.result }),
     ...(response.ask.dialect === 'messages' ? { inputUsage: inputUsageOf(response) } : {}),
     enhanced: progress.enhancement?.changed ?? null,
     overheadMs: Math.max(0, startedAt - startedMonotonic - progress.upstreamMs),

@@ -2,7 +2,9 @@
  * Keys of one request. A failed key is replaced at once by another key of the same provider: the failed call neither
  * counts as an attempt nor draws on the retry budget, within a bound. Without capacity anywhere the request waits briefly once.
  */
+
 import type { AttemptSkip } from '../core/chat/attempts.ts'
+import type { ChatRequest } from '../core/chat/chat.ts'
 import { abortError, type RequestAbortSignal } from '../core/chat/request-abort.ts'
 import { fullName } from '../core/models/models.ts'
 import type { Clock } from '../core/ports/clock.ts'
@@ -59,7 +61,7 @@ export async function claimKey(
 ): Promise<KeyClaim | AttemptSkip> {
   const { model, endpoint } = candidate
   const { ask } = request.prepared
-  const tokens = likelyInputTokens(ask, model.provider) + Math.min(outputCap, model.maxOutputTokens) * ask.choices
+  const tokens = tokensOf(ask, model, outputCap)
   const claim = await endpoint.keys?.claim({ model: fullName(model), tokens, except: keys.tried, preferred })
   if (claim === undefined) return 'skipped_provider_disabled'
   if (claim.key !== null) return claim
@@ -72,6 +74,22 @@ export async function claimKey(
   // The provider rejects all keys: routing learns it as it does for a provider with one key.
   if (claim.reason === 'refused') deps.health.report(healthKey(candidate), { outcome: 'switched_off' })
   return 'skipped_provider_disabled'
+}
+
+/** Claims a key outside `except` for an attempt that nothing waits for; null = none has capacity. */
+export async function claimOtherKey(
+  { prepared: { ask } }: Pick<CallRequest, 'prepared'>,
+  { model, endpoint }: Candidate,
+  outputCap: number,
+  except: ReadonlySet<PoolKey>,
+): Promise<KeyClaim | null> {
+  const claim = await endpoint.keys?.claim({ model: fullName(model), tokens: tokensOf(ask, model, outputCap), except })
+  return claim === undefined || claim.key === null ? null : claim
+}
+
+/** Returns the tokens of an attempt at most: input and output cap, as providers count them. */
+function tokensOf(ask: ChatRequest, model: Candidate['model'], outputCap: number): number {
+  return likelyInputTokens(ask, model.provider) + Math.min(outputCap, model.maxOutputTokens) * ask.choices
 }
 
 /** Returns the shortest wait that the upstream stated for keys of this provider; null = none answered 429. */

@@ -2,7 +2,7 @@
  * State of a request that settlement needs however the request ends. Steps return all other results. Each field has one
  * writer, named here: `answer`, or `call` with the files of its attempts.
  */
-import type { Attempt } from '../core/chat/attempts.ts'
+import type { Attempt, HedgeResult } from '../core/chat/attempts.ts'
 import type { ResponseSummary } from '../core/chat/chat-events.ts'
 import type { RequestAbortSignal } from '../core/chat/request-abort.ts'
 import type { ActiveSetMember } from '../core/limits/active-set.ts'
@@ -18,6 +18,18 @@ type RequestStatus = 'completed' | 'failed' | 'client_closed' | 'blocked'
 
 /** The moderation layer and category that blocked, and the invalid field. Null = not named. */
 type Decision = { readonly layer: string | null; readonly category: string | null; readonly param: string | null }
+
+/** A second attempt that began because the first content was late. */
+export type Hedge = {
+  result: HedgeResult
+  /** Both attempts are being read. */
+  isRacing: boolean
+  /** The response beside `Progress.response`: still read, or of the canceled attempt. Null = none, or it failed. */
+  other: UpstreamResponse | null
+  /** Its part of the reservation. */
+  tokens: number
+  microcents: number
+}
 
 /** The active set of open requests in the telemetry writes `place`. */
 export type Progress = ActiveSetMember & {
@@ -44,6 +56,8 @@ export type Progress = ActiveSetMember & {
   readonly attempts: Attempt[]
   /** `call`: the response that is being read; null = none, or it failed. */
   response: UpstreamResponse | null
+  /** `call`: the hedge of the request; null = hedging was not requested. */
+  hedge: Hedge | null
   /** `call`: milliseconds from the start to the first content. */
   firstContentMs: number | null
   /**
@@ -70,6 +84,7 @@ export function createProgress(
     reservation,
     attempts: [],
     response: null,
+    hedge: null,
     firstContentMs: null,
     upstreamMs: 0,
   }

@@ -8,7 +8,7 @@ import type { SettledCost } from './settled-cost.ts'
 export function toResponseSummary(
   { requestId, plan }: AdmittedRequest,
   { attempts, enhancement, web }: Progress,
-  { response, model, usage, estimated, billed, search, fetch, cacheSaved }: SettledCost,
+  { response, model, usage, estimated, billed, search, fetch, hedge, cacheSaved }: SettledCost,
 ): ResponseSummary {
   return {
     requestId,
@@ -17,7 +17,7 @@ export function toResponseSummary(
     usage,
     estimated,
     ...reachedCap(response),
-    cost: { model: billed - search - fetch, search, fetch, total: billed },
+    cost: { model: billed - search - fetch - hedge, search, fetch, ...(hedge === 0 ? {} : { hedge }), total: billed },
     ...(cacheSaved === null ? {} : { cacheSaved }),
     routing: {
       mode: plan.mode,

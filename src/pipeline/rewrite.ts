@@ -11,7 +11,8 @@ export type RewriteDeps = Omit<CompleteDeps, 'deadlines'> & {
   readonly config: { readonly rewriter: string | null; readonly deadlines: Deadlines }
   readonly health: {
     mayTry(key: string): boolean
-    beginAttempt(key: string): void
+    beginAttempt(key: string): boolean
+    endProbe(key: string): void
     report(key: string, report: { readonly outcome: HealthOutcome }): void
   }
   readonly log: Pick<Log, 'info'>
@@ -40,7 +41,7 @@ export async function rewrite(
   // Its deadline is short and would distort the model's health for chat requests, so it has its own health key.
   const key = `${rewriter}#enhancement`
   if (rewriter === null || !health.mayTry(key)) return { text: null, waitedMs: 0 }
-  health.beginAttempt(key)
+  const isProbe = health.beginAttempt(key)
   const startedAt = clock.monotonic()
   const deadlines = { ...config.deadlines, totalMs: deadlineMs }
   const question = {
@@ -52,7 +53,10 @@ export async function rewrite(
   const completion = { clock, network, catalogue, endpoints, deadlines }
   const text = await completeInternally(completion, rewriter, question, signal).catch(() => null)
   const waitedMs = clock.monotonic() - startedAt
-  if (signal.aborted) throw abortError(signal)
+  if (signal.aborted) {
+    if (isProbe) health.endProbe(key)
+    throw abortError(signal)
+  }
   health.report(key, { outcome: text === null ? 'soft_failure' : 'ok' })
   log.info('prompt_rewritten', {
     request_id: requestId,

@@ -53,7 +53,7 @@ export async function settle(
   settled?: (record: UsageRecord) => Promise<void>,
 ): Promise<ResponseSummary> {
   const cost = settledCost(deps.catalogue, request, progress)
-  const { response, model, usage, billed } = cost
+  const { response, model, billed } = cost
   if (model !== null && cost.isCut)
     deps.log.warn('bill_capped_at_reservation', {
       request_id: request.requestId,
@@ -70,7 +70,7 @@ export async function settle(
   try {
     await deps.meter.settle({
       seat: progress.reservation,
-      tokens: usage.inputTokens + usage.outputTokens,
+      tokens: tokensOf(record),
       microcents: billed,
       record,
     })
@@ -80,6 +80,11 @@ export async function settle(
   if (settled !== undefined) await settled(record)
   if (outcome === 'completed') updateEstimates(deps, request, cost)
   return toResponseSummary(request, progress, cost)
+}
+
+/** Tokens that count against the daily limit. */
+function tokensOf(record: UsageRecord): number {
+  return record.input_tokens + record.output_tokens
 }
 
 export type CheckpointDeps = {
@@ -97,6 +102,6 @@ export function checkpoint(deps: CheckpointDeps, request: AdmittedRequest, progr
     const cost = { ...settledCost(deps.catalogue, request, progress), estimated: true }
     const end = { outcome: 'failed', errorCode: 'service_unavailable', at: deps.clock.monotonic() } as const
     const record = { ...toUsageRecord(request, progress, cost, end), truth: 'checkpoint' } as const
-    return { tokens: cost.usage.inputTokens + cost.usage.outputTokens, microcents: cost.billed, record }
+    return { tokens: tokensOf(record), microcents: cost.billed, record }
   })
 }

@@ -25,6 +25,9 @@ export type SettledCost = {
   /** Components of `billed`. */
   readonly search: number
   readonly fetch: number
+  readonly hedge: number
+  /** Tokens of the attempt that lost a hedge, beside `usage`; null = none. */
+  readonly hedgeUsage: TokenUsage | null
   /** What the prompt cache saved; negative if writing cost more. Null = nothing was read or written. */
   readonly cacheSaved: number | null
   /** The counts exceeded the reservation, or the model's limits. */
@@ -57,11 +60,31 @@ export function settledCost(
   const web = model === null ? null : progress.web
   const search = (web?.searchMicrocents ?? 0) + (model === null ? 0 : providerSearchCost(usage))
   const fetch = web?.fetchMicrocents ?? 0
-  const owed = model === null ? 0 : costOf(model, usage) + hourCacheCost(model, usage) + search + fetch
+  // As a failed attempt, it costs nothing if nothing was answered.
+  const lost = model === null ? null : lostHedge(catalogue, progress, { plan, ask, seat })
+  const owed =
+    model === null ? 0 : costOf(model, usage) + hourCacheCost(model, usage) + search + fetch + (lost?.cost ?? 0)
   const billed = Math.min(owed, seat.reservedMicrocents)
+  const hedge = Math.min(lost?.cost ?? 0, Math.max(0, billed - search - fetch))
+  const hedgeUsage = lost?.usage ?? null
   const cacheSaved = model === null ? null : savedByCache(model, usage)
   const isCut = owed > billed || usage !== counted
-  return { response, model, usage, estimated, owed, billed, search, fetch, cacheSaved, isCut }
+  return { response, model, usage, estimated, owed, billed, search, fetch, hedge, hedgeUsage, cacheSaved, isCut }
+}
+
+/**
+ * Returns the usage of the attempt that lost a hedge. Providers bill the input of a canceled request, and the output until
+ * then. While both attempts run, each counts as an attempt does that its client ends.
+ */
+function lostHedge(
+  catalogue: Pick<Catalog, 'resolve'>,
+  { hedge }: Pick<Progress, 'hedge'>,
+  counted: Counted,
+): { readonly usage: TokenUsage; readonly cost: number } | null {
+  if (hedge === null || hedge.other === null) return null
+  const model = servedModel(catalogue, hedge.other)
+  const usage = possible(used(hedge.other, counted, !hedge.isRacing).usage, model, counted)
+  return { usage, cost: costOf(model, usage) + hourCacheCost(model, usage) + providerSearchCost(usage) }
 }
 
 const nothing: TokenUsage = {
@@ -74,11 +97,12 @@ const nothing: TokenUsage = {
 
 /**
  * Returns the upstream's own counts if the response was complete and had them, and estimates for missing ones. The
- * received part of a truncated output is billed; a response without content costs nothing.
+ * received part of a truncated output is billed; a response without content costs nothing, unless the gateway canceled it.
  */
 function used(
   response: UpstreamResponse | null,
   { plan, ask, seat }: Counted,
+  isCanceled = false,
 ): { readonly usage: TokenUsage; readonly estimated: boolean } {
   if (response === null) return { usage: nothing, estimated: false }
   const { candidate, usage: reported, ended, hasContent } = response
@@ -87,7 +111,7 @@ function used(
     if (inputTokens !== null && outputTokens !== null)
       return { usage: { ...reported, inputTokens, outputTokens }, estimated: false }
   }
-  if (!ended && !hasContent && reported === null) return { usage: nothing, estimated: false }
+  if (!isCanceled && !ended && !hasContent && reported === null) return { usage: nothing, estimated: false }
   const { provider } = candidate.model
   const inputTokens = reported?.inputTokens ?? Math.min(plan.inputTokens, likelyInputTokens(response.ask, provider))
   const cachedInputTokens = Math.min(reported?.cachedInputTokens ?? 0, inputTokens)

@@ -38,7 +38,7 @@ export type EstimateDeps = {
 export function updateEstimates(
   deps: EstimateDeps,
   { caller, ask, plan: { reading, web } }: AdmittedRequest,
-  { response, model, usage, billed }: SettledCost,
+  { response, model, usage, billed, hedge }: SettledCost,
 ): void {
   if (model === null || response === null) return
   const { accountId } = caller
@@ -59,7 +59,7 @@ export function updateEstimates(
   const usual = usualOutputTokens(model, reading) * ask.choices
   deps.foresight.settled(accountId, reading.queryType, {
     lengthRatio: isWhole ? outputTokens / usual : null,
-    costRatio: billed / estimate,
+    costRatio: (billed - hedge) / estimate,
   })
 }
 

@@ -1,5 +1,6 @@
 /** Content-free usage record of a request in the ledger. */
 import type { AttemptOutcome } from '../core/chat/attempts.ts'
+import type { TokenUsage } from '../core/chat/chat-events.ts'
 import type { Caller } from '../core/limits/plans.ts'
 import { autoModel, fullName } from '../core/models/models.ts'
 import { type Tags, tagsOf } from '../core/request/tags.ts'
@@ -26,7 +27,8 @@ export function toUsageRecord(
 ): UsageRecord {
   const { ask, caller, plan, startedMonotonic } = request
   const { reservation } = progress
-  const { response, model, usage, estimated, owed, billed, search, fetch } = cost
+  const { response, model, estimated, owed, billed, search, fetch, hedge, hedgeUsage } = cost
+  const usage = hedgeUsage === null ? cost.usage : sumOf(cost.usage, hedgeUsage)
   return {
     request_id: request.requestId,
     account_id: caller.accountId,
@@ -50,12 +52,13 @@ export function toUsageRecord(
     cache_write_tokens: usage.cacheWriteTokens,
     output_tokens: usage.outputTokens,
     reasoning_tokens: usage.reasoningTokens,
-    estimated,
+    estimated: estimated || hedgeUsage !== null,
     billed_microcents: billed,
     reserved_microcents: reservation.reservedMicrocents,
     // Absent if there is none, as in nearly every record.
     ...(owed === billed ? {} : { shortfall_microcents: owed - billed }),
     ...(search + fetch === 0 ? {} : { search_microcents: search, fetch_microcents: fetch }),
+    ...(hedge === 0 ? {} : { hedge_microcents: hedge }),
     attempts: Math.min(progress.attempts.length, maximumRecordedAttempts),
     tried: toAttemptRecords(progress, startedMonotonic),
     latency_ms: Math.round(end.at - startedMonotonic),
@@ -79,6 +82,17 @@ export function recordLabels(
 function upstreamIdOf(response: SettledCost['response']): Pick<UsageRecord, 'upstream_id'> {
   const id = response?.upstreamId ?? null
   return id === null || id === '' || id.length > maximumUpstreamId || /[^!-~]/.test(id) ? {} : { upstream_id: id }
+}
+
+/** Tokens of both attempts of a hedge: all count against the daily limit. */
+function sumOf(one: TokenUsage, other: TokenUsage): TokenUsage {
+  return {
+    inputTokens: one.inputTokens + other.inputTokens,
+    cachedInputTokens: one.cachedInputTokens + other.cachedInputTokens,
+    cacheWriteTokens: one.cacheWriteTokens + other.cacheWriteTokens,
+    outputTokens: one.outputTokens + other.outputTokens,
+    reasoningTokens: one.reasoningTokens + other.reasoningTokens,
+  }
 }
 
 /** Called candidates. Skipped ones are counted in `attempts` only. */

@@ -9,6 +9,7 @@ import { webPrices } from '../../src/core/chat/web-sources.ts'
 import type { Caller, Limits } from '../../src/core/limits/plans.ts'
 import { catalog as published } from '../../src/core/models/catalog.ts'
 import { buildCatalog, fullName, type Model } from '../../src/core/models/models.ts'
+import { HedgeBudget } from '../../src/core/routing/hedging.ts'
 import { createKeyedDigests } from '../../src/core/text/keyed-digests.ts'
 import { estimateInputTokens } from '../../src/core/tokens/tokens.ts'
 import { highestCostOf } from '../../src/core/usage/money.ts'
@@ -24,6 +25,7 @@ import { type AnswerDeps, answer } from '../../src/pipeline/answer.ts'
 import { anthropic } from '../../src/providers/anthropic.ts'
 import type { ConfiguredProvider } from '../../src/providers/configured-provider.ts'
 import { google } from '../../src/providers/google.ts'
+import type { KeyNeed } from '../../src/providers/keys/key-pool.ts'
 import { openai } from '../../src/providers/openai.ts'
 import { errorFrame, type Format, formats, framesOf, models as named, wholeOf } from '../faults/support.ts'
 import { safetyFor } from '../moderation/support.ts'
@@ -131,6 +133,7 @@ function world(script: readonly Outcome[], limits = plenty, models: readonly Mod
     foresight: createForesightBook({ clock: systemClock }),
     ties: createTieBook(systemClock, new Uint8Array(32)),
     cacheMarks: () => null,
+    hedges: new HedgeBudget(1),
   }
   const seatsTaken = () => {
     const seats = meter.standing(caller.accountId, limits)?.seats
@@ -375,6 +378,53 @@ describe('named model', () => {
     const { thrown } = await run(two, asking({ model: name, fallback_max_cost_factor: 1_000 }))
     expect(thrown).toMatchObject({ code: 'upstream_failed' })
     expect(rig.calls.slice(6)).toEqual(['anthropic', 'openai'])
+  })
+})
+
+describe('probe of an open circuit', () => {
+  /** A rig whose first model is half-open: the next attempt is its probe. */
+  function halfOpen(script: readonly Outcome[]) {
+    const rig = world(script)
+    let aheadMs = 0
+    const { now, monotonic } = systemClock
+    const health = createHealthBook({ clock: { now: () => now() + aheadMs, monotonic: () => monotonic() + aheadMs } })
+    health.report(named.openai, { outcome: 'unhealthy' })
+    aheadMs = 3_000
+    return { ...rig, deps: { ...rig.deps, health } }
+  }
+  const ask = asking({ stream: true, model: named.openai, fallback: false })
+
+  test('ends with a client that leaves, before and after the first content', async () => {
+    const rig = halfOpen(['hangs', 'hangs_after_content', 'answers'])
+    const leaving = new AbortController()
+    const answering = answer(rig.deps, caller, ask, { id: 'req_before', signal: leaving.signal })
+    const first = answering.next().catch(() => null)
+    while (rig.calls.length === 0) await Bun.sleep(1)
+    expect(rig.deps.health.mayTry(named.openai)).toBe(false)
+    leaving.abort()
+    await first
+    expect(rig.deps.health.mayTry(named.openai)).toBe(true)
+    await run(rig, ask, { after: 1, how: 'return' })
+    expect([rig.deps.health.mayTry(named.openai), rig.calls.length]).toEqual([true, 2])
+    expect((await run(rig, ask)).thrown).toBeNull()
+    expect(rig.deps.health.stateOf(named.openai)).toBe('healthy')
+  })
+
+  test('ends with a request that the upstream rejects, and with a failure of a key', async () => {
+    const rejected = halfOpen(['status_400'])
+    expect((await run(rejected, ask)).thrown).not.toBeNull()
+    expect(rejected.deps.health.mayTry(named.openai)).toBe(true)
+
+    const limited = halfOpen(['status_429'])
+    const endpoint = limited.deps.endpoints.get('openai')
+    if (endpoint === undefined) throw new Error('the rig has an endpoint of OpenAI')
+    const key = { name: 'a', access: endpoint.access, account: 'a', weight: 1, models: null }
+    const claim = { key, answered() {}, failed() {}, settle() {} }
+    const noKey = { key: null, reason: 'not_permitted', waitMs: 0 } as const
+    const keys = { claim: ({ except }: KeyNeed) => (except.has(key) ? noKey : claim) }
+    const endpoints = new Map([...limited.deps.endpoints, ['openai', { ...endpoint, keys }]])
+    expect((await run({ ...limited, deps: { ...limited.deps, endpoints } }, ask)).thrown).not.toBeNull()
+    expect([limited.calls.length, limited.deps.health.mayTry(named.openai)]).toEqual([1, true])
   })
 })
 

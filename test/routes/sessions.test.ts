@@ -81,6 +81,7 @@ describe('registration', () => {
         name: 'Ada & Co',
         plan: 'evaluation',
         web: true,
+        hedge: false,
         limits: { requests_per_minute: 5, concurrent_requests: 1, daily_tokens: 20_000, daily_cost_usd: 0.17 },
         created_at: expect.any(String),
       },

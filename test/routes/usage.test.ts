@@ -167,6 +167,7 @@ describe('GET /api/v1/requests', () => {
       cost_usd: 0.00001,
       search_cost_usd: 0,
       fetch_cost_usd: 0,
+      hedge_cost_usd: 0,
       attempts: 1,
       tried: [{ model: 'openai/model-0', outcome: 'served', after_ms: 2, duration_ms: 298 }],
       latency_ms: 1200,

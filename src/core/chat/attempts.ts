@@ -35,6 +35,9 @@ export const attemptFailures = [
 ] as const
 export type AttemptFailure = (typeof attemptFailures)[number]
 
+/** Another attempt had the first content, so that the gateway canceled this one. */
+export const hedgeLost = 'hedge_lost'
+
 /**
  * Why a candidate was skipped when its turn came: the account cannot pay for it, its circuit is open, its cooldown has
  * not ended, its provider rejects the credential, the retry budget is exhausted, or its keys have no capacity.
@@ -49,5 +52,8 @@ const attemptSkips = [
 ] as const
 export type AttemptSkip = (typeof attemptSkips)[number]
 
-export const candidateOutcomes = ['served', ...attemptFailures, ...attemptSkips] as const
+export const candidateOutcomes = ['served', hedgeLost, ...attemptFailures, ...attemptSkips] as const
 export type AttemptOutcome = (typeof candidateOutcomes)[number]
+
+/** Result of hedging. `won`: the hedge served; `lost`: it began, and the first attempt served; `unused`: it did not begin. */
+export type HedgeResult = 'won' | 'lost' | 'unused'

@@ -2,7 +2,7 @@
  * The events of a chat response (`ChatEvent`), and what they carry: token counts, the start and the summary of a
  * response. Providers parse their streams into them and dialects write them in their API forms.
  */
-import type { Attempt } from './attempts.ts'
+import type { Attempt, HedgeResult } from './attempts.ts'
 import type { QueryType, ReasoningFamily, ReasoningItem, SourceBody, Strategy } from './chat.ts'
 import type { OutputCap } from './output-cap.ts'
 import type { OmittedSource, WebSource } from './web-sources.ts'
@@ -121,6 +121,8 @@ export type ResponseStart = {
    * Input tokens as counted by the provider so far, or the gateway's estimate. Only for API forms that report it first.
    */
   readonly inputUsage?: Pick<TokenUsage, 'inputTokens' | 'cachedInputTokens' | 'cacheWriteTokens'>
+  /** Absent = hedging was not requested. */
+  readonly hedge?: HedgeResult
   /** Whether the prompt was enhanced; null = enhancement was not requested. */
   readonly enhanced: boolean | null
   /** Time spent in the gateway itself until the first content, without upstream waits. */
@@ -137,7 +139,14 @@ export type ResponseSummary = {
   readonly estimated: boolean
   /** The gateway's own cap if it truncated the output; absent = not truncated, or by the client's own cap. */
   readonly outputCap?: OutputCap
-  readonly cost: { readonly model: number; readonly search: number; readonly fetch: number; readonly total: number }
+  readonly cost: {
+    readonly model: number
+    readonly search: number
+    readonly fetch: number
+    /** Of the canceled attempt; absent = none. */
+    readonly hedge?: number
+    readonly total: number
+  }
   /**
    * What the provider's prompt cache saved, negative if writing cost more than reading saved. Absent = nothing was read
    * or written.

@@ -198,6 +198,8 @@ export type ChatRequest = {
   /** Maximum expected cost of a fallback, as a multiple of the requested model's expected cost. */
   readonly fallbackMaxCostFactor: number
   readonly web: 'auto' | 'off'
+  /** Whether a late first token may start a second model; null = the account's setting. */
+  readonly hedge: boolean | null
   readonly enhance: boolean
   readonly testMode: boolean
   readonly metadata: Readonly<Record<string, string>> | null

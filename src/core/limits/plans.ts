@@ -104,6 +104,8 @@ export type Caller = {
   readonly strategy?: Strategy
   /** True if the key or the account has web access turned off; absent = web access is allowed. */
   readonly webOff?: boolean
+  /** True if the account's requests may hedge unless they say otherwise; absent = only if they say so. */
+  readonly hedges?: boolean
 }
 
 /** What an account has remaining, as of the meter's last response. `resetMs` counts from then. */

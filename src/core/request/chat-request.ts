@@ -58,6 +58,7 @@ export function chatRequestWithDefaults(messages: readonly Message[], fields: Pa
     fallback: false,
     fallbackMaxCostFactor: usualFallbackCostFactor,
     web: 'off',
+    hedge: null,
     enhance: false,
     testMode: false,
     metadata: null,
@@ -178,12 +179,17 @@ export function parseChatRequestFields(body: AskFields, headers: Headers) {
       body.fallback_max_cost_factor ??
       usualFallbackCostFactor,
     web: headerChoice(headers, 'X-Gateway-Web', ['auto', 'off']) ?? body.web ?? 'auto',
+    hedge: switchOf(headerChoice(headers, 'X-Gateway-Hedge', ['on', 'off'])),
     enhance: headerFlag(headers, 'X-Gateway-Enhance') ?? body.enhance_prompt ?? false,
     testMode: headerFlag(headers, 'X-Gateway-Test-Mode') ?? body.test_mode ?? false,
     metadata: body.metadata == null ? null : storable(body.metadata),
     session: sessionNameOf(headers),
     tags: tagsOfHeaders(headers),
   } satisfies Partial<ChatRequest>
+}
+
+function switchOf(choice: 'on' | 'off' | null): boolean | null {
+  return choice === null ? null : choice === 'on'
 }
 
 /**

@@ -15,6 +15,7 @@ export const routingSchema = Type.Object(
   {
     strong_share: Type.Optional(Type.Number({ minimum: 0, maximum: 1 })),
     middle_share: Type.Optional(Type.Number({ minimum: 0, maximum: 1 })),
+    hedge_share: Type.Optional(Type.Number({ minimum: 0, maximum: 1 })),
   },
   { additionalProperties: false },
 )
@@ -24,7 +25,10 @@ type RoutingRow = Static<typeof routingSchema>
  * Returns the operator's shares. If only `strong_share` is set, the middle share keeps its default as far as there is
  * room. Null = their sum exceeds 1.
  */
-export function parseLevelShares({ strong_share, middle_share }: RoutingRow): LevelShares | null {
+export function parseLevelShares({
+  strong_share,
+  middle_share,
+}: Pick<RoutingRow, 'strong_share' | 'middle_share'>): LevelShares | null {
   const strong = strong_share ?? defaultLevelShares.strong
   const middle = middle_share ?? Math.min(defaultLevelShares.middle, 1 - strong)
   return strong + middle > 1 ? null : { strong, middle }

@@ -137,6 +137,11 @@ export function withProbe(health: CircuitState, now: number): CircuitState {
   return { ...health, probeUntil: now + probeMs }
 }
 
+/** Returns the state after a probe that ended without an outcome: the next attempt is the probe. */
+export function withoutProbe(health: CircuitState): CircuitState {
+  return health.probeUntil === 0 ? health : { ...health, probeUntil: 0 }
+}
+
 /** Returns the state that the models list shows: unhealthy = not called; degraded = probed, or failing occasionally. */
 export function stateAt(health: CircuitState, now: number): HealthState {
   if (health.closure === 'broken') return now < health.closedUntil ? 'unhealthy' : 'degraded'

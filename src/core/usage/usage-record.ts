@@ -1,12 +1,12 @@
 import { type Static, Type } from '@sinclair/typebox'
-import { attemptFailures } from '../chat/attempts.ts'
+import { attemptFailures, hedgeLost } from '../chat/attempts.ts'
 import { chatDialects } from '../chat/chat.ts'
 import type { CompletedUsage } from '../validation/errors.ts'
 import { oneOf } from '../validation/validate.ts'
 import { toUsd } from './money.ts'
 import { requestTraceSchema } from './request-trace.ts'
 
-export const attemptOutcomes = ['served', ...attemptFailures] as const
+export const attemptOutcomes = ['served', hedgeLost, ...attemptFailures] as const
 export type TriedOutcome = (typeof attemptOutcomes)[number]
 
 /** API forms whose requests are in the ledger. */
@@ -88,6 +88,7 @@ export const usageRecordSchema = Type.Object(
     /** Parts of the billed amount; absent = none, as in records from before web access existed. */
     search_microcents: Type.Optional(Type.Integer({ minimum: 0 })),
     fetch_microcents: Type.Optional(Type.Integer({ minimum: 0 })),
+    hedge_microcents: Type.Optional(Type.Integer({ minimum: 0 })),
     /** Attempted and skipped candidates. */
     attempts: Type.Integer({ minimum: 0, maximum: maximumRecordedAttempts }),
     /** Attempts in order; absent in older records. */

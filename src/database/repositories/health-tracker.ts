@@ -17,8 +17,11 @@ import {
   type SkipReason,
   skipReasonAt,
   stateAt,
+  withoutProbe,
   withProbe,
 } from '../../core/routing/circuit-breaker.ts'
+import { FirstTokenTimes } from '../../core/routing/first-token-times.ts'
+import { lateAfterMs } from '../../core/routing/hedging.ts'
 import {
   type AttemptSample,
   addAttemptSample,
@@ -66,9 +69,15 @@ export type HealthTracker = {
   skipReason(key: string, isNamed: boolean): SkipReason | null
   /**
    * Reports the start of an attempt. In a half-open circuit it is the probe until its outcome is reported, for at most
-   * 30 s.
+   * 30 s. Returns true if it is.
    */
-  beginAttempt(key: string): void
+  beginAttempt(key: string): boolean
+  /** Ends a probe without an outcome, so that the next attempt is one. */
+  endProbe(key: string): void
+  /** Returns after how many milliseconds a first content is late. `typicalMs`: of the catalog. */
+  lateAfterMs(key: string, typicalMs: number): number
+  /** Notes an attempt that was canceled after `waitedMs` without content. Changes no health. */
+  waited(key: string, waitedMs: number): void
   /** Returns the moving average of milliseconds to the first token; null = no measurement. */
   firstTokenMs(key: string): number | null
   /** Returns a model's published figures combined with recent measurements; null = no measurement. */
@@ -96,6 +105,7 @@ type Line = {
   live: LiveModelStats | null
   /** Kind of the last failure. */
   cause: AttemptFailure | null
+  firstTokens: FirstTokenTimes | null
   /** State of its credential; null for a credential itself. */
   readonly provider: Line | null
 }
@@ -121,6 +131,7 @@ export function createHealthBook({ clock }: { readonly clock: { now(): number; m
       seenAt: clock.monotonic(),
       live: null,
       cause: null,
+      firstTokens: null,
       provider,
     }
   }
@@ -180,7 +191,13 @@ export function createHealthBook({ clock }: { readonly clock: { now(): number; m
   const mayAsk = ({ health }: Line) => circuitDecision(health, timeFor(health)) !== 'no'
   const probe = (line: Line) => {
     const now = clock.monotonic()
-    if (circuitDecision(line.health, now) === 'probe') line.health = withProbe(line.health, now)
+    if (circuitDecision(line.health, now) !== 'probe') return false
+    line.health = withProbe(line.health, now)
+    return true
+  }
+  const noteFirstToken = (line: Line, firstTokenMs: number, now: number) => {
+    line.firstTokens ??= new FirstTokenTimes(now)
+    line.firstTokens.add(firstTokenMs, now)
   }
   const skipReasonOf = ({ health, provider }: Line, isNamed: boolean): SkipReason | null => {
     if (provider !== null && !mayAsk(provider)) return 'provider_disabled'
@@ -206,6 +223,7 @@ export function createHealthBook({ clock }: { readonly clock: { now(): number; m
       const now = clock.monotonic()
       const line = lineOf(key)
       if (cause !== undefined) (outcome === 'switched_off' ? (line.provider ?? line) : line).cause = cause
+      if (firstTokenMs !== null) noteFirstToken(line, firstTokenMs, now)
       take(line, { failed: outcome !== 'ok', firstTokenMs, tokensPerSecond }, outcome, now)
       // A rejected credential affects all of the provider's models, and a response from one confirms it for all.
       if (outcome === 'switched_off') return update(line.provider ?? line, health => applyOutcome(health, outcome, now))
@@ -221,8 +239,17 @@ export function createHealthBook({ clock }: { readonly clock: { now(): number; m
     entryOf,
     beginAttempt(key) {
       const line = lineOf(key)
-      if (line.provider !== null) probe(line.provider)
-      probe(line)
+      const isProviderProbe = line.provider !== null && probe(line.provider)
+      return probe(line) || isProviderProbe
+    },
+    endProbe(key) {
+      const line = lineOf(key)
+      if (line.provider !== null) line.provider.health = withoutProbe(line.provider.health)
+      line.health = withoutProbe(line.health)
+    },
+    lateAfterMs: (key, typicalMs) => lateAfterMs(lines.get(key)?.firstTokens ?? null, typicalMs, clock.monotonic()),
+    waited(key, waitedMs) {
+      noteFirstToken(lineOf(key), waitedMs, clock.monotonic())
     },
     firstTokenMs: key => lines.get(key)?.health.firstTokenMs ?? null,
     figuresOf(key, published) {

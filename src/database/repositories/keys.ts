@@ -130,6 +130,7 @@ export function createKeyDirectory(options: KeyDirectoryOptions): KeyDirectory {
       ...(row.shortfallMicrocents > maximumShortfall ? { isPaused: true } : {}),
       ...(row.keyWeb && row.accountWeb ? {} : { webOff: true }),
       ...rulesOf(row),
+      ...(row.accountHedge ? { hedges: true } : {}),
     }
     const refreshAt = clock.now() + freshMs * (0.9 + 0.2 * random())
     setBounded(
@@ -305,6 +306,7 @@ function keyRows(database: Database, condition: SQL, limit: number) {
         tagLimits: sql<Record<string, ScopeLimits> | null>`(
           select json_object_agg('tag:' || tag_limits.name || '=' || tag_limits.value, tag_limits.limits)
           from tag_limits where tag_limits.account_id = ${accounts.id})`,
+        accountHedge: accounts.hedge,
         changedAt: sql`greatest(${apiKeys.updatedAt}, ${accounts.updatedAt})`.mapWith(apiKeys.updatedAt),
       })
       .from(apiKeys)

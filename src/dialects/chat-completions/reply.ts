@@ -260,6 +260,7 @@ function usageOf({ usage, cost, cacheSaved }: ResponseSummary): object {
       rejected_prediction_tokens: 0,
     },
     cost_usd: toUsd(cost.total),
+    ...(cost.hedge === undefined ? {} : { hedge_cost_usd: toUsd(cost.hedge) }),
     ...(cacheSaved === undefined ? {} : { cache_saved_usd: toUsd(cacheSaved) }),
   }
 }

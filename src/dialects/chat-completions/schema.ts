@@ -5,6 +5,7 @@ import {
   cacheSavedUsd,
   count,
   errorShape,
+  hedgeCostUsd,
   id,
   modelName,
   namedSchema,
@@ -60,6 +61,7 @@ const compatibleUsageShape = namedSchema('CompatibleUsage', {
     rejected_prediction_tokens: count,
   }),
   cost_usd: usd,
+  hedge_cost_usd: hedgeCostUsd,
   cache_saved_usd: cacheSavedUsd,
 })
 

@@ -101,6 +101,7 @@ export function usageBody({ usage, cost, cacheSaved }: ResponseSummary) {
     output_tokens: usage.outputTokens,
     output_tokens_details: { thinking_tokens: usage.reasoningTokens },
     cost_usd: toUsd(cost.total),
+    ...(cost.hedge === undefined ? {} : { hedge_cost_usd: toUsd(cost.hedge) }),
     ...(cacheSaved === undefined ? {} : { cache_saved_usd: toUsd(cacheSaved) }),
   }
 }

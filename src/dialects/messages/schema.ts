@@ -5,6 +5,7 @@ import {
   cacheSavedUsd,
   count,
   errorFields,
+  hedgeCostUsd,
   id,
   modelName,
   namedSchema,
@@ -51,6 +52,7 @@ const usage = namedSchema('MessagesUsage', {
   ...counts,
   output_tokens_details: strictObject({ thinking_tokens: count }),
   cost_usd: usd,
+  hedge_cost_usd: hedgeCostUsd,
   cache_saved_usd: cacheSavedUsd,
 })
 

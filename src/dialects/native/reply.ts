@@ -115,6 +115,7 @@ function summary(
       output_tokens: usage.outputTokens,
       total_tokens: usage.inputTokens + usage.outputTokens,
       cost_usd: toUsd(cost.total),
+      ...(cost.hedge === undefined ? {} : { hedge_cost_usd: toUsd(cost.hedge) }),
       ...(cacheSaved === undefined ? {} : { cache_saved_usd: toUsd(cacheSaved) }),
       cached_input_tokens: usage.cachedInputTokens,
       reasoning_tokens: usage.reasoningTokens,

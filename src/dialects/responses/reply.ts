@@ -135,6 +135,7 @@ export function responseUsage({ usage, cost, cacheSaved }: ResponseSummary): Fie
     output_tokens_details: { reasoning_tokens: usage.reasoningTokens },
     total_tokens: usage.inputTokens + usage.outputTokens,
     cost_usd: toUsd(cost.total),
+    ...(cost.hedge === undefined ? {} : { hedge_cost_usd: toUsd(cost.hedge) }),
     ...(cacheSaved === undefined ? {} : { cache_saved_usd: toUsd(cacheSaved) }),
   }
 }

@@ -1,7 +1,17 @@
 /** Schemas of Responses API responses, as JSON and as a stream. `usage` also has the cost. */
 import { Type } from '@sinclair/typebox'
 import { oneOf } from '../../core/validation/validate.ts'
-import { cacheSavedUsd, count, modelName, namedSchema, orNull, strictObject, text, usd } from '../../http/schemas.ts'
+import {
+  cacheSavedUsd,
+  count,
+  hedgeCostUsd,
+  modelName,
+  namedSchema,
+  orNull,
+  strictObject,
+  text,
+  usd,
+} from '../../http/schemas.ts'
 
 const anything = Type.Object({}, { additionalProperties: true })
 const responseId = Type.String({ examples: ['resp_5f0c1b7ae94d42d8'] })
@@ -15,6 +25,7 @@ const responseUsageShape = namedSchema('ResponseUsage', {
   output_tokens_details: strictObject({ reasoning_tokens: count }),
   total_tokens: count,
   cost_usd: usd,
+  hedge_cost_usd: hedgeCostUsd,
   cache_saved_usd: cacheSavedUsd,
 })
 

@@ -77,9 +77,12 @@ export async function callHosts(
       }
       const key = fullName(host.model)
       const calledAt = deps.clock.monotonic()
-      deps.health.beginAttempt(key)
+      const isProbe = deps.health.beginAttempt(key)
       Object.assign(progress, { host, inputTokens: 0, estimated: false })
-      const result = await embedAt(deps, { host, prepared, moderated, deadlineAt }, progress, signal)
+      const result = await embedAt(deps, { host, prepared, moderated, deadlineAt }, progress, signal).finally(() => {
+        // The report of an outcome follows in the same turn, if there is one.
+        if (isProbe) deps.health.endProbe(key)
+      })
       const durationMs = deps.clock.monotonic() - calledAt
       if (signal.aborted) throw abortError(signal)
       if (result.kind === 'vectors') {

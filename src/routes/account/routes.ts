@@ -26,7 +26,7 @@ type AccountDeps = {
 }
 
 const changeSchema = Type.Object(
-  { name: Type.Optional(nameSchema), web: Type.Optional(Type.Boolean()) },
+  { name: Type.Optional(nameSchema), web: Type.Optional(Type.Boolean()), hedge: Type.Optional(Type.Boolean()) },
   { additionalProperties: false },
 )
 const checkChange = checker(changeSchema)
@@ -46,13 +46,18 @@ export function account(deps: AccountDeps, identify: Authenticate) {
       method: 'PATCH',
       path: '/api/v1/account',
       action: 'account.change',
-      summary: 'Change the name or the web access of the account',
+      summary: 'Change the name, web access or hedging of the account',
       body: changeSchema,
-      examples: { 'new name': { name: 'Difference Engines' }, 'web access off': { web: false } },
+      examples: {
+        'new name': { name: 'Difference Engines' },
+        'web access off': { web: false },
+        'hedging on': { hedge: true },
+      },
       answer: accountTodayShape,
       async handle({ principal: { accountId }, request }) {
         const settings = await readInput(request, checkChange)
-        if (Object.keys(settings).length === 0) throw invalidField('name', 'is required unless `web` is sent')
+        if (Object.keys(settings).length === 0)
+          throw invalidField('name', 'is required unless `web` or `hedge` is sent')
         await deps.stores.users.changeSettings(deps.database, accountId, settings)
         deps.announce()
         return reply(await overview(deps, accountId))

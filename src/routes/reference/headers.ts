@@ -21,6 +21,8 @@ const texts = {
   'x-gateway-attempts': 'number of candidates that were called, or skipped in their turn',
   'x-gateway-overhead-ms': 'milliseconds in the gateway before the attempt that served, without earlier attempts',
   'x-gateway-dropped-params': 'parameters that the serving model does not support, if any',
+  'x-gateway-hedge':
+    'if hedging was requested: `won` = the hedge served, `lost` = it began and the first attempt served, `unused` = it did not begin',
   'x-gateway-enhanced': 'if enhancement was requested: whether it changed the prompt',
   'x-gateway-secrets': 'kinds of secrets detected in the prompt, if any',
   'x-gateway-output-cap':
@@ -28,6 +30,8 @@ const texts = {
   'x-gateway-output-cap-reason': 'reason for that cap: `model_limit`, `default` or `account_remaining`',
   'x-gateway-search-cost-usd': 'cost of the web search in US dollars, if there was one; part of the total cost',
   'x-gateway-fetch-cost-usd': 'cost of the page fetches in US dollars, if there were any; part of the total cost',
+  'x-gateway-hedge-cost-usd':
+    'cost in US dollars of the attempt that lost a hedge, if one did; part of the total cost; streams report it in their last event',
   'x-gateway-cache-saved-usd':
     'US dollars that the provider’s prompt cache saved, negative if writing to it cost more; absent if it was not used',
   'x-gateway-cost-usd': 'cost of the request in US dollars; streams report it in their last event',
@@ -75,6 +79,8 @@ const groups: Readonly<Record<AnswerHeader, readonly HeaderName[]>> = {
     'x-gateway-attempts',
     'x-gateway-overhead-ms',
     'x-gateway-dropped-params',
+    'x-gateway-hedge',
+    'x-gateway-hedge-cost-usd',
     'x-gateway-enhanced',
     'x-gateway-secrets',
     'x-gateway-output-cap',

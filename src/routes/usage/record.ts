@@ -124,6 +124,7 @@ export function shownRejected(row: RejectedRequest): ShownRequest {
     cost_usd: 0,
     search_cost_usd: 0,
     fetch_cost_usd: 0,
+    hedge_cost_usd: 0,
     attempts: 0,
     tried: [],
     latency_ms: row.latency_ms,

@@ -66,6 +66,7 @@ const logged = {
   cost_usd: usd,
   search_cost_usd: usd,
   fetch_cost_usd: usd,
+  hedge_cost_usd: { ...usd, description: 'cost of the attempt that lost a hedge; part of `cost_usd`' },
   attempts: { ...count, description: 'candidates that were called, or skipped in their turn' },
   tried: {
     ...orNull(Type.Array(attemptShape)),

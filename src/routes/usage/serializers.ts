@@ -38,6 +38,7 @@ export function shownRequest(row: LoggedRequest): ShownRequest {
     cost_usd: toUsd(row.billed_microcents),
     search_cost_usd: toUsd(row.search_microcents),
     fetch_cost_usd: toUsd(row.fetch_microcents),
+    hedge_cost_usd: toUsd(row.hedge_microcents),
     attempts: row.attempts,
     tried:
       row.tried?.map(([model, outcome, after_ms, duration_ms]) => ({ model, outcome, after_ms, duration_ms })) ?? null,
@@ -79,6 +80,7 @@ const columns = [
   'tried',
   'requested_model',
   'upstream_id',
+  'hedge_cost_usd',
 ] as const satisfies readonly (keyof ShownRequest)[]
 
 export const csvHeader = csvLine(columns)
@@ -93,6 +95,7 @@ export function csvRequest(row: LoggedRequest): string {
     cost_usd: decimalUsd(row.billed_microcents),
     search_cost_usd: decimalUsd(row.search_microcents),
     fetch_cost_usd: decimalUsd(row.fetch_microcents),
+    hedge_cost_usd: decimalUsd(row.hedge_microcents),
     metadata: jsonCell(row.metadata),
     tried: triedCell(row.tried),
   }

@@ -1,0 +1,112 @@
+/** Decides the next step of the loop after an attempt. */
+import type { ChatEvent } from '../core/chat/chat-events.ts'
+import { abortError } from '../core/chat/request-abort.ts'
+import { withoutReasoning } from '../core/chat/without-reasoning.ts'
+import { fullName } from '../core/models/models.ts'
+import { isKeyFailure } from '../core/routing/choose-key.ts'
+import type { ProviderFailure } from '../providers/provider.ts'
+import { allAttemptsFailedError, truncatedOutputError } from './attempt-errors.ts'
+import { type AttemptRun, finishesOf, opened } from './attempt-run.ts'
+import type { Call } from './call-state.ts'
+import { explainingFailures, noteKeyFailure } from './claim-key.ts'
+import { reportFailure, reportKeyFailure, reportSuccess } from './report-attempt.ts'
+import { type Candidate, viaOf } from './routing/candidate.ts'
+import type { UpstreamResponse } from './upstream-response.ts'
+
+/**
+ * Decides the next step after an attempt: the last batch, the next candidate, or the end of the loop. Throws if the
+ * output ended early after its first content was sent, or the request has ended.
+ */
+export function decide(state: Call, run: AttemptRun): readonly ChatEvent[] | 'next' | 'stop' {
+  const { deps, request, progress } = state
+  const { response, attempt } = run
+  const { candidate } = response
+  const { ask } = request.prepared
+  const failure = run.failure()
+  // A client disconnect is not a failure of the upstream.
+  if (failure !== null && request.signal.aborted) throw abortError(request.signal)
+  if (failure === null) {
+    const endedAt = deps.clock.monotonic()
+    reportSuccess(deps, response, run.stream ? { waitedMs: attempt.waitedMs(), endedAt } : null)
+    if (isServing(state, run)) return run.lastBatch()
+  } else {
+    const report = { candidate, failure, status: attempt.status(), ...viaOf(candidate, run.claim) }
+    if (run.claim === null || !isKeyFailure(failure.kind)) reportFailure(deps, request.requestId, report)
+    else reportKeyFailure(deps, request.requestId, { ...report, claim: run.claim })
+    if (run.isCommitted) throw truncatedOutputError(failure, candidate)
+  }
+  const durationMs = deps.clock.monotonic() - response.startedAt
+  const outcome = failure?.kind ?? 'empty_answer'
+  progress.attempts.push({
+    model: fullName(candidate.model),
+    outcome,
+    startedAt: response.startedAt,
+    durationMs: Math.round(durationMs),
+    status: attempt.status(),
+    ...viaOf(candidate, run.claim),
+  })
+  progress.upstreamMs += durationMs
+  progress.response = null
+  if (failure === null) {
+    state.empty = response
+    return 'next'
+  }
+  const failed = { candidate, failure, status: attempt.status() }
+  if (run.claim !== null && isKeyFailure(failure.kind)) noteKeyFailure(state.keys, run.claim, failed)
+  else state.failed.push(failed)
+  if (failure.rejectsReasoning === true && state.bare === null) {
+    state.bare = withoutReasoning(ask)
+    if (state.bare !== null) {
+      state.keys.again = candidate
+      return 'next'
+    }
+  }
+  return !mayFallBack(failure) || deps.clock.monotonic() >= state.deadlineAt ? 'stop' : 'next'
+}
+
+/** Returns the response without content if no candidate had a better one. Throws if all attempts failed. */
+export function emptyAnswer({ deps, request, progress, deadlineAt, failed, keys, empty }: Call): readonly ChatEvent[] {
+  if (empty === null) {
+    const isLate = deps.clock.monotonic() >= deadlineAt
+    throw allAttemptsFailedError([...explainingFailures(keys), ...failed], isLate, progress.attempts, keys.atLimitMs)
+  }
+  // This response serves after all.
+  progress.response = empty
+  const noted = progress.attempts.findIndex(({ outcome }) => outcome === 'empty_answer')
+  const [{ via } = {}] = progress.attempts.splice(noted, 1)
+  const named = via === undefined ? null : { via }
+  return [opened(deps, { request, progress, response: empty }, named), ...finishesOf(empty)]
+}
+
+/**
+ * After a context overflow, only a larger context window helps. A provider that rejected its credential is not called
+ * again. Without fallback only other keys and hosts of the called model are.
+ */
+export function worthTrying({ request, failed, keys }: Call, candidate: Candidate): boolean {
+  const called = failed[0] ?? keys.failed[0]
+  if (!request.prepared.ask.fallback && called !== undefined && !isSameModel(candidate, called.candidate)) return false
+  return failed.every(({ candidate: other, failure }) => {
+    if (failure.kind === 'context_overflow') return candidate.model.contextWindow > other.model.contextWindow
+    if (failure.kind === 'credential_refused' || failure.kind === 'quota_exhausted')
+      return candidate.endpoint !== other.endpoint
+    return true
+  })
+}
+
+/** Compares models, whichever host serves them. */
+export const isSameModel = (one: Candidate, other: Candidate) => fullName(one.model) === fullName(other.model)
+
+function mayFallBack(failure: ProviderFailure): boolean {
+  return failure.kind === 'context_overflow' || (failure.retryable && failure.blame !== 'caller')
+}
+
+/** Whether a finished attempt ends the request with its response. */
+export function isServing({ empty, request }: Call, run: AttemptRun): boolean {
+  if (run.failure() !== null) return false
+  return !isEmpty(run.response) || empty !== null || !request.prepared.ask.fallback
+}
+
+/** The model finished without content: `length` and `content_filter` explain this, `stop` does not. */
+function isEmpty(response: UpstreamResponse): boolean {
+  return !response.hasContent && [...response.finishes.values()].every(reason => reason === 'stop')
+}

@@ -1,0 +1,227 @@
+/**
+ * Hedged attempts. If the first content of an attempt is later than the model's own p95, a second attempt begins at the
+ * runner-up. Both are read until one has content: that one serves, and the other is canceled. The reservation covers
+ * both before the second one begins, and settlement bills both. A request hedges at most once.
+ */
+import { hedgeLost } from '../core/chat/attempts.ts'
+import { fullName } from '../core/models/models.ts'
+import type { Reservation } from '../limits/meter.ts'
+import type { KeyClaim } from '../providers/keys/key-pool.ts'
+import type { AnswerPart } from '../providers/provider.ts'
+import { affordableHedge } from './affordable.ts'
+import { decide, isSameModel, isServing, worthTrying } from './after-attempt.ts'
+import type { AttemptRun } from './attempt-run.ts'
+import { attemptsOf, type Call, maximumAttempts } from './call-state.ts'
+import { claimOtherKey } from './claim-key.ts'
+import type { Hedge } from './progress.ts'
+import { type Candidate, viaOf } from './routing/candidate.ts'
+import { healthKey } from './routing/health-key.ts'
+import { start } from './start-attempt.ts'
+
+/** Prepares hedging if the client or its account requests it. */
+export function startHedging({ deps, request: { caller, ask }, progress }: Call): void {
+  if (!(ask.hedge ?? caller.hedges === true)) return
+  progress.hedge = { result: 'unused', isRacing: false, other: null, tokens: 0, microcents: 0 }
+  deps.hedges.earn(caller.accountId)
+}
+
+/** Returns the hedging of a request if this attempt may hedge: its upstream streams, and another attempt is left. */
+export function hedgingOf(state: Call, run: AttemptRun): Hedge | null {
+  const { hedge } = state.progress
+  if (hedge === null || hedge.result !== 'unused' || !run.stream) return null
+  return attemptsOf(state) + 2 > maximumAttempts ? null : hedge
+}
+
+type Turn = { readonly run: AttemptRun; readonly parts: readonly AnswerPart[] | null }
+type Contender = { readonly run: AttemptRun; turn: Promise<Turn> }
+
+/**
+ * Reads an attempt, and its hedge if its first content is late, until one serves. Returns that one, with its content
+ * held back, or the step after both have failed. Closes all others, and all when it throws.
+ */
+export async function race(
+  state: Call,
+  hedge: Hedge,
+  first: AttemptRun,
+  candidates: Iterator<Candidate, void>,
+): Promise<AttemptRun | 'next' | 'stop'> {
+  const { deps, progress } = state
+  const { candidate, startedAt } = first.response
+  const upstreamMs = progress.upstreamMs
+  const open: Contender[] = [contender(first)]
+  let cancelTimer = () => {}
+  const late = new Promise<null>(resolve => {
+    const lateMs = deps.health.lateAfterMs(healthKey(candidate), candidate.model.figures.firstTokenMs)
+    cancelTimer = deps.clock.after(lateMs, () => resolve(null))
+  })
+  let isLate = false
+  try {
+    for (;;) {
+      const turns = open.map(({ turn }) => turn)
+      const turn = await Promise.race(isLate ? turns : [...turns, late])
+      if (turn === null) {
+        isLate = true
+        const rival = await startRival(state, hedge, open, candidates)
+        if (rival !== null) open.push(contender(rival))
+        continue
+      }
+      const { run, parts } = turn
+      if (parts !== null) run.take(parts)
+      if (run.hasServed() || ((parts === null || run.isOver()) && isServing(state, run))) {
+        settleRace(state, hedge, { first, serving: run, open })
+        progress.upstreamMs = upstreamMs + run.response.startedAt - startedAt
+        return run
+      }
+      if (parts !== null && !run.isOver()) {
+        const still = open.find(one => one.run === run)
+        if (still !== undefined) still.turn = turnOf(run)
+        continue
+      }
+      const step = fail(state, run, open)
+      const [left] = open
+      if (left !== undefined && (step !== 'stop' || run !== first)) {
+        progress.response = left.run.response
+        hedge.other = null
+        continue
+      }
+      // The reason why the first attempt must not be repeated holds for its hedge too.
+      for (const { run: other } of open.splice(0)) cancel(state, other)
+      hedge.isRacing = false
+      hedge.other = null
+      progress.response = null
+      progress.upstreamMs = upstreamMs + deps.clock.monotonic() - startedAt
+      return step
+    }
+  } finally {
+    cancelTimer()
+    // Attempts that still run when the request ends.
+    for (const { run } of open) run.close()
+  }
+}
+
+function contender(run: AttemptRun): Contender {
+  run.isRacing = true
+  return { run, turn: turnOf(run) }
+}
+
+function turnOf(run: AttemptRun): Promise<Turn> {
+  return run.attempt.next().then(parts => ({ run, parts }))
+}
+
+/** Ends the race: the other attempt is canceled, and its cost is noted. */
+function settleRace(
+  state: Call,
+  hedge: Hedge,
+  { first, serving, open }: { readonly first: AttemptRun; readonly serving: AttemptRun; readonly open: Contender[] },
+): void {
+  const { progress } = state
+  serving.isRacing = false
+  hedge.isRacing = false
+  if (serving !== first) hedge.result = 'won'
+  for (const { run } of open.splice(0)) {
+    if (run === serving) continue
+    cancel(state, run)
+    hedge.other = run.response
+    // How long it would have taken is unknown. It took longer than its p95, which would otherwise sink with each hedge.
+    if (run === first) state.deps.health.waited(healthKey(run.response.candidate), waitedMs(state, run))
+  }
+  progress.response = serving.response
+}
+
+function cancel(state: Call, run: AttemptRun): void {
+  const { candidate, startedAt } = run.response
+  run.close()
+  state.progress.attempts.push({
+    model: fullName(candidate.model),
+    outcome: hedgeLost,
+    startedAt,
+    durationMs: Math.round(waitedMs(state, run)),
+    status: run.attempt.status(),
+    ...viaOf(candidate, run.claim),
+  })
+}
+
+function waitedMs({ deps }: Call, run: AttemptRun): number {
+  return deps.clock.monotonic() - run.response.startedAt
+}
+
+/** Removes a failed attempt from the race and returns the step after it. Throws if the request has ended. */
+function fail(state: Call, run: AttemptRun, open: Contender[]): 'next' | 'stop' {
+  open.splice(
+    open.findIndex(one => one.run === run),
+    1,
+  )
+  run.close()
+  return decide(state, run) === 'stop' ? 'stop' : 'next'
+}
+
+/** Starts the hedge after its cost is reserved; null = none may begin, or the first content arrived meanwhile. */
+async function startRival(
+  state: Call,
+  hedge: Hedge,
+  [first]: readonly Contender[],
+  candidates: Iterator<Candidate, void>,
+): Promise<AttemptRun | null> {
+  const { deps, request, progress } = state
+  if (first === undefined) return null
+  const options = runnersUp(state, first.run, candidates)
+  if (options.length === 0 || !deps.hedges.draw(request.caller.accountId)) return null
+  for (const candidate of options) {
+    const claim = await claimRival(state, first.run, candidate)
+    if (claim === 'none') continue
+    let rival: AttemptRun | null = null
+    try {
+      const reserved = await affordableHedge(deps.meter, request, candidate, progress)
+      const isDecided = (await Promise.race([first.turn, undefined])) !== undefined
+      if (reserved !== null && !isDecided && !request.signal.aborted) {
+        rival = startReserved(state, { candidate, claim, reservation: progress.reservation })
+        if (rival !== null) Object.assign(hedge, { result: 'lost', isRacing: true, other: rival.response, ...reserved })
+      }
+    } finally {
+      if (rival === null) claim?.settle(0)
+    }
+    if (rival !== null && candidate === state.keys.waited[0]) state.keys.waited.shift()
+    return rival
+  }
+  return null
+}
+
+function startReserved(
+  state: Call,
+  parts: { readonly candidate: Candidate; readonly claim: KeyClaim | null; readonly reservation: Reservation },
+): AttemptRun | null {
+  const { progress } = state
+  const { response } = progress
+  const rival = start(state, parts.candidate, parts.reservation, parts.claim)
+  // The first attempt is billed unless it fails or loses.
+  progress.response = response
+  return rival
+}
+
+/**
+ * Returns the candidates of a hedge in order: another host of the same model, another key of the same host, and the next
+ * model if the request allows fallback. None is removed from the order of attempts.
+ */
+function runnersUp(state: Call, run: AttemptRun, candidates: Iterator<Candidate, void>): readonly Candidate[] {
+  const { keys, request, deps } = state
+  const { candidate: serving } = run.response
+  const next = keys.waited.shift() ?? candidates.next().value ?? null
+  if (next !== null) keys.waited.unshift(next)
+  const isHost = next !== null && isSameModel(next, serving)
+  const options = [
+    ...(isHost ? [next] : []),
+    ...(run.claim === null ? [] : [serving]),
+    ...(next !== null && !isHost && request.prepared.ask.fallback ? [next] : []),
+  ]
+  return options.filter(
+    one => one.model.capabilities.streaming && worthTrying(state, one) && deps.health.mayTry(healthKey(one)),
+  )
+}
+
+/** Claims a key for the hedge, never that of the first attempt; null = the provider has one credential. */
+async function claimRival(state: Call, run: AttemptRun, candidate: Candidate): Promise<KeyClaim | null | 'none'> {
+  if (candidate.endpoint.keys === undefined) return null
+  const used = run.claim?.key
+  const except = used === undefined ? state.keys.tried : new Set([...state.keys.tried, used])
+  return (await claimOtherKey(state.request, candidate, state.progress.reservation.outputCap, except)) ?? 'none'
+}
