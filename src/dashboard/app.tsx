@@ -35,7 +35,14 @@ type PageEntry = {
 
 const pages: readonly PageEntry[] = [
   { path: '', title: 'Overview', icon: 'overview', show: () => <Overview /> },
-  { path: 'playground', title: 'Playground', icon: 'playground', show: () => <Playground /> },
+  {
+    path: 'playground',
+    title: 'Playground',
+    icon: 'playground',
+    show: () => <Playground />,
+    // Each of its requests costs money and uses a key.
+    isFor: role => isAllowed(role, 'keys.own'),
+  },
   { path: 'requests', title: 'Requests', icon: 'requests', show: () => <Requests /> },
   { path: 'models', title: 'Models', icon: 'models', show: () => <Models /> },
   { path: 'insights', title: 'Insights', icon: 'insights', show: () => <Insights /> },

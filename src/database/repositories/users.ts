@@ -1,7 +1,7 @@
 /** Users of an account. Changes of a team are serialized by the account's row, so that its last owner stays. */
 import { and, asc, eq, isNull, sql, TransactionRollbackError } from 'drizzle-orm'
 import type { TransactionSql } from 'postgres'
-import { outranks, type Role } from '../../core/accounts/roles.ts'
+import { isAllowed, outranks, type Role } from '../../core/accounts/roles.ts'
 import { withAccountRls } from '../account-transaction.ts'
 import type { Database } from '../database.ts'
 import { type Account, accounts, type NewAccount, type NewUser, type User, users } from '../tables.ts'
@@ -119,7 +119,10 @@ export async function rehash(
 
 export type TeamChange = 'done' | 'not_found' | 'forbidden' | 'last_owner'
 
-/** Changes a user's role with the current rights of `actorId`. Open invitations by a demoted user end. */
+/**
+ * Changes a user's role with the current rights of `actorId`. Open invitations by a demoted user end, and the API keys of
+ * a new viewer.
+ */
 export function changeRole(
   database: Database,
   accountId: string,
@@ -132,6 +135,8 @@ export function changeRole(
     if (target === 'owner' && role !== 'owner' && owners === 1) return 'last_owner'
     await step`update users set role = ${role} where id = ${userId} and account_id = ${accountId}`
     if (role !== 'owner') await endInvitations(step, accountId, userId)
+    // A viewer spends nothing.
+    if (role === 'viewer') await revokeKeys(step, accountId, userId)
     return 'done'
   })
 }
@@ -144,15 +149,13 @@ export function removeUser(
   userId: string,
 ): Promise<TeamChange> {
   return onTeam(database, accountId, actorId, userId, async (step, { actor, target, owners }) => {
-    if (actor === 'member' || !outranks(actor, target)) return 'forbidden'
+    if (!isAllowed(actor, 'team.remove') || !outranks(actor, target)) return 'forbidden'
     if (target === 'owner' && owners === 1) return 'last_owner'
     // No address ends in `.invalid`, and no password has an empty hash.
     await step`
       update users set removed_at = clock_timestamp(), email = lower(id) || '@removed.invalid', password_hash = ''
       where id = ${userId} and account_id = ${accountId}`
-    await step`
-      update api_keys set revoked_at = clock_timestamp(), updated_at = clock_timestamp()
-      where user_id = ${userId} and account_id = ${accountId} and revoked_at is null`
+    await revokeKeys(step, accountId, userId)
     await step`delete from sessions where user_id = ${userId}`
     await step`delete from password_resets where user_id = ${userId}`
     await step`delete from email_verifications where user_id = ${userId}`
@@ -181,6 +184,12 @@ function onTeam(
     if (actor === null) return 'forbidden'
     return target === null ? 'not_found' : change(step, { actor, target, owners })
   })
+}
+
+function revokeKeys(step: TransactionSql, accountId: string, userId: string) {
+  return step`
+    update api_keys set revoked_at = clock_timestamp(), updated_at = clock_timestamp()
+    where user_id = ${userId} and account_id = ${accountId} and revoked_at is null`
 }
 
 function endInvitations(step: TransactionSql, accountId: string, userId: string) {

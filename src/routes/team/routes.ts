@@ -42,7 +42,10 @@ type TeamDeps = SignInDeps &
   }
 
 const strict = { additionalProperties: false } as const
-const invitationSchema = Type.Object({ email: emailSchema, role: Type.Optional(oneOf(['member', 'admin'])) }, strict)
+const invitationSchema = Type.Object(
+  { email: emailSchema, role: Type.Optional(oneOf(['viewer', 'member', 'admin'])) },
+  strict,
+)
 const acceptanceSchema = Type.Object({ password: passwordSchema }, strict)
 const roleSchema = Type.Object({ role: oneOf(roles) }, strict)
 const checkInvitation = checker(invitationSchema)
