@@ -11,6 +11,7 @@ import * as knownAddresses from './known-addresses.ts'
 import * as resets from './password-resets.ts'
 import * as paymentEvents from './payment-events.ts'
 import * as sessions from './sessions.ts'
+import * as singleSignOn from './single-sign-on.ts'
 import * as users from './users.ts'
 import * as verifications from './verifications.ts'
 
@@ -29,6 +30,7 @@ export const stores = {
   paymentEvents,
   resets,
   sessions,
+  singleSignOn,
   users,
   verifications,
 } as const

@@ -85,14 +85,19 @@ export function changePassword(
     readonly checkedHash: string
     readonly newHash: string
     readonly keptSession: string
-    /** The operator vouches for the user: the address counts as confirmed. */
-    readonly confirmsEmail?: boolean
+    /**
+     * The operator vouches for the user: the address counts as confirmed, and the password signs in for an hour where
+     * users sign in by single sign-on only.
+     */
+    readonly isByOperator?: boolean
   },
 ): Promise<boolean> {
+  const { isByOperator = false } = change
   return withAccountRls(database, accountId).sql(async step => {
     const changed = await step`
         update users set password_hash = ${change.newHash},
-          unverified_since = case when ${change.confirmsEmail ?? false}::boolean then null else unverified_since end
+          unverified_since = case when ${isByOperator}::boolean then null else unverified_since end,
+          password_sign_in_until = case when ${isByOperator}::boolean then clock_timestamp() + interval '1 hour' end
         where id = ${userId} and account_id = ${accountId} and password_hash = ${change.checkedHash} and removed_at is null
         returning id`
     if (changed.length === 0) return false
@@ -133,10 +138,7 @@ export function changeRole(
   return onTeam(database, accountId, actorId, userId, async (step, { actor, target, owners }) => {
     if (actor !== 'owner') return 'forbidden'
     if (target === 'owner' && role !== 'owner' && owners === 1) return 'last_owner'
-    await step`update users set role = ${role} where id = ${userId} and account_id = ${accountId}`
-    if (role !== 'owner') await endInvitations(step, accountId, userId)
-    // A viewer spends nothing.
-    if (role === 'viewer') await revokeKeys(step, accountId, userId)
+    await applyRole(step, accountId, userId, role)
     return 'done'
   })
 }
@@ -163,6 +165,14 @@ export function removeUser(
     await endInvitations(step, accountId, userId)
     return 'done'
   })
+}
+
+/** Sets a role within a transaction. A demoted user's invitations end, and a viewer's keys. */
+export async function applyRole(step: TransactionSql, accountId: string, userId: string, role: Role): Promise<void> {
+  await step`update users set role = ${role} where id = ${userId} and account_id = ${accountId}`
+  if (role !== 'owner') await endInvitations(step, accountId, userId)
+  // A viewer spends nothing.
+  if (role === 'viewer') await revokeKeys(step, accountId, userId)
 }
 
 type Standing = { readonly actor: Role; readonly target: Role; readonly owners: number }

@@ -27,7 +27,7 @@ import {
   type SessionRequest,
   sessionRoutes,
 } from '../../http/session-routes.ts'
-import { type SignInDeps, shownUser, signIn } from '../../http/sign-in.ts'
+import { refuseWithoutPasswords, type SignInDeps, shownUser, signIn } from '../../http/sign-in.ts'
 import type { Mailer } from '../../mail/mailer.ts'
 import { newInvitationShape, type ShownInvitation, type ShownTeam, teamShape } from './schemas.ts'
 
@@ -174,6 +174,7 @@ async function withdraw(deps: TeamDeps, { principal, params }: SessionRequest): 
 
 async function accept(deps: TeamDeps, request: Request, token: string, address: string): Promise<Response> {
   refuseWhereClosed(deps)
+  refuseWithoutPasswords(deps.config)
   const body = await readInput(request, checkAcceptance)
   const password = validateNewPassword(body.password, 'password')
   const { database, stores } = deps
