@@ -20,50 +20,60 @@ export function readOidc(
 ): SingleSignOnConfig | null {
   const issuer = read.text('OIDC_ISSUER')
   const clientId = read.text('OIDC_CLIENT_ID')
-  const clientSecret = read.secret('OIDC_CLIENT_SECRET')
-  const isOnly = read.oneOf('OIDC_ONLY', ['true', 'false'], 'false') === 'true'
-  if (issuer === null) {
-    if (clientId !== null || clientSecret !== null || isOnly)
-      problems.push('OIDC_ISSUER: required with other OIDC_ variables; it is the URL of the identity provider')
-    return null
-  }
-  const problem = baseUrlProblem(issuer)
-  if (problem !== null) problems.push(`OIDC_ISSUER: ${problem}`)
-  if (manyTenants.test(issuer))
-    problems.push('OIDC_ISSUER: must name one tenant, as in https://login.microsoftonline.com/<tenant ID>/v2.0')
-  if (clientId === null) problems.push('OIDC_CLIENT_ID: required with OIDC_ISSUER')
-  if (publicUrl === null) problems.push('PUBLIC_URL: required with OIDC_ISSUER; the identity provider returns to it')
-  if (isOnly && isOpen) problems.push('OIDC_ONLY: cannot be combined with REGISTRATION=open, which sets passwords')
-  const accountId = read.text('OIDC_ACCOUNT')
-  if (accountId !== null && !/^acc_\w{1,64}$/.test(accountId))
-    problems.push('OIDC_ACCOUNT: must be the ID of an account (acc_…), as `gateway accounts show <email>` prints it')
-  if (accountId === null && isOpen)
-    problems.push(
-      'OIDC_ACCOUNT: required while registration is open; set it to the ID of the account that users join, or set REGISTRATION',
-    )
-  const domains = readDomains(read, 'OIDC_DOMAINS', problems)
-  const trustsEmail = read.oneOf('OIDC_EMAIL', ['verified', 'trusted'], 'verified') === 'trusted'
-  if (trustsEmail && domains === null)
-    problems.push('OIDC_DOMAINS: required with OIDC_EMAIL=trusted; list the domains that the provider manages')
-  const scope = read.text('OIDC_SCOPES') ?? 'openid email profile'
-  if (!scope.split(/\s+/).includes('openid')) problems.push('OIDC_SCOPES: must contain openid')
   const defaultRole = read.oneOf('OIDC_DEFAULT_ROLE', ['none', ...roles], 'none')
-  return {
-    issuer,
+  const config: SingleSignOnConfig = {
+    issuer: issuer ?? '',
     clientId: clientId ?? '',
-    clientSecret,
+    clientSecret: read.secret('OIDC_CLIENT_SECRET'),
     redirectUri: `${publicUrl ?? ''}${oidcCallbackPath}`,
-    scope,
+    scope: read.text('OIDC_SCOPES') ?? 'openid email profile',
     label: (read.text('OIDC_LABEL') ?? 'single sign-on').slice(0, 40),
-    accountId,
+    accountId: read.text('OIDC_ACCOUNT'),
     groupsClaim: read.text('OIDC_GROUPS_CLAIM') ?? 'groups',
     roles: readRoles(read, problems),
     defaultRole: defaultRole === 'none' ? null : defaultRole,
-    domains,
-    trustsEmail,
-    isOnly,
+    domains: readDomains(read, 'OIDC_DOMAINS', problems),
+    trustsEmail: read.oneOf('OIDC_EMAIL', ['verified', 'trusted'], 'verified') === 'trusted',
+    isOnly: read.oneOf('OIDC_ONLY', ['true', 'false'], 'false') === 'true',
     sessionHours: read.integer('OIDC_SESSION_HOURS', 24, 1, longestSessionHours),
   }
+  if (issuer === null) {
+    if (clientId !== null || config.clientSecret !== null || config.isOnly)
+      problems.push('OIDC_ISSUER: required with other OIDC_ variables; it is the URL of the identity provider')
+    return null
+  }
+  if (clientId === null) problems.push('OIDC_CLIENT_ID: required with OIDC_ISSUER')
+  if (publicUrl === null) problems.push('PUBLIC_URL: required with OIDC_ISSUER; the identity provider returns to it')
+  problems.push(...conflicts(config, isOpen))
+  return config
+}
+
+/** Returns what is wrong with the values. */
+function conflicts(config: SingleSignOnConfig, isOpen: boolean): readonly string[] {
+  const { issuer, accountId, domains, scope, trustsEmail, isOnly } = config
+  const problem = baseUrlProblem(issuer)
+  const found: readonly (readonly [boolean, string])[] = [
+    [problem !== null, `OIDC_ISSUER: ${problem}`],
+    [
+      manyTenants.test(issuer),
+      'OIDC_ISSUER: must name one tenant, as in https://login.microsoftonline.com/<tenant ID>/v2.0',
+    ],
+    [isOnly && isOpen, 'OIDC_ONLY: cannot be combined with REGISTRATION=open, which sets passwords'],
+    [
+      accountId !== null && !/^acc_\w{1,64}$/.test(accountId),
+      'OIDC_ACCOUNT: must be the ID of an account (acc_…), as `gateway accounts show <email>` prints it',
+    ],
+    [
+      accountId === null && isOpen,
+      'OIDC_ACCOUNT: required while registration is open; set it to the ID of the account that users join, or set REGISTRATION',
+    ],
+    [
+      trustsEmail && domains === null,
+      'OIDC_DOMAINS: required with OIDC_EMAIL=trusted; list the domains that the provider manages',
+    ],
+    [!scope.split(/\s+/).includes('openid'), 'OIDC_SCOPES: must contain openid'],
+  ]
+  return found.filter(([isWrong]) => isWrong).map(([, text]) => text)
 }
 
 /** Reads `group=role` pairs. A group may contain `=`, as distinguished names do. */

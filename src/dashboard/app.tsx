@@ -12,6 +12,7 @@ import { Requests } from './pages/requests.tsx'
 import { Reset } from './pages/reset-password.tsx'
 import { Settings } from './pages/settings.tsx'
 import { InvitationPage, SignIn, SignUp } from './pages/sign-in.tsx'
+import { SingleSignOn } from './pages/single-sign-on.tsx'
 import { Team } from './pages/team.tsx'
 import { Verify } from './pages/verify.tsx'
 import { Icon, type IconName } from './parts/icon.tsx'
@@ -69,6 +70,7 @@ export function App() {
   // An invitation is shown even if another user is signed in.
   if (first === 'invitation') return <InvitationPage token={rest[0] ?? ''} />
   if (first === 'verify') return <Verify token={rest[0] ?? ''} />
+  if (first === 'sso') return <SingleSignOn failure={hashRoute.value.query.error} />
   if (first === 'reset') return <Reset token={rest[0]} />
   if (resuming.failure !== null)
     return (

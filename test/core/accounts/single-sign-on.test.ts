@@ -68,7 +68,7 @@ describe('isDomainAllowed', () => {
 })
 
 describe('mappedRole', () => {
-  test.each([
+  test.each<[string, Readonly<Record<string, unknown>>, Role | null]>([
     ['groups', { groups: ['staff', '/team/leads', 'auditors'] }, 'admin'],
     ['groups', { groups: 'staff' }, 'member'],
     ['groups', { groups: ['Staff', 'staff '] }, null],
