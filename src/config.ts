@@ -10,6 +10,7 @@ import { type ConfigFile, readConfigFile } from './config/config-file.ts'
 import { type Environment, type EnvironmentReader, environmentReader } from './config/environment.ts'
 import { resolveKeyModels } from './config/key-models.ts'
 import { type MailConfig, readMail, readPublicUrl } from './config/mail.ts'
+import { readOidc } from './config/oidc.ts'
 import { type OtlpConfig, readOtlp } from './config/otlp.ts'
 import {
   builtIn,
@@ -23,6 +24,7 @@ import { readRegistration } from './config/registration.ts'
 import { readSearch, type SearchSettings } from './config/search.ts'
 import { readStripe, type StripeConfig } from './config/stripe.ts'
 import type { RegistrationConfig } from './core/accounts/registration.ts'
+import type { SingleSignOnConfig } from './core/accounts/single-sign-on.ts'
 import { type WebPrices, webPrices } from './core/chat/web-sources.ts'
 import { applyPlanOverrides, highestLimits, type Plans } from './core/limits/plans.ts'
 import { catalog, catalogueDate } from './core/models/catalog.ts'
@@ -90,6 +92,8 @@ export type Config = {
   /** Origin at which users reach this gateway; null = unknown. */
   readonly publicUrl: string | null
   readonly registration: RegistrationConfig
+  /** Null = users sign in with a password only. */
+  readonly singleSignOn: SingleSignOnConfig | null
   readonly defaultMaxOutputTokens: number
   /** The gateway sets cache marks for providers that cache only marked input, if the client sets none. */
   readonly automaticCacheMarks: boolean
@@ -234,6 +238,8 @@ export function readConfig(environment: Environment = process.env): Config {
   const port = read.integer('PORT', 3000, 0, 65_535)
   const publicUrl = readPublicUrl(read, problems)
   const mail = readMail(read, publicUrl, problems, warnings)
+  const registration = readRegistration(read, mail !== null, problems, warnings)
+  const ownOrigin = publicUrl ?? loopbackOrigin(host, port)
 
   const config: Config = {
     port,
@@ -261,10 +267,11 @@ export function readConfig(environment: Environment = process.env): Config {
     rewriter: modelOf('enhancement.model', file.enhancement.model),
     routing: readShares(file, problems),
     hedgeShare: file.routing.hedge_share ?? defaultHedgeShare,
-    stripe: readStripe(read, publicUrl ?? loopbackOrigin(host, port), problems),
+    stripe: readStripe(read, ownOrigin, problems),
     mail,
     publicUrl,
-    registration: readRegistration(read, mail !== null, problems, warnings),
+    registration,
+    singleSignOn: readOidc(read, { publicUrl: ownOrigin, isOpen: registration.mode === 'open' }, problems),
     defaultMaxOutputTokens: read.integer('DEFAULT_MAX_OUTPUT_TOKENS', 16_384, 1, 1_000_000),
     automaticCacheMarks: read.oneOf('PROMPT_CACHE_MARKS', ['auto', 'off'], 'auto') === 'auto',
     maximumShortfall: readMaximumShortfall(read),

@@ -702,3 +702,54 @@ describe('key pool configuration', () => {
     ])
   })
 })
+
+describe('single sign-on', () => {
+  const valid = {
+    OIDC_ISSUER: 'https://login.example.com/realms/company',
+    OIDC_CLIENT_ID: 'gateway',
+    PUBLIC_URL: 'https://gateway.example.com',
+    OIDC_ACCOUNT: 'acc_1',
+  }
+
+  test('returns null without an issuer, otherwise every value', () => {
+    expect(readConfig({}).singleSignOn).toBeNull()
+    const { singleSignOn } = readConfig({ ...valid, OIDC_ROLES: 'cn=staff=member, Leads=ADMIN', OIDC_ONLY: 'true' })
+    expect(singleSignOn).toMatchObject({
+      redirectUri: 'https://gateway.example.com/api/v1/auth/oidc/callback',
+      clientSecret: null,
+      scope: 'openid email profile',
+      defaultRole: null,
+      isOnly: true,
+      sessionHours: 24,
+    })
+    expect([...(singleSignOn?.roles ?? [])]).toEqual([
+      ['cn=staff', 'member'],
+      ['Leads', 'admin'],
+    ])
+  })
+
+  test('closes registration, which sets passwords, if it is the only way to sign in', () => {
+    expect(readConfig({ ...valid, OIDC_ONLY: 'true' }).registration.mode).toBe('invitation')
+    expect(readConfig(valid).registration.mode).toBe('open')
+  })
+
+  test.each([
+    [{ OIDC_CLIENT_ID: 'gateway' }, 'OIDC_ISSUER: required'],
+    [{ OIDC_ONLY: 'true' }, 'OIDC_ISSUER: required'],
+    [{ ...valid, OIDC_ISSUER: 'http://login.example.com' }, 'OIDC_ISSUER: must be https'],
+    [{ ...valid, OIDC_ISSUER: 'https://login.microsoftonline.com/common/v2.0' }, 'OIDC_ISSUER: must name one tenant'],
+    [{ ...valid, OIDC_CLIENT_ID: '' }, 'OIDC_CLIENT_ID: required'],
+    [{ ...valid, PUBLIC_URL: '', HOST: '0.0.0.0' }, 'PUBLIC_URL: required with OIDC_ISSUER'],
+    [{ ...valid, OIDC_ACCOUNT: '' }, 'OIDC_ACCOUNT: required while registration is open'],
+    [{ ...valid, OIDC_ACCOUNT: 'ada@example.com' }, 'OIDC_ACCOUNT: must be the ID'],
+    [{ ...valid, OIDC_ROLES: 'staff=boss' }, 'OIDC_ROLES: "staff=boss"'],
+    [{ ...valid, OIDC_DEFAULT_ROLE: 'guest' }, 'OIDC_DEFAULT_ROLE: must be one of'],
+    [{ ...valid, OIDC_EMAIL: 'trusted' }, 'OIDC_DOMAINS: required with OIDC_EMAIL=trusted'],
+    [{ ...valid, OIDC_DOMAINS: '@example.com' }, 'OIDC_DOMAINS: "@example.com"'],
+    [{ ...valid, OIDC_SCOPES: 'email' }, 'OIDC_SCOPES: must contain openid'],
+    [{ ...valid, OIDC_ONLY: 'true', REGISTRATION: 'open' }, 'OIDC_ONLY: cannot be combined'],
+    [{ ...valid, OIDC_SESSION_HOURS: '0' }, 'OIDC_SESSION_HOURS: must be'],
+  ])('rejects %j', (environment, problem) => {
+    expect(() => readConfig(environment)).toThrow(problem)
+  })
+})

@@ -58,6 +58,9 @@ test('routes: declare who may call them', () => {
 
 const openRoutes = [
   'GET /',
+  'GET /api/v1/auth/oidc/callback',
+  'GET /api/v1/auth/oidc/logout',
+  'GET /api/v1/auth/oidc/start',
   'GET /api/v1/auth/registration',
   'GET /api/v1/models',
   'GET /api/v1/models/health',
@@ -73,6 +76,7 @@ const openRoutes = [
   'OPTIONS /api/v1/chat/enhance',
   'OPTIONS /api/v1/chat/estimate',
   'POST /api/v1/auth/login',
+  'POST /api/v1/auth/oidc/session',
   'POST /api/v1/auth/refresh',
   'POST /api/v1/auth/register',
   'POST /api/v1/auth/reset',

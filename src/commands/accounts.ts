@@ -194,7 +194,7 @@ const resume = command({
 
 const resetPassword = command({
   name: 'accounts reset-password',
-  about: 'Set a new password for a user; prints it once',
+  about: 'Set a new password for a user; prints it once. It signs in for an hour where only single sign-on does',
   operands: { email },
   options: { json },
   async run({ operands, options }) {
@@ -206,7 +206,7 @@ const resetPassword = command({
         checkedHash,
         newHash: passwordHash,
         keptSession: '',
-        confirmsEmail: true,
+        isByOperator: true,
       })
       if (!wasReset) throw new CommandFailure('The password changed concurrently. Retry.')
       if (options.json) printJson({ email: user.email, user_id: user.id, password })

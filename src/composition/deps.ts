@@ -45,6 +45,7 @@ import type { Mailer } from '../mail/mailer.ts'
 import type { Moderation } from '../moderation/moderation.ts'
 import { createLog } from '../observability/log.ts'
 import type { Telemetry } from '../observability/telemetry.ts'
+import type { IdentityProvider } from '../oidc/identity-provider.ts'
 import type { Repeating } from '../payments/repeating.ts'
 import type { BillingWorker } from '../payments/worker.ts'
 import { createTicker, type PaceClock } from '../pipeline/delivery/stream-pacing.ts'
@@ -65,6 +66,7 @@ import { openContent } from './open-content.ts'
 import { openEmbeddingCatalog } from './open-embedding-catalog.ts'
 import { openIdentity } from './open-identity.ts'
 import { openProviders } from './open-providers.ts'
+import { openSingleSignOn } from './open-single-sign-on.ts'
 import { openStores } from './open-stores.ts'
 import { openTelemetry } from './open-telemetry.ts'
 import { openUsage } from './open-usage.ts'
@@ -121,6 +123,8 @@ export type Deps = {
   readonly announce: () => void
   readonly tokens: Tokens
   readonly passwords: Passwords
+  /** Null = single sign-on is not configured. */
+  readonly identityProvider: IdentityProvider | null
   /** Returns the stored digests of a network address. */
   readonly addressDigests: AddressDigests
   readonly randomBytes: RandomBytes
@@ -245,6 +249,7 @@ async function openAll(config: Config, options: DepsOptions, undo: (() => unknow
     ...billing,
     ...content,
     ...openRequestState(config, clock),
+    identityProvider: await openSingleSignOn(config, { clock, network }),
     observe,
     catalogue,
     embeddingCatalog,

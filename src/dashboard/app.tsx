@@ -12,6 +12,7 @@ import { Requests } from './pages/requests.tsx'
 import { Reset } from './pages/reset-password.tsx'
 import { Settings } from './pages/settings.tsx'
 import { InvitationPage, SignIn, SignUp } from './pages/sign-in.tsx'
+import { SingleSignOn } from './pages/single-sign-on.tsx'
 import { Team } from './pages/team.tsx'
 import { Verify } from './pages/verify.tsx'
 import { Icon, type IconName } from './parts/icon.tsx'
@@ -35,7 +36,14 @@ type PageEntry = {
 
 const pages: readonly PageEntry[] = [
   { path: '', title: 'Overview', icon: 'overview', show: () => <Overview /> },
-  { path: 'playground', title: 'Playground', icon: 'playground', show: () => <Playground /> },
+  {
+    path: 'playground',
+    title: 'Playground',
+    icon: 'playground',
+    show: () => <Playground />,
+    // Each of its requests costs money and uses a key.
+    isFor: role => isAllowed(role, 'keys.own'),
+  },
   { path: 'requests', title: 'Requests', icon: 'requests', show: () => <Requests /> },
   { path: 'models', title: 'Models', icon: 'models', show: () => <Models /> },
   { path: 'insights', title: 'Insights', icon: 'insights', show: () => <Insights /> },
@@ -62,6 +70,7 @@ export function App() {
   // An invitation is shown even if another user is signed in.
   if (first === 'invitation') return <InvitationPage token={rest[0] ?? ''} />
   if (first === 'verify') return <Verify token={rest[0] ?? ''} />
+  if (first === 'sso') return <SingleSignOn failure={hashRoute.value.query.error} />
   if (first === 'reset') return <Reset token={rest[0]} />
   if (resuming.failure !== null)
     return (

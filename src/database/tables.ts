@@ -70,6 +70,8 @@ export const accounts = pgTable(
     balanceAt: time('balance_at'),
     /** Unbilled usage beyond reservations since an operator last resumed the account. */
     shortfallMicrocents: whole('shortfall_microcents').notNull().default(0),
+    /** Whether users who sign in with a password must set up two-factor sign-in. */
+    requiresTotp: boolean('requires_totp').notNull().default(false),
     stripeCustomerId: text('stripe_customer_id').unique('accounts_stripe_customer'),
     createdAt: createdAt(),
     updatedAt: updatedAt(),
@@ -102,8 +104,10 @@ export const users = pgTable(
     email: text('email').notNull().unique('users_email'),
     /** Argon2id. */
     passwordHash: text('password_hash').notNull(),
-    role: text('role', { enum: ['owner', 'admin', 'member'] }).notNull(),
+    role: text('role', { enum: ['owner', 'admin', 'member', 'viewer'] }).notNull(),
     createdAt: createdAt(),
+    /** Until then the password signs in where only single sign-on does otherwise: set by the operator's reset. */
+    passwordSignInUntil: time('password_sign_in_until'),
     /** The address is not confirmed yet; null = confirmed, or no confirmation was required. */
     unverifiedSince: time('unverified_since'),
     /**
@@ -115,7 +119,7 @@ export const users = pgTable(
   table => [
     index('users_account').on(table.accountId),
     check('users_email_lower', sql`${table.email} = lower(${table.email})`),
-    check('users_role', sql`${table.role} in ('owner', 'admin', 'member')`),
+    check('users_role', sql`${table.role} in ('owner', 'admin', 'member', 'viewer')`),
   ],
 )
 
@@ -192,6 +196,8 @@ export const sessions = pgTable(
     createdAt: createdAt(),
     lastUsedAt: time('last_used_at').notNull(),
     expiresAt: time('expires_at').notNull(),
+    /** A session of single sign-on cannot be refreshed beyond this time; null = started with a password. */
+    endsAt: time('ends_at'),
   },
   table => [
     index('sessions_user').on(table.userId, table.createdAt),
@@ -274,7 +280,7 @@ export const invitations = pgTable(
       .notNull()
       .references(() => accounts.id),
     email: text('email').notNull(),
-    role: text('role', { enum: ['admin', 'member'] }).notNull(),
+    role: text('role', { enum: ['admin', 'member', 'viewer'] }).notNull(),
     invitedBy: text('invited_by')
       .notNull()
       .references(() => users.id),
@@ -287,7 +293,7 @@ export const invitations = pgTable(
   table => [
     index('invitations_account').on(table.accountId),
     check('invitations_email_lower', sql`${table.email} = lower(${table.email})`),
-    check('invitations_role', sql`${table.role} in ('admin', 'member')`),
+    check('invitations_role', sql`${table.role} in ('admin', 'member', 'viewer')`),
   ],
 )
 
@@ -306,6 +312,65 @@ export const passwordResets = pgTable(
     usedAt: time('used_at'),
   },
   table => [index('password_resets_user').on(table.userId)],
+)
+
+/** Users at an OpenID provider, who are identified by issuer and subject only. */
+export const userIdentities = pgTable(
+  'user_identities',
+  {
+    issuer: text('issuer').notNull(),
+    subject: text('subject').notNull(),
+    userId: text('user_id')
+      .notNull()
+      .references(() => users.id),
+    createdAt: createdAt(),
+    lastUsedAt: time('last_used_at').notNull(),
+  },
+  table => [
+    primaryKey({ name: 'user_identities_key', columns: [table.issuer, table.subject] }),
+    index('user_identities_user').on(table.userId),
+  ],
+)
+
+/** Single sign-ons in progress. Each is valid once and for the browser that holds the secret. */
+export const oidcSignIns = pgTable(
+  'oidc_sign_ins',
+  {
+    /** SHA-256 of the secret in the browser's cookie, hex. */
+    digest: text('digest').primaryKey(),
+    /** Set after the provider has identified the user; null = the browser is at the provider. */
+    userId: text('user_id').references(() => users.id),
+    createdAt: createdAt(),
+    expiresAt: time('expires_at').notNull(),
+  },
+  table => [index('oidc_sign_ins_expires_at').on(table.expiresAt)],
+)
+
+/** Secrets of two-factor sign-in (RFC 6238), one per user. */
+export const totpSecrets = pgTable('totp_secrets', {
+  userId: text('user_id')
+    .primaryKey()
+    .references(() => users.id),
+  /** Sealed under the gateway's secret. */
+  secret: text('secret').notNull(),
+  /** Null = not confirmed by a first code, and without effect. */
+  confirmedAt: time('confirmed_at'),
+  /** Time step of the last accepted code: codes of this step and earlier ones are rejected. */
+  lastStep: whole('last_step').notNull().default(0),
+  createdAt: createdAt(),
+})
+
+/** Unused recovery codes. Use deletes them. */
+export const totpRecoveryCodes = pgTable(
+  'totp_recovery_codes',
+  {
+    userId: text('user_id')
+      .notNull()
+      .references(() => users.id),
+    /** SHA-256, hex. */
+    digest: text('digest').notNull(),
+  },
+  table => [primaryKey({ name: 'totp_recovery_codes_key', columns: [table.userId, table.digest] })],
 )
 
 export const paymentMethods = pgTable(

@@ -21,7 +21,8 @@ export type RouteDocs = {
   readonly requestHeaders?: Readonly<Record<string, TSchema>>
   /** JSON response of a success; null = 204 without a body. */
   readonly answer: TSchema | null
-  readonly status?: 200 | 201 | 202
+  /** 303 redirects a browser, without a body. */
+  readonly status?: 200 | 201 | 202 | 303
   /** Other media types of a success, by name. */
   readonly alsoAs?: Readonly<Record<string, TSchema>>
   /** Terminal frame of a stream if it is not an event. */

@@ -1,6 +1,7 @@
 /** Response of a sign-in, for all ways to sign in. */
 
 import { digestOf, type RandomBytes } from '../core/accounts/api-keys.ts'
+import type { SingleSignOnConfig } from '../core/accounts/single-sign-on.ts'
 import type { Limits, Plans } from '../core/limits/plans.ts'
 import { toUsd } from '../core/usage/money.ts'
 import { GatewayError } from '../core/validation/errors.ts'
@@ -11,9 +12,12 @@ import { firstRefreshToken, invalidToken, type Tokens } from './authentication.t
 import type { ShownAccount, ShownLimits, ShownSignIn, ShownUser } from './schemas.ts'
 import { reply } from './session-routes.ts'
 
+/** Ways to sign in. */
+type SignInConfig = { readonly singleSignOn: Pick<SingleSignOnConfig, 'isOnly' | 'label'> | null }
+
 /** Dependencies of starting a session and of the response that shows it. */
 export type SignInDeps = {
-  readonly config: { readonly plans: Plans }
+  readonly config: SignInConfig & { readonly plans: Plans }
   readonly database: Database
   readonly stores: Pick<Stores, 'accounts' | 'sessions' | 'users'>
   readonly tokens: Pick<Tokens, 'sign'>
@@ -31,6 +35,8 @@ type SignInOptions = {
   /** Network address of the user. */
   readonly address: string
   readonly status?: number
+  /** Hours after which the user must sign in again; null = a session in use continues. */
+  readonly maximumHours?: number | null
 }
 
 /**
@@ -41,7 +47,7 @@ export async function signIn(
   deps: SignInDeps,
   request: Request,
   user: Pick<User, 'id' | 'accountId' | 'passwordHash' | 'email'>,
-  { subjects, address, status = 200 }: SignInOptions,
+  { subjects, address, status = 200, maximumHours = null }: SignInOptions,
 ): Promise<Response | null> {
   const { database, stores, randomBytes, newId } = deps
   const refreshToken = firstRefreshToken(randomBytes)
@@ -55,6 +61,7 @@ export async function signIn(
     passwordHash: user.passwordHash,
     subjects,
     addressDigests: deps.addressDigests(user.email, address),
+    maximumHours,
   })
   if (!started) return null
   deps.sessions.forget()
@@ -95,6 +102,12 @@ export function shownUser(user: Pick<User, 'id' | 'email' | 'role' | 'createdAt'
     verification_pending: user.unverifiedSince !== null,
     created_at: user.createdAt.toISOString(),
   }
+}
+
+/** Throws `forbidden` if users of this gateway sign in by single sign-on only. */
+export function refuseWithoutPasswords({ singleSignOn }: SignInConfig): void {
+  if (singleSignOn?.isOnly === true)
+    throw new GatewayError('forbidden', 'Password sign-in is disabled. Use single sign-on.', { shouldRetry: false })
 }
 
 /** One error for every failed sign-in, whatever the cause. */

@@ -46,6 +46,10 @@ const walled = [
   'password_resets',
   'known_addresses',
   'email_verifications',
+  'user_identities',
+  'oidc_sign_ins',
+  'totp_secrets',
+  'totp_recovery_codes',
   'payment_methods',
   'plan_changes',
   'billing_cycles',
@@ -76,6 +80,10 @@ async function settled(database: Database): Promise<{ accountId: string; userId:
     await sql`insert into password_resets (digest, user_id, email, created_at, expires_at) values (${ses}, ${userId}, 'a@b', now(), now())`
     await sql`insert into known_addresses (user_id, digest, last_used_at) values (${userId}, ${ses}, now())`
     await sql`insert into email_verifications (digest, user_id, email, created_at, expires_at) values (${ses}, ${userId}, 'a@b', now(), now())`
+    await sql`insert into user_identities (issuer, subject, user_id, created_at, last_used_at) values (${accountId}, 's', ${userId}, now(), now())`
+    await sql`insert into oidc_sign_ins (digest, user_id, created_at, expires_at) values (${ses}, ${userId}, now(), now())`
+    await sql`insert into totp_secrets (user_id, secret, created_at) values (${userId}, ${ses}, now())`
+    await sql`insert into totp_recovery_codes (user_id, digest) values (${userId}, ${ses})`
     await sql`insert into payment_methods (id, account_id, kind, created_at) values (${`pay_${accountId}`}, ${accountId}, 'manual', now())`
     await sql`insert into plan_changes (account_id, version, from_plan, to_plan, requested_at, effective_at) values (${accountId}, 1, 'evaluation', 'usage', now(), now())`
     await sql`insert into billing_cycles (id, account_id, starts_at, ends_at) values (${cyc}, ${accountId}, now(), now() + interval '1 day')`

@@ -44,11 +44,11 @@ const secret = 'a secret of the tests, long enough to be taken'
 
 /**
  * Starts a gateway. `environment` is the process environment; this process's own is not read. Without provider keys the
- * providers are simulated. `embedded` = use the embedded database even if a real one is available.
+ * providers are simulated. `embedded` = use the embedded database even if a real one is available; `port` = a port that was chosen before.
  */
 export async function startGateway(
   environment: Environment = {},
-  options: DepsOptions & { readonly limits?: GatewayLimits; readonly embedded?: boolean } = {},
+  options: DepsOptions & { readonly limits?: GatewayLimits; readonly embedded?: boolean; readonly port?: number } = {},
 ): Promise<Gateway> {
   const own = options.embedded ? null : await newDatabase()
   const folder = own === null ? await freshDataFolder() : mkdtempSync(join(tmpdir(), 'gateway-ai-'))
@@ -66,7 +66,7 @@ export async function startGateway(
   const found = await answered(() => findAccountByEmail(deps.database, account.email))
   if (found === null) throw new Error('the first account is in the database')
   await changeAccount(deps.database, found.account.id, { ...unlimited, ...options.limits })
-  const app = createApp(deps).listen({ port: 0, hostname: '127.0.0.1' })
+  const app = createApp(deps).listen({ port: options.port ?? 0, hostname: '127.0.0.1' })
   const port = app.server?.port ?? 0
   deps.readiness.isReady = true
   const url = `http://127.0.0.1:${port}`

@@ -66,7 +66,7 @@ export async function owner(gateway: At, headers = fromAnotherIp()): Promise<Per
 }
 
 /** Adds a member to an account by an accepted invitation. */
-export async function addMember(gateway: At, inviter: Person, role: 'admin' | 'member'): Promise<Person> {
+export async function addMember(gateway: At, inviter: Person, role: Exclude<Role, 'owner'>): Promise<Person> {
   const email = `person${++made}@example.test`
   const password = `a password of ${made}`
   const invited = await ask<{ token: string }>(gateway, 'POST', '/api/v1/team/invitations', {

@@ -16,6 +16,7 @@ beforeAll(async () => {
     owner: boss,
     admin: await addMember(gateway, boss, 'admin'),
     member: await addMember(gateway, boss, 'member'),
+    viewer: await addMember(gateway, boss, 'viewer'),
     'owner of another account': await owner(gateway),
   })
   for (const [name, person] of Object.entries(people)) credentials[name] = person.token
@@ -119,27 +120,36 @@ test('roles: match the agreed matrix', () => {
   expect(table).toMatchInlineSnapshot(`
     {
       "account.change": "admin owner",
-      "account.see": "member admin owner",
+      "account.see": "viewer member admin owner",
       "billing.change": "owner",
       "billing.see": "owner",
       "feedback.give": "member admin owner",
-      "insights.see": "member admin owner",
+      "insights.see": "viewer member admin owner",
       "keys.all": "admin owner",
       "keys.own": "member admin owner",
+      "keys.see": "viewer member admin owner",
       "learning.delete": "admin owner",
       "requests.all": "admin owner",
       "requests.export_all": "admin owner",
-      "requests.export_own": "member admin owner",
-      "requests.own": "member admin owner",
-      "sessions.own": "member admin owner",
+      "requests.export_own": "viewer member admin owner",
+      "requests.own": "viewer member admin owner",
+      "sessions.own": "viewer member admin owner",
       "team.change_roles": "owner",
       "team.invite": "admin owner",
       "team.remove": "admin owner",
-      "team.see": "member admin owner",
+      "team.see": "viewer member admin owner",
       "usage.all": "admin owner",
-      "usage.own": "member admin owner",
+      "usage.own": "viewer member admin owner",
     }
   `)
   const pairs = roles.flatMap(role => roles.filter(other => outranks(role, other)).map(other => `${role} > ${other}`))
-  expect(pairs).toEqual(['admin > member', 'owner > member', 'owner > admin', 'owner > owner'])
+  expect(pairs).toEqual([
+    'member > viewer',
+    'admin > viewer',
+    'admin > member',
+    'owner > viewer',
+    'owner > member',
+    'owner > admin',
+    'owner > owner',
+  ])
 })

@@ -1,9 +1,11 @@
 /** Permissions as a table: routes name an action, and the table lists the roles that may perform it. */
 
-export const roles = ['member', 'admin', 'owner'] as const
+/** From the lowest rank to the highest. A viewer reads what a member reads and changes only its own sign-in. */
+export const roles = ['viewer', 'member', 'admin', 'owner'] as const
 export type Role = (typeof roles)[number]
 
-const everyone = ['member', 'admin', 'owner'] as const
+const everyone = ['viewer', 'member', 'admin', 'owner'] as const
+const members = ['member', 'admin', 'owner'] as const
 const leaders = ['admin', 'owner'] as const
 const owners = ['owner'] as const
 
@@ -11,7 +13,8 @@ const matrix = {
   'sessions.own': everyone,
   'account.see': everyone,
   'account.change': leaders,
-  'keys.own': everyone,
+  'keys.see': everyone,
+  'keys.own': members,
   'keys.all': leaders,
   'usage.own': everyone,
   'usage.all': leaders,
@@ -19,7 +22,7 @@ const matrix = {
   'requests.all': leaders,
   'requests.export_own': everyone,
   'requests.export_all': leaders,
-  'feedback.give': everyone,
+  'feedback.give': members,
   'insights.see': everyone,
   'learning.delete': leaders,
   'team.see': everyone,

@@ -38,9 +38,11 @@ export function Keys() {
       title="Keys"
       about={`${seesAll ? 'All keys of the account' : 'Your keys'}. All keys share the limits of the account.`}
       actions={
-        <button type="button" class="button primary" onClick={() => setOpen({ kind: 'create' })}>
-          Create key
-        </button>
+        isAllowed(user.value?.role ?? 'viewer', 'keys.own') && (
+          <button type="button" class="button primary" onClick={() => setOpen({ kind: 'create' })}>
+            Create key
+          </button>
+        )
       }
     >
       <Card

@@ -1,4 +1,5 @@
 import { useEffect, useState } from 'preact/hooks'
+import { isAllowed } from '../../core/accounts/roles.ts'
 import type { AccountToday } from '../../routes/account/schemas.ts'
 import type { ShownUsage } from '../../routes/usage/schemas.ts'
 import { BarList } from '../parts/bar-list.tsx'
@@ -13,6 +14,7 @@ import { Tabs } from '../parts/tabs.tsx'
 import { compact, formatCount, formatUsd, milliseconds, percent, relativeTime } from '../state/format.ts'
 import { hrefTo } from '../state/hash-route.ts'
 import { useResource } from '../state/resource.ts'
+import { user } from '../state/session.ts'
 import { daysOf, type Measure, measures, splitSeries, wholeSeries } from '../state/usage-series.ts'
 
 const meterEveryMs = 10_000
@@ -34,7 +36,7 @@ export function Overview() {
   return (
     <Page title="Overview" about="Usage against today’s limits, and the last 30 days. Days are UTC.">
       <BillingNotices />
-      {isNew && <FirstRun onFirstCall={reload} />}
+      {isNew && isAllowed(user.value?.role ?? 'viewer', 'keys.own') && <FirstRun onFirstCall={reload} />}
       <Loaded resource={today} what="today" lines={4}>
         {account => <Today account={account} requests={days.data?.data.at(-1)?.requests ?? 0} />}
       </Loaded>
@@ -230,7 +232,7 @@ function ByKey({ usage }: { readonly usage: ShownUsage }) {
     <Card title="By key" about="Last 30 days, by cost">
       {rows.length === 0 ? (
         <Empty title="No API key used yet">
-          <a href={hrefTo('keys')}>Create an API key</a>
+          {isAllowed(user.value?.role ?? 'viewer', 'keys.own') && <a href={hrefTo('keys')}>Create an API key</a>}
         </Empty>
       ) : (
         <BarList

@@ -7,47 +7,92 @@ import { FailureNotice, Notice } from '../parts/notice.tsx'
 import { useAction } from '../state/action.ts'
 import { callOpen } from '../state/api.ts'
 import type { RequestError } from '../state/api-error.ts'
-import { hrefTo } from '../state/hash-route.ts'
+import { hashRoute, hrefTo } from '../state/hash-route.ts'
 import { useRegistration } from '../state/registration.ts'
 import { begin, endedBecause } from '../state/session.ts'
 
 /** The end of a lockout is never shown, since that would reveal that there is one. The advice is the same. */
 const manyTries = 5
 
-/** Sign-in page; shows further options after repeated failures. */
-export function SignIn() {
+type SignInProps = {
+  /** Shown above the ways to sign in. */
+  readonly notice?: ComponentChildren
+}
+
+/** Sign-in page: single sign-on, a password, or both. */
+export function SignIn({ notice }: SignInProps) {
+  const rules = useRegistration()
+  const [wantsPassword, setWantsPassword] = useState(false)
+  const signing = usePasswordSignIn()
+  const provider = rules?.single_sign_on ?? null
+  const hasPassword = rules?.password_sign_in !== false || wantsPassword
+  return (
+    <AuthPage title="Sign in" onSubmit={() => void signing.run()}>
+      {notice}
+      {endedBecause.value !== null && <Notice tone="warn">{endedBecause.value}</Notice>}
+      {provider !== null && (
+        <a class={`button wide ${hasPassword ? '' : 'primary'}`} href="/api/v1/auth/oidc/start">
+          Sign in with {provider}
+        </a>
+      )}
+      {hasPassword ? (
+        <PasswordFields signing={signing} isOpen={rules?.mode === 'open'} />
+      ) : (
+        <p class="hint">
+          Password sign-in is disabled. If the identity provider fails, the operator can open it for 1 hour with{' '}
+          <code>accounts reset-password</code>.{' '}
+          <button type="button" class="link" onClick={() => setWantsPassword(true)}>
+            Use a password
+          </button>
+        </p>
+      )}
+    </AuthPage>
+  )
+}
+
+function usePasswordSignIn() {
   const [email, setEmail] = useState('')
   const [password, setPassword] = useState('')
   const [tries, setTries] = useState(0)
-  const rules = useRegistration()
-  const signing = useAction(async () => {
+  const action = useAction(async () => {
     try {
       begin(await callOpen('POST /api/v1/auth/login', { body: { email, password } }))
+      // The page of a failed single sign-on would stay.
+      if (hashRoute.peek().path[0] === 'sso') location.hash = hrefTo('')
     } catch (thrown) {
       setTries(tries + 1)
       throw thrown
     }
   })
+  return { ...action, email, setEmail, password, setPassword, tries }
+}
+
+type PasswordFieldsProps = {
+  readonly signing: ReturnType<typeof usePasswordSignIn>
+  /** Anyone can register. */
+  readonly isOpen: boolean
+}
+
+function PasswordFields({ signing, isOpen }: PasswordFieldsProps) {
   return (
-    <AuthPage title="Sign in" onSubmit={() => void signing.run()}>
-      {endedBecause.value !== null && <Notice tone="warn">{endedBecause.value}</Notice>}
+    <>
       {signing.failure !== null && <FailureNotice failure={signing.failure} />}
-      {tries >= manyTries && signing.failure?.code === 'invalid_credentials' && (
+      {signing.tries >= manyTries && signing.failure?.code === 'invalid_credentials' && (
         <Notice tone="warn" title="Sign-in still fails?">
           After 10 failed attempts in 15 minutes, sign-in is locked on new networks, even with the correct password. A
           new email address must first be confirmed by the link in the email. Wait 15 minutes, or{' '}
           <a href={hrefTo('reset')}>reset your password</a>.
         </Notice>
       )}
-      <EmailField value={email} onText={setEmail} />
+      <EmailField value={signing.email} onText={signing.setEmail} />
       <TextField
         label="Password"
         type="password"
         name="password"
         autocomplete="current-password"
         required
-        value={password}
-        onText={setPassword}
+        value={signing.password}
+        onText={signing.setPassword}
       />
       <button type="submit" class="button primary wide" disabled={signing.isBusy}>
         {signing.isBusy ? 'Signing in…' : 'Sign in'}
@@ -57,14 +102,14 @@ export function SignIn() {
       </p>
       <p class="hint">
         Self-hosting? The first start printed an email address and a password in the terminal.
-        {rules?.mode === 'open' && (
+        {isOpen && (
           <>
             {' '}
             Otherwise <a href={hrefTo('sign-up')}>create an account</a>.
           </>
         )}
       </p>
-    </AuthPage>
+    </>
   )
 }
 

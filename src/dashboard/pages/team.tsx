@@ -19,6 +19,7 @@ import type { CreatedInvitation } from '../state/routes.ts'
 import { user } from '../state/session.ts'
 
 const roleWords: Readonly<Record<Role, string>> = {
+  viewer: 'Reads what a member reads, changes nothing',
   member: 'Manages own keys and requests',
   admin: 'Manages all keys and requests, invites members',
   owner: 'Full access including billing',
@@ -190,7 +191,7 @@ type InviteProps = { readonly own: Role; readonly onInvited: () => void; readonl
 
 function Invite({ own, onInvited, onClose }: InviteProps) {
   const [email, setEmail] = useState('')
-  const [role, setRole] = useState('member')
+  const [role, setRole] = useState<Role>('member')
   const [made, setMade] = useState<CreatedInvitation | null>(null)
   const inviting = useAction(async () => {
     setMade(await callApi('POST /api/v1/team/invitations', { body: { email, role } }))
@@ -236,7 +237,13 @@ function Invite({ own, onInvited, onClose }: InviteProps) {
         param="email"
         failure={inviting.failure}
       />
-      <SelectField label="Role" value={role} onChoice={setRole} hint={roleWords[role === 'admin' ? 'admin' : 'member']}>
+      <SelectField
+        label="Role"
+        value={role}
+        onChoice={choice => setRole(roles.find(one => one === choice) ?? 'member')}
+        hint={roleWords[role]}
+      >
+        <option value="viewer">Viewer</option>
         <option value="member">Member</option>
         {outranks(own, 'admin') && <option value="admin">Admin</option>}
       </SelectField>

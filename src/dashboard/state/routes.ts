@@ -28,6 +28,7 @@ export type Routes = {
   'POST /api/v1/auth/verify/:token': ShownSignIn
   'POST /api/v1/auth/verification': Static<typeof resetAskedShape>
   'POST /api/v1/auth/login': ShownSignIn
+  'POST /api/v1/auth/oidc/session': ShownSignIn
   'POST /api/v1/auth/refresh': ShownSignIn
   'POST /api/v1/auth/logout': null
   'POST /api/v1/auth/reset': Static<typeof resetAskedShape>

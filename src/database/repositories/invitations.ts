@@ -1,6 +1,6 @@
 /** Invitations to an account: single use, for one email address, identified by the digest of their token. */
 import { and, asc, eq, gt, isNull, sql } from 'drizzle-orm'
-import { outranks, type Role } from '../../core/accounts/roles.ts'
+import { isAllowed, outranks, type Role } from '../../core/accounts/roles.ts'
 import { withAccountRls } from '../account-transaction.ts'
 import type { Database } from '../database.ts'
 import { type Invitation, type InvitationInsert, invitations } from '../tables.ts'
@@ -22,7 +22,7 @@ export async function invite(
     await step.execute(sql`select 1 from accounts where id = ${accountId} for no key update`)
     const inviter = await step.execute(
       sql`select 1 from users where id = ${invitedBy} and account_id = ${accountId} and removed_at is null
-          and (role = 'owner' or (role = 'admin' and ${role}::text = 'member'))`,
+          and (role = 'owner' or (role = 'admin' and ${role}::text in ('member', 'viewer')))`,
     )
     if (inviter.length === 0) return null
     await step
@@ -62,7 +62,7 @@ export function withdrawInvitation(
     const [invitation] = await step<{ role: Role }[]>`
       select role from invitations
       where id = ${invitationId} and account_id = ${accountId} and accepted_at is null and expires_at > clock_timestamp()`
-    if (actor === undefined || actor.role === 'member') return 'forbidden'
+    if (actor === undefined || !isAllowed(actor.role, 'team.invite')) return 'forbidden'
     if (invitation === undefined) return 'not_found'
     if (!outranks(actor.role, invitation.role)) return 'forbidden'
     await step`delete from invitations where id = ${invitationId} and account_id = ${accountId}`

@@ -38,6 +38,8 @@ type NewSession = {
   readonly subjects: readonly string[]
   /** Digests under which the network address is stored: `composition/address-digests.ts`. */
   readonly addressDigests: readonly string[]
+  /** Hours after which the user must sign in again, for single sign-on; null = a session in use continues. */
+  readonly maximumHours: number | null
 }
 
 /** `repeated`: the token was used a moment ago, and its successor is still valid. */
@@ -82,7 +84,8 @@ export function addressSubject(address: string): string {
  * sign-ins exactly 5 sessions remain.
  */
 export function startSession(database: Database, session: NewSession): Promise<boolean> {
-  const { id, accountId, userId, userAgent, tokenDigest, passwordHash, subjects, addressDigests } = session
+  const { id, accountId, userId, userAgent, tokenDigest, passwordHash, subjects, addressDigests, maximumHours } =
+    session
   return database.run(({ sql }) =>
     sql.begin(async step => {
       // Independent statements are sent together, which shortens the lock on the row.
@@ -93,9 +96,11 @@ export function startSession(database: Database, session: NewSession): Promise<b
       const [user, isLocked] = await Promise.all([holding, anyLocked(step, subjects)])
       if (user.length === 0 || (isLocked && !(await isKnownTo(step, userId, addressDigests)))) return false
       const begun = step`
-        insert into sessions (id, account_id, user_id, user_agent, created_at, last_used_at, expires_at)
-        select ${id}, ${accountId}, ${userId}, ${userAgent}, now, now, now + make_interval(days => ${idleDays})
-        from clock_timestamp() as now`.execute()
+        insert into sessions (id, account_id, user_id, user_agent, created_at, last_used_at, expires_at, ends_at)
+        select ${id}, ${accountId}, ${userId}, ${userAgent}, now, now,
+          least(now + make_interval(days => ${idleDays}), ends_at), ends_at
+        from clock_timestamp() as now, lateral (select now + make_interval(hours => ${maximumHours}::int) as ends_at) as bound
+      `.execute()
       const named = step`
         insert into session_tokens (digest, session_id, created_at)
         values (${tokenDigest}, ${id}, clock_timestamp())`.execute()
@@ -138,7 +143,8 @@ export async function rotateToken(database: Database, digest: string, nextDigest
         where session_tokens.session_id = used.session_id
           and used_at < clock_timestamp() - make_interval(days => ${idleDays}))
       update sessions
-      set last_used_at = clock_timestamp(), expires_at = clock_timestamp() + make_interval(days => ${idleDays})
+      set last_used_at = clock_timestamp(),
+        expires_at = least(clock_timestamp() + make_interval(days => ${idleDays}), ends_at)
       from used where id = used.session_id
       returning id as session_id`,
   )

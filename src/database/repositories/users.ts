@@ -1,7 +1,7 @@
 /** Users of an account. Changes of a team are serialized by the account's row, so that its last owner stays. */
 import { and, asc, eq, isNull, sql, TransactionRollbackError } from 'drizzle-orm'
 import type { TransactionSql } from 'postgres'
-import { outranks, type Role } from '../../core/accounts/roles.ts'
+import { isAllowed, outranks, type Role } from '../../core/accounts/roles.ts'
 import { withAccountRls } from '../account-transaction.ts'
 import type { Database } from '../database.ts'
 import { type Account, accounts, type NewAccount, type NewUser, type User, users } from '../tables.ts'
@@ -85,14 +85,19 @@ export function changePassword(
     readonly checkedHash: string
     readonly newHash: string
     readonly keptSession: string
-    /** The operator vouches for the user: the address counts as confirmed. */
-    readonly confirmsEmail?: boolean
+    /**
+     * The operator vouches for the user: the address counts as confirmed, and the password signs in for an hour where
+     * users sign in by single sign-on only.
+     */
+    readonly isByOperator?: boolean
   },
 ): Promise<boolean> {
+  const { isByOperator = false } = change
   return withAccountRls(database, accountId).sql(async step => {
     const changed = await step`
         update users set password_hash = ${change.newHash},
-          unverified_since = case when ${change.confirmsEmail ?? false}::boolean then null else unverified_since end
+          unverified_since = case when ${isByOperator}::boolean then null else unverified_since end,
+          password_sign_in_until = case when ${isByOperator}::boolean then clock_timestamp() + interval '1 hour' end
         where id = ${userId} and account_id = ${accountId} and password_hash = ${change.checkedHash} and removed_at is null
         returning id`
     if (changed.length === 0) return false
@@ -119,7 +124,10 @@ export async function rehash(
 
 export type TeamChange = 'done' | 'not_found' | 'forbidden' | 'last_owner'
 
-/** Changes a user's role with the current rights of `actorId`. Open invitations by a demoted user end. */
+/**
+ * Changes a user's role with the current rights of `actorId`. Open invitations by a demoted user end, and the API keys of
+ * a new viewer.
+ */
 export function changeRole(
   database: Database,
   accountId: string,
@@ -130,8 +138,7 @@ export function changeRole(
   return onTeam(database, accountId, actorId, userId, async (step, { actor, target, owners }) => {
     if (actor !== 'owner') return 'forbidden'
     if (target === 'owner' && role !== 'owner' && owners === 1) return 'last_owner'
-    await step`update users set role = ${role} where id = ${userId} and account_id = ${accountId}`
-    if (role !== 'owner') await endInvitations(step, accountId, userId)
+    await applyRole(step, accountId, userId, role)
     return 'done'
   })
 }
@@ -144,15 +151,13 @@ export function removeUser(
   userId: string,
 ): Promise<TeamChange> {
   return onTeam(database, accountId, actorId, userId, async (step, { actor, target, owners }) => {
-    if (actor === 'member' || !outranks(actor, target)) return 'forbidden'
+    if (!isAllowed(actor, 'team.remove') || !outranks(actor, target)) return 'forbidden'
     if (target === 'owner' && owners === 1) return 'last_owner'
     // No address ends in `.invalid`, and no password has an empty hash.
     await step`
       update users set removed_at = clock_timestamp(), email = lower(id) || '@removed.invalid', password_hash = ''
       where id = ${userId} and account_id = ${accountId}`
-    await step`
-      update api_keys set revoked_at = clock_timestamp(), updated_at = clock_timestamp()
-      where user_id = ${userId} and account_id = ${accountId} and revoked_at is null`
+    await revokeKeys(step, accountId, userId)
     await step`delete from sessions where user_id = ${userId}`
     await step`delete from password_resets where user_id = ${userId}`
     await step`delete from email_verifications where user_id = ${userId}`
@@ -160,6 +165,14 @@ export function removeUser(
     await endInvitations(step, accountId, userId)
     return 'done'
   })
+}
+
+/** Sets a role within a transaction. A demoted user's invitations end, and a viewer's keys. */
+export async function applyRole(step: TransactionSql, accountId: string, userId: string, role: Role): Promise<void> {
+  await step`update users set role = ${role} where id = ${userId} and account_id = ${accountId}`
+  if (role !== 'owner') await endInvitations(step, accountId, userId)
+  // A viewer spends nothing.
+  if (role === 'viewer') await revokeKeys(step, accountId, userId)
 }
 
 type Standing = { readonly actor: Role; readonly target: Role; readonly owners: number }
@@ -181,6 +194,12 @@ function onTeam(
     if (actor === null) return 'forbidden'
     return target === null ? 'not_found' : change(step, { actor, target, owners })
   })
+}
+
+function revokeKeys(step: TransactionSql, accountId: string, userId: string) {
+  return step`
+    update api_keys set revoked_at = clock_timestamp(), updated_at = clock_timestamp()
+    where user_id = ${userId} and account_id = ${accountId} and revoked_at is null`
 }
 
 function endInvitations(step: TransactionSql, accountId: string, userId: string) {

@@ -91,15 +91,18 @@ export function registration(deps: RegistrationDeps, identify: Authenticate) {
       '/api/v1/auth/registration',
       () => {
         const { mode, domains } = deps.config.registration
+        const { singleSignOn } = deps.config
         const rules: RegistrationRules = {
           mode,
           domains: domains === null ? null : [...domains],
           verifies_email: deps.post !== null,
+          password_sign_in: singleSignOn?.isOnly !== true,
+          single_sign_on: singleSignOn?.label ?? null,
         }
         return reply(rules)
       },
       withRouteDocs(policies.open, {
-        summary: 'Get registration rules',
+        summary: 'Get the ways to register and sign in',
         answer: registrationRulesShape,
       }),
     )

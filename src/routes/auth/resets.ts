@@ -3,6 +3,7 @@ import { Type } from '@sinclair/typebox'
 import { Elysia } from 'elysia'
 import { digestOf, type RandomBytes } from '../../core/accounts/api-keys.ts'
 import { emailSchema, normalizeEmail, passwordSchema, validateNewPassword } from '../../core/accounts/passwords.ts'
+import type { SingleSignOnConfig } from '../../core/accounts/single-sign-on.ts'
 import type { RateLimiter } from '../../core/limits/rate-limits.ts'
 import type { Log } from '../../core/ports/log.ts'
 import type { Passwords } from '../../core/ports/passwords.ts'
@@ -15,10 +16,12 @@ import { enforceIpLimit } from '../../http/ip-rate-limit.ts'
 import { policies } from '../../http/policies.ts'
 import { withRouteDocs } from '../../http/route-docs.ts'
 import { heldOpen, notFound, type OpenRouteDeps, readInput, reply, replyNoContent } from '../../http/session-routes.ts'
+import { refuseWithoutPasswords } from '../../http/sign-in.ts'
 import type { Mailer } from '../../mail/mailer.ts'
 import { resetAskedShape } from './schemas.ts'
 
 export type ResetDeps = OpenRouteDeps & {
+  readonly config: { readonly singleSignOn: Pick<SingleSignOnConfig, 'isOnly' | 'label'> | null }
   readonly database: Database
   readonly stores: Pick<Stores, 'resets'>
   readonly passwords: Pick<Passwords, 'hash'>
@@ -63,6 +66,7 @@ export function resets(deps: ResetDeps) {
     .post(
       '/api/v1/auth/reset',
       async ({ request, server }) => {
+        refuseWithoutPasswords(deps.config)
         if (deps.post === null) throw noMail()
         const address = deps.addressOf(request, server)
         return heldOpen(deps, { request, address }, async () => {
@@ -92,6 +96,7 @@ export function resets(deps: ResetDeps) {
       async ({ request, server, params }) => {
         const address = deps.addressOf(request, server)
         await enforceIpLimit(tried, address)
+        refuseWithoutPasswords(deps.config)
         return heldOpen(deps, { request, address }, () => choose(deps, request, params.token, address))
       },
       {

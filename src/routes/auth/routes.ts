@@ -28,15 +28,23 @@ import {
   type SessionRequest,
   sessionRoutes,
 } from '../../http/session-routes.ts'
-import { invalidCredentials, type SignInDeps, sessionReply, signIn } from '../../http/sign-in.ts'
+import {
+  invalidCredentials,
+  refuseWithoutPasswords,
+  type SignInDeps,
+  sessionReply,
+  signIn,
+} from '../../http/sign-in.ts'
 import type { Mailer } from '../../mail/mailer.ts'
 import { type RegistrationDeps, registration } from './registration.ts'
 import { type ResetDeps, resets } from './resets.ts'
 import { ownSessionsShape, type ShownSession } from './schemas.ts'
+import { type SingleSignOnDeps, singleSignOn } from './single-sign-on.ts'
 
 type AuthDeps = SignInDeps &
   RegistrationDeps &
-  ResetDeps & {
+  ResetDeps &
+  SingleSignOnDeps & {
     readonly stores: Pick<Stores, 'knownAddresses'>
     readonly tokens: Pick<Tokens, 'nextRefreshToken'>
     readonly post: Pick<Mailer, 'signInLocked'> | null
@@ -62,6 +70,7 @@ export function auth(deps: AuthDeps, identify: Authenticate) {
 
   return new Elysia({ name: 'auth' })
     .use(registration(deps, identify))
+    .use(singleSignOn(deps))
     .post(
       '/api/v1/auth/login',
       async ({ request, server }) => {
@@ -74,7 +83,7 @@ export function auth(deps: AuthDeps, identify: Authenticate) {
         body: signInSchema,
         examples: { 'email and password': { email: 'ada@example.com', password: 'correct horse battery' } },
         answer: sessionShape,
-        errors: ['invalid_credentials', 'ip_rate_limited'],
+        errors: ['invalid_credentials', 'forbidden', 'ip_rate_limited'],
       }),
     )
     .post(
@@ -166,6 +175,9 @@ async function logIn(deps: AuthDeps, request: Request, address: string): Promise
   ])
   if (isLocked && !isKnown) throw invalidCredentials()
   const user = found === null || found.user.removedAt !== null ? null : found.user
+  // The operator's password reset is the way back if the identity provider fails.
+  const isOpenUntil = user?.passwordSignInUntil?.getTime() ?? 0
+  if (isOpenUntil <= deps.clock.now()) refuseWithoutPasswords(deps.config)
   const verdict = await deps.passwords.verify(password, user?.passwordHash ?? null, address)
   if (user !== null && user.unverifiedSince === null && verdict !== 'wrong') {
     const passwordHash = verdict === 'outdated' ? await rehashed(deps, user, password, address) : user.passwordHash

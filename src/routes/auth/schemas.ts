@@ -18,6 +18,8 @@ export const registrationRulesShape = namedSchema('RegistrationRules', {
   mode: oneOf(registrationModes),
   domains: orNull(Type.Array(text('example.com'), { description: 'email domains that can register; null = any' })),
   verifies_email: Type.Boolean({ description: 'a new address must be confirmed by email' }),
+  password_sign_in: Type.Boolean({ description: 'false = only single sign-on' }),
+  single_sign_on: orNull(text('Keycloak', 'name of the identity provider; null = not configured')),
 })
 export type RegistrationRules = Static<typeof registrationRulesShape>
 

@@ -87,7 +87,7 @@ export function keys(deps: KeysDeps, identify: Authenticate) {
     {
       method: 'GET',
       path: '/api/v1/keys',
-      action: 'keys.own',
+      action: 'keys.see',
       summary: 'List API keys with their usage, newest first',
       answer: keysShape,
       handle: ({ principal }) => list(deps, principal),

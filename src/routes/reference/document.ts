@@ -247,7 +247,7 @@ function answersOf(method: string, detail: Detail, parameters: readonly Paramete
     ...errors,
   ]
   return {
-    [answer === null && further.length === 0 ? 204 : status]: {
+    [answer === null && further.length === 0 && status !== 303 ? 204 : status]: {
       description: 'Done',
       headers,
       ...(Object.keys(content).length === 0 ? {} : { content }),

@@ -27,7 +27,7 @@ import {
   type SessionRequest,
   sessionRoutes,
 } from '../../http/session-routes.ts'
-import { type SignInDeps, shownUser, signIn } from '../../http/sign-in.ts'
+import { refuseWithoutPasswords, type SignInDeps, shownUser, signIn } from '../../http/sign-in.ts'
 import type { Mailer } from '../../mail/mailer.ts'
 import { newInvitationShape, type ShownInvitation, type ShownTeam, teamShape } from './schemas.ts'
 
@@ -42,7 +42,10 @@ type TeamDeps = SignInDeps &
   }
 
 const strict = { additionalProperties: false } as const
-const invitationSchema = Type.Object({ email: emailSchema, role: Type.Optional(oneOf(['member', 'admin'])) }, strict)
+const invitationSchema = Type.Object(
+  { email: emailSchema, role: Type.Optional(oneOf(['viewer', 'member', 'admin'])) },
+  strict,
+)
 const acceptanceSchema = Type.Object({ password: passwordSchema }, strict)
 const roleSchema = Type.Object({ role: oneOf(roles) }, strict)
 const checkInvitation = checker(invitationSchema)
@@ -171,6 +174,7 @@ async function withdraw(deps: TeamDeps, { principal, params }: SessionRequest): 
 
 async function accept(deps: TeamDeps, request: Request, token: string, address: string): Promise<Response> {
   refuseWhereClosed(deps)
+  refuseWithoutPasswords(deps.config)
   const body = await readInput(request, checkAcceptance)
   const password = validateNewPassword(body.password, 'password')
   const { database, stores } = deps

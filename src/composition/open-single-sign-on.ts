@@ -1,0 +1,14 @@
+import type { Config } from '../config.ts'
+import type { Clock } from '../core/ports/clock.ts'
+import type { Network } from '../core/ports/network.ts'
+import type { IdentityProvider } from '../oidc/identity-provider.ts'
+
+/** Opens the client of the identity provider; its library is loaded only if single sign-on is configured. */
+export async function openSingleSignOn(
+  { singleSignOn }: Config,
+  deps: { readonly clock: Clock; readonly network: Network },
+): Promise<IdentityProvider | null> {
+  if (singleSignOn === null) return null
+  const { createIdentityProvider } = await import('../oidc/identity-provider.ts')
+  return createIdentityProvider(singleSignOn, deps)
+}

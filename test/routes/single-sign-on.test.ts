@@ -1,0 +1,303 @@
+/** Single sign-on at a real OpenID provider, step by step: what a browser sends, and what it must not get away with. */
+import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test'
+import { freePort } from '../harness/free-port.ts'
+import { type Gateway, startGateway } from '../harness/gateway.ts'
+import {
+  callbackUrl,
+  type IdentityProviderProcess,
+  type Jar,
+  singleSignOnEnvironment,
+  startIdentityProvider,
+  target,
+  visit,
+} from '../harness/identity-provider.ts'
+import { ask } from '../harness/users.ts'
+
+// A bound against a hang, for a machine with many other processes.
+setDefaultTimeout(60_000)
+
+const person = (email: string, groups: readonly string[], isVerified = true) => ({
+  email,
+  email_verified: isVerified,
+  groups,
+})
+const users = {
+  ada: person('Ada@Corp.example', ['engineers', 'everyone']),
+  grace: person('grace@corp.example', ['leads', 'engineers']),
+  eve: person('eve@corp.example', ['visitors']),
+  mallory: person('local@localhost', ['engineers'], false),
+  outsider: person('x@other.example', ['engineers']),
+  nobody: { groups: ['engineers'] },
+}
+
+let port = 0
+let provider: IdentityProviderProcess
+let gateway: Gateway
+beforeAll(async () => {
+  port = freePort()
+  provider = await startIdentityProvider(port, users)
+  gateway = await startGateway(
+    {
+      ...singleSignOnEnvironment(provider.issuer, port),
+      OIDC_ROLES: 'engineers=member, leads=admin',
+      OIDC_DOMAINS: 'corp.example',
+      OIDC_SESSION_HOURS: '2',
+      TRUSTED_PROXIES: '127.0.0.1',
+    },
+    { port },
+  )
+})
+afterAll(async () => {
+  await gateway.stop()
+  await provider.stop()
+})
+
+const api = (path: string) => `${gateway.url}/api/v1/auth/oidc/${path}`
+type SignedIn = { readonly token: string; readonly refresh_token: string; readonly user: Record<string, unknown> }
+
+/** Begins a sign-in; returns the provider's URL. */
+const start = async (jar: Jar) => target(await visit(jar, api('start')), gateway.url)
+
+/** Returns the failure that the sign-in page receives after a callback; null = success. */
+async function finish(jar: Jar, callback: string): Promise<string | null> {
+  const url = target(await visit(jar, callback), callback)
+  expect(url).toStartWith(`${gateway.url}/#/sso`)
+  return /error=(\w+)$/.exec(url)?.[1] ?? null
+}
+
+const session = (jar: Jar) =>
+  visit(jar, api('session'), { method: 'POST', headers: { 'content-type': 'application/json' }, body: '{}' })
+
+async function signIn(name: string): Promise<SignedIn> {
+  const jar: Jar = new Map()
+  expect(await finish(jar, await callbackUrl(jar, await start(jar), name))).toBeNull()
+  const response = await session(jar)
+  expect(response.status).toBe(200)
+  return (await response.json()) as SignedIn
+}
+
+describe('single sign-on', () => {
+  test('asks with code, PKCE, state and nonce for exactly one redirect URI', async () => {
+    const jar: Jar = new Map()
+    const response = await visit(jar, api('start?redirect_uri=https://evil.example'))
+    const { searchParams, origin } = new URL(target(response, gateway.url))
+    expect(origin).toBe(provider.issuer)
+    expect(Object.fromEntries(searchParams)).toMatchObject({
+      response_type: 'code',
+      code_challenge_method: 'S256',
+      redirect_uri: `${gateway.url}/api/v1/auth/oidc/callback`,
+      scope: 'openid email profile',
+    })
+    for (const name of ['state', 'nonce', 'code_challenge']) expect(searchParams.get(name)).toHaveLength(43)
+    expect(response.headers.get('set-cookie')).toMatch(
+      /^gateway-sso=[\w-]{43}; Path=\/; HttpOnly; SameSite=Lax; Max-Age=600$/,
+    )
+    const values = [...searchParams.values()].join(' ')
+    for (const secret of jar.values()) expect(values).not.toContain(secret)
+  })
+
+  test('creates a member of the account with the role of its groups, once', async () => {
+    const first = await signIn('ada')
+    expect(first.user).toMatchObject({ email: 'ada@corp.example', role: 'member' })
+    expect((await signIn('ada')).user.id).toBe(first.user.id)
+    const { body } = await ask<{ id: string }>(gateway, 'GET', '/api/v1/account', { token: first.token })
+    expect(body.id).toBe(gateway.accountId)
+    expect((await signIn('grace')).user.role).toBe('admin')
+  })
+
+  test('gives a role again that the groups have, whatever it was meanwhile', async () => {
+    const { user } = await signIn('grace')
+    const { database } = gateway.deps
+    await database.run(({ sql }) => sql`update users set role = 'viewer' where id = ${String(user.id)}`)
+    expect((await signIn('grace')).user.role).toBe('admin')
+  })
+
+  test('limits the session, also when it is refreshed', async () => {
+    const { refresh_token: token, user } = await signIn('ada')
+    const { database } = gateway.deps
+    const bounds = () =>
+      database.run(
+        ({ sql }) => sql<{ isBound: boolean }[]>`
+          select expires_at = ends_at and ends_at = created_at + interval '2 hours' as "isBound" from sessions
+          where user_id = ${String(user.id)} order by created_at desc limit 1`,
+      )
+    expect(await bounds()).toMatchObject([{ isBound: true }])
+    const { status } = await ask(gateway, 'POST', '/api/v1/auth/refresh', { body: { refresh_token: token } })
+    expect(status).toBe(200)
+    expect(await bounds()).toMatchObject([{ isBound: true }])
+  })
+
+  test('rejects users without a mapped group, a verified address or an allowed domain', async () => {
+    for (const [name, failure] of [
+      ['eve', 'no_role'],
+      ['mallory', 'email_unverified'],
+      ['nobody', 'email_unverified'],
+      ['outsider', 'domain_not_allowed'],
+    ] as const) {
+      const jar: Jar = new Map()
+      const callback = await callbackUrl(jar, await start(jar), name)
+      expect([name, await finish(jar, callback)]).toEqual([name, failure])
+      expect((await session(jar)).status).toBe(401)
+    }
+  })
+
+  test('rejects a user who was removed, until an invitation', async () => {
+    const { user } = await signIn('ada')
+    const { database, stores, newId } = gateway.deps
+    const [boss] = await stores.users.listUsers(database, gateway.accountId)
+    const owner = boss?.id ?? ''
+    expect(await stores.users.removeUser(database, gateway.accountId, owner, String(user.id))).toBe('done')
+    const jar: Jar = new Map()
+    expect(await finish(jar, await callbackUrl(jar, await start(jar), 'ada'))).toBe('removed')
+    const id = newId('inv')
+    const invitation = { id, email: 'ada@corp.example', role: 'viewer', invitedBy: owner, digest: id } as const
+    await stores.invitations.invite(database, gateway.accountId, invitation)
+    const again = await signIn('ada')
+    expect(again.user.id).not.toBe(user.id)
+    expect(again.user.role).toBe('member')
+  })
+
+  test('keeps the last owner, and links an existing user by its verified address', async () => {
+    const { database, stores, newId } = gateway.deps
+    const [boss] = await stores.users.listUsers(database, gateway.accountId)
+    const arrival = {
+      issuer: provider.issuer,
+      subject: 'boss',
+      accountId: gateway.accountId,
+      role: 'member',
+      defaultRole: null,
+      newUser: { id: newId('usr'), passwordHash: 'x' },
+    } as const
+    const { identifyUser } = stores.singleSignOn
+    expect(await identifyUser(database, { ...arrival, email: null })).toEqual({ failure: 'email_unverified' })
+    const linked = await identifyUser(database, { ...arrival, email: boss?.email ?? '' })
+    expect(linked).toEqual({ userId: boss?.id ?? '' })
+    // Afterwards the subject identifies the user, whatever its address is.
+    expect(await identifyUser(database, { ...arrival, email: null })).toEqual(linked)
+    const user = await stores.users.findUser(database, gateway.accountId, boss?.id ?? '')
+    expect(user?.role).toBe('owner')
+  })
+})
+
+describe('callback', () => {
+  test('rejects a changed state, a changed nonce, a missing issuer and another browser', async () => {
+    const change = (url: string, name: string, value: string | null) => {
+      const changed = new URL(url)
+      if (value === null) changed.searchParams.delete(name)
+      else changed.searchParams.set(name, value)
+      return changed.href
+    }
+    const cases: readonly (readonly [string, (jar: Jar) => Promise<string | null>])[] = [
+      [
+        'rejected',
+        async jar => finish(jar, change(await callbackUrl(jar, await start(jar), 'ada'), 'state', 'x'.repeat(43))),
+      ],
+      [
+        'rejected',
+        async jar => finish(jar, await callbackUrl(jar, change(await start(jar), 'nonce', 'x'.repeat(43)), 'ada')),
+      ],
+      [
+        'rejected',
+        async jar =>
+          finish(jar, change(await callbackUrl(jar, await start(jar), 'ada'), 'iss', 'https://evil.example')),
+      ],
+      ['rejected', async jar => finish(jar, change(await callbackUrl(jar, await start(jar), 'ada'), 'iss', null))],
+      ['expired', async jar => finish(new Map(), await callbackUrl(jar, await start(jar), 'ada'))],
+      ['expired', async jar => finish(jar, api('callback?code=x&state=y'))],
+    ]
+    for (const [index, [failure, attempt]] of cases.entries())
+      expect([index, await attempt(new Map())]).toEqual([index, failure])
+  })
+
+  test('works once, and so does the hand-over to the dashboard', async () => {
+    const jar: Jar = new Map()
+    const callback = await callbackUrl(jar, await start(jar), 'ada')
+    const before: Jar = new Map(jar)
+    expect(await finish(jar, callback)).toBeNull()
+    expect(await finish(before, callback)).toBe('expired')
+    const copy: Jar = new Map(jar)
+    expect((await session(jar)).status).toBe(200)
+    expect((await session(copy)).status).toBe(401)
+    expect((await session(jar)).status).toBe(401)
+  })
+
+  test('rejects a code that expired at the provider', async () => {
+    const jar: Jar = new Map()
+    const callback = await callbackUrl(jar, await start(jar), 'ada')
+    await provider.moveClock(600)
+    expect(await finish(jar, callback)).toBe('expired')
+    await provider.moveClock(0)
+  })
+
+  test('explains that the user refused, and repeats no text of the provider', async () => {
+    const jar: Jar = new Map()
+    const authorization = new URL(await start(jar))
+    const state = authorization.searchParams.get('state') ?? ''
+    const query = new URLSearchParams({
+      error: 'access_denied',
+      error_description: '<script>canary</script>',
+      state,
+      iss: provider.issuer,
+    })
+    expect(await finish(jar, `${api('callback')}?${query}`)).toBe('denied')
+    expect(gateway.logLines.join()).toContain('oidc_sign_in_failed')
+    expect(gateway.logLines.join()).not.toContain('canary')
+  })
+
+  test('rejects pages of other origins at the hand-over', async () => {
+    const jar: Jar = new Map()
+    expect(await finish(jar, await callbackUrl(jar, await start(jar), 'ada'))).toBeNull()
+    const foreign = await visit(jar, api('session'), {
+      method: 'POST',
+      headers: { 'content-type': 'application/json', 'sec-fetch-site': 'cross-site' },
+      body: '{}',
+    })
+    expect(foreign.status).toBe(403)
+    expect((await session(jar)).status).toBe(200)
+  })
+})
+
+test('sign-out: leads to the provider and back to the dashboard', async () => {
+  const url = new URL(target(await visit(new Map(), api('logout')), gateway.url))
+  expect(url.origin).toBe(provider.issuer)
+  expect(url.searchParams.get('post_logout_redirect_uri')).toBe(`${gateway.url}/`)
+})
+
+// Last: with a second account, single sign-on must name its own.
+test('single sign-on: never signs in to a user of another account, nor guesses the account', async () => {
+  const { database, stores, newId } = gateway.deps
+  const [accountId, createdAt] = [newId('acc'), new Date()]
+  await stores.accounts.createAccount(
+    database,
+    { id: accountId, name: 'other', plan: 'evaluation', createdAt },
+    {
+      id: newId('usr'),
+      accountId,
+      email: 'bob@corp.example',
+      passwordHash: 'x',
+      role: 'owner',
+      createdAt,
+    },
+  )
+  const newUser = { id: newId('usr'), passwordHash: 'x' }
+  const outcome = await stores.singleSignOn.identifyUser(database, {
+    issuer: provider.issuer,
+    subject: 'bob',
+    email: 'bob@corp.example',
+    accountId: gateway.accountId,
+    role: 'member',
+    defaultRole: null,
+    newUser,
+  })
+  expect(outcome).toEqual({ failure: 'other_account' })
+  const ambiguous = await stores.singleSignOn.identifyUser(database, {
+    issuer: provider.issuer,
+    subject: 'carol',
+    email: 'carol@corp.example',
+    accountId: null,
+    role: 'member',
+    defaultRole: null,
+    newUser,
+  })
+  expect(ambiguous).toEqual({ failure: 'misconfigured' })
+})
