@@ -36,6 +36,7 @@ import { loadQuotaStatus } from './pipeline/load-quota-status.ts'
 import { reportModelHealth } from './pipeline/routing/health-report.ts'
 import { likelyModel } from './pipeline/routing/likely-model.ts'
 import { account } from './routes/account/routes.ts'
+import { audit } from './routes/audit/routes.ts'
 import { auth } from './routes/auth/routes.ts'
 import { billing } from './routes/billing/routes.ts'
 import { webhooks } from './routes/billing/webhooks.ts'
@@ -211,6 +212,7 @@ function useResources(
   const identify: Authenticate = {
     principal: headers => authenticateSession(deps.tokens, deps.sessions, headers),
     bodies: deps.bodies,
+    addressOf: request => deps.addressOf(request, root.server),
   }
   return root
     .use(inputTokens({ ...deps, callerOf, limitTokenCounts }))
@@ -239,6 +241,7 @@ function useResources(
     .use(account(deps, identify))
     .use(keys(deps, identify))
     .use(team(deps, identify))
+    .use(audit(deps, identify))
     .use(usage(deps, identify))
     .use(insights({ ...deps, callerOf }, identify))
     .use(billing(deps, identify))

@@ -1,6 +1,7 @@
 /** Response of a sign-in, for all ways to sign in. */
 
 import { digestOf, type RandomBytes } from '../core/accounts/api-keys.ts'
+import { actingAs } from '../core/audit/audit.ts'
 import type { Limits, Plans } from '../core/limits/plans.ts'
 import { toUsd } from '../core/usage/money.ts'
 import { GatewayError } from '../core/validation/errors.ts'
@@ -46,7 +47,8 @@ export async function signIn(
   const { database, stores, randomBytes, newId } = deps
   const refreshToken = firstRefreshToken(randomBytes)
   const sessionId = newId('ses')
-  const started = await stores.sessions.startSession(database, {
+  const acting = actingAs(database, { kind: 'user', userId: user.id, address })
+  const started = await stores.sessions.startSession(acting, {
     id: sessionId,
     accountId: user.accountId,
     userId: user.id,

@@ -5,6 +5,7 @@ import { and, desc, eq, sql } from 'drizzle-orm'
 import { type Transaction, withAccountRls } from '../account-transaction.ts'
 import type { Database } from '../database.ts'
 import { type ApiKey, apiKeys } from '../tables.ts'
+import { recordAudit } from './audit.ts'
 
 type AddKeyInput = {
   readonly id: string
@@ -52,6 +53,12 @@ export function addKey(
       .insert(apiKeys)
       .values({ ...key, accountId })
       .returning()
+    await recordAudit(step, database, {
+      accountId,
+      action: 'key.created',
+      target: key.id,
+      details: { name: key.name, expires_at: key.expiresAt?.toISOString() ?? null, web: key.web },
+    })
     return rows[0] ?? 'gone'
   })
 }
@@ -83,14 +90,16 @@ export async function changeKey(
   keyId: string,
   change: { readonly name?: string; readonly web?: boolean },
 ): Promise<ApiKey | null> {
-  const rows = await withAccountRls(database, accountId).orm(step =>
-    step
+  return withAccountRls(database, accountId).orm(async step => {
+    const [row] = await step
       .update(apiKeys)
       .set({ ...change, updatedAt: sql`clock_timestamp()` })
       .where(and(eq(apiKeys.id, keyId), eq(apiKeys.accountId, accountId)))
-      .returning(),
-  )
-  return rows[0] ?? null
+      .returning()
+    if (row === undefined) return null
+    await recordAudit(step, database, { accountId, action: 'key.changed', target: keyId, details: change })
+    return row
+  })
 }
 
 /** Returns the keys of an account or of one user, newest first, including revoked ones; at most 1,000. */
@@ -145,6 +154,12 @@ export function rotateKey(
       .insert(apiKeys)
       .values({ ...fresh, accountId, userId, name, expiresAt, lineId, web })
       .returning()
+    await recordAudit(step, database, {
+      accountId,
+      action: 'key.rotated',
+      target: fresh.id,
+      details: { name, replaces: keyId, overlap_seconds: overlapSeconds },
+    })
     return rows[0] ?? 'not_valid'
   })
 }

@@ -1,4 +1,5 @@
 import * as accounts from './accounts.ts'
+import * as audit from './audit.ts'
 import * as billing from './billing.ts'
 import * as billingNotices from './billing-notices.ts'
 import * as budgets from './budget-tracker.ts'
@@ -17,6 +18,7 @@ import * as verifications from './verifications.ts'
 /** What modules may do with the database: they import no store themselves. */
 export const stores = {
   accounts,
+  audit,
   billing,
   billingNotices,
   budgets,
