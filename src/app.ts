@@ -52,6 +52,7 @@ import { models } from './routes/models/routes.ts'
 import { reference } from './routes/reference/routes.ts'
 import { team } from './routes/team/routes.ts'
 import { usage } from './routes/usage/routes.ts'
+import { webhookEndpoints } from './routes/webhooks/routes.ts'
 
 export const version = packageJson.version
 
@@ -246,6 +247,7 @@ function useResources(
     .use(insights({ ...deps, callerOf }, identify))
     .use(billing(deps, identify))
     .use(webhooks(deps))
+    .use(webhookEndpoints(deps, identify))
 }
 
 /** Adds metrics, probes, the dashboard and the API reference. */

@@ -58,6 +58,7 @@ const mayImport: Readonly<Record<string, readonly string[]>> = {
   observability: ['core'],
   payments: ['core'],
   mail: ['core'],
+  webhooks: ['core'],
   pipeline: ['core', 'providers/sse.ts'],
   http: ['core'],
   dialects: ['core', 'http'],

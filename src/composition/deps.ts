@@ -68,6 +68,7 @@ import { openStores } from './open-stores.ts'
 import { openTelemetry } from './open-telemetry.ts'
 import { openUsage } from './open-usage.ts'
 import type { PageOptions } from './open-web.ts'
+import { openWebhooks } from './open-webhooks.ts'
 import { createPasswords } from './passwords.ts'
 import { createCredentialReload } from './reload-credentials.ts'
 import { createSharedClock } from './shared-clock.ts'
@@ -140,6 +141,7 @@ export type Deps = {
   readonly billingWorker: BillingWorker
   /** Null = no mail server is configured. */
   readonly noticeWorker: Repeating | null
+  readonly webhooks: ReturnType<typeof openWebhooks>
   readonly budget: BudgetTracker
   readonly health: HealthTracker
   readonly learning: LearningCache
@@ -223,9 +225,14 @@ async function openAll(config: Config, options: DepsOptions, undo: (() => unknow
   const { meter, spent, limits } = usage
   // Loads the keys before the first request if the database is available, otherwise at the first poll.
   const isPostgresThere = (await Promise.race([schema.then(() => true), clock.sleep(0)])) === true
-  const identity = await openIdentity(config, { database, clock, log, usage, isPostgresThere }, undo)
+  const { sessionSecret, ...identity } = await openIdentity(
+    config,
+    { database, clock, log, usage, isPostgresThere },
+    undo,
+  )
   const billing = await openBilling(config, { database, clock, network, log, newId }, undo)
   const { pages } = options
+  const webhooks = openWebhooks(config, { database, clock, log, sessionSecret, pages: pages ?? {} }, undo)
   const parts = { clock, network, log, catalogue, endpoints, simulator, ...(pages === undefined ? {} : { pages }) }
   const content = openContent(config, parts, undo)
   const health = createHealthBook({ clock })
@@ -239,6 +246,7 @@ async function openAll(config: Config, options: DepsOptions, undo: (() => unknow
     ...billing,
     ...content,
     ...openRequestState(config, clock),
+    webhooks,
     observe,
     catalogue,
     embeddingCatalog,

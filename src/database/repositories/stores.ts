@@ -14,6 +14,8 @@ import * as paymentEvents from './payment-events.ts'
 import * as sessions from './sessions.ts'
 import * as users from './users.ts'
 import * as verifications from './verifications.ts'
+import * as webhookEvents from './webhook-events.ts'
+import * as webhooks from './webhooks.ts'
 
 /** What modules may do with the database: they import no store themselves. */
 export const stores = {
@@ -33,5 +35,7 @@ export const stores = {
   sessions,
   users,
   verifications,
+  webhookEvents,
+  webhooks,
 } as const
 export type Stores = typeof stores
