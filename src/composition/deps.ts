@@ -70,7 +70,7 @@ import { openUsage } from './open-usage.ts'
 import type { PageOptions } from './open-web.ts'
 import { openWebhooks } from './open-webhooks.ts'
 import { createPasswords } from './passwords.ts'
-import { createCredentialReload } from './reload-credentials.ts'
+import { createConfigReload } from './reload-config.ts'
 import { createSharedClock } from './shared-clock.ts'
 import type { Tokenizer } from './tokenizer.ts'
 
@@ -86,8 +86,8 @@ export type Deps = {
   /** Embedding models: never candidates for a chat request. */
   readonly embeddingCatalog: EmbeddingCatalog
   readonly endpoints: ReadonlyMap<string, ConfiguredProvider>
-  /** Reads the providers' credentials again. Reports an invalid configuration and keeps the running one. */
-  readonly reloadCredentials: ReturnType<typeof createCredentialReload>
+  /** Reads the configuration again. Reports an invalid one and keeps the running one. */
+  readonly reloadConfig: ReturnType<typeof createConfigReload>
   readonly simulator: Simulator | null
   readonly simulatedProviders: ReadonlySet<string>
   /** Target shares of requests per capability level. */
@@ -202,13 +202,15 @@ export async function createDeps(config: Config, options: DepsOptions = {}): Pro
   }
 }
 
-async function openAll(config: Config, options: DepsOptions, undo: (() => unknown)[]): Promise<Deps> {
+async function openAll(given: Config, options: DepsOptions, undo: (() => unknown)[]): Promise<Deps> {
+  // Every reader of the plans and of the routing shares keeps these objects, whose values a reload replaces.
+  const config = { ...given, plans: { ...given.plans }, routing: { ...given.routing } }
   const { shared, ...own } = openProcess(config, options)
   const { clock, network, log } = own
   const { schema, ...stored } = await openStored(config, { ...options, shared, clock, log }, undo)
   const { database } = stored
   let redis: Redis | null = null
-  const { endpoints, simulator, replaceCredentials } = await openProviders(config, own, {
+  const { endpoints, simulator, replaceProviders } = await openProviders(config, own, {
     evaluate: async (...call) => {
       if (redis === null) throw new RedisUnavailableError('not opened yet')
       return redis.evaluate(...call)
@@ -216,7 +218,7 @@ async function openAll(config: Config, options: DepsOptions, undo: (() => unknow
   })
   if (simulator !== null) undo.push(() => simulator.stop())
   const { catalogue, reload: reloadCatalogue } = await openCatalogue(config, { clock, network, log, endpoints }, undo)
-  const embeddingCatalog = openEmbeddingCatalog(config, endpoints)
+  const { catalog: embeddingCatalog, reload: reloadEmbeddings } = openEmbeddingCatalog(config, endpoints)
   const figureOf = (name: string) => catalogue.resolve(name)?.figures.quality ?? null
   const learning = createLearningBook({ database, clock, figureOf, log })
   undo.push(() => learning.close())
@@ -234,7 +236,7 @@ async function openAll(config: Config, options: DepsOptions, undo: (() => unknow
   const { pages } = options
   const webhooks = openWebhooks(config, { database, clock, log, sessionSecret, pages: pages ?? {} }, undo)
   const parts = { clock, network, log, catalogue, endpoints, simulator, ...(pages === undefined ? {} : { pages }) }
-  const content = openContent(config, parts, undo)
+  const { content, replaceModeration } = openContent(config, parts, undo)
   const health = createHealthBook({ clock })
   const readiness = { isReady: false }
   const { safety } = content
@@ -251,11 +253,15 @@ async function openAll(config: Config, options: DepsOptions, undo: (() => unknow
     catalogue,
     embeddingCatalog,
     endpoints,
-    reloadCredentials: createCredentialReload({
-      config,
+    reloadConfig: createConfigReload({
+      config: given,
       log,
-      replaceCredentials,
+      replaceProviders,
+      replaceModeration,
+      replacePlans: next => void Object.assign(config.plans, next.plans),
+      replaceRouting: next => void Object.assign(config.routing, next.routing),
       replaceModels(next) {
+        reloadEmbeddings(next)
         const before = reloadCatalogue(next)
         announceDeprecations(log, { before, after: catalogue, todayIso: new Date(clock.now()).toISOString() })
       },

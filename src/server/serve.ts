@@ -12,6 +12,7 @@ import { banner, firstAccountLines } from './banner.ts'
 import { closeConnectionsAfterResponse } from './close-connections.ts'
 import { onHangup } from './hangup.ts'
 import { watchLauncher } from './launcher.ts'
+import { storeReload } from './reload-result.ts'
 import { exitWithStartupError, listenErrorText } from './startup-error.ts'
 import { warmUp } from './warm-up.ts'
 import { createSiblings, type FiguresMessage } from './worker-metrics.ts'
@@ -86,8 +87,9 @@ export async function serve(config: Config): Promise<void> {
   // In a terminal there is no load balancer that must notice first.
   const noticeMs = { SIGTERM: config.drainNoticeMs, SIGINT: 0 } as const
   let orders = 0
+  const reload = () => storeReload(config.ownDirectory, deps.reloadConfig())
   const obey = (order: SupervisorMessage) => {
-    if (order === 'SIGHUP') return deps.reloadCredentials()
+    if (order === 'SIGHUP') return reload()
     if (++orders > 1) hurry()
     else if (!draining) stop(0, noticeMs[order])
   }
@@ -99,7 +101,7 @@ export async function serve(config: Config): Promise<void> {
       else if (!draining) stop(0, noticeMs[signal])
     })
   // A worker reloads by the supervisor's message, whichever process received the signal.
-  onHangup({ reload: () => config.worker === null && deps.reloadCredentials(), stop: () => !draining && stop(0, 0) })
+  onHangup({ reload: () => config.worker === null && reload(), stop: () => !draining && stop(0, 0) })
   if (config.worker !== null) {
     process.on('message', (message: SupervisorMessage | FiguresMessage) =>
       typeof message === 'string' ? obey(message) : siblings?.hear(message),
