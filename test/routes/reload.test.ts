@@ -14,7 +14,7 @@ setDefaultTimeout(30_000)
 
 const folder = mkdtempSync(join(tmpdir(), 'reload-'))
 const path = join(folder, 'config.json')
-const environment = { GATEWAY_CONFIG: path }
+const environment = { GATEWAY_CONFIG: path, RELOAD_KEY: 'simulated' }
 let [near, far]: Simulator[] = []
 let gateway: Gateway
 
@@ -22,6 +22,7 @@ const urlOf = (simulator: Simulator | undefined) => simulator?.urls.openai ?? ''
 const provider = (id: string, base_url: string) => ({
   id,
   base_url,
+  api_key_env: 'RELOAD_KEY',
   models: [{ id: `${id}-one`, pricing: { input_per_mtok: 1, output_per_mtok: 1 }, quality: 0.5 }],
 })
 const write = (file: object) => writeFileSync(path, JSON.stringify(file))
@@ -85,7 +86,7 @@ describe('reload', () => {
       ...base(),
       plans: { evaluation: { requests_per_minute: before + 7 } },
       routing: { strong_share: 0.1, middle_share: 0.2 },
-      safety: { rules: [{ id: 'own', category: 'other', pattern: 'unusual marker text' }] },
+      safety: { rules: [{ id: 'own', category: 'other', patterns: ['unusual marker text'] }] },
     })
     expect(result).toEqual({ problems: [], restart: [] })
     expect(await limitOf()).toBe(before + 7)
