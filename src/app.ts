@@ -37,6 +37,7 @@ import { loadQuotaStatus } from './pipeline/load-quota-status.ts'
 import { reportModelHealth } from './pipeline/routing/health-report.ts'
 import { likelyModel } from './pipeline/routing/likely-model.ts'
 import { account } from './routes/account/routes.ts'
+import { audit } from './routes/audit/routes.ts'
 import { auth } from './routes/auth/routes.ts'
 import { billing } from './routes/billing/routes.ts'
 import { webhooks } from './routes/billing/webhooks.ts'
@@ -53,6 +54,7 @@ import { reference } from './routes/reference/routes.ts'
 import { tags } from './routes/tags/routes.ts'
 import { team } from './routes/team/routes.ts'
 import { usage } from './routes/usage/routes.ts'
+import { webhookEndpoints } from './routes/webhooks/routes.ts'
 
 export const version = packageJson.version
 
@@ -217,6 +219,7 @@ function useResources(
   const identify: Authenticate = {
     principal: headers => authenticateSession(deps.tokens, deps.sessions, headers),
     bodies: deps.bodies,
+    addressOf: request => deps.addressOf(request, root.server),
   }
   return root
     .use(inputTokens({ ...deps, callerOf, limitTokenCounts }))
@@ -246,10 +249,12 @@ function useResources(
     .use(keys(deps, identify))
     .use(tags(deps, identify))
     .use(team(deps, identify))
+    .use(audit(deps, identify))
     .use(usage(deps, identify))
     .use(insights({ ...deps, callerOf }, identify))
     .use(billing(deps, identify))
     .use(webhooks(deps))
+    .use(webhookEndpoints(deps, identify))
 }
 
 /** Adds metrics, probes, the dashboard and the API reference. */

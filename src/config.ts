@@ -108,6 +108,8 @@ export type Config = {
   readonly drainMs: number
   /** How long new connections are still accepted after SIGTERM, so that a load balancer can react. */
   readonly drainNoticeMs: number
+  /** Webhooks may use `http://` and addresses that are not public. */
+  readonly privateWebhooks: boolean
   readonly allowedHosts: readonly string[] | null
   readonly isTrustedProxy: (address: string) => boolean
   readonly logLevel: LogLevel
@@ -287,6 +289,7 @@ export function readConfig(environment: Environment = process.env): Config {
     bodies: readBodies(read, problems),
     drainMs: read.integer('DRAIN_TIMEOUT_MS', 30_000, 0, 10 * minute),
     drainNoticeMs: read.integer('DRAIN_NOTICE_MS', 3_000, 0, minute),
+    privateWebhooks: read.oneOf('WEBHOOKS_PRIVATE_HOSTS', ['allow', 'refuse'], 'refuse') === 'allow',
     allowedHosts: readAllowedHosts(read, problems),
     isTrustedProxy: trustedProxies(read.list('TRUSTED_PROXIES') ?? [], problems),
     logLevel: read.oneOf('LOG_LEVEL', logLevels, 'info'),

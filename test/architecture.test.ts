@@ -59,6 +59,7 @@ const mayImport: Readonly<Record<string, readonly string[]>> = {
   payments: ['core'],
   mail: ['core'],
   oidc: ['core'],
+  webhooks: ['core'],
   pipeline: ['core', 'providers/sse.ts'],
   http: ['core'],
   dialects: ['core', 'http'],

@@ -8,6 +8,7 @@ const files: readonly { readonly words: readonly string[]; readonly load: () => 
   { words: ['keys'], load: async () => (await import('./keys.ts')).keyCommands },
   { words: ['usage'], load: async () => (await import('./usage.ts')).usageCommands },
   { words: ['models'], load: async () => (await import('./models.ts')).modelCommands },
+  { words: ['reload'], load: async () => (await import('./reload.ts')).reloadCommands },
   { words: ['analyze'], load: async () => (await import('./analyze.ts')).analyzeCommands },
 ]
 

@@ -1,6 +1,7 @@
 /** Database access of operator commands: the gateway's own data, whether it runs or not. */
 import { existsSync } from 'node:fs'
 import { readStoreConfig } from '../config.ts'
+import { actingAs } from '../core/audit/audit.ts'
 import { GatewayError } from '../core/validation/errors.ts'
 import { DataFolderHeld, holderOf } from '../database/data-folder.ts'
 import { type Database, migrate, openDatabase, refuseNewer } from '../database/database.ts'
@@ -62,7 +63,7 @@ async function onPostgres<T>(url: string, bringUpToDate: boolean, work: Work<T>)
   try {
     if (bringUpToDate || !(await hasTables(database))) await migrate(database)
     else await database.run(({ sql }) => refuseNewer(sql))
-    return await work(database)
+    return await work(actingAs(database, { kind: 'cli' }))
   } finally {
     await database.close()
   }
@@ -77,7 +78,7 @@ async function onEmbedded<T>(directory: string, work: Work<T>): Promise<T> {
     // The gateway that holds it is migrating it; an embedded database has no lock against a second migration.
     else if (!(await hasTables(database)))
       throw new GatewayError('service_unavailable', 'The gateway is still starting. Retry.')
-    return await work(database)
+    return await work(actingAs(database, { kind: 'cli' }))
   } finally {
     await database.close()
     await embedded.close()

@@ -71,8 +71,9 @@ import { openStores } from './open-stores.ts'
 import { openTelemetry } from './open-telemetry.ts'
 import { openUsage } from './open-usage.ts'
 import type { PageOptions } from './open-web.ts'
+import { openWebhooks } from './open-webhooks.ts'
 import { createPasswords } from './passwords.ts'
-import { createCredentialReload } from './reload-credentials.ts'
+import { createConfigReload } from './reload-config.ts'
 import { createSharedClock } from './shared-clock.ts'
 import type { Tokenizer } from './tokenizer.ts'
 
@@ -88,8 +89,8 @@ export type Deps = {
   /** Embedding models: never candidates for a chat request. */
   readonly embeddingCatalog: EmbeddingCatalog
   readonly endpoints: ReadonlyMap<string, ConfiguredProvider>
-  /** Reads the providers' credentials again. Reports an invalid configuration and keeps the running one. */
-  readonly reloadCredentials: ReturnType<typeof createCredentialReload>
+  /** Reads the configuration again. Reports an invalid one and keeps the running one. */
+  readonly reloadConfig: ReturnType<typeof createConfigReload>
   readonly simulator: Simulator | null
   readonly simulatedProviders: ReadonlySet<string>
   /** Target shares of requests per capability level. */
@@ -148,6 +149,7 @@ export type Deps = {
   readonly billingWorker: BillingWorker
   /** Null = no mail server is configured. */
   readonly noticeWorker: Repeating | null
+  readonly webhooks: ReturnType<typeof openWebhooks>
   readonly budget: BudgetTracker
   readonly health: HealthTracker
   readonly learning: LearningCache
@@ -208,13 +210,15 @@ export async function createDeps(config: Config, options: DepsOptions = {}): Pro
   }
 }
 
-async function openAll(config: Config, options: DepsOptions, undo: (() => unknown)[]): Promise<Deps> {
+async function openAll(given: Config, options: DepsOptions, undo: (() => unknown)[]): Promise<Deps> {
+  // Every reader of the plans and of the routing shares keeps these objects, whose values a reload replaces.
+  const config = { ...given, plans: { ...given.plans }, routing: { ...given.routing } }
   const { shared, ...own } = openProcess(config, options)
   const { clock, network, log } = own
   const { schema, ...stored } = await openStored(config, { ...options, shared, clock, log }, undo)
   const { database } = stored
   let redis: Redis | null = null
-  const { endpoints, simulator, replaceCredentials } = await openProviders(config, own, {
+  const { endpoints, simulator, replaceProviders } = await openProviders(config, own, {
     evaluate: async (...call) => {
       if (redis === null) throw new RedisUnavailableError('not opened yet')
       return redis.evaluate(...call)
@@ -222,7 +226,7 @@ async function openAll(config: Config, options: DepsOptions, undo: (() => unknow
   })
   if (simulator !== null) undo.push(() => simulator.stop())
   const { catalogue, reload: reloadCatalogue } = await openCatalogue(config, { clock, network, log, endpoints }, undo)
-  const embeddingCatalog = openEmbeddingCatalog(config, endpoints)
+  const { catalog: embeddingCatalog, reload: reloadEmbeddings } = openEmbeddingCatalog(config, endpoints)
   const figureOf = (name: string) => catalogue.resolve(name)?.figures.quality ?? null
   const learning = createLearningBook({ database, clock, figureOf, log })
   undo.push(() => learning.close())
@@ -231,11 +235,16 @@ async function openAll(config: Config, options: DepsOptions, undo: (() => unknow
   const { meter, spent, limits } = usage
   // Loads the keys before the first request if the database is available, otherwise at the first poll.
   const isPostgresThere = (await Promise.race([schema.then(() => true), clock.sleep(0)])) === true
-  const identity = await openIdentity(config, { database, clock, log, usage, isPostgresThere }, undo)
+  const { sessionSecret, ...identity } = await openIdentity(
+    config,
+    { database, clock, log, usage, isPostgresThere },
+    undo,
+  )
   const billing = await openBilling(config, { database, clock, network, log, newId }, undo)
   const { pages } = options
+  const webhooks = openWebhooks(config, { database, clock, log, sessionSecret, pages: pages ?? {} }, undo)
   const parts = { clock, network, log, catalogue, endpoints, simulator, ...(pages === undefined ? {} : { pages }) }
-  const content = openContent(config, parts, undo)
+  const { content, replaceModeration } = openContent(config, parts, undo)
   const rejections = new RejectionLog({ database, clock, log })
   undo.push(() => rejections.close())
   const health = createHealthBook({ clock })
@@ -250,15 +259,20 @@ async function openAll(config: Config, options: DepsOptions, undo: (() => unknow
     ...content,
     ...openRequestState(config, clock),
     identityProvider: await openSingleSignOn(config, { clock, network }),
+    webhooks,
     observe,
     catalogue,
     embeddingCatalog,
     endpoints,
-    reloadCredentials: createCredentialReload({
-      config,
+    reloadConfig: createConfigReload({
+      config: given,
       log,
-      replaceCredentials,
+      replaceProviders,
+      replaceModeration,
+      replacePlans: next => void Object.assign(config.plans, next.plans),
+      replaceRouting: next => void Object.assign(config.routing, next.routing),
       replaceModels(next) {
+        reloadEmbeddings(next)
         const before = reloadCatalogue(next)
         announceDeprecations(log, { before, after: catalogue, todayIso: new Date(clock.now()).toISOString() })
       },

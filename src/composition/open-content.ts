@@ -13,6 +13,7 @@ import type { Simulator } from '../simulator/simulator.ts'
 import { openSafety } from './open-moderation.ts'
 import { openReaders } from './open-prompt-analyzer.ts'
 import { openWeb, type PageOptions } from './open-web.ts'
+import { createReloadableModeration } from './reloadable-moderation.ts'
 import { createTokenizer } from './tokenizer.ts'
 
 type Parts = {
@@ -34,9 +35,17 @@ export function openContent(config: Config, parts: Parts, undo: (() => unknown)[
   const digests = createKeyedDigests(randomBytes(32))
   const readers = openReaders(readFeatures)
   const { read, explain } = readers
-  const safety = openSafety(config, parts, { digests, readFeatures })
+  const open = (from: Config) => openSafety(from, parts, { digests, readFeatures })
+  const safety = createReloadableModeration(open(config))
   undo.push(() => safety.close())
   const web = openWeb(config, { ...parts, safety })
   undo.push(() => web.pages.close())
-  return { tokenizer, read, explain, safety, web, prompts: createPromptBook(readers, digests) }
+  let settings = config.safety
+  const replaceModeration = (next: Config) => {
+    if (Bun.deepEquals(settings, next.safety)) return
+    settings = next.safety
+    safety.replace(open(next))
+  }
+  const prompts = createPromptBook(readers, digests)
+  return { content: { tokenizer, read, explain, safety, web, prompts }, replaceModeration }
 }

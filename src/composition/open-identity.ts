@@ -41,6 +41,7 @@ export async function openIdentity(config: Config, parts: Parts, undo: (() => un
   undo.push(() => idempotency.close())
   const secret = config.jwtSecret ?? loadOrCreateSessionSecret(join(config.dataDirectory, 'session-secret'))
   return {
+    sessionSecret: secret,
     keys,
     sessions,
     idempotency,

@@ -44,6 +44,8 @@ type Parts = Process & { readonly shared: Shared | null; readonly processes: num
 /** Changed only by a reload. */
 type OpenProvider = {
   endpoint: { -readonly [Field in keyof ConfiguredProvider]: ConfiguredProvider[Field] }
+  /** Where it is and what it speaks. */
+  readonly place: string
   pool: OwnKeyPool | null
   /** Its capacity is shared between gateway instances. */
   isShared: boolean
@@ -57,24 +59,36 @@ export async function openProviders(config: Config, { clock, network }: Process,
   const add = (settings: ProviderSettings, simulated: boolean) => {
     const { id } = settings
     const endpoint = { id, ...adaptersOf(settings), access: accessOf(settings, parts), simulated }
-    const provider = { endpoint, pool: null, isShared: false }
+    const provider = { endpoint, place: placeOf(settings), pool: null, isShared: false }
     setCredentials(provider, settings, parts)
     opened.set(id, provider)
     endpoints.set(id, endpoint)
   }
   for (const settings of config.providers) add(settings, false)
-  /** Replaces the credentials of these providers. Running attempts keep theirs. */
-  const replaceCredentials = (providers: readonly ProviderSettings[]) => {
+  /**
+   * Replaces the providers by those of another configuration: adds, moves and removes them, and replaces credentials.
+   * Running attempts keep theirs. Returns false, and changes nothing, between simulated and real providers.
+   */
+  const replaceProviders = (providers: readonly ProviderSettings[]): boolean => {
+    if ((config.providers.length === 0) !== (providers.length === 0)) return false
     for (const settings of providers) {
       const provider = opened.get(settings.id)
-      if (provider !== undefined) setCredentials(provider, settings, parts)
+      // At another address the counts of a key pool mean nothing.
+      if (provider === undefined || provider.place !== placeOf(settings)) add(settings, false)
+      else setCredentials(provider, settings, parts)
     }
+    for (const id of opened.keys())
+      if (config.providers.length > 0 && providers.every(other => other.id !== id)) {
+        opened.delete(id)
+        endpoints.delete(id)
+      }
+    return true
   }
-  if (endpoints.size > 0) return { endpoints, replaceCredentials, simulator: null }
+  if (endpoints.size > 0) return { endpoints, replaceProviders, simulator: null }
   const simulator = await startSimulator({ clock, random: Math.random })
   for (const format of ['openai', 'anthropic', 'google'] as const)
     add({ id: format, format, baseUrl: simulator.urls[format], apiKey: 'simulated' }, true)
-  return { endpoints, replaceCredentials, simulator }
+  return { endpoints, replaceProviders, simulator }
 }
 
 function accessOf({ baseUrl, apiKey, extraFields, dialect, cloud }: ProviderSettings, process: Process): Access {
@@ -86,6 +100,10 @@ function accessOf({ baseUrl, apiKey, extraFields, dialect, cloud }: ProviderSett
     ...(dialect === undefined ? {} : { dialect }),
     ...(credentials === null ? {} : { authorizer: openAuthorizer(process, credentials) }),
   }
+}
+
+function placeOf({ format, baseUrl, cloud }: ProviderSettings): string {
+  return JSON.stringify([format, baseUrl, cloud?.apiVersion ?? null])
 }
 
 /** Sets the credentials of a provider. An existing pool keeps what it counted. */

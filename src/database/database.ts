@@ -8,6 +8,7 @@ import { readMigrationFiles } from 'drizzle-orm/migrator'
 import { drizzle, type PostgresJsDatabase } from 'drizzle-orm/postgres-js'
 import postgres, { type Sql, type TransactionSql } from 'postgres'
 import packageJson from '../../package.json'
+import type { Actor } from '../core/audit/audit.ts'
 import { GatewayError } from '../core/validation/errors.ts'
 import { createWorkQueue, QueueFull } from './work-queue.ts'
 
@@ -25,6 +26,8 @@ export type Database = {
    */
   run<T>(work: (connected: Connected) => PromiseLike<T>, deadlineMs?: number): Promise<T>
   readonly address: DatabaseAddress
+  /** Who makes the changes, for the audit log (`actingAs`); absent = the gateway itself. */
+  readonly actor?: Actor | undefined
   close(): Promise<void>
 }
 

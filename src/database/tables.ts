@@ -8,6 +8,7 @@ import {
   boolean,
   check,
   date,
+  doublePrecision,
   index,
   integer,
   jsonb,
@@ -984,6 +985,127 @@ export const learningState = pgTable(
   table => [primaryKey({ name: 'learning_state_key', columns: [table.accountId, table.queryType, table.model] })],
 )
 
+/** Who changed what in an account: written with the change, append-only (`database/repositories/audit.ts`). */
+export const auditLog = pgTable(
+  'audit_log',
+  {
+    /** Ascends with time: the position of a page. */
+    id: text('id').primaryKey(),
+    accountId: text('account_id').notNull(),
+    at: time('at').notNull().default(sql`clock_timestamp()`),
+    actor: text('actor', { enum: ['user', 'cli', 'system'] }).notNull(),
+    /** The user; null = the operator or the gateway itself. */
+    userId: text('user_id'),
+    /** Network address of the client, an IPv6 address as its network; null = none. */
+    address: text('address'),
+    action: text('action').notNull(),
+    /** ID of the changed object; null = the account. */
+    target: text('target'),
+    details: jsonb('details').$type<Readonly<Record<string, string | number | boolean | null>>>().notNull(),
+  },
+  table => [
+    index('audit_log_page').on(table.accountId, table.id.desc().nullsFirst()),
+    index('audit_log_at').on(table.at),
+    check('audit_log_actor', sql`${table.actor} in ('user', 'cli', 'system')`),
+  ],
+)
+
+/** URLs of an account that receive its events. */
+export const webhookEndpoints = pgTable(
+  'webhook_endpoints',
+  {
+    id: text('id').primaryKey(),
+    accountId: text('account_id')
+      .notNull()
+      .references(() => accounts.id),
+    url: text('url').notNull(),
+    /** Event types that it receives. */
+    events: text('events').array().notNull(),
+    /** Signing secret, sealed under the session secret. */
+    secret: text('secret').notNull(),
+    /** The secret before the last rotation, sealed. It signs too until `previousUntil`. */
+    previousSecret: text('previous_secret'),
+    previousUntil: time('previous_until'),
+    /** Null = enabled. */
+    disabledAt: time('disabled_at'),
+    disabledBy: text('disabled_by', { enum: ['user', 'failures'] }),
+    /** First failed attempt since the last successful one; null = the last one succeeded. */
+    failingSince: time('failing_since'),
+    createdAt: createdAt(),
+  },
+  table => [
+    index('webhook_endpoints_account').on(table.accountId),
+    check('webhook_endpoints_disabled', sql`(${table.disabledAt} is null) = (${table.disabledBy} is null)`),
+  ],
+)
+
+/** Events on their way to an endpoint, and the log of their delivery: written with the change that caused them. */
+export const webhookDeliveries = pgTable(
+  'webhook_deliveries',
+  {
+    /** `webhook-id` of the request, the same for every attempt. Ascends with time. */
+    id: text('id').primaryKey(),
+    accountId: text('account_id').notNull(),
+    endpointId: text('endpoint_id')
+      .notNull()
+      .references(() => webhookEndpoints.id, { onDelete: 'cascade' }),
+    type: text('type').notNull(),
+    /** Prevents a second delivery of an event that several gateways report; null = reported once. */
+    eventKey: text('event_key'),
+    /** Body of the request, the same bytes for every attempt. */
+    body: text('body').notNull(),
+    status: text('status', { enum: ['pending', 'delivered', 'failed'] })
+      .notNull()
+      .default('pending'),
+    attempts: smallint('attempts').notNull().default(0),
+    /** When it is sent, retried, or claimable again after the death of its sender. */
+    dueAt: time('due_at').notNull().default(sql`clock_timestamp()`),
+    createdAt: time('created_at').notNull().default(sql`clock_timestamp()`),
+    attemptedAt: time('attempted_at'),
+    /** HTTP status of the last attempt; null = no response. */
+    responseStatus: smallint('response_status'),
+    /** Code of the last failed attempt. */
+    error: text('error'),
+    durationMs: integer('duration_ms'),
+  },
+  table => [
+    index('webhook_deliveries_due').on(table.dueAt).where(sql`${table.status} = 'pending'`),
+    index('webhook_deliveries_page').on(table.endpointId, table.id.desc().nullsFirst()),
+    unique('webhook_deliveries_event').on(table.endpointId, table.eventKey),
+    check('webhook_deliveries_status', sql`${table.status} in ('pending', 'delivered', 'failed')`),
+  ],
+)
+
+/** Thresholds of an account, with the state of their evaluation. */
+export const alertRules = pgTable(
+  'alert_rules',
+  {
+    id: text('id').primaryKey(),
+    accountId: text('account_id')
+      .notNull()
+      .references(() => accounts.id),
+    metric: text('metric', { enum: ['spend', 'error_rate', 'latency'] }).notNull(),
+    /** US dollars per UTC day, share of requests from 0 to 1, or p95 milliseconds. */
+    threshold: doublePrecision('threshold').notNull(),
+    windowMinutes: integer('window_minutes').notNull(),
+    isFiring: boolean('is_firing').notNull().default(false),
+    /** The last computed value; null = too few requests. */
+    value: doublePrecision('value'),
+    changedAt: time('changed_at'),
+    /** When it is evaluated next. */
+    dueAt: time('due_at').notNull().default(sql`clock_timestamp()`),
+    /** Sums at the start of the window; null = no window has started. */
+    since: jsonb('since').$type<{ day: string; requests: number; failed: number; latency: number[] }>(),
+    createdAt: createdAt(),
+  },
+  table => [
+    index('alert_rules_account').on(table.accountId),
+    index('alert_rules_due').on(table.dueAt),
+    check('alert_rules_metric', sql`${table.metric} in ('spend', 'error_rate', 'latency')`),
+    check('alert_rules_threshold', sql`${table.threshold} > 0`),
+  ],
+)
+
 export type Account = typeof accounts.$inferSelect
 export type NewAccount = typeof accounts.$inferInsert
 export type User = typeof users.$inferSelect
@@ -997,4 +1119,8 @@ export type PaymentMethodRow = typeof paymentMethods.$inferSelect
 export type BillingCycle = typeof billingCycles.$inferSelect
 export type Invoice = typeof invoices.$inferSelect
 export type InvoiceLine = typeof invoiceLines.$inferSelect
+export type AuditRow = typeof auditLog.$inferSelect
+export type WebhookEndpoint = typeof webhookEndpoints.$inferSelect
+export type WebhookDelivery = typeof webhookDeliveries.$inferSelect
+export type AlertRule = typeof alertRules.$inferSelect
 export type UsageRow = typeof usageRecords.$inferSelect

@@ -1,6 +1,7 @@
 /** Routes for signed-in users, as a table. The policy in a route's description is the policy that is enforced. */
 import { Elysia } from 'elysia'
 import { type Action, isAllowed } from '../core/accounts/roles.ts'
+import type { Actor } from '../core/audit/audit.ts'
 import type { RateLimiterFactory } from '../core/limits/rate-limits.ts'
 import { findDuplicateKey } from '../core/validation/duplicate-json-key.ts'
 import { GatewayError } from '../core/validation/errors.ts'
@@ -17,6 +18,8 @@ export type SessionRequest = {
   /** Path parameters, each short and of safe characters. */
   readonly params: Readonly<Record<string, string>>
   readonly request: Request
+  /** The user with the network address, for the audit log: `actingAs(database, actor)`. */
+  readonly actor: Actor
 }
 
 export type SessionRoute = RouteDocs & {
@@ -30,6 +33,8 @@ export type Authenticate = {
   /** Returns the user of the session in the headers. Throws 401 if there is none. */
   readonly principal: (headers: Headers) => Promise<Principal>
   readonly bodies: BodyBudget
+  /** The client's network address, IPv6 by network. */
+  readonly addressOf: (request: Request) => string
 }
 
 /**
@@ -47,7 +52,8 @@ export function sessionRoutes(name: string, identify: Authenticate, routes: read
         if (!isAllowed(principal.role, action)) throw forbidden()
         if (principal.isUnverified && method !== 'GET' && action !== 'sessions.own') throw unverified()
         if (!Object.values(params).every(value => harmless.test(value))) throw notFound()
-        const work = () => handle({ principal, params, request })
+        const actor = { kind: 'user', userId: principal.userId, address: identify.addressOf(request) } as const
+        const work = () => handle({ principal, params, request, actor })
         return whileHeld({ budget: identify.bodies, owner: principal.accountId }, request, bodyLimits.other, work)
       },
       { parse: 'none', ...withRouteDocs(session(action), told) },

@@ -2,6 +2,7 @@
 
 import { digestOf, type RandomBytes } from '../core/accounts/api-keys.ts'
 import type { SingleSignOnConfig } from '../core/accounts/single-sign-on.ts'
+import { actingAs } from '../core/audit/audit.ts'
 import type { Limits, Plans } from '../core/limits/plans.ts'
 import { toUsd } from '../core/usage/money.ts'
 import { GatewayError } from '../core/validation/errors.ts'
@@ -52,7 +53,8 @@ export async function signIn(
   const { database, stores, randomBytes, newId } = deps
   const refreshToken = firstRefreshToken(randomBytes)
   const sessionId = newId('ses')
-  const started = await stores.sessions.startSession(database, {
+  const acting = actingAs(database, { kind: 'user', userId: user.id, address })
+  const started = await stores.sessions.startSession(acting, {
     id: sessionId,
     accountId: user.accountId,
     userId: user.id,

@@ -1,16 +1,16 @@
 /** Creates the dependencies and the app, listens, and drains on SIGTERM or on a message of the supervisor. */
 import { createApp, version } from '../app.ts'
-import { createDeps } from '../composition/deps.ts'
+import { createDeps, type Deps } from '../composition/deps.ts'
 import { describeError } from '../composition/error-text.ts'
 import { localOwner } from '../composition/first-account.ts'
 import { toStoreError } from '../composition/store-errors.ts'
 import type { Config } from '../config.ts'
-import type { Log } from '../core/ports/log.ts'
 import type { Database } from '../database/database.ts'
 import { findAccountByEmail } from '../database/repositories/accounts.ts'
 import { banner, firstAccountLines } from './banner.ts'
 import { onHangup } from './hangup.ts'
 import { watchLauncher } from './launcher.ts'
+import { storeReload } from './reload-result.ts'
 import { Shutdown, type SupervisorMessage } from './shutdown.ts'
 import { exitWithStartupError, listenErrorText } from './startup-error.ts'
 import { warmUp } from './warm-up.ts'
@@ -62,10 +62,11 @@ export async function serve(config: Config): Promise<void> {
 
 /** Stops and reloads by signals, and in a worker by messages of its supervisor. */
 function receiveOrders(
-  { worker }: Pick<Config, 'worker'>,
-  { log, reloadCredentials }: { readonly log: Log; readonly reloadCredentials: () => unknown },
+  { worker, ownDirectory }: Pick<Config, 'worker' | 'ownDirectory'>,
+  { log, reloadConfig }: Pick<Deps, 'log' | 'reloadConfig'>,
   { shutdown, hear }: { readonly shutdown: Shutdown; readonly hear: ((message: FiguresMessage) => void) | undefined },
 ): void {
+  const reload = () => storeReload(ownDirectory, reloadConfig())
   for (const signal of ['SIGTERM', 'SIGINT'] as const)
     process.on(signal, () => {
       // A terminal or a service manager signals supervisor and workers, so a worker counts only the supervisor's
@@ -75,13 +76,13 @@ function receiveOrders(
     })
   // A worker reloads by the supervisor's message, whichever process received the signal.
   onHangup({
-    reload: () => worker === null && reloadCredentials(),
+    reload: () => worker === null && reload(),
     stop: () => shutdown.begin('SIGINT'),
   })
   if (worker !== null) {
     process.on('message', (message: SupervisorMessage | FiguresMessage) => {
       if (typeof message !== 'string') hear?.(message)
-      else if (message === 'SIGHUP') reloadCredentials()
+      else if (message === 'SIGHUP') void reload()
       else shutdown.order(message)
     })
     // Without a supervisor no process would replace or stop this one.

@@ -146,7 +146,7 @@ test('models update: changes the models of a running gateway on reload, below th
     expect(await find('gpt-9')).toBeUndefined()
     const digest = new Bun.CryptoHasher('sha256').update(readFileSync(good)).digest('hex')
     expect((await updateFrom(['--from', good, '--sha256', digest])).code).toBe(0)
-    gateway.deps.reloadCredentials(() => readConfig({ GATEWAY_DATA_DIR: folder, ...environment }))
+    gateway.deps.reloadConfig(() => readConfig({ GATEWAY_DATA_DIR: folder, ...environment }))
     expect((await find('gpt-9'))?.pricing.input_per_mtok).toBe(3)
     expect((await find('gpt-5.5'))?.pricing.input_per_mtok).toBe(7)
     expect(gateway.logLines.join('\n')).toContain('"model_deprecated","model":"anthropic/claude-haiku-4-5"')

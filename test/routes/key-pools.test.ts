@@ -231,8 +231,8 @@ describe('key pool', () => {
     for (let count = 0; count < 3; count++) expect((await ask('old/old-one', prompt)).status).toBe(200)
     expect(new Set(calls)).toEqual(new Set(['key-old-b']))
     keyFile('old-a', 'key-renewed')
-    gateway.deps.reloadCredentials(() => readConfig(environment()))
-    expect(logged('credentials_reloaded')).toHaveLength(1)
+    gateway.deps.reloadConfig(() => readConfig(environment()))
+    expect(logged('config_reloaded')).toHaveLength(1)
     while (!calls.includes('key-renewed')) expect((await ask('old/old-one', prompt)).status).toBe(200)
   })
 
@@ -242,8 +242,8 @@ describe('key pool', () => {
       { name: 'kept-a', api_key_env: 'NOT_SET' },
     ]
     writeConfig([{ ...compatible('kept', []), keys }])
-    gateway.deps.reloadCredentials(() => readConfig(environment()))
-    const [line = '{}'] = logged('credentials_reload_failed')
+    gateway.deps.reloadConfig(() => readConfig(environment()))
+    const [line = '{}'] = logged('config_reload_failed')
     expect(JSON.parse(line).failures).toBe(3)
     expect(JSON.parse(line).detail).toContain('two keys are named "kept-a"')
     expect((await ask('kept/kept-one')).status).toBe(200)

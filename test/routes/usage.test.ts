@@ -4,6 +4,7 @@ import { Elysia } from 'elysia'
 import { GatewayError } from '../../src/core/validation/errors.ts'
 import { type Database, migrate, openDatabase } from '../../src/database/database.ts'
 import { type Embedded, openEmbedded } from '../../src/database/embedded.ts'
+import { stores } from '../../src/database/repositories/stores.ts'
 import type { Principal } from '../../src/http/authentication.ts'
 import { errorResponse, toGatewayError } from '../../src/http/error-response.ts'
 import { createLedgerReader } from '../../src/ledger/ledger.ts'
@@ -62,9 +63,10 @@ function appOn(over: Database, principals: Readonly<Record<string, Principal>>) 
     .onError(({ error }) => errorResponse(toGatewayError(error), 'req_test'))
     .use(
       usage(
-        { ledger: createLedgerReader(over), clock: { now: () => now } },
+        { ledger: createLedgerReader(over), clock: { now: () => now }, database: over, stores },
         {
           bodies: anyBodies(),
+          addressOf: () => '192.0.2.1',
           async principal(headers) {
             const found = principals[headers.get('x-test-as') ?? '']
             if (found === undefined) throw new GatewayError('invalid_token', 'Sign in.')

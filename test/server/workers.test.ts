@@ -229,7 +229,7 @@ describe('two workers without Redis', () => {
   test('reload the credentials in every worker on SIGHUP, and keep running', async () => {
     await until(async () => (await readyOnes(gateway)) === 2, 60_000)
     const before = workersOf(gateway.pid)
-    const reloads = () => gateway.output().split('"event":"credentials_reloaded"').length - 1
+    const reloads = () => gateway.output().split('"event":"config_reloaded"').length - 1
     process.kill(gateway.pid, 'SIGHUP')
     await until(() => reloads() === 2, 60_000)
     expect(workersOf(gateway.pid)).toEqual(before)

@@ -4,6 +4,7 @@
  * rating or deletion (from any instance) within 500 ms.
  */
 
+import { type Actor, actingAs } from '../../core/audit/audit.ts'
 import type { LearnedBias, LearnedBiasLookup } from '../../core/learning/apply-bias.ts'
 import { type BiasInput, estimateBiases } from '../../core/learning/learned-bias.ts'
 import type { LengthStatistics } from '../../core/learning/response-quality.ts'
@@ -42,7 +43,7 @@ export type LearningCache = {
   /** Rates a request; its effect is in memory when this resolves. Null if the account has no such request. */
   rate(accountId: string, requestId: string, rating: Rating): Promise<CellKey | null>
   /** Deletes the account's learning data: memory and cells before this resolves, entries then or soon after. */
-  erase(accountId: string): Promise<void>
+  erase(accountId: string, actor?: Actor): Promise<void>
   /** Returns the account's cells from Postgres. */
   cells(accountId: string): Promise<readonly PlacedCell[]>
   close(): Promise<void>
@@ -165,8 +166,8 @@ export function createLearningBook({ database, clock, figureOf, log }: LearningB
       if (rated !== null) await read([accountId])
       return rated
     },
-    async erase(accountId) {
-      await erase(database, accountId, clock.now())
+    async erase(accountId, actor) {
+      await erase(actor === undefined ? database : actingAs(database, actor), accountId, clock.now())
       await read([accountId])
       const until = clock.monotonic() + sweepWithinMs
       try {

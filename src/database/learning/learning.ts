@@ -19,6 +19,7 @@ import { ratedQuality, repeatCost } from '../../core/learning/response-quality.t
 import type { UsageRecord } from '../../core/usage/usage-record.ts'
 import { withAccountRls } from '../account-transaction.ts'
 import type { Database } from '../database.ts'
+import { recordAudit } from '../repositories/audit.ts'
 import { type CellKey, changeCell, lockCells, placeIn, writeCells } from './learning-cells.ts'
 
 export type Rating = { readonly stars: number; readonly isHelpful: boolean | null }
@@ -298,6 +299,7 @@ export function erase(database: Database, accountId: string, now: number): Promi
         on conflict (account_id) do update set
           epoch = learning_accounts.epoch + 1, erased_at = excluded.erased_at, updated_at = clock_timestamp()`
     await transaction`delete from learning_state where account_id = ${accountId}`
+    await recordAudit(transaction, database, { accountId, action: 'learning.deleted' })
   })
 }
 

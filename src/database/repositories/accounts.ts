@@ -2,9 +2,12 @@
  * Accounts and their users. IDs and times are parameters, so that a caller can repeat a call with an unknown outcome.
  */
 import { eq, sql } from 'drizzle-orm'
+import type { AuditEntry } from '../../core/audit/audit.ts'
 import type { Limits, PlanName, Plans } from '../../core/limits/plans.ts'
+import { toUsd } from '../../core/usage/money.ts'
 import type { Database } from '../database.ts'
 import { type Account, accounts, type NewAccount, type NewUser, type User, users } from '../tables.ts'
+import { recordAudit } from './audit.ts'
 
 export type AccountWithUser = { readonly account: Account; readonly user: User }
 
@@ -15,11 +18,17 @@ export type AccountWithUser = { readonly account: Account; readonly user: User }
 export function createAccount(database: Database, account: NewAccount, owner: NewUser): Promise<void> {
   return database.run(({ orm }) =>
     orm.transaction(async transaction => {
-      await transaction.insert(accounts).values(account).onConflictDoNothing({ target: accounts.id })
+      const made = await transaction
+        .insert(accounts)
+        .values(account)
+        .onConflictDoNothing({ target: accounts.id })
+        .returning({ id: accounts.id })
       await transaction
         .insert(users)
         .values({ ...owner, email: mailbox(owner.email) })
         .onConflictDoNothing({ target: users.id })
+      const entry = { accountId: account.id, action: 'account.created', target: owner.id } as const
+      if (made.length > 0) await recordAudit(transaction, database, entry)
     }),
   )
 }
@@ -55,14 +64,32 @@ export type AccountChange = Partial<
  * within 1 s. Returns false if there is no such account.
  */
 export async function changeAccount(database: Database, accountId: string, change: AccountChange): Promise<boolean> {
-  const rows = await database.run(({ orm }) =>
-    orm
-      .update(accounts)
-      .set({ ...change, updatedAt: sql`clock_timestamp()` })
-      .where(eq(accounts.id, accountId))
-      .returning({ id: accounts.id }),
+  return database.run(({ orm }) =>
+    orm.transaction(async step => {
+      const rows = await step
+        .update(accounts)
+        .set({ ...change, updatedAt: sql`clock_timestamp()` })
+        .where(eq(accounts.id, accountId))
+        .returning({ id: accounts.id })
+      if (rows.length === 0) return false
+      await recordAudit(step, database, { accountId, ...recordOf(change) })
+      return true
+    }),
   )
-  return rows.length > 0
+}
+
+function recordOf(change: AccountChange): Pick<AuditEntry, 'action' | 'details'> {
+  if (change.shortfallMicrocents !== undefined) return { action: 'account.resumed' }
+  const { dailyCostMicrocents: cost } = change
+  return {
+    action: 'limits.changed',
+    details: {
+      ...(change.requestsPerMinute === undefined ? {} : { requests_per_minute: change.requestsPerMinute }),
+      ...(change.concurrentRequests === undefined ? {} : { concurrent_requests: change.concurrentRequests }),
+      ...(change.dailyTokens === undefined ? {} : { daily_tokens: change.dailyTokens }),
+      ...(cost === undefined ? {} : { daily_cost_usd: cost === null ? null : toUsd(cost) }),
+    },
+  }
 }
 
 /** Returns the limits of one account: its own limits, and those of its plan for the others. */

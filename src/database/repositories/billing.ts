@@ -4,6 +4,7 @@
  * parameters.
  */
 import { and, asc, eq, isNull, sql } from 'drizzle-orm'
+import type { Actor } from '../../core/audit/audit.ts'
 import {
   type BillingEvent,
   type BillingRejection,
@@ -12,6 +13,7 @@ import {
   transition,
 } from '../../core/billing/billing.ts'
 import { graceNotices } from '../../core/billing/grace.ts'
+import { toUsd } from '../../core/usage/money.ts'
 import { type Transaction, withAccountRls } from '../account-transaction.ts'
 import type { Database } from '../database.ts'
 import {
@@ -23,6 +25,7 @@ import {
   paymentMethods,
   planChanges,
 } from '../tables.ts'
+import { recordAudit } from './audit.ts'
 import { duesOf, noteNotices } from './billing-notices.ts'
 
 /** An account with its current payment method. */
@@ -74,6 +77,8 @@ type BillingChange = {
   readonly newId: (prefix: string) => string
   /** The plan version that the caller read: another current version is a `conflict`; null = any. */
   readonly version?: number | null
+  /** Who makes the change, for the audit log; absent = the gateway itself. */
+  readonly actor?: Actor | undefined
   /** Becomes the payment method before the event is applied, if there is none (or, for `method_added`, another one). */
   readonly method?: NewMethod
 }
@@ -84,7 +89,7 @@ export type BillingOutcome = 'done' | 'conflict' | 'not_found' | 'taken' | Billi
 /** Changes plan or payment method. The row lock and the version reject the second of two concurrent changes. */
 export function changeBilling(database: Database, accountId: string, change: BillingChange): Promise<BillingOutcome> {
   return withAccountRls(database, accountId)
-    .orm(step => changeBillingInTransaction(step, accountId, change), workDeadlineMs)
+    .orm(step => changeBillingInTransaction(step, accountId, { actor: database.actor, ...change }), workDeadlineMs)
     .catch(error => {
       if (isTaken(error)) return 'taken'
       throw error
@@ -131,7 +136,11 @@ export async function changeBillingInTransaction(
       requestedAt: new Date(at),
       effectiveAt: new Date(effectiveAt),
     })
+    const details = { from, to, effective_at: new Date(effectiveAt).toISOString() }
+    await recordAudit(step, change, { accountId, action: 'plan.changed', details })
   }
+  if (isNew) await recordAudit(step, change, { accountId, action: 'payment_method.changed', target: method.id })
+  if (event === 'method_removed') await recordAudit(step, change, { accountId, action: 'payment_method.removed' })
   return 'done'
 }
 
@@ -197,12 +206,14 @@ function isTaken(error: unknown): boolean {
 
 /** Sets the monthly soft cap; null = none. Takes effect in all instances within 1 s. */
 export async function setSoftCap(database: Database, accountId: string, microcents: number | null): Promise<void> {
-  await withAccountRls(database, accountId).orm(step =>
-    step
+  await withAccountRls(database, accountId).orm(async step => {
+    await step
       .update(accounts)
       .set({ softCapMicrocents: microcents, updatedAt: sql`clock_timestamp()` })
-      .where(eq(accounts.id, accountId)),
-  )
+      .where(eq(accounts.id, accountId))
+    const details = { monthly_usd: microcents === null ? null : toUsd(microcents) }
+    await recordAudit(step, database, { accountId, action: 'soft_cap.changed', details })
+  })
 }
 
 /**

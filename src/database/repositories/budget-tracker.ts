@@ -10,8 +10,10 @@ import { type BudgetPeriod, budgetPeriod, periodKey } from '../../core/billing/b
 import type { Caller } from '../../core/limits/plans.ts'
 import { createRecentMap } from '../../core/text/recent-map.ts'
 import { dayMs } from '../../core/text/utc-days.ts'
+import { toUsd } from '../../core/usage/money.ts'
 import { withAccountRls } from '../account-transaction.ts'
 import type { Database } from '../database.ts'
+import { enqueueEvent } from './webhook-events.ts'
 
 /**
  * Returns the amount billed to an account on the UTC days of a period, from the daily totals. Both ends count as whole days:
@@ -47,28 +49,33 @@ export async function spentBefore(database: Database, accountId: string, startsA
 }
 
 /**
- * Records that owners get an email about reaching `percent` of their soft cap in a period. Returns their addresses for
- * the first call only, so that one gateway of many sends it.
+ * Records that an account reached `percent` of its soft cap in a period, with the event for its webhooks. Returns the
+ * addresses of its owners for the first call only, so that one gateway of many sends the email.
  */
 export async function recordBudgetNotice(
   database: Database,
   accountId: string,
   period: BudgetPeriod,
-  percent: number,
+  { percent, capMicrocents }: { readonly percent: number; readonly capMicrocents: number },
 ): Promise<readonly string[]> {
   const reached = JSON.stringify(budgetMilestones.filter(one => one <= percent))
-  const rows = await database.run(
-    ({ sql: query }) => query<{ email: string }[]>`
-      with noted as (
+  return database.run(({ sql }) =>
+    sql.begin(async step => {
+      const noted = await step<{ percent: number }[]>`
         insert into budget_notices (account_id, month, percent, created_at)
         select ${accountId}, ${periodKey(period)}, value::text::int, clock_timestamp() from json_array_elements(${reached}::text::json)
         on conflict do nothing
-        returning percent)
-      select email from users
-      where account_id = ${accountId} and role = 'owner' and removed_at is null
-        and exists (select from noted where percent = ${percent})`,
+        returning percent`
+      if (!noted.some(one => one.percent === percent)) return []
+      await enqueueEvent(step, accountId, {
+        type: 'budget.reached',
+        data: { percent, monthly_usd: toUsd(capMicrocents), period: periodKey(period) },
+      })
+      const owners = await step<{ email: string }[]>`
+        select email from users where account_id = ${accountId} and role = 'owner' and removed_at is null`
+      return owners.map(({ email }) => email)
+    }),
   )
-  return rows.map(({ email }) => email)
 }
 
 export type BudgetTracker = {

@@ -27,13 +27,16 @@ export function takeCard(
   at: number,
   newId: (prefix: string) => string,
 ): Promise<TakenCard> {
-  return withAccountRls(database, accountId).orm(step => takeCardWithin(step, card, at, newId), workDeadlineMs)
+  return withAccountRls(database, accountId).orm(
+    step => takeCardWithin(step, { ...card, actor: database.actor }, at, newId),
+    workDeadlineMs,
+  )
 }
 
 /** The same inside a transaction. */
 export async function takeCardWithin(
   step: Transaction,
-  { accountId, customerId, method, enteredAt }: EnteredCard,
+  { accountId, customerId, method, enteredAt, actor }: EnteredCard & Pick<Database, 'actor'>,
   at: number,
   newId: (prefix: string) => string,
 ): Promise<TakenCard> {
@@ -53,6 +56,7 @@ export async function takeCardWithin(
     return { outcome: 'ignored', replaced: null }
   const outcome = await changeBillingInTransaction(step, accountId, {
     event: 'method_added',
+    actor,
     at,
     userId: null,
     newId,

@@ -4,6 +4,7 @@ import { isAllowed, outranks, type Role } from '../../core/accounts/roles.ts'
 import { withAccountRls } from '../account-transaction.ts'
 import type { Database } from '../database.ts'
 import { type Invitation, type InvitationInsert, invitations } from '../tables.ts'
+import { recordAudit } from './audit.ts'
 
 const lifetimeDays = 7
 
@@ -41,6 +42,7 @@ export async function invite(
         expiresAt: sql`clock_timestamp() + make_interval(days => ${lifetimeDays})`,
       })
       .returning()
+    await recordAudit(step, database, { accountId, action: 'member.invited', target: id, details: { email, role } })
     return rows[0] ?? null
   })
 }
@@ -66,6 +68,7 @@ export function withdrawInvitation(
     if (invitation === undefined) return 'not_found'
     if (!outranks(actor.role, invitation.role)) return 'forbidden'
     await step`delete from invitations where id = ${invitationId} and account_id = ${accountId}`
+    await recordAudit(step, database, { accountId, action: 'invitation.withdrawn', target: invitationId })
     return 'done'
   })
 }
@@ -117,6 +120,7 @@ export function acceptInvitation(
         on conflict (email) do nothing returning id`
     if (made.length === 0) return 'taken'
     await step`update invitations set accepted_at = clock_timestamp() where digest = ${digest}`
+    await recordAudit(step, database, { accountId, action: 'member.joined', target: userId })
     return 'accepted'
   })
 }

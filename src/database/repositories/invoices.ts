@@ -19,6 +19,7 @@ import {
   planChanges,
 } from '../tables.ts'
 import { epochStart, withSingletonLock, workDeadlineMs } from './billing.ts'
+import { enqueueEvent } from './webhook-events.ts'
 
 /** Returns the amounts of a running cycle so far. */
 export async function spentInCycle(
@@ -128,6 +129,11 @@ async function invoiceFor(
     .returning()
   if (invoice !== undefined && lines.length > 0)
     await step.insert(invoiceLineRows).values(lines.map(line => ({ ...line, invoiceId: invoice.id })))
+  if (invoice !== undefined)
+    await enqueueEvent(step, accountId, {
+      type: 'invoice.issued',
+      data: { invoice_id: invoice.id, total_usd: invoice.totalCents / 100, status: invoice.status },
+    })
   await step.update(billingCycles).set({ closedAt: issuedAt }).where(eq(billingCycles.id, cycle.id))
   return invoice ?? null
 }

@@ -1,10 +1,13 @@
 /**
  * API keys as managed by their owners: creation, rotation within a key lineage that shares usage, and lists with usage.
  */
+
 import { and, desc, eq, sql } from 'drizzle-orm'
+import type { AuditDetails } from '../../core/audit/audit.ts'
 import { type Transaction, withAccountRls } from '../account-transaction.ts'
 import type { Database } from '../database.ts'
 import { type ApiKey, apiKeys } from '../tables.ts'
+import { recordAudit } from './audit.ts'
 
 type AddKeyInput = {
   readonly id: string
@@ -57,6 +60,12 @@ export function addKey(
       .insert(apiKeys)
       .values({ ...key, accountId })
       .returning()
+    await recordAudit(step, database, {
+      accountId,
+      action: 'key.created',
+      target: key.id,
+      details: { name: key.name, expires_at: key.expiresAt?.toISOString() ?? null, web: key.web },
+    })
     return rows[0] ?? 'gone'
   })
 }
@@ -88,14 +97,16 @@ export async function changeKey(
   keyId: string,
   change: Partial<Pick<ApiKey, 'name' | 'web' | 'expiresAt' | keyof KeyRules>>,
 ): Promise<ApiKey | null> {
-  const rows = await withAccountRls(database, accountId).orm(step =>
-    step
+  return withAccountRls(database, accountId).orm(async step => {
+    const [row] = await step
       .update(apiKeys)
       .set({ ...change, updatedAt: sql`clock_timestamp()` })
       .where(and(eq(apiKeys.id, keyId), eq(apiKeys.accountId, accountId)))
-      .returning(),
-  )
-  return rows[0] ?? null
+      .returning()
+    if (row === undefined) return null
+    await recordAudit(step, database, { accountId, action: 'key.changed', target: keyId, details: detailsOf(change) })
+    return row
+  })
 }
 
 /** Returns the keys of an account or of one user, newest first, including revoked ones; at most 1,000. */
@@ -150,6 +161,12 @@ export function rotateKey(
       .insert(apiKeys)
       .values({ ...fresh, accountId, userId, name, expiresAt, lineId, web, limits, models, tags, strategy })
       .returning()
+    await recordAudit(step, database, {
+      accountId,
+      action: 'key.rotated',
+      target: fresh.id,
+      details: { name, replaces: keyId, overlap_seconds: overlapSeconds },
+    })
     return rows[0] ?? 'not_valid'
   })
 }
@@ -181,6 +198,20 @@ export async function usageByLineage(database: Database, accountId: string): Pro
         microcents: Number(row.billed),
         now: row.now,
       },
+    ]),
+  )
+}
+
+/** Values of a change as the audit log keeps them: a time in ISO 8601, a list or an object as JSON. */
+function detailsOf(change: Readonly<Record<string, unknown>>): AuditDetails {
+  return Object.fromEntries(
+    Object.entries(change).map(([name, value]) => [
+      name,
+      typeof value === 'string' || typeof value === 'boolean' || value === null
+        ? value
+        : value instanceof Date
+          ? value.toISOString()
+          : JSON.stringify(value),
     ]),
   )
 }

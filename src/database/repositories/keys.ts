@@ -16,12 +16,24 @@ import { databaseTime } from '../database-time.ts'
 import { repeated } from '../repeated.ts'
 import { type ApiKey, accounts, apiKeys, type NewApiKey } from '../tables.ts'
 import { limitsOf } from './accounts.ts'
+import { recordAudit } from './audit.ts'
 import { duesOf } from './billing-notices.ts'
 import { createKeyLookups } from './key-lookups.ts'
 
 /** Stores a key's record. Repeating it with the same ID changes nothing. */
 export async function createKey(database: Database, key: NewApiKey): Promise<void> {
-  await database.run(({ orm }) => orm.insert(apiKeys).values(key).onConflictDoNothing({ target: apiKeys.id }))
+  await database.run(({ orm }) =>
+    orm.transaction(async step => {
+      const made = await step
+        .insert(apiKeys)
+        .values(key)
+        .onConflictDoNothing({ target: apiKeys.id })
+        .returning({ id: apiKeys.id })
+      if (made.length === 0) return
+      const { accountId, id: target, name } = key
+      await recordAudit(step, database, { accountId, action: 'key.created', target, details: { name } })
+    }),
+  )
 }
 
 /** Returns an account's keys, oldest first; at most 1,000, including the newest revoked ones. */
@@ -39,14 +51,16 @@ export async function listKeys(database: Database, accountId: string): Promise<A
 
 /** Revokes an account's key as of `at`. Returns false if the account has no such valid key. */
 export async function revokeKey(database: Database, accountId: string, keyId: string, at: Date): Promise<boolean> {
-  const rows = await withAccountRls(database, accountId).orm(step =>
-    step
+  return withAccountRls(database, accountId).orm(async step => {
+    const [revoked] = await step
       .update(apiKeys)
       .set({ revokedAt: at, updatedAt: sql`clock_timestamp()` })
       .where(and(eq(apiKeys.id, keyId), eq(apiKeys.accountId, accountId), isNull(apiKeys.revokedAt)))
-      .returning({ id: apiKeys.id }),
-  )
-  return rows.length > 0
+      .returning({ name: apiKeys.name })
+    if (revoked === undefined) return false
+    await recordAudit(step, database, { accountId, action: 'key.revoked', target: keyId, details: revoked })
+    return true
+  })
 }
 
 export type KeyDirectory = {

@@ -3,6 +3,7 @@
  * their token.
  */
 import type { Database } from '../database.ts'
+import { recordAudit } from './audit.ts'
 import { rememberAddress } from './known-addresses.ts'
 import { endAccess, revokeKeysOf } from './verifications.ts'
 
@@ -37,6 +38,8 @@ type Reset = {
   readonly passwordHash: string
   /** True if all keys of the user are revoked too. */
   readonly revokesKeys: boolean
+  /** Network address of the client. */
+  readonly address: string
   /** Returns the digests under which the network address is stored, given the user's email. */
   readonly addressDigests: (email: string) => readonly string[]
 }
@@ -47,11 +50,11 @@ type Reset = {
  * has expired.
  */
 export function useReset(database: Database, reset: Reset): Promise<boolean> {
-  const { digest, passwordHash, revokesKeys, addressDigests } = reset
+  const { digest, passwordHash, revokesKeys, address, addressDigests } = reset
   return database.run(({ sql }) =>
     sql.begin(async step => {
-      const [user] = await step<{ id: string; email: string; is_unverified: boolean }[]>`
-        select users.id, users.email, unverified_since is not null as is_unverified from users join password_resets on user_id = users.id
+      const [user] = await step<{ id: string; account_id: string; email: string; is_unverified: boolean }[]>`
+        select users.id, users.account_id, users.email, unverified_since is not null as is_unverified from users join password_resets on user_id = users.id
         where digest = ${digest} and password_resets.email = users.email and removed_at is null
         for no key update of users`
       if (user === undefined) return false
@@ -60,13 +63,18 @@ export function useReset(database: Database, reset: Reset): Promise<boolean> {
         where digest = ${digest} and used_at is null and expires_at > clock_timestamp() returning digest`
       if (used.length === 0) return false
       await step`update users set password_hash = ${passwordHash}, unverified_since = null where id = ${user.id}`
-      if (user.is_unverified) await endAccess(step, user.id)
+      // The reader of the mailbox acts as the user.
+      const acting = { actor: { kind: 'user', userId: user.id, address } } as const
+      if (user.is_unverified) await endAccess(step, acting, user.id)
       else await step`delete from sessions where user_id = ${user.id}`
-      if (revokesKeys) await revokeKeysOf(step, user.id)
+      if (revokesKeys) await revokeKeysOf(step, acting, user.id)
       await rememberAddress(step, user.id, addressDigests(user.email))
       await step`
         delete from sign_in_failures
         where subject = 'mail:' || encode(sha256(convert_to(${user.email}::text, 'UTF8')), 'hex')`
+      const details = { revoked_keys: revokesKeys || user.is_unverified }
+      const entry = { accountId: user.account_id, action: 'password.reset', target: user.id, details } as const
+      await recordAudit(step, acting, entry)
       return true
     }),
   )

@@ -9,6 +9,7 @@ import type { Role } from '../../core/accounts/roles.ts'
 import { withAccountRls } from '../account-transaction.ts'
 import type { Database } from '../database.ts'
 import { type Session, sessions } from '../tables.ts'
+import { recordAudit } from './audit.ts'
 import { isKnownTo, rememberAddress } from './known-addresses.ts'
 
 /** User and account of a session at the time of reading. */
@@ -112,7 +113,8 @@ export function startSession(database: Database, session: NewSession): Promise<b
       const forgotten = step`
         delete from sign_in_failures
         where subject = ${subjects[0] ?? ''} and (locked_until is null or locked_until <= clock_timestamp())`.execute()
-      await Promise.all([begun, named, ended, forgotten, rememberAddress(step, userId, addressDigests)])
+      const recorded = recordAudit(step, database, { accountId, action: 'session.created', target: id })
+      await Promise.all([begun, named, ended, forgotten, rememberAddress(step, userId, addressDigests), recorded])
       return true
     }),
   )
@@ -210,11 +212,13 @@ export async function endSession(
   userId: string,
   sessionId: string,
 ): Promise<boolean> {
-  const rows = await withAccountRls(database, accountId).sql(
-    sql => sql`
-      delete from sessions where account_id = ${accountId} and user_id = ${userId} and id = ${sessionId} returning id`,
-  )
-  return rows.length > 0
+  return withAccountRls(database, accountId).sql(async step => {
+    const rows = await step`
+      delete from sessions where account_id = ${accountId} and user_id = ${userId} and id = ${sessionId} returning id`
+    if (rows.length === 0) return false
+    await recordAudit(step, database, { accountId, action: 'session.ended', target: sessionId })
+    return true
+  })
 }
 
 /** Returns true if any of these subjects is locked now. */

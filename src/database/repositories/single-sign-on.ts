@@ -6,6 +6,7 @@ import type { TransactionSql } from 'postgres'
 import type { Role } from '../../core/accounts/roles.ts'
 import type { SingleSignOnFailure } from '../../core/accounts/single-sign-on.ts'
 import type { Database } from '../database.ts'
+import { recordAudit } from './audit.ts'
 import { applyRole } from './users.ts'
 
 const atProviderSeconds = 600
@@ -128,6 +129,7 @@ async function linkUser(
   await step`
     insert into users (id, account_id, email, password_hash, role, created_at)
     values (${newUser.id}, ${accountId}, ${email}, ${newUser.passwordHash}, ${given}, clock_timestamp())`
+  await recordAudit(step, {}, { accountId, action: 'member.joined', target: newUser.id })
   if (invitation !== undefined)
     await step`update invitations set accepted_at = clock_timestamp() where id = ${invitation.id}`
   return { userId: newUser.id }
@@ -140,5 +142,7 @@ async function synchronizeRole(step: TransactionSql, accountId: string, userId: 
       where account_id = ${accountId} and role = 'owner' and removed_at is null) as owners
     from users where id = ${userId}`
   if (current === undefined || current.role === role || (current.role === 'owner' && current.owners === 1)) return
-  await applyRole(step, accountId, userId, role)
+  await applyRole(step, {}, { accountId, userId, role })
+  const details = { from: current.role, to: role }
+  await recordAudit(step, {}, { accountId, action: 'member.role_changed', target: userId, details })
 }

@@ -1,4 +1,5 @@
 import * as accounts from './accounts.ts'
+import * as audit from './audit.ts'
 import * as billing from './billing.ts'
 import * as billingNotices from './billing-notices.ts'
 import * as budgets from './budget-tracker.ts'
@@ -11,14 +12,17 @@ import * as knownAddresses from './known-addresses.ts'
 import * as resets from './password-resets.ts'
 import * as paymentEvents from './payment-events.ts'
 import * as sessions from './sessions.ts'
-import * as tagLimits from './tag-limits.ts'
 import * as singleSignOn from './single-sign-on.ts'
+import * as tagLimits from './tag-limits.ts'
 import * as users from './users.ts'
 import * as verifications from './verifications.ts'
+import * as webhookEvents from './webhook-events.ts'
+import * as webhooks from './webhooks.ts'
 
 /** What modules may do with the database: they import no store themselves. */
 export const stores = {
   accounts,
+  audit,
   billing,
   billingNotices,
   budgets,
@@ -35,5 +39,7 @@ export const stores = {
   singleSignOn,
   users,
   verifications,
+  webhookEvents,
+  webhooks,
 } as const
 export type Stores = typeof stores

@@ -5,6 +5,8 @@ import { isAllowed, outranks, type Role } from '../../core/accounts/roles.ts'
 import { withAccountRls } from '../account-transaction.ts'
 import type { Database } from '../database.ts'
 import { type Account, accounts, type NewAccount, type NewUser, type User, users } from '../tables.ts'
+import { recordAudit } from './audit.ts'
+import { revokeKeysOf } from './verifications.ts'
 
 /** Creates an account with its first user. Returns false and creates nothing if the email address already has one. */
 export function registerAccount(database: Database, account: NewAccount, owner: NewUser): Promise<boolean> {
@@ -18,6 +20,7 @@ export function registerAccount(database: Database, account: NewAccount, owner: 
           .onConflictDoNothing({ target: users.email })
           .returning({ id: users.id })
         if (made.length === 0) step.rollback()
+        await recordAudit(step, database, { accountId: account.id, action: 'account.created', target: owner.id })
         return true
       })
       .catch(error => {
@@ -53,12 +56,13 @@ export async function changeSettings(
   accountId: string,
   settings: { readonly name?: string; readonly web?: boolean; readonly hedge?: boolean },
 ): Promise<void> {
-  await withAccountRls(database, accountId).orm(step =>
-    step
+  await withAccountRls(database, accountId).orm(async step => {
+    await step
       .update(accounts)
       .set({ ...settings, updatedAt: sql`clock_timestamp()` })
-      .where(eq(accounts.id, accountId)),
-  )
+      .where(eq(accounts.id, accountId))
+    await recordAudit(step, database, { accountId, action: 'account.changed', details: settings })
+  })
 }
 
 /** Returns an account's users, oldest first; at most 1,000. */
@@ -104,6 +108,7 @@ export function changePassword(
     // Separate statements: one that waited for the user's row does not see sessions created meanwhile.
     await step`delete from sessions where user_id = ${userId} and id <> ${change.keptSession}`
     await step`delete from password_resets where user_id = ${userId}`
+    await recordAudit(step, database, { accountId, action: 'password.changed', target: userId })
     return true
   })
 }
@@ -138,7 +143,9 @@ export function changeRole(
   return onTeam(database, accountId, actorId, userId, async (step, { actor, target, owners }) => {
     if (actor !== 'owner') return 'forbidden'
     if (target === 'owner' && role !== 'owner' && owners === 1) return 'last_owner'
-    await applyRole(step, accountId, userId, role)
+    await applyRole(step, database, { accountId, userId, role })
+    const details = { from: target, to: role }
+    await recordAudit(step, database, { accountId, action: 'member.role_changed', target: userId, details })
     return 'done'
   })
 }
@@ -157,22 +164,32 @@ export function removeUser(
     await step`
       update users set removed_at = clock_timestamp(), email = lower(id) || '@removed.invalid', password_hash = ''
       where id = ${userId} and account_id = ${accountId}`
-    await revokeKeys(step, accountId, userId)
+    await revokeKeysOf(step, database, userId)
     await step`delete from sessions where user_id = ${userId}`
     await step`delete from password_resets where user_id = ${userId}`
     await step`delete from email_verifications where user_id = ${userId}`
     await step`delete from known_addresses where user_id = ${userId}`
     await endInvitations(step, accountId, userId)
+    await recordAudit(step, database, {
+      accountId,
+      action: 'member.removed',
+      target: userId,
+      details: { role: target },
+    })
     return 'done'
   })
 }
 
 /** Sets a role within a transaction. A demoted user's invitations end, and a viewer's keys. */
-export async function applyRole(step: TransactionSql, accountId: string, userId: string, role: Role): Promise<void> {
+export async function applyRole(
+  step: TransactionSql,
+  by: Pick<Database, 'actor'>,
+  { accountId, userId, role }: { readonly accountId: string; readonly userId: string; readonly role: Role },
+): Promise<void> {
   await step`update users set role = ${role} where id = ${userId} and account_id = ${accountId}`
   if (role !== 'owner') await endInvitations(step, accountId, userId)
   // A viewer spends nothing.
-  if (role === 'viewer') await revokeKeys(step, accountId, userId)
+  if (role === 'viewer') await revokeKeysOf(step, by, userId)
 }
 
 type Standing = { readonly actor: Role; readonly target: Role; readonly owners: number }
@@ -194,12 +211,6 @@ function onTeam(
     if (actor === null) return 'forbidden'
     return target === null ? 'not_found' : change(step, { actor, target, owners })
   })
-}
-
-function revokeKeys(step: TransactionSql, accountId: string, userId: string) {
-  return step`
-    update api_keys set revoked_at = clock_timestamp(), updated_at = clock_timestamp()
-    where user_id = ${userId} and account_id = ${accountId} and revoked_at is null`
 }
 
 function endInvitations(step: TransactionSql, accountId: string, userId: string) {

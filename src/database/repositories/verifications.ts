@@ -4,6 +4,7 @@
  */
 import type { TransactionSql } from 'postgres'
 import type { Database } from '../database.ts'
+import { recordAudit } from './audit.ts'
 
 const lifetimeHours = 24
 
@@ -48,8 +49,8 @@ export function useVerification(database: Database, digest: string): Promise<boo
   return database.run(({ sql }) =>
     sql.begin(async step => {
       // Locks the user's row first, like every other change of a user, so that two transactions cannot deadlock.
-      const [user] = await step<{ id: string }[]>`
-        select users.id from users join email_verifications on user_id = users.id
+      const [user] = await step<{ id: string; account_id: string }[]>`
+        select users.id, users.account_id from users join email_verifications on user_id = users.id
         where digest = ${digest} and email_verifications.email = users.email and removed_at is null
         for no key update of users`
       if (user === undefined) return false
@@ -57,6 +58,7 @@ export function useVerification(database: Database, digest: string): Promise<boo
         delete from email_verifications where digest = ${digest} and expires_at > clock_timestamp() returning user_id`
       if (used.length === 0) return false
       await step`update users set unverified_since = null where id = ${user.id}`
+      await recordAudit(step, database, { accountId: user.account_id, action: 'email.confirmed', target: user.id })
       return true
     }),
   )
@@ -72,24 +74,27 @@ export function releaseUnverified(database: Database, email: string): Promise<vo
       const [user] = await step<{ id: string }[]>`
         update users set removed_at = clock_timestamp(), email = lower(id) || '@removed.invalid', password_hash = ''
         where email = ${email} and unverified_since is not null and removed_at is null returning id`
-      if (user !== undefined) await endAccess(step, user.id)
+      if (user !== undefined) await endAccess(step, database, user.id)
     }),
   )
 }
 
 /** Ends all access of the user of an unconfirmed address: sessions, keys, tokens, known addresses. */
-export async function endAccess(step: TransactionSql, userId: string): Promise<void> {
+export async function endAccess(step: TransactionSql, by: Pick<Database, 'actor'>, userId: string): Promise<void> {
   await step`delete from sessions where user_id = ${userId}`
   await step`delete from password_resets where user_id = ${userId}`
   await step`delete from email_verifications where user_id = ${userId}`
   await step`delete from known_addresses where user_id = ${userId}`
   await step`delete from invitations where invited_by = ${userId} and accepted_at is null`
-  await revokeKeysOf(step, userId)
+  await revokeKeysOf(step, by, userId)
 }
 
 /** Revokes every key of a user. */
-export async function revokeKeysOf(step: TransactionSql, userId: string): Promise<void> {
-  await step`
+export async function revokeKeysOf(step: TransactionSql, by: Pick<Database, 'actor'>, userId: string): Promise<void> {
+  const keys = await step<{ id: string; name: string; account_id: string }[]>`
     update api_keys set revoked_at = clock_timestamp(), updated_at = clock_timestamp()
-    where user_id = ${userId} and (revoked_at is null or revoked_at > clock_timestamp())`
+    where user_id = ${userId} and (revoked_at is null or revoked_at > clock_timestamp())
+    returning id, name, account_id`
+  for (const { id: target, name, account_id: accountId } of keys)
+    await recordAudit(step, by, { accountId, action: 'key.revoked', target, details: { name } })
 }

@@ -1,5 +1,6 @@
 /** The account, for its users. */
 import { Type } from '@sinclair/typebox'
+import { actingAs } from '../../core/audit/audit.ts'
 import type { Plans } from '../../core/limits/plans.ts'
 import type { DailyUsage } from '../../core/limits/spent.ts'
 import type { Clock } from '../../core/ports/clock.ts'
@@ -54,11 +55,11 @@ export function account(deps: AccountDeps, identify: Authenticate) {
         'hedging on': { hedge: true },
       },
       answer: accountTodayShape,
-      async handle({ principal: { accountId }, request }) {
+      async handle({ principal: { accountId }, request, actor }) {
         const settings = await readInput(request, checkChange)
         if (Object.keys(settings).length === 0)
           throw invalidField('name', 'is required unless `web` or `hedge` is sent')
-        await deps.stores.users.changeSettings(deps.database, accountId, settings)
+        await deps.stores.users.changeSettings(actingAs(deps.database, actor), accountId, settings)
         deps.announce()
         return reply(await overview(deps, accountId))
       },

@@ -13,6 +13,7 @@ import {
   validateNewPassword,
 } from '../../core/accounts/passwords.ts'
 import { isDomainOpen, type RegistrationConfig } from '../../core/accounts/registration.ts'
+import { actingAs } from '../../core/audit/audit.ts'
 import type { Clock } from '../../core/ports/clock.ts'
 import type { Log } from '../../core/ports/log.ts'
 import type { Passwords } from '../../core/ports/passwords.ts'
@@ -197,7 +198,7 @@ async function register(
   const [accountId, userId, createdAt] = [deps.newId('acc'), deps.newId('usr'), new Date(deps.clock.now())]
   await stores.verifications.releaseUnverified(database, email)
   const registered = await stores.users.registerAccount(
-    database,
+    actingAs(database, { kind: 'user', userId, address }),
     { id: accountId, name: body.name ?? email, plan: 'evaluation', createdAt },
     {
       id: userId,
@@ -232,7 +233,8 @@ async function verify(deps: RegistrationDeps, request: Request, token: string, a
   if (found === null) throw notFound()
   const verdict = await deps.passwords.verify(normalizePassword(body.password), found.passwordHash, address)
   if (verdict === 'wrong') throw invalidCredentials()
-  if (!(await stores.verifications.useVerification(database, digest))) throw notFound()
+  const acting = actingAs(database, { kind: 'user', userId: found.userId, address })
+  if (!(await stores.verifications.useVerification(acting, digest))) throw notFound()
   const subject = stores.sessions.mailSubject(found.email)
   await stores.sessions.forgetFailures(database, subject)
   const user = { ...found, id: found.userId }

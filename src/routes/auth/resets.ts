@@ -134,6 +134,7 @@ async function choose(deps: ResetDeps, request: Request, token: string, address:
     digest,
     passwordHash: await deps.passwords.hash(password, address),
     revokesKeys: body.revoke_keys ?? false,
+    address,
     addressDigests: email => deps.addressDigests(email, address),
   })
   if (!used) throw notFound()

@@ -9,6 +9,7 @@ import {
   passwordSchema,
   validateNewPassword,
 } from '../../core/accounts/passwords.ts'
+import { type Actor, actingAs } from '../../core/audit/audit.ts'
 import { GatewayError } from '../../core/validation/errors.ts'
 import { checker } from '../../core/validation/validate.ts'
 import type { Stores } from '../../database/repositories/stores.ts'
@@ -45,7 +46,7 @@ type AuthDeps = SignInDeps &
   RegistrationDeps &
   ResetDeps &
   SingleSignOnDeps & {
-    readonly stores: Pick<Stores, 'knownAddresses'>
+    readonly stores: Pick<Stores, 'audit' | 'knownAddresses'>
     readonly tokens: Pick<Tokens, 'nextRefreshToken'>
     readonly post: Pick<Mailer, 'signInLocked'> | null
   }
@@ -115,9 +116,9 @@ export function auth(deps: AuthDeps, identify: Authenticate) {
           examples: { nothing: {} },
           answer: null,
           errors: ['not_found'],
-          async handle({ principal, request }) {
-            await readInput(request, checkNothing)
-            return endSession(deps, principal, principal.sessionId)
+          async handle(call) {
+            await readInput(call.request, checkNothing)
+            return endSession(deps, call, call.principal.sessionId)
           },
         },
         {
@@ -137,7 +138,7 @@ export function auth(deps: AuthDeps, identify: Authenticate) {
           action: 'sessions.own',
           summary: 'End a session',
           answer: null,
-          handle: ({ principal, params }) => endSession(deps, principal, params.id ?? ''),
+          handle: call => endSession(deps, call, call.params.id ?? ''),
         },
         {
           method: 'PUT',
@@ -184,7 +185,7 @@ async function logIn(deps: AuthDeps, request: Request, address: string): Promise
     const answer = await signIn(deps, request, { ...user, passwordHash }, { subjects, address })
     if (answer !== null) return answer
   } else {
-    await countFailure(deps, subjects, user)
+    await countFailure(deps, subjects, user, user && { kind: 'user', userId: user.id, address })
     if (isKnown) await stores.knownAddresses.countKnownFailure(database, email, digests)
   }
   throw invalidCredentials()
@@ -204,11 +205,18 @@ async function rehashed(
 async function countFailure(
   deps: AuthDeps,
   subjects: readonly string[],
-  user: { readonly id: string; readonly email: string } | null,
+  user: { readonly id: string; readonly accountId: string; readonly email: string } | null,
+  actor: Actor | null,
 ): Promise<void> {
   const locked = await deps.stores.sessions.recordFailure(deps.database, subjects)
   if (locked.length === 0) return
   deps.log.warn('sign_in_locked', { user_id: user?.id ?? null, locks: locked.length })
+  if (user !== null && actor !== null)
+    await deps.stores.audit.recordAuditAlone(actingAs(deps.database, actor), {
+      accountId: user.accountId,
+      action: 'sign_in.locked',
+      target: user.id,
+    })
   if (user !== null && locked.includes(deps.stores.sessions.mailSubject(user.email)))
     deps.post?.signInLocked(user.email)
 }
@@ -233,15 +241,15 @@ async function refresh(deps: AuthDeps, request: Request): Promise<Response> {
 
 async function endSession(
   deps: AuthDeps,
-  { accountId, userId }: SessionRequest['principal'],
+  { principal: { accountId, userId }, actor }: SessionRequest,
   id: string,
 ): Promise<Response> {
-  if (!(await deps.stores.sessions.endSession(deps.database, accountId, userId, id))) throw notFound()
+  if (!(await deps.stores.sessions.endSession(actingAs(deps.database, actor), accountId, userId, id))) throw notFound()
   deps.announce()
   return replyNoContent()
 }
 
-async function changePassword(deps: AuthDeps, { principal, request }: SessionRequest): Promise<Response> {
+async function changePassword(deps: AuthDeps, { principal, request, actor }: SessionRequest): Promise<Response> {
   const { accountId, userId, sessionId } = principal
   const body = await readInput(request, checkPassword)
   const password = validateNewPassword(body.new_password, 'new_password')
@@ -256,10 +264,10 @@ async function changePassword(deps: AuthDeps, { principal, request }: SessionReq
   if (isLocked) throw invalidCredentials()
   const offered = normalizePassword(body.current_password)
   if ((await deps.passwords.verify(offered, user.passwordHash, userId)) === 'wrong') {
-    await countFailure(deps, subjects, user)
+    await countFailure(deps, subjects, user, actor)
     throw invalidCredentials()
   }
-  const changed = await stores.users.changePassword(database, accountId, userId, {
+  const changed = await stores.users.changePassword(actingAs(database, actor), accountId, userId, {
     checkedHash: user.passwordHash,
     newHash: await deps.passwords.hash(password, userId),
     keptSession: sessionId,

@@ -1,5 +1,6 @@
 /** Plan, payment method, soft cap and invoices, for the owner. */
 import { Type } from '@sinclair/typebox'
+import { actingAs } from '../../core/audit/audit.ts'
 import { budgetPeriod } from '../../core/billing/budget-period.ts'
 import type { Payments } from '../../core/billing/payment-processor.ts'
 import type { Plans } from '../../core/limits/plans.ts'
@@ -156,9 +157,13 @@ export function billing(deps: BillingDeps, identify: Authenticate) {
       examples: { '20 USD per month': { monthly_usd: 20 }, none: { monthly_usd: null } },
       answer: billingShape,
       errors: ['not_found'],
-      async handle({ principal: { accountId }, request }) {
+      async handle({ principal: { accountId }, request, actor }) {
         const { monthly_usd: usd } = await readInput(request, checkSoftCap)
-        await deps.stores.billing.setSoftCap(deps.database, accountId, usd === null ? null : fromUsd(usd))
+        await deps.stores.billing.setSoftCap(
+          actingAs(deps.database, actor),
+          accountId,
+          usd === null ? null : fromUsd(usd),
+        )
         deps.announce()
         return overview(deps, accountId)
       },
@@ -184,7 +189,8 @@ async function overview(
   return reply(shownBilling(found, { plans: config.plans, collectedBy: payments.kind, dues, spent, now }))
 }
 
-async function upgrade(deps: BillingDeps, { principal, request }: SessionRequest): Promise<Response> {
+async function upgrade(deps: BillingDeps, call: SessionRequest): Promise<Response> {
+  const { principal, request } = call
   const { version } = await readInput(request, checkUpgrade)
   if (deps.payments.kind === 'manual') await refuseUnlessOnUsage(deps, principal.accountId)
   // Without a payment processor, the owner's consent to charges is the payment agreement.
@@ -196,7 +202,7 @@ async function upgrade(deps: BillingDeps, { principal, request }: SessionRequest
     lastFour: null,
   } as const
   const change = { event: 'upgrade', version, ...(deps.payments.kind === 'manual' ? { method: agreed } : {}) } as const
-  return changePlan(deps, principal, change, 'Your account is already on the plan `usage`.')
+  return changePlan(deps, call, change, 'Your account is already on the plan `usage`.')
 }
 
 /**
@@ -215,11 +221,11 @@ async function refuseUnlessOnUsage({ database, stores, clock }: BillingDeps, acc
   )
 }
 
-async function downgrade(deps: BillingDeps, { principal, request }: SessionRequest): Promise<Response> {
-  const { version } = await readInput(request, checkDowngrade)
+async function downgrade(deps: BillingDeps, call: SessionRequest): Promise<Response> {
+  const { version } = await readInput(call.request, checkDowngrade)
   const change = { event: 'downgrade', version } as const
   const alreadySo = 'Your account is already on the plan `evaluation`, or changes to it at the end of the cycle.'
-  return changePlan(deps, principal, change, alreadySo)
+  return changePlan(deps, call, change, alreadySo)
 }
 
 type PlanChange = {
@@ -231,7 +237,7 @@ type PlanChange = {
 
 async function changePlan(
   deps: BillingDeps,
-  { accountId, userId }: SessionRequest['principal'],
+  { principal: { accountId, userId }, actor }: SessionRequest,
   change: PlanChange,
   alreadySo: string,
 ): Promise<Response> {
@@ -240,24 +246,24 @@ async function changePlan(
   const version = change.version ?? account.version
   const at = clock.now()
   orRefuse(
-    await stores.billing.changeBilling(database, accountId, { ...change, version, at, userId, newId }),
+    await stores.billing.changeBilling(actingAs(database, actor), accountId, { ...change, version, at, userId, newId }),
     alreadySo,
   )
   deps.announce()
   return overview(deps, accountId)
 }
 
-async function setMethod(deps: BillingDeps, { principal, request }: SessionRequest): Promise<Response> {
+async function setMethod(deps: BillingDeps, { principal, request, actor }: SessionRequest): Promise<Response> {
   const { accountId, userId } = principal
   const input = await readInput(request, checkMethod)
   const { database, stores, clock, newId, payments } = deps
   if (payments.cards !== null) {
-    await enterCard(deps, principal, input)
+    await enterCard({ ...deps, database: actingAs(database, actor) }, principal, input)
     return overview(deps, accountId)
   }
   for (const name of ['payment_method', 'setup_session'] as const)
     if (input[name] != null) throw invalidField(name, 'is not supported without a payment processor. Omit it')
-  const outcome = await stores.billing.changeBilling(database, accountId, {
+  const outcome = await stores.billing.changeBilling(actingAs(database, actor), accountId, {
     event: 'method_added',
     at: clock.now(),
     userId,
@@ -269,12 +275,12 @@ async function setMethod(deps: BillingDeps, { principal, request }: SessionReque
   return overview(deps, accountId)
 }
 
-async function removeMethod(deps: BillingDeps, { principal }: SessionRequest): Promise<Response> {
+async function removeMethod(deps: BillingDeps, { principal, actor }: SessionRequest): Promise<Response> {
   const { accountId, userId } = principal
   const { database, stores, clock, newId } = deps
   const { method } = await known(stores.billing.findBilling(database, accountId))
   if (method === null) throw notFound()
-  const outcome = await stores.billing.changeBilling(database, accountId, {
+  const outcome = await stores.billing.changeBilling(actingAs(database, actor), accountId, {
     event: 'method_removed',
     at: clock.now(),
     userId,

@@ -102,8 +102,8 @@ function writes({ learning }: InsightsDeps, identify: Authenticate) {
       summary: 'Delete learning data',
       description: 'Routing immediately returns to catalog defaults.',
       answer: null,
-      async handle({ principal }) {
-        await learning.erase(principal.accountId)
+      async handle({ principal, actor }) {
+        await learning.erase(principal.accountId, actor)
         return replyNoContent()
       },
     },

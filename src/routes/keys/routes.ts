@@ -2,6 +2,7 @@
 import { type Static, Type } from '@sinclair/typebox'
 import { mintApiKey, type RandomBytes } from '../../core/accounts/api-keys.ts'
 import { isAllowed } from '../../core/accounts/roles.ts'
+import { actingAs } from '../../core/audit/audit.ts'
 import { strategies } from '../../core/chat/chat.ts'
 import { modelPattern } from '../../core/models/allowed-models.ts'
 import type { Clock } from '../../core/ports/clock.ts'
@@ -166,13 +167,13 @@ async function list({ database, stores }: KeysDeps, { accountId, userId, role }:
 
 async function create(
   deps: KeysDeps,
-  { principal: { accountId, userId, sessionId }, request }: SessionRequest,
+  { principal: { accountId, userId, sessionId }, request, actor }: SessionRequest,
 ): Promise<IdempotentResult> {
   const { database, stores, randomBytes, newId, clock } = deps
   const body = await readInput(request, checkCreation)
   const now = clock.now()
   const minted = mintApiKey(randomBytes)
-  const row = await stores.keyLines.addKey(database, accountId, sessionId, {
+  const row = await stores.keyLines.addKey(actingAs(database, actor), accountId, sessionId, {
     id: newId('key'),
     userId,
     name: body.name,
@@ -196,7 +197,7 @@ async function change(deps: KeysDeps, call: SessionRequest): Promise<Response> {
   if (Object.keys(wanted).length === 0) throw invalidField('name', 'is required unless another field is sent')
   const { id, limits } = await managedKey(deps, call)
   const { name, web } = wanted
-  const row = await stores.keyLines.changeKey(database, call.principal.accountId, id, {
+  const row = await stores.keyLines.changeKey(actingAs(database, call.actor), call.principal.accountId, id, {
     ...(name === undefined ? {} : { name }),
     ...(web === undefined ? {} : { web }),
     ...rulesIn(wanted, limits, deps.clock.now()),
@@ -214,7 +215,14 @@ async function rotate(deps: KeysDeps, call: SessionRequest): Promise<IdempotentR
   const { id } = await managedKey(deps, call)
   const minted = mintApiKey(randomBytes)
   const fresh = { id: newId('key'), publicId: minted.id, digest: minted.digest, createdAt: new Date(clock.now()) }
-  const row = await stores.keyLines.rotateKey(database, accountId, sessionId, id, fresh, overlapSeconds)
+  const row = await stores.keyLines.rotateKey(
+    actingAs(database, call.actor),
+    accountId,
+    sessionId,
+    id,
+    fresh,
+    overlapSeconds,
+  )
   if (row === 'not_found') throw notFound()
   if (row === 'not_valid')
     throw new GatewayError('conflict', 'This key is revoked, expired or already rotated. Create a new key.')
@@ -229,7 +237,8 @@ async function revoke(deps: KeysDeps, call: SessionRequest): Promise<Response> {
   const { id } = await managedKey(deps, call)
   const { database, stores, clock } = deps
   // A second revocation of an ended key succeeds: the result is the same.
-  const isRevoked = await stores.keys.revokeKey(database, call.principal.accountId, id, new Date(clock.now()))
+  const acting = actingAs(database, call.actor)
+  const isRevoked = await stores.keys.revokeKey(acting, call.principal.accountId, id, new Date(clock.now()))
   if (isRevoked) deps.announce()
   return replyNoContent()
 }

@@ -5,6 +5,7 @@ import { digestOf } from '../../core/accounts/api-keys.ts'
 import { emailSchema, normalizeEmail, passwordSchema, validateNewPassword } from '../../core/accounts/passwords.ts'
 import type { RegistrationConfig } from '../../core/accounts/registration.ts'
 import { isAllowed, outranks, roles } from '../../core/accounts/roles.ts'
+import { actingAs } from '../../core/audit/audit.ts'
 import type { Passwords } from '../../core/ports/passwords.ts'
 import { GatewayError } from '../../core/validation/errors.ts'
 import { checker, oneOf } from '../../core/validation/validate.ts'
@@ -146,12 +147,12 @@ async function list(
   return reply(shown)
 }
 
-async function invite(deps: TeamDeps, { principal, request }: SessionRequest): Promise<Response> {
+async function invite(deps: TeamDeps, { principal, request, actor }: SessionRequest): Promise<Response> {
   const { email, role = 'member' } = await readInput(request, checkInvitation)
   if (!outranks(principal.role, role)) throw forbidden()
   refuseWhereClosed(deps)
   const token = tokenPrefix + Buffer.from(deps.randomBytes(32)).toString('base64url')
-  const invitation = await deps.stores.invitations.invite(deps.database, principal.accountId, {
+  const invitation = await deps.stores.invitations.invite(actingAs(deps.database, actor), principal.accountId, {
     id: deps.newId('inv'),
     email: normalizeEmail(email),
     role,
@@ -166,9 +167,10 @@ async function invite(deps: TeamDeps, { principal, request }: SessionRequest): P
   return reply({ ...shownInvitation(invitation), mailed: true }, 201)
 }
 
-async function withdraw(deps: TeamDeps, { principal, params }: SessionRequest): Promise<Response> {
+async function withdraw(deps: TeamDeps, { principal, params, actor }: SessionRequest): Promise<Response> {
   const { accountId, userId } = principal
-  orRefuse(await deps.stores.invitations.withdrawInvitation(deps.database, accountId, userId, params.id ?? ''))
+  const acting = actingAs(deps.database, actor)
+  orRefuse(await deps.stores.invitations.withdrawInvitation(acting, accountId, userId, params.id ?? ''))
   return replyNoContent()
 }
 
@@ -185,7 +187,8 @@ async function accept(deps: TeamDeps, request: Request, token: string, address: 
   const [userId, passwordHash] = [deps.newId('usr'), await deps.passwords.hash(password, address)]
   // An unconfirmed registration of the address must not block the invited user.
   await stores.verifications.releaseUnverified(database, invitation.email)
-  const outcome = await stores.invitations.acceptInvitation(database, accountId, { digest, userId, passwordHash })
+  const acting = actingAs(database, { kind: 'user', userId, address })
+  const outcome = await stores.invitations.acceptInvitation(acting, accountId, { digest, userId, passwordHash })
   switch (outcome) {
     case 'gone':
       throw notFound()
@@ -209,20 +212,20 @@ function refuseWhereClosed({ config }: TeamDeps): void {
     })
 }
 
-async function changeRole(deps: TeamDeps, { principal, params, request }: SessionRequest): Promise<Response> {
+async function changeRole(deps: TeamDeps, { principal, params, request, actor }: SessionRequest): Promise<Response> {
   const { role } = await readInput(request, checkRole)
   const { accountId, userId } = principal
   const id = params.id ?? ''
-  orRefuse(await deps.stores.users.changeRole(deps.database, accountId, userId, id, role))
+  orRefuse(await deps.stores.users.changeRole(actingAs(deps.database, actor), accountId, userId, id, role))
   deps.announce()
   const user = await deps.stores.users.findUser(deps.database, accountId, id)
   if (user === null) throw notFound()
   return reply(shownUser(user))
 }
 
-async function remove(deps: TeamDeps, { principal, params }: SessionRequest): Promise<Response> {
+async function remove(deps: TeamDeps, { principal, params, actor }: SessionRequest): Promise<Response> {
   const { accountId, userId } = principal
-  orRefuse(await deps.stores.users.removeUser(deps.database, accountId, userId, params.id ?? ''))
+  orRefuse(await deps.stores.users.removeUser(actingAs(deps.database, actor), accountId, userId, params.id ?? ''))
   deps.announce()
   return replyNoContent()
 }

@@ -1,7 +1,10 @@
 import { Type } from '@sinclair/typebox'
 import { Elysia } from 'elysia'
 import { type Action, isAllowed } from '../../core/accounts/roles.ts'
+import { actingAs } from '../../core/audit/audit.ts'
 import { GatewayError } from '../../core/validation/errors.ts'
+import type { Database } from '../../database/database.ts'
+import type { Stores } from '../../database/repositories/stores.ts'
 import type { Principal } from '../../http/authentication.ts'
 import { session } from '../../http/policies.ts'
 import { withRouteDocs } from '../../http/route-docs.ts'
@@ -21,7 +24,12 @@ import { shownRecord, shownRejected } from './record.ts'
 import { requestExportShape, requestListShape, requestRecordShape, usageShape } from './schemas.ts'
 import { csvHeader, csvRequest, shownRequest, shownUsage } from './serializers.ts'
 
-type UsageDeps = { readonly ledger: LedgerReader; readonly clock: { now(): number } }
+type UsageDeps = {
+  readonly ledger: LedgerReader
+  readonly clock: { now(): number }
+  readonly database: Database
+  readonly stores: Pick<Stores, 'audit'>
+}
 
 /** Concurrent exports per account: each uses the database as fast as its client reads. */
 const maximumExports = 2
@@ -32,7 +40,7 @@ const stalledSeconds = 60
  * `GET /api/v1/usage`, `GET /api/v1/requests` and its export. Members see the usage of their own keys, admins and
  * owners that of the whole account.
  */
-export function usage({ ledger, clock }: UsageDeps, identify: Authenticate) {
+export function usage({ ledger, clock, database, stores }: UsageDeps, identify: Authenticate) {
   const exports = new Map<string, number>()
   const allowed = async (request: Request, action: Action): Promise<Principal> => {
     const principal = await identify.principal(request.headers)
@@ -100,6 +108,9 @@ export function usage({ ledger, clock }: UsageDeps, identify: Authenticate) {
         const { format, filters } = readExportQuery(request.url)
         // Records that are settled from now on would move the end of the list.
         const until = Math.min(filters.to ?? Number.POSITIVE_INFINITY, clock.now())
+        const { accountId, userId } = principal
+        const acting = actingAs(database, { kind: 'user', userId, address: identify.addressOf(request) })
+        await stores.audit.recordAuditAlone(acting, { accountId, action: 'requests.exported', details: { format } })
         server?.timeout(request, stalledSeconds)
         const release = take(exports, principal.accountId)
         const batches = ledger.export(scopeOf(principal, 'requests.export_all'), { ...filters, to: until })

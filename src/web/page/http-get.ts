@@ -73,7 +73,8 @@ export function httpGet(
   return promise.finally(() => clearTimeout(timer))
 }
 
-function pinned(address: string): RequestOptions['lookup'] {
+/** Returns a lookup that resolves every name to one address. */
+export function pinned(address: string): RequestOptions['lookup'] {
   const family = isIP(address)
   return (_host, options, callback) => {
     if (options.all) callback(null, [{ address, family }])

@@ -1,0 +1,75 @@
+import packageJson from '../../package.json'
+import type { Config } from '../config.ts'
+import type { Clock } from '../core/ports/clock.ts'
+import type { Log } from '../core/ports/log.ts'
+import type { Database } from '../database/database.ts'
+import { pruneAudit } from '../database/repositories/audit.ts'
+import { claimDeliveries, pruneDeliveries, settleDelivery } from '../database/repositories/webhooks.ts'
+import { startRepeating } from '../payments/repeating.ts'
+import { createHttpPost } from '../web/http-post.ts'
+import { createResolver } from '../web/resolve.ts'
+import { deliverDue } from '../webhooks/delivery-worker.ts'
+import { createSecretSeal } from '../webhooks/secret-seal.ts'
+import { newSigningSecret } from '../webhooks/signature.ts'
+import type { PageOptions } from './open-web.ts'
+
+type Parts = {
+  readonly database: Database
+  readonly clock: Clock
+  readonly log: Log
+  readonly sessionSecret: string
+  readonly pages: PageOptions
+}
+
+const everyMs = 2_000
+const pruneEveryMs = 3_600_000
+const prunedAtOnce = 10_000
+
+/**
+ * Opens webhooks: the workers that deliver events and delete old ones, with old entries of the audit log. `undo`
+ * receives the functions that close them.
+ */
+export function openWebhooks(config: Config, parts: Parts, undo: (() => unknown)[]) {
+  const { database, clock, log, sessionSecret, pages } = parts
+  const { resolve = createResolver(), dial } = pages
+  const seal = createSecretSeal(sessionSecret, config.jwtSecretPrevious)
+  const deps = {
+    claim: (at: number, options: Parameters<typeof claimDeliveries>[2]) => claimDeliveries(database, at, options),
+    settle: (...[delivery, result, at]: Parameters<typeof settleDelivery> extends [unknown, ...infer R] ? R : never) =>
+      settleDelivery(database, delivery, result, at),
+    post: createHttpPost({
+      resolve,
+      privateAllowed: config.privateWebhooks,
+      ...(dial === undefined ? {} : { dial }),
+    }),
+    seal,
+    clock,
+    log,
+    version: packageJson.version,
+  }
+  const worker = startRepeating(
+    everyMs,
+    isClosed => deliverDue(deps, isClosed),
+    failures => {
+      // Once per minute: other components report an unreachable database too.
+      if (failures % 30 === 1) log.warn('webhook_deliveries_failed', { failures })
+    },
+  )
+  undo.push(() => worker.close())
+  const pruning = startRepeating(
+    pruneEveryMs,
+    async () => {
+      await pruneAudit(database, prunedAtOnce)
+      await pruneDeliveries(database, prunedAtOnce)
+    },
+    failures => log.warn('retention_failed', { failures }),
+  )
+  undo.push(() => pruning.close())
+  return {
+    seal,
+    newSecret: newSigningSecret,
+    /** Sends what is due now; a failure is repeated by the next run. */
+    wake: () => void worker.run().catch(() => {}),
+    worker,
+  }
+}

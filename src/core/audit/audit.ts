@@ -1,0 +1,70 @@
+/**
+ * The vocabulary of the audit log: who acted, and the recorded actions. An action names the object and what happened to
+ * it. Details are short and contain no secret and no prompt.
+ */
+
+/** Recorded actions. A new one is a line here and a call of `recordAudit` where the change is stored. */
+export const auditActions = [
+  'account.created',
+  'account.changed',
+  'account.resumed',
+  'limits.changed',
+  'key.created',
+  'key.changed',
+  'key.rotated',
+  'key.revoked',
+  'member.invited',
+  'member.joined',
+  'member.role_changed',
+  'member.removed',
+  'invitation.withdrawn',
+  'plan.changed',
+  'payment_method.changed',
+  'payment_method.removed',
+  'soft_cap.changed',
+  'session.created',
+  'session.ended',
+  'sign_in.locked',
+  'email.confirmed',
+  'password.changed',
+  'password.reset',
+  'requests.exported',
+  'audit.exported',
+  'learning.deleted',
+  'webhook.created',
+  'webhook.changed',
+  'webhook.deleted',
+  'webhook.disabled',
+  'webhook.secret_rotated',
+  'webhook.tested',
+  'alert.created',
+  'alert.changed',
+  'alert.deleted',
+] as const
+export type AuditAction = (typeof auditActions)[number]
+
+/** Who acts: a signed-in user, the operator on the command line, or the gateway itself. */
+export type Actor =
+  | {
+      readonly kind: 'user'
+      readonly userId: string
+      /** Network address of the client, an IPv6 address as its network. */
+      readonly address: string
+    }
+  | { readonly kind: 'cli' | 'system' }
+
+/** Short values by name: no secret, no prompt content. */
+export type AuditDetails = Readonly<Record<string, string | number | boolean | null>>
+
+export type AuditEntry = {
+  readonly accountId: string
+  readonly action: AuditAction
+  /** ID of the changed object; absent = the account. */
+  readonly target?: string
+  readonly details?: AuditDetails
+}
+
+/** Returns the database for the changes of one actor, who appears in the audit log. */
+export function actingAs<D extends object>(database: D, actor: Actor): D & { readonly actor: Actor } {
+  return { ...database, actor }
+}

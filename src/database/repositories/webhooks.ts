@@ -1,0 +1,290 @@
+/**
+ * Webhook endpoints of accounts, and their deliveries: claimed by one sender, settled after the attempt. A sender that
+ * is killed in between leaves a claim that expires, so the event is sent again under the same ID.
+ */
+import type { AttemptResult } from '../../core/webhooks/endpoints.ts'
+import { disabledAfterMs, maximumEndpoints, nextAttemptMs } from '../../core/webhooks/endpoints.ts'
+import { testEventType, webhookBody } from '../../core/webhooks/events.ts'
+import { withAccountRls } from '../account-transaction.ts'
+import type { Database } from '../database.ts'
+import { recordAudit } from './audit.ts'
+import { newDeliveryId } from './webhook-events.ts'
+
+/** An endpoint; times in epoch milliseconds. */
+export type ListedEndpoint = {
+  readonly id: string
+  readonly url: string
+  readonly events: string[]
+  readonly disabledAtMs: number | null
+  readonly disabledBy: 'user' | 'failures' | null
+  readonly failingSinceMs: number | null
+  readonly createdAtMs: number
+}
+
+/** Returns an account's endpoints, oldest first. */
+export function listEndpoints(database: Database, accountId: string, id: string | null = null) {
+  return withAccountRls(database, accountId).sql(
+    sql => sql<ListedEndpoint[]>`
+      select id, url, array_to_json(events) as events, disabled_by as "disabledBy",
+        (extract(epoch from disabled_at) * 1000)::float8 as "disabledAtMs",
+        (extract(epoch from failing_since) * 1000)::float8 as "failingSinceMs",
+        (extract(epoch from created_at) * 1000)::float8 as "createdAtMs"
+      from webhook_endpoints
+      where account_id = ${accountId} and (${id}::text is null or id = ${id})
+      order by created_at, id`,
+  )
+}
+
+type NewEndpoint = {
+  readonly id: string
+  readonly url: string
+  readonly events: readonly string[]
+  readonly sealedSecret: string
+}
+
+/** Stores an endpoint. Returns false if the account has the maximum number of them. */
+export function addEndpoint(database: Database, accountId: string, endpoint: NewEndpoint): Promise<boolean> {
+  const { id, url, events, sealedSecret } = endpoint
+  return withAccountRls(database, accountId).sql(async step => {
+    await step`select 1 from accounts where id = ${accountId} for no key update`
+    const rows = await step`
+      insert into webhook_endpoints (id, account_id, url, events, secret, created_at)
+      select ${id}, ${accountId}, ${url}, ${textArray(events)}::text::text[], ${sealedSecret}, clock_timestamp()
+      where (select count(*) from webhook_endpoints where account_id = ${accountId}) < ${maximumEndpoints}
+      returning id`
+    if (rows.length === 0) return false
+    const details = { url: withoutQuery(url), events: events.join(', ') }
+    await recordAudit(step, database, { accountId, action: 'webhook.created', target: id, details })
+    return true
+  })
+}
+
+type EndpointChange = {
+  readonly url?: string | undefined
+  readonly events?: readonly string[] | undefined
+  readonly enabled?: boolean | undefined
+}
+
+/** Changes an endpoint. Enabling it lets its pending deliveries continue. Returns false if there is none of this ID. */
+export function changeEndpoint(
+  database: Database,
+  accountId: string,
+  id: string,
+  { url, events, enabled }: EndpointChange,
+): Promise<boolean> {
+  return withAccountRls(database, accountId).sql(async step => {
+    const rows = await step`
+      update webhook_endpoints set
+        url = coalesce(${url ?? null}, url),
+        events = coalesce(${events === undefined ? null : textArray(events)}::text::text[], events),
+        disabled_at = case ${enabled ?? null}::boolean when true then null when false
+          then coalesce(disabled_at, clock_timestamp()) else disabled_at end,
+        disabled_by = case ${enabled ?? null}::boolean when true then null when false
+          then coalesce(disabled_by, 'user') else disabled_by end,
+        failing_since = case when ${enabled ?? null}::boolean then null else failing_since end
+      where id = ${id} and account_id = ${accountId} returning id`
+    if (rows.length === 0) return false
+    const details = {
+      ...(url === undefined ? {} : { url: withoutQuery(url) }),
+      ...(events === undefined ? {} : { events: events.join(', ') }),
+      ...(enabled === undefined ? {} : { enabled }),
+    }
+    await recordAudit(step, database, { accountId, action: 'webhook.changed', target: id, details })
+    return true
+  })
+}
+
+/** Deletes an endpoint with its deliveries. Returns false if there is none of this ID. */
+export function deleteEndpoint(database: Database, accountId: string, id: string): Promise<boolean> {
+  return withAccountRls(database, accountId).sql(async step => {
+    const rows = await step<{ url: string }[]>`
+      delete from webhook_endpoints where id = ${id} and account_id = ${accountId} returning url`
+    const [deleted] = rows
+    if (deleted === undefined) return false
+    const details = { url: withoutQuery(deleted.url) }
+    await recordAudit(step, database, { accountId, action: 'webhook.deleted', target: id, details })
+    return true
+  })
+}
+
+/** Replaces the signing secret; the old one signs too for `overlapSeconds`. Returns false if there is no endpoint. */
+export function rotateSecret(
+  database: Database,
+  accountId: string,
+  id: string,
+  { sealedSecret, overlapSeconds }: { readonly sealedSecret: string; readonly overlapSeconds: number },
+): Promise<boolean> {
+  return withAccountRls(database, accountId).sql(async step => {
+    const rows = await step`
+      update webhook_endpoints set previous_secret = secret, secret = ${sealedSecret},
+        previous_until = clock_timestamp() + make_interval(secs => ${overlapSeconds})
+      where id = ${id} and account_id = ${accountId} returning id`
+    if (rows.length === 0) return false
+    const details = { overlap_seconds: overlapSeconds }
+    await recordAudit(step, database, { accountId, action: 'webhook.secret_rotated', target: id, details })
+    return true
+  })
+}
+
+/** Stores a test event for one enabled endpoint. Returns its delivery ID; null if there is no such endpoint. */
+export function enqueueTest(database: Database, accountId: string, id: string): Promise<string | null> {
+  const delivery = newDeliveryId()
+  return withAccountRls(database, accountId).sql(async step => {
+    const rows = await step`
+      insert into webhook_deliveries (id, account_id, endpoint_id, type, body)
+      select ${delivery}, account_id, id, ${testEventType}, ${webhookBody(testEventType, Date.now(), { test: true })}
+      from webhook_endpoints where id = ${id} and account_id = ${accountId} and disabled_at is null
+      returning id`
+    if (rows.length === 0) return null
+    await recordAudit(step, database, { accountId, action: 'webhook.tested', target: id })
+    return delivery
+  })
+}
+
+/** A delivery in the log; times in epoch milliseconds. */
+export type ListedDelivery = {
+  readonly id: string
+  readonly type: string
+  readonly status: 'pending' | 'delivered' | 'failed'
+  readonly attempts: number
+  readonly createdAtMs: number
+  readonly attemptedAtMs: number | null
+  readonly dueAtMs: number
+  readonly responseStatus: number | null
+  readonly error: string | null
+  readonly durationMs: number | null
+}
+
+/** Returns deliveries of an endpoint, newest first. `after` = ID of the last one of the previous page. */
+export function listDeliveries(
+  database: Database,
+  accountId: string,
+  endpointId: string,
+  { after, limit }: { readonly after: string | null; readonly limit: number },
+): Promise<ListedDelivery[]> {
+  return withAccountRls(database, accountId).sql(
+    sql => sql<ListedDelivery[]>`
+      select id, type, status, attempts, response_status as "responseStatus", error, duration_ms as "durationMs",
+        (extract(epoch from created_at) * 1000)::float8 as "createdAtMs",
+        (extract(epoch from attempted_at) * 1000)::float8 as "attemptedAtMs",
+        (extract(epoch from due_at) * 1000)::float8 as "dueAtMs"
+      from webhook_deliveries
+      where account_id = ${accountId} and endpoint_id = ${endpointId} and (${after}::text is null or id < ${after})
+      order by id desc limit ${limit}`,
+  )
+}
+
+/** A delivery that this process may send. */
+export type ClaimedDelivery = {
+  readonly id: string
+  readonly accountId: string
+  readonly endpointId: string
+  readonly body: string
+  /** Attempts, including this one. */
+  readonly attempts: number
+  readonly url: string
+  readonly sealedSecret: string
+  /** Null = no rotation overlaps now. */
+  readonly sealedPreviousSecret: string | null
+}
+
+/**
+ * Claims the oldest due delivery of each enabled endpoint, at most `limit`. Other senders cannot claim them for
+ * `leaseMs`, after which those of a killed sender are due again. One per endpoint: a slow receiver delays only itself.
+ */
+export async function claimDeliveries(
+  database: Database,
+  at: number,
+  { leaseMs, limit }: { readonly leaseMs: number; readonly limit: number },
+): Promise<ClaimedDelivery[]> {
+  const [now = '', leaseEnd = ''] = [at, at + leaseMs].map(time => new Date(time).toISOString())
+  return database.run(
+    ({ sql }) => sql<ClaimedDelivery[]>`
+      with due as (
+        select id from webhook_deliveries
+        where status = 'pending' and due_at <= ${now}::text::timestamptz and id in (
+          select distinct on (endpoint_id) waiting.id
+          from webhook_deliveries as waiting join webhook_endpoints on webhook_endpoints.id = endpoint_id
+          where status = 'pending' and due_at <= ${now}::text::timestamptz and disabled_at is null
+          order by endpoint_id, due_at, waiting.id)
+        order by due_at limit ${limit} for update skip locked),
+      claimed as (
+        update webhook_deliveries as delivery
+        set due_at = ${leaseEnd}::text::timestamptz, attempts = least(delivery.attempts + 1, 1000),
+          attempted_at = ${now}::text::timestamptz
+        from due where delivery.id = due.id
+        returning delivery.*)
+      select claimed.id, claimed.account_id as "accountId", endpoint_id as "endpointId", body, attempts, url,
+        secret as "sealedSecret",
+        case when previous_until > ${now}::text::timestamptz then previous_secret end as "sealedPreviousSecret"
+      from claimed join webhook_endpoints as endpoint on endpoint.id = endpoint_id`,
+  )
+}
+
+/**
+ * Writes the result of an attempt. Disables the endpoint if it asks for that (410), or if the delivery has used up its
+ * attempts and none of the endpoint succeeded meanwhile. Returns the new state; null if another sender has claimed it.
+ */
+export function settleDelivery(
+  database: Database,
+  { id, accountId, endpointId, attempts }: ClaimedDelivery,
+  result: AttemptResult,
+  at: number,
+): Promise<'delivered' | 'pending' | 'failed' | 'disabled' | null> {
+  const waitMs = result.error === null ? null : nextAttemptMs(attempts, result)
+  const status = result.error === null ? 'delivered' : waitMs === null ? 'failed' : 'pending'
+  const [now = '', due = ''] = [at, at + (waitMs ?? 0)].map(time => new Date(time).toISOString())
+  return database.run(({ sql }) =>
+    sql.begin(async step => {
+      const settled = await step`
+        update webhook_deliveries set status = ${status}, due_at = ${due}::text::timestamptz,
+          response_status = ${result.status}, error = ${result.error}, duration_ms = ${result.durationMs}
+        where id = ${id} and status = 'pending' and attempts = ${attempts} returning id`
+      if (settled.length === 0) return null
+      if (status === 'delivered') {
+        await step`
+          update webhook_endpoints set failing_since = null where id = ${endpointId} and failing_since is not null`
+        return status
+      }
+      await step`
+        update webhook_endpoints set failing_since = ${now}::text::timestamptz
+        where id = ${endpointId} and failing_since is null`
+      if (status === 'pending') return status
+      const limit = new Date(result.status === 410 ? at : at - disabledAfterMs).toISOString()
+      const disabled = await step`
+        update webhook_endpoints set disabled_at = ${now}::text::timestamptz, disabled_by = 'failures'
+        where id = ${endpointId} and disabled_at is null and failing_since <= ${limit}::text::timestamptz returning id`
+      if (disabled.length === 0) return status
+      await recordAudit(step, {}, { accountId, action: 'webhook.disabled', target: endpointId })
+      return 'disabled'
+    }),
+  )
+}
+
+const keptDays = 30
+const keptPerEndpoint = 1_000
+
+/** Deletes settled deliveries that are older than 30 days or beyond 1,000 per endpoint, at most `limit` of them. */
+export async function pruneDeliveries(database: Database, limit: number): Promise<number> {
+  const rows = await database.run(
+    ({ sql }) => sql`
+      delete from webhook_deliveries where id in (
+        select id from (
+          select id, status, created_at, row_number() over (partition by endpoint_id order by id desc) as place
+          from webhook_deliveries) as placed
+        where status <> 'pending' and (place > ${keptPerEndpoint}
+          or created_at < clock_timestamp() - make_interval(days => ${keptDays}))
+        limit ${limit})
+      returning id`,
+  )
+  return rows.length
+}
+
+/** A query may contain a token of the receiver. */
+function withoutQuery(url: string): string {
+  const { origin, pathname } = new URL(url)
+  return origin + pathname
+}
+
+/** Returns a Postgres array literal of event names, which contain no special characters. */
+const textArray = (names: readonly string[]) => `{${names.join(',')}}`

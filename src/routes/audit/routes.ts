@@ -1,0 +1,144 @@
+/** The audit log of an account, for admins and owners. */
+import { Type } from '@sinclair/typebox'
+import { actingAs } from '../../core/audit/audit.ts'
+import { csvLine } from '../../core/text/csv.ts'
+import type { Database } from '../../database/database.ts'
+import type { AuditFilters, ListedAudit } from '../../database/repositories/audit.ts'
+import type { Stores } from '../../database/repositories/stores.ts'
+import { type Authenticate, reply, type SessionRequest, sessionRoutes } from '../../http/session-routes.ts'
+import { auditExportQuerySchema, auditQuerySchema, cursorOf, readAuditExportQuery, readAuditQuery } from './query.ts'
+import { auditEntryShape, auditListShape, type ShownAuditEntry } from './schemas.ts'
+
+type AuditDeps = { readonly database: Database; readonly stores: Pick<Stores, 'audit'> }
+
+/** Entries per query of an export. */
+const batchEntries = 500
+
+/** `GET /api/v1/audit` and its export. */
+export function audit(deps: AuditDeps, identify: Authenticate) {
+  return sessionRoutes('audit', identify, [
+    {
+      method: 'GET',
+      path: '/api/v1/audit',
+      action: 'audit.see',
+      summary: 'List the audit log',
+      description: 'Who changed what, newest first, 50 entries per page by default. Entries are kept for 400 days.',
+      query: auditQuerySchema,
+      answer: auditListShape,
+      handle: call => list(deps, call),
+    },
+    {
+      method: 'GET',
+      path: '/api/v1/audit/export',
+      action: 'audit.see',
+      summary: 'Export the audit log',
+      description: 'A stream of any length, newest first. Each line of `jsonl` is one entry of the list.',
+      query: auditExportQuerySchema,
+      answer: auditEntryShape,
+      alsoAs: {
+        'application/jsonl': Type.String({ description: 'one JSON object per line' }),
+        'text/csv': Type.String({ description: 'one line per entry' }),
+      },
+      answerHeaders: ['download'],
+      handle: call => exportLog(deps, call),
+    },
+  ])
+}
+
+async function list({ database, stores }: AuditDeps, { principal, request }: SessionRequest): Promise<Response> {
+  const { filters, page } = readAuditQuery(request.url)
+  const { limit, after } = page
+  const rows = await stores.audit.listAudit(database, principal.accountId, filters, { after, limit: limit + 1 })
+  const data = rows.slice(0, limit)
+  const last = data.at(-1)
+  return reply({
+    data: data.map(shownEntry),
+    next_cursor: rows.length > limit && last !== undefined ? cursorOf(last.id) : null,
+  })
+}
+
+async function exportLog(deps: AuditDeps, { principal, request, actor }: SessionRequest): Promise<Response> {
+  const { accountId } = principal
+  const { format, filters } = readAuditExportQuery(request.url)
+  // Recorded first: an export that cannot be recorded must not happen.
+  await deps.stores.audit.recordAuditAlone(actingAs(deps.database, actor), {
+    accountId,
+    action: 'audit.exported',
+    details: { format },
+  })
+  const pieces = written(deps, accountId, filters, format)
+  const encoder = new TextEncoder()
+  // The first batch precedes the first byte, so that an unavailable database is a 503 and not half a file.
+  let piece = await pieces.next()
+  const body = new ReadableStream<Uint8Array>(
+    {
+      async pull(controller) {
+        try {
+          if (piece.done) return controller.close()
+          controller.enqueue(encoder.encode(piece.value))
+          piece = await pieces.next()
+        } catch (cause) {
+          controller.error(cause)
+        }
+      },
+    },
+    { highWaterMark: 0 },
+  )
+  return new Response(body, {
+    headers: {
+      'content-type': format === 'csv' ? 'text/csv; charset=utf-8' : 'application/jsonl',
+      'content-disposition': `attachment; filename="audit.${format}"`,
+      'x-content-type-options': 'nosniff',
+      'cache-control': 'no-store',
+    },
+  })
+}
+
+const columns = ['id', 'at', 'actor', 'user_id', 'email', 'address', 'action', 'target', 'details'] as const
+
+async function* written(
+  { database, stores }: AuditDeps,
+  accountId: string,
+  filters: AuditFilters,
+  format: 'csv' | 'jsonl',
+): AsyncGenerator<string, void> {
+  let head = format === 'csv' ? csvLine(columns) : ''
+  for (let after: string | null = null; ; ) {
+    const rows: readonly ListedAudit[] = await stores.audit.listAudit(database, accountId, filters, {
+      after,
+      limit: batchEntries,
+    })
+    const lines = rows.map(row => (format === 'csv' ? csvEntry(row) : `${JSON.stringify(shownEntry(row))}\n`))
+    yield head + lines.join('')
+    head = ''
+    if (rows.length < batchEntries) return
+    after = rows.at(-1)?.id ?? null
+  }
+}
+
+function csvEntry({ id, atMs, actor, userId, email, address, action, target, details }: ListedAudit): string {
+  return csvLine([
+    id,
+    new Date(atMs).toISOString(),
+    actor,
+    userId,
+    email,
+    address,
+    action,
+    target,
+    JSON.stringify(details),
+  ])
+}
+
+function shownEntry({ userId, actor, email, atMs, ...entry }: ListedAudit): ShownAuditEntry {
+  const { id, address, action, target, details } = entry
+  return {
+    id,
+    at: new Date(atMs).toISOString(),
+    actor: { type: actor, user_id: userId, email },
+    address,
+    action,
+    target,
+    details,
+  }
+}

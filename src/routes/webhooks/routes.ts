@@ -1,0 +1,264 @@
+/** Webhook endpoints of an account, for admins and owners. */
+import { Type } from '@sinclair/typebox'
+import { actingAs } from '../../core/audit/audit.ts'
+import { GatewayError } from '../../core/validation/errors.ts'
+import { checkUrl } from '../../core/validation/public-address.ts'
+import { checker, invalidField } from '../../core/validation/validate.ts'
+import { endpointUrlProblem, maximumEndpoints } from '../../core/webhooks/endpoints.ts'
+import type { WebhookEventType } from '../../core/webhooks/events.ts'
+import { webhookEventTypes } from '../../core/webhooks/events.ts'
+import type { Database } from '../../database/database.ts'
+import type { Stores } from '../../database/repositories/stores.ts'
+import type { ListedDelivery, ListedEndpoint } from '../../database/repositories/webhooks.ts'
+import {
+  type Authenticate,
+  notFound,
+  readInput,
+  reply,
+  replyNoContent,
+  type SessionRequest,
+  sessionRoutes,
+} from '../../http/session-routes.ts'
+import type { SecretSeal } from '../../webhooks/secret-seal.ts'
+import {
+  deliveriesShape,
+  eventTypeSchema,
+  newWebhookShape,
+  type ShownDelivery,
+  type ShownWebhook,
+  testedShape,
+  webhookShape,
+  webhooksShape,
+} from './schemas.ts'
+
+type WebhookDeps = {
+  readonly config: { readonly privateWebhooks: boolean }
+  readonly database: Database
+  readonly stores: Pick<Stores, 'webhooks'>
+  readonly newId: (prefix: string) => string
+  readonly webhooks: {
+    readonly seal: Pick<SecretSeal, 'seal'>
+    readonly newSecret: () => string
+    /** Sends due events now instead of at the next poll. */
+    readonly wake: () => void
+  }
+}
+
+const strict = { additionalProperties: false } as const
+const urlSchema = Type.String({ minLength: 1, maxLength: 2048 })
+const eventsSchema = Type.Array(eventTypeSchema, { minItems: 1, maxItems: webhookEventTypes.length, uniqueItems: true })
+const creationSchema = Type.Object({ url: urlSchema, events: Type.Optional(eventsSchema) }, strict)
+const changeSchema = Type.Object(
+  { url: Type.Optional(urlSchema), events: Type.Optional(eventsSchema), enabled: Type.Optional(Type.Boolean()) },
+  strict,
+)
+const rotationSchema = Type.Object(
+  { overlap_seconds: Type.Optional(Type.Integer({ minimum: 0, maximum: 7 * 86_400 })) },
+  strict,
+)
+const emptySchema = Type.Object({}, strict)
+const deliveriesQuerySchema = Type.Object(
+  { cursor: Type.Optional(Type.String({ pattern: '^msg_\\w{1,64}$', maxLength: 68, description: '`next_cursor`' })) },
+  strict,
+)
+const checkCreation = checker(creationSchema)
+const checkChange = checker(changeSchema)
+const checkRotation = checker(rotationSchema)
+const checkEmpty = checker(emptySchema)
+const checkDeliveries = checker(deliveriesQuerySchema)
+
+const defaultOverlapSeconds = 86_400
+const pageLength = 50
+
+/** Routes under `/api/v1/webhooks`. */
+export function webhookEndpoints(deps: WebhookDeps, identify: Authenticate) {
+  const action = 'webhooks.manage'
+  return sessionRoutes('webhook-endpoints', identify, [
+    {
+      method: 'GET',
+      path: '/api/v1/webhooks',
+      action,
+      summary: 'List webhooks, oldest first',
+      answer: webhooksShape,
+      async handle({ principal: { accountId } }) {
+        const rows = await deps.stores.webhooks.listEndpoints(deps.database, accountId)
+        return reply({ data: rows.map(shownWebhook) })
+      },
+    },
+    {
+      method: 'POST',
+      path: '/api/v1/webhooks',
+      action,
+      summary: 'Create a webhook',
+      description: `The response shows the signing secret once. At most ${maximumEndpoints} per account. Without \`events\` it receives all of them.`,
+      body: creationSchema,
+      examples: { 'key changes': { url: 'https://example.com/webhooks', events: ['key.created', 'key.revoked'] } },
+      answer: newWebhookShape,
+      status: 201,
+      errors: ['conflict'],
+      handle: call => create(deps, call),
+    },
+    {
+      method: 'PATCH',
+      path: '/api/v1/webhooks/:id',
+      action,
+      summary: 'Change, enable or disable a webhook',
+      body: changeSchema,
+      examples: { 'another URL': { url: 'https://example.com/other' }, off: { enabled: false } },
+      answer: webhookShape,
+      errors: ['not_found'],
+      handle: call => change(deps, call),
+    },
+    {
+      method: 'DELETE',
+      path: '/api/v1/webhooks/:id',
+      action,
+      summary: 'Delete a webhook with its deliveries',
+      answer: null,
+      errors: ['not_found'],
+      async handle({ principal, params, actor }) {
+        const acting = actingAs(deps.database, actor)
+        if (!(await deps.stores.webhooks.deleteEndpoint(acting, principal.accountId, params.id ?? ''))) throw notFound()
+        return replyNoContent()
+      },
+    },
+    {
+      method: 'POST',
+      path: '/api/v1/webhooks/:id/rotate',
+      action,
+      summary: 'Rotate the signing secret',
+      description: 'Requests carry signatures of both secrets until `overlap_seconds` (1 day by default) have passed.',
+      body: rotationSchema,
+      bodyRequired: false,
+      examples: { 'both valid for 1 hour': { overlap_seconds: 3600 } },
+      answer: newWebhookShape,
+      errors: ['not_found'],
+      handle: call => rotate(deps, call),
+    },
+    {
+      method: 'POST',
+      path: '/api/v1/webhooks/:id/test',
+      action,
+      summary: 'Send a test event',
+      description: 'Sends `webhook.test`. The list of deliveries shows the result.',
+      body: emptySchema,
+      bodyRequired: false,
+      examples: { nothing: {} },
+      answer: testedShape,
+      status: 202,
+      errors: ['not_found', 'conflict'],
+      handle: call => sendTest(deps, call),
+    },
+    {
+      method: 'GET',
+      path: '/api/v1/webhooks/:id/deliveries',
+      action,
+      summary: 'List deliveries of a webhook, newest first',
+      description: 'Settled ones are kept for 30 days, and at most 1,000 per webhook.',
+      query: deliveriesQuerySchema,
+      answer: deliveriesShape,
+      errors: ['not_found'],
+      handle: call => deliveries(deps, call),
+    },
+  ])
+}
+
+async function create(deps: WebhookDeps, { principal, request, actor }: SessionRequest): Promise<Response> {
+  const { url, events = webhookEventTypes } = await readInput(request, checkCreation)
+  refuseBadUrl(deps, url)
+  const { accountId } = principal
+  const [id, secret] = [deps.newId('whk'), deps.webhooks.newSecret()]
+  const endpoint = { id, url: new URL(url).href, events, sealedSecret: deps.webhooks.seal.seal(id, secret) }
+  if (!(await deps.stores.webhooks.addEndpoint(actingAs(deps.database, actor), accountId, endpoint)))
+    throw new GatewayError('conflict', `An account has at most ${maximumEndpoints} webhooks. Delete one first.`)
+  return reply({ ...(await shownOf(deps, accountId, id)), secret }, 201)
+}
+
+async function change(deps: WebhookDeps, { principal, params, request, actor }: SessionRequest): Promise<Response> {
+  const wanted = await readInput(request, checkChange)
+  if (Object.keys(wanted).length === 0) throw invalidField('url', 'is required unless `events` or `enabled` is sent')
+  if (wanted.url !== undefined) refuseBadUrl(deps, wanted.url)
+  const { accountId } = principal
+  const id = params.id ?? ''
+  const to = { ...wanted, url: wanted.url === undefined ? undefined : new URL(wanted.url).href }
+  if (!(await deps.stores.webhooks.changeEndpoint(actingAs(deps.database, actor), accountId, id, to))) throw notFound()
+  if (wanted.enabled === true) deps.webhooks.wake()
+  return reply(await shownOf(deps, accountId, id))
+}
+
+async function rotate(deps: WebhookDeps, { principal, params, request, actor }: SessionRequest): Promise<Response> {
+  const { overlap_seconds: overlapSeconds = defaultOverlapSeconds } = await readInput(request, checkRotation)
+  const { accountId } = principal
+  const [id, secret] = [params.id ?? '', deps.webhooks.newSecret()]
+  const fresh = { sealedSecret: deps.webhooks.seal.seal(id, secret), overlapSeconds }
+  const rotated = await deps.stores.webhooks.rotateSecret(actingAs(deps.database, actor), accountId, id, fresh)
+  if (!rotated) throw notFound()
+  return reply({ ...(await shownOf(deps, accountId, id)), secret })
+}
+
+async function sendTest(deps: WebhookDeps, { principal, params, request, actor }: SessionRequest): Promise<Response> {
+  await readInput(request, checkEmpty)
+  const { accountId } = principal
+  const { enabled } = await shownOf(deps, accountId, params.id ?? '')
+  const id = enabled
+    ? await deps.stores.webhooks.enqueueTest(actingAs(deps.database, actor), accountId, params.id ?? '')
+    : null
+  if (id === null) throw new GatewayError('conflict', 'This webhook is disabled. Enable it first.')
+  deps.webhooks.wake()
+  return reply({ id }, 202)
+}
+
+async function deliveries(deps: WebhookDeps, { principal, params, request }: SessionRequest): Promise<Response> {
+  const query = checkDeliveries(Object.fromEntries(new URL(request.url).searchParams))
+  const { accountId } = principal
+  const { id } = await shownOf(deps, accountId, params.id ?? '')
+  const range = { after: query.cursor ?? null, limit: pageLength + 1 }
+  const rows = await deps.stores.webhooks.listDeliveries(deps.database, accountId, id, range)
+  const data = rows.slice(0, pageLength)
+  return reply({
+    data: data.map(shownDelivery),
+    next_cursor: rows.length > pageLength ? (data.at(-1)?.id ?? null) : null,
+  })
+}
+
+function refuseBadUrl({ config }: WebhookDeps, url: string): void {
+  const problem = endpointUrlProblem(url, text => checkUrl(text)?.port === 443, config.privateWebhooks)
+  if (problem !== null) throw invalidField('url', problem)
+}
+
+async function shownOf({ stores, database }: WebhookDeps, accountId: string, id: string): Promise<ShownWebhook> {
+  const [row] = await stores.webhooks.listEndpoints(database, accountId, id)
+  if (row === undefined) throw notFound()
+  return shownWebhook(row)
+}
+
+const isoOrNull = (ms: number | null) => (ms === null ? null : new Date(ms).toISOString())
+
+function shownWebhook(row: ListedEndpoint): ShownWebhook {
+  return {
+    id: row.id,
+    url: row.url,
+    // A later release may have stored further types.
+    events: row.events.filter((one): one is WebhookEventType => webhookEventTypes.some(type => type === one)),
+    enabled: row.disabledAtMs === null,
+    disabled_by: row.disabledBy,
+    disabled_at: isoOrNull(row.disabledAtMs),
+    failing_since: isoOrNull(row.failingSinceMs),
+    created_at: new Date(row.createdAtMs).toISOString(),
+  }
+}
+
+function shownDelivery(row: ListedDelivery): ShownDelivery {
+  return {
+    id: row.id,
+    type: row.type,
+    status: row.status,
+    attempts: row.attempts,
+    created_at: new Date(row.createdAtMs).toISOString(),
+    last_attempt_at: isoOrNull(row.attemptedAtMs),
+    next_attempt_at: row.status === 'pending' ? isoOrNull(row.dueAtMs) : null,
+    response_status: row.responseStatus,
+    error: row.error,
+    duration_ms: row.durationMs,
+  }
+}

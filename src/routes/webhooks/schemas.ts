@@ -1,0 +1,43 @@
+import { type Static, Type } from '@sinclair/typebox'
+import { oneOf } from '../../core/validation/validate.ts'
+import { webhookEventTypes } from '../../core/webhooks/events.ts'
+import { count, id, list, namedSchema, orNull, strictObject, text, time } from '../../http/schemas.ts'
+
+export const eventTypeSchema = oneOf(webhookEventTypes)
+
+const fields = {
+  id: id('whk'),
+  url: text('https://example.com/webhooks'),
+  events: Type.Array(eventTypeSchema),
+  enabled: Type.Boolean(),
+  disabled_by: orNull(oneOf(['user', 'failures'])),
+  disabled_at: orNull(time),
+  failing_since: orNull(time),
+  created_at: time,
+}
+export const webhookShape = namedSchema('Webhook', fields)
+export const newWebhookShape = namedSchema('NewWebhook', {
+  ...fields,
+  secret: text('whsec_…', 'signing secret, shown only once'),
+})
+export const webhooksShape = list(webhookShape)
+export type ShownWebhook = Static<typeof webhookShape>
+
+export const deliveryShape = namedSchema('WebhookDelivery', {
+  id: { ...id('msg'), description: '`webhook-id` of every attempt' },
+  type: text('key.created'),
+  status: oneOf(['pending', 'delivered', 'failed']),
+  attempts: count,
+  created_at: time,
+  last_attempt_at: orNull(time),
+  next_attempt_at: orNull(time),
+  response_status: orNull(Type.Integer({ examples: [500] })),
+  error: orNull(text('timeout', 'why the last attempt failed')),
+  duration_ms: orNull(count),
+})
+export const deliveriesShape = strictObject({
+  data: Type.Array(deliveryShape),
+  next_cursor: orNull(text('msg_01a2…', 'position of the next page; null = this is the last page')),
+})
+export type ShownDelivery = Static<typeof deliveryShape>
+export const testedShape = strictObject({ id: { ...id('msg'), description: 'ID of the delivery' } })

@@ -1,0 +1,83 @@
+/**
+ * One POST to a URL that a user configured. The URL is checked like that of a page, every address of its name must be
+ * public, and the connection goes to a checked address. No redirect is followed, and the response body is not read.
+ */
+import { type RequestOptions, request as requestPlain } from 'node:http'
+import { request as requestSecure } from 'node:https'
+import { checkUrl, isPublicAddress } from './address-policy.ts'
+import { type Dial, pinned } from './page/http-get.ts'
+import type { Resolve } from './resolve.ts'
+
+type PostOptions = {
+  readonly resolve: Resolve
+  /** Accepts `http://`, every port and every address: for development and receivers in the operator's network. */
+  readonly privateAllowed: boolean
+  readonly dial?: Dial
+}
+
+type PostFailure = 'refused' | 'unreachable' | 'timeout' | 'redirected'
+export type PostResult = { readonly status: number } | { readonly failure: PostFailure }
+
+/** Sends `body` and resolves with the status, or the reason for none. Never rejects. */
+export type HttpPost = (
+  url: string,
+  message: { readonly headers: Readonly<Record<string, string>>; readonly body: string; readonly timeoutMs: number },
+) => Promise<PostResult>
+
+export function createHttpPost({ resolve, privateAllowed, dial = same => same }: PostOptions): HttpPost {
+  return async (text, message) => {
+    if (!privateAllowed && checkUrl(text) === null) return { failure: 'refused' }
+    const url = new URL(text)
+    // Fails closed: an endpoint that was stored while private hosts were allowed gets no plain-text request later.
+    if (!privateAllowed && url.protocol !== 'https:') return { failure: 'refused' }
+    const host = url.hostname.replace(/^\[|\]$/g, '')
+    const port = Number(url.port || (url.protocol === 'https:' ? 443 : 80))
+    if (privateAllowed) return send(url, message, {})
+    const addresses = isLiteral(host) ? [host] : await resolve(host).catch(() => [])
+    const [address] = addresses
+    if (address === undefined) return { failure: 'unreachable' }
+    if (!addresses.every(isPublicAddress)) return { failure: 'refused' }
+    const way = dial({ address, port })
+    return send(url, message, {
+      port: way.port,
+      lookup: pinned(way.address),
+      ...(isLiteral(host) ? { host: way.address } : { servername: host }),
+      ...(way.certificateAuthority === undefined ? {} : { ca: way.certificateAuthority }),
+    })
+  }
+}
+
+const isLiteral = (host: string) => host.includes(':') || /^[\d.]+$/.test(host)
+
+function send(
+  url: URL,
+  { headers, body, timeoutMs }: Parameters<HttpPost>[1],
+  way: RequestOptions & { servername?: string; ca?: string },
+): Promise<PostResult> {
+  const { promise, resolve } = Promise.withResolvers<PostResult>()
+  const isSecure = url.protocol === 'https:'
+  const call = (isSecure ? requestSecure : requestPlain)({
+    // One connection per request: a kept one would skip the lookup next time.
+    agent: false,
+    method: 'POST',
+    host: url.hostname.replace(/^\[|\]$/g, ''),
+    ...(url.port === '' ? {} : { port: url.port }),
+    path: url.pathname + url.search,
+    headers: { ...headers, host: url.host, 'content-length': String(Buffer.byteLength(body)), connection: 'close' },
+    ...way,
+  })
+  const timer = setTimeout(() => {
+    resolve({ failure: 'timeout' })
+    call.destroy()
+  }, timeoutMs)
+  call.once('response', response => {
+    const { statusCode = 0 } = response
+    const isRedirect = statusCode >= 300 && statusCode < 400
+    resolve(isRedirect ? { failure: 'redirected' } : { status: statusCode })
+    response.destroy()
+  })
+  // Stays registered, so that a later failure is not an uncaught exception.
+  call.on('error', () => resolve({ failure: 'unreachable' }))
+  call.end(body)
+  return promise.finally(() => clearTimeout(timer))
+}

@@ -1,0 +1,50 @@
+/**
+ * Encrypts signing secrets for the database, so that a copy of it signs nothing. The key is derived from the session
+ * secret; secrets that were sealed under the previous session secret remain readable until it is removed.
+ */
+import { createCipheriv, createDecipheriv, hkdfSync, randomBytes } from 'node:crypto'
+
+export type SecretSeal = {
+  /** Returns the sealed secret of one endpoint. */
+  seal(endpointId: string, secret: string): string
+  /** Returns the secret; null if it was sealed for another endpoint, or under an unknown session secret. */
+  open(endpointId: string, sealed: string): string | null
+}
+
+const nonceBytes = 12
+const tagBytes = 16
+
+export function createSecretSeal(secret: string, previousSecret: string | null): SecretSeal {
+  const key = keyOf(secret)
+  const keys = previousSecret === null ? [key] : [key, keyOf(previousSecret)]
+  return {
+    seal(endpointId, text) {
+      const nonce = randomBytes(nonceBytes)
+      const cipher = createCipheriv('aes-256-gcm', key, nonce).setAAD(Buffer.from(endpointId))
+      const sealed = [cipher.update(text, 'utf8'), cipher.final()]
+      return Buffer.concat([nonce, ...sealed, cipher.getAuthTag()]).toString('base64url')
+    },
+    open(endpointId, sealed) {
+      const bytes = Buffer.from(sealed, 'base64url')
+      for (const one of keys) {
+        const text = opened(one, endpointId, bytes)
+        if (text !== null) return text
+      }
+      return null
+    },
+  }
+}
+
+function keyOf(secret: string): Buffer {
+  return Buffer.from(hkdfSync('sha256', secret, '', 'gateway-ai webhook secrets', 32))
+}
+
+function opened(key: Buffer, endpointId: string, bytes: Buffer): string | null {
+  try {
+    const decipher = createDecipheriv('aes-256-gcm', key, bytes.subarray(0, nonceBytes), { authTagLength: tagBytes })
+    decipher.setAAD(Buffer.from(endpointId)).setAuthTag(bytes.subarray(-tagBytes))
+    return decipher.update(bytes.subarray(nonceBytes, -tagBytes), undefined, 'utf8') + decipher.final('utf8')
+  } catch {
+    return null
+  }
+}

@@ -1,0 +1,251 @@
+/** Webhooks over a real socket, to a real receiver. */
+
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
+import { createHmac } from 'node:crypto'
+import { actingAs } from '../../src/core/audit/audit.ts'
+import { disabledAfterMs, retryWaitsMs } from '../../src/core/webhooks/endpoints.ts'
+import { claimDeliveries, pruneDeliveries, settleDelivery } from '../../src/database/repositories/webhooks.ts'
+import type { ShownDelivery, ShownWebhook } from '../../src/routes/webhooks/schemas.ts'
+import { type Gateway, startGateway } from '../harness/gateway.ts'
+import { addMember, ask, createKeyFor, owner, type Person } from '../harness/users.ts'
+
+type Received = { readonly path: string; readonly headers: Headers; readonly body: string }
+
+let gateway: Gateway
+let receiver: Bun.Server<undefined>
+const received: Received[] = []
+/** Status per path; absent = 204. */
+const statuses = new Map<string, number>()
+
+beforeAll(async () => {
+  receiver = Bun.serve({
+    port: 0,
+    hostname: '127.0.0.1',
+    async fetch(request) {
+      const path = new URL(request.url).pathname
+      received.push({ path, headers: request.headers, body: await request.text() })
+      return new Response(null, { status: statuses.get(path) ?? 204 })
+    },
+  })
+  gateway = await startGateway({ TRUSTED_PROXIES: '127.0.0.1', WEBHOOKS_PRIVATE_HOSTS: 'allow' })
+}, 60_000)
+afterAll(async () => {
+  await gateway.stop()
+  await receiver.stop(true)
+})
+
+type Webhook = ShownWebhook & { secret: string; error: { code: string; param: string | null } }
+const call = <T = Webhook>(person: Person, method: string, path: string, body?: unknown) =>
+  ask<T>(gateway, method, `/api/v1/webhooks${path}`, { token: person.token, body })
+let paths = 0
+async function webhook(person: Person, events?: readonly string[]) {
+  const path = `/hook${++paths}`
+  const url = `http://127.0.0.1:${receiver.port}${path}`
+  const { status, body } = await call(person, 'POST', '', { url, ...(events === undefined ? {} : { events }) })
+  expect(status).toBe(201)
+  return { ...body, path }
+}
+const deliveriesOf = async (person: Person, id: string) =>
+  (await call<{ data: ShownDelivery[] }>(person, 'GET', `/${id}/deliveries`)).body.data
+const at = (path: string) => received.filter(one => one.path === path)
+const run = () => gateway.deps.webhooks.worker.run()
+const sql = <T>(work: Parameters<typeof gateway.deps.database.run<T>>[0]) => gateway.deps.database.run(work)
+/** Makes every delivery due, as if its wait were over. */
+const passTime = () =>
+  sql(({ sql: query }) => query`update webhook_deliveries set due_at = now() where status = 'pending'`)
+
+function signatureOf({ headers, body }: Received, secret: string): string {
+  const key = Buffer.from(secret.slice('whsec_'.length), 'base64')
+  const signed = `${headers.get('webhook-id')}.${headers.get('webhook-timestamp')}.${body}`
+  return `v1,${createHmac('sha256', key).update(signed).digest('base64')}`
+}
+
+describe('webhook', () => {
+  test('delivers subscribed events, signed, with the ID of the log', async () => {
+    const person = await owner(gateway)
+    const { id, path, secret } = await webhook(person, ['key.created'])
+    const key = await createKeyFor(gateway, person, 'production')
+    await ask(gateway, 'DELETE', `/api/v1/keys/${key.id}`, { token: person.token })
+    await run()
+    const [one, ...others] = at(path)
+    if (one === undefined) throw new Error('nothing arrived')
+    expect(others).toEqual([])
+    expect(JSON.parse(one.body)).toMatchObject({ type: 'key.created', data: { key_id: key.id, name: 'production' } })
+    expect(one.body).not.toContain(key.key.slice(20))
+    expect(one.headers.get('webhook-signature')).toBe(signatureOf(one, secret))
+    const [logged] = await deliveriesOf(person, id)
+    expect(logged).toMatchObject({
+      id: one.headers.get('webhook-id'),
+      status: 'delivered',
+      attempts: 1,
+      response_status: 204,
+      error: null,
+    })
+  })
+
+  test('repeats a failed delivery with the same ID and body until the receiver accepts it', async () => {
+    const person = await owner(gateway)
+    const { id, path } = await webhook(person, ['key.created'])
+    statuses.set(path, 500)
+    await createKeyFor(gateway, person)
+    await run()
+    expect((await deliveriesOf(person, id))[0]).toMatchObject({ status: 'pending', attempts: 1, error: 'status' })
+    await run()
+    expect(at(path)).toHaveLength(1)
+    await passTime()
+    statuses.set(path, 200)
+    await run()
+    const [first, second, ...others] = at(path)
+    expect(others).toEqual([])
+    expect(second?.headers.get('webhook-id')).toBe(first?.headers.get('webhook-id') ?? '')
+    expect(second?.body).toBe(first?.body ?? '')
+    expect((await deliveriesOf(person, id))[0]).toMatchObject({ status: 'delivered', attempts: 2 })
+  })
+
+  test('shows its secret once, stores it sealed, and signs with both secrets during a rotation', async () => {
+    const person = await owner(gateway)
+    const made = await webhook(person)
+    expect((await call(person, 'GET', '')).text).not.toContain('whsec_')
+    const rows = await sql(({ sql: query }) => query`select secret from webhook_endpoints where id = ${made.id}`)
+    expect(JSON.stringify(rows)).not.toContain(made.secret.slice(6))
+    const rotated = await call(person, 'POST', `/${made.id}/rotate`, { overlap_seconds: 3600 })
+    expect((await call(person, 'POST', `/${made.id}/test`)).status).toBe(202)
+    await run()
+    const [one] = at(made.path)
+    if (one === undefined) throw new Error('nothing arrived')
+    const both = [rotated.body.secret, made.secret].map(secret => signatureOf(one, secret)).join(' ')
+    expect(one.headers.get('webhook-signature')).toBe(both)
+    await call(person, 'POST', `/${made.id}/rotate`, { overlap_seconds: 0 })
+    await call(person, 'POST', `/${made.id}/test`)
+    await run()
+    expect(at(made.path)[1]?.headers.get('webhook-signature')?.split(' ')).toHaveLength(1)
+  })
+
+  test('is disabled when a delivery fails for a day without a success, and continues when enabled', async () => {
+    const person = await owner(gateway)
+    const { id, path } = await webhook(person, ['key.created'])
+    statuses.set(path, 503)
+    await createKeyFor(gateway, person)
+    await run()
+    await sql(
+      ({ sql: query }) =>
+        query`update webhook_deliveries set attempts = ${retryWaitsMs.length} where endpoint_id = ${id}`,
+    )
+    await sql(
+      ({ sql: query }) => query`
+        update webhook_endpoints set failing_since = now() - make_interval(secs => ${disabledAfterMs / 1000}) where id = ${id}`,
+    )
+    await passTime()
+    await run()
+    const [shown] = (await call<{ data: ShownWebhook[] }>(person, 'GET', '')).body.data
+    expect(shown).toMatchObject({ enabled: false, disabled_by: 'failures' })
+    expect((await deliveriesOf(person, id))[0]).toMatchObject({ status: 'failed', response_status: 503 })
+    await createKeyFor(gateway, person)
+    expect(await deliveriesOf(person, id)).toHaveLength(1)
+    expect((await call(person, 'POST', `/${id}/test`)).status).toBe(409)
+    expect((await call(person, 'PATCH', `/${id}`, { enabled: true })).body).toMatchObject({
+      enabled: true,
+      failing_since: null,
+    })
+    const log = await ask<{ data: { action: string }[] }>(gateway, 'GET', '/api/v1/audit?actor=system', {
+      token: person.token,
+    })
+    expect(log.body.data.map(one => one.action)).toContain('webhook.disabled')
+  })
+
+  test('is disabled at once when the receiver answers 410', async () => {
+    const person = await owner(gateway)
+    const { id, path } = await webhook(person, ['key.created'])
+    statuses.set(path, 410)
+    await createKeyFor(gateway, person)
+    await run()
+    expect((await call<{ data: ShownWebhook[] }>(person, 'GET', '')).body.data[0]?.enabled).toBe(false)
+    expect((await deliveriesOf(person, id))[0]).toMatchObject({ status: 'failed', attempts: 1 })
+  })
+
+  test('is claimed by one sender, and again after the lease of a killed one', async () => {
+    const person = await owner(gateway)
+    const { id } = await webhook(person, ['key.created'])
+    const { database } = gateway.deps
+    await sql(({ sql: query }) => query`update webhook_deliveries set status = 'failed' where status = 'pending'`)
+    await createKeyFor(gateway, person)
+    const now = Date.now() + 1_000
+    const options = { leaseMs: 60_000, limit: 16 }
+    const [lost, ...none] = (await Promise.all([1, 2, 3].map(() => claimDeliveries(database, now, options)))).flat()
+    if (lost === undefined) throw new Error('nothing was claimed')
+    expect(none).toEqual([])
+    expect(await claimDeliveries(database, now + 59_000, options)).toEqual([])
+    const [again] = await claimDeliveries(database, now + 61_000, options)
+    expect(again).toMatchObject({ id: lost.id, body: lost.body, attempts: 2 })
+    // The killed sender was only slow: its late result no longer counts.
+    expect(await settleDelivery(database, lost, { status: 500, error: 'status', durationMs: 1 }, now)).toBeNull()
+    if (again === undefined) throw new Error('nothing was claimed')
+    expect(await settleDelivery(database, again, { status: 200, error: null, durationMs: 1 }, now)).toBe('delivered')
+    expect((await deliveriesOf(person, id))[0]?.status).toBe('delivered')
+  })
+
+  test('delivers an event that several gateways report once', async () => {
+    const person = await owner(gateway)
+    const { id } = await webhook(person, ['model.unhealthy'])
+    const { database, stores } = gateway.deps
+    const event = { type: 'model.unhealthy', key: 'model.unhealthy a/b 1', data: { model: 'a/b' } } as const
+    for (let count = 0; count < 3; count++)
+      await database.run(({ sql: query }) => query.begin(step => stores.webhookEvents.enqueueEvent(step, null, event)))
+    expect(await deliveriesOf(person, id)).toHaveLength(1)
+  })
+
+  test('belongs to its account, and to owners and admins of it', async () => {
+    const [person, other] = [await owner(gateway), await owner(gateway)]
+    const member = await addMember(gateway, person, 'member')
+    const { id, url } = await webhook(person)
+    expect((await call(member, 'GET', '')).status).toBe(403)
+    expect((await call(member, 'POST', '', { url })).status).toBe(403)
+    for (const [method, path, body] of [
+      ['PATCH', `/${id}`, { enabled: false }],
+      ['DELETE', `/${id}`, undefined],
+      ['POST', `/${id}/rotate`, {}],
+      ['POST', `/${id}/test`, {}],
+      ['GET', `/${id}/deliveries`, undefined],
+    ] as const)
+      expect([path, (await call(other, method, path, body)).status]).toEqual([path, 404])
+    expect((await call<{ data: ShownWebhook[] }>(other, 'GET', '')).body.data).toEqual([])
+  })
+
+  test('rejects a wrong URL, unknown events and an eleventh endpoint, and ends with its deliveries', async () => {
+    const person = await owner(gateway)
+    for (const body of [{ url: 'ftp://x.example' }, { url: 'no url' }, { url: 'https://a.example', events: ['x'] }])
+      expect([body, (await call(person, 'POST', '', body)).status]).toEqual([body, 400])
+    const made: string[] = []
+    for (let count = 0; count < 10; count++) made.push((await webhook(person, ['key.created'])).id)
+    expect((await call(person, 'POST', '', { url: 'https://example.com' })).body.error.code).toBe('conflict')
+    await createKeyFor(gateway, person)
+    expect((await call(person, 'DELETE', `/${made[0]}`)).status).toBe(204)
+    expect((await call(person, 'GET', `/${made[0]}/deliveries`)).status).toBe(404)
+  })
+
+  test('keeps at most 1,000 settled deliveries per endpoint', async () => {
+    const person = await owner(gateway)
+    const { id } = await webhook(person)
+    await sql(
+      ({ sql: query }) => query`
+        insert into webhook_deliveries (id, account_id, endpoint_id, type, body, status)
+        select 'msg_' || lpad(n::text, 8, '0'), ${person.accountId}, ${id}, 't', '{}', 'delivered'
+        from generate_series(1, 1010) as n`,
+    )
+    expect(await pruneDeliveries(gateway.deps.database, 100)).toBe(10)
+  })
+
+  test('reports a revoked key also when its member is removed', async () => {
+    const person = await owner(gateway)
+    const member = await addMember(gateway, person, 'member')
+    const { id } = await createKeyFor(gateway, member)
+    const { path } = await webhook(person, ['key.revoked'])
+    const { database, stores } = gateway.deps
+    const actor = { kind: 'user', userId: person.id, address: '192.0.2.1' } as const
+    expect(await stores.users.removeUser(actingAs(database, actor), person.accountId, person.id, member.id)).toBe(
+      'done',
+    )
+    await run()
+    expect(at(path).map(one => JSON.parse(one.body).data.key_id)).toEqual([id])
+  })
+})

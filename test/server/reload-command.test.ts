@@ -1,0 +1,37 @@
+/** `gateway reload` against processes: workers, an invalid file, and a folder without a gateway. */
+import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { freshFolder, type GatewayProcess, run, startProcess, stopProcesses } from '../harness/processes.ts'
+
+setDefaultTimeout(60_000)
+
+const folder = await freshFolder()
+const path = join(folder, 'config.json')
+let gateway: GatewayProcess
+beforeAll(async () => {
+  writeFileSync(path, '{}')
+  gateway = await startProcess(folder, { GATEWAY_CONFIG: path, WORKERS: '2' })
+}, 60_000)
+afterAll(() => stopProcesses())
+
+const reload = (...words: string[]) => run('cli.ts', ['reload', ...words], { GATEWAY_DATA_DIR: folder })
+
+test('gateway reload: reports the result of the workers, and every problem of an invalid file', async () => {
+  writeFileSync(path, JSON.stringify({ plans: { evaluation: { requests_per_minute: 7 } } }))
+  const done = await reload('--json')
+  expect([done.code, done.stderr]).toEqual([0, ''])
+  expect(JSON.parse(done.stdout)).toMatchObject({ reloaded: true, problems: [], restart: [] })
+  writeFileSync(path, JSON.stringify({ plans: { evaluation: { requests_per_minute: -7 } }, colors: 1 }))
+  const failed = await reload()
+  expect([failed.code, failed.stdout]).toEqual([1, ''])
+  expect(failed.stderr).toContain('plans.evaluation.requests_per_minute')
+  expect(failed.stderr).toContain('colors')
+  expect(gateway.output()).toContain('"event":"config_reload_failed"')
+})
+
+test('gateway reload: fails without a running gateway', async () => {
+  const { code, stderr } = await run('cli.ts', ['reload'], { GATEWAY_DATA_DIR: join(folder, 'nothing') })
+  expect(code).toBe(1)
+  expect(stderr).toContain('No gateway runs on')
+})
