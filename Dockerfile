@@ -1,5 +1,7 @@
 # Built in one stage, run in another: the image holds the runtime, the sources and the production dependencies, nothing else.
-FROM oven/bun:1.4.5-alpine AS build
+# Releases pass this image with its digest. To pin it in a checkout, append @sha256:… as docs/supply-chain.md describes.
+ARG BUN_IMAGE=oven/bun:1.4.5-alpine
+FROM ${BUN_IMAGE} AS build
 WORKDIR /app
 COPY package.json bun.lock bunfig.toml ./
 # Peers that are needed are dependencies of ours; the others are types and a compiler. Nor does anything read maps,
@@ -8,7 +10,7 @@ RUN bun install --frozen-lockfile --production --omit=peer \
  && find node_modules -type f \( -name '*.map' -o -name '*.d.ts' -o -name '*.d.mts' -o -name '*.d.cts' -o -name '*.md' -o -name '*.mdx' \) \
       ! -iname 'licen[cs]e*' ! -iname 'notice*' -exec rm {} +
 
-FROM oven/bun:1.4.5-alpine
+FROM ${BUN_IMAGE}
 WORKDIR /app
 ENV NODE_ENV=production HOST=0.0.0.0 PORT=3000 GATEWAY_DATA_DIR=/data BUN_CONFIG_MAX_HTTP_REQUESTS=8192 \
     HTTP_PROXY= HTTPS_PROXY= http_proxy= https_proxy= ALL_PROXY=

@@ -107,6 +107,37 @@ describe('CLI beside a running gateway', () => {
     expect(await done(`keys revoke ${owner} ${prefix}`)).toContain('was already revoked')
   })
 
+  test('keys rotate: replaces a key, whose copy stays valid for the overlap only', async () => {
+    const { key, prefix, expires_at } = await asJson(`keys create ${owner} --name turning --expires 90d`)
+    const inDays = (Date.parse(String(expires_at)) - Date.now()) / 86_400_000
+    expect(inDays).toBeCloseTo(90, 2)
+    const second = await asJson(`keys rotate ${owner} ${prefix} --overlap 1h`)
+    expect(second).toMatchObject({ name: 'turning', expires_at, revoked_at: null })
+    expect([await status(String(key)), await status(String(second.key))]).toEqual([200, 200])
+    const third = await done(`keys rotate ${owner} ${second.prefix}`)
+    expect(third).toContain('was revoked')
+    await untilStatus(String(second.key), 401)
+    const { code, stderr } = await command(`keys rotate ${owner} ${second.prefix} --json`)
+    expect(code).toBe(1)
+    expect(JSON.parse(stderr).error).toMatchObject({ code: 'command_failed' })
+  })
+
+  test('accounts list: lists each account with its owner', async () => {
+    const { id } = await asJson('accounts create listed@example.com --plan usage')
+    expect(Object(await asJson('accounts list')).data).toContainEqual(
+      expect.objectContaining({ id, email: 'listed@example.com', plan: 'usage', members: 1, requests_per_minute: 30 }),
+    )
+    expect(await done('accounts list')).toMatch(/acc_\w{20} +listed@example\.com +usage +1 +30 +20/)
+  })
+
+  test('doctor: finds the running gateway and its database well', async () => {
+    const report = Object(await asJson('doctor'))
+    expect(report.errors).toBe(0)
+    const names = report.checks.map(({ name }: { name: string }) => name)
+    expect(names).toEqual(expect.arrayContaining(['bun', 'data folder', 'disk', 'postgres', 'clock (postgres)']))
+    expect(await done('doctor')).toContain(`in use by process ${gateway.pid}`)
+  })
+
   test('changes and resets limits within 5 s', async () => {
     await done(`accounts limits ${owner} --rpm 1`)
     await untilStatus(firstKey, 429)
@@ -231,6 +262,16 @@ describe('CLI without a running gateway', () => {
     expect(await done('migrate', environment)).toBe('The database is up to date.\n')
   })
 
+  test('doctor: reports each problem with an action, creates nothing and exits with 1', async () => {
+    const own = dataFolder()
+    const { code, stdout, stderr } = await command('doctor', { GATEWAY_DATA_DIR: own, PORT: 'x' })
+    expect(code).toBe(1)
+    expect(stdout).toMatch(/^error +configuration +PORT: .*\n +→ Correct it: the gateway does not start\.$/m)
+    expect(stdout).toMatch(/^ok +database +embedded; not opened/m)
+    expect(stderr).toBe(`1 of ${/(\d+) checks: 1 errors/.exec(stdout)?.[1]} checks failed; see above.\n`)
+    expect(existsSync(own)).toBe(false)
+  })
+
   test('creates no database for a command that only reads', async () => {
     const own = dataFolder()
     const { code, stderr } = await command(`accounts show ${owner}`, { GATEWAY_DATA_DIR: own })
@@ -317,6 +358,7 @@ describe('CLI arguments', () => {
       'serve',
       'migrate',
       'accounts create',
+      'accounts list',
       'accounts show',
       'accounts plan',
       'accounts limits',
@@ -325,11 +367,15 @@ describe('CLI arguments', () => {
       'keys create',
       'keys list',
       'keys revoke',
+      'keys rotate',
       'usage replay',
       'usage reconcile',
+      'models list',
       'models check',
       'models update',
       'analyze',
+      'doctor',
+      'completion',
     ])
     for (const name of names) expect(await done(`${name} --help`)).toStartWith(`bun run gateway ${name}`)
   })

@@ -199,6 +199,9 @@ function problemsOf(environment: Environment): readonly string[] {
 /** Variables in the pages that the gateway does not read itself, with their reader. */
 const foreignVariables: Readonly<Record<string, string>> = {
   POSTGRES_PASSWORD: 'compose.yaml',
+  GATEWAY_MEMORY: 'compose.yaml',
+  BUN_IMAGE: 'the build of the image',
+  OLLAMA_HOST: 'Ollama',
   NODE_EXTRA_CA_CERTS: 'Bun',
   CHROMIUM_PATH: 'the tests',
   PROPERTY_SEED: 'the property tests',
@@ -235,6 +238,15 @@ describe('environment variables', () => {
       table.split('\n').flatMap(line => line.split('|')[1]?.match(/`[A-Z][A-Z0-9_]+`/g) ?? []),
     )
     expect(named.map(name => name.slice(1, -1)).sort()).toEqual([...ownNames].sort())
+  })
+
+  test('in .env.example are read by the gateway or by compose.yaml, which requires the secrets', () => {
+    const named = [...text('.env.example').matchAll(/^(?:# )?([A-Z][A-Z0-9_]+)=/gm)].map(([, name = '']) => name)
+    expect(named.length).toBeGreaterThan(10)
+    expect(named.filter(name => !ownNames.includes(name) && !text('compose.yaml').includes(`\${${name}`))).toEqual([])
+    const required = [...text('compose.yaml').matchAll(/\$\{(\w+):\?/g)].map(([, name = '']) => name)
+    expect([...new Set(required)].sort()).toEqual(['JWT_SECRET', 'POSTGRES_PASSWORD'])
+    for (const name of required) expect(text('.env.example')).toMatch(new RegExp(`^${name}=$`, 'm'))
   })
 
   test('in any page are read by the gateway, or listed with their reader', () => {
@@ -328,8 +340,8 @@ describe('pages of clients', () => {
     const bare = blocks
       .filter(({ code }) => /127\.0\.0\.1:3000(?!\/v1)/.test(code))
       .map(({ name }) => name.split(' ')[0])
-    const expected = ['anthropic-node', 'anthropic-python', 'claude-code', 'gateway-client', 'langchain', 'llamaindex']
-    expect([...new Set(bare)].sort()).toEqual(expected.map(name => `docs/clients/${name}.md`))
+    const expected = 'anthropic-node anthropic-python claude-code gateway-client langchain llamaindex python'
+    expect([...new Set(bare)].sort()).toEqual(expected.split(' ').map(name => `docs/clients/${name}.md`))
   })
 })
 

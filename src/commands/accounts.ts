@@ -22,6 +22,7 @@ import type { Account } from '../database/tables.ts'
 import { dailyUsageOf } from '../ledger/ledger.ts'
 import { shellCommand } from '../server/shell-command.ts'
 import { CommandFailure, choice, columns, command, json, print, printJson, UsageError } from './command.ts'
+import { listing } from './list-accounts.ts'
 import { withAccount, withDatabase } from './open-database.ts'
 
 const email = '<email>'
@@ -221,7 +222,7 @@ const resetPassword = command({
   },
 })
 
-export const accountCommands = [create, show, plan, limits, resume, resetPassword]
+export const accountCommands = [create, listing, show, plan, limits, resume, resetPassword]
 
 /** Describes the account's unbilled usage beyond reservations. */
 function shortfallText({ shortfallMicrocents }: Account, maximum: number): string {

@@ -14,6 +14,9 @@ export type Command = {
   readonly name: string
   readonly about: string
   readonly help: string
+  readonly options: Options
+  /** Words that an argument can be, for shell completion; empty = any text. */
+  readonly words: readonly string[]
   /** Rejects with `UsageError` for wrong arguments, with `CommandFailure` or a store's error if the command fails. */
   run(words: readonly string[]): Promise<void>
 }
@@ -49,6 +52,8 @@ export function command<const Operand extends string, const Taken extends Option
     name: row.name,
     about: row.about,
     help: helpOf(row),
+    options: row.options,
+    words: [...Object.values<string>(row.operands).flatMap(choicesIn), ...(row.further ?? [])],
     async run(words) {
       const { values, positionals } = parsed(words, row.options)
       const missing = operandNames[positionals.length]
@@ -69,6 +74,11 @@ export function choice<const T extends string>(name: string, value: string, choi
   const chosen = choices.find(one => one === value)
   if (chosen === undefined) throw new UsageError(`${name} must be ${choices.join(' or ')}.`)
   return chosen
+}
+
+/** Returns the choices of a placeholder such as `evaluation|usage`; empty if it names a kind of text (`FILE|URL`). */
+export function choicesIn(placeholder: string): readonly string[] {
+  return /^[a-z][a-z0-9-]*(\|[a-z][a-z0-9-]*)+$/.test(placeholder) ? placeholder.split('|') : []
 }
 
 function wrongWord(word: string, choices: readonly string[] | undefined): string {

@@ -1,5 +1,5 @@
-import { type Command, columns, print } from './command.ts'
-import { printError, runCommand, wantsHelp } from './run-command.ts'
+import { type Command, columns, print, UsageError } from './command.ts'
+import { printError, printJsonError, runCommand, wantsHelp, wantsJson } from './run-command.ts'
 
 /** Files of commands by their first words, so that a command loads only its own dependencies. */
 const files: readonly { readonly words: readonly string[]; readonly load: () => Promise<readonly Command[]> }[] = [
@@ -10,6 +10,8 @@ const files: readonly { readonly words: readonly string[]; readonly load: () => 
   { words: ['models'], load: async () => (await import('./models.ts')).modelCommands },
   { words: ['reload'], load: async () => (await import('./reload.ts')).reloadCommands },
   { words: ['analyze'], load: async () => (await import('./analyze.ts')).analyzeCommands },
+  { words: ['doctor'], load: async () => (await import('./doctor.ts')).doctorCommands },
+  { words: ['completion'], load: async () => (await import('./completion.ts')).completionCommands(() => load('')) },
 ]
 
 /** Runs the command that `words` begin with. Returns the exit code: 2 = wrong arguments, 1 = failed. */
@@ -23,10 +25,9 @@ export async function execute(words: readonly string[], version: string): Promis
   if (group.length > 0 && wantsHelp(words.slice(1))) return printAndSucceed(overview(group))
   const named = words.slice(0, 2).filter((word, index) => index === 0 || !word.startsWith('-'))
   const isUnfinished = words.length === (group.length > 0 ? 1 : 0)
-  printError(
-    isUnfinished ? 'Missing command.' : `Unknown command "${named.join(' ')}".`,
-    overview(group.length > 0 ? group : commands),
-  )
+  const problem = isUnfinished ? 'Missing command.' : `Unknown command "${named.join(' ')}".`
+  if (wantsJson(words)) printJsonError(new UsageError(problem))
+  else printError(problem, overview(group.length > 0 ? group : commands))
   return 2
 }
 

@@ -1,6 +1,9 @@
 /** `keys …`: manages API keys. */
 import { randomBytes } from 'node:crypto'
 import { mintApiKey, randomBase62 } from '../core/accounts/api-keys.ts'
+import { dayMs, timeIn } from '../core/text/utc-days.ts'
+import type { Database } from '../database/database.ts'
+import { findKey, rotateKey } from '../database/repositories/key-lineages.ts'
 import { createKey, listKeys, revokeKey } from '../database/repositories/keys.ts'
 import type { ApiKey } from '../database/tables.ts'
 import { shellCommand } from '../server/shell-command.ts'
@@ -14,7 +17,11 @@ const create = command({
   name: 'keys create',
   about: 'Create an API key; prints it once',
   operands: { email },
-  options: { name: { type: 'string', value: 'TEXT', about: 'what the key is for' }, json },
+  options: {
+    name: { type: 'string', value: 'TEXT', about: 'what the key is for' },
+    expires: { type: 'string', value: 'TIME', about: 'such as 90d, 12h or 2030-01-31T00:00:00Z; default: never' },
+    json,
+  },
   run({ operands, options }) {
     const name = (options.name ?? 'operator key').trim()
     if (name === '' || name.length > maximumNameCharacters)
@@ -26,18 +33,20 @@ const create = command({
       publicId: minted.id,
       digest: minted.digest,
       createdAt: new Date(),
+      expiresAt: options.expires === undefined ? null : expiryIn(options.expires, Date.now()),
     }
     return withAccount(operands.email, async (database, { account, user }) => {
       await createKey(database, { ...own, accountId: account.id, userId: user.id })
       if (options.json)
         return printJson({
-          ...keyForJson({ ...own, lastUsedAt: null, revokedAt: null, expiresAt: null }),
+          ...keyForJson({ ...own, lastUsedAt: null, revokedAt: null }),
           key: minted.key,
         })
       print(
         ...columns([
           ['id', own.id],
           ['name', name],
+          ['expires', own.expiresAt?.toISOString() ?? 'never'],
           ['key', `${minted.key}  (shown once)`],
         ]),
       )
@@ -58,8 +67,16 @@ const list = command({
         return print(`No keys. Create an API key:  ${shellCommand(`keys create ${operands.email}`)}`)
       print(
         ...columns([
-          ['ID', 'PREFIX', 'CREATED', 'LAST USED', 'STATE', 'NAME'],
-          ...keys.map(key => [key.id, prefixOf(key), day(key.createdAt), day(key.lastUsedAt), stateOf(key), key.name]),
+          ['ID', 'PREFIX', 'CREATED', 'LAST USED', 'EXPIRES', 'STATE', 'NAME'],
+          ...keys.map(key => [
+            key.id,
+            prefixOf(key),
+            day(key.createdAt),
+            day(key.lastUsedAt),
+            day(key.expiresAt),
+            stateOf(key),
+            key.name,
+          ]),
         ]),
       )
     }),
@@ -72,11 +89,7 @@ const revoke = command({
   options: { json },
   run: ({ operands, options }) =>
     withAccount(operands.email, async (database, { account }) => {
-      const key = (await listKeys(database, account.id)).find(one => isMeant(one, operands.key))
-      if (key === undefined)
-        throw new CommandFailure(
-          `${operands.email} has no such key. See:  ${shellCommand(`keys list ${operands.email}`)}`,
-        )
+      const key = await namedKey(database, account.id, operands)
       const at = new Date()
       const isNew = await revokeKey(database, account.id, key.id, at)
       if (options.json) printJson(keyForJson(isNew ? { ...key, revokedAt: at } : key))
@@ -84,7 +97,83 @@ const revoke = command({
     }),
 })
 
-export const keyCommands = [create, list, revoke]
+const rotate = command({
+  name: 'keys rotate',
+  about: 'Replace an API key by one with the same name, expiry and usage history; prints it once',
+  operands: { email, key: '<key id or prefix>' },
+  options: {
+    overlap: {
+      type: 'string',
+      value: 'TIME',
+      about: 'how long the old key stays valid, such as 1h; default: 0, at most 7d',
+    },
+    json,
+  },
+  run({ operands, options }) {
+    const overlapMs = options.overlap === undefined ? 0 : durationIn(options.overlap)
+    if (overlapMs === null || overlapMs > maximumOverlapMs)
+      throw new UsageError('--overlap must be a duration of at most 7 days, such as 30m, 12h or 2d.')
+    const minted = mintApiKey(randomBytes)
+    const fresh = {
+      id: `key_${randomBase62(20, randomBytes)}`,
+      publicId: minted.id,
+      digest: minted.digest,
+      createdAt: new Date(),
+    }
+    return withAccount(operands.email, async (database, { account }) => {
+      const old = await namedKey(database, account.id, operands)
+      const rotated = await rotateKey(database, account.id, null, old.id, fresh, overlapMs / 1000)
+      // A repeated attempt finds the key that the first one stored.
+      const row = typeof rotated === 'string' ? await findKey(database, account.id, fresh.id) : rotated
+      if (row === null)
+        throw new CommandFailure(`${prefixOf(old)} is revoked, expired or already rotated. Create a new key instead.`)
+      if (options.json) return printJson({ ...keyForJson(row), replaces: old.id, key: minted.key })
+      print(
+        ...columns([
+          ['id', row.id],
+          ['name', row.name],
+          ['expires', row.expiresAt?.toISOString() ?? 'never'],
+          ['old key', `${prefixOf(old)} ${overlapMs === 0 ? 'was revoked' : `stays valid for ${options.overlap}`}`],
+          ['key', `${minted.key}  (shown once)`],
+        ]),
+      )
+    })
+  },
+})
+
+export const keyCommands = [create, list, revoke, rotate]
+
+const maximumOverlapMs = 7 * dayMs
+
+/** Returns the key that the arguments name. Throws a `CommandFailure` if the account has none such. */
+async function namedKey(
+  database: Database,
+  accountId: string,
+  given: { readonly email: string; readonly key: string },
+): Promise<ApiKey> {
+  const key = (await listKeys(database, accountId)).find(one => isMeant(one, given.key))
+  if (key !== undefined) return key
+  throw new CommandFailure(`${given.email} has no such key. See:  ${shellCommand(`keys list ${given.email}`)}`)
+}
+
+const units: Readonly<Record<string, number>> = { s: 1000, m: 60_000, h: 3_600_000, d: dayMs }
+
+/** Returns a duration such as `90d` in milliseconds; null = it is not a duration. */
+function durationIn(text: string): number | null {
+  const [, count, unit = ''] = /^(\d{1,6})([smhd])$/.exec(text) ?? []
+  if (text === '0') return 0
+  return count === undefined ? null : Number(count) * (units[unit] ?? 0)
+}
+
+/** Returns the time that a duration or an ISO 8601 time means. Throws a `UsageError` if it is not in the future. */
+function expiryIn(text: string, now: number): Date {
+  const duration = durationIn(text)
+  const at = duration === null ? timeIn(text) : now + duration
+  if (at > now) return new Date(at)
+  throw new UsageError(
+    '--expires must be a duration such as 90d or 12h, or a future time such as 2030-01-31T00:00:00Z.',
+  )
+}
 
 type Shown = Pick<ApiKey, 'id' | 'name' | 'publicId' | 'createdAt' | 'lastUsedAt' | 'revokedAt' | 'expiresAt'>
 

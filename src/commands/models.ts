@@ -1,8 +1,9 @@
-/** `models check`: validates the models of this configuration without any call. */
+/** `models …`: the models of this configuration, read and validated without any call. */
 import { type Config, readConfig } from '../config.ts'
 import { toModel, withChanges } from '../core/models/configured-models.ts'
 import { buildCatalog, type Catalog, deprecationOf, fullName, type Model } from '../core/models/models.ts'
 import { CommandFailure, columns, command, json, print, printJson } from './command.ts'
+import { modelListing } from './list-models.ts'
 import { updateModels } from './update-models.ts'
 
 const builtIn = [
@@ -52,7 +53,7 @@ const check = command({
   },
 })
 
-export const modelCommands = [check, updateModels]
+export const modelCommands = [modelListing, check, updateModels]
 
 /** Returns the problems of a catalog, one line each. */
 function catalogueProblems(catalogue: Catalog): string[] {

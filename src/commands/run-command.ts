@@ -1,9 +1,11 @@
 import { describeError } from '../composition/error-text.ts'
+import { ConfigError } from '../config.ts'
+import { GatewayError } from '../core/validation/errors.ts'
 import { type Command, CommandFailure, print, UsageError } from './command.ts'
 
 /**
  * Runs one command, or prints its help. Returns the exit code: 2 = wrong arguments, 1 = failed. A closed output pipe
- * (`| head`) counts as success.
+ * (`| head`) counts as success. With `--json` an error is one JSON object on stderr.
  */
 export async function runCommand(command: Command, words: readonly string[]): Promise<number> {
   try {
@@ -12,7 +14,8 @@ export async function runCommand(command: Command, words: readonly string[]): Pr
     return 0
   } catch (cause) {
     if (isClosedPipe(cause)) return 0
-    if (cause instanceof UsageError) printError(cause.message, command.help)
+    if (wantsJson(words)) printJsonError(cause)
+    else if (cause instanceof UsageError) printError(cause.message, command.help)
     else printError(cause instanceof CommandFailure ? cause.message : describeError(cause))
     return cause instanceof UsageError ? 2 : 1
   }
@@ -20,6 +23,23 @@ export async function runCommand(command: Command, words: readonly string[]): Pr
 
 export function wantsHelp(words: readonly string[]): boolean {
   return words.includes('--help') || words.includes('-h') || words[0] === 'help'
+}
+
+export function wantsJson(words: readonly string[]): boolean {
+  return words.includes('--json')
+}
+
+/** Writes an error for programs. `problems` are the lines of a wrong configuration. */
+export function printJsonError(cause: unknown): void {
+  const message = cause instanceof UsageError || cause instanceof CommandFailure ? cause.message : describeError(cause)
+  const problems = cause instanceof ConfigError ? { problems: cause.problems } : {}
+  printError(JSON.stringify({ error: { code: codeOf(cause), message, ...problems } }))
+}
+
+function codeOf(cause: unknown): string {
+  if (cause instanceof UsageError) return 'wrong_arguments'
+  if (cause instanceof ConfigError) return 'wrong_configuration'
+  return cause instanceof GatewayError ? cause.code : 'command_failed'
 }
 
 export function printError(...lines: readonly string[]): void {

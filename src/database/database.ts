@@ -213,6 +213,11 @@ export async function refuseNewer(sql: Sql | TransactionSql): Promise<number> {
   return rows.length
 }
 
+/** Returns the number of migrations of this release that the database lacks. Throws `NewerSchema` like `refuseNewer`. */
+export async function pendingMigrations(sql: Sql): Promise<number> {
+  return known().length - (await refuseNewer(sql))
+}
+
 /** A promise did not settle before its deadline. */
 class MissedDeadline extends Error {
   constructor(deadlineMs: number) {

@@ -76,7 +76,7 @@ export async function completeInternally(
         if (part.type === 'failure') {
           claim?.settle(isKeyFailure(part.failure.kind) ? 0 : null)
           claim?.failed(part.failure, attempt.status())
-          throw new Error(part.failure.kind)
+          throw new Error(part.failure.kind, { cause: part.failure })
         }
         if (part.type === 'end') hasEnded = true
       }

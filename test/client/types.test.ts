@@ -24,7 +24,7 @@ beforeAll(async () => {
   const library = join(packages, 'gateway-ai')
   mkdirSync(library, { recursive: true })
   expect(await run([...compiler('typescript'), '-p', 'src/client', '--outDir', built])).toEqual({ code: 0, said: '' })
-  for (const file of ['src/client/package.json', 'LICENSE'])
+  for (const file of ['src/client/package.json', 'src/client/README.md', 'LICENSE'])
     cpSync(join(root, file), join(built, file.split('/').at(-1) ?? ''))
   expect(
     (await run([process.execPath, 'pm', 'pack', '--cwd', built, '--destination', folder.path, '--quiet'])).code,

@@ -44,6 +44,48 @@ test.each([
 })
 
 test.each([
+  ['frobnicate --json', 'Unknown command "frobnicate".'],
+  ['accounts show --json', 'Missing argument <email>.'],
+  ['keys create a@b --json --expires soon', '--expires must be a duration'],
+  ['keys create a@b --json --expires 2001-01-01', '--expires must be a duration'],
+  ['keys rotate a@b gw_live_x --overlap 8d --json', '--overlap must be a duration'],
+])('execute: reports an error as one JSON line for `%s`', async (words, complaint) => {
+  expect(await execute(words.split(' '), '1.2.3')).toBe(2)
+  expect(said.out).toBe('')
+  const { error } = JSON.parse(said.error)
+  expect(error).toMatchObject({ code: 'wrong_arguments', message: expect.stringContaining(complaint) })
+})
+
+test('execute: reports a wrong configuration as JSON with every problem', async () => {
+  const own = process.env
+  process.env = { PATH: own.PATH, PORT: 'x', WORKERS: 'y' }
+  try {
+    expect(await execute(['models', 'list', '--json'], '1.2.3')).toBe(1)
+  } finally {
+    process.env = own
+  }
+  const { error } = JSON.parse(said.error)
+  expect(error.code).toBe('wrong_configuration')
+  expect(error.problems.map((line: string) => line.split(':')[0]).sort()).toEqual(['PORT', 'WORKERS'])
+})
+
+test('models list: shows the models of the configured providers with their prices', async () => {
+  const own = process.env
+  process.env = { PATH: own.PATH, MISTRAL_API_KEY: 'canary-key', XAI_API_KEY: 'canary-key' }
+  try {
+    expect(await execute(['models', 'list', '--prices'], '1.2.3')).toBe(0)
+    expect(said.out).toMatch(/^mistral\/codestral-latest +256000 +\d+ +- +0\.3 +- +- +0\.9$/m)
+    expect(said.out).toMatch(/^xai\/grok-4\.7 .* 2\* +0\.5\* +- +6\*$/m)
+    expect(said.out).not.toContain('openai/')
+    said = { out: '', error: '' }
+    await execute(['models', 'list', '--provider', 'xai', '--prices', '--json'], '1.2.3')
+    expect(JSON.parse(said.out).data[0]).toMatchObject({ id: 'xai/grok-4.7', pricing: { input_per_mtok: 2 } })
+  } finally {
+    process.env = own
+  }
+})
+
+test.each([
   ['--version', '1.2.3\n'],
   ['help', 'bun run gateway <command>'],
   ['-h', 'bun run gateway <command>'],

@@ -1,6 +1,7 @@
 /** The dashboard in a real browser as a new user sees it, from sign-in to deleting learning data. */
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test'
 import type { Browser } from 'playwright-core'
+import packageJson from '../../package.json'
 import { plans } from '../../src/core/limits/plans.ts'
 import { changeAccount, findAccountByEmail } from '../../src/database/repositories/accounts.ts'
 import { type Gateway, startGateway } from '../harness/gateway.ts'
@@ -37,6 +38,16 @@ function withBrowser(path: string) {
       await page.getByLabel('Password').fill('not the password')
       await page.getByRole('button', { name: 'Sign in' }).click()
       expect(await page.getByRole('alert').textContent()).toContain('Sign-in failed: wrong email or password')
+    })
+
+    test('promises no reset email where email is not configured', async () => {
+      const { page, go } = owner
+      await go('reset', 'Reset password')
+      await page.getByText('Email is not configured').waitFor()
+      expect(await page.getByRole('button', { name: 'Send reset link' }).count()).toBe(0)
+      await page.getByRole('link', { name: 'Docs' }).waitFor()
+      await page.getByRole('link', { name: 'Back to sign-in' }).click()
+      await page.getByRole('heading', { name: 'Sign in' }).waitFor()
     })
 
     test('accepts the printed credentials, survives a reload, and ends with the tab', async () => {
@@ -81,6 +92,29 @@ function withBrowser(path: string) {
     await answer.text()
     await page.getByRole('heading', { name: 'First request succeeded' }).waitFor()
     await page.locator('.first-run.done').waitFor()
+  })
+
+  test('Getting started: shows the steps that the data leaves open, and stays dismissed', async () => {
+    const { page, go } = owner
+    await go('keys', 'Keys')
+    await go('', 'Overview')
+    const steps = page.getByRole('region', { name: 'Getting started' })
+    await steps.getByText('2 of 4 steps done').waitFor()
+    expect(await steps.getByRole('link').allTextContents()).toEqual(['Add a provider', 'Invite a member'])
+    await steps.getByRole('button', { name: 'Dismiss' }).click()
+    await page.reload()
+    await page.getByRole('heading', { name: 'Latency and errors' }).waitFor()
+    expect(await steps.count()).toBe(0)
+  })
+
+  test('Navigation: links the reference, the status and the version on each page', async () => {
+    const links = owner.page.locator('.product-links')
+    await links.getByText(`v${packageJson.version}`).waitFor()
+    for (const [name, path] of [
+      ['Docs', '/docs'],
+      ['Status', '/readyz'],
+    ] as const)
+      expect(await links.getByRole('link', { name }).getAttribute('href')).toBe(path)
   })
 
   test('Playground: streams an output with model, routing and cost, accepts a rating, and revokes its key', async () => {

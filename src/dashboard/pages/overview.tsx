@@ -5,7 +5,7 @@ import type { ShownUsage } from '../../routes/usage/schemas.ts'
 import { BarList } from '../parts/bar-list.tsx'
 import { BillingNotices } from '../parts/billing-notices.tsx'
 import { DailyChart } from '../parts/daily-chart.tsx'
-import { FirstRun } from '../parts/first-run.tsx'
+import { GettingStarted } from '../parts/getting-started.tsx'
 import { MeterBar } from '../parts/meter.tsx'
 import { Empty, Loaded } from '../parts/notice.tsx'
 import { Card, Page } from '../parts/page.tsx'
@@ -36,7 +36,9 @@ export function Overview() {
   return (
     <Page title="Overview" about="Usage against today’s limits, and the last 30 days. Days are UTC.">
       <BillingNotices />
-      {isNew && isAllowed(user.value?.role ?? 'viewer', 'keys.own') && <FirstRun onFirstCall={reload} />}
+      {isAllowed(user.value?.role ?? 'viewer', 'keys.own') && (
+        <GettingStarted isNew={isNew} requests={days.data?.total.requests} onFirstCall={reload} />
+      )}
       <Loaded resource={today} what="today" lines={4}>
         {account => <Today account={account} requests={days.data?.data.at(-1)?.requests ?? 0} />}
       </Loaded>

@@ -4,6 +4,7 @@ import { FailureNotice, Notice } from '../parts/notice.tsx'
 import { useAction } from '../state/action.ts'
 import { callOpen } from '../state/api.ts'
 import { hrefTo } from '../state/hash-route.ts'
+import { useRegistration } from '../state/registration.ts'
 import { AuthPage, EmailField, NewPassword } from './sign-in.tsx'
 
 /** Password reset: requests the email, or sets the password after its link was opened. */
@@ -19,29 +20,41 @@ function Ask() {
     setAsked(true)
   })
   const { failure } = asking
-  const sendsNoMail = failure?.code === 'not_found'
+  // The same mail server sends the emails that confirm an address.
+  const rules = useRegistration()
+  const sendsNoMail = failure?.code === 'not_found' || rules?.verifies_email === false
+  if (sendsNoMail)
+    return (
+      <AuthPage title="Reset password" onSubmit={() => {}}>
+        <Notice tone="warn" title="Email is not configured">
+          Ask the operator to reset the password: <code>bun run gateway accounts reset-password</code>.
+        </Notice>
+        <BackToSignIn />
+      </AuthPage>
+    )
   return (
     <AuthPage title="Reset password" onSubmit={() => void asking.run()}>
-      <p class="about">We send a reset link to your address. It expires after 30 minutes.</p>
+      {rules !== null && <p class="about">We send a reset link to your address. It expires after 30 minutes.</p>}
       {isAsked && (
         <Notice tone="good" title="Check your email">
           If an account uses this address, we sent a reset link.
         </Notice>
       )}
-      {sendsNoMail && (
-        <Notice tone="warn" title="Email is not configured">
-          Ask the operator to reset the password: <code>accounts reset-password</code>.
-        </Notice>
-      )}
-      {failure !== null && !sendsNoMail && failure.param === null && <FailureNotice failure={failure} />}
+      {failure !== null && failure.param === null && <FailureNotice failure={failure} />}
       <EmailField value={email} onText={setEmail} failure={failure} />
       <button type="submit" class="button primary wide" disabled={asking.isBusy || isAsked}>
-        {asking.isBusy ? 'Asking…' : 'Send reset link'}
+        {asking.isBusy ? 'Sending…' : 'Send reset link'}
       </button>
-      <p class="hint">
-        <a href={hrefTo('')}>Back to sign-in</a>
-      </p>
+      <BackToSignIn />
     </AuthPage>
+  )
+}
+
+function BackToSignIn() {
+  return (
+    <p class="hint">
+      <a href={hrefTo('')}>Back to sign-in</a>
+    </p>
   )
 }
 

@@ -4,6 +4,7 @@ import { TextField } from '../parts/field.tsx'
 import { Icon } from '../parts/icon.tsx'
 import { Logo } from '../parts/logo.tsx'
 import { FailureNotice, Notice } from '../parts/notice.tsx'
+import { ProductLinks } from '../parts/product-links.tsx'
 import { useAction } from '../state/action.ts'
 import { callOpen } from '../state/api.ts'
 import type { RequestError } from '../state/api-error.ts'
@@ -278,6 +279,7 @@ export function AuthPage({ title, onSubmit, children }: DoorProps) {
       <p class="hint door-foot">
         <Icon name="check" size={14} /> Prompts and outputs are never stored.
       </p>
+      <ProductLinks />
     </main>
   )
 }

@@ -5,6 +5,7 @@ import { currentAccount, end, user } from '../state/session.ts'
 import { theme, themes } from '../state/theme.ts'
 import { Icon, type IconName } from './icon.tsx'
 import { Logo } from './logo.tsx'
+import { ProductLinks } from './product-links.tsx'
 
 type NavigationProps = {
   readonly pages: readonly { readonly path: string; readonly title: string; readonly icon: IconName }[]
@@ -92,6 +93,7 @@ function Foot() {
       <button type="button" class="button plain small" onClick={signOut}>
         <Icon name="out" size={15} /> Sign out
       </button>
+      <ProductLinks />
     </div>
   )
 }

@@ -5,6 +5,7 @@ import type { AccountToday } from '../../routes/account/schemas.ts'
 import type { RegistrationRules, resetAskedShape, ShownSession } from '../../routes/auth/schemas.ts'
 import type { invoiceWithLinesShape, pageShape, ShownBilling, ShownInvoice } from '../../routes/billing/schemas.ts'
 import type { dryRunShape } from '../../routes/dry-run/schemas.ts'
+import type { Health } from '../../routes/health/routes.ts'
 import type { learningShape, ratedShape } from '../../routes/insights/schemas.ts'
 import type { newKeyShape, ShownKey } from '../../routes/keys/schemas.ts'
 import type { modelHealthListShape, modelListShape } from '../../routes/models/schemas.ts'
@@ -23,6 +24,7 @@ export type DryRunResult = Static<typeof dryRunShape>
 export type ErrorBody = Static<typeof errorShape>
 
 export type Routes = {
+  'GET /healthz': Health
   'GET /api/v1/auth/registration': RegistrationRules
   'POST /api/v1/auth/register': ShownSignIn
   'POST /api/v1/auth/verify/:token': ShownSignIn

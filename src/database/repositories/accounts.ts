@@ -1,7 +1,7 @@
 /**
  * Accounts and their users. IDs and times are parameters, so that a caller can repeat a call with an unknown outcome.
  */
-import { eq, sql } from 'drizzle-orm'
+import { and, asc, eq, isNull, sql } from 'drizzle-orm'
 import type { AuditEntry } from '../../core/audit/audit.ts'
 import type { Limits, PlanName, Plans } from '../../core/limits/plans.ts'
 import { toUsd } from '../../core/usage/money.ts'
@@ -44,6 +44,24 @@ export async function findAccountByEmail(database: Database, email: string): Pro
       .limit(1),
   )
   return rows[0] ?? null
+}
+
+export type ListedAccount = { readonly account: Account; readonly email: string; readonly members: number }
+
+/** Returns all accounts with the email of their first owner and the number of their members, oldest first. */
+export async function listAccounts(database: Database): Promise<readonly ListedAccount[]> {
+  const rows = await database.run(({ orm }) =>
+    orm
+      .select({ account: accounts, email: users.email, role: users.role })
+      .from(accounts)
+      .innerJoin(users, and(eq(users.accountId, accounts.id), isNull(users.removedAt)))
+      .orderBy(asc(accounts.createdAt), asc(accounts.id), asc(users.createdAt)),
+  )
+  const byAccount = Map.groupBy(rows, ({ account }) => account.id)
+  return [...byAccount.values()].flatMap(members => {
+    const owner = members.find(({ role }) => role === 'owner') ?? members[0]
+    return owner === undefined ? [] : [{ account: owner.account, email: owner.email, members: members.length }]
+  })
 }
 
 /** Returns true if any account exists; without one, the database is new. */

@@ -123,13 +123,13 @@ export function recentKeys(database: Database, accountId: string, userId: string
 
 /**
  * Replaces a valid key by a new one with the same user, name, permissions, rules and expiry in the same key lineage. The old
- * key ends after `overlapSeconds`. `not_valid` = it is revoked, expired or already rotated; `not_found` = no key of
- * this ID, or the session has ended.
+ * key ends after `overlapSeconds`. `sessionId` is null for an operator's command. `not_valid` = it is revoked, expired or
+ * already rotated; `not_found` = no key of this ID, or the session has ended.
  */
 export function rotateKey(
   database: Database,
   accountId: string,
-  sessionId: string,
+  sessionId: string | null,
   keyId: string,
   fresh: Pick<AddKeyInput, 'id' | 'publicId' | 'digest' | 'createdAt'>,
   overlapSeconds: number,
@@ -138,7 +138,7 @@ export function rotateKey(
     await step.execute(
       sql`select 1 from users where id = (select user_id from api_keys where id = ${keyId} and account_id = ${accountId}) for share`,
     )
-    if (!(await isRunning(step, sessionId))) return 'not_found'
+    if (sessionId !== null && !(await isRunning(step, sessionId))) return 'not_found'
     const [old] = await step
       .select()
       .from(apiKeys)

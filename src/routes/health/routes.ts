@@ -1,5 +1,5 @@
 /** Probes of the process, and the manual of the simulator while providers are simulated. All without a key. */
-import { Type } from '@sinclair/typebox'
+import { type Static, Type } from '@sinclair/typebox'
 import { Elysia } from 'elysia'
 import { oneOf } from '../../core/validation/validate.ts'
 import { policies } from '../../http/policies.ts'
@@ -18,10 +18,10 @@ export function probes({ version, readiness, simulator }: ProbeDeps) {
   const app = new Elysia({ name: 'probes' })
     .get(
       '/healthz',
-      () => json({ status: 'ok', version }),
+      () => json({ status: 'ok', version, simulated: simulator !== null }),
       withRouteDocs(policies.open, {
         summary: 'Liveness probe',
-        answer: strictObject({ status: Type.Literal('ok'), version: text(version) }),
+        answer: healthShape,
       }),
     )
     .get(
@@ -47,6 +47,12 @@ export function probes({ version, readiness, simulator }: ProbeDeps) {
   )
 }
 
+const healthShape = strictObject({
+  status: Type.Literal('ok'),
+  version: text('1.5.0'),
+  simulated: Type.Boolean({ description: 'true while no provider is configured' }),
+})
+export type Health = Static<typeof healthShape>
 const readyShape = strictObject({ status: oneOf(['ready', 'not_ready']) })
 const directivesUsage =
   'Write them into a user message: `[[sim:tokens=200, pace_ms=20]]`, or `[[sim:status=503, only=openai]]`. A flag has no value: `[[sim:hang]]`.'

@@ -1,0 +1,137 @@
+/**
+ * `doctor`: checks the configuration, the machine and the stores, and on request calls each provider. It changes
+ * nothing: it creates no folder and runs no migration.
+ */
+import { accessSync, constants, existsSync, statfsSync } from 'node:fs'
+import { dirname, resolve } from 'node:path'
+import packageJson from '../../package.json'
+import { describeError } from '../composition/error-text.ts'
+import { systemNetwork } from '../composition/network.ts'
+import { type Config, ConfigError, readConfig, readStoreConfig } from '../config.ts'
+import { holderOf } from '../database/data-folder.ts'
+import { bunCheck, type Check, diskCheck, failedCheck, okCheck, warningCheck } from './checks.ts'
+import { CommandFailure, columns, command, json, print, printJson } from './command.ts'
+
+const reachMs = 3_000
+
+const doctor = command({
+  name: 'doctor',
+  about: 'Check configuration, stores, clocks, disk and versions (exit code 1 on an error)',
+  operands: {},
+  options: {
+    providers: { type: 'boolean', about: 'send one short request to each provider; costs less than $0.01 each' },
+    json,
+  },
+  async run({ options }) {
+    const checks = await allChecks(options.providers === true)
+    const count = (state: Check['state']) => checks.filter(one => one.state === state).length
+    const [errors, warnings] = [count('error'), count('warning')]
+    if (options.json) printJson({ checks, errors, warnings })
+    else
+      print(...checks.flatMap(linesOf(checks)), '', `${checks.length} checks: ${errors} errors, ${warnings} warnings.`)
+    if (errors > 0) throw new CommandFailure(`${errors} of ${checks.length} checks failed; see above.`)
+  },
+})
+
+export const doctorCommands = [doctor]
+
+async function allChecks(callsProviders: boolean): Promise<readonly Check[]> {
+  const checks: Check[] = [
+    okCheck('gateway-ai', packageJson.version),
+    bunCheck(Bun.version, packageJson.engines.bun),
+    ...folderChecks(),
+  ]
+  const config = configuration(checks)
+  const { embeddedChecks, postgresChecks, redisChecks } = await import('./store-checks.ts')
+  const { databaseUrl } = stores() ?? { databaseUrl: null }
+  checks.push(...(databaseUrl === null ? await embeddedChecks(isRunning()) : await postgresChecks(databaseUrl)))
+  if (config === null) return checks
+  if (config.redisUrls.length > 0) checks.push(...(await redisChecks(config.redisUrls)))
+  if (config.mail !== null) checks.push(await mailCheck(config.mail.smtpUrl))
+  const { providerChecks } = await import('./provider-checks.ts')
+  return [...checks, ...(await providerChecks(config, callsProviders))]
+}
+
+/** Adds the check of the configuration. Returns null if it is wrong. */
+function configuration(checks: Check[]): Config | null {
+  try {
+    const config = readConfig()
+    checks.push(okCheck('configuration', `valid; catalog of ${config.catalogDate}`))
+    for (const text of config.warnings) checks.push(warningCheck('configuration', text, 'See docs/configuration.md.'))
+    return config
+  } catch (cause) {
+    const problems = cause instanceof ConfigError ? cause.problems : [describeError(cause)]
+    for (const problem of problems)
+      checks.push(failedCheck('configuration', problem, 'Correct it: the gateway does not start.'))
+    return null
+  }
+}
+
+function folderChecks(): Check[] {
+  const found = stores()
+  if (found === null) return []
+  const folder = resolve(found.dataDirectory)
+  const existing = existingFolder(folder)
+  const name = 'data folder'
+  const running = holderOf(folder)
+  return [
+    isWritable(existing)
+      ? okCheck(
+          name,
+          running === null ? `${folder}; no gateway runs on it` : `${folder}; in use by process ${running.pid}`,
+        )
+      : failedCheck(
+          name,
+          `${existing} is not writable`,
+          'Give the user of the gateway write access, or set GATEWAY_DATA_DIR.',
+        ),
+    diskCheck(existing, freeBytesOf(existing)),
+  ]
+}
+
+/** The configuration's check reports what is wrong with it. */
+function stores() {
+  try {
+    return readStoreConfig()
+  } catch {
+    return null
+  }
+}
+
+function isRunning(): boolean {
+  const found = stores()
+  return found !== null && holderOf(found.dataDirectory) !== null
+}
+
+function existingFolder(folder: string): string {
+  return existsSync(folder) || dirname(folder) === folder ? folder : existingFolder(dirname(folder))
+}
+
+function isWritable(folder: string): boolean {
+  try {
+    accessSync(folder, constants.W_OK | constants.X_OK)
+    return true
+  } catch {
+    return false
+  }
+}
+
+function freeBytesOf(folder: string): number {
+  const { bavail, bsize } = statfsSync(folder)
+  return bavail * bsize
+}
+
+async function mailCheck(smtpUrl: string): Promise<Check> {
+  const { protocol, hostname, port } = new URL(smtpUrl)
+  const at = `${hostname}:${port || (protocol === 'smtps:' ? 465 : 587)}`
+  return (await systemNetwork.reaches(`http://${at}`, reachMs))
+    ? okCheck('mail server', `${at} accepts connections; no email was sent`)
+    : failedCheck('mail server', `${at} does not accept connections`, 'Check SMTP_URL and the firewall.')
+}
+
+/** Formats a check as its line, and its action below. */
+function linesOf(checks: readonly Check[]) {
+  const rows = columns(checks.map(({ state, name, detail }) => [state, name, detail]))
+  return ({ action }: Check, index: number): readonly string[] =>
+    action === null ? [rows[index] ?? ''] : [rows[index] ?? '', `         → ${action}`]
+}

@@ -1,0 +1,18 @@
+import { useEffect, useState } from 'preact/hooks'
+import type { Health } from '../../routes/health/routes.ts'
+import { callOpen } from './api.ts'
+
+/** Requested once per page load: neither version nor providers change without a restart of the gateway. */
+let loaded: Promise<Health> | null = null
+
+/** Returns version and provider mode of the gateway; null while loading, and if it does not answer. */
+export function useGateway(): Health | null {
+  const [found, setFound] = useState<Health | null>(null)
+  useEffect(() => {
+    loaded ??= callOpen('GET /healthz')
+    loaded.then(setFound, () => {
+      loaded = null
+    })
+  }, [])
+  return found
+}
