@@ -93,10 +93,12 @@ function withBrowser(path: string) {
     // Text is shown while more is to come.
     await page.locator('.answer[aria-busy="true"] p:not([role])').waitFor()
     const about = page.getByRole('list', { name: 'About this response' })
-    expect(await about.textContent()).toMatch(/\w+\/[\w.-]+[\s\S]*\d+ in, \d+ out[\s\S]*\$0\.\d+[\s\S]*TTFT/)
+    expect(await about.textContent()).toMatch(
+      /\w+\/[\w.-]+[\s\S]*\d+ input, \d+ output tokens[\s\S]*\$0\.\d+[\s\S]*TTFT/,
+    )
     await page.getByText('Routing and cost details').click()
     expect(await page.locator('.account').textContent()).toContain('Automatic routing chose the model.')
-    expect(await page.getByRole('list', { name: 'Attempts' }).textContent()).toContain('Served')
+    expect(await page.getByRole('list', { name: 'Attempts' }).textContent()).toContain('Succeeded')
     await page.getByRole('radio', { name: '4 stars' }).check({ force: true })
     await page.getByText('Rating saved.').waitFor()
 
@@ -133,9 +135,9 @@ function withBrowser(path: string) {
   test('Keys: shows a new key once and revokes it', async () => {
     const { page, go } = owner
     await go('keys', 'Keys')
-    await page.getByRole('button', { name: 'Create key' }).click()
+    await page.getByRole('button', { name: 'Create API key' }).click()
     await page.getByLabel('Name').fill('second')
-    await page.getByRole('dialog').getByRole('button', { name: 'Create key' }).click()
+    await page.getByRole('dialog').getByRole('button', { name: 'Create API key' }).click()
     const key = (await page.locator('dialog pre').textContent()) ?? ''
     await page.getByRole('button', { name: 'I have it' }).click()
     expect(await page.content()).not.toContain(key)
@@ -233,7 +235,7 @@ function withBrowser(path: string) {
       .first()
       .click()
     expect(await page.getByRole('dialog').textContent()).toContain('Time to first token')
-    expect(await page.getByRole('list', { name: 'Attempts' }).textContent()).toMatch(/\w+\/[\w.-]+Served \d/)
+    expect(await page.getByRole('list', { name: 'Attempts' }).textContent()).toMatch(/\w+\/[\w.-]+Succeeded \d/)
     await page.keyboard.press('Escape')
     const [download] = await Promise.all([
       page.waitForEvent('download'),
@@ -251,7 +253,7 @@ function withBrowser(path: string) {
     const legend = page.locator('.legend')
     for (const [measure, told] of [
       ['Latency', /p50 \d+ ms|p50 [\d.]+ s/],
-      ['Errors', /failed \d+/],
+      ['Failed requests', /failed \d+/],
     ] as const) {
       await page.locator('.tabs label', { hasText: measure }).click()
       expect(await legend.textContent()).toMatch(told)

@@ -11,7 +11,7 @@ import { Table } from '../parts/table.tsx'
 import { showToast } from '../parts/toast.tsx'
 import { useAction } from '../state/action.ts'
 import { callApi } from '../state/api.ts'
-import { compact, dateOf, dateTime, formatCount, formatUsd, relativeTime } from '../state/format.ts'
+import { compact, dateOf, dateTime, formatCount, relativeTime, usdColumn } from '../state/format.ts'
 import { useResource } from '../state/resource.ts'
 import type { NewKey } from '../state/routes.ts'
 import { user } from '../state/session.ts'
@@ -39,7 +39,7 @@ export function Keys() {
       about={`${seesAll ? 'All keys of the account' : 'Your keys'}. All keys share the limits of the account.`}
       actions={
         <button type="button" class="button primary" onClick={() => setOpen({ kind: 'create' })}>
-          Create key
+          Create API key
         </button>
       }
     >
@@ -89,6 +89,7 @@ type KeyTableProps = {
 function KeyTable({ keys, hasEnded, onOpen }: KeyTableProps) {
   if (keys.length === 0)
     return <Empty title={hasEnded ? 'No valid keys' : 'No keys yet'}>Programs use API keys to authenticate.</Empty>
+  const usd = usdColumn(keys.map(({ usage }) => usage.cost_usd))
   return (
     <Table
       caption="API keys"
@@ -114,7 +115,7 @@ function KeyTable({ keys, hasEnded, onOpen }: KeyTableProps) {
         },
         { name: 'Requests', from: 'middle', isNumber: true, show: key => formatCount(key.usage.requests) },
         { name: 'Tokens', from: 'wide', isNumber: true, show: key => compact(key.usage.total_tokens) },
-        { name: 'Cost', isNumber: true, show: key => formatUsd(key.usage.cost_usd) },
+        { name: 'Cost', isNumber: true, show: key => usd(key.usage.cost_usd) },
         {
           name: '',
           show: key =>
@@ -170,8 +171,8 @@ function Create({ onMade, onClose }: MadeProps) {
   })
   return (
     <FormDialog
-      title="Create key"
-      action="Create key"
+      title="Create API key"
+      action="Create API key"
       isReady={name.trim() !== ''}
       doing={making}
       fields={['name']}

@@ -188,7 +188,7 @@ const shownParts = 8
 
 function tellsTimes({ requests, failed, latency_p50_ms, latency_p95_ms }: ShownUsage['total']): string | undefined {
   if (latency_p50_ms === null) return failed === 0 ? undefined : `${percent(failed / requests, 1)} failed`
-  const times = `half within ${milliseconds(latency_p50_ms)}, 95 % within ${milliseconds(latency_p95_ms)}`
+  const times = `p50 ${milliseconds(latency_p50_ms)}, p95 ${milliseconds(latency_p95_ms)}`
   return failed === 0 ? times : `${times}, ${percent(failed / requests, 1)} failed`
 }
 

@@ -9,7 +9,7 @@ import { Table } from '../parts/table.tsx'
 import { showToast } from '../parts/toast.tsx'
 import { useAction } from '../state/action.ts'
 import { saveExport } from '../state/export.ts'
-import { compact, exactTime, formatCount, formatUsd, listTime, milliseconds } from '../state/format.ts'
+import { compact, exactTime, formatCount, listTime, milliseconds, usdColumn } from '../state/format.ts'
 import { hashRoute, replaceHashRoute } from '../state/hash-route.ts'
 import { useLog } from '../state/log.ts'
 import { useResource } from '../state/resource.ts'
@@ -161,7 +161,7 @@ function Exports({ filters }: { readonly filters: Filters }) {
   const saving = useAction(async (format: 'csv' | 'json') => {
     setBytes(0)
     await saveExport(format, filters, setBytes)
-    showToast('Export saved to your downloads')
+    showToast('Export downloaded')
   })
   const megabytes = `${(bytes / 1_000_000).toFixed(1)} MB`
   return (
@@ -190,6 +190,7 @@ type RequestTableProps = {
 }
 
 function RequestTable({ rows, fresh, onChoose }: RequestTableProps) {
+  const usd = usdColumn(rows.map(({ cost_usd }) => cost_usd))
   return (
     <Table
       caption="Requests, newest first"
@@ -224,7 +225,7 @@ function RequestTable({ rows, fresh, onChoose }: RequestTableProps) {
         },
         { name: 'Key', from: 'wide', show: row => row.key_name ?? '–' },
         { name: 'Tokens', from: 'middle', isNumber: true, show: row => compact(row.total_tokens) },
-        { name: 'Cost', from: 'middle', isNumber: true, show: row => formatUsd(row.cost_usd) },
+        { name: 'Cost', from: 'middle', isNumber: true, show: row => usd(row.cost_usd) },
         { name: 'Time to first token', from: 'wide', isNumber: true, show: row => milliseconds(row.first_token_ms) },
         { name: 'Total latency', from: 'middle', isNumber: true, show: row => milliseconds(row.latency_ms) },
       ]}

@@ -90,7 +90,7 @@ function Account({ turn, summary, explain }: AccountProps) {
           <Badge tone="good">{summary.model_used}</Badge>
         </li>
         <li>
-          {formatCount(usage.input_tokens)} in, {formatCount(usage.output_tokens)} out
+          {formatCount(usage.input_tokens)} input, {formatCount(usage.output_tokens)} output tokens
           {usage.estimated && ' (estimated)'}
         </li>
         <li>{formatUsd(usage.cost_usd)}</li>

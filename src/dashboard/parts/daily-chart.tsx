@@ -1,5 +1,5 @@
 import { useState } from 'preact/hooks'
-import { formatUtcDay } from '../state/format.ts'
+import { formatUtcUnit } from '../state/format.ts'
 import type { Series } from '../state/usage-series.ts'
 import { Table } from './table.tsx'
 
@@ -40,7 +40,7 @@ export function DailyChart({ title, days, series, kind, show, axis, least, note 
   }
   const heldBy = ({ values, whole }: Series, day: number | null) => (day === null ? whole : (values[day] ?? null))
   const told = (day: number) =>
-    [formatUtcDay(days[day] ?? ''), ...series.map(one => `${show(heldBy(one, day))} ${one.name}`)].join(' · ')
+    [formatUtcUnit(days[day] ?? ''), ...series.map(one => `${show(heldBy(one, day))} ${one.name}`)].join(' · ')
 
   return (
     <figure class="chart">
@@ -86,13 +86,13 @@ export function DailyChart({ title, days, series, kind, show, axis, least, note 
         </div>
         <div class="chart-days" aria-hidden="true">
           {[0, Math.floor(last / 2), last].map(day => (
-            <span key={day}>{formatUtcDay(days[day] ?? '')}</span>
+            <span key={day}>{formatUtcUnit(days[day] ?? '')}</span>
           ))}
         </div>
       </div>
       <figcaption>
         <span>
-          <strong>{chosen === null ? `${days.length} days` : formatUtcDay(days[chosen] ?? '')}</strong>
+          <strong>{chosen === null ? `${days.length} days` : formatUtcUnit(days[chosen] ?? '')}</strong>
           {note !== undefined && <span class="quiet"> · {note}</span>}
         </span>
         <ul class="legend">
@@ -112,7 +112,7 @@ export function DailyChart({ title, days, series, kind, show, axis, least, note 
           rows={days.map((_, day) => day).toReversed()}
           keyOf={String}
           columns={[
-            { name: 'Day', isHeading: true, show: day => formatUtcDay(days[day] ?? '') },
+            { name: 'Day', isHeading: true, show: day => formatUtcUnit(days[day] ?? '') },
             ...series.map(one => ({
               name: one.name,
               isNumber: true,

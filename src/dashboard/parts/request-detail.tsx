@@ -43,7 +43,7 @@ export function RequestDetail({ request, onClose }: { readonly request: ShownReq
       </p>
       <p class="copied-line">
         <span class="mono wrap">{request.request_id}</span>
-        <Copy text={request.request_id} what="id" />
+        <Copy text={request.request_id} what="ID" />
       </p>
 
       <h3>Time</h3>

@@ -17,7 +17,7 @@ export const measures = {
   requests: { title: 'Requests', kind: 'bars', show: figure(formatCount), axis: compact, least: 4 },
   tokens: { title: 'Tokens', kind: 'bars', show: figure(compact), axis: compact, least: 1_000 },
   cost: { title: 'Cost', kind: 'bars', show: figure(formatUsd), axis: formatUsd, least: 0.01 },
-  errors: { title: 'Errors', kind: 'bars', show: figure(formatCount), axis: compact, least: 4 },
+  errors: { title: 'Failed requests', kind: 'bars', show: figure(formatCount), axis: compact, least: 4 },
   latency: { title: 'Latency', kind: 'lines', show: milliseconds, axis: milliseconds, least: 100 },
 } as const
 
