@@ -6,6 +6,7 @@ import { type CountedUsage, correctionOf, countedUsage, mergedRecords } from '..
 import { withAccountRls } from '../database/account-transaction.ts'
 import type { Database } from '../database/database.ts'
 import type { Journal } from './journal.ts'
+import { isOfFailed, matching, type RequestFilters, testsRequests } from './request-filters.ts'
 import { readUsage, type UsagePeriod, type UsageScope } from './usage-totals.ts'
 
 /** Creates the ledger queries for clients on one database. */
@@ -23,22 +24,6 @@ export type LedgerReader = ReturnType<typeof createLedgerReader>
 /** Returns the ledger's usage of an account on a UTC day (since the epoch). */
 export async function dailyUsageOf(database: Database, accountId: string, day: number): Promise<DailyUsage> {
   return (await spentBeside(database, accountId, day, [])).spent
-}
-
-/** Filters of requests; all must match. null = any. */
-export type RequestFilters = {
-  /** Epoch milliseconds, inclusive. */
-  readonly from: number | null
-  /** Epoch milliseconds, exclusive. */
-  readonly to: number | null
-  /** Includes the keys that it was rotated to. */
-  readonly keyId: string | null
-  readonly provider: string | null
-  readonly model: string | null
-  readonly status: UsageRecord['status'] | null
-  readonly routingMode: UsageRecord['routing_mode'] | null
-  readonly streamed: boolean | null
-  readonly metadata: Readonly<Record<string, string>> | null
 }
 
 /** A position in the log: just below the request that it names. */
@@ -128,9 +113,8 @@ async function scan(
   before: LogPosition | null,
   limit: number,
 ): Promise<LogPage> {
-  const { keyId, provider, model, status, routingMode, streamed, metadata } = filters
-  const isSifted = [provider, model, status, routingMode, streamed, metadata].some(filter => filter !== null)
-  const failed = status !== null && status !== 'completed'
+  const { keyId } = filters
+  const isSifted = testsRequests(filters)
   const byKey = userId !== null || keyId !== null
   const depth = isSifted ? (userId === null ? maximumWalk : maximumKeyWalk) : limit + 1
 
@@ -138,7 +122,7 @@ async function scan(
     const walked = (rest: ReturnType<Sql>) => sql`
       from usage_records
       where ${byKey ? sql`key_id = keys.id` : sql`account_id = ${accountId}`}
-        ${failed ? sql`and account_id = ${accountId} and status <> 'completed'` : sql``}
+        ${isOfFailed(filters) ? sql`and account_id = ${accountId} and status <> 'completed'` : sql``}
         ${filters.from === null ? sql`` : sql`and at >= ${instant(sql, filters.from * 1000)}`}
         ${filters.to === null ? sql`` : sql`and at < ${instant(sql, filters.to * 1000)}`}
         ${
@@ -169,12 +153,7 @@ async function scan(
           latency_ms::float8, first_token_ms::float8, metadata
         from (select * ${walked(sql`limit ${depth}`)}) as walked
         where account_id = ${accountId}
-          ${provider === null ? sql`` : sql`and provider = ${provider}`}
-          ${model === null ? sql`` : sql`and model = ${model}`}
-          ${status === null ? sql`` : sql`and status = ${status}`}
-          ${routingMode === null ? sql`` : sql`and routing_mode = ${routingMode}`}
-          ${streamed === null ? sql`` : sql`and streamed = ${streamed}`}
-          ${metadata === null ? sql`` : sql`and metadata @> ${JSON.stringify(metadata)}::text::jsonb`}
+          ${matching(sql, filters)}
         order by at desc, request_id desc
         limit ${limit + 1}`)}
       order by at desc, request_id desc

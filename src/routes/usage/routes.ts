@@ -50,7 +50,7 @@ export function usage({ ledger, clock }: UsageDeps, identify: Authenticate) {
       withRouteDocs(session('usage.own'), {
         summary: 'Get usage totals',
         description:
-          'The last 30 days by day, by default; at most three years. `split_by` adds series for charts: the usage of each model or key on each day.',
+          'The last 30 days by day, by default; at most three years. Hours, times and filters other than model, provider and key: at most 31 days. `split_by` adds series for charts: the usage of each model or key on each day.',
         query: usageQuerySchema,
         answer: usageShape,
       }),
