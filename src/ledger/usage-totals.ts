@@ -137,12 +137,19 @@ function linesOf(sql: TransactionSql, scope: UsageScope, period: UsagePeriod) {
   return needsLog(period) ? sql`(${logOf(sql, scope, period)})` : sql`(select * from ${daysOf(sql, scope, period)})`
 }
 
-/** SQL for lines like the daily totals, per hour or day, from the requests that match. */
-function logOf(sql: TransactionSql, { accountId, userId }: UsageScope, { from, to, groupBy, filters }: UsagePeriod) {
+/**
+ * SQL for lines like the daily totals from the requests that match, with only the columns that the groups need: fewer
+ * groups are several times faster.
+ */
+function logOf(sql: TransactionSql, { accountId, userId }: UsageScope, period: UsagePeriod) {
+  const { from, to, groupBy, splitBy, filters } = period
+  const has = (group: UsageGroup) => groupBy === group || splitBy === group
   return sql`
     select
-      ${groupBy === 'hour' ? sql`date_trunc('hour', at at time zone 'UTC')` : sql`null::timestamp`} as hour,
-      (at at time zone 'UTC')::date as day, key_id, case when model = '' then '' else provider || '/' || model end as model,
+      ${has('hour') ? sql`date_trunc('hour', at, 'UTC') at time zone 'UTC'` : sql`null::timestamp`} as hour,
+      ${has('day') || has('month') ? sql`(at at time zone 'UTC')::date` : sql`null::date`} as day,
+      ${has('key') ? sql`key_id` : sql`null`} as key_id,
+      ${has('model') ? sql`case when model = '' then '' else provider || '/' || model end` : sql`null`} as model,
       count(*) as requests, count(*) filter (where status = 'completed') as completed,
       count(*) filter (where status in ('failed', 'blocked')) as failed, sum(input_tokens) as input_tokens,
       sum(cached_input_tokens) as cached_input_tokens, sum(output_tokens) as output_tokens,

@@ -236,7 +236,9 @@ function withBrowser(path: string) {
       .click()
     expect(await page.getByRole('dialog').textContent()).toContain('Time to first token')
     expect(await page.getByRole('list', { name: 'Attempts' }).textContent()).toMatch(/\w+\/[\w.-]+Succeeded \d/)
-    await page.keyboard.press('Escape')
+    await page.goBack()
+    await page.getByRole('dialog').waitFor({ state: 'detached' })
+    expect(page.url()).toContain('#/requests?streamed=true')
     const [download] = await Promise.all([
       page.waitForEvent('download'),
       page.getByRole('button', { name: 'Export CSV' }).click(),
@@ -245,6 +247,33 @@ function withBrowser(path: string) {
     const lines = (await Bun.file(await download.path()).text()).trim().split('\n')
     expect(lines[0]).toContain('request_id')
     expect(lines.length).toBeGreaterThanOrEqual(before + 2)
+  })
+
+  test('Filters: carry from the overview to the log, and return as a saved view', async () => {
+    const { page, go } = owner
+    await go('?range=24h', 'Overview')
+    const chart = page.getByRole('slider')
+    await chart.focus()
+    await page.keyboard.press('End')
+    await page.keyboard.press('ArrowLeft')
+    await page.keyboard.press('Enter')
+    await page.getByRole('heading', { level: 1, name: 'Requests' }).waitFor()
+    expect(page.url()).toMatch(/#\/requests\?from=\d{4}-\d\d-\d\dT\d\d%3A00&to=/)
+    await go('?range=24h', 'Overview')
+    await page.locator('.legend').getByRole('link', { name: 'completed' }).click()
+    await page.getByRole('heading', { level: 1, name: 'Requests' }).waitFor()
+    await page.getByRole('cell', { name: 'Completed' }).first().waitFor()
+    await page.getByRole('button', { name: 'Save view' }).click()
+    await page.getByLabel('Name').fill('Completed today')
+    await page.getByRole('dialog').getByRole('button', { name: 'Save view' }).click()
+    await page.getByRole('link', { name: 'Keys', exact: true }).click()
+    await page.getByRole('heading', { level: 2, name: 'Usage by key' }).waitFor()
+    expect(page.url()).toContain('#/keys?range=24h&status=completed')
+    await page.getByRole('button', { name: 'Clear filters' }).click()
+    await page.getByLabel('Saved view').selectOption('Completed today')
+    expect(page.url()).toContain('#/keys?range=24h&status=completed')
+    await page.getByRole('button', { name: 'Delete view' }).click()
+    expect(await page.evaluate('localStorage.length')).toBe(0)
   })
 
   test('Overview: splits the chart by model and key and shows latency, errors and the selected day', async () => {
@@ -258,7 +287,7 @@ function withBrowser(path: string) {
       await page.locator('.tabs label', { hasText: measure }).click()
       expect(await legend.textContent()).toMatch(told)
     }
-    await page.locator('.tabs label', { hasText: 'Requests' }).click()
+    await page.locator('.tabs label', { hasText: /^Requests$/ }).click()
     await page.locator('.tabs label', { hasText: 'By key' }).click()
     await legend.getByText('second').waitFor()
     await page.locator('.tabs label', { hasText: 'By model' }).click()

@@ -40,7 +40,7 @@ describe('Dashboard formats', () => {
   })
 
   test('write percentages without a space', () => {
-    expect([percent(0.02), percent(1.3), percent(0.0215, 1)]).toEqual(['2%', '130%', '2.1%'])
+    expect([percent(0.02, 1), percent(1.3), percent(0.0215, 1)]).toEqual(['2%', '130%', '2.1%'])
   })
 
   test.each([

@@ -5,13 +5,17 @@ import { Badge } from '../parts/badge.tsx'
 import { Snippet } from '../parts/copy.tsx'
 import { Confirm, Dialog, FormDialog } from '../parts/dialog.tsx'
 import { SelectField, Switch, TextField } from '../parts/field.tsx'
+import { FilterBar } from '../parts/filter-bar.tsx'
+import { KeyUsage } from '../parts/key-usage.tsx'
 import { Empty, Loaded, Notice } from '../parts/notice.tsx'
 import { Card, Page } from '../parts/page.tsx'
 import { Table } from '../parts/table.tsx'
 import { showToast } from '../parts/toast.tsx'
 import { useAction } from '../state/action.ts'
 import { callApi } from '../state/api.ts'
+import { filtersOf } from '../state/filters.ts'
 import { compact, dateOf, dateTime, formatCount, relativeTime, usdColumn } from '../state/format.ts'
+import { hashRoute } from '../state/hash-route.ts'
 import { useResource } from '../state/resource.ts'
 import type { NewKey } from '../state/routes.ts'
 import { user } from '../state/session.ts'
@@ -28,6 +32,7 @@ export function Keys() {
   const [open, setOpen] = useState<Open | null>(null)
   const [showsEnded, setShowsEnded] = useState(false)
   const close = () => setOpen(null)
+  const filters = filtersOf(hashRoute.value.query)
   const made = (key: NewKey) => {
     setOpen({ kind: 'shown', made: key })
     keys.reload()
@@ -53,6 +58,8 @@ export function Keys() {
           )}
         </Loaded>
       </Card>
+      <FilterBar path="keys" filters={filters} />
+      <KeyUsage filters={filters} />
       {open?.kind === 'create' && <Create onMade={made} onClose={close} />}
       {open?.kind === 'rotate' && <Rotate target={open.key} onMade={made} onClose={close} />}
       {open?.kind === 'shown' && <Shown made={open.made} onClose={close} />}

@@ -13,7 +13,7 @@ const tones: Readonly<Record<ShownRequest['status'], Tone>> = {
   blocked: 'bad',
   client_closed: 'warn',
 }
-const statusWords: Readonly<Record<ShownRequest['status'], string>> = {
+export const statusWords: Readonly<Record<ShownRequest['status'], string>> = {
   completed: 'Completed',
   failed: 'Failed',
   blocked: 'Blocked',
@@ -24,7 +24,7 @@ export function StatusBadge({ request: { status } }: { readonly request: Pick<Sh
   return <Badge tone={tones[status]}>{statusWords[status]}</Badge>
 }
 
-const dialectNames = {
+export const dialectNames = {
   chat_completions: 'Chat Completions',
   native: 'Gateway chat',
   responses: 'Responses',

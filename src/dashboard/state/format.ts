@@ -41,7 +41,7 @@ export function usdColumn(amounts: readonly number[]): (value: number) => string
 export const usdExact = (value: number) =>
   `$${value.toLocaleString('en', { minimumFractionDigits: 2, maximumFractionDigits: 8 })}`
 
-export const percent = (share: number, places = 0) => `${(share * 100).toFixed(places)}%`
+export const percent = (share: number, places = 0) => `${Number((share * 100).toFixed(places))}%`
 
 export function milliseconds(value: number | null): string {
   if (value === null) return '–'
