@@ -130,6 +130,40 @@ function withBrowser(path: string) {
     await page.locator('.answer p:not([role])').waitFor()
     await page.getByRole('button', { name: 'Stop' }).click()
     await page.getByText('Stopped. Received output is billed.').waitFor()
+    // The cost of a stopped response comes from the log.
+    await page
+      .getByRole('listitem')
+      .filter({ hasText: /^\d+ input, \d+ output tokens$/ })
+      .last()
+      .waitFor()
+    await page.getByRole('link', { name: 'Open in log' }).last().waitFor()
+  })
+
+  test('Playground: compares models side by side, keeps them across pages, and asks again', async () => {
+    const { page, go } = owner
+    await go('playground', 'Playground')
+    await page.getByRole('button', { name: 'Clear conversation' }).click()
+    await page.getByRole('button', { name: 'Compare', exact: true }).click()
+    await page.getByLabel('Model 2', { exact: true }).selectOption({ label: 'Cost: lowest cost' })
+    await page.getByLabel('Your message').fill('[[sim:tokens=20]] Hello to both.')
+    await page.getByRole('button', { name: 'Send' }).click()
+    const answers = page.getByRole('list', { name: 'About this response' })
+    await answers.nth(1).waitFor()
+    await page.getByRole('link', { name: 'Models', exact: true }).click()
+    await page.getByRole('heading', { level: 1, name: 'Models' }).waitFor()
+    await page.getByRole('link', { name: 'Playground' }).click()
+    expect(await answers.count()).toBe(2)
+    await page.getByRole('button', { name: 'Regenerate' }).first().click()
+    await answers.nth(1).waitFor()
+    await page.getByLabel('Your message').fill('[[sim:status=400]] An error.')
+    await page.keyboard.press('Enter')
+    const alert = page.getByRole('alert').last()
+    await alert.waitFor()
+    const [error, composer] = [await alert.boundingBox(), await page.locator('.composer').boundingBox()]
+    expect((error?.y ?? 0) + (error?.height ?? 0)).toBeLessThanOrEqual(composer?.y ?? 0)
+    await page.getByRole('button', { name: 'Retry' }).last().waitFor()
+    await page.getByRole('button', { name: 'Remove model 2' }).click()
+    await page.getByRole('button', { name: 'Clear conversation' }).click()
   })
 
   test('Keys: shows a new key once and revokes it', async () => {
