@@ -1,5 +1,6 @@
 /** Reports an attempt to the model's health, and a failure also to the operator. */
 
+import type { AttemptFailure } from '../core/chat/chat.ts'
 import { fullName, type Model, type ModelHost } from '../core/models/models.ts'
 import type { Log } from '../core/ports/log.ts'
 import type { HealthOutcome } from '../core/routing/circuit-breaker.ts'
@@ -27,6 +28,7 @@ export type ReportDeps = {
         readonly retryAfterMs?: number | null
         readonly firstTokenMs?: number | null
         readonly tokensPerSecond?: number | null
+        readonly failure?: AttemptFailure
       },
     ): void
   }
@@ -82,7 +84,7 @@ export function reportFailure(
   else deps.log.warn('attempt_failed', fields)
   const key = healthKey(candidate)
   const outcome = healthOutcome(failure, status)
-  deps.health.report(key, { outcome, retryAfterMs })
+  deps.health.report(key, { outcome, retryAfterMs, failure: kind })
   // An unhealthy model with a retry time is not called until then.
   if (outcome === 'unhealthy' && retryAfterMs !== null) deps.health.report(key, { outcome: 'cooling', retryAfterMs })
 }

@@ -20,6 +20,7 @@ const matrix = {
   'requests.export_own': everyone,
   'requests.export_all': leaders,
   'feedback.give': everyone,
+  'providers.see': leaders,
   'insights.see': everyone,
   'learning.delete': leaders,
   'team.see': everyone,
