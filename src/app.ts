@@ -50,6 +50,7 @@ import { insights } from './routes/insights/routes.ts'
 import { keys } from './routes/keys/routes.ts'
 import { metrics } from './routes/metrics/routes.ts'
 import { models } from './routes/models/routes.ts'
+import { providers } from './routes/providers/routes.ts'
 import { reference } from './routes/reference/routes.ts'
 import { tags } from './routes/tags/routes.ts'
 import { team } from './routes/team/routes.ts'
@@ -251,6 +252,7 @@ function useResources(
     .use(team(deps, identify))
     .use(audit(deps, identify))
     .use(usage(deps, identify))
+    .use(providers(deps, identify))
     .use(insights({ ...deps, callerOf }, identify))
     .use(billing(deps, identify))
     .use(webhooks(deps))

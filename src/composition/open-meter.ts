@@ -75,7 +75,7 @@ export function openMeter(config: Config, parts: Parts, undo: (() => unknown)[])
     urls: config.redisUrls,
     scripts: [...meterScripts, ...limitScripts, ...keyScripts],
     onEvent: (event, detail) =>
-      log.warn(event, {
+      log[event === 'redis_connected' ? 'info' : 'warn'](event, {
         detail:
           event === 'redis_unavailable' ? `REDIS_URL: ${detail}; Postgres decides limits until it answers` : detail,
       }),

@@ -23,6 +23,7 @@ import { Toast } from './parts/toast.tsx'
 import { VerificationNotice } from './parts/verification-notice.tsx'
 import { useAction } from './state/action.ts'
 import { hashRoute, hrefTo } from './state/hash-route.ts'
+import { forgetPlayground } from './state/playground.ts'
 import { forgetResources } from './state/resource.ts'
 import { currentSession, resume, user } from './state/session.ts'
 
@@ -64,7 +65,13 @@ export function App() {
   const userId = user.value?.id
   useEffect(() => void resuming.run(), [])
   // Another user must not see this user's data.
-  useEffect(() => forgetResources, [userId])
+  useEffect(
+    () => () => {
+      forgetResources()
+      forgetPlayground()
+    },
+    [userId],
+  )
 
   const [first = '', ...rest] = hashRoute.value.path
   // An invitation is shown even if another user is signed in.

@@ -27,6 +27,9 @@ export type Redis = {
   close(): void
 }
 
+/** The first connection, the begin of an outage, and its end. */
+export type RedisEvent = 'redis_connected' | 'redis_unavailable' | 'redis_recovered'
+
 type RedisOptions = {
   /** Loaded with every new connection, so that the first requests do not all send the source. */
   readonly scripts?: readonly Script[]
@@ -35,7 +38,7 @@ type RedisOptions = {
   /** Default deadline of a command: 250 ms. */
   readonly commandDeadlineMs?: number
   /** Called whenever the circuit opens or closes. */
-  readonly onEvent?: (event: 'redis_unavailable' | 'redis_recovered', detail: string) => void
+  readonly onEvent?: (event: RedisEvent, detail: string) => void
 }
 
 type Client = {
@@ -68,6 +71,7 @@ export function openRedis(options: RedisOptions): Redis {
   let closed = false
   /** Reported once per outage. */
   let isAwayTold = false
+  let wasConnected = false
   let timer: ReturnType<typeof setTimeout> | null = null
 
   const probeIn = (milliseconds: number) => {
@@ -90,7 +94,8 @@ export function openRedis(options: RedisOptions): Redis {
       failedConnections = 0
       current = client
       isAwayTold = false
-      onEvent('redis_recovered', '')
+      onEvent(wasConnected ? 'redis_recovered' : 'redis_connected', '')
+      wasConnected = true
       for (const listener of listeners) listener(true)
     } catch (cause) {
       client.destroy()

@@ -9,7 +9,9 @@ import { withAccountRls } from '../database/account-transaction.ts'
 import type { Database } from '../database/database.ts'
 import { findRequest, listRejected } from './find-request.ts'
 import type { Journal } from './journal.ts'
-import { requestColumns, servedOrRequested } from './request-columns.ts'
+import type { LoggedRequest } from './logged-request.ts'
+import { requestColumns } from './request-columns.ts'
+import { isOfFailed, matching, type RequestFilters, testsRequests } from './request-filters.ts'
 import { readUsage, type UsagePeriod, type UsageScope } from './usage-totals.ts'
 
 /** Creates the ledger queries for clients on one database. */
@@ -31,56 +33,11 @@ export async function dailyUsageOf(database: Database, accountId: string, day: n
   return (await spentBeside(database, accountId, day, [])).spent
 }
 
-/** Filters of requests; all must match. null = any. */
-export type RequestFilters = {
-  /** Epoch milliseconds, inclusive. */
-  readonly from: number | null
-  /** Epoch milliseconds, exclusive. */
-  readonly to: number | null
-  /** Includes the keys that it was rotated to. */
-  readonly keyId: string | null
-  readonly provider: string | null
-  readonly model: string | null
-  readonly status: UsageRecord['status'] | null
-  readonly routingMode: UsageRecord['routing_mode'] | null
-  readonly streamed: boolean | null
-  readonly metadata: Readonly<Record<string, string>> | null
-}
-
 /** A position in the log: just below the request that it names. */
 export type LogPosition = { readonly atMicros: number; readonly requestId: string }
 
 /** At most `limit` requests below `before`; null = from the newest. */
 export type LogRange = { readonly before: LogPosition | null; readonly limit: number }
-
-/** A request as shown to its account. */
-export type LoggedRequest = Required<
-  Omit<
-    UsageRecord,
-    | 'account_id'
-    | 'at_ms'
-    | 'dialect'
-    | 'requested_model'
-    | 'upstream_id'
-    | 'reserved_microcents'
-    | 'shortfall_microcents'
-    | 'tried'
-    | 'trace'
-    | 'truth'
-  >
-> & {
-  /** Null = an older record. */
-  readonly dialect: UsageRecord['dialect'] | null
-  /** `provider/model` or `gateway-ai`; null = an older record. */
-  readonly requested_model: string | null
-  /** Null = the provider gave none, or an older record. */
-  readonly upstream_id: string | null
-  /** Null = an older record. */
-  readonly tried: readonly AttemptRecord[] | null
-  /** Epoch microseconds, the resolution of Postgres, which a cursor needs. */
-  readonly at_micros: number
-  readonly key_name: string | null
-}
 
 type LogPage = {
   readonly requests: readonly LoggedRequest[]
@@ -147,9 +104,8 @@ async function scan(
   before: LogPosition | null,
   limit: number,
 ): Promise<LogPage> {
-  const { keyId, provider, model, status, routingMode, streamed, metadata } = filters
-  const isSifted = [provider, model, status, routingMode, streamed, metadata].some(filter => filter !== null)
-  const failed = status !== null && status !== 'completed'
+  const { keyId } = filters
+  const isSifted = testsRequests(filters)
   const byKey = userId !== null || keyId !== null
   const depth = isSifted ? (userId === null ? maximumWalk : maximumKeyWalk) : limit + 1
 
@@ -157,7 +113,7 @@ async function scan(
     const walked = (rest: ReturnType<Sql>) => sql`
       from usage_records
       where ${byKey ? sql`key_id = keys.id` : sql`account_id = ${accountId}`}
-        ${failed ? sql`and account_id = ${accountId} and status <> 'completed'` : sql``}
+        ${isOfFailed(filters) ? sql`and account_id = ${accountId} and status <> 'completed'` : sql``}
         ${filters.from === null ? sql`` : sql`and at >= ${instant(sql, filters.from * 1000)}`}
         ${filters.to === null ? sql`` : sql`and at < ${instant(sql, filters.to * 1000)}`}
         ${
@@ -184,11 +140,7 @@ async function scan(
           ${requestColumns(sql)}
         from (select * ${walked(sql`limit ${depth}`)}) as walked
         where account_id = ${accountId}
-          ${servedOrRequested(sql, provider, model)}
-          ${status === null ? sql`` : sql`and status = ${status}`}
-          ${routingMode === null ? sql`` : sql`and routing_mode = ${routingMode}`}
-          ${streamed === null ? sql`` : sql`and streamed = ${streamed}`}
-          ${metadata === null ? sql`` : sql`and metadata @> ${JSON.stringify(metadata)}::text::jsonb`}
+          ${matching(sql, filters)}
         order by at desc, request_id desc
         limit ${limit + 1}`)}
       order by at desc, request_id desc

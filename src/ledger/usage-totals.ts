@@ -1,12 +1,17 @@
-/** Usage totals and charts from the daily totals. Does not read the log, so its length does not matter. */
+/**
+ * Usage totals and charts. They come from the daily totals, which do not grow with the log. Hours, and filters that the
+ * daily totals do not know, sum the log itself over a bounded range.
+ */
 import type { TransactionSql } from 'postgres'
 import { withAccountRls } from '../database/account-transaction.ts'
 import type { Database } from '../database/database.ts'
+import { countedBy, durationSlotOf } from '../database/duration-sql.ts'
+import { matching, type RequestFilters } from './request-filters.ts'
 
 /** An account's usage, or that of one user's keys. Required by every query, so that none is unscoped. */
 export type UsageScope = { readonly accountId: string; readonly userId: string | null }
 
-const usageGroups = ['day', 'month', 'model', 'key'] as const
+const usageGroups = ['hour', 'day', 'month', 'model', 'key'] as const
 export type UsageGroup = (typeof usageGroups)[number]
 const usageSplits = ['model', 'key'] as const
 type UsageSplit = (typeof usageSplits)[number]
@@ -17,6 +22,16 @@ export type UsagePeriod = {
   readonly to: string
   readonly groupBy: UsageGroup
   readonly splitBy: UsageSplit | null
+  /** Their times narrow the days; null = all requests of the days. */
+  readonly filters?: RequestFilters | null
+}
+
+/** Returns true if only the log knows the answer: the daily totals have a day, a key and a model. */
+export function needsLog({ groupBy, filters }: UsagePeriod): boolean {
+  if (groupBy === 'hour') return true
+  if (filters == null) return false
+  const { keyId, provider, model, ...others } = filters
+  return Object.values(others).some(filter => filter !== null)
 }
 
 /** Sums over requests. Money is an integer of 1e-8 USD. */
@@ -35,7 +50,7 @@ export type UsageSums = {
   readonly first_token: readonly number[]
 }
 
-/** `YYYY-MM-DD`, `YYYY-MM`, `provider/model` (empty = no model was reached), or the first key of a key lineage. */
+/** `YYYY-MM-DDTHH`, `YYYY-MM-DD`, `YYYY-MM`, `provider/model` (empty = no model was reached), or the first key of a key lineage. */
 type Unit = { readonly unit: string; readonly name: string | null }
 
 export type GroupedUsage = {
@@ -74,10 +89,10 @@ async function readGroups(sql: TransactionSql, scope: UsageScope, period: UsageP
     select
       grouping(unit) = 1 as is_total, unit, ${groupBy === 'key' ? sql`(select name from api_keys where id = unit)` : sql`null`} as name,
       ${summed(sql)}
-    from (select ${unitOf(sql, groupBy)} as unit, usage_daily.* from ${daysOf(sql, scope, period, groupBy)}) as lines
+    from (select ${unitOf(sql, groupBy)} as unit, lines.* from ${linesOf(sql, scope, period)} as lines) as units
     group by grouping sets ((unit), ())
     having grouping(unit) = 1 or sum(requests) > 0
-    order by is_total desc, ${groupBy === 'day' || groupBy === 'month' ? sql`unit` : sql`billed_microcents desc, unit`}
+    order by is_total desc, ${isTime(groupBy) ? sql`unit` : sql`billed_microcents desc, unit`}
     limit ${maximumGroups + 1}`
   if (total === undefined || !total.is_total) throw new Error('a sum over no days is a row too')
   return { total, groups }
@@ -86,8 +101,8 @@ async function readGroups(sql: TransactionSql, scope: UsageScope, period: UsageP
 async function readParts(sql: TransactionSql, scope: UsageScope, period: UsagePeriod, splitBy: UsageSplit) {
   const rows = await sql<(UsageSums & Unit & { place: number; part: string | null })[]>`
     with lines as (
-      select ${unitOf(sql, period.groupBy)} as unit, ${unitOf(sql, splitBy)} as part, usage_daily.*
-      from ${daysOf(sql, scope, period, splitBy)}
+      select ${unitOf(sql, period.groupBy)} as unit, ${unitOf(sql, splitBy)} as part, lines.*
+      from ${linesOf(sql, scope, period)} as lines
     ), ranked as (
       select part, least(row_number() over (order by sum(billed_microcents) desc, sum(requests) desc, part), ${maximumParts + 1}::int)::int as place
       from lines group by part
@@ -112,41 +127,85 @@ async function readParts(sql: TransactionSql, scope: UsageScope, period: UsagePe
 const maximumAttributed = 20_000
 
 /**
- * Returns the daily totals of a period. By model, requests that no model served count for the model that they named:
- * the totals have them under an empty name, so each is subtracted there and added here.
+ * Returns the daily totals of a period. Requests that no model served count for the model that they named: the totals
+ * have them under an empty name, so each is subtracted there and added here.
  */
-function daysOf(
-  sql: TransactionSql,
-  { accountId, userId }: UsageScope,
-  { from, to }: UsagePeriod,
-  unit: UsageGroup | UsageSplit,
-) {
-  const own =
-    userId === null
-      ? sql``
-      : sql`and key_id in (select id from api_keys where account_id = ${accountId} and user_id = ${userId})`
+function daysOf(sql: TransactionSql, scope: UsageScope, period: UsagePeriod) {
+  const { from, to, groupBy, splitBy, filters } = period
+  const { provider = null, model = null, keyId = null } = filters ?? {}
+  const own = keysOf(sql, scope, keyId)
   const days = sql`
     select day, key_id, model, requests, completed, failed, input_tokens, cached_input_tokens, output_tokens,
       reasoning_tokens, billed_microcents, latency, first_token
     from usage_daily
-    where account_id = ${accountId} and day between ${from}::text::date and ${to}::text::date ${own}`
-  if (unit !== 'model') return sql`(${days}) as usage_daily`
-  return sql`(
-    ${days}
-    union all
-    select (at at time zone 'UTC')::date, key_id, moved.model, moved.sign, 0,
-      moved.sign * (status in ('failed', 'blocked'))::int, 0, 0, 0, 0, 0, '{}', '{}'
+    where account_id = ${scope.accountId} and day between ${from}::text::date and ${to}::text::date ${own}`
+  if (groupBy !== 'model' && splitBy !== 'model' && provider === null && model === null) return days
+  return sql`
+    select * from (
+      ${days}
+      union all
+      select (at at time zone 'UTC')::date, key_id, moved.model, moved.sign, 0,
+        moved.sign * (status in ('failed', 'blocked'))::int, 0, 0, 0, 0, 0, '{}', '{}'
+      from (
+        select at, key_id, status, requested_model from usage_records
+        where account_id = ${scope.accountId} and status <> 'completed' and model = '' and requested_model is not null
+          and at >= (${from}::text || ' 00:00+00')::timestamptz
+          and at < (${to}::text || ' 00:00+00')::timestamptz + interval '1 day' ${own}
+        order by at desc limit ${maximumAttributed}) as unserved
+      cross join lateral (values (requested_model, 1), ('', -1)) as moved(model, sign)) as attributed
+    where true
+      ${provider === null ? sql`` : sql`and starts_with(model, ${`${provider}/`})`}
+      ${model === null ? sql`` : sql`and substr(model, strpos(model, '/') + 1) = ${model}`}`
+}
+
+const isTime = (group: UsageGroup) => group === 'hour' || group === 'day' || group === 'month'
+
+function linesOf(sql: TransactionSql, scope: UsageScope, period: UsagePeriod) {
+  return needsLog(period) ? sql`(${logOf(sql, scope, period)})` : sql`(${daysOf(sql, scope, period)})`
+}
+
+/**
+ * SQL for lines like the daily totals from the requests that match, with only the columns that the groups need: fewer
+ * groups are several times faster.
+ */
+function logOf(sql: TransactionSql, { accountId, userId }: UsageScope, period: UsagePeriod) {
+  const { from, to, groupBy, splitBy, filters } = period
+  const has = (group: UsageGroup) => groupBy === group || splitBy === group
+  return sql`
+    select
+      ${has('hour') ? sql`date_trunc('hour', at, 'UTC') at time zone 'UTC'` : sql`null::timestamp`} as hour,
+      ${has('day') || has('month') ? sql`(at at time zone 'UTC')::date` : sql`null::date`} as day,
+      ${has('key') ? sql`key_id` : sql`null`} as key_id,
+      ${has('model') ? sql`case when model = '' then coalesce(requested_model, '') else provider || '/' || model end` : sql`null`} as model,
+      count(*) as requests, count(*) filter (where status = 'completed') as completed,
+      count(*) filter (where status in ('failed', 'blocked')) as failed, sum(input_tokens) as input_tokens,
+      sum(cached_input_tokens) as cached_input_tokens, sum(output_tokens) as output_tokens,
+      sum(reasoning_tokens) as reasoning_tokens, sum(billed_microcents) as billed_microcents,
+      ${countedBy(sql, 'latency_slot')} as latency, ${countedBy(sql, 'first_token_slot')} as first_token
     from (
-      select at, key_id, status, requested_model from usage_records
-      where account_id = ${accountId} and status <> 'completed' and model = '' and requested_model is not null
-        and at >= (${from}::text || ' 00:00+00')::timestamptz
-        and at < (${to}::text || ' 00:00+00')::timestamptz + interval '1 day' ${own}
-      order by at desc limit ${maximumAttributed}) as unserved
-    cross join lateral (values (requested_model, 1), ('', -1)) as moved(model, sign)) as usage_daily`
+      select *, ${durationSlotOf(sql, 'latency_ms')} as latency_slot, ${durationSlotOf(sql, 'first_token_ms')} as first_token_slot
+      from usage_records
+      where account_id = ${accountId} and at >= ${from}::text::date at time zone 'UTC'
+        and at < (${to}::text::date + 1) at time zone 'UTC'
+        ${filters?.from == null ? sql`` : sql`and at >= to_timestamp(${filters.from}::float8 / 1000)`}
+        ${filters?.to == null ? sql`` : sql`and at < to_timestamp(${filters.to}::float8 / 1000)`}
+        ${filters == null ? sql`` : matching(sql, filters)}
+        ${keysOf(sql, { accountId, userId }, filters?.keyId ?? null)}
+    ) as requests
+    group by 1, 2, 3, 4`
+}
+
+function keysOf(sql: TransactionSql, { accountId, userId }: UsageScope, keyId: string | null) {
+  if (userId === null && keyId === null) return sql``
+  return sql`and key_id in (
+    select id from api_keys where account_id = ${accountId}
+      ${userId === null ? sql`` : sql`and user_id = ${userId}`}
+      ${keyId === null ? sql`` : sql`and (id = ${keyId} or line_id = ${keyId})`})`
 }
 
 function unitOf(sql: TransactionSql, group: UsageGroup) {
   const units = {
+    hour: sql`to_char(hour, 'YYYY-MM-DD"T"HH24')`,
     day: sql`day::text`,
     month: sql`to_char(day, 'YYYY-MM')`,
     model: sql`model`,

@@ -29,6 +29,7 @@ export type ReportDeps = {
         readonly retryAfterMs?: number | null
         readonly firstTokenMs?: number | null
         readonly tokensPerSecond?: number | null
+        readonly failure?: AttemptFailure
       },
     ): void
   }

@@ -127,10 +127,12 @@ function withBrowser(path: string) {
     // Text is shown while more is to come.
     await page.locator('.answer[aria-busy="true"] p:not([role])').waitFor()
     const about = page.getByRole('list', { name: 'About this response' })
-    expect(await about.textContent()).toMatch(/\w+\/[\w.-]+[\s\S]*\d+ in, \d+ out[\s\S]*\$0\.\d+[\s\S]*TTFT/)
+    expect(await about.textContent()).toMatch(
+      /\w+\/[\w.-]+[\s\S]*\d+ input, \d+ output tokens[\s\S]*\$0\.\d+[\s\S]*TTFT/,
+    )
     await page.getByText('Routing and cost details').click()
     expect(await page.locator('.account').textContent()).toContain('Automatic routing chose the model.')
-    expect(await page.getByRole('list', { name: 'Attempts' }).textContent()).toContain('Served')
+    expect(await page.getByRole('list', { name: 'Attempts' }).textContent()).toContain('Succeeded')
     await page.getByRole('radio', { name: '4 stars' }).check({ force: true })
     await page.getByText('Rating saved.').waitFor()
 
@@ -162,14 +164,48 @@ function withBrowser(path: string) {
     await page.locator('.answer p:not([role])').waitFor()
     await page.getByRole('button', { name: 'Stop' }).click()
     await page.getByText('Stopped. Received output is billed.').waitFor()
+    // The cost of a stopped response comes from the log.
+    await page
+      .getByRole('listitem')
+      .filter({ hasText: /^\d+ input, \d+ output tokens$/ })
+      .last()
+      .waitFor()
+    await page.getByRole('link', { name: 'Open in log' }).last().waitFor()
+  })
+
+  test('Playground: compares models side by side, keeps them across pages, and asks again', async () => {
+    const { page, go } = owner
+    await go('playground', 'Playground')
+    await page.getByRole('button', { name: 'Clear conversation' }).click()
+    await page.getByRole('button', { name: 'Compare', exact: true }).click()
+    await page.getByLabel('Model 2', { exact: true }).selectOption({ label: 'Cost: lowest cost' })
+    await page.getByLabel('Your message').fill('[[sim:tokens=20]] Hello to both.')
+    await page.getByRole('button', { name: 'Send' }).click()
+    const answers = page.getByRole('list', { name: 'About this response' })
+    await answers.nth(1).waitFor()
+    await page.getByRole('link', { name: 'Models', exact: true }).click()
+    await page.getByRole('heading', { level: 1, name: 'Models' }).waitFor()
+    await page.getByRole('link', { name: 'Playground' }).click()
+    expect(await answers.count()).toBe(2)
+    await page.getByRole('button', { name: 'Regenerate' }).first().click()
+    await answers.nth(1).waitFor()
+    await page.getByLabel('Your message').fill('[[sim:status=400]] An error.')
+    await page.keyboard.press('Enter')
+    const alert = page.getByRole('alert').last()
+    await alert.waitFor()
+    const [error, composer] = [await alert.boundingBox(), await page.locator('.composer').boundingBox()]
+    expect((error?.y ?? 0) + (error?.height ?? 0)).toBeLessThanOrEqual(composer?.y ?? 0)
+    await page.getByRole('button', { name: 'Retry' }).last().waitFor()
+    await page.getByRole('button', { name: 'Remove model 2' }).click()
+    await page.getByRole('button', { name: 'Clear conversation' }).click()
   })
 
   test('Keys: shows a new key once and revokes it', async () => {
     const { page, go } = owner
     await go('keys', 'Keys')
-    await page.getByRole('button', { name: 'Create key' }).click()
+    await page.getByRole('button', { name: 'Create API key' }).click()
     await page.getByLabel('Name').fill('second')
-    await page.getByRole('dialog').getByRole('button', { name: 'Create key' }).click()
+    await page.getByRole('dialog').getByRole('button', { name: 'Create API key' }).click()
     const key = (await page.locator('dialog pre').textContent()) ?? ''
     await page.getByRole('button', { name: 'I have it' }).click()
     expect(await page.content()).not.toContain(key)
@@ -267,8 +303,10 @@ function withBrowser(path: string) {
       .first()
       .click()
     expect(await page.getByRole('dialog').textContent()).toContain('Time to first token')
-    expect(await page.getByRole('list', { name: 'Attempts' }).textContent()).toMatch(/\w+\/[\w.-]+Served \d/)
-    await page.keyboard.press('Escape')
+    expect(await page.getByRole('list', { name: 'Attempts' }).textContent()).toMatch(/\w+\/[\w.-]+Succeeded \d/)
+    await page.goBack()
+    await page.getByRole('dialog').waitFor({ state: 'detached' })
+    expect(page.url()).toContain('#/requests?streamed=true')
     const [download] = await Promise.all([
       page.waitForEvent('download'),
       page.getByRole('button', { name: 'Export CSV' }).click(),
@@ -279,18 +317,45 @@ function withBrowser(path: string) {
     expect(lines.length).toBeGreaterThanOrEqual(before + 2)
   })
 
+  test('Filters: carry from the overview to the log, and return as a saved view', async () => {
+    const { page, go } = owner
+    await go('?range=24h', 'Overview')
+    const chart = page.getByRole('slider')
+    await chart.focus()
+    await page.keyboard.press('End')
+    await page.keyboard.press('ArrowLeft')
+    await page.keyboard.press('Enter')
+    await page.getByRole('heading', { level: 1, name: 'Requests' }).waitFor()
+    expect(page.url()).toMatch(/#\/requests\?from=\d{4}-\d\d-\d\dT\d\d%3A00&to=/)
+    await go('?range=24h', 'Overview')
+    await page.locator('.legend').getByRole('link', { name: 'completed' }).click()
+    await page.getByRole('heading', { level: 1, name: 'Requests' }).waitFor()
+    await page.getByRole('cell', { name: 'Completed' }).first().waitFor()
+    await page.getByRole('button', { name: 'Save view' }).click()
+    await page.getByLabel('Name').fill('Completed today')
+    await page.getByRole('dialog').getByRole('button', { name: 'Save view' }).click()
+    await page.getByRole('link', { name: 'Keys', exact: true }).click()
+    await page.getByRole('heading', { level: 2, name: 'Usage by key' }).waitFor()
+    expect(page.url()).toContain('#/keys?range=24h&status=completed')
+    await page.getByRole('button', { name: 'Clear filters' }).click()
+    await page.getByLabel('Saved view').selectOption('Completed today')
+    expect(page.url()).toContain('#/keys?range=24h&status=completed')
+    await page.getByRole('button', { name: 'Delete view' }).click()
+    expect(await page.evaluate('localStorage.length')).toBe(0)
+  })
+
   test('Overview: splits the chart by model and key and shows latency, errors and the selected day', async () => {
     const { page, go } = owner
     await go('', 'Overview')
     const legend = page.locator('.legend')
     for (const [measure, told] of [
       ['Latency', /p50 \d+ ms|p50 [\d.]+ s/],
-      ['Errors', /failed \d+/],
+      ['Failed requests', /failed \d+/],
     ] as const) {
       await page.locator('.tabs label', { hasText: measure }).click()
       expect(await legend.textContent()).toMatch(told)
     }
-    await page.locator('.tabs label', { hasText: 'Requests' }).click()
+    await page.locator('.tabs label', { hasText: /^Requests$/ }).click()
     await page.locator('.tabs label', { hasText: 'By key' }).click()
     await legend.getByText('second').waitFor()
     await page.locator('.tabs label', { hasText: 'By model' }).click()

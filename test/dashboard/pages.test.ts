@@ -121,7 +121,7 @@ function withBrowser(path: string) {
         await look(heading)
       }
       await visitor.go('keys', 'Keys')
-      await visitor.page.getByRole('button', { name: 'Create key' }).click()
+      await visitor.page.getByRole('button', { name: 'Create API key' }).click()
       await look('Dialog')
       await visitor.go('requests', 'Requests')
       await visitor.page

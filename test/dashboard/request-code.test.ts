@@ -1,6 +1,7 @@
 /** The playground's code: what it shows is run as it stands, against a gateway. */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
-import { codeDialects, codeLanguages, requestCode } from '../../src/dashboard/state/request-code.ts'
+import { codeDialects } from '../../src/dashboard/state/code-body.ts'
+import { codeLanguages, requestCode } from '../../src/dashboard/state/request-code.ts'
 import { type Gateway, startGateway } from '../harness/gateway.ts'
 import { testNeeding } from '../harness/needs.ts'
 
@@ -19,7 +20,12 @@ const request = () => ({
     { role: 'system', content: 'Answer briefly.' },
     { role: 'user', content: question },
   ] as const,
+  parameters: {},
 })
+
+const pixel = 'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=='
+const parameters = { type: 'object', properties: { city: { type: 'string', strict: true } }, required: ['city'] }
+const tools = [{ type: 'function', function: { name: 'weather', parameters } }]
 
 async function run(command: readonly string[]): Promise<string> {
   const child = Bun.spawn([...command], {
@@ -66,6 +72,23 @@ describe('requestCode', () => {
         'print(answer.output_text)',
       ].join('\n'),
     )
+  })
+
+  testNeeding(['bash', 'curl'], 'returns parameters, tools and images in each API form', async () => {
+    const content = [
+      { type: 'text', text: question },
+      { type: 'image', url: `data:image/png;base64,${pixel}` },
+    ] as const
+    const full = {
+      ...request(),
+      messages: [{ role: 'user', content }] as const,
+      parameters: { temperature: 0.5, max_output_tokens: 50, tools },
+    }
+    for (const dialect of codeDialects) {
+      const command = requestCode(full, dialect, 'curl').replace(/^curl /, 'curl -s ')
+      expect(JSON.parse(await run(['bash', '-c', command])).error ?? null).toBeNull()
+      expect(requestCode(full, dialect, 'python')).toContain('"strict":True')
+    }
   })
 
   test('never shows a key, and leaves out headers that are not set', () => {

@@ -38,7 +38,7 @@ else {
     await eventually(redis.isReady, 10_000)
     // After a timeout the outcome is unknown, not failed.
     await eventually(async () => (await redis.send('k', ['GET', 'given-up'])) === '3', 1000)
-    expect(events).toEqual(['redis_recovered', 'redis_unavailable', 'redis_recovered'])
+    expect(events).toEqual(['redis_connected', 'redis_unavailable', 'redis_recovered'])
     redis.close()
   })
 
@@ -156,7 +156,7 @@ testNeeding(
         return child.stdout.text()
       }
       const [believed, refused] = await Promise.all([ask({ NODE_EXTRA_CA_CERTS: certificates.authority }), ask({})])
-      expect(believed).toBe('redis_recovered  PONG\n')
+      expect(believed).toBe('redis_connected  PONG\n')
       expect(refused).toMatch(/^redis_unavailable .*certificate.* no\n$/)
     } finally {
       await server.stop()

@@ -1,6 +1,7 @@
 import { describe, expect } from 'bun:test'
 import { type Database, openDatabase } from '../../src/database/database.ts'
-import { exportRequests, type LogPosition, type RequestFilters, readRequests } from '../../src/ledger/ledger.ts'
+import { exportRequests, type LogPosition, readRequests } from '../../src/ledger/ledger.ts'
+import type { RequestFilters } from '../../src/ledger/request-filters.ts'
 import { readUsage } from '../../src/ledger/usage-totals.ts'
 import { generateUsage, newTeam, tampered } from '../database/ledger-rows.ts'
 import { onDatabaseOf } from '../database/on-database.ts'
@@ -16,6 +17,10 @@ const none: RequestFilters = {
   provider: null,
   model: null,
   status: null,
+  errorCode: null,
+  dialect: null,
+  minimumLatencyMs: null,
+  maximumLatencyMs: null,
   routingMode: null,
   streamed: null,
   metadata: null,

@@ -421,7 +421,8 @@ describe('probe of an open circuit', () => {
     const key = { name: 'a', access: endpoint.access, account: 'a', weight: 1, models: null }
     const claim = { key, answered() {}, failed() {}, settle() {} }
     const noKey = { key: null, reason: 'not_permitted', waitMs: 0 } as const
-    const keys = { claim: ({ except }: KeyNeed) => (except.has(key) ? noKey : claim) }
+    const status = () => ({ keys: 1, rejectedKeys: 0, limits: [] })
+    const keys = { claim: ({ except }: KeyNeed) => (except.has(key) ? noKey : claim), status }
     const endpoints = new Map([...limited.deps.endpoints, ['openai', { ...endpoint, keys }]])
     expect((await run({ ...limited, deps: { ...limited.deps, endpoints } }, ask)).thrown).not.toBeNull()
     expect([limited.calls.length, limited.deps.health.mayTry(named.openai)]).toEqual([1, true])

@@ -48,6 +48,24 @@ describe('OwnKeyPool', () => {
     expect((await claimed('p/open')).key.name).toBe('a')
   })
 
+  test('reports its keys, the rejected ones, and what the upstream said remains', async () => {
+    const { pool, claimed } = rig([key('a'), key('b')])
+    const claim = await claimed()
+    claim.answered(
+      new Headers({
+        'x-ratelimit-limit-requests': '100',
+        'x-ratelimit-remaining-requests': '40',
+        'x-ratelimit-reset-requests': '60s',
+      }),
+    )
+    ;(await claimed('p/other')).failed({ kind: 'credential_refused', retryAfterMs: null }, 401)
+    expect(pool.status()).toEqual({
+      keys: 2,
+      rejectedKeys: 1,
+      limits: [{ model: 'p/m', requests: { limit: 100, remaining: 40 }, tokens: null }],
+    })
+  })
+
   test('keeps a key in use after a 429 for a request above its whole limit', async () => {
     const { claim, claimed } = rig([key('a')], new Map([['a', { requests: null, tokens: 100 }]]))
     const large = await claimed('p/m', 500)

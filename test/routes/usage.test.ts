@@ -196,6 +196,12 @@ describe('GET /api/v1/requests', () => {
     ['model=model-0', 50],
     ['provider=google', 200],
     ['status=failed', 2],
+    ['error_code=upstream_failed', 2],
+    ['error_code=upstream_timeout', 0],
+    ['dialect=messages', 0],
+    ['min_latency_ms=1200&provider=google', 200],
+    ['min_latency_ms=1201', 0],
+    ['max_latency_ms=1199', 0],
     ['streamed=true', 200],
     ['metadata[team]=search', 100],
     ['metadata%5Bteam%5D=search&metadata[other]=x', 0],
@@ -224,6 +230,9 @@ describe('GET /api/v1/requests', () => {
     ['limit=1e2', 'limit'],
     ['cursor=nonsense', 'cursor'],
     ['status=done', 'status'],
+    ['dialect=grpc', 'dialect'],
+    ['min_latency_ms=-1', 'min_latency_ms'],
+    ['error_code=%00', 'error_code'],
     ['streamed=yes', 'streamed'],
     ['from=yesterday', 'from'],
     ['from=2026-02-30', 'from'],
@@ -314,12 +323,41 @@ describe('GET /api/v1/usage', () => {
     ])
   })
 
+  test('200: sums the log like the daily totals', async () => {
+    const { team } = await shared()
+    for (const [coarse, fine] of [
+      ['', 'min_latency_ms=0'],
+      ['model=openai/model-0&split_by=key', 'model=openai/model-0&split_by=key&min_latency_ms=0'],
+      [`key=${team.ownerKeys[0]}&group_by=model`, `key=${team.ownerKeys[0]}&group_by=model&max_latency_ms=99999`],
+      ['provider=google&group_by=key', 'provider=google&group_by=key&from=2026-10-22T00:00:00Z'],
+    ]) {
+      const daily = await json(`/api/v1/usage?${coarse}`)
+      expect(daily.data.length).toBeGreaterThan(0)
+      expect(await json(`/api/v1/usage?${fine}`)).toEqual(daily)
+    }
+  })
+
+  test('200: filters totals like the log, down to the hour', async () => {
+    const hours = await json('/api/v1/usage?group_by=hour&from=2026-11-03T07:00:00Z&to=2026-11-03T10:00:00Z')
+    expect<unknown>(hours.data.map(row => ['hour' in row && row.hour, row.requests])).toEqual([
+      ['2026-11-03T07', 6],
+      ['2026-11-03T08', 6],
+      ['2026-11-03T09', 6],
+    ])
+    for (const query of ['status=failed', 'streamed=true', 'metadata[team]=search', 'model=model-0&min_latency_ms=1'])
+      expect((await json(`/api/v1/usage?${query}`, 'member')).total.requests).toBe(
+        (await json(`/api/v1/requests?limit=200&${query}`, 'member')).data.length,
+      )
+  })
+
   test.each([
     ['from=2026-11-20&to=2026-11-01', 'from'],
     ['from=2020-01-01', 'from'],
-    ['group_by=hour', 'group_by'],
+    ['group_by=minute', 'group_by'],
+    ['group_by=hour&from=2026-10-01', 'from'],
+    ['status=failed&from=2026-10-01', 'from'],
     ['to=2026-13-01', 'to'],
-    ['from=2026-11-01T00:00:00Z', 'from'],
+    ['from=2026-11-01T00:00:00', 'from'],
     ['group_by=model&split_by=key', 'split_by'],
     ['split_by=day', 'split_by'],
   ])('400: %s', async (query, param) => {

@@ -23,6 +23,7 @@ const matrix = {
   'requests.export_own': everyone,
   'requests.export_all': leaders,
   'feedback.give': members,
+  'providers.see': leaders,
   'insights.see': everyone,
   'learning.delete': leaders,
   'audit.see': leaders,

@@ -9,7 +9,7 @@ import { Card, Page } from '../parts/page.tsx'
 import { Table } from '../parts/table.tsx'
 import { showToast } from '../parts/toast.tsx'
 import { callApi } from '../state/api.ts'
-import { dateOf, formatCount, formatUsd, humanize, milliseconds } from '../state/format.ts'
+import { dateOf, formatCount, humanize, milliseconds, usdColumn } from '../state/format.ts'
 import { hrefTo } from '../state/hash-route.ts'
 import { useResource } from '../state/resource.ts'
 import type { Confidence, Learning } from '../state/routes.ts'
@@ -87,9 +87,9 @@ function Learned({ learning }: { readonly learning: Learning }) {
           note={since === null ? 'None so far' : `Since ${dateOf(since)}`}
         />
         <Tile
-          name="Influence"
+          name="Routing changes"
           value={`${influence.influenced_pct}%`}
-          note={`of requests changed model because of learning; ${influence.classified_pct}% had a known query type`}
+          note={`of requests got another model because of learning; ${influence.classified_pct}% had a known query type`}
         />
         <Tile
           name="Enhancement"
@@ -177,6 +177,7 @@ const shownAtFirst = 12
 function ModelTable({ learning }: { readonly learning: Learning }) {
   const [showsAll, setShowsAll] = useState(false)
   const rows = learning.models.toSorted((left, right) => right.requests - left.requests)
+  const usd = usdColumn(rows.map(({ cost_usd }) => cost_usd))
   return (
     <Card title="By model">
       <Table
@@ -202,7 +203,7 @@ function ModelTable({ learning }: { readonly learning: Learning }) {
             show: one => (one.rating === null ? '–' : one.rating.toFixed(1)),
           },
           { name: 'Latency', from: 'middle', isNumber: true, show: one => milliseconds(one.latency_ms) },
-          { name: 'Cost', from: 'wide', isNumber: true, show: one => formatUsd(one.cost_usd) },
+          { name: 'Cost', from: 'wide', isNumber: true, show: one => usd(one.cost_usd) },
           { name: 'Learned bias', isNumber: true, show: one => signed(one.bias, 2) },
         ]}
       />

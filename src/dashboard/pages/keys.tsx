@@ -5,13 +5,17 @@ import { Badge } from '../parts/badge.tsx'
 import { Snippet } from '../parts/copy.tsx'
 import { Confirm, Dialog, FormDialog } from '../parts/dialog.tsx'
 import { SelectField, Switch, TextField } from '../parts/field.tsx'
+import { FilterBar } from '../parts/filter-bar.tsx'
+import { KeyUsage } from '../parts/key-usage.tsx'
 import { Empty, Loaded, Notice } from '../parts/notice.tsx'
 import { Card, Page } from '../parts/page.tsx'
 import { Table } from '../parts/table.tsx'
 import { showToast } from '../parts/toast.tsx'
 import { useAction } from '../state/action.ts'
 import { callApi } from '../state/api.ts'
-import { compact, dateOf, dateTime, formatCount, formatUsd, relativeTime } from '../state/format.ts'
+import { filtersOf } from '../state/filters.ts'
+import { compact, dateOf, dateTime, formatCount, relativeTime, usdColumn } from '../state/format.ts'
+import { hashRoute } from '../state/hash-route.ts'
 import { useResource } from '../state/resource.ts'
 import type { NewKey } from '../state/routes.ts'
 import { user } from '../state/session.ts'
@@ -28,6 +32,7 @@ export function Keys() {
   const [open, setOpen] = useState<Open | null>(null)
   const [showsEnded, setShowsEnded] = useState(false)
   const close = () => setOpen(null)
+  const filters = filtersOf(hashRoute.value.query)
   const made = (key: NewKey) => {
     setOpen({ kind: 'shown', made: key })
     keys.reload()
@@ -40,7 +45,7 @@ export function Keys() {
       actions={
         isAllowed(user.value?.role ?? 'viewer', 'keys.own') && (
           <button type="button" class="button primary" onClick={() => setOpen({ kind: 'create' })}>
-            Create key
+            Create API key
           </button>
         )
       }
@@ -55,6 +60,8 @@ export function Keys() {
           )}
         </Loaded>
       </Card>
+      <FilterBar path="keys" filters={filters} />
+      <KeyUsage filters={filters} />
       {open?.kind === 'create' && <Create onMade={made} onClose={close} />}
       {open?.kind === 'rotate' && <Rotate target={open.key} onMade={made} onClose={close} />}
       {open?.kind === 'shown' && <Shown made={open.made} onClose={close} />}
@@ -91,6 +98,7 @@ type KeyTableProps = {
 function KeyTable({ keys, hasEnded, onOpen }: KeyTableProps) {
   if (keys.length === 0)
     return <Empty title={hasEnded ? 'No valid keys' : 'No keys yet'}>Programs use API keys to authenticate.</Empty>
+  const usd = usdColumn(keys.map(({ usage }) => usage.cost_usd))
   return (
     <Table
       caption="API keys"
@@ -116,7 +124,7 @@ function KeyTable({ keys, hasEnded, onOpen }: KeyTableProps) {
         },
         { name: 'Requests', from: 'middle', isNumber: true, show: key => formatCount(key.usage.requests) },
         { name: 'Tokens', from: 'wide', isNumber: true, show: key => compact(key.usage.total_tokens) },
-        { name: 'Cost', isNumber: true, show: key => formatUsd(key.usage.cost_usd) },
+        { name: 'Cost', isNumber: true, show: key => usd(key.usage.cost_usd) },
         {
           name: '',
           show: key =>
@@ -172,8 +180,8 @@ function Create({ onMade, onClose }: MadeProps) {
   })
   return (
     <FormDialog
-      title="Create key"
-      action="Create key"
+      title="Create API key"
+      action="Create API key"
       isReady={name.trim() !== ''}
       doing={making}
       fields={['name']}

@@ -4,21 +4,38 @@ import type { ShownModel } from '../../routes/models/schemas.ts'
 import { Badge } from '../parts/badge.tsx'
 import { DetailRow } from '../parts/conversation-turn.tsx'
 import { Dialog } from '../parts/dialog.tsx'
-import { TextField } from '../parts/field.tsx'
+import { SelectField, TextField } from '../parts/field.tsx'
 import { Empty, Loaded, type Tone } from '../parts/notice.tsx'
 import { Card, Page } from '../parts/page.tsx'
+import { Providers } from '../parts/providers.tsx'
 import { Table } from '../parts/table.tsx'
-import { compact, formatCount, formatUsd, humanize, milliseconds, percent, relativeTime } from '../state/format.ts'
+import {
+  compact,
+  formatCount,
+  formatUsd,
+  humanize,
+  milliseconds,
+  percent,
+  relativeTime,
+  usdColumn,
+} from '../state/format.ts'
 import { useResource } from '../state/resource.ts'
 import type { ModelHealth } from '../state/routes.ts'
 
 const healthEveryMs = 15_000
+/** Tokens of the request by which prices compare: a short prompt with some context, and a paragraph. */
+const typical = { input: 1_000, output: 300 } as const
+
+/** US dollars per 1,000 typical requests. */
+const typicalPrice = ({ pricing }: ShownModel) =>
+  (typical.input * pricing.input_per_mtok + typical.output * pricing.output_per_mtok) / 1_000
 
 export function Models() {
   const models = useResource('GET /api/v1/models')
   const health = useResource('GET /api/v1/models/health', { everyMs: healthEveryMs })
   const learning = useResource('GET /api/v1/insights/learning')
   const [text, setText] = useState('')
+  const [capability, setCapability] = useState('')
   const [chosen, setChosen] = useState<ShownModel | null>(null)
   const states = new Map(health.data?.data.map(one => [one.model, one]))
   const own = Map.groupBy(learning.data?.models ?? [], ({ model }) => model)
@@ -28,24 +45,38 @@ export function Models() {
     <Page title="Models" about="Available models with prices, health and your own results.">
       <Card
         title="Model catalog"
-        about={`Prices are US dollars per million tokens.${isSimulated ? ' The providers are simulated: providers charge nothing.' : ''}`}
+        about={`Prices are US dollars per million tokens, and per 1,000 requests of ${formatCount(typical.input)} input and ${formatCount(typical.output)} output tokens.${isSimulated ? ' The providers are simulated: providers charge nothing.' : ''}`}
         actions={
-          <TextField label="Search" type="search" value={text} onText={setText} placeholder="Name, provider, tier" />
+          <>
+            <SelectField label="Capability" value={capability} onChoice={setCapability}>
+              <option value="">Any</option>
+              {Object.keys(models.data?.data[0]?.capabilities ?? {}).map(name => (
+                <option key={name} value={name}>
+                  {humanize(name)}
+                </option>
+              ))}
+            </SelectField>
+            <TextField label="Search" type="search" value={text} onText={setText} placeholder="Name, provider, tier" />
+          </>
         }
       >
         <Loaded resource={models} what="models" lines={8}>
           {({ data }) => {
-            const found = data.filter(one =>
-              `${one.name} ${one.display_name} ${one.tier}`.toLowerCase().includes(wanted),
+            const found = data.filter(
+              one =>
+                `${one.name} ${one.display_name} ${one.tier}`.toLowerCase().includes(wanted) &&
+                (capability === '' ||
+                  Object.entries(one.capabilities).some(([name, has]) => has && name === capability)),
             )
             return found.length === 0 ? (
-              <Empty title="No matching models">Change the search.</Empty>
+              <Empty title="No matching models">Change the search or the capability.</Empty>
             ) : (
               <Catalogue models={found} states={states} own={own} onChoose={setChosen} />
             )
           }}
         </Loaded>
       </Card>
+      <Providers />
       {chosen !== null && (
         <ModelDetail
           model={chosen}
@@ -65,7 +96,16 @@ type CatalogueProps = {
   readonly onChoose: (model: ShownModel) => void
 }
 
+const healthOrder = { healthy: 0, degraded: 1, unhealthy: 2 } as const
+
 function Catalogue({ models, states, own, onChoose }: CatalogueProps) {
+  const input = usdColumn(models.map(({ pricing }) => pricing.input_per_mtok))
+  const output = usdColumn(models.map(({ pricing }) => pricing.output_per_mtok))
+  const perThousand = usdColumn(models.map(typicalPrice))
+  const health = (model: ShownModel) => {
+    const state = states.get(model.name)?.state
+    return state === undefined ? null : healthOrder[state]
+  }
   return (
     <Table
       caption="Models"
@@ -76,6 +116,7 @@ function Catalogue({ models, states, own, onChoose }: CatalogueProps) {
         {
           name: 'Model',
           isHeading: true,
+          by: model => model.display_name,
           show: model => (
             <>
               <button type="button" class="link" onClick={() => onChoose(model)}>
@@ -87,11 +128,35 @@ function Catalogue({ models, states, own, onChoose }: CatalogueProps) {
             </>
           ),
         },
-        { name: 'Tier', from: 'middle', show: model => humanize(model.tier) },
-        { name: 'Input price', isNumber: true, show: model => formatUsd(model.pricing.input_per_mtok) },
-        { name: 'Output price', isNumber: true, show: model => formatUsd(model.pricing.output_per_mtok) },
-        { name: 'Context', from: 'wide', isNumber: true, show: model => compact(model.context_window) },
-        { name: 'Health', from: 'middle', show: model => <Health of={states.get(model.name)} /> },
+        { name: 'Tier', from: 'wide', by: model => model.tier, show: model => humanize(model.tier) },
+        {
+          name: 'Input price',
+          from: 'middle',
+          isNumber: true,
+          by: model => model.pricing.input_per_mtok,
+          show: model => input(model.pricing.input_per_mtok),
+        },
+        {
+          name: 'Output price',
+          from: 'middle',
+          isNumber: true,
+          by: model => model.pricing.output_per_mtok,
+          show: model => output(model.pricing.output_per_mtok),
+        },
+        {
+          name: '1,000 requests',
+          isNumber: true,
+          by: typicalPrice,
+          show: model => perThousand(typicalPrice(model)),
+        },
+        {
+          name: 'Context',
+          from: 'wide',
+          isNumber: true,
+          by: model => model.context_window,
+          show: model => compact(model.context_window),
+        },
+        { name: 'Health', from: 'middle', by: health, show: model => <Health of={states.get(model.name)} /> },
         {
           name: 'Your quality',
           from: 'wide',

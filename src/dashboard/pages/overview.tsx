@@ -5,28 +5,49 @@ import type { ShownUsage } from '../../routes/usage/schemas.ts'
 import { BarList } from '../parts/bar-list.tsx'
 import { BillingNotices } from '../parts/billing-notices.tsx'
 import { DailyChart } from '../parts/daily-chart.tsx'
+import { FilterBar } from '../parts/filter-bar.tsx'
 import { GettingStarted } from '../parts/getting-started.tsx'
 import { MeterBar } from '../parts/meter.tsx'
 import { Empty, Loaded } from '../parts/notice.tsx'
 import { Card, Page } from '../parts/page.tsx'
 import { Sparkline } from '../parts/sparkline.tsx'
 import { Tabs } from '../parts/tabs.tsx'
-import { compact, formatCount, formatUsd, milliseconds, percent, relativeTime } from '../state/format.ts'
-import { hrefTo } from '../state/hash-route.ts'
+import { saveCsv } from '../state/export.ts'
+import {
+  type Filters,
+  filterOfUnit,
+  filtersOf,
+  hrefToLog,
+  rangeTitle,
+  type UsageQuery,
+  usageQuery,
+} from '../state/filters.ts'
+import { compact, formatCount, formatUsd, milliseconds, percent, relativeTime, usdColumn } from '../state/format.ts'
+import { hashRoute, hrefTo } from '../state/hash-route.ts'
 import { useResource } from '../state/resource.ts'
 import { user } from '../state/session.ts'
-import { daysOf, type Measure, measures, splitSeries, wholeSeries } from '../state/usage-series.ts'
+import {
+  daysOf,
+  type Measure,
+  measures,
+  type Series,
+  splitSeries,
+  unitsOf,
+  wholeSeries,
+} from '../state/usage-series.ts'
 
 const meterEveryMs = 10_000
 
 export function Overview() {
   const today = useResource('GET /api/v1/account', { everyMs: meterEveryMs })
-  const days = useResource('GET /api/v1/usage')
-  const models = useResource('GET /api/v1/usage', { query: { group_by: 'model' } })
-  const keys = useResource('GET /api/v1/usage', { query: { group_by: 'key' } })
+  const filters = filtersOf(hashRoute.value.query)
+  const range = usageQuery(filters)
+  const days = useResource('GET /api/v1/usage', { query: { ...range.query, group_by: range.unit } })
+  const models = useResource('GET /api/v1/usage', { query: { ...range.query, group_by: 'model' } })
+  const keys = useResource('GET /api/v1/usage', { query: { ...range.query, group_by: 'key' } })
   // Stays after the first request to confirm it.
   const [isNew, setNew] = useState(false)
-  const isUnused = days.data?.total.requests === 0
+  const isUnused = days.data?.total.requests === 0 && Object.keys(filters).length === 0
   useEffect(() => {
     if (isUnused) setNew(true)
   }, [isUnused])
@@ -34,35 +55,39 @@ export function Overview() {
     for (const one of [today, days, models, keys]) one.reload()
   }
   return (
-    <Page title="Overview" about="Usage against today’s limits, and the last 30 days. Days are UTC.">
+    <Page title="Overview" about="Usage against today’s limits, and over a range. All times are UTC.">
       <BillingNotices />
       {isAllowed(user.value?.role ?? 'viewer', 'keys.own') && (
         <GettingStarted isNew={isNew} requests={days.data?.total.requests} onFirstCall={reload} />
       )}
       <Loaded resource={today} what="today" lines={4}>
-        {account => <Today account={account} requests={days.data?.data.at(-1)?.requests ?? 0} />}
+        {account => <Today account={account} />}
       </Loaded>
+      <FilterBar path="" filters={filters} />
+      {range.shortenedTo !== null && (
+        <p class="hint">With these filters the charts cover the last {range.shortenedTo} days of the range.</p>
+      )}
       <div class="columns two-one">
-        <Loaded resource={days} what="the last 30 days" lines={6}>
-          {usage => <Days usage={usage} />}
+        <Loaded resource={days} what="usage" lines={6}>
+          {usage => <Days usage={usage} filters={filters} range={range} />}
         </Loaded>
         <Loaded resource={days} what="latency" lines={6}>
-          {usage => <Latency usage={usage} />}
+          {usage => <Latency usage={usage} filters={filters} />}
         </Loaded>
       </div>
       <div class="columns">
         <Loaded resource={models} what="models">
-          {usage => <ByModel usage={usage} />}
+          {usage => <ByModel usage={usage} filters={filters} />}
         </Loaded>
         <Loaded resource={keys} what="keys">
-          {usage => <ByKey usage={usage} />}
+          {usage => <ByKey usage={usage} filters={filters} />}
         </Loaded>
       </div>
     </Page>
   )
 }
 
-function Today({ account, requests }: { readonly account: AccountToday; readonly requests: number }) {
+function Today({ account }: { readonly account: AccountToday }) {
   const { today, limits } = account
   const { requests_last_minute: minute = 0, seats_taken: seats = 0 } = account.now ?? {}
   return (
@@ -86,7 +111,7 @@ function Today({ account, requests }: { readonly account: AccountToday; readonly
         used={minute}
         limit={limits.requests_per_minute}
         show={formatCount}
-        note={`${formatCount(requests)} today`}
+        note="In the last minute"
       />
       <MeterBar
         label="Concurrent requests"
@@ -106,30 +131,42 @@ const tabsOf = <Key extends string>(titles: Readonly<Record<Key, string>>) =>
   (Object.keys(titles) as Key[]).map(key => ({ key, title: titles[key] }))
 const measureTabs = (Object.keys(measures) as Measure[]).map(key => ({ key, title: measures[key].title }))
 
-function Days({ usage }: { readonly usage: ShownUsage }) {
+type Shown = { readonly usage: ShownUsage; readonly filters: Filters }
+
+function Days({ usage, filters, range }: Shown & { readonly range: UsageQuery }) {
   const [measure, setMeasure] = useState<Measure>('requests')
   const [split, setSplit] = useState<Split>('all')
   // Loaded on demand.
-  const parts = useResource('GET /api/v1/usage', { query: { split_by: split }, when: split !== 'all' })
-  const days = daysOf(usage).map(({ day }) => day)
+  const query = { ...range.query, group_by: range.unit, split_by: split }
+  const parts = useResource('GET /api/v1/usage', { query, when: split !== 'all' })
+  const shown = split === 'all' ? usage : parts.data
+  const series = shown && (split === 'all' ? wholeSeries(shown, measure) : splitSeries(shown, measure))
+  const failed: Filters = measure === 'errors' ? { status: 'failed' } : {}
+  const linkTo = (added: Filters) => hrefToLog(filters, { ...failed, ...added })
   return (
     <Card
-      title="Last 30 days"
+      title={rangeTitle(filters)}
       actions={
         <>
+          {shown !== undefined && series !== undefined && (
+            <button type="button" class="button small" onClick={() => saveChart(measure, unitsOf(shown), series)}>
+              Export CSV
+            </button>
+          )}
           <Tabs label="Metric" tabs={measureTabs} current={measure} onChoice={setMeasure} />
           <Tabs label="Group by" tabs={tabsOf(splits)} current={split} onChoice={setSplit} />
         </>
       }
     >
       {split === 'all' ? (
-        <DailyChart {...measures[measure]} days={days} series={wholeSeries(usage, measure)} />
+        <DailyChart {...measures[measure]} days={unitsOf(usage)} series={wholeSeries(usage, measure)} linkTo={linkTo} />
       ) : (
         <Loaded resource={parts} what="the chart" lines={6}>
           {found => (
             <DailyChart
               {...measures[measure]}
-              days={daysOf(found).map(({ day }) => day)}
+              days={unitsOf(found)}
+              linkTo={linkTo}
               series={splitSeries(found, measure)}
               note={measure === 'latency' ? 'p50' : undefined}
             />
@@ -140,36 +177,53 @@ function Days({ usage }: { readonly usage: ShownUsage }) {
   )
 }
 
+/** The chart as shown: one line per day or hour, one column per series. */
+function saveChart(measure: Measure, units: readonly string[], series: readonly Series[]): void {
+  const lines = units.map((unit, at) => [unit, ...series.map(({ values }) => values[at] ?? null)])
+  saveCsv(`${measure}.csv`, [['time_utc', ...series.map(({ name }) => name)], ...lines])
+}
+
 /** Days above this error rate are marked. */
 const muchFailed = 0.05
 
-function Latency({ usage }: { readonly usage: ShownUsage }) {
+function Latency({ usage, filters }: Shown) {
   const { total } = usage
   const days = daysOf(usage)
+  const units = unitsOf(usage)
+  const slow = total.latency_p95_ms === null ? undefined : { min_latency_ms: String(total.latency_p95_ms) }
   return (
-    <Card title="Latency and errors" about="Last 30 days">
+    <Card title="Latency and errors" about={rangeTitle(filters)}>
       {total.requests === 0 ? (
-        <Empty title="No requests yet">Latency and errors appear after your first request.</Empty>
+        <Empty title="No requests in this range">Latency and errors appear after requests.</Empty>
       ) : (
         <>
           <dl class="figures">
             <Figure name="p50 latency" value={milliseconds(total.latency_p50_ms)} />
-            <Figure name="p95 latency" value={milliseconds(total.latency_p95_ms)} />
+            <Figure
+              name="p95 latency"
+              value={milliseconds(total.latency_p95_ms)}
+              href={slow && hrefToLog(filters, slow)}
+            />
             <Figure name="Time to first token (p50)" value={milliseconds(total.first_token_p50_ms)} />
-            <Figure name="Error rate" value={percent(total.failed / total.requests, 1)} />
+            <Figure
+              name="Error rate"
+              value={percent(total.failed / total.requests, 1)}
+              href={total.failed > 0 ? hrefToLog(filters, { status: 'failed' }) : undefined}
+            />
           </dl>
           <Sparkline
-            label={`Daily p95 latency; ${milliseconds(total.latency_p95_ms)} overall`}
+            onChoose={day => location.assign(hrefToLog(filters, filterOfUnit(units[day] ?? '')))}
+            label={`p95 latency; ${milliseconds(total.latency_p95_ms)} overall`}
             values={days.map(day => day.latency_p95_ms)}
             isBad={day => (days[day]?.failed ?? 0) > muchFailed * (days[day]?.requests ?? 0)}
           />
-          <p class="hint">Daily p95 latency; red marks days with more than 5% errors.</p>
+          <p class="hint">p95 latency; red marks more than 5% errors.</p>
           <p class="hint">
-            <a href={hrefTo('requests')}>All requests</a>
+            <a href={hrefToLog(filters)}>All requests</a>
             {total.failed > 0 && (
               <>
                 {' · '}
-                <a href={hrefTo('requests', { status: 'failed' })}>Failed requests</a>
+                <a href={hrefToLog(filters, { status: 'failed' })}>Failed requests</a>
               </>
             )}
           </p>
@@ -179,11 +233,13 @@ function Latency({ usage }: { readonly usage: ShownUsage }) {
   )
 }
 
-function Figure({ name, value }: { readonly name: string; readonly value: string }) {
+type FigureProps = { readonly name: string; readonly value: string; readonly href?: string | undefined }
+
+function Figure({ name, value, href }: FigureProps) {
   return (
     <div>
       <dt>{name}</dt>
-      <dd>{value}</dd>
+      <dd>{href === undefined ? value : <a href={href}>{value}</a>}</dd>
     </div>
   )
 }
@@ -192,26 +248,28 @@ const shownParts = 8
 
 function tellsTimes({ requests, failed, latency_p50_ms, latency_p95_ms }: ShownUsage['total']): string | undefined {
   if (latency_p50_ms === null) return failed === 0 ? undefined : `${percent(failed / requests, 1)} failed`
-  const times = `half within ${milliseconds(latency_p50_ms)}, 95 % within ${milliseconds(latency_p95_ms)}`
+  const times = `p50 ${milliseconds(latency_p50_ms)}, p95 ${milliseconds(latency_p95_ms)}`
   return failed === 0 ? times : `${times}, ${percent(failed / requests, 1)} failed`
 }
 
-function ByModel({ usage }: { readonly usage: ShownUsage }) {
-  const rows = usage.data.flatMap(row => ('model' in row ? [row] : []))
+function ByModel({ usage, filters }: Shown) {
+  const rows = usage.data.flatMap(row => ('model' in row ? [row] : [])).slice(0, shownParts)
+  const usd = usdColumn(rows.map(({ cost_usd }) => cost_usd))
   return (
-    <Card title="By model" about="Last 30 days, by cost">
+    <Card title="By model" about={`${rangeTitle(filters)}, by cost`}>
       {rows.length === 0 ? (
-        <Empty title="No requests yet">
+        <Empty title="No requests in this range">
           <a href={hrefTo('playground')}>Open the playground</a>
         </Empty>
       ) : (
         <BarList
           label="Cost by model"
-          shares={rows.slice(0, shownParts).map(row => ({
+          shares={rows.map(row => ({
             key: row.model ?? '',
             name: row.model ?? 'No model',
+            href: row.model === null ? undefined : hrefToLog(filters, { model: row.model }),
             value: row.cost_usd,
-            told: `${formatUsd(row.cost_usd)} · ${compact(row.requests)} ${row.requests === 1 ? 'request' : 'requests'}`,
+            told: `${usd(row.cost_usd)} · ${compact(row.requests)} ${row.requests === 1 ? 'request' : 'requests'}`,
             more: tellsTimes(row),
           }))}
         />
@@ -220,30 +278,34 @@ function ByModel({ usage }: { readonly usage: ShownUsage }) {
   )
 }
 
-function ByKey({ usage }: { readonly usage: ShownUsage }) {
+function ByKey({ usage, filters }: Shown) {
   const keys = usage.data.flatMap(row => ('key_id' in row ? [row] : []))
   // Keys of the same name share a row: the playground's are many and short-lived.
-  const rows = [...Map.groupBy(keys, ({ key_name, key_id }) => key_name ?? key_id)].map(([name, ofName]) => ({
+  const all = [...Map.groupBy(keys, ({ key_name, key_id }) => key_name ?? key_id)].map(([name, ofName]) => ({
     name,
     cost: ofName.reduce((sum, { cost_usd }) => sum + cost_usd, 0),
     requests: ofName.reduce((sum, { requests }) => sum + requests, 0),
     // Times cannot be added.
     times: ofName.length === 1 && ofName[0] !== undefined ? tellsTimes(ofName[0]) : undefined,
+    href: ofName.length === 1 && ofName[0] !== undefined ? hrefToLog(filters, { key: ofName[0].key_id }) : undefined,
   }))
+  const rows = all.slice(0, shownParts)
+  const usd = usdColumn(rows.map(({ cost }) => cost))
   return (
-    <Card title="By key" about="Last 30 days, by cost">
+    <Card title="By key" about={`${rangeTitle(filters)}, by cost`}>
       {rows.length === 0 ? (
-        <Empty title="No API key used yet">
+        <Empty title="No API key used in this range">
           {isAllowed(user.value?.role ?? 'viewer', 'keys.own') && <a href={hrefTo('keys')}>Create an API key</a>}
         </Empty>
       ) : (
         <BarList
           label="Cost by key"
-          shares={rows.slice(0, shownParts).map(({ name, cost, requests, times }) => ({
+          shares={rows.map(({ name, cost, requests, times, href }) => ({
             key: name,
             name,
+            href,
             value: cost,
-            told: `${formatUsd(cost)} · ${compact(requests)} ${requests === 1 ? 'request' : 'requests'}`,
+            told: `${usd(cost)} · ${compact(requests)} ${requests === 1 ? 'request' : 'requests'}`,
             more: times,
           }))}
         />

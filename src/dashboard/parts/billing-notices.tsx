@@ -1,5 +1,5 @@
 import { isAllowed } from '../../core/accounts/roles.ts'
-import { formatUsd, percent, relativeTime } from '../state/format.ts'
+import { dateTime, formatUsd, percent, relativeTime } from '../state/format.ts'
 import { hrefTo } from '../state/hash-route.ts'
 import { useResource } from '../state/resource.ts'
 import { user } from '../state/session.ts'
@@ -30,9 +30,7 @@ export function BillingNotices({ isLinked = true }: { readonly isLinked?: boolea
       )}
       {!payment_required && grace_ends_at !== null && (
         <Notice tone="warn" title={isUnpaid ? 'Invoice unpaid' : 'No payment method'} actions={link}>
-          Chat requests work until{' '}
-          {new Date(grace_ends_at).toLocaleTimeString('en', { timeStyle: 'short', hourCycle: 'h23' })} (
-          {relativeTime(grace_ends_at)}).{' '}
+          Chat requests work until {dateTime(grace_ends_at)} UTC ({relativeTime(grace_ends_at)}).{' '}
           {isUnpaid
             ? 'Pay the invoice on its page, or replace the payment method: collection is retried.'
             : 'Add a payment method before then.'}

@@ -1,28 +1,46 @@
-import { useState } from 'preact/hooks'
+import { useEffect, useRef, useState } from 'preact/hooks'
 import type { ChatSummary } from '../../dialects/native/schema.ts'
 import { useAction } from '../state/action.ts'
-import { callApi } from '../state/api.ts'
 import type { RequestError } from '../state/api-error.ts'
-import type { PlaygroundRequest } from '../state/chat.ts'
-import type { Turn } from '../state/conversation.ts'
 import { formatCount, formatUsd, humanize, milliseconds } from '../state/format.ts'
 import { hrefTo } from '../state/hash-route.ts'
+import type { Turn } from '../state/playground.ts'
+import type { PlaygroundRequest } from '../state/playground-request.ts'
 import type { DryRunResult } from '../state/routes.ts'
 import { Badge } from './badge.tsx'
+import { Copy } from './copy.tsx'
 import { ModelOutput } from './model-output.tsx'
 import { FailureNotice, Notice } from './notice.tsx'
-import { Stars } from './stars.tsx'
+import { Rating, ToolCalls, WithoutSummary } from './turn-parts.tsx'
 
 type Explain = (request: PlaygroundRequest) => Promise<DryRunResult | null>
 
+type TurnViewProps = {
+  readonly turn: Turn
+  readonly explain: Explain
+  /** Sends the prompt again; null = it is not the last one. */
+  readonly onAgain: (() => void) | null
+}
+
 /** A prompt, its response, and details. */
-export function TurnView({ turn, explain }: { readonly turn: Turn; readonly explain: Explain }) {
-  const { question, text, reasoning, state, summary, failure } = turn
+export function TurnView({ turn, explain, onAgain }: TurnViewProps) {
+  const { question, text, reasoning, state, summary, failure, images } = turn
+  const isEnded = state === 'done' || state === 'stopped' || state === 'failed'
+  const end = useRef<HTMLDivElement>(null)
+  // The composer covers the end of the page: an error must not appear below it.
+  useEffect(() => {
+    if (failure !== null) end.current?.scrollIntoView({ block: 'nearest' })
+  }, [failure, turn.record])
   return (
     <li class="turn">
       <div class="question">
         <span class="unseen">You: </span>
         {question}
+        {images.map(({ name }) => (
+          <span key={name} class="block quiet">
+            Image: {name}
+          </span>
+        ))}
       </div>
       {reasoning !== '' && (
         <details class="reasoning">
@@ -43,8 +61,27 @@ export function TurnView({ turn, explain }: { readonly turn: Turn; readonly expl
       <div class="unseen" aria-live="polite">
         {state === 'done' ? text : ''}
       </div>
-      {failure !== null && <Refused failure={failure} />}
-      {summary !== null && <Account turn={turn} summary={summary} explain={explain} />}
+      <div class="turn-end" ref={end}>
+        {failure !== null && <Refused failure={failure} />}
+        {summary !== null && summary.tool_calls.length > 0 && <ToolCalls calls={summary.tool_calls} />}
+        {isEnded && summary === null && <WithoutSummary turn={turn} />}
+        {isEnded && (
+          <div class="actions">
+            {text !== '' && <Copy text={text} what="output" />}
+            {onAgain !== null && (
+              <button type="button" class="button small" onClick={onAgain}>
+                {state === 'done' ? 'Regenerate' : 'Retry'}
+              </button>
+            )}
+            {turn.requestId !== null && (
+              <a class="button small" href={hrefTo(`requests/${turn.requestId}`)}>
+                Open in log
+              </a>
+            )}
+          </div>
+        )}
+        {summary !== null && <Account turn={turn} summary={summary} explain={explain} />}
+      </div>
     </li>
   )
 }
@@ -93,7 +130,7 @@ function Account({ turn, summary, explain }: AccountProps) {
           <Badge tone="good">{summary.model_used}</Badge>
         </li>
         <li>
-          {formatCount(usage.input_tokens)} in, {formatCount(usage.output_tokens)} out
+          {formatCount(usage.input_tokens)} input, {formatCount(usage.output_tokens)} output tokens
           {usage.estimated && ' (estimated)'}
         </li>
         <li>{formatUsd(usage.cost_usd)}</li>
@@ -224,33 +261,4 @@ function whyRouted({ mode, strategy, query_type, complexity, learned, attempts }
   ]
     .filter(Boolean)
     .join(' ')
-}
-
-function Rating({ requestId }: { readonly requestId: string }) {
-  const [given, setGiven] = useState<number | null>(null)
-  const rating = useAction(async (stars: number) => {
-    const before = given
-    setGiven(stars)
-    try {
-      await callApi('POST /api/v1/insights/feedback', { body: { request_id: requestId, score: stars } })
-    } catch (thrown) {
-      setGiven(before)
-      throw thrown
-    }
-  })
-  const isUnknown = rating.failure?.code === 'not_found'
-  return (
-    <div class="rating">
-      <Stars given={given} onRate={stars => void rating.run(stars)} disabled={rating.isBusy} />
-      <span class="hint" role="status">
-        {rating.failure !== null
-          ? isUnknown
-            ? 'This response cannot be rated.'
-            : rating.failure.message
-          : given === null
-            ? 'Rate this response.'
-            : 'Rating saved.'}
-      </span>
-    </div>
-  )
 }

@@ -1,11 +1,12 @@
 import { useState } from 'preact/hooks'
-import { formatUtcDay } from '../state/format.ts'
+import { type Filters, filterOfUnit } from '../state/filters.ts'
+import { formatUtcUnit } from '../state/format.ts'
 import type { Series } from '../state/usage-series.ts'
 import { Table } from './table.tsx'
 
 type DaysChartProps = {
   readonly title: string
-  /** `YYYY-MM-DD` */
+  /** `YYYY-MM-DD`, or hours: `YYYY-MM-DDTHH` */
   readonly days: readonly string[]
   readonly series: readonly Series[]
   /** Bars are stacked; lines are for values that cannot be added. */
@@ -16,6 +17,8 @@ type DaysChartProps = {
   readonly least: number
   /** Explanation of the values. */
   readonly note?: string | undefined
+  /** Link to the requests of a series, of a column, or of both. */
+  readonly linkTo: (filters: Filters) => string
 }
 
 const height = 170
@@ -26,13 +29,17 @@ const barWidth = 13
  * Daily chart. Shows the values of the selected day below it, by mouse, or by arrow keys when focused. The same values
  * are available as a table.
  */
-export function DailyChart({ title, days, series, kind, show, axis, least, note }: DaysChartProps) {
+export function DailyChart({ title, days, series, kind, show, axis, least, note, linkTo }: DaysChartProps) {
   const [chosen, setChosen] = useState<number | null>(null)
   const last = days.length - 1
   const top = roundedTop(Math.max(least, ...days.map((_, day) => highest(series, kind, day))))
   const width = days.length * step
 
+  const perUnit = days[0]?.length === 10 ? 'day' : 'hour'
+  const open = (day: number) => location.assign(linkTo(filterOfUnit(days[day] ?? '')))
+
   const move = (event: KeyboardEvent) => {
+    if (event.key === 'Enter' && chosen !== null) return open(chosen)
     const to = { ArrowLeft: (chosen ?? last + 1) - 1, ArrowRight: (chosen ?? -1) + 1, Home: 0, End: last }[event.key]
     if (to === undefined) return
     event.preventDefault()
@@ -40,7 +47,7 @@ export function DailyChart({ title, days, series, kind, show, axis, least, note 
   }
   const heldBy = ({ values, whole }: Series, day: number | null) => (day === null ? whole : (values[day] ?? null))
   const told = (day: number) =>
-    [formatUtcDay(days[day] ?? ''), ...series.map(one => `${show(heldBy(one, day))} ${one.name}`)].join(' · ')
+    [formatUtcUnit(days[day] ?? ''), ...series.map(one => `${show(heldBy(one, day))} ${one.name}`)].join(' · ')
 
   return (
     <figure class="chart">
@@ -53,13 +60,14 @@ export function DailyChart({ title, days, series, kind, show, axis, least, note 
         <div
           class="chart-bars"
           role="slider"
-          aria-label={`${title}, per day`}
+          aria-label={`${title} per ${perUnit}, Enter opens the requests`}
           aria-valuemin={1}
           aria-valuemax={days.length}
           aria-valuenow={(chosen ?? last) + 1}
           aria-valuetext={told(chosen ?? last)}
           tabIndex={0}
           onKeyDown={move}
+          onClick={() => chosen !== null && open(chosen)}
           onBlur={() => setChosen(null)}
           onMouseLeave={() => setChosen(null)}
           onMouseMove={event => {
@@ -86,20 +94,20 @@ export function DailyChart({ title, days, series, kind, show, axis, least, note 
         </div>
         <div class="chart-days" aria-hidden="true">
           {[0, Math.floor(last / 2), last].map(day => (
-            <span key={day}>{formatUtcDay(days[day] ?? '')}</span>
+            <span key={day}>{formatUtcUnit(days[day] ?? '')}</span>
           ))}
         </div>
       </div>
       <figcaption>
         <span>
-          <strong>{chosen === null ? `${days.length} days` : formatUtcDay(days[chosen] ?? '')}</strong>
+          <strong>{chosen === null ? `${days.length} ${perUnit}s` : formatUtcUnit(days[chosen] ?? '')}</strong>
           {note !== undefined && <span class="quiet"> · {note}</span>}
         </span>
         <ul class="legend">
           {series.map(one => (
             <li key={one.name}>
               <span class={`swatch ${one.tone}`} aria-hidden="true" />
-              {one.name}{' '}
+              {one.filters === null ? one.name : <a href={linkTo(one.filters)}>{one.name}</a>}{' '}
               {(chosen !== null || one.whole !== null) && <span class="legend-value">{show(heldBy(one, chosen))}</span>}
             </li>
           ))}
@@ -108,11 +116,15 @@ export function DailyChart({ title, days, series, kind, show, axis, least, note 
       <details class="as-table">
         <summary>Show as table</summary>
         <Table
-          caption={`${title} by day`}
+          caption={`${title} by ${perUnit}`}
           rows={days.map((_, day) => day).toReversed()}
           keyOf={String}
           columns={[
-            { name: 'Day', isHeading: true, show: day => formatUtcDay(days[day] ?? '') },
+            {
+              name: perUnit === 'day' ? 'Day' : 'Hour',
+              isHeading: true,
+              show: day => <a href={linkTo(filterOfUnit(days[day] ?? ''))}>{formatUtcUnit(days[day] ?? '')}</a>,
+            },
             ...series.map(one => ({
               name: one.name,
               isNumber: true,

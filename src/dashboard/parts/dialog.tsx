@@ -16,13 +16,17 @@ type DialogProps = {
 export function Dialog({ title, onClose, children, kind = 'middle' }: DialogProps) {
   const dialog = useRef<HTMLDialogElement>(null)
   const titleId = useId()
+  const latest = useRef(onClose)
+  latest.current = onClose
   useEffect(() => {
     const element = dialog.current
     const before = document.activeElement
     element?.showModal()
+    const leave = kind === 'beside' ? closeOnBack(() => latest.current()) : () => {}
     return () => {
       element?.close()
       if (before instanceof HTMLElement) before.focus()
+      leave()
     }
   }, [])
   return (
@@ -49,6 +53,20 @@ export function Dialog({ title, onClose, children, kind = 'middle' }: DialogProp
       </div>
     </dialog>
   )
+}
+
+/**
+ * Adds a history entry, so that the browser's Back closes the drawer and stays on the page. Returns a function that
+ * removes the entry, unless Back or a link has already left it.
+ */
+function closeOnBack(close: () => void): () => void {
+  const drawer = crypto.randomUUID()
+  history.pushState({ drawer }, '')
+  addEventListener('popstate', close)
+  return () => {
+    removeEventListener('popstate', close)
+    if (history.state?.drawer === drawer) history.back()
+  }
 }
 
 type ConfirmProps = {

@@ -13,7 +13,7 @@ type Shared = {
 type InputProps = Shared & {
   readonly value: string
   readonly onText: (text: string) => void
-  readonly type?: 'text' | 'email' | 'password' | 'search' | 'number' | 'date'
+  readonly type?: 'text' | 'email' | 'password' | 'search' | 'number' | 'datetime-local'
   readonly name?: string
   readonly autocomplete?: AutoFill
   readonly placeholder?: string
@@ -23,6 +23,28 @@ type InputProps = Shared & {
   readonly maxLength?: number
   readonly min?: string
   readonly step?: string
+}
+
+type CommitProps = Omit<InputProps, 'onText'> & {
+  /** Called when the text is complete: on Enter, or when the field loses the focus. */
+  readonly onCommit: (text: string) => void
+}
+
+/** A field whose text counts only when it is complete, since each change loads data. */
+export function CommitField({ label, hint, onCommit, type = 'text', param, failure, ...input }: CommitProps) {
+  return (
+    <Labelled {...{ label, hint, param, failure }}>
+      {ids =>
+        h('input', {
+          type,
+          ...input,
+          ...ids,
+          onChange: (event: Event & { readonly currentTarget: HTMLInputElement }) =>
+            onCommit(event.currentTarget.value.trim()),
+        })
+      }
+    </Labelled>
+  )
 }
 
 type AutoFill = 'off' | 'username' | 'current-password' | 'new-password' | 'organization'

@@ -16,6 +16,7 @@ const paths = {
   send: 'M5 12h13m-5.5-5.5L18 12l-5.5 5.5',
   stop: 'M7 7h10v10H7z',
   warning: 'M12 4l9 16H3zM12 10v4M12 17v.2',
+  image: 'M4 5h16v14H4zM4 16l5-5 4 4 3-3 4 4M15.5 9h.1',
   info: 'M12 3a9 9 0 1 0 0 18 9 9 0 0 0 0-18zM12 11v5M12 8v.2',
   chevron: 'M9 6l6 6-6 6',
   print: 'M7 9V4h10v5M7 17H4V9h16v8h-3M7 14h10v6H7z',

@@ -10,13 +10,14 @@ type MeterProps = {
 
 /** Used part of a limit. Color and text change at 80% and 100%. */
 export function MeterBar({ label, used, limit, show, note }: MeterProps) {
-  const share = limit <= 0 ? 1 : Math.min(1, used / limit)
+  const part = limit <= 0 ? 1 : used / limit
+  const share = Math.min(1, part)
   const state = share >= 1 ? 'full' : share >= 0.8 ? 'near' : 'calm'
   return (
     <div class={`meter ${state}`}>
       <div class="meter-head">
         <span>{label}</span>
-        <span class="quiet">{state === 'full' ? 'used up' : percent(share)}</span>
+        <span class="quiet">{percent(part)} used</span>
       </div>
       <p class="figure">
         {show(used)} <small>of {show(limit)}</small>

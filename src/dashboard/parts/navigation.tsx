@@ -1,6 +1,7 @@
 import { useEffect, useState } from 'preact/hooks'
 import { callApi } from '../state/api.ts'
-import { hrefTo } from '../state/hash-route.ts'
+import { filtersOf } from '../state/filters.ts'
+import { hashRoute, hrefTo } from '../state/hash-route.ts'
 import { currentAccount, end, user } from '../state/session.ts'
 import { theme, themes } from '../state/theme.ts'
 import { Icon, type IconName } from './icon.tsx'
@@ -46,7 +47,7 @@ export function Navigation({ pages, current }: NavigationProps) {
           <ul>
             {pages.map(({ path, title, icon }) => (
               <li key={path}>
-                <a href={hrefTo(path)} aria-current={path === current ? 'page' : undefined}>
+                <a href={hrefTo(path, keeps(path, current))} aria-current={path === current ? 'page' : undefined}>
                   <Icon name={icon} /> {title}
                 </a>
               </li>
@@ -58,6 +59,12 @@ export function Navigation({ pages, current }: NavigationProps) {
     </header>
   )
 }
+
+/** Pages with the same range and filters keep them. */
+const filtered = ['', 'requests', 'keys']
+
+const keeps = (path: string, current: string) =>
+  filtered.includes(path) && filtered.includes(current) ? filtersOf(hashRoute.value.query) : {}
 
 const themeWords = { system: 'System', light: 'Light', dark: 'Dark' } as const
 

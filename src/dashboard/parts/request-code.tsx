@@ -1,12 +1,6 @@
 import { useState } from 'preact/hooks'
-import {
-  type CodeDialect,
-  type CodeLanguage,
-  type CodeRequest,
-  codeDialects,
-  codeLanguages,
-  requestCode,
-} from '../state/request-code.ts'
+import { type CodeDialect, type CodeRequest, codeDialects } from '../state/code-body.ts'
+import { type CodeLanguage, codeLanguages, requestCode } from '../state/request-code.ts'
 import { Snippet } from './copy.tsx'
 import { Dialog } from './dialog.tsx'
 import { Tabs } from './tabs.tsx'

@@ -11,12 +11,14 @@ const tones: Readonly<Record<ShownRequest['status'], Tone>> = {
   completed: 'good',
   failed: 'bad',
   blocked: 'bad',
+  rejected: 'bad',
   client_closed: 'warn',
 }
-const statusWords: Readonly<Record<ShownRequest['status'], string>> = {
+export const statusWords: Readonly<Record<ShownRequest['status'], string>> = {
   completed: 'Completed',
   failed: 'Failed',
   blocked: 'Blocked',
+  rejected: 'Rejected',
   client_closed: 'Client disconnected',
 }
 
@@ -24,7 +26,7 @@ export function StatusBadge({ request: { status } }: { readonly request: Pick<Sh
   return <Badge tone={tones[status]}>{statusWords[status]}</Badge>
 }
 
-const dialectNames = {
+export const dialectNames = {
   chat_completions: 'Chat Completions',
   native: 'Gateway chat',
   responses: 'Responses',
@@ -43,7 +45,7 @@ export function RequestDetail({ request, onClose }: { readonly request: ShownReq
       </p>
       <p class="copied-line">
         <span class="mono wrap">{request.request_id}</span>
-        <Copy text={request.request_id} what="id" />
+        <Copy text={request.request_id} what="ID" />
       </p>
 
       <h3>Time</h3>

@@ -1,4 +1,5 @@
 import type { ComponentChildren } from 'preact'
+import { useState } from 'preact/hooks'
 
 type Column<Row> = {
   readonly name: string
@@ -8,6 +9,8 @@ type Column<Row> = {
   /** Minimum screen width for this column; absent = always shown. */
   readonly from?: 'middle' | 'wide'
   readonly isHeading?: boolean
+  /** Value to sort by; null goes last. Absent = the column does not sort. */
+  readonly by?: (row: Row) => number | string | null
 }
 
 type TableProps<Row> = {
@@ -20,6 +23,9 @@ type TableProps<Row> = {
 
 /** A table that scrolls horizontally within the page, also by keyboard. */
 export function Table<Row>({ caption, columns, rows, keyOf, classOf }: TableProps<Row>) {
+  const [order, setOrder] = useState<Order | null>(null)
+  const by = columns.find(({ name }) => name === order?.name)?.by
+  const shown = by === undefined || order === null ? rows : sorted(rows, by, order.isDescending)
   return (
     // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reachable by keyboard
     <section class="table" aria-label={caption} tabIndex={0}>
@@ -28,14 +34,36 @@ export function Table<Row>({ caption, columns, rows, keyOf, classOf }: TableProp
         <thead>
           <tr>
             {columns.map(column => (
-              <th key={column.name} scope="col" class={classes(column)}>
-                {column.name === '' ? <span class="unseen">Actions</span> : column.name}
+              <th
+                key={column.name}
+                scope="col"
+                class={classes(column)}
+                aria-sort={order?.name === column.name ? (order.isDescending ? 'descending' : 'ascending') : undefined}
+              >
+                {column.name === '' ? (
+                  <span class="unseen">Actions</span>
+                ) : column.by === undefined ? (
+                  column.name
+                ) : (
+                  <button
+                    type="button"
+                    class="sort"
+                    onClick={() =>
+                      setOrder({ name: column.name, isDescending: order?.name === column.name && !order.isDescending })
+                    }
+                  >
+                    {column.name}
+                    <span aria-hidden="true">
+                      {order?.name === column.name ? (order.isDescending ? ' ↓' : ' ↑') : ' ↕'}
+                    </span>
+                  </button>
+                )}
               </th>
             ))}
           </tr>
         </thead>
         <tbody>
-          {rows.map(row => (
+          {shown.map(row => (
             <tr key={keyOf(row)} class={classOf?.(row)}>
               {columns.map(column =>
                 column.isHeading ? (
@@ -54,6 +82,18 @@ export function Table<Row>({ caption, columns, rows, keyOf, classOf }: TableProp
       </table>
     </section>
   )
+}
+
+type Order = { readonly name: string; readonly isDescending: boolean }
+
+function sorted<Row>(rows: readonly Row[], by: NonNullable<Column<Row>['by']>, isDescending: boolean): readonly Row[] {
+  return rows.toSorted((left, right) => {
+    const [one, other] = [by(left), by(right)]
+    if (one === null || other === null) return Number(one === null) - Number(other === null)
+    const difference =
+      typeof one === 'number' && typeof other === 'number' ? one - other : String(one).localeCompare(String(other))
+    return isDescending ? -difference : difference
+  })
 }
 
 function classes<Row>({ isNumber, from, name }: Column<Row>): string {

@@ -1,21 +1,16 @@
 import type { Static } from '@sinclair/typebox'
 import type { ChatSummary, chatEventShape } from '../../dialects/native/schema.ts'
 import { readRequestError, toFailure } from './api-error.ts'
+import type { PlaygroundRequest } from './playground-request.ts'
 import type { DryRunResult } from './routes.ts'
 
 type ChatEvent = Static<typeof chatEventShape>
 
-export type ChatMessage = { readonly role: 'system' | 'user' | 'assistant'; readonly content: string }
-
-export type PlaygroundRequest = {
-  readonly messages: readonly ChatMessage[]
-  readonly model: string
-  readonly strategy?: string
-  readonly enhance_prompt?: boolean
-  readonly web?: 'auto' | 'off'
-  readonly max_output_tokens?: number
-  readonly temperature?: number
-  readonly stream_mode: 'buffered' | 'realtime'
+type StreamOptions = {
+  /** Receives the request ID, which also a stopped response has. */
+  readonly onStart: (requestId: string | null) => void
+  readonly onPiece: (piece: { readonly text: string; readonly reasoning: string }) => void
+  readonly signal: AbortSignal
 }
 
 /**
@@ -24,8 +19,7 @@ export type PlaygroundRequest = {
 export async function streamChat(
   key: string,
   request: PlaygroundRequest,
-  onPiece: (piece: { readonly text: string; readonly reasoning: string }) => void,
-  signal: AbortSignal,
+  { onStart, onPiece, signal }: StreamOptions,
 ): Promise<ChatSummary> {
   const response = await fetch('/api/v1/chat', {
     method: 'POST',
@@ -33,11 +27,13 @@ export async function streamChat(
     body: JSON.stringify({ ...request, stream: true }),
     signal,
   })
+  onStart(response.headers.get('x-request-id'))
   if (!response.ok || response.body === null) throw await readRequestError(response)
   for await (const event of eventsOf(response.body)) {
     switch (event.type) {
       case 'delta':
-        onPiece({ text: event.content, reasoning: event.reasoning ?? '' })
+        if (event.content !== '' || event.reasoning !== undefined)
+          onPiece({ text: event.content, reasoning: event.reasoning ?? '' })
         break
       case 'done':
         return event

@@ -1,3 +1,4 @@
+import { type Cell, csvLine } from '../../core/text/csv.ts'
 import { authorised } from './api.ts'
 import { readRequestError } from './api-error.ts'
 
@@ -21,11 +22,20 @@ export async function saveExport(
     bytes += read.value.byteLength
     onBytes(bytes)
   }
-  const address = URL.createObjectURL(new Blob(pieces, { type: response.headers.get('content-type') ?? '' }))
+  const name = /filename="([^"]+)"/.exec(response.headers.get('content-disposition') ?? '')?.[1]
+  download(name ?? `requests.${format}`, new Blob(pieces, { type: response.headers.get('content-type') ?? '' }))
+}
+
+/** Downloads what a page shows as CSV, safe to open in a spreadsheet. */
+export function saveCsv(name: string, lines: readonly (readonly Cell[])[]): void {
+  download(name, new Blob(lines.map(csvLine), { type: 'text/csv; charset=utf-8' }))
+}
+
+function download(name: string, content: Blob): void {
+  const address = URL.createObjectURL(content)
   const link = document.createElement('a')
   link.href = address
-  link.download =
-    /filename="([^"]+)"/.exec(response.headers.get('content-disposition') ?? '')?.[1] ?? `requests.${format}`
+  link.download = name
   link.click()
   setTimeout(() => URL.revokeObjectURL(address), 60_000)
 }

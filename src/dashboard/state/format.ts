@@ -1,19 +1,16 @@
-/** Formats numbers, money and times. Days are UTC, as the gateway counts them; times are local. */
+/** Formats numbers, money and times. All times are UTC, as the gateway counts days and as filters mean them. */
 
 const whole = new Intl.NumberFormat('en')
 const short = new Intl.NumberFormat('en', { notation: 'compact', maximumFractionDigits: 1 })
-const moment = new Intl.DateTimeFormat('en', { dateStyle: 'medium', timeStyle: 'short', hourCycle: 'h23' })
-const exact = new Intl.DateTimeFormat('en', { dateStyle: 'medium', timeStyle: 'medium', hourCycle: 'h23' })
-const clock = new Intl.DateTimeFormat('en', { timeStyle: 'medium', hourCycle: 'h23' })
-const listed = new Intl.DateTimeFormat('en', {
-  day: 'numeric',
-  month: 'short',
-  hour: '2-digit',
-  minute: '2-digit',
-  hourCycle: 'h23',
-})
-const dayMonth = new Intl.DateTimeFormat('en', { day: 'numeric', month: 'short', timeZone: 'UTC' })
-const date = new Intl.DateTimeFormat('en', { dateStyle: 'medium' })
+const zone = { timeZone: 'UTC', hourCycle: 'h23' } as const
+const day = { day: 'numeric', month: 'short' } as const
+const minute = { hour: '2-digit', minute: '2-digit' } as const
+const moment = new Intl.DateTimeFormat('en', { ...zone, ...day, year: 'numeric', ...minute })
+const exact = new Intl.DateTimeFormat('en', { ...zone, ...day, year: 'numeric', ...minute, second: '2-digit' })
+const listed = new Intl.DateTimeFormat('en', { ...zone, ...day, ...minute, second: '2-digit' })
+const dayMonth = new Intl.DateTimeFormat('en', { ...zone, ...day })
+const hourOfDay = new Intl.DateTimeFormat('en', { ...zone, ...day, ...minute })
+const date = new Intl.DateTimeFormat('en', { ...zone, ...day, year: 'numeric' })
 const relative = new Intl.RelativeTimeFormat('en', { numeric: 'auto' })
 
 export const formatCount = (value: number) => whole.format(value)
@@ -27,11 +24,24 @@ export function formatUsd(value: number): string {
   return `$${value.toLocaleString('en', { minimumFractionDigits: least, maximumFractionDigits: places })}`
 }
 
+/**
+ * Returns a format for the amounts of one column: as many decimal places as its smallest amount needs for two
+ * significant digits, at least 2 and at most 6, so that digits align and amounts compare.
+ */
+export function usdColumn(amounts: readonly number[]): (value: number) => string {
+  const least = Math.min(...amounts.filter(amount => amount > 0))
+  const places = Number.isFinite(least) ? Math.max(2, Math.min(6, 1 - Math.floor(Math.log10(least)))) : 2
+  const format = { minimumFractionDigits: places, maximumFractionDigits: places }
+  const smallest = 10 ** -places
+  return value =>
+    value > 0 && value < smallest / 2 ? `<$${smallest.toFixed(places)}` : `$${value.toLocaleString('en', format)}`
+}
+
 /** Formats all decimal places. */
 export const usdExact = (value: number) =>
   `$${value.toLocaleString('en', { minimumFractionDigits: 2, maximumFractionDigits: 8 })}`
 
-export const percent = (share: number, places = 0) => `${(share * 100).toFixed(places)}\u00a0%`
+export const percent = (share: number, places = 0) => `${Number((share * 100).toFixed(places))}%`
 
 export function milliseconds(value: number | null): string {
   if (value === null) return '–'
@@ -41,17 +51,15 @@ export function milliseconds(value: number | null): string {
     : `${Math.floor(value / 60_000)} min ${Math.round((value % 60_000) / 1_000)} s`
 }
 
-/** Formats a time in a list; omits today's date. */
-export function listTime(time: string): string {
-  const at = new Date(time)
-  return at.toDateString() === new Date().toDateString() ? clock.format(at) : listed.format(at)
-}
-
+/** Formats a time in a list, without the year. */
+export const listTime = (time: string) => listed.format(new Date(time))
 export const dateTime = (time: string) => moment.format(new Date(time))
-export const exactTime = (time: string) => exact.format(new Date(time))
+export const exactTime = (time: string) => `${exact.format(new Date(time))} UTC`
 export const dateOf = (time: string) => date.format(new Date(time))
-/** Formats a UTC day, `YYYY-MM-DD`. */
-export const formatUtcDay = (day: string) => dayMonth.format(new Date(`${day}T00:00:00Z`))
+/** Formats the start of a chart's column: a UTC day `YYYY-MM-DD`, or an hour `YYYY-MM-DDTHH`. */
+export function formatUtcUnit(unit: string): string {
+  return unit.length === 10 ? dayMonth.format(new Date(unit)) : hourOfDay.format(new Date(`${unit}:00Z`))
+}
 
 const units = [
   ['day', 86_400_000],
@@ -67,8 +75,18 @@ export function relativeTime(time: string, now = Date.now()): string {
   return distance > 0 ? 'in less than a minute' : 'just now'
 }
 
-/** `code_algorithm` → `Code algorithm` */
+const fixedWords: Readonly<Record<string, string>> = {
+  json_schema: 'JSON schema',
+  warm_up: 'Warm-up',
+  served: 'Succeeded',
+  request_refused: '400 Invalid request',
+  credential_refused: 'Credential rejected',
+  bad_answer: 'Invalid response',
+  empty_answer: 'Empty response',
+}
+
+/** `code_algorithm` → `Code algorithm`. Names of the API whose plain form misleads have words of their own. */
 export function humanize(name: string): string {
   const text = name.replaceAll('_', ' ')
-  return text.charAt(0).toUpperCase() + text.slice(1)
+  return fixedWords[name] ?? text.charAt(0).toUpperCase() + text.slice(1)
 }

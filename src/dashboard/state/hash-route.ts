@@ -1,5 +1,8 @@
 /** Client-side routing in the URL hash, so that the server only serves one page. */
 import { signal } from '@preact/signals'
+import { hrefTo } from './href.ts'
+
+export { hrefTo }
 
 type HashRoute = {
   /** `['requests']`, `['billing', 'inv_…']` */
@@ -29,14 +32,8 @@ function decoded(text: string): string {
   }
 }
 
-/** Returns the link to a route. Empty values are omitted. */
-export function hrefTo(path: string, query: Readonly<Record<string, string>> = {}): string {
-  const kept = Object.entries(query).filter(([, value]) => value !== '')
-  return `#/${path}${kept.length === 0 ? '' : `?${new URLSearchParams(kept)}`}`
-}
-
 /** Changes the view of the same page without a history entry. */
-export function replaceHashRoute(path: string, query: Readonly<Record<string, string>> = {}): void {
+export function replaceHashRoute(path: string, query: Readonly<Record<string, string | undefined>> = {}): void {
   history.replaceState(null, '', hrefTo(path, query))
   hashRoute.value = read()
 }

@@ -5,6 +5,9 @@ import { asFailure, isAbort, type RequestError } from './api-error.ts'
 
 const pageSize = 50
 const tailEveryMs = 2_000
+/** Pages are read until there are this many new rows, or as many pages. */
+const enoughRows = 20
+const mostShortPages = 20
 /** Maximum rows of live updates; older ones remain in the log. */
 const mostRows = 2_000
 
@@ -30,30 +33,56 @@ export function useLog(filters: Readonly<Record<string, string>>, isLive: boolea
   const key = JSON.stringify(filters)
   const abort = useRef(new AbortController())
 
-  const ask = async (query: Readonly<Record<string, string>>, take: (state: State, page: Page) => State) => {
+  const read = (query: Readonly<Record<string, string>>) =>
+    callApi('GET /api/v1/requests', {
+      query: { ...filters, limit: String(pageSize), ...query },
+      signal: abort.current.signal,
+    })
+  /** Reports errors, unless the filters have changed meanwhile. */
+  const attempt = async (work: () => Promise<void>) => {
     const { signal } = abort.current
     try {
-      const page = await callApi('GET /api/v1/requests', {
-        query: { ...filters, limit: String(pageSize), ...query },
-        signal,
-      })
-      if (!signal.aborted) setState(now => ({ ...take(now, page), isLoading: false, failure: null }))
+      await work()
+      if (!signal.aborted) setState(now => ({ ...now, isLoading: false, failure: null }))
     } catch (thrown) {
       if (!isAbort(thrown)) setState(now => ({ ...now, isLoading: false, failure: asFailure(thrown) }))
+    }
+  }
+  /** Reads on while pages are short: a filter that matches little finds few requests in a bounded search. */
+  const fill = async (from: string | null) => {
+    const { signal } = abort.current
+    let cursor = from
+    let found = 0
+    for (let pages = 0; pages < mostShortPages && found < enoughRows; pages++) {
+      const page = await read(cursor === null ? {} : { cursor })
+      if (signal.aborted) return
+      const isFirst = cursor === null
+      setState(now => ({
+        ...(isFirst ? nothing : now),
+        rows: [...(isFirst ? [] : (now.rows ?? [])), ...page.data],
+        cursor: page.next_cursor,
+      }))
+      found += page.data.length
+      cursor = page.next_cursor
+      if (cursor === null) return
     }
   }
 
   useEffect(() => {
     abort.current = new AbortController()
     setState(now => ({ ...now, isLoading: true }))
-    void ask({}, (_, page) => ({ ...nothing, rows: page.data, cursor: page.next_cursor }))
+    void attempt(() => fill(null))
     return () => abort.current.abort()
   }, [key, round])
 
   useEffect(() => {
     if (!isLive) return
     const timer = setInterval(() => {
-      if (document.visibilityState === 'visible') void ask({}, withNewer)
+      if (document.visibilityState !== 'visible') return
+      void attempt(async () => {
+        const page = await read({})
+        setState(now => withNewer(now, page))
+      })
     }, tailEveryMs)
     return () => clearInterval(timer)
   }, [key, isLive])
@@ -65,11 +94,7 @@ export function useLog(filters: Readonly<Record<string, string>>, isLive: boolea
     loadMore: () => {
       if (cursor === null || state.isLoading) return
       setState(now => ({ ...now, isLoading: true }))
-      void ask({ cursor }, (now, page) => ({
-        ...now,
-        rows: [...(now.rows ?? []), ...page.data],
-        cursor: page.next_cursor,
-      }))
+      void attempt(() => fill(cursor))
     },
     reload: () => setRound(now => now + 1),
   }

@@ -1,28 +1,13 @@
-/** API forms in which the playground shows a request. */
-export const codeDialects = ['chat_completions', 'responses', 'messages'] as const
-export type CodeDialect = (typeof codeDialects)[number]
+import { type CodeDialect, type CodeRequest, codeBody } from './code-body.ts'
 
 export const codeLanguages = ['curl', 'typescript', 'python'] as const
 export type CodeLanguage = (typeof codeLanguages)[number]
-
-/** A request as the playground would send it. */
-export type CodeRequest = {
-  /** Address of the gateway, without a path. */
-  readonly origin: string
-  readonly model: string
-  /** Headers of the gateway (`X-Gateway-*`) that differ from the defaults. */
-  readonly headers: Readonly<Record<string, string>>
-  readonly messages: readonly { readonly role: 'system' | 'user' | 'assistant'; readonly content: string }[]
-}
 
 const paths: Readonly<Record<CodeDialect, string>> = {
   chat_completions: '/v1/chat/completions',
   responses: '/v1/responses',
   messages: '/v1/messages',
 }
-
-/** Output cap of Messages requests, which require one. */
-const maxTokens = 1024
 
 /** Returns the request as a program that works as it stands once `GATEWAY_KEY` is set. */
 export function requestCode(request: CodeRequest, dialect: CodeDialect, language: CodeLanguage): string {
@@ -36,23 +21,9 @@ export function requestCode(request: CodeRequest, dialect: CodeDialect, language
   }
 }
 
-/** The body in the API form of the dialect. */
-function bodyOf({ model, messages }: CodeRequest, dialect: CodeDialect): Readonly<Record<string, unknown>> {
-  const system = messages.find(({ role }) => role === 'system')?.content
-  const turns = messages.filter(({ role }) => role !== 'system')
-  switch (dialect) {
-    case 'chat_completions':
-      return { model, messages }
-    case 'responses':
-      return { model, ...(system === undefined ? {} : { instructions: system }), input: turns, store: false }
-    case 'messages':
-      return { model, max_tokens: maxTokens, ...(system === undefined ? {} : { system }), messages: turns }
-  }
-}
-
 function curlCode(request: CodeRequest, dialect: CodeDialect): string {
   // Inside single quotes a shell reads everything but the quote itself.
-  const body = JSON.stringify(bodyOf(request, dialect), null, 2).replaceAll("'", "'\\''")
+  const body = JSON.stringify(codeBody(request, dialect), null, 2).replaceAll("'", "'\\''")
   return [
     `curl ${request.origin}${paths[dialect]} \\`,
     `  -H "authorization: Bearer $GATEWAY_KEY" \\`,
@@ -71,7 +42,7 @@ function openaiTypescript(request: CodeRequest, dialect: 'chat_completions' | 'r
     "import OpenAI from 'openai'",
     '',
     `const client = new OpenAI(${typescriptOptions(request, `${request.origin}/v1`)})`,
-    `const answer = await ${call}(${JSON.stringify(bodyOf(request, dialect), null, 2)})`,
+    `const answer = await ${call}(${JSON.stringify(codeBody(request, dialect), null, 2)})`,
     `console.log(${shown})`,
   ].join('\n')
 }
@@ -81,7 +52,7 @@ function anthropicTypescript(request: CodeRequest): string {
     "import Anthropic from '@anthropic-ai/sdk'",
     '',
     `const client = new Anthropic(${typescriptOptions(request, request.origin)})`,
-    `const answer = await client.messages.create(${JSON.stringify(bodyOf(request, 'messages'), null, 2)})`,
+    `const answer = await client.messages.create(${JSON.stringify(codeBody(request, 'messages'), null, 2)})`,
     'console.log(answer.content)',
   ].join('\n')
 }
@@ -101,7 +72,7 @@ function openaiPython(request: CodeRequest, dialect: 'chat_completions' | 'respo
     name: 'OpenAI',
     baseUrl: `${request.origin}/v1`,
     call,
-    body: bodyOf(request, dialect),
+    body: codeBody(request, dialect),
     shown,
   })
 }
@@ -112,7 +83,7 @@ function anthropicPython(request: CodeRequest): string {
     name: 'Anthropic',
     baseUrl: request.origin,
     call: 'client.messages.create',
-    body: bodyOf(request, 'messages'),
+    body: codeBody(request, 'messages'),
     shown: 'answer.content',
   })
 }
@@ -144,7 +115,13 @@ function pythonCode({ headers }: CodeRequest, { client, name, baseUrl, call, bod
   ].join('\n')
 }
 
-/** JSON is Python but for its three names. Only `false` appears outside of strings here. */
+/** Python's literal: JSON but for the names of three values. */
 function pythonValue(value: unknown): string {
-  return value === false ? 'False' : JSON.stringify(value)
+  if (value === true) return 'True'
+  if (value === false) return 'False'
+  if (value === null) return 'None'
+  if (Array.isArray(value)) return `[${value.map(pythonValue).join(',')}]`
+  if (typeof value !== 'object') return JSON.stringify(value)
+  const fields = Object.entries(value).map(([name, field]) => `${JSON.stringify(name)}:${pythonValue(field)}`)
+  return `{${fields.join(',')}}`
 }

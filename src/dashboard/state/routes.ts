@@ -9,6 +9,7 @@ import type { Health } from '../../routes/health/routes.ts'
 import type { learningShape, ratedShape } from '../../routes/insights/schemas.ts'
 import type { newKeyShape, ShownKey } from '../../routes/keys/schemas.ts'
 import type { modelHealthListShape, modelListShape } from '../../routes/models/schemas.ts'
+import type { providerListShape } from '../../routes/providers/schemas.ts'
 import type { newInvitationShape, ShownTeam } from '../../routes/team/schemas.ts'
 import type { requestListShape, ShownUsage } from '../../routes/usage/schemas.ts'
 
@@ -63,6 +64,7 @@ export type Routes = {
   'GET /api/v1/billing/invoices/:id': Static<typeof invoiceWithLinesShape>
   'POST /api/v1/billing/invoices/:id/payment-page': Static<typeof pageShape>
   'GET /api/v1/models': Static<typeof modelListShape>
+  'GET /api/v1/providers': Static<typeof providerListShape>
   'GET /api/v1/models/health': Static<typeof modelHealthListShape>
   'GET /api/v1/insights/learning': Learning
   'POST /api/v1/insights/feedback': Static<typeof ratedShape>

@@ -1,5 +1,6 @@
 /** Usage as chart series: one measure per day, in total or per model or key. */
 import type { ShownUsage } from '../../routes/usage/schemas.ts'
+import type { Filters } from './filters.ts'
 import { compact, formatCount, formatUsd, milliseconds } from './format.ts'
 
 export type Series = {
@@ -8,6 +9,8 @@ export type Series = {
   readonly values: readonly (number | null)[]
   /** Over all days; null = none. */
   readonly whole: number | null
+  /** Filter of its requests; null = they have none. */
+  readonly filters: Filters | null
   readonly tone: 'main' | 'bad' | 'warn' | 'rest' | `s${number}`
 }
 
@@ -17,46 +20,59 @@ export const measures = {
   requests: { title: 'Requests', kind: 'bars', show: figure(formatCount), axis: compact, least: 4 },
   tokens: { title: 'Tokens', kind: 'bars', show: figure(compact), axis: compact, least: 1_000 },
   cost: { title: 'Cost', kind: 'bars', show: figure(formatUsd), axis: formatUsd, least: 0.01 },
-  errors: { title: 'Errors', kind: 'bars', show: figure(formatCount), axis: compact, least: 4 },
+  errors: { title: 'Failed requests', kind: 'bars', show: figure(formatCount), axis: compact, least: 4 },
   latency: { title: 'Latency', kind: 'lines', show: milliseconds, axis: milliseconds, least: 100 },
 } as const
 
 export type Measure = keyof typeof measures
 
-type Day = Extract<ShownUsage['data'][number], { day: string }>
+type Day = Extract<ShownUsage['data'][number], { day: string } | { hour: string }>
 type Part = ShownUsage['series'][number]
 type Lines = NonNullable<ShownUsage['others']>
 
-/** The daily rows of a usage response. */
-export const daysOf = (usage: ShownUsage): Day[] => usage.data.flatMap(row => ('day' in row ? [row] : []))
+/** The rows of a usage response by day or hour. */
+export const daysOf = (usage: ShownUsage): Day[] =>
+  usage.data.flatMap(row => ('day' in row || 'hour' in row ? [row] : []))
+
+/** The days `YYYY-MM-DD` or hours `YYYY-MM-DDTHH` of a usage response. */
+export const unitsOf = (usage: ShownUsage): string[] => daysOf(usage).map(row => ('day' in row ? row.day : row.hour))
 
 /** Returns the total series. */
 export function wholeSeries(usage: ShownUsage, measure: Measure): Series[] {
   const { total } = usage
   const days = daysOf(usage)
-  const line = (name: string, tone: Series['tone'], read: (sums: Day | typeof total) => number | null): Series => ({
+  type Read = (sums: Day | typeof total) => number | null
+  const line = (name: string, tone: Series['tone'], read: Read, filters: Filters = {}): Series => ({
     name,
     tone,
+    filters,
     values: days.map(read),
     whole: read(total),
   })
   switch (measure) {
     case 'requests':
       return [
-        line('completed', 'main', one => one.completed),
-        line('failed', 'bad', one => one.failed),
-        line('client disconnected', 'warn', one => one.requests - one.completed - one.failed),
+        line('completed', 'main', one => one.completed, { status: 'completed' }),
+        line('failed', 'bad', one => one.failed, { status: 'failed' }),
+        line('client disconnected', 'warn', one => one.requests - one.completed - one.failed, {
+          status: 'client_closed',
+        }),
       ].filter(({ name, whole }) => name === 'completed' || whole !== 0)
     case 'tokens':
       return [line('input', 'main', one => one.input_tokens), line('output', 's1', one => one.output_tokens)]
     case 'cost':
       return [line('cost', 'main', one => one.cost_usd)]
     case 'errors':
-      return [line('failed', 'bad', one => one.failed)]
+      return [line('failed', 'bad', one => one.failed, { status: 'failed' })]
     case 'latency':
-      return [line('p50', 'main', one => one.latency_p50_ms), line('p95', 's2', one => one.latency_p95_ms)]
+      return [
+        line('p50', 'main', one => one.latency_p50_ms),
+        line('p95', 's2', one => one.latency_p95_ms, slow(total.latency_p95_ms)),
+      ]
   }
 }
+
+const slow = (ms: number | null): Filters => (ms === null ? {} : { min_latency_ms: String(ms) })
 
 /** Returns a series per model or key, and one for the rest. Latencies use the median, since they cannot be added. */
 export function splitSeries({ series, others }: ShownUsage, measure: Measure): Series[] {
@@ -64,12 +80,21 @@ export function splitSeries({ series, others }: ShownUsage, measure: Measure): S
     .map(([name, parts], index) => ({
       name,
       tone: `s${index}` as const,
+      filters: filtersOfParts(parts, measure),
       // Keys of the same name are merged: the playground's are many and short-lived.
       ...summed(parts, measure),
     }))
     .filter(({ values }) => values.length > 0)
   if (others === null) return named
-  return [...named, { name: 'Other', tone: 'rest', ...summed([others], measure) }]
+  return [...named, { name: 'Other', tone: 'rest', filters: null, ...summed([others], measure) }]
+}
+
+/** Keys of one name are several, which no filter names. */
+function filtersOfParts([part, ...more]: readonly Part[], measure: Measure): Filters | null {
+  if (part === undefined || more.length > 0) return null
+  const status: Filters = measure === 'errors' ? { status: 'failed' } : {}
+  if ('key_id' in part) return { key: part.key_id, ...status }
+  return part.model === null ? null : { model: part.model, ...status }
 }
 
 function nameOf(part: Part): string {

@@ -41,6 +41,12 @@ type HealthReport = {
   readonly tokensPerSecond?: number | null
 }
 
+/** Last outcomes of a provider's attempts in epoch milliseconds; null = none since the start. */
+type ProviderActivity = {
+  readonly lastSuccessAt: number | null
+  readonly lastFailure: { readonly kind: AttemptFailure; readonly at: number } | null
+}
+
 type HealthEntry = {
   readonly key: string
   readonly state: HealthState
@@ -84,6 +90,8 @@ export type HealthTracker = {
   figuresOf(key: string, published: RoutingFigures): Figures | null
   /** Returns the displayed state of a model: its own, or `unhealthy` while its provider's credential is rejected. */
   entryOf(key: string): HealthEntry
+  /** Returns when the provider last answered and failed. */
+  activityOf(provider: string): ProviderActivity
   /** Returns every tracked model. */
   list(): readonly HealthEntry[]
   /** Counts a request as active until its `end`, which may be called twice. */
@@ -110,6 +118,8 @@ type Line = {
   readonly provider: Line | null
 }
 
+const noActivity: ProviderActivity = { lastSuccessAt: null, lastFailure: null }
+
 const retriesPerRequest = 0.2
 const minimumRetries = 3
 /** Keys come from the small catalog; this bounds the effect of a defect. */
@@ -118,6 +128,7 @@ const maximumKeys = 10_000
 /** Creates a tracker in which all models are healthy. */
 export function createHealthBook({ clock }: { readonly clock: { now(): number; monotonic(): number } }): HealthTracker {
   const lines = new Map<string, Line>()
+  const activity = new Map<string, ProviderActivity>()
   let activeRequests = 0
   let activeRetries = 0
 
@@ -188,6 +199,11 @@ export function createHealthBook({ clock }: { readonly clock: { now(): number; m
     line.live ??= emptyStats(now)
     addAttemptSample(line.live, measured, now)
   }
+  const noteActivity = (key: string, change: Partial<ProviderActivity>) => {
+    const provider = key.slice(0, key.indexOf('/'))
+    if (activity.has(provider) || activity.size < maximumKeys)
+      activity.set(provider, { ...(activity.get(provider) ?? noActivity), ...change })
+  }
   const mayAsk = ({ health }: Line) => circuitDecision(health, timeFor(health)) !== 'no'
   const probe = (line: Line) => {
     const now = clock.monotonic()
@@ -220,6 +236,8 @@ export function createHealthBook({ clock }: { readonly clock: { now(): number; m
 
   return {
     report(key, { outcome, cause, retryAfterMs = null, firstTokenMs = null, tokensPerSecond = null }) {
+      if (outcome === 'ok') noteActivity(key, { lastSuccessAt: clock.now() })
+      else if (cause !== undefined) noteActivity(key, { lastFailure: { kind: cause, at: clock.now() } })
       const now = clock.monotonic()
       const line = lineOf(key)
       if (cause !== undefined) (outcome === 'switched_off' ? (line.provider ?? line) : line).cause = cause
@@ -233,6 +251,7 @@ export function createHealthBook({ clock }: { readonly clock: { now(): number; m
         return firstTokenMs === null ? after : afterFirstToken(after, firstTokenMs)
       })
     },
+    activityOf: provider => activity.get(provider) ?? noActivity,
     stateOf: key => stateNow(lineOf(key)),
     mayTry: key => skipReasonOf(lineOf(key), false) === null,
     skipReason: (key, isNamed) => skipReasonOf(lineOf(key), isNamed),

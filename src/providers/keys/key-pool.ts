@@ -50,7 +50,24 @@ export type NoKey = {
   readonly waitMs: number
 }
 
+/** An amount per minute as upstreams reported it, and what remains now; null = not reported. */
+type ReportedLimit = { readonly limit: number; readonly remaining: number } | null
+
+export type KeyPoolStatus = {
+  readonly keys: number
+  /** Keys that the provider rejected, for a model or for all. */
+  readonly rejectedKeys: number
+  /** Per model, summed over the accounts of the pool. */
+  readonly limits: readonly {
+    readonly model: string
+    readonly requests: ReportedLimit
+    readonly tokens: ReportedLimit
+  }[]
+}
+
 export type KeyPool = {
   /** Returns synchronously if the capacity is counted in this process. Never throws. */
   claim(need: KeyNeed): KeyClaim | NoKey | Promise<KeyClaim | NoKey>
+  /** Returns what the pool knows of its keys, for the operator. Names no key. */
+  status(): KeyPoolStatus
 }

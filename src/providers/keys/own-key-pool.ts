@@ -1,7 +1,7 @@
 import type { Quota, Shortage } from '../../core/routing/minute-buckets.ts'
 import type { ProviderFailure } from '../provider.ts'
 import type { CapacityChoice, CapacityStore, KeyOption } from './capacity.ts'
-import type { KeyClaim, KeyNeed, KeyPool, NoKey, PoolKey } from './key-pool.ts'
+import type { KeyClaim, KeyNeed, KeyPool, KeyPoolStatus, NoKey, PoolKey } from './key-pool.ts'
 import { type ReportedQuota, type ReportedQuotas, readRateHeaders } from './rate-headers.ts'
 
 export type KeyPoolContents = {
@@ -93,6 +93,26 @@ export class OwnKeyPool implements KeyPool {
     const orAny = ({ index }: CapacityChoice) =>
       index === 0 ? { index: at, waitMs: 0 } : capacity.claim(options, need)
     return choice instanceof Promise ? choice.then(orAny) : orAny(choice)
+  }
+
+  status(): KeyPoolStatus {
+    const now = this.deps.clock.monotonic()
+    const byModel = Map.groupBy(this.reports, ([name]) => name.slice(name.lastIndexOf(' ') + 1))
+    return {
+      keys: this.contents.keys.length,
+      rejectedKeys: this.contents.keys.filter(key => this.refused.has(key)).length,
+      limits: [...byModel].map(([model, reports]) => ({
+        model,
+        requests: summed(
+          reports.map(([, { requests }]) => requests),
+          now,
+        ),
+        tokens: summed(
+          reports.map(([, { tokens }]) => tokens),
+          now,
+        ),
+      })),
+    }
   }
 
   /** Stores what the upstream reported about the key's account and model. */
@@ -226,6 +246,16 @@ function perUnitMsOf({ limit, remaining, resetMs }: ReportedQuota): number {
 function remainingOf({ limit, remaining, resetMs, at }: Report, now: number): number {
   const passed = resetMs === 0 ? 1 : Math.min(1, (now - at) / resetMs)
   return remaining + (limit - remaining) * passed
+}
+
+/** Returns the sum of the reported quotas at `now`; null = none is reported. */
+function summed(reports: readonly (Report | null)[], now: number) {
+  const known = reports.filter(report => report !== null)
+  if (known.length === 0) return null
+  return {
+    limit: known.reduce((sum, { limit }) => sum + limit, 0),
+    remaining: Math.max(0, Math.floor(known.reduce((sum, report) => sum + remainingOf(report, now), 0))),
+  }
 }
 
 /** An amount above the whole limit waits only for the reset, because the estimate is an upper bound. */

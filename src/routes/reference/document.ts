@@ -99,7 +99,7 @@ that ends without its last event (\`done\`, or \`[DONE]\`) was cut off and is no
 const sections = [
   { name: 'Chat', description: 'Chat, cost estimates and dry runs.', begins: ['/api/v1/chat', '/api/v1/route'] },
   {
-    name: 'Compatible',
+    name: 'OpenAI-compatible',
     description: 'OpenAI’s and Anthropic’s APIs, for existing client libraries.',
     begins: ['/v1/'],
   },

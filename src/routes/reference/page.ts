@@ -7,10 +7,11 @@ type ReferenceOperation = { readonly method: string; readonly path: string; read
 
 /** Returns the page as HTML. */
 export function pageOf(document: ApiDocument): string {
+  // A browser sends preflights on its own: no reader calls them.
   const placed = Object.entries(document.paths).flatMap(([path, methods]) =>
-    Object.entries(methods).map(
-      ([method, operation]): ReferenceOperation => ({ method: method.toUpperCase(), path, operation }),
-    ),
+    Object.entries(methods)
+      .map(([method, operation]): ReferenceOperation => ({ method: method.toUpperCase(), path, operation }))
+      .filter(({ method }) => method !== 'OPTIONS'),
   )
   const sections = document.tags.map(tag => ({
     ...tag,
@@ -48,7 +49,7 @@ ${Object.keys(components.schemas).map(name => html`<li><a href="#${name}">${name
 <h1>API reference</h1>
 <p class="lead">${info.summary}</p>
 ${info.description.split('\n\n').map(paragraph => html`<p>${markdown(paragraph)}</p>`)}
-<h2 id="authentication">Showing who asks</h2>
+<h2 id="authentication">Authentication</h2>
 <p>${markdown('An **API key** goes into `Authorization: Bearer gw_live_…` or `x-api-key`. A **session token** goes into `Authorization: Bearer …`. Neither is taken in the place of the other.')}</p>
 ${sections.map(
   ({ name, description, placed: inside }) => html`<section aria-label="${name}">

@@ -1,9 +1,11 @@
 /** Query parameters of the usage routes: each is known, sent once, and bounded. */
 import { type Static, Type } from '@sinclair/typebox'
 import { dayMs, timeIn } from '../../core/text/utc-days.ts'
+import { recordedDialects } from '../../core/usage/usage-record.ts'
 import { checker, invalidField, oneOf } from '../../core/validation/validate.ts'
-import type { LogPosition, LogRange, RequestFilters } from '../../ledger/ledger.ts'
-import type { UsagePeriod } from '../../ledger/usage-totals.ts'
+import type { LogPosition, LogRange } from '../../ledger/ledger.ts'
+import type { RequestFilters } from '../../ledger/request-filters.ts'
+import { needsLog, type UsagePeriod } from '../../ledger/usage-totals.ts'
 
 const strict = { additionalProperties: false } as const
 /** No control characters: Postgres cannot store a NUL. */
@@ -16,15 +18,16 @@ const words = (maxLength: number) =>
       description: `1 to ${maxLength} characters without control characters`,
     }),
   )
-const date = Type.Optional(
-  Type.String({ pattern: '^\\d{4}-\\d\\d-\\d\\d$', maxLength: 10, description: 'a UTC day: `YYYY-MM-DD`' }),
-)
 const moment = Type.Optional(
   Type.String({
     pattern: '^\\d{4}-\\d\\d-\\d\\d(T\\d\\d:\\d\\d(:\\d\\d(\\.\\d{1,3})?)?(Z|[+-]\\d\\d:\\d\\d))?$',
     maxLength: 32,
     description: 'a UTC day `YYYY-MM-DD`, or a time with its zone: `2026-05-05T12:00:00Z`',
   }),
+)
+
+const milliseconds = Type.Optional(
+  Type.String({ pattern: '^\\d{1,9}$', maxLength: 9, description: 'whole milliseconds, inclusive' }),
 )
 
 const filters = {
@@ -37,6 +40,10 @@ const filters = {
   /** ID of the key. */
   key: words(64),
   status: Type.Optional(oneOf(['completed', 'failed', 'client_closed', 'blocked'])),
+  error_code: words(64),
+  dialect: Type.Optional(oneOf(recordedDialects)),
+  min_latency_ms: milliseconds,
+  max_latency_ms: milliseconds,
   routing_mode: Type.Optional(oneOf(['auto', 'manual'])),
   streamed: Type.Optional(oneOf(['true', 'false'])),
   metadata: Type.Optional(
@@ -67,10 +74,9 @@ export const requestsQuerySchema = Type.Object(
 export const exportQuerySchema = Type.Object({ format: Type.Optional(oneOf(['csv', 'json'])), ...filters }, strict)
 export const usageQuerySchema = Type.Object(
   {
-    from: date,
-    to: date,
-    group_by: Type.Optional(oneOf(['day', 'month', 'model', 'key'])),
-    /** For days and months: each of them split by model or by key. */
+    ...filters,
+    group_by: Type.Optional(oneOf(['hour', 'day', 'month', 'model', 'key'])),
+    /** For hours, days and months: each of them split by model or by key. */
     split_by: Type.Optional(oneOf(['model', 'key'])),
   },
   strict,
@@ -84,6 +90,8 @@ const defaultLimit = 50
 const defaultDays = 30
 /** Three years. */
 const maximumDays = 1_096
+/** Of totals that sum the log itself: a month of a busy account stays within the statement's deadline. */
+const maximumLogDays = 31
 
 type RequestsQuery = {
   readonly filters: RequestFilters
@@ -116,13 +124,25 @@ export function readUsageQuery(url: string, now: number): UsagePeriod {
   const query = checkUsage(parametersOf(url))
   const to = query.to === undefined ? now : timeOf('to', query.to)
   const from = query.from === undefined ? to - (defaultDays - 1) * dayMs : timeOf('from', query.from)
+  const filters = { ...filtersOf(query), from: timeIfExact('from', query.from), to: timeIfExact('to', query.to) }
   if (from > to) throw invalidField('from', 'must not be after `to`')
   if (to - from >= maximumDays * dayMs)
     throw invalidField('from', `must be less than ${maximumDays} days before \`to\``)
   const { group_by: groupBy = 'day', split_by: splitBy = null } = query
-  if (splitBy !== null && groupBy !== 'day' && groupBy !== 'month')
-    throw invalidField('split_by', 'requires `group_by` to be `day` or `month`')
-  return { from: dayOf(from), to: dayOf(to), groupBy, splitBy }
+  if (splitBy !== null && (groupBy === 'model' || groupBy === 'key'))
+    throw invalidField('split_by', 'requires `group_by` to be `hour`, `day` or `month`')
+  const period = { from: dayOf(from), to: dayOf(to), groupBy, splitBy, filters }
+  if (needsLog(period) && to - from > maximumLogDays * dayMs)
+    throw invalidField(
+      'from',
+      `must be at most ${maximumLogDays} days before \`to\` for hours, times and these filters`,
+    )
+  return period
+}
+
+/** Epoch milliseconds of a time; null for a day, which the daily totals know. */
+function timeIfExact(param: string, text: string | undefined): number | null {
+  return text === undefined || text.length === 10 ? null : timeOf(param, text)
 }
 
 export const dayOf = (time: number) => new Date(time).toISOString().slice(0, 10)
@@ -166,6 +186,10 @@ function filtersOf(query: Omit<Static<typeof exportQuerySchema>, 'format'>): Req
     provider,
     model,
     status: query.status ?? null,
+    errorCode: query.error_code ?? null,
+    dialect: query.dialect ?? null,
+    minimumLatencyMs: query.min_latency_ms === undefined ? null : Number(query.min_latency_ms),
+    maximumLatencyMs: query.max_latency_ms === undefined ? null : Number(query.max_latency_ms),
     routingMode: query.routing_mode ?? null,
     streamed: query.streamed === undefined ? null : query.streamed === 'true',
     metadata: query.metadata ?? null,

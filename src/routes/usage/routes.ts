@@ -9,7 +9,8 @@ import type { Principal } from '../../http/authentication.ts'
 import { session } from '../../http/policies.ts'
 import { withRouteDocs } from '../../http/route-docs.ts'
 import { type Authenticate, forbidden, reply } from '../../http/session-routes.ts'
-import type { LedgerReader, LoggedRequest } from '../../ledger/ledger.ts'
+import type { LedgerReader } from '../../ledger/ledger.ts'
+import type { LoggedRequest } from '../../ledger/logged-request.ts'
 import type { UsageScope } from '../../ledger/usage-totals.ts'
 import {
   encodeCursor,
@@ -59,7 +60,7 @@ export function usage({ ledger, clock, database, stores }: UsageDeps, identify: 
       withRouteDocs(session('usage.own'), {
         summary: 'Get usage totals',
         description:
-          'The last 30 days by day, by default; at most three years. `split_by` adds series for charts: the usage of each model or key on each day.',
+          'The last 30 days by day, by default; at most three years. Hours, times and filters other than model, provider and key: at most 31 days. `split_by` adds series for charts: the usage of each model or key on each day.',
         query: usageQuerySchema,
         answer: usageShape,
       }),

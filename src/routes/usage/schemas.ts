@@ -189,11 +189,12 @@ const lines = {
 export const usageShape = namedSchema('UsageTotals', {
   from: day,
   to: { ...day, description: 'a UTC day, included' },
-  group_by: oneOf(['day', 'month', 'model', 'key']),
+  group_by: oneOf(['hour', 'day', 'month', 'model', 'key']),
   total: strictObject(sums),
   data: Type.Array(
     Type.Union([
       strictObject({ day, ...sums }),
+      strictObject({ hour: text('2026-05-05T07', 'a UTC hour'), ...sums }),
       strictObject({ month: text('2026-05'), ...sums }),
       strictObject({ model: orNull(modelName), ...sums }),
       strictObject({ key_id: id('key'), key_name: orNull(text('production')), ...sums }),

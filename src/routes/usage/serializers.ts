@@ -3,9 +3,8 @@ import { type Cell, csvLine } from '../../core/text/csv.ts'
 import { dayMs } from '../../core/text/utc-days.ts'
 import { latencyQuantile } from '../../core/usage/latency-histogram.ts'
 import { microcentsPerUsd, toUsd } from '../../core/usage/money.ts'
-import type { LoggedRequest } from '../../ledger/ledger.ts'
+import type { LoggedRequest } from '../../ledger/logged-request.ts'
 import type { GroupedUsage, UsageGroup, UsagePart, UsagePeriod, UsageSums } from '../../ledger/usage-totals.ts'
-import { dayOf } from './query.ts'
 import type { ShownRequest, ShownUsage } from './schemas.ts'
 
 /** One request of the log. */
@@ -121,7 +120,7 @@ function triedCell(tried: LoggedRequest['tried']): string | null {
 export function shownUsage(period: UsagePeriod, { total, groups, parts }: GroupedUsage): ShownUsage {
   const { from, to, groupBy, splitBy } = period
   const known = new Map(groups.map(group => [group.unit, group]))
-  const units = unitsBetween(from, to, groupBy) ?? groups.map(group => group.unit)
+  const units = unitsBetween(period) ?? groups.map(group => group.unit)
   return {
     from,
     to,
@@ -179,6 +178,8 @@ const nothing: UsageSums = {
 
 function named(groupBy: UsageGroup, unit: string, name: string | null) {
   switch (groupBy) {
+    case 'hour':
+      return { hour: unit }
     case 'day':
       return { day: unit }
     case 'month':
@@ -207,11 +208,17 @@ function shownSums(sums: UsageSums) {
   }
 }
 
-/** Returns every day or month of a period, used or not; null if the units are not times. */
-function unitsBetween(from: string, to: string, groupBy: UsageGroup): string[] | null {
-  if (groupBy !== 'day' && groupBy !== 'month') return null
-  const length = groupBy === 'day' ? 10 : 7
+const unitLengths = { hour: 13, day: 10, month: 7 } as const
+const hourMs = 3_600_000
+
+/** Returns every hour, day or month of a period, used or not; null if the units are not times. */
+function unitsBetween({ from, to, groupBy, filters }: UsagePeriod): string[] | null {
+  if (groupBy === 'model' || groupBy === 'key') return null
+  const first = filters?.from ?? Date.parse(from)
+  const last = Math.min(filters?.to ?? Number.POSITIVE_INFINITY, Date.parse(to) + dayMs) - 1
+  const step = groupBy === 'hour' ? hourMs : dayMs
   const units = new Set<string>()
-  for (let time = Date.parse(from); time <= Date.parse(to); time += dayMs) units.add(dayOf(time).slice(0, length))
+  for (let time = first - (first % step); time <= last; time += step)
+    units.add(new Date(time).toISOString().slice(0, unitLengths[groupBy]))
   return [...units]
 }

@@ -1,0 +1,219 @@
+import type { ComponentChildren } from 'preact'
+import { useMemo, useState } from 'preact/hooks'
+import { type FilterName, type Filters, isCustom, rangeOf, ranges } from '../state/filters.ts'
+import { replaceHashRoute } from '../state/hash-route.ts'
+import { useResource } from '../state/resource.ts'
+import { savedViews, saveView, viewOf } from '../state/saved-views.ts'
+import { FormDialog } from './dialog.tsx'
+import { CommitField, SelectField, TextField } from './field.tsx'
+import { dialectNames, statusWords } from './request-detail.tsx'
+
+/** Codes of failed requests that the log contains. */
+const errorCodes = [
+  'invalid_request',
+  'context_length_exceeded',
+  'content_blocked',
+  'payment_required',
+  'requests_per_minute_exceeded',
+  'concurrent_requests_exceeded',
+  'daily_tokens_exceeded',
+  'daily_cost_exceeded',
+  'upstream_rate_limited',
+  'upstream_failed',
+  'upstream_timeout',
+  'no_model_available',
+  'service_unavailable',
+] as const
+
+type FilterBarProps = {
+  /** Path of the page, whose URL has the filters. */
+  readonly path: string
+  readonly filters: Filters
+  /** Further controls of the page. */
+  readonly children?: ComponentChildren
+}
+
+/** Range and filters of a page. They are in its URL, so a link or a bookmark has them too. */
+export function FilterBar({ path, filters, children }: FilterBarProps) {
+  const [isCustomOpen, setCustomOpen] = useState(false)
+  const { range: _, from: _from, to: _to, ...others } = filters
+  const active = Object.keys(others).length
+  const set = (change: Filters) => replaceHashRoute(path, { ...filters, ...change })
+  const isSpan = isCustom(filters) || isCustomOpen
+  const [isOpen, setOpen] = useState(active > 0 && matchMedia('(min-width: 641px)').matches)
+  return (
+    <section class="card filter-bar" aria-label="Range and filters">
+      <div class="filters-end">
+        <SelectField
+          label="Range (UTC)"
+          value={isSpan ? 'custom' : rangeOf(filters)}
+          onChoice={range => {
+            setCustomOpen(range === 'custom')
+            if (range !== 'custom') set({ range: range === '30d' ? '' : range, from: '', to: '' })
+          }}
+        >
+          {Object.entries(ranges).map(([name, { title }]) => (
+            <option key={name} value={name}>
+              {title}
+            </option>
+          ))}
+          <option value="custom">From hour to hour</option>
+        </SelectField>
+        {isSpan &&
+          (['from', 'to'] as const).map(name => (
+            <CommitField
+              key={name}
+              label={name === 'from' ? 'From' : 'To'}
+              type="datetime-local"
+              step="3600"
+              value={filters[name] ?? ''}
+              onCommit={value => set({ range: '', [name]: value === '' ? '' : `${value.slice(0, 13)}:00` })}
+            />
+          ))}
+        <button type="button" class="button" aria-expanded={isOpen} onClick={() => setOpen(!isOpen)}>
+          {active === 0 ? 'Filters' : `Filters (${active})`}
+        </button>
+        <Views path={path} filters={filters} />
+        {children}
+        {Object.keys(filters).length > 0 && (
+          <button type="button" class="button small" onClick={() => replaceHashRoute(path)}>
+            Clear filters
+          </button>
+        )}
+      </div>
+      {isOpen && <FilterFields filters={filters} onChange={set} />}
+    </section>
+  )
+}
+
+type FilterFieldsProps = { readonly filters: Filters; readonly onChange: (change: Filters) => void }
+
+function FilterFields({ filters, onChange }: FilterFieldsProps) {
+  const models = useResource('GET /api/v1/usage', { query: { group_by: 'model' } })
+  const keys = useResource('GET /api/v1/keys')
+  const used = models.data?.data.flatMap(row => ('model' in row && row.model !== null ? [row.model] : [])) ?? []
+  const providers = [...new Set(used.map(model => model.slice(0, model.indexOf('/'))))]
+  const choice = (name: FilterName, label: string, options: readonly (readonly [string, string])[]) => {
+    const chosen = filters[name] ?? ''
+    const isListed = chosen === '' || options.some(([value]) => value === chosen)
+    return (
+      <SelectField label={label} value={chosen} onChoice={value => onChange({ [name]: value })}>
+        <option value="">Any</option>
+        {!isListed && <option value={chosen}>{chosen}</option>}
+        {options.map(([value, text]) => (
+          <option key={value} value={value}>
+            {text}
+          </option>
+        ))}
+      </SelectField>
+    )
+  }
+  const plain = (names: readonly string[]) => names.map(name => [name, name] as const)
+  const keyOptions = keys.data?.data.map(
+    ({ id, name, prefix, revoked_at }) => [id, `${name} (${revoked_at === null ? prefix : 'revoked'})`] as const,
+  )
+  return (
+    <div class="filters">
+      {choice('status', 'Status', Object.entries(statusWords))}
+      {choice('error_code', 'Error code', plain(errorCodes))}
+      {choice('provider', 'Provider', plain(providers))}
+      {choice('model', 'Model', plain(used))}
+      {choice('key', 'Key', keyOptions ?? [])}
+      {choice('dialect', 'API', Object.entries(dialectNames))}
+      {choice('routing_mode', 'Routing', [
+        ['auto', 'Automatic'],
+        ['manual', 'Manual'],
+      ])}
+      {choice('streamed', 'Response type', [
+        ['true', 'Stream'],
+        ['false', 'JSON'],
+      ])}
+      <CommitField
+        label="Minimum latency (ms)"
+        type="number"
+        min="0"
+        value={filters.min_latency_ms ?? ''}
+        onCommit={value => onChange({ min_latency_ms: value === '' ? '' : String(Math.round(Number(value))) })}
+      />
+      <CommitField
+        label="Maximum latency (ms)"
+        type="number"
+        min="0"
+        value={filters.max_latency_ms ?? ''}
+        onCommit={value => onChange({ max_latency_ms: value === '' ? '' : String(Math.round(Number(value))) })}
+      />
+      <CommitField
+        label="Metadata"
+        placeholder="name=value"
+        value={filters.tag ?? ''}
+        onCommit={tag => onChange({ tag })}
+      />
+    </div>
+  )
+}
+
+/** Views of this browser: one choice, and a button for the present filters. */
+function Views({ path, filters }: { readonly path: string; readonly filters: Filters }) {
+  const [name, setName] = useState<string | null>(null)
+  const names = Object.keys(savedViews.value)
+  const current = viewOf(filters)
+  const save = useMemo(
+    () => ({
+      isBusy: false,
+      failure: null,
+      clear: () => {},
+      run: async () => {
+        if (name !== null) saveView(name.trim(), filters)
+        setName(null)
+      },
+    }),
+    [name, filters],
+  )
+  return (
+    <>
+      {names.length > 0 && (
+        <SelectField
+          label="Saved view"
+          value={current ?? ''}
+          onChoice={chosen => replaceHashRoute(path, savedViews.peek()[chosen] ?? {})}
+        >
+          <option value="">None</option>
+          {names.map(one => (
+            <option key={one} value={one}>
+              {one}
+            </option>
+          ))}
+        </SelectField>
+      )}
+      {current !== null ? (
+        <button type="button" class="button small" onClick={() => saveView(current, null)}>
+          Delete view
+        </button>
+      ) : (
+        Object.keys(filters).length > 0 && (
+          <button type="button" class="button small" onClick={() => setName('')}>
+            Save view
+          </button>
+        )
+      )}
+      {name !== null && (
+        <FormDialog
+          title="Save view"
+          action="Save view"
+          isReady={name.trim() !== ''}
+          doing={save}
+          onClose={() => setName(null)}
+        >
+          <TextField
+            label="Name"
+            required
+            maxLength={40}
+            hint="Saved in this browser. Ranges that end now move with time."
+            value={name}
+            onText={setName}
+          />
+        </FormDialog>
+      )}
+    </>
+  )
+}

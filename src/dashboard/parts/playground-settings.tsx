@@ -1,0 +1,194 @@
+import { useMemo } from 'preact/hooks'
+import { reasoningEfforts, type Strategy, strategies } from '../../core/chat/chat.ts'
+import type { ShownModel } from '../../routes/models/schemas.ts'
+import { humanize } from '../state/format.ts'
+import { autoModel, lanes, type Settings, setModel, settings, toolsOf } from '../state/playground.ts'
+import { SelectField, Switch, TextField } from './field.tsx'
+import { Card } from './page.tsx'
+
+const strategyWords: Readonly<Record<Strategy, string>> = {
+  balanced: 'fixed weights',
+  quality: 'highest quality',
+  cost: 'lowest cost',
+  speed: 'lowest latency',
+}
+
+type ModelChoiceProps = {
+  readonly label: string
+  readonly laneId: number
+  readonly value: string
+  readonly models: readonly ShownModel[]
+}
+
+/** A strategy, or a model of the catalog. */
+export function ModelChoice({ label, laneId, value, models }: ModelChoiceProps) {
+  const providers = Map.groupBy(
+    models.filter(({ status }) => status !== 'retired'),
+    ({ provider }) => provider,
+  )
+  return (
+    <SelectField
+      label={label}
+      value={value}
+      onChoice={model => setModel(laneId, model)}
+      hint={value === autoModel ? 'The gateway chooses a model for each prompt.' : undefined}
+    >
+      <optgroup label="Automatic">
+        <option value={autoModel}>Automatic</option>
+        {strategies.map(strategy => (
+          <option key={strategy} value={`${autoModel}/${strategy}`}>
+            {humanize(strategy)}: {strategyWords[strategy]}
+          </option>
+        ))}
+      </optgroup>
+      {[...providers].map(([provider, ofProvider]) => (
+        <optgroup key={provider} label={provider}>
+          {ofProvider.map(({ name, display_name }) => (
+            <option key={name} value={name}>
+              {display_name}
+            </option>
+          ))}
+        </optgroup>
+      ))}
+    </SelectField>
+  )
+}
+
+/** Settings of every conversation of the playground. */
+export function PlaygroundSettings({ models }: { readonly models: readonly ShownModel[] }) {
+  const now = settings.value
+  const set = (part: Partial<Settings>) => {
+    settings.value = { ...now, ...part }
+  }
+  const isWide = useMemo(() => matchMedia('(min-width: 1000px)').matches, [])
+  const [lane, ...others] = lanes.value
+  const isToolsWrong = now.tools.trim() !== '' && toolsOf(now.tools) === undefined
+  return (
+    <Card title="Request settings" class="options">
+      {lane !== undefined && others.length === 0 && (
+        <ModelChoice label="Model" laneId={lane.id} value={lane.model} models={models} />
+      )}
+      <details open={isWide}>
+        <summary>Options</summary>
+        <div class="stack">
+          <Switch
+            label="Enhance the prompt"
+            hint="Adds detail to short prompts. Free."
+            isOn={now.enhances}
+            onSwitch={enhances => set({ enhances })}
+          />
+          <Switch
+            label="Web access"
+            hint="Searches and fetches pages when the prompt needs them."
+            isOn={now.usesWeb}
+            onSwitch={usesWeb => set({ usesWeb })}
+          />
+          <Switch
+            label="Buffered streaming"
+            hint="Sends whole sentences about every 100 ms."
+            isOn={now.isSmooth}
+            onSwitch={isSmooth => set({ isSmooth })}
+          />
+          <TextArea label="System message" value={now.system} onText={system => set({ system })} />
+          <TextField
+            label="API key"
+            type="password"
+            autocomplete="off"
+            placeholder="gw_live_…"
+            value={now.ownKey}
+            onText={ownKey => set({ ownKey })}
+            hint="Empty: uses a temporary key that expires after 1 hour."
+          />
+        </div>
+      </details>
+      <details>
+        <summary>Parameters and tools</summary>
+        <div class="stack">
+          <TextField
+            label="Temperature"
+            type="number"
+            min="0"
+            step="0.1"
+            placeholder="Default of the model"
+            value={now.temperature}
+            onText={temperature => set({ temperature })}
+          />
+          <TextField
+            label="Top P"
+            type="number"
+            min="0"
+            step="0.05"
+            placeholder="Default of the model"
+            value={now.topP}
+            onText={topP => set({ topP })}
+          />
+          <TextField
+            label="Maximum output tokens"
+            type="number"
+            min="1"
+            placeholder="Default of the gateway"
+            value={now.maximumTokens}
+            onText={maximumTokens => set({ maximumTokens })}
+          />
+          <SelectField label="Reasoning effort" value={now.effort} onChoice={effort => set({ effort })}>
+            <option value="">Default of the model</option>
+            {reasoningEfforts.map(effort => (
+              <option key={effort} value={effort}>
+                {humanize(effort)}
+              </option>
+            ))}
+          </SelectField>
+          <TextArea
+            label="Tools (JSON)"
+            value={now.tools}
+            onText={tools => set({ tools })}
+            hint={
+              isToolsWrong
+                ? 'Not sent: this is not a JSON array of functions.'
+                : 'An array of functions. Calls are shown, not run.'
+            }
+          />
+          {now.tools === '' && (
+            <button type="button" class="button small" onClick={() => set({ tools: exampleTools })}>
+              Insert example tool
+            </button>
+          )}
+        </div>
+      </details>
+    </Card>
+  )
+}
+
+const exampleTools = JSON.stringify(
+  [
+    {
+      type: 'function',
+      function: {
+        name: 'get_weather',
+        description: 'Current weather of a city',
+        parameters: { type: 'object', properties: { city: { type: 'string' } }, required: ['city'] },
+      },
+    },
+  ],
+  null,
+  1,
+)
+
+type TextAreaProps = {
+  readonly label: string
+  readonly value: string
+  readonly onText: (text: string) => void
+  readonly hint?: string
+}
+
+function TextArea({ label, value, onText, hint }: TextAreaProps) {
+  return (
+    <div class="field">
+      <label>
+        {label}
+        <textarea rows={3} value={value} onInput={event => onText(event.currentTarget.value)} />
+      </label>
+      {hint !== undefined && <p class="hint">{hint}</p>}
+    </div>
+  )
+}

@@ -1,0 +1,89 @@
+/** The body of a playground request in each API form. */
+import type { ChatMessage, ChatPart, PlaygroundRequest } from './playground-request.ts'
+
+/** API forms in which the playground shows a request. */
+export const codeDialects = ['chat_completions', 'responses', 'messages'] as const
+export type CodeDialect = (typeof codeDialects)[number]
+
+/** A request as the playground would send it. */
+export type CodeRequest = {
+  /** Address of the gateway, without a path. */
+  readonly origin: string
+  readonly model: string
+  /** Headers of the gateway (`X-Gateway-*`) that differ from the defaults. */
+  readonly headers: Readonly<Record<string, string>>
+  readonly messages: readonly ChatMessage[]
+  /** In the native form; other forms name them differently. */
+  readonly parameters: Pick<
+    PlaygroundRequest,
+    'temperature' | 'top_p' | 'max_output_tokens' | 'reasoning_effort' | 'tools'
+  >
+}
+
+/** Output cap of Messages requests, which require one. */
+const maxTokens = 1024
+
+/** The body in the API form of the dialect, without what is not set. */
+export function codeBody(request: CodeRequest, dialect: CodeDialect): Readonly<Record<string, unknown>> {
+  const { model, messages, parameters } = request
+  const { temperature, top_p, max_output_tokens, reasoning_effort, tools } = parameters
+  const system = messages.find(({ role }) => role === 'system')?.content
+  const turns = messages.filter(({ role }) => role !== 'system').map(one => messageIn(one, dialect))
+  const shared = { temperature, top_p, tools: tools?.map(tool => toolIn(tool, dialect)) }
+  switch (dialect) {
+    case 'chat_completions':
+      return set({
+        model,
+        messages: messages.map(one => messageIn(one, dialect)),
+        ...shared,
+        max_completion_tokens: max_output_tokens,
+        reasoning_effort,
+      })
+    case 'responses':
+      return set({
+        model,
+        instructions: system,
+        input: turns,
+        store: false,
+        ...shared,
+        max_output_tokens,
+        reasoning: reasoning_effort === undefined ? undefined : { effort: reasoning_effort },
+      })
+    case 'messages':
+      return set({ model, max_tokens: max_output_tokens ?? maxTokens, system, messages: turns, ...shared })
+  }
+}
+
+const set = (fields: Readonly<Record<string, unknown>>) =>
+  Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined))
+
+function messageIn({ role, content }: ChatMessage, dialect: CodeDialect) {
+  return { role, content: typeof content === 'string' ? content : content.map(part => partIn(part, dialect)) }
+}
+
+function partIn(part: ChatPart, dialect: CodeDialect) {
+  if (part.type === 'text') return { type: dialect === 'responses' ? 'input_text' : 'text', text: part.text }
+  const { url } = part
+  switch (dialect) {
+    case 'chat_completions':
+      return { type: 'image_url', image_url: { url } }
+    case 'responses':
+      return { type: 'input_image', image_url: url, detail: 'auto' }
+    case 'messages':
+      return { type: 'image', source: sourceOf(url) }
+  }
+}
+
+function sourceOf(url: string) {
+  const [, media_type, data] = /^data:([^;]+);base64,(.*)$/s.exec(url) ?? []
+  return media_type === undefined ? { type: 'url', url } : { type: 'base64', media_type, data }
+}
+
+/** A tool as written by the user. One in an unknown form stays as it is: the API names what is wrong with it. */
+function toolIn(tool: unknown, dialect: CodeDialect): unknown {
+  const named = Object(tool).function
+  if (dialect === 'chat_completions' || typeof named !== 'object' || named === null) return tool
+  if (dialect === 'responses') return { type: 'function', ...named }
+  const { name, description, parameters } = named
+  return set({ name, description, input_schema: parameters ?? { type: 'object' } })
+}

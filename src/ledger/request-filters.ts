@@ -1,0 +1,52 @@
+/** Filters of requests, for the log and for totals of the log. */
+import type { Sql, TransactionSql } from 'postgres'
+import type { UsageRecord } from '../core/usage/usage-record.ts'
+import { servedOrRequested } from './request-columns.ts'
+
+/** Filters of requests; all must match. null = any. */
+export type RequestFilters = {
+  /** Epoch milliseconds, inclusive. */
+  readonly from: number | null
+  /** Epoch milliseconds, exclusive. */
+  readonly to: number | null
+  /** Includes the keys that it was rotated to. */
+  readonly keyId: string | null
+  readonly provider: string | null
+  readonly model: string | null
+  readonly status: UsageRecord['status'] | null
+  readonly errorCode: string | null
+  readonly dialect: NonNullable<UsageRecord['dialect']> | null
+  /** Milliseconds, inclusive. */
+  readonly minimumLatencyMs: number | null
+  readonly maximumLatencyMs: number | null
+  readonly routingMode: UsageRecord['routing_mode'] | null
+  readonly streamed: boolean | null
+  readonly metadata: Readonly<Record<string, string>> | null
+}
+
+/** Returns true if a filter must test each request, beside time and key, which indexes cover. */
+export function testsRequests({ from, to, keyId, ...others }: RequestFilters): boolean {
+  return Object.values(others).some(filter => filter !== null)
+}
+
+/** Returns true if the requests that match are incomplete ones, which have an index of their own. */
+export function isOfFailed({ status, errorCode }: RequestFilters): boolean {
+  return (status !== null && status !== 'completed') || errorCode !== null
+}
+
+/** SQL conditions for the columns of `usage_records`, beside time and key; begins with `and`, or is empty. */
+export function matching(sql: Sql | TransactionSql, filters: RequestFilters) {
+  const { provider, model, status, errorCode, dialect, minimumLatencyMs, maximumLatencyMs, metadata } = filters
+  const { routingMode, streamed } = filters
+  return sql`
+    ${servedOrRequested(sql, provider, model)}
+    ${status === null ? sql`` : sql`and status = ${status}`}
+    ${isOfFailed(filters) ? sql`and status <> 'completed'` : sql``}
+    ${errorCode === null ? sql`` : sql`and error_code = ${errorCode}`}
+    ${dialect === null ? sql`` : sql`and dialect = ${dialect}`}
+    ${minimumLatencyMs === null ? sql`` : sql`and latency_ms >= ${minimumLatencyMs}`}
+    ${maximumLatencyMs === null ? sql`` : sql`and latency_ms <= ${maximumLatencyMs}`}
+    ${routingMode === null ? sql`` : sql`and routing_mode = ${routingMode}`}
+    ${streamed === null ? sql`` : sql`and streamed = ${streamed}`}
+    ${metadata === null ? sql`` : sql`and metadata @> ${JSON.stringify(metadata)}::text::jsonb`}`
+}

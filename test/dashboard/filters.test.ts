@@ -1,0 +1,55 @@
+import { describe, expect, test } from 'bun:test'
+import { filterOfUnit, filtersOf, hrefToLog, logQuery, usageQuery } from '../../src/dashboard/state/filters.ts'
+
+const now = Date.UTC(2026, 10, 23, 11, 18)
+
+describe('Dashboard filters', () => {
+  test('read known parameters only', () => {
+    expect(filtersOf({ status: 'failed', model: '', open: 'x' })).toEqual({ status: 'failed' })
+  })
+
+  test.each([
+    [{}, { from: '2026-10-25T00:00:00Z' }],
+    [{ range: '1h' }, { from: '2026-11-23T10:00:00Z', to: '2026-11-23T12:00:00Z' }],
+    [
+      { from: '2026-11-01T07:00', to: '2026-11-01T09:00' },
+      { from: '2026-11-01T07:00:00Z', to: '2026-11-01T09:00:00Z' },
+    ],
+    [
+      { range: '7d', key: 'key_1', tag: 'team=a=b' },
+      { from: '2026-11-17T00:00:00Z', key: 'key_1', 'metadata[team]': 'a=b' },
+    ],
+  ])('become parameters of the log: %j', (filters, query) => {
+    expect(logQuery(filters, now)).toEqual(query)
+  })
+
+  test.each([
+    // Whole days by model and key come from the daily totals.
+    [{}, { from: '2026-10-25', to: '2026-11-23' }, 'day', null],
+    [{ range: '90d', model: 'a/b' }, { from: '2026-08-26', to: '2026-11-23', model: 'a/b' }, 'day', null],
+    [{ range: '24h' }, { from: '2026-11-22T11:00:00Z', to: '2026-11-23T12:00:00Z' }, 'hour', null],
+    // Everything else sums the log over fewer days.
+    [{ dialect: 'messages' }, { from: '2026-11-17', to: '2026-11-23', dialect: 'messages' }, 'day', 7],
+    [{ status: 'failed', range: '90d' }, { from: '2026-10-25', to: '2026-11-23', status: 'failed' }, 'day', 30],
+    [
+      { error_code: 'upstream_failed' },
+      { from: '2026-10-25', to: '2026-11-23', error_code: 'upstream_failed' },
+      'day',
+      null,
+    ],
+  ] as const)('become parameters of totals: %j', (filters, query, unit, shortenedTo) => {
+    expect(usageQuery(filters, now)).toEqual({ query, unit, shortenedTo })
+  })
+
+  test('link a column of a chart to its requests', () => {
+    const filters = { range: '7d', model: 'a/b' }
+    expect(hrefToLog(filters, filterOfUnit('2026-11-03'))).toBe(
+      '#/requests?model=a%2Fb&from=2026-11-03T00%3A00&to=2026-11-04T00%3A00',
+    )
+    expect(logQuery({ ...filters, ...filterOfUnit('2026-11-03T07') }, now)).toEqual({
+      model: 'a/b',
+      from: '2026-11-03T07:00:00Z',
+      to: '2026-11-03T08:00:00Z',
+    })
+  })
+})
