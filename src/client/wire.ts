@@ -600,6 +600,7 @@ export type ErrorDetail = {
     | 'ip_rate_limited'
     | 'daily_tokens_exceeded'
     | 'daily_cost_exceeded'
+    | 'monthly_cost_exceeded'
     | 'upstream_rate_limited'
     | 'upstream_failed'
     | 'no_model_available'
@@ -619,6 +620,8 @@ export type ErrorDetail = {
         duration_ms: number
       }[]
     | undefined
+  /** the limit that was reached: of `account`, of `key`, or of `tag:<name>=<value>` */
+  limit?: string | undefined
   /** for a blocked request: the verdict */
   layer?: string | undefined
   category?: string | undefined
@@ -865,9 +868,20 @@ export type RouteCandidate = {
     /** effect of learning, health and the monthly soft cap */
     adjustment: number
   } | null
+  /** why the candidate has this place in the order of calls */
+  place: 'requested' | 'score' | 'price' | 'other_provider' | 'cached' | 'explored' | 'output_limit' | 'unhealthy'
   reasons: readonly string[]
   estimated_cost_usd: number
   health: 'healthy' | 'degraded' | 'unhealthy'
+  /** null = healthy */
+  health_detail: {
+    /** cause of its last failure */
+    cause: string | null
+    /** share of failures among its latest attempts */
+    failure_rate: number
+    /** since when it has this health */
+    since: string | null
+  } | null
   figures: {
     quality: number
     first_token_ms: number

@@ -5,7 +5,7 @@
 import type { Attempt, HedgeResult } from '../core/chat/attempts.ts'
 import type { ResponseSummary } from '../core/chat/chat-events.ts'
 import type { RequestAbortSignal } from '../core/chat/request-abort.ts'
-import type { ActiveSetMember } from '../core/limits/active-set.ts'
+import type { ActiveSetMember } from '../core/chat/active-set.ts'
 import { GatewayError } from '../core/validation/errors.ts'
 import type { WebUse } from '../core/web/web-plan.ts'
 import type { Reservation } from '../limits/meter.ts'

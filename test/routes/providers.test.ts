@@ -52,7 +52,7 @@ function start(mode: 'open' | 'closed') {
 describe('GET /api/v1/providers', () => {
   test('200: shows the last error, the pool and reported limits, and no secret', async () => {
     const { health, get } = start('closed')
-    health.report('openai/gpt-5.5', { outcome: 'unhealthy', failure: 'connection_failed' })
+    health.report('openai/gpt-5.5', { outcome: 'unhealthy', cause: 'connection_failed' })
     const text = await (await get('admin')).text()
     expect(text).not.toContain('secret')
     const at = new Date(now).toISOString()
@@ -80,7 +80,7 @@ describe('GET /api/v1/providers', () => {
 
   test('200: counts a provider that rejects a request as reachable', async () => {
     const { health, get } = start('closed')
-    health.report('google/gemini', { outcome: 'soft_failure', failure: 'overloaded' })
+    health.report('google/gemini', { outcome: 'soft_failure', cause: 'overloaded' })
     health.report('openai/gpt-5.5', { outcome: 'ok' })
     const { data } = JSON.parse(await (await get('admin')).text())
     expect([data[0].reachable, data[1].reachable]).toEqual(['yes', 'yes'])

@@ -1,4 +1,4 @@
-import type { ActiveSetMember } from '../limits/active-set.ts'
+import type { ActiveSetMember } from './active-set.ts'
 import { GatewayError } from '../validation/errors.ts'
 
 /**
