@@ -1,13 +1,13 @@
 /** Reads the usage ledger: requests of an account and their sums. */
 import type { Sql, TransactionSql } from 'postgres'
 import { type DailyUsage, sumOf } from '../core/limits/spent.ts'
-import type { AttemptRecord, UsageRecord } from '../core/usage/usage-record.ts'
+import type { UsageRecord } from '../core/usage/usage-record.ts'
 import { type CountedUsage, correctionOf, countedUsage, mergedRecords } from '../core/usage/usage-truth.ts'
 import { withAccountRls } from '../database/account-transaction.ts'
 import type { Database } from '../database/database.ts'
 import { findRequest, listRejected } from './find-request.ts'
 import type { Journal } from './journal.ts'
-import { requestColumns, servedOrRequested } from './request-columns.ts'
+import { type LoggedRequest, requestColumns, servedOrRequested } from './logged-request.ts'
 import { readUsage, type UsagePeriod, type UsageScope } from './usage-totals.ts'
 
 /** Creates the ledger queries for clients on one database. */
@@ -50,35 +50,6 @@ export type LogPosition = { readonly atMicros: number; readonly requestId: strin
 
 /** At most `limit` requests below `before`; null = from the newest. */
 export type LogRange = { readonly before: LogPosition | null; readonly limit: number }
-
-/** A request as shown to its account. */
-export type LoggedRequest = Required<
-  Omit<
-    UsageRecord,
-    | 'account_id'
-    | 'at_ms'
-    | 'dialect'
-    | 'requested_model'
-    | 'upstream_id'
-    | 'reserved_microcents'
-    | 'shortfall_microcents'
-    | 'tried'
-    | 'trace'
-    | 'truth'
-  >
-> & {
-  /** Null = an older record. */
-  readonly dialect: UsageRecord['dialect'] | null
-  /** `provider/model` or `gateway-ai`; null = an older record. */
-  readonly requested_model: string | null
-  /** Null = the provider gave none, or an older record. */
-  readonly upstream_id: string | null
-  /** Null = an older record. */
-  readonly tried: readonly AttemptRecord[] | null
-  /** Epoch microseconds, the resolution of Postgres, which a cursor needs. */
-  readonly at_micros: number
-  readonly key_name: string | null
-}
 
 type LogPage = {
   readonly requests: readonly LoggedRequest[]

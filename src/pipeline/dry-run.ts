@@ -2,10 +2,11 @@ import type { WeighedSignal } from '../core/analysis/difficulty.ts'
 import type { DifficultyExplainer, PromptAnalysis, PromptAnalyzer } from '../core/analysis/prompt-analysis.ts'
 import type { ChatRequest } from '../core/chat/chat.ts'
 import type { Caller } from '../core/limits/plans.ts'
+import type { HealthState } from '../core/request/health-state.ts'
+import type { PlaceReason } from '../core/request/place-reason.ts'
 import { defaultLevelShares, type LevelShares } from '../core/routing/capability-levels.ts'
-import type { HealthState, SkipReason } from '../core/routing/circuit-breaker.ts'
+import type { SkipReason } from '../core/routing/circuit-breaker.ts'
 import { explainHealth, explainPlace, type HealthDetail } from '../core/routing/explain-place.ts'
-import type { PlaceReason } from '../core/routing/place-reason.ts'
 import { type Figures, publishedFigures } from '../core/routing/scoring.ts'
 import { estimateInputTokens, likelyInputTokens } from '../core/tokens/tokens.ts'
 import { baseCost, type CalibratedOutput, expectedOutput, usualWebTokens } from '../core/usage/cost-estimate.ts'
@@ -50,7 +51,11 @@ type PreviewDeps = RouteDeps &
     readonly explain: DifficultyExplainer
     readonly foresight: NonNullable<RouteDeps['foresight']>
     readonly health: {
-      entryOf(key: string): { readonly cause: string | null; readonly failureRate: number; readonly since: number | null }
+      entryOf(key: string): {
+        readonly cause: string | null
+        readonly failureRate: number
+        readonly since: number | null
+      }
     }
   }
 

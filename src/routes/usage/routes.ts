@@ -6,7 +6,8 @@ import type { Principal } from '../../http/authentication.ts'
 import { session } from '../../http/policies.ts'
 import { withRouteDocs } from '../../http/route-docs.ts'
 import { type Authenticate, forbidden, reply } from '../../http/session-routes.ts'
-import type { LedgerReader, LoggedRequest } from '../../ledger/ledger.ts'
+import type { LedgerReader } from '../../ledger/ledger.ts'
+import type { LoggedRequest } from '../../ledger/logged-request.ts'
 import type { UsageScope } from '../../ledger/usage-totals.ts'
 import {
   encodeCursor,
