@@ -2,6 +2,7 @@
 import { Type } from '@sinclair/typebox'
 import { strategies, streamModes } from '../core/chat/chat.ts'
 import { fallbackCostFactors } from '../core/request/chat-request.ts'
+import { fallbackPolicies } from '../core/chat/fallback-policy.ts'
 import type { ErrorCode } from '../core/validation/errors.ts'
 import { oneOf } from '../core/validation/validate.ts'
 import { idempotencyHeaders, onceErrors } from './idempotency.ts'
@@ -16,6 +17,7 @@ export const chatHeaders = {
   'X-Gateway-Stream-Mode': oneOf(streamModes),
   'X-Gateway-Web': oneOf(['auto', 'off']),
   'X-Gateway-Test-Mode': flag,
+  'X-Gateway-Fallback': oneOf(fallbackPolicies),
   'X-Gateway-No-Fallback': flag,
   'X-Gateway-Fallback-Max-Cost-Factor': Type.Number(fallbackCostFactors),
   ...timeoutHeader,

@@ -237,7 +237,7 @@ function decide(state: Call, run: AttemptRun): readonly ChatEvent[] | 'next' | '
   if (failure === null) {
     const endedAt = deps.clock.monotonic()
     reportSuccess(deps, response, run.stream ? { waitedMs: attempt.waitedMs(), endedAt } : null)
-    if (!isEmpty(response) || state.empty !== null || !ask.fallback) return run.lastBatch()
+    if (!isEmpty(response) || state.empty !== null || ask.fallback !== 'any') return run.lastBatch()
   } else {
     const report = { candidate, failure, status: attempt.status(), ...viaOf(candidate, run.claim) }
     if (run.claim === null || !isKeyFailure(failure.kind)) reportFailure(deps, request.requestId, report)
@@ -301,11 +301,13 @@ const free = { end() {} }
 
 /**
  * After a context overflow, only a larger context window helps. A provider that rejected its credential is not called
- * again. Without fallback only other keys and hosts of the called model are.
+ * again. Under `same_model` only other keys and hosts of the called model are, under `none` nothing is.
  */
 function worthTrying({ request, failed, keys }: Call, candidate: Candidate): boolean {
   const called = failed[0] ?? keys.failed[0]
-  if (!request.prepared.ask.fallback && called !== undefined && !isSameModel(candidate, called.candidate)) return false
+  const policy = request.prepared.ask.fallback
+  if (policy === 'none' && called !== undefined) return false
+  if (policy === 'same_model' && called !== undefined && !isSameModel(candidate, called.candidate)) return false
   return failed.every(({ candidate: other, failure }) => {
     if (failure.kind === 'context_overflow') return candidate.model.contextWindow > other.model.contextWindow
     if (failure.kind === 'credential_refused' || failure.kind === 'quota_exhausted')

@@ -12,6 +12,7 @@ import { estimateInputTokens, likelyInputTokens } from '../core/tokens/tokens.ts
 import { baseCost, type CalibratedOutput, expectedOutput, usualWebTokens } from '../core/usage/cost-estimate.ts'
 import { planWebAccess, type WebAvailability } from '../core/web/web-plan.ts'
 import { type AdmissionCheckDeps, checkAdmission } from './admit.ts'
+import { underPolicyOf } from './answer.ts'
 import { planRequestEnhancement } from './enhance.ts'
 import type { Candidate } from './routing/candidate.ts'
 import { healthKey, routingHealthKey } from './routing/health-key.ts'
@@ -66,9 +67,10 @@ type PreviewDeps = RouteDeps &
 export async function planDryRun(
   deps: PreviewDeps,
   caller: Caller,
-  ask: ChatRequest,
+  asked: ChatRequest,
   offer: WebAvailability,
 ): Promise<Preview> {
+  const ask = underPolicyOf(caller, asked)
   const reading = deps.read(ask.messages)
   const web = planWebAccess(ask, reading, caller, offer)
   // A dry run shows the rule and not the exploration of another model.

@@ -1,6 +1,5 @@
 /** Content-free usage record of a request in the ledger. */
 import type { AttemptOutcome } from '../core/chat/chat.ts'
-import { autoModel, fullName } from '../core/models/models.ts'
 import { dayMs } from '../core/text/utc-days.ts'
 import {
   type AttemptRecord,
@@ -13,6 +12,7 @@ import {
 } from '../core/usage/usage-record.ts'
 import type { AdmittedRequest } from './admitted-request.ts'
 import type { Progress } from './progress.ts'
+import { requestedModel } from './routing/named-model.ts'
 import type { SettledCost } from './settled-cost.ts'
 
 /** Builds the record. `end` is the status of the request and its monotonic millisecond. */
@@ -33,7 +33,7 @@ export function toUsageRecord(
     at_ms: Math.max(request.startedAt, reservation.day * dayMs),
     provider: model?.provider ?? '',
     model: model?.id ?? '',
-    requested_model: plan.mode === 'manual' ? fullName(plan.first.model) : autoModel,
+    requested_model: requestedModel(plan),
     ...upstreamIdOf(response),
     routing_mode: plan.mode,
     strategy: plan.strategy,

@@ -505,7 +505,7 @@ describe('usage of a whole gateway', () => {
       }
       expect(end).toBeLessThanOrEqual(latency_ms + 1)
       const line = (await (await log('/export?format=csv')).text()).split('\r\n')[1] ?? ''
-      expect(line).toMatch(/"openai\/gpt-4\.1 \w+ \d+\+\d+ ms; [\w./-]+ \w+ \d+\+\d+ ms[^"]*","openai\/gpt-4\.1")
+      expect(line).toMatch(/"openai\/gpt-4\.1 \w+ \d+\+\d+ ms; [\w./-]+ \w+ \d+\+\d+ ms[^"]*","openai\/gpt-4\.1"/)
     } finally {
       await gateway.stop()
     }

@@ -3,6 +3,7 @@
  * dialects convert wire formats to and from them.
  */
 
+import type { FallbackPolicy } from './fallback-policy.ts'
 import type { OutputCap } from './output-cap.ts'
 import type { OmittedSource, WebSource } from './web-sources.ts'
 
@@ -197,7 +198,7 @@ export type ChatRequest = {
    * provider receives.
    */
   readonly extras: Readonly<Record<string, unknown>>
-  readonly fallback: boolean
+  readonly fallback: FallbackPolicy
   /** Maximum expected cost of a fallback, as a multiple of the requested model's expected cost. */
   readonly fallbackMaxCostFactor: number
   readonly web: 'auto' | 'off'
@@ -362,6 +363,8 @@ export type ResponseStart = {
   /** `provider/model` that serves the request. */
   readonly model: string
   readonly provider: string
+  /** `provider/model` that the request named, or `gateway-ai`; absent for embeddings. */
+  readonly requestedModel?: string
   readonly attempts: readonly Attempt[]
   /** Client parameters that the serving model does not support. */
   readonly droppedParameters: readonly string[]
@@ -403,6 +406,8 @@ export type ResponseSummary = {
   readonly cacheSaved?: number
   readonly routing: {
     readonly mode: 'auto' | 'manual'
+    /** `provider/model` that the request named, or `gateway-ai`; absent = unknown. */
+    readonly requestedModel?: string
     readonly strategy: Strategy | null
     readonly queryType: QueryType | null
     readonly complexity: number | null
