@@ -22,8 +22,8 @@ import {
   uniqueIndex,
 } from 'drizzle-orm/pg-core'
 import { strategies } from '../core/chat/chat.ts'
+import { fallbackPolicies } from '../core/chat/fallback-policy.ts'
 import type { ScopeLimits } from '../core/limits/scopes.ts'
-import { fallbackPolicies } from '../core/routing/fallback-policy.ts'
 import type { RequestTrace } from '../core/usage/request-trace.ts'
 import { type AttemptRecord, recordedDialects } from '../core/usage/usage-record.ts'
 import type { CompletedUsage } from '../core/validation/errors.ts'

@@ -1,6 +1,7 @@
 /** API descriptions that all chat endpoints share: request headers and errors. */
 import { Type } from '@sinclair/typebox'
 import { strategies, streamModes } from '../core/chat/chat.ts'
+import { fallbackPolicies } from '../core/chat/fallback-policy.ts'
 import { fallbackCostFactors } from '../core/request/chat-request.ts'
 import type { ErrorCode } from '../core/validation/errors.ts'
 import { oneOf } from '../core/validation/validate.ts'
@@ -16,6 +17,7 @@ export const chatHeaders = {
   'X-Gateway-Stream-Mode': oneOf(streamModes),
   'X-Gateway-Web': oneOf(['auto', 'off']),
   'X-Gateway-Test-Mode': flag,
+  'X-Gateway-Fallback': oneOf(fallbackPolicies),
   'X-Gateway-No-Fallback': flag,
   'X-Gateway-Fallback-Max-Cost-Factor': Type.Number(fallbackCostFactors),
   'X-Gateway-Hedge': oneOf(['on', 'off']),

@@ -43,6 +43,7 @@ function writeStanding(headers: Headers, { requests, tokens, costMicrocents }: Q
 export function writeOpening(headers: Headers, opening: ResponseStart): void {
   headers.set('x-gateway-model', opening.model)
   headers.set('x-gateway-provider', opening.provider)
+  if (opening.requestedModel !== undefined) headers.set('x-gateway-requested-model', opening.requestedModel)
   headers.set('x-gateway-attempts', String(opening.attempts.length))
   headers.set('x-gateway-overhead-ms', opening.overheadMs.toFixed(2))
   if (opening.secrets !== undefined) headers.set('x-gateway-secrets', opening.secrets.join(', '))

@@ -3,8 +3,7 @@ import type { Rejection } from '../core/usage/rejection.ts'
 import type { RequestTrace } from '../core/usage/request-trace.ts'
 import { withAccountRls } from '../database/account-transaction.ts'
 import type { Database } from '../database/database.ts'
-import type { LoggedRequest } from './logged-request.ts'
-import { requestColumns } from './request-columns.ts'
+import { type LoggedRequest, requestColumns } from './logged-request.ts'
 import type { UsageScope } from './usage-totals.ts'
 
 /** A request with its trace; null = an older record. */

@@ -1,4 +1,8 @@
+/** A request of the log, and the parts of the queries that read it. */
+import type { Sql, TransactionSql } from 'postgres'
 import type { AttemptRecord, UsageRecord } from '../core/usage/usage-record.ts'
+
+type Queries = Sql | TransactionSql
 
 /** A request as shown to its account. */
 export type LoggedRequest = Required<
@@ -27,4 +31,27 @@ export type LoggedRequest = Required<
   /** Epoch microseconds, the resolution of Postgres, which a cursor needs. */
   readonly at_micros: number
   readonly key_name: string | null
+}
+
+/** Columns of a logged request. */
+export const requestColumns = (sql: Queries) => sql`
+  request_id, at, (extract(epoch from at) * 1000000)::float8 as at_micros, key_id, provider, model, requested_model,
+  upstream_id, routing_mode, strategy, query_type, streamed, dialect, status, error_code, finish_reason,
+  input_tokens::float8, cached_input_tokens::float8, cache_write_tokens::float8, output_tokens::float8,
+  reasoning_tokens::float8, estimated, billed_microcents::float8, search_microcents::float8, fetch_microcents::float8, hedge_microcents::float8,
+  attempts, tried, latency_ms::float8, first_token_ms::float8, metadata`
+
+/** Matches the model that served; of a request without one, the model that it named. */
+export function servedOrRequested(sql: Queries, provider: string | null, model: string | null) {
+  if (provider === null && model === null) return sql``
+  const served = sql`
+    ${provider === null ? sql`true` : sql`provider = ${provider}`}
+    and ${model === null ? sql`true` : sql`model = ${model}`}`
+  const requested =
+    model === null
+      ? sql`starts_with(requested_model, ${`${provider}/`})`
+      : provider === null
+        ? sql`(requested_model = ${model} or right(requested_model, ${model.length + 1}) = ${`/${model}`})`
+        : sql`requested_model = ${`${provider}/${model}`}`
+  return sql`and ((${served}) or (model = '' and ${requested}))`
 }

@@ -1,7 +1,7 @@
 /** Filters of requests, for the log and for totals of the log. */
 import type { Sql, TransactionSql } from 'postgres'
 import type { UsageRecord } from '../core/usage/usage-record.ts'
-import { servedOrRequested } from './request-columns.ts'
+import { servedOrRequested } from './logged-request.ts'
 
 /** Filters of requests; all must match. null = any. */
 export type RequestFilters = {

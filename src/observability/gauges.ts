@@ -1,7 +1,7 @@
 /** Gauges, read at the time of the scrape. */
 
 import type { Model } from '../core/models/models.ts'
-import type { HealthState } from '../core/routing/circuit-breaker.ts'
+import type { HealthState } from '../core/request/health-state.ts'
 import { toUsd } from '../core/usage/money.ts'
 import type { ModerationStats } from '../moderation/moderation.ts'
 import type { Progress } from '../pipeline/progress.ts'

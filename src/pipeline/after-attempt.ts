@@ -80,11 +80,13 @@ export function emptyAnswer({ deps, request, progress, deadlineAt, failed, keys,
 
 /**
  * After a context overflow, only a larger context window helps. A provider that rejected its credential is not called
- * again. Without fallback only other keys and hosts of the called model are.
+ * again. Under `same_model` only other keys and hosts of the called model are, under `none` nothing is.
  */
 export function worthTrying({ request, failed, keys }: Call, candidate: Candidate): boolean {
   const called = failed[0] ?? keys.failed[0]
-  if (!request.prepared.ask.fallback && called !== undefined && !isSameModel(candidate, called.candidate)) return false
+  const policy = request.prepared.ask.fallback
+  if (policy === 'none' && called !== undefined) return false
+  if (policy === 'same_model' && called !== undefined && !isSameModel(candidate, called.candidate)) return false
   return failed.every(({ candidate: other, failure }) => {
     if (failure.kind === 'context_overflow') return candidate.model.contextWindow > other.model.contextWindow
     if (failure.kind === 'credential_refused' || failure.kind === 'quota_exhausted')
@@ -103,7 +105,7 @@ function mayFallBack(failure: ProviderFailure): boolean {
 /** Whether a finished attempt ends the request with its response. */
 export function isServing({ empty, request }: Call, run: AttemptRun): boolean {
   if (run.failure() !== null) return false
-  return !isEmpty(run.response) || empty !== null || !request.prepared.ask.fallback
+  return !isEmpty(run.response) || empty !== null || request.prepared.ask.fallback !== 'any'
 }
 
 /** The model finished without content: `length` and `content_filter` explain this, `stop` does not. */

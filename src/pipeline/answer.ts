@@ -6,6 +6,7 @@
 import type { RequestAnalysis } from '../core/analysis/prompt-analysis.ts'
 import type { ChatRequest } from '../core/chat/chat.ts'
 import type { ChatEvents, ResponseSummary } from '../core/chat/chat-events.ts'
+import { strictestPolicy } from '../core/chat/fallback-policy.ts'
 import type { RequestAbortSignal } from '../core/chat/request-abort.ts'
 import type { Caller } from '../core/limits/plans.ts'
 import type { TraceParent } from '../core/text/traceparent.ts'
@@ -42,6 +43,12 @@ export type AnswerDeps = RouteDeps &
     readonly observe: { admitted(progress: Progress): void }
   }
 
+/** Returns the request under the fallback policy of its account and key, which it can only narrow. */
+export function underPolicyOf({ fallback }: Pick<Caller, 'fallback'>, ask: ChatRequest): ChatRequest {
+  const policy = fallback === undefined ? ask.fallback : strictestPolicy(fallback, ask.fallback)
+  return policy === ask.fallback ? ask : { ...ask, fallback: policy }
+}
+
 /** A request as its route received it. */
 type AnswerRequest = {
   readonly id: string
@@ -58,7 +65,13 @@ type AnswerRequest = {
  * durable. Throws `GatewayError`; before the first batch it becomes a status, after it an `error` event. Ending the
  * generator or aborting `request.signal` aborts the upstream call, and the received output is settled.
  */
-export async function* answer(deps: AnswerDeps, caller: Caller, ask: ChatRequest, request: AnswerRequest): ChatEvents {
+export async function* answer(
+  deps: AnswerDeps,
+  caller: Caller,
+  asked: ChatRequest,
+  request: AnswerRequest,
+): ChatEvents {
+  const ask = underPolicyOf(caller, asked)
   const { clock } = deps
   const requestId = request.id
   const started = { startedAt: clock.now(), startedMonotonic: clock.monotonic() }

@@ -13,6 +13,7 @@ import type { AttemptDeps, UpstreamAttempt } from './attempt.ts'
 import type { Prepared } from './enrich.ts'
 import type { Progress } from './progress.ts'
 import { viaOf } from './routing/candidate.ts'
+import { requestedModel } from './routing/named-model.ts'
 import { servedModel } from './served-model.ts'
 import { applyParts, type UpstreamResponse } from './upstream-response.ts'
 
@@ -201,6 +202,7 @@ export function opened(
     createdAt: Math.floor(request.startedAt / 1000),
     model: fullName(servedModel(deps.catalogue, response)),
     provider: candidate.model.provider,
+    requestedModel: requestedModel(request.plan),
     attempts: [...progress.attempts],
     droppedParameters: response.droppedParameters,
     ...(secrets.length === 0 ? {} : { secrets }),

@@ -2,15 +2,17 @@ import type { WeighedSignal } from '../core/analysis/difficulty.ts'
 import type { DifficultyExplainer, PromptAnalysis, PromptAnalyzer } from '../core/analysis/prompt-analysis.ts'
 import type { ChatRequest } from '../core/chat/chat.ts'
 import type { Caller } from '../core/limits/plans.ts'
+import type { HealthState } from '../core/request/health-state.ts'
+import type { PlaceReason } from '../core/request/place-reason.ts'
 import { defaultLevelShares, type LevelShares } from '../core/routing/capability-levels.ts'
-import type { HealthState, SkipReason } from '../core/routing/circuit-breaker.ts'
+import type { SkipReason } from '../core/routing/circuit-breaker.ts'
 import { explainHealth, explainPlace, type HealthDetail } from '../core/routing/explain-place.ts'
-import type { PlaceReason } from '../core/routing/place-reason.ts'
 import { type Figures, publishedFigures } from '../core/routing/scoring.ts'
 import { estimateInputTokens, likelyInputTokens } from '../core/tokens/tokens.ts'
 import { baseCost, type CalibratedOutput, expectedOutput, usualWebTokens } from '../core/usage/cost-estimate.ts'
 import { planWebAccess, type WebAvailability } from '../core/web/web-plan.ts'
 import { type AdmissionCheckDeps, checkAdmission } from './admit.ts'
+import { underPolicyOf } from './answer.ts'
 import { planRequestEnhancement } from './enhance.ts'
 import type { Candidate } from './routing/candidate.ts'
 import { healthKey, routingHealthKey } from './routing/health-key.ts'
@@ -65,9 +67,10 @@ type PreviewDeps = RouteDeps &
 export async function planDryRun(
   deps: PreviewDeps,
   caller: Caller,
-  ask: ChatRequest,
+  asked: ChatRequest,
   offer: WebAvailability,
 ): Promise<Preview> {
+  const ask = underPolicyOf(caller, asked)
   const reading = deps.read(ask.messages)
   const web = planWebAccess(ask, reading, caller, offer)
   // A dry run shows the rule and not the exploration of another model.

@@ -205,13 +205,15 @@ function startReserved(
 function runnersUp(state: Call, run: AttemptRun, candidates: Iterator<Candidate, void>): readonly Candidate[] {
   const { keys, request, deps } = state
   const { candidate: serving } = run.response
+  const policy = request.prepared.ask.fallback
+  if (policy === 'none') return []
   const next = keys.waited.shift() ?? candidates.next().value ?? null
   if (next !== null) keys.waited.unshift(next)
   const isHost = next !== null && isSameModel(next, serving)
   const options = [
     ...(isHost ? [next] : []),
     ...(run.claim === null ? [] : [serving]),
-    ...(next !== null && !isHost && request.prepared.ask.fallback ? [next] : []),
+    ...(next !== null && !isHost && policy === 'any' ? [next] : []),
   ]
   return options.filter(
     one => one.model.capabilities.streaming && worthTrying(state, one) && deps.health.mayTry(healthKey(one)),

@@ -3,6 +3,7 @@ import type { ResponseSummary } from '../core/chat/chat-events.ts'
 import { fullName } from '../core/models/models.ts'
 import type { AdmittedRequest } from './admitted-request.ts'
 import type { Progress } from './progress.ts'
+import { requestedModel } from './routing/named-model.ts'
 import type { SettledCost } from './settled-cost.ts'
 
 export function toResponseSummary(
@@ -21,6 +22,7 @@ export function toResponseSummary(
     ...(cacheSaved === null ? {} : { cacheSaved }),
     routing: {
       mode: plan.mode,
+      requestedModel: requestedModel(plan),
       strategy: plan.strategy,
       queryType: plan.reading.queryType,
       complexity: plan.reading.complexity ?? null,

@@ -4,6 +4,7 @@
  */
 import type { Attempt } from '../core/chat/attempts.ts'
 import type { TokenUsage } from '../core/chat/chat-events.ts'
+import type { FallbackPolicy } from '../core/chat/fallback-policy.ts'
 import type { Model } from '../core/models/models.ts'
 import { costParts } from '../core/usage/money.ts'
 import { fieldName } from '../core/usage/rejection.ts'
@@ -18,13 +19,18 @@ import { wasCalled } from './usage-record.ts'
 export function toRequestTrace(
   { ranked }: Pick<Route, 'ranked'>,
   { attempts, decision }: Pick<Progress, 'attempts' | 'decision'>,
-  cost: { readonly model: Pick<Model, 'pricing'> | null; readonly usage: TokenUsage },
+  cost: {
+    readonly model: Pick<Model, 'pricing'> | null
+    readonly usage: TokenUsage
+    readonly fallback?: FallbackPolicy
+  },
 ): RequestTrace {
   return {
     c: inCallOrder(ranked).slice(0, maximumTraced).map(toTracedCandidate),
     ...tracedAttempts(attempts),
     ...(cost.model === null ? {} : { b: costParts(cost.model, cost.usage) }),
     ...tracedDecision(decision),
+    ...(cost.fallback === undefined || cost.fallback === 'any' ? {} : { f: cost.fallback }),
   }
 }
 

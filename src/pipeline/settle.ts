@@ -65,7 +65,7 @@ export async function settle(
     })
   const { outcome, errorCode } = progress
   const record = toUsageRecord(request, progress, cost, { outcome, errorCode, at: deps.clock.monotonic() })
-  record.trace = toRequestTrace(request.plan, progress, cost)
+  record.trace = toRequestTrace(request.plan, progress, { ...cost, fallback: request.ask.fallback })
   record.learning = toLearningEntry(deps, request, progress, cost)
   try {
     await deps.meter.settle({

@@ -2,7 +2,6 @@
 import type { AttemptOutcome } from '../core/chat/attempts.ts'
 import type { TokenUsage } from '../core/chat/chat-events.ts'
 import type { Caller } from '../core/limits/plans.ts'
-import { autoModel, fullName } from '../core/models/models.ts'
 import { type Tags, tagsOf } from '../core/request/tags.ts'
 import { dayMs } from '../core/text/utc-days.ts'
 import {
@@ -16,6 +15,7 @@ import {
 } from '../core/usage/usage-record.ts'
 import type { AdmittedRequest } from './admitted-request.ts'
 import type { Progress } from './progress.ts'
+import { requestedModel } from './routing/named-model.ts'
 import type { SettledCost } from './settled-cost.ts'
 
 /** Builds the record. `end` is the status of the request and its monotonic millisecond. */
@@ -37,7 +37,7 @@ export function toUsageRecord(
     at_ms: Math.max(request.startedAt, reservation.day * dayMs),
     provider: model?.provider ?? '',
     model: model?.id ?? '',
-    requested_model: plan.mode === 'manual' ? fullName(plan.first.model) : autoModel,
+    requested_model: requestedModel(plan),
     ...upstreamIdOf(response),
     routing_mode: plan.mode,
     strategy: plan.strategy,

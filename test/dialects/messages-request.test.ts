@@ -311,7 +311,7 @@ describe('Messages fields', () => {
     [{ model: 'gateway-ai' }, { model: null }],
     [
       { strategy: 'cost', fallback: false, web: 'auto', test_mode: true },
-      { strategy: 'cost', fallback: false, web: 'auto', testMode: true },
+      { strategy: 'cost', fallback: 'same_model', web: 'auto', testMode: true },
     ],
     [{ stream: true }, { stream: 'buffered' }],
     [{ stream: true, stream_mode: 'realtime' }, { stream: 'realtime' }],
@@ -328,7 +328,7 @@ describe('Messages fields', () => {
       'x-api-key': 'secret',
     }
     const { strategy, fallback, source, extras } = asked({ speed: 'fast' }, headers)
-    expect({ strategy, fallback }).toEqual({ strategy: 'speed', fallback: false })
+    expect({ strategy, fallback }).toEqual({ strategy: 'speed', fallback: 'same_model' })
     expect(source?.headers).toEqual({ 'anthropic-version': '2023-06-01', 'anthropic-beta': 'a,b' })
     expect(Object.keys(extras)).toEqual(['speed', 'anthropic-beta'])
   })

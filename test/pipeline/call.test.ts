@@ -366,7 +366,7 @@ describe('named model', () => {
   test('serves even then without a skip when the client allows no fallback', async () => {
     const rig = world([...failing(3), 'answers'])
     for (let request = 0; request < 3; request++) await run(rig, asking({ model: name }))
-    const alone = await run(rig, asking({ model: name, fallback: false }))
+    const alone = await run(rig, asking({ model: name, fallback: 'same_model' }))
     expect([triedBy(alone), rig.calls.at(-1)]).toEqual([[`${name} served`], 'openai'])
   })
 

@@ -303,7 +303,7 @@ test('gateway headers: override the body', () => {
   expect(read({ prompt: 'Hi', strategy: 'cost', fallback: false }, headers)).toMatchObject({
     strategy: 'speed',
     stream: 'buffered',
-    fallback: true,
+    fallback: 'any',
     fallbackMaxCostFactor: 1.5,
   })
   for (const factor of [canary, '', '0.5', '1001', '1e3', '0x10', 'NaN', '-2'])

@@ -444,7 +444,7 @@ test('header: overrides the body', () => {
     stream: 'realtime',
     web: 'off',
     testMode: true,
-    fallback: false,
+    fallback: 'same_model',
     fallbackMaxCostFactor: 4,
   })
   for (const name of Object.keys(headers)) {

@@ -182,6 +182,7 @@ const unfulfilled: Readonly<Record<string, number>> = {
   'POST /api/v1/auth/reset/{token}': 404,
   'POST /api/v1/auth/verify/{token}': 404,
   'GET /api/v1/billing/invoices/{id}': 404,
+  'GET /api/v1/requests/{id}': 404,
   'POST /api/v1/billing/invoices/{id}/payment-page': 404,
   'POST /api/v1/billing/payment-method/setup': 404,
   'POST /api/v1/billing/webhooks/stripe': 404,

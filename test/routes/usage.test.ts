@@ -150,6 +150,8 @@ describe('GET /api/v1/requests', () => {
       key_id: team.ownerKeys[0],
       key_name: 'production',
       model: 'openai/model-0',
+      requested_model: null,
+      upstream_id: null,
       provider: 'openai',
       routing_mode: 'auto',
       strategy: null,
@@ -397,7 +399,7 @@ describe('GET /api/v1/requests/export', () => {
     expect(lines.every(line => line.split('","').length === header.split('","').length)).toBe(true)
     expect(lines[0]).toContain('"0.00001000"')
     expect(lines[0]).toContain('"{""team"":""search""}"')
-    expect(lines[0]).toEndWith('"openai/model-0 served 2+298 ms"')
+    expect(lines[0]).toEndWith('"openai/model-0 served 2+298 ms","",""')
     expect(lines.filter(line => line.includes(`"'=cmd()"`))).toHaveLength(250)
     expect(lines.some(line => line.includes('"=cmd'))).toBe(false)
   })
@@ -544,7 +546,7 @@ describe('usage of a whole gateway', () => {
       }
       expect(end).toBeLessThanOrEqual(latency_ms + 1)
       const line = (await (await log('/export?format=csv')).text()).split('\r\n')[1] ?? ''
-      expect(line).toMatch(/"openai\/gpt-4\.1 \w+ \d+\+\d+ ms; [\w./-]+ \w+ \d+\+\d+ ms[^"]*"$/)
+      expect(line).toMatch(/"openai\/gpt-4\.1 \w+ \d+\+\d+ ms; [\w./-]+ \w+ \d+\+\d+ ms[^"]*","openai\/gpt-4\.1"/)
     } finally {
       await gateway.stop()
     }

@@ -104,6 +104,8 @@ export type ResponseStart = {
   /** `provider/model` that serves the request. */
   readonly model: string
   readonly provider: string
+  /** `provider/model` that the request named, or `gateway-ai`; absent for embeddings. */
+  readonly requestedModel?: string
   readonly attempts: readonly Attempt[]
   /** Client parameters that the serving model does not support. */
   readonly droppedParameters: readonly string[]
@@ -154,6 +156,8 @@ export type ResponseSummary = {
   readonly cacheSaved?: number
   readonly routing: {
     readonly mode: 'auto' | 'manual'
+    /** `provider/model` that the request named, or `gateway-ai`; absent = unknown. */
+    readonly requestedModel?: string
     readonly strategy: Strategy | null
     readonly queryType: QueryType | null
     readonly complexity: number | null

@@ -3,6 +3,7 @@
  * it in theirs. `chat-events.ts` has the events of a response.
  */
 
+import type { FallbackPolicy } from './fallback-policy.ts'
 /**
  * The client's mark: the provider may cache the prompt up to here for this time. Anthropic requires marks; other providers
  * cache without.
@@ -194,7 +195,7 @@ export type ChatRequest = {
    * provider receives.
    */
   readonly extras: Readonly<Record<string, unknown>>
-  readonly fallback: boolean
+  readonly fallback: FallbackPolicy
   /** Maximum expected cost of a fallback, as a multiple of the requested model's expected cost. */
   readonly fallbackMaxCostFactor: number
   readonly web: 'auto' | 'off'

@@ -1,6 +1,7 @@
 /** The plans as data. Money is an integer of 1e-8 USD. */
 import { type Static, Type } from '@sinclair/typebox'
 import type { Strategy } from '../chat/chat.ts'
+import type { FallbackPolicy } from '../chat/fallback-policy.ts'
 import { fromUsd } from '../usage/money.ts'
 import type { ScopeLimits } from './scopes.ts'
 
@@ -80,6 +81,8 @@ function limitsWith(published: Limits, figures: Static<typeof figuresSchema> = {
 export type Caller = {
   readonly accountId: string
   readonly keyId: string
+  /** The stricter policy of its account and key; absent = `any`. */
+  readonly fallback?: FallbackPolicy
   readonly plan: PlanName
   readonly limits: Limits
   /** Epoch milliseconds from which chat requires a payment first; absent = never. */

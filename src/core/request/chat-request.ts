@@ -13,6 +13,7 @@ import {
   type Tool,
   type ToolChoice,
 } from '../chat/chat.ts'
+import { fallbackPolicies, toPolicy } from '../chat/fallback-policy.ts'
 import { autoModel } from '../models/models.ts'
 import { headerChoice, headerFlag, headerNumber, invalidField, nullable, oneOf } from '../validation/validate.ts'
 import { cacheMarkOf, cacheMarkSchema } from './cache-mark.ts'
@@ -55,7 +56,7 @@ export function chatRequestWithDefaults(messages: readonly Message[], fields: Pa
     reasoningEffort: null,
     endUser: null,
     extras: {},
-    fallback: false,
+    fallback: 'same_model',
     fallbackMaxCostFactor: usualFallbackCostFactor,
     web: 'off',
     hedge: null,
@@ -82,7 +83,12 @@ export function chatRequestFields(additionalProperties: boolean) {
     stream_mode: nullable(oneOf(streamModes)),
     enhance_prompt: nullable(Type.Boolean()),
     test_mode: nullable(Type.Boolean()),
-    fallback: nullable(Type.Boolean()),
+    fallback: nullable(
+      Type.Union([Type.Boolean(), oneOf(fallbackPolicies)], {
+        description:
+          '`any` or true: other models may answer if the first one fails. `same_model` or false: only other hosts and keys of the same model. `none`: one call. The strictest of request, key and account applies.',
+      }),
+    ),
     fallback_max_cost_factor: nullable(
       Type.Number({
         ...fallbackCostFactors,
@@ -173,7 +179,9 @@ export function parseChatRequestFields(body: AskFields, headers: Headers) {
     ...choice,
     responseFormat: readResponseFormat(body.response_format ?? null),
     reasoningEffort: body.reasoning_effort ?? null,
-    fallback: noFallback === null ? (body.fallback ?? true) : !noFallback,
+    fallback:
+      headerChoice(headers, 'X-Gateway-Fallback', fallbackPolicies) ??
+      toPolicy(noFallback === null ? (body.fallback ?? true) : !noFallback),
     fallbackMaxCostFactor:
       headerNumber(headers, 'X-Gateway-Fallback-Max-Cost-Factor', fallbackCostFactors) ??
       body.fallback_max_cost_factor ??

@@ -1,13 +1,11 @@
 /** Circuit breaker per model, as a pure function. An open circuit expires and then allows one probe. */
+import type { HealthState } from '../request/health-state.ts'
 
 /**
  * `soft_failure`: the request failed (5xx, timeout, truncation). `unhealthy`: the upstream reports that it cannot serve
  * (503). `cooling`: it requires a pause (429). `switched_off`: it rejects the gateway's credential or account.
  */
 export type HealthOutcome = 'ok' | 'soft_failure' | 'unhealthy' | 'cooling' | 'switched_off'
-
-export const healthStates = ['healthy', 'degraded', 'unhealthy'] as const
-export type HealthState = (typeof healthStates)[number]
 
 /** Times are milliseconds of a monotonic clock. */
 export type CircuitState = {

@@ -1,9 +1,9 @@
 import type { Strategy } from '../chat/chat.ts'
 import { blendedPrice, fullName, type Model, type Pricing, type RoutingFigures } from '../models/models.ts'
+import type { HealthState } from '../request/health-state.ts'
+import type { PlaceReason } from '../request/place-reason.ts'
 import type { Level } from './capability-levels.ts'
-import type { HealthState } from './circuit-breaker.ts'
 import { insertSorted } from './insert-sorted.ts'
-import type { PlaceReason } from './place-reason.ts'
 
 /** Shares of the three components in a score; the sum is 1. */
 type Weights = { readonly quality: number; readonly cost: number; readonly speed: number }

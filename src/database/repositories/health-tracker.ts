@@ -5,6 +5,7 @@
 
 import type { AttemptFailure } from '../../core/chat/attempts.ts'
 import type { RoutingFigures } from '../../core/models/models.ts'
+import type { HealthState } from '../../core/request/health-state.ts'
 import {
   afterFirstToken,
   applyOutcome,
@@ -12,7 +13,6 @@ import {
   circuitDecision,
   failureRate,
   type HealthOutcome,
-  type HealthState,
   initialCircuit,
   type SkipReason,
   skipReasonAt,

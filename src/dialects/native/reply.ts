@@ -124,6 +124,7 @@ function summary(
     },
     routing: {
       mode: routing.mode,
+      ...(routing.requestedModel === undefined ? {} : { requested_model: routing.requestedModel }),
       strategy: routing.strategy,
       query_type: routing.queryType,
       complexity: routing.complexity,

@@ -74,6 +74,11 @@ const summary = {
   usage: chatUsageShape,
   routing: strictObject({
     mode: oneOf(['auto', 'manual']),
+    requested_model: Type.Optional({
+      ...modelName,
+      description:
+        'model that the request named; `gateway-ai` = automatic routing. A fallback served if `model_used` is another one',
+    }),
     strategy: orNull(oneOf(strategies)),
     query_type: orNull(queryType),
     complexity: orNull(share),

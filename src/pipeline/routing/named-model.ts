@@ -1,8 +1,17 @@
 /** Checks the model that a request names: that it exists, is not retired, and supports the request. */
 import { isModelAllowed, modelNotAllowed } from '../../core/models/allowed-models.ts'
 import type { EmbeddingCatalog } from '../../core/models/embedding-models.ts'
-import { type Catalog, deprecationOf, fullName, type Model, type Unmet, unmet } from '../../core/models/models.ts'
+import {
+  autoModel,
+  type Catalog,
+  deprecationOf,
+  fullName,
+  type Model,
+  type Unmet,
+  unmet,
+} from '../../core/models/models.ts'
 import { GatewayError } from '../../core/validation/errors.ts'
+import type { Route } from './route.ts'
 import type { RouteRequest } from './route-request.ts'
 import { embeddingModelInChat, unknownModel } from './routing-errors.ts'
 
@@ -43,4 +52,9 @@ export function refuseUnmet(model: Model, lacking: Unmet | null): void {
   if (lacking === null) return
   const message = `${fullName(model)} does not support ${lacking.what}. Remove it or choose another model.`
   throw new GatewayError('unsupported_parameter', message, { param: lacking.param })
+}
+
+/** Returns the model that a request named, or the name of automatic routing. */
+export function requestedModel({ mode, first }: Pick<Route, 'mode' | 'first'>): string {
+  return mode === 'manual' ? fullName(first.model) : autoModel
 }

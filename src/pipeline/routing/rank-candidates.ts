@@ -6,9 +6,9 @@ import { preferCheaper, prefersCheaper } from '../../core/billing/billing.ts'
 import { applyLearnedBias, explore, type LearnedBiasLookup } from '../../core/learning/apply-bias.ts'
 import type { Caller } from '../../core/limits/plans.ts'
 import { fullName } from '../../core/models/models.ts'
+import type { HealthState } from '../../core/request/health-state.ts'
 import { type CacheAffinity, hasAffinity, shouldKeepModel } from '../../core/routing/cache-affinity.ts'
 import { cheapestFirst, type PricedModel } from '../../core/routing/cheapest.ts'
-import type { HealthState } from '../../core/routing/circuit-breaker.ts'
 import { insertSorted } from '../../core/routing/insert-sorted.ts'
 import {
   alternateProviders,

@@ -1,9 +1,9 @@
 /** Converts ranked models to candidates, which can explain their rank. */
 import { getBias, type LearnedBiasLookup } from '../../core/learning/apply-bias.ts'
 import { fullName, type Model, type ModelHost } from '../../core/models/models.ts'
+import type { HealthState } from '../../core/request/health-state.ts'
+import type { PlaceReason } from '../../core/request/place-reason.ts'
 import { type CacheAffinity, describeAffinity, hasAffinity } from '../../core/routing/cache-affinity.ts'
-import type { HealthState } from '../../core/routing/circuit-breaker.ts'
-import type { PlaceReason } from '../../core/routing/place-reason.ts'
 import {
   describeScore,
   type Figures,

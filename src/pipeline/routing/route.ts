@@ -154,7 +154,7 @@ function chooseNamed(deps: RouteDeps, request: RouteRequest, name: string): Choi
     reason: () => 'requested model',
     parts: unscored,
   }
-  let all: Candidates | null = request.ask.fallback ? null : { candidates: [first], dropped: () => [] }
+  let all: Candidates | null = request.ask.fallback === 'any' ? null : { candidates: [first], dropped: () => [] }
   return {
     first,
     learning: withoutLearning(request),

@@ -1,9 +1,9 @@
 import { type Static, Type } from '@sinclair/typebox'
 import { difficultySignals } from '../../core/analysis/difficulty-signals.ts'
 import { strategies } from '../../core/chat/chat.ts'
+import { healthStates } from '../../core/request/health-state.ts'
+import { placeReasons } from '../../core/request/place-reason.ts'
 import { levels } from '../../core/routing/capability-levels.ts'
-import { healthStates } from '../../core/routing/circuit-breaker.ts'
-import { placeReasons } from '../../core/routing/place-reason.ts'
 import { oneOf } from '../../core/validation/validate.ts'
 import { count, modelName, namedSchema, orNull, queryType, share, strictObject, time } from '../../http/schemas.ts'
 

@@ -9,7 +9,7 @@ import {
   type Model,
   type Prices,
 } from '../../core/models/models.ts'
-import type { HealthState } from '../../core/routing/circuit-breaker.ts'
+import type { HealthState } from '../../core/request/health-state.ts'
 import { dayMs, formatDay } from '../../core/text/utc-days.ts'
 import { errorBody, GatewayError } from '../../core/validation/errors.ts'
 import { errorResponse, toGatewayError } from '../../http/error-response.ts'

@@ -2,7 +2,7 @@
 import { type Static, Type } from '@sinclair/typebox'
 import { reasoningEfforts } from '../../core/chat/chat.ts'
 import { tiers } from '../../core/models/models.ts'
-import { healthStates } from '../../core/routing/circuit-breaker.ts'
+import { healthStates } from '../../core/request/health-state.ts'
 import { oneOf } from '../../core/validation/validate.ts'
 import { count, list, modelName, namedSchema, orNull, share, strictObject, text } from '../../http/schemas.ts'
 

@@ -144,7 +144,7 @@ describe('named model', () => {
   })
 
   test('has no fallbacks when the client allows none', () => {
-    expect(names(routed({ model: 'openai/gpt-5.5', fallback: false }))).toEqual(['openai/gpt-5.5'])
+    expect(names(routed({ model: 'openai/gpt-5.5', fallback: 'same_model' }))).toEqual(['openai/gpt-5.5'])
   })
 
   test('comes first even when unhealthy, deprecated, premium in test mode, or apparently too small', () => {
