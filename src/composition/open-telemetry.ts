@@ -33,7 +33,9 @@ export function openTelemetry(config: Config, parts: Parts, undo: (() => unknown
   const observe = createObserve({
     state: {
       version: packageJson.version,
-      models: [...catalogue.list, ...embeddingCatalog.list],
+      get models() {
+        return [...catalogue.list, ...embeddingCatalog.list]
+      },
       healthOf: model => health.stateOf(routingHealthKey(health, model)),
       isReady: () => readiness.isReady,
       usage: usage.records,

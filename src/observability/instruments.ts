@@ -5,7 +5,7 @@
 
 export type Labels = Readonly<Record<string, string>>
 
-/** All values of a dimension. An empty entry (`{}`) stands for "no such label". */
+/** All values of a dimension. An empty entry (`{}`) stands for "no such label". The first axis of an instrument may grow. */
 export type Axis = readonly Labels[]
 
 /** One metric, independent of the protocol. Values are since the start of the process. */
@@ -41,11 +41,12 @@ export function createCounter({
   unit = 1,
   showsZeros = false,
 }: Description & { readonly unit?: number }): Counter {
-  const [size, placeOf] = layout(axes)
-  const cells = new Float64Array(size)
+  const [sizeNow, placeOf] = layout(axes)
+  let cells = new Float64Array(sizeNow())
   return {
     add(amount, first = 0, second = 0, third = 0, fourth = 0) {
       const place = placeOf(first, second, third, fourth)
+      if (place >= cells.length) cells = grown(cells, sizeNow())
       cells[place] = (cells[place] ?? 0) + amount
     },
     family() {
@@ -69,13 +70,17 @@ export function createHistogram({
   bounds,
   showsZeros = false,
 }: Description & { readonly bounds: readonly number[] }): Histogram {
-  const [size, placeOf] = layout(axes)
+  const [sizeNow, placeOf] = layout(axes)
   const width = bounds.length + 1
-  const counts = new Float64Array(size * width)
-  const sums = new Float64Array(size)
+  let counts = new Float64Array(sizeNow() * width)
+  let sums = new Float64Array(sizeNow())
   return {
     observe(value, first = 0, second = 0) {
       const place = placeOf(first, second, 0, 0)
+      if (place >= sums.length) {
+        counts = grown(counts, sizeNow() * width)
+        sums = grown(sums, sizeNow())
+      }
       let bucket = 0
       while (bucket < bounds.length && value > (bounds[bucket] ?? 0)) bucket++
       counts[place * width + bucket] = (counts[place * width + bucket] ?? 0) + 1
@@ -93,12 +98,18 @@ export function createHistogram({
   }
 }
 
-/** Returns the number of cells and the function that finds one. At most four axes. */
+function grown(cells: Float64Array, size: number): Float64Array<ArrayBuffer> {
+  const larger = new Float64Array(size)
+  larger.set(cells)
+  return larger
+}
+
+/** Returns the functions that count the cells and find one. At most four axes. The first one has no effect on places. */
 function layout(axes: readonly Axis[]) {
   const [, second = 1, third = 1, fourth = 1] = axes.map(axis => axis.length)
-  const size = axes.reduce((product, axis) => product * axis.length, 1)
+  const sizeNow = () => axes.reduce((product, axis) => product * axis.length, 1)
   const placeOf = (a: number, b: number, c: number, d: number) => ((a * second + b) * third + c) * fourth + d
-  return [size, placeOf] as const
+  return [sizeNow, placeOf] as const
 }
 
 /** Returns the labels of every cell, in the order of the cells. */

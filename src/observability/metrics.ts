@@ -9,7 +9,7 @@ import type { UsageRecord } from '../core/usage/usage-record.ts'
 import { type ErrorCode, errorTable, type GatewayError, wireCode } from '../core/validation/errors.ts'
 import type { LimitErrorCode } from '../limits/meter.ts'
 import type { SettledRequest } from '../pipeline/settle.ts'
-import { type Axis, createCounter, createHistogram, type Family } from './instruments.ts'
+import { type Axis, createCounter, createHistogram, type Family, type Labels } from './instruments.ts'
 
 /** Where an error was sent: on the two chat routes, or elsewhere. */
 export type Surface = 'chat' | 'other'
@@ -43,6 +43,9 @@ const fallbackReasons: readonly AttemptOutcome[] = outcomes.filter(
   outcome => outcome !== 'served' && outcome !== hedgeLost,
 )
 
+/** Index of the entry without labels. */
+const noModel = 0
+
 /** Upper bounds in seconds. */
 const bounds = {
   duration: [0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 20, 30, 60, 120, 300, 600],
@@ -50,11 +53,30 @@ const bounds = {
   firstToken: [0.05, 0.1, 0.2, 0.3, 0.5, 0.75, 1, 1.5, 2, 3, 5, 10, 20, 60, 120],
 }
 
-/** Creates the metrics for the available models. Requests without a serving model have neither provider nor model. */
-export function createMetrics(models: readonly Pick<Model, 'id' | 'provider'>[]): Metrics {
-  const modelAxis: Axis = [...models.map(({ provider, id }) => ({ provider, model: id })), {}]
-  const places = new Map(models.map((model, place) => [fullName(model), place]))
-  const placeOf = (name: string) => places.get(name) ?? models.length
+type MetricModels = readonly Pick<Model, 'id' | 'provider'>[]
+
+/** A catalog has some hundred models. This bounds the effect of local servers whose models change. */
+const maximumModels = 5_000
+
+/**
+ * Creates the metrics. `modelsNow` returns the available models, which a reload or a local server can change: a new one is
+ * named from its first request on. Requests without a serving model have neither provider nor model.
+ */
+export function createMetrics(modelsNow: () => MetricModels): Metrics {
+  const modelAxis: Labels[] = [{}]
+  const places = new Map<string, number>()
+  const add = (model: MetricModels[number]) => {
+    const place = modelAxis.push({ provider: model.provider, model: model.id }) - 1
+    places.set(fullName(model), place)
+    return place
+  }
+  const placeOf = (name: string): number => {
+    const place = places.get(name)
+    if (place !== undefined) return place
+    const model = modelsNow().find(one => fullName(one) === name)
+    return model === undefined || modelAxis.length >= maximumModels ? noModel : add(model)
+  }
+  for (const model of modelsNow()) add(model)
   const streamed = labelled('streamed', ['false', 'true'])
 
   const requests = createCounter({
@@ -133,7 +155,7 @@ export function createMetrics(models: readonly Pick<Model, 'id' | 'provider'>[])
 
   return {
     settled({ request, progress: { attempts: called, upstreamMs }, response, record }) {
-      const model = record.model === '' ? models.length : placeOf(`${record.provider}/${record.model}`)
+      const model = record.model === '' ? noModel : placeOf(`${record.provider}/${record.model}`)
       const stream = record.streamed ? 1 : 0
       requests.add(1, model, statuses.indexOf(record.status), stream, record.routing_mode === 'auto' ? 0 : 1)
       duration.observe(record.latency_ms / 1000, model, stream)

@@ -42,7 +42,7 @@ type ObserveOptions = {
 
 /** Starts telemetry. `close` stops it and exports what is left. */
 export function createObserve({ state, log, clock, otlp, worker, random, randomBytes }: ObserveOptions): Telemetry {
-  const metrics = createMetrics(state.models)
+  const metrics = createMetrics(() => state.models)
   const lag = watchLoopLag(clock.monotonic)
   const open = createActiveSet<Progress>()
   const own = () => [...metrics.families(), ...gauges(state, open), lag.family()]

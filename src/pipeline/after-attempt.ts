@@ -7,7 +7,7 @@ import { isKeyFailure } from '../core/routing/choose-key.ts'
 import type { ProviderFailure } from '../providers/provider.ts'
 import { allAttemptsFailedError, truncatedOutputError } from './attempt-errors.ts'
 import { type AttemptRun, finishesOf, opened } from './attempt-run.ts'
-import type { Call } from './call-state.ts'
+import type { CallState } from './call-state.ts'
 import { explainingFailures, noteKeyFailure } from './claim-key.ts'
 import { reportFailure, reportKeyFailure, reportSuccess } from './report-attempt.ts'
 import { type Candidate, viaOf } from './routing/candidate.ts'
@@ -17,7 +17,7 @@ import type { UpstreamResponse } from './upstream-response.ts'
  * Decides the next step after an attempt: the last batch, the next candidate, or the end of the loop. Throws if the
  * output ended early after its first content was sent, or the request has ended.
  */
-export function decide(state: Call, run: AttemptRun): readonly ChatEvent[] | 'next' | 'stop' {
+export function decide(state: CallState, run: AttemptRun): readonly ChatEvent[] | 'next' | 'stop' {
   const { deps, request, progress } = state
   const { response, attempt } = run
   const { candidate } = response
@@ -65,7 +65,15 @@ export function decide(state: Call, run: AttemptRun): readonly ChatEvent[] | 'ne
 }
 
 /** Returns the response without content if no candidate had a better one. Throws if all attempts failed. */
-export function emptyAnswer({ deps, request, progress, deadlineAt, failed, keys, empty }: Call): readonly ChatEvent[] {
+export function emptyAnswer({
+  deps,
+  request,
+  progress,
+  deadlineAt,
+  failed,
+  keys,
+  empty,
+}: CallState): readonly ChatEvent[] {
   if (empty === null) {
     const isLate = deps.clock.monotonic() >= deadlineAt
     throw allAttemptsFailedError([...explainingFailures(keys), ...failed], isLate, progress.attempts, keys.atLimitMs)
@@ -82,7 +90,7 @@ export function emptyAnswer({ deps, request, progress, deadlineAt, failed, keys,
  * After a context overflow, only a larger context window helps. A provider that rejected its credential is not called
  * again. Under `same_model` only other keys and hosts of the called model are, under `none` nothing is.
  */
-export function worthTrying({ request, failed, keys }: Call, candidate: Candidate): boolean {
+export function worthTrying({ request, failed, keys }: CallState, candidate: Candidate): boolean {
   const called = failed[0] ?? keys.failed[0]
   const policy = request.prepared.ask.fallback
   if (policy === 'none' && called !== undefined) return false
@@ -103,7 +111,7 @@ function mayFallBack(failure: ProviderFailure): boolean {
 }
 
 /** Whether a finished attempt ends the request with its response. */
-export function isServing({ empty, request }: Call, run: AttemptRun): boolean {
+export function isServing({ empty, request }: CallState, run: AttemptRun): boolean {
   if (run.failure() !== null) return false
   return !isEmpty(run.response) || empty !== null || request.prepared.ask.fallback !== 'any'
 }

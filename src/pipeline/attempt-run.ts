@@ -57,7 +57,7 @@ type AttemptRunOptions = {
   /** Ticket of the retry budget; released after the attempt. */
   readonly ticket: { end(): void }
   readonly outputCap: number
-  /** Ends the probe of an open circuit without an outcome; null = the attempt is none. */
+  /** Ends the probe of an open circuit without an outcome; null = the attempt is not a probe. */
   readonly endProbe: (() => void) | null
   /** Whether the request asked the upstream to stream. */
   readonly stream: boolean

@@ -46,7 +46,7 @@ export type CallDeps = AttemptRunDeps &
 export type RetryTicket = { end(): void }
 
 /** State of the loop for one request. */
-export type Call = {
+export type CallState = {
   readonly deps: CallDeps
   readonly request: CallRequest
   readonly progress: Progress
@@ -62,13 +62,13 @@ export type Call = {
 }
 
 /** Returns the attempts so far; calls that failed because of a key are none. */
-export function attemptsOf({ failed, empty, progress: { hedge } }: Call): number {
+export function attemptsOf({ failed, empty, progress: { hedge } }: CallState): number {
   const isCanceled = hedge !== null && !hedge.isRacing && hedge.other !== null
   return failed.length + (empty === null ? 0 : 1) + (isCanceled ? 1 : 0)
 }
 
 /** Records that a candidate was skipped in its turn. */
-export function skip({ deps, progress }: Call, { model }: Candidate, outcome: AttemptOutcome): null {
+export function skip({ deps, progress }: CallState, { model }: Candidate, outcome: AttemptOutcome): null {
   const last = progress.attempts.at(-1)
   // A candidate that waits for capacity is skipped repeatedly.
   if (outcome !== 'skipped_rate_limit' || last?.outcome !== outcome || last.model !== fullName(model))

@@ -8,14 +8,14 @@ import type { ChatEvents } from '../core/chat/chat-events.ts'
 import { affordable } from './affordable.ts'
 import { decide, emptyAnswer, worthTrying } from './after-attempt.ts'
 import type { CallRequest } from './attempt-run.ts'
-import { attemptsOf, type Call, type CallDeps, maximumAttempts, skip } from './call-state.ts'
+import { attemptsOf, type CallDeps, type CallState, maximumAttempts, skip } from './call-state.ts'
 import { createKeySearch, waitForCapacity } from './claim-key.ts'
 import { hedgingOf, race, startHedging } from './hedge.ts'
 import type { Progress } from './progress.ts'
 import type { Candidate } from './routing/candidate.ts'
 import { candidatesAtHosts } from './routing/hosts.ts'
 import { inOrder } from './routing/order.ts'
-import { begin, cachePlaceOf } from './start-attempt.ts'
+import { cachePlaceOf, claimAndStart } from './start-attempt.ts'
 
 export type { CallDeps } from './call-state.ts'
 
@@ -27,7 +27,7 @@ export type { CallDeps } from './call-state.ts'
 export async function* call(deps: CallDeps, request: CallRequest, progress: Progress): ChatEvents {
   const deadlineAt = deps.clock.monotonic() + deps.config.deadlines.totalMs
   const keys = createKeySearch()
-  const state: Call = { deps, request, progress, deadlineAt, failed: [], keys, empty: null, bare: null }
+  const state: CallState = { deps, request, progress, deadlineAt, failed: [], keys, empty: null, bare: null }
   progress.upstreamMs = request.prepared.waitedMs
   startHedging(state)
   const active = deps.health.beginRequest()
@@ -48,7 +48,9 @@ export async function* call(deps: CallDeps, request: CallRequest, progress: Prog
       if (!worthTrying(state, candidate)) continue
       const reservation = await affordable(deps.meter, request, candidate, progress)
       const begun =
-        reservation === null ? skip(state, candidate, 'skipped_over_budget') : begin(state, candidate, reservation)
+        reservation === null
+          ? skip(state, candidate, 'skipped_over_budget')
+          : claimAndStart(state, candidate, reservation)
       const started = begun instanceof Promise ? await begun : begun
       if (started === null) continue
       const hedge = hedgingOf(state, started)
@@ -81,7 +83,7 @@ export async function* call(deps: CallDeps, request: CallRequest, progress: Prog
 
 /** Returns the same candidate for its next key, the next one, or one whose capacity has returned; null = none is left. */
 function nextCandidate(
-  state: Call,
+  state: CallState,
   candidates: Iterator<Candidate, void>,
 ): Candidate | null | Promise<Candidate | null> {
   const { keys } = state

@@ -11,22 +11,22 @@ import type { AnswerPart } from '../providers/provider.ts'
 import { affordableHedge } from './affordable.ts'
 import { decide, isSameModel, isServing, worthTrying } from './after-attempt.ts'
 import type { AttemptRun } from './attempt-run.ts'
-import { attemptsOf, type Call, maximumAttempts } from './call-state.ts'
+import { attemptsOf, type CallState, maximumAttempts } from './call-state.ts'
 import { claimOtherKey } from './claim-key.ts'
 import type { Hedge } from './progress.ts'
 import { type Candidate, viaOf } from './routing/candidate.ts'
 import { healthKey } from './routing/health-key.ts'
-import { start } from './start-attempt.ts'
+import { startAttempt } from './start-attempt.ts'
 
 /** Prepares hedging if the client or its account requests it. */
-export function startHedging({ deps, request: { caller, ask }, progress }: Call): void {
+export function startHedging({ deps, request: { caller, ask }, progress }: CallState): void {
   if (!(ask.hedge ?? caller.hedges === true)) return
   progress.hedge = { result: 'unused', isRacing: false, other: null, tokens: 0, microcents: 0 }
   deps.hedges.earn(caller.accountId)
 }
 
 /** Returns the hedging of a request if this attempt may hedge: its upstream streams, and another attempt is left. */
-export function hedgingOf(state: Call, run: AttemptRun): Hedge | null {
+export function hedgingOf(state: CallState, run: AttemptRun): Hedge | null {
   const { hedge } = state.progress
   if (hedge === null || hedge.result !== 'unused' || !run.stream) return null
   return attemptsOf(state) + 2 > maximumAttempts ? null : hedge
@@ -40,7 +40,7 @@ type Contender = { readonly run: AttemptRun; turn: Promise<Turn> }
  * held back, or the step after both have failed. Closes all others, and all when it throws.
  */
 export async function race(
-  state: Call,
+  state: CallState,
   hedge: Hedge,
   first: AttemptRun,
   candidates: Iterator<Candidate, void>,
@@ -84,7 +84,7 @@ export async function race(
         hedge.other = null
         continue
       }
-      // The reason why the first attempt must not be repeated holds for its hedge too.
+      // The reason why the first attempt must not be repeated applies to its hedge too.
       for (const { run: other } of open.splice(0)) cancel(state, other)
       hedge.isRacing = false
       hedge.other = null
@@ -110,7 +110,7 @@ function turnOf(run: AttemptRun): Promise<Turn> {
 
 /** Ends the race: the other attempt is canceled, and its cost is noted. */
 function settleRace(
-  state: Call,
+  state: CallState,
   hedge: Hedge,
   { first, serving, open }: { readonly first: AttemptRun; readonly serving: AttemptRun; readonly open: Contender[] },
 ): void {
@@ -128,7 +128,7 @@ function settleRace(
   progress.response = serving.response
 }
 
-function cancel(state: Call, run: AttemptRun): void {
+function cancel(state: CallState, run: AttemptRun): void {
   const { candidate, startedAt } = run.response
   run.close()
   state.progress.attempts.push({
@@ -141,12 +141,12 @@ function cancel(state: Call, run: AttemptRun): void {
   })
 }
 
-function waitedMs({ deps }: Call, run: AttemptRun): number {
+function waitedMs({ deps }: CallState, run: AttemptRun): number {
   return deps.clock.monotonic() - run.response.startedAt
 }
 
 /** Removes a failed attempt from the race and returns the step after it. Throws if the request has ended. */
-function fail(state: Call, run: AttemptRun, open: Contender[]): 'next' | 'stop' {
+function fail(state: CallState, run: AttemptRun, open: Contender[]): 'next' | 'stop' {
   open.splice(
     open.findIndex(one => one.run === run),
     1,
@@ -157,7 +157,7 @@ function fail(state: Call, run: AttemptRun, open: Contender[]): 'next' | 'stop' 
 
 /** Starts the hedge after its cost is reserved; null = none may begin, or the first content arrived meanwhile. */
 async function startRival(
-  state: Call,
+  state: CallState,
   hedge: Hedge,
   [first]: readonly Contender[],
   candidates: Iterator<Candidate, void>,
@@ -187,12 +187,12 @@ async function startRival(
 }
 
 function startReserved(
-  state: Call,
+  state: CallState,
   parts: { readonly candidate: Candidate; readonly claim: KeyClaim | null; readonly reservation: Reservation },
 ): AttemptRun | null {
   const { progress } = state
   const { response } = progress
-  const rival = start(state, parts.candidate, parts.reservation, parts.claim)
+  const rival = startAttempt(state, parts.candidate, parts.reservation, parts.claim)
   // The first attempt is billed unless it fails or loses.
   progress.response = response
   return rival
@@ -202,7 +202,7 @@ function startReserved(
  * Returns the candidates of a hedge in order: another host of the same model, another key of the same host, and the next
  * model if the request allows fallback. None is removed from the order of attempts.
  */
-function runnersUp(state: Call, run: AttemptRun, candidates: Iterator<Candidate, void>): readonly Candidate[] {
+function runnersUp(state: CallState, run: AttemptRun, candidates: Iterator<Candidate, void>): readonly Candidate[] {
   const { keys, request, deps } = state
   const { candidate: serving } = run.response
   const policy = request.prepared.ask.fallback
@@ -221,7 +221,7 @@ function runnersUp(state: Call, run: AttemptRun, candidates: Iterator<Candidate,
 }
 
 /** Claims a key for the hedge, never that of the first attempt; null = the provider has one credential. */
-async function claimRival(state: Call, run: AttemptRun, candidate: Candidate): Promise<KeyClaim | null | 'none'> {
+async function claimRival(state: CallState, run: AttemptRun, candidate: Candidate): Promise<KeyClaim | null | 'none'> {
   if (candidate.endpoint.keys === undefined) return null
   const used = run.claim?.key
   const except = used === undefined ? state.keys.tried : new Set([...state.keys.tried, used])

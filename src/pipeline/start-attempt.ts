@@ -8,7 +8,7 @@ import type { KeyClaim } from '../providers/keys/key-pool.ts'
 import type { ProviderAsk } from '../providers/provider.ts'
 import { UpstreamAttempt } from './attempt.ts'
 import { AttemptRun } from './attempt-run.ts'
-import { type Call, skip } from './call-state.ts'
+import { type CallState, skip } from './call-state.ts'
 import { claimKey } from './claim-key.ts'
 import type { Candidate } from './routing/candidate.ts'
 import { healthKey } from './routing/health-key.ts'
@@ -22,19 +22,19 @@ import { createUpstreamResponse } from './upstream-response.ts'
 const maximumWholeAnswerTokens = 512
 
 /** Claims a key, if the provider has several, and starts the attempt; null = the candidate is skipped. */
-export function begin(
-  state: Call,
+export function claimAndStart(
+  state: CallState,
   candidate: Candidate,
   reservation: Reservation,
 ): AttemptRun | null | Promise<AttemptRun | null> {
-  if (candidate.endpoint.keys === undefined) return start(state, candidate, reservation, null)
+  if (candidate.endpoint.keys === undefined) return startAttempt(state, candidate, reservation, null)
   const place = cachePlaceOf(state, candidate)
   const preferred = place?.host === candidate.endpoint.id ? place.account : null
   return claimKey(state, candidate, { outputCap: reservation.outputCap, preferred }).then(claim => {
     if (typeof claim === 'string') return skip(state, candidate, claim)
     let run: AttemptRun | null = null
     try {
-      run = start(state, candidate, reservation, claim)
+      run = startAttempt(state, candidate, reservation, claim)
       return run
     } finally {
       if (run === null) claim.settle(0)
@@ -43,8 +43,8 @@ export function begin(
 }
 
 /** Starts one attempt; null = the retry budget is used up. */
-export function start(
-  state: Call,
+export function startAttempt(
+  state: CallState,
   candidate: Candidate,
   reservation: Reservation,
   claim: KeyClaim | null,
@@ -95,12 +95,15 @@ export function start(
 }
 
 /** Returns where the candidate's model has the conversation cached, if it has several keys or hosts. */
-export function cachePlaceOf({ deps, request: { caller, ask } }: Call, { model }: Candidate): CachePlace | undefined {
+export function cachePlaceOf(
+  { deps, request: { caller, ask } }: CallState,
+  { model }: Candidate,
+): CachePlace | undefined {
   const affinity = deps.ties.of(caller.accountId, ask)
   return affinity?.model === fullName(model) ? affinity.place : undefined
 }
 
-function cacheMarksFor({ deps, request }: Call, { endpoint, model }: Candidate): Pick<ProviderAsk, 'cacheMarks'> {
+function cacheMarksFor({ deps, request }: CallState, { endpoint, model }: Candidate): Pick<ProviderAsk, 'cacheMarks'> {
   if (endpoint.provider.cachesMarkedInput?.(model) !== true) return {}
   const marks = deps.cacheMarks(request.caller.accountId, request.ask)
   return marks === null ? {} : { cacheMarks: marks }
@@ -110,7 +113,7 @@ function cacheMarksFor({ deps, request }: Call, { endpoint, model }: Candidate):
  * Bounds further attempts, so that retries do not overload a struggling provider. A fallback to a healthy provider that
  * has not failed this request is free.
  */
-function drawsOnBudget({ deps, failed }: Call, candidate: Candidate): boolean {
+function drawsOnBudget({ deps, failed }: CallState, candidate: Candidate): boolean {
   if (failed.length === 0) return false
   const sameProvider = failed.some(({ candidate: other }) => other.endpoint === candidate.endpoint)
   return sameProvider || !deps.health.mayTry(healthKey(candidate))

@@ -109,7 +109,19 @@ test('models update: prints figures of the operator, which it does not replace',
     }),
   )
   const { stdout } = await updateFrom(['--from', good, '--dry-run', '--json'], { GATEWAY_CONFIG: config })
-  expect(JSON.parse(stdout).kept).toEqual([{ model: 'openai/gpt-5.5', field: 'pricing.input', from: '7', to: '1' }])
+  const kept = (field: string, from: string, to: string) => ({
+    model: 'openai/gpt-5.5',
+    field: `pricing.${field}`,
+    from,
+    to,
+  })
+  // Prices that the operator does not name keep their ratio to the named ones.
+  expect(JSON.parse(stdout).kept).toEqual([
+    kept('input', '7', '1'),
+    kept('cachedInput', '0.7', '0.1'),
+    kept('longContext.input', '14', '2'),
+    kept('longContext.cachedInput', '1.4', '0.2'),
+  ])
 })
 
 test('models update: fetches from an address with a signature, and refuses a changed one', async () => {

@@ -306,7 +306,7 @@ test('hedge: begins only if the account can pay for both, to the micro-cent', as
   }
 })
 
-test('hedge: serves alone after the first attempt failed, without any cost of the failed one', async () => {
+test('hedge: serves after the first attempt failed, without any cost of the failed one', async () => {
   const rig = world()
   const ending = run(rig)
   const slow = await rig.called(1)

@@ -111,7 +111,7 @@ test('hedging: another key of the same model serves a stream, whose last chunk h
   await untilCanceled(2)
 })
 
-test('hedging: is `unused` when the first content arrives in time, and absent without a request for it', async () => {
+test('hedging: reports `unused` when the first content arrives in time, and nothing without a request for it', async () => {
   const inTime = await chat('own/shared', '')
   expect([inTime.headers.get('x-gateway-hedge'), (await usageOf(inTime)).hedge_cost_usd]).toEqual(['unused', undefined])
   const without = await chat('own/shared', '', {}, {})

@@ -284,7 +284,10 @@ function changedModel(model: Model, change: ModelChange, pricingSource: string):
     ...model,
     displayName: change.display_name ?? model.displayName,
     tier: change.tier ?? model.tier,
-    ...(change.pricing !== undefined && { pricing: pricingOf(change.pricing), pricingSource }),
+    ...(change.pricing !== undefined && {
+      pricing: mergedPricing(model, change.pricing, change.like !== undefined),
+      pricingSource,
+    }),
     contextWindow: change.context_window ?? model.contextWindow,
     maxInputTokens: change.max_input_tokens ?? model.maxInputTokens,
     maxOutputTokens: change.max_output_tokens ?? model.maxOutputTokens,
@@ -302,6 +305,42 @@ function changedModel(model: Model, change: ModelChange, pricingSource: string):
       estimated: change.quality === undefined && figures.estimated,
     },
   }
+}
+
+/**
+ * Returns the changed prices of a model. Prices that the change does not name keep their ratio to the input or output
+ * price, as providers state them: a figure from before could make a cached token more expensive than a new one. A new
+ * model has no prices to keep, because those of its relative are not its own.
+ */
+function mergedPricing({ pricing: own }: Model, pricing: ConfiguredModel['pricing'], isNew: boolean): Pricing {
+  const named = pricingOf(pricing)
+  if (isNew) return named
+  const ofInput = scaledBy(own.input, named.input)
+  const ofOutput = scaledBy(own.output, named.output)
+  const kept = (price: number | null) => (price === null ? null : ofInput(price))
+  const { longContext } = own
+  return {
+    input: named.input,
+    output: named.output,
+    cachedInput: named.cachedInput ?? kept(own.cachedInput),
+    cacheWrite: named.cacheWrite ?? kept(own.cacheWrite),
+    longContext:
+      named.longContext ??
+      (longContext === null
+        ? null
+        : {
+            aboveInputTokens: longContext.aboveInputTokens,
+            input: ofInput(longContext.input),
+            output: ofOutput(longContext.output),
+            cachedInput: kept(longContext.cachedInput),
+            cacheWrite: kept(longContext.cacheWrite),
+          }),
+  }
+}
+
+/** Returns a price in the ratio of `to` to `from`, to 1e-8 USD. */
+function scaledBy(from: number, to: number): (price: number) => number {
+  return price => (from === 0 || from === to ? price : Math.round((price * to * 1e8) / from) / 1e8)
 }
 
 /** Returns configured prices as those of a model. */

@@ -10,6 +10,7 @@ import { type Catalog, fitsWindow, fullName, type Model, needsOf } from '../../c
 import { defaultLevelShares, type Level, type LevelShares, levelOf } from '../../core/routing/capability-levels.ts'
 import { formatDay } from '../../core/text/utc-days.ts'
 import { noWeb, type WebPlan } from '../../core/web/web-plan.ts'
+import { withCachedEarlier } from './cached-fallback.ts'
 import { type Candidate, unreadable } from './candidate.ts'
 import { type FilterDeps, filterCandidates, filterFallbacks } from './filter-candidates.ts'
 import { routingHealthKey } from './health-key.ts'
@@ -121,9 +122,10 @@ function chooseAutomatically(deps: RouteDeps, request: RouteRequest): Choice {
   const { able, dropped } = filterCandidates(deps, request)
   const scores = scoreCandidates(deps, request, able)
   const { ordered, learning, context } = rankCandidates(deps, request, scores)
+  const [leader, ...others] = ordered
   const candidates = toCandidates(
     deps.endpoints,
-    ordered,
+    leader === undefined ? [] : [leader, ...withCachedEarlier(deps, request, scores.mode, others)],
     (entry, endpoint) => new RankedCandidate(entry, endpoint, context),
   )
   const [first] = candidates
@@ -175,7 +177,9 @@ function firstHost({ hosts }: Model): Pick<Candidate, 'host'> | null {
 function withFallbacks(deps: RouteDeps, request: RouteRequest, first: Candidate): Candidates {
   const { model } = first
   const { within, beyond, dropped } = filterFallbacks(deps, request, model)
-  const ranked = unhealthyLast(deps, scoreFallbacks(model, within), maximumCandidates - 1)
+  const mode = { strategy: request.ask.strategy, level: request.level }
+  const scored = unhealthyLast(deps, scoreFallbacks(model, within), maximumCandidates - 1)
+  const ranked = withCachedEarlier(deps, request, mode, scored)
   const reason = () => `fallback for ${fullName(model)}`
   const fallbacks = toCandidates(deps.endpoints, ranked, (entry, endpoint) => ({
     place: 'score',

@@ -112,7 +112,7 @@ describe('catalog change', () => {
     const model = changed.find(({ id }) => id === opus.id)
     expect(model).toEqual({
       ...opus,
-      pricing: { input: 0.5, output: 1, cachedInput: null, cacheWrite: null, longContext: null },
+      pricing: { input: 0.5, output: 1, cachedInput: 0.025, cacheWrite: 0.625, longContext: null },
       pricingSource: 'config',
       capabilities: { ...opus.capabilities, vision: false },
       parameters: { ...opus.parameters, prefill: true },
@@ -121,6 +121,36 @@ describe('catalog change', () => {
     })
     expect(changed.filter(one => one !== model)).toEqual(catalog.filter(one => one !== opus))
     expect(model && costOf(model, { ...noTokens, outputTokens: 1_000_000 })).toBe(100_000_000)
+  })
+
+  test('keeps the ratio of prices that a change does not name', () => {
+    const tier = { aboveInputTokens: 200_000, input: 4, output: 18, cachedInput: 0.4, cacheWrite: 5 }
+    const own = { ...opus, pricing: { input: 2, output: 12, cachedInput: 0.2, cacheWrite: 2.5, longContext: tier } }
+    const priced = (fields: object) =>
+      withChanges([own], [check({ provider: own.provider, id: own.id, pricing: fields })])[0]?.pricing
+    expect(priced({ input_per_mtok: 2, output_per_mtok: 12 })).toEqual(own.pricing)
+    expect(priced({ input_per_mtok: 1, output_per_mtok: 24 })).toEqual({
+      input: 1,
+      output: 24,
+      cachedInput: 0.1,
+      cacheWrite: 1.25,
+      longContext: { aboveInputTokens: 200_000, input: 2, output: 36, cachedInput: 0.2, cacheWrite: 2.5 },
+    })
+    expect(priced({ input_per_mtok: 0, output_per_mtok: 12 })).toMatchObject({
+      input: 0,
+      cachedInput: 0,
+      cacheWrite: 0,
+    })
+    const named = { above_input_tokens: 1_000, input_per_mtok: 9, output_per_mtok: 9 }
+    expect(priced({ input_per_mtok: 1, output_per_mtok: 12, cached_input_per_mtok: 0.7, long_context: named })).toEqual(
+      {
+        input: 1,
+        output: 12,
+        cachedInput: 0.7,
+        cacheWrite: 1.25,
+        longContext: { aboveInputTokens: 1_000, input: 9, output: 9, cachedInput: null, cacheWrite: null },
+      },
+    )
   })
 
   test('adds a model like another with its own name, price and tier, without published evidence', () => {

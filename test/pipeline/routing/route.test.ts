@@ -497,6 +497,46 @@ describe('long conversation', () => {
   })
 })
 
+describe('fallback with a cached conversation', () => {
+  const at = (tie: CacheAffinity | null, ask: Partial<ChatRequest> = {}, given: World = {}) =>
+    names(
+      routed({ model: 'openai/gpt-5.5', ...ask }, { ...given, ...(tie === null ? {} : { tie }) }, 40_000, {
+        strongGain: 0.6,
+      }),
+    )
+  const [named, ...others] = at(null)
+  // The cheapest fallback that is not the next one anyway: a price that a cache can make the best.
+  const prices = new Map(catalog.map(model => [fullName(model), model.pricing]))
+  const cached = others
+    .slice(1)
+    .toSorted((one, other) => (prices.get(one)?.input ?? 0) - (prices.get(other)?.input ?? 0))[0]
+  if (cached === undefined) throw new Error('the catalog has other fallbacks')
+  const tie = { model: cached, tokens: 39_000 }
+
+  test('calls the model with the cache earlier, and changes nothing else', () => {
+    const order = at(tie)
+    expect(order[0]).toBe(named ?? '')
+    expect(order.indexOf(cached)).toBeLessThan(1 + others.indexOf(cached))
+    expect(order.filter(name => name !== cached)).toEqual([named ?? '', ...others.filter(name => name !== cached)])
+  })
+
+  test('keeps the order when nothing worth keeping is cached, the strategy ignores cost, or the model is degraded', () => {
+    expect(at({ ...tie, tokens: 100 })).toEqual(at(null))
+    expect(at(tie, { strategy: 'speed' })).toEqual(at(null, { strategy: 'speed' }))
+    expect(at(tie, {}, { degraded: [cached] })).toEqual(at(null, {}, { degraded: [cached] }))
+  })
+
+  test('applies to automatic routing behind the first model', () => {
+    const auto = (given: World) => names(routed({}, given, 40_000, { strongGain: 0.1 }))
+    const plain = auto({})
+    for (const name of plain.slice(2)) {
+      const moved = auto({ tie: { model: name, tokens: 39_000 } })
+      expect(moved.indexOf(name)).toBeLessThanOrEqual(plain.indexOf(name))
+      expect(moved.toSorted()).toEqual(plain.toSorted())
+    }
+  })
+})
+
 test('routing: never violates capability, window, test mode, budget, health, retirement or configuration, and is deterministic', () => {
   const asks = fc.record({
     strategy: fc.constantFrom<Strategy | null>(null, ...strategies),
