@@ -39,7 +39,7 @@ const apart = [
   'test/database/postgres.test.ts',
   'test/database/redis.test.ts',
 ]
-const mostTogether = 10
+const mostTogether = 20
 
 /** Processes of tests, which end with the run. */
 const running = new Set<Bun.Subprocess>()

@@ -2,9 +2,9 @@
  * Creates data folders quickly: initializing an embedded database takes seconds, copying a template does not. The real
  * code creates the template once per set of migrations; it contains no account.
  */
-import { cpSync, existsSync, mkdtempSync, readdirSync, readFileSync, renameSync, rmSync } from 'node:fs'
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, renameSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
-import { join, resolve } from 'node:path'
+import { dirname, join, resolve } from 'node:path'
 import { migrate, openDatabase } from '../../src/database/database.ts'
 import { openEmbedded } from '../../src/database/embedded.ts'
 
@@ -13,8 +13,15 @@ const root = resolve(import.meta.dir, '../..')
 /** Returns a folder (a new one by default) with a migrated, empty embedded database. */
 export async function freshDataFolder(folder = mkdtempSync(join(tmpdir(), 'gateway-ai-'))): Promise<string> {
   const template = await embeddedTemplate()
-  cpSync(join(template, 'postgres'), join(folder, 'postgres'), { recursive: true })
+  copyFolder(join(template, 'postgres'), join(folder, 'postgres'))
   return folder
+}
+
+/** Copies a folder to a path that does not exist. `cpSync` takes three times the processor time of the system's `cp`. */
+export function copyFolder(from: string, to: string): void {
+  mkdirSync(dirname(to), { recursive: true })
+  const { success, stderr } = Bun.spawnSync(['cp', '-r', from, to], { stderr: 'pipe' })
+  if (!success) throw new Error(`cp: ${stderr}`)
 }
 
 /** Returns the folder that data folders are copied from. The first call on a machine creates it. */

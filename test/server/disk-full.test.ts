@@ -1,11 +1,12 @@
 /** A start on a full disk: a small tmpfs, which requires root to mount. */
 import { afterAll, describe, expect, setDefaultTimeout } from 'bun:test'
-import { cpSync, mkdirSync, mkdtempSync, rmSync, statfsSync, writeFileSync } from 'node:fs'
+import { mkdirSync, mkdtempSync, rmSync, statfsSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { freshDataFolder } from '../harness/data-folder.ts'
 import { needed, testNeeding } from '../harness/needs.ts'
 import { startPostgres } from '../harness/postgres.ts'
-import { freshFolder, run, stopProcesses } from '../harness/processes.ts'
+import { run, stopProcesses } from '../harness/processes.ts'
 
 setDefaultTimeout(120_000)
 
@@ -59,7 +60,7 @@ describe('a full disk', () => {
       const disk = smallDisk(96)
       const folder = join(disk, 'data')
       mkdirSync(folder)
-      cpSync(await freshFolder(), folder, { recursive: true })
+      await freshDataFolder(folder)
       fill(disk, left)
       await expectSaid(folder)
     }
