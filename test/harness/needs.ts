@@ -47,6 +47,7 @@ const installable = {
 /** Requirements that no package meets: another platform, permissions, or data outside of the repository. */
 const given = {
   deno: { what: 'Deno', isMet: isOnPath('deno') },
+  helm: { what: 'Helm 3', isMet: isOnPath('helm') },
   pythonClient: { what: 'python3 with the package openai', isMet: hasPythonPackage('python3', 'openai') },
   pythonAnthropic: {
     what: 'python3 with the package anthropic',

@@ -1,0 +1,162 @@
+/** The Helm chart: its values against their schema, and with Helm its objects for each of the three sets of values. */
+import { describe, expect, test } from 'bun:test'
+import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import Ajv from 'ajv'
+import packageJson from '../package.json'
+import { readConfig } from '../src/config.ts'
+import { describeNeeding } from './harness/needs.ts'
+
+const chart = join(import.meta.dir, '../deploy/helm/gateway-ai')
+const text = (path: string) => readFileSync(join(chart, path), 'utf8')
+const sets = readdirSync(join(chart, 'ci')).sort()
+
+type Tree = { readonly [key: string]: unknown }
+const isTree = (value: unknown): value is Tree => typeof value === 'object' && value !== null && !Array.isArray(value)
+const tree = (value: unknown): Tree => (isTree(value) ? value : {})
+
+/** Merges values as Helm does: objects by key, everything else replaces. */
+function merged(base: Tree, over: Tree): Tree {
+  const both = Object.entries(over).map(([key, value]) => {
+    const old = base[key]
+    return [key, isTree(old) && isTree(value) ? merged(old, value) : value]
+  })
+  return { ...base, ...Object.fromEntries(both) }
+}
+
+/** Returns what a path such as `a.b` leads to. */
+const at = (value: unknown, path: string): unknown =>
+  path.split('.').reduce<unknown>((part, key) => tree(part)[key], value)
+
+const defaults = tree(Bun.YAML.parse(text('values.yaml')))
+const valuesOf = (set: string) => merged(defaults, tree(Bun.YAML.parse(text(`ci/${set}`))))
+const isValid = new Ajv({ strict: false, logger: false }).compile(JSON.parse(text('values.schema.json')))
+
+describe('chart', () => {
+  test('has the version of the gateway, and a set of values for each kind of installation', () => {
+    expect(tree(Bun.YAML.parse(text('Chart.yaml'))).appVersion).toBe(packageJson.version)
+    expect(sets).toEqual(['autoscaling-values.yaml', 'minimal-values.yaml', 'production-values.yaml'])
+  })
+
+  test('describes each value in the schema, and uses no value without a default', () => {
+    const properties = tree(at(JSON.parse(text('values.schema.json')), 'properties'))
+    expect(
+      Object.keys(properties)
+        .filter(key => key !== 'global')
+        .sort(),
+    ).toEqual(Object.keys(defaults).sort())
+    const used = readdirSync(join(chart, 'templates')).flatMap(name =>
+      [...text(`templates/${name}`).matchAll(/(?:^|[\s($])\.Values\.([\w.]+)/gm)].map(([, path = '']) => path),
+    )
+    expect(used.length).toBeGreaterThan(40)
+    expect(used.filter(path => at(defaults, path) === undefined)).toEqual([])
+  })
+
+  test('accepts the three sets of values', () => {
+    for (const set of sets)
+      expect({ set, isValid: isValid(valuesOf(set)), errors: isValid.errors }).toMatchObject({ isValid: true })
+  })
+
+  test.each([
+    ['no image', { image: { repository: '' } }],
+    ['no database', { secrets: { database: { name: '' } } }],
+    ['a secret among the variables', { environment: { OPENAI_API_KEY: 'sk-x' } }],
+    ['a connection string among the variables', { environment: { DATABASE_URL: 'postgres://x' } }],
+    ['an unknown value', { replicaCount: 2 }],
+    ['a wrong digest', { image: { repository: 'x', digest: 'sha256:abc' } }],
+    ['a wrong count of workers', { workers: 'many' }],
+  ])('refuses %s', (_, change) => expect(isValid(merged(valuesOf('minimal-values.yaml'), change))).toBe(false))
+
+  test('passes variables and a configuration file on that the gateway accepts', () => {
+    const folder = mkdtempSync(join(tmpdir(), 'gateway-chart-'))
+    for (const set of sets) {
+      const { config, environment } = valuesOf(set)
+      const path = join(folder, 'config.json')
+      writeFileSync(path, JSON.stringify(config))
+      const own = Object.fromEntries(Object.entries(tree(environment)).map(([name, value]) => [name, String(value)]))
+      expect(() => readConfig({ ...own, OPENAI_API_KEY: 'k', GATEWAY_CONFIG: path })).not.toThrow()
+    }
+    rmSync(folder, { recursive: true, force: true })
+  })
+})
+
+function helm(...words: readonly string[]) {
+  const { exitCode, stdout, stderr } = Bun.spawnSync(['helm', ...words], { stdout: 'pipe', stderr: 'pipe' })
+  return { exitCode, stdout: stdout.toString(), stderr: stderr.toString() }
+}
+
+/** Returns the objects of a set of values by `Kind/name`. */
+function objectsOf(set: string, ...more: readonly string[]): ReadonlyMap<string, Tree> {
+  const { exitCode, stdout, stderr } = helm('template', 'prod', chart, '--values', join(chart, 'ci', set), ...more)
+  if (exitCode !== 0) throw new Error(stderr)
+  const documents = stdout.split(/^---$/m).map(part => tree(Bun.YAML.parse(part)))
+  return new Map(
+    documents.filter(one => one.kind !== undefined).map(one => [`${one.kind}/${at(one, 'metadata.name')}`, one]),
+  )
+}
+
+const podOf = (object: Tree | undefined) => tree(at(object, 'spec.template.spec'))
+const containersOf = (pod: Tree) => (Array.isArray(pod.containers) ? pod.containers.map(tree) : [])
+
+describeNeeding('helm', 'rendered by Helm', () => {
+  test.each(sets)('Helm chart with %s: passes lint, and runs every pod restricted with secrets by reference', set => {
+    expect(helm('lint', '--strict', chart, '--values', join(chart, 'ci', set))).toMatchObject({ exitCode: 0 })
+    const objects = objectsOf(set)
+    const pods = [...objects.values()].filter(({ kind }) => kind === 'StatefulSet' || kind === 'Job').map(podOf)
+    expect(pods.length).toBe(2)
+    for (const pod of pods) {
+      expect(pod).toMatchObject({
+        automountServiceAccountToken: false,
+        securityContext: { runAsNonRoot: true, runAsUser: 1000, seccompProfile: { type: 'RuntimeDefault' } },
+      })
+      for (const container of containersOf(pod))
+        expect(container.securityContext).toEqual({
+          allowPrivilegeEscalation: false,
+          readOnlyRootFilesystem: true,
+          capabilities: { drop: ['ALL'] },
+        })
+    }
+    expect([...objects.values()].filter(({ kind }) => kind === 'Secret')).toEqual([])
+    expect(objects.has('NetworkPolicy/prod-gateway-ai')).toBe(true)
+    expect(at(objects.get('Job/prod-gateway-ai-migrate'), 'metadata.annotations')).toMatchObject({
+      'helm.sh/hook': 'pre-install,pre-upgrade',
+    })
+  })
+
+  test('Helm chart: sends a host with each probe that the gateway accepts', () => {
+    const [container] = containersOf(podOf(objectsOf('production-values.yaml').get('StatefulSet/prod-gateway-ai')))
+    for (const [probe, path] of [
+      ['startupProbe', '/readyz'],
+      ['readinessProbe', '/readyz'],
+      ['livenessProbe', '/healthz'],
+    ] as const)
+      expect(at(container, `${probe}.httpGet`)).toMatchObject({
+        path,
+        httpHeaders: [{ name: 'Host', value: 'gateway.example.com' }],
+      })
+    expect(container?.image).toStartWith('ghcr.io/example/gateway-ai@sha256:')
+  })
+
+  test('Helm chart: scales on the requests in progress, and limits disruption only with several pods', () => {
+    const scaled = objectsOf('autoscaling-values.yaml')
+    expect(at(scaled.get('StatefulSet/prod-gateway-ai'), 'spec.replicas')).toBeUndefined()
+    expect(at(scaled.get('HorizontalPodAutoscaler/prod-gateway-ai'), 'spec.metrics')).toEqual([
+      {
+        type: 'Pods',
+        pods: {
+          metric: { name: 'gateway_requests_in_flight' },
+          target: { type: 'AverageValue', averageValue: '800' },
+        },
+      },
+    ])
+    const budget = 'PodDisruptionBudget/prod-gateway-ai'
+    expect([...sets].map(set => objectsOf(set).has(budget))).toEqual([true, false, true])
+  })
+
+  test.each([
+    ['several pods without Redis', ['--set', 'replicas=2']],
+    ['a drain that is longer than the notice to stop', ['--set', 'drainTimeoutMs=60000']],
+    ['an ingress without a host', ['--set', 'ingress.enabled=true']],
+  ])('Helm chart: refuses %s', (_, words) => expect(() => objectsOf('minimal-values.yaml', ...words)).toThrow())
+})
