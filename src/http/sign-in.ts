@@ -76,10 +76,11 @@ export async function sessionReply(
   status = 200,
 ): Promise<Response> {
   const { accountId, userId, sessionId } = holder
-  const [{ token, expiresAt }, user, account] = await Promise.all([
+  const [{ token, expiresAt }, user, account, session] = await Promise.all([
     deps.tokens.sign({ userId, sessionId }),
     deps.stores.users.findUser(deps.database, accountId, userId),
     deps.stores.users.findAccount(deps.database, accountId),
+    deps.stores.sessions.findSession(deps.database, sessionId),
   ])
   if (user === null || account === null) throw invalidToken()
   const limits = deps.stores.accounts.limitsOf(account, deps.config.plans)
@@ -89,6 +90,7 @@ export async function sessionReply(
     refresh_token: refreshToken,
     user: shownUser(user),
     account: shownAccount(account, limits),
+    two_factor_setup_required: session?.mustSetUpTwoFactor ?? false,
   }
   return reply(shown, status)
 }
@@ -121,7 +123,7 @@ export function invalidCredentials(): GatewayError {
 
 /** Converts an account to its API form, with its own limits or its plan's. */
 export function shownAccount(
-  account: Pick<Account, 'id' | 'name' | 'plan' | 'web' | 'createdAt'>,
+  account: Pick<Account, 'id' | 'name' | 'plan' | 'web' | 'requiresTotp' | 'createdAt'>,
   limits: Limits,
 ): ShownAccount {
   return {
@@ -129,6 +131,7 @@ export function shownAccount(
     name: account.name,
     plan: account.plan,
     web: account.web,
+    requires_two_factor: account.requiresTotp,
     limits: shownLimits(limits),
     created_at: account.createdAt.toISOString(),
   }

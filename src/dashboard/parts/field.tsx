@@ -25,7 +25,7 @@ type InputProps = Shared & {
   readonly step?: string
 }
 
-type AutoFill = 'off' | 'username' | 'current-password' | 'new-password' | 'organization'
+type AutoFill = 'off' | 'one-time-code' | 'username' | 'current-password' | 'new-password' | 'organization'
 
 export function TextField({ label, hint, param, failure, onText, type = 'text', ...input }: InputProps) {
   return (

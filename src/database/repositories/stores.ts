@@ -12,6 +12,7 @@ import * as resets from './password-resets.ts'
 import * as paymentEvents from './payment-events.ts'
 import * as sessions from './sessions.ts'
 import * as singleSignOn from './single-sign-on.ts'
+import * as totp from './totp.ts'
 import * as users from './users.ts'
 import * as verifications from './verifications.ts'
 
@@ -31,6 +32,7 @@ export const stores = {
   resets,
   sessions,
   singleSignOn,
+  totp,
   users,
   verifications,
 } as const

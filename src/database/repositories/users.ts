@@ -51,7 +51,7 @@ export async function findUser(database: Database, accountId: string, userId: st
 export async function changeSettings(
   database: Database,
   accountId: string,
-  settings: { readonly name?: string; readonly web?: boolean },
+  settings: { readonly name?: string; readonly web?: boolean; readonly requiresTotp?: boolean },
 ): Promise<void> {
   await withAccountRls(database, accountId).orm(step =>
     step

@@ -1,5 +1,6 @@
 /** The account, for its users. */
 import { Type } from '@sinclair/typebox'
+import { isAllowed } from '../../core/accounts/roles.ts'
 import type { Plans } from '../../core/limits/plans.ts'
 import type { DailyUsage } from '../../core/limits/spent.ts'
 import type { Clock } from '../../core/ports/clock.ts'
@@ -9,7 +10,7 @@ import { checker, invalidField } from '../../core/validation/validate.ts'
 import type { Database } from '../../database/database.ts'
 import type { Stores } from '../../database/repositories/stores.ts'
 import { nameSchema } from '../../http/common-fields.ts'
-import { type Authenticate, notFound, readInput, reply, sessionRoutes } from '../../http/session-routes.ts'
+import { type Authenticate, forbidden, notFound, readInput, reply, sessionRoutes } from '../../http/session-routes.ts'
 import { shownAccount } from '../../http/sign-in.ts'
 import type { Meter } from '../../limits/meter.ts'
 import { type AccountToday, accountTodayShape } from './schemas.ts'
@@ -26,7 +27,11 @@ type AccountDeps = {
 }
 
 const changeSchema = Type.Object(
-  { name: Type.Optional(nameSchema), web: Type.Optional(Type.Boolean()) },
+  {
+    name: Type.Optional(nameSchema),
+    web: Type.Optional(Type.Boolean()),
+    requires_two_factor: Type.Optional(Type.Boolean({ description: 'owners only' })),
+  },
   { additionalProperties: false },
 )
 const checkChange = checker(changeSchema)
@@ -46,12 +51,18 @@ export function account(deps: AccountDeps, identify: Authenticate) {
       method: 'PATCH',
       path: '/api/v1/account',
       action: 'account.change',
-      summary: 'Change the name or the web access of the account',
+      summary: 'Change the name, the web access or the required sign-in of the account',
       body: changeSchema,
-      examples: { 'new name': { name: 'Difference Engines' }, 'web access off': { web: false } },
+      examples: {
+        'new name': { name: 'Difference Engines' },
+        'web access off': { web: false },
+        'two-factor sign-in required': { requires_two_factor: true },
+      },
       answer: accountTodayShape,
-      async handle({ principal: { accountId }, request }) {
-        const settings = await readInput(request, checkChange)
+      async handle({ principal: { accountId, role }, request }) {
+        const { requires_two_factor: requiresTotp, ...sent } = await readInput(request, checkChange)
+        if (requiresTotp !== undefined && !isAllowed(role, 'account.secure')) throw forbidden()
+        const settings = { ...sent, ...(requiresTotp === undefined ? {} : { requiresTotp }) }
         if (Object.keys(settings).length === 0) throw invalidField('name', 'is required unless `web` is sent')
         await deps.stores.users.changeSettings(deps.database, accountId, settings)
         deps.announce()

@@ -5,7 +5,7 @@ import { GatewayError } from '../../core/validation/errors.ts'
 import type { Principal } from '../../http/authentication.ts'
 import { session } from '../../http/policies.ts'
 import { withRouteDocs } from '../../http/route-docs.ts'
-import { type Authenticate, forbidden, reply } from '../../http/session-routes.ts'
+import { type Authenticate, forbidden, refuseWithoutTwoFactor, reply } from '../../http/session-routes.ts'
 import type { LedgerReader, LoggedRequest } from '../../ledger/ledger.ts'
 import type { UsageScope } from '../../ledger/usage-totals.ts'
 import {
@@ -36,6 +36,7 @@ export function usage({ ledger, clock }: UsageDeps, identify: Authenticate) {
   const allowed = async (request: Request, action: Action): Promise<Principal> => {
     const principal = await identify.principal(request.headers)
     if (!isAllowed(principal.role, action)) throw forbidden()
+    refuseWithoutTwoFactor(principal)
     return principal
   }
 
