@@ -51,7 +51,7 @@ function withBrowser(path: string) {
     return { secret, codes }
   }
 
-  test('Two-factor sign-in: is required by the owner, set up at once, and asks for a code at the next sign-in', async () => {
+  test('Two-factor sign-in: appears once the owner requires it, and asks for a code at the next sign-in', async () => {
     const { email, password } = firstOwner(gateway)
     const visitor = await newVisitor(browser, gateway)
     const { page, go } = visitor

@@ -56,7 +56,7 @@ export function account(deps: AccountDeps, identify: Authenticate) {
       examples: {
         'new name': { name: 'Difference Engines' },
         'web access off': { web: false },
-        'two-factor sign-in required': { requires_two_factor: true },
+        'two-factor sign-in optional': { requires_two_factor: false },
       },
       answer: accountTodayShape,
       async handle({ principal: { accountId, role }, request }) {
