@@ -16,6 +16,7 @@ import {
 } from '../database/repositories/accounts.ts'
 import { changeBilling } from '../database/repositories/billing.ts'
 import { listKeys } from '../database/repositories/keys.ts'
+import { removeTotp } from '../database/repositories/totp.ts'
 import { changePassword } from '../database/repositories/users.ts'
 import { releaseUnverified } from '../database/repositories/verifications.ts'
 import type { Account } from '../database/tables.ts'
@@ -222,7 +223,20 @@ const resetPassword = command({
   },
 })
 
-export const accountCommands = [create, listing, show, plan, limits, resume, resetPassword]
+const resetTwoFactor = command({
+  name: 'accounts reset-two-factor',
+  about: 'Disable two-factor sign-in of a user who lost the authenticator app and the recovery codes',
+  operands: { email },
+  options: { json },
+  run: ({ operands, options }) =>
+    withAccount(operands.email, async (database, { user }) => {
+      const wasEnabled = await removeTotp(database, { accountId: user.accountId, userId: user.id })
+      if (options.json) printJson({ email: user.email, user_id: user.id, was_enabled: wasEnabled })
+      else print(`${user.email}: two-factor sign-in ${wasEnabled ? 'is disabled' : 'was not set up'}.`)
+    }),
+})
+
+export const accountCommands = [create, listing, show, plan, limits, resume, resetPassword, resetTwoFactor]
 
 /** Describes the account's unbilled usage beyond reservations. */
 function shortfallText({ shortfallMicrocents }: Account, maximum: number): string {

@@ -38,6 +38,7 @@ import type { Tokens } from '../http/authentication.ts'
 import { type BodyBudget, createBodyBudget } from '../http/body-budget.ts'
 import { allowedHosts } from '../http/host-header.ts'
 import { StartQueue } from '../http/start-queue.ts'
+import type { TextSeal } from '../http/text-seal.ts'
 import { createLedgerReader, type LedgerReader } from '../ledger/ledger.ts'
 import { RejectionLog } from '../ledger/rejections.ts'
 import type { AdmissionRequest, LimitReached, Meter } from '../limits/meter.ts'
@@ -119,6 +120,8 @@ export type Deps = {
   readonly secretOf: (userId: string) => string
   /** Seals reasoning that clients send back with the next turn. */
   readonly reasoningSeal: ReasoningSeal
+  /** Seals the secrets of two-factor sign-in. */
+  readonly totpSeal: TextSeal
   readonly sessions: SessionDirectory
   /** Reports a change of keys, users or plans, so that every gateway instance reads them immediately. */
   readonly announce: () => void

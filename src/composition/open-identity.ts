@@ -10,6 +10,7 @@ import { createSessionDirectory } from '../database/repositories/sessions.ts'
 import { createReasoningSeal } from '../dialects/reasoning-seal.ts'
 import { callerAddress, createTokens } from '../http/authentication.ts'
 import { userSecrets } from '../http/idempotency.ts'
+import { createTextSeal } from '../http/text-seal.ts'
 import { createAddressDigests } from './address-digests.ts'
 import type { Usage } from './open-usage.ts'
 import { loadOrCreateSessionSecret } from './session-secret.ts'
@@ -51,6 +52,7 @@ export async function openIdentity(config: Config, parts: Parts, undo: (() => un
     },
     secretOf: userSecrets(previousSecret ?? secret),
     reasoningSeal: createReasoningSeal(secret, previousSecret),
+    totpSeal: createTextSeal({ secret, previousSecret, purpose: 'gateway-ai two-factor', prefix: 'gwt1.' }),
     tokens: createTokens({ secret, previousSecret, clock }),
     addressDigests: createAddressDigests(secret, previousSecret),
     addressOf: (request: Request, server: Bun.Server<unknown> | null) =>

@@ -14,6 +14,7 @@ import { Settings } from './pages/settings.tsx'
 import { InvitationPage, SignIn, SignUp } from './pages/sign-in.tsx'
 import { SingleSignOn } from './pages/single-sign-on.tsx'
 import { Team } from './pages/team.tsx'
+import { TwoFactorFirst } from './pages/two-factor.tsx'
 import { Verify } from './pages/verify.tsx'
 import { Icon, type IconName } from './parts/icon.tsx'
 import { Navigation } from './parts/navigation.tsx'
@@ -92,6 +93,7 @@ export function App() {
       </main>
     )
   if (currentSession.value === null) return first === 'sign-up' ? <SignUp /> : <SignIn />
+  if (currentSession.value.two_factor_setup_required) return <TwoFactorFirst />
   return <Signed path={first} rest={rest} role={currentSession.value.user.role} />
 }
 

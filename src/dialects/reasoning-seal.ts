@@ -2,12 +2,12 @@
  * Seals reasoning that a client carries from one turn to the next. The gateway stores none of it. The client cannot read or change
  * it, and no other account can use it.
  */
-import { createCipheriv, createDecipheriv, hkdfSync, randomBytes } from 'node:crypto'
 import { Type } from '@sinclair/typebox'
 import { TypeCompiler } from '@sinclair/typebox/compiler'
 import { type ReasoningItem, reasoningFamilies } from '../core/chat/chat.ts'
 import { parseUntrustedJson } from '../core/validation/untrusted-json.ts'
 import { oneOf } from '../core/validation/validate.ts'
+import { createTextSeal } from '../http/text-seal.ts'
 
 export type ReasoningSeal = {
   /** Returns the item as encrypted text, which `open` accepts only for the same account. */
@@ -18,8 +18,6 @@ export type ReasoningSeal = {
 
 /** Prefix of sealed items. It separates them from text of a provider, and this format from later ones. */
 const prefix = 'gwr1.'
-const nonceBytes = 12
-const tagBytes = 16
 
 const isItem = TypeCompiler.Compile(
   Type.Object(
@@ -44,42 +42,16 @@ export function isSealed(text: string): boolean {
  * `previousSecret`, so that conversations continue after a change of the secret.
  */
 export function createReasoningSeal(secret: string, previousSecret: string | null): ReasoningSeal {
-  const key = keyOf(secret)
-  const keys = previousSecret === null ? [key] : [key, keyOf(previousSecret)]
+  const texts = createTextSeal({ secret, previousSecret, purpose: 'gateway-ai reasoning', prefix })
   return {
-    seal(accountId, item) {
-      const nonce = randomBytes(nonceBytes)
-      const cipher = createCipheriv('aes-256-gcm', key, nonce).setAAD(Buffer.from(accountId))
-      const { family, kind, text, data, id } = item
-      const sealed = [cipher.update(JSON.stringify({ family, kind, text, data, id }), 'utf8'), cipher.final()]
-      return prefix + Buffer.concat([nonce, ...sealed, cipher.getAuthTag()]).toString('base64url')
+    seal(accountId, { family, kind, text, data, id }) {
+      return texts.seal(accountId, JSON.stringify({ family, kind, text, data, id }))
     },
     open(accountId, text) {
-      if (!isSealed(text)) return null
-      const bytes = Buffer.from(text.slice(prefix.length), 'base64url')
-      if (bytes.length < nonceBytes + tagBytes) return null
-      for (const one of keys) {
-        const plain = opened(one, accountId, bytes)
-        if (plain === null) continue
-        const item = parseUntrustedJson(plain)
-        return isItem.Check(item) ? item : null
-      }
-      return null
+      const plain = texts.open(accountId, text)
+      if (plain === null) return null
+      const item = parseUntrustedJson(plain)
+      return isItem.Check(item) ? item : null
     },
-  }
-}
-
-function keyOf(secret: string): Buffer {
-  return Buffer.from(hkdfSync('sha256', secret, '', 'gateway-ai reasoning', 32))
-}
-
-function opened(key: Buffer, accountId: string, bytes: Buffer): string | null {
-  const decipher = createDecipheriv('aes-256-gcm', key, bytes.subarray(0, nonceBytes), { authTagLength: tagBytes })
-  decipher.setAAD(Buffer.from(accountId)).setAuthTag(bytes.subarray(-tagBytes))
-  try {
-    return decipher.update(bytes.subarray(nonceBytes, -tagBytes), undefined, 'utf8') + decipher.final('utf8')
-  } catch {
-    // The text was changed, belongs to another account, or was sealed under another secret.
-    return null
   }
 }

@@ -94,6 +94,9 @@ export const accountShape = namedSchema('Account', {
   hedge: Type.Boolean({
     description: 'whether requests of the account hedge a late first token, unless they say otherwise',
   }),
+  requires_two_factor: Type.Boolean({
+    description: 'whether users who sign in with a password must use a second factor',
+  }),
   limits: limitsShape,
   created_at: time,
 })
@@ -106,6 +109,9 @@ export const sessionShape = namedSchema('Session', {
   refresh_token: text('gw_refresh_…', 'valid for one refresh'),
   user: userShape,
   account: accountShape,
+  two_factor_setup_required: Type.Boolean({
+    description: 'the account requires two-factor sign-in, and the user must set it up first',
+  }),
 })
 export type ShownSignIn = Static<typeof sessionShape>
 

@@ -50,6 +50,7 @@ export function sessionRoutes(name: string, identify: Authenticate, routes: read
       async ({ request, params = {} }: { request: Request; params?: Record<string, string> }) => {
         const principal = await identify.principal(request.headers)
         if (!isAllowed(principal.role, action)) throw forbidden()
+        if (action !== 'sessions.own') refuseWithoutTwoFactor(principal)
         if (principal.isUnverified && method !== 'GET' && action !== 'sessions.own') throw unverified()
         if (!Object.values(params).every(value => harmless.test(value))) throw notFound()
         const actor = { kind: 'user', userId: principal.userId, address: identify.addressOf(request) } as const
@@ -59,6 +60,16 @@ export function sessionRoutes(name: string, identify: Authenticate, routes: read
       { parse: 'none', ...withRouteDocs(session(action), told) },
     )
   return app
+}
+
+/** Throws `two_factor_setup_required` until the user has set up the two-factor sign-in that the account requires. */
+export function refuseWithoutTwoFactor({ mustSetUpTwoFactor }: Pick<Principal, 'mustSetUpTwoFactor'>): void {
+  if (mustSetUpTwoFactor)
+    throw new GatewayError(
+      'two_factor_setup_required',
+      'Your account requires two-factor sign-in. Set it up with POST /api/v1/auth/two-factor, or in the dashboard.',
+      { shouldRetry: false },
+    )
 }
 
 const harmless = /^[\w.-]{1,128}$/

@@ -78,10 +78,11 @@ export async function sessionReply(
   status = 200,
 ): Promise<Response> {
   const { accountId, userId, sessionId } = holder
-  const [{ token, expiresAt }, user, account] = await Promise.all([
+  const [{ token, expiresAt }, user, account, session] = await Promise.all([
     deps.tokens.sign({ userId, sessionId }),
     deps.stores.users.findUser(deps.database, accountId, userId),
     deps.stores.users.findAccount(deps.database, accountId),
+    deps.stores.sessions.findSession(deps.database, sessionId),
   ])
   if (user === null || account === null) throw invalidToken()
   const limits = deps.stores.accounts.limitsOf(account, deps.config.plans)
@@ -91,6 +92,7 @@ export async function sessionReply(
     refresh_token: refreshToken,
     user: shownUser(user),
     account: shownAccount(account, limits),
+    two_factor_setup_required: session?.mustSetUpTwoFactor ?? false,
   }
   return reply(shown, status)
 }
@@ -123,7 +125,7 @@ export function invalidCredentials(): GatewayError {
 
 /** Converts an account to its API form, with its own limits or its plan's. */
 export function shownAccount(
-  account: Pick<Account, 'id' | 'name' | 'plan' | 'web' | 'hedge' | 'createdAt'>,
+  account: Pick<Account, 'id' | 'name' | 'plan' | 'web' | 'hedge' | 'requiresTotp' | 'createdAt'>,
   limits: Limits,
 ): ShownAccount {
   return {
@@ -132,6 +134,7 @@ export function shownAccount(
     plan: account.plan,
     web: account.web,
     hedge: account.hedge,
+    requires_two_factor: account.requiresTotp,
     limits: shownLimits(limits),
     created_at: account.createdAt.toISOString(),
   }

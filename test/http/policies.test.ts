@@ -120,6 +120,7 @@ test('roles: match the agreed matrix', () => {
   expect(table).toMatchInlineSnapshot(`
     {
       "account.change": "admin owner",
+      "account.secure": "owner",
       "account.see": "viewer member admin owner",
       "billing.change": "owner",
       "billing.see": "owner",

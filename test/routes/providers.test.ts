@@ -39,6 +39,7 @@ function start(mode: 'open' | 'closed') {
             role,
             sessionId: 'ses',
             isUnverified: false,
+            mustSetUpTwoFactor: false,
             email: 'a@example.test',
           }
         },

@@ -54,6 +54,7 @@ const principal = (accountId: string, userId: string, role: Principal['role']): 
   role,
   sessionId: 'ses_test',
   isUnverified: false,
+  mustSetUpTwoFactor: false,
   email: 'somebody@example.test',
 })
 

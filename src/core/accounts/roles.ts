@@ -13,6 +13,7 @@ const matrix = {
   'sessions.own': everyone,
   'account.see': everyone,
   'account.change': leaders,
+  'account.secure': owners,
   'keys.see': everyone,
   'keys.own': members,
   'keys.all': leaders,

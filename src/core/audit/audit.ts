@@ -26,6 +26,8 @@ export const auditActions = [
   'session.ended',
   'sign_in.locked',
   'email.confirmed',
+  'two_factor.enabled',
+  'two_factor.disabled',
   'password.changed',
   'password.reset',
   'requests.exported',

@@ -143,6 +143,16 @@ const codes: Readonly<Record<ErrorCode, Row>> = {
     summary: 'The credentials are not valid.',
     nextStep: 'Check the email address and the password.',
   },
+  two_factor_required: {
+    decidedBy: 'validation',
+    summary: 'The account requires a code of an authenticator app.',
+    nextStep: 'Send the code of the app, or a recovery code, as `code`.',
+  },
+  two_factor_setup_required: {
+    decidedBy: 'validation',
+    summary: 'The account requires two-factor sign-in, which this user has not set up.',
+    nextStep: 'Set up two-factor sign-in in the settings.',
+  },
   payment_required: {
     decidedBy: 'billing',
     summary: 'The account has an unpaid invoice or no payment method.',

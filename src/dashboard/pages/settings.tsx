@@ -11,8 +11,9 @@ import { useAction } from '../state/action.ts'
 import { callApi } from '../state/api.ts'
 import { dateOf, humanize, relativeTime } from '../state/format.ts'
 import { useResource } from '../state/resource.ts'
-import { currentSession, end, user } from '../state/session.ts'
+import { currentSession, end, renew, user } from '../state/session.ts'
 import { NewPassword } from './sign-in.tsx'
+import { TwoFactor } from './two-factor.tsx'
 
 export function Settings() {
   const account = useResource('GET /api/v1/account')
@@ -23,6 +24,7 @@ export function Settings() {
       </Loaded>
       <Sessions />
       <Password />
+      <TwoFactor />
     </Page>
   )
 }
@@ -32,7 +34,10 @@ type AccountCardProps = { readonly account: AccountToday; readonly onChange: (ac
 function AccountCard({ account, onChange }: AccountCardProps) {
   const [name, setName] = useState(account.name)
   const mayChange = isAllowed(user.value?.role ?? 'member', 'account.change')
-  const change = async (body: { readonly name: string } | { readonly web: boolean }) => {
+  const maySecure = isAllowed(user.value?.role ?? 'member', 'account.secure')
+  const change = async (
+    body: { readonly name: string } | { readonly web: boolean } | { readonly requires_two_factor: boolean },
+  ) => {
     const changed = await callApi('PATCH /api/v1/account', { body })
     onChange(changed)
     const current = currentSession.peek()
@@ -45,6 +50,12 @@ function AccountCard({ account, onChange }: AccountCardProps) {
   const webbing = useAction(async (web: boolean) => {
     await change({ web })
     showToast(web ? 'Web access enabled' : 'Web access disabled')
+  })
+  const securing = useAction(async (requires: boolean) => {
+    await change({ requires_two_factor: requires })
+    showToast(requires ? 'Two-factor sign-in required' : 'Two-factor sign-in optional')
+    // The owner may have to set it up as well.
+    await renew()
   })
   return (
     <Card title="Account" about={`Plan ${humanize(account.plan)}, since ${dateOf(account.created_at)}`}>
@@ -80,6 +91,14 @@ function AccountCard({ account, onChange }: AccountCardProps) {
         onSwitch={isOn => void webbing.run(isOn)}
       />
       {webbing.failure !== null && <FailureNotice failure={webbing.failure} />}
+      <Switch
+        label="Require two-factor sign-in"
+        hint="Users who sign in with a password must set it up before they can use the account. Owners only."
+        isOn={account.requires_two_factor}
+        disabled={!maySecure || securing.isBusy}
+        onSwitch={isOn => void securing.run(isOn)}
+      />
+      {securing.failure !== null && <FailureNotice failure={securing.failure} />}
     </Card>
   )
 }

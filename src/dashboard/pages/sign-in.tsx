@@ -7,7 +7,7 @@ import { FailureNotice, Notice } from '../parts/notice.tsx'
 import { ProductLinks } from '../parts/product-links.tsx'
 import { useAction } from '../state/action.ts'
 import { callOpen } from '../state/api.ts'
-import type { RequestError } from '../state/api-error.ts'
+import { asFailure, type RequestError } from '../state/api-error.ts'
 import { hashRoute, hrefTo } from '../state/hash-route.ts'
 import { useRegistration } from '../state/registration.ts'
 import { begin, endedBecause } from '../state/session.ts'
@@ -54,18 +54,27 @@ export function SignIn({ notice }: SignInProps) {
 function usePasswordSignIn() {
   const [email, setEmail] = useState('')
   const [password, setPassword] = useState('')
+  const [code, setCode] = useState('')
+  // Stays after a wrong code.
+  const [needsCode, setNeedsCode] = useState(false)
   const [tries, setTries] = useState(0)
   const action = useAction(async () => {
     try {
-      begin(await callOpen('POST /api/v1/auth/login', { body: { email, password } }))
+      begin(await callOpen('POST /api/v1/auth/login', { body: { email, password, ...(needsCode ? { code } : {}) } }))
       // The page of a failed single sign-on would stay.
       if (hashRoute.peek().path[0] === 'sso') location.hash = hrefTo('')
     } catch (thrown) {
+      if (asFailure(thrown).code === 'two_factor_required') return setNeedsCode(true)
       setTries(tries + 1)
       throw thrown
     }
   })
-  return { ...action, email, setEmail, password, setPassword, tries }
+  const retype = (set: (text: string) => void) => (text: string) => {
+    setNeedsCode(false)
+    set(text)
+  }
+  const [setNextEmail, setNextPassword] = [retype(setEmail), retype(setPassword)]
+  return { ...action, email, setNextEmail, password, setNextPassword, code, setCode, needsCode, tries }
 }
 
 type PasswordFieldsProps = {
@@ -85,7 +94,7 @@ function PasswordFields({ signing, isOpen }: PasswordFieldsProps) {
           <a href={hrefTo('reset')}>reset your password</a>.
         </Notice>
       )}
-      <EmailField value={signing.email} onText={signing.setEmail} />
+      <EmailField value={signing.email} onText={signing.setNextEmail} />
       <TextField
         label="Password"
         type="password"
@@ -93,8 +102,9 @@ function PasswordFields({ signing, isOpen }: PasswordFieldsProps) {
         autocomplete="current-password"
         required
         value={signing.password}
-        onText={signing.setPassword}
+        onText={signing.setNextPassword}
       />
+      {signing.needsCode && <CodeField value={signing.code} onText={signing.setCode} />}
       <button type="submit" class="button primary wide" disabled={signing.isBusy}>
         {signing.isBusy ? 'Signing in…' : 'Sign in'}
       </button>
@@ -224,6 +234,23 @@ export function EmailField({ value, onText, failure = null }: EmailFieldProps) {
       onText={onText}
       param="email"
       failure={failure}
+    />
+  )
+}
+
+/** Input for a code of two-factor sign-in. */
+export function CodeField({ value, onText }: Pick<EmailFieldProps, 'value' | 'onText'>) {
+  return (
+    <TextField
+      label="Two-factor code"
+      name="code"
+      autocomplete="one-time-code"
+      required
+      minLength={6}
+      maxLength={40}
+      hint="6 digits of your authenticator app, or a recovery code."
+      value={value}
+      onText={onText}
     />
   )
 }

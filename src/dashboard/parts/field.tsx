@@ -47,7 +47,7 @@ export function CommitField({ label, hint, onCommit, type = 'text', param, failu
   )
 }
 
-type AutoFill = 'off' | 'username' | 'current-password' | 'new-password' | 'organization'
+type AutoFill = 'off' | 'one-time-code' | 'username' | 'current-password' | 'new-password' | 'organization'
 
 export function TextField({ label, hint, param, failure, onText, type = 'text', ...input }: InputProps) {
   return (

@@ -2,7 +2,14 @@
 import type { Static } from '@sinclair/typebox'
 import type { errorShape, ShownSignIn, ShownUser } from '../../http/schemas.ts'
 import type { AccountToday } from '../../routes/account/schemas.ts'
-import type { RegistrationRules, resetAskedShape, ShownSession } from '../../routes/auth/schemas.ts'
+import type {
+  RegistrationRules,
+  recoveryCodesShape,
+  resetAskedShape,
+  ShownSession,
+  TwoFactorSetup,
+  TwoFactorState,
+} from '../../routes/auth/schemas.ts'
 import type { invoiceWithLinesShape, pageShape, ShownBilling, ShownInvoice } from '../../routes/billing/schemas.ts'
 import type { dryRunShape } from '../../routes/dry-run/schemas.ts'
 import type { Health } from '../../routes/health/routes.ts'
@@ -37,6 +44,10 @@ export type Routes = {
   'POST /api/v1/auth/reset': Static<typeof resetAskedShape>
   'POST /api/v1/auth/reset/:token': null
   'GET /api/v1/auth/sessions': List<ShownSession>
+  'GET /api/v1/auth/two-factor': TwoFactorState
+  'POST /api/v1/auth/two-factor': TwoFactorSetup
+  'POST /api/v1/auth/two-factor/confirm': Static<typeof recoveryCodesShape>
+  'POST /api/v1/auth/two-factor/disable': null
   'DELETE /api/v1/auth/sessions/:id': null
   'PUT /api/v1/auth/password': null
   'GET /api/v1/account': AccountToday

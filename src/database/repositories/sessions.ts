@@ -21,6 +21,8 @@ type SessionHolder = {
   readonly role: Role
   /** True if the email address is not confirmed yet. */
   readonly isUnverified: boolean
+  /** The account requires two-factor sign-in, and the user of this password session has not set it up. */
+  readonly mustSetUpTwoFactor: boolean
 }
 
 type NewSession = {
@@ -72,6 +74,11 @@ export function mailSubject(email: string): string {
 /** Returns the subject for wrong current passwords at a password change. Only a user's own sessions can add to it. */
 export function changeSubject(userId: string): string {
   return `change:${userId}`
+}
+
+/** Returns the subject for wrong codes of two-factor sign-in. Only clients that know the password can add to it. */
+export function twoFactorSubject(userId: string): string {
+  return `two-factor:${userId}`
 }
 
 /** Returns the subject for failures of a network address (IPv6 by /64). */
@@ -177,12 +184,15 @@ async function explainUnused(database: Database, digest: string, nextDigest: str
 }
 
 /** Returns the holder of an active session; null if it has ended. */
-async function findSession(database: Database, sessionId: string): Promise<SessionHolder | null> {
+export async function findSession(database: Database, sessionId: string): Promise<SessionHolder | null> {
   const rows = await database.run(
     ({ sql }) => sql<SessionHolder[]>`
       select sessions.id as "sessionId", sessions.account_id as "accountId", users.id as "userId", email, role,
-        unverified_since is not null as "isUnverified"
-      from sessions join users on users.id = user_id
+        unverified_since is not null as "isUnverified",
+        requires_totp and ends_at is null and not exists (
+          select from totp_secrets where totp_secrets.user_id = users.id and confirmed_at is not null
+        ) as "mustSetUpTwoFactor"
+      from sessions join users on users.id = user_id join accounts on accounts.id = users.account_id
       where sessions.id = ${sessionId} and expires_at > clock_timestamp() and removed_at is null`,
   )
   return rows[0] ?? null

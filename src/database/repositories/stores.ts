@@ -14,6 +14,7 @@ import * as paymentEvents from './payment-events.ts'
 import * as sessions from './sessions.ts'
 import * as singleSignOn from './single-sign-on.ts'
 import * as tagLimits from './tag-limits.ts'
+import * as totp from './totp.ts'
 import * as users from './users.ts'
 import * as verifications from './verifications.ts'
 import * as webhookEvents from './webhook-events.ts'
@@ -37,6 +38,7 @@ export const stores = {
   sessions,
   tagLimits,
   singleSignOn,
+  totp,
   users,
   verifications,
   webhookEvents,

@@ -54,7 +54,12 @@ export async function findUser(database: Database, accountId: string, userId: st
 export async function changeSettings(
   database: Database,
   accountId: string,
-  settings: { readonly name?: string; readonly web?: boolean; readonly hedge?: boolean },
+  settings: {
+    readonly name?: string
+    readonly web?: boolean
+    readonly hedge?: boolean
+    readonly requiresTotp?: boolean
+  },
 ): Promise<void> {
   await withAccountRls(database, accountId).orm(async step => {
     await step

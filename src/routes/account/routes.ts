@@ -1,5 +1,6 @@
 /** The account, for its users. */
 import { Type } from '@sinclair/typebox'
+import { isAllowed } from '../../core/accounts/roles.ts'
 import { actingAs } from '../../core/audit/audit.ts'
 import type { Plans } from '../../core/limits/plans.ts'
 import type { DailyUsage } from '../../core/limits/spent.ts'
@@ -10,7 +11,7 @@ import { checker, invalidField } from '../../core/validation/validate.ts'
 import type { Database } from '../../database/database.ts'
 import type { Stores } from '../../database/repositories/stores.ts'
 import { nameSchema } from '../../http/common-fields.ts'
-import { type Authenticate, notFound, readInput, reply, sessionRoutes } from '../../http/session-routes.ts'
+import { type Authenticate, forbidden, notFound, readInput, reply, sessionRoutes } from '../../http/session-routes.ts'
 import { shownAccount } from '../../http/sign-in.ts'
 import type { Meter } from '../../limits/meter.ts'
 import { type AccountToday, accountTodayShape } from './schemas.ts'
@@ -27,7 +28,12 @@ type AccountDeps = {
 }
 
 const changeSchema = Type.Object(
-  { name: Type.Optional(nameSchema), web: Type.Optional(Type.Boolean()), hedge: Type.Optional(Type.Boolean()) },
+  {
+    name: Type.Optional(nameSchema),
+    web: Type.Optional(Type.Boolean()),
+    hedge: Type.Optional(Type.Boolean()),
+    requires_two_factor: Type.Optional(Type.Boolean({ description: 'owners only' })),
+  },
   { additionalProperties: false },
 )
 const checkChange = checker(changeSchema)
@@ -47,18 +53,20 @@ export function account(deps: AccountDeps, identify: Authenticate) {
       method: 'PATCH',
       path: '/api/v1/account',
       action: 'account.change',
-      summary: 'Change the name, web access or hedging of the account',
+      summary: 'Change the name, web access, hedging or the required sign-in of the account',
       body: changeSchema,
       examples: {
         'new name': { name: 'Difference Engines' },
         'web access off': { web: false },
         'hedging on': { hedge: true },
+        'two-factor sign-in optional': { requires_two_factor: false },
       },
       answer: accountTodayShape,
-      async handle({ principal: { accountId }, request, actor }) {
-        const settings = await readInput(request, checkChange)
-        if (Object.keys(settings).length === 0)
-          throw invalidField('name', 'is required unless `web` or `hedge` is sent')
+      async handle({ principal: { accountId, role }, request, actor }) {
+        const { requires_two_factor: requiresTotp, ...sent } = await readInput(request, checkChange)
+        if (requiresTotp !== undefined && !isAllowed(role, 'account.secure')) throw forbidden()
+        const settings = { ...sent, ...(requiresTotp === undefined ? {} : { requiresTotp }) }
+        if (Object.keys(settings).length === 0) throw invalidField('name', 'is required unless another setting is sent')
         await deps.stores.users.changeSettings(actingAs(deps.database, actor), accountId, settings)
         deps.announce()
         return reply(await overview(deps, accountId))

@@ -9,7 +9,7 @@ import {
   passwordSchema,
   validateNewPassword,
 } from '../../core/accounts/passwords.ts'
-import { type Actor, actingAs } from '../../core/audit/audit.ts'
+import { actingAs } from '../../core/audit/audit.ts'
 import { GatewayError } from '../../core/validation/errors.ts'
 import { checker } from '../../core/validation/validate.ts'
 import type { Stores } from '../../database/repositories/stores.ts'
@@ -36,23 +36,28 @@ import {
   sessionReply,
   signIn,
 } from '../../http/sign-in.ts'
-import type { Mailer } from '../../mail/mailer.ts'
+import { countFailure, verifyOwnPassword } from './own-password.ts'
 import { type RegistrationDeps, registration } from './registration.ts'
 import { type ResetDeps, resets } from './resets.ts'
 import { ownSessionsShape, type ShownSession } from './schemas.ts'
+import { checkSecondFactor } from './second-factor.ts'
 import { type SingleSignOnDeps, singleSignOn } from './single-sign-on.ts'
+import { codeSchema, type TwoFactorDeps, twoFactor } from './two-factor.ts'
 
 type AuthDeps = SignInDeps &
   RegistrationDeps &
   ResetDeps &
-  SingleSignOnDeps & {
+  SingleSignOnDeps &
+  TwoFactorDeps & {
     readonly stores: Pick<Stores, 'audit' | 'knownAddresses'>
     readonly tokens: Pick<Tokens, 'nextRefreshToken'>
-    readonly post: Pick<Mailer, 'signInLocked'> | null
   }
 
 const strict = { additionalProperties: false } as const
-const signInSchema = Type.Object({ email: emailSchema, password: passwordSchema }, strict)
+const signInSchema = Type.Object(
+  { email: emailSchema, password: passwordSchema, code: Type.Optional(codeSchema) },
+  strict,
+)
 const refreshSchema = Type.Object({ refresh_token: Type.String({ minLength: 1, maxLength: 256 }) }, strict)
 const passwordChangeSchema = Type.Object({ current_password: passwordSchema, new_password: passwordSchema }, strict)
 const nothingSchema = Type.Object({}, strict)
@@ -72,6 +77,7 @@ export function auth(deps: AuthDeps, identify: Authenticate) {
   return new Elysia({ name: 'auth' })
     .use(registration(deps, identify))
     .use(singleSignOn(deps))
+    .use(twoFactor(deps, identify))
     .post(
       '/api/v1/auth/login',
       async ({ request, server }) => {
@@ -81,10 +87,12 @@ export function auth(deps: AuthDeps, identify: Authenticate) {
       },
       open({
         summary: 'Sign in',
+        description:
+          'A user with two-factor sign-in gets `two_factor_required` and sends the same request again with `code`.',
         body: signInSchema,
         examples: { 'email and password': { email: 'ada@example.com', password: 'correct horse battery' } },
         answer: sessionShape,
-        errors: ['invalid_credentials', 'forbidden', 'ip_rate_limited'],
+        errors: ['invalid_credentials', 'two_factor_required', 'forbidden', 'ip_rate_limited'],
       }),
     )
     .post(
@@ -181,6 +189,7 @@ async function logIn(deps: AuthDeps, request: Request, address: string): Promise
   if (isOpenUntil <= deps.clock.now()) refuseWithoutPasswords(deps.config)
   const verdict = await deps.passwords.verify(password, user?.passwordHash ?? null, address)
   if (user !== null && user.unverifiedSince === null && verdict !== 'wrong') {
+    await checkSecondFactor(deps, user, body.code, { kind: 'user', userId: user.id, address })
     const passwordHash = verdict === 'outdated' ? await rehashed(deps, user, password, address) : user.passwordHash
     const answer = await signIn(deps, request, { ...user, passwordHash }, { subjects, address })
     if (answer !== null) return answer
@@ -200,25 +209,6 @@ async function rehashed(
   const to = await deps.passwords.hash(password, address)
   await deps.stores.users.rehash(deps.database, user.accountId, user.id, { from: user.passwordHash, to })
   return to
-}
-
-async function countFailure(
-  deps: AuthDeps,
-  subjects: readonly string[],
-  user: { readonly id: string; readonly accountId: string; readonly email: string } | null,
-  actor: Actor | null,
-): Promise<void> {
-  const locked = await deps.stores.sessions.recordFailure(deps.database, subjects)
-  if (locked.length === 0) return
-  deps.log.warn('sign_in_locked', { user_id: user?.id ?? null, locks: locked.length })
-  if (user !== null && actor !== null)
-    await deps.stores.audit.recordAuditAlone(actingAs(deps.database, actor), {
-      accountId: user.accountId,
-      action: 'sign_in.locked',
-      target: user.id,
-    })
-  if (user !== null && locked.includes(deps.stores.sessions.mailSubject(user.email)))
-    deps.post?.signInLocked(user.email)
 }
 
 async function refresh(deps: AuthDeps, request: Request): Promise<Response> {
@@ -253,21 +243,8 @@ async function changePassword(deps: AuthDeps, { principal, request, actor }: Ses
   const { accountId, userId, sessionId } = principal
   const body = await readInput(request, checkPassword)
   const password = validateNewPassword(body.new_password, 'new_password')
-  const { database, stores } = deps
-  // An open session must not allow password guesses. Only the user's own sessions can add to these failures.
-  const subjects = [stores.sessions.changeSubject(userId)]
-  const [user, isLocked] = await Promise.all([
-    stores.users.findUser(database, accountId, userId),
-    stores.sessions.isAnyLocked(database, subjects),
-  ])
-  if (user === null) throw invalidToken()
-  if (isLocked) throw invalidCredentials()
-  const offered = normalizePassword(body.current_password)
-  if ((await deps.passwords.verify(offered, user.passwordHash, userId)) === 'wrong') {
-    await countFailure(deps, subjects, user, actor)
-    throw invalidCredentials()
-  }
-  const changed = await stores.users.changePassword(actingAs(database, actor), accountId, userId, {
+  const user = await verifyOwnPassword(deps, { principal, actor }, body.current_password)
+  const changed = await deps.stores.users.changePassword(actingAs(deps.database, actor), accountId, userId, {
     checkedHash: user.passwordHash,
     newHash: await deps.passwords.hash(password, userId),
     keptSession: sessionId,

@@ -13,6 +13,7 @@ import {
   forbidden,
   notFound,
   readInput,
+  refuseWithoutTwoFactor,
   reply,
   replyNoContent,
   sessionRoutes,
@@ -41,9 +42,10 @@ const checkFeedback = checker(feedbackSchema)
 export function insights(deps: InsightsDeps, identify: Authenticate) {
   const accountOf = async (request: Request): Promise<string> => {
     if (hasApiKey(request.headers)) return (await deps.callerOf(request)).accountId
-    const { accountId, role } = await identify.principal(request.headers)
-    if (!isAllowed(role, 'insights.see')) throw forbidden()
-    return accountId
+    const principal = await identify.principal(request.headers)
+    if (!isAllowed(principal.role, 'insights.see')) throw forbidden()
+    refuseWithoutTwoFactor(principal)
+    return principal.accountId
   }
   const read = async (request: Request) => {
     const cells = await deps.learning.cells(await accountOf(request))

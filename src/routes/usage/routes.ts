@@ -8,7 +8,7 @@ import type { Stores } from '../../database/repositories/stores.ts'
 import type { Principal } from '../../http/authentication.ts'
 import { session } from '../../http/policies.ts'
 import { withRouteDocs } from '../../http/route-docs.ts'
-import { type Authenticate, forbidden, reply } from '../../http/session-routes.ts'
+import { type Authenticate, forbidden, refuseWithoutTwoFactor, reply } from '../../http/session-routes.ts'
 import type { LedgerReader } from '../../ledger/ledger.ts'
 import type { LoggedRequest } from '../../ledger/logged-request.ts'
 import type { UsageScope } from '../../ledger/usage-totals.ts'
@@ -46,6 +46,7 @@ export function usage({ ledger, clock, database, stores }: UsageDeps, identify: 
   const allowed = async (request: Request, action: Action): Promise<Principal> => {
     const principal = await identify.principal(request.headers)
     if (!isAllowed(principal.role, action)) throw forbidden()
+    refuseWithoutTwoFactor(principal)
     return principal
   }
 

@@ -1,0 +1,166 @@
+import type { ComponentChildren } from 'preact'
+import { useState } from 'preact/hooks'
+import type { TwoFactorSetup, TwoFactorState } from '../../routes/auth/schemas.ts'
+import { Badge } from '../parts/badge.tsx'
+import { Snippet } from '../parts/copy.tsx'
+import { TextField } from '../parts/field.tsx'
+import { Logo } from '../parts/logo.tsx'
+import { FailureNotice, Loaded, Notice } from '../parts/notice.tsx'
+import { Card } from '../parts/page.tsx'
+import { showToast } from '../parts/toast.tsx'
+import { type UiAction, useAction } from '../state/action.ts'
+import { callApi } from '../state/api.ts'
+import { useResource } from '../state/resource.ts'
+import { end, renew } from '../state/session.ts'
+import { CodeField } from './sign-in.tsx'
+
+/** Settings of two-factor sign-in. */
+export function TwoFactor() {
+  const state = useResource('GET /api/v1/auth/two-factor')
+  return (
+    <Card
+      title="Two-factor sign-in"
+      about="A password sign-in also needs a code of your authenticator app. Single sign-on and API keys do not."
+    >
+      <Loaded resource={state} what="two-factor sign-in">
+        {found => (found.enabled ? <Enabled state={found} onChange={state.reload} /> : <SetUp onDone={state.reload} />)}
+      </Loaded>
+    </Card>
+  )
+}
+
+/** Only page of a user whose account requires two-factor sign-in. */
+export function TwoFactorFirst() {
+  document.title = 'Set up two-factor sign-in · gateway-ai'
+  return (
+    <main class="door">
+      <p class="brand">
+        <Logo /> gateway-ai
+      </p>
+      <section class="card">
+        <h1>Set up two-factor sign-in</h1>
+        <p class="about">Your account requires it.</p>
+        <SetUp onDone={() => void renew()} />
+        <p class="hint">
+          <button type="button" class="link" onClick={() => end('Signed out')}>
+            Sign out
+          </button>
+        </p>
+      </section>
+    </main>
+  )
+}
+
+/** Asks for the password, shows the secret, takes the first code, shows the recovery codes. */
+function SetUp({ onDone }: { readonly onDone: () => void }) {
+  const [password, setPassword] = useState('')
+  const [code, setCode] = useState('')
+  const [setup, setSetup] = useState<TwoFactorSetup | null>(null)
+  const [codes, setCodes] = useState<readonly string[] | null>(null)
+  const starting = useAction(async () => {
+    setSetup(await callApi('POST /api/v1/auth/two-factor', { body: { password } }))
+  })
+  const confirming = useAction(async () => {
+    setCodes((await callApi('POST /api/v1/auth/two-factor/confirm', { body: { code } })).recovery_codes)
+    showToast('Two-factor sign-in enabled')
+  })
+  if (codes !== null) return <RecoveryCodes codes={codes} onDone={onDone} />
+  if (setup === null)
+    return (
+      <Step doing={starting} action="Set up">
+        <OwnPassword value={password} onText={setPassword} />
+      </Step>
+    )
+  return (
+    <Step doing={confirming} action="Enable">
+      <p>Scan the code with your authenticator app, or enter the secret. Then enter the code that the app shows.</p>
+      <img class="qr" src={setup.qr_code} alt="QR code with the secret below" width={180} height={180} />
+      <Snippet text={setup.secret} what="secret" />
+      <CodeField value={code} onText={setCode} />
+    </Step>
+  )
+}
+
+function RecoveryCodes({ codes, onDone }: { readonly codes: readonly string[]; readonly onDone: () => void }) {
+  return (
+    <>
+      <Notice tone="warn" title="Store these recovery codes">
+        Each signs you in once without the app. They are not shown again.
+      </Notice>
+      <Snippet text={codes.join('\n')} what="recovery codes" />
+      <div class="actions">
+        <button type="button" class="button primary" onClick={onDone}>
+          I have them
+        </button>
+      </div>
+    </>
+  )
+}
+
+type EnabledProps = { readonly state: TwoFactorState; readonly onChange: () => void }
+
+function Enabled({ state, onChange }: EnabledProps) {
+  const [password, setPassword] = useState('')
+  const [code, setCode] = useState('')
+  const disabling = useAction(async () => {
+    await callApi('POST /api/v1/auth/two-factor/disable', { body: { password, code } })
+    showToast('Two-factor sign-in disabled')
+    await renew()
+    onChange()
+  })
+  return (
+    <>
+      <p>
+        <Badge tone="good">enabled</Badge> {state.recovery_codes_left} recovery codes left. For new ones, disable it and
+        set it up again.
+      </p>
+      <Step doing={disabling} action="Disable" isDangerous>
+        <OwnPassword value={password} onText={setPassword} />
+        <CodeField value={code} onText={setCode} />
+      </Step>
+    </>
+  )
+}
+
+type OwnPasswordProps = { readonly value: string; readonly onText: (text: string) => void }
+
+function OwnPassword({ value, onText }: OwnPasswordProps) {
+  return (
+    <TextField
+      label="Your password"
+      type="password"
+      name="password"
+      autocomplete="current-password"
+      required
+      value={value}
+      onText={onText}
+    />
+  )
+}
+
+type StepProps = {
+  readonly doing: UiAction<[]>
+  readonly action: string
+  readonly isDangerous?: boolean
+  readonly children: ComponentChildren
+}
+
+function Step({ doing, action, isDangerous = false, children }: StepProps) {
+  return (
+    <form
+      class="narrow"
+      onSubmit={event => {
+        event.preventDefault()
+        void doing.run()
+      }}
+    >
+      {doing.failure !== null && <FailureNotice failure={doing.failure} />}
+      {children}
+      <div class="actions">
+        <button type="submit" class={`button ${isDangerous ? 'danger-text' : 'primary'}`} disabled={doing.isBusy}>
+          {doing.isBusy ? 'Checking…' : action}
+        </button>
+      </div>
+    </form>
+  )
+}
