@@ -36,6 +36,7 @@ import { loadQuotaStatus } from './pipeline/load-quota-status.ts'
 import { reportModelHealth } from './pipeline/routing/health-report.ts'
 import { likelyModel } from './pipeline/routing/likely-model.ts'
 import { account } from './routes/account/routes.ts'
+import { alerts } from './routes/alerts/routes.ts'
 import { audit } from './routes/audit/routes.ts'
 import { auth } from './routes/auth/routes.ts'
 import { billing } from './routes/billing/routes.ts'
@@ -243,6 +244,7 @@ function useResources(
     .use(keys(deps, identify))
     .use(team(deps, identify))
     .use(audit(deps, identify))
+    .use(alerts(deps, identify))
     .use(usage(deps, identify))
     .use(insights({ ...deps, callerOf }, identify))
     .use(billing(deps, identify))

@@ -38,7 +38,6 @@ export const auditActions = [
   'webhook.secret_rotated',
   'webhook.tested',
   'alert.created',
-  'alert.changed',
   'alert.deleted',
 ] as const
 export type AuditAction = (typeof auditActions)[number]
