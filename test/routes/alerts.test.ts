@@ -108,7 +108,7 @@ describe('alert', () => {
       { metric: 'error_rate', threshold: 5 },
       { metric: 'spend', threshold: 0 },
       { metric: 'luck', threshold: 1 },
-      { metric: 'latency', threshold: 500, window_minutes: 7 },
+      { metric: 'latency', threshold: 500, window_minutes: 4 },
     ])
       expect([body, (await call(person, 'POST', '', body)).status]).toEqual([body, 400])
     const { id } = (await call(person, 'POST', '', { metric: 'latency', threshold: 500 })).body

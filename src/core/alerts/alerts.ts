@@ -5,7 +5,7 @@ import { toUsd } from '../usage/money.ts'
 export const alertMetrics = ['spend', 'error_rate', 'latency'] as const
 export type AlertMetric = (typeof alertMetrics)[number]
 
-export const alertWindowsMinutes = [5, 15, 60] as const
+export const alertWindowMinutes = { shortest: 5, longest: 60 } as const
 export const defaultWindowMinutes = 15
 /** Maximum alerts per account. */
 export const maximumAlerts = 20

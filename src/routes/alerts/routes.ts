@@ -1,6 +1,6 @@
 /** Alerts of an account, for admins and owners. */
 import { Type } from '@sinclair/typebox'
-import { alertMetrics, defaultWindowMinutes, maximumAlerts, thresholdProblem } from '../../core/alerts/alerts.ts'
+import { alertMetrics, alertWindowMinutes, defaultWindowMinutes, maximumAlerts, thresholdProblem } from '../../core/alerts/alerts.ts'
 import { actingAs } from '../../core/audit/audit.ts'
 import { GatewayError } from '../../core/validation/errors.ts'
 import { checker, invalidField, oneOf } from '../../core/validation/validate.ts'
@@ -29,7 +29,7 @@ const creationSchema = Type.Object(
     metric: oneOf(alertMetrics),
     threshold: Type.Number({ exclusiveMinimum: 0, maximum: 1_000_000_000 }),
     window_minutes: Type.Optional(
-      Type.Union([Type.Literal(5), Type.Literal(15), Type.Literal(60)], { description: '5, 15 or 60' }),
+      Type.Integer({ minimum: alertWindowMinutes.shortest, maximum: alertWindowMinutes.longest }),
     ),
   },
   { additionalProperties: false },
