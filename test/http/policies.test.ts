@@ -120,6 +120,8 @@ test('roles: match the agreed matrix', () => {
     {
       "account.change": "admin owner",
       "account.see": "member admin owner",
+      "alerts.manage": "admin owner",
+      "audit.see": "admin owner",
       "billing.change": "owner",
       "billing.see": "owner",
       "feedback.give": "member admin owner",
@@ -138,6 +140,7 @@ test('roles: match the agreed matrix', () => {
       "team.see": "member admin owner",
       "usage.all": "admin owner",
       "usage.own": "member admin owner",
+      "webhooks.manage": "admin owner",
     }
   `)
   const pairs = roles.flatMap(role => roles.filter(other => outranks(role, other)).map(other => `${role} > ${other}`))
