@@ -37,6 +37,7 @@ import { loadQuotaStatus } from './pipeline/load-quota-status.ts'
 import { reportModelHealth } from './pipeline/routing/health-report.ts'
 import { likelyModel } from './pipeline/routing/likely-model.ts'
 import { account } from './routes/account/routes.ts'
+import { alerts } from './routes/alerts/routes.ts'
 import { audit } from './routes/audit/routes.ts'
 import { auth } from './routes/auth/routes.ts'
 import { billing } from './routes/billing/routes.ts'
@@ -251,6 +252,7 @@ function useResources(
     .use(tags(deps, identify))
     .use(team(deps, identify))
     .use(audit(deps, identify))
+    .use(alerts(deps, identify))
     .use(usage(deps, identify))
     .use(providers(deps, identify))
     .use(insights({ ...deps, callerOf }, identify))

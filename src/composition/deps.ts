@@ -50,6 +50,7 @@ import type { IdentityProvider } from '../oidc/identity-provider.ts'
 import type { Repeating } from '../payments/repeating.ts'
 import type { BillingWorker } from '../payments/worker.ts'
 import { createTicker, type PaceClock } from '../pipeline/delivery/stream-pacing.ts'
+import { reportModelHealth } from '../pipeline/routing/health-report.ts'
 import type { ConfiguredProvider } from '../providers/configured-provider.ts'
 import type { DashboardBundle } from '../routes/dashboard/routes.ts'
 import type { Simulator } from '../simulator/simulator.ts'
@@ -60,7 +61,9 @@ import { systemClock } from './clock.ts'
 import { createDashboardBundle } from './dashboard-bundle.ts'
 import { type FirstAccount, makeFirstAccount } from './first-account.ts'
 import { createInFlight, type InFlight } from './in-flight.ts'
+import { modelEvents } from './model-events.ts'
 import { systemNetwork } from './network.ts'
+import { openAlerts } from './open-alerts.ts'
 import { openBilling } from './open-billing.ts'
 import { announceDeprecations, openCatalogue } from './open-catalogue.ts'
 import { openContent } from './open-content.ts'
@@ -153,6 +156,7 @@ export type Deps = {
   /** Null = no mail server is configured. */
   readonly noticeWorker: Repeating | null
   readonly webhooks: ReturnType<typeof openWebhooks>
+  readonly alertWorker: Repeating
   readonly budget: BudgetTracker
   readonly health: HealthTracker
   readonly learning: LearningCache
@@ -251,6 +255,17 @@ async function openAll(given: Config, options: DepsOptions, undo: (() => unknown
   const rejections = new RejectionLog({ database, clock, log })
   undo.push(() => rejections.close())
   const health = createHealthBook({ clock })
+  const alertWorker = openAlerts(
+    {
+      database,
+      clock,
+      log,
+      post: billing.post,
+      modelEvents: () =>
+        modelEvents(catalogue, reportModelHealth({ catalogue, embeddingCatalog, health }), clock.now()),
+    },
+    undo,
+  )
   const readiness = { isReady: false }
   const { safety } = content
   const observe = openTelemetry(config, { ...parts, embeddingCatalog, health, readiness, usage, safety }, undo)
@@ -289,6 +304,7 @@ async function openAll(given: Config, options: DepsOptions, undo: (() => unknown
     checkLimits: request => meter.check(request),
     limits,
     health,
+    alertWorker,
     learning,
     figureOf,
     readiness,

@@ -4,7 +4,7 @@ import type { Clock } from '../core/ports/clock.ts'
 import type { Log } from '../core/ports/log.ts'
 import type { Database } from '../database/database.ts'
 import { pruneAudit } from '../database/repositories/audit.ts'
-import { claimDeliveries, pruneDeliveries, settleDelivery } from '../database/repositories/webhooks.ts'
+import { claimDeliveries, pruneDeliveries, resealSecrets, settleDelivery } from '../database/repositories/webhooks.ts'
 import { startRepeating } from '../payments/repeating.ts'
 import { createHttpPost } from '../web/http-post.ts'
 import { createResolver } from '../web/resolve.ts'
@@ -61,6 +61,8 @@ export function openWebhooks(config: Config, parts: Parts, undo: (() => unknown)
     async () => {
       await pruneAudit(database, prunedAtOnce)
       await pruneDeliveries(database, prunedAtOnce)
+      // Not at the start: instances that know only the former session secret may still run.
+      if (config.jwtSecretPrevious !== null) await resealSecrets(database, seal.reseal)
     },
     failures => log.warn('retention_failed', { failures }),
   )

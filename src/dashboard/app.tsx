@@ -1,6 +1,7 @@
 import type { ComponentChildren } from 'preact'
 import { useEffect } from 'preact/hooks'
 import { isAllowed, type Role } from '../core/accounts/roles.ts'
+import { AuditLog } from './pages/audit.tsx'
 import { Billing } from './pages/billing.tsx'
 import { Insights } from './pages/insights.tsx'
 import { InvoicePage } from './pages/invoice.tsx'
@@ -16,6 +17,7 @@ import { SingleSignOn } from './pages/single-sign-on.tsx'
 import { Team } from './pages/team.tsx'
 import { TwoFactorFirst } from './pages/two-factor.tsx'
 import { Verify } from './pages/verify.tsx'
+import { Webhooks } from './pages/webhooks.tsx'
 import { Icon, type IconName } from './parts/icon.tsx'
 import { Navigation } from './parts/navigation.tsx'
 import { Empty, FailureNotice, Loading } from './parts/notice.tsx'
@@ -57,6 +59,20 @@ const pages: readonly PageEntry[] = [
     icon: 'billing',
     show: ([invoice]) => (invoice === undefined ? <Billing /> : <InvoicePage id={invoice} />),
     isFor: role => isAllowed(role, 'billing.see'),
+  },
+  {
+    path: 'webhooks',
+    title: 'Webhooks',
+    icon: 'webhooks',
+    show: () => <Webhooks />,
+    isFor: role => isAllowed(role, 'webhooks.manage'),
+  },
+  {
+    path: 'audit',
+    title: 'Audit log',
+    icon: 'audit',
+    show: () => <AuditLog />,
+    isFor: role => isAllowed(role, 'audit.see'),
   },
   { path: 'settings', title: 'Settings', icon: 'settings', show: () => <Settings /> },
 ]

@@ -1,7 +1,15 @@
 import type { BudgetPeriod } from '../core/billing/budget-period.ts'
 import { type BillingEmail, billingEmail } from './billing-emails.ts'
 import type { Delivery, MailQueue } from './queue.ts'
-import { invitationLetter, lockedLetter, resetLetter, softCapLetter, verificationLetter } from './templates.ts'
+import {
+  type AlertEmail,
+  alertLetter,
+  invitationLetter,
+  lockedLetter,
+  resetLetter,
+  softCapLetter,
+  verificationLetter,
+} from './templates.ts'
 
 /** Sends each kind of email in the background. Tokens are sent only by email. */
 export type Mailer = {
@@ -10,6 +18,7 @@ export type Mailer = {
   passwordReset(to: string, token: string): void
   signInLocked(to: string): void
   softCap(to: string, percent: number, capUsd: number, period: BudgetPeriod): void
+  alert(to: string, alert: AlertEmail): void
   /** Sends one email and waits for the mail server's response, which decides the state of the stored notice. */
   billing(email: BillingEmail): Promise<Delivery>
 }
@@ -22,6 +31,7 @@ export function createMailer(mail: Pick<MailQueue, 'send' | 'deliver'>, publicUr
     passwordReset: (to, token) => mail.send(resetLetter(to, publicUrl, token)),
     signInLocked: to => mail.send(lockedLetter(to)),
     softCap: (to, percent, capUsd, period) => mail.send(softCapLetter(to, percent, capUsd, period)),
+    alert: (to, alert) => mail.send(alertLetter(to, publicUrl, alert)),
     billing: email => mail.deliver(billingEmail(email, publicUrl)),
   }
 }

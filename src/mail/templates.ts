@@ -1,4 +1,5 @@
 /** Texts of the gateway's emails: short, plain text, with links only to the configured address. */
+import { type AlertMetric, conditionText } from '../core/alerts/alerts.ts'
 import type { BudgetPeriod } from '../core/billing/budget-period.ts'
 import type { BillingNotice } from '../core/billing/grace.ts'
 
@@ -10,6 +11,7 @@ export type Email = {
     | 'password_reset'
     | 'sign_in_locked'
     | 'soft_cap'
+    | 'alert'
     | BillingNotice['kind']
   readonly to: string
   readonly subject: string
@@ -88,6 +90,24 @@ export function softCapLetter(to: string, percent: number, capUsd: number, perio
     text: lines(
       `Your account used ${percent}% of its soft cap of ${capUsd} USD for ${periodName(period)}.`,
       'Requests are not blocked. Change the cap under Billing.',
+    ),
+  }
+}
+
+/** An alert that began to fire. */
+export type AlertEmail = { readonly metric: AlertMetric; readonly threshold: number; readonly value: number }
+
+/** Builds the email to an account's owner about an alert that began to fire. */
+export function alertLetter(to: string, publicUrl: string, { metric, threshold, value }: AlertEmail): Email {
+  const names = { spend: 'Spend', error_rate: 'Failed requests', latency: 'Latency' } as const
+  return {
+    kind: 'alert',
+    to,
+    subject: `Alert: ${names[metric]}`,
+    text: lines(
+      `In your account on gateway-ai ${conditionText(metric, value)}. The threshold is ${threshold}.`,
+      'Requests are not blocked. No further email follows until the value has fallen below 80% of the threshold.',
+      `${publicUrl}/#/requests`,
     ),
   }
 }

@@ -26,6 +26,8 @@ const pages = [
   ['keys', 'Keys'],
   ['team', 'Team'],
   ['billing', 'Billing'],
+  ['webhooks', 'Webhooks'],
+  ['audit', 'Audit log'],
   ['settings', 'Settings'],
 ] as const
 

@@ -65,6 +65,10 @@ const walled = [
   'learning_accounts',
   'learning_entries',
   'learning_state',
+  'audit_log',
+  'webhook_endpoints',
+  'webhook_deliveries',
+  'alert_rules',
 ] as const
 
 /** Creates an account with a row in every table. */
@@ -93,6 +97,10 @@ async function settled(database: Database): Promise<{ accountId: string; userId:
     await sql`insert into idempotency_keys (account_id, name, request_digest, status, lease_ends_at, created_at) values (${accountId}, 'n', 'd', 'running', now(), now())`
     await sql`insert into billing_notices (account_id, kind, subject, user_id, due_at, created_at) values (${accountId}, 'invoice_unpaid', ${inv}, ${userId}, now(), now())`
     await sql`insert into budget_notices (account_id, month, percent, created_at) values (${accountId}, '2026-01', 80, now())`
+    await sql`insert into audit_log (id, account_id, actor, action, details) values (${`aud_${accountId}`}, ${accountId}, 'system', 'key.created', '{}')`
+    await sql`insert into webhook_endpoints (id, account_id, url, events, secret, created_at) values (${`whk_${accountId}`}, ${accountId}, 'u', '{}', 's', now())`
+    await sql`insert into webhook_deliveries (id, account_id, endpoint_id, type, body) values (${`msg_${accountId}`}, ${accountId}, ${`whk_${accountId}`}, 't', '{}')`
+    await sql`insert into alert_rules (id, account_id, metric, threshold, window_minutes, created_at) values (${`alr_${accountId}`}, ${accountId}, 'spend', 1, 15, now())`
     await sql`insert into learning_accounts (account_id) values (${accountId})`
     await sql`insert into learning_entries (account_id, request_id, epoch, at, key_id, provider, model, query_type, quality, latency_ms, input_tokens, output_tokens, cost_microcents, routing_mode, influenced, enhanced) values (${accountId}, ${accountId}, 0, now(), 'k', 'p', 'm', 'code', 1, 1, 1, 1, 1, 'auto', false, false)`
     await sql`insert into learning_state (account_id, query_type, model, requests, entries, since, at, weight, quality, spread, slump, slump_weight, slump_quality, latency_ms, cost_microcents, ratio, ratio_variance, ratings, rating, automatic, influenced, enhanced, enhanced_quality, plain_quality) values (${accountId}, 'code', 'm', 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1)`

@@ -50,7 +50,8 @@ export async function ask<T = Record<string, unknown>>(
     ...(body === undefined ? {} : { body: typeof body === 'string' ? body : JSON.stringify(body) }),
   })
   const text = await answer.text()
-  return { status: answer.status, headers: answer.headers, body: JSON.parse(text || '{}') as T, text }
+  const isLines = answer.headers.get('content-type') === 'application/jsonl'
+  return { status: answer.status, headers: answer.headers, body: JSON.parse((!isLines && text) || '{}') as T, text }
 }
 
 /** Registers a user: the owner of a new account. */

@@ -122,6 +122,8 @@ test('roles: match the agreed matrix', () => {
       "account.change": "admin owner",
       "account.secure": "owner",
       "account.see": "viewer member admin owner",
+      "alerts.manage": "admin owner",
+      "audit.see": "admin owner",
       "billing.change": "owner",
       "billing.see": "owner",
       "feedback.give": "member admin owner",
@@ -141,6 +143,7 @@ test('roles: match the agreed matrix', () => {
       "team.see": "viewer member admin owner",
       "usage.all": "admin owner",
       "usage.own": "viewer member admin owner",
+      "webhooks.manage": "admin owner",
     }
   `)
   const pairs = roles.flatMap(role => roles.filter(other => outranks(role, other)).map(other => `${role} > ${other}`))

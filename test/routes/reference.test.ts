@@ -152,6 +152,17 @@ const scenes: Readonly<Record<string, () => Promise<Scene>>> = {
   'PATCH /api/v1/keys/{id}': () => withKey(''),
   'POST /api/v1/keys/{id}/rotate': () => withKey('/rotate'),
   'DELETE /api/v1/keys/{id}': () => withKey(''),
+  'PATCH /api/v1/webhooks/{id}': () => withWebhook(''),
+  'DELETE /api/v1/webhooks/{id}': () => withWebhook(''),
+  'POST /api/v1/webhooks/{id}/rotate': () => withWebhook('/rotate'),
+  'POST /api/v1/webhooks/{id}/test': () => withWebhook('/test'),
+  'GET /api/v1/webhooks/{id}/deliveries': () => withWebhook('/deliveries'),
+  'DELETE /api/v1/alerts/{id}': async () => {
+    const { token } = await owner(gateway)
+    const body = { metric: 'spend', threshold: 5 }
+    const made = await ask<{ id: string }>(gateway, 'POST', '/api/v1/alerts', { token, body })
+    return { token, path: `/api/v1/alerts/${made.body.id}` }
+  },
   'PATCH /api/v1/team/{id}': () => withColleague(),
   'DELETE /api/v1/team/{id}': () => withColleague(),
   'DELETE /api/v1/team/invitations/{id}': async () => {
@@ -221,6 +232,13 @@ async function inSetup() {
     body: { password },
   })
   return { token, password, code: totpCode(body.secret, Math.floor(Date.now() / 30_000)) }
+}
+
+async function withWebhook(rest: string): Promise<Scene> {
+  const { token } = await owner(gateway)
+  const body = { url: 'https://example.com/webhooks' }
+  const made = await ask<{ id: string }>(gateway, 'POST', '/api/v1/webhooks', { token, body })
+  return { token, path: `/api/v1/webhooks/${made.body.id}${rest}` }
 }
 
 async function withColleague(): Promise<Scene> {

@@ -33,6 +33,9 @@ test('webhook secret: opens only for its endpoint, under the current or the prev
   expect(createSecretSeal(current, old).open('whk_1', sealed)).toBe('whsec_x')
   expect(createSecretSeal(current, old).open('whk_2', sealed)).toBeNull()
   expect(createSecretSeal(current, null).open('whk_1', sealed)).toBeNull()
+  const resealed = createSecretSeal(current, old).reseal('whk_1', sealed) ?? ''
+  expect(createSecretSeal(current, null).open('whk_1', resealed)).toBe('whsec_x')
+  expect(createSecretSeal(current, old).reseal('whk_1', resealed)).toBeNull()
 })
 
 test('webhook attempts: last one day, end at 410, and outlast the time after which an endpoint is disabled', () => {

@@ -40,7 +40,6 @@ export const auditActions = [
   'webhook.secret_rotated',
   'webhook.tested',
   'alert.created',
-  'alert.changed',
   'alert.deleted',
 ] as const
 export type AuditAction = (typeof auditActions)[number]

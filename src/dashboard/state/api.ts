@@ -10,6 +10,9 @@ export type Input = {
   readonly signal?: AbortSignal
 }
 
+/** Routes that answer with a file. */
+export type ExportRoute = 'GET /api/v1/requests/export' | 'GET /api/v1/audit/export'
+
 /** Calls a route with the session token. Throws `RequestError`; aborts are thrown unchanged. */
 export async function callApi<R extends ApiRoute>(route: R, input: Input = {}): Promise<Routes[R]> {
   return read(await authorised(route, input))
@@ -21,7 +24,7 @@ export async function callOpen<R extends ApiRoute>(route: R, input: Input = {}):
 }
 
 /** Returns the response itself, for streaming. */
-export async function authorised(route: ApiRoute | 'GET /api/v1/requests/export', input: Input): Promise<Response> {
+export async function authorised(route: ApiRoute | ExportRoute, input: Input): Promise<Response> {
   const response = await send(route, input, await attempt(freshToken))
   // The token may have been ended, or signed with a rotated secret: it is refreshed once.
   return response.status === 401 && (await isSessionOver(response))

@@ -1,17 +1,27 @@
 import { type Cell, csvLine } from '../../core/text/csv.ts'
-import { authorised } from './api.ts'
+import { authorised, type ExportRoute } from './api.ts'
 import { readRequestError } from './api-error.ts'
 
-/**
- * Downloads the request log as a file. Not a link, because the API accepts the token only in a header. `onBytes`
- * reports progress. Throws `RequestError`.
- */
-export async function saveExport(
+/** Downloads the request log as a file. `onBytes` reports progress. Throws `RequestError`. */
+export function saveExport(
   format: 'csv' | 'json',
   filters: Readonly<Record<string, string>>,
   onBytes: (bytes: number) => void,
 ): Promise<void> {
-  const response = await authorised('GET /api/v1/requests/export', { query: { ...filters, format } })
+  return saveFile('GET /api/v1/requests/export', { ...filters, format }, `requests.${format}`, onBytes)
+}
+
+/**
+ * Downloads the answer of a route as a file. Not a link, because the API accepts the token only in a header. Throws
+ * `RequestError`.
+ */
+export async function saveFile(
+  route: ExportRoute,
+  query: Readonly<Record<string, string>>,
+  fileName: string,
+  onBytes: (bytes: number) => void = () => {},
+): Promise<void> {
+  const response = await authorised(route, { query })
   if (!response.ok || response.body === null) throw await readRequestError(response)
   const pieces: Blob[] = []
   let bytes = 0
@@ -23,7 +33,7 @@ export async function saveExport(
     onBytes(bytes)
   }
   const name = /filename="([^"]+)"/.exec(response.headers.get('content-disposition') ?? '')?.[1]
-  download(name ?? `requests.${format}`, new Blob(pieces, { type: response.headers.get('content-type') ?? '' }))
+  download(name ?? fileName, new Blob(pieces, { type: response.headers.get('content-type') ?? '' }))
 }
 
 /** Downloads what a page shows as CSV, safe to open in a spreadsheet. */

@@ -2,6 +2,8 @@
 import type { Static } from '@sinclair/typebox'
 import type { errorShape, ShownSignIn, ShownUser } from '../../http/schemas.ts'
 import type { AccountToday } from '../../routes/account/schemas.ts'
+import type { alertShape, alertsShape } from '../../routes/alerts/schemas.ts'
+import type { auditListShape } from '../../routes/audit/schemas.ts'
 import type {
   RegistrationRules,
   recoveryCodesShape,
@@ -19,6 +21,13 @@ import type { modelHealthListShape, modelListShape } from '../../routes/models/s
 import type { providerListShape } from '../../routes/providers/schemas.ts'
 import type { newInvitationShape, ShownTeam } from '../../routes/team/schemas.ts'
 import type { requestListShape, ShownUsage } from '../../routes/usage/schemas.ts'
+import type {
+  deliveriesShape,
+  newWebhookShape,
+  testedShape,
+  webhookShape,
+  webhooksShape,
+} from '../../routes/webhooks/schemas.ts'
 
 type List<T> = { readonly data: readonly T[] }
 
@@ -62,6 +71,17 @@ export type Routes = {
   'DELETE /api/v1/team/invitations/:id': null
   'PATCH /api/v1/team/:id': ShownUser
   'DELETE /api/v1/team/:id': null
+  'GET /api/v1/audit': Static<typeof auditListShape>
+  'GET /api/v1/alerts': Static<typeof alertsShape>
+  'POST /api/v1/alerts': Static<typeof alertShape>
+  'DELETE /api/v1/alerts/:id': null
+  'GET /api/v1/webhooks': Static<typeof webhooksShape>
+  'POST /api/v1/webhooks': Static<typeof newWebhookShape>
+  'PATCH /api/v1/webhooks/:id': Static<typeof webhookShape>
+  'DELETE /api/v1/webhooks/:id': null
+  'POST /api/v1/webhooks/:id/rotate': Static<typeof newWebhookShape>
+  'POST /api/v1/webhooks/:id/test': Static<typeof testedShape>
+  'GET /api/v1/webhooks/:id/deliveries': Static<typeof deliveriesShape>
   'GET /api/v1/usage': ShownUsage
   'GET /api/v1/requests': RequestList
   'GET /api/v1/billing': ShownBilling

@@ -1,4 +1,5 @@
 import * as accounts from './accounts.ts'
+import * as alerts from './alerts.ts'
 import * as audit from './audit.ts'
 import * as billing from './billing.ts'
 import * as billingNotices from './billing-notices.ts'
@@ -23,6 +24,7 @@ import * as webhooks from './webhooks.ts'
 /** What modules may do with the database: they import no store themselves. */
 export const stores = {
   accounts,
+  alerts,
   audit,
   billing,
   billingNotices,

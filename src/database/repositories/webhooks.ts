@@ -261,6 +261,29 @@ export function settleDelivery(
   )
 }
 
+/**
+ * Seals the secrets of all endpoints again after a change of the session secret. `reseal` returns null for a secret that
+ * needs no change.
+ */
+export async function resealSecrets(
+  database: Database,
+  reseal: (endpointId: string, sealed: string) => string | null,
+): Promise<void> {
+  const rows = await database.run(
+    ({ sql }) => sql<{ id: string; secret: string; previous: string | null }[]>`
+      select id, secret, previous_secret as previous from webhook_endpoints`,
+  )
+  for (const { id, secret, previous } of rows) {
+    const [next, nextPrevious] = [reseal(id, secret), previous === null ? null : reseal(id, previous)]
+    if (next === null && nextPrevious === null) continue
+    await database.run(
+      ({ sql }) => sql`
+        update webhook_endpoints set secret = ${next ?? secret}, previous_secret = ${nextPrevious ?? previous}
+        where id = ${id} and secret = ${secret}`,
+    )
+  }
+}
+
 const keptDays = 30
 const keptPerEndpoint = 1_000
 

@@ -1,0 +1,50 @@
+import type { Clock } from '../core/ports/clock.ts'
+import type { Log } from '../core/ports/log.ts'
+import type { WebhookEvent } from '../core/webhooks/events.ts'
+import type { Database } from '../database/database.ts'
+import { evaluateNextAlert } from '../database/repositories/alerts.ts'
+import { enqueueEvent } from '../database/repositories/webhook-events.ts'
+import type { Mailer } from '../mail/mailer.ts'
+import { startRepeating } from '../payments/repeating.ts'
+
+type Parts = {
+  readonly database: Database
+  readonly clock: Clock
+  readonly log: Log
+  readonly post: Pick<Mailer, 'alert'> | null
+  /** Events about models that hold now, each with a key. */
+  readonly modelEvents: () => readonly WebhookEvent[]
+}
+
+const everyMs = 30_000
+const maximumPerRun = 1_000
+
+/**
+ * Starts the evaluation of alerts and the reports of models to webhooks. Every gateway runs it; the database selects
+ * one of them per alert and event. `undo` receives the function that ends it.
+ */
+export function openAlerts({ database, clock, log, post, modelEvents }: Parts, undo: (() => unknown)[]) {
+  /** Keys of reported events: the database would only reject them again. */
+  const reported = new Set<string>()
+  const worker = startRepeating(
+    everyMs,
+    async isClosed => {
+      for (let count = 0; count < maximumPerRun && !isClosed(); count++) {
+        const fired = await evaluateNextAlert(database, clock.now())
+        if (fired === 'none') break
+        if (fired !== null) for (const to of fired.owners) post?.alert(to, fired)
+      }
+      for (const event of modelEvents()) {
+        if (event.key === undefined || reported.has(event.key)) continue
+        await database.run(({ sql }) => sql.begin(step => enqueueEvent(step, null, event)))
+        if (reported.size > 10_000) reported.clear()
+        reported.add(event.key)
+      }
+    },
+    failures => {
+      if (failures % 10 === 1) log.warn('alert_evaluation_failed', { failures })
+    },
+  )
+  undo.push(() => worker.close())
+  return worker
+}

@@ -1,0 +1,129 @@
+import { useState } from 'preact/hooks'
+import type { ShownAuditEntry } from '../../routes/audit/schemas.ts'
+import { Empty, FailureNotice, Loaded } from '../parts/notice.tsx'
+import { Card, Page } from '../parts/page.tsx'
+import { Table } from '../parts/table.tsx'
+import { showToast } from '../parts/toast.tsx'
+import { useAction } from '../state/action.ts'
+import { saveFile } from '../state/export.ts'
+import { humanize, listTime } from '../state/format.ts'
+import { useResource } from '../state/resource.ts'
+
+const groups = {
+  '': 'All actions',
+  'key.created': 'Key created',
+  'key.revoked': 'Key revoked',
+  'limits.changed': 'Limits changed',
+  'plan.changed': 'Plan changed',
+  'member.invited': 'Member invited',
+  'member.role_changed': 'Role changed',
+  'member.removed': 'Member removed',
+  'session.created': 'Sign-in',
+  'sign_in.locked': 'Sign-in locked',
+  'password.changed': 'Password changed',
+  'requests.exported': 'Requests exported',
+} as const
+
+export function AuditLog() {
+  const [cursors, setCursors] = useState<readonly string[]>([])
+  const [action, setAction] = useState('')
+  const filters: Record<string, string> = action === '' ? {} : { action }
+  const cursor = cursors.at(-1)
+  const log = useResource('GET /api/v1/audit', {
+    query: { ...filters, ...(cursor === undefined ? {} : { cursor }) },
+  })
+  const saving = useAction(async (format: 'csv' | 'jsonl') => {
+    await saveFile('GET /api/v1/audit/export', { ...filters, format }, `audit.${format}`)
+    showToast('Export downloaded')
+  })
+  return (
+    <Page
+      title="Audit log"
+      about="Changes of this account, for 400 days."
+      actions={(['csv', 'jsonl'] as const).map(format => (
+        <button
+          key={format}
+          type="button"
+          class="button"
+          disabled={saving.isBusy}
+          onClick={() => void saving.run(format)}
+        >
+          Export {format === 'csv' ? 'CSV' : 'JSON lines'}
+        </button>
+      ))}
+    >
+      {saving.failure !== null && <FailureNotice failure={saving.failure} />}
+      <Card
+        title="Entries"
+        actions={
+          <label>
+            <span class="unseen">Action</span>
+            <select
+              value={action}
+              onChange={event => {
+                setAction(event.currentTarget.value)
+                setCursors([])
+              }}
+            >
+              {Object.entries(groups).map(([value, text]) => (
+                <option key={value} value={value}>
+                  {text}
+                </option>
+              ))}
+            </select>
+          </label>
+        }
+      >
+        <Loaded resource={log} what="the audit log" lines={8}>
+          {({ data, next_cursor: next }) => (
+            <>
+              {data.length === 0 ? (
+                <Empty title="No entries">Changes of keys, members and settings appear here.</Empty>
+              ) : (
+                <Entries rows={data} />
+              )}
+              <div class="actions">
+                {cursors.length > 0 && (
+                  <button type="button" class="button small" onClick={() => setCursors(cursors.slice(0, -1))}>
+                    Newer
+                  </button>
+                )}
+                {next !== null && (
+                  <button type="button" class="button small" onClick={() => setCursors([...cursors, next])}>
+                    Older
+                  </button>
+                )}
+              </div>
+            </>
+          )}
+        </Loaded>
+      </Card>
+    </Page>
+  )
+}
+
+const actorWords = { user: 'Removed user', cli: 'Operator', system: 'Gateway' } as const
+
+function Entries({ rows }: { readonly rows: readonly ShownAuditEntry[] }) {
+  return (
+    <Table
+      caption="Audit log"
+      rows={rows}
+      keyOf={({ id }) => id}
+      columns={[
+        { name: 'Time', show: ({ at }) => listTime(at) },
+        { name: 'Action', isHeading: true, show: ({ action }) => humanize(action.replace('.', ' ')) },
+        { name: 'Actor', show: ({ actor }) => actor.email ?? actorWords[actor.type] },
+        { name: 'Details', show: ({ details }) => <span class="quiet">{detailText(details)}</span> },
+        { name: 'Target', from: 'middle', show: ({ target }) => <code>{target ?? ''}</code> },
+        { name: 'Address', from: 'wide', show: ({ address }) => address ?? '' },
+      ]}
+    />
+  )
+}
+
+function detailText(details: ShownAuditEntry['details']): string {
+  return Object.entries(details)
+    .map(([name, value]) => `${humanize(name)}: ${value ?? 'none'}`)
+    .join(', ')
+}

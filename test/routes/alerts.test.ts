@@ -1,0 +1,118 @@
+/** Alerts: the thresholds as a table, their evaluation from daily sums, and who may manage them. */
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
+import { alertChange, sumsBetween, windowValue } from '../../src/core/alerts/alerts.ts'
+import { dayMs } from '../../src/core/text/utc-days.ts'
+import { evaluateNextAlert, type FiredAlert } from '../../src/database/repositories/alerts.ts'
+import type { ShownAlert } from '../../src/routes/alerts/schemas.ts'
+import { type Gateway, startGateway } from '../harness/gateway.ts'
+import { addMember, ask, owner, type Person } from '../harness/users.ts'
+
+let gateway: Gateway
+beforeAll(async () => {
+  gateway = await startGateway({ TRUSTED_PROXIES: '127.0.0.1' })
+}, 60_000)
+afterAll(() => gateway.stop())
+
+describe('alert rule', () => {
+  test('fires once at its threshold, and resolves below 80% of it', () => {
+    let isFiring = false
+    const changes = [0.04, 0.05, 0.06, 0.045, null, 0.041, 0.039, 0.045, 0.05].map(value => {
+      const change = alertChange({ isFiring, threshold: 0.05 }, value)
+      if (change !== null) isFiring = change === 'fired'
+      return change
+    })
+    expect(changes).toEqual([null, 'fired', null, null, null, null, 'resolved', null, 'fired'])
+  })
+
+  test('computes a window from two readings, and nothing from fewer than 20 requests', () => {
+    const before = { requests: 100, failed: 50, latency: [10, 0] }
+    const after = { requests: 140, failed: 52, latency: [10, 0, 30] }
+    expect(sumsBetween(before, after)).toEqual({ requests: 40, failed: 2, latency: [0, 0, 30] })
+    expect(windowValue('error_rate', sumsBetween(before, after))).toBe(0.05)
+    expect(windowValue('latency', sumsBetween(before, after))).toBeGreaterThan(10)
+    expect(windowValue('error_rate', { requests: 19, failed: 19, latency: [] })).toBeNull()
+    expect(windowValue('latency', { requests: 40, failed: 40, latency: [19] })).toBeNull()
+  })
+})
+
+const call = <T = ShownAlert>(person: Person, method: string, path = '', body?: unknown) =>
+  ask<T>(gateway, method, `/api/v1/alerts${path}`, { token: person.token, body })
+const sql = <T>(work: Parameters<typeof gateway.deps.database.run<T>>[0]) => gateway.deps.database.run(work)
+const used = (person: Person, at: number, row: { requests: number; failed: number; microcents: number }) =>
+  sql(
+    ({ sql: query }) => query`
+      insert into usage_daily (account_id, day, key_id, model, requests, completed, failed, input_tokens,
+        cached_input_tokens, output_tokens, reasoning_tokens, billed_microcents)
+      values (${person.accountId}, ${new Date(at).toISOString().slice(0, 10)}::text::date, 'key', 'a/b', ${row.requests},
+        ${row.requests - row.failed}, ${row.failed}, 0, 0, 0, 0, ${row.microcents})
+      on conflict (account_id, day, key_id, model) do update set requests = excluded.requests,
+        completed = excluded.completed, failed = excluded.failed, billed_microcents = excluded.billed_microcents`,
+  )
+/** Evaluates what is due at `at` as three gateways would at once, and returns the alerts that began to fire. */
+async function evaluated(at: number): Promise<FiredAlert[]> {
+  const fired: FiredAlert[] = []
+  for (;;) {
+    const results = await Promise.all([1, 2, 3].map(() => evaluateNextAlert(gateway.deps.database, at)))
+    fired.push(...results.filter(one => one !== null && one !== 'none'))
+    if (results.every(one => one === 'none')) return fired
+  }
+}
+const eventsOf = async (person: Person) =>
+  (
+    await sql(
+      ({ sql: query }) => query<{ type: string }[]>`
+        select type from webhook_deliveries where account_id = ${person.accountId} order by id`,
+    )
+  ).map(({ type }) => type)
+
+describe('alert', () => {
+  test('tells owners and webhooks once per condition, from one gateway of several', async () => {
+    const person = await owner(gateway)
+    await ask(gateway, 'POST', '/api/v1/webhooks', {
+      token: person.token,
+      body: { url: 'https://example.com/', events: ['alert.fired', 'alert.resolved'] },
+    })
+    expect((await call(person, 'POST', '', { metric: 'error_rate', threshold: 0.1 })).status).toBe(201)
+    expect((await call(person, 'POST', '', { metric: 'spend', threshold: 5 })).status).toBe(201)
+    // The start of a UTC day, so that no window crosses midnight.
+    const start = (Math.floor(Date.now() / dayMs) + 1) * dayMs + 60_000
+    const window = 15 * 60_000
+    await used(person, start, { requests: 100, failed: 90, microcents: 0 })
+    expect(await evaluated(start)).toEqual([])
+    await used(person, start, { requests: 200, failed: 110, microcents: 600_000_000 })
+    const fired = await evaluated(start + window)
+    expect(fired.map(({ metric, value, owners }) => ({ metric, value, owners }))).toContainEqual({
+      metric: 'error_rate',
+      value: 0.2,
+      owners: [person.email],
+    })
+    expect(fired.map(one => one.metric).sort()).toEqual(['error_rate', 'spend'])
+    await used(person, start, { requests: 300, failed: 125, microcents: 600_000_000 })
+    expect(await evaluated(start + 2 * window)).toEqual([])
+    await used(person, start, { requests: 400, failed: 126, microcents: 600_000_000 })
+    expect(await evaluated(start + 3 * window)).toEqual([])
+    expect((await eventsOf(person)).sort()).toEqual(['alert.fired', 'alert.fired', 'alert.resolved'])
+    const { data } = (await call<{ data: ShownAlert[] }>(person, 'GET')).body
+    expect(data.map(({ metric, firing }) => ({ metric, firing }))).toEqual([
+      { metric: 'error_rate', firing: false },
+      { metric: 'spend', firing: true },
+    ])
+  })
+
+  test('is for owners and admins of its account, and has valid thresholds', async () => {
+    const [person, other] = [await owner(gateway), await owner(gateway)]
+    const member = await addMember(gateway, person, 'member')
+    expect((await call(member, 'GET')).status).toBe(403)
+    expect((await call(member, 'POST', '', { metric: 'spend', threshold: 5 })).status).toBe(403)
+    for (const body of [
+      { metric: 'error_rate', threshold: 5 },
+      { metric: 'spend', threshold: 0 },
+      { metric: 'luck', threshold: 1 },
+      { metric: 'latency', threshold: 500, window_minutes: 4 },
+    ])
+      expect([body, (await call(person, 'POST', '', body)).status]).toEqual([body, 400])
+    const { id } = (await call(person, 'POST', '', { metric: 'latency', threshold: 500 })).body
+    expect((await call(other, 'DELETE', `/${id}`)).status).toBe(404)
+    expect((await call(person, 'DELETE', `/${id}`)).status).toBe(204)
+  })
+})
