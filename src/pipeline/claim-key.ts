@@ -127,8 +127,8 @@ export async function waitForCapacity({
   deadlineAt,
 }: {
   readonly deps: ClaimDeps
-  readonly request: CallRequest
-  readonly progress: Progress
+  readonly request: Pick<CallRequest, 'signal'>
+  readonly progress: Pick<Progress, 'upstreamMs'>
   readonly keys: KeySearch
   readonly deadlineAt: number
 }): Promise<Candidate | null> {

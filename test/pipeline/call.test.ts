@@ -419,13 +419,21 @@ describe('probe of an open circuit', () => {
     const endpoint = limited.deps.endpoints.get('openai')
     if (endpoint === undefined) throw new Error('the rig has an endpoint of OpenAI')
     const key = { name: 'a', access: endpoint.access, account: 'a', weight: 1, models: null }
-    const claim = { key, answered() {}, failed() {}, settle() {} }
+    const order: string[] = []
+    const claim = {
+      key,
+      answered() {},
+      failed: () => void order.push('failed'),
+      settle: (tokens: number | null) => void order.push(`settle ${tokens}`),
+    }
     const noKey = { key: null, reason: 'not_permitted', waitMs: 0 } as const
     const status = () => ({ keys: 1, rejectedKeys: 0, limits: [] })
     const keys = { claim: ({ except }: KeyNeed) => (except.has(key) ? noKey : claim), status }
     const endpoints = new Map([...limited.deps.endpoints, ['openai', { ...endpoint, keys }]])
     expect((await run({ ...limited, deps: { ...limited.deps, endpoints } }, ask)).thrown).not.toBeNull()
     expect([limited.calls.length, limited.deps.health.mayTry(named.openai)]).toEqual([1, true])
+    // Tokens that are given back after the 429 would be capacity that the upstream has just denied.
+    expect(order).toEqual(['settle 0', 'failed'])
   })
 })
 

@@ -54,7 +54,11 @@ class UpstreamCall {
 
   constructor(format: Format, { signal }: RequestInit) {
     this.format = format
-    const body = new ReadableStream<Uint8Array>({ start: controller => void (this.controller = controller) })
+    const body = new ReadableStream<Uint8Array>({
+      start: controller => {
+        this.controller = controller
+      },
+    })
     const headers = { 'content-type': 'text/event-stream' }
     this.response = Promise.resolve(new Response(body, { headers }))
     signal?.addEventListener('abort', () => {
