@@ -39,7 +39,7 @@ const apart = [
   'test/database/postgres.test.ts',
   'test/database/redis.test.ts',
 ]
-const mostTogether = 20
+const mostTogether = 10
 
 /** Processes of tests, which end with the run. */
 const running = new Set<Bun.Subprocess>()

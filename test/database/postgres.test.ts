@@ -144,20 +144,18 @@ onServer('database: answers more queries at once than it has connections', async
 })
 
 onServer('a long transaction makes the migrator give up rather than queue', async (_, live) => {
+  const [isLocked, mayEnd] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()]
   const blocker = live.run(
     ({ sql }) =>
       sql.begin(async transaction => {
         await transaction`lock table drizzle.__drizzle_migrations in access exclusive mode`
-        await transaction`select pg_sleep(6)`
+        isLocked.resolve()
+        await mayEnd.promise
       }),
-    10_000,
+    60_000,
   )
-  let isBlocked = true
-  const unblocked = blocker.finally(() => {
-    isBlocked = false
-  })
-  await Bun.sleep(100)
+  await Promise.race([isLocked.promise, blocker])
   await expect(migrate(live)).rejects.toThrow()
-  expect(isBlocked).toBe(true)
-  await unblocked
+  mayEnd.resolve()
+  await blocker
 })

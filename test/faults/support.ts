@@ -615,9 +615,9 @@ export function seatsTaken({ gateway }: Rig): number {
 
 /**
  * Resolves when the condition is true, checked every 2 ms; throws after `withinMs`. Returns the waiting time in
- * milliseconds.
+ * milliseconds. The limit is long, since a starved machine takes seconds for one step.
  */
-export async function eventually(what: string, holds: () => boolean, withinMs = 2_000): Promise<number> {
+export async function eventually(what: string, holds: () => boolean, withinMs = 15_000): Promise<number> {
   const start = performance.now()
   while (!holds()) {
     if (performance.now() - start > withinMs) throw new Error(`not within ${withinMs} ms: ${what}`)
