@@ -99,12 +99,13 @@ LANGUAGE sql STABLE AS $$
 		coalesce(sum(billed_microcents), 0)::bigint
 	FROM lines
 $$;--> statement-breakpoint
--- by hand: the scopes of an account that have limits.
-CREATE FUNCTION limit_scopes(account text) RETURNS SETOF text LANGUAGE sql STABLE AS $$
-	SELECT DISTINCT 'key:' || coalesce(line_id, id) FROM api_keys
-		WHERE account_id = account AND limits IS NOT NULL AND revoked_at IS NULL
+-- by hand: the scopes of an account that have limits, and since when.
+CREATE FUNCTION limit_scopes(account text, OUT name text, OUT since bigint) RETURNS SETOF record LANGUAGE sql STABLE AS $$
+	SELECT DISTINCT 'key:' || coalesce(line_id, id), coalesce((limits->>'since')::bigint, 0) FROM api_keys
+		WHERE account_id = account AND limits IS NOT NULL
 	UNION ALL
-	SELECT 'tag:' || name || '=' || value FROM tag_limits WHERE account_id = account
+	SELECT 'tag:' || tag_limits.name || '=' || tag_limits.value, coalesce((limits->>'since')::bigint, 0) FROM tag_limits
+		WHERE account_id = account
 $$;--> statement-breakpoint
 -- by hand: as limit_counts, of one scope.
 CREATE FUNCTION limit_scope_counts(account text, scope text, now_ms bigint, OUT tokens bigint, OUT microcents bigint,

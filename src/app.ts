@@ -225,7 +225,7 @@ function useResources(
   }
   return root
     .use(inputTokens({ ...deps, callerOf, limitTokenCounts }))
-    .use(models({ ...deps, health: { report: () => reportModelHealth(deps) } }))
+    .use(models({ ...deps, recall, health: { report: () => reportModelHealth(deps) } }))
     .use(
       estimate({
         ...deps,

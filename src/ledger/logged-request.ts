@@ -11,10 +11,12 @@ export type LoggedRequest = Required<
     | 'account_id'
     | 'at_ms'
     | 'dialect'
+    | 'lineage_id'
     | 'requested_model'
     | 'upstream_id'
     | 'reserved_microcents'
     | 'shortfall_microcents'
+    | 'tags'
     | 'tried'
     | 'trace'
     | 'truth'
@@ -28,6 +30,8 @@ export type LoggedRequest = Required<
   readonly upstream_id: string | null
   /** Null = an older record. */
   readonly tried: readonly AttemptRecord[] | null
+  /** Null = none, or an older record. */
+  readonly tags: Readonly<Record<string, string>> | null
   /** Epoch microseconds, the resolution of Postgres, which a cursor needs. */
   readonly at_micros: number
   readonly key_name: string | null
@@ -39,7 +43,7 @@ export const requestColumns = (sql: Queries) => sql`
   upstream_id, routing_mode, strategy, query_type, streamed, dialect, status, error_code, finish_reason,
   input_tokens::float8, cached_input_tokens::float8, cache_write_tokens::float8, output_tokens::float8,
   reasoning_tokens::float8, estimated, billed_microcents::float8, search_microcents::float8, fetch_microcents::float8, hedge_microcents::float8,
-  attempts, tried, latency_ms::float8, first_token_ms::float8, metadata`
+  attempts, tried, latency_ms::float8, first_token_ms::float8, metadata, tags`
 
 /** Matches the model that served; of a request without one, the model that it named. */
 export function servedOrRequested(sql: Queries, provider: string | null, model: string | null) {

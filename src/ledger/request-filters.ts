@@ -22,6 +22,8 @@ export type RequestFilters = {
   readonly routingMode: UsageRecord['routing_mode'] | null
   readonly streamed: boolean | null
   readonly metadata: Readonly<Record<string, string>> | null
+  /** One tag with its value. */
+  readonly tag: Readonly<Record<string, string>> | null
 }
 
 /** Returns true if a filter must test each request, beside time and key, which indexes cover. */
@@ -37,7 +39,7 @@ export function isOfFailed({ status, errorCode }: RequestFilters): boolean {
 /** SQL conditions for the columns of `usage_records`, beside time and key; begins with `and`, or is empty. */
 export function matching(sql: Sql | TransactionSql, filters: RequestFilters) {
   const { provider, model, status, errorCode, dialect, minimumLatencyMs, maximumLatencyMs, metadata } = filters
-  const { routingMode, streamed } = filters
+  const { routingMode, streamed, tag } = filters
   return sql`
     ${servedOrRequested(sql, provider, model)}
     ${status === null ? sql`` : sql`and status = ${status}`}
@@ -48,5 +50,6 @@ export function matching(sql: Sql | TransactionSql, filters: RequestFilters) {
     ${maximumLatencyMs === null ? sql`` : sql`and latency_ms <= ${maximumLatencyMs}`}
     ${routingMode === null ? sql`` : sql`and routing_mode = ${routingMode}`}
     ${streamed === null ? sql`` : sql`and streamed = ${streamed}`}
+    ${tag === null ? sql`` : sql`and tags @> ${JSON.stringify(tag)}::text::jsonb`}
     ${metadata === null ? sql`` : sql`and metadata @> ${JSON.stringify(metadata)}::text::jsonb`}`
 }

@@ -3,6 +3,7 @@
  * daily totals do not know, sum the log itself over a bounded range.
  */
 import type { TransactionSql } from 'postgres'
+import type { usageGroups } from '../core/usage/usage-groups.ts'
 import { withAccountRls } from '../database/account-transaction.ts'
 import type { Database } from '../database/database.ts'
 import { countedBy, durationSlotOf } from '../database/duration-sql.ts'
@@ -11,7 +12,6 @@ import { matching, type RequestFilters } from './request-filters.ts'
 /** An account's usage, or that of one user's keys. Required by every query, so that none is unscoped. */
 export type UsageScope = { readonly accountId: string; readonly userId: string | null }
 
-const usageGroups = ['hour', 'day', 'month', 'model', 'key'] as const
 export type UsageGroup = (typeof usageGroups)[number]
 const usageSplits = ['model', 'key'] as const
 type UsageSplit = (typeof usageSplits)[number]
@@ -22,6 +22,8 @@ export type UsagePeriod = {
   readonly to: string
   readonly groupBy: UsageGroup
   readonly splitBy: UsageSplit | null
+  /** Only requests with this tag: `name=value`, or a name with any value; null = all. */
+  readonly tag?: string | null
   /** Their times narrow the days; null = all requests of the days. */
   readonly filters?: RequestFilters | null
 }
@@ -30,7 +32,8 @@ export type UsagePeriod = {
 export function needsLog({ groupBy, filters }: UsagePeriod): boolean {
   if (groupBy === 'hour') return true
   if (filters == null) return false
-  const { keyId, provider, model, ...others } = filters
+  // The daily totals of tags take the place of the log.
+  const { keyId, provider, model, tag, ...others } = filters
   return Object.values(others).some(filter => filter !== null)
 }
 
@@ -50,7 +53,10 @@ export type UsageSums = {
   readonly first_token: readonly number[]
 }
 
-/** `YYYY-MM-DDTHH`, `YYYY-MM-DD`, `YYYY-MM`, `provider/model` (empty = no model was reached), or the first key of a key lineage. */
+/**
+ * `YYYY-MM-DDTHH`, `YYYY-MM-DD`, `YYYY-MM`, `provider/model` (empty = no model was reached), the first key of a key lineage, a user, or a tag
+ * (`name=value`).
+ */
 type Unit = { readonly unit: string; readonly name: string | null }
 
 export type GroupedUsage = {
@@ -83,11 +89,19 @@ export function readUsage(database: Database, scope: UsageScope, period: UsagePe
   }, deadlineMs)
 }
 
-async function readGroups(sql: TransactionSql, scope: UsageScope, period: UsagePeriod) {
+async function readGroups(
+  sql: TransactionSql,
+  scope: UsageScope,
+  period: UsagePeriod,
+): Promise<Omit<GroupedUsage, 'parts'>> {
   const { groupBy } = period
+  const named = {
+    key: sql`(select name from api_keys where id = unit)`,
+    member: sql`(select email from users where id = unit)`,
+  }
   const [total, ...groups] = await sql<(UsageSums & Unit & { is_total: boolean })[]>`
     select
-      grouping(unit) = 1 as is_total, unit, ${groupBy === 'key' ? sql`(select name from api_keys where id = unit)` : sql`null`} as name,
+      grouping(unit) = 1 as is_total, unit, ${groupBy === 'key' || groupBy === 'member' ? named[groupBy] : sql`null`} as name,
       ${summed(sql)}
     from (select ${unitOf(sql, groupBy)} as unit, lines.* from ${linesOf(sql, scope, period)} as lines) as units
     group by grouping sets ((unit), ())
@@ -95,7 +109,9 @@ async function readGroups(sql: TransactionSql, scope: UsageScope, period: UsageP
     order by is_total desc, ${isTime(groupBy) ? sql`unit` : sql`billed_microcents desc, unit`}
     limit ${maximumGroups + 1}`
   if (total === undefined || !total.is_total) throw new Error('a sum over no days is a row too')
-  return { total, groups }
+  if (groupBy !== 'tag' || period.tag) return { total, groups }
+  // A request with several tags is in several groups.
+  return { total: (await readGroups(sql, scope, { ...period, groupBy: 'month' })).total, groups }
 }
 
 async function readParts(sql: TransactionSql, scope: UsageScope, period: UsagePeriod, splitBy: UsageSplit) {
@@ -131,20 +147,20 @@ const maximumAttributed = 20_000
  * have them under an empty name, so each is subtracted there and added here.
  */
 function daysOf(sql: TransactionSql, scope: UsageScope, period: UsagePeriod) {
-  const { from, to, groupBy, splitBy, filters } = period
+  const { from, to, groupBy, splitBy, tag = null, filters } = period
+  const isTagged = tag !== null || groupBy === 'tag'
   const { provider = null, model = null, keyId = null } = filters ?? {}
   const own = keysOf(sql, scope, keyId)
   const days = sql`
-    select day, key_id, model, requests, completed, failed, input_tokens, cached_input_tokens, output_tokens,
+    select day, key_id, model, ${isTagged ? sql`tag` : sql`null`} as tag, requests, completed, failed, input_tokens, cached_input_tokens, output_tokens,
       reasoning_tokens, billed_microcents, latency, first_token
-    from usage_daily
-    where account_id = ${scope.accountId} and day between ${from}::text::date and ${to}::text::date ${own}`
+    from ${isTagged ? sql`usage_tags_daily` : sql`usage_daily`}
+    where account_id = ${scope.accountId} and day between ${from}::text::date and ${to}::text::date ${own} ${taggedBy(sql, tag)}`
   if (groupBy !== 'model' && splitBy !== 'model' && provider === null && model === null) return days
-  return sql`
-    select * from (
-      ${days}
+  // The sums of tags have no requests that no model served.
+  const unserved = isTagged ? sql`` : sql`
       union all
-      select (at at time zone 'UTC')::date, key_id, moved.model, moved.sign, 0,
+      select (at at time zone 'UTC')::date, key_id, moved.model, null, moved.sign, 0,
         moved.sign * (status in ('failed', 'blocked'))::int, 0, 0, 0, 0, 0, '{}', '{}'
       from (
         select at, key_id, status, requested_model from usage_records
@@ -152,10 +168,18 @@ function daysOf(sql: TransactionSql, scope: UsageScope, period: UsagePeriod) {
           and at >= (${from}::text || ' 00:00+00')::timestamptz
           and at < (${to}::text || ' 00:00+00')::timestamptz + interval '1 day' ${own}
         order by at desc limit ${maximumAttributed}) as unserved
-      cross join lateral (values (requested_model, 1), ('', -1)) as moved(model, sign)) as attributed
+      cross join lateral (values (requested_model, 1), ('', -1)) as moved(model, sign)`
+  return sql`
+    select * from (${days} ${unserved}) as attributed
     where true
       ${provider === null ? sql`` : sql`and starts_with(model, ${`${provider}/`})`}
       ${model === null ? sql`` : sql`and substr(model, strpos(model, '/') + 1) = ${model}`}`
+}
+
+/** SQL condition for rows of one tag. `tag` is `name=value`, or a name with any value. */
+function taggedBy(sql: TransactionSql, tag: string | null) {
+  if (tag === null) return sql``
+  return tag.includes('=') ? sql`and tag = ${tag}` : sql`and starts_with(tag, ${`${tag}=`})`
 }
 
 const isTime = (group: UsageGroup) => group === 'hour' || group === 'day' || group === 'month'
@@ -169,14 +193,16 @@ function linesOf(sql: TransactionSql, scope: UsageScope, period: UsagePeriod) {
  * groups are several times faster.
  */
 function logOf(sql: TransactionSql, { accountId, userId }: UsageScope, period: UsagePeriod) {
-  const { from, to, groupBy, splitBy, filters } = period
+  const { from, to, groupBy, splitBy, tag = null, filters } = period
+  const isTagged = tag !== null || groupBy === 'tag'
   const has = (group: UsageGroup) => groupBy === group || splitBy === group
   return sql`
     select
       ${has('hour') ? sql`date_trunc('hour', at, 'UTC') at time zone 'UTC'` : sql`null::timestamp`} as hour,
       ${has('day') || has('month') ? sql`(at at time zone 'UTC')::date` : sql`null::date`} as day,
-      ${has('key') ? sql`key_id` : sql`null`} as key_id,
+      ${has('key') || has('member') ? sql`key_id` : sql`null`} as key_id,
       ${has('model') ? sql`case when model = '' then coalesce(requested_model, '') else provider || '/' || model end` : sql`null`} as model,
+      ${groupBy === 'tag' ? sql`tag` : sql`null`} as tag,
       count(*) as requests, count(*) filter (where status = 'completed') as completed,
       count(*) filter (where status in ('failed', 'blocked')) as failed, sum(input_tokens) as input_tokens,
       sum(cached_input_tokens) as cached_input_tokens, sum(output_tokens) as output_tokens,
@@ -184,15 +210,16 @@ function logOf(sql: TransactionSql, { accountId, userId }: UsageScope, period: U
       ${countedBy(sql, 'latency_slot')} as latency, ${countedBy(sql, 'first_token_slot')} as first_token
     from (
       select *, ${durationSlotOf(sql, 'latency_ms')} as latency_slot, ${durationSlotOf(sql, 'first_token_ms')} as first_token_slot
-      from usage_records
+      from usage_records ${isTagged ? sql`cross join lateral (select key || '=' || value as tag from jsonb_each_text(tags)) as tagged` : sql``}
       where account_id = ${accountId} and at >= ${from}::text::date at time zone 'UTC'
         and at < (${to}::text::date + 1) at time zone 'UTC'
         ${filters?.from == null ? sql`` : sql`and at >= to_timestamp(${filters.from}::float8 / 1000)`}
         ${filters?.to == null ? sql`` : sql`and at < to_timestamp(${filters.to}::float8 / 1000)`}
         ${filters == null ? sql`` : matching(sql, filters)}
         ${keysOf(sql, { accountId, userId }, filters?.keyId ?? null)}
+        ${taggedBy(sql, tag)}
     ) as requests
-    group by 1, 2, 3, 4`
+    group by 1, 2, 3, 4, 5`
 }
 
 function keysOf(sql: TransactionSql, { accountId, userId }: UsageScope, keyId: string | null) {
@@ -210,6 +237,8 @@ function unitOf(sql: TransactionSql, group: UsageGroup) {
     month: sql`to_char(day, 'YYYY-MM')`,
     model: sql`model`,
     key: sql`coalesce((select line_id from api_keys where id = key_id), key_id)`,
+    member: sql`coalesce((select user_id from api_keys where id = key_id), '')`,
+    tag: sql`tag`,
   }
   return units[group]
 }

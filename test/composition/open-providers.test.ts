@@ -25,7 +25,7 @@ test('provider reload: counts a pool in Redis from its first figures on, and kee
     },
   }
   const config = { ...readConfig({}), redisUrls: ['redis://127.0.0.1:1'], providers: [settings([])] }
-  const { endpoints, replaceCredentials } = await openProviders(
+  const { endpoints, replaceProviders } = await openProviders(
     config,
     { clock: systemClock, network: systemNetwork },
     shared,
@@ -36,11 +36,11 @@ test('provider reload: counts a pool in Redis from its first figures on, and kee
   }
   expect([await claim(), scripts]).toEqual(['a', 0])
   const local = endpoints.get('own')?.keys
-  replaceCredentials([settings([], 2)])
+  replaceProviders([settings([], 2)])
   expect(endpoints.get('own')?.keys).toBe(local)
-  replaceCredentials([settings([['a', { requests: 10, tokens: null }]])])
+  replaceProviders([settings([['a', { requests: 10, tokens: null }]])])
   expect([await claim(), scripts]).toEqual(['a', 1])
   const counted = endpoints.get('own')?.keys
-  replaceCredentials([settings([['a', { requests: 20, tokens: null }]])])
+  replaceProviders([settings([['a', { requests: 20, tokens: null }]])])
   expect(endpoints.get('own')?.keys).toBe(counted)
 })

@@ -24,6 +24,7 @@ const none: RequestFilters = {
   routingMode: null,
   streamed: null,
   metadata: null,
+  tag: null,
 }
 const start = Date.UTC(2026, 4, 5, 12)
 const hour = 3_600_000

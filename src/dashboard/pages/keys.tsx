@@ -7,6 +7,7 @@ import { Confirm, Dialog, FormDialog } from '../parts/dialog.tsx'
 import { SelectField, Switch, TextField } from '../parts/field.tsx'
 import { FilterBar } from '../parts/filter-bar.tsx'
 import { KeyUsage } from '../parts/key-usage.tsx'
+import { KeyRules, type KeyRuleTexts, rulesOfTexts, textsOfRules } from '../parts/key-rules.tsx'
 import { Empty, Loaded, Notice } from '../parts/notice.tsx'
 import { Card, Page } from '../parts/page.tsx'
 import { Table } from '../parts/table.tsx'
@@ -14,7 +15,7 @@ import { showToast } from '../parts/toast.tsx'
 import { useAction } from '../state/action.ts'
 import { callApi } from '../state/api.ts'
 import { filtersOf } from '../state/filters.ts'
-import { compact, dateOf, dateTime, formatCount, relativeTime, usdColumn } from '../state/format.ts'
+import { compact, dateOf, dateTime, formatCount, formatUsd, relativeTime, usdColumn } from '../state/format.ts'
 import { hashRoute } from '../state/hash-route.ts'
 import { useResource } from '../state/resource.ts'
 import type { NewKey } from '../state/routes.ts'
@@ -22,6 +23,7 @@ import { user } from '../state/session.ts'
 
 type Open =
   | { readonly kind: 'create' }
+  | { readonly kind: 'change'; readonly key: ShownKey }
   | { readonly kind: 'shown'; readonly made: NewKey }
   | { readonly kind: 'rotate' | 'revoke'; readonly key: ShownKey }
 
@@ -41,7 +43,7 @@ export function Keys() {
   return (
     <Page
       title="Keys"
-      about={`${seesAll ? 'All keys of the account' : 'Your keys'}. All keys share the limits of the account.`}
+      about={`${seesAll ? 'All keys of the account' : 'Your keys'}. All keys share the limits of the account and can have limits of their own.`}
       actions={
         isAllowed(user.value?.role ?? 'viewer', 'keys.own') && (
           <button type="button" class="button primary" onClick={() => setOpen({ kind: 'create' })}>
@@ -63,6 +65,16 @@ export function Keys() {
       <FilterBar path="keys" filters={filters} />
       <KeyUsage filters={filters} />
       {open?.kind === 'create' && <Create onMade={made} onClose={close} />}
+      {open?.kind === 'change' && (
+        <Change
+          target={open.key}
+          onChanged={() => {
+            close()
+            keys.reload()
+          }}
+          onClose={close}
+        />
+      )}
       {open?.kind === 'rotate' && <Rotate target={open.key} onMade={made} onClose={close} />}
       {open?.kind === 'shown' && <Shown made={open.made} onClose={close} />}
       {open?.kind === 'revoke' && (
@@ -125,11 +137,20 @@ function KeyTable({ keys, hasEnded, onOpen }: KeyTableProps) {
         { name: 'Requests', from: 'middle', isNumber: true, show: key => formatCount(key.usage.requests) },
         { name: 'Tokens', from: 'wide', isNumber: true, show: key => compact(key.usage.total_tokens) },
         { name: 'Cost', isNumber: true, show: key => usd(key.usage.cost_usd) },
+        { name: 'Limits', from: 'middle', show: key => <Used of={key} /> },
         {
           name: '',
           show: key =>
             isAlive(key) && (
               <div class="actions">
+                <button
+                  type="button"
+                  class="button small"
+                  aria-label={`Change ${key.name}`}
+                  onClick={() => onOpen({ kind: 'change', key })}
+                >
+                  Change
+                </button>
                 <button
                   type="button"
                   class="button small"
@@ -174,9 +195,10 @@ type MadeProps = { readonly onMade: (key: NewKey) => void; readonly onClose: () 
 function Create({ onMade, onClose }: MadeProps) {
   const [name, setName] = useState('')
   const [days, setDays] = useState('')
+  const [rules, setRules] = useState<KeyRuleTexts>(textsOfRules(null))
   const making = useAction(async () => {
     const expires_at = days === '' ? null : new Date(Date.now() + Number(days) * dayMs).toISOString()
-    onMade(await callApi('POST /api/v1/keys', { body: { name: name.trim(), expires_at } }))
+    onMade(await callApi('POST /api/v1/keys', { body: { name: name.trim(), expires_at, ...rulesOfTexts(rules) } }))
   })
   return (
     <FormDialog
@@ -204,7 +226,42 @@ function Create({ onMade, onClose }: MadeProps) {
           </option>
         ))}
       </SelectField>
+      <KeyRules texts={rules} onTexts={setRules} failure={making.failure} />
     </FormDialog>
+  )
+}
+
+type ChangeProps = { readonly target: ShownKey; readonly onChanged: () => void; readonly onClose: () => void }
+
+function Change({ target, onChanged, onClose }: ChangeProps) {
+  const [rules, setRules] = useState<KeyRuleTexts>(textsOfRules(target))
+  const changing = useAction(async () => {
+    await callApi('PATCH /api/v1/keys/:id', { params: { id: target.id }, body: rulesOfTexts(rules) })
+    onChanged()
+  })
+  return (
+    <FormDialog title={`Change “${target.name}”`} action="Save" doing={changing} fields={[]} onClose={onClose}>
+      <KeyRules texts={rules} onTexts={setRules} failure={changing.failure} />
+    </FormDialog>
+  )
+}
+
+/** What is used of the limits of a key, on this UTC day and in its month. */
+function Used({ of: { limits, used } }: { readonly of: ShownKey }) {
+  const { daily_tokens: tokens = null, daily_cost_usd: day = null, monthly_cost_usd: month = null } = limits ?? {}
+  const parts = [
+    ...(tokens === null ? [] : [`${compact(used.daily_tokens)} of ${compact(tokens)} tokens today`]),
+    ...(day === null ? [] : [`${formatUsd(used.daily_cost_usd)} of ${formatUsd(day)} today`]),
+    ...(month === null ? [] : [`${formatUsd(used.monthly_cost_usd)} of ${formatUsd(month)} this month`]),
+  ]
+  return (
+    <>
+      {parts.map(part => (
+        <span key={part} class="block">
+          {part}
+        </span>
+      ))}
+    </>
   )
 }
 

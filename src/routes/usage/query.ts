@@ -1,6 +1,7 @@
 /** Query parameters of the usage routes: each is known, sent once, and bounded. */
 import { type Static, Type } from '@sinclair/typebox'
 import { dayMs, timeIn } from '../../core/text/utc-days.ts'
+import { usageGroups } from '../../core/usage/usage-groups.ts'
 import { recordedDialects } from '../../core/usage/usage-record.ts'
 import { checker, invalidField, oneOf } from '../../core/validation/validate.ts'
 import type { LogPosition, LogRange } from '../../ledger/ledger.ts'
@@ -46,6 +47,8 @@ const filters = {
   max_latency_ms: milliseconds,
   routing_mode: Type.Optional(oneOf(['auto', 'manual'])),
   streamed: Type.Optional(oneOf(['true', 'false'])),
+  /** `name=value`. */
+  tag: words(97),
   metadata: Type.Optional(
     Type.Record(
       Type.String({ pattern: '^[^\\u0000-\\u001f\\u007f]{1,64}$' }),
@@ -75,9 +78,11 @@ export const exportQuerySchema = Type.Object({ format: Type.Optional(oneOf(['csv
 export const usageQuerySchema = Type.Object(
   {
     ...filters,
-    group_by: Type.Optional(oneOf(['hour', 'day', 'month', 'model', 'key'])),
+    group_by: Type.Optional(oneOf(usageGroups)),
     /** For hours, days and months: each of them split by model or by key. */
     split_by: Type.Optional(oneOf(['model', 'key'])),
+    /** Only requests with this tag: `name=value`, or a name with any value. */
+    tag: words(97),
   },
   strict,
 )
@@ -124,14 +129,15 @@ export function readUsageQuery(url: string, now: number): UsagePeriod {
   const query = checkUsage(parametersOf(url))
   const to = query.to === undefined ? now : timeOf('to', query.to)
   const from = query.from === undefined ? to - (defaultDays - 1) * dayMs : timeOf('from', query.from)
-  const filters = { ...filtersOf(query), from: timeIfExact('from', query.from), to: timeIfExact('to', query.to) }
+  const { tag = null, ...others } = query
+  const filters = { ...filtersOf(others), from: timeIfExact('from', query.from), to: timeIfExact('to', query.to) }
   if (from > to) throw invalidField('from', 'must not be after `to`')
   if (to - from >= maximumDays * dayMs)
     throw invalidField('from', `must be less than ${maximumDays} days before \`to\``)
   const { group_by: groupBy = 'day', split_by: splitBy = null } = query
-  if (splitBy !== null && (groupBy === 'model' || groupBy === 'key'))
+  if (splitBy !== null && groupBy !== 'hour' && groupBy !== 'day' && groupBy !== 'month')
     throw invalidField('split_by', 'requires `group_by` to be `hour`, `day` or `month`')
-  const period = { from: dayOf(from), to: dayOf(to), groupBy, splitBy, filters }
+  const period = { from: dayOf(from), to: dayOf(to), groupBy, splitBy, tag, filters }
   if (needsLog(period) && to - from > maximumLogDays * dayMs)
     throw invalidField(
       'from',
@@ -193,7 +199,14 @@ function filtersOf(query: Omit<Static<typeof exportQuerySchema>, 'format'>): Req
     routingMode: query.routing_mode ?? null,
     streamed: query.streamed === undefined ? null : query.streamed === 'true',
     metadata: query.metadata ?? null,
+    tag: query.tag === undefined ? null : tagIn(query.tag),
   }
+}
+
+function tagIn(text: string): Readonly<Record<string, string>> {
+  const at = text.indexOf('=')
+  if (at < 1) throw invalidField('tag', 'must be written `name=value`')
+  return { [text.slice(0, at)]: text.slice(at + 1) }
 }
 
 /** Matches the model at every provider. */

@@ -130,6 +130,7 @@ export function shownRejected(row: RejectedRequest): ShownRequest {
     latency_ms: row.latency_ms,
     first_token_ms: null,
     metadata: null,
+    tags: null,
   }
 }
 

@@ -3,6 +3,7 @@ import { fallbackPolicies } from '../../core/chat/fallback-policy.ts'
 import { healthStates } from '../../core/request/health-state.ts'
 import { placeReasons } from '../../core/request/place-reason.ts'
 import { deciders } from '../../core/usage/explain-request.ts'
+import { usageGroups } from '../../core/usage/usage-groups.ts'
 import { attemptOutcomes, recordedDialects } from '../../core/usage/usage-record.ts'
 import { oneOf } from '../../core/validation/validate.ts'
 import {
@@ -75,6 +76,7 @@ const logged = {
   latency_ms: count,
   first_token_ms: orNull(count),
   metadata: orNull(Type.Record(Type.String(), Type.String())),
+  tags: { ...orNull(Type.Record(Type.String(), Type.String())), description: 'tags that the request counts under' },
 }
 const requestShape = namedSchema('LoggedRequest', logged)
 
@@ -189,7 +191,7 @@ const lines = {
 export const usageShape = namedSchema('UsageTotals', {
   from: day,
   to: { ...day, description: 'a UTC day, included' },
-  group_by: oneOf(['hour', 'day', 'month', 'model', 'key']),
+  group_by: oneOf(usageGroups),
   total: strictObject(sums),
   data: Type.Array(
     Type.Union([
@@ -198,7 +200,10 @@ export const usageShape = namedSchema('UsageTotals', {
       strictObject({ month: text('2026-05'), ...sums }),
       strictObject({ model: orNull(modelName), ...sums }),
       strictObject({ key_id: id('key'), key_name: orNull(text('production')), ...sums }),
+      strictObject({ user_id: id('usr'), email: orNull(text('ada@example.com')), ...sums }),
+      strictObject({ tag: text('team=search'), ...sums }),
     ]),
+    { description: 'by tag, a request counts in each of its tags, and once in `total`' },
   ),
   split_by: orNull(oneOf(['model', 'key'])),
   series: Type.Array(

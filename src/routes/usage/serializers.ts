@@ -44,6 +44,7 @@ export function shownRequest(row: LoggedRequest): ShownRequest {
     latency_ms: row.latency_ms,
     first_token_ms: row.first_token_ms,
     metadata: row.metadata,
+    tags: row.tags === null ? null : { ...row.tags },
   }
 }
 
@@ -80,12 +81,13 @@ const columns = [
   'requested_model',
   'upstream_id',
   'hedge_cost_usd',
+  'tags',
 ] as const satisfies readonly (keyof ShownRequest)[]
 
 export const csvHeader = csvLine(columns)
 
 /**
- * Converts one request to a line of CSV; `metadata` is one cell of JSON, `tried` one of text: `openai/gpt-5.5 timeout
+ * Converts one request to a line of CSV; `metadata` and `tags` are one cell of JSON each, `tried` one of text: `openai/gpt-5.5 timeout
  * 2+3000 ms; …`.
  */
 export function csvRequest(row: LoggedRequest): string {
@@ -97,6 +99,7 @@ export function csvRequest(row: LoggedRequest): string {
     hedge_cost_usd: decimalUsd(row.hedge_microcents),
     metadata: jsonCell(row.metadata),
     tried: triedCell(row.tried),
+    tags: jsonCell(row.tags),
   }
   return csvLine(columns.map((column): Cell => shown[column]))
 }
@@ -107,8 +110,8 @@ function decimalUsd(microcents: number): string {
   return `${whole}.${String(microcents % microcentsPerUsd).padStart(8, '0')}`
 }
 
-function jsonCell(metadata: LoggedRequest['metadata']): string | null {
-  return metadata === null ? null : JSON.stringify(metadata)
+function jsonCell(fields: LoggedRequest['tags']): string | null {
+  return fields === null ? null : JSON.stringify(fields)
 }
 
 function triedCell(tried: LoggedRequest['tried']): string | null {
@@ -188,6 +191,10 @@ function named(groupBy: UsageGroup, unit: string, name: string | null) {
       return { model: unit === '' ? null : unit }
     case 'key':
       return { key_id: unit, key_name: name }
+    case 'member':
+      return { user_id: unit, email: name }
+    case 'tag':
+      return { tag: unit }
   }
 }
 
@@ -213,7 +220,7 @@ const hourMs = 3_600_000
 
 /** Returns every hour, day or month of a period, used or not; null if the units are not times. */
 function unitsBetween({ from, to, groupBy, filters }: UsagePeriod): string[] | null {
-  if (groupBy === 'model' || groupBy === 'key') return null
+  if (groupBy !== 'hour' && groupBy !== 'day' && groupBy !== 'month') return null
   const first = filters?.from ?? Date.parse(from)
   const last = Math.min(filters?.to ?? Number.POSITIVE_INFINITY, Date.parse(to) + dayMs) - 1
   const step = groupBy === 'hour' ? hourMs : dayMs
