@@ -38,8 +38,7 @@ import { type BodyBudget, createBodyBudget } from '../http/body-budget.ts'
 import { allowedHosts } from '../http/host-header.ts'
 import { createStartQueue, type StartQueue } from '../http/start-queue.ts'
 import { createLedgerReader, type LedgerReader } from '../ledger/ledger.ts'
-import { checkLimits, type LimitReached } from '../limits/check.ts'
-import type { AdmissionRequest, Meter } from '../limits/meter.ts'
+import type { AdmissionRequest, LimitReached, Meter } from '../limits/meter.ts'
 import type { Mailer } from '../mail/mailer.ts'
 import type { Moderation } from '../moderation/moderation.ts'
 import { createLog } from '../observability/log.ts'
@@ -257,7 +256,7 @@ async function openAll(config: Config, options: DepsOptions, undo: (() => unknow
     ledger: createLedgerReader(database),
     spent,
     meter,
-    checkLimits: request => checkLimits(meter, request),
+    checkLimits: request => meter.check(request),
     limits,
     health,
     learning,

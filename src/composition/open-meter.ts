@@ -8,7 +8,7 @@ import { openRedis, type Redis } from '../database/redis.ts'
 import { limitScripts } from '../database/scripts/limits.ts'
 import { type Checkpoints, openCheckpoints } from '../ledger/checkpoints.ts'
 import type { Journal } from '../ledger/journal.ts'
-import { createUsageSeed } from '../ledger/ledger.ts'
+import { createScopeSeed, createUsageSeed } from '../ledger/ledger.ts'
 import type { ShipperOptions } from '../ledger/shipper.ts'
 import { createUsageStream, type UsageStream } from '../ledger/usage-stream.ts'
 import { FailoverMeter } from '../limits/failover/failover.ts'
@@ -38,6 +38,7 @@ export function openLocalMeter(config: Config, parts: Parts, undo: (() => unknow
     journal,
     checkpoints: openSettledCheckpoints(config, parts, undo),
     seed: createUsageSeed(database, journal),
+    seedScopes: createScopeSeed(database, journal),
   })
   undo.push(() => meter.close())
   return meter

@@ -20,6 +20,8 @@ import {
   unique,
   uniqueIndex,
 } from 'drizzle-orm/pg-core'
+import { strategies } from '../core/chat/chat.ts'
+import type { ScopeLimits } from '../core/limits/scopes.ts'
 import { type AttemptRecord, recordedDialects } from '../core/usage/usage-record.ts'
 import type { CompletedUsage } from '../core/validation/errors.ts'
 
@@ -135,12 +137,35 @@ export const apiKeys = pgTable(
     lineId: text('line_id'),
     /** Whether its requests may use the web, if the account's may. */
     web: boolean('web').notNull().default(true),
+    /** Limits of its lineage beside the account's; null = none. */
+    limits: jsonb('limits').$type<ScopeLimits>(),
+    /** Patterns of the models that it may use; null = all. */
+    models: jsonb('models').$type<string[]>(),
+    /** Tags of all its requests. */
+    tags: jsonb('tags').$type<Record<string, string>>(),
+    /** Strategy of requests without one. */
+    strategy: text('strategy', { enum: [...strategies] }),
   },
   table => [
     index('api_keys_account').on(table.accountId),
     index('api_keys_user').on(table.userId),
     index('api_keys_updated_at').on(table.updatedAt),
   ],
+)
+
+/** Limits of all requests of an account with one tag. A change also touches the account's row, whose change instances poll. */
+export const tagLimits = pgTable(
+  'tag_limits',
+  {
+    accountId: text('account_id')
+      .notNull()
+      .references(() => accounts.id),
+    name: text('name').notNull(),
+    value: text('value').notNull(),
+    limits: jsonb('limits').$type<ScopeLimits>().notNull(),
+    createdAt: createdAt(),
+  },
+  table => [primaryKey({ name: 'tag_limits_key', columns: [table.accountId, table.name, table.value] })],
 )
 
 /** Signed-in browsers and programs: one row per sign-in, deleted when it ends. */
@@ -488,6 +513,8 @@ export const usageRecords = pgTable(
     truth: text('truth', { enum: ['final', 'checkpoint'] })
       .notNull()
       .default('final'),
+    /** Labels that the caller chose; null = none, or an older record. */
+    tags: jsonb('tags').$type<Record<string, string>>(),
   },
   table => [
     primaryKey({ name: 'usage_records_key', columns: [table.requestId, table.at] }),
@@ -548,6 +575,24 @@ export const usageNearMidnight = pgTable('usage_near_midnight', {
   at: time('at').notNull(),
 })
 
+const dailySums = () => ({
+  requests: whole('requests').notNull(),
+  completed: whole('completed').notNull(),
+  /** Failed or blocked requests; client disconnects are in neither count. */
+  failed: whole('failed').notNull().default(0),
+  inputTokens: whole('input_tokens').notNull(),
+  cachedInputTokens: whole('cached_input_tokens').notNull(),
+  outputTokens: whole('output_tokens').notNull(),
+  reasoningTokens: whole('reasoning_tokens').notNull(),
+  billedMicrocents: whole('billed_microcents').notNull(),
+  /**
+   * Latency counts of completed requests, total and to the first content, in the buckets of
+   * `core/usage/latency-histogram.ts`.
+   */
+  latency: integer('latency').array().notNull().default(sql`'{}'`),
+  firstToken: integer('first_token').array().notNull().default(sql`'{}'`),
+})
+
 /** Sums of the ledger per UTC day, written in the ledger's own transactions, so that the two always agree. */
 export const usageDaily = pgTable(
   'usage_daily',
@@ -557,21 +602,7 @@ export const usageDaily = pgTable(
     keyId: text('key_id').notNull(),
     /** `provider/model`; empty if no model was reached. */
     model: text('model').notNull(),
-    requests: whole('requests').notNull(),
-    completed: whole('completed').notNull(),
-    /** Failed or blocked requests; client disconnects are in neither count. */
-    failed: whole('failed').notNull().default(0),
-    inputTokens: whole('input_tokens').notNull(),
-    cachedInputTokens: whole('cached_input_tokens').notNull(),
-    outputTokens: whole('output_tokens').notNull(),
-    reasoningTokens: whole('reasoning_tokens').notNull(),
-    billedMicrocents: whole('billed_microcents').notNull(),
-    /**
-     * Latency counts of completed requests, total and to the first content, in the buckets of
-     * `core/usage/latency-histogram.ts`.
-     */
-    latency: integer('latency').array().notNull().default(sql`'{}'`),
-    firstToken: integer('first_token').array().notNull().default(sql`'{}'`),
+    ...dailySums(),
   },
   table => [
     primaryKey({ name: 'usage_daily_key', columns: [table.accountId, table.day, table.keyId, table.model] }),
@@ -579,6 +610,27 @@ export const usageDaily = pgTable(
       'usage_daily_sums',
       sql`least(${table.completed}, ${table.inputTokens}, ${table.cachedInputTokens}, ${table.outputTokens}, ${table.reasoningTokens}, ${table.billedMicrocents}) >= 0 and ${table.completed} <= ${table.requests}`,
     ),
+  ],
+)
+
+/** The same sums per tag, for requests that have tags: one row per tag, key and model. */
+export const usageTagsDaily = pgTable(
+  'usage_tags_daily',
+  {
+    accountId: text('account_id').notNull(),
+    /** `name=value`. */
+    tag: text('tag').notNull(),
+    day: date('day', { mode: 'string' }).notNull(),
+    keyId: text('key_id').notNull(),
+    model: text('model').notNull(),
+    ...dailySums(),
+  },
+  table => [
+    primaryKey({
+      name: 'usage_tags_daily_key',
+      columns: [table.accountId, table.tag, table.day, table.keyId, table.model],
+    }),
+    index('usage_tags_daily_day').on(table.accountId, table.day),
   ],
 )
 
@@ -711,6 +763,8 @@ export const limitReservations = pgTable(
     admittedMs: whole('admitted_ms').notNull(),
     /** The reservation expires here without renewal. */
     leaseUntilMs: whole('lease_until_ms').notNull(),
+    /** Names of the scopes that it also counts in (`core/limits/scopes.ts`); null = none. */
+    scopes: text('scopes').array(),
   },
   table => [
     index('limit_reservations_account').on(table.accountId),

@@ -52,8 +52,8 @@ export type Journal = {
   untilDurable(requestId: string, deadlineMs: number): Promise<void>
   /** Returns up to `maximum` records to ship; null = none. Only one batch is open: call again after its release. */
   take(maximum: number): JournalBatch | null
-  /** Returns the unreleased records of an account and UTC day (since the epoch). */
-  unshipped(accountId: string, day: number): UsageRecord[]
+  /** Returns the unreleased records of an account from a UTC day (since the epoch) to another one, inclusive; absent = the same. */
+  unshipped(accountId: string, from: number, to?: number): UsageRecord[]
   /** Returns all unreleased records. Reads what is on disk. */
   waiting(): UsageRecord[]
   /** Returns the number of unreleased records. */
@@ -307,13 +307,13 @@ export function openJournal(options: JournalOptions): Journal {
       }
       return { records, release }
     },
-    unshipped(accountId, day) {
+    unshipped(accountId, from, to = from) {
       // Most of a long backlog is on disk. Only segments with records of the account are read.
       const ofSegments = segments
         .filter(one => one.accounts.has(accountId))
         .flatMap(one => (one.records ?? readRecords(one.path, () => {})).slice(one.shipped))
       return [...ofSegments, ...stranded, ...(together?.records ?? [])].filter(
-        record => record.account_id === accountId && formatDay(record.at_ms) === day,
+        record => record.account_id === accountId && isWithin(formatDay(record.at_ms), from, to),
       )
     },
     waiting: () => [
@@ -362,6 +362,8 @@ function lineOf(record: object): string {
   const text = JSON.stringify(record)
   return `${checksum(text)} ${text}\n`
 }
+
+const isWithin = (day: number, from: number, to: number) => from <= day && day <= to
 
 const checksum = (text: string | Uint8Array) => Bun.hash.crc32(text).toString(16).padStart(8, '0')
 

@@ -1,6 +1,8 @@
 /** Reads the usage ledger: requests of an account and their sums. */
 import type { Sql, TransactionSql } from 'postgres'
+import { monthDays, type ScopeUsage, scopeNamesOf } from '../core/limits/scopes.ts'
 import { type DailyUsage, sumOf } from '../core/limits/spent.ts'
+import { formatDay } from '../core/text/utc-days.ts'
 import type { AttemptRecord, UsageRecord } from '../core/usage/usage-record.ts'
 import { type CountedUsage, correctionOf, countedUsage, mergedRecords } from '../core/usage/usage-truth.ts'
 import { withAccountRls } from '../database/account-transaction.ts'
@@ -238,6 +240,43 @@ export function createUsageSeed(database: Database, journal: Pick<Journal, 'unsh
   }
 }
 
+/** Creates the seed of a local meter's scopes, as `createUsageSeed` does: ledger plus unshipped records of the month. */
+export function createScopeSeed(database: Database, journal: Pick<Journal, 'unshipped'>) {
+  return async (accountId: string, names: readonly string[], day: number): Promise<readonly ScopeUsage[]> => {
+    const waiting = mergedRecords(journal.unshipped(accountId, ...monthDays(day)))
+    const ids = JSON.stringify(waiting.map(record => record.request_id))
+    const rows = await database.run(
+      ({ sql }) => sql<(ScopeUsage & { readonly present: string | null })[]>`
+        select name, used.tokens::float8, used.microcents::float8, used.month_microcents::float8 as "monthMicrocents",
+          ${presentRecords(sql, accountId, ids)} as present
+        from json_array_elements_text(${JSON.stringify(names)}::text::json) as name,
+          lateral limit_scope_used(${accountId}, name, ${day}::bigint) as used`,
+    )
+    const present = presentById(rows[0]?.present ?? null)
+    return rows.map(({ present: _, ...used }) => {
+      const own = waiting.filter(record => scopeNamesOf(record).includes(used.name))
+      const more = own.map(record => ({
+        ...correctionOf(present.get(record.request_id), countedUsage(record)),
+        isToday: formatDay(record.at_ms) === day,
+      }))
+      const today = sumOf([used, ...more.filter(({ isToday }) => isToday)])
+      return { ...used, ...today, monthMicrocents: used.monthMicrocents + sumOf(more).microcents }
+    })
+  }
+}
+
+/** Selects what the ledger has of these requests (JSON of their IDs), as JSON. */
+const presentRecords = (sql: Sql, accountId: string, requestIds: string) => sql`
+  (select json_agg(json_build_object(
+      'id', request_id, 'truth', truth, 'tokens', input_tokens + output_tokens, 'microcents', billed_microcents))::text
+    from usage_records
+    where account_id = ${accountId} and request_id in (select json_array_elements_text(${requestIds}::text::json)))`
+
+function presentById(text: string | null): ReadonlyMap<string, CountedUsage> {
+  const present = JSON.parse(text ?? '[]') as (CountedUsage & { readonly id: string })[]
+  return new Map(present.map(one => [one.id, one]))
+}
+
 /** Returns the sums of a day, and what they contain of each of these requests. */
 async function spentBeside(database: Database, accountId: string, day: number, requestIds: readonly string[]) {
   const rows = await database.run(
@@ -245,18 +284,13 @@ async function spentBeside(database: Database, accountId: string, day: number, r
       select
         coalesce(sum(input_tokens + output_tokens), 0)::text as tokens,
         coalesce(sum(billed_microcents), 0)::text as microcents,
-        (select json_agg(json_build_object(
-            'id', request_id, 'truth', truth, 'tokens', input_tokens + output_tokens, 'microcents', billed_microcents))::text
-          from usage_records
-          where account_id = ${accountId} and request_id in
-            (select json_array_elements_text(${JSON.stringify(requestIds)}::text::json))) as present
+        ${presentRecords(sql, accountId, JSON.stringify(requestIds))} as present
       from usage_daily
       where account_id = ${accountId} and day = date '1970-01-01' + ${day}::int`,
   )
   const row = rows[0]
-  const present = JSON.parse(row?.present ?? '[]') as (CountedUsage & { readonly id: string })[]
   return {
     spent: { tokens: Number(row?.tokens ?? 0), microcents: Number(row?.microcents ?? 0) },
-    present: new Map(present.map(one => [one.id, one])),
+    present: presentById(row?.present ?? null),
   }
 }

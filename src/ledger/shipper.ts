@@ -4,6 +4,7 @@
  * with an unknown outcome can be sent again.
  */
 
+import type { Sql } from 'postgres'
 import type { DailyUsage } from '../core/limits/spent.ts'
 import type { UsageRecord } from '../core/usage/usage-record.ts'
 import { mergedRecords, truthOf } from '../core/usage/usage-truth.ts'
@@ -203,7 +204,7 @@ function insert(database: Database, records: readonly UsageRecord[]): Promise<un
           input_tokens bigint, cached_input_tokens bigint, cache_write_tokens bigint, output_tokens bigint,
           reasoning_tokens bigint, estimated boolean, billed_microcents bigint, reserved_microcents bigint,
           shortfall_microcents bigint, search_microcents bigint, fetch_microcents bigint, attempts smallint, tried jsonb,
-          latency_ms bigint, first_token_ms bigint, metadata jsonb, truth text)),
+          latency_ms bigint, first_token_ms bigint, metadata jsonb, truth text, tags jsonb)),
       first_seen as (
         insert into usage_near_midnight (request_id, at)
         select request_id, to_timestamp(at_ms / 1000.0) from record where near_midnight order by request_id
@@ -214,12 +215,12 @@ function insert(database: Database, records: readonly UsageRecord[]): Promise<un
           request_id, at, account_id, key_id, provider, model, routing_mode, strategy, query_type, streamed, dialect, status,
           error_code, finish_reason, input_tokens, cached_input_tokens, cache_write_tokens, output_tokens, reasoning_tokens,
           estimated, billed_microcents, reserved_microcents, shortfall_microcents, search_microcents, fetch_microcents,
-          attempts, tried, latency_ms, first_token_ms, metadata, truth)
+          attempts, tried, latency_ms, first_token_ms, metadata, truth, tags)
         select
           request_id, coalesce(first_seen.at, to_timestamp(at_ms / 1000.0)), account_id, key_id, provider, model, routing_mode, strategy, query_type,
           streamed, dialect, status, error_code, finish_reason, input_tokens, cached_input_tokens, cache_write_tokens, output_tokens,
           reasoning_tokens, estimated, billed_microcents, reserved_microcents, coalesce(shortfall_microcents, 0),
-          coalesce(search_microcents, 0), coalesce(fetch_microcents, 0), attempts, tried, latency_ms, first_token_ms, metadata, coalesce(truth, 'final')
+          coalesce(search_microcents, 0), coalesce(fetch_microcents, 0), attempts, tried, latency_ms, first_token_ms, metadata, coalesce(truth, 'final'), tags
         from record left join first_seen using (request_id)
         order by account_id, request_id
         on conflict (request_id, at) do update set
@@ -233,7 +234,7 @@ function insert(database: Database, records: readonly UsageRecord[]): Promise<un
           billed_microcents = excluded.billed_microcents, reserved_microcents = excluded.reserved_microcents,
           shortfall_microcents = excluded.shortfall_microcents, search_microcents = excluded.search_microcents, fetch_microcents = excluded.fetch_microcents,
           attempts = excluded.attempts, tried = excluded.tried, latency_ms = excluded.latency_ms,
-          first_token_ms = excluded.first_token_ms, metadata = excluded.metadata, truth = excluded.truth
+          first_token_ms = excluded.first_token_ms, metadata = excluded.metadata, truth = excluded.truth, tags = excluded.tags
         where usage_records.truth = 'checkpoint' and (
           excluded.truth = 'final', excluded.billed_microcents, excluded.input_tokens + excluded.output_tokens,
           excluded.latency_ms
@@ -254,32 +255,45 @@ function insert(database: Database, records: readonly UsageRecord[]): Promise<un
         update accounts set
           shortfall_microcents = accounts.shortfall_microcents + short.microcents, updated_at = clock_timestamp()
         from short join locked on locked.id = short.account_id
-        where accounts.id = short.account_id)
-      insert into usage_daily (
-        account_id, day, key_id, model, requests, completed, failed, input_tokens, cached_input_tokens, output_tokens,
-        reasoning_tokens, billed_microcents, latency, first_token)
-      select
-        account_id, (at at time zone 'UTC')::date, key_id, case when model = '' then '' else provider || '/' || model end,
-        count(*), count(*) filter (where status = 'completed'), count(*) filter (where status in ('failed', 'blocked')),
-        sum(input_tokens), sum(cached_input_tokens), sum(output_tokens), sum(reasoning_tokens), sum(billed_microcents),
-        ${countedBy(sql, 'latency_slot')}, ${countedBy(sql, 'first_token_slot')}
+        where accounts.id = short.account_id),
+      tagged as (
+        insert into usage_tags_daily (tag, ${daily(sql)})
+        select key || '=' || value, ${dailySums(sql)}
+        from inserted, jsonb_each_text(tags)
+        group by 1, 2, 3, 4, 5
+        order by 2, 1, 3, 4, 5
+        on conflict (account_id, tag, day, key_id, model) do update set ${dailyAdded(sql, sql`usage_tags_daily`)})
+      insert into usage_daily (${daily(sql)})
+      select ${dailySums(sql)}
       from inserted
       group by 1, 2, 3, 4
       order by 1, 2, 3, 4
-      on conflict (account_id, day, key_id, model) do update set
-        requests = usage_daily.requests + excluded.requests,
-        completed = usage_daily.completed + excluded.completed,
-        failed = usage_daily.failed + excluded.failed,
-        input_tokens = usage_daily.input_tokens + excluded.input_tokens,
-        cached_input_tokens = usage_daily.cached_input_tokens + excluded.cached_input_tokens,
-        output_tokens = usage_daily.output_tokens + excluded.output_tokens,
-        reasoning_tokens = usage_daily.reasoning_tokens + excluded.reasoning_tokens,
-        billed_microcents = usage_daily.billed_microcents + excluded.billed_microcents,
-        latency = gateway_counts_added(usage_daily.latency, excluded.latency),
-        first_token = gateway_counts_added(usage_daily.first_token, excluded.first_token)`,
+      on conflict (account_id, day, key_id, model) do update set ${dailyAdded(sql, sql`usage_daily`)}`,
     insertDeadlineMs,
   )
 }
+
+const daily = (sql: Sql) => sql`
+  account_id, day, key_id, model, requests, completed, failed, input_tokens, cached_input_tokens, output_tokens,
+  reasoning_tokens, billed_microcents, latency, first_token`
+
+const dailySums = (sql: Sql) => sql`
+  account_id, (at at time zone 'UTC')::date, key_id, case when model = '' then '' else provider || '/' || model end,
+  count(*), count(*) filter (where status = 'completed'), count(*) filter (where status in ('failed', 'blocked')),
+  sum(input_tokens), sum(cached_input_tokens), sum(output_tokens), sum(reasoning_tokens), sum(billed_microcents),
+  ${countedBy(sql, 'latency_slot')}, ${countedBy(sql, 'first_token_slot')}`
+
+const dailyAdded = (sql: Sql, table: ReturnType<Sql>) => sql`
+  requests = ${table}.requests + excluded.requests,
+  completed = ${table}.completed + excluded.completed,
+  failed = ${table}.failed + excluded.failed,
+  input_tokens = ${table}.input_tokens + excluded.input_tokens,
+  cached_input_tokens = ${table}.cached_input_tokens + excluded.cached_input_tokens,
+  output_tokens = ${table}.output_tokens + excluded.output_tokens,
+  reasoning_tokens = ${table}.reasoning_tokens + excluded.reasoning_tokens,
+  billed_microcents = ${table}.billed_microcents + excluded.billed_microcents,
+  latency = gateway_counts_added(${table}.latency, excluded.latency),
+  first_token = gateway_counts_added(${table}.first_token, excluded.first_token)`
 
 /**
  * Returns the requests of a batch that are final in the ledger and for which a checkpoint was settled too: the limits

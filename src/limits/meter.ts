@@ -1,10 +1,12 @@
 /**
  * The port of the meter, which counts limits: in process (`local/meter.ts`), or shared through Redis and Postgres
- * (`failover/failover.ts`). Applies all four limits or none in one step before any cost arises. A reservation is
+ * (`failover/failover.ts`). Applies all limits of the account and of the request's scopes, or none, in one step before any
+ * cost arises. A reservation is
  * settled exactly once by request ID. Its usage record is written in the same step and durable before `settle`
  * resolves.
  */
 import type { Limits, QuotaStatus } from '../core/limits/plans.ts'
+import type { Scope } from '../core/limits/scopes.ts'
 import type { UsageRecord } from '../core/usage/usage-record.ts'
 
 export type { QuotaStatus } from '../core/limits/plans.ts'
@@ -13,6 +15,8 @@ export type AdmissionRequest = {
   readonly requestId: string
   readonly accountId: string
   readonly limits: Limits
+  /** Its limited key and tags, at most `maximumScopes`; absent = none. */
+  readonly scopes?: readonly Scope[]
   /** Upper estimate. */
   readonly inputTokens: number
   /** Requested output cap per choice. */
@@ -47,6 +51,7 @@ export type LimitErrorCode =
   | 'concurrent_requests_exceeded'
   | 'daily_tokens_exceeded'
   | 'daily_cost_exceeded'
+  | 'monthly_cost_exceeded'
 
 export type Admission =
   | { readonly admitted: true; readonly seat: Reservation; readonly standing: QuotaStatus }
@@ -54,8 +59,13 @@ export type Admission =
       readonly admitted: false
       readonly code: LimitErrorCode
       readonly retryAfterMs: number
+      /** Name of the scope whose limit was reached; null = the account. */
+      readonly scope: string | null
       readonly standing: QuotaStatus
     }
+
+/** Why a request is rejected. */
+export type LimitReached = Pick<Admission & { readonly admitted: false }, 'code' | 'scope' | 'retryAfterMs'>
 
 export type Settlement = {
   readonly seat: Reservation
@@ -73,6 +83,7 @@ export type InterimUsage = Pick<Settlement, 'tokens' | 'microcents' | 'record'>
 export type OpenReservation = {
   readonly seat: Reservation
   readonly limits: Limits
+  readonly scopes: readonly Scope[]
   readonly admittedAt: number
   /** Returns the current usage of its request; null = never reported. */
   readonly progress: (() => InterimUsage) | null
@@ -81,6 +92,8 @@ export type OpenReservation = {
 export type Meter = {
   /** Returns the same result for a repeated request ID. A rejection writes nothing. */
   admit(request: AdmissionRequest): Promise<Admission>
+  /** Returns what `admit` would reject a request for now; null = it would be admitted. Reserves nothing. Rejects like `admit`. */
+  check(request: AdmissionRequest): Promise<LimitReached | null>
   /** Increases a reservation for a more expensive fallback, all or nothing; null = the account cannot pay for it. */
   raise(seat: Reservation, reservedTokens: number, reservedMicrocents: number): Promise<Reservation | null>
   /** Settles once per request ID; repeating it changes nothing. Resolves when the record is durable. */

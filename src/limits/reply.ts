@@ -1,4 +1,6 @@
 /** Reply to an admission: the same numbers in the same order from Redis' script and Postgres' function. */
+
+import { untilNextMonth } from '../core/limits/scopes.ts'
 import { dayMs, formatDay } from '../core/text/utc-days.ts'
 import type { AdmissionRequest, LimitErrorCode, Reservation } from './meter.ts'
 import type { CachedStatus } from './quota-status-cache.ts'
@@ -6,6 +8,7 @@ import type { CachedStatus } from './quota-status-cache.ts'
 export type Numbers = readonly [
   ...(readonly [number, number, number, number, number, number, number]),
   ...(readonly [number, number, number, number, number, number, number]),
+  number,
 ]
 
 /** The store does not decide under the given epoch. */
@@ -23,21 +26,25 @@ const refusals: readonly (LimitErrorCode | null)[] = [
   'concurrent_requests_exceeded',
   'daily_tokens_exceeded',
   'daily_cost_exceeded',
+  'monthly_cost_exceeded',
 ]
 
 /** Returns a reply as numbers; missing ones are 0. */
 export function numbersOf(reply: readonly unknown[]): Numbers {
   const at = (index: number) => Number(reply[index] ?? 0)
-  return [at(0), at(1), at(2), at(3), at(4), at(5), at(6), at(7), at(8), at(9), at(10), at(11), at(12), at(13)]
+  return [at(0), at(1), at(2), at(3), at(4), at(5), at(6), at(7), at(8), at(9), at(10), at(11), at(12), at(13), at(14)]
 }
 
 /** Returns a store's decision on `request` and the account's counters after it. `now` is this process's time in ms. */
 export function decisionOf(request: AdmissionRequest, numbers: Numbers, now: number) {
-  const { requestId, accountId } = request
-  const [status, wait, outputCap, reservedTokens, reservedMicrocents, day] = numbers
+  const { requestId, accountId, scopes } = request
+  const [status, wait, outputCap, reservedTokens, reservedMicrocents, day, , , , , , at, , , place] = numbers
   const code = refusals[status] ?? null
+  // The stores know no calendar beyond the present month.
+  const waitMs = code === 'monthly_cost_exceeded' ? untilNextMonth(at) : wait
+  const scope = scopes?.[place - 1]?.name ?? null
   const seat: Reservation = { requestId, accountId, outputCap, reservedTokens, reservedMicrocents, day }
-  return { code, retryAfterMs: Math.max(1, Math.ceil(wait)), seat, noted: cachedStatusOf(numbers, now) }
+  return { code, scope, retryAfterMs: Math.max(1, Math.ceil(waitMs)), seat, noted: cachedStatusOf(numbers, now) }
 }
 
 /** Returns the status to cache for the account of a reply. `now` is this process's time in ms. */

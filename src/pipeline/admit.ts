@@ -7,8 +7,7 @@ import { priceTable, toUsd } from '../core/usage/money.ts'
 import { highestSourceCharges } from '../core/usage/source-charges.ts'
 import { GatewayError } from '../core/validation/errors.ts'
 import { noWeb, type WebPlan, type WebUse } from '../core/web/web-plan.ts'
-import type { LimitReached } from '../limits/check.ts'
-import type { AdmissionRequest, LimitErrorCode, Meter, Reservation } from '../limits/meter.ts'
+import type { AdmissionRequest, LimitErrorCode, LimitReached, Meter, Reservation } from '../limits/meter.ts'
 import type { Route } from './routing/route.ts'
 
 /** A request with its plan and its ID. */
@@ -134,6 +133,8 @@ function refusalMessage(code: LimitErrorCode, limits: Limits): string {
       return `Daily token limit reached: this request needs more than the tokens remaining of ${limits.dailyTokens} per day. Shorten it, wait until 00:00 UTC, or ask for a higher limit.`
     case 'daily_cost_exceeded':
       return `Daily cost limit reached: this request can cost more than remains of $${toUsd(limits.dailyCostMicrocents)} per day. Choose a cheaper model, wait until 00:00 UTC, or ask for a higher limit.`
+    case 'monthly_cost_exceeded':
+      return 'Monthly cost limit reached.'
     default:
       return code satisfies never
   }

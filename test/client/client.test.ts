@@ -217,6 +217,7 @@ const thrown: Readonly<Record<ErrorCode, keyof typeof client>> = {
   ip_rate_limited: 'RateLimitError',
   daily_tokens_exceeded: 'QuotaExceededError',
   daily_cost_exceeded: 'QuotaExceededError',
+  monthly_cost_exceeded: 'QuotaExceededError',
   upstream_rate_limited: 'RateLimitError',
   upstream_failed: 'UpstreamError',
   no_model_available: 'UpstreamError',

@@ -2,8 +2,8 @@
 import { describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
 import { type Limits, plans } from '../../src/core/limits/plans.ts'
+import { type ScopeLimits, unlimitedScope } from '../../src/core/limits/scopes.ts'
 import type { UsageRecord } from '../../src/core/usage/usage-record.ts'
-import { checkLimits } from '../../src/limits/check.ts'
 import type { Admission, AdmissionRequest, Meter, Reservation } from '../../src/limits/meter.ts'
 import { usageRecord } from '../database/support.ts'
 
@@ -36,6 +36,11 @@ export function ask(requestId: string, changes: Partial<AdmissionRequest> = {}):
     extraMicrocents: 0,
     ...changes,
   }
+}
+
+/** A scope of the key `key_1`, or of another name, with these limits. */
+export function scope(limits: Partial<ScopeLimits>, name = 'key:key_1') {
+  return { name, limits: { ...unlimitedScope, ...limits } }
 }
 
 export function settlement(seat: Reservation, tokens: number, microcents: number, now: number) {
@@ -120,7 +125,7 @@ export function meterContract(name: string, open: () => Promise<MeterRig>): void
     })
 
     rigged(
-      'checkLimits: decides what admit then decides, and takes nothing, whatever the account has left',
+      'check: decides what admit then decides, and takes nothing, whatever the account has left',
       async ({ meter }) => {
         const codes = new Set<string>()
         const counts = fc.record({
@@ -142,8 +147,8 @@ export function meterContract(name: string, open: () => Promise<MeterRig>): void
             const accountId = `acc_check_${accounts++}`
             for (const [at, fields] of asked.entries()) {
               const request = ask(`${accountId}_${at}`, { ...fields, accountId, limits })
-              const before = await checkLimits(meter, request)
-              expect(await checkLimits(meter, request)).toEqual(before)
+              const before = await meter.check(request)
+              expect(await meter.check(request)).toEqual(before)
               const admission = await meter.admit(request)
               codes.add(admission.admitted ? 'admitted' : admission.code)
               expect(before?.code ?? null).toBe(admission.admitted ? null : admission.code)
@@ -377,6 +382,155 @@ export function meterContract(name: string, open: () => Promise<MeterRig>): void
         code: 'concurrent_requests_exceeded',
         standing: { seats: { limit: 1, remaining: 0 } },
       })
+    })
+
+    rigged('scopes: each limit of a key is exact, and the rejection names its scope', async ({ meter, clock }) => {
+      const cases: readonly (readonly [Partial<ScopeLimits>, string])[] = [
+        [{ requestsPerMinute: 1 }, 'requests_per_minute_exceeded'],
+        [{ concurrentRequests: 1 }, 'concurrent_requests_exceeded'],
+        [{ dailyTokens: 399 }, 'daily_tokens_exceeded'],
+        [{ dailyCostMicrocents: 120_000 }, 'daily_cost_exceeded'],
+        [{ monthlyCostMicrocents: 120_000 }, 'monthly_cost_exceeded'],
+      ]
+      for (const [limits, code] of cases) {
+        const name = `key:${code}`
+        const scopes = [scope(limits, name)]
+        const request = (id: string, of = scopes) => ask(`${code} ${id}`, { scopes: of })
+        expect(await meter.check(request('b'))).toBeNull()
+        const first = admitted(await meter.admit(request('a')))
+        const second = request('b')
+        const reached = await meter.check(second)
+        expect(reached).toMatchObject({ code, scope: name })
+        expect(await meter.admit(request('b'))).toMatchObject({ admitted: false, ...reached })
+        // Another key, and a request without one, are not affected.
+        const others = [scope(limits, `${name} of another key`)]
+        const beside = admitted(await meter.admit(request('other', others)))
+        const without = admitted(await meter.admit(ask(`${code} without`)))
+        for (const seat of [first, beside, without]) await meter.settle(settlement(seat, 300, 110_000, clock.now()))
+      }
+    })
+
+    rigged('scopes: a request fits into what its tightest scope has left', async ({ meter }) => {
+      const byTokens = admitted(
+        await meter.admit(
+          ask('a', { scopes: [scope({ dailyTokens: 500 }), scope({ dailyTokens: 150 }, 'tag:team=search')] }),
+        ),
+      )
+      expect(byTokens).toMatchObject({ outputCap: 50, reservedTokens: 150 })
+      const byCost = admitted(
+        await meter.admit(
+          ask('b', { scopes: [scope({ monthlyCostMicrocents: 10_000 + 3 * 500 + 499 }, 'tag:env=dev')] }),
+        ),
+      )
+      expect(byCost).toMatchObject({ outputCap: 3, reservedMicrocents: 11_500 })
+    })
+
+    rigged('scopes: a settlement frees what was not used, in each of them', async ({ meter, clock }) => {
+      const scopes = [
+        scope({ dailyTokens: 600, dailyCostMicrocents: 300_000, concurrentRequests: 1 }),
+        scope({ monthlyCostMicrocents: 230_000 }, 'tag:team=search'),
+      ]
+      for (const id of ['a', 'b']) {
+        const seat = admitted(await meter.admit(ask(id, { scopes })))
+        expect(seat.outputCap).toBe(200)
+        await meter.settle(settlement(seat, 110, 20_000, clock.now()))
+      }
+      // 220 tokens and 40,000 are used: 80 tokens of output remain after 300 of input.
+      expect(admitted(await meter.admit(ask('c', { scopes, inputTokens: 300 }))).outputCap).toBe(80)
+    })
+
+    rigged('scopes: tokens above the reservation count, cost above it does not', async ({ meter, clock }) => {
+      const scopes = [scope({ dailyTokens: 5_000, dailyCostMicrocents: 220_000 })]
+      const seat = admitted(await meter.admit(ask('a', { scopes })))
+      await meter.settle(settlement(seat, 4_950, 9_000_000, clock.now()))
+      expect(await meter.check(ask('b', { scopes }))).toMatchObject({ code: 'daily_tokens_exceeded' })
+      expect(admitted(await meter.admit(ask('c', { scopes, inputTokens: 1, outputTokens: 10 }))).outputCap).toBe(10)
+    })
+
+    rigged('scopes: the day starts again at midnight UTC, the month with its first day', async ({ meter, clock }) => {
+      const scopes = [scope({ dailyCostMicrocents: 110_000, monthlyCostMicrocents: 220_000 })]
+      const untilMidnight = () => 86_400_000 - (clock.now() % 86_400_000)
+      const spend = async (id: string) =>
+        meter.settle(settlement(admitted(await meter.admit(ask(id, { scopes }))), 300, 110_000, clock.now()))
+      const untilMonth = () => {
+        const date = new Date(clock.now())
+        return Date.UTC(date.getUTCFullYear(), date.getUTCMonth() + 1, 1) - clock.now()
+      }
+      // From the first of a month on, so that two days of one month follow.
+      clock.move(untilMonth())
+      await spend('a')
+      expect(await meter.check(ask('b', { scopes }))).toMatchObject({
+        code: 'daily_cost_exceeded',
+        retryAfterMs: untilMidnight(),
+      })
+      clock.move(untilMidnight())
+      await spend('b')
+      clock.move(untilMidnight())
+      expect(await meter.check(ask('c', { scopes }))).toEqual({
+        code: 'monthly_cost_exceeded',
+        scope: 'key:key_1',
+        retryAfterMs: untilMonth(),
+      })
+      clock.move(untilMonth())
+      await spend('c')
+    })
+
+    rigged('scopes: the minute of a key slides', async ({ meter, clock }) => {
+      const scopes = [scope({ requestsPerMinute: 2 })]
+      await meter.admit(ask('a', { scopes }))
+      clock.move(10_000)
+      await meter.admit(ask('b', { scopes }))
+      clock.move(5_000)
+      expect(await meter.admit(ask('c', { scopes }))).toMatchObject({ scope: 'key:key_1', retryAfterMs: 45_000 })
+      clock.move(45_000)
+      expect((await meter.admit(ask('c', { scopes }))).admitted).toBe(true)
+    })
+
+    rigged('scopes: more than 100 per minute are never over, and at most 1 s late', async ({ meter, clock }) => {
+      const limits = { ...wide, requestsPerMinute: 10_000, concurrentRequests: 1_000 }
+      const scopes = [scope({ requestsPerMinute: 150 })]
+      for (let index = 0; index < 150; index++) {
+        clock.move(20)
+        admitted(await meter.admit(ask(`r${index}`, { limits, scopes, outputTokens: 1 })))
+      }
+      expect((await meter.admit(ask('over', { limits, scopes }))).admitted).toBe(false)
+      clock.move(57_000 + 1_000 + 20)
+      expect((await meter.admit(ask('again', { limits, scopes, outputTokens: 1 }))).admitted).toBe(true)
+    })
+
+    rigged('scopes: a reservation is raised within their limits or not at all', async ({ meter }) => {
+      const scopes = [scope({ dailyTokens: 1000 }), scope({ monthlyCostMicrocents: 200_000 }, 'tag:team=search')]
+      const seat = admitted(await meter.admit(ask('a', { scopes })))
+      expect(await meter.raise(seat, 300, 200_001)).toBeNull()
+      expect(await meter.raise(seat, 1001, 110_000)).toBeNull()
+      expect(await meter.raise(seat, 900, 200_000)).toMatchObject({ reservedTokens: 900, reservedMicrocents: 200_000 })
+      expect(await meter.check(ask('b', { scopes, inputTokens: 9 }))).toMatchObject({ scope: 'tag:team=search' })
+    })
+
+    rigged('scopes: of many at once exactly as many are let in as a scope allows', async ({ meter }) => {
+      const cases: readonly (readonly [string, Partial<ScopeLimits>])[] = [
+        ['requests', { requestsPerMinute: 7 }],
+        ['slots', { concurrentRequests: 7 }],
+        ['tokens', { dailyTokens: 7 * 11 }],
+        ['cents', { dailyCostMicrocents: 7_000 }],
+        ['month', { monthlyCostMicrocents: 7_000 }],
+      ]
+      const limits = { ...wide, concurrentRequests: 1_000 }
+      for (const [name, limit] of cases)
+        for (const kind of [`key:${name}`, `tag:case=${name}`]) {
+          const request = {
+            limits,
+            scopes: [scope({}, 'key:beside'), scope(limit, kind)],
+            inputTokens: 10,
+            outputTokens: 1,
+            inputPrice: 0,
+            outputPrice: 1_000_000_000,
+          }
+          const many = await Promise.all(
+            Array.from({ length: 60 }, (_, index) => meter.admit(ask(`${kind} ${index}`, request))),
+          )
+          expect([kind, many.filter(one => one.admitted).length]).toEqual([kind, 7])
+        }
     })
   })
 }

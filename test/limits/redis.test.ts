@@ -341,6 +341,21 @@ const limits = fc.record({
   dailyTokens: fc.constantFrom(0, 3_000, 1e9),
   dailyCostMicrocents: fc.constantFrom(3_000, 167_000_000, 1e15),
 })
+const limitOf = (...values: number[]) => fc.constantFrom(null, ...values)
+/** Few names, so that requests share them. */
+const scopes = fc.uniqueArray(
+  fc.record({
+    name: fc.constantFrom('key:key_1', 'key:key_2', 'tag:team=search', 'tag:env=prod'),
+    limits: fc.record({
+      requestsPerMinute: limitOf(0, 3, 50),
+      concurrentRequests: limitOf(1, 3, 50),
+      dailyTokens: limitOf(3_000, 200_000),
+      dailyCostMicrocents: limitOf(3_000, 167_000_000),
+      monthlyCostMicrocents: limitOf(9_000, 267_000_000),
+    }),
+  }),
+  { maxLength: 3, selector: ({ name }) => name },
+)
 const id = fc.integer({ min: 0, max: 12 })
 const price = fc.oneof(fc.nat(3_000_000), fc.nat(7_500_000_001))
 const command = fc.oneof(
@@ -348,6 +363,7 @@ const command = fc.oneof(
     kind: fc.constant('admit' as const),
     id,
     limits,
+    scopes,
     input: fc.nat(90_000),
     output: fc.integer({ min: 1, max: 128_000 }),
     choices: fc.integer({ min: 1, max: 3 }),
@@ -387,6 +403,7 @@ async function sameAsLocal(open: () => ReturnType<typeof failoverRig>, steps: re
     if (step.kind === 'admit') {
       const request = ask(requestId, {
         limits: step.limits,
+        scopes: step.scopes,
         inputTokens: step.input,
         outputTokens: step.output,
         choices: step.choices,

@@ -8,6 +8,9 @@ export const partitions = 16
 /** Format of an account's seven counters in Redis, for its `struct`: y t c s z n x (`limits/redis/account-script.ts`). */
 export const counterFormat = '<ddddddd'
 
+/** Format of a scope's counters: y t c s z n w m v (`limits/redis/scope-scripts.ts`). */
+export const scopeFormat = '<ddddddddd'
+
 export const allPartitions: readonly number[] = Array.from({ length: partitions }, (_, partition) => partition)
 
 /** Returns the partition of an account. It is the same in every gateway instance and never changes. */

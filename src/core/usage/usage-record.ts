@@ -43,6 +43,8 @@ export const usageRecordSchema = Type.Object(
     request_id: Type.String({ maxLength: 64 }),
     account_id: Type.String({ maxLength: 64 }),
     key_id: Type.String({ maxLength: 64 }),
+    /** First key of the key's lineage; absent = the key itself. */
+    lineage_id: Type.Optional(Type.String({ maxLength: 64 })),
     /** Epoch milliseconds of admission. Its UTC day is the billed day. */
     at_ms: Type.Integer({ minimum: 0 }),
     /** Empty if no model was reached. */
@@ -86,6 +88,8 @@ export const usageRecordSchema = Type.Object(
     /** Absent = final, as in older records. */
     truth: Type.Optional(oneOf(truths)),
     metadata: Type.Union([Type.Record(Type.String({ maxLength: 64 }), Type.String({ maxLength: 512 })), Type.Null()]),
+    /** Labels that the caller chose (`core/request/tags.ts`); absent = none. */
+    tags: Type.Optional(Type.Record(Type.String({ maxLength: 32 }), Type.String({ maxLength: 64 }))),
     /** Learning data of a successful request; absent or null = none. */
     learning: Type.Optional(
       Type.Union([

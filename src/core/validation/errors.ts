@@ -43,6 +43,7 @@ export const errorTable = {
   ip_rate_limited: { status: 429, type: 'rate_limit_error' },
   daily_tokens_exceeded: { status: 429, type: 'insufficient_quota' },
   daily_cost_exceeded: { status: 429, type: 'insufficient_quota' },
+  monthly_cost_exceeded: { status: 429, type: 'insufficient_quota' },
   upstream_rate_limited: { status: 429, type: 'rate_limit_error' },
   upstream_failed: { status: 502, type: 'upstream_error' },
   no_model_available: { status: 503, type: 'upstream_error' },

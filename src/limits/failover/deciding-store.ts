@@ -29,7 +29,7 @@ const retryMs = 250
 export class DecidingStore {
   constructor(private readonly deps: DecidingDeps) {}
 
-  of(epoch: Epoch): Pick<RedisStore, 'admit' | 'raise' | 'status'> {
+  of(epoch: Epoch): Pick<RedisStore, 'admit' | 'check' | 'raise' | 'status'> {
     return epoch.holder === 'redis' ? this.deps.redis : this.deps.postgres
   }
 
@@ -85,7 +85,8 @@ export class DecidingStore {
       const epoch = await authority.ready(until - monotonic())
       if (epoch === null) return false
       const done = await this.reply(epoch, async () => {
-        if (epoch.holder === 'redis') await redis.settle(epoch, seat, spent, '', hasCheckpoint)
+        if (epoch.holder === 'redis')
+          await redis.settle(epoch, seat, { spent, record: '', hasCheckpoint, hasScopes: true })
         else await postgres.settle(epoch, seat.requestId, spent)
         return true
       }).catch(() => null)

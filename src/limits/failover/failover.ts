@@ -7,6 +7,7 @@
 
 import { allPartitions, partitionOf } from '../../core/limits/partitions.ts'
 import { type Limits, zeroLimits } from '../../core/limits/plans.ts'
+import { noScopes } from '../../core/limits/scopes.ts'
 import { type DailyUsage, nothing } from '../../core/limits/spent.ts'
 import { formatDay } from '../../core/text/utc-days.ts'
 import type { UsageRecord } from '../../core/usage/usage-record.ts'
@@ -17,6 +18,7 @@ import type {
   Admission,
   AdmissionRequest,
   InterimUsage,
+  LimitReached,
   Meter,
   QuotaStatus,
   Reservation,
@@ -25,7 +27,7 @@ import type {
 import type { LimitDatabase, LimitRedis } from '../ports.ts'
 import { createPostgresStore } from '../postgres/store.ts'
 import { afterRelease, afterSettlement, createStandings, untouched } from '../quota-status-cache.ts'
-import { createRedisStore, type RedisStore } from '../redis/store.ts'
+import { createRedisStore, type RedisSettlement, type RedisStore } from '../redis/store.ts'
 import { createKeptRecords, type UnshippedRecords } from '../redis/unshipped-records.ts'
 import { cachedStatusOf, decisionOf, type Numbers } from '../reply.ts'
 import { recordOf, spentBy } from '../settled-record.ts'
@@ -86,6 +88,7 @@ export class FailoverMeter implements Meter {
       leaseMs,
       time,
       load: (accountId, day) => postgres.load(accountId, day),
+      loadScopes: (accountId, names, day) => postgres.loadScopes(accountId, names, day),
       inLedger: requestIds => postgres.inLedger(requestIds),
       living: () => [gatewayId, ...this.authority.living],
     })
@@ -140,6 +143,18 @@ export class FailoverMeter implements Meter {
     })
   }
 
+  check(request: AdmissionRequest): Promise<LimitReached | null> {
+    return this.store.decided({
+      ask: epoch => this.store.of(epoch).check(epoch, request),
+      take: reply => {
+        const { code, scope, retryAfterMs, noted } = decisionOf(request, reply, this.options.clock.now())
+        this.standings.note(request.accountId, noted)
+        return code === null ? null : { code, scope, retryAfterMs }
+      },
+      giveUp: () => {},
+    })
+  }
+
   loadStatus(accountId: string, limits: Limits): Promise<QuotaStatus> {
     return this.store.decided({
       ask: epoch => this.store.of(epoch).status(epoch, accountId),
@@ -156,7 +171,7 @@ export class FailoverMeter implements Meter {
     const epoch = this.authority.current
     if (held === undefined || epoch === null) return null
     const wanted = { tokens: reservedTokens, microcents: reservedMicrocents }
-    const reply = await this.store.reply(epoch, () => this.store.of(epoch).raise(epoch, seat, held.limits, wanted))
+    const reply = await this.store.reply(epoch, () => this.store.of(epoch).raise(epoch, seat, held, wanted))
     if (reply === null || this.authority.current !== epoch) return null
     const [, tokens, microcents, dayTokens, dayMicrocents] = reply
     held.seat = { ...held.seat, reservedTokens: tokens, reservedMicrocents: microcents }
@@ -178,10 +193,12 @@ export class FailoverMeter implements Meter {
     const spent = spentBy(settlement, seat)
     const record = recordOf(settlement.record, seat, spent)
     const hasCheckpoint = held === undefined || held.progress !== null
+    const hasScopes = held === undefined || held.scopes.length > 0
     // First, so that no later renewal includes it and a second call settles nothing.
     this.requests.close(seat, limits)
     const epoch = this.authority.current
-    const isInRedis = epoch?.holder === 'redis' && (await this.settleInRedis(epoch, seat, spent, record, hasCheckpoint))
+    const isInRedis =
+      epoch?.holder === 'redis' && (await this.settleInRedis(epoch, seat, { spent, record, hasCheckpoint, hasScopes }))
     if (!isInRedis) {
       await writeDurably(this.options.journal, record)
       const released = this.store.release(seat, spent, hasCheckpoint).then(isReleased => {
@@ -240,11 +257,11 @@ export class FailoverMeter implements Meter {
   private noted(request: AdmissionRequest, reply: Numbers): Admission {
     const { accountId, limits } = request
     const now = this.options.clock.now()
-    const { code, retryAfterMs, seat, noted } = decisionOf(request, reply, now)
+    const { code, scope, retryAfterMs, seat, noted } = decisionOf(request, reply, now)
     this.standings.note(accountId, noted)
     const standing = this.status(accountId, limits)
-    if (code !== null) return { admitted: false, code, retryAfterMs, standing }
-    this.requests.add(seat, limits)
+    if (code !== null) return { admitted: false, code, scope, retryAfterMs, standing }
+    this.requests.add(seat, limits, request.scopes ?? noScopes)
     return { admitted: true, seat, standing }
   }
 
@@ -260,15 +277,12 @@ export class FailoverMeter implements Meter {
   private async settleInRedis(
     epoch: Epoch,
     seat: Reservation,
-    spent: DailyUsage,
-    record: UsageRecord,
-    hasCheckpoint: boolean,
+    end: Omit<RedisSettlement, 'record'> & { readonly record: UsageRecord },
   ) {
     const { accountId } = seat
-    const text = JSON.stringify(record)
-    const settled = await this.store
-      .reply(epoch, () => this.redisStore.settle(epoch, seat, spent, text, hasCheckpoint))
-      .catch(() => null)
+    const { record } = end
+    const written = { ...end, record: JSON.stringify(record) }
+    const settled = await this.store.reply(epoch, () => this.redisStore.settle(epoch, seat, written)).catch(() => null)
     // Without a reservation the request was settled elsewhere, perhaps to a checkpoint. The ledger keeps the truer
     // record.
     if (settled === null || !settled.isKnown) return false

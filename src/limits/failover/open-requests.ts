@@ -3,6 +3,7 @@
  * minute. From these, another store can count this instance's usage after an outage.
  */
 import type { Limits } from '../../core/limits/plans.ts'
+import { type Scope, scopeNamesOf } from '../../core/limits/scopes.ts'
 import { nothing, spentOf } from '../../core/limits/spent.ts'
 import { formatDay } from '../../core/text/utc-days.ts'
 import type { UsageRecord } from '../../core/usage/usage-record.ts'
@@ -13,6 +14,7 @@ import { createSettledSeats } from '../settled-reservations.ts'
 export type Lease = {
   seat: Reservation
   readonly limits: Limits
+  readonly scopes: readonly Scope[]
   readonly admittedAt: number
   progress: (() => InterimUsage) | null
   /** True if it has a checkpoint that no store has. */
@@ -26,7 +28,7 @@ export class OpenRequests {
   private readonly open = new Map<string, Lease>()
   private readonly settled = createSettledSeats()
   /** Admissions of the last minute, oldest first. */
-  private recent: { readonly requestId: string; readonly accountId: string; readonly at: number }[] = []
+  private recent: RecentAdmission[] = []
 
   /** `waiting` returns records that may be missing in the ledger. */
   constructor(
@@ -52,12 +54,12 @@ export class OpenRequests {
   }
 
   /** Adds an admitted request, once. */
-  add(seat: Reservation, limits: Limits): void {
+  add(seat: Reservation, limits: Limits, scopes: readonly Scope[]): void {
     const { requestId, accountId } = seat
     if (this.open.has(requestId)) return
     const now = this.now()
-    this.open.set(requestId, { seat, limits, admittedAt: now, progress: null, isDue: false })
-    this.recent.push({ requestId, accountId, at: now })
+    this.open.set(requestId, { seat, limits, scopes, admittedAt: now, progress: null, isDue: false })
+    this.recent.push({ requestId, accountId, scopes, at: now })
   }
 
   /** Moves a request to the settled ones. */
@@ -83,14 +85,14 @@ export class OpenRequests {
     const addEnded = (row: Omit<Registered, 'outputCap' | 'isOpen'>) =>
       void rows.set(row.requestId, { ...row, outputCap: 0, isOpen: false })
     this.forgetOld()
-    for (const { requestId, accountId, at } of this.recent)
-      addEnded({ requestId, accountId, day: formatDay(at), ...nothing, ageMs: now - at })
+    for (const { requestId, accountId, scopes, at } of this.recent)
+      addEnded({ requestId, accountId, day: formatDay(at), ...nothing, ageMs: now - at, scopes: namesOf(scopes) })
     for (const record of this.waiting()) {
       const { request_id: requestId, account_id: accountId, at_ms } = record
       const ageMs = rows.get(requestId)?.ageMs ?? now - at_ms
-      addEnded({ requestId, accountId, day: formatDay(at_ms), ...spentOf(record), ageMs })
+      addEnded({ requestId, accountId, day: formatDay(at_ms), ...spentOf(record), ageMs, scopes: scopeNamesOf(record) })
     }
-    for (const { seat, admittedAt } of this.open.values())
+    for (const { seat, scopes, admittedAt } of this.open.values())
       rows.set(seat.requestId, {
         requestId: seat.requestId,
         accountId: seat.accountId,
@@ -100,7 +102,17 @@ export class OpenRequests {
         outputCap: seat.outputCap,
         isOpen: true,
         ageMs: now - admittedAt,
+        scopes: namesOf(scopes),
       })
     return [...rows.values()]
   }
 }
+
+type RecentAdmission = {
+  readonly requestId: string
+  readonly accountId: string
+  readonly scopes: readonly Scope[]
+  readonly at: number
+}
+
+const namesOf = (scopes: readonly Scope[]) => scopes.map(({ name }) => name)

@@ -5,10 +5,11 @@
 
 import type { Limits, QuotaStatus } from '../../core/limits/plans.ts'
 import { createWindowLog, type SlidingWindowLog } from '../../core/limits/sliding-window-log.ts'
-import type { DailyUsage } from '../../core/limits/spent.ts'
+import { type DailyUsage, nothing } from '../../core/limits/spent.ts'
 import { formatDay, untilMidnight } from '../../core/text/utc-days.ts'
 import type { PendingCheckpoint } from '../checkpoint-batch.ts'
-import type { OpenReservation, Reservation } from '../meter.ts'
+import type { OpenReservation } from '../meter.ts'
+import { countInScopes, type ScopeCounters } from './scopes.ts'
 
 export type LocalAccount = {
   readonly requests: SlidingWindowLog
@@ -16,9 +17,11 @@ export type LocalAccount = {
   readonly seats: Map<string, Held>
   lapsedSeats: number
   readonly days: Map<number, Counters>
+  /** Limited keys and tags, by name. */
+  readonly scopes: Map<string, ScopeCounters>
   usedAt: number
 }
-type Held = Omit<OpenReservation, keyof PendingCheckpoint> & PendingCheckpoint & { lapsed: boolean }
+export type Held = Omit<OpenReservation, keyof PendingCheckpoint> & PendingCheckpoint & { lapsed: boolean }
 /** Spent plus reserved usage. */
 type Counters = { tokens: number; microcents: number }
 
@@ -32,6 +35,7 @@ export function newAccount(day: number, spent: DailyUsage, now: number): LocalAc
     seats: new Map(),
     lapsedSeats: 0,
     days: new Map([[day, { ...spent }]]),
+    scopes: new Map(),
     usedAt: now,
   }
 }
@@ -43,8 +47,27 @@ export function releaseExpired(account: LocalAccount, now: number): void {
     if (held.admittedAt > now - leaseMs) return
     held.lapsed = true
     account.lapsedSeats++
-    releaseReservation(countersOf(account, held.seat.day), held.seat)
+    releaseHeld(account, held, nothing)
   }
+}
+
+/** Replaces what a request reserves by `spent`, in the counters of the account and of its scopes. */
+export function releaseHeld(account: LocalAccount, { seat, scopes }: Held, spent: DailyUsage): void {
+  const more = { tokens: spent.tokens - seat.reservedTokens, microcents: spent.microcents - seat.reservedMicrocents }
+  addUsage(account, { seat, scopes }, more)
+  countInScopes(account.scopes, scopes, { open: -1 })
+}
+
+/** Adds to the counters of a request's day: those of its account and of its scopes. */
+export function addUsage(
+  account: LocalAccount,
+  { seat, scopes }: Pick<Held, 'seat' | 'scopes'>,
+  more: DailyUsage,
+): void {
+  const counters = countersOf(account, seat.day)
+  counters.tokens += more.tokens
+  counters.microcents += more.microcents
+  countInScopes(account.scopes, scopes, { day: seat.day, more })
 }
 
 /**
@@ -59,12 +82,6 @@ export function countersOf(account: LocalAccount, day: number): Counters {
   const fresh = { tokens: 0, microcents: 0 }
   account.days.set(day, fresh)
   return fresh
-}
-
-/** Subtracts a reservation from the counters. */
-export function releaseReservation(counters: Counters, seat: Reservation): void {
-  counters.tokens -= seat.reservedTokens
-  counters.microcents -= seat.reservedMicrocents
 }
 
 /** Returns the number of open reservations. */

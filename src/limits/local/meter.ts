@@ -1,29 +1,31 @@
 /**
- * The in-process meter. Decisions are synchronous, so no lock is needed to apply all four limits atomically. Day
+ * The in-process meter. Decisions are synchronous, so no lock is needed to apply all limits atomically. Day
  * counters hold spent plus reserved usage and start from the ledger and the journal.
  *
  * Reservations end with the process; the next start settles their requests from checkpoints. A reservation that is
  * never settled (a defect elsewhere) is released after 15 minutes. If it is settled later, its usage still counts.
  */
 
-import { type Limits, zeroLimits } from '../../core/limits/plans.ts'
+import { zeroLimits } from '../../core/limits/plans.ts'
+import { noScopes, type ScopeUsage } from '../../core/limits/scopes.ts'
 import { type DailyUsage, nothing } from '../../core/limits/spent.ts'
-import { formatDay, untilMidnight } from '../../core/text/utc-days.ts'
+import { formatDay } from '../../core/text/utc-days.ts'
 import { type CheckpointBatch, createProgressNotes, type NotesStore } from '../checkpoint-batch.ts'
 import { journalGone, type RecordJournal, untilDurable, writeDurably } from '../durable-record.ts'
-import type { Admission, AdmissionRequest, LimitErrorCode, Meter, Reservation } from '../meter.ts'
+import type { Admission, AdmissionRequest, LimitReached, Meter, Reservation } from '../meter.ts'
 import { recordOf, spentBy } from '../settled-record.ts'
 import { createSettledSeats } from '../settled-reservations.ts'
 import {
+  addUsage,
   countersOf,
   countOpenReservations,
   type LocalAccount,
   newAccount,
   releaseExpired,
-  releaseReservation,
+  releaseHeld,
   standingOf,
 } from './account.ts'
-import { sizeReservation } from './reservation-size.ts'
+import { countInScopes, decideAdmission, newScope, scopesAllow, scopesToday } from './scopes.ts'
 
 export type LocalMeterOptions = {
   readonly clock: { now(): number }
@@ -32,6 +34,8 @@ export type LocalMeterOptions = {
    * Returns the usage of an account on a UTC day (since the epoch) from ledger and journal. Called once per account.
    */
   readonly seed: (accountId: string, day: number) => Promise<DailyUsage>
+  /** The same for scopes of the account, each with the month of the day. Called once per scope. Absent = none was used. */
+  readonly seedScopes?: (accountId: string, names: readonly string[], day: number) => Promise<readonly ScopeUsage[]>
   readonly checkpoints?: NotesStore
 }
 
@@ -41,7 +45,6 @@ export type LocalMeter = Meter &
     release(seat: Pick<Reservation, 'requestId' | 'accountId'>): void
   }
 
-const seatRetryMs = 1000
 const idleMs = 10 * 60_000
 const maximumAccounts = 100_000
 /** Maximum idle accounts checked per sweep. */
@@ -52,7 +55,7 @@ const maximumSweep = 1000
  * caller.
  */
 export function createLocalMeter(options: LocalMeterOptions): LocalMeter {
-  const { clock, journal, seed, checkpoints } = options
+  const { clock, journal, seed, seedScopes = unused, checkpoints } = options
   const accounts = new Map<string, LocalAccount>()
   const seeding = new Map<string, Promise<LocalAccount>>()
   const settled = createSettledSeats()
@@ -75,66 +78,103 @@ export function createLocalMeter(options: LocalMeterOptions): LocalMeter {
     return seeded
   }
 
-  const decide = (account: LocalAccount, request: AdmissionRequest): Admission => {
-    const now = clock.now()
-    const { limits, requestId } = request
-    const before = account.seats.get(requestId) ?? settled.get(requestId)
-    if (before !== undefined) return { admitted: true, seat: before.seat, standing: standingOf(account, limits, now) }
-    if (!journal.isWritable()) throw journalGone()
+  /** Loads the account and the scopes of a request that this process does not count yet. */
+  const load = async ({ accountId, scopes = noScopes }: AdmissionRequest): Promise<void> => {
+    const account = accounts.get(accountId) ?? (await firstSight(accountId))
+    const missing = scopes.map(({ name }) => name).filter(name => !account.scopes.has(name))
+    if (missing.length === 0) return
+    const day = formatDay(clock.now())
+    // Another request may have loaded it meanwhile, and counts in it.
+    for (const { name, ...used } of await seedScopes(accountId, missing, day))
+      if (!account.scopes.has(name)) account.scopes.set(name, newScope(used, day))
+  }
 
+  /** Decides without a reservation; null = the account or a scope is not loaded. */
+  const decision = (request: AdmissionRequest, now: number) => {
+    const account = accounts.get(request.accountId)
+    if (account === undefined) return null
+    const scopes = scopesToday(account.scopes, request.scopes ?? noScopes, formatDay(now))
+    if (scopes === null) return null
+    if (!journal.isWritable()) throw journalGone()
     account.usedAt = now
     releaseExpired(account, now)
-    const day = formatDay(now)
-    const wait = account.requests.waitUntilUnder(limits.requestsPerMinute, now)
-    if (wait > 0) return refused(account, limits, now, 'requests_per_minute_exceeded', wait)
-    const freeSeats = limits.concurrentRequests - countOpenReservations(account)
-    if (freeSeats <= 0) return refused(account, limits, now, 'concurrent_requests_exceeded', seatRetryMs)
-    const counters = countersOf(account, day)
-    const grant = sizeReservation(request, limits, counters, freeSeats)
-    if (typeof grant === 'string') return refused(account, limits, now, grant, untilMidnight(now))
+    const { limits } = request
+    const state = {
+      requestsWaitMs: account.requests.waitUntilUnder(limits.requestsPerMinute, now),
+      freeSeats: limits.concurrentRequests - countOpenReservations(account),
+      used: countersOf(account, formatDay(now)),
+    }
+    return { account, decided: decideAdmission(request, state, scopes, now) }
+  }
 
-    account.requests.add(now)
-    counters.tokens += grant.tokens
-    counters.microcents += grant.microcents
+  const decide = (request: AdmissionRequest): Admission | null => {
+    const now = clock.now()
+    const { limits, requestId, accountId, scopes = noScopes } = request
+    const known = accounts.get(accountId)
+    const before = known?.seats.get(requestId) ?? settled.get(requestId)
+    if (known !== undefined && before !== undefined)
+      return { admitted: true, seat: before.seat, standing: standingOf(known, limits, now) }
+    const made = decision(request, now)
+    if (made === null) return null
+    const { account, decided } = made
+    if ('code' in decided) return { admitted: false, ...decided, standing: standingOf(account, limits, now) }
+    const { outputCap, tokens, microcents } = decided
     const seat: Reservation = {
       requestId,
-      accountId: request.accountId,
-      outputCap: grant.outputCap,
-      reservedTokens: grant.tokens,
-      reservedMicrocents: grant.microcents,
-      day,
+      accountId,
+      outputCap,
+      reservedTokens: tokens,
+      reservedMicrocents: microcents,
+      day: formatDay(now),
     }
-    account.seats.set(requestId, { seat, limits, admittedAt: now, progress: null, lapsed: false })
+    account.requests.add(now)
+    for (const { name, limits: own } of scopes)
+      if (own.requestsPerMinute !== null) account.scopes.get(name)?.requests.add(now)
+    countInScopes(account.scopes, scopes, { open: 1 })
+    addUsage(account, { seat, scopes }, decided)
+    account.seats.set(requestId, { seat, limits, scopes, admittedAt: now, progress: null, lapsed: false })
     return { admitted: true, seat, standing: standingOf(account, limits, now) }
   }
 
+  /** Calls `decideNow` with everything loaded that the request counts in. Mostly at once. */
+  const loaded = async <T>(request: AdmissionRequest, decideNow: () => T | null): Promise<T> => {
+    let decided = decideNow()
+    while (decided === null) {
+      await load(request)
+      decided = decideNow()
+    }
+    return decided
+  }
+
   return {
-    admit(request) {
-      const account = accounts.get(request.accountId)
-      if (account === undefined) return firstSight(request.accountId).then(seen => decide(seen, request))
-      try {
-        return Promise.resolve(decide(account, request))
-      } catch (error) {
-        return Promise.reject(error)
-      }
-    },
+    admit: request => loaded(request, () => decide(request)),
+
+    check: request =>
+      loaded(request, () => {
+        const made = decision(request, clock.now())
+        return made && { reached: 'code' in made.decided ? made.decided : null }
+      }).then(({ reached }) => reached satisfies LimitReached | null),
 
     raise(seat, reservedTokens, reservedMicrocents) {
       const account = accounts.get(seat.accountId)
       const held = account?.seats.get(seat.requestId)
       if (account === undefined || held === undefined || held.lapsed) return Promise.resolve(null)
       const counters = countersOf(account, held.seat.day)
-      const tokens = counters.tokens + Math.max(0, reservedTokens - held.seat.reservedTokens)
-      const microcents = counters.microcents + Math.max(0, reservedMicrocents - held.seat.reservedMicrocents)
+      const more = {
+        tokens: Math.max(0, reservedTokens - held.seat.reservedTokens),
+        microcents: Math.max(0, reservedMicrocents - held.seat.reservedMicrocents),
+      }
       const { dailyTokens, dailyCostMicrocents } = held.limits
-      if (tokens > dailyTokens || microcents > dailyCostMicrocents) return Promise.resolve(null)
+      const scopes = scopesToday(account.scopes, held.scopes, held.seat.day)
+      const isWithin =
+        counters.tokens + more.tokens <= dailyTokens && counters.microcents + more.microcents <= dailyCostMicrocents
+      if (!isWithin || scopes === null || !scopesAllow(scopes, more)) return Promise.resolve(null)
+      addUsage(account, held, more)
       held.seat = {
         ...held.seat,
-        reservedTokens: held.seat.reservedTokens + tokens - counters.tokens,
-        reservedMicrocents: held.seat.reservedMicrocents + microcents - counters.microcents,
+        reservedTokens: held.seat.reservedTokens + more.tokens,
+        reservedMicrocents: held.seat.reservedMicrocents + more.microcents,
       }
-      counters.tokens = tokens
-      counters.microcents = microcents
       return Promise.resolve(held.seat)
     },
 
@@ -150,11 +190,10 @@ export function createLocalMeter(options: LocalMeterOptions): LocalMeter {
       account.seats.delete(requestId)
       settled.set(requestId, { seat: held.seat, limits: held.limits })
       const spent = spentBy(settlement, held.seat)
-      const counters = countersOf(account, held.seat.day)
-      if (held.lapsed) account.lapsedSeats--
-      else releaseReservation(counters, held.seat)
-      counters.tokens += spent.tokens
-      counters.microcents += spent.microcents
+      if (held.lapsed) {
+        account.lapsedSeats--
+        addUsage(account, held, spent)
+      } else releaseHeld(account, held, spent)
       await writeDurably(journal, recordOf(settlement.record, held.seat, spent))
       notes.end(held)
       return standingOf(account, held.limits, clock.now())
@@ -166,7 +205,7 @@ export function createLocalMeter(options: LocalMeterOptions): LocalMeter {
       if (account === undefined || held === undefined) return
       account.seats.delete(requestId)
       if (held.lapsed) account.lapsedSeats--
-      else releaseReservation(countersOf(account, held.seat.day), held.seat)
+      else releaseHeld(account, held, nothing)
       notes.end(held)
     },
 
@@ -193,16 +232,8 @@ export function createLocalMeter(options: LocalMeterOptions): LocalMeter {
   }
 }
 
-function refused(
-  account: LocalAccount,
-  limits: Limits,
-  now: number,
-  code: LimitErrorCode,
-  retryAfterMs: number,
-): Admission {
-  const standing = standingOf(account, limits, now)
-  return { admitted: false, code, retryAfterMs: Math.max(1, Math.ceil(retryAfterMs)), standing }
-}
+const unused: NonNullable<LocalMeterOptions['seedScopes']> = async (_, names) =>
+  names.map(name => ({ name, tokens: 0, microcents: 0, monthMicrocents: 0 }))
 
 /** Evicts idle accounts. If they return, they are read from the ledger again. */
 function evictIdle(accounts: Map<string, LocalAccount>, now: number): void {

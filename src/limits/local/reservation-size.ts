@@ -1,7 +1,6 @@
-import type { Limits } from '../../core/limits/plans.ts'
 import type { DailyUsage } from '../../core/limits/spent.ts'
 import { ceilingOfMillionth } from '../../core/usage/money.ts'
-import type { AdmissionRequest, LimitErrorCode } from '../meter.ts'
+import type { AdmissionRequest } from '../meter.ts'
 
 /** What a request is granted and what that reserves: tokens, and money in 1e-8 USD. */
 type ReservationSize = { readonly outputCap: number; readonly tokens: number; readonly microcents: number }
@@ -9,26 +8,25 @@ type ReservationSize = { readonly outputCap: number; readonly tokens: number; re
 const perMillion = 1_000_000n
 
 /**
- * Returns how many output tokens an account can pay for and what that reserves, or the limit that not even one token
- * fits. `used` is the day's usage including reservations; `freeSeats` is at least 1.
+ * Returns how many output tokens `remaining` covers and what that reserves, or which of the two not even one token
+ * fits. `freeSeats` is at least 1.
  */
 export function sizeReservation(
   request: AdmissionRequest,
-  limits: Limits,
-  used: DailyUsage,
+  remaining: DailyUsage,
   freeSeats: number,
-): ReservationSize | LimitErrorCode {
+): ReservationSize | 'tokens' | 'cost' {
   const { choices, inputTokens } = request
   const wanted = Math.max(1, request.outputTokens)
 
-  const tokensLeft = limits.dailyTokens - used.tokens - inputTokens
+  const tokensLeft = remaining.tokens - inputTokens
   const tokensShared = request.fairShare
     ? Math.max(Math.floor(tokensLeft / freeSeats), Math.min(tokensLeft, choices))
     : tokensLeft
   const cap = Math.min(wanted, Math.floor(tokensShared / choices))
-  if (cap < 1) return 'daily_tokens_exceeded'
+  if (cap < 1) return 'tokens'
 
-  const left = limits.dailyCostMicrocents - used.microcents - request.extraMicrocents
+  const left = remaining.microcents - request.extraMicrocents
   return fullGrant(request, cap, left, freeSeats) ?? partialGrant(request, cap, left, freeSeats)
 }
 
@@ -55,12 +53,12 @@ function partialGrant(
   cap: number,
   left: number,
   freeSeats: number,
-): ReservationSize | LimitErrorCode {
+): ReservationSize | 'cost' {
   const { choices, inputTokens } = request
   const inputCost = BigInt(inputTokens) * BigInt(request.inputPrice)
   const outputPrice = BigInt(choices) * BigInt(request.outputPrice)
   const forOutput = BigInt(left) * perMillion - inputCost
-  if (forOutput < outputPrice) return 'daily_cost_exceeded'
+  if (forOutput < outputPrice) return 'cost'
   const share = request.fairShare ? forOutput / BigInt(freeSeats) : forOutput
   const affordable = outputPrice === 0n ? cap : Number(share / outputPrice)
   const outputCap = Math.max(1, Math.min(cap, affordable))

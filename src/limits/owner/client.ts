@@ -126,6 +126,13 @@ export function createOwnerClient(options: OwnerClientOptions): OwnerClient {
       if (admission.admitted) open.set(requestId, limits)
       return { ...admission, standing: lastKnown(accountId, limits) }
     },
+    async check(request) {
+      const { value, counters } = await ask('check', request).catch(cause => {
+        throw refusal(cause)
+      })
+      note(request.accountId, counters)
+      return value
+    },
     async raise(seat, tokens, microcents) {
       const raised = await ask('raise', { seat, tokens, microcents }).catch(() => null)
       if (raised !== null) note(seat.accountId, raised.counters)

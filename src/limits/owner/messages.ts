@@ -3,7 +3,7 @@
 import type { LimitRule } from '../../core/limits/rate-limits.ts'
 import type { DailyUsage } from '../../core/limits/spent.ts'
 import type { UsageRecord } from '../../core/usage/usage-record.ts'
-import type { Admission, AdmissionRequest, Reservation, Settlement } from '../meter.ts'
+import type { Admission, AdmissionRequest, LimitReached, Reservation, Settlement } from '../meter.ts'
 import type { CachedStatus } from '../quota-status-cache.ts'
 
 /** Usage of an account without its limits; null = unknown to the owner. */
@@ -14,6 +14,7 @@ export type WithCounters<T> = { readonly value: T; readonly counters: Counters }
 /** Calls that a worker waits for, with input and result. */
 export type OwnerCalls = {
   admit: { readonly input: AdmissionRequest; readonly result: WithCounters<Admission> }
+  check: { readonly input: AdmissionRequest; readonly result: WithCounters<LimitReached | null> }
   raise: {
     readonly input: { readonly seat: Reservation; readonly tokens: number; readonly microcents: number }
     readonly result: WithCounters<Reservation | null>

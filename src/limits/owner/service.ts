@@ -13,7 +13,10 @@ import type { InterimUsage, QuotaStatus, Reservation } from '../meter.ts'
 import type { Call, Counters, OwnerCalls, OwnerMessage, SentError, WithCounters, WorkerMessage } from './messages.ts'
 
 type OwnerServiceOptions = {
-  readonly meter: Pick<LocalMeter, 'admit' | 'raise' | 'settle' | 'checkpoint' | 'release' | 'standing' | 'loadStatus'>
+  readonly meter: Pick<
+    LocalMeter,
+    'admit' | 'check' | 'raise' | 'settle' | 'checkpoint' | 'release' | 'standing' | 'loadStatus'
+  >
   readonly limits: RateLimiterFactory
   readonly spent: (accountId: string, day: number) => Promise<OwnerCalls['spent']['result']>
   /** Called before anything else of a worker, which may have left usage records in its folder. */
@@ -100,6 +103,8 @@ export function createOwnerService(options: OwnerServiceOptions): OwnerService {
       switch (call.type) {
         case 'admit':
           return counted(call.input.accountId, await admit(call.input))
+        case 'check':
+          return counted(call.input.accountId, await meter.check(call.input))
         case 'raise':
           return counted(call.input.seat.accountId, await raise(call.input))
         case 'loadStatus':

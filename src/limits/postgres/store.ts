@@ -1,9 +1,10 @@
 /**
  * Limits in Postgres: the limit authority, and decisions while Redis does not decide. Each is one function call
- * (migration 0008), so that the rules apply to any number of instances without a lock beyond the statement.
+ * (migrations 0008 and 0014), so that the rules apply to any number of instances without a lock beyond the statement.
  */
 
 import type { Limits } from '../../core/limits/plans.ts'
+import type { Scope, ScopeUsage } from '../../core/limits/scopes.ts'
 import type { DailyUsage } from '../../core/limits/spent.ts'
 import type { Epoch } from '../epoch.ts'
 import type { AdmissionRequest, Reservation } from '../meter.ts'
@@ -41,6 +42,8 @@ export type Registered = {
   readonly isOpen: boolean
   /** Milliseconds since its admission. */
   readonly ageMs: number
+  /** Names of the scopes that it may count in. */
+  readonly scopes: readonly string[]
 }
 
 /** What an account is loaded with under a new epoch: the ledger's day, and rows in the script's form. */
@@ -48,6 +51,8 @@ export type AccountLoad = {
   readonly tokens: number
   readonly cost: number
   readonly rows: readonly (readonly unknown[])[]
+  /** What the ledger has of each limited scope: name, tokens and cost of the day, cost of the month. */
+  readonly scopes: readonly (readonly [string, number, number, number])[]
 }
 
 export type PostgresStore = ReturnType<typeof createPostgresStore>
@@ -70,21 +75,27 @@ export function createPostgresStore({ database, gatewayId, leaseMs, time }: Post
     return reply?.done === true
   }
 
+  const decide = async (epoch: Epoch, request: AdmissionRequest, forMs: number): Promise<Numbers> => {
+    const { limits, scopes } = request
+    const wanted = scopes === undefined ? null : JSON.stringify(scopes.map(scopeRow))
+    const [row] = await database.run(
+      ({ sql }) => sql<{ reply: number[] }[]>`
+        select to_json(limit_admit(
+          ${epoch.number}, ${now()}, ${request.requestId}, ${request.accountId}, ${gatewayId}, ${forMs},
+          ${list(limits)}::text::bigint[], ${request.inputTokens}, ${Math.max(1, Math.round(request.outputTokens))},
+          ${request.choices}, ${request.fairShare}, ${request.inputPrice}, ${request.outputPrice},
+          ${request.extraMicrocents}, ${wanted}::text::json
+        )) as reply`,
+    )
+    return valid(row?.reply)
+  }
+
   return {
     /** Reserves if all limits allow it. A repeated request ID gets the same reply. Throws `StaleEpoch`. */
-    async admit(epoch: Epoch, request: AdmissionRequest): Promise<Numbers> {
-      const { limits } = request
-      const [row] = await database.run(
-        ({ sql }) => sql<{ reply: number[] }[]>`
-          select to_json(limit_admit(
-            ${epoch.number}, ${now()}, ${request.requestId}, ${request.accountId}, ${gatewayId}, ${leaseMs},
-            ${list(limits)}::text::bigint[], ${request.inputTokens}, ${Math.max(1, Math.round(request.outputTokens))},
-            ${request.choices}, ${request.fairShare}, ${request.inputPrice}, ${request.outputPrice},
-            ${request.extraMicrocents}
-          )) as reply`,
-      )
-      return valid(row?.reply)
-    },
+    admit: (epoch: Epoch, request: AdmissionRequest) => decide(epoch, request, leaseMs),
+
+    /** Decides like `admit` and reserves nothing. */
+    check: (epoch: Epoch, request: AdmissionRequest) => decide(epoch, request, 0),
 
     /** Reads an account's counters, in the order of an admission's reply. Throws `StaleEpoch`. */
     async status(epoch: Epoch, accountId: string): Promise<Numbers> {
@@ -101,12 +112,13 @@ export function createPostgresStore({ database, gatewayId, leaseMs, time }: Post
     },
 
     /** Increases a reservation; null = the account cannot pay for it. Throws `StaleEpoch`. */
-    async raise(epoch: Epoch, seat: Reservation, limits: Limits, wanted: DailyUsage): Promise<Numbers | null> {
+    async raise(epoch: Epoch, seat: Reservation, held: LimitsHeld, wanted: DailyUsage): Promise<Numbers | null> {
+      const scopes = JSON.stringify(held.scopes.map(raiseRow))
       const [row] = await database.run(
         ({ sql }) => sql<{ reply: number[] }[]>`
           select to_json(limit_raise(
             ${epoch.number}, ${now()}, ${seat.requestId}, ${wanted.tokens}, ${wanted.microcents},
-            ${list(limits)}::text::bigint[]
+            ${list(held.limits)}::text::bigint[], ${scopes}::text::json
           )) as reply`,
       )
       const numbers = valid(row?.reply)
@@ -176,6 +188,7 @@ export function createPostgresStore({ database, gatewayId, leaseMs, time }: Post
         one.outputCap,
         one.isOpen ? 1 : 0,
         Math.max(0, Math.round(one.ageMs)),
+        ...(one.scopes.length === 0 ? [] : [one.scopes]),
       ])
       const [row] = await database.run(
         ({ sql }) => sql<{ done: boolean }[]>`
@@ -198,7 +211,7 @@ export function createPostgresStore({ database, gatewayId, leaseMs, time }: Post
     /** Reads what an account is loaded with in one statement, hence one snapshot of ledger and reservations. */
     async load(accountId: string, day: number): Promise<AccountLoad> {
       const [row] = await database.run(
-        ({ sql }) => sql<{ tokens: number; cost: number; rows: AccountLoad['rows'] }[]>`
+        ({ sql }) => sql<AccountLoad[]>`
           select
             (select coalesce(sum(input_tokens + output_tokens), 0)::float8 from usage_daily
               where account_id = ${accountId} and day = date '1970-01-01' + ${day}::int) as tokens,
@@ -206,7 +219,7 @@ export function createPostgresStore({ database, gatewayId, leaseMs, time }: Post
               where account_id = ${accountId} and day = date '1970-01-01' + ${day}::int) as cost,
             (select coalesce(json_agg(json_build_array(
               request_id, case when counts then tokens else 0 end, case when counts then microcents else 0 end, output_cap, day,
-              case when counts and is_open then 1 else 0 end, greatest(0, now_ms - admitted_ms))), '[]')
+              case when counts and is_open then 1 else 0 end, greatest(0, now_ms - admitted_ms), coalesce(to_json(scopes), '[]'))), '[]')
             from (
               select one.*, limit_now(${now()}) as now_ms, lease_until_ms > limit_now(${now()}) and not exists (
                 select from usage_records where usage_records.request_id = one.request_id
@@ -214,9 +227,21 @@ export function createPostgresStore({ database, gatewayId, leaseMs, time }: Post
               ) as counts
               from limit_reservations as one
               where account_id = ${accountId} and greatest(lease_until_ms, admitted_ms + 60000) > limit_now(${now()})
-            ) as beside) as rows`,
+            ) as beside) as rows,
+            (select coalesce(json_agg(json_build_array(name, used.tokens, used.microcents, used.month_microcents)), '[]')
+            from limit_scopes(${accountId}) as name, lateral limit_scope_used(${accountId}, name, ${day}::bigint) as used) as scopes`,
       )
-      return row ?? { tokens: 0, cost: 0, rows: [] }
+      return row ?? { tokens: 0, cost: 0, rows: [], scopes: [] }
+    },
+
+    /** Reads what the ledger has of these scopes. */
+    async loadScopes(accountId: string, names: readonly string[], day: number): Promise<readonly ScopeUsage[]> {
+      return database.run(
+        ({ sql }) => sql<ScopeUsage[]>`
+          select name, used.tokens::float8, used.microcents::float8, used.month_microcents::float8 as "monthMicrocents"
+          from json_array_elements_text(${JSON.stringify(names)}::text::json) as name,
+            lateral limit_scope_used(${accountId}, name, ${day}::bigint) as used`,
+      )
     },
   }
 }
@@ -241,6 +266,17 @@ function clean(database: LimitDatabase, now: number | null): Promise<unknown> {
 function valid(reply: readonly number[] | undefined): Numbers {
   if (reply === undefined || reply[0] === -1) throw new StaleEpoch()
   return numbersOf(reply)
+}
+
+/** Limits that a reservation was made under. */
+export type LimitsHeld = { readonly limits: Limits; readonly scopes: readonly Scope[] }
+
+function scopeRow({ name, limits }: Scope) {
+  return [name, limits.requestsPerMinute, limits.concurrentRequests, ...raiseRow({ name, limits }).slice(1)]
+}
+
+function raiseRow({ name, limits }: Scope) {
+  return [name, limits.dailyTokens, limits.dailyCostMicrocents, limits.monthlyCostMicrocents]
 }
 
 function list(limits: Limits): string {

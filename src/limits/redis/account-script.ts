@@ -15,10 +15,13 @@
  *   g:<id>     a lease that ran out: day:tokens:cost:1 if it was settled to its last checkpoint, which the counters of its day hold
  *              until the request's end is known; else day:0
  *
+ * `scope-scripts.ts` describes the fields of scopes.
+ *
  * KEYS are the hash, the epoch and the usage stream of its partition. ARGV begins with the caller's epoch and the time (empty =
  * the server's own). Numbers are written with %.0f, since Lua's own format turns large ones into 1e+15.
  */
 import { counterFormat } from '../../core/limits/partitions.ts'
+import { countScopes } from './scope-scripts.ts'
 
 /** Milliseconds without requests after which an account's hash expires: longer than any lease or day. */
 export const keepMs = 172_800_000
@@ -56,6 +59,7 @@ if call('GET', KEYS[2]) ~= epoch then return {-1} end
  * `living` (instance names), ends only leases of other instances, which cannot renew them under an older epoch.
  */
 export const expire = `
+${countScopes}
 local function expire(living)
   local all, nextExpiry = call('HGETALL', account), false
   for i = 1, #all, 2 do
@@ -82,11 +86,12 @@ local function expire(living)
           t, c, s, z = t - tokens + usedTokens, c - cost + usedCost, s + usedTokens, z + usedCost
         end
         n = n - 1
+        countScopes(id, leaseDay, usedTokens - tokens, usedCost - cost, usedTokens, usedCost, -1)
         call('HDEL', account, all[i], 'p:' .. id, 'o:' .. id)
         call('HSET', account, 'g:' .. id, whole(leaseDay) .. ':' .. (record and whole(usedTokens) .. ':' .. whole(usedCost) .. ':1' or '0'))
       end
     elseif kind == 'g:' and tonumber(match(all[i + 1], '^%d+')) < day - 1 then
-      call('HDEL', account, all[i])
+      call('HDEL', account, all[i], 'k:' .. id)
     end
   end
   x = nextExpiry or 0

@@ -5,6 +5,7 @@
 import { counterFormat } from '../../core/limits/partitions.ts'
 import { script } from '../../core/limits/script.ts'
 import { common, expire, guard, helpers, keepMs } from './account-script.ts'
+import { countScopes, raiseInScopes, readScopes, reserveInScopes } from './scope-scripts.ts'
 
 /**
  * Start of the scripts that every request runs. They create no functions and convert nothing that a plain request does
@@ -45,10 +46,11 @@ const decided = `
   ${helpers}
   local function untilOver(at) return 60000 - (now - unpack_('<I4', log, at)) % 4294967296 end
   local reset = count > 0 and untilOver(#log - width + 1) or 0
+  local place
   local function answer(code, wait, cap, tokens, total, leaseDay)
-    return {code, wait, cap, tokens, total, leaseDay, count, reset, t, c, n, now, s, z}
+    return {code, wait, cap, tokens, total, leaseDay, count, reset, t, c, n, now, s, z, place or 0}
   end
-  local function refuse(code, wait) return answer(code, wait, 0, 0, 0, y) end
+  local function refuse(code, wait, of) place = of return answer(code, wait, 0, 0, 0, y) end
 
   if held then
     local tokens, cost, cap, leaseDay = match(held, '^%d+:(%d+):(%d+):(%d+):(%d+)$')
@@ -69,20 +71,22 @@ const decided = `
     end
     return refuse(2, wait)
   end
+  if fullRequests then return refuse(2, requestsWait, fullRequests) end
   if free <= 0 then return refuse(3, 1000) end
+  if fullSeats then return refuse(3, 1000, fullSeats) end
 
   local midnight = (y + 1) * 86400000 - now
   local input, choices, inputHigh, inputLow, priceHigh, priceLow = match(ARGV[13], '(%d+):(%d+):(%d+):(%d+):(%d+):(%d+)')
   input, choices, inputHigh, inputLow = tonumber(input), tonumber(choices), tonumber(inputHigh), tonumber(inputLow)
   priceHigh, priceLow = tonumber(priceHigh), tonumber(priceLow)
-  local left = ARGV[6] - t - input
+  local left = leftTokens - input
   local share = fair and max(floor(left / free), min(left, choices)) or left
   cap = min(tonumber(cap), floor(share / choices))
-  if cap < 1 then return refuse(4, midnight) end
+  if cap < 1 then return refuse(4, midnight, leastTokens) end
 
-  local leftCost = ARGV[7] - c - inputHigh
+  leftCost = leftCost - inputHigh
   local function cost(tokens, high, low) return tokens * high + ceil((inputLow + tokens * low) / 1000000) end
-  if cost(1, priceHigh, priceLow) > leftCost then return refuse(5, midnight) end
+  if cost(1, priceHigh, priceLow) > leftCost then return refuse(costCode, midnight, leastCost) end
   local high, low = parts * priceHigh + floor(parts * priceLow / 1000000), parts * priceLow % 1000000
   if cost(cap, high, low) > leftCost then
     local most = cap
@@ -98,10 +102,11 @@ const decided = `
 /**
  * ARGV 3…: ID, limits (requests, concurrent requests, tokens, cost), requested cap with its tokens and cost, fair share
  * (1 or 0), lease in ms, and `input tokens:choices:` cost of the input and of one token of every choice, each as
- * `quotient:remainder` of a million (so that every product is exact).
+ * `quotient:remainder` of a million (so that every product is exact). Then the scopes (`scope-scripts.ts`). With a lease of 0 ms nothing
+ * is reserved, and the reply is {7, …} if all limits allow the request.
  *
- * Replies {1, 0, cap, tokens, cost, day, counters…}, {2…5, wait, 0, 0, 0, day, counters…} if a limit is reached, {0,
- * day} if the account is not loaded, {-1} under another epoch.
+ * Replies {1, 0, cap, tokens, cost, day, counters…}, {2…6, wait, 0, 0, 0, day, counters…, place of the scope or 0} if a
+ * limit is reached, {0, day} if the account is not loaded, {-2, day} if a scope is not, {-1} under another epoch.
  */
 export const admitScript = script(`${plain}
 local now = ARGV[2]
@@ -155,11 +160,17 @@ if bucketed then
 end
 
 local cap, tokens, total, fair, free = ARGV[8], ARGV[9], ARGV[10], ARGV[11] == '1', ARGV[5] - n
-local parts = fair and free or 1
-if held or count >= limitRequests or free <= 0 or tokens * parts > ARGV[6] - t or total * parts > ARGV[7] - c then
+local parts, leftTokens, leftCost = fair and free or 1, ARGV[6] - t, ARGV[7] - c
+local scopes, fullRequests, requestsWait, fullSeats, leastTokens, leastCost
+local costCode = 5
+if ARGV[14] and not held then
+  ${readScopes}
+end
+if held or count >= limitRequests or free <= 0 or tokens * parts > leftTokens or total * parts > leftCost or fullRequests or fullSeats then
   ${decided}
 end
 
+if ARGV[12] == '0' then return {7, 0, 0, 0, 0, y, count, 60000, t, c, n, now, s, z} end
 if bucketed then
   if log == '' then log = struct.pack('<I4I4', 0, 0) end
   local time, admissions = unpack_('<I4I4', log, #log - 7)
@@ -174,13 +185,16 @@ if n == 0 or expiry < x then x = expiry end
 t, c, n = t + tokens, c + total, n + 1
 call('HSET', account, 'm', struct.pack('${counterFormat}', y, t, c, s, z, n, x), field, log,
   lease, string.format('%.0f:%s:%s:%s:%d', expiry, tokens, total, cap, y))
+if scopes then
+  ${reserveInScopes}
+end
 if other then call('HDEL', account, otherField) end
 if fresh then call('PEXPIRE', account, ${keepMs}) end
 return {1, 0, cap, tokens, total, y, count + 1, 60000, t, c, n, now, s, z}
 `)
 
 /**
- * ARGV 3…: ID, tokens, cost, record (empty = stored elsewhere), 1 = it may have a checkpoint. Replies {1, entry ID or
+ * ARGV 3…: ID, tokens, cost, record (empty = stored elsewhere), 1 = it may have a checkpoint, 1 = it may have scopes. Replies {1, entry ID or
  * '', y, t, c, n, now, s, z}, {2, '', …} if there was nothing to settle, {0, day} if the account is not loaded, {-1}
  * under another epoch. The time is empty if the entry's ID contains it.
  */
@@ -202,6 +216,12 @@ if has[3] then
     if usedCost - reservedCost > 0 then usedCost = reservedCost end
     t, c, s, z = t - reserved + tokens, c - reservedCost + usedCost, s + tokens, z + usedCost
   end
+  if ARGV[8] == '1' then
+    ${countScopes}
+    local usedCost = math.min(cost, reservedCost)
+    countScopes(id, leaseDay, tokens - reserved, usedCost - reservedCost, tokens, usedCost, -1)
+    call('HDEL', account, 'k:' .. id)
+  end
   call('HSET', account, 'm', struct.pack('${counterFormat}', y, t, c, s, z, n, x))
   if ARGV[7] == '1' then call('HDEL', account, lease, 'p:' .. id, 'o:' .. id) else call('HDEL', account, lease) end
   status = 1
@@ -212,7 +232,9 @@ else
     -- It has ended after all: the counters get what they do not hold of it yet.
     local leaseDay, hadTokens, hadCost = string.match(over, '^(%d+):(%d+):(%d+):1$')
     if not leaseDay then leaseDay, hadTokens, hadCost = string.match(over, '^%d+'), 0, 0 end
-    call('HDEL', account, 'g:' .. id)
+    ${countScopes}
+    countScopes(id, leaseDay, tokens - hadTokens, cost - hadCost, tokens - hadTokens, cost - hadCost, 0)
+    call('HDEL', account, 'g:' .. id, 'k:' .. id)
     if leaseDay - y == 0 then
       local moreTokens, moreCost = tokens - hadTokens, cost - hadCost
       t, c, s, z = t + moreTokens, c + moreCost, s + moreTokens, z + moreCost
@@ -261,7 +283,7 @@ return {1, 0, 0, 0, 0, y, count, 60000 - age, t, c, n, now, s, z}
 `)
 
 /**
- * ARGV 3…: ID, tokens, cost, limits of both. Replies {1, tokens, cost, t, c}, {0} if the account cannot pay for it,
+ * ARGV 3…: ID, tokens, cost, limits of both, scopes. Replies {1, tokens, cost, t, c}, {0} if the account cannot pay for it,
  * {-1}.
  */
 export const raiseScript = script(`${common}${guard}
@@ -275,6 +297,9 @@ tokens, cost = tonumber(tokens), tonumber(cost)
 local moreTokens, moreCost = max(0, tonumber(ARGV[4]) - tokens), max(0, tonumber(ARGV[5]) - cost)
 t, c = t + moreTokens, c + moreCost
 if t > tonumber(ARGV[6]) or c > tonumber(ARGV[7]) then return {0} end
+if ARGV[8] then
+  ${raiseInScopes}
+end
 tokens, cost = tokens + moreTokens, cost + moreCost
 setCounters(y, t, c, s, z, n, x)
 call('HSET', account, lease, expiry .. ':' .. whole(tokens) .. ':' .. whole(cost) .. ':' .. cap .. ':' .. leaseDay)

@@ -4,18 +4,18 @@
  * first loaded from Postgres.
  */
 import { allPartitions, keysOf, type PartitionKeys, partitionOf } from '../../core/limits/partitions.ts'
-import type { Limits } from '../../core/limits/plans.ts'
 import { RedisUnavailableError } from '../../core/limits/redis-away.ts'
+import { noScopes, type Scope, type ScopeUsage } from '../../core/limits/scopes.ts'
 import type { Script } from '../../core/limits/script.ts'
 import type { DailyUsage } from '../../core/limits/spent.ts'
 import type { Epoch } from '../epoch.ts'
 import type { AdmissionRequest, Reservation } from '../meter.ts'
 import type { LimitRedis } from '../ports.ts'
-import type { AccountLoad } from '../postgres/store.ts'
+import type { AccountLoad, LimitsHeld } from '../postgres/store.ts'
 import { type Numbers, numbersOf, StaleEpoch } from '../reply.ts'
 import { whole } from './account-script.ts'
 import { admitScript, raiseScript, settleScript, statusScript } from './request-scripts.ts'
-import { dueScript, epochScript, loadScript, renewScript, sweepScript } from './upkeep-scripts.ts'
+import { dueScript, epochScript, loadScopesScript, loadScript, renewScript, sweepScript } from './upkeep-scripts.ts'
 
 type RedisStoreOptions = {
   readonly redis: LimitRedis
@@ -24,12 +24,24 @@ type RedisStoreOptions = {
   readonly leaseMs: number
   /** Reads what an account is loaded with. `day` is Redis' own, in days since the epoch. */
   readonly load: (accountId: string, day: number) => Promise<AccountLoad>
+  /** Reads what the ledger has of scopes of an account. */
+  readonly loadScopes: (accountId: string, names: readonly string[], day: number) => Promise<readonly ScopeUsage[]>
   /** Returns which of these requests are in the ledger. */
   readonly inLedger: (requestIds: readonly string[]) => Promise<readonly string[]>
   /** Returns the living instances, including this one. */
   readonly living: () => readonly string[]
   /** For tests: the time that Redis uses, in epoch milliseconds. */
   readonly time?: (() => number) | undefined
+}
+
+/** End of a request. */
+export type RedisSettlement = {
+  readonly spent: DailyUsage
+  /** JSON; empty = it is durable elsewhere. */
+  readonly record: string
+  /** False if it certainly has none. */
+  readonly hasCheckpoint: boolean
+  readonly hasScopes: boolean
 }
 
 /** A settlement as replied by Redis. */
@@ -57,7 +69,7 @@ const upkeepDeadlineMs = 1_000
 
 /** Creates the calls on one Redis. All throw `RedisUnavailableError`, and those under an epoch `StaleEpoch`. */
 export function createRedisStore(options: RedisStoreOptions) {
-  const { redis, gatewayId, leaseMs, load, inLedger, living, time } = options
+  const { redis, gatewayId, leaseMs, load, loadScopes, inLedger, living, time } = options
   const now = () => String(time?.() ?? '')
   const loading = new Map<string, Promise<void>>()
 
@@ -84,7 +96,7 @@ export function createRedisStore(options: RedisStoreOptions) {
   const dropShipped = async (epoch: Epoch, accountId: string, requestIds: readonly string[]) => {
     if (requestIds.length === 0) return
     for (const requestId of await inLedger(requestIds))
-      await run(settleScript, epoch, accountId, streamOf, [requestId, '0', '0', '', '1'])
+      await run(settleScript, epoch, accountId, streamOf, [requestId, '0', '0', '', '1', '1'])
   }
 
   /** Loads an account once for all concurrent requests. */
@@ -119,17 +131,41 @@ export function createRedisStore(options: RedisStoreOptions) {
     return second
   }
 
+  /** Decides, with what the ledger has of scopes that are new in Redis. */
+  const decide = async (epoch: Epoch, request: AdmissionRequest, forMs: number): Promise<Numbers> => {
+    const { accountId, scopes = noScopes } = request
+    const values = admitValues(request, forMs)
+    const first = await runLoaded(admitScript, epoch, accountId, values)
+    if (first[0] !== scopeMissing) return numbersOf(first)
+    const day = Number(first[1])
+    const names = scopes.map(({ name }) => name)
+    const used = await loadScopes(accountId, names, day)
+    const rows = used.map(({ name, tokens, microcents, monthMicrocents }) => [
+      name,
+      tokens,
+      microcents,
+      monthMicrocents,
+    ])
+    await run(loadScopesScript, epoch, accountId, () => [], [JSON.stringify({ day, rows })])
+    const second = await runLoaded(admitScript, epoch, accountId, values)
+    if (second[0] === scopeMissing) throw new RedisUnavailableError('a loaded scope is missing')
+    return numbersOf(second)
+  }
+
   return {
     /** Reserves if all limits allow it. A repeated request ID gets the same reply. Throws like the load. */
-    admit: async (epoch: Epoch, request: AdmissionRequest): Promise<Numbers> =>
-      numbersOf(await runLoaded(admitScript, epoch, request.accountId, admitValues(request, leaseMs))),
+    admit: (epoch: Epoch, request: AdmissionRequest) => decide(epoch, request, leaseMs),
+
+    /** Decides like `admit` and reserves nothing. */
+    check: (epoch: Epoch, request: AdmissionRequest) => decide(epoch, request, 0),
 
     /** Reads an account's counters. Throws like the load. */
     status: async (epoch: Epoch, accountId: string): Promise<Numbers> =>
       numbersOf(await runLoaded(statusScript, epoch, accountId, [])),
 
     /** Increases a reservation; null = the account cannot pay for it. */
-    async raise(epoch: Epoch, seat: Reservation, limits: Limits, wanted: DailyUsage): Promise<Numbers | null> {
+    async raise(epoch: Epoch, seat: Reservation, held: LimitsHeld, wanted: DailyUsage): Promise<Numbers | null> {
+      const { limits, scopes } = held
       const numbers = numbersOf(
         await run(raiseScript, epoch, seat.accountId, () => [], [
           seat.requestId,
@@ -137,25 +173,22 @@ export function createRedisStore(options: RedisStoreOptions) {
           whole(wanted.microcents),
           whole(limits.dailyTokens),
           whole(limits.dailyCostMicrocents),
+          ...scopes.flatMap(raiseValues),
         ]),
       )
       return numbers[0] === 1 ? numbers : null
     },
 
-    /** Releases a reservation and counts its usage. `record` is JSON; empty = it is durable elsewhere. */
-    async settle(
-      epoch: Epoch,
-      seat: Reservation,
-      spent: DailyUsage,
-      record: string,
-      mayHaveCheckpoint: boolean,
-    ): Promise<SettledUsage> {
+    /** Releases a reservation and counts its usage. */
+    async settle(epoch: Epoch, seat: Reservation, end: RedisSettlement): Promise<SettledUsage> {
+      const { spent, record, hasCheckpoint, hasScopes } = end
       const reply = await runLoaded(settleScript, epoch, seat.accountId, [
         seat.requestId,
         whole(spent.tokens),
         whole(spent.microcents),
         record,
-        mayHaveCheckpoint ? '1' : '0',
+        hasCheckpoint ? '1' : '0',
+        hasScopes ? '1' : '0',
       ])
       const entryId = String(reply[1])
       const [, , day, tokens, microcents, seats, at] = numbersOf(reply)
@@ -210,7 +243,7 @@ export function createRedisStore(options: RedisStoreOptions) {
 }
 
 function admitValues(request: AdmissionRequest, leaseMs: number): string[] {
-  const { limits, inputTokens, choices } = request
+  const { limits, inputTokens, choices, scopes = noScopes } = request
   const cap = Math.max(1, Math.round(request.outputTokens))
   const inputCost = BigInt(inputTokens) * BigInt(request.inputPrice)
   const price = BigInt(choices) * BigInt(request.outputPrice)
@@ -228,7 +261,24 @@ function admitValues(request: AdmissionRequest, leaseMs: number): string[] {
     request.fairShare ? '1' : '0',
     String(leaseMs),
     `${whole(inputTokens)}:${whole(choices)}:${inputCost / million + extra}:${inputCost % million}:${price / million}:${price % million}`,
+    ...scopes.flatMap(scopeValues),
   ]
 }
+
+/** A reply of the admission script: one of the scopes is not loaded. */
+const scopeMissing = -2
+
+function scopeValues(scope: Scope): string[] {
+  const { requestsPerMinute, concurrentRequests } = scope.limits
+  const [name, ...amounts] = raiseValues(scope)
+  return [name, orEmpty(requestsPerMinute), orEmpty(concurrentRequests), ...amounts]
+}
+
+function raiseValues({ name, limits }: Scope): [string, ...string[]] {
+  return [name, orEmpty(limits.dailyTokens), orEmpty(limits.dailyCostMicrocents), orEmpty(limits.monthlyCostMicrocents)]
+}
+
+/** Empty = unlimited. */
+const orEmpty = (limit: number | null) => (limit === null ? '' : whole(limit))
 
 const streamOf = ({ stream }: PartitionKeys) => [stream]

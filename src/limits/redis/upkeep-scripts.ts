@@ -6,11 +6,12 @@ import { counterFormat } from '../../core/limits/partitions.ts'
 import { script } from '../../core/limits/script.ts'
 import { common, expire, guard, keepMs } from './account-script.ts'
 import { admitScript, raiseScript, settleScript } from './request-scripts.ts'
+import { loadedScopes, newScopes } from './scope-scripts.ts'
 
 /**
  * Loads an account under a new epoch, unless another instance has. ARGV 3…: lease in ms, and JSON: `day`, `tokens` and
  * `cost` from the ledger, `rows` of limit_reservations [ID, tokens, cost, cap, day, 1 = open, age of the admission in
- * ms], and `living` instances. Keeps leases of dead instances with their checkpoints, since no instance registers them,
+ * ms, names of scopes], `scopes` [name, tokens, cost, cost of the month], and `living` instances. Keeps leases of dead instances with their checkpoints, since no instance registers them,
  * and marks of ended leases without a checkpoint, since no counter and no ledger has them. Replies {1, IDs of kept
  * leases…} or {-1}.
  */
@@ -19,12 +20,19 @@ local had = call('HGET', account, 'e')
 if had == epoch then return {1} end
 local known, expiry = cjson.decode(ARGV[4]), now + tonumber(ARGV[3])
 local y, t, c, n, x = known.day, known.tokens, known.cost, 0, 0
+${loadedScopes}
 local s, z = t, c
 local fields, listed, living, times, stay = {}, {}, {}, {}, {1}
 for _, gateway in ipairs(known.living) do living[gateway] = true end
 for _, row in ipairs(known.rows) do
   local id, tokens, cost, cap, leaseDay, isOpen, age = row[1], row[2], row[3], row[4], row[5], row[6] == 1, row[7]
+  local scopes = row[8] or {}
   listed[id] = true
+  addScopes(scopes, leaseDay, tokens, cost, isOpen, age < 60000 and now - age or nil)
+  if isOpen and #scopes > 0 then
+    fields[#fields + 1] = 'k:' .. id
+    fields[#fields + 1] = table.concat(scopes, '\\n')
+  end
   if leaseDay == y then
     t, c = t + tokens, c + cost
     if not isOpen then s, z = s + tokens, z + cost end
@@ -46,22 +54,33 @@ if value.m then
     s, z = max(s, hadTokens), max(z, hadCost)
   end
 end
+mergeScopes(value)
+local kept = {}
 for field, text in pairs(value) do
   local kind, id = sub(field, 1, 2), sub(field, 3)
   local lease, owner = value['l:' .. id], value['o:' .. id]
   if kind == 'g:' and match(text, '^%d+:0$') then
-    fields[#fields + 1] = field
-    fields[#fields + 1] = text
+    for _, one in ipairs({field, text, value['k:' .. id] and 'k:' .. id, value['k:' .. id]}) do fields[#fields + 1] = one end
   elseif kind == 'p:' and lease and not listed[id] and not (owner and living[owner]) then
     local ends, tokens, cost, _, leaseDay = match(lease, '^(%d+):(%d+):(%d+):(%d+):(%d+)$')
     n, x = n + 1, x > 0 and min(x, tonumber(ends)) or tonumber(ends)
     stay[#stay + 1] = id
     if tonumber(leaseDay) == y then t, c = t + tonumber(tokens), c + tonumber(cost) end
     for _, one in ipairs({field, text, 'l:' .. id, lease, 'o:' .. id, owner or ''}) do fields[#fields + 1] = one end
+    local names = value['k:' .. id]
+    if names then
+      local list = {}
+      for name in string.gmatch(names, '[^\\n]+') do list[#list + 1] = name end
+      kept[#kept + 1] = {list, tonumber(leaseDay), tonumber(tokens), tonumber(cost)}
+      fields[#fields + 1] = 'k:' .. id
+      fields[#fields + 1] = names
+    end
   end
 end
+for _, one in ipairs(kept) do addScopes(one[1], one[2], one[3], one[4], true) end
 call('DEL', account)
 call('HSET', account, 'e', epoch)
+writeScopes()
 setCounters(y, t, c, s, z, n, x)
 for i = 1, #fields, 2 do call('HSET', account, fields[i], fields[i + 1]) end
 if #times > 0 then
@@ -72,6 +91,11 @@ end
 call('PEXPIRE', account, ${keepMs})
 return stay
 `)
+
+/** Adds scopes to a loaded account. Replies {1}, {0} if the account is not loaded, or {-1}. */
+export const loadScopesScript = script(`${common}${guard}
+if call('HGET', account, 'e') ~= epoch then return {0} end
+${newScopes}`)
 
 /**
  * KEYS 3: the set of accounts with checkpoints. ARGV 3…: lease in ms, account ID, instance ID, then pairs of an ID and
@@ -166,6 +190,7 @@ export const meterScripts = [
   settleScript,
   raiseScript,
   loadScript,
+  loadScopesScript,
   renewScript,
   dueScript,
   sweepScript,
