@@ -45,6 +45,7 @@ import { enhancement } from './routes/enhance/routes.ts'
 import { estimate } from './routes/estimate/routes.ts'
 import { probes } from './routes/health/routes.ts'
 import { insights } from './routes/insights/routes.ts'
+import { tags } from './routes/tags/routes.ts'
 import { keys } from './routes/keys/routes.ts'
 import { metrics } from './routes/metrics/routes.ts'
 import { models } from './routes/models/routes.ts'
@@ -238,6 +239,7 @@ function useResources(
     .use(auth(deps, identify))
     .use(account(deps, identify))
     .use(keys(deps, identify))
+    .use(tags(deps, identify))
     .use(team(deps, identify))
     .use(usage(deps, identify))
     .use(insights({ ...deps, callerOf }, identify))

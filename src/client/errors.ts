@@ -87,7 +87,7 @@ export class ConflictError extends ApiError {
 /** 429: a limit is reached. */
 export class RateLimitError extends ApiError {
   override readonly name: string = 'RateLimitError'
-  /** Name of the limit: `requests_per_minute`, `concurrent_requests`, `daily_tokens`, `daily_cost` or `ip_rate`. */
+  /** Name of the limit: `requests_per_minute`, `concurrent_requests`, `daily_tokens`, `daily_cost`, `monthly_cost` or `ip_rate`. */
   readonly limit: string
   /** Value of the limit; null = not stated. */
   readonly limitValue: number | null

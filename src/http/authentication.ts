@@ -20,12 +20,14 @@ type KeyLookup = {
   recall(key: string): Caller | null | Promise<Caller | null>
   /** Returns the caller of any key, with a store query if needed. Throws 503 if the store is unavailable. */
   find(key: string): Caller | null | Promise<Caller | null>
+  /** Returns true if the key was valid and has expired, after `find` returned null. */
+  isExpired(key: string): boolean
 }
 
 export type Callers = {
   /**
    * Returns the caller of a request's key. If both headers are sent, only `Authorization` counts. Wrong, missing,
-   * malformed, revoked and expired keys get the same error. A key that is not in memory uses up one of its IP address's
+   * malformed and revoked keys get the same error; only who holds the whole key learns that it has expired. A key that is not in memory uses up one of its IP address's
    * failed credentials before the store query; throws `ip_rate_limited` if the address has none left.
    */
   authenticate(headers: Headers, address: () => string): Caller | Promise<Caller>
@@ -53,8 +55,8 @@ export function createCallers(keys: KeyLookup, strangers: RateLimiter): Callers 
     // A retry with the same credential would fail again.
     if (waitMs > 0) throw ipRateLimitedError(waitMs, false)
     const caller = key === null ? null : await keys.find(key)
-    if (caller === null) throw invalidKey()
-    return caller
+    if (caller !== null) return caller
+    throw key !== null && keys.isExpired(key) ? expiredKey() : invalidKey()
   }
   /** By request: the response headers need the caller that the handler has authenticated. */
   const known = new WeakMap<Headers, Caller>()
@@ -110,6 +112,11 @@ function invalidKey(): GatewayError {
     'Missing or invalid API key. Send it as "Authorization: Bearer <key>" or "x-api-key: <key>".',
     { shouldRetry: false },
   )
+}
+
+function expiredKey(): GatewayError {
+  const message = 'This API key has expired. Create a new key, or ask an owner or admin of the account for one.'
+  return new GatewayError('invalid_api_key', message, { shouldRetry: false })
 }
 
 /** A signed-in user. */

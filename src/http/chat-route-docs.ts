@@ -34,6 +34,7 @@ export const chatErrors: readonly ErrorCode[] = [
   'concurrent_requests_exceeded',
   'daily_tokens_exceeded',
   'daily_cost_exceeded',
+  'monthly_cost_exceeded',
   'upstream_rate_limited',
   'upstream_failed',
   'no_model_available',

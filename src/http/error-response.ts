@@ -25,6 +25,7 @@ export function errorResponse(error: GatewayError, requestId: string): Response 
     'x-request-id': requestId,
   })
   writeRetry(headers, error)
+  if (error.limit !== null) headers.set('x-gateway-limit', error.limit)
   if (error.attempts !== null) headers.set('x-gateway-attempts', String(error.attempts.length))
   if (error.status === 401) headers.set('www-authenticate', 'Bearer')
   return new Response(JSON.stringify(errorBody(error, requestId)), { status: error.status, headers })

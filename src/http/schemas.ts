@@ -127,6 +127,9 @@ export const errorFields = {
       { description: 'for a chat request without a serving model: the candidates in order' },
     ),
   ),
+  limit: Type.Optional(
+    text('key.daily_cost_usd', 'the limit that was reached: of `account`, of `key`, or of `tag:<name>=<value>`'),
+  ),
   layer: Type.Optional(text('patterns', 'for a blocked request: the verdict')),
   category: Type.Optional(text('jailbreak')),
   usage: Type.Optional(

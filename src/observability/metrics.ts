@@ -31,6 +31,7 @@ const limits: readonly ErrorCode[] = [
   'concurrent_requests_exceeded',
   'daily_tokens_exceeded',
   'daily_cost_exceeded',
+  'monthly_cost_exceeded',
 ] satisfies readonly LimitErrorCode[]
 
 /** Moderation layers: the gateway's own, and a provider's. */

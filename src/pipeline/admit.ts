@@ -1,6 +1,8 @@
 import type { ChatRequest } from '../core/chat/chat.ts'
 import type { OmittedSource } from '../core/chat/web-sources.ts'
 import type { Caller, Limits } from '../core/limits/plans.ts'
+import { type ScopeLimits, unlimitedScope } from '../core/limits/scopes.ts'
+import { scopesOf, tagsOf } from '../core/request/tags.ts'
 import type { Clock } from '../core/ports/clock.ts'
 import { tokensSpared } from '../core/tokens/tokens.ts'
 import { priceTable, toUsd } from '../core/usage/money.ts'
@@ -42,10 +44,10 @@ export async function admit(deps: AdmitDeps, input: AdmissionInput): Promise<Adm
   checkPaid(deps, caller)
   const admission = await deps.meter.admit(toAdmissionRequest(deps, input))
   if (admission.admitted) return { reservation: admission.seat, plan, web: null }
-  if (plan.web === noWeb || !isDaily(admission.code)) throw refusal(admission, caller.limits)
+  if (plan.web === noWeb || !isDaily(admission.code)) throw refusal(admission, caller)
   const reduced = plan.withoutWeb()
   const second = await deps.meter.admit(toAdmissionRequest(deps, { ...input, plan: reduced }))
-  if (!second.admitted) throw refusal(second, caller.limits)
+  if (!second.admitted) throw refusal(second, caller)
   return { reservation: second.seat, plan: reduced, web: { ...nothingLookedUp, leftOut: allOf(plan.web) } }
 }
 
@@ -64,7 +66,7 @@ export async function checkAdmission(deps: AdmissionCheckDeps, input: AdmissionI
     plan = plan.withoutWeb()
     reached = await deps.checkLimits(toAdmissionRequest(deps, { ...input, plan }))
   }
-  if (reached !== null) throw refusal(reached, caller.limits)
+  if (reached !== null) throw refusal(reached, caller)
   return plan
 }
 
@@ -82,10 +84,12 @@ function toAdmissionRequest(
   // Covers the first model's provider; a fallback to another one reserves more if needed.
   const inputTokens = plan.inputTokens - tokensSpared(ask, first.model.provider)
   const prices = priceTable(first.model.pricing, inputTokens)
+  const scopes = scopesOf(caller, tagsOf(caller, ask))
   return {
     requestId,
     accountId: caller.accountId,
     limits: caller.limits,
+    ...(scopes === undefined ? {} : { scopes }),
     inputTokens,
     outputTokens: Math.min(ask.maxOutputTokens ?? config.defaultMaxOutputTokens, first.model.maxOutputTokens),
     choices: ask.choices,
@@ -99,7 +103,7 @@ function toAdmissionRequest(
 
 /** This error lasts longer than a client library's three attempts. */
 function isDaily(code: LimitErrorCode): boolean {
-  return code === 'daily_tokens_exceeded' || code === 'daily_cost_exceeded'
+  return code === 'daily_tokens_exceeded' || code === 'daily_cost_exceeded' || code === 'monthly_cost_exceeded'
 }
 
 function checkPaid({ clock }: Pick<AdmitDeps, 'clock'>, { isPaused, refusedFrom }: Caller): void {
@@ -116,25 +120,50 @@ function accountPaused(): GatewayError {
   return new GatewayError('account_paused', message, { shouldRetry: false })
 }
 
-function refusal({ code, retryAfterMs }: LimitReached, limits: Limits): GatewayError {
-  return new GatewayError(code, refusalMessage(code, limits), {
+function refusal({ code, scope, retryAfterMs }: LimitReached, caller: Caller): GatewayError {
+  const limits = scope === null ? accountLimits(caller.limits) : limitsOfScope(caller, scope)
+  const [kind] = scope?.split(':') ?? ['account']
+  return new GatewayError(code, refusalMessage(code, limits, ownerOf(scope)), {
     retryAfterMs,
+    limit: `${kind === 'tag' ? scope : kind}.${limitNames[code]}`,
     ...(isDaily(code) ? { shouldRetry: false } : {}),
   })
 }
 
-function refusalMessage(code: LimitErrorCode, limits: Limits): string {
+const limitNames = {
+  requests_per_minute_exceeded: 'requests_per_minute',
+  concurrent_requests_exceeded: 'concurrent_requests',
+  daily_tokens_exceeded: 'daily_tokens',
+  daily_cost_exceeded: 'daily_cost_usd',
+  monthly_cost_exceeded: 'monthly_cost_usd',
+} as const satisfies Record<LimitErrorCode, string>
+
+const accountLimits = (limits: Limits): ScopeLimits => ({ ...limits, monthlyCostMicrocents: null })
+
+function limitsOfScope({ keyLimits, tagLimits }: Caller, scope: string): ScopeLimits {
+  return tagLimits?.get(scope) ?? keyLimits ?? unlimitedScope
+}
+
+function ownerOf(scope: string | null): string {
+  if (scope === null) return 'this account'
+  return scope.startsWith('tag:') ? `the tag ${scope.slice('tag:'.length)}` : 'this API key'
+}
+
+function refusalMessage(code: LimitErrorCode, limits: ScopeLimits, owner: string): string {
+  const usd = (microcents: number | null) => `$${toUsd(microcents ?? 0)}`
+  const higher = owner === 'this account' ? 'ask for a higher limit' : `raise the limit of ${owner}`
+  const of = owner === 'this account' ? '' : ` for ${owner}`
   switch (code) {
     case 'requests_per_minute_exceeded':
-      return `Rate limit reached: ${limits.requestsPerMinute} requests per minute for this account. Retry after the time in the retry-after header.`
+      return `Rate limit reached: ${limits.requestsPerMinute} requests per minute for ${owner}. Retry after the time in the retry-after header.`
     case 'concurrent_requests_exceeded':
-      return `Concurrency limit reached: ${limits.concurrentRequests} concurrent requests for this account. Retry when one has finished.`
+      return `Concurrency limit reached: ${limits.concurrentRequests} concurrent requests for ${owner}. Retry when one has finished.`
     case 'daily_tokens_exceeded':
-      return `Daily token limit reached: this request needs more than the tokens remaining of ${limits.dailyTokens} per day. Shorten it, wait until 00:00 UTC, or ask for a higher limit.`
+      return `Daily token limit reached: this request needs more than the tokens remaining of ${limits.dailyTokens} per day${of}. Shorten it, wait until 00:00 UTC, or ${higher}.`
     case 'daily_cost_exceeded':
-      return `Daily cost limit reached: this request can cost more than remains of $${toUsd(limits.dailyCostMicrocents)} per day. Choose a cheaper model, wait until 00:00 UTC, or ask for a higher limit.`
+      return `Daily cost limit reached: this request can cost more than remains of ${usd(limits.dailyCostMicrocents)} per day${of}. Choose a cheaper model, wait until 00:00 UTC, or ${higher}.`
     case 'monthly_cost_exceeded':
-      return 'Monthly cost limit reached.'
+      return `Monthly cost limit reached: this request can cost more than remains of ${usd(limits.monthlyCostMicrocents)} per UTC calendar month${of}. Choose a cheaper model, wait until the next month, or ${higher}.`
     default:
       return code satisfies never
   }

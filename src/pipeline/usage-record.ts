@@ -1,5 +1,7 @@
 /** Content-free usage record of a request in the ledger. */
 import type { AttemptOutcome } from '../core/chat/chat.ts'
+import type { Caller } from '../core/limits/plans.ts'
+import { type Tags, tagsOf } from '../core/request/tags.ts'
 import { dayMs } from '../core/text/utc-days.ts'
 import {
   type AttemptRecord,
@@ -55,6 +57,18 @@ export function toUsageRecord(
     latency_ms: Math.round(end.at - startedMonotonic),
     first_token_ms: progress.firstContentMs === null ? null : Math.round(progress.firstContentMs),
     metadata: ask.metadata === null ? null : { ...ask.metadata },
+    ...recordLabels(caller, tagsOf(caller, ask)),
+  }
+}
+
+/** Tags, and the key's lineage if it is not the key itself. Both are absent in most records. */
+export function recordLabels(
+  { keyId, lineageId = keyId }: Caller,
+  tags: Tags | undefined,
+): Pick<UsageRecord, 'lineage_id' | 'tags'> {
+  return {
+    ...(lineageId === keyId ? {} : { lineage_id: lineageId }),
+    ...(tags === undefined ? {} : { tags }),
   }
 }
 

@@ -38,6 +38,7 @@ describe('createCallers', () => {
   const asked: string[] = []
   const keys = {
     recall: () => null,
+    isExpired: (key: string) => key === 'expired',
     find(key: string) {
       asked.push(key)
       return key === 'good' ? caller : null
@@ -61,6 +62,12 @@ describe('createCallers', () => {
     expect(await ask(headers)).toEqual(isGood ? caller : '401 invalid_api_key')
   })
 
+  test('tells who holds an expired key that it has expired', async () => {
+    const error = await found({ authorization: 'Bearer expired' }).catch(thrown => thrown)
+    expect(error).toMatchObject({ status: 401, code: 'invalid_api_key', message: expect.stringContaining('has expired') })
+    expect((await found({ authorization: 'Bearer bad' }).catch(thrown => thrown)).message).not.toContain('expired')
+  })
+
   test('looks a key up once when the response needs the caller too', async () => {
     const looked: string[] = []
     const callers = createCallers(
@@ -70,6 +77,7 @@ describe('createCallers', () => {
           return key === 'cold' ? null : caller
         },
         find: () => caller,
+        isExpired: () => false,
       },
       { take: () => 0 },
     )

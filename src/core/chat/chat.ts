@@ -204,6 +204,8 @@ export type ChatRequest = {
   readonly enhance: boolean
   readonly testMode: boolean
   readonly metadata: Readonly<Record<string, string>> | null
+  /** Tags of the headers (`core/request/tags.ts`); absent or null = none. */
+  readonly tags?: Readonly<Record<string, string>> | null
   /**
    * The client's own name for the conversation: `prompt_cache_key`, or the session header of an agent. Its requests stay
    * with the model that has their beginning cached. null = none.

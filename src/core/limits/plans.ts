@@ -1,6 +1,8 @@
 /** The plans as data. Money is an integer of 1e-8 USD. */
 import { type Static, Type } from '@sinclair/typebox'
+import type { Strategy } from '../chat/chat.ts'
 import { fromUsd } from '../usage/money.ts'
+import type { ScopeLimits } from './scopes.ts'
 
 /** Limits of one account. */
 export type Limits = {
@@ -88,6 +90,18 @@ export type Caller = {
   readonly softCapMicrocents?: number
   /** Start of a billing cycle, in epoch milliseconds; absent = nothing is billed, or there is no soft cap. */
   readonly cycleStartedAt?: number
+  /** First key of the key's lineage; absent = the key itself. */
+  readonly lineageId?: string
+  /** Limits of the key's lineage; absent = none. */
+  readonly keyLimits?: ScopeLimits
+  /** Limits of the account's tags, by the scope's name; absent = none. */
+  readonly tagLimits?: ReadonlyMap<string, ScopeLimits>
+  /** Patterns of the models that the key may use; absent = all. */
+  readonly models?: readonly string[]
+  /** Tags of all requests with the key; absent = none. */
+  readonly tags?: Readonly<Record<string, string>>
+  /** Strategy of requests with the key that name none; absent = none. */
+  readonly strategy?: Strategy
   /** True if the key or the account has web access turned off; absent = web access is allowed. */
   readonly webOff?: boolean
 }

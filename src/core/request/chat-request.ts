@@ -21,6 +21,7 @@ import { forwardableAddress } from '../validation/public-address.ts'
 import { headerChoice, headerFlag, headerNumber, invalidField, nullable, oneOf } from '../validation/validate.ts'
 import { cacheMarkOf, cacheMarkSchema, type WireCacheMark } from './cache-mark.ts'
 import { sessionNameOf } from './session-name.ts'
+import { tagsOfHeaders } from './tags.ts'
 
 /** Enough for the conversations of coding agents; the body limit bounds the size. */
 export const maximumMessages = 10_000
@@ -63,6 +64,7 @@ export function chatRequestWithDefaults(messages: readonly Message[], fields: Pa
     enhance: false,
     testMode: false,
     metadata: null,
+    tags: null,
     session: null,
     bodyCharacters: 0,
     ...fields,
@@ -241,6 +243,7 @@ export function parseChatRequestFields(body: AskFields, headers: Headers) {
     testMode: headerFlag(headers, 'X-Gateway-Test-Mode') ?? body.test_mode ?? false,
     metadata: body.metadata == null ? null : storable(body.metadata),
     session: sessionNameOf(headers),
+    tags: tagsOfHeaders(headers),
   } satisfies Partial<ChatRequest>
 }
 

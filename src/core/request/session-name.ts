@@ -10,7 +10,11 @@ const maximumCharacters = 1024
  * agent; null = none. The gateway keeps only a digest of it. The field itself still goes to providers that take it.
  */
 export function sessionNameOf(headers: Headers, promptCacheKey?: string | null): ChatRequest['session'] {
-  if (promptCacheKey) return promptCacheKey
+  return promptCacheKey || agentSessionOf(headers)
+}
+
+/** Returns the session ID that an agent sends; null = none. */
+export function agentSessionOf(headers: Headers): string | null {
   for (const name of sessionHeaders) {
     const value = headers.get(name)
     if (value !== null && value !== '') return value.slice(0, maximumCharacters)

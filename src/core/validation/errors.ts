@@ -90,6 +90,8 @@ type ErrorOptions = {
   /** Moderation: the layer that blocked, and the category. */
   readonly layer?: string | null
   readonly category?: string | null
+  /** The limit that was reached: `account.daily_tokens`, `key.daily_cost_usd`, `tag:team=search.requests_per_minute`. */
+  readonly limit?: string | null
   /** Candidates attempted or skipped before the request failed, in order; null = routing was not reached. */
   readonly attempts?: readonly ReportedAttempt[] | null
   /** The earlier request with the same `Idempotency-Key`. */
@@ -131,6 +133,7 @@ export class GatewayError extends Error {
   readonly shouldRetry: boolean | null
   readonly layer: string | null
   readonly category: string | null
+  readonly limit: string | null
   readonly attempts: readonly ReportedAttempt[] | null
   readonly completed: CompletedRequest | null
   readonly upstream: UpstreamRefusal | null
@@ -145,6 +148,7 @@ export class GatewayError extends Error {
     this.shouldRetry = options.shouldRetry ?? null
     this.layer = options.layer ?? null
     this.category = options.category ?? null
+    this.limit = options.limit ?? null
     this.attempts = options.attempts ?? null
     this.completed = options.completed ?? null
     this.upstream = options.upstream ?? null
@@ -180,6 +184,7 @@ export function errorBody(error: GatewayError, requestId: string): { error: Reco
       param: error.param,
       request_id: requestId,
       ...(error.layer === null ? {} : { layer: error.layer, category: error.category }),
+      ...(error.limit === null ? {} : { limit: error.limit }),
       ...(error.attempts === null ? {} : { attempts: error.attempts.map(toAttemptFields) }),
       ...completedFields(error.completed),
     },

@@ -51,7 +51,7 @@ export function TurnView({ turn, explain }: { readonly turn: Turn; readonly expl
 
 /** An error with the next step that this page offers. */
 function Refused({ failure }: { readonly failure: RequestError }) {
-  const isUsedUp = failure.code === 'daily_tokens_exceeded' || failure.code === 'daily_cost_exceeded'
+  const isUsedUp = failure.code === 'daily_tokens_exceeded' || failure.code === 'daily_cost_exceeded' || failure.code === 'monthly_cost_exceeded'
   return (
     <>
       <FailureNotice failure={failure} />

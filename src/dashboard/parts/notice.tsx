@@ -65,6 +65,7 @@ const titles: Partial<Record<RequestError['code'], string>> = {
   ip_rate_limited: 'Too many attempts',
   daily_tokens_exceeded: 'Daily token limit reached',
   daily_cost_exceeded: 'Daily cost limit reached',
+  monthly_cost_exceeded: 'Monthly cost limit reached',
   content_blocked: 'Blocked by moderation',
   service_unavailable: 'Service unavailable',
   no_model_available: 'No model is available',

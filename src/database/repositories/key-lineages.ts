@@ -15,7 +15,10 @@ type AddKeyInput = {
   readonly createdAt: Date
   readonly expiresAt: Date | null
   readonly web: boolean
-}
+} & KeyRules
+
+/** What a key's requests may do, and what they count in; null = no rule. */
+export type KeyRules = Pick<ApiKey, 'limits' | 'models' | 'tags' | 'strategy'>
 
 export type KeyUsage = {
   readonly requests: number
@@ -23,6 +26,8 @@ export type KeyUsage = {
   readonly outputTokens: number
   /** Integer of 1e-8 USD. */
   readonly microcents: number
+  /** Of this UTC day and calendar month. */
+  readonly now: { readonly tokens: number; readonly microcents: number; readonly monthMicrocents: number }
 }
 
 /** Maximum valid keys per account. */
@@ -76,12 +81,12 @@ export async function findKey(database: Database, accountId: string, keyId: stri
   return rows[0] ?? null
 }
 
-/** Changes name and permissions of a key; null if the account has none of this ID. */
+/** Changes name, permissions, expiry and rules of a key; null if the account has none of this ID. */
 export async function changeKey(
   database: Database,
   accountId: string,
   keyId: string,
-  change: { readonly name?: string; readonly web?: boolean },
+  change: Partial<Pick<ApiKey, 'name' | 'web' | 'expiresAt' | keyof KeyRules>>,
 ): Promise<ApiKey | null> {
   const rows = await withAccountRls(database, accountId).orm(step =>
     step
@@ -106,7 +111,7 @@ export function recentKeys(database: Database, accountId: string, userId: string
 }
 
 /**
- * Replaces a valid key by a new one with the same user, name, permissions and expiry in the same key lineage. The old
+ * Replaces a valid key by a new one with the same user, name, permissions, rules and expiry in the same key lineage. The old
  * key ends after `overlapSeconds`. `not_valid` = it is revoked, expired or already rotated; `not_found` = no key of
  * this ID, or the session has ended.
  */
@@ -140,10 +145,10 @@ export function rotateKey(
             select from api_keys as later where later.line_id = ${lineId} and later.id <> api_keys.id and later.created_at >= api_keys.created_at)
         returning id`)
     if (ended.length === 0) return 'not_valid'
-    const { userId, name, expiresAt, web } = old
+    const { userId, name, expiresAt, web, limits, models, tags, strategy } = old
     const rows = await step
       .insert(apiKeys)
-      .values({ ...fresh, accountId, userId, name, expiresAt, lineId, web })
+      .values({ ...fresh, accountId, userId, name, expiresAt, lineId, web, limits, models, tags, strategy })
       .returning()
     return rows[0] ?? 'not_valid'
   })
@@ -152,9 +157,14 @@ export function rotateKey(
 /** Returns the total usage of each key lineage by the ID of its first key. */
 export async function usageByLineage(database: Database, accountId: string): Promise<ReadonlyMap<string, KeyUsage>> {
   const rows = await withAccountRls(database, accountId).sql(
-    query => query<{ line: string; requests: string; input: string; output: string; billed: string }[]>`
+    query => query<{ line: string; requests: string; input: string; output: string; billed: string; now: KeyUsage['now'] }[]>`
       select coalesce(api_keys.line_id, key_id) as line, sum(requests)::text as requests, sum(input_tokens)::text as input,
-        sum(output_tokens)::text as output, sum(billed_microcents)::text as billed
+        sum(output_tokens)::text as output, sum(billed_microcents)::text as billed,
+        json_build_object(
+          'tokens', coalesce(sum(input_tokens + output_tokens) filter (where day = (now() at time zone 'UTC')::date), 0),
+          'microcents', coalesce(sum(billed_microcents) filter (where day = (now() at time zone 'UTC')::date), 0),
+          'monthMicrocents', coalesce(sum(billed_microcents)
+            filter (where date_trunc('month', day) = date_trunc('month', now() at time zone 'UTC')), 0)) as now
       from usage_daily left join api_keys on api_keys.id = key_id and api_keys.account_id = usage_daily.account_id
       where usage_daily.account_id = ${accountId}
       group by 1`,
@@ -167,6 +177,7 @@ export async function usageByLineage(database: Database, accountId: string): Pro
         inputTokens: Number(row.input),
         outputTokens: Number(row.output),
         microcents: Number(row.billed),
+        now: row.now,
       },
     ]),
   )

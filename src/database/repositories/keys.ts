@@ -8,6 +8,7 @@ import { and, desc, eq, inArray, isNotNull, isNull, type SQL, sql } from 'drizzl
 import { digestOf, hasKeyLength, parseApiKey } from '../../core/accounts/api-keys.ts'
 import { paymentRequiredFrom } from '../../core/billing/grace.ts'
 import type { Caller, Plans } from '../../core/limits/plans.ts'
+import type { ScopeLimits } from '../../core/limits/scopes.ts'
 import { setBounded } from '../../core/text/bounded-map.ts'
 import { withAccountRls } from '../account-transaction.ts'
 import type { Database } from '../database.ts'
@@ -59,6 +60,8 @@ export type KeyDirectory = {
    * also while Postgres is unavailable. Rejects with `service_unavailable` if a key cannot be looked up now.
    */
   find(key: string): Caller | null | Promise<Caller | null>
+  /** Returns true if memory knows that a key was valid and has expired, after `find` returned null. */
+  isExpired(key: string): boolean
   /** Announces a new key by its digest, which the next poll would only report later. */
   expect(digest: string): void
   /** Reads changes now instead of at the next poll. Never rejects. */
@@ -100,6 +103,7 @@ export function createKeyDirectory(options: KeyDirectoryOptions): KeyDirectory {
   const { database, clock, plans, random, maximumShortfall = Number.POSITIVE_INFINITY } = options
   const known = new Map<string, Entry>()
   const unknown = new Map<string, number>()
+  const expired = new Map<string, true>()
   const existing = new Set<string>()
   const touched = new Map<string, number>()
   /** Newest change read, by the database's clock; null before the first poll. */
@@ -110,9 +114,12 @@ export function createKeyDirectory(options: KeyDirectoryOptions): KeyDirectory {
       known.delete(digest)
       existing.delete(digest)
       setBounded(unknown, digest, clock.now() + unknownMs, maximumUnknown)
+      if (row !== null && row.revokedAt === null) setBounded(expired, digest, true, maximumUnknown)
+      else expired.delete(digest)
       return null
     }
     unknown.delete(digest)
+    expired.delete(digest)
     if (existing.size < maximumExisting) existing.add(digest)
     const caller: Caller = {
       accountId: row.accountId,
@@ -122,6 +129,7 @@ export function createKeyDirectory(options: KeyDirectoryOptions): KeyDirectory {
       ...paymentOf(row),
       ...(row.shortfallMicrocents > maximumShortfall ? { isPaused: true } : {}),
       ...(row.keyWeb && row.accountWeb ? {} : { webOff: true }),
+      ...rulesOf(row),
     }
     const refreshAt = clock.now() + freshMs * (0.9 + 0.2 * random())
     setBounded(
@@ -209,7 +217,10 @@ export function createKeyDirectory(options: KeyDirectoryOptions): KeyDirectory {
     const now = clock.now()
     const entry = known.get(digest)
     if (entry === undefined) return (unknown.get(digest) ?? 0) > now ? null : undefined
-    if (entry.expiresAt <= now) return null
+    if (entry.expiresAt <= now) {
+      setBounded(expired, digest, true, maximumUnknown)
+      return null
+    }
     if (entry.refreshAt <= now) {
       // Refreshed in the background: an unavailable database must not delay a known key.
       entry.refreshAt = now + unknownMs
@@ -233,6 +244,7 @@ export function createKeyDirectory(options: KeyDirectoryOptions): KeyDirectory {
       const caller = inMemory(digest, key)
       return caller === undefined ? lookUpUsed(digest, key) : caller
     },
+    isExpired: key => hasKeyLength(key) && expired.has(digestOf(key)),
     expect: digest => void existing.add(digest),
     look: polling.now,
     async close() {
@@ -285,6 +297,14 @@ function keyRows(database: Database, condition: SQL, limit: number) {
         shortfallMicrocents: accounts.shortfallMicrocents,
         keyWeb: apiKeys.web,
         accountWeb: accounts.web,
+        lineId: apiKeys.lineId,
+        limits: apiKeys.limits,
+        models: apiKeys.models,
+        tags: apiKeys.tags,
+        strategy: apiKeys.strategy,
+        tagLimits: sql<Record<string, ScopeLimits> | null>`(
+          select json_object_agg('tag:' || tag_limits.name || '=' || tag_limits.value, tag_limits.limits)
+          from tag_limits where tag_limits.account_id = ${accounts.id})`,
         changedAt: sql`greatest(${apiKeys.updatedAt}, ${accounts.updatedAt})`.mapWith(apiKeys.updatedAt),
       })
       .from(apiKeys)
@@ -302,6 +322,18 @@ function paymentOf(row: Row): Partial<Caller> {
     ...(from === null ? {} : { refusedFrom: from }),
     ...(softCapMicrocents === null ? {} : { softCapMicrocents }),
     ...(softCapMicrocents === null || cycleStartedAt === null ? {} : { cycleStartedAt: cycleStartedAt.getTime() }),
+  }
+}
+
+/** Returns the rules of a key and of its account's tags; most keys have none. */
+function rulesOf({ lineId, limits, models, tags, strategy, tagLimits }: Row): Partial<Caller> {
+  return {
+    ...(lineId === null ? {} : { lineageId: lineId }),
+    ...(limits === null ? {} : { keyLimits: limits }),
+    ...(models === null ? {} : { models }),
+    ...(tags === null ? {} : { tags }),
+    ...(strategy === null ? {} : { strategy }),
+    ...(tagLimits === null ? {} : { tagLimits: new Map(Object.entries(tagLimits)) }),
   }
 }
 

@@ -11,6 +11,7 @@ import * as knownAddresses from './known-addresses.ts'
 import * as resets from './password-resets.ts'
 import * as paymentEvents from './payment-events.ts'
 import * as sessions from './sessions.ts'
+import * as tagLimits from './tag-limits.ts'
 import * as users from './users.ts'
 import * as verifications from './verifications.ts'
 
@@ -29,6 +30,7 @@ export const stores = {
   paymentEvents,
   resets,
   sessions,
+  tagLimits,
   users,
   verifications,
 } as const

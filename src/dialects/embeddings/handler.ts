@@ -1,4 +1,5 @@
 /** Handles HTTP requests for embeddings with the same guarantees as chat: key, limits, body limits, idempotency, drain. */
+import { tagsOfHeaders } from '../../core/request/tags.ts'
 import { createRequestAbort } from '../../core/chat/request-abort.ts'
 import type { EmbeddingsRequest } from '../../core/embeddings/embeddings-request.ts'
 import type { Caller } from '../../core/limits/plans.ts'
@@ -134,6 +135,7 @@ async function embedOnce(deps: EmbeddingsRouteDeps, request: Request, running: R
       id: requestId,
       signal: ending.signal,
       trace: deps.traceOf(request.headers),
+      tags: tagsOfHeaders(request.headers),
       reserveNumbers,
       settled,
     })

@@ -40,6 +40,7 @@ export function embeddings(deps: EmbeddingsRouteDeps) {
         'concurrent_requests_exceeded',
         'daily_tokens_exceeded',
         'daily_cost_exceeded',
+        'monthly_cost_exceeded',
         'upstream_rate_limited',
         'upstream_failed',
         'no_model_available',

@@ -8,8 +8,9 @@ type Row = readonly [status: number, type: string]
 
 /** Status and type of codes that differ from the other API forms. Source: Anthropic's API reference, "Errors". */
 const rows: Partial<Record<ErrorCode, Row>> = {
-  // The daily cost resets at midnight. A client would treat 429 as a rate limit, wait and retry.
+  // The costs reset at midnight. A client would treat 429 as a rate limit, wait and retry.
   daily_cost_exceeded: [402, 'billing_error'],
+  monthly_cost_exceeded: [402, 'billing_error'],
   body_too_large: [413, 'request_too_large'],
   upstream_failed: [502, 'api_error'],
   no_model_available: [529, 'overloaded_error'],

@@ -162,6 +162,7 @@ export function responseErrorOf(error: GatewayError): Fields {
     case 'account_paused':
     case 'daily_tokens_exceeded':
     case 'daily_cost_exceeded':
+    case 'monthly_cost_exceeded':
       return { code: 'insufficient_quota', message }
     case 'invalid_request':
     case 'unsupported_parameter':

@@ -12,6 +12,8 @@ import type { Clock } from '../../core/ports/clock.ts'
 import type { TraceParent } from '../../core/text/traceparent.ts'
 import { priceTable } from '../../core/usage/money.ts'
 import type { UsageRecord } from '../../core/usage/usage-record.ts'
+import { isModelAllowed, modelNotAllowed } from '../../core/models/allowed-models.ts'
+import { scopesOf, type Tags, tagsOf } from '../../core/request/tags.ts'
 import type { Meter, Reservation } from '../../limits/meter.ts'
 import { checkPaid, limitReachedError } from '../admit.ts'
 import { createProgress, failureOf, type Progress } from '../progress.ts'
@@ -59,6 +61,8 @@ export type ActiveEmbeddings = {
   readonly id: string
   readonly signal: RequestAbortSignal
   readonly trace: TraceParent | null
+  /** Tags of the headers; absent = none. */
+  readonly tags?: Tags | null
   /** Reserves memory for vectors with this many numbers in total. Throws if there is none. Absent = unlimited. */
   readonly reserveNumbers?: (numbers: number) => void
   /** Awaited once the usage record is durable. */
@@ -76,10 +80,12 @@ export async function embed(
   active: ActiveEmbeddings,
 ): Promise<Embeddings> {
   const { clock } = deps
-  const admitted = { requestId: active.id, caller, startedAt: clock.now(), startedMonotonic: clock.monotonic() }
+  const tags = tagsOf(caller, { tags: active.tags ?? null, metadata: null })
+  const admitted = { requestId: active.id, caller, tags, startedAt: clock.now(), startedMonotonic: clock.monotonic() }
   checkPaid(deps, caller)
   const prepared = await prepareEmbeddings(deps, request)
   const [{ model }] = prepared.hosts
+  if (caller.models !== undefined && !isModelAllowed(caller.models, fullName(model))) throw modelNotAllowed(caller.models)
   active.reserveNumbers?.(request.inputs.length * (request.dimensions ?? model.dimensions ?? usualLength))
   const admittedFrom = clock.monotonic()
   const reservation = await admitEmbeddings(deps, admitted, prepared)
@@ -127,14 +133,16 @@ export async function embed(
 /** Reserves a concurrent request and the maximum cost of the inputs. Throws the limit that was reached. */
 async function admitEmbeddings(
   deps: EmbedDeps,
-  { requestId, caller }: AdmittedEmbeddings,
+  { requestId, caller, tags }: AdmittedEmbeddings,
   { hosts, mostTokens }: PreparedEmbeddings,
 ): Promise<Reservation> {
   const prices = priceTable(hosts[0].model.pricing, mostTokens)
+  const scopes = scopesOf(caller, tags)
   const admission = await deps.meter.admit({
     requestId,
     accountId: caller.accountId,
     limits: caller.limits,
+    ...(scopes === undefined ? {} : { scopes }),
     inputTokens: mostTokens,
     // The meter's minimum; an embedding has no output, and none is billed.
     outputTokens: 1,
@@ -144,7 +152,7 @@ async function admitEmbeddings(
     outputPrice: prices.output,
     extraMicrocents: 0,
   })
-  if (!admission.admitted) throw limitReachedError(admission, caller.limits)
+  if (!admission.admitted) throw limitReachedError(admission, caller)
   return admission.seat
 }
 

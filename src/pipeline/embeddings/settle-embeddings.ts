@@ -1,5 +1,6 @@
 /** The bill of one request for embeddings: what it owes, its usage record, and its settlement in the meter. */
 import type { Caller } from '../../core/limits/plans.ts'
+import type { Tags } from '../../core/request/tags.ts'
 import { fullName } from '../../core/models/models.ts'
 import { dayMs } from '../../core/text/utc-days.ts'
 import { costOf } from '../../core/usage/money.ts'
@@ -12,6 +13,7 @@ import {
   type UsageRecord,
 } from '../../core/usage/usage-record.ts'
 import type { InterimUsage } from '../../limits/meter.ts'
+import { recordLabels } from '../usage-record.ts'
 import type { Progress } from '../progress.ts'
 import type { EmbeddingsProgress } from './call-hosts.ts'
 import type { PreparedEmbeddings } from './prepare.ts'
@@ -20,6 +22,7 @@ import type { PreparedEmbeddings } from './prepare.ts'
 export type AdmittedEmbeddings = {
   readonly requestId: string
   readonly caller: Caller
+  readonly tags: Tags | undefined
   /** Epoch milliseconds. */
   readonly startedAt: number
   /** Monotonic milliseconds of the same moment, for durations. */
@@ -56,7 +59,7 @@ const nothing = { cachedInputTokens: 0, cacheWriteTokens: 0, outputTokens: 0, re
 
 /** Builds the content-free usage record. */
 export function toEmbeddingsRecord(
-  { requestId, caller, startedAt, startedMonotonic }: AdmittedEmbeddings,
+  { requestId, caller, tags, startedAt, startedMonotonic }: AdmittedEmbeddings,
   progress: EmbeddingsProgress,
   bill: EmbeddingsBill,
   end: Pick<UsageRecord, 'status' | 'error_code'> & { readonly at: number },
@@ -93,6 +96,7 @@ export function toEmbeddingsRecord(
     latency_ms: Math.round(end.at - startedMonotonic),
     first_token_ms: null,
     metadata: null,
+    ...recordLabels(caller, tags),
     learning: null,
   }
 }

@@ -3,6 +3,7 @@
  * filter.
  */
 
+import { isModelAllowed } from '../../core/models/allowed-models.ts'
 import {
   type Catalog,
   fitsWindow,
@@ -52,14 +53,16 @@ type EligibleModels = {
 }
 
 type DropCause =
-  | { readonly cause: 'elsewhere' | 'window' | 'budget'; readonly reason: string }
+  | { readonly cause: 'key' | 'elsewhere' | 'window' | 'budget'; readonly reason: string }
   | { readonly cause: 'unmet'; readonly reason: string; readonly param: string }
 
 function causeToDrop(
   { endpoints }: FilterDeps,
-  { ask, needs, inputTokens, today }: RouteRequest,
+  { ask, caller, needs, inputTokens, today }: RouteRequest,
   model: Model,
 ): DropCause | null {
+  if (caller.models !== undefined && !isModelAllowed(caller.models, fullName(model)))
+    return { cause: 'key', reason: 'not allowed for this API key' }
   const endpoint = endpointOf(endpoints, model, ask)
   if (endpoint === undefined) return { cause: 'elsewhere', reason: 'provider not configured' }
   if (leavingSoon(model, today)) return { cause: 'elsewhere', reason: 'retires within 7 days' }

@@ -1,17 +1,18 @@
 /** Checks the model that a request names: that it exists, is not retired, and supports the request. */
+import { isModelAllowed, modelNotAllowed } from '../../core/models/allowed-models.ts'
 import type { EmbeddingCatalog } from '../../core/models/embedding-models.ts'
 import { type Catalog, deprecationOf, fullName, type Model, type Unmet, unmet } from '../../core/models/models.ts'
 import { GatewayError } from '../../core/validation/errors.ts'
 import type { RouteRequest } from './route-request.ts'
 import { embeddingModelInChat, unknownModel } from './routing-errors.ts'
 
-/** Finds the named model. Throws `model_not_found`, `model_deprecated`, `unsupported_parameter` or `invalid_request`. */
+/** Finds the named model. Throws `model_not_found`, `forbidden`, `model_deprecated`, `unsupported_parameter` or `invalid_request`. */
 export function findNamedModel(
   {
     catalogue,
     embeddingCatalog,
   }: { readonly catalogue: Catalog; readonly embeddingCatalog?: Pick<EmbeddingCatalog, 'resolve'> },
-  { ask, needs, today }: RouteRequest,
+  { ask, caller, needs, today }: RouteRequest,
   name: string,
 ): Model {
   const model = catalogue.resolve(name)
@@ -20,6 +21,7 @@ export function findNamedModel(
       (embeddingCatalog === undefined ? null : embeddingModelInChat(embeddingCatalog, name)) ??
       unknownModel(catalogue, name)
     )
+  if (caller.models !== undefined && !isModelAllowed(caller.models, fullName(model))) throw modelNotAllowed(caller.models)
   if (deprecationOf(model, today) === 'retired') {
     const advice = model.successor === null ? 'Choose another one' : `Use ${model.successor} instead`
     const message = `${fullName(model)} was retired on ${model.deprecationDate}. ${advice}.`

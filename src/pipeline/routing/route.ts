@@ -83,7 +83,7 @@ type Dropped = { readonly model: string; readonly reason: string }
  */
 export function route(deps: RouteDeps, { caller, ask, reading, inputTokens, web = noWeb }: RouteInput): Route {
   const request: RouteRequest = {
-    ask,
+    ask: withStrategy(ask, caller),
     caller,
     reading,
     inputTokens,
@@ -97,6 +97,11 @@ export function route(deps: RouteDeps, { caller, ask, reading, inputTokens, web 
   // The client's own text decides the choice. Web content has to fit the model and not the reverse.
   const hasRoom = web === noWeb || fitsWindow(choice.first.model, inputTokens + web.tokens, ask.maxOutputTokens ?? 1)
   return new ChosenRoute(request, choice, hasRoom ? web : noWeb)
+}
+
+/** The key's strategy applies where the request leaves the choice of the model, and of the strategy, to the gateway. */
+function withStrategy(ask: ChatRequest, { strategy }: Caller): ChatRequest {
+  return strategy === undefined || ask.strategy !== null || ask.model !== null ? ask : { ...ask, strategy }
 }
 
 /** Candidates in order. Dropped models are computed on request only, because most requests do not read them. */
@@ -118,7 +123,7 @@ function chooseAutomatically(deps: RouteDeps, request: RouteRequest): Choice {
     (entry, endpoint) => new RankedCandidate(entry, endpoint, context),
   )
   const [first] = candidates
-  if (first === undefined) throw noEligibleModelError(dropped(), request.inputTokens)
+  if (first === undefined) throw noEligibleModelError(dropped(), request)
   const all = { candidates, dropped: () => [...dropped(), ...outranked(able, candidates)] }
   return { first, learning, isKept: context.keptFor !== null, all: () => all }
 }

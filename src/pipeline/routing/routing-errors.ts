@@ -1,17 +1,22 @@
 /** Errors of routing: why no model is eligible, and how the client can change that. */
 
+import { modelNotAllowed } from '../../core/models/allowed-models.ts'
 import type { EmbeddingCatalog } from '../../core/models/embedding-models.ts'
 import { type Catalog, fullName, type Model } from '../../core/models/models.ts'
 import { GatewayError } from '../../core/validation/errors.ts'
+import type { RouteRequest } from './route-request.ts'
 
 /** A dropped model with the filter, and the parameter if one is the cause. */
 export type DroppedModel = { readonly model: string; readonly reason: string } & (
-  | { readonly cause: 'elsewhere' | 'window' | 'budget' }
+  | { readonly cause: 'key' | 'elsewhere' | 'window' | 'budget' }
   | { readonly cause: 'unmet'; readonly param: string }
 )
 
 /** Builds the error for a request without an eligible model. Reports the last filter that removed candidates. */
-export function noEligibleModelError(dropped: readonly DroppedModel[], inputTokens: number): GatewayError {
+export function noEligibleModelError(
+  dropped: readonly DroppedModel[],
+  { inputTokens, caller }: Pick<RouteRequest, 'inputTokens' | 'caller'>,
+): GatewayError {
   if (dropped.some(({ cause }) => cause === 'window')) {
     const message = `The conversation (about ${inputTokens} tokens) exceeds the context window of every eligible model. Shorten it.`
     return new GatewayError('context_length_exceeded', message, { param: 'messages' })
@@ -22,6 +27,7 @@ export function noEligibleModelError(dropped: readonly DroppedModel[], inputToke
     const message = `No configured model supports this value of \`${param}\`. Change or remove it.`
     return new GatewayError('unsupported_parameter', message, { param })
   }
+  if (caller.models !== undefined && dropped.some(({ cause }) => cause === 'key')) return modelNotAllowed(caller.models)
   return new GatewayError('no_model_available', 'No model is available. Retry later.', {
     retryAfterMs: 5000,
     detail: 'every model is unconfigured, close to retirement or excluded by test mode',

@@ -86,6 +86,7 @@ export function dryRun(deps: RouteModuleDeps) {
           'concurrent_requests_exceeded',
           'daily_tokens_exceeded',
           'daily_cost_exceeded',
+          'monthly_cost_exceeded',
           'no_model_available',
         ],
       }),

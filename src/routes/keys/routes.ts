@@ -1,12 +1,16 @@
 /** API keys of an account: members manage their own keys, admins and owners all of them. */
-import { Type } from '@sinclair/typebox'
+import { type Static, Type } from '@sinclair/typebox'
 import { mintApiKey, type RandomBytes } from '../../core/accounts/api-keys.ts'
 import { isAllowed } from '../../core/accounts/roles.ts'
+import { strategies } from '../../core/chat/chat.ts'
+import { modelPattern } from '../../core/models/allowed-models.ts'
+import { maximumTags, tagNamePattern, tagValuePattern } from '../../core/request/tags.ts'
+import { changedLimits, scopeLimitsSchema, shownScopeLimits, shownScopeUsed } from '../../http/scope-limits.ts'
 import type { Clock } from '../../core/ports/clock.ts'
 import { timeIn } from '../../core/text/utc-days.ts'
 import { toUsd } from '../../core/usage/money.ts'
 import { GatewayError } from '../../core/validation/errors.ts'
-import { checker, invalidField, nullable } from '../../core/validation/validate.ts'
+import { checker, invalidField, nullable, oneOf } from '../../core/validation/validate.ts'
 import type { Database } from '../../database/database.ts'
 import type { KeyUsage } from '../../database/repositories/key-lineages.ts'
 import type { KeyDirectory } from '../../database/repositories/keys.ts'
@@ -44,15 +48,28 @@ type KeysDeps = OnceDeps & {
 }
 
 const strict = { additionalProperties: false } as const
-const creationSchema = Type.Object(
-  {
-    name: nameSchema,
-    expires_at: nullable(Type.String({ maxLength: 40, description: 'a time in ISO 8601' })),
-    web: Type.Optional(Type.Boolean()),
-  },
-  strict,
-)
-const changeSchema = Type.Object({ name: Type.Optional(nameSchema), web: Type.Optional(Type.Boolean()) }, strict)
+/** Fields that creation and change share. In a change, an omitted one stays as it is. */
+const ruleFields = {
+  expires_at: nullable(Type.String({ maxLength: 40, description: 'a time in ISO 8601' })),
+  web: Type.Optional(Type.Boolean()),
+  limits: nullable(scopeLimitsSchema),
+  models: nullable(
+    Type.Array(
+      Type.String({ pattern: modelPattern, description: 'a model like `openai/gpt-5.5`, or a beginning like `anthropic/*`' }),
+      { minItems: 1, maxItems: 50 },
+    ),
+  ),
+  tags: nullable(
+    Type.Record(Type.String({ pattern: tagNamePattern }), Type.String({ pattern: tagValuePattern }), {
+      additionalProperties: false,
+      maxProperties: maximumTags,
+      description: `an object of at most ${maximumTags} strings: names of 1 to 32 letters, digits and \`_.-\`, values of 1 to 64 of these, spaces and \`:/@+\``,
+    }),
+  ),
+  strategy: nullable(oneOf(strategies)),
+}
+const creationSchema = Type.Object({ name: nameSchema, ...ruleFields }, strict)
+const changeSchema = Type.Object({ name: Type.Optional(nameSchema), ...ruleFields }, strict)
 const rotationSchema = Type.Object(
   { overlap_seconds: Type.Optional(Type.Integer({ minimum: 0, maximum: 7 * 86_400 })) },
   strict,
@@ -81,6 +98,13 @@ export function keys(deps: KeysDeps, identify: Authenticate) {
       examples: {
         'without expiry': { name: 'production' },
         'with expiry': { name: 'workshop', expires_at: '2099-01-31T00:00:00Z' },
+        'with limits': {
+          name: 'search',
+          limits: { requests_per_minute: 60, daily_cost_usd: 5, monthly_cost_usd: 100 },
+          models: ['openai/gpt-5.5', 'anthropic/*'],
+          tags: { team: 'search' },
+          strategy: 'cost',
+        },
       },
       answer: newKeyShape,
       status: 201,
@@ -92,9 +116,10 @@ export function keys(deps: KeysDeps, identify: Authenticate) {
       method: 'PATCH',
       path: '/api/v1/keys/:id',
       action: 'keys.own',
-      summary: 'Change the name or the web access of an API key',
+      summary: 'Change an API key',
+      description: 'An omitted field or limit stays as it is; null removes it.',
       body: changeSchema,
-      examples: { 'new name': { name: 'staging' }, 'web access off': { web: false } },
+      examples: { 'new name': { name: 'staging' }, 'web access off': { web: false }, 'other budget': { limits: { daily_cost_usd: 10 } } },
       answer: keyShape,
       handle: call => change(deps, call),
     },
@@ -139,7 +164,6 @@ async function create(
   const { database, stores, randomBytes, newId, clock } = deps
   const body = await readInput(request, checkCreation)
   const now = clock.now()
-  const expiresAt = body.expires_at == null ? null : futureTime(body.expires_at, now)
   const minted = mintApiKey(randomBytes)
   const row = await stores.keyLines.addKey(database, accountId, sessionId, {
     id: newId('key'),
@@ -148,8 +172,9 @@ async function create(
     publicId: minted.id,
     digest: minted.digest,
     createdAt: new Date(now),
-    expiresAt,
     web: body.web ?? true,
+    ...{ expiresAt: null, limits: null, models: null, tags: null, strategy: null },
+    ...rulesIn(body, null, now),
   })
   if (row === 'gone') throw notFound()
   if (row === 'full') throw new GatewayError('conflict', 'Too many API keys. Revoke unused keys first.')
@@ -161,9 +186,14 @@ async function create(
 async function change(deps: KeysDeps, call: SessionRequest): Promise<Response> {
   const { database, stores } = deps
   const wanted = await readInput(call.request, checkChange)
-  if (Object.keys(wanted).length === 0) throw invalidField('name', 'is required unless `web` is sent')
-  const { id } = await managedKey(deps, call)
-  const row = await stores.keyLines.changeKey(database, call.principal.accountId, id, wanted)
+  if (Object.keys(wanted).length === 0) throw invalidField('name', 'is required unless another field is sent')
+  const { id, limits } = await managedKey(deps, call)
+  const { name, web } = wanted
+  const row = await stores.keyLines.changeKey(database, call.principal.accountId, id, {
+    ...(name === undefined ? {} : { name }),
+    ...(web === undefined ? {} : { web }),
+    ...rulesIn(wanted, limits, deps.clock.now()),
+  })
   if (row === null) throw notFound()
   deps.announce()
   const usage = await stores.keyLines.usageByLineage(database, call.principal.accountId)
@@ -197,6 +227,22 @@ async function revoke(deps: KeysDeps, call: SessionRequest): Promise<Response> {
   return replyNoContent()
 }
 
+/** Returns the expiry and the rules that a body names. */
+function rulesIn(
+  body: Omit<Static<typeof changeSchema>, 'name' | 'web'>,
+  before: ApiKey['limits'],
+  now: number,
+): Partial<Pick<ApiKey, 'expiresAt' | 'limits' | 'models' | 'tags' | 'strategy'>> {
+  const { expires_at: expiry, limits, models, tags, strategy } = body
+  return {
+    ...(expiry === undefined ? {} : { expiresAt: expiry === null ? null : futureTime(expiry, now) }),
+    ...(limits === undefined ? {} : { limits: changedLimits(before, limits) }),
+    ...(models === undefined ? {} : { models }),
+    ...(tags === undefined ? {} : { tags: tags === null || Object.keys(tags).length === 0 ? null : tags }),
+    ...(strategy === undefined ? {} : { strategy }),
+  }
+}
+
 /** Returns the key with this ID if the user may manage it; otherwise throws the error for an unknown ID. */
 async function managedKey({ database, stores }: KeysDeps, { principal, params }: SessionRequest): Promise<ApiKey> {
   const row = await stores.keyLines.findKey(database, principal.accountId, params.id ?? '')
@@ -211,6 +257,8 @@ function futureTime(text: string, now: number): Date {
   if (time > now) return new Date(time)
   throw invalidField('expires_at', 'must be a future ISO 8601 time, such as `2030-01-31T00:00:00Z`')
 }
+
+const unused = { tokens: 0, microcents: 0, monthMicrocents: 0 }
 
 function shownKey(row: ApiKey, usage: KeyUsage | undefined): ShownKey {
   return {
@@ -230,5 +278,10 @@ function shownKey(row: ApiKey, usage: KeyUsage | undefined): ShownKey {
       total_tokens: (usage?.inputTokens ?? 0) + (usage?.outputTokens ?? 0),
       cost_usd: toUsd(usage?.microcents ?? 0),
     },
+    limits: row.limits && shownScopeLimits(row.limits),
+    used: shownScopeUsed(usage?.now ?? unused),
+    models: row.models,
+    tags: row.tags,
+    strategy: row.strategy,
   }
 }

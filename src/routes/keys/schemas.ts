@@ -1,4 +1,7 @@
 import { type Static, Type } from '@sinclair/typebox'
+import { strategies } from '../../core/chat/chat.ts'
+import { oneOf } from '../../core/validation/validate.ts'
+import { scopeLimitsShape, scopeUsedShape } from '../../http/scope-limits.ts'
 import { count, id, list, namedSchema, orNull, strictObject, text, time, usd } from '../../http/schemas.ts'
 
 const fields = {
@@ -18,6 +21,11 @@ const fields = {
     total_tokens: count,
     cost_usd: usd,
   }),
+  limits: { ...orNull(scopeLimitsShape), description: 'limits of the key beside those of the account; null = none' },
+  used: scopeUsedShape,
+  models: { ...orNull(Type.Array(text('anthropic/*'))), description: 'models that the key may use; null = all' },
+  tags: { ...orNull(Type.Record(Type.String(), Type.String())), description: 'tags of all its requests' },
+  strategy: { ...orNull(oneOf(strategies)), description: 'strategy of requests that name none' },
 }
 
 export const keyShape = namedSchema('Key', fields)

@@ -1,0 +1,74 @@
+/**
+ * Tags of a request: labels by which an account sets limits and groups usage. They come from the API key, the
+ * `x-gateway-tags` header, an agent's session ID, and fields of `metadata` that are short enough. Values are the caller's own
+ * words and are stored in the usage record.
+ */
+import type { Caller } from '../limits/plans.ts'
+import { keyScopeName, maximumScopes, type Scope, tagScopeName } from '../limits/scopes.ts'
+import { invalidField } from '../validation/validate.ts'
+import { agentSessionOf } from './session-name.ts'
+
+export type Tags = Readonly<Record<string, string>>
+
+export const tagNamePattern = '^[A-Za-z0-9_.-]{1,32}$'
+export const tagValuePattern = '^[A-Za-z0-9_.:/@+ -]{1,64}$'
+/** Maximum number of tags of one request. More from `metadata` are not tags; more in the header are an error. */
+export const maximumTags = maximumScopes - 1
+
+const nameShape = new RegExp(tagNamePattern)
+const valueShape = new RegExp(tagValuePattern)
+const header = 'x-gateway-tags'
+
+/** Returns the tags of a request's headers: `x-gateway-tags: team=search,env=prod`, and an agent's session. Throws `invalid_request`. */
+export function tagsOfHeaders(headers: Headers): Tags | null {
+  const [sent, session] = [headers.get(header), agentSessionOf(headers)]
+  if (sent === null && session === null) return null
+  const tags: Record<string, string> = {}
+  for (const pair of (sent ?? '').split(',')) {
+    if (pair.trim() === '') continue
+    const at = pair.indexOf('=')
+    const [name, value] = [pair.slice(0, at).trim(), pair.slice(at + 1).trim()]
+    if (at < 0 || !nameShape.test(name) || !valueShape.test(value)) throw invalidField(header, tagRule)
+    tags[name] = value
+  }
+  if (Object.keys(tags).length > maximumTags) throw invalidField(header, tagRule)
+  if (session !== null) tags.session ??= valueShape.test(session) ? session : digestOf(session)
+  return tags
+}
+
+const tagRule = `must be at most ${maximumTags} pairs like \`team=search,env=prod\`: names of 1 to 32 letters, digits and \`_.-\`, values of 1 to 64 of these, spaces and \`:/@+\``
+
+const digestOf = (text: string) => new Bun.CryptoHasher('sha256').update(text).digest('hex').slice(0, 32)
+
+type Tagged = { readonly tags?: Tags | null; readonly metadata: Tags | null }
+
+/**
+ * Returns all tags of a request; undefined = none. The key's own come first, so that a request cannot replace them; then
+ * header and session, then `metadata`.
+ */
+export function tagsOf({ tags: ofKey }: Pick<Caller, 'tags'>, { tags: sent, metadata }: Tagged): Tags | undefined {
+  if (ofKey === undefined && sent == null && metadata === null) return undefined
+  const tags: Record<string, string> = { ...ofKey }
+  let count = Object.keys(tags).length
+  for (const source of [sent, metadata])
+    for (const [name, value] of Object.entries(source ?? {})) {
+      if (count >= maximumTags) break
+      if (Object.hasOwn(tags, name) || !nameShape.test(name) || !valueShape.test(value)) continue
+      tags[name] = value
+      count++
+    }
+  return count === 0 ? undefined : tags
+}
+
+/** Returns the limited scopes among a request's key and tags; undefined = none. */
+export function scopesOf(caller: Caller, tags: Tags | undefined): readonly Scope[] | undefined {
+  const { keyId, lineageId = keyId, keyLimits, tagLimits } = caller
+  if (keyLimits === undefined && (tagLimits === undefined || tags === undefined)) return undefined
+  const scopes: Scope[] = keyLimits === undefined ? [] : [{ name: keyScopeName(lineageId), limits: keyLimits }]
+  for (const [name, value] of Object.entries(tags ?? {})) {
+    const scope = tagScopeName(name, value)
+    const limits = tagLimits?.get(scope)
+    if (limits !== undefined) scopes.push({ name: scope, limits })
+  }
+  return scopes.length === 0 ? undefined : scopes
+}

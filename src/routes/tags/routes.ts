@@ -1,0 +1,87 @@
+/** Limits of tags: they apply to all requests of the account that carry the tag. */
+import { Type } from '@sinclair/typebox'
+import { tagNamePattern, tagValuePattern } from '../../core/request/tags.ts'
+import { GatewayError } from '../../core/validation/errors.ts'
+import { checker } from '../../core/validation/validate.ts'
+import type { Database } from '../../database/database.ts'
+import type { LimitedTag } from '../../database/repositories/tag-limits.ts'
+import type { Stores } from '../../database/repositories/stores.ts'
+import { list, namedSchema, orNull, text } from '../../http/schemas.ts'
+import {
+  changedLimits,
+  scopeLimitsSchema,
+  scopeLimitsShape,
+  scopeUsedShape,
+  shownScopeLimits,
+  shownScopeUsed,
+} from '../../http/scope-limits.ts'
+import { type Authenticate, readInput, reply, sessionRoutes } from '../../http/session-routes.ts'
+
+type TagsDeps = {
+  readonly database: Database
+  readonly stores: Pick<Stores, 'tagLimits'>
+  /** Makes every gateway instance read changed keys, users and plans again. */
+  readonly announce: () => void
+}
+
+const tagSchema = Type.Object(
+  {
+    name: Type.String({ pattern: tagNamePattern, description: '1 to 32 letters, digits and `_.-`' }),
+    value: Type.String({ pattern: tagValuePattern, description: '1 to 64 letters, digits, spaces and `_.:/@+-`' }),
+    limits: Type.Union([scopeLimitsSchema, Type.Null()]),
+  },
+  { additionalProperties: false },
+)
+const checkTag = checker(tagSchema)
+
+const tagShape = namedSchema('LimitedTag', {
+  name: text('team'),
+  value: text('search'),
+  limits: orNull(scopeLimitsShape),
+  used: scopeUsedShape,
+})
+
+/** Routes under `/api/v1/tags`. */
+export function tags({ database, stores, announce }: TagsDeps, identify: Authenticate) {
+  return sessionRoutes('tags', identify, [
+    {
+      method: 'GET',
+      path: '/api/v1/tags',
+      action: 'account.see',
+      summary: 'List tags with limits',
+      answer: list(tagShape),
+      async handle({ principal }) {
+        const rows = await stores.tagLimits.limitedTags(database, principal.accountId)
+        return reply({ data: rows.map(shownTag) })
+      },
+    },
+    {
+      method: 'PUT',
+      path: '/api/v1/tags',
+      action: 'account.change',
+      summary: 'Set the limits of a tag',
+      description: 'An omitted limit stays as it is, null is unlimited. `"limits": null` removes all of them.',
+      body: tagSchema,
+      examples: {
+        'budget of a team': { name: 'team', value: 'search', limits: { monthly_cost_usd: 500 } },
+        'no limits': { name: 'team', value: 'search', limits: null },
+      },
+      answer: tagShape,
+      errors: ['conflict'],
+      async handle({ principal: { accountId }, request }) {
+        const { name, value, limits } = await readInput(request, checkTag)
+        const changed = await stores.tagLimits.changeTag(database, accountId, { name, value }, before =>
+          changedLimits(before, limits),
+        )
+        if (changed === 'full') throw new GatewayError('conflict', 'Too many tags with limits. Remove unused ones first.')
+        announce()
+        const used = await stores.tagLimits.usedByTag(database, accountId, { name, value })
+        return reply(shownTag({ name, value, limits: changed, ...used }))
+      },
+    },
+  ])
+}
+
+function shownTag({ name, value, limits, ...used }: Omit<LimitedTag, 'limits'> & { readonly limits: LimitedTag['limits'] | null }) {
+  return { name, value, limits: limits && shownScopeLimits(limits), used: shownScopeUsed(used) }
+}
