@@ -45,11 +45,11 @@ import { enhancement } from './routes/enhance/routes.ts'
 import { estimate } from './routes/estimate/routes.ts'
 import { probes } from './routes/health/routes.ts'
 import { insights } from './routes/insights/routes.ts'
-import { tags } from './routes/tags/routes.ts'
 import { keys } from './routes/keys/routes.ts'
 import { metrics } from './routes/metrics/routes.ts'
 import { models } from './routes/models/routes.ts'
 import { reference } from './routes/reference/routes.ts'
+import { tags } from './routes/tags/routes.ts'
 import { team } from './routes/team/routes.ts'
 import { usage } from './routes/usage/routes.ts'
 
@@ -215,7 +215,7 @@ function useResources(
   }
   return root
     .use(inputTokens({ ...deps, callerOf, limitTokenCounts }))
-    .use(models({ ...deps, health: { report: () => reportModelHealth(deps) } }))
+    .use(models({ ...deps, recall, health: { report: () => reportModelHealth(deps) } }))
     .use(
       estimate({
         ...deps,

@@ -68,7 +68,11 @@ export function shownScopeLimits(limits: ScopeLimits): Static<typeof scopeLimits
 }
 
 /** Returns usage as shown beside limits. Money is an integer of 1e-8 USD. */
-export function shownScopeUsed(used: { readonly tokens: number; readonly microcents: number; readonly monthMicrocents: number }) {
+export function shownScopeUsed(used: {
+  readonly tokens: number
+  readonly microcents: number
+  readonly monthMicrocents: number
+}) {
   return {
     daily_tokens: used.tokens,
     daily_cost_usd: toUsd(used.microcents),

@@ -41,6 +41,10 @@ export type RequestFilters = {
   readonly routingMode: UsageRecord['routing_mode'] | null
   readonly streamed: boolean | null
   readonly metadata: Readonly<Record<string, string>> | null
+  /** Absent = any, as null. */
+  readonly dialect?: UsageRecord['dialect'] | null
+  /** One tag with its value. */
+  readonly tag?: Readonly<Record<string, string>> | null
 }
 
 /** A position in the log: just below the request that it names. */
@@ -53,13 +57,23 @@ export type LogRange = { readonly before: LogPosition | null; readonly limit: nu
 export type LoggedRequest = Required<
   Omit<
     UsageRecord,
-    'account_id' | 'at_ms' | 'dialect' | 'reserved_microcents' | 'shortfall_microcents' | 'tried' | 'truth'
+    | 'account_id'
+    | 'at_ms'
+    | 'dialect'
+    | 'lineage_id'
+    | 'reserved_microcents'
+    | 'shortfall_microcents'
+    | 'tags'
+    | 'tried'
+    | 'truth'
   >
 > & {
   /** Null = an older record. */
   readonly dialect: UsageRecord['dialect'] | null
   /** Null = an older record. */
   readonly tried: readonly AttemptRecord[] | null
+  /** Null = none, or an older record. */
+  readonly tags: Readonly<Record<string, string>> | null
   /** Epoch microseconds, the resolution of Postgres, which a cursor needs. */
   readonly at_micros: number
   readonly key_name: string | null
@@ -130,8 +144,10 @@ async function scan(
   before: LogPosition | null,
   limit: number,
 ): Promise<LogPage> {
-  const { keyId, provider, model, status, routingMode, streamed, metadata } = filters
-  const isSifted = [provider, model, status, routingMode, streamed, metadata].some(filter => filter !== null)
+  const { keyId, provider, model, status, routingMode, streamed, metadata, dialect = null, tag = null } = filters
+  const isSifted = [provider, model, status, routingMode, streamed, metadata, dialect, tag].some(
+    filter => filter !== null,
+  )
   const failed = status !== null && status !== 'completed'
   const byKey = userId !== null || keyId !== null
   const depth = isSifted ? (userId === null ? maximumWalk : maximumKeyWalk) : limit + 1
@@ -168,7 +184,7 @@ async function scan(
           strategy, query_type, streamed, dialect, status, error_code, finish_reason, input_tokens::float8,
           cached_input_tokens::float8, cache_write_tokens::float8, output_tokens::float8, reasoning_tokens::float8,
           estimated, billed_microcents::float8, search_microcents::float8, fetch_microcents::float8, attempts, tried,
-          latency_ms::float8, first_token_ms::float8, metadata
+          latency_ms::float8, first_token_ms::float8, metadata, tags
         from (select * ${walked(sql`limit ${depth}`)}) as walked
         where account_id = ${accountId}
           ${provider === null ? sql`` : sql`and provider = ${provider}`}
@@ -176,6 +192,8 @@ async function scan(
           ${status === null ? sql`` : sql`and status = ${status}`}
           ${routingMode === null ? sql`` : sql`and routing_mode = ${routingMode}`}
           ${streamed === null ? sql`` : sql`and streamed = ${streamed}`}
+          ${dialect === null ? sql`` : sql`and dialect = ${dialect}`}
+          ${tag === null ? sql`` : sql`and tags @> ${JSON.stringify(tag)}::text::jsonb`}
           ${metadata === null ? sql`` : sql`and metadata @> ${JSON.stringify(metadata)}::text::jsonb`}
         order by at desc, request_id desc
         limit ${limit + 1}`)}

@@ -6,7 +6,7 @@ import type { Database } from '../database/database.ts'
 /** An account's usage, or that of one user's keys. Required by every query, so that none is unscoped. */
 export type UsageScope = { readonly accountId: string; readonly userId: string | null }
 
-const usageGroups = ['day', 'month', 'model', 'key'] as const
+export const usageGroups = ['day', 'month', 'model', 'key', 'member', 'tag'] as const
 export type UsageGroup = (typeof usageGroups)[number]
 const usageSplits = ['model', 'key'] as const
 type UsageSplit = (typeof usageSplits)[number]
@@ -17,6 +17,8 @@ export type UsagePeriod = {
   readonly to: string
   readonly groupBy: UsageGroup
   readonly splitBy: UsageSplit | null
+  /** Only requests with this tag: `name=value`, or a name with any value; null = all. */
+  readonly tag?: string | null
 }
 
 /** Sums over requests. Money is an integer of 1e-8 USD. */
@@ -35,7 +37,10 @@ export type UsageSums = {
   readonly first_token: readonly number[]
 }
 
-/** `YYYY-MM-DD`, `YYYY-MM`, `provider/model` (empty = no model was reached), or the first key of a key lineage. */
+/**
+ * `YYYY-MM-DD`, `YYYY-MM`, `provider/model` (empty = no model was reached), the first key of a key lineage, a user, or a tag
+ * (`name=value`).
+ */
 type Unit = { readonly unit: string; readonly name: string | null }
 
 export type GroupedUsage = {
@@ -68,24 +73,34 @@ export function readUsage(database: Database, scope: UsageScope, period: UsagePe
   }, deadlineMs)
 }
 
-async function readGroups(sql: TransactionSql, scope: UsageScope, period: UsagePeriod) {
+async function readGroups(
+  sql: TransactionSql,
+  scope: UsageScope,
+  period: UsagePeriod,
+): Promise<Omit<GroupedUsage, 'parts'>> {
   const { groupBy } = period
+  const named = {
+    key: sql`(select name from api_keys where id = unit)`,
+    member: sql`(select email from users where id = unit)`,
+  }
   const [total, ...groups] = await sql<(UsageSums & Unit & { is_total: boolean })[]>`
     select
-      grouping(unit) = 1 as is_total, unit, ${groupBy === 'key' ? sql`(select name from api_keys where id = unit)` : sql`null`} as name,
+      grouping(unit) = 1 as is_total, unit, ${groupBy === 'key' || groupBy === 'member' ? named[groupBy] : sql`null`} as name,
       ${summed(sql)}
-    from (select ${unitOf(sql, groupBy)} as unit, usage_daily.* from ${daysOf(sql, scope, period)}) as lines
+    from (select ${unitOf(sql, groupBy)} as unit, days.* from ${daysOf(sql, scope, period)}) as lines
     group by grouping sets ((unit), ())
     order by is_total desc, ${groupBy === 'day' || groupBy === 'month' ? sql`unit` : sql`billed_microcents desc, unit`}
     limit ${maximumGroups + 1}`
   if (total === undefined || !total.is_total) throw new Error('a sum over no days is a row too')
-  return { total, groups }
+  if (groupBy !== 'tag' || period.tag) return { total, groups }
+  // A request with several tags is in several groups.
+  return { total: (await readGroups(sql, scope, { ...period, groupBy: 'month' })).total, groups }
 }
 
 async function readParts(sql: TransactionSql, scope: UsageScope, period: UsagePeriod, splitBy: UsageSplit) {
   const rows = await sql<(UsageSums & Unit & { place: number; part: string | null })[]>`
     with lines as (
-      select ${unitOf(sql, period.groupBy)} as unit, ${unitOf(sql, splitBy)} as part, usage_daily.*
+      select ${unitOf(sql, period.groupBy)} as unit, ${unitOf(sql, splitBy)} as part, days.*
       from ${daysOf(sql, scope, period)}
     ), ranked as (
       select part, least(row_number() over (order by sum(billed_microcents) desc, sum(requests) desc, part), ${maximumParts + 1}::int)::int as place
@@ -107,14 +122,20 @@ async function readParts(sql: TransactionSql, scope: UsageScope, period: UsagePe
   })
 }
 
-function daysOf(sql: TransactionSql, { accountId, userId }: UsageScope, { from, to }: UsagePeriod) {
-  return sql`usage_daily
+function daysOf(
+  sql: TransactionSql,
+  { accountId, userId }: UsageScope,
+  { from, to, groupBy, tag = null }: UsagePeriod,
+) {
+  const isTagged = tag !== null || groupBy === 'tag'
+  return sql`${isTagged ? sql`usage_tags_daily` : sql`usage_daily`} as days
     where account_id = ${accountId} and day between ${from}::text::date and ${to}::text::date
       ${
         userId === null
           ? sql``
           : sql`and key_id in (select id from api_keys where account_id = ${accountId} and user_id = ${userId})`
-      }`
+      }
+      ${tag === null ? sql`` : tag.includes('=') ? sql`and tag = ${tag}` : sql`and starts_with(tag, ${`${tag}=`})`}`
 }
 
 function unitOf(sql: TransactionSql, group: UsageGroup) {
@@ -123,6 +144,8 @@ function unitOf(sql: TransactionSql, group: UsageGroup) {
     month: sql`to_char(day, 'YYYY-MM')`,
     model: sql`model`,
     key: sql`coalesce((select line_id from api_keys where id = key_id), key_id)`,
+    member: sql`coalesce((select user_id from api_keys where id = key_id), '')`,
+    tag: sql`tag`,
   }
   return units[group]
 }

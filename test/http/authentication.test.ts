@@ -64,7 +64,11 @@ describe('createCallers', () => {
 
   test('tells who holds an expired key that it has expired', async () => {
     const error = await found({ authorization: 'Bearer expired' }).catch(thrown => thrown)
-    expect(error).toMatchObject({ status: 401, code: 'invalid_api_key', message: expect.stringContaining('has expired') })
+    expect(error).toMatchObject({
+      status: 401,
+      code: 'invalid_api_key',
+      message: expect.stringContaining('has expired'),
+    })
     expect((await found({ authorization: 'Bearer bad' }).catch(thrown => thrown)).message).not.toContain('expired')
   })
 

@@ -26,6 +26,7 @@ function start() {
       models({
         catalogue: buildCatalog([...catalog, own]),
         embeddingCatalog: buildEmbeddingCatalog(publishedEmbeddingModels),
+        recall: () => null,
         newRequestId: () => 'req_test',
         simulatedProviders: new Set(['google']),
         health: { report: () => report },

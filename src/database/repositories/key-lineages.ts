@@ -157,7 +157,9 @@ export function rotateKey(
 /** Returns the total usage of each key lineage by the ID of its first key. */
 export async function usageByLineage(database: Database, accountId: string): Promise<ReadonlyMap<string, KeyUsage>> {
   const rows = await withAccountRls(database, accountId).sql(
-    query => query<{ line: string; requests: string; input: string; output: string; billed: string; now: KeyUsage['now'] }[]>`
+    query => query<
+      { line: string; requests: string; input: string; output: string; billed: string; now: KeyUsage['now'] }[]
+    >`
       select coalesce(api_keys.line_id, key_id) as line, sum(requests)::text as requests, sum(input_tokens)::text as input,
         sum(output_tokens)::text as output, sum(billed_microcents)::text as billed,
         json_build_object(

@@ -24,7 +24,11 @@ export function limitedTags(database: Database, accountId: string): Promise<Limi
 }
 
 /** Returns what the ledger has of a tag on this UTC day and in its month. */
-export async function usedByTag(database: Database, accountId: string, { name, value }: Tag): Promise<Omit<ScopeUsage, 'name'>> {
+export async function usedByTag(
+  database: Database,
+  accountId: string,
+  { name, value }: Tag,
+): Promise<Omit<ScopeUsage, 'name'>> {
   const [row] = await withAccountRls(database, accountId).sql(
     query => query<Omit<ScopeUsage, 'name'>[]>`
       select used.tokens::float8, used.microcents::float8, used.month_microcents::float8 as "monthMicrocents"

@@ -1,8 +1,9 @@
 /** Handles HTTP requests for embeddings with the same guarantees as chat: key, limits, body limits, idempotency, drain. */
-import { tagsOfHeaders } from '../../core/request/tags.ts'
+
 import { createRequestAbort } from '../../core/chat/request-abort.ts'
 import type { EmbeddingsRequest } from '../../core/embeddings/embeddings-request.ts'
 import type { Caller } from '../../core/limits/plans.ts'
+import { tagsOfHeaders } from '../../core/request/tags.ts'
 import { usdText } from '../../core/usage/money.ts'
 import { hasClientEffect, toCompletedUsage, type UsageRecord } from '../../core/usage/usage-record.ts'
 import { parseJson } from '../../core/validation/validate.ts'

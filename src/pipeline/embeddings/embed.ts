@@ -7,13 +7,13 @@ import type { RequestAbortSignal } from '../../core/chat/request-abort.ts'
 import type { EmbeddingsRequest } from '../../core/embeddings/embeddings-request.ts'
 import type { Vector } from '../../core/embeddings/vectors.ts'
 import type { Caller } from '../../core/limits/plans.ts'
+import { isModelAllowed, modelNotAllowed } from '../../core/models/allowed-models.ts'
 import { fullName } from '../../core/models/models.ts'
 import type { Clock } from '../../core/ports/clock.ts'
+import { scopesOf, type Tags, tagsOf } from '../../core/request/tags.ts'
 import type { TraceParent } from '../../core/text/traceparent.ts'
 import { priceTable } from '../../core/usage/money.ts'
 import type { UsageRecord } from '../../core/usage/usage-record.ts'
-import { isModelAllowed, modelNotAllowed } from '../../core/models/allowed-models.ts'
-import { scopesOf, type Tags, tagsOf } from '../../core/request/tags.ts'
 import type { Meter, Reservation } from '../../limits/meter.ts'
 import { checkPaid, limitReachedError } from '../admit.ts'
 import { createProgress, failureOf, type Progress } from '../progress.ts'
@@ -85,7 +85,8 @@ export async function embed(
   checkPaid(deps, caller)
   const prepared = await prepareEmbeddings(deps, request)
   const [{ model }] = prepared.hosts
-  if (caller.models !== undefined && !isModelAllowed(caller.models, fullName(model))) throw modelNotAllowed(caller.models)
+  if (caller.models !== undefined && !isModelAllowed(caller.models, fullName(model)))
+    throw modelNotAllowed(caller.models)
   active.reserveNumbers?.(request.inputs.length * (request.dimensions ?? model.dimensions ?? usualLength))
   const admittedFrom = clock.monotonic()
   const reservation = await admitEmbeddings(deps, admitted, prepared)

@@ -1,7 +1,7 @@
 /** The bill of one request for embeddings: what it owes, its usage record, and its settlement in the meter. */
 import type { Caller } from '../../core/limits/plans.ts'
-import type { Tags } from '../../core/request/tags.ts'
 import { fullName } from '../../core/models/models.ts'
+import type { Tags } from '../../core/request/tags.ts'
 import { dayMs } from '../../core/text/utc-days.ts'
 import { costOf } from '../../core/usage/money.ts'
 import {
@@ -13,8 +13,8 @@ import {
   type UsageRecord,
 } from '../../core/usage/usage-record.ts'
 import type { InterimUsage } from '../../limits/meter.ts'
-import { recordLabels } from '../usage-record.ts'
 import type { Progress } from '../progress.ts'
+import { recordLabels } from '../usage-record.ts'
 import type { EmbeddingsProgress } from './call-hosts.ts'
 import type { PreparedEmbeddings } from './prepare.ts'
 

@@ -21,7 +21,8 @@ export function findNamedModel(
       (embeddingCatalog === undefined ? null : embeddingModelInChat(embeddingCatalog, name)) ??
       unknownModel(catalogue, name)
     )
-  if (caller.models !== undefined && !isModelAllowed(caller.models, fullName(model))) throw modelNotAllowed(caller.models)
+  if (caller.models !== undefined && !isModelAllowed(caller.models, fullName(model)))
+    throw modelNotAllowed(caller.models)
   if (deprecationOf(model, today) === 'retired') {
     const advice = model.successor === null ? 'Choose another one' : `Use ${model.successor} instead`
     const message = `${fullName(model)} was retired on ${model.deprecationDate}. ${advice}.`

@@ -4,9 +4,8 @@ import { mintApiKey, type RandomBytes } from '../../core/accounts/api-keys.ts'
 import { isAllowed } from '../../core/accounts/roles.ts'
 import { strategies } from '../../core/chat/chat.ts'
 import { modelPattern } from '../../core/models/allowed-models.ts'
-import { maximumTags, tagNamePattern, tagValuePattern } from '../../core/request/tags.ts'
-import { changedLimits, scopeLimitsSchema, shownScopeLimits, shownScopeUsed } from '../../http/scope-limits.ts'
 import type { Clock } from '../../core/ports/clock.ts'
+import { maximumTags, tagNamePattern, tagValuePattern } from '../../core/request/tags.ts'
 import { timeIn } from '../../core/text/utc-days.ts'
 import { toUsd } from '../../core/usage/money.ts'
 import { GatewayError } from '../../core/validation/errors.ts'
@@ -25,6 +24,7 @@ import {
   onceErrors,
   runIdempotent,
 } from '../../http/idempotency.ts'
+import { changedLimits, scopeLimitsSchema, shownScopeLimits, shownScopeUsed } from '../../http/scope-limits.ts'
 import {
   type Authenticate,
   notFound,
@@ -55,7 +55,10 @@ const ruleFields = {
   limits: nullable(scopeLimitsSchema),
   models: nullable(
     Type.Array(
-      Type.String({ pattern: modelPattern, description: 'a model like `openai/gpt-5.5`, or a beginning like `anthropic/*`' }),
+      Type.String({
+        pattern: modelPattern,
+        description: 'a model like `openai/gpt-5.5`, or a beginning like `anthropic/*`',
+      }),
       { minItems: 1, maxItems: 50 },
     ),
   ),
@@ -119,7 +122,11 @@ export function keys(deps: KeysDeps, identify: Authenticate) {
       summary: 'Change an API key',
       description: 'An omitted field or limit stays as it is; null removes it.',
       body: changeSchema,
-      examples: { 'new name': { name: 'staging' }, 'web access off': { web: false }, 'other budget': { limits: { daily_cost_usd: 10 } } },
+      examples: {
+        'new name': { name: 'staging' },
+        'web access off': { web: false },
+        'other budget': { limits: { daily_cost_usd: 10 } },
+      },
       answer: keyShape,
       handle: call => change(deps, call),
     },

@@ -1,8 +1,8 @@
 import { type Static, Type } from '@sinclair/typebox'
 import { strategies } from '../../core/chat/chat.ts'
 import { oneOf } from '../../core/validation/validate.ts'
-import { scopeLimitsShape, scopeUsedShape } from '../../http/scope-limits.ts'
 import { count, id, list, namedSchema, orNull, strictObject, text, time, usd } from '../../http/schemas.ts'
+import { scopeLimitsShape, scopeUsedShape } from '../../http/scope-limits.ts'
 
 const fields = {
   id: id('key'),

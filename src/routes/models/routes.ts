@@ -1,4 +1,5 @@
 import { Elysia } from 'elysia'
+import { isModelAllowed } from '../../core/models/allowed-models.ts'
 import { attributions } from '../../core/models/catalog.ts'
 import type { EmbeddingCatalog, EmbeddingModel } from '../../core/models/embedding-models.ts'
 import {
@@ -12,6 +13,7 @@ import {
 import type { HealthState } from '../../core/routing/circuit-breaker.ts'
 import { dayMs, formatDay } from '../../core/text/utc-days.ts'
 import { errorBody, GatewayError } from '../../core/validation/errors.ts'
+import type { Callers } from '../../http/authentication.ts'
 import { errorResponse, toGatewayError } from '../../http/error-response.ts'
 import { policies } from '../../http/policies.ts'
 import { type RouteDocs, withRouteDocs } from '../../http/route-docs.ts'
@@ -30,6 +32,8 @@ type ModelsDeps = {
   readonly catalogue: Catalog
   readonly embeddingCatalog: EmbeddingCatalog
   readonly newRequestId: () => string
+  /** Returns the caller if the request shows a key that exists. */
+  readonly recall: Callers['recall']
   readonly simulatedProviders: ReadonlySet<string>
   /** `model` is `provider/model`; `since` an ISO time, null = since the start. */
   readonly health: {
@@ -43,16 +47,28 @@ type Page = { readonly body: string; readonly etag: string }
 
 /**
  * The lists of models: `GET /api/v1/models` with prices and capabilities, `GET /v1/models[/{id}]` in the client's form,
- * `GET /api/v1/models/health`. All without a key, readable from any web page, served from memory.
+ * `GET /api/v1/models/health`. All without a key, readable from any web page, served from memory. With a key that may use some
+ * models only, the lists have those.
  */
 export function models(deps: ModelsDeps) {
   const { health } = deps
   const today = pagesOfToday(deps)
+  const pagesFor = async (headers: Headers): Promise<Shelf> => {
+    // The list is open: it does not depend on Postgres, which may have to look up the key.
+    const caller = await Promise.resolve(deps.recall(headers)).catch(() => null)
+    const patterns = caller?.models
+    return patterns === undefined
+      ? { pages: today(), isPrivate: false }
+      : { pages: allowedPages(deps, patterns), isPrivate: true }
+  }
 
   return new Elysia({ name: 'models' })
     .get(
       '/api/v1/models',
-      ({ request }) => send(request, today().own),
+      async ({ request }) => {
+        const { pages, isPrivate } = await pagesFor(request.headers)
+        return send(request, pages.own, isPrivate ? ownHeaders : {})
+      },
       route({ summary: 'List models with prices', answer: modelListShape, isTagged: true }),
     )
     .get(
@@ -62,7 +78,8 @@ export function models(deps: ModelsDeps) {
     )
     .get(
       '/v1/models',
-      ({ request }) => inForm(deps, request, query => today().clients(request.headers, query)),
+      async ({ request }) =>
+        inForm(deps, request, await pagesFor(request.headers), (pages, query) => pages.clients(request.headers, query)),
       route({
         summary: 'List models in the client’s form',
         description:
@@ -75,7 +92,10 @@ export function models(deps: ModelsDeps) {
     )
     .get(
       '/v1/models/*',
-      ({ request }) => inForm(deps, request, query => today().one(nameIn(request.url), request.headers, query)),
+      async ({ request }) =>
+        inForm(deps, request, await pagesFor(request.headers), (pages, query) =>
+          pages.one(nameIn(request.url), request.headers, query),
+        ),
       route({
         summary: 'Get a model in the client’s form',
         description: 'By its ID, an alias or `provider/model`, with the slash unchanged or as `%2F`.',
@@ -90,6 +110,8 @@ function route(told: RouteDocs) {
   return withRouteDocs(policies.open, told)
 }
 
+/** A list for one key is in no shared cache. */
+const ownHeaders = { 'cache-control': 'private, no-cache' }
 const notKept = { 'cache-control': 'no-store', 'access-control-allow-origin': '*' }
 
 /**
@@ -107,6 +129,22 @@ function pagesOfToday({ catalogue, embeddingCatalog, simulatedProviders, clock }
       built = { day, list, pages: pagesOf(catalogue, embeddingCatalog, simulatedProviders, today) }
     return built.pages
   }
+}
+
+type Pages = ReturnType<typeof pagesOf>
+type Shelf = { readonly pages: Pages; readonly isPrivate: boolean }
+
+/** The pages of a key that may use some models only; few keys are like that, so they are not kept. */
+function allowedPages(deps: ModelsDeps, patterns: readonly string[]): Pages {
+  const { catalogue, embeddingCatalog, simulatedProviders, clock } = deps
+  const isAllowed = (model: Pick<Model, 'id' | 'provider'>) => isModelAllowed(patterns, fullName(model))
+  const chat = { list: catalogue.list.filter(isAllowed), resolve: (name: string) => catalogue.resolve(name) }
+  const embeddings = {
+    list: embeddingCatalog.list.filter(isAllowed),
+    resolve: (name: string) => embeddingCatalog.resolve(name),
+    hostsOf: embeddingCatalog.hostsOf,
+  }
+  return pagesOf(chat, embeddings, simulatedProviders, new Date(clock.now()).toISOString())
 }
 
 function pagesOf(
@@ -146,10 +184,15 @@ function pagesOf(
  * Returns the page, or the error in the client's form: Anthropic's clients expect `type` and `request_id` at the top
  * level.
  */
-function inForm(deps: ModelsDeps, request: Request, find: (query: URLSearchParams) => Page): Response {
+function inForm(
+  deps: ModelsDeps,
+  request: Request,
+  { pages, isPrivate }: Shelf,
+  find: (pages: Pages, query: URLSearchParams) => Page,
+): Response {
   const query = new URL(request.url).searchParams
   try {
-    return send(request, find(query), { vary: modelListVary })
+    return send(request, find(pages, query), { vary: modelListVary, ...(isPrivate ? ownHeaders : {}) })
   } catch (thrown) {
     if (modelListForm(request.headers, query) !== 'anthropic') throw thrown
     const error = toGatewayError(thrown)

@@ -4,8 +4,8 @@ import { tagNamePattern, tagValuePattern } from '../../core/request/tags.ts'
 import { GatewayError } from '../../core/validation/errors.ts'
 import { checker } from '../../core/validation/validate.ts'
 import type { Database } from '../../database/database.ts'
-import type { LimitedTag } from '../../database/repositories/tag-limits.ts'
 import type { Stores } from '../../database/repositories/stores.ts'
+import type { LimitedTag } from '../../database/repositories/tag-limits.ts'
 import { list, namedSchema, orNull, text } from '../../http/schemas.ts'
 import {
   changedLimits,
@@ -73,7 +73,8 @@ export function tags({ database, stores, announce }: TagsDeps, identify: Authent
         const changed = await stores.tagLimits.changeTag(database, accountId, { name, value }, before =>
           changedLimits(before, limits),
         )
-        if (changed === 'full') throw new GatewayError('conflict', 'Too many tags with limits. Remove unused ones first.')
+        if (changed === 'full')
+          throw new GatewayError('conflict', 'Too many tags with limits. Remove unused ones first.')
         announce()
         const used = await stores.tagLimits.usedByTag(database, accountId, { name, value })
         return reply(shownTag({ name, value, limits: changed, ...used }))
@@ -82,6 +83,11 @@ export function tags({ database, stores, announce }: TagsDeps, identify: Authent
   ])
 }
 
-function shownTag({ name, value, limits, ...used }: Omit<LimitedTag, 'limits'> & { readonly limits: LimitedTag['limits'] | null }) {
+function shownTag({
+  name,
+  value,
+  limits,
+  ...used
+}: Omit<LimitedTag, 'limits'> & { readonly limits: LimitedTag['limits'] | null }) {
   return { name, value, limits: limits && shownScopeLimits(limits), used: shownScopeUsed(used) }
 }

@@ -1,9 +1,10 @@
 /** Query parameters of the usage routes: each is known, sent once, and bounded. */
 import { type Static, Type } from '@sinclair/typebox'
 import { dayMs, timeIn } from '../../core/text/utc-days.ts'
+import { recordedDialects } from '../../core/usage/usage-record.ts'
 import { checker, invalidField, oneOf } from '../../core/validation/validate.ts'
 import type { LogPosition, LogRange, RequestFilters } from '../../ledger/ledger.ts'
-import type { UsagePeriod } from '../../ledger/usage-totals.ts'
+import { type UsagePeriod, usageGroups } from '../../ledger/usage-totals.ts'
 
 const strict = { additionalProperties: false } as const
 /** No control characters: Postgres cannot store a NUL. */
@@ -39,6 +40,9 @@ const filters = {
   status: Type.Optional(oneOf(['completed', 'failed', 'client_closed', 'blocked'])),
   routing_mode: Type.Optional(oneOf(['auto', 'manual'])),
   streamed: Type.Optional(oneOf(['true', 'false'])),
+  dialect: Type.Optional(oneOf(recordedDialects)),
+  /** `name=value`. */
+  tag: words(97),
   metadata: Type.Optional(
     Type.Record(
       Type.String({ pattern: '^[^\\u0000-\\u001f\\u007f]{1,64}$' }),
@@ -67,9 +71,11 @@ export const usageQuerySchema = Type.Object(
   {
     from: date,
     to: date,
-    group_by: Type.Optional(oneOf(['day', 'month', 'model', 'key'])),
+    group_by: Type.Optional(oneOf(usageGroups)),
     /** For days and months: each of them split by model or by key. */
     split_by: Type.Optional(oneOf(['model', 'key'])),
+    /** Only requests with this tag: `name=value`, or a name with any value. */
+    tag: words(97),
   },
   strict,
 )
@@ -112,7 +118,7 @@ export function readUsageQuery(url: string, now: number): UsagePeriod {
   const { group_by: groupBy = 'day', split_by: splitBy = null } = query
   if (splitBy !== null && groupBy !== 'day' && groupBy !== 'month')
     throw invalidField('split_by', 'requires `group_by` to be `day` or `month`')
-  return { from: dayOf(from), to: dayOf(to), groupBy, splitBy }
+  return { from: dayOf(from), to: dayOf(to), groupBy, splitBy, tag: query.tag ?? null }
 }
 
 export const dayOf = (time: number) => new Date(time).toISOString().slice(0, 10)
@@ -159,7 +165,15 @@ function filtersOf(query: Omit<Static<typeof exportQuerySchema>, 'format'>): Req
     routingMode: query.routing_mode ?? null,
     streamed: query.streamed === undefined ? null : query.streamed === 'true',
     metadata: query.metadata ?? null,
+    dialect: query.dialect ?? null,
+    tag: query.tag === undefined ? null : tagIn(query.tag),
   }
+}
+
+function tagIn(text: string): Readonly<Record<string, string>> {
+  const at = text.indexOf('=')
+  if (at < 1) throw invalidField('tag', 'must be written `name=value`')
+  return { [text.slice(0, at)]: text.slice(at + 1) }
 }
 
 /** Matches the model at every provider. */

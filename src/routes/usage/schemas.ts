@@ -2,6 +2,7 @@ import { type Static, Type } from '@sinclair/typebox'
 import { attemptOutcomes, recordedDialects } from '../../core/usage/usage-record.ts'
 import { oneOf } from '../../core/validation/validate.ts'
 import { count, day, id, modelName, namedSchema, orNull, strictObject, text, time, usd } from '../../http/schemas.ts'
+import { usageGroups } from '../../ledger/usage-totals.ts'
 
 /** One attempt on a model. */
 const attemptShape = namedSchema('LoggedAttempt', {
@@ -47,6 +48,7 @@ const requestShape = namedSchema('LoggedRequest', {
   latency_ms: count,
   first_token_ms: orNull(count),
   metadata: orNull(Type.Record(Type.String(), Type.String())),
+  tags: { ...orNull(Type.Record(Type.String(), Type.String())), description: 'tags that the request counts under' },
 })
 export const requestListShape = namedSchema('RequestLog', {
   data: Type.Array(requestShape),
@@ -85,7 +87,7 @@ const lines = {
 export const usageShape = namedSchema('UsageTotals', {
   from: day,
   to: { ...day, description: 'a UTC day, included' },
-  group_by: oneOf(['day', 'month', 'model', 'key']),
+  group_by: oneOf(usageGroups),
   total: strictObject(sums),
   data: Type.Array(
     Type.Union([
@@ -93,7 +95,10 @@ export const usageShape = namedSchema('UsageTotals', {
       strictObject({ month: text('2026-05'), ...sums }),
       strictObject({ model: orNull(modelName), ...sums }),
       strictObject({ key_id: id('key'), key_name: orNull(text('production')), ...sums }),
+      strictObject({ user_id: id('usr'), email: orNull(text('ada@example.com')), ...sums }),
+      strictObject({ tag: text('team=search'), ...sums }),
     ]),
+    { description: 'by tag, a request counts in each of its tags, and once in `total`' },
   ),
   split_by: orNull(oneOf(['model', 'key'])),
   series: Type.Array(

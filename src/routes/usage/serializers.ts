@@ -42,6 +42,7 @@ export function shownRequest(row: LoggedRequest): ShownRequest {
     latency_ms: row.latency_ms,
     first_token_ms: row.first_token_ms,
     metadata: row.metadata,
+    tags: row.tags === null ? null : { ...row.tags },
   }
 }
 
@@ -75,12 +76,13 @@ const columns = [
   'metadata',
   'dialect',
   'tried',
+  'tags',
 ] as const satisfies readonly (keyof ShownRequest)[]
 
 export const csvHeader = csvLine(columns)
 
 /**
- * Converts one request to a line of CSV; `metadata` is one cell of JSON, `tried` one of text: `openai/gpt-5.5 timeout
+ * Converts one request to a line of CSV; `metadata` and `tags` are one cell of JSON each, `tried` one of text: `openai/gpt-5.5 timeout
  * 2+3000 ms; …`.
  */
 export function csvRequest(row: LoggedRequest): string {
@@ -91,6 +93,7 @@ export function csvRequest(row: LoggedRequest): string {
     fetch_cost_usd: decimalUsd(row.fetch_microcents),
     metadata: jsonCell(row.metadata),
     tried: triedCell(row.tried),
+    tags: jsonCell(row.tags),
   }
   return csvLine(columns.map((column): Cell => shown[column]))
 }
@@ -101,8 +104,8 @@ function decimalUsd(microcents: number): string {
   return `${whole}.${String(microcents % microcentsPerUsd).padStart(8, '0')}`
 }
 
-function jsonCell(metadata: LoggedRequest['metadata']): string | null {
-  return metadata === null ? null : JSON.stringify(metadata)
+function jsonCell(fields: LoggedRequest['tags']): string | null {
+  return fields === null ? null : JSON.stringify(fields)
 }
 
 function triedCell(tried: LoggedRequest['tried']): string | null {
@@ -180,6 +183,10 @@ function named(groupBy: UsageGroup, unit: string, name: string | null) {
       return { model: unit === '' ? null : unit }
     case 'key':
       return { key_id: unit, key_name: name }
+    case 'member':
+      return { user_id: unit, email: name }
+    case 'tag':
+      return { tag: unit }
   }
 }
 
