@@ -598,6 +598,7 @@ export type ErrorDetail = {
     | 'ip_rate_limited'
     | 'daily_tokens_exceeded'
     | 'daily_cost_exceeded'
+    | 'monthly_cost_exceeded'
     | 'upstream_rate_limited'
     | 'upstream_failed'
     | 'no_model_available'
@@ -617,6 +618,8 @@ export type ErrorDetail = {
         duration_ms: number
       }[]
     | undefined
+  /** the limit that was reached: of `account`, of `key`, or of `tag:<name>=<value>` */
+  limit?: string | undefined
   /** for a blocked request: the verdict */
   layer?: string | undefined
   category?: string | undefined
