@@ -39,6 +39,7 @@ export const scopeUsedShape = strictObject(
 export function changedLimits(
   before: ScopeLimits | null,
   change: Static<typeof scopeLimitsSchema> | null,
+  now: number,
 ): ScopeLimits | null {
   if (change === null) return null
   const old = before ?? unlimitedScope
@@ -51,6 +52,7 @@ export function changedLimits(
     dailyTokens: either(change.daily_tokens, old.dailyTokens),
     dailyCostMicrocents: money(change.daily_cost_usd, old.dailyCostMicrocents),
     monthlyCostMicrocents: money(change.monthly_cost_usd, old.monthlyCostMicrocents),
+    since: old.since ?? now,
   }
   return isLimited(limits) ? limits : null
 }

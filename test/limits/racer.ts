@@ -28,7 +28,12 @@ export type RacerSettings = {
 export type Order =
   | { readonly kind: 'shared' }
   | { readonly kind: 'race'; readonly request: AdmissionRequest; readonly count: number; readonly withinMs: number }
-  | { readonly kind: 'settle'; readonly tokens: number; readonly microcents: number }
+  | {
+      readonly kind: 'settle'
+      readonly tokens: number
+      readonly microcents: number
+      readonly tags?: Record<string, string>
+    }
   | { readonly kind: 'checkpoint'; readonly tokens: number; readonly microcents: number }
   | { readonly kind: 'drain' }
 
@@ -119,8 +124,12 @@ async function obey(order: Order): Promise<Outcome> {
     case 'race':
       return race(order.request, order.count, order.withinMs)
     case 'settle': {
-      const { tokens, microcents } = order
-      await Promise.all(seats.splice(0).map(seat => meter.settle(settlement(seat, tokens, microcents, Date.now()))))
+      const { tokens, microcents, tags } = order
+      const settle = (seat: Reservation) => {
+        const end = settlement(seat, tokens, microcents, Date.now())
+        return meter.settle(tags === undefined ? end : { ...end, record: { ...end.record, tags } })
+      }
+      await Promise.all(seats.splice(0).map(settle))
       return done
     }
     case 'checkpoint':

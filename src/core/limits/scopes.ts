@@ -12,6 +12,8 @@ export type ScopeLimits = {
   readonly dailyTokens: number | null
   readonly dailyCostMicrocents: number | null
   readonly monthlyCostMicrocents: number | null
+  /** When the scope got limits, in epoch milliseconds; absent = 0. Before, nothing was counted in it. */
+  readonly since?: number
 }
 
 /** A limited scope of a request. `name` is `key:<ID of the lineage's first key>` or `tag:<name>=<value>`. */
@@ -37,8 +39,16 @@ export const unlimitedScope: ScopeLimits = {
 }
 
 /** Returns true if at least one limit is set. */
-export function isLimited(limits: ScopeLimits): boolean {
+export function isLimited({ since: _, ...limits }: ScopeLimits): boolean {
   return Object.values(limits).some(limit => limit !== null)
+}
+
+/**
+ * Returns the name of a scope's counters. It changes when limits are set anew: counters from before the gap lack what was
+ * used without limits.
+ */
+export function counterNameOf({ name, limits }: Scope): string {
+  return `${name}@${limits.since ?? 0}`
 }
 
 export const keyScopeName = (lineageId: string) => `key:${lineageId}`

@@ -7,7 +7,7 @@
  */
 
 import { zeroLimits } from '../../core/limits/plans.ts'
-import { noScopes, type ScopeUsage } from '../../core/limits/scopes.ts'
+import { counterNameOf, noScopes, type ScopeUsage } from '../../core/limits/scopes.ts'
 import { type DailyUsage, nothing } from '../../core/limits/spent.ts'
 import { formatDay } from '../../core/text/utc-days.ts'
 import { type CheckpointBatch, createProgressNotes, type NotesStore } from '../checkpoint-batch.ts'
@@ -81,12 +81,16 @@ export function createLocalMeter(options: LocalMeterOptions): LocalMeter {
   /** Loads the account and the scopes of a request that this process does not count yet. */
   const load = async ({ accountId, scopes = noScopes }: AdmissionRequest): Promise<void> => {
     const account = accounts.get(accountId) ?? (await firstSight(accountId))
-    const missing = scopes.map(({ name }) => name).filter(name => !account.scopes.has(name))
+    const missing = scopes.filter(scope => !account.scopes.has(counterNameOf(scope)))
     if (missing.length === 0) return
     const day = formatDay(clock.now())
-    // Another request may have loaded it meanwhile, and counts in it.
-    for (const { name, ...used } of await seedScopes(accountId, missing, day))
-      if (!account.scopes.has(name)) account.scopes.set(name, newScope(used, day))
+    const names = missing.map(({ name }) => name)
+    const seeded = new Map((await seedScopes(accountId, names, day)).map(({ name, ...used }) => [name, used]))
+    for (const scope of missing) {
+      const counters = counterNameOf(scope)
+      // Another request may have loaded it meanwhile, and counts in it.
+      if (!account.scopes.has(counters)) account.scopes.set(counters, newScope(seeded.get(scope.name) ?? unusedScope, day))
+    }
   }
 
   /** Decides without a reservation; null = the account or a scope is not loaded. */
@@ -128,8 +132,8 @@ export function createLocalMeter(options: LocalMeterOptions): LocalMeter {
       day: formatDay(now),
     }
     account.requests.add(now)
-    for (const { name, limits: own } of scopes)
-      if (own.requestsPerMinute !== null) account.scopes.get(name)?.requests.add(now)
+    for (const scope of scopes)
+      if (scope.limits.requestsPerMinute !== null) account.scopes.get(counterNameOf(scope))?.requests.add(now)
     countInScopes(account.scopes, scopes, { open: 1 })
     addUsage(account, { seat, scopes }, decided)
     account.seats.set(requestId, { seat, limits, scopes, admittedAt: now, progress: null, lapsed: false })
@@ -232,8 +236,9 @@ export function createLocalMeter(options: LocalMeterOptions): LocalMeter {
   }
 }
 
+const unusedScope = { tokens: 0, microcents: 0, monthMicrocents: 0 }
 const unused: NonNullable<LocalMeterOptions['seedScopes']> = async (_, names) =>
-  names.map(name => ({ name, tokens: 0, microcents: 0, monthMicrocents: 0 }))
+  names.map(name => ({ name, ...unusedScope }))
 
 /** Evicts idle accounts. If they return, they are read from the ledger again. */
 function evictIdle(accounts: Map<string, LocalAccount>, now: number): void {

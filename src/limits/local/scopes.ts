@@ -1,6 +1,6 @@
 /** Counters of one account's limited keys and tags in one process (`core/limits/scopes.ts`). */
 import type { Limits } from '../../core/limits/plans.ts'
-import { monthOf, type Scope, type ScopeUsage, untilNextMonth } from '../../core/limits/scopes.ts'
+import { counterNameOf, monthOf, type Scope, type ScopeUsage, untilNextMonth } from '../../core/limits/scopes.ts'
 import { createWindowLog, type SlidingWindowLog } from '../../core/limits/sliding-window-log.ts'
 import type { DailyUsage } from '../../core/limits/spent.ts'
 import { untilMidnight } from '../../core/text/utc-days.ts'
@@ -32,8 +32,8 @@ export function countInScopes(
   scopes: readonly Scope[],
   change: { readonly open?: number; readonly day?: number; readonly more?: DailyUsage },
 ): void {
-  for (const { name } of scopes) {
-    const counters = counted.get(name)
+  for (const scope of scopes) {
+    const counters = counted.get(counterNameOf(scope))
     if (counters === undefined) continue
     counters.open += change.open ?? 0
     if (change.day === undefined || change.more === undefined) continue
@@ -56,7 +56,7 @@ export function scopesToday(
 ): readonly Counted[] | null {
   const all: Counted[] = []
   for (const scope of scopes) {
-    const counters = counted.get(scope.name)
+    const counters = counted.get(counterNameOf(scope))
     if (counters === undefined) return null
     if (counters.day < day) {
       Object.assign(counters, { day, tokens: 0, microcents: 0 })

@@ -51,8 +51,8 @@ export type AccountLoad = {
   readonly tokens: number
   readonly cost: number
   readonly rows: readonly (readonly unknown[])[]
-  /** What the ledger has of each limited scope: name, tokens and cost of the day, cost of the month. */
-  readonly scopes: readonly (readonly [string, number, number, number])[]
+  /** What the ledger has of each limited scope: name, tokens and cost of the day, cost of the month, and `since` of its limits. */
+  readonly scopes: readonly (readonly [string, number, number, number, number])[]
 }
 
 export type PostgresStore = ReturnType<typeof createPostgresStore>
@@ -228,8 +228,8 @@ export function createPostgresStore({ database, gatewayId, leaseMs, time }: Post
               from limit_reservations as one
               where account_id = ${accountId} and greatest(lease_until_ms, admitted_ms + 60000) > limit_now(${now()})
             ) as beside) as rows,
-            (select coalesce(json_agg(json_build_array(name, used.tokens, used.microcents, used.month_microcents)), '[]')
-            from limit_scopes(${accountId}) as name, lateral limit_scope_used(${accountId}, name, ${day}::bigint) as used) as scopes`,
+            (select coalesce(json_agg(json_build_array(name, used.tokens, used.microcents, used.month_microcents, since)), '[]')
+            from limit_scopes(${accountId}), lateral limit_scope_used(${accountId}, name, ${day}::bigint) as used) as scopes`,
       )
       return row ?? { tokens: 0, cost: 0, rows: [], scopes: [] }
     },

@@ -2,6 +2,8 @@
  * The parts of the scripts that count scopes: a key and tags with limits of their own (`core/limits/scopes.ts`). They are
  * fields of the account's hash, so that one script decides on all of them:
  *
+ * A scope is named as by `counterNameOf`: with the time since when it has limits.
+ *
  *   q:<scope>  its counters, nine packed doubles: y t c s z n as of the account, and of the month w: m cost with
  *              reservations, v what is settled of it
  *   r:<scope>  its admissions of the last minute, if they are limited: pairs of a time and a number. Exact up to 100 per
@@ -153,10 +155,21 @@ export const raiseInScopes = `
 export const loadedScopes = `
 ${readScope}
 local month = monthOf(known.day)
-local loaded, minutes = {}, {}
+local loaded, minutes, listedAs = {}, {}, {}
 for _, row in ipairs(known.scopes or {}) do
-  loaded[row[1]] = {known.day, row[2], row[3], row[2], row[3], 0, month, row[4], row[4]}
-  minutes[row[1]] = {}
+  local name = row[1] .. '@' .. whole(row[5])
+  loaded[name] = {known.day, row[2], row[3], row[2], row[3], 0, month, row[4], row[4]}
+  minutes[name] = {}
+  -- Keys of one lineage may have got limits at different times.
+  listedAs[row[1]] = listedAs[row[1]] or {}
+  table.insert(listedAs[row[1]], name)
+end
+local function counterNames(names)
+  local all = {}
+  for _, name in ipairs(names) do
+    for _, one in ipairs(listedAs[name] or {}) do all[#all + 1] = one end
+  end
+  return all
 end
 local function addScopes(names, leaseDay, tokens, cost, isOpen, admitted)
   for _, name in ipairs(names) do

@@ -5,7 +5,7 @@
  */
 import { allPartitions, keysOf, type PartitionKeys, partitionOf } from '../../core/limits/partitions.ts'
 import { RedisUnavailableError } from '../../core/limits/redis-away.ts'
-import { noScopes, type Scope, type ScopeUsage } from '../../core/limits/scopes.ts'
+import { counterNameOf, noScopes, type Scope, type ScopeUsage } from '../../core/limits/scopes.ts'
 import type { Script } from '../../core/limits/script.ts'
 import type { DailyUsage } from '../../core/limits/spent.ts'
 import type { Epoch } from '../epoch.ts'
@@ -139,13 +139,11 @@ export function createRedisStore(options: RedisStoreOptions) {
     if (first[0] !== scopeMissing) return numbersOf(first)
     const day = Number(first[1])
     const names = scopes.map(({ name }) => name)
-    const used = await loadScopes(accountId, names, day)
-    const rows = used.map(({ name, tokens, microcents, monthMicrocents }) => [
-      name,
-      tokens,
-      microcents,
-      monthMicrocents,
-    ])
+    const used = new Map((await loadScopes(accountId, names, day)).map(one => [one.name, one]))
+    const rows = scopes.map(scope => {
+      const { tokens = 0, microcents = 0, monthMicrocents = 0 } = used.get(scope.name) ?? {}
+      return [counterNameOf(scope), tokens, microcents, monthMicrocents]
+    })
     await run(loadScopesScript, epoch, accountId, () => [], [JSON.stringify({ day, rows })])
     const second = await runLoaded(admitScript, epoch, accountId, values)
     if (second[0] === scopeMissing) throw new RedisUnavailableError('a loaded scope is missing')
@@ -274,8 +272,9 @@ function scopeValues(scope: Scope): string[] {
   return [name, orEmpty(requestsPerMinute), orEmpty(concurrentRequests), ...amounts]
 }
 
-function raiseValues({ name, limits }: Scope): [string, ...string[]] {
-  return [name, orEmpty(limits.dailyTokens), orEmpty(limits.dailyCostMicrocents), orEmpty(limits.monthlyCostMicrocents)]
+function raiseValues(scope: Scope): [string, ...string[]] {
+  const { dailyTokens, dailyCostMicrocents, monthlyCostMicrocents } = scope.limits
+  return [counterNameOf(scope), orEmpty(dailyTokens), orEmpty(dailyCostMicrocents), orEmpty(monthlyCostMicrocents)]
 }
 
 /** Empty = unlimited. */

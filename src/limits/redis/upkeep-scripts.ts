@@ -11,7 +11,7 @@ import { loadedScopes, newScopes } from './scope-scripts.ts'
 /**
  * Loads an account under a new epoch, unless another instance has. ARGV 3…: lease in ms, and JSON: `day`, `tokens` and
  * `cost` from the ledger, `rows` of limit_reservations [ID, tokens, cost, cap, day, 1 = open, age of the admission in
- * ms, names of scopes], `scopes` [name, tokens, cost, cost of the month], and `living` instances. Keeps leases of dead instances with their checkpoints, since no instance registers them,
+ * ms, names of scopes], `scopes` [name, tokens, cost, cost of the month, since], and `living` instances. Keeps leases of dead instances with their checkpoints, since no instance registers them,
  * and marks of ended leases without a checkpoint, since no counter and no ledger has them. Replies {1, IDs of kept
  * leases…} or {-1}.
  */
@@ -26,7 +26,7 @@ local fields, listed, living, times, stay = {}, {}, {}, {}, {1}
 for _, gateway in ipairs(known.living) do living[gateway] = true end
 for _, row in ipairs(known.rows) do
   local id, tokens, cost, cap, leaseDay, isOpen, age = row[1], row[2], row[3], row[4], row[5], row[6] == 1, row[7]
-  local scopes = row[8] or {}
+  local scopes = counterNames(row[8] or {})
   listed[id] = true
   addScopes(scopes, leaseDay, tokens, cost, isOpen, age < 60000 and now - age or nil)
   if isOpen and #scopes > 0 then

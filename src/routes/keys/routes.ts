@@ -243,7 +243,7 @@ function rulesIn(
   const { expires_at: expiry, limits, models, tags, strategy } = body
   return {
     ...(expiry === undefined ? {} : { expiresAt: expiry === null ? null : futureTime(expiry, now) }),
-    ...(limits === undefined ? {} : { limits: changedLimits(before, limits) }),
+    ...(limits === undefined ? {} : { limits: changedLimits(before, limits, now) }),
     ...(models === undefined ? {} : { models }),
     ...(tags === undefined ? {} : { tags: tags === null || Object.keys(tags).length === 0 ? null : tags }),
     ...(strategy === undefined ? {} : { strategy }),

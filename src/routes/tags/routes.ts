@@ -19,6 +19,7 @@ import { type Authenticate, readInput, reply, sessionRoutes } from '../../http/s
 
 type TagsDeps = {
   readonly database: Database
+  readonly clock: { now(): number }
   readonly stores: Pick<Stores, 'tagLimits'>
   /** Makes every gateway instance read changed keys, users and plans again. */
   readonly announce: () => void
@@ -42,7 +43,7 @@ const tagShape = namedSchema('LimitedTag', {
 })
 
 /** Routes under `/api/v1/tags`. */
-export function tags({ database, stores, announce }: TagsDeps, identify: Authenticate) {
+export function tags({ database, stores, announce, clock }: TagsDeps, identify: Authenticate) {
   return sessionRoutes('tags', identify, [
     {
       method: 'GET',
@@ -71,7 +72,7 @@ export function tags({ database, stores, announce }: TagsDeps, identify: Authent
       async handle({ principal: { accountId }, request }) {
         const { name, value, limits } = await readInput(request, checkTag)
         const changed = await stores.tagLimits.changeTag(database, accountId, { name, value }, before =>
-          changedLimits(before, limits),
+          changedLimits(before, limits, clock.now()),
         )
         if (changed === 'full')
           throw new GatewayError('conflict', 'Too many tags with limits. Remove unused ones first.')
