@@ -1,12 +1,12 @@
 /** Usage totals and charts from the daily totals. Does not read the log, so its length does not matter. */
 import type { TransactionSql } from 'postgres'
+import type { usageGroups } from '../core/usage/usage-groups.ts'
 import { withAccountRls } from '../database/account-transaction.ts'
 import type { Database } from '../database/database.ts'
 
 /** An account's usage, or that of one user's keys. Required by every query, so that none is unscoped. */
 export type UsageScope = { readonly accountId: string; readonly userId: string | null }
 
-export const usageGroups = ['day', 'month', 'model', 'key', 'member', 'tag'] as const
 export type UsageGroup = (typeof usageGroups)[number]
 const usageSplits = ['model', 'key'] as const
 type UsageSplit = (typeof usageSplits)[number]

@@ -11,7 +11,7 @@ import { eventually, quiet } from '../database/database.contract.ts'
 import { reportSkipped } from '../harness/needs.ts'
 import { startPostgres } from '../harness/postgres.ts'
 import { startRedis } from '../harness/redis.ts'
-import { admitted, ask, settlement, wide } from './meter.contract.ts'
+import { admitted, ask, scope, settlement, wide } from './meter.contract.ts'
 import { failoverRig } from './rig.ts'
 
 const server = await startRedis()
@@ -219,6 +219,25 @@ else {
         seats: { remaining: 8 },
       })
     })
+
+    withRig(
+      'counts scopes as before when Redis is emptied, open and settled requests alike',
+      async ({ meter, clock }) => {
+        await database.run(
+          ({ sql }) => sql`
+          with owner as (insert into accounts (id, name, plan, created_at) values ('acc_scopes', 'x', 'usage', now()))
+          insert into tag_limits values ('acc_scopes', 'team', 'search', '{"since":7}', now())`,
+        )
+        const scopes = [scope({ dailyTokens: 900, since: 7 }, 'tag:team=search')]
+        const ofAccount = { accountId: 'acc_scopes', scopes }
+        admitted(await meter.admit(ask('open', ofAccount)))
+        const settled = admitted(await meter.admit(ask('settled', ofAccount)))
+        await meter.settle(settlement(settled, 250, 1_000, clock.now()))
+        await server.command('FLUSHALL')
+        // 900 less 300 reserved and 250 used.
+        expect(admitted(await meter.admit(ask('next', { ...ofAccount, inputTokens: 300 }))).outputCap).toBe(50)
+      },
+    )
 
     withRig(
       'never exceeds a limit above 1,000 per minute, in a log of one minute of seconds',

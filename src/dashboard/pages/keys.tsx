@@ -5,6 +5,7 @@ import { Badge } from '../parts/badge.tsx'
 import { Snippet } from '../parts/copy.tsx'
 import { Confirm, Dialog, FormDialog } from '../parts/dialog.tsx'
 import { SelectField, Switch, TextField } from '../parts/field.tsx'
+import { KeyRules, type KeyRuleTexts, rulesOfTexts, textsOfRules } from '../parts/key-rules.tsx'
 import { Empty, Loaded, Notice } from '../parts/notice.tsx'
 import { Card, Page } from '../parts/page.tsx'
 import { Table } from '../parts/table.tsx'
@@ -18,6 +19,7 @@ import { user } from '../state/session.ts'
 
 type Open =
   | { readonly kind: 'create' }
+  | { readonly kind: 'change'; readonly key: ShownKey }
   | { readonly kind: 'shown'; readonly made: NewKey }
   | { readonly kind: 'rotate' | 'revoke'; readonly key: ShownKey }
 
@@ -36,7 +38,7 @@ export function Keys() {
   return (
     <Page
       title="Keys"
-      about={`${seesAll ? 'All keys of the account' : 'Your keys'}. All keys share the limits of the account.`}
+      about={`${seesAll ? 'All keys of the account' : 'Your keys'}. All keys share the limits of the account and can have limits of their own.`}
       actions={
         <button type="button" class="button primary" onClick={() => setOpen({ kind: 'create' })}>
           Create key
@@ -54,6 +56,16 @@ export function Keys() {
         </Loaded>
       </Card>
       {open?.kind === 'create' && <Create onMade={made} onClose={close} />}
+      {open?.kind === 'change' && (
+        <Change
+          target={open.key}
+          onChanged={() => {
+            close()
+            keys.reload()
+          }}
+          onClose={close}
+        />
+      )}
       {open?.kind === 'rotate' && <Rotate target={open.key} onMade={made} onClose={close} />}
       {open?.kind === 'shown' && <Shown made={open.made} onClose={close} />}
       {open?.kind === 'revoke' && (
@@ -115,11 +127,20 @@ function KeyTable({ keys, hasEnded, onOpen }: KeyTableProps) {
         { name: 'Requests', from: 'middle', isNumber: true, show: key => formatCount(key.usage.requests) },
         { name: 'Tokens', from: 'wide', isNumber: true, show: key => compact(key.usage.total_tokens) },
         { name: 'Cost', isNumber: true, show: key => formatUsd(key.usage.cost_usd) },
+        { name: 'Limits', from: 'middle', show: key => <Used of={key} /> },
         {
           name: '',
           show: key =>
             isAlive(key) && (
               <div class="actions">
+                <button
+                  type="button"
+                  class="button small"
+                  aria-label={`Change ${key.name}`}
+                  onClick={() => onOpen({ kind: 'change', key })}
+                >
+                  Change
+                </button>
                 <button
                   type="button"
                   class="button small"
@@ -164,9 +185,10 @@ type MadeProps = { readonly onMade: (key: NewKey) => void; readonly onClose: () 
 function Create({ onMade, onClose }: MadeProps) {
   const [name, setName] = useState('')
   const [days, setDays] = useState('')
+  const [rules, setRules] = useState<KeyRuleTexts>(textsOfRules(null))
   const making = useAction(async () => {
     const expires_at = days === '' ? null : new Date(Date.now() + Number(days) * dayMs).toISOString()
-    onMade(await callApi('POST /api/v1/keys', { body: { name: name.trim(), expires_at } }))
+    onMade(await callApi('POST /api/v1/keys', { body: { name: name.trim(), expires_at, ...rulesOfTexts(rules) } }))
   })
   return (
     <FormDialog
@@ -194,7 +216,42 @@ function Create({ onMade, onClose }: MadeProps) {
           </option>
         ))}
       </SelectField>
+      <KeyRules texts={rules} onTexts={setRules} failure={making.failure} />
     </FormDialog>
+  )
+}
+
+type ChangeProps = { readonly target: ShownKey; readonly onChanged: () => void; readonly onClose: () => void }
+
+function Change({ target, onChanged, onClose }: ChangeProps) {
+  const [rules, setRules] = useState<KeyRuleTexts>(textsOfRules(target))
+  const changing = useAction(async () => {
+    await callApi('PATCH /api/v1/keys/:id', { params: { id: target.id }, body: rulesOfTexts(rules) })
+    onChanged()
+  })
+  return (
+    <FormDialog title={`Change “${target.name}”`} action="Save" doing={changing} fields={[]} onClose={onClose}>
+      <KeyRules texts={rules} onTexts={setRules} failure={changing.failure} />
+    </FormDialog>
+  )
+}
+
+/** What is used of the limits of a key, on this UTC day and in its month. */
+function Used({ of: { limits, used } }: { readonly of: ShownKey }) {
+  const { daily_tokens: tokens = null, daily_cost_usd: day = null, monthly_cost_usd: month = null } = limits ?? {}
+  const parts = [
+    ...(tokens === null ? [] : [`${compact(used.daily_tokens)} of ${compact(tokens)} tokens today`]),
+    ...(day === null ? [] : [`${formatUsd(used.daily_cost_usd)} of ${formatUsd(day)} today`]),
+    ...(month === null ? [] : [`${formatUsd(used.monthly_cost_usd)} of ${formatUsd(month)} this month`]),
+  ]
+  return (
+    <>
+      {parts.map(part => (
+        <span key={part} class="block">
+          {part}
+        </span>
+      ))}
+    </>
   )
 }
 

@@ -39,6 +39,7 @@ export type Routes = {
   'PATCH /api/v1/account': AccountToday
   'GET /api/v1/keys': List<ShownKey>
   'POST /api/v1/keys': NewKey
+  'PATCH /api/v1/keys/:id': ShownKey
   'POST /api/v1/keys/:id/rotate': NewKey
   'DELETE /api/v1/keys/:id': null
   'GET /api/v1/team': ShownTeam

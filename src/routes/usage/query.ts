@@ -1,10 +1,11 @@
 /** Query parameters of the usage routes: each is known, sent once, and bounded. */
 import { type Static, Type } from '@sinclair/typebox'
 import { dayMs, timeIn } from '../../core/text/utc-days.ts'
+import { usageGroups } from '../../core/usage/usage-groups.ts'
 import { recordedDialects } from '../../core/usage/usage-record.ts'
 import { checker, invalidField, oneOf } from '../../core/validation/validate.ts'
 import type { LogPosition, LogRange, RequestFilters } from '../../ledger/ledger.ts'
-import { type UsagePeriod, usageGroups } from '../../ledger/usage-totals.ts'
+import type { UsagePeriod } from '../../ledger/usage-totals.ts'
 
 const strict = { additionalProperties: false } as const
 /** No control characters: Postgres cannot store a NUL. */

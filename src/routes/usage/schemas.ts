@@ -1,8 +1,8 @@
 import { type Static, Type } from '@sinclair/typebox'
+import { usageGroups } from '../../core/usage/usage-groups.ts'
 import { attemptOutcomes, recordedDialects } from '../../core/usage/usage-record.ts'
 import { oneOf } from '../../core/validation/validate.ts'
 import { count, day, id, modelName, namedSchema, orNull, strictObject, text, time, usd } from '../../http/schemas.ts'
-import { usageGroups } from '../../ledger/usage-totals.ts'
 
 /** One attempt on a model. */
 const attemptShape = namedSchema('LoggedAttempt', {

@@ -1,0 +1,71 @@
+/** Form fields for the limits, models and tags of an API key. An empty field is no rule. */
+import type { ShownKey } from '../../routes/keys/schemas.ts'
+import type { RequestError } from '../state/api-error.ts'
+import { TextField } from './field.tsx'
+
+const limitFields = {
+  requests_per_minute: 'Requests per minute',
+  concurrent_requests: 'Concurrent requests',
+  daily_tokens: 'Daily tokens',
+  daily_cost_usd: 'Daily cost in USD',
+  monthly_cost_usd: 'Monthly cost in USD',
+} as const
+type LimitField = keyof typeof limitFields
+const limitNames = Object.keys(limitFields) as LimitField[]
+
+/** The fields as written. */
+export type KeyRuleTexts = Readonly<Record<LimitField | 'models' | 'tags', string>>
+
+/** Returns the texts of a key's rules; null = a new key. */
+export function textsOfRules(key: Pick<ShownKey, 'limits' | 'models' | 'tags'> | null): KeyRuleTexts {
+  const limit = (name: LimitField) => String(key?.limits?.[name] ?? '')
+  return {
+    requests_per_minute: limit('requests_per_minute'),
+    concurrent_requests: limit('concurrent_requests'),
+    daily_tokens: limit('daily_tokens'),
+    daily_cost_usd: limit('daily_cost_usd'),
+    monthly_cost_usd: limit('monthly_cost_usd'),
+    models: key?.models?.join(', ') ?? '',
+    tags: Object.entries(key?.tags ?? {})
+      .map(([name, value]) => `${name}=${value}`)
+      .join(', '),
+  }
+}
+
+/** Returns the rules for a request. The gateway checks them. */
+export function rulesOfTexts(texts: KeyRuleTexts) {
+  const list = (text: string) => text.split(',').flatMap(one => (one.trim() === '' ? [] : [one.trim()]))
+  const pairs = list(texts.tags).map(pair => {
+    const [name = '', ...value] = pair.split('=')
+    return [name.trim(), value.join('=').trim()] as const
+  })
+  const models = list(texts.models)
+  return {
+    limits: Object.fromEntries(limitNames.map(name => [name, texts[name].trim() === '' ? null : Number(texts[name])])),
+    models: models.length === 0 ? null : models,
+    tags: pairs.length === 0 ? null : Object.fromEntries(pairs),
+  }
+}
+
+type KeyRulesProps = {
+  readonly texts: KeyRuleTexts
+  readonly onTexts: (texts: KeyRuleTexts) => void
+  readonly failure: RequestError | null
+}
+
+export function KeyRules({ texts, onTexts, failure }: KeyRulesProps) {
+  const field = (name: keyof KeyRuleTexts) => ({
+    value: texts[name],
+    onText: (text: string) => onTexts({ ...texts, [name]: text }),
+    failure,
+  })
+  return (
+    <>
+      {limitNames.map(name => (
+        <TextField key={name} label={limitFields[name]} param={`limits.${name}`} {...field(name)} />
+      ))}
+      <TextField label="Models" hint="openai/gpt-5.5, anthropic/*. Empty: all." param="models" {...field('models')} />
+      <TextField label="Tags" hint="team=search, env=prod" param="tags" {...field('tags')} />
+    </>
+  )
+}
