@@ -232,7 +232,8 @@ else {
         const ofAccount = { accountId: 'acc_scopes', scopes }
         admitted(await meter.admit(ask('open', ofAccount)))
         const settled = admitted(await meter.admit(ask('settled', ofAccount)))
-        await meter.settle(settlement(settled, 250, 1_000, clock.now()))
+        const end = settlement(settled, 250, 1_000, clock.now())
+        await meter.settle({ ...end, record: { ...end.record, tags: { team: 'search' } } })
         await server.command('FLUSHALL')
         // 900 less 300 reserved and 250 used.
         expect(admitted(await meter.admit(ask('next', { ...ofAccount, inputTokens: 300 }))).outputCap).toBe(50)
