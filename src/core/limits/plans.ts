@@ -1,6 +1,5 @@
 /** The plans as data. Money is an integer of 1e-8 USD. */
 import { type Static, Type } from '@sinclair/typebox'
-import type { Strategy } from '../chat/chat.ts'
 import { fromUsd } from '../usage/money.ts'
 import type { ScopeLimits } from './scopes.ts'
 
@@ -101,7 +100,7 @@ export type Caller = {
   /** Tags of all requests with the key; absent = none. */
   readonly tags?: Readonly<Record<string, string>>
   /** Strategy of requests with the key that name none; absent = none. */
-  readonly strategy?: Strategy
+  readonly strategy?: 'balanced' | 'quality' | 'cost' | 'speed'
   /** True if the key or the account has web access turned off; absent = web access is allowed. */
   readonly webOff?: boolean
 }
