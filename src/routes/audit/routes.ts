@@ -117,7 +117,17 @@ async function* written(
 }
 
 function csvEntry({ id, atMs, actor, userId, email, address, action, target, details }: ListedAudit): string {
-  return csvLine([id, new Date(atMs).toISOString(), actor, userId, email, address, action, target, JSON.stringify(details)])
+  return csvLine([
+    id,
+    new Date(atMs).toISOString(),
+    actor,
+    userId,
+    email,
+    address,
+    action,
+    target,
+    JSON.stringify(details),
+  ])
 }
 
 function shownEntry({ userId, actor, email, atMs, ...entry }: ListedAudit): ShownAuditEntry {
