@@ -1,6 +1,12 @@
 /** Alerts of an account, for admins and owners. */
 import { Type } from '@sinclair/typebox'
-import { alertMetrics, alertWindowMinutes, defaultWindowMinutes, maximumAlerts, thresholdProblem } from '../../core/alerts/alerts.ts'
+import {
+  alertMetrics,
+  alertWindowMinutes,
+  defaultWindowMinutes,
+  maximumAlerts,
+  thresholdProblem,
+} from '../../core/alerts/alerts.ts'
 import { actingAs } from '../../core/audit/audit.ts'
 import { GatewayError } from '../../core/validation/errors.ts'
 import { checker, invalidField, oneOf } from '../../core/validation/validate.ts'
