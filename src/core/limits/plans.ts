@@ -104,7 +104,7 @@ export type Caller = {
   /** Tags of all requests with the key; absent = none. */
   readonly tags?: Readonly<Record<string, string>>
   /** Strategy of requests with the key that name none; absent = none. */
-  readonly strategy?: 'balanced' | 'quality' | 'cost' | 'speed'
+  readonly strategy?: Strategy
   /** True if the key or the account has web access turned off; absent = web access is allowed. */
   readonly webOff?: boolean
   /** True if the account's requests may hedge unless they say otherwise; absent = only if they say so. */
