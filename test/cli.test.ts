@@ -264,7 +264,7 @@ describe('CLI on a real Postgres', () => {
 describe('CLI arguments', () => {
   const wrong: readonly (readonly [words: string, advice: string])[] = [
     ['', 'Missing command.'],
-    ['accounts', 'accounts reset-password'],
+    ['accounts', 'accounts reset-password', 'accounts reset-two-factor'],
     ['acounts show x@example.com', 'Unknown command "acounts show".'],
     ['accounts show', 'Missing argument <email>.'],
     ['accounts show a@example.com b@example.com', 'Unexpected argument "b@example.com".'],
