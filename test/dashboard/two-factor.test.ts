@@ -57,7 +57,7 @@ function withBrowser(path: string) {
     const { page, go } = visitor
     await visitor.signIn(email, password)
     await go('settings', 'Settings')
-    await page.getByLabel('Require two-factor sign-in').check()
+    await page.getByLabel('Require two-factor sign-in').click()
     await page.getByRole('heading', { level: 1, name: 'Set up two-factor sign-in' }).waitFor()
     const { secret, codes } = await setUp(page, password)
     await page.getByRole('heading', { level: 1, name: 'Settings' }).waitFor()
