@@ -364,6 +364,7 @@ describe('CLI arguments', () => {
       'accounts limits',
       'accounts resume',
       'accounts reset-password',
+      'accounts reset-two-factor',
       'keys create',
       'keys list',
       'keys revoke',

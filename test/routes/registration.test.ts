@@ -371,7 +371,13 @@ describe('registration', () => {
   }
 
   test('allows everyone by default, and reports whether addresses are confirmed', async () => {
-    expect(await rules(gateway)).toEqual({ mode: 'open', domains: null, verifies_email: true })
+    expect(await rules(gateway)).toEqual({
+      mode: 'open',
+      domains: null,
+      verifies_email: true,
+      password_sign_in: true,
+      single_sign_on: null,
+    })
   })
 
   test('accepts addresses of the configured domains only', async () => {
@@ -387,7 +393,13 @@ describe('registration', () => {
 
   test('rejects every registration when set to invitation', async () => {
     await withGateway({ REGISTRATION: 'invitation' }, async at => {
-      expect(await rules(at)).toEqual({ mode: 'invitation', domains: null, verifies_email: false })
+      expect(await rules(at)).toEqual({
+        mode: 'invitation',
+        domains: null,
+        verifies_email: false,
+        password_sign_in: true,
+        single_sign_on: null,
+      })
       expect((await register('a@example.test', 'a long password', at)).body.error.code).toBe('forbidden')
       const { firstAccount } = at.deps
       const boss = firstAccount === null ? null : await signIn(at, firstAccount)

@@ -82,9 +82,11 @@ describe('registration', () => {
         plan: 'evaluation',
         web: true,
         hedge: false,
+        requires_two_factor: false,
         limits: { requests_per_minute: 5, concurrent_requests: 1, daily_tokens: 20_000, daily_cost_usd: 0.17 },
         created_at: expect.any(String),
       },
+      two_factor_setup_required: false,
     })
     expect(await signIn(gateway, { email: ' ADA@example.test'.trim(), password: 'correct horse' })).not.toBeNull()
   })

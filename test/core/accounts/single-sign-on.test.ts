@@ -40,7 +40,7 @@ describe('verifiedEmail', () => {
     [{ email: ['ada@example.com'], email_verified: true }, null],
     [{ email: 'ada@example.com\u0000', email_verified: true }, null],
     [{ email: 'ＡＤＡ@example.com', email_verified: true }, null],
-    [{ email: 'a'.repeat(250) + '@b.example', email_verified: true }, null],
+    [{ email: `${'a'.repeat(250)}@b.example`, email_verified: true }, null],
     [{ email_verified: true }, null],
   ])('returns the normalized address of %j only if it is verified', (claims, expected) => {
     expect(verifiedEmail(config, claims)).toBe(expected)
