@@ -1,16 +1,16 @@
 import { useEffect, useState } from 'preact/hooks'
-import type { AccountToday } from '../../routes/account/schemas.ts'
+import { isAllowed } from '../../core/accounts/roles.ts'
 import type { ShownUsage } from '../../routes/usage/schemas.ts'
 import { BarList } from '../parts/bar-list.tsx'
 import { BillingNotices } from '../parts/billing-notices.tsx'
 import { DailyChart } from '../parts/daily-chart.tsx'
 import { FilterBar } from '../parts/filter-bar.tsx'
 import { FirstRun } from '../parts/first-run.tsx'
-import { MeterBar } from '../parts/meter.tsx'
 import { Empty, Loaded } from '../parts/notice.tsx'
 import { Card, Page } from '../parts/page.tsx'
 import { Sparkline } from '../parts/sparkline.tsx'
 import { Tabs } from '../parts/tabs.tsx'
+import { Today } from '../parts/today.tsx'
 import { saveCsv } from '../state/export.ts'
 import {
   type Filters,
@@ -21,9 +21,10 @@ import {
   type UsageQuery,
   usageQuery,
 } from '../state/filters.ts'
-import { compact, formatCount, formatUsd, milliseconds, percent, relativeTime, usdColumn } from '../state/format.ts'
+import { compact, milliseconds, percent, usdColumn } from '../state/format.ts'
 import { hashRoute, hrefTo } from '../state/hash-route.ts'
 import { useResource } from '../state/resource.ts'
+import { user } from '../state/session.ts'
 import {
   daysOf,
   type Measure,
@@ -39,6 +40,7 @@ const meterEveryMs = 10_000
 export function Overview() {
   const today = useResource('GET /api/v1/account', { everyMs: meterEveryMs })
   const filters = filtersOf(hashRoute.value.query)
+  const seesAll = isAllowed(user.value?.role ?? 'member', 'usage.all')
   const range = usageQuery(filters)
   const days = useResource('GET /api/v1/usage', { query: { ...range.query, group_by: range.unit } })
   const models = useResource('GET /api/v1/usage', { query: { ...range.query, group_by: 'model' } })
@@ -53,7 +55,10 @@ export function Overview() {
     for (const one of [today, days, models, keys]) one.reload()
   }
   return (
-    <Page title="Overview" about="Usage against today’s limits, and over a range. All times are UTC.">
+    <Page
+      title="Overview"
+      about={`Usage of the account against today’s limits, and ${seesAll ? 'of the account' : 'of your own keys'} over a range. All times are UTC.`}
+    >
       <BillingNotices />
       {isNew && <FirstRun onFirstCall={reload} />}
       <Loaded resource={today} what="today" lines={4}>
@@ -80,43 +85,6 @@ export function Overview() {
         </Loaded>
       </div>
     </Page>
-  )
-}
-
-function Today({ account }: { readonly account: AccountToday }) {
-  const { today, limits } = account
-  const { requests_last_minute: minute = 0, seats_taken: seats = 0 } = account.now ?? {}
-  return (
-    <section aria-label="Today" class="meters">
-      <MeterBar
-        label="Daily tokens"
-        used={today.tokens}
-        limit={limits.daily_tokens}
-        show={compact}
-        note={`Resets ${relativeTime(today.resets_at)}`}
-      />
-      <MeterBar
-        label="Daily cost"
-        used={today.cost_usd}
-        limit={limits.daily_cost_usd}
-        show={formatUsd}
-        note={`${formatUsd(today.remaining_cost_usd)} remaining`}
-      />
-      <MeterBar
-        label="Requests per minute"
-        used={minute}
-        limit={limits.requests_per_minute}
-        show={formatCount}
-        note="In the last minute"
-      />
-      <MeterBar
-        label="Concurrent requests"
-        used={seats}
-        limit={limits.concurrent_requests}
-        show={formatCount}
-        note="In progress now"
-      />
-    </section>
   )
 }
 
