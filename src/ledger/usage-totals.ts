@@ -3,6 +3,7 @@
  * daily totals do not know, sum the log itself over a bounded range.
  */
 import type { TransactionSql } from 'postgres'
+import { needsLog } from '../core/usage/usage-source.ts'
 import { withAccountRls } from '../database/account-transaction.ts'
 import type { Database } from '../database/database.ts'
 import { countedBy, durationSlotOf } from '../database/duration-sql.ts'
@@ -24,14 +25,6 @@ export type UsagePeriod = {
   readonly splitBy: UsageSplit | null
   /** Their times narrow the days; null = all requests of the days. */
   readonly filters?: RequestFilters | null
-}
-
-/** Returns true if only the log knows the answer: the daily totals have a day, a key and a model. */
-export function needsLog({ groupBy, filters }: UsagePeriod): boolean {
-  if (groupBy === 'hour') return true
-  if (filters == null) return false
-  const { keyId, provider, model, ...others } = filters
-  return Object.values(others).some(filter => filter !== null)
 }
 
 /** Sums over requests. Money is an integer of 1e-8 USD. */
@@ -134,7 +127,7 @@ function daysOf(sql: TransactionSql, scope: UsageScope, { from, to, filters }: U
 const isTime = (group: UsageGroup) => group === 'hour' || group === 'day' || group === 'month'
 
 function linesOf(sql: TransactionSql, scope: UsageScope, period: UsagePeriod) {
-  return needsLog(period) ? sql`(${logOf(sql, scope, period)})` : sql`(select * from ${daysOf(sql, scope, period)})`
+  return needsLog(period.groupBy, period.filters) ? sql`(${logOf(sql, scope, period)})` : sql`(select * from ${daysOf(sql, scope, period)})`
 }
 
 /**

@@ -6,7 +6,7 @@ import { Snippet } from '../parts/copy.tsx'
 import { Confirm, Dialog, FormDialog } from '../parts/dialog.tsx'
 import { SelectField, Switch, TextField } from '../parts/field.tsx'
 import { FilterBar } from '../parts/filter-bar.tsx'
-import { KeyUsage } from '../parts/key-usage.tsx'
+import { KeyUsageCard } from '../parts/key-usage.tsx'
 import { Empty, Loaded, Notice } from '../parts/notice.tsx'
 import { Card, Page } from '../parts/page.tsx'
 import { Table } from '../parts/table.tsx'
@@ -59,7 +59,7 @@ export function Keys() {
         </Loaded>
       </Card>
       <FilterBar path="keys" filters={filters} />
-      <KeyUsage filters={filters} />
+      <KeyUsageCard filters={filters} />
       {open?.kind === 'create' && <Create onMade={made} onClose={close} />}
       {open?.kind === 'rotate' && <Rotate target={open.key} onMade={made} onClose={close} />}
       {open?.kind === 'shown' && <Shown made={open.made} onClose={close} />}

@@ -31,7 +31,7 @@ import {
   measures,
   type Series,
   splitSeries,
-  unitsOf,
+  chartUnitsOf,
   wholeSeries,
 } from '../state/usage-series.ts'
 
@@ -113,7 +113,7 @@ function Days({ usage, filters, range }: Shown & { readonly range: UsageQuery })
       actions={
         <>
           {shown !== undefined && series !== undefined && (
-            <button type="button" class="button small" onClick={() => saveChart(measure, unitsOf(shown), series)}>
+            <button type="button" class="button small" onClick={() => saveChart(measure, chartUnitsOf(shown), series)}>
               Export CSV
             </button>
           )}
@@ -123,13 +123,13 @@ function Days({ usage, filters, range }: Shown & { readonly range: UsageQuery })
       }
     >
       {split === 'all' ? (
-        <DailyChart {...measures[measure]} days={unitsOf(usage)} series={wholeSeries(usage, measure)} linkTo={linkTo} />
+        <DailyChart {...measures[measure]} days={chartUnitsOf(usage)} series={wholeSeries(usage, measure)} linkTo={linkTo} />
       ) : (
         <Loaded resource={parts} what="the chart" lines={6}>
           {found => (
             <DailyChart
               {...measures[measure]}
-              days={unitsOf(found)}
+              days={chartUnitsOf(found)}
               linkTo={linkTo}
               series={splitSeries(found, measure)}
               note={measure === 'latency' ? 'p50' : undefined}
@@ -153,7 +153,7 @@ const muchFailed = 0.05
 function Latency({ usage, filters }: Shown) {
   const { total } = usage
   const days = daysOf(usage)
-  const units = unitsOf(usage)
+  const units = chartUnitsOf(usage)
   const slow = total.latency_p95_ms === null ? undefined : { min_latency_ms: String(total.latency_p95_ms) }
   return (
     <Card title="Latency and errors" about={rangeTitle(filters)}>

@@ -1,7 +1,7 @@
 import type { ComponentChildren } from 'preact'
 import { useEffect, useState } from 'preact/hooks'
 import type { RequestError } from '../state/api-error.ts'
-import { pageFailures, reportFailure } from '../state/failures.ts'
+import { pageFailures, reportPageFailure } from '../state/failures.ts'
 import type { Resource } from '../state/resource.ts'
 import { Icon } from './icon.tsx'
 
@@ -110,7 +110,7 @@ type LoadedProps<T> = {
  */
 export function Loaded<T>({ resource, what, lines, children }: LoadedProps<T>) {
   const { data, failure, reload } = resource
-  useEffect(() => (failure === null ? undefined : reportFailure({ failure, reload })), [failure])
+  useEffect(() => (failure === null ? undefined : reportPageFailure({ failure, reload })), [failure])
   if (data !== undefined) return <>{children(data)}</>
   if (failure === null) return <Loading what={what} {...(lines === undefined ? {} : { lines })} />
   return <p class="hint">Could not load {what}.</p>

@@ -7,7 +7,7 @@ type Failed = { readonly failure: RequestError; reload(): void }
 const failed = signal<readonly Failed[]>([])
 
 /** Reports an error until the returned function is called. */
-export function reportFailure(one: Failed): () => void {
+export function reportPageFailure(one: Failed): () => void {
   failed.value = [...failed.peek(), one]
   return () => {
     failed.value = failed.peek().filter(other => other !== one)
