@@ -127,7 +127,9 @@ function daysOf(sql: TransactionSql, scope: UsageScope, { from, to, filters }: U
 const isTime = (group: UsageGroup) => group === 'hour' || group === 'day' || group === 'month'
 
 function linesOf(sql: TransactionSql, scope: UsageScope, period: UsagePeriod) {
-  return needsLog(period.groupBy, period.filters) ? sql`(${logOf(sql, scope, period)})` : sql`(select * from ${daysOf(sql, scope, period)})`
+  return needsLog(period.groupBy, period.filters)
+    ? sql`(${logOf(sql, scope, period)})`
+    : sql`(select * from ${daysOf(sql, scope, period)})`
 }
 
 /**

@@ -26,12 +26,12 @@ import { hashRoute, hrefTo } from '../state/hash-route.ts'
 import { useResource } from '../state/resource.ts'
 import { user } from '../state/session.ts'
 import {
+  chartUnitsOf,
   daysOf,
   type Measure,
   measures,
   type Series,
   splitSeries,
-  chartUnitsOf,
   wholeSeries,
 } from '../state/usage-series.ts'
 
@@ -123,7 +123,12 @@ function Days({ usage, filters, range }: Shown & { readonly range: UsageQuery })
       }
     >
       {split === 'all' ? (
-        <DailyChart {...measures[measure]} days={chartUnitsOf(usage)} series={wholeSeries(usage, measure)} linkTo={linkTo} />
+        <DailyChart
+          {...measures[measure]}
+          days={chartUnitsOf(usage)}
+          series={wholeSeries(usage, measure)}
+          linkTo={linkTo}
+        />
       ) : (
         <Loaded resource={parts} what="the chart" lines={6}>
           {found => (

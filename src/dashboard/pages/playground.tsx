@@ -10,8 +10,8 @@ import { requestDryRun } from '../state/chat.ts'
 import type { CodeRequest } from '../state/code-body.ts'
 import {
   addLane,
-  askLanes,
   askAgain,
+  askLanes,
   clear,
   isAnswering,
   type Lane,

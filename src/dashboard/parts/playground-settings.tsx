@@ -54,7 +54,7 @@ export function ModelChoice({ label, laneId, value, models }: ModelChoiceProps) 
   )
 }
 
-/** PlaygroundOptions of every conversation of the playground. */
+/** Settings of every conversation of the playground. */
 export function PlaygroundSettings({ models }: { readonly models: readonly ShownModel[] }) {
   const now = settings.value
   const set = (part: Partial<PlaygroundOptions>) => {

@@ -117,7 +117,8 @@ export function clear(): void {
 }
 
 export function addLane(): void {
-  if (lanes.peek().length < mostLanes) lanes.value = [...lanes.peek(), { id: ++lastId, model: automaticModel, turns: [] }]
+  if (lanes.peek().length < mostLanes)
+    lanes.value = [...lanes.peek(), { id: ++lastId, model: automaticModel, turns: [] }]
 }
 
 export function removeLane(id: number): void {
