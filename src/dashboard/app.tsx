@@ -126,18 +126,25 @@ function Signed({ path, rest, role }: SignedProps) {
       <Navigation pages={open} current={path} />
       <main id="main" tabIndex={-1}>
         <VerificationNotice />
-        {page?.show(rest) ?? <NoPage />}
+        {page?.show(rest) ?? <NoPage closed={pages.find(one => one.path === path)?.title} />}
       </main>
       <Toast />
     </div>
   )
 }
 
-function NoPage() {
+/** `closed` is the title of a page that the user's role cannot open. */
+function NoPage({ closed }: { readonly closed: string | undefined }) {
   return (
-    <Page title="Page not found">
+    <Page title={closed === undefined ? 'Page not found' : 'Permission denied'}>
       <div class="card">
-        <Empty title="This page does not exist, or your role cannot open it.">
+        <Empty
+          title={
+            closed === undefined
+              ? 'This page does not exist.'
+              : `Your role cannot open ${closed}. An owner of the account can change your role.`
+          }
+        >
           <a href={hrefTo('')}>
             Back to the overview <Icon name="chevron" size={14} />
           </a>

@@ -4,6 +4,7 @@
  */
 import type { TransactionSql } from 'postgres'
 import type { usageGroups } from '../core/usage/usage-groups.ts'
+import { needsLog } from '../core/usage/usage-source.ts'
 import { withAccountRls } from '../database/account-transaction.ts'
 import type { Database } from '../database/database.ts'
 import { countedBy, durationSlotOf } from '../database/duration-sql.ts'
@@ -26,15 +27,6 @@ export type UsagePeriod = {
   readonly tag?: string | null
   /** Their times narrow the days; null = all requests of the days. */
   readonly filters?: RequestFilters | null
-}
-
-/** Returns true if only the log knows the answer: the daily totals have a day, a key and a model. */
-export function needsLog({ groupBy, filters }: UsagePeriod): boolean {
-  if (groupBy === 'hour') return true
-  if (filters == null) return false
-  // The daily totals of tags take the place of the log.
-  const { keyId, provider, model, tag, ...others } = filters
-  return Object.values(others).some(filter => filter !== null)
 }
 
 /** Sums over requests. Money is an integer of 1e-8 USD. */
@@ -185,7 +177,7 @@ function taggedBy(sql: TransactionSql, tag: string | null) {
 const isTime = (group: UsageGroup) => group === 'hour' || group === 'day' || group === 'month'
 
 function linesOf(sql: TransactionSql, scope: UsageScope, period: UsagePeriod) {
-  return needsLog(period) ? sql`(${logOf(sql, scope, period)})` : sql`(${daysOf(sql, scope, period)})`
+  return needsLog(period.groupBy, period.filters) ? sql`(${logOf(sql, scope, period)})` : sql`(${daysOf(sql, scope, period)})`
 }
 
 /**

@@ -13,7 +13,7 @@ setDefaultTimeout(240_000)
 
 /** Many pages of a table, and a chart without an empty day. */
 const loggedRequests = 2_000
-const heaviestFirstLoad = 150_000
+const heaviestFirstLoad = 60_000
 /** All API responses of a page, uncompressed. */
 const heaviestAnswers = 60_000
 
@@ -137,6 +137,14 @@ function withBrowser(path: string) {
       await visitor.page.locator('.legend', { hasText: 'Other' }).waitFor()
       await visitor.page.getByText('Show as table').click()
       await look('Chart by model')
+      await visitor.page.getByRole('button', { name: 'Filters' }).click()
+      await visitor.page.getByLabel('Error code').waitFor()
+      await visitor.page.getByLabel('Range (UTC)').selectOption('custom')
+      await look('Filters')
+      await visitor.go('playground', 'Playground')
+      await visitor.page.getByRole('button', { name: 'Compare', exact: true }).click()
+      await visitor.page.getByText('Parameters and tools').click()
+      await look('Comparison')
       expect(wrong).toEqual([])
       expect(visitor.complaints).toEqual([])
       await visitor.leave()

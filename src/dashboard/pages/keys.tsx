@@ -6,7 +6,7 @@ import { Snippet } from '../parts/copy.tsx'
 import { Confirm, Dialog, FormDialog } from '../parts/dialog.tsx'
 import { SelectField, Switch, TextField } from '../parts/field.tsx'
 import { FilterBar } from '../parts/filter-bar.tsx'
-import { KeyUsage } from '../parts/key-usage.tsx'
+import { KeyUsageCard } from '../parts/key-usage.tsx'
 import { KeyRules, type KeyRuleTexts, rulesOfTexts, textsOfRules } from '../parts/key-rules.tsx'
 import { Empty, Loaded, Notice } from '../parts/notice.tsx'
 import { Card, Page } from '../parts/page.tsx'
@@ -63,7 +63,7 @@ export function Keys() {
         </Loaded>
       </Card>
       <FilterBar path="keys" filters={filters} />
-      <KeyUsage filters={filters} />
+      <KeyUsageCard filters={filters} />
       {open?.kind === 'create' && <Create onMade={made} onClose={close} />}
       {open?.kind === 'change' && (
         <Change

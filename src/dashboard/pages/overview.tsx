@@ -1,17 +1,16 @@
 import { useEffect, useState } from 'preact/hooks'
 import { isAllowed } from '../../core/accounts/roles.ts'
-import type { AccountToday } from '../../routes/account/schemas.ts'
 import type { ShownUsage } from '../../routes/usage/schemas.ts'
 import { BarList } from '../parts/bar-list.tsx'
 import { BillingNotices } from '../parts/billing-notices.tsx'
 import { DailyChart } from '../parts/daily-chart.tsx'
 import { FilterBar } from '../parts/filter-bar.tsx'
 import { GettingStarted } from '../parts/getting-started.tsx'
-import { MeterBar } from '../parts/meter.tsx'
 import { Empty, Loaded } from '../parts/notice.tsx'
 import { Card, Page } from '../parts/page.tsx'
 import { Sparkline } from '../parts/sparkline.tsx'
 import { Tabs } from '../parts/tabs.tsx'
+import { Today } from '../parts/today.tsx'
 import { saveCsv } from '../state/export.ts'
 import {
   type Filters,
@@ -22,17 +21,17 @@ import {
   type UsageQuery,
   usageQuery,
 } from '../state/filters.ts'
-import { compact, formatCount, formatUsd, milliseconds, percent, relativeTime, usdColumn } from '../state/format.ts'
+import { compact, milliseconds, percent, usdColumn } from '../state/format.ts'
 import { hashRoute, hrefTo } from '../state/hash-route.ts'
 import { useResource } from '../state/resource.ts'
 import { user } from '../state/session.ts'
 import {
+  chartUnitsOf,
   daysOf,
   type Measure,
   measures,
   type Series,
   splitSeries,
-  unitsOf,
   wholeSeries,
 } from '../state/usage-series.ts'
 
@@ -41,6 +40,7 @@ const meterEveryMs = 10_000
 export function Overview() {
   const today = useResource('GET /api/v1/account', { everyMs: meterEveryMs })
   const filters = filtersOf(hashRoute.value.query)
+  const seesAll = isAllowed(user.value?.role ?? 'member', 'usage.all')
   const range = usageQuery(filters)
   const days = useResource('GET /api/v1/usage', { query: { ...range.query, group_by: range.unit } })
   const models = useResource('GET /api/v1/usage', { query: { ...range.query, group_by: 'model' } })
@@ -55,7 +55,10 @@ export function Overview() {
     for (const one of [today, days, models, keys]) one.reload()
   }
   return (
-    <Page title="Overview" about="Usage against today’s limits, and over a range. All times are UTC.">
+    <Page
+      title="Overview"
+      about={`Usage of the account against today’s limits, and ${seesAll ? 'of the account' : 'of your own keys'} over a range. All times are UTC.`}
+    >
       <BillingNotices />
       {isAllowed(user.value?.role ?? 'viewer', 'keys.own') && (
         <GettingStarted isNew={isNew} requests={days.data?.total.requests} onFirstCall={reload} />
@@ -87,43 +90,6 @@ export function Overview() {
   )
 }
 
-function Today({ account }: { readonly account: AccountToday }) {
-  const { today, limits } = account
-  const { requests_last_minute: minute = 0, seats_taken: seats = 0 } = account.now ?? {}
-  return (
-    <section aria-label="Today" class="meters">
-      <MeterBar
-        label="Daily tokens"
-        used={today.tokens}
-        limit={limits.daily_tokens}
-        show={compact}
-        note={`Resets ${relativeTime(today.resets_at)}`}
-      />
-      <MeterBar
-        label="Daily cost"
-        used={today.cost_usd}
-        limit={limits.daily_cost_usd}
-        show={formatUsd}
-        note={`${formatUsd(today.remaining_cost_usd)} remaining`}
-      />
-      <MeterBar
-        label="Requests per minute"
-        used={minute}
-        limit={limits.requests_per_minute}
-        show={formatCount}
-        note="In the last minute"
-      />
-      <MeterBar
-        label="Concurrent requests"
-        used={seats}
-        limit={limits.concurrent_requests}
-        show={formatCount}
-        note="In progress now"
-      />
-    </section>
-  )
-}
-
 const splits = { all: 'All', model: 'By model', key: 'By key' } as const
 type Split = keyof typeof splits
 
@@ -149,7 +115,7 @@ function Days({ usage, filters, range }: Shown & { readonly range: UsageQuery })
       actions={
         <>
           {shown !== undefined && series !== undefined && (
-            <button type="button" class="button small" onClick={() => saveChart(measure, unitsOf(shown), series)}>
+            <button type="button" class="button small" onClick={() => saveChart(measure, chartUnitsOf(shown), series)}>
               Export CSV
             </button>
           )}
@@ -159,13 +125,18 @@ function Days({ usage, filters, range }: Shown & { readonly range: UsageQuery })
       }
     >
       {split === 'all' ? (
-        <DailyChart {...measures[measure]} days={unitsOf(usage)} series={wholeSeries(usage, measure)} linkTo={linkTo} />
+        <DailyChart
+          {...measures[measure]}
+          days={chartUnitsOf(usage)}
+          series={wholeSeries(usage, measure)}
+          linkTo={linkTo}
+        />
       ) : (
         <Loaded resource={parts} what="the chart" lines={6}>
           {found => (
             <DailyChart
               {...measures[measure]}
-              days={unitsOf(found)}
+              days={chartUnitsOf(found)}
               linkTo={linkTo}
               series={splitSeries(found, measure)}
               note={measure === 'latency' ? 'p50' : undefined}
@@ -189,7 +160,7 @@ const muchFailed = 0.05
 function Latency({ usage, filters }: Shown) {
   const { total } = usage
   const days = daysOf(usage)
-  const units = unitsOf(usage)
+  const units = chartUnitsOf(usage)
   const slow = total.latency_p95_ms === null ? undefined : { min_latency_ms: String(total.latency_p95_ms) }
   return (
     <Card title="Latency and errors" about={rangeTitle(filters)}>

@@ -10,8 +10,8 @@ import { requestDryRun } from '../state/chat.ts'
 import type { CodeRequest } from '../state/code-body.ts'
 import {
   addLane,
-  ask,
   askAgain,
+  askLanes,
   clear,
   isAnswering,
   type Lane,
@@ -22,7 +22,7 @@ import {
   removeLane,
   requestOf,
   settings,
-  stop,
+  stopAnswers,
   takeKey,
 } from '../state/playground.ts'
 import { useResource } from '../state/resource.ts'
@@ -71,7 +71,7 @@ export function Playground() {
               <ul class="ideas">
                 {ideas.map(idea => (
                   <li key={idea}>
-                    <button type="button" class="button" onClick={() => void ask(idea, [])}>
+                    <button type="button" class="button" onClick={() => void askLanes(idea, [])}>
                       {idea}
                     </button>
                   </li>
@@ -98,7 +98,7 @@ export function Playground() {
               ))}
             </div>
           )}
-          <Composer isAnswering={isAnswering.value} onAsk={ask} onStop={stop} />
+          <Composer isAnswering={isAnswering.value} onAsk={askLanes} onStop={stopAnswers} />
         </div>
         <PlaygroundSettings models={models.data?.data ?? []} />
       </div>

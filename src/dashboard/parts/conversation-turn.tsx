@@ -11,7 +11,7 @@ import { Badge } from './badge.tsx'
 import { Copy } from './copy.tsx'
 import { ModelOutput } from './model-output.tsx'
 import { FailureNotice, Notice } from './notice.tsx'
-import { Rating, ToolCalls, WithoutSummary } from './turn-parts.tsx'
+import { ResponseRating, ToolCalls, WithoutSummary } from './turn-parts.tsx'
 
 type Explain = (request: PlaygroundRequest) => Promise<DryRunResult | null>
 
@@ -150,7 +150,7 @@ function Account({ turn, summary, explain }: AccountProps) {
           </li>
         )}
       </ul>
-      <Rating requestId={summary.request_id} />
+      <ResponseRating requestId={summary.request_id} />
       <details>
         <summary>Routing and cost details</summary>
         <div class="stack">

@@ -7,7 +7,7 @@ import { Card } from './page.tsx'
 import { Table } from './table.tsx'
 
 /** Usage of each key over the range of the page. A rotated key counts with the key that it replaced. */
-export function KeyUsage({ filters }: { readonly filters: Filters }) {
+export function KeyUsageCard({ filters }: { readonly filters: Filters }) {
   const { query, shortenedTo } = usageQuery(filters)
   const usage = useResource('GET /api/v1/usage', { query: { ...query, group_by: 'key' } })
   const rows = usage.data?.data.flatMap(row => ('key_id' in row ? [row] : [])) ?? []

@@ -1,6 +1,7 @@
 import type { ComponentChildren } from 'preact'
 import { useEffect, useState } from 'preact/hooks'
 import type { RequestError } from '../state/api-error.ts'
+import { pageFailures, reportPageFailure } from '../state/failures.ts'
 import type { Resource } from '../state/resource.ts'
 import { Icon } from './icon.tsx'
 
@@ -105,15 +106,29 @@ type LoadedProps<T> = {
   readonly children: (data: T) => ComponentChildren
 }
 
-/** Shows loaded data; before that a placeholder, or an error with a retry button beside older data. */
+/**
+ * Shows loaded data; before that a placeholder. The page shows an error once, whatever it has hit, and older data stays.
+ */
 export function Loaded<T>({ resource, what, lines, children }: LoadedProps<T>) {
   const { data, failure, reload } = resource
+  useEffect(() => (failure === null ? undefined : reportPageFailure({ failure, reload })), [failure])
+  if (data !== undefined) return <>{children(data)}</>
+  if (failure === null) return <Loading what={what} {...(lines === undefined ? {} : { lines })} />
+  return <p class="hint">Could not load {what}.</p>
+}
+
+/** The errors of the page, one notice per cause. */
+export function PageFailures() {
   return (
     <>
-      {failure !== null && <FailureNotice failure={failure} retry={reload} />}
-      {data !== undefined
-        ? children(data)
-        : failure === null && <Loading what={what} {...(lines === undefined ? {} : { lines })} />}
+      {pageFailures.value.map(({ failure, reload }) => (
+        <FailureNotice
+          key={`${failure.code} ${failure.message}`}
+          failure={failure}
+          // A second try has the same role.
+          {...(failure.code === 'forbidden' ? {} : { retry: reload })}
+        />
+      ))}
     </>
   )
 }

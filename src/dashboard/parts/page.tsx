@@ -1,5 +1,6 @@
 import type { ComponentChildren } from 'preact'
 import { useEffect, useRef } from 'preact/hooks'
+import { PageFailures } from './notice.tsx'
 
 type PageProps = {
   readonly title: string
@@ -27,6 +28,7 @@ export function Page({ title, about, actions, children }: PageProps) {
         </div>
         {actions !== undefined && <div class="actions">{actions}</div>}
       </header>
+      <PageFailures />
       {children}
     </>
   )

@@ -2,7 +2,7 @@ import { useMemo } from 'preact/hooks'
 import { reasoningEfforts, type Strategy, strategies } from '../../core/chat/chat.ts'
 import type { ShownModel } from '../../routes/models/schemas.ts'
 import { humanize } from '../state/format.ts'
-import { autoModel, lanes, type Settings, setModel, settings, toolsOf } from '../state/playground.ts'
+import { automaticModel, lanes, type PlaygroundOptions, setModel, settings, toolsOf } from '../state/playground.ts'
 import { SelectField, Switch, TextField } from './field.tsx'
 import { Card } from './page.tsx'
 
@@ -31,12 +31,12 @@ export function ModelChoice({ label, laneId, value, models }: ModelChoiceProps) 
       label={label}
       value={value}
       onChoice={model => setModel(laneId, model)}
-      hint={value === autoModel ? 'The gateway chooses a model for each prompt.' : undefined}
+      hint={value === automaticModel ? 'The gateway chooses a model for each prompt.' : undefined}
     >
       <optgroup label="Automatic">
-        <option value={autoModel}>Automatic</option>
+        <option value={automaticModel}>Automatic</option>
         {strategies.map(strategy => (
-          <option key={strategy} value={`${autoModel}/${strategy}`}>
+          <option key={strategy} value={`${automaticModel}/${strategy}`}>
             {humanize(strategy)}: {strategyWords[strategy]}
           </option>
         ))}
@@ -57,7 +57,7 @@ export function ModelChoice({ label, laneId, value, models }: ModelChoiceProps) 
 /** Settings of every conversation of the playground. */
 export function PlaygroundSettings({ models }: { readonly models: readonly ShownModel[] }) {
   const now = settings.value
-  const set = (part: Partial<Settings>) => {
+  const set = (part: Partial<PlaygroundOptions>) => {
     settings.value = { ...now, ...part }
   }
   const isWide = useMemo(() => matchMedia('(min-width: 1000px)').matches, [])

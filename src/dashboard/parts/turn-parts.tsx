@@ -45,7 +45,7 @@ export function WithoutSummary({ turn: { record, firstTokenMs, totalMs } }: { re
 }
 
 /** Stars of a response, for learning. */
-export function Rating({ requestId }: { readonly requestId: string }) {
+export function ResponseRating({ requestId }: { readonly requestId: string }) {
   const [given, setGiven] = useState<number | null>(null)
   const rating = useAction(async (stars: number) => {
     const before = given
@@ -68,7 +68,7 @@ export function Rating({ requestId }: { readonly requestId: string }) {
             : rating.failure.message
           : given === null
             ? 'Rate this response.'
-            : 'Rating saved.'}
+            : 'ResponseRating saved.'}
       </span>
     </div>
   )

@@ -11,7 +11,7 @@ import { streamChat } from './chat.ts'
 import { createPageKey } from './playground-key.ts'
 import type { ChatMessage, ChatPart, PlaygroundRequest } from './playground-request.ts'
 
-export const autoModel = 'gateway-ai'
+export const automaticModel = 'gateway-ai'
 export const mostLanes = 3
 
 export type Attachment = { readonly name: string; readonly url: string }
@@ -42,7 +42,7 @@ export type Lane = {
   readonly turns: readonly Turn[]
 }
 
-export type Settings = {
+export type PlaygroundOptions = {
   readonly enhances: boolean
   readonly usesWeb: boolean
   readonly isSmooth: boolean
@@ -57,7 +57,7 @@ export type Settings = {
   readonly tools: string
 }
 
-const startSettings: Settings = {
+const startSettings: PlaygroundOptions = {
   enhances: false,
   usesWeb: true,
   isSmooth: true,
@@ -69,7 +69,7 @@ const startSettings: Settings = {
   effort: '',
   tools: '',
 }
-const startLanes: readonly Lane[] = [{ id: 1, model: autoModel, turns: [] }]
+const startLanes: readonly Lane[] = [{ id: 1, model: automaticModel, turns: [] }]
 
 export const settings = signal(startSettings)
 export const lanes = signal(startLanes)
@@ -100,24 +100,25 @@ export function openPlayground(): () => void {
 
 /** Another user must not see these conversations. */
 export function forgetPlayground(): void {
-  stop()
+  stopAnswers()
   lanes.value = startLanes
   settings.value = startSettings
   pageKey.giveBack(false)
 }
 
-export function stop(): void {
+export function stopAnswers(): void {
   aborts.abort()
   aborts = new AbortController()
 }
 
 export function clear(): void {
-  stop()
+  stopAnswers()
   lanes.value = lanes.peek().map(lane => ({ ...lane, turns: [] }))
 }
 
 export function addLane(): void {
-  if (lanes.peek().length < mostLanes) lanes.value = [...lanes.peek(), { id: ++lastId, model: autoModel, turns: [] }]
+  if (lanes.peek().length < mostLanes)
+    lanes.value = [...lanes.peek(), { id: ++lastId, model: automaticModel, turns: [] }]
 }
 
 export function removeLane(id: number): void {
@@ -133,7 +134,7 @@ function changeLane(id: number, part: (lane: Lane) => Partial<Lane>): void {
 }
 
 /** Sends a prompt to every conversation. */
-export async function ask(question: string, images: readonly Attachment[]): Promise<void> {
+export async function askLanes(question: string, images: readonly Attachment[]): Promise<void> {
   await Promise.all(
     lanes.peek().map(lane => {
       const request = { ...requestOf(lane.model, settings.peek()), messages: messagesOf(lane.turns, question, images) }
@@ -231,8 +232,8 @@ export function toolsOf(text: string): readonly unknown[] | undefined {
 }
 
 /** Returns the request of these settings, without its messages. */
-export function requestOf(model: string, now: Settings): Omit<PlaygroundRequest, 'messages'> {
-  const [name = autoModel, strategy] = model.startsWith(`${autoModel}/`) ? model.split('/') : [model]
+export function requestOf(model: string, now: PlaygroundOptions): Omit<PlaygroundRequest, 'messages'> {
+  const [name = automaticModel, strategy] = model.startsWith(`${automaticModel}/`) ? model.split('/') : [model]
   const tools = toolsOf(now.tools)
   const [temperature, topP, maximumTokens] = [now.temperature, now.topP, now.maximumTokens].map(numberOf)
   return {

@@ -35,7 +35,8 @@ export const daysOf = (usage: ShownUsage): Day[] =>
   usage.data.flatMap(row => ('day' in row || 'hour' in row ? [row] : []))
 
 /** The days `YYYY-MM-DD` or hours `YYYY-MM-DDTHH` of a usage response. */
-export const unitsOf = (usage: ShownUsage): string[] => daysOf(usage).map(row => ('day' in row ? row.day : row.hour))
+export const chartUnitsOf = (usage: ShownUsage): string[] =>
+  daysOf(usage).map(row => ('day' in row ? row.day : row.hour))
 
 /** Returns the total series. */
 export function wholeSeries(usage: ShownUsage, measure: Measure): Series[] {

@@ -3,10 +3,11 @@ import { type Static, Type } from '@sinclair/typebox'
 import { dayMs, timeIn } from '../../core/text/utc-days.ts'
 import { usageGroups } from '../../core/usage/usage-groups.ts'
 import { recordedDialects } from '../../core/usage/usage-record.ts'
+import { needsLog } from '../../core/usage/usage-source.ts'
 import { checker, invalidField, oneOf } from '../../core/validation/validate.ts'
 import type { LogPosition, LogRange } from '../../ledger/ledger.ts'
 import type { RequestFilters } from '../../ledger/request-filters.ts'
-import { needsLog, type UsagePeriod } from '../../ledger/usage-totals.ts'
+import type { UsagePeriod } from '../../ledger/usage-totals.ts'
 
 const strict = { additionalProperties: false } as const
 /** No control characters: Postgres cannot store a NUL. */
@@ -138,7 +139,7 @@ export function readUsageQuery(url: string, now: number): UsagePeriod {
   if (splitBy !== null && groupBy !== 'hour' && groupBy !== 'day' && groupBy !== 'month')
     throw invalidField('split_by', 'requires `group_by` to be `hour`, `day` or `month`')
   const period = { from: dayOf(from), to: dayOf(to), groupBy, splitBy, tag, filters }
-  if (needsLog(period) && to - from > maximumLogDays * dayMs)
+  if (needsLog(groupBy, filters) && to - from > maximumLogDays * dayMs)
     throw invalidField(
       'from',
       `must be at most ${maximumLogDays} days before \`to\` for hours, times and these filters`,
