@@ -5,6 +5,7 @@
 import { type ObjectOptions, type Static, type TProperties, type TSchema, Type } from '@sinclair/typebox'
 import { roles } from '../core/accounts/roles.ts'
 import { queryTypes } from '../core/chat/chat.ts'
+import { fallbackPolicies } from '../core/chat/fallback-policy.ts'
 import { plans } from '../core/limits/plans.ts'
 import { type ErrorCode, errorTable, wireCode } from '../core/validation/errors.ts'
 import { oneOf } from '../core/validation/validate.ts'
@@ -84,6 +85,7 @@ export const accountShape = namedSchema('Account', {
   name: text('Analytical Engines'),
   plan: planName,
   web: Type.Boolean({ description: 'whether requests of the account may use web access' }),
+  fallback: { ...orNull(oneOf(fallbackPolicies)), description: 'fallback policy of its requests; null = `any`' },
   limits: limitsShape,
   created_at: time,
 })

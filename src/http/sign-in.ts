@@ -108,7 +108,7 @@ export function invalidCredentials(): GatewayError {
 
 /** Converts an account to its API form, with its own limits or its plan's. */
 export function shownAccount(
-  account: Pick<Account, 'id' | 'name' | 'plan' | 'web' | 'createdAt'>,
+  account: Pick<Account, 'id' | 'name' | 'plan' | 'web' | 'fallback' | 'createdAt'>,
   limits: Limits,
 ): ShownAccount {
   return {
@@ -116,6 +116,7 @@ export function shownAccount(
     name: account.name,
     plan: account.plan,
     web: account.web,
+    fallback: account.fallback,
     limits: shownLimits(limits),
     created_at: account.createdAt.toISOString(),
   }

@@ -274,3 +274,43 @@ describe('GET /api/v1/requests/{id}', () => {
     expect(rejected.body.data.length).toBe(cases.filter(({ expected }) => expected.status === 'rejected').length)
   })
 })
+
+describe('fallback policy', () => {
+  const failing = { model, prompt: '[[sim:status=503,only=gpt-5.4-mini]] Hi' }
+  const headers = () => ({ authorization: `Bearer ${key}` })
+  const setKey = (id: string, fallback: string | null) =>
+    ask(gateway, 'PATCH', `/api/v1/keys/${id}`, { token: person.token, body: { fallback } })
+
+  test('narrows by account, key and request: the strictest decides, and the response names the requested model', async () => {
+    const created = await createKeyFor(gateway, person)
+    const own = { authorization: `Bearer ${created.key}` }
+    const any = await gateway.post('/v1/chat/completions', { ...failing, prompt: undefined, messages: [{ role: 'user', content: failing.prompt }] }, own)
+    expect([any.status, any.headers.get('x-gateway-requested-model')]).toEqual([200, model])
+    expect(any.headers.get('x-gateway-model')).not.toBe(model)
+    const served = await recordOf(any.headers.get('x-request-id') ?? '')
+    expect([served.requested_model, served.model === model, served.fallback]).toEqual([model, false, 'any'])
+
+    const asked = await gateway.post('/api/v1/chat', failing, { ...own, 'x-gateway-fallback': 'none' })
+    expect(asked.ok).toBe(false)
+    expect((await recordOf(asked.headers.get('x-request-id') ?? '')).fallback).toBe('none')
+
+    expect((await setKey(created.id, 'same_model')).body).toMatchObject({ fallback: 'same_model' })
+    await gateway.deps.keys.look()
+    const narrowed = await gateway.post('/api/v1/chat', { ...failing, fallback: 'any' }, own)
+    expect(narrowed.ok).toBe(false)
+    expect((await recordOf(narrowed.headers.get('x-request-id') ?? '')).fallback).toBe('same_model')
+
+    await setKey(created.id, null)
+    await ask(gateway, 'PATCH', '/api/v1/account', { token: person.token, body: { fallback: 'none' } })
+    await gateway.deps.keys.look()
+    const ofAccount = await gateway.post('/api/v1/chat', { ...failing, fallback: true }, own)
+    expect((await recordOf(ofAccount.headers.get('x-request-id') ?? '')).fallback).toBe('none')
+    await ask(gateway, 'PATCH', '/api/v1/account', { token: person.token, body: { fallback: null } })
+    await gateway.deps.keys.look()
+  })
+
+  test('rejects an unknown policy', async () => {
+    const answer = await gateway.post('/api/v1/chat', failing, { ...headers(), 'x-gateway-fallback': 'maybe' })
+    expect(answer.status).toBe(400)
+  })
+})

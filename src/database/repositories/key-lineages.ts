@@ -1,6 +1,7 @@
 /**
  * API keys as managed by their owners: creation, rotation within a key lineage that shares usage, and lists with usage.
  */
+import type { FallbackPolicy } from '../../core/chat/fallback-policy.ts'
 import { and, desc, eq, sql } from 'drizzle-orm'
 import { type Transaction, withAccountRls } from '../account-transaction.ts'
 import type { Database } from '../database.ts'
@@ -15,6 +16,8 @@ type AddKeyInput = {
   readonly createdAt: Date
   readonly expiresAt: Date | null
   readonly web: boolean
+  /** Null = that of the account. */
+  readonly fallback?: FallbackPolicy | null
 }
 
 export type KeyUsage = {
@@ -81,7 +84,7 @@ export async function changeKey(
   database: Database,
   accountId: string,
   keyId: string,
-  change: { readonly name?: string; readonly web?: boolean },
+  change: { readonly name?: string; readonly web?: boolean; readonly fallback?: FallbackPolicy | null },
 ): Promise<ApiKey | null> {
   const rows = await withAccountRls(database, accountId).orm(step =>
     step
@@ -140,10 +143,10 @@ export function rotateKey(
             select from api_keys as later where later.line_id = ${lineId} and later.id <> api_keys.id and later.created_at >= api_keys.created_at)
         returning id`)
     if (ended.length === 0) return 'not_valid'
-    const { userId, name, expiresAt, web } = old
+    const { userId, name, expiresAt, web, fallback } = old
     const rows = await step
       .insert(apiKeys)
-      .values({ ...fresh, accountId, userId, name, expiresAt, lineId, web })
+      .values({ ...fresh, accountId, userId, name, expiresAt, lineId, web, fallback })
       .returning()
     return rows[0] ?? 'not_valid'
   })

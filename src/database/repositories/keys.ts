@@ -7,6 +7,7 @@ import { timingSafeEqual } from 'node:crypto'
 import { and, desc, eq, inArray, isNotNull, isNull, type SQL, sql } from 'drizzle-orm'
 import { digestOf, hasKeyLength, parseApiKey } from '../../core/accounts/api-keys.ts'
 import { paymentRequiredFrom } from '../../core/billing/grace.ts'
+import { strictestPolicy } from '../../core/chat/fallback-policy.ts'
 import type { Caller, Plans } from '../../core/limits/plans.ts'
 import { setBounded } from '../../core/text/bounded-map.ts'
 import { withAccountRls } from '../account-transaction.ts'
@@ -122,6 +123,7 @@ export function createKeyDirectory(options: KeyDirectoryOptions): KeyDirectory {
       ...paymentOf(row),
       ...(row.shortfallMicrocents > maximumShortfall ? { isPaused: true } : {}),
       ...(row.keyWeb && row.accountWeb ? {} : { webOff: true }),
+      ...policyOf(row),
     }
     const refreshAt = clock.now() + freshMs * (0.9 + 0.2 * random())
     setBounded(
@@ -285,6 +287,8 @@ function keyRows(database: Database, condition: SQL, limit: number) {
         shortfallMicrocents: accounts.shortfallMicrocents,
         keyWeb: apiKeys.web,
         accountWeb: accounts.web,
+        keyFallback: apiKeys.fallback,
+        accountFallback: accounts.fallback,
         changedAt: sql`greatest(${apiKeys.updatedAt}, ${accounts.updatedAt})`.mapWith(apiKeys.updatedAt),
       })
       .from(apiKeys)
@@ -292,6 +296,12 @@ function keyRows(database: Database, condition: SQL, limit: number) {
       .where(condition)
       .limit(limit),
   )
+}
+
+/** Returns the stricter policy of key and account; empty if both allow any fallback. */
+function policyOf({ keyFallback, accountFallback }: Row): Partial<Caller> {
+  const fallback = strictestPolicy(keyFallback, accountFallback)
+  return fallback === 'any' ? {} : { fallback }
 }
 
 /** Returns when the account has to pay, and its soft cap with the billing cycle; empty if there is neither. */

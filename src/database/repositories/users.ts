@@ -1,6 +1,7 @@
 /** Users of an account. Changes of a team are serialized by the account's row, so that its last owner stays. */
 import { and, asc, eq, isNull, sql, TransactionRollbackError } from 'drizzle-orm'
 import type { TransactionSql } from 'postgres'
+import type { FallbackPolicy } from '../../core/chat/fallback-policy.ts'
 import { outranks, type Role } from '../../core/accounts/roles.ts'
 import { withAccountRls } from '../account-transaction.ts'
 import type { Database } from '../database.ts'
@@ -51,7 +52,7 @@ export async function findUser(database: Database, accountId: string, userId: st
 export async function changeSettings(
   database: Database,
   accountId: string,
-  settings: { readonly name?: string; readonly web?: boolean },
+  settings: { readonly name?: string; readonly web?: boolean; readonly fallback?: FallbackPolicy | null },
 ): Promise<void> {
   await withAccountRls(database, accountId).orm(step =>
     step

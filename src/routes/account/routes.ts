@@ -1,11 +1,12 @@
 /** The account, for its users. */
 import { Type } from '@sinclair/typebox'
+import { fallbackPolicies } from '../../core/chat/fallback-policy.ts'
 import type { Plans } from '../../core/limits/plans.ts'
 import type { DailyUsage } from '../../core/limits/spent.ts'
 import type { Clock } from '../../core/ports/clock.ts'
 import { dayMs, formatDay } from '../../core/text/utc-days.ts'
 import { toUsd } from '../../core/usage/money.ts'
-import { checker, invalidField } from '../../core/validation/validate.ts'
+import { checker, invalidField, nullable, oneOf } from '../../core/validation/validate.ts'
 import type { Database } from '../../database/database.ts'
 import type { Stores } from '../../database/repositories/stores.ts'
 import { nameSchema } from '../../http/common-fields.ts'
@@ -26,7 +27,11 @@ type AccountDeps = {
 }
 
 const changeSchema = Type.Object(
-  { name: Type.Optional(nameSchema), web: Type.Optional(Type.Boolean()) },
+  {
+    name: Type.Optional(nameSchema),
+    web: Type.Optional(Type.Boolean()),
+    fallback: nullable(oneOf(fallbackPolicies)),
+  },
   { additionalProperties: false },
 )
 const checkChange = checker(changeSchema)
@@ -46,9 +51,9 @@ export function account(deps: AccountDeps, identify: Authenticate) {
       method: 'PATCH',
       path: '/api/v1/account',
       action: 'account.change',
-      summary: 'Change the name or the web access of the account',
+      summary: 'Change the name, the web access or the fallback policy of the account',
       body: changeSchema,
-      examples: { 'new name': { name: 'Difference Engines' }, 'web access off': { web: false } },
+      examples: { 'new name': { name: 'Difference Engines' }, 'web access off': { web: false }, 'the named model only': { fallback: 'same_model' } },
       answer: accountTodayShape,
       async handle({ principal: { accountId }, request }) {
         const settings = await readInput(request, checkChange)

@@ -1,12 +1,13 @@
 /** API keys of an account: members manage their own keys, admins and owners all of them. */
 import { Type } from '@sinclair/typebox'
+import { fallbackPolicies } from '../../core/chat/fallback-policy.ts'
 import { mintApiKey, type RandomBytes } from '../../core/accounts/api-keys.ts'
 import { isAllowed } from '../../core/accounts/roles.ts'
 import type { Clock } from '../../core/ports/clock.ts'
 import { timeIn } from '../../core/text/utc-days.ts'
 import { toUsd } from '../../core/usage/money.ts'
 import { GatewayError } from '../../core/validation/errors.ts'
-import { checker, invalidField, nullable } from '../../core/validation/validate.ts'
+import { checker, invalidField, nullable, oneOf } from '../../core/validation/validate.ts'
 import type { Database } from '../../database/database.ts'
 import type { KeyUsage } from '../../database/repositories/key-lineages.ts'
 import type { KeyDirectory } from '../../database/repositories/keys.ts'
@@ -49,10 +50,18 @@ const creationSchema = Type.Object(
     name: nameSchema,
     expires_at: nullable(Type.String({ maxLength: 40, description: 'a time in ISO 8601' })),
     web: Type.Optional(Type.Boolean()),
+    fallback: nullable(oneOf(fallbackPolicies)),
   },
   strict,
 )
-const changeSchema = Type.Object({ name: Type.Optional(nameSchema), web: Type.Optional(Type.Boolean()) }, strict)
+const changeSchema = Type.Object(
+  {
+    name: Type.Optional(nameSchema),
+    web: Type.Optional(Type.Boolean()),
+    fallback: nullable(oneOf(fallbackPolicies)),
+  },
+  strict,
+)
 const rotationSchema = Type.Object(
   { overlap_seconds: Type.Optional(Type.Integer({ minimum: 0, maximum: 7 * 86_400 })) },
   strict,
@@ -92,9 +101,9 @@ export function keys(deps: KeysDeps, identify: Authenticate) {
       method: 'PATCH',
       path: '/api/v1/keys/:id',
       action: 'keys.own',
-      summary: 'Change the name or the web access of an API key',
+      summary: 'Change the name, the web access or the fallback policy of an API key',
       body: changeSchema,
-      examples: { 'new name': { name: 'staging' }, 'web access off': { web: false } },
+      examples: { 'new name': { name: 'staging' }, 'web access off': { web: false }, 'the named model only': { fallback: 'same_model' } },
       answer: keyShape,
       handle: call => change(deps, call),
     },
@@ -150,6 +159,7 @@ async function create(
     createdAt: new Date(now),
     expiresAt,
     web: body.web ?? true,
+    fallback: body.fallback ?? null,
   })
   if (row === 'gone') throw notFound()
   if (row === 'full') throw new GatewayError('conflict', 'Too many API keys. Revoke unused keys first.')
@@ -223,6 +233,7 @@ function shownKey(row: ApiKey, usage: KeyUsage | undefined): ShownKey {
     revoked_at: row.revokedAt?.toISOString() ?? null,
     expires_at: row.expiresAt?.toISOString() ?? null,
     web: row.web,
+    fallback: row.fallback,
     usage: {
       requests: usage?.requests ?? 0,
       input_tokens: usage?.inputTokens ?? 0,
