@@ -58,6 +58,8 @@ export type ChatDone = {
   usage: ChatUsage
   routing: {
     mode: 'auto' | 'manual'
+    /** model that the request named; `gateway-ai` = automatic routing. A fallback served if `model_used` is another one */
+    requested_model?: string | undefined
     strategy: 'balanced' | 'quality' | 'cost' | 'speed' | null
     query_type:
       | 'code'
@@ -135,6 +137,8 @@ export type ChatReply = {
   usage: ChatUsage
   routing: {
     mode: 'auto' | 'manual'
+    /** model that the request named; `gateway-ai` = automatic routing. A fallback served if `model_used` is another one */
+    requested_model?: string | undefined
     strategy: 'balanced' | 'quality' | 'cost' | 'speed' | null
     query_type:
       | 'code'
@@ -181,7 +185,7 @@ export type ChatRequest = {
   stream_mode?: 'buffered' | 'realtime' | null | undefined
   enhance_prompt?: boolean | null | undefined
   test_mode?: boolean | null | undefined
-  fallback?: boolean | null | undefined
+  fallback?: boolean | 'any' | 'same_model' | 'none' | null | undefined
   fallback_max_cost_factor?: number | null | undefined
   web?: 'auto' | 'off' | null | undefined
   metadata?: Record<string, string> | null | undefined
@@ -863,9 +867,20 @@ export type RouteCandidate = {
     /** effect of learning, health and the monthly soft cap */
     adjustment: number
   } | null
+  /** why the candidate has this place in the order of calls */
+  place: 'requested' | 'score' | 'price' | 'other_provider' | 'cached' | 'explored' | 'output_limit' | 'unhealthy'
   reasons: readonly string[]
   estimated_cost_usd: number
   health: 'healthy' | 'degraded' | 'unhealthy'
+  /** null = healthy */
+  health_detail: {
+    /** cause of its last failure */
+    cause: string | null
+    /** share of failures among its latest attempts */
+    failure_rate: number
+    /** since when it has this health */
+    since: string | null
+  } | null
   figures: {
     quality: number
     first_token_ms: number
