@@ -8,6 +8,7 @@ import { Keys } from './pages/keys.tsx'
 import { Models } from './pages/models.tsx'
 import { Overview } from './pages/overview.tsx'
 import { Playground } from './pages/playground.tsx'
+import { RequestPage } from './pages/request.tsx'
 import { Requests } from './pages/requests.tsx'
 import { Reset } from './pages/reset-password.tsx'
 import { Settings } from './pages/settings.tsx'
@@ -36,7 +37,12 @@ type PageEntry = {
 const pages: readonly PageEntry[] = [
   { path: '', title: 'Overview', icon: 'overview', show: () => <Overview /> },
   { path: 'playground', title: 'Playground', icon: 'playground', show: () => <Playground /> },
-  { path: 'requests', title: 'Requests', icon: 'requests', show: () => <Requests /> },
+  {
+    path: 'requests',
+    title: 'Requests',
+    icon: 'requests',
+    show: ([id]) => (id === undefined ? <Requests /> : <RequestPage key={id} id={id} />),
+  },
   { path: 'models', title: 'Models', icon: 'models', show: () => <Models /> },
   { path: 'insights', title: 'Insights', icon: 'insights', show: () => <Insights /> },
   { path: 'keys', title: 'Keys', icon: 'keys', show: () => <Keys /> },

@@ -4,7 +4,7 @@ import { SelectField, Switch, TextField } from '../parts/field.tsx'
 import { Icon } from '../parts/icon.tsx'
 import { Empty, FailureNotice, Loading } from '../parts/notice.tsx'
 import { Page } from '../parts/page.tsx'
-import { RequestDetail, StatusBadge } from '../parts/request-detail.tsx'
+import { RequestDetail, ServedBadge, StatusBadge } from '../parts/request-detail.tsx'
 import { Table } from '../parts/table.tsx'
 import { showToast } from '../parts/toast.tsx'
 import { useAction } from '../state/action.ts'
@@ -100,6 +100,7 @@ function FilterBar({ filters, isLive, onLive }: FilterBarProps) {
             <option value="failed">Failed</option>
             <option value="client_closed">Client disconnected</option>
             <option value="blocked">Blocked</option>
+            <option value="rejected">Rejected before admission</option>
           </SelectField>
           <SelectField label="Model" value={filters.model ?? ''} onChoice={value => set('model', value)}>
             <option value="">Any</option>
@@ -217,7 +218,8 @@ function RequestTable({ rows, fresh, onChoose }: RequestTableProps) {
           name: 'Model',
           show: row => (
             <>
-              {row.model ?? <span class="quiet">No model</span>}
+              {row.model ?? <span class="quiet">{row.requested_model ?? 'No model'} (not served)</span>}{' '}
+              <ServedBadge request={row} />
               {row.attempts > 1 && <span class="quiet"> {row.attempts} attempts</span>}
             </>
           ),

@@ -9,7 +9,7 @@ import type { learningShape, ratedShape } from '../../routes/insights/schemas.ts
 import type { newKeyShape, ShownKey } from '../../routes/keys/schemas.ts'
 import type { modelHealthListShape, modelListShape } from '../../routes/models/schemas.ts'
 import type { newInvitationShape, ShownTeam } from '../../routes/team/schemas.ts'
-import type { requestListShape, ShownUsage } from '../../routes/usage/schemas.ts'
+import type { RequestRecord, requestListShape, ShownUsage } from '../../routes/usage/schemas.ts'
 
 type List<T> = { readonly data: readonly T[] }
 
@@ -49,6 +49,7 @@ export type Routes = {
   'DELETE /api/v1/team/:id': null
   'GET /api/v1/usage': ShownUsage
   'GET /api/v1/requests': RequestList
+  'GET /api/v1/requests/:id': RequestRecord
   'GET /api/v1/billing': ShownBilling
   'POST /api/v1/billing/upgrade': ShownBilling
   'POST /api/v1/billing/downgrade': ShownBilling
