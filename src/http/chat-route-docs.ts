@@ -1,8 +1,8 @@
 /** API descriptions that all chat endpoints share: request headers and errors. */
 import { Type } from '@sinclair/typebox'
 import { strategies, streamModes } from '../core/chat/chat.ts'
-import { fallbackCostFactors } from '../core/request/chat-request.ts'
 import { fallbackPolicies } from '../core/chat/fallback-policy.ts'
+import { fallbackCostFactors } from '../core/request/chat-request.ts'
 import type { ErrorCode } from '../core/validation/errors.ts'
 import { oneOf } from '../core/validation/validate.ts'
 import { idempotencyHeaders, onceErrors } from './idempotency.ts'

@@ -3,8 +3,8 @@
  * and bounded, since every usage record carries one.
  */
 import type { Attempt, TokenUsage } from '../core/chat/chat.ts'
-import type { Model } from '../core/models/models.ts'
 import type { FallbackPolicy } from '../core/chat/fallback-policy.ts'
+import type { Model } from '../core/models/models.ts'
 import { costParts } from '../core/usage/money.ts'
 import { fieldName } from '../core/usage/rejection.ts'
 import { maximumTraced, type RequestTrace, type TracedCandidate, toThousandths } from '../core/usage/request-trace.ts'
@@ -18,7 +18,11 @@ import { wasCalled } from './usage-record.ts'
 export function toRequestTrace(
   { ranked }: Pick<Route, 'ranked'>,
   { attempts, decision }: Pick<Progress, 'attempts' | 'decision'>,
-  cost: { readonly model: Pick<Model, 'pricing'> | null; readonly usage: TokenUsage; readonly fallback?: FallbackPolicy },
+  cost: {
+    readonly model: Pick<Model, 'pricing'> | null
+    readonly usage: TokenUsage
+    readonly fallback?: FallbackPolicy
+  },
 ): RequestTrace {
   return {
     c: inCallOrder(ranked).slice(0, maximumTraced).map(toTracedCandidate),

@@ -284,7 +284,11 @@ describe('fallback policy', () => {
   test('narrows by account, key and request: the strictest decides, and the response names the requested model', async () => {
     const created = await createKeyFor(gateway, person)
     const own = { authorization: `Bearer ${created.key}` }
-    const any = await gateway.post('/v1/chat/completions', { ...failing, prompt: undefined, messages: [{ role: 'user', content: failing.prompt }] }, own)
+    const any = await gateway.post(
+      '/v1/chat/completions',
+      { ...failing, prompt: undefined, messages: [{ role: 'user', content: failing.prompt }] },
+      own,
+    )
     expect([any.status, any.headers.get('x-gateway-requested-model')]).toEqual([200, model])
     expect(any.headers.get('x-gateway-model')).not.toBe(model)
     const served = await recordOf(any.headers.get('x-request-id') ?? '')

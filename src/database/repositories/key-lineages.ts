@@ -1,8 +1,9 @@
 /**
  * API keys as managed by their owners: creation, rotation within a key lineage that shares usage, and lists with usage.
  */
-import type { FallbackPolicy } from '../../core/chat/fallback-policy.ts'
+
 import { and, desc, eq, sql } from 'drizzle-orm'
+import type { FallbackPolicy } from '../../core/chat/fallback-policy.ts'
 import { type Transaction, withAccountRls } from '../account-transaction.ts'
 import type { Database } from '../database.ts'
 import { type ApiKey, apiKeys } from '../tables.ts'

@@ -1,8 +1,8 @@
 /** Users of an account. Changes of a team are serialized by the account's row, so that its last owner stays. */
 import { and, asc, eq, isNull, sql, TransactionRollbackError } from 'drizzle-orm'
 import type { TransactionSql } from 'postgres'
-import type { FallbackPolicy } from '../../core/chat/fallback-policy.ts'
 import { outranks, type Role } from '../../core/accounts/roles.ts'
+import type { FallbackPolicy } from '../../core/chat/fallback-policy.ts'
 import { withAccountRls } from '../account-transaction.ts'
 import type { Database } from '../database.ts'
 import { type Account, accounts, type NewAccount, type NewUser, type User, users } from '../tables.ts'

@@ -1,6 +1,14 @@
 /** Checks the model that a request names: that it exists, is not retired, and supports the request. */
 import type { EmbeddingCatalog } from '../../core/models/embedding-models.ts'
-import { autoModel, type Catalog, deprecationOf, fullName, type Model, type Unmet, unmet } from '../../core/models/models.ts'
+import {
+  autoModel,
+  type Catalog,
+  deprecationOf,
+  fullName,
+  type Model,
+  type Unmet,
+  unmet,
+} from '../../core/models/models.ts'
 import { GatewayError } from '../../core/validation/errors.ts'
 import type { Route } from './route.ts'
 import type { RouteRequest } from './route-request.ts'

@@ -53,7 +53,11 @@ export function account(deps: AccountDeps, identify: Authenticate) {
       action: 'account.change',
       summary: 'Change the name, the web access or the fallback policy of the account',
       body: changeSchema,
-      examples: { 'new name': { name: 'Difference Engines' }, 'web access off': { web: false }, 'the named model only': { fallback: 'same_model' } },
+      examples: {
+        'new name': { name: 'Difference Engines' },
+        'web access off': { web: false },
+        'the named model only': { fallback: 'same_model' },
+      },
       answer: accountTodayShape,
       async handle({ principal: { accountId }, request }) {
         const settings = await readInput(request, checkChange)

@@ -1,8 +1,8 @@
 /** API keys of an account: members manage their own keys, admins and owners all of them. */
 import { Type } from '@sinclair/typebox'
-import { fallbackPolicies } from '../../core/chat/fallback-policy.ts'
 import { mintApiKey, type RandomBytes } from '../../core/accounts/api-keys.ts'
 import { isAllowed } from '../../core/accounts/roles.ts'
+import { fallbackPolicies } from '../../core/chat/fallback-policy.ts'
 import type { Clock } from '../../core/ports/clock.ts'
 import { timeIn } from '../../core/text/utc-days.ts'
 import { toUsd } from '../../core/usage/money.ts'
@@ -103,7 +103,11 @@ export function keys(deps: KeysDeps, identify: Authenticate) {
       action: 'keys.own',
       summary: 'Change the name, the web access or the fallback policy of an API key',
       body: changeSchema,
-      examples: { 'new name': { name: 'staging' }, 'web access off': { web: false }, 'the named model only': { fallback: 'same_model' } },
+      examples: {
+        'new name': { name: 'staging' },
+        'web access off': { web: false },
+        'the named model only': { fallback: 'same_model' },
+      },
       answer: keyShape,
       handle: call => change(deps, call),
     },

@@ -105,9 +105,7 @@ test('health tracker: lists state and start time by the wall clock', () => {
   report('unhealthy')
   const since = clock.now()
   clock.move(500)
-  expect(book.list()).toEqual([
-    { key, state: 'unhealthy', since, cause: null, failureRate: 0.5, firstTokenMs: null },
-  ])
+  expect(book.list()).toEqual([{ key, state: 'unhealthy', since, cause: null, failureRate: 0.5, firstTokenMs: null }])
 })
 
 describe('entryOf', () => {
