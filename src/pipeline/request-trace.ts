@@ -1,5 +1,5 @@
 /**
- * Builds the trace of a settled request: its routing as it was, and the facts behind its attempts and cost. Content-free
+ * Builds the trace of a settled request: its routing at that time, and the facts behind its attempts and cost. Content-free
  * and bounded, since every usage record carries one.
  */
 import type { Attempt, TokenUsage } from '../core/chat/chat.ts'

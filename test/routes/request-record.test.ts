@@ -1,5 +1,5 @@
 /**
- * `GET /api/v1/requests/{id}`: failed requests of twenty causes, each explained by the route alone. A real socket,
+ * `GET /api/v1/requests/{id}`: failed requests of twenty causes, each explained by the route only. A real socket,
  * simulated providers.
  */
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test'
@@ -188,7 +188,7 @@ const cases: readonly Case[] = [
 
 const secretText = 'canary-71923'
 
-describe('GET /api/v1/requests/{id}', () => {
+describe('GET /api/v1/requests/:id', () => {
   test.each(cases)('explains a request that failed by $name', async ({ body, limits, expected, says, next = '' }) => {
     if (limits !== undefined) await limitTo({ ...generous, ...limits })
     const headers = { authorization: `Bearer ${key}` }
@@ -243,7 +243,7 @@ describe('GET /api/v1/requests/{id}', () => {
     expect(JSON.stringify(told)).toContain(id)
   })
 
-  test('finds a request by its response ID and by the ID of the provider, within its account only', async () => {
+  test('finds a request by its response ID and by the ID of the provider, within its account', async () => {
     const headers = { authorization: `Bearer ${key}` }
     const body = { model, input: 'Say hello.' }
     const answer = await gateway.post('/v1/responses', body, headers)
