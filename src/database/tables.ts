@@ -20,7 +20,7 @@ import {
   unique,
   uniqueIndex,
 } from 'drizzle-orm/pg-core'
-import { fallbackPolicies } from '../core/chat/fallback-policy.ts'
+import { fallbackPolicies } from '../core/validation/fallback-policy.ts'
 import type { RequestTrace } from '../core/usage/request-trace.ts'
 import { type AttemptRecord, recordedDialects } from '../core/usage/usage-record.ts'
 import type { CompletedUsage } from '../core/validation/errors.ts'

@@ -1,7 +1,7 @@
 /** API descriptions that all chat endpoints share: request headers and errors. */
 import { Type } from '@sinclair/typebox'
 import { strategies, streamModes } from '../core/chat/chat.ts'
-import { fallbackPolicies } from '../core/chat/fallback-policy.ts'
+import { fallbackPolicies } from '../core/validation/fallback-policy.ts'
 import { fallbackCostFactors } from '../core/request/chat-request.ts'
 import type { ErrorCode } from '../core/validation/errors.ts'
 import { oneOf } from '../core/validation/validate.ts'

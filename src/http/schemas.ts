@@ -5,7 +5,7 @@
 import { type ObjectOptions, type Static, type TProperties, type TSchema, Type } from '@sinclair/typebox'
 import { roles } from '../core/accounts/roles.ts'
 import { queryTypes } from '../core/chat/chat.ts'
-import { fallbackPolicies } from '../core/chat/fallback-policy.ts'
+import { fallbackPolicies } from '../core/validation/fallback-policy.ts'
 import { plans } from '../core/limits/plans.ts'
 import { type ErrorCode, errorTable, wireCode } from '../core/validation/errors.ts'
 import { oneOf } from '../core/validation/validate.ts'

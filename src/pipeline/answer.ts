@@ -5,7 +5,7 @@
 
 import type { RequestAnalysis } from '../core/analysis/prompt-analysis.ts'
 import type { ChatEvents, ChatRequest, ResponseSummary } from '../core/chat/chat.ts'
-import { strictestPolicy } from '../core/chat/fallback-policy.ts'
+import { strictestPolicy } from '../core/validation/fallback-policy.ts'
 import type { RequestAbortSignal } from '../core/chat/request-abort.ts'
 import type { Caller } from '../core/limits/plans.ts'
 import type { TraceParent } from '../core/text/traceparent.ts'

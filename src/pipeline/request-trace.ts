@@ -3,7 +3,7 @@
  * and bounded, since every usage record carries one.
  */
 import type { Attempt, TokenUsage } from '../core/chat/chat.ts'
-import type { FallbackPolicy } from '../core/chat/fallback-policy.ts'
+import type { FallbackPolicy } from '../core/validation/fallback-policy.ts'
 import type { Model } from '../core/models/models.ts'
 import { costParts } from '../core/usage/money.ts'
 import { fieldName } from '../core/usage/rejection.ts'

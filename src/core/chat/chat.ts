@@ -3,7 +3,7 @@
  * dialects convert wire formats to and from them.
  */
 
-import type { FallbackPolicy } from './fallback-policy.ts'
+import type { FallbackPolicy } from '../validation/fallback-policy.ts'
 import type { OutputCap } from './output-cap.ts'
 import type { OmittedSource, WebSource } from './web-sources.ts'
 

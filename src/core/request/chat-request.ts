@@ -16,7 +16,7 @@ import {
   type ToolCall,
   type ToolChoice,
 } from '../chat/chat.ts'
-import { fallbackPolicies, toPolicy } from '../chat/fallback-policy.ts'
+import { fallbackPolicies, toPolicy } from '../validation/fallback-policy.ts'
 import { autoModel } from '../models/models.ts'
 import { forwardableAddress } from '../validation/public-address.ts'
 import { headerChoice, headerFlag, headerNumber, invalidField, nullable, oneOf } from '../validation/validate.ts'

@@ -3,7 +3,7 @@
  */
 
 import { and, desc, eq, sql } from 'drizzle-orm'
-import type { FallbackPolicy } from '../../core/chat/fallback-policy.ts'
+import type { FallbackPolicy } from '../../core/validation/fallback-policy.ts'
 import { type Transaction, withAccountRls } from '../account-transaction.ts'
 import type { Database } from '../database.ts'
 import { type ApiKey, apiKeys } from '../tables.ts'

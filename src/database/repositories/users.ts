@@ -2,7 +2,7 @@
 import { and, asc, eq, isNull, sql, TransactionRollbackError } from 'drizzle-orm'
 import type { TransactionSql } from 'postgres'
 import { outranks, type Role } from '../../core/accounts/roles.ts'
-import type { FallbackPolicy } from '../../core/chat/fallback-policy.ts'
+import type { FallbackPolicy } from '../../core/validation/fallback-policy.ts'
 import { withAccountRls } from '../account-transaction.ts'
 import type { Database } from '../database.ts'
 import { type Account, accounts, type NewAccount, type NewUser, type User, users } from '../tables.ts'

@@ -1,6 +1,6 @@
 /** The account, for its users. */
 import { Type } from '@sinclair/typebox'
-import { fallbackPolicies } from '../../core/chat/fallback-policy.ts'
+import { fallbackPolicies } from '../../core/validation/fallback-policy.ts'
 import type { Plans } from '../../core/limits/plans.ts'
 import type { DailyUsage } from '../../core/limits/spent.ts'
 import type { Clock } from '../../core/ports/clock.ts'

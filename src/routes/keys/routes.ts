@@ -2,7 +2,7 @@
 import { Type } from '@sinclair/typebox'
 import { mintApiKey, type RandomBytes } from '../../core/accounts/api-keys.ts'
 import { isAllowed } from '../../core/accounts/roles.ts'
-import { fallbackPolicies } from '../../core/chat/fallback-policy.ts'
+import { fallbackPolicies } from '../../core/validation/fallback-policy.ts'
 import type { Clock } from '../../core/ports/clock.ts'
 import { timeIn } from '../../core/text/utc-days.ts'
 import { toUsd } from '../../core/usage/money.ts'

@@ -1,5 +1,5 @@
 import { type Static, Type } from '@sinclair/typebox'
-import { fallbackPolicies } from '../../core/chat/fallback-policy.ts'
+import { fallbackPolicies } from '../../core/validation/fallback-policy.ts'
 import { oneOf } from '../../core/validation/validate.ts'
 import { count, id, list, namedSchema, orNull, strictObject, text, time, usd } from '../../http/schemas.ts'
 

@@ -1,5 +1,5 @@
 import { type Static, Type } from '@sinclair/typebox'
-import { fallbackPolicies } from '../../core/chat/fallback-policy.ts'
+import { fallbackPolicies } from '../../core/validation/fallback-policy.ts'
 import { healthStates } from '../../core/request/health-state.ts'
 import { placeReasons } from '../../core/request/place-reason.ts'
 import { deciders } from '../../core/usage/explain-request.ts'
