@@ -20,10 +20,10 @@ import {
   unique,
   uniqueIndex,
 } from 'drizzle-orm/pg-core'
-import { fallbackPolicies } from '../core/validation/fallback-policy.ts'
 import type { RequestTrace } from '../core/usage/request-trace.ts'
 import { type AttemptRecord, recordedDialects } from '../core/usage/usage-record.ts'
 import type { CompletedUsage } from '../core/validation/errors.ts'
+import { fallbackPolicies } from '../core/validation/fallback-policy.ts'
 
 const time = (name: string) => timestamp(name, { withTimezone: true, mode: 'date' })
 const whole = (name: string) => bigint(name, { mode: 'number' })

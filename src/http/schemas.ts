@@ -5,9 +5,9 @@
 import { type ObjectOptions, type Static, type TProperties, type TSchema, Type } from '@sinclair/typebox'
 import { roles } from '../core/accounts/roles.ts'
 import { queryTypes } from '../core/chat/chat.ts'
-import { fallbackPolicies } from '../core/validation/fallback-policy.ts'
 import { plans } from '../core/limits/plans.ts'
 import { type ErrorCode, errorTable, wireCode } from '../core/validation/errors.ts'
+import { fallbackPolicies } from '../core/validation/fallback-policy.ts'
 import { oneOf } from '../core/validation/validate.ts'
 
 /** Object of a response. A version of the API only adds fields, so clients must ignore unknown ones. */

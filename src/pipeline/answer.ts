@@ -5,12 +5,12 @@
 
 import type { RequestAnalysis } from '../core/analysis/prompt-analysis.ts'
 import type { ChatEvents, ChatRequest, ResponseSummary } from '../core/chat/chat.ts'
-import { strictestPolicy } from '../core/validation/fallback-policy.ts'
 import type { RequestAbortSignal } from '../core/chat/request-abort.ts'
 import type { Caller } from '../core/limits/plans.ts'
 import type { TraceParent } from '../core/text/traceparent.ts'
 import { estimateInputTokens } from '../core/tokens/tokens.ts'
 import type { UsageRecord } from '../core/usage/usage-record.ts'
+import { strictestPolicy } from '../core/validation/fallback-policy.ts'
 import { planWebAccess } from '../core/web/web-plan.ts'
 import { type AdmitDeps, admit } from './admit.ts'
 import type { AdmittedRequest } from './admitted-request.ts'

@@ -58,6 +58,7 @@ const walled = [
   'usage_records',
   'usage_daily',
   'usage_replaced',
+  'rejected_requests',
   'learning_accounts',
   'learning_entries',
   'learning_state',
@@ -85,6 +86,7 @@ async function settled(database: Database): Promise<{ accountId: string; userId:
     await sql`insert into idempotency_keys (account_id, name, request_digest, status, lease_ends_at, created_at) values (${accountId}, 'n', 'd', 'running', now(), now())`
     await sql`insert into billing_notices (account_id, kind, subject, user_id, due_at, created_at) values (${accountId}, 'invoice_unpaid', ${inv}, ${userId}, now(), now())`
     await sql`insert into budget_notices (account_id, month, percent, created_at) values (${accountId}, '2026-01', 80, now())`
+    await sql`insert into rejected_requests (request_id, at, account_id, key_id, streamed, error_code, latency_ms) values (${`rej_${accountId}`}, now(), ${accountId}, 'k', false, 'invalid_request', 1)`
     await sql`insert into learning_accounts (account_id) values (${accountId})`
     await sql`insert into learning_entries (account_id, request_id, epoch, at, key_id, provider, model, query_type, quality, latency_ms, input_tokens, output_tokens, cost_microcents, routing_mode, influenced, enhanced) values (${accountId}, ${accountId}, 0, now(), 'k', 'p', 'm', 'code', 1, 1, 1, 1, 1, 'auto', false, false)`
     await sql`insert into learning_state (account_id, query_type, model, requests, entries, since, at, weight, quality, spread, slump, slump_weight, slump_quality, latency_ms, cost_microcents, ratio, ratio_variance, ratings, rating, automatic, influenced, enhanced, enhanced_quality, plain_quality) values (${accountId}, 'code', 'm', 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1)`

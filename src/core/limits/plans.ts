@@ -1,7 +1,7 @@
 /** The plans as data. Money is an integer of 1e-8 USD. */
 import { type Static, Type } from '@sinclair/typebox'
-import type { FallbackPolicy } from '../validation/fallback-policy.ts'
 import { fromUsd } from '../usage/money.ts'
+import type { FallbackPolicy } from '../validation/fallback-policy.ts'
 
 /** Limits of one account. */
 export type Limits = {

@@ -16,8 +16,8 @@ import {
   type ToolCall,
   type ToolChoice,
 } from '../chat/chat.ts'
-import { fallbackPolicies, toPolicy } from '../validation/fallback-policy.ts'
 import { autoModel } from '../models/models.ts'
+import { fallbackPolicies, toPolicy } from '../validation/fallback-policy.ts'
 import { forwardableAddress } from '../validation/public-address.ts'
 import { headerChoice, headerFlag, headerNumber, invalidField, nullable, oneOf } from '../validation/validate.ts'
 import { cacheMarkOf, cacheMarkSchema, type WireCacheMark } from './cache-mark.ts'

@@ -1,11 +1,11 @@
 /** The account, for its users. */
 import { Type } from '@sinclair/typebox'
-import { fallbackPolicies } from '../../core/validation/fallback-policy.ts'
 import type { Plans } from '../../core/limits/plans.ts'
 import type { DailyUsage } from '../../core/limits/spent.ts'
 import type { Clock } from '../../core/ports/clock.ts'
 import { dayMs, formatDay } from '../../core/text/utc-days.ts'
 import { toUsd } from '../../core/usage/money.ts'
+import { fallbackPolicies } from '../../core/validation/fallback-policy.ts'
 import { checker, invalidField, nullable, oneOf } from '../../core/validation/validate.ts'
 import type { Database } from '../../database/database.ts'
 import type { Stores } from '../../database/repositories/stores.ts'
