@@ -58,6 +58,8 @@ export type ChatDone = {
   usage: ChatUsage
   routing: {
     mode: 'auto' | 'manual'
+    /** model that the request named; `gateway-ai` = automatic routing. A fallback served if `model_used` is another one */
+    requested_model?: string | undefined
     strategy: 'balanced' | 'quality' | 'cost' | 'speed' | null
     query_type:
       | 'code'
@@ -135,6 +137,8 @@ export type ChatReply = {
   usage: ChatUsage
   routing: {
     mode: 'auto' | 'manual'
+    /** model that the request named; `gateway-ai` = automatic routing. A fallback served if `model_used` is another one */
+    requested_model?: string | undefined
     strategy: 'balanced' | 'quality' | 'cost' | 'speed' | null
     query_type:
       | 'code'
@@ -181,7 +185,7 @@ export type ChatRequest = {
   stream_mode?: 'buffered' | 'realtime' | null | undefined
   enhance_prompt?: boolean | null | undefined
   test_mode?: boolean | null | undefined
-  fallback?: boolean | null | undefined
+  fallback?: boolean | 'any' | 'same_model' | 'none' | null | undefined
   fallback_max_cost_factor?: number | null | undefined
   web?: 'auto' | 'off' | null | undefined
   metadata?: Record<string, string> | null | undefined

@@ -9,6 +9,7 @@ import { Keys } from './pages/keys.tsx'
 import { Models } from './pages/models.tsx'
 import { Overview } from './pages/overview.tsx'
 import { Playground } from './pages/playground.tsx'
+import { RequestPage } from './pages/request.tsx'
 import { Requests } from './pages/requests.tsx'
 import { Reset } from './pages/reset-password.tsx'
 import { Settings } from './pages/settings.tsx'
@@ -48,7 +49,12 @@ const pages: readonly PageEntry[] = [
     // Each of its requests costs money and uses a key.
     isFor: role => isAllowed(role, 'keys.own'),
   },
-  { path: 'requests', title: 'Requests', icon: 'requests', show: () => <Requests /> },
+  {
+    path: 'requests',
+    title: 'Requests',
+    icon: 'requests',
+    show: ([id]) => (id === undefined ? <Requests /> : <RequestPage key={id} id={id} />),
+  },
   { path: 'models', title: 'Models', icon: 'models', show: () => <Models /> },
   { path: 'insights', title: 'Insights', icon: 'insights', show: () => <Insights /> },
   { path: 'keys', title: 'Keys', icon: 'keys', show: () => <Keys /> },

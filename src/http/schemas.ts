@@ -7,6 +7,7 @@ import { roles } from '../core/accounts/roles.ts'
 import { queryTypes } from '../core/chat/chat.ts'
 import { plans } from '../core/limits/plans.ts'
 import { type ErrorCode, errorTable, wireCode } from '../core/validation/errors.ts'
+import { fallbackPolicies } from '../core/validation/fallback-policy.ts'
 import { oneOf } from '../core/validation/validate.ts'
 
 /** Object of a response. A version of the API only adds fields, so clients must ignore unknown ones. */
@@ -97,6 +98,7 @@ export const accountShape = namedSchema('Account', {
   requires_two_factor: Type.Boolean({
     description: 'whether users who sign in with a password must use a second factor',
   }),
+  fallback: { ...orNull(oneOf(fallbackPolicies)), description: 'fallback policy of its requests; null = `any`' },
   limits: limitsShape,
   created_at: time,
 })

@@ -125,7 +125,7 @@ export function invalidCredentials(): GatewayError {
 
 /** Converts an account to its API form, with its own limits or its plan's. */
 export function shownAccount(
-  account: Pick<Account, 'id' | 'name' | 'plan' | 'web' | 'hedge' | 'requiresTotp' | 'createdAt'>,
+  account: Pick<Account, 'id' | 'name' | 'plan' | 'web' | 'hedge' | 'requiresTotp' | 'fallback' | 'createdAt'>,
   limits: Limits,
 ): ShownAccount {
   return {
@@ -135,6 +135,7 @@ export function shownAccount(
     web: account.web,
     hedge: account.hedge,
     requires_two_factor: account.requiresTotp,
+    fallback: account.fallback,
     limits: shownLimits(limits),
     created_at: account.createdAt.toISOString(),
   }

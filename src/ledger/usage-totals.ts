@@ -150,7 +150,9 @@ function daysOf(sql: TransactionSql, scope: UsageScope, period: UsagePeriod) {
     where account_id = ${scope.accountId} and day between ${from}::text::date and ${to}::text::date ${own} ${taggedBy(sql, tag)}`
   if (groupBy !== 'model' && splitBy !== 'model' && provider === null && model === null) return days
   // The sums of tags have no requests that no model served.
-  const unserved = isTagged ? sql`` : sql`
+  const unserved = isTagged
+    ? sql``
+    : sql`
       union all
       select (at at time zone 'UTC')::date, key_id, moved.model, null, moved.sign, 0,
         moved.sign * (status in ('failed', 'blocked'))::int, 0, 0, 0, 0, 0, '{}', '{}'
@@ -177,7 +179,9 @@ function taggedBy(sql: TransactionSql, tag: string | null) {
 const isTime = (group: UsageGroup) => group === 'hour' || group === 'day' || group === 'month'
 
 function linesOf(sql: TransactionSql, scope: UsageScope, period: UsagePeriod) {
-  return needsLog(period.groupBy, period.filters) ? sql`(${logOf(sql, scope, period)})` : sql`(${daysOf(sql, scope, period)})`
+  return needsLog(period.groupBy, period.filters)
+    ? sql`(${logOf(sql, scope, period)})`
+    : sql`(${daysOf(sql, scope, period)})`
 }
 
 /**

@@ -2,10 +2,11 @@
  * State of a request that settlement needs however the request ends. Steps return all other results. Each field has one
  * writer, named here: `answer`, or `call` with the files of its attempts.
  */
+
+import type { ActiveSetMember } from '../core/chat/active-set.ts'
 import type { Attempt, HedgeResult } from '../core/chat/attempts.ts'
 import type { ResponseSummary } from '../core/chat/chat-events.ts'
 import type { RequestAbortSignal } from '../core/chat/request-abort.ts'
-import type { ActiveSetMember } from '../core/chat/active-set.ts'
 import { GatewayError } from '../core/validation/errors.ts'
 import type { WebUse } from '../core/web/web-plan.ts'
 import type { Reservation } from '../limits/meter.ts'

@@ -1,15 +1,15 @@
 /**
- * Builds the trace of a settled request: its routing as it was, and the facts behind its attempts and cost. Content-free
+ * Builds the trace of a settled request: its routing at that time, and the facts behind its attempts and cost. Content-free
  * and bounded, since every usage record carries one.
  */
 import type { Attempt } from '../core/chat/attempts.ts'
 import type { TokenUsage } from '../core/chat/chat-events.ts'
-import type { FallbackPolicy } from '../core/chat/fallback-policy.ts'
 import type { Model } from '../core/models/models.ts'
 import { costParts } from '../core/usage/money.ts'
 import { fieldName } from '../core/usage/rejection.ts'
 import { maximumTraced, type RequestTrace, type TracedCandidate, toThousandths } from '../core/usage/request-trace.ts'
 import { maximumTried } from '../core/usage/usage-record.ts'
+import type { FallbackPolicy } from '../core/validation/fallback-policy.ts'
 import type { Progress } from './progress.ts'
 import type { Candidate } from './routing/candidate.ts'
 import type { Route } from './routing/route.ts'

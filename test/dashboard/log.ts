@@ -20,7 +20,7 @@ export async function fillLog({ deps, accountId }: Gateway, count: number): Prom
             request_id, at, account_id, key_id, provider, model, routing_mode, strategy, query_type, streamed, status,
             error_code, finish_reason, input_tokens, cached_input_tokens, cache_write_tokens, output_tokens,
             reasoning_tokens, estimated, billed_microcents, reserved_microcents, attempts, latency_ms, first_token_ms,
-            metadata, tried)
+            metadata, tried, requested_model, trace)
           select
             'req_' || lpad(n::text, 20, '0'), now() - n * ${secondsApart}::int * interval '1 second', ${accountId},
             (select id from api_keys where account_id = ${accountId} limit 1), 'openai', 'gpt-' || n % 12, 'auto', null, 'code',
@@ -28,7 +28,8 @@ export async function fillLog({ deps, accountId }: Gateway, count: number): Prom
             case when n % 50 = 0 then 'upstream_failed' end, 'stop', 100, 10, 0, 50, 5, false, n, n + 10, 1 + n % 2,
             400 + n * 37 % 2000, 200 + n * 17 % 300, null,
             case n % 2 when 0 then '[]'::jsonb else '[["google/gemini-0", "timeout", 2, 90]]'::jsonb end
-              || jsonb_build_array(jsonb_build_array('openai/gpt-' || n % 12, 'served', 95, 105 + n * 17 % 300))
+              || jsonb_build_array(jsonb_build_array('openai/gpt-' || n % 12, 'served', 95, 105 + n * 17 % 300)), 'openai/gpt-0',
+            '{"c":[["openai/gpt-0",812,"score","healthy",[500,200,120,-8,0]],["google/gemini-0",700,"unhealthy","unhealthy",[400,200,110,-10,0]]],"s":[0,200],"b":[1,1,0,3]}'::jsonb
           from generate_series(${from + 1}::int, ${Math.min(count, from + pieceOf)}::int) as n
           returning
             *, ${slots(sql)})

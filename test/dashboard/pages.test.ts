@@ -21,6 +21,7 @@ const pages = [
   ['', 'Overview'],
   ['playground', 'Playground'],
   ['requests', 'Requests'],
+  [`requests/req_${'50'.padStart(20, '0')}`, 'Request'],
   ['models', 'Models'],
   ['insights', 'Insights'],
   ['keys', 'Keys'],

@@ -62,6 +62,7 @@ const walled = [
   'usage_records',
   'usage_daily',
   'usage_replaced',
+  'rejected_requests',
   'learning_accounts',
   'learning_entries',
   'learning_state',
@@ -101,6 +102,7 @@ async function settled(database: Database): Promise<{ accountId: string; userId:
     await sql`insert into webhook_endpoints (id, account_id, url, events, secret, created_at) values (${`whk_${accountId}`}, ${accountId}, 'u', '{}', 's', now())`
     await sql`insert into webhook_deliveries (id, account_id, endpoint_id, type, body) values (${`msg_${accountId}`}, ${accountId}, ${`whk_${accountId}`}, 't', '{}')`
     await sql`insert into alert_rules (id, account_id, metric, threshold, window_minutes, created_at) values (${`alr_${accountId}`}, ${accountId}, 'spend', 1, 15, now())`
+    await sql`insert into rejected_requests (request_id, at, account_id, key_id, streamed, error_code, latency_ms) values (${`rej_${accountId}`}, now(), ${accountId}, 'k', false, 'invalid_request', 1)`
     await sql`insert into learning_accounts (account_id) values (${accountId})`
     await sql`insert into learning_entries (account_id, request_id, epoch, at, key_id, provider, model, query_type, quality, latency_ms, input_tokens, output_tokens, cost_microcents, routing_mode, influenced, enhanced) values (${accountId}, ${accountId}, 0, now(), 'k', 'p', 'm', 'code', 1, 1, 1, 1, 1, 'auto', false, false)`
     await sql`insert into learning_state (account_id, query_type, model, requests, entries, since, at, weight, quality, spread, slump, slump_weight, slump_quality, latency_ms, cost_microcents, ratio, ratio_variance, ratings, rating, automatic, influenced, enhanced, enhanced_quality, plain_quality) values (${accountId}, 'code', 'm', 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1)`

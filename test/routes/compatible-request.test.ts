@@ -234,7 +234,7 @@ test('minimal request: uses automatic routing and fallbacks, and does not stream
       "endUser": null,
       "enhance": false,
       "extras": {},
-      "fallback": true,
+      "fallback": "any",
       "fallbackMaxCostFactor": 3,
       "frequencyPenalty": null,
       "logitBias": null,
@@ -325,7 +325,7 @@ test('every field: reaches the chat request', () => {
         "top_k": 40,
         "verbosity": "low",
       },
-      "fallback": false,
+      "fallback": "same_model",
       "fallbackMaxCostFactor": 2.5,
       "frequencyPenalty": -1,
       "logitBias": {

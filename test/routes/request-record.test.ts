@@ -1,5 +1,5 @@
 /**
- * `GET /api/v1/requests/{id}`: failed requests of twenty causes, each explained by the route alone. A real socket,
+ * `GET /api/v1/requests/{id}`: failed requests of twenty causes, each explained by the route only. A real socket,
  * simulated providers.
  */
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test'
@@ -188,7 +188,7 @@ const cases: readonly Case[] = [
 
 const secretText = 'canary-71923'
 
-describe('GET /api/v1/requests/{id}', () => {
+describe('GET /api/v1/requests/:id', () => {
   test.each(cases)('explains a request that failed by $name', async ({ body, limits, expected, says, next = '' }) => {
     if (limits !== undefined) await limitTo({ ...generous, ...limits })
     const headers = { authorization: `Bearer ${key}` }
@@ -243,7 +243,7 @@ describe('GET /api/v1/requests/{id}', () => {
     expect(JSON.stringify(told)).toContain(id)
   })
 
-  test('finds a request by its response ID and by the ID of the provider, within its account only', async () => {
+  test('finds a request by its response ID and by the ID of the provider, within its account', async () => {
     const headers = { authorization: `Bearer ${key}` }
     const body = { model, input: 'Say hello.' }
     const answer = await gateway.post('/v1/responses', body, headers)
@@ -272,5 +272,49 @@ describe('GET /api/v1/requests/{id}', () => {
     expect(failed.body.data.length).toBeGreaterThan(9)
     const rejected = await ask<Log>(gateway, 'GET', '/api/v1/requests?status=rejected', { token })
     expect(rejected.body.data.length).toBe(cases.filter(({ expected }) => expected.status === 'rejected').length)
+  })
+})
+
+describe('fallback policy', () => {
+  const failing = { model, prompt: '[[sim:status=503,only=gpt-5.4-mini]] Hi' }
+  const headers = () => ({ authorization: `Bearer ${key}` })
+  const setKey = (id: string, fallback: string | null) =>
+    ask(gateway, 'PATCH', `/api/v1/keys/${id}`, { token: person.token, body: { fallback } })
+
+  test('narrows by account, key and request: the strictest decides, and the response names the requested model', async () => {
+    const created = await createKeyFor(gateway, person)
+    const own = { authorization: `Bearer ${created.key}` }
+    const any = await gateway.post(
+      '/v1/chat/completions',
+      { ...failing, prompt: undefined, messages: [{ role: 'user', content: failing.prompt }] },
+      own,
+    )
+    expect([any.status, any.headers.get('x-gateway-requested-model')]).toEqual([200, model])
+    expect(any.headers.get('x-gateway-model')).not.toBe(model)
+    const served = await recordOf(any.headers.get('x-request-id') ?? '')
+    expect([served.requested_model, served.model === model, served.fallback]).toEqual([model, false, 'any'])
+
+    const asked = await gateway.post('/api/v1/chat', failing, { ...own, 'x-gateway-fallback': 'none' })
+    expect(asked.ok).toBe(false)
+    expect((await recordOf(asked.headers.get('x-request-id') ?? '')).fallback).toBe('none')
+
+    expect((await setKey(created.id, 'same_model')).body).toMatchObject({ fallback: 'same_model' })
+    await gateway.deps.keys.look()
+    const narrowed = await gateway.post('/api/v1/chat', { ...failing, fallback: 'any' }, own)
+    expect(narrowed.ok).toBe(false)
+    expect((await recordOf(narrowed.headers.get('x-request-id') ?? '')).fallback).toBe('same_model')
+
+    await setKey(created.id, null)
+    await ask(gateway, 'PATCH', '/api/v1/account', { token: person.token, body: { fallback: 'none' } })
+    await gateway.deps.keys.look()
+    const ofAccount = await gateway.post('/api/v1/chat', { ...failing, fallback: true }, own)
+    expect((await recordOf(ofAccount.headers.get('x-request-id') ?? '')).fallback).toBe('none')
+    await ask(gateway, 'PATCH', '/api/v1/account', { token: person.token, body: { fallback: null } })
+    await gateway.deps.keys.look()
+  })
+
+  test('rejects an unknown policy', async () => {
+    const answer = await gateway.post('/api/v1/chat', failing, { ...headers(), 'x-gateway-fallback': 'maybe' })
+    expect(answer.status).toBe(400)
   })
 })

@@ -3,7 +3,7 @@
  * it in theirs. `chat-events.ts` has the events of a response.
  */
 
-import type { FallbackPolicy } from './fallback-policy.ts'
+import type { FallbackPolicy } from '../validation/fallback-policy.ts'
 /**
  * The client's mark: the provider may cache the prompt up to here for this time. Anthropic requires marks; other providers
  * cache without.

@@ -1,5 +1,5 @@
-import type { ActiveSetMember } from './active-set.ts'
 import { GatewayError } from '../validation/errors.ts'
+import type { ActiveSetMember } from './active-set.ts'
 
 /**
  * Aborts a request before its response is complete: the client disconnects, or the gateway has to stop. Behaves like an

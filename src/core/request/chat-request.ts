@@ -13,8 +13,8 @@ import {
   type Tool,
   type ToolChoice,
 } from '../chat/chat.ts'
-import { fallbackPolicies, toPolicy } from '../chat/fallback-policy.ts'
 import { autoModel } from '../models/models.ts'
+import { fallbackPolicies, toPolicy } from '../validation/fallback-policy.ts'
 import { headerChoice, headerFlag, headerNumber, invalidField, nullable, oneOf } from '../validation/validate.ts'
 import { cacheMarkOf, cacheMarkSchema } from './cache-mark.ts'
 import { bodyText, closedOrOpen, functionName } from './part-schemas.ts'

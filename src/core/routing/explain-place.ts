@@ -15,7 +15,7 @@ export type HealthDetail = {
   readonly since: number | null
 }
 
-/** Facts about one candidate as it was ranked. */
+/** Facts about one candidate at the time of its ranking. */
 export type PlacedCandidate = { readonly place: PlaceReason; readonly health: HealthState }
 
 const sentences: Readonly<Record<PlaceReason, string>> = {

@@ -4,9 +4,9 @@
  * thousandth, at most `maximumTraced` candidates.
  */
 import { Type } from '@sinclair/typebox'
-import type { FallbackPolicy } from '../chat/fallback-policy.ts'
 import type { HealthState } from '../request/health-state.ts'
 import type { PlaceReason } from '../request/place-reason.ts'
+import type { FallbackPolicy } from '../validation/fallback-policy.ts'
 
 export const maximumTraced = 8
 

@@ -5,7 +5,7 @@ import { FilterBar } from '../parts/filter-bar.tsx'
 import { Icon } from '../parts/icon.tsx'
 import { Empty, FailureNotice, Loading } from '../parts/notice.tsx'
 import { Page } from '../parts/page.tsx'
-import { RequestDetail, StatusBadge } from '../parts/request-detail.tsx'
+import { RequestDetail, ServedBadge, StatusBadge } from '../parts/request-detail.tsx'
 import { Table } from '../parts/table.tsx'
 import { showToast } from '../parts/toast.tsx'
 import { useAction } from '../state/action.ts'
@@ -127,7 +127,8 @@ function RequestTable({ rows, fresh, onChoose }: RequestTableProps) {
           name: 'Model',
           show: row => (
             <>
-              {row.model ?? <span class="quiet">No model</span>}
+              {row.model ?? <span class="quiet">{row.requested_model ?? 'No model'} (not served)</span>}{' '}
+              <ServedBadge request={row} />
               {row.attempts > 1 && <span class="quiet"> {row.attempts} attempts</span>}
             </>
           ),

@@ -128,6 +128,13 @@ function Account({ turn, summary, explain }: AccountProps) {
       <ul class="inline-list" aria-label="About this response">
         <li>
           <Badge tone="good">{summary.model_used}</Badge>
+          {summary.routing.mode === 'manual' &&
+            summary.routing.requested_model !== undefined &&
+            summary.routing.requested_model !== summary.model_used && (
+              <Badge tone="warn">
+                Requested {summary.routing.requested_model}, served {summary.model_used}
+              </Badge>
+            )}
         </li>
         <li>
           {formatCount(usage.input_tokens)} input, {formatCount(usage.output_tokens)} output tokens

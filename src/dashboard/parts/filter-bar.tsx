@@ -81,14 +81,18 @@ export function FilterBar({ path, filters, children }: FilterBarProps) {
           </button>
         )}
       </div>
-      {isOpen && <FilterFields filters={filters} onChange={set} />}
+      {isOpen && <FilterFields path={path} filters={filters} onChange={set} />}
     </section>
   )
 }
 
-type FilterFieldsProps = { readonly filters: Filters; readonly onChange: (change: Filters) => void }
+type FilterFieldsProps = {
+  readonly path: string
+  readonly filters: Filters
+  readonly onChange: (change: Filters) => void
+}
 
-function FilterFields({ filters, onChange }: FilterFieldsProps) {
+function FilterFields({ path, filters, onChange }: FilterFieldsProps) {
   const models = useResource('GET /api/v1/usage', { query: { group_by: 'model' } })
   const keys = useResource('GET /api/v1/keys')
   const used = models.data?.data.flatMap(row => ('model' in row && row.model !== null ? [row.model] : [])) ?? []
@@ -114,7 +118,12 @@ function FilterFields({ filters, onChange }: FilterFieldsProps) {
   )
   return (
     <div class="filters">
-      {choice('status', 'Status', Object.entries(statusWords))}
+      {choice(
+        'status',
+        'Status',
+        // Rejected requests are only in the log.
+        Object.entries(statusWords).filter(([status]) => path === 'requests' || status !== 'rejected'),
+      )}
       {choice('error_code', 'Error code', plain(errorCodes))}
       {choice('provider', 'Provider', plain(providers))}
       {choice('model', 'Model', plain(used))}

@@ -1,5 +1,6 @@
 import type { ShownRequest } from '../../routes/usage/schemas.ts'
 import { exactTime, formatCount, humanize, milliseconds, usdExact } from '../state/format.ts'
+import { hrefTo } from '../state/hash-route.ts'
 import { Attempts } from './attempts.tsx'
 import { Badge } from './badge.tsx'
 import { DetailRow } from './conversation-turn.tsx'
@@ -26,6 +27,18 @@ export function StatusBadge({ request: { status } }: { readonly request: Pick<Sh
   return <Badge tone={tones[status]}>{statusWords[status]}</Badge>
 }
 
+type Served = Pick<ShownRequest, 'model' | 'requested_model' | 'routing_mode'>
+
+/** Says that another model served than the one that the request named. */
+export function ServedBadge({ request: { model, requested_model, routing_mode } }: { readonly request: Served }) {
+  if (routing_mode === 'auto' || model === null || requested_model === null || model === requested_model) return null
+  return (
+    <Badge tone="warn">
+      Requested {requested_model}, served {model}
+    </Badge>
+  )
+}
+
 export const dialectNames = {
   chat_completions: 'Chat Completions',
   native: 'Gateway chat',
@@ -46,6 +59,10 @@ export function RequestDetail({ request, onClose }: { readonly request: ShownReq
       <p class="copied-line">
         <span class="mono wrap">{request.request_id}</span>
         <Copy text={request.request_id} what="ID" />
+      </p>
+      <p>
+        <ServedBadge request={request} />{' '}
+        <a href={hrefTo(`requests/${encodeURIComponent(request.request_id)}`)}>Explain this request</a>
       </p>
 
       <h3>Time</h3>

@@ -20,7 +20,7 @@ import type { newKeyShape, ShownKey } from '../../routes/keys/schemas.ts'
 import type { modelHealthListShape, modelListShape } from '../../routes/models/schemas.ts'
 import type { providerListShape } from '../../routes/providers/schemas.ts'
 import type { newInvitationShape, ShownTeam } from '../../routes/team/schemas.ts'
-import type { requestListShape, ShownUsage } from '../../routes/usage/schemas.ts'
+import type { RequestRecord, requestListShape, ShownUsage } from '../../routes/usage/schemas.ts'
 import type {
   deliveriesShape,
   newWebhookShape,
@@ -85,6 +85,7 @@ export type Routes = {
   'GET /api/v1/webhooks/:id/deliveries': Static<typeof deliveriesShape>
   'GET /api/v1/usage': ShownUsage
   'GET /api/v1/requests': RequestList
+  'GET /api/v1/requests/:id': RequestRecord
   'GET /api/v1/billing': ShownBilling
   'POST /api/v1/billing/upgrade': ShownBilling
   'POST /api/v1/billing/downgrade': ShownBilling

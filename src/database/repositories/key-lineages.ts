@@ -21,7 +21,7 @@ type AddKeyInput = {
 } & KeyRules
 
 /** What a key's requests may do, and what they count in; null = no rule. */
-export type KeyRules = Pick<ApiKey, 'limits' | 'models' | 'tags' | 'strategy'>
+export type KeyRules = Pick<ApiKey, 'limits' | 'models' | 'tags' | 'strategy' | 'fallback'>
 
 export type KeyUsage = {
   readonly requests: number
@@ -156,10 +156,10 @@ export function rotateKey(
             select from api_keys as later where later.line_id = ${lineId} and later.id <> api_keys.id and later.created_at >= api_keys.created_at)
         returning id`)
     if (ended.length === 0) return 'not_valid'
-    const { userId, name, expiresAt, web, limits, models, tags, strategy } = old
+    const { userId, name, expiresAt, web, limits, models, tags, strategy, fallback } = old
     const rows = await step
       .insert(apiKeys)
-      .values({ ...fresh, accountId, userId, name, expiresAt, lineId, web, limits, models, tags, strategy })
+      .values({ ...fresh, accountId, userId, name, expiresAt, lineId, web, limits, models, tags, strategy, fallback })
       .returning()
     await recordAudit(step, database, {
       accountId,

@@ -10,6 +10,7 @@ import { paymentRequiredFrom } from '../../core/billing/grace.ts'
 import type { Caller, Plans } from '../../core/limits/plans.ts'
 import type { ScopeLimits } from '../../core/limits/scopes.ts'
 import { setBounded } from '../../core/text/bounded-map.ts'
+import { strictestPolicy } from '../../core/validation/fallback-policy.ts'
 import { withAccountRls } from '../account-transaction.ts'
 import type { Database } from '../database.ts'
 import { databaseTime } from '../database-time.ts'
@@ -145,6 +146,7 @@ export function createKeyDirectory(options: KeyDirectoryOptions): KeyDirectory {
       ...(row.keyWeb && row.accountWeb ? {} : { webOff: true }),
       ...rulesOf(row),
       ...(row.accountHedge ? { hedges: true } : {}),
+      ...policyOf(row),
     }
     const refreshAt = clock.now() + freshMs * (0.9 + 0.2 * random())
     setBounded(
@@ -321,6 +323,8 @@ function keyRows(database: Database, condition: SQL, limit: number) {
           select json_object_agg('tag:' || tag_limits.name || '=' || tag_limits.value, tag_limits.limits)
           from tag_limits where tag_limits.account_id = ${accounts.id})`,
         accountHedge: accounts.hedge,
+        keyFallback: apiKeys.fallback,
+        accountFallback: accounts.fallback,
         changedAt: sql`greatest(${apiKeys.updatedAt}, ${accounts.updatedAt})`.mapWith(apiKeys.updatedAt),
       })
       .from(apiKeys)
@@ -328,6 +332,12 @@ function keyRows(database: Database, condition: SQL, limit: number) {
       .where(condition)
       .limit(limit),
   )
+}
+
+/** Returns the stricter policy of key and account; empty if both allow any fallback. */
+function policyOf({ keyFallback, accountFallback }: Row): Partial<Caller> {
+  const fallback = strictestPolicy(keyFallback, accountFallback)
+  return fallback === 'any' ? {} : { fallback }
 }
 
 /** Returns when the account has to pay, and its soft cap with the billing cycle; empty if there is neither. */

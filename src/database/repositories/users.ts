@@ -2,6 +2,7 @@
 import { and, asc, eq, isNull, sql, TransactionRollbackError } from 'drizzle-orm'
 import type { TransactionSql } from 'postgres'
 import { isAllowed, outranks, type Role } from '../../core/accounts/roles.ts'
+import type { FallbackPolicy } from '../../core/validation/fallback-policy.ts'
 import { withAccountRls } from '../account-transaction.ts'
 import type { Database } from '../database.ts'
 import { type Account, accounts, type NewAccount, type NewUser, type User, users } from '../tables.ts'
@@ -59,6 +60,7 @@ export async function changeSettings(
     readonly web?: boolean
     readonly hedge?: boolean
     readonly requiresTotp?: boolean
+    readonly fallback?: FallbackPolicy | null
   },
 ): Promise<void> {
   await withAccountRls(database, accountId).orm(async step => {

@@ -89,7 +89,8 @@ export function createLocalMeter(options: LocalMeterOptions): LocalMeter {
     for (const scope of missing) {
       const counters = counterNameOf(scope)
       // Another request may have loaded it meanwhile, and counts in it.
-      if (!account.scopes.has(counters)) account.scopes.set(counters, newScope(seeded.get(scope.name) ?? unusedScope, day))
+      if (!account.scopes.has(counters))
+        account.scopes.set(counters, newScope(seeded.get(scope.name) ?? unusedScope, day))
     }
   }
 

@@ -36,7 +36,7 @@ export type Candidate = {
   readonly health: HealthState
   /** Figures behind its score; absent = it was not scored by figures. */
   readonly figures?: Figures
-  /** Explanation of the score as it was when the candidate was ranked: text and components; null in manual mode. */
+  /** Explanation of the score at the time of the ranking: text and components; null in manual mode. */
   readonly reason: () => string
   readonly parts: () => ScoreParts | null
 }

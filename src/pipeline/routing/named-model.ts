@@ -11,7 +11,6 @@ import {
   unmet,
 } from '../../core/models/models.ts'
 import { GatewayError } from '../../core/validation/errors.ts'
-import type { Route } from './route.ts'
 import type { RouteRequest } from './route-request.ts'
 import { embeddingModelInChat, unknownModel } from './routing-errors.ts'
 
@@ -54,7 +53,12 @@ export function refuseUnmet(model: Model, lacking: Unmet | null): void {
   throw new GatewayError('unsupported_parameter', message, { param: lacking.param })
 }
 
+type RoutedModel = {
+  readonly mode: 'auto' | 'manual'
+  readonly first: { readonly model: Pick<Model, 'id' | 'provider'> }
+}
+
 /** Returns the model that a request named, or the name of automatic routing. */
-export function requestedModel({ mode, first }: Pick<Route, 'mode' | 'first'>): string {
+export function requestedModel({ mode, first }: RoutedModel): string {
   return mode === 'manual' ? fullName(first.model) : autoModel
 }

@@ -7,7 +7,8 @@ import type { DailyUsage } from '../../core/limits/spent.ts'
 import type { Clock } from '../../core/ports/clock.ts'
 import { dayMs, formatDay } from '../../core/text/utc-days.ts'
 import { toUsd } from '../../core/usage/money.ts'
-import { checker, invalidField } from '../../core/validation/validate.ts'
+import { fallbackPolicies } from '../../core/validation/fallback-policy.ts'
+import { checker, invalidField, nullable, oneOf } from '../../core/validation/validate.ts'
 import type { Database } from '../../database/database.ts'
 import type { Stores } from '../../database/repositories/stores.ts'
 import { nameSchema } from '../../http/common-fields.ts'
@@ -33,6 +34,7 @@ const changeSchema = Type.Object(
     web: Type.Optional(Type.Boolean()),
     hedge: Type.Optional(Type.Boolean()),
     requires_two_factor: Type.Optional(Type.Boolean({ description: 'owners only' })),
+    fallback: nullable(oneOf(fallbackPolicies)),
   },
   { additionalProperties: false },
 )
@@ -53,13 +55,14 @@ export function account(deps: AccountDeps, identify: Authenticate) {
       method: 'PATCH',
       path: '/api/v1/account',
       action: 'account.change',
-      summary: 'Change the name, web access, hedging or the required sign-in of the account',
+      summary: 'Change the name, web access, hedging, the fallback policy or the required sign-in of the account',
       body: changeSchema,
       examples: {
         'new name': { name: 'Difference Engines' },
         'web access off': { web: false },
         'hedging on': { hedge: true },
         'two-factor sign-in optional': { requires_two_factor: false },
+        'the named model only': { fallback: 'same_model' },
       },
       answer: accountTodayShape,
       async handle({ principal: { accountId, role }, request, actor }) {

@@ -10,6 +10,7 @@ import { maximumTags, tagNamePattern, tagValuePattern } from '../../core/request
 import { timeIn } from '../../core/text/utc-days.ts'
 import { toUsd } from '../../core/usage/money.ts'
 import { GatewayError } from '../../core/validation/errors.ts'
+import { fallbackPolicies } from '../../core/validation/fallback-policy.ts'
 import { checker, invalidField, nullable, oneOf } from '../../core/validation/validate.ts'
 import type { Database } from '../../database/database.ts'
 import type { KeyUsage } from '../../database/repositories/key-lineages.ts'
@@ -71,6 +72,7 @@ const ruleFields = {
     }),
   ),
   strategy: nullable(oneOf(strategies)),
+  fallback: nullable(oneOf(fallbackPolicies)),
 }
 const creationSchema = Type.Object({ name: nameSchema, ...ruleFields }, strict)
 const changeSchema = Type.Object({ name: Type.Optional(nameSchema), ...ruleFields }, strict)
@@ -127,6 +129,7 @@ export function keys(deps: KeysDeps, identify: Authenticate) {
         'new name': { name: 'staging' },
         'web access off': { web: false },
         'other budget': { limits: { daily_cost_usd: 10 } },
+        'the named model only': { fallback: 'same_model' },
       },
       answer: keyShape,
       handle: call => change(deps, call),
@@ -181,7 +184,7 @@ async function create(
     digest: minted.digest,
     createdAt: new Date(now),
     web: body.web ?? true,
-    ...{ expiresAt: null, limits: null, models: null, tags: null, strategy: null },
+    ...{ expiresAt: null, limits: null, models: null, tags: null, strategy: null, fallback: null },
     ...rulesIn(body, null, now),
   })
   if (row === 'gone') throw notFound()
@@ -248,14 +251,15 @@ function rulesIn(
   body: Omit<Static<typeof changeSchema>, 'name' | 'web'>,
   before: ApiKey['limits'],
   now: number,
-): Partial<Pick<ApiKey, 'expiresAt' | 'limits' | 'models' | 'tags' | 'strategy'>> {
-  const { expires_at: expiry, limits, models, tags, strategy } = body
+): Partial<Pick<ApiKey, 'expiresAt' | 'limits' | 'models' | 'tags' | 'strategy' | 'fallback'>> {
+  const { expires_at: expiry, limits, models, tags, strategy, fallback } = body
   return {
     ...(expiry === undefined ? {} : { expiresAt: expiry === null ? null : futureTime(expiry, now) }),
     ...(limits === undefined ? {} : { limits: changedLimits(before, limits, now) }),
     ...(models === undefined ? {} : { models }),
     ...(tags === undefined ? {} : { tags: tags === null || Object.keys(tags).length === 0 ? null : tags }),
     ...(strategy === undefined ? {} : { strategy }),
+    ...(fallback === undefined ? {} : { fallback }),
   }
 }
 
@@ -287,6 +291,7 @@ function shownKey(row: ApiKey, usage: KeyUsage | undefined): ShownKey {
     revoked_at: row.revokedAt?.toISOString() ?? null,
     expires_at: row.expiresAt?.toISOString() ?? null,
     web: row.web,
+    fallback: row.fallback,
     usage: {
       requests: usage?.requests ?? 0,
       input_tokens: usage?.inputTokens ?? 0,

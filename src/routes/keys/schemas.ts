@@ -1,5 +1,6 @@
 import { type Static, Type } from '@sinclair/typebox'
 import { strategies } from '../../core/chat/chat.ts'
+import { fallbackPolicies } from '../../core/validation/fallback-policy.ts'
 import { oneOf } from '../../core/validation/validate.ts'
 import { count, id, list, namedSchema, orNull, strictObject, text, time, usd } from '../../http/schemas.ts'
 import { scopeLimitsShape, scopeUsedShape } from '../../http/scope-limits.ts'
@@ -9,6 +10,7 @@ const fields = {
   name: text('production'),
   prefix: text('gw_live_4fKq2ZbN81Xa…', 'beginning of the key, the only visible part after its creation'),
   web: Type.Boolean({ description: 'whether requests with the key may use web access' }),
+  fallback: { ...orNull(oneOf(fallbackPolicies)), description: 'fallback policy; null = that of the account' },
   user_id: { ...id('usr'), description: 'user that the key belongs to' },
   created_at: time,
   last_used_at: orNull(time),

@@ -17,6 +17,7 @@ const texts = {
   'x-gateway-budget-remaining-usd': 'US dollars remaining of the daily cost limit',
   'x-gateway-budget-warning': 'from 80% of the monthly soft cap: its used share and its period',
   'x-gateway-model': '`provider/model` that served',
+  'x-gateway-requested-model': 'model that the request named; `gateway-ai` = automatic routing',
   'x-gateway-provider': 'provider of the model that served; for embeddings the host that served',
   'x-gateway-attempts': 'number of candidates that were called, or skipped in their turn',
   'x-gateway-overhead-ms': 'milliseconds in the gateway before the attempt that served, without earlier attempts',
@@ -75,6 +76,7 @@ const groups: Readonly<Record<AnswerHeader, readonly HeaderName[]>> = {
   standing,
   served: [
     'x-gateway-model',
+    'x-gateway-requested-model',
     'x-gateway-provider',
     'x-gateway-attempts',
     'x-gateway-overhead-ms',

@@ -1,10 +1,10 @@
 import { type Static, Type } from '@sinclair/typebox'
-import { fallbackPolicies } from '../../core/chat/fallback-policy.ts'
 import { healthStates } from '../../core/request/health-state.ts'
 import { placeReasons } from '../../core/request/place-reason.ts'
 import { deciders } from '../../core/usage/explain-request.ts'
 import { usageGroups } from '../../core/usage/usage-groups.ts'
 import { attemptOutcomes, recordedDialects } from '../../core/usage/usage-record.ts'
+import { fallbackPolicies } from '../../core/validation/fallback-policy.ts'
 import { oneOf } from '../../core/validation/validate.ts'
 import {
   count,

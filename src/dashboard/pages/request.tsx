@@ -1,0 +1,166 @@
+import type { RequestRecord } from '../../routes/usage/schemas.ts'
+import { Attempts } from '../parts/attempts.tsx'
+import { Badge } from '../parts/badge.tsx'
+import { DetailRow } from '../parts/conversation-turn.tsx'
+import { Copy } from '../parts/copy.tsx'
+import { Loaded, Notice } from '../parts/notice.tsx'
+import { Card, Page } from '../parts/page.tsx'
+import { dialectNames, ServedBadge, StatusBadge } from '../parts/request-detail.tsx'
+import { Table } from '../parts/table.tsx'
+import { exactTime, formatCount, humanize, milliseconds, usdExact } from '../state/format.ts'
+import { hrefTo } from '../state/hash-route.ts'
+import { useResource } from '../state/resource.ts'
+
+/** One request with its own URL, found by any of its IDs. */
+export function RequestPage({ id }: { readonly id: string }) {
+  const record = useResource('GET /api/v1/requests/:id', { params: { id } })
+  return (
+    <Page
+      title="Request"
+      about="What happened, why, and what to do next. Prompts and outputs are never stored."
+      actions={
+        <a class="button" href={hrefTo('requests')}>
+          All requests
+        </a>
+      }
+    >
+      <Loaded resource={record} what="the request" lines={8}>
+        {found => (
+          <>
+            <Outcome record={found} />
+            <Timeline record={found} />
+            <Candidates record={found} />
+            <Usage record={found} />
+          </>
+        )}
+      </Loaded>
+    </Page>
+  )
+}
+
+function Outcome({ record }: { readonly record: RequestRecord }) {
+  const { request_id, summary, next_step, decided_by } = record
+  return (
+    <Card title="Outcome">
+      <p>
+        <StatusBadge request={record} /> <ServedBadge request={record} />{' '}
+        {record.error_code !== null && <code>{record.error_code}</code>}
+      </p>
+      <Notice tone={decided_by === null ? 'good' : 'bad'} title={summary}>
+        {next_step}
+      </Notice>
+      <p class="copied-line">
+        <span class="mono wrap">{request_id}</span>
+        <Copy text={request_id} what="id" />
+      </p>
+      <dl class="pairs">
+        <DetailRow name="Received" value={exactTime(record.created_at)} />
+        {record.http_status !== null && <DetailRow name="HTTP status" value={String(record.http_status)} />}
+        {decided_by !== null && <DetailRow name="Decided by" value={humanize(decided_by)} />}
+        {record.layer !== null && <DetailRow name="Moderation layer" value={record.layer} />}
+        {record.category !== null && <DetailRow name="Category" value={record.category} />}
+        {record.param !== null && <DetailRow name="Field" value={record.param} />}
+        <DetailRow name="Requested model" value={record.requested_model ?? 'Unknown'} />
+        <DetailRow name="Served model" value={record.model ?? 'No model'} />
+        {record.strategy !== null && <DetailRow name="Strategy" value={record.strategy} />}
+        <DetailRow name="Fallback" value={humanize(record.fallback)} />
+        {record.dialect !== null && <DetailRow name="API" value={dialectNames[record.dialect]} />}
+        <DetailRow name="Key" value={record.key_name ?? record.key_id} />
+        {record.upstream_id !== null && <DetailRow name="Provider response ID" value={record.upstream_id} />}
+      </dl>
+    </Card>
+  )
+}
+
+function Timeline({ record }: { readonly record: RequestRecord }) {
+  const failed = record.attempt_details?.filter(({ cause }) => cause !== null) ?? []
+  return (
+    <Card title="Attempts">
+      <Attempts request={record} />
+      {failed.length > 0 && (
+        <dl class="pairs">
+          {failed.map(({ model, cause, http_status, after_ms }, index) => (
+            <DetailRow
+              key={index}
+              name={model}
+              value={`${cause} (${http_status === null ? 'no response' : `status ${http_status}`}, after ${milliseconds(after_ms)})`}
+            />
+          ))}
+        </dl>
+      )}
+      <dl class="pairs">
+        <DetailRow
+          name="Time to first token"
+          value={record.first_token_ms === null ? 'none' : milliseconds(record.first_token_ms)}
+        />
+        <DetailRow name="Total latency" value={milliseconds(record.latency_ms)} />
+      </dl>
+    </Card>
+  )
+}
+
+function Candidates({ record: { candidates } }: { readonly record: RequestRecord }) {
+  if (candidates === null || candidates.length === 0) return null
+  const part = (value: number | undefined) => (value === undefined ? '–' : value.toFixed(3))
+  return (
+    <Card title="Candidates" about="In the order of calls, with their scores when the request was routed.">
+      <Table
+        caption="Candidates"
+        rows={candidates}
+        keyOf={({ model }) => model}
+        columns={[
+          { name: 'Model', isHeading: true, show: ({ model }) => model },
+          { name: 'Score', isNumber: true, show: ({ score, parts }) => part(parts === null ? undefined : score) },
+          { name: 'Quality', from: 'wide', isNumber: true, show: ({ parts }) => part(parts?.quality) },
+          { name: 'Cost', from: 'wide', isNumber: true, show: ({ parts }) => part(parts?.cost) },
+          { name: 'Speed', from: 'wide', isNumber: true, show: ({ parts }) => part(parts?.speed) },
+          { name: 'Reliability', from: 'wide', isNumber: true, show: ({ parts }) => part(parts?.reliability) },
+          {
+            name: 'Health',
+            from: 'middle',
+            show: ({ health }) => <Badge tone={health === 'healthy' ? 'good' : 'warn'}>{humanize(health)}</Badge>,
+          },
+          { name: 'Reason', show: ({ reasons }) => reasons.join('; ') },
+        ]}
+      />
+    </Card>
+  )
+}
+
+function Usage({ record }: { readonly record: RequestRecord }) {
+  const { cost, cache_share: cached } = record
+  if (record.status === 'rejected') return null
+  const parts: readonly (readonly [string, number])[] =
+    cost === null
+      ? []
+      : [
+          ['Input', cost.input_usd],
+          ['Cached input', cost.cached_input_usd],
+          ['Cache writes', cost.cache_write_usd],
+          ['Output', cost.output_usd],
+          ['Of it reasoning', cost.reasoning_usd],
+          ['Web search', cost.search_usd],
+          ['Page fetches', cost.fetch_usd],
+          ['Not billed', cost.unbilled_usd],
+        ]
+  return (
+    <Card title="Tokens and cost">
+      <dl class="pairs">
+        <DetailRow name="Input tokens" value={formatCount(record.input_tokens)} />
+        <DetailRow name="Cached input tokens" value={formatCount(record.cached_input_tokens)} />
+        <DetailRow name="Cache write tokens" value={formatCount(record.cache_write_tokens)} />
+        <DetailRow name="Output tokens" value={formatCount(record.output_tokens)} />
+        <DetailRow name="Reasoning tokens" value={formatCount(record.reasoning_tokens)} />
+        {cached !== null && <DetailRow name="Cache share" value={`${Math.round(cached * 100)}%`} />}
+      </dl>
+      <dl class="pairs sum">
+        {parts
+          .filter(([, usd]) => usd > 0)
+          .map(([name, usd]) => (
+            <DetailRow key={name} name={name} value={usdExact(usd)} />
+          ))}
+        <DetailRow name="Total" value={usdExact(record.cost_usd)} />
+      </dl>
+    </Card>
+  )
+}
