@@ -38,7 +38,7 @@ import { reportModelHealth } from './pipeline/routing/health-report.ts'
 import { likelyModel } from './pipeline/routing/likely-model.ts'
 import { account } from './routes/account/routes.ts'
 import { alerts } from './routes/alerts/routes.ts'
-import { audit } from './routes/audit/routes.ts'
+import { auditRoutes } from './routes/audit/routes.ts'
 import { auth } from './routes/auth/routes.ts'
 import { billing } from './routes/billing/routes.ts'
 import { webhooks } from './routes/billing/webhooks.ts'
@@ -56,7 +56,7 @@ import { reference } from './routes/reference/routes.ts'
 import { tags } from './routes/tags/routes.ts'
 import { team } from './routes/team/routes.ts'
 import { usage } from './routes/usage/routes.ts'
-import { webhookEndpoints } from './routes/webhooks/routes.ts'
+import { webhookRoutes } from './routes/webhooks/routes.ts'
 
 export const version = packageJson.version
 
@@ -251,14 +251,14 @@ function useResources(
     .use(keys(deps, identify))
     .use(tags(deps, identify))
     .use(team(deps, identify))
-    .use(audit(deps, identify))
+    .use(auditRoutes(deps, identify))
     .use(alerts(deps, identify))
     .use(usage(deps, identify))
     .use(providers(deps, identify))
     .use(insights({ ...deps, callerOf }, identify))
     .use(billing(deps, identify))
     .use(webhooks(deps))
-    .use(webhookEndpoints(deps, identify))
+    .use(webhookRoutes(deps, identify))
 }
 
 /** Adds metrics, probes, the dashboard and the API reference. */

@@ -7,7 +7,13 @@ import { Type } from '@sinclair/typebox'
 import { Value } from '@sinclair/typebox/value'
 import Stripe from 'stripe'
 import { currency, type InvoiceStatus, type ProcessorInvoice } from '../core/billing/billing.ts'
-import type { EventObject, Order, Payments, WebhookEvent, Webhooks } from '../core/billing/payment-processor.ts'
+import type {
+  EventObject,
+  Order,
+  Payments,
+  PaymentWebhookEvent,
+  PaymentWebhooks,
+} from '../core/billing/payment-processor.ts'
 import { GatewayError } from '../core/validation/errors.ts'
 import { isSigned } from './signature.ts'
 import { ask, idOf, orMissing } from './stripe-calls.ts'
@@ -175,7 +181,7 @@ const eventSchema = Type.Object({
   data: Type.Object({ object: Type.Object({ id: Type.Optional(Type.String({ maxLength: 255 })) }) }),
 })
 
-function webhooksOf(stripe: Stripe, { webhookSecrets }: StripeSettings, now: () => number): Webhooks {
+function webhooksOf(stripe: Stripe, { webhookSecrets }: StripeSettings, now: () => number): PaymentWebhooks {
   return {
     read(body, signature) {
       if (!isSigned(body, signature, webhookSecrets, now())) throw unsigned()
@@ -188,7 +194,7 @@ function webhooksOf(stripe: Stripe, { webhookSecrets }: StripeSettings, now: () 
   }
 }
 
-async function fetchEventObject(stripe: Stripe, { type, objectId }: WebhookEvent): Promise<EventObject> {
+async function fetchEventObject(stripe: Stripe, { type, objectId }: PaymentWebhookEvent): Promise<EventObject> {
   if (objectId === null) return { kind: 'none' }
   if (invoiceEvents.has(type)) {
     const invoice = await stripe.invoices.retrieve(objectId).catch(orMissing)

@@ -18,11 +18,11 @@ export type StoredReload = Static<typeof resultSchema>
 
 const fileName = 'reload.json'
 
+/** Invalid settings, and changes that need a restart. */
+export type StoredProblems = { readonly problems: readonly string[]; readonly restart: readonly string[] }
+
 /** Writes the result. A full disk must not stop the gateway: the log has the result too. */
-export function storeReload(
-  directory: string,
-  result: { readonly problems: readonly string[]; readonly restart: readonly string[] },
-): void {
+export function storeReload(directory: string, result: StoredProblems): void {
   const path = join(directory, fileName)
   try {
     writeFileSync(`${path}.unfinished`, JSON.stringify({ ...result, at: Date.now(), pid: process.pid }), {

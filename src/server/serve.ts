@@ -1,16 +1,17 @@
 /** Creates the dependencies and the app, listens, and drains on SIGTERM or on a message of the supervisor. */
 import { createApp, version } from '../app.ts'
-import { createDeps, type Deps } from '../composition/deps.ts'
+import { createDeps } from '../composition/deps.ts'
 import { describeError } from '../composition/error-text.ts'
 import { localOwner } from '../composition/first-account.ts'
 import { toStoreError } from '../composition/store-errors.ts'
 import type { Config } from '../config.ts'
+import type { Log } from '../core/ports/log.ts'
 import type { Database } from '../database/database.ts'
 import { findAccountByEmail } from '../database/repositories/accounts.ts'
 import { banner, firstAccountLines } from './banner.ts'
 import { onHangup } from './hangup.ts'
 import { watchLauncher } from './launcher.ts'
-import { storeReload } from './reload-result.ts'
+import { type StoredProblems, storeReload } from './reload-result.ts'
 import { Shutdown, type SupervisorMessage } from './shutdown.ts'
 import { exitWithStartupError, listenErrorText } from './startup-error.ts'
 import { warmUp } from './warm-up.ts'
@@ -63,7 +64,7 @@ export async function serve(config: Config): Promise<void> {
 /** Stops and reloads by signals, and in a worker by messages of its supervisor. */
 function receiveOrders(
   { worker, ownDirectory }: Pick<Config, 'worker' | 'ownDirectory'>,
-  { log, reloadConfig }: Pick<Deps, 'log' | 'reloadConfig'>,
+  { log, reloadConfig }: { readonly log: Log; readonly reloadConfig: () => StoredProblems },
   { shutdown, hear }: { readonly shutdown: Shutdown; readonly hear: ((message: FiguresMessage) => void) | undefined },
 ): void {
   const reload = () => storeReload(ownDirectory, reloadConfig())

@@ -4,5 +4,5 @@
  */
 import fc from 'fast-check'
 
-const given = process.env['PROPERTY_SEED'] ?? '20261123'
+const given = process.env.PROPERTY_SEED ?? '20261123'
 if (given !== 'random') fc.configureGlobal({ seed: Number(given) })

@@ -99,7 +99,7 @@ describe('alert', () => {
     ])
   })
 
-  test('is for owners and admins of its account, and has valid thresholds', async () => {
+  test('belongs to owners and admins of its account, and has valid thresholds', async () => {
     const [person, other] = [await owner(gateway), await owner(gateway)]
     const member = await addMember(gateway, person, 'member')
     expect((await call(member, 'GET')).status).toBe(403)

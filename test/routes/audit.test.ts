@@ -1,4 +1,4 @@
-/** The audit log over a real socket: what is recorded, by whom, and who may read it. */
+/** The audit log over a real socket: its entries, their actors, and its readers. */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { actingAs } from '../../src/core/audit/audit.ts'
 import { changeAccount } from '../../src/database/repositories/accounts.ts'
@@ -113,7 +113,7 @@ describe('audit log', () => {
     expect(await actionsOf(person)).toEqual(before)
   })
 
-  test('is readable for owners and admins of its account only', async () => {
+  test('can be read by owners and admins of its account only', async () => {
     const [person, other] = [await owner(gateway), await owner(gateway)]
     const admin = await addMember(gateway, person, 'admin')
     const member = await addMember(gateway, person, 'member')

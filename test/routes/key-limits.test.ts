@@ -164,7 +164,7 @@ test('keys: the strategy of a key applies to requests that name none', async () 
   expect([await strategyOf({}), await strategyOf({ strategy: 'quality' })]).toEqual(['cost', 'quality'])
 })
 
-test('keys: an expired key is told that it has expired', async () => {
+test('keys: an expired key receives 401 with the reason', async () => {
   const key = await newKey({ expires_at: new Date(Date.now() + 1_500).toISOString() })
   expect((await chat(key)).status).toBe(200)
   await eventually(async () => (await chat(key)).status === 401, 10_000)

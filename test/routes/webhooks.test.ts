@@ -121,7 +121,7 @@ describe('webhook', () => {
     expect(at(made.path)[1]?.headers.get('webhook-signature')?.split(' ')).toHaveLength(1)
   })
 
-  test('is disabled when a delivery fails for a day without a success, and continues when enabled', async () => {
+  test('ends when a delivery fails for a day without a success, and continues when enabled', async () => {
     const person = await owner(gateway)
     const { id, path } = await webhook(person, ['key.created'])
     statuses.set(path, 503)
@@ -153,7 +153,7 @@ describe('webhook', () => {
     expect(log.body.data.map(one => one.action)).toContain('webhook.disabled')
   })
 
-  test('is disabled at once when the receiver answers 410', async () => {
+  test('ends at once when the receiver answers 410', async () => {
     const person = await owner(gateway)
     const { id, path } = await webhook(person, ['key.created'])
     statuses.set(path, 410)
@@ -163,7 +163,7 @@ describe('webhook', () => {
     expect((await deliveriesOf(person, id))[0]).toMatchObject({ status: 'failed', attempts: 1 })
   })
 
-  test('is claimed by one sender, and again after the lease of a killed one', async () => {
+  test('can be claimed by one sender, and again after the lease of a killed one', async () => {
     const person = await owner(gateway)
     const { id } = await webhook(person, ['key.created'])
     const { database } = gateway.deps

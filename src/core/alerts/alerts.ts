@@ -16,7 +16,7 @@ const resolvedShare = 0.8
 const quantile = 0.95
 
 /** Sums of an account from a UTC day on. */
-export type UsageSums = {
+export type WindowSums = {
   readonly requests: number
   readonly failed: number
   /** Counts of completed requests per bucket of the latency histogram. */
@@ -24,7 +24,7 @@ export type UsageSums = {
 }
 
 /** Returns the sums between two readings from the same day on. A replaced record may lower a sum. */
-export function sumsBetween(before: UsageSums, after: UsageSums): UsageSums {
+export function sumsBetween(before: WindowSums, after: WindowSums): WindowSums {
   return {
     requests: Math.max(0, after.requests - before.requests),
     failed: Math.max(0, after.failed - before.failed),
@@ -33,7 +33,7 @@ export function sumsBetween(before: UsageSums, after: UsageSums): UsageSums {
 }
 
 /** Returns the value that a threshold is compared with; null = too few requests to tell. */
-export function windowValue(metric: Exclude<AlertMetric, 'spend'>, { requests, failed, latency }: UsageSums) {
+export function windowValue(metric: Exclude<AlertMetric, 'spend'>, { requests, failed, latency }: WindowSums) {
   if (metric === 'error_rate') return requests < minimumRequests ? null : failed / requests
   const completed = latency.reduce((sum, count) => sum + count, 0)
   return completed < minimumRequests ? null : latencyQuantile(latency, quantile)

@@ -34,7 +34,7 @@ export type Order = {
 }
 
 /** A signed event. Only the ID of its object is trusted; the object is read again. */
-export type WebhookEvent = {
+export type PaymentWebhookEvent = {
   readonly id: string
   readonly type: string
   readonly objectId: string | null
@@ -49,13 +49,13 @@ export type EventObject =
   | { readonly kind: 'card'; readonly card: EnteredCard }
   | { readonly kind: 'method_gone'; readonly stripePaymentMethodId: string }
 
-export type Webhooks = {
+export type PaymentWebhooks = {
   /**
    * Verifies and parses an event. `body` must be the exact bytes. Throws `invalid_request` if the signature is invalid.
    */
-  read(body: Uint8Array, signature: string | null): WebhookEvent
+  read(body: Uint8Array, signature: string | null): PaymentWebhookEvent
   /** Reads the event's object again. Throws `service_unavailable` if the processor cannot be reached. */
-  look(event: WebhookEvent): Promise<EventObject>
+  look(event: PaymentWebhookEvent): Promise<EventObject>
 }
 
 /** A setup session: one visit to the processor's page for cards. */
@@ -94,5 +94,5 @@ export type Payments = {
    */
   collect(order: Order, onBegun: (processorId: string) => Promise<void>): Promise<ProcessorInvoice>
   /** Null = the processor sends no webhooks. */
-  readonly webhooks: Webhooks | null
+  readonly webhooks: PaymentWebhooks | null
 }

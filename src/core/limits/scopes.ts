@@ -44,7 +44,7 @@ export function isLimited({ since: _, ...limits }: ScopeLimits): boolean {
 }
 
 /**
- * Returns the name of a scope's counters. It changes when limits are set anew: counters from before the gap lack what was
+ * Returns the name of a scope's counters. It changes when limits are removed and set again: counters from before the gap lack what was
  * used without limits.
  */
 export function counterNameOf({ name, limits }: Scope): string {

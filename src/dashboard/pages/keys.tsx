@@ -6,7 +6,7 @@ import { Snippet } from '../parts/copy.tsx'
 import { Confirm, Dialog, FormDialog } from '../parts/dialog.tsx'
 import { SelectField, Switch, TextField } from '../parts/field.tsx'
 import { FilterBar } from '../parts/filter-bar.tsx'
-import { KeyRules, type KeyRuleTexts, rulesOfTexts, textsOfRules } from '../parts/key-rules.tsx'
+import { KeyRuleFields, type KeyRuleTexts, rulesOfTexts, textsOfRules } from '../parts/key-rules.tsx'
 import { KeyUsageCard } from '../parts/key-usage.tsx'
 import { Empty, Loaded, Notice } from '../parts/notice.tsx'
 import { Card, Page } from '../parts/page.tsx'
@@ -226,7 +226,7 @@ function Create({ onMade, onClose }: MadeProps) {
           </option>
         ))}
       </SelectField>
-      <KeyRules texts={rules} onTexts={setRules} failure={making.failure} />
+      <KeyRuleFields texts={rules} onTexts={setRules} failure={making.failure} />
     </FormDialog>
   )
 }
@@ -241,12 +241,12 @@ function Change({ target, onChanged, onClose }: ChangeProps) {
   })
   return (
     <FormDialog title={`Change “${target.name}”`} action="Save" doing={changing} fields={[]} onClose={onClose}>
-      <KeyRules texts={rules} onTexts={setRules} failure={changing.failure} />
+      <KeyRuleFields texts={rules} onTexts={setRules} failure={changing.failure} />
     </FormDialog>
   )
 }
 
-/** What is used of the limits of a key, on this UTC day and in its month. */
+/** Shows how much of a key's limits is used, on this UTC day and in its month. */
 function Used({ of: { limits, used } }: { readonly of: ShownKey }) {
   const { daily_tokens: tokens = null, daily_cost_usd: day = null, monthly_cost_usd: month = null } = limits ?? {}
   const parts = [

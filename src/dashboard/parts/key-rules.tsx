@@ -53,7 +53,7 @@ type KeyRulesProps = {
   readonly failure: RequestError | null
 }
 
-export function KeyRules({ texts, onTexts, failure }: KeyRulesProps) {
+export function KeyRuleFields({ texts, onTexts, failure }: KeyRulesProps) {
   const field = (name: keyof KeyRuleTexts) => ({
     value: texts[name],
     onText: (text: string) => onTexts({ ...texts, [name]: text }),

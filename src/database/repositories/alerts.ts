@@ -9,7 +9,7 @@ import {
   maximumAlerts,
   spendValue,
   sumsBetween,
-  type UsageSums,
+  type WindowSums,
   windowValue,
 } from '../../core/alerts/alerts.ts'
 import { dayMs } from '../../core/text/utc-days.ts'
@@ -78,7 +78,7 @@ type Due = {
   readonly threshold: number
   readonly window_minutes: number
   readonly is_firing: boolean
-  readonly since: (UsageSums & { readonly day: string }) | null
+  readonly since: (WindowSums & { readonly day: string }) | null
 }
 
 /** An alert that began to fire, with the owners to tell. */
@@ -146,10 +146,10 @@ async function readWindow(step: Step, due: Due, at: number): Promise<Reading> {
 }
 
 /** Returns the sums of an account from a UTC day on. */
-async function sumsFrom(step: Step, accountId: string, day: string): Promise<UsageSums> {
+async function sumsFrom(step: Step, accountId: string, day: string): Promise<WindowSums> {
   const rows = (await statementIn(step)`
     select requests::float8 as requests, failed::float8 as failed, array_to_json(latency) as latency from usage_daily
-    where account_id = ${accountId} and day >= ${day}::text::date`) as readonly UsageSums[]
+    where account_id = ${accountId} and day >= ${day}::text::date`) as readonly WindowSums[]
   const latency: number[] = []
   let [requests, failed] = [0, 0]
   for (const row of rows) {

@@ -2,7 +2,7 @@
 import { and, eq, sql } from 'drizzle-orm'
 import { findInvoiceMismatch, newerInvoiceStatus, type ProcessorInvoice } from '../../core/billing/billing.ts'
 import { graceNotices } from '../../core/billing/grace.ts'
-import type { EventObject, WebhookEvent } from '../../core/billing/payment-processor.ts'
+import type { EventObject, PaymentWebhookEvent } from '../../core/billing/payment-processor.ts'
 import type { Transaction } from '../account-transaction.ts'
 import type { Database } from '../database.ts'
 import { accounts, invoices, paymentMethods, webhookEvents } from '../tables.ts'
@@ -34,7 +34,7 @@ type TakenEvent = { readonly outcome: EventOutcome; readonly card: TakenCard | n
 /** Stores an event and applies its effect in one transaction, so that one of several copies has an effect. */
 export function takeEvent(
   database: Database,
-  event: WebhookEvent,
+  event: PaymentWebhookEvent,
   effect: EventObject,
   at: number,
   newId: (prefix: string) => string,

@@ -47,12 +47,12 @@ export function releaseExpired(account: LocalAccount, now: number): void {
     if (held.admittedAt > now - leaseMs) return
     held.lapsed = true
     account.lapsedSeats++
-    releaseHeld(account, held, nothing)
+    releaseReserved(account, held, nothing)
   }
 }
 
 /** Replaces what a request reserves by `spent`, in the counters of the account and of its scopes. */
-export function releaseHeld(account: LocalAccount, { seat, scopes }: Held, spent: DailyUsage): void {
+export function releaseReserved(account: LocalAccount, { seat, scopes }: Held, spent: DailyUsage): void {
   const more = { tokens: spent.tokens - seat.reservedTokens, microcents: spent.microcents - seat.reservedMicrocents }
   addUsage(account, { seat, scopes }, more)
   countInScopes(account.scopes, scopes, { open: -1 })

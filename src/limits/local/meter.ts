@@ -22,7 +22,7 @@ import {
   type LocalAccount,
   newAccount,
   releaseExpired,
-  releaseHeld,
+  releaseReserved,
   standingOf,
 } from './account.ts'
 import { countInScopes, decideAdmission, newScope, scopesAllow, scopesToday } from './scopes.ts'
@@ -198,7 +198,7 @@ export function createLocalMeter(options: LocalMeterOptions): LocalMeter {
       if (held.lapsed) {
         account.lapsedSeats--
         addUsage(account, held, spent)
-      } else releaseHeld(account, held, spent)
+      } else releaseReserved(account, held, spent)
       await writeDurably(journal, recordOf(settlement.record, held.seat, spent))
       notes.end(held)
       return standingOf(account, held.limits, clock.now())
@@ -210,7 +210,7 @@ export function createLocalMeter(options: LocalMeterOptions): LocalMeter {
       if (account === undefined || held === undefined) return
       account.seats.delete(requestId)
       if (held.lapsed) account.lapsedSeats--
-      else releaseHeld(account, held, nothing)
+      else releaseReserved(account, held, nothing)
       notes.end(held)
     },
 

@@ -71,7 +71,7 @@ const defaultOverlapSeconds = 86_400
 const pageLength = 50
 
 /** Routes under `/api/v1/webhooks`. */
-export function webhookEndpoints(deps: WebhookDeps, identify: Authenticate) {
+export function webhookRoutes(deps: WebhookDeps, identify: Authenticate) {
   const action = 'webhooks.manage'
   return sessionRoutes('webhook-endpoints', identify, [
     {
