@@ -374,6 +374,7 @@ describe('CLI arguments', () => {
       'models list',
       'models check',
       'models update',
+      'reload',
       'analyze',
       'doctor',
       'completion',

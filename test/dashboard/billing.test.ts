@@ -166,7 +166,7 @@ function withBrowser(path: string) {
     await rows.nth(1).waitFor()
     expect((await rows.allTextContents()).map(text => /(Unpaid|Paid)/.exec(text)?.[0])).toEqual(['Unpaid', 'Paid'])
     await page.getByText('Invoice unpaid').waitFor()
-    await page.getByText(/Chat requests work until \d\d:\d\d/).waitFor()
+    await page.getByText(/Chat requests work until .*\d\d:\d\d UTC/).waitFor()
   })
 
   test("Invoice: leads to Stripe's page for payment, after which nothing is owed", async () => {

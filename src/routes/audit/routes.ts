@@ -1,4 +1,4 @@
-/** The auditRoutes log of an account, for admins and owners. */
+/** The audit log of an account, for admins and owners. */
 import { Type } from '@sinclair/typebox'
 import { actingAs } from '../../core/audit/audit.ts'
 import { csvLine } from '../../core/text/csv.ts'
@@ -14,14 +14,14 @@ type AuditDeps = { readonly database: Database; readonly stores: Pick<Stores, 'a
 /** Entries per query of an export. */
 const batchEntries = 500
 
-/** `GET /api/v1/auditRoutes` and its export. */
+/** `GET /api/v1/audit` and its export. */
 export function auditRoutes(deps: AuditDeps, identify: Authenticate) {
   return sessionRoutes('audit', identify, [
     {
       method: 'GET',
       path: '/api/v1/audit',
       action: 'audit.see',
-      summary: 'List the auditRoutes log',
+      summary: 'List the audit log',
       description: 'Who changed what, newest first, 50 entries per page by default. Entries are kept for 400 days.',
       query: auditQuerySchema,
       answer: auditListShape,
@@ -29,9 +29,9 @@ export function auditRoutes(deps: AuditDeps, identify: Authenticate) {
     },
     {
       method: 'GET',
-      path: '/api/v1/auditRoutes/export',
+      path: '/api/v1/audit/export',
       action: 'audit.see',
-      summary: 'Export the auditRoutes log',
+      summary: 'Export the audit log',
       description: 'A stream of any length, newest first. Each line of `jsonl` is one entry of the list.',
       query: auditExportQuerySchema,
       answer: auditEntryShape,
