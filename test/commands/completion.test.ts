@@ -38,7 +38,7 @@ test('completion bash: completes commands, options and values of the real table'
   expect(await child.stderr.text()).toBe('')
   expect((await child.stdout.text()).split('\n')).toEqual([
     'accounts',
-    'resume reset-password',
+    'resume reset-password reset-two-factor',
     '--plan',
     'evaluation usage',
     '--overlap',
