@@ -132,6 +132,7 @@ test('roles: match the agreed matrix', () => {
       "keys.own": "member admin owner",
       "keys.see": "viewer member admin owner",
       "learning.delete": "admin owner",
+      "providers.see": "admin owner",
       "requests.all": "admin owner",
       "requests.export_all": "admin owner",
       "requests.export_own": "viewer member admin owner",

@@ -95,6 +95,10 @@ const changes: Readonly<Record<string, Change>> = {
   },
   'POST /api/v1/keys/:id/rotate': { body: () => ({}), seen: async ({ key }) => (await recalled(key)) === null },
   'DELETE /api/v1/keys/:id': { seen: async ({ key }) => (await recalled(key)) === null },
+  'PUT /api/v1/tags': {
+    body: () => ({ name: 'team', value: 'search', limits: { requests_per_minute: 5 } }),
+    seen: async ({ key }) => (await recalled(key))?.tagLimits?.size === 1,
+  },
   'PATCH /api/v1/account': {
     body: () => ({ web: false }),
     seen: async ({ key }) => (await recalled(key))?.webOff === true,
@@ -161,6 +165,16 @@ const changes: Readonly<Record<string, Change>> = {
 
 /** Routes of signed-in users and keys that change no cached state, or only in ways with their own tests. */
 const withoutChange = [
+  'POST /api/v1/auth/two-factor',
+  'POST /api/v1/auth/two-factor/confirm',
+  'POST /api/v1/auth/two-factor/disable',
+  'POST /api/v1/webhooks',
+  'PATCH /api/v1/webhooks/:id',
+  'DELETE /api/v1/webhooks/:id',
+  'POST /api/v1/webhooks/:id/rotate',
+  'POST /api/v1/webhooks/:id/test',
+  'POST /api/v1/alerts',
+  'DELETE /api/v1/alerts/:id',
   'POST /api/v1/auth/verification',
   'POST /api/v1/billing/payment-method/setup',
   'POST /api/v1/billing/invoices/:id/payment-page',

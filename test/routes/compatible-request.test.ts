@@ -237,6 +237,7 @@ test('minimal request: uses automatic routing and fallbacks, and does not stream
       "fallback": "any",
       "fallbackMaxCostFactor": 3,
       "frequencyPenalty": null,
+      "hedge": null,
       "logitBias": null,
       "logprobs": false,
       "maxOutputTokens": null,
@@ -266,6 +267,7 @@ test('minimal request: uses automatic routing and fallbacks, and does not stream
       "stop": [],
       "strategy": null,
       "stream": null,
+      "tags": null,
       "temperature": null,
       "testMode": false,
       "toolChoice": null,
@@ -328,6 +330,7 @@ test('every field: reaches the chat request', () => {
       "fallback": "same_model",
       "fallbackMaxCostFactor": 2.5,
       "frequencyPenalty": -1,
+      "hedge": null,
       "logitBias": {
         "5": -100,
       },
@@ -369,6 +372,7 @@ test('every field: reaches the chat request', () => {
       ],
       "strategy": "cost",
       "stream": null,
+      "tags": null,
       "temperature": 0,
       "testMode": true,
       "toolChoice": {

@@ -42,12 +42,18 @@ describe('API key', () => {
     expect(Object.keys(list.body.data[0] ?? {}).sort()).toEqual([
       'created_at',
       'expires_at',
+      'fallback',
       'id',
       'last_used_at',
+      'limits',
+      'models',
       'name',
       'prefix',
       'revoked_at',
+      'strategy',
+      'tags',
       'usage',
+      'used',
       'user_id',
       'web',
     ])
@@ -138,7 +144,7 @@ describe('API key', () => {
     await gone(body.key)
   })
 
-  test('accepts only a name and an expiry [A5]', async () => {
+  test('accepts only documented fields [A5]', async () => {
     const person = await owner(gateway)
     const wrong: readonly (readonly [string, unknown])[] = [
       ['name', {}],
@@ -147,7 +153,7 @@ describe('API key', () => {
       ['name', { name: 'x'.repeat(101) }],
       ['user_id', { name: 'k', user_id: 'usr_1' }],
       ['account_id', { name: 'k', account_id: 'acc_1' }],
-      ['limits', { name: 'k', limits: {} }],
+      ['budget', { name: 'k', budget: {} }],
       ['__proto__', '{"name":"k","__proto__":{"a":1}}'],
     ]
     for (const [param, body] of wrong) {
@@ -334,11 +340,14 @@ describe('team', () => {
     const account = await as(admin, 'GET', '/account')
     expect(Object.keys(account.body).sort()).toEqual([
       'created_at',
+      'fallback',
+      'hedge',
       'id',
       'limits',
       'name',
       'now',
       'plan',
+      'requires_two_factor',
       'today',
       'web',
     ])

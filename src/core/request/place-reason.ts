@@ -11,7 +11,7 @@ export const placeReasons = [
   'price',
   /** Ahead of a near score of another provider's second model, so that one outage does not affect both. */
   'other_provider',
-  /** First, because it has the conversation in its prompt cache. */
+  /** Ahead of its score, because it has the conversation in its prompt cache. */
   'cached',
   /** First, because this request explores a near tie. */
   'explored',

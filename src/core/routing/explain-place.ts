@@ -24,7 +24,7 @@ const sentences: Readonly<Record<PlaceReason, string>> = {
   price: 'ranked by its price, lowest first',
   other_provider:
     'ahead of a score at most 0.15 higher: a different provider for resilience, so that one outage does not affect both',
-  cached: 'first, because its provider has this conversation in its prompt cache',
+  cached: 'ahead of its score, because its provider has this conversation in its prompt cache',
   explored: 'first, because this request explores a near tie',
   output_limit: 'behind the models that allow the requested output length',
   unhealthy: 'behind the models that may be called now',

@@ -28,5 +28,10 @@ export function withCachedEarlier(
     .slice(0, from)
     .findIndex(other => shouldKeepModel(cached, other, affinity, { inputTokens, outputTokens, costWeight }))
   if (to === -1) return fallbacks
-  return [...fallbacks.slice(0, to), cached, ...fallbacks.slice(to, from), ...fallbacks.slice(from + 1)]
+  return [
+    ...fallbacks.slice(0, to),
+    { ...cached, place: 'cached' },
+    ...fallbacks.slice(to, from),
+    ...fallbacks.slice(from + 1),
+  ]
 }
