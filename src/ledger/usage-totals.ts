@@ -149,18 +149,16 @@ function daysOf(sql: TransactionSql, scope: UsageScope, period: UsagePeriod) {
     from ${isTagged ? sql`usage_tags_daily` : sql`usage_daily`}
     where account_id = ${scope.accountId} and day between ${from}::text::date and ${to}::text::date ${own} ${taggedBy(sql, tag)}`
   if (groupBy !== 'model' && splitBy !== 'model' && provider === null && model === null) return days
-  // The sums of tags have no requests that no model served.
-  const unserved = isTagged
-    ? sql``
-    : sql`
+  const unserved = sql`
       union all
-      select (at at time zone 'UTC')::date, key_id, moved.model, null, moved.sign, 0,
+      select (at at time zone 'UTC')::date, key_id, moved.model, tag, moved.sign, 0,
         moved.sign * (status in ('failed', 'blocked'))::int, 0, 0, 0, 0, 0, '{}', '{}'
       from (
-        select at, key_id, status, requested_model from usage_records
+        select at, key_id, status, requested_model, ${isTagged ? sql`tag` : sql`null`} as tag
+        from usage_records ${isTagged ? eachTag(sql) : sql``}
         where account_id = ${scope.accountId} and status <> 'completed' and model = '' and requested_model is not null
           and at >= (${from}::text || ' 00:00+00')::timestamptz
-          and at < (${to}::text || ' 00:00+00')::timestamptz + interval '1 day' ${own}
+          and at < (${to}::text || ' 00:00+00')::timestamptz + interval '1 day' ${own} ${taggedBy(sql, tag)}
         order by at desc limit ${maximumAttributed}) as unserved
       cross join lateral (values (requested_model, 1), ('', -1)) as moved(model, sign)`
   return sql`
@@ -169,6 +167,10 @@ function daysOf(sql: TransactionSql, scope: UsageScope, period: UsagePeriod) {
       ${provider === null ? sql`` : sql`and starts_with(model, ${`${provider}/`})`}
       ${model === null ? sql`` : sql`and substr(model, strpos(model, '/') + 1) = ${model}`}`
 }
+
+/** SQL that joins a request with each of its tags. */
+const eachTag = (sql: TransactionSql) =>
+  sql`cross join lateral (select key || '=' || value as tag from jsonb_each_text(tags)) as tagged`
 
 /** SQL condition for rows of one tag. `tag` is `name=value`, or a name with any value. */
 function taggedBy(sql: TransactionSql, tag: string | null) {
@@ -206,7 +208,7 @@ function logOf(sql: TransactionSql, { accountId, userId }: UsageScope, period: U
       ${countedBy(sql, 'latency_slot')} as latency, ${countedBy(sql, 'first_token_slot')} as first_token
     from (
       select *, ${durationSlotOf(sql, 'latency_ms')} as latency_slot, ${durationSlotOf(sql, 'first_token_ms')} as first_token_slot
-      from usage_records ${isTagged ? sql`cross join lateral (select key || '=' || value as tag from jsonb_each_text(tags)) as tagged` : sql``}
+      from usage_records ${isTagged ? eachTag(sql) : sql``}
       where account_id = ${accountId} and at >= ${from}::text::date at time zone 'UTC'
         and at < (${to}::text::date + 1) at time zone 'UTC'
         ${filters?.from == null ? sql`` : sql`and at >= to_timestamp(${filters.from}::float8 / 1000)`}

@@ -16,6 +16,7 @@ import {
 import { createKey, createKeyDirectory, listKeys, revokeKey } from '../../src/database/repositories/keys.ts'
 import { openJournal } from '../../src/ledger/journal.ts'
 import { createUsageSeed, dailyUsageOf } from '../../src/ledger/ledger.ts'
+import type { RequestFilters } from '../../src/ledger/request-filters.ts'
 import { createShipper } from '../../src/ledger/shipper.ts'
 import { readUsage } from '../../src/ledger/usage-totals.ts'
 import { onDatabaseOf } from './on-database.ts'
@@ -81,6 +82,22 @@ export async function eventually(
 }
 
 export const quiet = { warn: () => {}, error: () => {} }
+const anyRequest: RequestFilters = {
+  from: null,
+  to: null,
+  keyId: null,
+  provider: null,
+  model: null,
+  status: null,
+  errorCode: null,
+  dialect: null,
+  minimumLatencyMs: null,
+  maximumLatencyMs: null,
+  routingMode: null,
+  streamed: null,
+  metadata: null,
+  tag: null,
+}
 const directoryOn = (database: Database) => createKeyDirectory({ database, clock, plans, random: () => 0.5 })
 
 export function databaseContract(name: string, open: () => Database | null): void {
@@ -347,6 +364,46 @@ export function databaseContract(name: string, open: () => Database | null): voi
       const slotOf = (time: number) => durationBoundsMs.filter(bound => bound <= time).length
       expect(counted).toEqual([[[slotOf(400), 200]], [[slotOf(9_000), 200]]])
       expect(groups.map(({ first_token }) => first_token.reduce((sum, count) => sum + count, 0))).toEqual([200, 200])
+    })
+
+    onDatabase('usage of a tag names the requested model of requests that no model served', async database => {
+      const { accountId } = await newAccount(database)
+      const unserved = { provider: '', model: '', status: 'failed', requested_model: 'openai/gpt-lost' } as const
+      const records = [
+        { tags: { team: 'a' } },
+        { ...unserved, tags: { team: 'a', stage: 'x' } },
+        { ...unserved, tags: { team: 'b' } },
+        unserved,
+      ].map((changes, index) =>
+        usageRecord({
+          ...changes,
+          request_id: `${accountId}_${index}`,
+          account_id: accountId,
+          at_ms: Date.UTC(2026, 4, 5, 12),
+        }),
+      )
+      await shipAll(database, records)
+      const period = { from: '2026-05-05', to: '2026-05-05', groupBy: 'model', splitBy: null, tag: 'team=a' } as const
+      const scope = { accountId, userId: null }
+      const { total, groups } = await readUsage(database, scope, period)
+      const counted = groups.map(({ unit, requests, failed }) => [unit, requests, failed])
+      expect(counted.toSorted()).toEqual([
+        ['openai/gpt-lost', 1, 1],
+        ['openai/gpt-test', 1, 0],
+      ])
+      expect(total.requests).toBe(2)
+      const byTag = await readUsage(database, scope, { ...period, groupBy: 'tag', splitBy: null, tag: null })
+      expect(byTag.groups.map(({ unit, requests }) => [unit, requests]).toSorted()).toEqual([
+        ['stage=x', 1],
+        ['team=a', 2],
+        ['team=b', 1],
+      ])
+      const filters = { ...anyRequest, model: 'gpt-lost' }
+      const ofModel = await readUsage(database, scope, { ...period, groupBy: 'tag', tag: 'team', filters })
+      expect(ofModel.groups.map(({ unit, requests }) => [unit, requests]).toSorted()).toEqual([
+        ['team=a', 1],
+        ['team=b', 1],
+      ])
     })
 
     onDatabase('shipper: adds the shortfall to its account once when records arrive twice', async database => {

@@ -163,7 +163,7 @@ export class LimitAuthority {
     }
     this.living = beat.living
     if (beat.epoch !== this.number) this.leave(beat.epoch)
-    if (this.registeredFor < beat.epoch) return this.register(beat.epoch)
+    if (this.registeredFor < beat.epoch) return this.register(beat)
     if (beat.holder === 'postgres')
       this.enter(beat.isOpen ? { number: beat.epoch, holder: 'postgres', keys: [] } : null)
     else if (this.away >= stepsAway) await this.change(beat.epoch, 'postgres', 'Redis does not answer')
@@ -198,9 +198,14 @@ export class LimitAuthority {
     this.options.onEvent?.('limit_authority_changed', `${holder} decides: ${reason}`)
   }
 
-  private async register(epoch: number): Promise<void> {
+  private async register({ epoch, holder, isOpen }: Beat): Promise<void> {
     this.hurry()
-    if (await this.options.postgres.register(epoch, this.options.registered())) this.registeredFor = epoch
+    const all = this.options.registered()
+    if (!(await this.options.postgres.register(epoch, all))) return
+    this.registeredFor = epoch
+    // Accounts that Redis has already loaded do not have these requests, nor would they count their usage.
+    if (isOpen && holder === 'redis' && all.some(one => one.isOpen))
+      await this.change(epoch, 'redis', 'an instance with open requests registered late')
   }
 
   private leave(epoch: number): void {

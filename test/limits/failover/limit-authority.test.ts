@@ -54,6 +54,46 @@ test('limit authority: makes its steps however often waiting requests hurry it',
   expect(beats).toBe(6)
 })
 
+for (const [name, isOpenRequest, expected] of [
+  ['starts a new epoch if it has open requests, since Redis has loaded accounts without them', true, ['5 redis']],
+  ['joins the open epoch if it has no open requests', false, []],
+] as const)
+  test(`limit authority: an instance that registers late ${name}`, async () => {
+    const state = { epoch: 5, isOpen: true, registered: 0, beats: 0 }
+    const changes: string[] = []
+    const row = { accountId: 'acc_1', day: 1, tokens: 1, microcents: 1, outputCap: 1, ageMs: 0, scopes: [] }
+    const authority = new LimitAuthority({
+      postgres: {
+        async beat() {
+          state.beats++
+          const { epoch, isOpen, registered } = state
+          return { epoch, holder: 'redis', isOpen, isComplete: registered === epoch, living: [] }
+        },
+        async register(epoch) {
+          state.registered = epoch
+          return true
+        },
+        async change(known, holder) {
+          changes.push(`${known} ${holder}`)
+          Object.assign(state, { epoch: known + 1, isOpen: false })
+        },
+        async open() {
+          state.isOpen = true
+        },
+        leave: async () => {},
+      },
+      redis: { isReady: () => true, failedConnections: () => 0 },
+      store: { partitions: async () => [{ state: 1, text: 'key', oldestEntry: '' }] },
+      monotonic: () => performance.now(),
+      registered: () => [{ ...row, requestId: 'req_1', isOpen: isOpenRequest }],
+      onLeave() {},
+    })
+    const epoch = await authority.ready(20_000)
+    await authority.close()
+    expect(changes).toEqual([...expected])
+    expect(epoch?.number).toBe(5 + expected.length)
+  })
+
 if (server === null || postgres === null || database === null)
   reportSkipped(['redis', 'postgres'], 'the limit authority of several gateways')
 else {
