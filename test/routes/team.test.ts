@@ -42,12 +42,18 @@ describe('API key', () => {
     expect(Object.keys(list.body.data[0] ?? {}).sort()).toEqual([
       'created_at',
       'expires_at',
+      'fallback',
       'id',
       'last_used_at',
+      'limits',
+      'models',
       'name',
       'prefix',
       'revoked_at',
+      'strategy',
+      'tags',
       'usage',
+      'used',
       'user_id',
       'web',
     ])
@@ -138,7 +144,7 @@ describe('API key', () => {
     await gone(body.key)
   })
 
-  test('accepts only a name and an expiry [A5]', async () => {
+  test('accepts only known fields [A5]', async () => {
     const person = await owner(gateway)
     const wrong: readonly (readonly [string, unknown])[] = [
       ['name', {}],
@@ -147,7 +153,7 @@ describe('API key', () => {
       ['name', { name: 'x'.repeat(101) }],
       ['user_id', { name: 'k', user_id: 'usr_1' }],
       ['account_id', { name: 'k', account_id: 'acc_1' }],
-      ['limits', { name: 'k', limits: {} }],
+      ['limits.monthly_tokens', { name: 'k', limits: { monthly_tokens: 1 } }],
       ['__proto__', '{"name":"k","__proto__":{"a":1}}'],
     ]
     for (const [param, body] of wrong) {
@@ -334,11 +340,14 @@ describe('team', () => {
     const account = await as(admin, 'GET', '/account')
     expect(Object.keys(account.body).sort()).toEqual([
       'created_at',
+      'fallback',
+      'hedge',
       'id',
       'limits',
       'name',
       'now',
       'plan',
+      'requires_two_factor',
       'today',
       'web',
     ])
@@ -418,6 +427,15 @@ test('viewer: loses its keys with the role, can create none and invites no one',
   await gone(key)
   expect((await keysOf(person)).map(({ revoked_at }) => revoked_at === null)).toEqual([false])
   expect((await as(person, 'POST', '/keys', { name: 'new' })).status).toBe(403)
+  // A request that was authorized before the change stores its key after it.
+  const { database, stores, newId } = gateway.deps
+  const [running] = await sql(({ sql }) => sql<{ id: string }[]>`select id from sessions where user_id = ${person.id}`)
+  const [id, rules] = [newId('key'), { limits: null, models: null, tags: null, strategy: null, fallback: null }]
+  const late = { id, userId: person.id, name: 'late', publicId: id, digest: digestOf(id), web: true, ...rules }
+  const times = { createdAt: new Date(), expiresAt: null }
+  expect(await stores.keyLines.addKey(database, person.accountId, running?.id ?? '', { ...late, ...times })).toBe(
+    'gone',
+  )
   expect((await as(person, 'POST', '/team/invitations', { email: 'a@b.example', role: 'viewer' })).status).toBe(403)
   const admin = await addMember(gateway, boss, 'admin')
   const viewer = await addMember(gateway, admin, 'viewer')
