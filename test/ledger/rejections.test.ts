@@ -19,7 +19,7 @@ const rejection = (id: number) => ({
   latency_ms: 1,
 })
 
-test('keeps at most one batch behind a database that does not answer', async () => {
+test('rejection log: keeps at most one batch behind a database that does not answer', async () => {
   jest.useFakeTimers()
   const { promise, reject } = Promise.withResolvers<never>()
   const warnings: unknown[] = []
