@@ -30,12 +30,16 @@ export class RejectionLog {
   private readonly perAccount = new Map<string, number>()
   private dropped = 0
   private purgeAt = 0
+  private isWriting = false
   private running: Promise<void> = Promise.resolve()
   private readonly timer: Timer
 
   constructor(deps: RejectionLogDeps) {
     this.deps = deps
-    this.timer = setInterval(() => void this.flush(), flushMs)
+    // One write at a time: batches behind a slow database would wait without a bound.
+    this.timer = setInterval(() => {
+      if (!this.isWriting) void this.flush()
+    }, flushMs)
     this.timer.unref()
   }
 
@@ -67,6 +71,7 @@ export class RejectionLog {
 
   private async write(batch: readonly Rejection[]): Promise<void> {
     const { database, clock, log } = this.deps
+    this.isWriting = true
     try {
       await insertRejections(database, batch)
       if (clock.monotonic() >= this.purgeAt) {
@@ -76,6 +81,7 @@ export class RejectionLog {
     } catch {
       this.dropped += batch.length
     }
+    this.isWriting = false
     if (this.dropped > 0) log.warn('rejections_dropped', { records: this.dropped })
     this.dropped = 0
   }

@@ -39,12 +39,17 @@ const metadataMs = 600_000
 /** Creates the client. The first call asks for the provider's metadata, which are then kept for 10 minutes. */
 export function createIdentityProvider(config: SingleSignOnConfig, deps: IdentityProviderDeps): IdentityProvider {
   let known: { readonly at: number; readonly provider: oidc.Configuration } | null = null
+  /** Anyone can start a sign-in, so concurrent ones share a request for the metadata. */
+  let running: Promise<oidc.Configuration> | null = null
 
   const provider = async (): Promise<oidc.Configuration> => {
     const now = deps.clock.monotonic()
     if (known !== null && now - known.at < metadataMs) return known.provider
+    running ??= discover(config, deps).finally(() => {
+      running = null
+    })
     try {
-      known = { at: now, provider: await discover(config, deps) }
+      known = { at: now, provider: await running }
     } catch (thrown) {
       // Older metadata are better than a failed sign-in.
       if (known === null) throw thrown

@@ -95,6 +95,15 @@ describe('identity provider', () => {
     expect(tested.calls()).toBe(2)
   })
 
+  test('asks once for concurrent sign-ins, and again after a failure', async () => {
+    let isAway = true
+    const tested = client(() => (isAway ? new Response('', { status: 500 }) : Response.json(metadata)))
+    const attempts = () => Promise.all(Array.from({ length: 20 }, () => failureOf(tested.provider.signInUrl(secrets))))
+    expect([new Set(await attempts()), tested.calls()]).toEqual([new Set(['unavailable']), 1])
+    isAway = false
+    expect([new Set(await attempts()), tested.calls()]).toEqual([new Set([null]), 2])
+  })
+
   test.each([
     [{ error: 'invalid_grant' }, 400, 'expired'],
     [{ error: 'invalid_client', error_description: 'canary' }, 401, 'misconfigured'],

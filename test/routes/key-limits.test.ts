@@ -200,6 +200,13 @@ test('tags: a limit applies to the tag from metadata, header, key and agent sess
   ] as const)
     expect((await set({ name, value, limits: null })).status).toBe(200)
   await eventually(async () => (await chat(tagged)).status === 200, 5_000)
+  type Entry = { target: string | null; actor: { type: string }; details: Record<string, number | null> }
+  const { data: entries } = await json<{ data: Entry[] }>(call('GET', '/api/v1/audit?action=limits.changed'))
+  const ofTag = entries.filter(({ target }) => target === 'tag:team=search')
+  expect(ofTag.map(({ actor, details }) => [actor.type, details.daily_cost_usd])).toEqual([
+    ['user', null],
+    ['user', 0],
+  ])
   expect((await set({ name: 'a b', value: 'c', limits: null })).status).toBe(400)
 })
 

@@ -123,6 +123,7 @@ describe('two-factor sign-in', () => {
     for (const to of ['/api/v1/keys', '/api/v1/usage', '/api/v1/requests', '/api/v1/insights/learning'])
       expect([to, (await as(member, 'GET', to)).status]).toEqual([to, 403])
     expect((await as(boss, 'GET', '/api/v1/account')).status).toBe(403)
+    expect((await as(boss, 'GET', '/api/v1/providers')).status).toBe(403)
     const state = await as<{ setup_required: boolean }>(member, 'GET', path)
     expect(state.body.setup_required).toBe(true)
     // Keys are for servers and have no second factor.

@@ -2,11 +2,12 @@
  * API keys as managed by their owners: creation, rotation within a key lineage that shares usage, and lists with usage.
  */
 
-import { and, desc, eq, sql } from 'drizzle-orm'
+import { and, desc, eq, isNull, sql } from 'drizzle-orm'
+import { isAllowed } from '../../core/accounts/roles.ts'
 import type { AuditDetails } from '../../core/audit/audit.ts'
 import { type Transaction, withAccountRls } from '../account-transaction.ts'
 import type { Database } from '../database.ts'
-import { type ApiKey, apiKeys } from '../tables.ts'
+import { type ApiKey, apiKeys, users } from '../tables.ts'
 import { recordAudit } from './audit.ts'
 
 type AddKeyInput = {
@@ -38,7 +39,8 @@ const maximumActiveKeys = 1000
 
 /**
  * Stores a key for a current user of the account; a concurrent removal of the user waits and then revokes this key too.
- * `full` = the account has the maximum number of keys; `gone` = the user was removed, or the session has ended.
+ * `full` = the account has the maximum number of keys; `gone` = the user was removed or has become
+ * a viewer, or the session has ended.
  */
 export function addKey(
   database: Database,
@@ -47,10 +49,14 @@ export function addKey(
   key: AddKeyInput,
 ): Promise<ApiKey | 'full' | 'gone'> {
   return withAccountRls(database, accountId).orm(async step => {
-    const present = await step.execute(
-      sql`select 1 from users where id = ${key.userId} and account_id = ${accountId} and removed_at is null for share`,
-    )
-    if (present.length === 0 || !(await isRunning(step, sessionId))) return 'gone'
+    // Read under the lock: a role that changes meanwhile revokes only the keys that it finds.
+    const [holder] = await step
+      .select({ role: users.role })
+      .from(users)
+      .where(and(eq(users.id, key.userId), eq(users.accountId, accountId), isNull(users.removedAt)))
+      .for('share')
+    if (holder === undefined || !isAllowed(holder.role, 'keys.own')) return 'gone'
+    if (!(await isRunning(step, sessionId))) return 'gone'
     const active = await step.execute(
       sql`select 1 from api_keys where account_id = ${accountId} and revoked_at is null
           and (expires_at is null or expires_at > clock_timestamp()) limit ${maximumActiveKeys}`,

@@ -1,9 +1,12 @@
 /** Limits of an account's tags. */
 import { and, eq, sql } from 'drizzle-orm'
-import type { ScopeLimits, ScopeUsage } from '../../core/limits/scopes.ts'
+import type { AuditDetails } from '../../core/audit/audit.ts'
+import { type ScopeLimits, type ScopeUsage, tagScopeName, unlimitedScope } from '../../core/limits/scopes.ts'
+import { toUsd } from '../../core/usage/money.ts'
 import { type Transaction, withAccountRls } from '../account-transaction.ts'
 import type { Database } from '../database.ts'
 import { tagLimits } from '../tables.ts'
+import { recordAudit } from './audit.ts'
 
 type Tag = { readonly name: string; readonly value: string }
 /** A tag with its limits, and its usage in the ledger of this UTC day and month. */
@@ -54,8 +57,12 @@ export function changeTag(
     const own = and(eq(tagLimits.accountId, accountId), eq(tagLimits.name, name), eq(tagLimits.value, value))
     const [before] = await step.select().from(tagLimits).where(own)
     const limits = change(before?.limits ?? null)
+    const target = tagScopeName(name, value)
+    const record = () =>
+      recordAudit(step, database, { accountId, action: 'limits.changed', target, details: detailsOf(limits) })
     if (limits === null) {
       await step.delete(tagLimits).where(own)
+      if (before !== undefined) await record()
       return null
     }
     if (before === undefined) {
@@ -66,10 +73,23 @@ export function changeTag(
       .insert(tagLimits)
       .values({ accountId, name, value, limits, createdAt: new Date() })
       .onConflictDoUpdate({ target: [tagLimits.accountId, tagLimits.name, tagLimits.value], set: { limits } })
+    await record()
     return limits
   })
 }
 
 function touchAccount(step: Transaction, accountId: string) {
   return step.execute(sql`update accounts set updated_at = clock_timestamp() where id = ${accountId}`)
+}
+
+/** Limits as the audit log keeps them; null = unlimited. */
+function detailsOf(limits: ScopeLimits | null): AuditDetails {
+  const { dailyCostMicrocents: daily, monthlyCostMicrocents: monthly, ...counts } = limits ?? unlimitedScope
+  return {
+    requests_per_minute: counts.requestsPerMinute,
+    concurrent_requests: counts.concurrentRequests,
+    daily_tokens: counts.dailyTokens,
+    daily_cost_usd: daily === null ? null : toUsd(daily),
+    monthly_cost_usd: monthly === null ? null : toUsd(monthly),
+  }
 }

@@ -5,7 +5,7 @@ import type { Catalog } from '../../core/models/models.ts'
 import type { HealthTracker } from '../../database/repositories/health-tracker.ts'
 import { session } from '../../http/policies.ts'
 import { withRouteDocs } from '../../http/route-docs.ts'
-import { type Authenticate, forbidden, reply } from '../../http/session-routes.ts'
+import { type Authenticate, forbidden, refuseWithoutTwoFactor, reply } from '../../http/session-routes.ts'
 import type { ConfiguredProvider } from '../../providers/configured-provider.ts'
 import { providerListShape, type ShownProvider } from './schemas.ts'
 
@@ -23,8 +23,9 @@ export function providers(deps: ProvidersDeps, identify: Authenticate) {
   return new Elysia({ name: 'providers' }).get(
     '/api/v1/providers',
     async ({ request }) => {
-      const { role } = await identify.principal(request.headers)
-      if (!isAllowed(role, 'providers.see')) throw forbidden()
+      const principal = await identify.principal(request.headers)
+      if (!isAllowed(principal.role, 'providers.see')) throw forbidden()
+      refuseWithoutTwoFactor(principal)
       return reply({ data: [...deps.endpoints.values()].map(endpoint => shown(deps, endpoint, showsPools)) })
     },
     withRouteDocs(session('providers.see'), {

@@ -1,5 +1,6 @@
 /** Limits of tags: they apply to all requests of the account that carry the tag. */
 import { Type } from '@sinclair/typebox'
+import { actingAs } from '../../core/audit/audit.ts'
 import { tagNamePattern, tagValuePattern } from '../../core/request/tags.ts'
 import { GatewayError } from '../../core/validation/errors.ts'
 import { checker } from '../../core/validation/validate.ts'
@@ -69,10 +70,13 @@ export function tags({ database, stores, announce, clock }: TagsDeps, identify: 
       },
       answer: tagShape,
       errors: ['conflict'],
-      async handle({ principal: { accountId }, request }) {
+      async handle({ principal: { accountId }, request, actor }) {
         const { name, value, limits } = await readInput(request, checkTag)
-        const changed = await stores.tagLimits.changeTag(database, accountId, { name, value }, before =>
-          changedLimits(before, limits, clock.now()),
+        const changed = await stores.tagLimits.changeTag(
+          actingAs(database, actor),
+          accountId,
+          { name, value },
+          before => changedLimits(before, limits, clock.now()),
         )
         if (changed === 'full')
           throw new GatewayError('conflict', 'Too many tags with limits. Remove unused ones first.')
