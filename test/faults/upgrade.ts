@@ -3,12 +3,14 @@
  * replaced one by one with this tree's, on one Postgres and one Redis, behind a front that spreads connections. Exits
  * with 1 if a request failed, a limit was exceeded by both releases together, or usage and counters differ.
  */
+
+import { randomBytes } from 'node:crypto'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { mintApiKey } from '../../src/core/accounts/api-keys.ts'
 import { openDatabase } from '../../src/database/database.ts'
 import { checkOut } from '../bench/against.ts'
-import { newAccountOn } from '../harness/account.ts'
 import { startFront } from '../harness/front.ts'
 import { startPostgres } from '../harness/postgres.ts'
 import { dataFolder, type GatewayProcess, run, startProcess, stopProcesses } from '../harness/processes.ts'
@@ -48,9 +50,29 @@ const front = startFront()
 front.leadTo(...running.map(portOf))
 
 const database = openDatabase(postgres.url, { connections: 1 })
-const ample = { concurrentRequests: 1_000, dailyTokens: 1_000_000_000, dailyCostMicrocents: 1_000_000_000_000 }
-const free = await newAccountOn(database, { ...ample, requestsPerMinute: 1_000_000 })
-const limited = await newAccountOn(database, { ...ample, requestsPerMinute: mostPerMinute })
+/** Creates an account with ample limits except for requests per minute, in columns that both releases have. */
+async function newAccount(requestsPerMinute: number): Promise<{ readonly id: string; readonly key: string }> {
+  const minted = mintApiKey(randomBytes)
+  const id = `acc_${minted.id}`
+  await database.run(
+    ({ sql }) =>
+      sql.begin(async step => {
+        await step`
+        insert into accounts (id, name, plan, requests_per_minute, concurrent_requests, daily_tokens, daily_cost_microcents, created_at)
+        values (${id}, 'Upgrade', 'usage', ${requestsPerMinute}, 1000, 1000000000, 1000000000000, now())`
+        await step`
+        insert into users (id, account_id, email, password_hash, role, created_at)
+        values (${`usr_${minted.id}`}, ${id}, ${`${minted.id.toLowerCase()}@example.test`}, 'none', 'owner', now())`
+        await step`
+        insert into api_keys (id, account_id, user_id, name, public_id, digest, created_at)
+        values (${`key_${minted.id}`}, ${id}, ${`usr_${minted.id}`}, 'upgrade', ${minted.id}, ${minted.digest}, now())`
+      }),
+    5_000,
+  )
+  return { id, key: minted.key }
+}
+const free = await newAccount(1_000_000)
+const limited = await newAccount(mostPerMinute)
 
 const callers = startCallers({ url: front.url, key: free.key, callers: 12, pauseMs: 40 })
 const bounded = startCallers({ url: front.url, key: limited.key, callers: 2, pauseMs: 200 })
