@@ -5,6 +5,7 @@ import { csvLine } from '../../core/text/csv.ts'
 import type { Database } from '../../database/database.ts'
 import type { AuditFilters, ListedAudit } from '../../database/repositories/audit.ts'
 import type { Stores } from '../../database/repositories/stores.ts'
+import { fileResponse } from '../../http/file-response.ts'
 import { type Authenticate, reply, type SessionRequest, sessionRoutes } from '../../http/session-routes.ts'
 import { auditExportQuerySchema, auditQuerySchema, cursorOf, readAuditExportQuery, readAuditQuery } from './query.ts'
 import { auditEntryShape, auditListShape, type ShownAuditEntry } from './schemas.ts'
@@ -66,31 +67,9 @@ async function exportLog(deps: AuditDeps, { principal, request, actor }: Session
     action: 'audit.exported',
     details: { format },
   })
-  const pieces = written(deps, accountId, filters, format)
-  const encoder = new TextEncoder()
-  // The first batch precedes the first byte, so that an unavailable database is a 503 and not half a file.
-  let piece = await pieces.next()
-  const body = new ReadableStream<Uint8Array>(
-    {
-      async pull(controller) {
-        try {
-          if (piece.done) return controller.close()
-          controller.enqueue(encoder.encode(piece.value))
-          piece = await pieces.next()
-        } catch (cause) {
-          controller.error(cause)
-        }
-      },
-    },
-    { highWaterMark: 0 },
-  )
-  return new Response(body, {
-    headers: {
-      'content-type': format === 'csv' ? 'text/csv; charset=utf-8' : 'application/jsonl',
-      'content-disposition': `attachment; filename="audit.${format}"`,
-      'x-content-type-options': 'nosniff',
-      'cache-control': 'no-store',
-    },
+  return fileResponse(written(deps, accountId, filters, format), {
+    type: format === 'csv' ? 'text/csv; charset=utf-8' : 'application/jsonl',
+    name: `audit.${format}`,
   })
 }
 

@@ -6,6 +6,7 @@ import { GatewayError } from '../../core/validation/errors.ts'
 import type { Database } from '../../database/database.ts'
 import type { Stores } from '../../database/repositories/stores.ts'
 import type { Principal } from '../../http/authentication.ts'
+import { fileResponse } from '../../http/file-response.ts'
 import { session } from '../../http/policies.ts'
 import { withRouteDocs } from '../../http/route-docs.ts'
 import { type Authenticate, forbidden, refuseWithoutTwoFactor, reply } from '../../http/session-routes.ts'
@@ -116,7 +117,10 @@ export function usage({ ledger, clock, database, stores }: UsageDeps, identify: 
         server?.timeout(request, stalledSeconds)
         const release = take(exports, principal.accountId)
         const batches = ledger.export(scopeOf(principal, 'requests.export_all'), { ...filters, to: until })
-        return exported(written(format, batches, release), format, new Date(until).toISOString().slice(0, 10))
+        return fileResponse(written(format, batches, release), {
+          type: format === 'csv' ? 'text/csv; charset=utf-8' : 'application/json',
+          name: `requests-${new Date(until).toISOString().slice(0, 10)}.${format}`,
+        })
       },
       withRouteDocs(session('requests.export_own'), {
         summary: 'Export the request log',
@@ -164,7 +168,6 @@ async function* written(
 ): AsyncGenerator<string, void> {
   try {
     let separator = '\n'
-    // The first batch precedes the first byte, so that an unavailable database is a 503 and not half a file.
     let head = format === 'csv' ? csvHeader : '{"data":['
     for await (const batch of batches) {
       if (format === 'csv') yield head + batch.map(csvRequest).join('')
@@ -177,36 +180,4 @@ async function* written(
   } finally {
     release()
   }
-}
-
-/** Reads the next batch only when the client reads; a client disconnect ends the query. */
-async function exported(pieces: AsyncGenerator<string, void>, format: 'csv' | 'json', day: string): Promise<Response> {
-  const encoder = new TextEncoder()
-  let piece = await pieces.next()
-  const body = new ReadableStream<Uint8Array>(
-    {
-      async pull(controller) {
-        try {
-          if (piece.done) return controller.close()
-          controller.enqueue(encoder.encode(piece.value))
-          piece = await pieces.next()
-        } catch (cause) {
-          // Truncates the file, so that half a file never looks complete.
-          controller.error(cause)
-        }
-      },
-      async cancel() {
-        await pieces.return()
-      },
-    },
-    { highWaterMark: 0 },
-  )
-  return new Response(body, {
-    headers: {
-      'content-type': format === 'csv' ? 'text/csv; charset=utf-8' : 'application/json',
-      'content-disposition': `attachment; filename="requests-${day}.${format}"`,
-      'x-content-type-options': 'nosniff',
-      'cache-control': 'no-store',
-    },
-  })
 }
