@@ -4,9 +4,9 @@ import { holderOf } from '../database/data-folder.ts'
 import { readReloads, type StoredReload } from '../server/reload-result.ts'
 import { CommandFailure, command, json, print, printJson } from './command.ts'
 
-/** Time for the first process to report. */
+/** Maximum wait for the first result. */
 const patienceMs = 15_000
-/** Time for further workers of it, which read the same files. */
+/** Wait for the results of the other workers after the first one. */
 const othersMs = 500
 const pollMs = 50
 
