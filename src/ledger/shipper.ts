@@ -245,7 +245,8 @@ function insert(database: Database, records: readonly UsageRecord[]): Promise<un
           false, usage_records.billed_microcents, usage_records.input_tokens + usage_records.output_tokens,
           usage_records.latency_ms
         )
-        returning *, ${durationSlotOf(sql, 'latency_ms')} as latency_slot, ${durationSlotOf(sql, 'first_token_ms')} as first_token_slot),
+        returning account_id, at, key_id, provider, model, status, input_tokens, cached_input_tokens, output_tokens,
+          reasoning_tokens, billed_microcents, shortfall_microcents, tags, ${durationSlotOf(sql, 'latency_ms')} as latency_slot, ${durationSlotOf(sql, 'first_token_ms')} as first_token_slot),
       -- Limits count a request here or there: never twice, never not at all.
       ended as (
         update limit_reservations set is_open = false, tokens = 0, microcents = 0

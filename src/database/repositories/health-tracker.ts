@@ -43,8 +43,8 @@ type HealthReport = {
 
 /** Last outcomes of a provider's attempts in epoch milliseconds; null = none since the start. */
 type ProviderActivity = {
-  readonly lastSuccessAt: number | null
-  readonly lastFailure: { readonly kind: AttemptFailure; readonly at: number } | null
+  lastSuccessAt: number | null
+  lastFailure: { readonly kind: AttemptFailure; readonly at: number } | null
 }
 
 type HealthEntry = {
@@ -91,7 +91,7 @@ export type HealthTracker = {
   /** Returns the displayed state of a model: its own, or `unhealthy` while its provider's credential is rejected. */
   entryOf(key: string): HealthEntry
   /** Returns when the provider last answered and failed. */
-  activityOf(provider: string): ProviderActivity
+  activityOf(provider: string): Readonly<ProviderActivity>
   /** Returns every tracked model. */
   list(): readonly HealthEntry[]
   /** Counts a request as active until its `end`, which may be called twice. */
@@ -118,7 +118,7 @@ type Line = {
   readonly provider: Line | null
 }
 
-const noActivity: ProviderActivity = { lastSuccessAt: null, lastFailure: null }
+const noActivity: Readonly<ProviderActivity> = { lastSuccessAt: null, lastFailure: null }
 
 const retriesPerRequest = 0.2
 const minimumRetries = 3
@@ -199,10 +199,15 @@ export function createHealthBook({ clock }: { readonly clock: { now(): number; m
     line.live ??= emptyStats(now)
     addAttemptSample(line.live, measured, now)
   }
-  const noteActivity = (key: string, change: Partial<ProviderActivity>) => {
+  /** Returns what is noted of the provider; a copy that nobody reads if there are too many. */
+  const activityFor = (key: string): ProviderActivity => {
     const provider = key.slice(0, key.indexOf('/'))
-    if (activity.has(provider) || activity.size < maximumKeys)
-      activity.set(provider, { ...(activity.get(provider) ?? noActivity), ...change })
+    let known = activity.get(provider)
+    if (known === undefined) {
+      known = { ...noActivity }
+      if (activity.size < maximumKeys) activity.set(provider, known)
+    }
+    return known
   }
   const mayAsk = ({ health }: Line) => circuitDecision(health, timeFor(health)) !== 'no'
   const probe = (line: Line) => {
@@ -236,8 +241,8 @@ export function createHealthBook({ clock }: { readonly clock: { now(): number; m
 
   return {
     report(key, { outcome, cause, retryAfterMs = null, firstTokenMs = null, tokensPerSecond = null }) {
-      if (outcome === 'ok') noteActivity(key, { lastSuccessAt: clock.now() })
-      else if (cause !== undefined) noteActivity(key, { lastFailure: { kind: cause, at: clock.now() } })
+      if (outcome === 'ok') activityFor(key).lastSuccessAt = clock.now()
+      else if (cause !== undefined) activityFor(key).lastFailure = { kind: cause, at: clock.now() }
       const now = clock.monotonic()
       const line = lineOf(key)
       if (cause !== undefined) (outcome === 'switched_off' ? (line.provider ?? line) : line).cause = cause
