@@ -199,7 +199,7 @@ export function createHealthBook({ clock }: { readonly clock: { now(): number; m
     line.live ??= emptyStats(now)
     addAttemptSample(line.live, measured, now)
   }
-  /** Returns what is noted of the provider; a copy that nobody reads if there are too many. */
+  /** Returns the notes on a provider. Beyond the maximum number of providers they are not kept. */
   const activityFor = (key: string): ProviderActivity => {
     const provider = key.slice(0, key.indexOf('/'))
     let known = activity.get(provider)
