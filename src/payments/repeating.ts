@@ -1,7 +1,10 @@
 /** A background job on a timer, one run at a time. The next run compensates for a failed one. */
 
 export type Repeating = {
-  /** Runs the job now; a call during a run joins it. */
+  /**
+   * Resolves after a run that started after this call. Calls during a run share the next one: the present run may have
+   * looked for work before the caller's was stored.
+   */
   run(): Promise<void>
   /** Stops the timer and waits for the current run. */
   close(): Promise<void>
@@ -17,16 +20,27 @@ export function startRepeating(
   onFailure: (failures: number, error: unknown) => void,
 ): Repeating {
   let running: Promise<void> | null = null
+  let next: Promise<void> | null = null
   let closed = false
   let failures = 0
-  const run = () => {
-    running ??= work(() => closed).finally(() => {
+  const start = () => {
+    running = work(() => closed).finally(() => {
       running = null
     })
     return running
   }
+  const startNext = () => {
+    next = null
+    return closed ? Promise.resolve() : start()
+  }
+  const run = () => {
+    if (running === null) return start()
+    next ??= running.then(startNext, startNext)
+    return next
+  }
   const timer = setInterval(() => {
-    run().then(
+    if (running !== null) return
+    start().then(
       () => {
         failures = 0
       },

@@ -124,8 +124,6 @@ test('PUT payment-method: replaces a card, detaches the old one, and charges the
   )
   stripe.declined.add(old)
   ahead = cycleMs + settlementDelayMs + 60_000
-  // Twice: the first call joins a run that the timer started before the clock moved.
-  await gateway.deps.billingWorker.run()
   await gateway.deps.billingWorker.run()
   ahead = 0
   const invoices = await ask<{ data: { status: string }[] }>(gateway, 'GET', '/api/v1/billing/invoices', {

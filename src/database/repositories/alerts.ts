@@ -98,9 +98,10 @@ const spendEveryMs = 60_000
 export function evaluateNextAlert(database: Database, at: number): Promise<FiredAlert | 'none' | null> {
   return database.run(({ sql }) =>
     sql.begin(async step => {
+      // The database counts microseconds: an alert stored within the millisecond of the caller's clock is due.
       const [due] = await step<Due[]>`
         select id, account_id, metric, threshold, window_minutes, is_firing, since from alert_rules
-        where due_at <= ${instant(at)}::text::timestamptz order by due_at limit 1 for update skip locked`
+        where due_at <= ${instant(at + 1)}::text::timestamptz order by due_at limit 1 for update skip locked`
       if (due === undefined) return 'none'
       const reading = due.metric === 'spend' ? await readSpend(step, due, at) : await readWindow(step, due, at)
       const { value, since, dueAt } = reading

@@ -197,7 +197,8 @@ export async function claimDeliveries(
   at: number,
   { leaseMs, limit }: { readonly leaseMs: number; readonly limit: number },
 ): Promise<ClaimedDelivery[]> {
-  const [now = '', leaseEnd = ''] = [at, at + leaseMs].map(time => new Date(time).toISOString())
+  // The database counts microseconds: a delivery stored within the millisecond of the caller's clock is due.
+  const [now = '', leaseEnd = ''] = [at + 1, at + leaseMs].map(time => new Date(time).toISOString())
   return database.run(
     ({ sql }) => sql<ClaimedDelivery[]>`
       with due as (

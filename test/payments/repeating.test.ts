@@ -1,0 +1,52 @@
+import { expect, test } from 'bun:test'
+import { startRepeating } from '../../src/payments/repeating.ts'
+
+/** A job whose runs the test ends. */
+function heldJob() {
+  const runs: PromiseWithResolvers<void>[] = []
+  const job = startRepeating(
+    3_600_000,
+    () => {
+      const held = Promise.withResolvers<void>()
+      runs.push(held)
+      return held.promise
+    },
+    () => {},
+  )
+  return { job, runs }
+}
+
+test('repeating job: starts one more run for all calls during a run', async () => {
+  const { job, runs } = heldJob()
+  const first = job.run()
+  const later = [job.run(), job.run()]
+  expect(runs).toHaveLength(1)
+  runs[0]?.resolve()
+  await first
+  await Promise.resolve()
+  expect(runs).toHaveLength(2)
+  runs[1]?.resolve()
+  await Promise.all(later)
+  expect(runs).toHaveLength(2)
+  await job.close()
+})
+
+test('repeating job: starts the next run after a failed one, and reports each to its own callers', async () => {
+  const { job, runs } = heldJob()
+  const [first, second] = [job.run(), job.run()]
+  runs[0]?.reject(new Error('lost'))
+  expect(await first.catch(String)).toContain('lost')
+  await Promise.resolve()
+  runs[1]?.resolve()
+  expect(await second).toBeUndefined()
+  await job.close()
+})
+
+test('repeating job: starts no run after its end', async () => {
+  const { job, runs } = heldJob()
+  const [first, second] = [job.run(), job.run()]
+  const closed = job.close()
+  runs[0]?.resolve()
+  await Promise.all([first, second, closed])
+  expect(runs).toHaveLength(1)
+})
