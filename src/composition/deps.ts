@@ -47,7 +47,7 @@ import type { Moderation } from '../moderation/moderation.ts'
 import { createLog } from '../observability/log.ts'
 import type { Telemetry } from '../observability/telemetry.ts'
 import type { IdentityProvider } from '../oidc/identity-provider.ts'
-import type { Repeating } from '../payments/repeating.ts'
+import type { Repeating, Timer } from '../payments/repeating.ts'
 import type { BillingWorker } from '../payments/worker.ts'
 import { createTicker, type PaceClock } from '../pipeline/delivery/stream-pacing.ts'
 import { reportModelHealth } from '../pipeline/routing/health-report.ts'
@@ -200,6 +200,8 @@ export type DepsOptions = {
   readonly writeLog?: (line: string) => void
   readonly passwords?: Passwords
   readonly pages?: PageOptions
+  /** Starts the runs of billing, notices, webhooks and alerts. */
+  readonly timer?: Timer
 }
 
 /**
@@ -247,9 +249,9 @@ async function openAll(given: Config, options: DepsOptions, undo: (() => unknown
     { database, clock, log, usage, isPostgresThere },
     undo,
   )
-  const billing = await openBilling(config, { database, clock, network, log, newId }, undo)
-  const { pages } = options
-  const webhooks = openWebhooks(config, { database, clock, log, sessionSecret, pages: pages ?? {} }, undo)
+  const { pages, timer } = options
+  const billing = await openBilling(config, { database, clock, network, log, newId, timer }, undo)
+  const webhooks = openWebhooks(config, { database, clock, log, sessionSecret, pages: pages ?? {}, timer }, undo)
   const parts = { clock, network, log, catalogue, endpoints, simulator, ...(pages === undefined ? {} : { pages }) }
   const { content, replaceModeration } = openContent(config, parts, undo)
   const rejections = new RejectionLog({ database, clock, log })
@@ -261,6 +263,7 @@ async function openAll(given: Config, options: DepsOptions, undo: (() => unknown
       clock,
       log,
       post: billing.post,
+      timer,
       modelEvents: () =>
         modelEvents(catalogue, reportModelHealth({ catalogue, embeddingCatalog, health }), clock.now()),
     },

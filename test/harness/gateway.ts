@@ -38,6 +38,9 @@ const unlimited = {
   dailyCostMicrocents: 1_000_000_000_000_000,
 }
 
+/** Background jobs run only when a test asks: a run of the timer would act between two of its steps. */
+export const withoutTimer = { timer: () => () => {} } as const
+
 /** Password hashing is expensive by design, and tests need many hashes; dedicated tests cover the real cost. */
 export const cheapHashing = { memoryCost: 64, timeCost: 1 }
 const secret = 'a secret of the tests, long enough to be taken'

@@ -5,14 +5,14 @@ import { systemClock } from '../../src/composition/clock.ts'
 import { cycleMs, graceMs, settlementDelayMs } from '../../src/core/billing/billing.ts'
 import { changeAccount } from '../../src/database/repositories/accounts.ts'
 import { eventually } from '../database/database.contract.ts'
-import { type Gateway, startGateway } from '../harness/gateway.ts'
+import { type Gateway, startGateway, withoutTimer } from '../harness/gateway.ts'
 import { ask, createKeyFor, owner, type Person, upgraded } from '../harness/users.ts'
 
 let ahead = 0
 const clock = { ...systemClock, now: () => systemClock.now() + ahead }
 let gateway: Gateway
 beforeAll(async () => {
-  gateway = await startGateway({ TRUSTED_PROXIES: '127.0.0.1' }, { clock })
+  gateway = await startGateway({ TRUSTED_PROXIES: '127.0.0.1' }, { clock, ...withoutTimer })
 }, 30_000)
 afterAll(() => gateway.stop())
 
