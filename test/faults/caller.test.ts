@@ -153,8 +153,10 @@ describe('provider connections', () => {
     const before = rig.upstreams[format].connections()
     rig.play(format, () => {
       const { opening, content } = framesOf(format, ['words'])
-      const pieces = [piece([...opening, ...content, errorFrame(format)].join('')), piece('', 30)]
-      return { headers: eventStream, framing: 'chunked', pieces }
+      const bytes = Buffer.from([...opening, ...content, errorFrame(format)].join(''))
+      // A body that ends by itself may end before the abort, and its connection is then free for the next request.
+      const pieces = [piece(bytes), piece('')]
+      return { headers: eventStream, framing: 'chunked', pieces, cutAt: bytes.length, end: 'hang' }
     })
     await rig.ask('native', { model: models[format], fallback: false })
     expect(rig.upstreams[format].connections()).toBe(before + 1)
