@@ -46,7 +46,7 @@ export const pixel =
   'data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mP8z8DwHwAFBQIAX8jx0gAAAABJRU5ErkJggg=='
 
 /** Resolves when the condition is true; rejects after `withinMs` with `what`. */
-export async function eventually(what: string, holds: () => boolean, withinMs = 1_000): Promise<void> {
+export async function eventually(what: string, holds: () => boolean, withinMs = 10_000): Promise<void> {
   const endsAt = performance.now() + withinMs
   while (!holds()) {
     if (performance.now() > endsAt) throw new Error(`not within ${withinMs} ms: ${what}`)
