@@ -87,7 +87,7 @@ function withBrowser(path: string) {
     await page.getByRole('button', { name: 'Save card' }).click()
     await page.getByText('Payment method saved.').waitFor()
     // The session's ID is removed from the URL, so that a reload does not apply the card again.
-    expect(page.url()).toBe(`${front.url}/#/billing`)
+    await page.waitForURL(({ href }) => href === `${front.url}/#/billing`)
   }
 
   test("Billing: accepts a card entered on Stripe's page, which enables the plan", async () => {
