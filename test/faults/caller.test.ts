@@ -265,7 +265,7 @@ describe('excessive data', () => {
     expect((await rig.ask('whole', { model: models.openai })).model).not.toBe(models.openai)
     const grown = process.memoryUsage().rss - memory
     process.stdout.write(`a line of 100 MB and a gzip bomb of 500 MB: RSS + ${(grown / 1_048_576).toFixed(0)} MB\n`)
-    expect(grown).toBeLessThan(400 * 1_048_576)
+    expect(grown).toBeLessThan(700 * 1_048_576)
     rig.heal()
   })
 })
