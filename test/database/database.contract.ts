@@ -26,7 +26,7 @@ import { findRequest } from './usage-row.ts'
 const random = (count: number) => crypto.getRandomValues(new Uint8Array(count))
 const clock = { now: () => Date.now() }
 let last = 0
-const fresh = (prefix: string) => `${prefix}_${Date.now().toString(36)}${++last}`
+const fresh = (prefix: string) => `${prefix}_${Date.now().toString(36)}${String(++last).padStart(6, '0')}`
 
 /** Creates an account per test, so that the tests share one database. */
 export async function newAccount(database: Database) {
