@@ -200,6 +200,8 @@ export type DepsOptions = {
   readonly writeLog?: (line: string) => void
   readonly passwords?: Passwords
   readonly pages?: PageOptions
+  /** Maximum time of a query to Postgres from outside. */
+  readonly databaseDeadlineMs?: number
   /** Starts the runs of billing, notices, webhooks and alerts. */
   readonly timer?: Timer
 }
@@ -346,12 +348,18 @@ function openProcess(config: Config, options: DepsOptions) {
 
 type StoredParts = Pick<ReturnType<typeof openProcess>, 'shared' | 'clock' | 'log'> & {
   readonly passwords?: Passwords
+  readonly databaseDeadlineMs?: number
 }
 
 /** The database, its clock, and the first account. */
 async function openStored(config: Config, parts: StoredParts, undo: (() => unknown)[]) {
-  const { shared, clock, log, passwords = createPasswords() } = parts
-  const { database, migrated: schema, storage, isEmbedded } = await openStores(config, { log, clock }, undo)
+  const { shared, clock, log, passwords = createPasswords(), databaseDeadlineMs } = parts
+  const {
+    database,
+    migrated: schema,
+    storage,
+    isEmbedded,
+  } = await openStores(config, { log, clock, databaseDeadlineMs }, undo)
   // An embedded database uses this machine's clock. The clock of a database from outside is not set here.
   const timekeeper = isEmbedded || clock !== shared.clock ? null : shared.follow(database, log)
   undo.push(() => timekeeper?.stop())

@@ -61,6 +61,8 @@ export async function startGateway(
   const deps = await createDeps(config, {
     writeLog: line => void logLines.push(line),
     passwords: createPasswords(cheapHashing),
+    // Else a Postgres that waits for a processor looks like one that is away, and requests are answered 503.
+    databaseDeadlineMs: 10_000,
     ...options,
   })
   const account = deps.firstAccount ?? (await firstAccountOf(deps))

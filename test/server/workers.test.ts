@@ -219,7 +219,7 @@ describe('two workers without Redis', () => {
     const before = workersOf(gateway.pid)
     const callers = startCallers({ url: gateway.url, key, callers: 4, pauseMs: 150 })
     process.kill(gateway.pid, 'SIGUSR2')
-    await until(() => gateway.output().includes('"event":"workers_replaced"'), 60_000)
+    await until(() => gateway.output().includes('"event":"workers_replaced"'), 120_000)
     const { answered, failed } = await callers.stop()
     expect(failed).toEqual({})
     expect(answered).toBeGreaterThan(20)
