@@ -16,7 +16,7 @@ beforeAll(async () => {
   postgres = await startPostgres()
   if (postgres === null) return
   const { url } = postgres
-  database = openDatabase(url, { connections: 1 })
+  database = openDatabase(url, { connections: 1, deadlineMs: 10_000 })
   const start = (shiftMs: number) =>
     startProcess(dataFolder(), {
       DATABASE_URL: url,

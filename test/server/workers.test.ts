@@ -43,7 +43,7 @@ function withStores(postgres: PrivatePostgres, redis: PrivateRedis): void {
 
   beforeAll(async () => {
     gateway = await startProcess(folder, environment)
-    database = openDatabase(postgres.url, { connections: 1 })
+    database = openDatabase(postgres.url, { connections: 1, deadlineMs: 10_000 })
     // The first worker starts before the others, and each needs a moment to find the limits in Redis.
     const shares = async () => {
       const { values } = scrape(await (await fetch(`${gateway.url}/metrics`)).text())
@@ -138,7 +138,7 @@ describe('two workers without Redis', () => {
 
   const openOwn = async () => {
     const { address } = await connectEmbedded(folder)
-    database = openDatabase(address, { connections: 1 })
+    database = openDatabase(address, { connections: 1, deadlineMs: 10_000 })
   }
   const keyWith = async (limits: GatewayLimits): Promise<string> => (await newAccountOn(database, limits)).key
   const outputTokens = async (ids: readonly string[]) => {
