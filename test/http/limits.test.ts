@@ -174,7 +174,7 @@ describe('two hundred concurrent requests', () => {
 
   test('share one concurrent request: one is served, and the reservation is released', async () => {
     const account = await newAccount(gateway, { ...wide, concurrentRequests: 1 })
-    const { served, codes } = await race(account, {}, '[[sim:tokens=10,first_ms=1500]] Hi')
+    const { served, codes } = await race(account, {}, '[[sim:tokens=10,first_ms=3000]] Hi')
     expect([served.length, codes]).toEqual([1, ['concurrent_requests_exceeded']])
     expect((await send(account, 'Hi')).status).toBe(200)
   })
