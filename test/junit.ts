@@ -1,4 +1,4 @@
-/** Reads the report of one `bun test` process: totals per file, and skipped tests. */
+/** Reads the report of one `bun test` process: totals per file, and skipped and failed tests. */
 import { existsSync, readFileSync } from 'node:fs'
 
 export type FileResult = {
@@ -6,19 +6,21 @@ export type FileResult = {
   readonly tests: number
   readonly failures: number
   readonly seconds: number
-  /** Full titles of skipped tests. */
+  /** Full titles. */
   readonly skipped: readonly string[]
+  readonly failed: readonly string[]
 }
 
 /** Returns one result per file of the report; null if there is none, as after a crash. */
 export function readReport(path: string): readonly FileResult[] | null {
   if (!existsSync(path)) return null
   const text = readFileSync(path, 'utf8')
-  const skipped = new Map<string, string[]>()
-  for (const [, attributes = ''] of text.matchAll(/<testcase ([^>]*[^/])>\s*<skipped\b/g)) {
+  const marked = { skipped: new Map<string, string[]>(), failed: new Map<string, string[]>() }
+  for (const [, attributes = '', mark] of text.matchAll(/<testcase ([^>]*[^/])>\s*<(skipped|failure|error)\b/g)) {
+    const titles = mark === 'skipped' ? marked.skipped : marked.failed
     const file = attribute(attributes, 'file')
     const title = [attribute(attributes, 'classname'), attribute(attributes, 'name')].filter(part => part !== '')
-    skipped.set(file, [...(skipped.get(file) ?? []), title.join(': ')])
+    titles.set(file, [...(titles.get(file) ?? []), title.join(': ')])
   }
   // Indented by two blanks: groups within a file are suites too, with deeper indentation.
   return [...text.matchAll(/^ {2}<testsuite ([^>]*)>/gm)].map(([, attributes = '']) => {
@@ -29,7 +31,8 @@ export function readReport(path: string): readonly FileResult[] | null {
       tests: count('tests'),
       failures: count('failures') + count('errors'),
       seconds: count('time'),
-      skipped: skipped.get(file) ?? [],
+      skipped: marked.skipped.get(file) ?? [],
+      failed: marked.failed.get(file) ?? [],
     }
   })
 }

@@ -44,9 +44,9 @@ async function revokedKey(): Promise<string> {
   const ask = { method: 'POST', body: '{"prompt":"Hi"}', headers: { 'x-api-key': minted.key } }
   expect((await fetch(`${gateway.url}/api/v1/chat`, ask)).status).toBe(200)
   expect(await revokeKey(database, gateway.accountId, id, now)).toBe(true)
-  const deadline = performance.now() + 1_000
+  const deadline = performance.now() + 10_000
   while ((await fetch(`${gateway.url}/api/v1/chat`, ask)).status !== 401)
-    if (performance.now() > deadline) throw new Error('a revoked key works for more than a second')
+    if (performance.now() > deadline) throw new Error('the key was revoked 10 s ago and works')
     else await Bun.sleep(20)
   return minted.key
 }

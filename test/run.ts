@@ -6,6 +6,7 @@
 import { mkdtempSync, rmSync } from 'node:fs'
 import { availableParallelism, tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { dayMs } from '../src/core/text/utc-days.ts'
 import { embeddedTemplate } from './harness/data-folder.ts'
 import { makeTemplate, sharedPostgres } from './harness/database.ts'
 import { has, statedNeed } from './harness/needs.ts'
@@ -40,6 +41,9 @@ const apart = [
   'test/database/redis.test.ts',
 ]
 const mostTogether = 10
+const outside = 'an error outside of a test'
+/** Longer than any process takes on a machine with two cores. */
+const longestProcessMs = 150_000
 
 /** Processes of tests, which end with the run. */
 const running = new Set<Bun.Subprocess>()
@@ -94,7 +98,7 @@ async function runProcess(files: readonly string[], reports: string): Promise<re
   const results = files.map(file => {
     const found = readReport(path)?.find(result => result.file === file)
     // A file that does not load, or is missing in the report, counts as a failure.
-    return found ?? { file, tests: 0, failures: 1, seconds: 0, skipped: [] }
+    return found ?? { file, tests: 0, failures: 1, seconds: 0, skipped: [], failed: ['is not in the report'] }
   })
   const failures = results.reduce((sum, result) => sum + result.failures, 0)
   process.stdout.write(quiet(`${out}${err}`, exitCode !== 0))
@@ -104,10 +108,17 @@ async function runProcess(files: readonly string[], reports: string): Promise<re
   say(`${exitCode === 0 ? 'ok' : 'FAILED'} ${names}: ${tests} tests, ${seconds.toFixed(1)} s, ${cpuSeconds} s of CPU`)
   const [only] = results
   if (files.length === 1 && only !== undefined)
-    return [{ ...only, seconds, failures: exitCode === 0 ? 0 : Math.max(1, failures) }]
+    return [
+      {
+        ...only,
+        seconds,
+        failures: exitCode === 0 ? 0 : Math.max(1, failures),
+        failed: exitCode !== 0 && only.failed.length === 0 ? [outside] : only.failed,
+      },
+    ]
   // An error between two tests fails the process and belongs to no test.
   return exitCode !== 0 && failures === 0
-    ? [...results, { file: `${names}, outside of a test`, tests: 1, failures: 1, seconds: 0, skipped: [] }]
+    ? [...results, { file: names ?? '', tests: 1, failures: 1, seconds: 0, skipped: [], failed: [outside] }]
     : results
 }
 
@@ -119,6 +130,22 @@ function quiet(output: string, hasFailed: boolean): string {
     .filter(line => line.trim() !== '' && !dropped.test(line) && (hasFailed || !/^test\/.*:$/.test(line)))
     .map(line => `${line}\n`)
     .join('')
+}
+
+/**
+ * Resolves at once, or after midnight UTC if a process that starts now could run past it: usage, quotas, invoices and
+ * partitions belong to days, and a test that asks on two of them finds half.
+ */
+async function withinOneDay(): Promise<void> {
+  const leftMs = dayMs - (Date.now() % dayMs)
+  if (leftMs > longestProcessMs) return
+  say(`waiting ${Math.ceil(leftMs / 1000)} s for midnight UTC`)
+  await Bun.sleep(leftMs + 100)
+}
+
+/** Prints the failed tests again: a log that was cut at its beginning still names them. */
+function printFailed(results: readonly FileResult[]): void {
+  for (const { file, failed } of results) for (const title of failed) say(`failed: ${file}: ${title}`)
 }
 
 function printSlowest(results: readonly FileResult[]): void {
@@ -177,8 +204,10 @@ const waiting = [...processesOf(files)]
 const results: FileResult[] = []
 // More than there are cores, since most of the longest files wait for half of their time.
 const lanes = Array.from({ length: availableParallelism() + 2 }, async () => {
-  for (let next = waiting.shift(); next !== undefined; next = waiting.shift())
+  for (let next = waiting.shift(); next !== undefined; next = waiting.shift()) {
+    await withinOneDay()
     results.push(...(await runProcess(next, reports)))
+  }
 })
 await Promise.all(lanes)
 rmSync(reports, { recursive: true, force: true })
@@ -190,6 +219,7 @@ printSlowest(results)
 const refusedSkips = printSkipped(results)
 if (refusedSkips > 0) say(`${refusedSkips} skipped tests state no reason, or need only a package to be installed`)
 if (tests === 0) say('no test ran')
+printFailed(results)
 const failed = failures + refusedSkips + (tests === 0 && failures === 0 ? 1 : 0)
 say(`${Math.max(0, tests - failures - skipped)} passed, ${failed} failed`)
 process.exit(failed === 0 ? 0 : 1)

@@ -47,7 +47,7 @@ import type { Moderation } from '../moderation/moderation.ts'
 import { createLog } from '../observability/log.ts'
 import type { Telemetry } from '../observability/telemetry.ts'
 import type { IdentityProvider } from '../oidc/identity-provider.ts'
-import type { Repeating } from '../payments/repeating.ts'
+import type { Repeating, Timer } from '../payments/repeating.ts'
 import type { BillingWorker } from '../payments/worker.ts'
 import { createTicker, type PaceClock } from '../pipeline/delivery/stream-pacing.ts'
 import { reportModelHealth } from '../pipeline/routing/health-report.ts'
@@ -200,6 +200,10 @@ export type DepsOptions = {
   readonly writeLog?: (line: string) => void
   readonly passwords?: Passwords
   readonly pages?: PageOptions
+  /** Maximum time of a query to Postgres from outside. */
+  readonly databaseDeadlineMs?: number
+  /** Starts the runs of billing, notices, webhooks and alerts. */
+  readonly timer?: Timer
 }
 
 /**
@@ -247,9 +251,9 @@ async function openAll(given: Config, options: DepsOptions, undo: (() => unknown
     { database, clock, log, usage, isPostgresThere },
     undo,
   )
-  const billing = await openBilling(config, { database, clock, network, log, newId }, undo)
-  const { pages } = options
-  const webhooks = openWebhooks(config, { database, clock, log, sessionSecret, pages: pages ?? {} }, undo)
+  const { pages, timer } = options
+  const billing = await openBilling(config, { database, clock, network, log, newId, timer }, undo)
+  const webhooks = openWebhooks(config, { database, clock, log, sessionSecret, pages: pages ?? {}, timer }, undo)
   const parts = { clock, network, log, catalogue, endpoints, simulator, ...(pages === undefined ? {} : { pages }) }
   const { content, replaceModeration } = openContent(config, parts, undo)
   const rejections = new RejectionLog({ database, clock, log })
@@ -261,6 +265,7 @@ async function openAll(given: Config, options: DepsOptions, undo: (() => unknown
       clock,
       log,
       post: billing.post,
+      timer,
       modelEvents: () =>
         modelEvents(catalogue, reportModelHealth({ catalogue, embeddingCatalog, health }), clock.now()),
     },
@@ -343,12 +348,18 @@ function openProcess(config: Config, options: DepsOptions) {
 
 type StoredParts = Pick<ReturnType<typeof openProcess>, 'shared' | 'clock' | 'log'> & {
   readonly passwords?: Passwords
+  readonly databaseDeadlineMs?: number
 }
 
 /** The database, its clock, and the first account. */
 async function openStored(config: Config, parts: StoredParts, undo: (() => unknown)[]) {
-  const { shared, clock, log, passwords = createPasswords() } = parts
-  const { database, migrated: schema, storage, isEmbedded } = await openStores(config, { log, clock }, undo)
+  const { shared, clock, log, passwords = createPasswords(), databaseDeadlineMs } = parts
+  const {
+    database,
+    migrated: schema,
+    storage,
+    isEmbedded,
+  } = await openStores(config, { log, clock, databaseDeadlineMs }, undo)
   // An embedded database uses this machine's clock. The clock of a database from outside is not set here.
   const timekeeper = isEmbedded || clock !== shared.clock ? null : shared.follow(database, log)
   undo.push(() => timekeeper?.stop())

@@ -5,7 +5,7 @@ import type { Database } from '../database/database.ts'
 import { evaluateNextAlert } from '../database/repositories/alerts.ts'
 import { enqueueEvent } from '../database/repositories/webhook-events.ts'
 import type { Mailer } from '../mail/mailer.ts'
-import { startRepeating } from '../payments/repeating.ts'
+import { startRepeating, type Timer } from '../payments/repeating.ts'
 
 type Parts = {
   readonly database: Database
@@ -14,6 +14,7 @@ type Parts = {
   readonly post: Pick<Mailer, 'alert'> | null
   /** Events about models that hold now, each with a key. */
   readonly modelEvents: () => readonly WebhookEvent[]
+  readonly timer: Timer | undefined
 }
 
 const everyMs = 30_000
@@ -23,7 +24,7 @@ const maximumPerRun = 1_000
  * Starts the evaluation of alerts and the reports of models to webhooks. Every gateway runs it; the database selects
  * one of them per alert and event. `undo` receives the function that ends it.
  */
-export function openAlerts({ database, clock, log, post, modelEvents }: Parts, undo: (() => unknown)[]) {
+export function openAlerts({ database, clock, log, post, modelEvents, timer }: Parts, undo: (() => unknown)[]) {
   /** Keys of reported events: the database would only reject them again. */
   const reported = new Set<string>()
   const worker = startRepeating(
@@ -44,6 +45,7 @@ export function openAlerts({ database, clock, log, post, modelEvents }: Parts, u
     failures => {
       if (failures % 10 === 1) log.warn('alert_evaluation_failed', { failures })
     },
+    timer,
   )
   undo.push(() => worker.close())
   return worker

@@ -6,6 +6,7 @@ import type { Database } from '../database/database.ts'
 import { stores } from '../database/repositories/stores.ts'
 import { manualPayments } from '../payments/manual.ts'
 import { startNoticeWorker } from '../payments/notice-worker.ts'
+import type { Timer } from '../payments/repeating.ts'
 import { startBillingWorker } from '../payments/worker.ts'
 import { openBudget } from './open-budget.ts'
 import { openMailer } from './open-mailer.ts'
@@ -17,6 +18,7 @@ type Parts = {
   readonly network: Network
   readonly log: Log
   readonly newId: (prefix: string) => string
+  readonly timer: Timer | undefined
 }
 
 /**
@@ -25,14 +27,15 @@ type Parts = {
  */
 export async function openBilling(
   config: Config,
-  { database, clock, network, log, newId }: Parts,
+  { database, clock, network, log, newId, timer }: Parts,
   undo: (() => unknown)[],
 ) {
   const payments = await openPayments(config, network, clock)
   const post = await openMailer(config, { clock, log }, undo)
-  const billingWorker = startBillingWorker({ database, stores, payments, manual: manualPayments, clock, newId, log })
+  const manual = manualPayments
+  const billingWorker = startBillingWorker({ database, stores, payments, manual, clock, newId, log, timer })
   undo.push(() => billingWorker.close())
-  const notices = { database, stores: stores.billingNotices, clock, log }
+  const notices = { database, stores: stores.billingNotices, clock, log, timer }
   const noticeWorker = post === null ? null : startNoticeWorker({ ...notices, post })
   undo.push(() => noticeWorker?.close())
   return { payments, post, billingWorker, noticeWorker, budget: openBudget(database, { clock, log, post }) }

@@ -8,6 +8,8 @@ import { connectEmbedded, openEmbedded } from '../database/embedded.ts'
 import { describeError } from './error-text.ts'
 import { toStoreError } from './store-errors.ts'
 
+type Parts = { readonly log: Log; readonly clock: Clock; readonly databaseDeadlineMs?: number | undefined }
+
 type Opened = {
   readonly database: Database
   readonly migrated: Promise<void>
@@ -21,14 +23,14 @@ type Opened = {
  */
 export async function openStores(
   config: Config,
-  { log, clock }: { log: Log; clock: Clock },
+  { log, clock, databaseDeadlineMs }: Parts,
   undo: (() => unknown)[],
 ): Promise<Opened> {
   if (config.databaseUrl !== null) {
     // The journal is in the data folder in both modes, and two gateways must not write one journal.
     undo.push(lockDataFolder(config.ownDirectory))
     return {
-      ...(await openPostgres(config, config.databaseUrl, { log, clock }, undo)),
+      ...(await openPostgres(config, config.databaseUrl, { log, clock, databaseDeadlineMs }, undo)),
       storage: 'Postgres',
       isEmbedded: false,
     }
@@ -64,10 +66,10 @@ const maximumMigrationRetryMs = 500
 async function openPostgres(
   config: Config,
   url: string,
-  { log, clock }: { log: Log; clock: Clock },
+  { log, clock, databaseDeadlineMs: deadlineMs }: Parts,
   undo: (() => unknown)[],
 ) {
-  const pool = openDatabase(url)
+  const pool = openDatabase(url, deadlineMs === undefined ? {} : { deadlineMs })
   let isClosed = false
   undo.push(() => {
     isClosed = true

@@ -5,7 +5,7 @@ import type { Log } from '../core/ports/log.ts'
 import type { Database } from '../database/database.ts'
 import { pruneAudit } from '../database/repositories/audit.ts'
 import { claimDeliveries, pruneDeliveries, resealSecrets, settleDelivery } from '../database/repositories/webhooks.ts'
-import { startRepeating } from '../payments/repeating.ts'
+import { startRepeating, type Timer } from '../payments/repeating.ts'
 import { createHttpPost } from '../web/http-post.ts'
 import { createResolver } from '../web/resolve.ts'
 import { deliverDue } from '../webhooks/delivery-worker.ts'
@@ -19,6 +19,7 @@ type Parts = {
   readonly log: Log
   readonly sessionSecret: string
   readonly pages: PageOptions
+  readonly timer: Timer | undefined
 }
 
 const everyMs = 2_000
@@ -30,7 +31,7 @@ const prunedAtOnce = 10_000
  * receives the functions that close them.
  */
 export function openWebhooks(config: Config, parts: Parts, undo: (() => unknown)[]) {
-  const { database, clock, log, sessionSecret, pages } = parts
+  const { database, clock, log, sessionSecret, pages, timer } = parts
   const { resolve = createResolver(), dial } = pages
   const seal = createSecretSeal(sessionSecret, config.jwtSecretPrevious)
   const deps = {
@@ -54,6 +55,7 @@ export function openWebhooks(config: Config, parts: Parts, undo: (() => unknown)
       // Once per minute: other components report an unreachable database too.
       if (failures % 30 === 1) log.warn('webhook_deliveries_failed', { failures })
     },
+    timer,
   )
   undo.push(() => worker.close())
   const pruning = startRepeating(
@@ -65,6 +67,7 @@ export function openWebhooks(config: Config, parts: Parts, undo: (() => unknown)
       if (config.jwtSecretPrevious !== null) await resealSecrets(database, seal.reseal)
     },
     failures => log.warn('retention_failed', { failures }),
+    timer,
   )
   undo.push(() => pruning.close())
   return {

@@ -34,6 +34,8 @@ export type Database = {
 type DatabaseOptions = {
   /** Maximum connections. The embedded database serves them one after another anyway. */
   readonly connections?: number
+  /** Maximum time of a query in milliseconds that states none of its own. */
+  readonly deadlineMs?: number
 }
 
 /** Postgres may be unreachable. The embedded database always answers, but late when the machine is busy. */
@@ -64,7 +66,7 @@ type Query = { pool: Pool | null; isOverdue: boolean }
 /** Creates a pool for `address`. Connects on the first query. */
 export function openDatabase(address: DatabaseAddress, options: DatabaseOptions = {}): Database {
   const connections = options.connections ?? (typeof address === 'string' ? 10 : 4)
-  const usualDeadlineMs = deadlineOf(address)
+  const usualDeadlineMs = options.deadlineMs ?? deadlineOf(address)
   const open = (): Pool => {
     const sql = dial(address, connections)
     return { sql, orm: drizzle(sql), unsettled: 0, overdue: 0, heardAt: 0 }

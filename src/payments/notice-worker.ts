@@ -7,7 +7,7 @@ import { graceOf, isNoticeTrue } from '../core/billing/grace.ts'
 import type { Database } from '../database/database.ts'
 import type { ClaimedNotice, NoticeOutcome } from '../database/repositories/billing-notices.ts'
 import type { Mailer } from '../mail/mailer.ts'
-import { type Repeating, startRepeating } from './repeating.ts'
+import { type Repeating, startRepeating, type Timer } from './repeating.ts'
 
 type Fields = Readonly<Record<string, string | number>>
 
@@ -16,6 +16,7 @@ type NoticeWorkerOptions = {
   readonly stores: Pick<typeof import('../database/repositories/billing-notices.ts'), 'claimNotice' | 'settleNotice'>
   readonly post: Pick<Mailer, 'billing'>
   readonly clock: { now(): number }
+  readonly timer?: Timer | undefined
   readonly log: { info(event: string, fields?: Fields): void; warn(event: string, fields?: Fields): void }
 }
 
@@ -27,14 +28,15 @@ const leaseMs = 120_000
 const waitsMs = [10_000, 60_000, 300_000, 900_000, 1_800_000, 3_600_000, 7_200_000, 14_400_000] as const
 
 export function startNoticeWorker(options: NoticeWorkerOptions): Repeating {
-  const { database, stores, clock, log } = options
+  const { database, stores, clock, log, timer } = options
   return startRepeating(
     everyMs,
     async isClosed => {
       for (let count = 0; count < maximumPerRun && !isClosed(); count++) {
-        const notice = await stores.claimNotice(database, clock.now(), leaseMs)
+        const at = clock.now()
+        const notice = await stores.claimNotice(database, at, leaseMs)
         if (notice === null) return
-        const outcome = await send(options, notice)
+        const outcome = await send(options, notice, at)
         await stores.settleNotice(database, notice, outcome)
         if (outcome.status !== 'pending') log.info(`billing_notice_${outcome.status}`, { kind: notice.kind })
       }
@@ -43,12 +45,14 @@ export function startNoticeWorker(options: NoticeWorkerOptions): Repeating {
       // Once per minute: other components report an unreachable database too.
       if (failures % 12 === 1) log.warn('billing_notices_failed', { failures })
     },
+    timer,
   )
 }
 
-async function send({ post, clock }: NoticeWorkerOptions, notice: ClaimedNotice): Promise<NoticeOutcome> {
+/** Sends a notice that was due at `at`, and judges it by that time too. */
+async function send({ post, clock }: NoticeWorkerOptions, notice: ClaimedNotice, at: number): Promise<NoticeOutcome> {
   const { accountId, kind, subject, userId, email, attempts, dues, invoice } = notice
-  if (email === null || !isNoticeTrue(notice, dues, invoice?.status ?? null, clock.now())) return { status: 'dropped' }
+  if (email === null || !isNoticeTrue(notice, dues, invoice?.status ?? null, at)) return { status: 'dropped' }
   const delivery = await post.billing({
     kind,
     to: email,

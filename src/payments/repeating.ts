@@ -10,14 +10,25 @@ export type Repeating = {
   close(): Promise<void>
 }
 
+/** Calls `action` every `everyMs`; the returned function ends it. */
+export type Timer = (everyMs: number, action: () => void) => () => void
+
+/** The timer of this machine. It does not keep the process alive. */
+const intervalTimer: Timer = (everyMs, action) => {
+  const interval = setInterval(action, everyMs)
+  interval.unref()
+  return () => clearInterval(interval)
+}
+
 /**
  * Starts a job every `everyMs`. `onFailure` receives the count of failed runs in a row, from 1. The job stops early when
- * `isClosed()` returns true. The timer does not keep the process alive.
+ * `isClosed()` returns true.
  */
 export function startRepeating(
   everyMs: number,
   work: (isClosed: () => boolean) => Promise<void>,
   onFailure: (failures: number, error: unknown) => void,
+  timer: Timer = intervalTimer,
 ): Repeating {
   let running: Promise<void> | null = null
   let next: Promise<void> | null = null
@@ -34,11 +45,13 @@ export function startRepeating(
     return closed ? Promise.resolve() : start()
   }
   const run = () => {
+    // Between two runs, callers of the first one continue before the next one has started.
+    if (next !== null) return next
     if (running === null) return start()
-    next ??= running.then(startNext, startNext)
+    next = running.then(startNext, startNext)
     return next
   }
-  const timer = setInterval(() => {
+  const stopTimer = timer(everyMs, () => {
     if (running !== null) return
     start().then(
       () => {
@@ -46,13 +59,12 @@ export function startRepeating(
       },
       error => onFailure(++failures, error),
     )
-  }, everyMs)
-  timer.unref()
+  })
   return {
     run,
     async close() {
       closed = true
-      clearInterval(timer)
+      stopTimer()
       await running?.catch(() => {})
     },
   }

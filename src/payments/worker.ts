@@ -5,7 +5,7 @@
 import { centsOfLines } from '../core/billing/billing.ts'
 import type { Payments } from '../core/billing/payment-processor.ts'
 import type { Database } from '../database/database.ts'
-import { type Repeating, startRepeating } from './repeating.ts'
+import { type Repeating, startRepeating, type Timer } from './repeating.ts'
 
 type Stores = {
   readonly billing: Pick<typeof import('../database/repositories/billing.ts'), 'rollCycles'>
@@ -25,6 +25,7 @@ type BillingWorkerOptions = {
   readonly manual: Payments
   readonly clock: { now(): number }
   readonly newId: (prefix: string) => string
+  readonly timer?: Timer | undefined
   readonly log: {
     info(event: string, fields?: Fields): void
     warn(event: string, fields?: Fields): void
@@ -41,7 +42,7 @@ const maximumSteps = 200
 
 /** Starts the worker. Its timer does not keep the process alive. */
 export function startBillingWorker(options: BillingWorkerOptions): BillingWorker {
-  const { database, stores, clock, newId, log } = options
+  const { database, stores, clock, newId, log, timer } = options
   return startRepeating(
     everyMs,
     async isClosed => {
@@ -60,6 +61,7 @@ export function startBillingWorker(options: BillingWorkerOptions): BillingWorker
       // Once per minute: other components report an unreachable database too.
       if (failures % 12 === 1) log.warn('billing_run_failed', { failures, detail: reasonOf(error) })
     },
+    timer,
   )
 }
 

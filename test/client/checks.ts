@@ -329,13 +329,20 @@ export const checks: Readonly<Record<string, Check>> = {
   },
   'a full house is tried again after `retry-after`, not before': async ({ client, single }) => {
     const { fetch, sent } = recorded()
-    const one = client({ apiKey: single, fetch })
-    const holding = one.stream('[[sim:tokens=40, chunk=8, pace_ms=10]] Hi', { stream_mode: 'realtime' })
+    let refused = 0
+    const noted: Fetch = async (url, init) => {
+      const answer = await fetch(url, init)
+      if (answer.status === 429) refused++
+      return answer
+    }
+    const one = client({ apiKey: single, fetch: noted })
+    const holding = one.stream(slow, { stream_mode: 'realtime' })
     let answered: Promise<{ output: string }> | null = null
     const startedAt = performance.now()
     for await (const _ of holding) {
       answered ??= one.chat('Hi')
       answered.catch(() => undefined)
+      if (refused > 0) break
     }
     assert.ok(((await answered)?.output ?? '').length > 0)
     assert.equal(sent.length, 3)

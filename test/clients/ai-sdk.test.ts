@@ -253,8 +253,8 @@ describe('AI SDK failures', () => {
         if (part.type === 'abort') isAborted = true
       }
       expect(isAborted).toBe(true)
-      await eventually('the upstream call is cut off', () => leavings(gateway).aborted === before.aborted + 1, 300)
-      await eventually('the seat is free', () => leavings(gateway).seatsTaken === 0, 300)
+      await eventually('the upstream call is cut off', () => leavings(gateway).aborted === before.aborted + 1)
+      await eventually('the seat is free', () => leavings(gateway).seatsTaken === 0)
     }
   })
 })

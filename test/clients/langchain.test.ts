@@ -209,8 +209,8 @@ describe('LangChain failures', () => {
         for await (const chunk of stream) if (chunk.content !== '') abort.abort()
       })()
       expect(await reading.catch((cause: unknown) => cause)).toBeInstanceOf(Error)
-      await eventually('the upstream call is cut off', () => leavings(gateway).aborted === before.aborted + 1, 300)
-      await eventually('the seat is free', () => leavings(gateway).seatsTaken === 0, 300)
+      await eventually('the upstream call is cut off', () => leavings(gateway).aborted === before.aborted + 1)
+      await eventually('the seat is free', () => leavings(gateway).seatsTaken === 0)
     }
   })
 })

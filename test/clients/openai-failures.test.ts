@@ -7,7 +7,7 @@ import { newAccount } from '../harness/account.ts'
 import type { Gateway, GatewayLimits } from '../harness/gateway.ts'
 import { countingFetch, eventually, leavings, oneEach, startOnServiceDay } from './support.ts'
 
-const impatient = { SILENCE_TIMEOUT_MS: '600', FIRST_BYTE_TIMEOUT_MS: '600', FIRST_CONTENT_TIMEOUT_MS: '600' }
+const impatient = { SILENCE_TIMEOUT_MS: '1200', FIRST_BYTE_TIMEOUT_MS: '1200', FIRST_CONTENT_TIMEOUT_MS: '1200' }
 
 let gateway: Gateway
 let hurried: Gateway
@@ -187,7 +187,8 @@ describe('OpenAI client on limits', () => {
     expect(told(error)).toMatchObject({ code: 'concurrent_requests_exceeded' })
     expect(seen.requests).toBe(2)
     const waiting = client.chat.completions.create(hello)
-    setTimeout(() => held.controller.abort(), 200)
+    await eventually('the second request is rejected', () => seen.limited === 2)
+    held.controller.abort()
     expect((await waiting).choices).toHaveLength(1)
     expect(seen.requests).toBe(4)
   })
@@ -248,7 +249,7 @@ describe('OpenAI client disconnect: aborts the upstream call and releases the re
       async (client, body) => {
         await caught(
           OpenAI.APIConnectionTimeoutError,
-          client.chat.completions.create(body, { timeout: 150, maxRetries: 0 }),
+          client.chat.completions.create(body, { timeout: 600, maxRetries: 0 }),
         )
       },
     ],
@@ -260,8 +261,8 @@ describe('OpenAI client disconnect: aborts the upstream call and releases the re
       await eventually('nobody else is there', () => leavings(gateway).open === 0 && leavings(gateway).seatsTaken === 0)
       const before = leavings(gateway)
       await leave(clientOf(gateway).client, { model, messages: [user(long)] })
-      await eventually('the upstream call is cut off', () => leavings(gateway).aborted === before.aborted + 1, 300)
-      await eventually('the seat is free', () => leavings(gateway).seatsTaken === 0, 300)
+      await eventually('the upstream call is cut off', () => leavings(gateway).aborted === before.aborted + 1)
+      await eventually('the seat is free', () => leavings(gateway).seatsTaken === 0)
       expect(leavings(gateway).open).toBe(0)
     },
   )

@@ -46,10 +46,10 @@ export const pixel =
   'data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mP8z8DwHwAFBQIAX8jx0gAAAABJRU5ErkJggg=='
 
 /** Resolves when the condition is true; rejects after `withinMs` with `what`. */
-export async function eventually(what: string, holds: () => boolean, withinMs = 1_000): Promise<void> {
-  const endsAt = performance.now() + withinMs
+export async function eventually(what: string, holds: () => boolean): Promise<void> {
+  const endsAt = performance.now() + 10_000
   while (!holds()) {
-    if (performance.now() > endsAt) throw new Error(`not within ${withinMs} ms: ${what}`)
+    if (performance.now() > endsAt) throw new Error(`not within 10 s: ${what}`)
     await Bun.sleep(5)
   }
 }
@@ -66,10 +66,12 @@ export function leavings({ deps, accountId }: Gateway) {
 
 /** Creates a counting `fetch`, since client libraries retry silently. */
 export function countingFetch() {
-  const seen = { requests: 0 }
-  const counted = (input: string | URL | Request, init?: RequestInit) => {
+  const seen = { requests: 0, limited: 0 }
+  const counted = async (input: string | URL | Request, init?: RequestInit) => {
     seen.requests++
-    return fetch(input, init)
+    const response = await fetch(input, init)
+    if (response.status === 429) seen.limited++
+    return response
   }
   return { seen, fetch: Object.assign(counted, { preconnect: fetch.preconnect }) }
 }

@@ -38,7 +38,7 @@ function withBrowser(path: string) {
 
   /** Returns the path of the link in the newest email to an address. */
   async function linkTo(email: string): Promise<string> {
-    for (let tries = 0; tries < 250; tries++) {
+    for (let tries = 0; tries < 1_000; tries++) {
       const letter = smtp.letters.findLast(({ to }) => to.includes(email))
       const link = /\/#\/(\S+)/.exec(letter?.text ?? '')?.[1]
       if (link !== undefined) return link

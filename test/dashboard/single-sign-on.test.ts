@@ -60,7 +60,7 @@ function withBrowser(path: string) {
     await page.getByLabel('Password').waitFor()
     await signInAtProvider(page, 'ada')
     await page.getByRole('heading', { level: 1, name: 'Overview' }).waitFor()
-    expect(page.url()).toBe(`${gateway.url}/#/`)
+    await page.waitForURL(({ href }) => href === `${gateway.url}/#/`)
     // A viewer has no keys to create and no playground.
     await visitor.go('keys', 'Keys')
     expect(await page.getByRole('button', { name: 'Create key' }).count()).toBe(0)

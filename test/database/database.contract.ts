@@ -26,7 +26,7 @@ import { findRequest } from './usage-row.ts'
 const random = (count: number) => crypto.getRandomValues(new Uint8Array(count))
 const clock = { now: () => Date.now() }
 let last = 0
-const fresh = (prefix: string) => `${prefix}_${Date.now().toString(36)}${++last}`
+const fresh = (prefix: string) => `${prefix}_${Date.now().toString(36)}${String(++last).padStart(6, '0')}`
 
 /** Creates an account per test, so that the tests share one database. */
 export async function newAccount(database: Database) {
@@ -63,20 +63,27 @@ async function shipAll(database: Database, records: readonly UsageRecord[]): Pro
   const journal = openJournal({ directory: join(folder.path, 'journal') })
   for (const record of records) journal.append(record)
   const shipper = createShipper({ journal, database, clock, log: quiet })
-  expect(await shipper.drain(10_000)).toBe(true)
+  expect(await shipper.drain(30_000)).toBe(true)
   await shipper.close()
   await journal.close()
   folder.remove()
 }
+
+/**
+ * A machine whose cores are all busy is later than any promise: `withinMs` names the promised time, and a shorter one
+ * than this decides no test.
+ */
+const leastPatienceMs = 10_000
 
 export async function eventually(
   holds: () => Promise<boolean> | boolean,
   withinMs: number,
   everyMs = 10,
 ): Promise<void> {
-  const until = performance.now() + withinMs
+  const patienceMs = Math.max(withinMs, leastPatienceMs)
+  const until = performance.now() + patienceMs
   while (!(await holds())) {
-    if (performance.now() > until) throw new Error(`not within ${withinMs} ms`)
+    if (performance.now() > until) throw new Error(`not within ${patienceMs} ms`)
     await Bun.sleep(everyMs)
   }
 }
@@ -101,7 +108,7 @@ const anyRequest: RequestFilters = {
 const directoryOn = (database: Database) => createKeyDirectory({ database, clock, plans, random: () => 0.5 })
 
 export function databaseContract(name: string, open: () => Database | null): void {
-  const onDatabase = onDatabaseOf(name, open, 20_000)
+  const onDatabase = onDatabaseOf(name, open, 60_000)
 
   describe(name, () => {
     onDatabase('migrations may run again, and several at once', async database => {
@@ -335,7 +342,7 @@ export function databaseContract(name: string, open: () => Database | null): voi
         const journal = openJournal({ directory: join(folder.path, 'journal') })
         for (const record of records) journal.append(record)
         const shipper = createShipper({ journal, database, clock, log: quiet })
-        expect(await shipper.drain(10_000)).toBe(true)
+        expect(await shipper.drain(30_000)).toBe(true)
         await shipper.close()
         await journal.close()
         folder.remove()
@@ -478,7 +485,7 @@ export function databaseContract(name: string, open: () => Database | null): voi
           }),
         )
       const shipper = createShipper({ journal, database, clock, log: quiet })
-      expect(await shipper.drain(5000)).toBe(true)
+      expect(await shipper.drain(30_000)).toBe(true)
       expect((await dailyUsageOf(database, accountId, Math.floor(usageRecord().at_ms / 86_400_000))).microcents).toBe(
         95,
       )
@@ -514,7 +521,7 @@ export function databaseContract(name: string, open: () => Database | null): voi
       const at = Date.UTC(2031, 11, 31)
       journal.append(usageRecord({ request_id: fresh('req'), at_ms: at }))
       const shipper = createShipper({ journal, database, clock, log: quiet })
-      await shipper.drain(5000)
+      await shipper.drain(30_000)
       await shipper.close()
       const rows = await database.run(
         ({ sql }) =>

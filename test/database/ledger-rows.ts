@@ -7,7 +7,7 @@ import { dailySums, slots } from './daily-sums.ts'
 import { newAccount } from './database.contract.ts'
 
 let last = 0
-const fresh = (prefix: string) => `${prefix}_${Date.now().toString(36)}l${++last}`
+const fresh = (prefix: string) => `${prefix}_${Date.now().toString(36)}l${String(++last).padStart(6, '0')}`
 
 /** The ledger is append-only: only a superuser who disables triggers can insert a fault. */
 export function tampered<T>(database: Database, work: (sql: TransactionSql) => PromiseLike<T>): Promise<unknown> {

@@ -126,7 +126,7 @@ onServer(
 )
 
 onServer('database: fails a late query alone while others are answered', async (_, live) => {
-  const others = Array.from({ length: 6 }, () => live.run(({ sql }) => sql`select pg_sleep(0.6)`))
+  const others = Array.from({ length: 6 }, () => live.run(({ sql }) => sql`select pg_sleep(0.6)`, 20_000))
   await expect(live.run(({ sql }) => sql`select pg_sleep(5)`, 100)).rejects.toMatchObject({
     code: 'service_unavailable',
   })

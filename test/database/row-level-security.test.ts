@@ -26,7 +26,7 @@ beforeAll(async () => {
   await migrate(databases.embedded)
   postgres = await startPostgres()
   if (postgres === null) return
-  databases.real = openDatabase(postgres.url)
+  databases.real = openDatabase(postgres.url, { deadlineMs: 10_000 })
   await migrate(databases.real)
 }, 60_000)
 afterAll(async () => {

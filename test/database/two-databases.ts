@@ -20,7 +20,7 @@ export function twoDatabases(): { readonly embedded: Database | null; readonly r
     databases.embedded = openDatabase(embedded.address)
     server = await realDatabase()
     if (server === null) return
-    databases.real = openDatabase(server.url)
+    databases.real = openDatabase(server.url, { deadlineMs: 10_000 })
   }, 90_000)
   afterAll(async () => {
     await databases.embedded?.close()

@@ -135,6 +135,7 @@ async function everyMode(failing: Format, takesTime = false): Promise<void> {
 describe.each([...formats])('fallback before the first content of %s', failing => {
   test.each(Object.entries(faults))('%s', async (name, fault) => {
     rig.play(failing, fault(failing))
+    rig.waitBriefly(name.includes('silence'))
     const asked = requestsTo(rig, failing)
     await everyMode(failing, name.includes('silence'))
     expect(requestsTo(rig, failing)).toBe(asked + modes.length)
@@ -149,6 +150,7 @@ describe.each([...formats])('fallback before the first content of %s', failing =
 
   test('serves from another provider when the host does not answer', async () => {
     rig.divert(failing, 'hole')
+    rig.waitBriefly(true)
     await everyMode(failing, true)
   })
 
@@ -165,6 +167,7 @@ test('fallback: serves 20 concurrent requests however one of three providers fai
   for (const [index, name] of names.entries()) {
     const failing = formats[index % formats.length] ?? 'openai'
     rig.heal()
+    rig.waitBriefly(name.includes('silence'))
     rig.play(failing, faults[name]?.(failing) ?? null)
     const replies = await Promise.all(
       Array.from({ length: 20 }, (_, at) =>

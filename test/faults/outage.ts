@@ -90,7 +90,7 @@ export async function throughOutage(
     expect(waited).toBeLessThan(3_000)
   }
 
-  const database = openDatabase(server.url, { connections: 1 })
+  const database = openDatabase(server.url, { connections: 1, deadlineMs: 10_000 })
   try {
     const rows = () =>
       database.run(

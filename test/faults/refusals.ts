@@ -215,6 +215,7 @@ describe('all providers fail', () => {
 
   test('with timeouts: returns 504 upstream_timeout', async () => {
     all(silence)
+    rig.waitBriefly(true)
     const reply = await rig.ask('json', { model: models.openai })
     expect([reply.httpStatus, reply.errors[0]?.code]).toEqual([504, 'upstream_timeout'])
     expect(reply.headers.get('x-should-retry')).toBe('false')

@@ -62,7 +62,7 @@ describe('ledger of instances that seemed dead', () => {
       const key = await freshKey(server.url, { concurrent: 2 * answers })
       for (const gateway of [victim, sibling])
         await eventually(async () => (await gateway.chat(key, 'hello')).status === 200, 10_000, 50)
-      const database = openDatabase(server.url, { connections: 1 })
+      const database = openDatabase(server.url, { connections: 1, deadlineMs: 10_000 })
 
       const running = Promise.all(Array.from({ length: answers }, () => longAnswer(victim, key)))
       running.catch(() => {})

@@ -17,4 +17,5 @@ beforeEach(() => {
     rig.divert(format, null)
   }
   rig.heal()
+  rig.waitBriefly(false)
 })

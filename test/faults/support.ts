@@ -7,6 +7,7 @@ import { systemNetwork } from '../../src/composition/network.ts'
 import { plans } from '../../src/core/limits/plans.ts'
 import type { Clock } from '../../src/core/ports/clock.ts'
 import type { Network } from '../../src/core/ports/network.ts'
+import type { Deadlines } from '../../src/core/request/deadlines.ts'
 import { answered, type Gateway, type GatewayLimits, startGateway } from '../harness/gateway.ts'
 import { startUpstream, type Upstream, type UpstreamAnswer, type UpstreamRequest } from '../harness/upstream.ts'
 
@@ -236,6 +237,8 @@ export type Rig = {
   divert(format: Format, to: string | 'hole' | null): void
   /** Lets all health failures expire. */
   heal(): void
+  /** Makes the deadlines for upstreams short, for tests whose subject is a wait, or long again. */
+  waitBriefly(isBrief: boolean): void
   /** Advances the gateway's monotonic clock. */
   advance(milliseconds: number): void
   ask(mode: Mode, options?: AskOptions): Promise<Reply>
@@ -274,13 +277,15 @@ export type RigOptions = {
   readonly configured?: readonly Format[]
 }
 
-/** Deadlines short enough for tests. `environment` overrides them. */
-const shortDeadlines = {
-  CONNECT_TIMEOUT_MS: '200',
-  FIRST_BYTE_TIMEOUT_MS: '250',
-  FIRST_CONTENT_TIMEOUT_MS: '400',
-  SILENCE_TIMEOUT_MS: '250',
+/** Deadlines that no pause of a busy machine exceeds. `environment` overrides them. */
+const longDeadlines = {
+  CONNECT_TIMEOUT_MS: '20000',
+  FIRST_BYTE_TIMEOUT_MS: '20000',
+  FIRST_CONTENT_TIMEOUT_MS: '20000',
+  SILENCE_TIMEOUT_MS: '20000',
 }
+/** Long enough for a healthy upstream beside the silent one. */
+const briefDeadlines: Partial<Deadlines> = { connectMs: 600, firstByteMs: 900, firstContentMs: 1_100, silenceMs: 900 }
 
 const keyNames = { openai: 'OPENAI', anthropic: 'ANTHROPIC', google: 'GEMINI' } as const
 const paths = { openai: '/v1', anthropic: '', google: '' } as const
@@ -309,12 +314,14 @@ export async function startRig(options: RigOptions = {}): Promise<Rig> {
   ])
   const gateway = await startGateway(
     // Absurd upstream counts are a subject here and must not pause an account.
-    { ...Object.fromEntries(providers), ...shortDeadlines, MAX_SHORTFALL_USD: '20000000', ...options.environment },
+    { ...Object.fromEntries(providers), ...longDeadlines, MAX_SHORTFALL_USD: '20000000', ...options.environment },
     { clock, network, ...(options.limits === undefined ? {} : { limits: options.limits }) },
   )
   // Else the first request waits for the key and for the account's day, and is answered 503 on a busy machine.
   await answered(async () => gateway.deps.keys.find(gateway.key))
   await answered(() => gateway.deps.meter.loadStatus(gateway.accountId, plans.usage))
+  const { deadlines } = gateway.deps.config
+  const configuredDeadlines = { ...deadlines }
 
   return {
     gateway,
@@ -331,6 +338,9 @@ export async function startRig(options: RigOptions = {}): Promise<Rig> {
       aheadMs += 600_000
       for (const model of gateway.deps.catalogue.list)
         gateway.deps.health.report(`${model.provider}/${model.id}`, { outcome: 'ok' })
+    },
+    waitBriefly(isBrief) {
+      Object.assign(deadlines, isBrief ? briefDeadlines : configuredDeadlines)
     },
     advance(milliseconds) {
       aheadMs += milliseconds
@@ -590,7 +600,7 @@ export function readMessagesReply(httpStatus: number, headers: Headers, raw: str
 }
 
 async function rowOf(gateway: Gateway, idOrTag: string): Promise<Row> {
-  const deadline = performance.now() + 5_000
+  const deadline = performance.now() + 15_000
   while (performance.now() < deadline) {
     const rows = await gateway.deps.database.run(
       ({ sql }) => sql<Row[]>`

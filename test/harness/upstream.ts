@@ -97,7 +97,7 @@ export function startUpstream(
     ledger,
     openConnections: () => server.stats().openConnections,
     connections: () => server.stats().connections,
-    async until(condition, withinMs = 2_000) {
+    async until(condition, withinMs = 10_000) {
       const deadline = performance.now() + withinMs
       while (!condition(ledger())) {
         if (performance.now() > deadline)

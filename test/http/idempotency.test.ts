@@ -113,9 +113,9 @@ describe('chat request with an Idempotency-Key', () => {
 
   test('answers 409 `conflict` while the request is running', async () => {
     const name = newName()
-    const running = chat(name, { prompt: '[[sim:first_ms=700]] Hi' })
+    const running = chat(name, { prompt: '[[sim:first_ms=2000]] Hi' })
     await eventually(async () => (await runningRows()) > 0, 3000)
-    const beside = await chat(name, { prompt: '[[sim:first_ms=700]] Hi' }, { url: siblingsUrl })
+    const beside = await chat(name, { prompt: '[[sim:first_ms=2000]] Hi' }, { url: siblingsUrl })
     expect([beside.status, beside.code]).toEqual([409, 'conflict'])
     await running
   })

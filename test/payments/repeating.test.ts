@@ -50,3 +50,43 @@ test('repeating job: starts no run after its end', async () => {
   await Promise.all([first, second, closed])
   expect(runs).toHaveLength(1)
 })
+
+test('repeating job: runs once at a time when a caller of the first run asks again during the wait for the second', async () => {
+  const { job, runs } = heldJob()
+  const again = job.run().then(() => job.run())
+  const later = job.run()
+  runs[0]?.resolve()
+  await Bun.sleep(0)
+  expect(runs).toHaveLength(2)
+  runs[1]?.resolve()
+  await Promise.all([again, later])
+  await job.close()
+})
+
+test('repeating job: runs when its timer says so, and not during another run', async () => {
+  let tick = () => {}
+  let runs = 0
+  const held = Promise.withResolvers<void>()
+  const job = startRepeating(
+    2_000,
+    () => {
+      runs++
+      return held.promise
+    },
+    () => {},
+    (everyMs, action) => {
+      expect(everyMs).toBe(2_000)
+      tick = action
+      return () => {
+        tick = () => {}
+      }
+    },
+  )
+  tick()
+  tick()
+  expect(runs).toBe(1)
+  held.resolve()
+  await job.close()
+  tick()
+  expect(runs).toBe(1)
+})

@@ -301,7 +301,8 @@ describe('upstream error over a real socket', () => {
       const reading = here.attempt.next()
       while (here.attempt.status() === null) await Bun.sleep(1)
       await here.move(milliseconds)
-      const parts = await Promise.race([reading, Bun.sleep(300).then(() => 'nothing yet' as const)])
+      const none = milliseconds === 1_999 ? Bun.sleep(300).then(() => 'nothing yet' as const) : reading
+      const parts = await Promise.race([reading, none])
       here.attempt.close(false)
       await left(upstream)
       return { parts, running: here.running() }

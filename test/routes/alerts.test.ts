@@ -4,12 +4,12 @@ import { alertChange, sumsBetween, windowValue } from '../../src/core/alerts/ale
 import { dayMs } from '../../src/core/text/utc-days.ts'
 import { evaluateNextAlert, type FiredAlert } from '../../src/database/repositories/alerts.ts'
 import type { ShownAlert } from '../../src/routes/alerts/schemas.ts'
-import { type Gateway, startGateway } from '../harness/gateway.ts'
+import { type Gateway, startGateway, withoutTimer } from '../harness/gateway.ts'
 import { addMember, ask, owner, type Person } from '../harness/users.ts'
 
 let gateway: Gateway
 beforeAll(async () => {
-  gateway = await startGateway({ TRUSTED_PROXIES: '127.0.0.1' })
+  gateway = await startGateway({ TRUSTED_PROXIES: '127.0.0.1' }, withoutTimer)
 }, 60_000)
 afterAll(() => gateway.stop())
 

@@ -5,7 +5,7 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { systemClock } from '../../src/composition/clock.ts'
 import { cycleMs, settlementDelayMs } from '../../src/core/billing/billing.ts'
-import { type Gateway, startGateway } from '../harness/gateway.ts'
+import { type Gateway, startGateway, withoutTimer } from '../harness/gateway.ts'
 import { ask, owner, type Person } from '../harness/users.ts'
 import { addCard, openSetup } from './billing-owners.ts'
 import { type StripeServer, signatureOf, startStripe } from './billing-stripe.ts'
@@ -26,7 +26,7 @@ beforeAll(async () => {
       STRIPE_API_BASE: stripe.url,
       PUBLIC_URL: publicUrl,
     },
-    { clock },
+    { clock, ...withoutTimer },
   )
 }, 30_000)
 afterAll(async () => {

@@ -8,7 +8,7 @@ import { createMail } from '../../src/mail/queue.ts'
 import { smtpTransport } from '../../src/mail/smtp.ts'
 import { startNoticeWorker } from '../../src/payments/notice-worker.ts'
 import { eventually } from '../database/database.contract.ts'
-import { type Gateway, startGateway } from '../harness/gateway.ts'
+import { type Gateway, startGateway, withoutTimer } from '../harness/gateway.ts'
 import { type SmtpServer, startSmtpServer } from '../harness/smtp.ts'
 import { ask, confirmedOwner, createKeyFor, type Person } from '../harness/users.ts'
 import { addCard } from './billing-owners.ts'
@@ -36,7 +36,7 @@ const environment = () => ({
 beforeAll(async () => {
   smtp = startSmtpServer()
   stripe = startStripe('sk_test_of_the_grace_period')
-  gateway = await startGateway(environment(), { clock })
+  gateway = await startGateway(environment(), { clock, ...withoutTimer })
 })
 afterAll(async () => {
   await gateway.stop()

@@ -10,7 +10,7 @@ import { cycleMs, graceMs, settlementDelayMs } from '../../src/core/billing/bill
 import { isSigned } from '../../src/payments/signature.ts'
 import { stripePayments } from '../../src/payments/stripe.ts'
 import { eventually } from '../database/database.contract.ts'
-import { type Gateway, startGateway } from '../harness/gateway.ts'
+import { type Gateway, startGateway, withoutTimer } from '../harness/gateway.ts'
 import { ask, createKeyFor, owner, type Person } from '../harness/users.ts'
 import { addCard } from './billing-owners.ts'
 import { type StripeInvoice, type StripeServer, signatureOf, startStripe } from './billing-stripe.ts'
@@ -32,7 +32,7 @@ beforeAll(async () => {
       STRIPE_API_BASE: stripe.url,
       PUBLIC_URL: publicUrl,
     },
-    { clock },
+    { clock, ...withoutTimer },
   )
 }, 30_000)
 afterAll(async () => {

@@ -329,7 +329,7 @@ describe('enhanced chat request', () => {
         ({ sql }) => sql<{ enhanced: boolean }[]>`
           select enhanced from learning_entries where request_id in ${sql(ids)} order by request_id = ${ids[0] ?? ''} desc`,
       )
-    const deadline = performance.now() + 5_000
+    const deadline = performance.now() + 10_000
     while ((await entries()).length < 2 && performance.now() < deadline) await Bun.sleep(20)
     expect((await entries()).map(({ enhanced }) => enhanced)).toEqual([true, false])
   })

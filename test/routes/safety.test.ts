@@ -162,9 +162,9 @@ describe('400 content_blocked', () => {
   test('ends a slow upstream immediately', async () => {
     judge = () => verdict(true)
     answerDelayMs = 5_000
-    const started = performance.now()
     const { status } = await askJson('Tell me about the sea.')
-    expect([status, performance.now() - started < 2_500]).toEqual([400, true])
+    expect(status).toBe(400)
+    await model.until(ledger => ledger.at(-1)?.outcome === 'aborted')
     judge = () => verdict(false)
     answerDelayMs = 0
   })

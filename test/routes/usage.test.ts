@@ -33,7 +33,7 @@ beforeAll(async () => {
   await migrate(database)
   server = await startPostgres()
   if (server === null) return
-  real = openDatabase(server.url)
+  real = openDatabase(server.url, { deadlineMs: 10_000 })
   await migrate(real)
 }, 90_000)
 afterAll(async () => {

@@ -217,7 +217,7 @@ describe('web access', () => {
 })
 
 async function rowOf(requestId: string) {
-  const deadline = performance.now() + 5_000
+  const deadline = performance.now() + 10_000
   for (;;) {
     const [row] = await gateway.deps.database.run(
       ({ sql }) => sql<{ billed: number; search: number; fetch: number }[]>`
@@ -228,6 +228,12 @@ async function rowOf(requestId: string) {
     if (performance.now() > deadline) throw new Error('the request is not in the ledger')
     await Bun.sleep(20)
   }
+}
+
+async function until(condition: () => Promise<boolean>): Promise<void> {
+  const deadline = performance.now() + 10_000
+  for (; !(await condition()); await Bun.sleep(20))
+    if (performance.now() > deadline) throw new Error('the change was not taken up')
 }
 
 describe('web opt-out', () => {
@@ -269,11 +275,6 @@ describe('web opt-out', () => {
     for (const path of ['/api/v1/account', `/api/v1/keys/${id}`])
       expect((await call(login, 'PATCH', path, {})).status).toBe(400)
   })
-
-  async function until(condition: () => Promise<boolean>): Promise<void> {
-    const deadline = performance.now() + 3_000
-    while (!(await condition())) if (performance.now() > deadline) throw new Error('the change was not taken up')
-  }
 
   async function signIn(): Promise<string> {
     const { firstAccount } = gateway.deps
@@ -481,6 +482,9 @@ describe('fetched page', () => {
     const before = model.ledger().length
     await expect(gateway.post('/api/v1/chat', body, one.headers, abort.signal)).rejects.toThrow()
     await promise
+    // The connection closes before the reservation is released.
+    const limits = { requestsPerMinute: 1, concurrentRequests: 1, dailyTokens: 1, dailyCostMicrocents: 1 }
+    await until(async () => gateway.deps.meter.standing(one.id, limits)?.seats.remaining === 1)
     const next = await gateway.post('/api/v1/chat', { ...body, prompt: 'Hi' }, one.headers)
     expect(next.status).toBe(200)
     expect(model.ledger().length).toBe(before + 1)

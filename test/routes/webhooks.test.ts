@@ -6,7 +6,7 @@ import { actingAs } from '../../src/core/audit/audit.ts'
 import { disabledAfterMs, retryWaitsMs } from '../../src/core/webhooks/endpoints.ts'
 import { claimDeliveries, pruneDeliveries, settleDelivery } from '../../src/database/repositories/webhooks.ts'
 import type { ShownDelivery, ShownWebhook } from '../../src/routes/webhooks/schemas.ts'
-import { type Gateway, startGateway } from '../harness/gateway.ts'
+import { type Gateway, startGateway, withoutTimer } from '../harness/gateway.ts'
 import { addMember, ask, createKeyFor, owner, type Person } from '../harness/users.ts'
 
 type Received = { readonly path: string; readonly headers: Headers; readonly body: string }
@@ -27,7 +27,7 @@ beforeAll(async () => {
       return new Response(null, { status: statuses.get(path) ?? 204 })
     },
   })
-  gateway = await startGateway({ TRUSTED_PROXIES: '127.0.0.1', WEBHOOKS_PRIVATE_HOSTS: 'allow' })
+  gateway = await startGateway({ TRUSTED_PROXIES: '127.0.0.1', WEBHOOKS_PRIVATE_HOSTS: 'allow' }, withoutTimer)
 }, 60_000)
 afterAll(async () => {
   await gateway.stop()

@@ -3,7 +3,9 @@
  */
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test'
 import { desc, eq } from 'drizzle-orm'
+import { systemNetwork } from '../../src/composition/network.ts'
 import { plans } from '../../src/core/limits/plans.ts'
+import type { Network } from '../../src/core/ports/network.ts'
 import { type UsageRow, usageRecords } from '../../src/database/tables.ts'
 import { breakNow } from '../../src/simulator/reply.ts'
 import { newAccount } from '../harness/account.ts'
@@ -17,6 +19,22 @@ setDefaultTimeout(20_000)
 const words = ['Once', ' upon', ' a', ' time.']
 const chunk = (content: string) =>
   `data: ${JSON.stringify({ id: 'x', object: 'chat.completion.chunk', created: 1, model: 'gpt-5.5', choices: [{ index: 0, delta: { content }, finish_reason: null }] })}\n\n`
+
+/** Bytes of upstream responses that the gateway has read: nothing else shows a JSON client that content has arrived. */
+let arrivedBytes = 0
+const network: Network = {
+  ...systemNetwork,
+  async fetch(url, init) {
+    const response = await systemNetwork.fetch(url, init)
+    const counted = new TransformStream<Uint8Array, Uint8Array>({
+      transform(bytes, out) {
+        out.enqueue(bytes)
+        arrivedBytes += bytes.byteLength
+      },
+    })
+    return new Response(response.body?.pipeThrough(counted) ?? null, response)
+  },
+}
 
 let upstream: Upstream
 let gateway: Gateway
@@ -32,7 +50,7 @@ beforeAll(async () => {
       pieces: [...pieces, breakNow('hang')],
     }
   })
-  gateway = await startGateway({ OPENAI_API_KEY: 'x', OPENAI_BASE_URL: `${upstream.url}/v1` })
+  gateway = await startGateway({ OPENAI_API_KEY: 'x', OPENAI_BASE_URL: `${upstream.url}/v1` }, { network })
 })
 afterAll(async () => {
   await gateway.stop()
@@ -44,7 +62,7 @@ afterAll(async () => {
 
 /** Waits for the newest row of an account. */
 async function rowOf(accountId: string): Promise<UsageRow> {
-  const deadline = performance.now() + 3_000
+  const deadline = performance.now() + 10_000
   for (;;) {
     const [row] = await gateway.deps.database.run(({ orm }) =>
       orm
@@ -76,7 +94,7 @@ for (const [ending, leave] of Object.entries(endings))
         for (const path of ['/v1/chat/completions', '/api/v1/chat'])
           test(`${moment}, ${delivery}, ${path}`, async () => {
             const account = await newAccount(gateway)
-            const before = upstream.ledger().length
+            const [before, arrivedBefore] = [upstream.ledger().length, arrivedBytes]
             const lines = gateway.logLines.length
             const body = JSON.stringify({ model: 'gpt-5.5', prompt, ...fields })
             const headers = {
@@ -92,7 +110,9 @@ for (const [ending, leave] of Object.entries(endings))
                 (ledger.at(-1)?.bytesSent ?? 0) > (prompt === 'hang' ? 500 : prompt === 'headers only' ? 50 : -1),
             )
             if (prompt === 'hang' && delivery !== 'JSON') while (!received().includes('Once')) await Bun.sleep(2)
-            else await Bun.sleep(20)
+            else if (prompt === 'hang')
+              while (arrivedBytes - arrivedBefore < words.map(chunk).join('').length) await Bun.sleep(2)
+            await Bun.sleep(20)
             const left = performance.now()
             leave(socket)
             await upstream.until(ledger => ledger.at(-1)?.outcome === 'aborted')

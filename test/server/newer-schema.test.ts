@@ -41,7 +41,7 @@ describe('a database of a later release', () => {
       const running = await startProcess(dataFolder(), environment)
       const key = await freshKey(server.url)
       await eventually(async () => (await running.chat(key, 'hello')).status === 200, 10_000)
-      const database = openDatabase(server.url, { connections: 1 })
+      const database = openDatabase(server.url, { connections: 1, deadlineMs: 10_000 })
       const [before] = await database.run(
         ({ sql }) => sql<{ writer: string }[]>`
         select obj_description('drizzle.__drizzle_migrations'::regclass) as writer`,

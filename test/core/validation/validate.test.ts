@@ -160,7 +160,7 @@ test('checker: stops at the first fault of a large invalid body', () => {
   failure(() => check(wide))
   failure(() => check(nested))
   expect(failure(() => check(late)).param).toBe('messages.0.content.50000.text')
-  expect(cpuMs() - start).toBeLessThan(250)
+  expect(cpuMs() - start).toBeLessThan(1_000)
 })
 
 describe('parseJson', () => {

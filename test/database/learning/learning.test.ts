@@ -43,7 +43,7 @@ function lesson(accountId: string, changes: Partial<UsageRecord> = {}, learning:
 const many = (count: number, accountId: string, changes?: Partial<UsageRecord>, learning?: Partial<Lesson>) =>
   Array.from({ length: count }, () => lesson(accountId, changes, learning))
 
-async function eventually(holds: () => boolean | Promise<boolean>, withinMs = 2_000): Promise<void> {
+async function eventually(holds: () => boolean | Promise<boolean>, withinMs = 10_000): Promise<void> {
   const until = performance.now() + withinMs
   while (!(await holds())) {
     if (performance.now() > until) throw new Error(`not within ${withinMs} ms`)
@@ -244,7 +244,7 @@ for (const [name, open] of [
         expect(one.of(accountId)?.leaningOf('code')).toBeNull()
         expect(one.of(accountId)?.epoch).toBe(1)
         expect([await entriesOf(database, accountId), await one.cells(accountId)]).toEqual([0, []])
-        await eventually(() => other.of(accountId)?.leaningOf('code') === null, 1_000)
+        await eventually(() => other.of(accountId)?.leaningOf('code') === null)
         expect(await entriesOf(database, neighbour)).toBe(60)
         expect(biasIn(one, neighbour) ?? biasIn(other, neighbour) ?? -1).toBeLessThan(0)
       }),

@@ -16,7 +16,7 @@ import { onDatabaseOf } from '../on-database.ts'
 import { twoDatabases } from '../two-databases.ts'
 
 let last = 0
-const newId = (prefix: string) => `${prefix}_${Date.now().toString(36)}n${++last}`
+const newId = (prefix: string) => `${prefix}_${Date.now().toString(36)}n${String(++last).padStart(6, '0')}`
 const manual = () =>
   ({ id: newId('pay'), kind: 'manual', stripePaymentMethodId: null, brand: null, lastFour: null }) as const
 const start = Date.UTC(2026, 0, 5)

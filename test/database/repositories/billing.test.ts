@@ -30,7 +30,7 @@ import { usageRecord } from '../support.ts'
 import { twoDatabases } from '../two-databases.ts'
 
 let last = 0
-const newId = (prefix: string) => `${prefix}_${Date.now().toString(36)}b${++last}`
+const newId = (prefix: string) => `${prefix}_${Date.now().toString(36)}b${String(++last).padStart(6, '0')}`
 const manual = () =>
   ({ id: newId('pay'), kind: 'manual', stripePaymentMethodId: null, brand: null, lastFour: null }) as const
 const start = Date.UTC(2026, 0, 5, 9, 30, 15, 250)

@@ -1,6 +1,7 @@
 import { describe, expect, setDefaultTimeout, test } from 'bun:test'
 import fc from 'fast-check'
 import { readHtml } from '../../../src/web/page/html.ts'
+import { cpuMs } from '../../harness/cpu.ts'
 
 const textOf = (html: string) => readHtml(html).text
 
@@ -147,13 +148,13 @@ describe('readHtml', () => {
     ]
     for (const piece of hostile) {
       const html = piece.repeat(Math.floor(1_000_000 / piece.length))
-      const startedAt = performance.now()
+      const startedAt = cpuMs()
       try {
         textOf(html)
       } catch (cause) {
         expect(cause).toMatchObject({ message: 'the page is nested too deeply' })
       }
-      expect([piece, performance.now() - startedAt < 3_000]).toEqual([piece, true])
+      expect([piece, cpuMs() - startedAt < 10_000]).toEqual([piece, true])
     }
   })
 })
