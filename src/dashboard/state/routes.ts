@@ -75,6 +75,7 @@ export type Routes = {
   'GET /api/v1/audit': Static<typeof auditListShape>
   'GET /api/v1/alerts': Static<typeof alertsShape>
   'POST /api/v1/alerts': Static<typeof alertShape>
+  'PATCH /api/v1/alerts/:id': Static<typeof alertShape>
   'DELETE /api/v1/alerts/:id': null
   'GET /api/v1/webhooks': Static<typeof webhooksShape>
   'POST /api/v1/webhooks': Static<typeof newWebhookShape>
@@ -83,6 +84,7 @@ export type Routes = {
   'POST /api/v1/webhooks/:id/rotate': Static<typeof newWebhookShape>
   'POST /api/v1/webhooks/:id/test': Static<typeof testedShape>
   'GET /api/v1/webhooks/:id/deliveries': Static<typeof deliveriesShape>
+  'POST /api/v1/webhooks/:id/deliveries/:delivery/redeliver': Static<typeof testedShape>
   'GET /api/v1/usage': ShownUsage
   'GET /api/v1/requests': RequestList
   'GET /api/v1/requests/:id': RequestRecord
