@@ -93,6 +93,7 @@ export async function sessionReply(
     user: shownUser(user),
     account: shownAccount(account, limits),
     two_factor_setup_required: session?.mustSetUpTwoFactor ?? false,
+    single_sign_on: session?.isSingleSignOn ?? false,
   }
   return reply(shown, status)
 }

@@ -172,7 +172,7 @@ describe('audit log', () => {
     // More than one batch: a small export ends before its client reads it.
     await sql(
       ({ sql: query }) => query`insert into audit_log (id, account_id, actor, action, details)
-        select 'aud_' || lpad(n::text, 32, '0'), ${person.accountId}, 'system', 'key.created', '{}'
+        select 'aud_f' || lpad(n::text, 31, '0'), ${person.accountId}, 'system', 'key.created', '{}'
         from generate_series(1, 1200) as n`,
     )
     const app = createApp(gateway.deps)

@@ -11,8 +11,10 @@ import { useAction } from '../state/action.ts'
 import { callApi } from '../state/api.ts'
 import { dateOf, humanize, relativeTime } from '../state/format.ts'
 import { useResource } from '../state/resource.ts'
-import { currentSession, end, renew, user } from '../state/session.ts'
+import { currentSession, renew, user } from '../state/session.ts'
+import { signOut } from '../state/sign-out.ts'
 import { NewPassword } from './sign-in.tsx'
+import { SingleSignOnCard } from './single-sign-on-settings.tsx'
 import { TwoFactor } from './two-factor.tsx'
 
 export function Settings() {
@@ -25,6 +27,7 @@ export function Settings() {
       <Sessions />
       <Password />
       <TwoFactor />
+      {isAllowed(user.value?.role ?? 'member', 'account.secure') && <SingleSignOnCard />}
     </Page>
   )
 }
@@ -106,8 +109,8 @@ function AccountCard({ account, onChange }: AccountCardProps) {
 function Sessions() {
   const sessions = useResource('GET /api/v1/auth/sessions')
   const ending = useAction(async (id: string, isCurrent: boolean) => {
+    if (isCurrent) return signOut('Signed out')
     await callApi('DELETE /api/v1/auth/sessions/:id', { params: { id } })
-    if (isCurrent) return end('Signed out')
     sessions.reload()
     showToast('Session ended')
   })

@@ -9,6 +9,7 @@ import type {
   recoveryCodesShape,
   resetAskedShape,
   ShownSession,
+  SingleSignOnSettings,
   TwoFactorSetup,
   TwoFactorState,
 } from '../../routes/auth/schemas.ts'
@@ -48,6 +49,7 @@ export type Routes = {
   'POST /api/v1/auth/verification': Static<typeof resetAskedShape>
   'POST /api/v1/auth/login': ShownSignIn
   'POST /api/v1/auth/oidc/session': ShownSignIn
+  'GET /api/v1/auth/oidc/settings': SingleSignOnSettings
   'POST /api/v1/auth/refresh': ShownSignIn
   'POST /api/v1/auth/logout': null
   'POST /api/v1/auth/reset': Static<typeof resetAskedShape>
