@@ -297,7 +297,7 @@ describe('test sign-in', () => {
   })
 })
 
-test('session: says that it began with single sign-on', async () => {
+test('session: shows whether single sign-on started it', async () => {
   expect(await signIn('ada')).toMatchObject({ single_sign_on: true })
   const { email, password } = gateway.deps.firstAccount ?? { email: '', password: '' }
   const { body } = await ask(gateway, 'POST', '/api/v1/auth/login', { body: { email, password } })
