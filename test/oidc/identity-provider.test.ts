@@ -123,6 +123,15 @@ describe('identity provider', () => {
     expect(await tested.provider.status()).toEqual({ ...up, sinceMs: 30_000, checkedAtMs: 30_000 })
   })
 
+  test('offers a sign-out page only if the provider has one, and sends only client ID and return URI', async () => {
+    const home = 'https://gateway.example.com/'
+    expect(await client(() => Response.json(metadata)).provider.signOutUrl(home)).toBeNull()
+    const offered = client(() => Response.json({ ...metadata, end_session_endpoint: `${issuer}/end` }))
+    expect(await offered.provider.signOutUrl(home)).toBe(
+      `${issuer}/end?${new URLSearchParams({ post_logout_redirect_uri: home, client_id: 'gateway' })}`,
+    )
+  })
+
   test('asks once for concurrent sign-ins, and again after a failure', async () => {
     let isAway = true
     const tested = client(() => (isAway ? new Response('', { status: 500 }) : Response.json(metadata)))

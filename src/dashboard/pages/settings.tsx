@@ -14,13 +14,14 @@ import { useResource } from '../state/resource.ts'
 import { currentSession, renew, user } from '../state/session.ts'
 import { signOut } from '../state/sign-out.ts'
 import { NewPassword } from './sign-in.tsx'
-import { SingleSignOnCard } from './single-sign-on-settings.tsx'
+import { SingleSignOnCard, TestResult } from './single-sign-on-settings.tsx'
 import { TwoFactor } from './two-factor.tsx'
 
 export function Settings() {
   const account = useResource('GET /api/v1/account')
   return (
     <Page title="Settings" about={`${user.value?.email ?? ''}, ${user.value?.role ?? ''}`}>
+      <TestResult />
       <Loaded resource={account} what="the account">
         {found => <AccountCard account={found} onChange={account.set} />}
       </Loaded>

@@ -1,3 +1,4 @@
+import { roles } from '../../core/accounts/roles.ts'
 import type { SingleSignOnSettings } from '../../routes/auth/schemas.ts'
 import { Badge } from '../parts/badge.tsx'
 import { Snippet } from '../parts/copy.tsx'
@@ -26,7 +27,6 @@ export function SingleSignOnCard() {
         )
       }
     >
-      <TestResult />
       <Loaded resource={settings} what="single sign-on" lines={5}>
         {({ single_sign_on: found }) =>
           found === null ? (
@@ -46,14 +46,16 @@ export function SingleSignOnCard() {
   )
 }
 
-/** Outcome of a test sign-in, from which the browser returns to this page. */
-function TestResult() {
-  const { sso_test: outcome, role } = hashRoute.value.query
+/** Outcome of a test sign-in, from which the browser returns to the settings. */
+export function TestResult() {
+  const { sso_test: outcome, role: given } = hashRoute.value.query
+  // Anyone can write a link: only known words are shown.
+  const role = roles.find(one => one === given)
   if (outcome === undefined) return null
   if (outcome === 'passed')
     return (
       <Notice tone="good" title="Test sign-in passed" isUrgent>
-        This user signs in as {role ?? 'member'}. The test changed nothing.
+        {role === undefined ? 'This user can sign in.' : `This user signs in as ${role}.`} The test changed nothing.
       </Notice>
     )
   return (
@@ -126,10 +128,10 @@ function Values({ settings }: { readonly settings: Shown }) {
   )
 }
 
-function Roles({ settings: { roles, groups_claim: claim, default_role: fallback } }: { readonly settings: Shown }) {
+function Roles({ settings: { roles: mapping, groups_claim: claim, default_role: fallback } }: { readonly settings: Shown }) {
   const otherwise =
     fallback === null ? 'Users without a mapped group are rejected.' : `Other users get the role ${fallback}.`
-  if (roles.length === 0)
+  if (mapping.length === 0)
     return (
       <p class="hint">
         Roles are managed on the team page.{' '}
@@ -140,7 +142,7 @@ function Roles({ settings: { roles, groups_claim: claim, default_role: fallback 
     <>
       <Table
         caption="Role per group"
-        rows={roles}
+        rows={mapping}
         keyOf={({ group }) => group}
         columns={[
           { name: `Group (${claim})`, isHeading: true, show: ({ group }) => <span class="break">{group}</span> },

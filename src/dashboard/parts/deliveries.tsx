@@ -29,7 +29,7 @@ export function Deliveries({ id }: { readonly id: string }) {
               rows={data}
               keyOf={one => one.id}
               columns={[
-                { name: 'Time', show: one => listTime(one.created_at) },
+                { name: 'Time', from: 'middle', show: one => listTime(one.created_at) },
                 { name: 'Event', isHeading: true, show: one => one.type },
                 { name: 'Status', show: one => <DeliveryStatus delivery={one} /> },
                 { name: 'Attempts', from: 'middle', isNumber: true, show: one => one.attempts },
