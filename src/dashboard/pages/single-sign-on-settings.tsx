@@ -128,7 +128,11 @@ function Values({ settings }: { readonly settings: Shown }) {
   )
 }
 
-function Roles({ settings: { roles: mapping, groups_claim: claim, default_role: fallback } }: { readonly settings: Shown }) {
+function Roles({
+  settings: { roles: mapping, groups_claim: claim, default_role: fallback },
+}: {
+  readonly settings: Shown
+}) {
   const otherwise =
     fallback === null ? 'Users without a mapped group are rejected.' : `Other users get the role ${fallback}.`
   if (mapping.length === 0)
