@@ -3,6 +3,7 @@ import { isAllowed } from '../../core/accounts/roles.ts'
 import type { AccountToday } from '../../routes/account/schemas.ts'
 import { Badge } from '../parts/badge.tsx'
 import { Switch, TextField } from '../parts/field.tsx'
+import { Later } from '../parts/later.tsx'
 import { FailureNotice, Loaded } from '../parts/notice.tsx'
 import { Card, Page } from '../parts/page.tsx'
 import { Table } from '../parts/table.tsx'
@@ -14,8 +15,10 @@ import { useResource } from '../state/resource.ts'
 import { currentSession, renew, user } from '../state/session.ts'
 import { signOut } from '../state/sign-out.ts'
 import { NewPassword } from './sign-in.tsx'
-import { SingleSignOnCard, TestResult } from './single-sign-on-settings.tsx'
+import { TestResult } from './single-sign-on-test.tsx'
 import { TwoFactor } from './two-factor.tsx'
+
+const loadSingleSignOn = async () => (await import('./single-sign-on-settings.tsx')).SingleSignOnCard
 
 export function Settings() {
   const account = useResource('GET /api/v1/account')
@@ -28,7 +31,9 @@ export function Settings() {
       <Sessions />
       <Password />
       <TwoFactor />
-      {isAllowed(user.value?.role ?? 'member', 'account.secure') && <SingleSignOnCard />}
+      {isAllowed(user.value?.role ?? 'member', 'account.secure') && (
+        <Later load={loadSingleSignOn} what="single sign-on" />
+      )}
     </Page>
   )
 }

@@ -1,4 +1,3 @@
-import { roles } from '../../core/accounts/roles.ts'
 import type { SingleSignOnSettings } from '../../routes/auth/schemas.ts'
 import { Badge } from '../parts/badge.tsx'
 import { Snippet } from '../parts/copy.tsx'
@@ -6,9 +5,7 @@ import { Empty, Loaded, Notice } from '../parts/notice.tsx'
 import { Card } from '../parts/page.tsx'
 import { Table } from '../parts/table.tsx'
 import { listTime, relativeTime } from '../state/format.ts'
-import { hashRoute } from '../state/hash-route.ts'
 import { useResource } from '../state/resource.ts'
-import { failureText } from '../state/single-sign-on-text.ts'
 
 type Shown = NonNullable<SingleSignOnSettings['single_sign_on']>
 
@@ -43,25 +40,6 @@ export function SingleSignOnCard() {
         }
       </Loaded>
     </Card>
-  )
-}
-
-/** Outcome of a test sign-in, from which the browser returns to the settings. */
-export function TestResult() {
-  const { sso_test: outcome, role: given } = hashRoute.value.query
-  // Anyone can write a link: only known words are shown.
-  const role = roles.find(one => one === given)
-  if (outcome === undefined) return null
-  if (outcome === 'passed')
-    return (
-      <Notice tone="good" title="Test sign-in passed" isUrgent>
-        {role === undefined ? 'This user can sign in.' : `This user signs in as ${role}.`} The test changed nothing.
-      </Notice>
-    )
-  return (
-    <Notice tone="bad" title="Test sign-in failed" isUrgent>
-      {failureText(outcome)}
-    </Notice>
   )
 }
 
