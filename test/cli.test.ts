@@ -7,6 +7,7 @@ import { existsSync, mkdirSync, readdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import packageJson from '../package.json'
 import { execute } from '../src/commands/execute.ts'
+import { totpCode } from '../src/core/accounts/totp.ts'
 import { eventually } from './database/database.contract.ts'
 import { needed, testNeeding } from './harness/needs.ts'
 import { type PrivatePostgres, startPostgres } from './harness/postgres.ts'
@@ -122,6 +123,26 @@ describe('CLI beside a running gateway', () => {
     expect(JSON.parse(stderr).error).toMatchObject({ code: 'command_failed' })
   })
 
+  test('keys create: restricts models and limits of the key', async () => {
+    await done(`accounts limits ${owner} --rpm 100000`)
+    const { key } = await asJson(
+      `keys create ${owner} --models openai/gpt-5.5,anthropic/* --limits requests_per_minute=2,daily_cost_usd=5`,
+    )
+    const errorOf = async (model: string) => {
+      const answer = await gateway.chat(String(key), 'hello', { model, max_output_tokens: 16 })
+      return answer.ok ? null : Object(await answer.json()).error
+    }
+    expect(await errorOf('gemini-3.5-flash')).toMatchObject({
+      code: 'forbidden',
+      message: expect.stringContaining('openai/gpt-5.5, anthropic/*'),
+    })
+    expect([await errorOf('openai/gpt-5.5'), await errorOf('openai/gpt-5.5')]).toEqual([null, null])
+    expect(await errorOf('openai/gpt-5.5')).toMatchObject({
+      code: 'requests_per_minute_exceeded',
+      limit: 'key.requests_per_minute',
+    })
+  })
+
   test('accounts list: lists each account with its owner', async () => {
     const { id } = await asJson('accounts create listed@example.com --plan usage')
     expect(Object(await asJson('accounts list')).data).toContainEqual(
@@ -201,6 +222,21 @@ describe('CLI beside a running gateway', () => {
     const after = await asJson('accounts reset-password used@example.com')
     expect(after.password).not.toBe(before.password)
     expect(after.user_id).toBe(before.user_id)
+  })
+
+  test('accounts reset-two-factor: lets a user in without a code, and reports whether it was enabled', async () => {
+    const email = 'codes@example.com'
+    const { password } = await asJson(`accounts create ${email}`)
+    const signedIn = () => signIn(gateway, { email, password: String(password) })
+    const { token } = (await signedIn()) ?? {}
+    const path = '/api/v1/auth/two-factor'
+    const setup = await ask<{ secret: string }>(gateway, 'POST', path, { token, body: { password } })
+    const code = totpCode(setup.body.secret, Math.floor(Date.now() / 30_000))
+    expect((await ask(gateway, 'POST', `${path}/confirm`, { token, body: { code } })).status).toBe(200)
+    expect(await signedIn()).toBeNull()
+    expect(await asJson(`accounts reset-two-factor ${email}`)).toMatchObject({ email, was_enabled: true })
+    expect(await signedIn()).not.toBeNull()
+    expect(await done(`accounts reset-two-factor ${email}`)).toContain('two-factor sign-in was not set up')
   })
 
   test('prints keys and passwords once', async () => {

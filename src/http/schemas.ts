@@ -114,6 +114,7 @@ export const sessionShape = namedSchema('Session', {
   two_factor_setup_required: Type.Boolean({
     description: 'the account requires two-factor sign-in, and the user must set it up first',
   }),
+  single_sign_on: Type.Boolean({ description: 'started by single sign-on: signing out continues at the provider' }),
 })
 export type ShownSignIn = Static<typeof sessionShape>
 

@@ -93,6 +93,8 @@ export async function sessionReply(
     user: shownUser(user),
     account: shownAccount(account, limits),
     two_factor_setup_required: session?.mustSetUpTwoFactor ?? false,
+    // Without configuration there is no page to sign out at.
+    single_sign_on: deps.config.singleSignOn !== null && (session?.isSingleSignOn ?? false),
   }
   return reply(shown, status)
 }

@@ -8,6 +8,7 @@ import {
   type IdentityClaims,
   type SingleSignOnConfig,
   SingleSignOnError,
+  type SingleSignOnFailure,
 } from '../core/accounts/single-sign-on.ts'
 import { readBodyText } from '../core/ports/body-text.ts'
 import type { Clock } from '../core/ports/clock.ts'
@@ -15,6 +16,17 @@ import type { Network } from '../core/ports/network.ts'
 
 /** Values that bind a response of the provider to one sign-in. */
 export type SignInSecrets = { readonly state: string; readonly nonce: string; readonly verifier: string }
+
+/** Whether the provider's metadata could be read, as this process saw it. Times in epoch milliseconds. */
+export type ProviderStatus = {
+  readonly checkedAtMs: number
+  /** Time of the first check with this outcome. */
+  readonly sinceMs: number
+  /** Null = the last check succeeded. `detail` is an identifier, without any text of the provider. */
+  readonly error: { readonly failure: SingleSignOnFailure; readonly detail: string } | null
+  /** The provider offers a page that ends its session. */
+  readonly canSignOut: boolean
+}
 
 export type IdentityProvider = {
   /** Returns the URL at which the user signs in. */
@@ -26,35 +38,66 @@ export type IdentityProvider = {
   claimsOf(query: string, secrets: SignInSecrets): Promise<IdentityClaims>
   /** Returns the URL that ends the user's session at the provider; null = it has none. */
   signOutUrl(returnTo: string): Promise<string | null>
+  /** Reads the metadata, unless the last check is less than 10 s ago, and returns the outcome. Never throws. */
+  status(): Promise<ProviderStatus>
 }
 
-type IdentityProviderDeps = { readonly network: Pick<Network, 'fetch'>; readonly clock: Pick<Clock, 'monotonic'> }
+type IdentityProviderDeps = {
+  readonly network: Pick<Network, 'fetch'>
+  readonly clock: Pick<Clock, 'monotonic' | 'now'>
+}
 
 const timeoutSeconds = 5
 /** Metadata and keys of large providers are below 20 KB; an ID token with 200 groups is below 16 KB. */
 const maximumCharacters = 262_144
 /** Metadata changes rarely; the library refreshes the keys itself. */
 const metadataMs = 600_000
+/** The settings page must not make the gateway a source of load for the provider. */
+const statusMs = 10_000
 
 /** Creates the client. The first call asks for the provider's metadata, which are then kept for 10 minutes. */
 export function createIdentityProvider(config: SingleSignOnConfig, deps: IdentityProviderDeps): IdentityProvider {
   let known: { readonly at: number; readonly provider: oidc.Configuration } | null = null
   /** Anyone can start a sign-in, so concurrent ones share a request for the metadata. */
   let running: Promise<oidc.Configuration> | null = null
+  let checked: (ProviderStatus & { readonly at: number }) | null = null
+
+  const note = (error: ProviderStatus['error'], canSignOut: boolean) => {
+    const [at, checkedAtMs] = [deps.clock.monotonic(), deps.clock.now()]
+    const isSame = checked !== null && checked.error?.failure === error?.failure
+    checked = { at, checkedAtMs, sinceMs: isSame ? (checked?.sinceMs ?? checkedAtMs) : checkedAtMs, error, canSignOut }
+    return checked
+  }
+  const read = () => {
+    running ??= discover(config, deps)
+      .then(
+        provider => {
+          known = { at: deps.clock.monotonic(), provider }
+          note(null, provider.serverMetadata().end_session_endpoint !== undefined)
+          return provider
+        },
+        thrown => {
+          const { failure, detail } = toSingleSignOnError(thrown)
+          note({ failure, detail }, checked?.canSignOut ?? false)
+          throw thrown
+        },
+      )
+      .finally(() => {
+        running = null
+      })
+    return running
+  }
 
   const provider = async (): Promise<oidc.Configuration> => {
     const now = deps.clock.monotonic()
     if (known !== null && now - known.at < metadataMs) return known.provider
-    running ??= discover(config, deps).finally(() => {
-      running = null
-    })
     try {
-      known = { at: now, provider: await running }
+      return await read()
     } catch (thrown) {
       // Older metadata are better than a failed sign-in.
       if (known === null) throw thrown
+      return known.provider
     }
-    return known.provider
   }
 
   return {
@@ -90,8 +133,14 @@ export function createIdentityProvider(config: SingleSignOnConfig, deps: Identit
       explained(async () => {
         const found = await provider()
         if (found.serverMetadata().end_session_endpoint === undefined) return null
+        // The client ID, and no `id_token_hint`: for that, the gateway would have to store ID tokens.
         return oidc.buildEndSessionUrl(found, { post_logout_redirect_uri: returnTo }).href
       }),
+    async status() {
+      if (checked === null || deps.clock.monotonic() - checked.at >= statusMs) await read().catch(() => undefined)
+      const { at: _, ...status } = checked ?? note(null, false)
+      return status
+    },
   }
 }
 

@@ -46,6 +46,9 @@ test.each([
 test.each([
   ['frobnicate --json', 'Unknown command "frobnicate".'],
   ['accounts show --json', 'Missing argument <email>.'],
+  ['keys create a@b --json --models gpt', '--models must be a list'],
+  ['keys create a@b --json --limits requests_per_minute', '--limits must be NAME=NUMBER'],
+  ['keys create a@b --json --limits rpm=5', '--limits must be NAME=NUMBER'],
   ['keys create a@b --json --expires soon', '--expires must be a duration'],
   ['keys create a@b --json --expires 2001-01-01', '--expires must be a duration'],
   ['keys rotate a@b gw_live_x --overlap 8d --json', '--overlap must be a duration'],

@@ -46,6 +46,10 @@ function withBrowser(path: string) {
 
   async function signInAtProvider(page: Page, name: string) {
     await page.getByRole('link', { name: 'Sign in with Keycloak' }).click()
+    await atProvider(page, name)
+  }
+
+  async function atProvider(page: Page, name: string) {
     await page.waitForURL(`${provider.issuer}/**`)
     await page.locator('input[name=login]').fill(name)
     await page.locator('input[name=password]').fill('any')
@@ -69,8 +73,41 @@ function withBrowser(path: string) {
     await page.getByRole('heading', { level: 1, name: 'Keys' }).waitFor()
     const cookies = await page.context().cookies(gateway.url)
     expect(cookies.filter(({ name }) => name === 'gateway-sso')).toEqual([])
+    // Signing out goes on to the provider, which asks, ends its session and returns.
+    await page.getByRole('button', { name: 'Sign out' }).click()
+    await page.waitForURL(`${provider.issuer}/session/end**`)
+    await page.locator('button[value=yes]').click()
+    await page.getByRole('heading', { level: 1, name: 'Sign in' }).waitFor()
+    expect(page.url()).toStartWith(`${gateway.url}/`)
+    // The provider asks for the password again.
+    await page.getByRole('link', { name: 'Sign in with Keycloak' }).click()
+    await page.locator('input[name=password]').waitFor()
+    expect(visitor.complaints).toEqual([])
+    await visitor.leave()
+  })
+
+  test('Single sign-on: the owner sees the configuration and tests a sign-in without losing the session', async () => {
+    const visitor = await newVisitor(browser, gateway)
+    const { page } = visitor
+    const { email, password } = firstOwner(gateway)
+    await visitor.signIn(email, password)
     await visitor.go('settings', 'Settings')
-    await page.getByRole('button', { name: 'Sign out here' }).click()
+    await page.getByRole('row', { name: `Issuer ${provider.issuer}` }).waitFor()
+    await page.getByRole('row', { name: 'engineers viewer' }).waitFor()
+    await page.getByText(`${gateway.url}/api/v1/auth/oidc/callback`).waitFor()
+    await page.getByText('reachable', { exact: true }).waitFor()
+    for (const [name, text] of [
+      ['ada', 'This user signs in as viewer'],
+      ['eve', 'None of your groups may use this gateway'],
+    ] as const) {
+      await page.context().clearCookies()
+      await page.getByRole('link', { name: 'Test sign-in' }).click()
+      await atProvider(page, name)
+      await page.getByText(text).waitFor()
+      await page.getByRole('heading', { level: 1, name: 'Settings' }).waitFor()
+    }
+    // The sign-out of a password session stays at the gateway.
+    await page.getByRole('button', { name: 'Sign out', exact: true }).first().click()
     await page.getByRole('heading', { level: 1, name: 'Sign in' }).waitFor()
     expect(visitor.complaints).toEqual([])
     await visitor.leave()

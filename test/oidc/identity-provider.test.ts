@@ -38,7 +38,7 @@ function client(answer: (url: string, init: RequestInit) => Response | Promise<R
         return answer(url, init)
       },
     },
-    clock: { monotonic: () => now },
+    clock: { monotonic: () => now, now: () => now },
   })
   const wait = (ms: number) => {
     now += ms
@@ -93,6 +93,43 @@ describe('identity provider', () => {
     tested.wait(600_000)
     expect(await tested.provider.signInUrl(secrets)).toStartWith(`${issuer}/authorize?`)
     expect(tested.calls()).toBe(2)
+  })
+
+  test('reports the state of the metadata since its first check, and checks at most every 10 s', async () => {
+    let isAway = false
+    const tested = client(() =>
+      isAway
+        ? new Response('', { status: 503 })
+        : Response.json({ ...metadata, end_session_endpoint: `${issuer}/end` }),
+    )
+    const up = { error: null, canSignOut: true }
+    expect(await tested.provider.status()).toEqual({ ...up, sinceMs: 0, checkedAtMs: 0 })
+    isAway = true
+    tested.wait(9_999)
+    expect(await tested.provider.status()).toEqual({ ...up, sinceMs: 0, checkedAtMs: 0 })
+    expect(tested.calls()).toBe(1)
+    tested.wait(1)
+    const down = {
+      error: { failure: 'unavailable', detail: 'OAUTH_RESPONSE_IS_NOT_CONFORM' },
+      canSignOut: true,
+    } as const
+    expect(await tested.provider.status()).toEqual({ ...down, sinceMs: 10_000, checkedAtMs: 10_000 })
+    tested.wait(10_000)
+    expect(await tested.provider.status()).toEqual({ ...down, sinceMs: 10_000, checkedAtMs: 20_000 })
+    // Sign-ins continue with the older metadata.
+    expect(await failureOf(tested.provider.signInUrl(secrets))).toBeNull()
+    isAway = false
+    tested.wait(10_000)
+    expect(await tested.provider.status()).toEqual({ ...up, sinceMs: 30_000, checkedAtMs: 30_000 })
+  })
+
+  test('offers a sign-out page only if the provider has one, and sends only client ID and return URI', async () => {
+    const home = 'https://gateway.example.com/'
+    expect(await client(() => Response.json(metadata)).provider.signOutUrl(home)).toBeNull()
+    const offered = client(() => Response.json({ ...metadata, end_session_endpoint: `${issuer}/end` }))
+    expect(await offered.provider.signOutUrl(home)).toBe(
+      `${issuer}/end?${new URLSearchParams({ post_logout_redirect_uri: home, client_id: 'gateway' })}`,
+    )
   })
 
   test('asks once for concurrent sign-ins, and again after a failure', async () => {

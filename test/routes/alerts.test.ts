@@ -99,6 +99,38 @@ describe('alert', () => {
     ])
   })
 
+  test('changes its threshold and window; another window holds no earlier request', async () => {
+    const [person, other] = [await owner(gateway), await owner(gateway)]
+    const { id } = (await call(person, 'POST', '', { metric: 'error_rate', threshold: 0.1 })).body
+    const start = (Math.floor(Date.now() / dayMs) + 1) * dayMs + 60_000
+    const window = 15 * 60_000
+    await used(person, start, { requests: 100, failed: 0, microcents: 0 })
+    await evaluated(start)
+    await used(person, start, { requests: 200, failed: 30, microcents: 0 })
+    for (const [body, status] of [
+      [{}, 400],
+      [{ threshold: 5 }, 400],
+      [{ window_minutes: 4 }, 400],
+      [{ metric: 'spend' }, 400],
+      [{ threshold: 0.5 }, 200],
+    ] as const)
+      expect([body, (await call(person, 'PATCH', `/${id}`, body)).status]).toEqual([body, status])
+    expect(await evaluated(start + window)).toEqual([])
+    expect((await call(other, 'PATCH', `/${id}`, { threshold: 0.1 })).status).toBe(404)
+    const changed = await call(person, 'PATCH', `/${id}`, { threshold: 0.1, window_minutes: 5 })
+    expect(changed.body).toMatchObject({ id, threshold: 0.1, window_minutes: 5, firing: false })
+    await used(person, start, { requests: 300, failed: 130, microcents: 0 })
+    // A new window begins: the requests before count nowhere.
+    expect(await evaluated(start + window + 1_000)).toEqual([])
+    await used(person, start, { requests: 400, failed: 150, microcents: 0 })
+    const fired = await evaluated(start + window + 1_000 + 5 * 60_000)
+    expect(fired).toMatchObject([{ threshold: 0.1, value: 0.2 }])
+    const log = await ask<{ data: { details: object }[] }>(gateway, 'GET', '/api/v1/audit?action=alert.changed', {
+      token: person.token,
+    })
+    expect(log.body.data.map(one => one.details)).toEqual([{ threshold: 0.1, window_minutes: 5 }, { threshold: 0.5 }])
+  })
+
   test('belongs to owners and admins of its account, and has valid thresholds', async () => {
     const [person, other] = [await owner(gateway), await owner(gateway)]
     const member = await addMember(gateway, person, 'member')

@@ -1,5 +1,6 @@
 /** The audit log over a real socket: its entries, their actors, and its readers. */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
+import { createApp } from '../../src/app.ts'
 import { actingAs } from '../../src/core/audit/audit.ts'
 import { changeAccount } from '../../src/database/repositories/accounts.ts'
 import { pruneAudit } from '../../src/database/repositories/audit.ts'
@@ -164,6 +165,29 @@ describe('audit log', () => {
     const csv = await exportOf(person, '/audit/export?format=csv&action=key.created')
     expect(csv.headers.get('content-type')).toBe('text/csv; charset=utf-8')
     expect((await csv.text()).split('\r\n')[1]).toContain('"key.created"')
+  })
+
+  test('rejects a third concurrent export until one has ended or its client disconnected', async () => {
+    const person = await owner(gateway)
+    // More than one batch: a small export ends before its client reads it.
+    await sql(
+      ({ sql: query }) => query`insert into audit_log (id, account_id, actor, action, details)
+        select 'aud_f' || lpad(n::text, 31, '0'), ${person.accountId}, 'system', 'key.created', '{}'
+        from generate_series(1, 1200) as n`,
+    )
+    const app = createApp(gateway.deps)
+    const headers = { host: 'localhost', authorization: `Bearer ${person.token}` }
+    const start = () => app.handle(new Request('http://localhost/api/v1/audit/export', { headers }))
+    const [first, second] = [await start(), await start()]
+    const refused = await start()
+    const { error } = (await refused.json()) as { error: { code: string } }
+    expect([refused.status, error.code]).toEqual([429, 'concurrent_requests_exceeded'])
+    await first.body?.cancel()
+    const third = await start()
+    for (const response of [second, third]) expect((await response.text()).split('\n').length).toBeGreaterThan(1200)
+    expect((await start()).status).toBe(200)
+    // A rejected export is not recorded.
+    expect(await actionsOf(person, '?action=audit.exported')).toHaveLength(4)
   })
 
   test('cannot be changed, and only entries older than a year can be deleted', async () => {

@@ -157,12 +157,9 @@ const scenes: Readonly<Record<string, () => Promise<Scene>>> = {
   'POST /api/v1/webhooks/{id}/rotate': () => withWebhook('/rotate'),
   'POST /api/v1/webhooks/{id}/test': () => withWebhook('/test'),
   'GET /api/v1/webhooks/{id}/deliveries': () => withWebhook('/deliveries'),
-  'DELETE /api/v1/alerts/{id}': async () => {
-    const { token } = await owner(gateway)
-    const body = { metric: 'spend', threshold: 5 }
-    const made = await ask<{ id: string }>(gateway, 'POST', '/api/v1/alerts', { token, body })
-    return { token, path: `/api/v1/alerts/${made.body.id}` }
-  },
+  'POST /api/v1/webhooks/{id}/deliveries/{delivery}/redeliver': () => withDelivery(),
+  'PATCH /api/v1/alerts/{id}': () => withAlert(),
+  'DELETE /api/v1/alerts/{id}': () => withAlert(),
   'PATCH /api/v1/team/{id}': () => withColleague(),
   'DELETE /api/v1/team/{id}': () => withColleague(),
   'DELETE /api/v1/team/invitations/{id}': async () => {
@@ -239,6 +236,22 @@ async function withWebhook(rest: string): Promise<Scene> {
   const body = { url: 'https://example.com/webhooks' }
   const made = await ask<{ id: string }>(gateway, 'POST', '/api/v1/webhooks', { token, body })
   return { token, path: `/api/v1/webhooks/${made.body.id}${rest}` }
+}
+
+async function withDelivery(): Promise<Scene> {
+  const { token = '', path = '' } = await withWebhook('')
+  const made = await ask<{ id: string }>(gateway, 'POST', `${path}/test`, { token, body: {} })
+  await gateway.deps.database.run(
+    ({ sql }) => sql`update webhook_deliveries set status = 'failed' where id = ${made.body.id}`,
+  )
+  return { token, path: `${path}/deliveries/${made.body.id}/redeliver` }
+}
+
+async function withAlert(): Promise<Scene> {
+  const { token } = await owner(gateway)
+  const body = { metric: 'spend', threshold: 5 }
+  const made = await ask<{ id: string }>(gateway, 'POST', '/api/v1/alerts', { token, body })
+  return { token, path: `/api/v1/alerts/${made.body.id}` }
 }
 
 async function withColleague(): Promise<Scene> {

@@ -28,6 +28,7 @@ const users = {
   mallory: person('local@localhost', ['engineers'], false),
   outsider: person('x@other.example', ['engineers']),
   nobody: { groups: ['engineers'] },
+  newcomer: person('new@corp.example', ['engineers']),
 }
 
 let port = 0
@@ -257,10 +258,83 @@ describe('callback', () => {
   })
 })
 
-test('sign-out: leads to the provider and back to the dashboard', async () => {
+describe('test sign-in', () => {
+  /** Returns the query with which a test returns to the settings page. */
+  async function tested(name: string): Promise<string> {
+    const jar: Jar = new Map()
+    const authorization = target(await visit(jar, api('start?test=true')), gateway.url)
+    const callback = await callbackUrl(jar, authorization, name)
+    const url = target(await visit(jar, callback), callback)
+    expect([jar.has(`127.0.0.1:${port} gateway-sso`), (await session(jar)).status]).toEqual([false, 401])
+    expect(url).toStartWith(`${gateway.url}/#/settings?`)
+    return url.slice(url.indexOf('?'))
+  }
+
+  test('shows role or failure of a sign-in, and changes neither users nor sessions', async () => {
+    const { database } = gateway.deps
+    const counts = () =>
+      database.run(
+        ({ sql }) => sql`
+          select (select count(*) from users)::int as users, (select count(*) from sessions)::int as sessions,
+            (select count(*) from user_identities)::int as identities, (select count(*) from audit_log)::int as entries`,
+      )
+    const before = await counts()
+    expect(await tested('grace')).toBe('?sso_test=passed&role=admin')
+    expect(await tested('newcomer')).toBe('?sso_test=passed&role=member')
+    expect(await tested('eve')).toBe('?sso_test=no_role')
+    expect(await tested('outsider')).toBe('?sso_test=domain_not_allowed')
+    expect(await counts()).toEqual(before)
+    expect(gateway.logLines.join()).toContain('oidc_test_failed')
+  })
+
+  test('cannot become a sign-in', async () => {
+    const jar: Jar = new Map()
+    const authorization = target(await visit(jar, api('start?test=true')), gateway.url)
+    const callback = await callbackUrl(jar, authorization, 'grace')
+    const url = target(await visit(jar, callback.replace('?', '?test=false&')), callback)
+    expect(url).toContain('#/settings?sso_test=')
+    expect((await session(jar)).status).toBe(401)
+  })
+})
+
+test('session: shows whether single sign-on started it', async () => {
+  expect(await signIn('ada')).toMatchObject({ single_sign_on: true })
+  const { email, password } = gateway.deps.firstAccount ?? { email: '', password: '' }
+  const { body } = await ask(gateway, 'POST', '/api/v1/auth/login', { body: { email, password } })
+  expect(body.single_sign_on).toBe(false)
+})
+
+test('settings: show the owner the configuration and the state of the provider, without the secret', async () => {
+  const { email, password } = gateway.deps.firstAccount ?? { email: '', password: '' }
+  const { body: boss } = await ask<SignedIn>(gateway, 'POST', '/api/v1/auth/login', { body: { email, password } })
+  const shown = await ask(gateway, 'GET', '/api/v1/auth/oidc/settings', { token: boss.token })
+  expect(shown.body).toMatchObject({
+    single_sign_on: {
+      issuer: provider.issuer,
+      client_id: 'gateway',
+      redirect_uri: `${gateway.url}/api/v1/auth/oidc/callback`,
+      sign_out_uri: `${gateway.url}/`,
+      roles: [
+        { group: 'engineers', role: 'member' },
+        { group: 'leads', role: 'admin' },
+      ],
+      domains: ['corp.example'],
+      only: false,
+      provider: { reachable: true, failure: null, can_sign_out: true },
+    },
+  })
+  expect(shown.text).not.toContain('secret')
+  const admin = await signIn('grace')
+  expect((await ask(gateway, 'GET', '/api/v1/auth/oidc/settings', { token: admin.token })).status).toBe(403)
+})
+
+test('sign-out: leads to the provider and back to the dashboard, without an ID token', async () => {
   const url = new URL(target(await visit(new Map(), api('logout')), gateway.url))
   expect(url.origin).toBe(provider.issuer)
-  expect(url.searchParams.get('post_logout_redirect_uri')).toBe(`${gateway.url}/`)
+  expect(Object.fromEntries(url.searchParams)).toEqual({
+    post_logout_redirect_uri: `${gateway.url}/`,
+    client_id: 'gateway',
+  })
 })
 
 // Last: with a second account, single sign-on must name its own.
@@ -300,4 +374,8 @@ test('single sign-on: never signs in to a user of another account, nor guesses t
     newUser,
   })
   expect(ambiguous).toEqual({ failure: 'misconfigured' })
+  // Nor does an owner see the settings: they belong to none of the accounts.
+  expect(await stores.singleSignOn.isAccountOf(database, gateway.accountId, null)).toBe(false)
+  expect(await stores.singleSignOn.isAccountOf(database, gateway.accountId, accountId)).toBe(false)
+  expect(await stores.singleSignOn.isAccountOf(database, accountId, accountId)).toBe(true)
 })

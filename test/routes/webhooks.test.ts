@@ -3,8 +3,9 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { createHmac } from 'node:crypto'
 import { actingAs } from '../../src/core/audit/audit.ts'
-import { disabledAfterMs, retryWaitsMs } from '../../src/core/webhooks/endpoints.ts'
-import { claimDeliveries, pruneDeliveries, settleDelivery } from '../../src/database/repositories/webhooks.ts'
+import { disabledAfterMs, maximumPending, retryWaitsMs } from '../../src/core/webhooks/endpoints.ts'
+import { pruneDeliveries } from '../../src/database/repositories/webhook-log.ts'
+import { claimDeliveries, settleDelivery } from '../../src/database/repositories/webhooks.ts'
 import type { ShownDelivery, ShownWebhook } from '../../src/routes/webhooks/schemas.ts'
 import { type Gateway, startGateway, withoutTimer } from '../harness/gateway.ts'
 import { addMember, ask, createKeyFor, owner, type Person } from '../harness/users.ts'
@@ -224,6 +225,70 @@ describe('webhook', () => {
     await createKeyFor(gateway, person)
     expect((await call(person, 'DELETE', `/${made[0]}`)).status).toBe(204)
     expect((await call(person, 'GET', `/${made[0]}/deliveries`)).status).toBe(404)
+  })
+
+  test('stores an event beyond 1,000 pending ones as failed, and rejects a test event', async () => {
+    const person = await owner(gateway)
+    const { id, path } = await webhook(person, ['key.created'])
+    await sql(
+      ({ sql: query }) => query`
+        insert into webhook_deliveries (id, account_id, endpoint_id, type, body, due_at)
+        select 'msg_00' || n, ${person.accountId}, ${id}, 't', '{}', now() + interval '1 day'
+        from generate_series(1, ${maximumPending - 1}::int) as n`,
+    )
+    const kept = await createKeyFor(gateway, person)
+    await createKeyFor(gateway, person)
+    const [full, last] = await deliveriesOf(person, id)
+    expect(full).toMatchObject({ status: 'failed', error: 'queue_full', attempts: 0 })
+    expect(last).toMatchObject({ status: 'pending', error: null })
+    for (const rest of ['/test', `/deliveries/${full?.id}/redeliver`])
+      expect((await call(person, 'POST', `/${id}${rest}`)).body.error.code).toBe('conflict')
+    await run()
+    expect(at(path).map(one => JSON.parse(one.body).data.key_id)).toEqual([kept.id])
+    await sql(({ sql: query }) => query`delete from webhook_deliveries where id like 'msg_00%' and endpoint_id = ${id}`)
+    expect((await call(person, 'POST', `/${id}/deliveries/${full?.id}/redeliver`)).status).toBe(202)
+    await run()
+    expect(at(path)[1]?.headers.get('webhook-id')).toBe(full?.id ?? '')
+  })
+
+  test('sends a settled delivery again, with the same ID and body and all attempts', async () => {
+    const [person, other] = [await owner(gateway), await owner(gateway)]
+    const { id, path } = await webhook(person, ['key.created'])
+    const second = await webhook(person, ['key.revoked'])
+    await createKeyFor(gateway, person)
+    const [delivery] = await deliveriesOf(person, id)
+    const again = (who: Person, endpoint: string) =>
+      call(who, 'POST', `/${endpoint}/deliveries/${delivery?.id}/redeliver`)
+    expect((await again(person, id)).body.error.code).toBe('conflict')
+    await run()
+    expect((await again(other, id)).status).toBe(404)
+    expect((await again(person, second.id)).status).toBe(404)
+    statuses.set(path, 500)
+    expect((await again(person, id)).body).toEqual({ id: delivery?.id } as never)
+    await run()
+    const [first, repeated] = at(path)
+    expect(repeated?.headers.get('webhook-id')).toBe(first?.headers.get('webhook-id') ?? '')
+    expect(repeated?.body).toBe(first?.body ?? '')
+    expect((await deliveriesOf(person, id))[0]).toMatchObject({ status: 'pending', attempts: 1, body: first?.body })
+    await call(person, 'PATCH', `/${id}`, { enabled: false })
+    await sql(({ sql: query }) => query`update webhook_deliveries set status = 'failed' where endpoint_id = ${id}`)
+    expect((await again(person, id)).body.error.code).toBe('conflict')
+    const log = await ask<{ data: { action: string }[] }>(gateway, 'GET', '/api/v1/audit?action=webhook.redelivered', {
+      token: person.token,
+    })
+    expect(log.body.data).toHaveLength(1)
+  })
+
+  test('sends at most 10 test events per minute and account', async () => {
+    const [person, other] = [await owner(gateway), await owner(gateway)]
+    const { id } = await webhook(person)
+    const answers = await Promise.all(Array.from({ length: 12 }, () => call(person, 'POST', `/${id}/test`)))
+    const rejected = answers.filter(({ status }) => status === 429)
+    expect(rejected).toHaveLength(2)
+    expect(rejected[0]?.body.error.code).toBe('requests_per_minute_exceeded')
+    expect(Number(rejected[0]?.headers.get('retry-after'))).toBeGreaterThan(0)
+    expect(await deliveriesOf(person, id)).toHaveLength(10)
+    expect((await call(other, 'POST', `/${(await webhook(other)).id}/test`)).status).toBe(202)
   })
 
   test('keeps at most 1,000 settled deliveries per endpoint', async () => {

@@ -39,7 +39,9 @@ export const auditActions = [
   'webhook.disabled',
   'webhook.secret_rotated',
   'webhook.tested',
+  'webhook.redelivered',
   'alert.created',
+  'alert.changed',
   'alert.deleted',
 ] as const
 export type AuditAction = (typeof auditActions)[number]

@@ -2,6 +2,10 @@
 
 /** Maximum endpoints per account. */
 export const maximumEndpoints = 10
+/** Maximum pending deliveries per endpoint: an event beyond it is stored as failed with `queueFull`. */
+export const maximumPending = 1_000
+/** Error of a delivery that was never attempted, because too many others were pending. */
+export const queueFull = 'queue_full'
 
 const [second, minute, hour] = [1_000, 60_000, 3_600_000]
 

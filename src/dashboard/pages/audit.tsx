@@ -1,4 +1,5 @@
 import { useState } from 'preact/hooks'
+import { auditActions } from '../../core/audit/audit.ts'
 import type { ShownAuditEntry } from '../../routes/audit/schemas.ts'
 import { Empty, FailureNotice, Loaded } from '../parts/notice.tsx'
 import { Card, Page } from '../parts/page.tsx'
@@ -9,20 +10,7 @@ import { saveFile } from '../state/export.ts'
 import { humanize, listTime } from '../state/format.ts'
 import { useResource } from '../state/resource.ts'
 
-const groups = {
-  '': 'All actions',
-  'key.created': 'Key created',
-  'key.revoked': 'Key revoked',
-  'limits.changed': 'Limits changed',
-  'plan.changed': 'Plan changed',
-  'member.invited': 'Member invited',
-  'member.role_changed': 'Role changed',
-  'member.removed': 'Member removed',
-  'session.created': 'Sign-in',
-  'sign_in.locked': 'Sign-in locked',
-  'password.changed': 'Password changed',
-  'requests.exported': 'Requests exported',
-} as const
+const actionText = (action: string) => humanize(action.replace('.', ' '))
 
 export function AuditLog() {
   const [cursors, setCursors] = useState<readonly string[]>([])
@@ -65,9 +53,10 @@ export function AuditLog() {
                 setCursors([])
               }}
             >
-              {Object.entries(groups).map(([value, text]) => (
+              <option value="">All actions</option>
+              {auditActions.map(value => (
                 <option key={value} value={value}>
-                  {text}
+                  {actionText(value)}
                 </option>
               ))}
             </select>
@@ -112,7 +101,7 @@ function Entries({ rows }: { readonly rows: readonly ShownAuditEntry[] }) {
       keyOf={({ id }) => id}
       columns={[
         { name: 'Time', show: ({ at }) => listTime(at) },
-        { name: 'Action', isHeading: true, show: ({ action }) => humanize(action.replace('.', ' ')) },
+        { name: 'Action', isHeading: true, show: ({ action }) => actionText(action) },
         { name: 'Actor', show: ({ actor }) => actor.email ?? actorWords[actor.type] },
         { name: 'Details', show: ({ details }) => <span class="quiet">{detailText(details)}</span> },
         { name: 'Target', from: 'middle', show: ({ target }) => <code>{target ?? ''}</code> },

@@ -3,6 +3,7 @@ import { isAllowed } from '../../core/accounts/roles.ts'
 import type { AccountToday } from '../../routes/account/schemas.ts'
 import { Badge } from '../parts/badge.tsx'
 import { Switch, TextField } from '../parts/field.tsx'
+import { Later } from '../parts/later.tsx'
 import { FailureNotice, Loaded } from '../parts/notice.tsx'
 import { Card, Page } from '../parts/page.tsx'
 import { Table } from '../parts/table.tsx'
@@ -11,20 +12,28 @@ import { useAction } from '../state/action.ts'
 import { callApi } from '../state/api.ts'
 import { dateOf, humanize, relativeTime } from '../state/format.ts'
 import { useResource } from '../state/resource.ts'
-import { currentSession, end, renew, user } from '../state/session.ts'
+import { currentSession, renew, user } from '../state/session.ts'
+import { signOut } from '../state/sign-out.ts'
 import { NewPassword } from './sign-in.tsx'
+import { TestResult } from './single-sign-on-test.tsx'
 import { TwoFactor } from './two-factor.tsx'
+
+const loadSingleSignOn = async () => (await import('./single-sign-on-settings.tsx')).SingleSignOnCard
 
 export function Settings() {
   const account = useResource('GET /api/v1/account')
   return (
     <Page title="Settings" about={`${user.value?.email ?? ''}, ${user.value?.role ?? ''}`}>
+      <TestResult />
       <Loaded resource={account} what="the account">
         {found => <AccountCard account={found} onChange={account.set} />}
       </Loaded>
       <Sessions />
       <Password />
       <TwoFactor />
+      {isAllowed(user.value?.role ?? 'member', 'account.secure') && (
+        <Later load={loadSingleSignOn} what="single sign-on" />
+      )}
     </Page>
   )
 }
@@ -106,8 +115,8 @@ function AccountCard({ account, onChange }: AccountCardProps) {
 function Sessions() {
   const sessions = useResource('GET /api/v1/auth/sessions')
   const ending = useAction(async (id: string, isCurrent: boolean) => {
+    if (isCurrent) return signOut('Signed out')
     await callApi('DELETE /api/v1/auth/sessions/:id', { params: { id } })
-    if (isCurrent) return end('Signed out')
     sessions.reload()
     showToast('Session ended')
   })

@@ -11,7 +11,8 @@ import { showToast } from '../parts/toast.tsx'
 import { type UiAction, useAction } from '../state/action.ts'
 import { callApi } from '../state/api.ts'
 import { useResource } from '../state/resource.ts'
-import { end, renew } from '../state/session.ts'
+import { renew } from '../state/session.ts'
+import { signOut } from '../state/sign-out.ts'
 import { CodeField } from './sign-in.tsx'
 
 /** Settings of two-factor sign-in. */
@@ -42,7 +43,7 @@ export function TwoFactorFirst() {
         <p class="about">Your account requires it.</p>
         <SetUp onDone={() => void renew()} />
         <p class="hint">
-          <button type="button" class="link" onClick={() => end('Signed out')}>
+          <button type="button" class="link" onClick={() => void signOut('Signed out')}>
             Sign out
           </button>
         </p>

@@ -1,9 +1,10 @@
 import { useState } from 'preact/hooks'
 import { webhookEventTypes } from '../../core/webhooks/events.ts'
-import type { ShownDelivery, ShownWebhook } from '../../routes/webhooks/schemas.ts'
+import type { ShownWebhook } from '../../routes/webhooks/schemas.ts'
 import { Alerts } from '../parts/alerts.tsx'
 import { Badge } from '../parts/badge.tsx'
 import { Snippet } from '../parts/copy.tsx'
+import { Deliveries } from '../parts/deliveries.tsx'
 import { Confirm, Dialog, FormDialog } from '../parts/dialog.tsx'
 import { TextField } from '../parts/field.tsx'
 import { Empty, FailureNotice, Loaded } from '../parts/notice.tsx'
@@ -12,7 +13,6 @@ import { Table } from '../parts/table.tsx'
 import { showToast } from '../parts/toast.tsx'
 import { useAction } from '../state/action.ts'
 import { callApi } from '../state/api.ts'
-import { humanize, listTime } from '../state/format.ts'
 import { useResource } from '../state/resource.ts'
 
 export function Webhooks() {
@@ -40,7 +40,7 @@ export function Webhooks() {
           }
         </Loaded>
       </Card>
-      {shown !== null && webhooks.data?.data.some(one => one.id === shown) && <Deliveries id={shown} />}
+      {shown !== null && webhooks.data?.data.some(one => one.id === shown) && <Deliveries key={shown} id={shown} />}
       <Alerts />
       {isAdding && <Create onCreated={webhooks.reload} onClose={() => setAdding(false)} />}
     </Page>
@@ -135,45 +135,6 @@ function Endpoints({ rows, shown, onShow, onChange }: EndpointsProps) {
 function Status({ webhook: { enabled, disabled_by: by, failing_since: since } }: { readonly webhook: ShownWebhook }) {
   if (!enabled) return <Badge tone="bad">{by === 'failures' ? 'Disabled after failures' : 'Disabled'}</Badge>
   return since === null ? <Badge tone="good">Enabled</Badge> : <Badge tone="warn">Failing</Badge>
-}
-
-function Deliveries({ id }: { readonly id: string }) {
-  const log = useResource('GET /api/v1/webhooks/:id/deliveries', { params: { id }, everyMs: 5_000 })
-  return (
-    <Card title="Deliveries" about="The newest 50. Settled deliveries are kept for 30 days.">
-      <Loaded resource={log} what="the deliveries">
-        {({ data }) =>
-          data.length === 0 ? (
-            <Empty title="No deliveries">Send a test event to see one here.</Empty>
-          ) : (
-            <Table
-              caption="Deliveries"
-              rows={data}
-              keyOf={one => one.id}
-              columns={[
-                { name: 'Time', show: one => listTime(one.created_at) },
-                { name: 'Event', isHeading: true, show: one => one.type },
-                { name: 'Status', show: one => <DeliveryStatus delivery={one} /> },
-                { name: 'Attempts', isNumber: true, show: one => one.attempts },
-                { name: 'ID', from: 'wide', show: one => <code>{one.id}</code> },
-              ]}
-            />
-          )
-        }
-      </Loaded>
-    </Card>
-  )
-}
-
-function DeliveryStatus({ delivery: { status, error, response_status: code } }: { readonly delivery: ShownDelivery }) {
-  const tone = status === 'delivered' ? 'good' : status === 'failed' ? 'bad' : 'warn'
-  const reason = error === null ? '' : ` · ${error === 'status' ? code : humanize(error)}`
-  return (
-    <Badge tone={tone}>
-      {humanize(status)}
-      {reason}
-    </Badge>
-  )
 }
 
 function Create({ onCreated, onClose }: { readonly onCreated: () => void; readonly onClose: () => void }) {

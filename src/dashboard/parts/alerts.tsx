@@ -1,12 +1,13 @@
 import { useState } from 'preact/hooks'
+import { alertWindowMinutes, defaultWindowMinutes } from '../../core/alerts/alerts.ts'
 import type { ShownAlert } from '../../routes/alerts/schemas.ts'
 import { useAction } from '../state/action.ts'
 import { callApi } from '../state/api.ts'
 import { useResource } from '../state/resource.ts'
 import { Badge } from './badge.tsx'
-import { FormDialog } from './dialog.tsx'
+import { Confirm, FormDialog } from './dialog.tsx'
 import { SelectField, TextField } from './field.tsx'
-import { Empty, FailureNotice, Loaded } from './notice.tsx'
+import { Empty, Loaded } from './notice.tsx'
 import { Card } from './page.tsx'
 import { Table } from './table.tsx'
 import { showToast } from './toast.tsx'
@@ -21,28 +22,24 @@ const names: Readonly<Record<Metric, string>> = {
 /** Thresholds are entered and shown in these units. */
 const units: Readonly<Record<Metric, string>> = { spend: 'USD', error_rate: '%', latency: 'ms' }
 const factorOf = (metric: Metric) => (metric === 'error_rate' ? 100 : 1)
+const inUnits = ({ metric, threshold }: ShownAlert) => `${Number((threshold * factorOf(metric)).toPrecision(12))}`
 const shown = (metric: Metric, value: number) => `${Number((value * factorOf(metric)).toPrecision(4))} ${units[metric]}`
 
 /** Alerts of the account, by email to owners and by webhook. */
 export function Alerts() {
   const alerts = useResource('GET /api/v1/alerts')
-  const [isAdding, setAdding] = useState(false)
-  const removing = useAction(async (id: string) => {
-    await callApi('DELETE /api/v1/alerts/:id', { params: { id } })
-    alerts.reload()
-    showToast('Alert deleted')
-  })
+  const [edited, setEdited] = useState<ShownAlert | 'new' | null>(null)
+  const [deleted, setDeleted] = useState<ShownAlert | null>(null)
   return (
     <Card
       title="Alerts"
       about="Owners get an email, and webhooks an event, when a value reaches its threshold."
       actions={
-        <button type="button" class="button" onClick={() => setAdding(true)}>
+        <button type="button" class="button" onClick={() => setEdited('new')}>
           Create alert
         </button>
       }
     >
-      {removing.failure !== null && <FailureNotice failure={removing.failure} />}
       <Loaded resource={alerts} what="the alerts">
         {({ data }) =>
           data.length === 0 ? (
@@ -56,6 +53,12 @@ export function Alerts() {
                 { name: 'Metric', isHeading: true, show: one => names[one.metric] },
                 { name: 'Threshold', isNumber: true, show: one => shown(one.metric, one.threshold) },
                 {
+                  name: 'Window',
+                  from: 'middle',
+                  isNumber: true,
+                  show: one => (one.metric === 'spend' ? 'UTC day' : `${one.window_minutes} min`),
+                },
+                {
                   name: 'Value',
                   isNumber: true,
                   show: one => (one.value === null ? 'too few requests' : shown(one.metric, one.value)),
@@ -67,14 +70,24 @@ export function Alerts() {
                 {
                   name: '',
                   show: one => (
-                    <button
-                      type="button"
-                      class="button small danger-text"
-                      aria-label={`Delete the alert on ${names[one.metric]}`}
-                      onClick={() => void removing.run(one.id)}
-                    >
-                      Delete
-                    </button>
+                    <>
+                      <button
+                        type="button"
+                        class="button small"
+                        aria-label={`Change the alert on ${names[one.metric]}`}
+                        onClick={() => setEdited(one)}
+                      >
+                        Change
+                      </button>{' '}
+                      <button
+                        type="button"
+                        class="button small danger-text"
+                        aria-label={`Delete the alert on ${names[one.metric]}`}
+                        onClick={() => setDeleted(one)}
+                      >
+                        Delete
+                      </button>
+                    </>
                   ),
                 },
               ]}
@@ -82,48 +95,91 @@ export function Alerts() {
           )
         }
       </Loaded>
-      {isAdding && <Create onCreated={alerts.reload} onClose={() => setAdding(false)} />}
+      {edited !== null && (
+        <Edit alert={edited === 'new' ? null : edited} onChange={alerts.reload} onClose={() => setEdited(null)} />
+      )}
+      {deleted !== null && (
+        <Confirm
+          title="Delete this alert?"
+          action="Delete"
+          isDangerous
+          perform={async () => {
+            await callApi('DELETE /api/v1/alerts/:id', { params: { id: deleted.id } })
+            alerts.reload()
+            showToast('Alert deleted')
+          }}
+          onClose={() => setDeleted(null)}
+        >
+          <p>
+            {names[deleted.metric]}, {shown(deleted.metric, deleted.threshold)}: no further emails and events.
+          </p>
+        </Confirm>
+      )}
     </Card>
   )
 }
 
-function Create({ onCreated, onClose }: { readonly onCreated: () => void; readonly onClose: () => void }) {
-  const [metric, setMetric] = useState<Metric>('spend')
-  const [threshold, setThreshold] = useState('')
-  const creating = useAction(async () => {
-    await callApi('POST /api/v1/alerts', { body: { metric, threshold: Number(threshold) / factorOf(metric) } })
-    onCreated()
+type EditProps = { readonly alert: ShownAlert | null; readonly onChange: () => void; readonly onClose: () => void }
+
+/** Creates an alert, or changes threshold and window of one. */
+function Edit({ alert, onChange, onClose }: EditProps) {
+  const [metric, setMetric] = useState<Metric>(alert?.metric ?? 'spend')
+  const [threshold, setThreshold] = useState(alert === null ? '' : inUnits(alert))
+  const [minutes, setMinutes] = useState(`${alert?.window_minutes ?? defaultWindowMinutes}`)
+  const saving = useAction(async () => {
+    const body = {
+      threshold: Number(threshold) / factorOf(metric),
+      ...(metric === 'spend' ? {} : { window_minutes: Number(minutes) }),
+    }
+    if (alert === null) await callApi('POST /api/v1/alerts', { body: { ...body, metric } })
+    else await callApi('PATCH /api/v1/alerts/:id', { params: { id: alert.id }, body })
+    onChange()
     onClose()
-    showToast('Alert created')
+    showToast(alert === null ? 'Alert created' : 'Alert changed')
   })
   return (
     <FormDialog
-      title="Create alert"
-      action="Create"
-      doing={creating}
-      fields={['threshold']}
+      title={alert === null ? 'Create alert' : `Change alert: ${names[metric]}`}
+      action={alert === null ? 'Create' : 'Save'}
+      doing={saving}
+      fields={['threshold', 'window_minutes']}
       isReady={Number(threshold) > 0}
       onClose={onClose}
     >
-      <SelectField
-        label="Metric"
-        value={metric}
-        onChoice={value => setMetric(value === 'latency' || value === 'error_rate' ? value : 'spend')}
-      >
-        {Object.entries(names).map(([value, text]) => (
-          <option key={value} value={value}>
-            {text}
-          </option>
-        ))}
-      </SelectField>
+      {alert === null && (
+        <SelectField
+          label="Metric"
+          value={metric}
+          onChoice={value => setMetric(value === 'latency' || value === 'error_rate' ? value : 'spend')}
+        >
+          {Object.entries(names).map(([value, text]) => (
+            <option key={value} value={value}>
+              {text}
+            </option>
+          ))}
+        </SelectField>
+      )}
       <TextField
         label={`Threshold in ${units[metric]}`}
         required
+        type="number"
+        step="any"
         value={threshold}
         onText={setThreshold}
         param="threshold"
-        failure={creating.failure}
+        failure={saving.failure}
       />
+      {metric !== 'spend' && (
+        <TextField
+          label={`Window in minutes, ${alertWindowMinutes.shortest} to ${alertWindowMinutes.longest}`}
+          required
+          type="number"
+          value={minutes}
+          onText={setMinutes}
+          param="window_minutes"
+          failure={saving.failure}
+        />
+      )}
     </FormDialog>
   )
 }

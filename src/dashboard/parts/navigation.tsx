@@ -1,8 +1,8 @@
 import { useEffect, useState } from 'preact/hooks'
-import { callApi } from '../state/api.ts'
 import { filtersOf } from '../state/filters.ts'
 import { hashRoute, hrefTo } from '../state/hash-route.ts'
-import { currentAccount, end, user } from '../state/session.ts'
+import { currentAccount, user } from '../state/session.ts'
+import { signOut } from '../state/sign-out.ts'
 import { theme, themes } from '../state/theme.ts'
 import { Icon, type IconName } from './icon.tsx'
 import { Logo } from './logo.tsx'
@@ -69,11 +69,6 @@ const keeps = (path: string, current: string) =>
 const themeWords = { system: 'System', light: 'Light', dark: 'Dark' } as const
 
 function Foot() {
-  const signOut = () => {
-    // Signs out locally even if the gateway is unreachable; the session then expires.
-    void callApi('POST /api/v1/auth/logout').catch(() => undefined)
-    end()
-  }
   return (
     <div class="side-foot">
       <div class="who">
@@ -97,7 +92,7 @@ function Foot() {
           ))}
         </select>
       </label>
-      <button type="button" class="button plain small" onClick={signOut}>
+      <button type="button" class="button plain small" onClick={() => void signOut()}>
         <Icon name="out" size={15} /> Sign out
       </button>
       <ProductLinks />

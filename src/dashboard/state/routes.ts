@@ -9,6 +9,7 @@ import type {
   recoveryCodesShape,
   resetAskedShape,
   ShownSession,
+  SingleSignOnSettings,
   TwoFactorSetup,
   TwoFactorState,
 } from '../../routes/auth/schemas.ts'
@@ -48,6 +49,7 @@ export type Routes = {
   'POST /api/v1/auth/verification': Static<typeof resetAskedShape>
   'POST /api/v1/auth/login': ShownSignIn
   'POST /api/v1/auth/oidc/session': ShownSignIn
+  'GET /api/v1/auth/oidc/settings': SingleSignOnSettings
   'POST /api/v1/auth/refresh': ShownSignIn
   'POST /api/v1/auth/logout': null
   'POST /api/v1/auth/reset': Static<typeof resetAskedShape>
@@ -75,6 +77,7 @@ export type Routes = {
   'GET /api/v1/audit': Static<typeof auditListShape>
   'GET /api/v1/alerts': Static<typeof alertsShape>
   'POST /api/v1/alerts': Static<typeof alertShape>
+  'PATCH /api/v1/alerts/:id': Static<typeof alertShape>
   'DELETE /api/v1/alerts/:id': null
   'GET /api/v1/webhooks': Static<typeof webhooksShape>
   'POST /api/v1/webhooks': Static<typeof newWebhookShape>
@@ -83,6 +86,7 @@ export type Routes = {
   'POST /api/v1/webhooks/:id/rotate': Static<typeof newWebhookShape>
   'POST /api/v1/webhooks/:id/test': Static<typeof testedShape>
   'GET /api/v1/webhooks/:id/deliveries': Static<typeof deliveriesShape>
+  'POST /api/v1/webhooks/:id/deliveries/:delivery/redeliver': Static<typeof testedShape>
   'GET /api/v1/usage': ShownUsage
   'GET /api/v1/requests': RequestList
   'GET /api/v1/requests/:id': RequestRecord

@@ -61,6 +61,34 @@ export function addAlert(database: Database, accountId: string, alert: NewAlert)
   })
 }
 
+/**
+ * Changes an alert. Another window starts at once, so that it holds no requests of the former one. Returns false if
+ * there is no alert of this ID.
+ */
+export function changeAlert(
+  database: Database,
+  accountId: string,
+  id: string,
+  { threshold, windowMinutes }: { readonly threshold: number | undefined; readonly windowMinutes: number | undefined },
+): Promise<boolean> {
+  return withAccountRls(database, accountId).sql(async step => {
+    const rows = await step`
+      update alert_rules set
+        threshold = coalesce(${threshold ?? null}::float8, threshold),
+        window_minutes = coalesce(${windowMinutes ?? null}::int, window_minutes),
+        since = case when ${windowMinutes ?? null}::int <> window_minutes then null else since end,
+        due_at = case when ${windowMinutes ?? null}::int <> window_minutes then clock_timestamp() else due_at end
+      where id = ${id} and account_id = ${accountId} returning id`
+    if (rows.length === 0) return false
+    const details = {
+      ...(threshold === undefined ? {} : { threshold }),
+      ...(windowMinutes === undefined ? {} : { window_minutes: windowMinutes }),
+    }
+    await recordAudit(step, database, { accountId, action: 'alert.changed', target: id, details })
+    return true
+  })
+}
+
 /** Deletes an alert. Returns false if there is none of this ID. */
 export function deleteAlert(database: Database, accountId: string, id: string): Promise<boolean> {
   return withAccountRls(database, accountId).sql(async step => {

@@ -23,6 +23,8 @@ type SessionHolder = {
   readonly isUnverified: boolean
   /** The account requires two-factor sign-in, and the user of this password session has not set it up. */
   readonly mustSetUpTwoFactor: boolean
+  /** Started by single sign-on. */
+  readonly isSingleSignOn: boolean
 }
 
 type NewSession = {
@@ -191,7 +193,8 @@ export async function findSession(database: Database, sessionId: string): Promis
         unverified_since is not null as "isUnverified",
         requires_totp and ends_at is null and not exists (
           select from totp_secrets where totp_secrets.user_id = users.id and confirmed_at is not null
-        ) as "mustSetUpTwoFactor"
+        ) as "mustSetUpTwoFactor",
+        ends_at is not null as "isSingleSignOn"
       from sessions join users on users.id = user_id join accounts on accounts.id = users.account_id
       where sessions.id = ${sessionId} and expires_at > clock_timestamp() and removed_at is null`,
   )

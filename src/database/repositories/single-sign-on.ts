@@ -73,30 +73,62 @@ type Outcome = { readonly userId: string } | { readonly failure: SingleSignOnFai
 
 /** Finds, links or creates the user whom the provider has identified, and applies the role of its groups. */
 export function identifyUser(database: Database, arrival: Arrival): Promise<Outcome> {
-  return database.run(({ sql }) =>
-    sql.begin(async (step): Promise<Outcome> => {
-      const accountId = await lockAccount(step, arrival.accountId)
-      if (accountId === null) return { failure: 'misconfigured' }
-      const { issuer, subject, role } = arrival
-      if (role === null) return { failure: 'no_role' }
-      const [known] = await step<{ id: string; accountId: string; isRemoved: boolean }[]>`
-        select users.id, account_id as "accountId", removed_at is not null as "isRemoved"
-        from user_identities join users on users.id = user_id
-        where issuer = ${issuer} and subject = ${subject}`
-      if (known !== undefined && !known.isRemoved && known.accountId !== accountId) return { failure: 'other_account' }
-      const found: Outcome =
-        known === undefined || known.isRemoved
-          ? await linkUser(step, accountId, arrival, known !== undefined)
-          : { userId: known.id }
-      if ('failure' in found) return found
-      await step`
-        insert into user_identities (issuer, subject, user_id, created_at, last_used_at)
-        values (${issuer}, ${subject}, ${found.userId}, clock_timestamp(), clock_timestamp())
-        on conflict (issuer, subject) do update set user_id = excluded.user_id, last_used_at = excluded.last_used_at`
-      if (role !== 'unmanaged') await synchronizeRole(step, accountId, found.userId, role)
-      return found
-    }),
-  )
+  return database.run(({ sql }) => sql.begin(step => identifyIn(step, arrival)))
+}
+
+/** Returns the role that `identifyUser` would give, or its failure. Changes nothing. */
+export function previewUser(
+  database: Database,
+  arrival: Arrival,
+): Promise<{ readonly role: Role } | { readonly failure: SingleSignOnFailure }> {
+  const undone = new Error('the preview is rolled back')
+  return database.run(async ({ sql }) => {
+    let preview: Awaited<ReturnType<typeof previewUser>> = { failure: 'misconfigured' }
+    await sql
+      .begin(async step => {
+        const outcome = await identifyIn(step, arrival)
+        if ('failure' in outcome) preview = outcome
+        else {
+          const [user] = await step<{ role: Role }[]>`select role from users where id = ${outcome.userId}`
+          if (user !== undefined) preview = user
+        }
+        throw undone
+      })
+      .catch(thrown => {
+        if (thrown !== undone) throw thrown
+      })
+    return preview
+  })
+}
+
+/** Returns true if single sign-on belongs to the account. `configured` null = to the only account. */
+export async function isAccountOf(database: Database, accountId: string, configured: string | null): Promise<boolean> {
+  if (configured !== null) return configured === accountId
+  const rows = await database.run(({ sql }) => sql`select id from accounts limit 2`)
+  return rows.length === 1
+}
+
+async function identifyIn(step: TransactionSql, arrival: Arrival): Promise<Outcome> {
+  const accountId = await lockAccount(step, arrival.accountId)
+  if (accountId === null) return { failure: 'misconfigured' }
+  const { issuer, subject, role } = arrival
+  if (role === null) return { failure: 'no_role' }
+  const [known] = await step<{ id: string; accountId: string; isRemoved: boolean }[]>`
+    select users.id, account_id as "accountId", removed_at is not null as "isRemoved"
+    from user_identities join users on users.id = user_id
+    where issuer = ${issuer} and subject = ${subject}`
+  if (known !== undefined && !known.isRemoved && known.accountId !== accountId) return { failure: 'other_account' }
+  const found: Outcome =
+    known === undefined || known.isRemoved
+      ? await linkUser(step, accountId, arrival, known !== undefined)
+      : { userId: known.id }
+  if ('failure' in found) return found
+  await step`
+    insert into user_identities (issuer, subject, user_id, created_at, last_used_at)
+    values (${issuer}, ${subject}, ${found.userId}, clock_timestamp(), clock_timestamp())
+    on conflict (issuer, subject) do update set user_id = excluded.user_id, last_used_at = excluded.last_used_at`
+  if (role !== 'unmanaged') await synchronizeRole(step, accountId, found.userId, role)
+  return found
 }
 
 /** Locks the account, so that changes of its team are serialized; null = not found, or not the only one. */

@@ -19,6 +19,7 @@ import * as totp from './totp.ts'
 import * as users from './users.ts'
 import * as verifications from './verifications.ts'
 import * as webhookEvents from './webhook-events.ts'
+import * as webhookLog from './webhook-log.ts'
 import * as webhooks from './webhooks.ts'
 
 /** What modules may do with the database: they import no store themselves. */
@@ -44,6 +45,7 @@ export const stores = {
   users,
   verifications,
   webhookEvents,
+  webhookLog,
   webhooks,
 } as const
 export type Stores = typeof stores

@@ -1,18 +1,25 @@
 /** Events of an account on their way to its endpoints: stored in the transaction that causes them. */
+import { maximumPending, queueFull } from '../../core/webhooks/endpoints.ts'
 import { type WebhookEvent, webhookBody } from '../../core/webhooks/events.ts'
 import { type Step, statementIn } from '../statement.ts'
 
 /**
  * Stores one delivery per enabled endpoint of the account that subscribes to the event; none if there is no such
- * endpoint. `accountId` null = the event concerns all accounts.
+ * endpoint. `accountId` null = the event concerns all accounts. If an endpoint has the maximum of pending deliveries,
+ * the new one is stored as failed: older events keep their promise, the log shows the loss, and a user can send it.
+ * Transactions that run concurrently may exceed the maximum by one each.
  */
 export async function enqueueEvent(step: Step, accountId: string | null, event: WebhookEvent): Promise<void> {
   const { type, data, key = null } = event
   await statementIn(step)`
-    insert into webhook_deliveries (id, account_id, endpoint_id, type, event_key, body)
-    select ${`${newDeliveryId()}_`} || row_number() over (order by id), account_id, id, ${type}, ${key},
-      ${webhookBody(type, Date.now(), data)}
-    from webhook_endpoints
+    insert into webhook_deliveries (id, account_id, endpoint_id, type, event_key, body, status, error)
+    select ${`${newDeliveryId()}_`} || row_number() over (order by endpoint.id), account_id, endpoint.id, ${type}, ${key},
+      ${webhookBody(type, Date.now(), data)}, case when is_full then 'failed' else 'pending' end,
+      case when is_full then ${queueFull} end
+    from webhook_endpoints as endpoint cross join lateral (
+      select count(*) >= ${maximumPending} as is_full from (
+        select from webhook_deliveries where endpoint_id = endpoint.id and status = 'pending'
+        limit ${maximumPending}) as pending) as queue
     where (${accountId}::text is null or account_id = ${accountId}) and disabled_at is null and ${type} = any(events)
     on conflict on constraint webhook_deliveries_event do nothing`
 }

@@ -4,11 +4,9 @@
  */
 import type { AttemptResult } from '../../core/webhooks/endpoints.ts'
 import { disabledAfterMs, maximumEndpoints, nextAttemptMs } from '../../core/webhooks/endpoints.ts'
-import { testEventType, webhookBody } from '../../core/webhooks/events.ts'
 import { withAccountRls } from '../account-transaction.ts'
 import type { Database } from '../database.ts'
 import { recordAudit } from './audit.ts'
-import { newDeliveryId } from './webhook-events.ts'
 
 /** An endpoint; times in epoch milliseconds. */
 export type ListedEndpoint = {
@@ -126,54 +124,6 @@ export function rotateSecret(
   })
 }
 
-/** Stores a test event for one enabled endpoint. Returns its delivery ID; null if there is no such endpoint. */
-export function enqueueTest(database: Database, accountId: string, id: string): Promise<string | null> {
-  const delivery = newDeliveryId()
-  return withAccountRls(database, accountId).sql(async step => {
-    const rows = await step`
-      insert into webhook_deliveries (id, account_id, endpoint_id, type, body)
-      select ${delivery}, account_id, id, ${testEventType}, ${webhookBody(testEventType, Date.now(), { test: true })}
-      from webhook_endpoints where id = ${id} and account_id = ${accountId} and disabled_at is null
-      returning id`
-    if (rows.length === 0) return null
-    await recordAudit(step, database, { accountId, action: 'webhook.tested', target: id })
-    return delivery
-  })
-}
-
-/** A delivery in the log; times in epoch milliseconds. */
-export type ListedDelivery = {
-  readonly id: string
-  readonly type: string
-  readonly status: 'pending' | 'delivered' | 'failed'
-  readonly attempts: number
-  readonly createdAtMs: number
-  readonly attemptedAtMs: number | null
-  readonly dueAtMs: number
-  readonly responseStatus: number | null
-  readonly error: string | null
-  readonly durationMs: number | null
-}
-
-/** Returns deliveries of an endpoint, newest first. `after` = ID of the last one of the previous page. */
-export function listDeliveries(
-  database: Database,
-  accountId: string,
-  endpointId: string,
-  { after, limit }: { readonly after: string | null; readonly limit: number },
-): Promise<ListedDelivery[]> {
-  return withAccountRls(database, accountId).sql(
-    sql => sql<ListedDelivery[]>`
-      select id, type, status, attempts, response_status as "responseStatus", error, duration_ms as "durationMs",
-        (extract(epoch from created_at) * 1000)::float8 as "createdAtMs",
-        (extract(epoch from attempted_at) * 1000)::float8 as "attemptedAtMs",
-        (extract(epoch from due_at) * 1000)::float8 as "dueAtMs"
-      from webhook_deliveries
-      where account_id = ${accountId} and endpoint_id = ${endpointId} and (${after}::text is null or id < ${after})
-      order by id desc limit ${limit}`,
-  )
-}
-
 /** A delivery that this process may send. */
 export type ClaimedDelivery = {
   readonly id: string
@@ -283,25 +233,6 @@ export async function resealSecrets(
         where id = ${id} and secret = ${secret}`,
     )
   }
-}
-
-const keptDays = 30
-const keptPerEndpoint = 1_000
-
-/** Deletes settled deliveries that are older than 30 days or beyond 1,000 per endpoint, at most `limit` of them. */
-export async function pruneDeliveries(database: Database, limit: number): Promise<number> {
-  const rows = await database.run(
-    ({ sql }) => sql`
-      delete from webhook_deliveries where id in (
-        select id from (
-          select id, status, created_at, row_number() over (partition by endpoint_id order by id desc) as place
-          from webhook_deliveries) as placed
-        where status <> 'pending' and (place > ${keptPerEndpoint}
-          or created_at < clock_timestamp() - make_interval(days => ${keptDays}))
-        limit ${limit})
-      returning id`,
-  )
-  return rows.length
 }
 
 /** A query may contain a token of the receiver. */

@@ -30,17 +30,18 @@ type AlertDeps = {
   readonly newId: (prefix: string) => string
 }
 
-const creationSchema = Type.Object(
-  {
-    metric: oneOf(alertMetrics),
-    threshold: Type.Number({ exclusiveMinimum: 0, maximum: 1_000_000_000 }),
-    window_minutes: Type.Optional(
-      Type.Integer({ minimum: alertWindowMinutes.shortest, maximum: alertWindowMinutes.longest }),
-    ),
-  },
-  { additionalProperties: false },
+const strict = { additionalProperties: false } as const
+const thresholdSchema = Type.Number({ exclusiveMinimum: 0, maximum: 1_000_000_000 })
+const windowSchema = Type.Optional(
+  Type.Integer({ minimum: alertWindowMinutes.shortest, maximum: alertWindowMinutes.longest }),
 )
+const creationSchema = Type.Object(
+  { metric: oneOf(alertMetrics), threshold: thresholdSchema, window_minutes: windowSchema },
+  strict,
+)
+const changeSchema = Type.Object({ threshold: Type.Optional(thresholdSchema), window_minutes: windowSchema }, strict)
 const checkCreation = checker(creationSchema)
+const checkChange = checker(changeSchema)
 
 /** Routes under `/api/v1/alerts`. */
 export function alerts(deps: AlertDeps, identify: Authenticate) {
@@ -69,6 +70,18 @@ export function alerts(deps: AlertDeps, identify: Authenticate) {
       status: 201,
       errors: ['conflict'],
       handle: call => create(deps, call),
+    },
+    {
+      method: 'PATCH',
+      path: '/api/v1/alerts/:id',
+      action,
+      summary: 'Change threshold or window of an alert',
+      description: 'The new threshold counts from the next evaluation on. Another window starts at once.',
+      body: changeSchema,
+      examples: { '100 USD per day': { threshold: 100 } },
+      answer: alertShape,
+      errors: ['not_found'],
+      handle: call => change(deps, call),
     },
     {
       method: 'DELETE',
@@ -102,6 +115,23 @@ async function create(deps: AlertDeps, { principal, request, actor }: SessionReq
   const made = (await shownAlerts(deps, accountId)).find(one => one.id === id)
   if (made === undefined) throw notFound()
   return reply(made, 201)
+}
+
+async function change(deps: AlertDeps, { principal, params, request, actor }: SessionRequest): Promise<Response> {
+  const { threshold, window_minutes: windowMinutes } = await readInput(request, checkChange)
+  if (threshold === undefined && windowMinutes === undefined)
+    throw invalidField('threshold', 'is required unless `window_minutes` is sent')
+  const { accountId } = principal
+  const id = params.id ?? ''
+  const find = async () => (await shownAlerts(deps, accountId)).find(one => one.id === id)
+  const before = await find()
+  if (before === undefined) throw notFound()
+  const problem = thresholdProblem(before.metric, threshold ?? before.threshold)
+  if (problem !== null) throw invalidField('threshold', problem)
+  await deps.stores.alerts.changeAlert(actingAs(deps.database, actor), accountId, id, { threshold, windowMinutes })
+  const changed = await find()
+  if (changed === undefined) throw notFound()
+  return reply(changed)
 }
 
 async function shownAlerts({ database, stores }: AlertDeps, accountId: string): Promise<ShownAlert[]> {

@@ -5,6 +5,7 @@ import { csvLine } from '../../core/text/csv.ts'
 import type { Database } from '../../database/database.ts'
 import type { AuditFilters, ListedAudit } from '../../database/repositories/audit.ts'
 import type { Stores } from '../../database/repositories/stores.ts'
+import { createExportSlots, type ExportSlots } from '../../http/export-slots.ts'
 import { fileResponse } from '../../http/file-response.ts'
 import { type Authenticate, reply, type SessionRequest, sessionRoutes } from '../../http/session-routes.ts'
 import { auditExportQuerySchema, auditQuerySchema, cursorOf, readAuditExportQuery, readAuditQuery } from './query.ts'
@@ -17,6 +18,7 @@ const batchEntries = 500
 
 /** `GET /api/v1/audit` and its export. */
 export function auditRoutes(deps: AuditDeps, identify: Authenticate) {
+  const slots = createExportSlots()
   return sessionRoutes('audit', identify, [
     {
       method: 'GET',
@@ -41,7 +43,8 @@ export function auditRoutes(deps: AuditDeps, identify: Authenticate) {
         'text/csv': Type.String({ description: 'one line per entry' }),
       },
       answerHeaders: ['download'],
-      handle: call => exportLog(deps, call),
+      errors: ['concurrent_requests_exceeded'],
+      handle: call => exportLog(deps, slots, call),
     },
   ])
 }
@@ -58,16 +61,21 @@ async function list({ database, stores }: AuditDeps, { principal, request }: Ses
   })
 }
 
-async function exportLog(deps: AuditDeps, { principal, request, actor }: SessionRequest): Promise<Response> {
+async function exportLog(
+  deps: AuditDeps,
+  slots: ExportSlots,
+  { principal, request, actor }: SessionRequest,
+): Promise<Response> {
   const { accountId } = principal
   const { format, filters } = readAuditExportQuery(request.url)
+  const release = slots.take(accountId)
   // Recorded first: an export that cannot be recorded must not happen.
-  await deps.stores.audit.recordAuditAlone(actingAs(deps.database, actor), {
+  const recording = deps.stores.audit.recordAuditAlone(actingAs(deps.database, actor), {
     accountId,
     action: 'audit.exported',
     details: { format },
   })
-  return fileResponse(written(deps, accountId, filters, format), {
+  return fileResponse(written(deps, { accountId, filters, format, recording }, release), {
     type: format === 'csv' ? 'text/csv; charset=utf-8' : 'application/jsonl',
     name: `audit.${format}`,
   })
@@ -75,23 +83,36 @@ async function exportLog(deps: AuditDeps, { principal, request, actor }: Session
 
 const columns = ['id', 'at', 'actor', 'user_id', 'email', 'address', 'action', 'target', 'details'] as const
 
+type AuditExport = {
+  readonly accountId: string
+  readonly filters: AuditFilters
+  readonly format: 'csv' | 'jsonl'
+  /** The entry of this export in the log, which precedes its first line. */
+  readonly recording: Promise<unknown>
+}
+
+/** Streams the file in batches. Calls `release` once, however it ends. */
 async function* written(
   { database, stores }: AuditDeps,
-  accountId: string,
-  filters: AuditFilters,
-  format: 'csv' | 'jsonl',
+  { accountId, filters, format, recording }: AuditExport,
+  release: () => void,
 ): AsyncGenerator<string, void> {
-  let head = format === 'csv' ? csvLine(columns) : ''
-  for (let after: string | null = null; ; ) {
-    const rows: readonly ListedAudit[] = await stores.audit.listAudit(database, accountId, filters, {
-      after,
-      limit: batchEntries,
-    })
-    const lines = rows.map(row => (format === 'csv' ? csvEntry(row) : `${JSON.stringify(shownEntry(row))}\n`))
-    yield head + lines.join('')
-    head = ''
-    if (rows.length < batchEntries) return
-    after = rows.at(-1)?.id ?? null
+  try {
+    await recording
+    let head = format === 'csv' ? csvLine(columns) : ''
+    for (let after: string | null = null; ; ) {
+      const rows: readonly ListedAudit[] = await stores.audit.listAudit(database, accountId, filters, {
+        after,
+        limit: batchEntries,
+      })
+      const lines = rows.map(row => (format === 'csv' ? csvEntry(row) : `${JSON.stringify(shownEntry(row))}\n`))
+      yield head + lines.join('')
+      head = ''
+      if (rows.length < batchEntries) return
+      after = rows.at(-1)?.id ?? null
+    }
+  } finally {
+    release()
   }
 }
 

@@ -42,6 +42,7 @@ import { type ResetDeps, resets } from './resets.ts'
 import { ownSessionsShape, type ShownSession } from './schemas.ts'
 import { checkSecondFactor } from './second-factor.ts'
 import { type SingleSignOnDeps, singleSignOn } from './single-sign-on.ts'
+import { singleSignOnSettings } from './single-sign-on-settings.ts'
 import { codeSchema, type TwoFactorDeps, twoFactor } from './two-factor.ts'
 
 type AuthDeps = SignInDeps &
@@ -77,6 +78,7 @@ export function auth(deps: AuthDeps, identify: Authenticate) {
   return new Elysia({ name: 'auth' })
     .use(registration(deps, identify))
     .use(singleSignOn(deps))
+    .use(singleSignOnSettings(deps, identify))
     .use(twoFactor(deps, identify))
     .post(
       '/api/v1/auth/login',

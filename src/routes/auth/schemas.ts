@@ -1,5 +1,6 @@
 import { type Static, Type } from '@sinclair/typebox'
 import { registrationModes } from '../../core/accounts/registration.ts'
+import { roles } from '../../core/accounts/roles.ts'
 import { oneOf } from '../../core/validation/validate.ts'
 import { count, id, list, namedSchema, orNull, strictObject, text, time } from '../../http/schemas.ts'
 
@@ -40,5 +41,36 @@ export type TwoFactorSetup = Static<typeof twoFactorSetupShape>
 export const recoveryCodesShape = namedSchema('RecoveryCodes', {
   recovery_codes: Type.Array(text('mzxw-6ytb-oiaa-bcde'), { description: 'shown once; each works once' }),
 })
+
+export const singleSignOnSettingsShape = namedSchema('SingleSignOnSettings', {
+  single_sign_on: orNull(
+    strictObject({
+      label: text('Keycloak', 'name on the sign-in page'),
+      issuer: text('https://login.example.com'),
+      client_id: text('gateway'),
+      redirect_uri: text('https://gateway.example.com/api/v1/auth/oidc/callback'),
+      sign_out_uri: text('https://gateway.example.com/', 'URI after sign-out at the provider'),
+      scopes: text('openid email profile'),
+      groups_claim: text('groups'),
+      roles: Type.Array(strictObject({ group: text('engineers'), role: oneOf(roles) }), {
+        description: 'role per group; empty = roles are managed on the team page',
+      }),
+      default_role: orNull(oneOf(roles)),
+      domains: orNull(Type.Array(text('example.com'), { description: 'email domains that can sign in; null = any' })),
+      trusts_email: Type.Boolean({ description: 'email addresses count without `email_verified`' }),
+      only: Type.Boolean({ description: 'password sign-in is disabled' }),
+      session_hours: count,
+      provider: strictObject({
+        reachable: Type.Boolean(),
+        failure: orNull(text('unavailable', 'why the last check failed')),
+        detail: orNull(text('status 503', 'an identifier, without any text of the provider')),
+        since: { ...time, description: 'first check with this outcome' },
+        checked_at: time,
+        can_sign_out: Type.Boolean({ description: 'the provider has a page that ends its session' }),
+      }),
+    }),
+  ),
+})
+export type SingleSignOnSettings = Static<typeof singleSignOnSettingsShape>
 
 export const resetAskedShape = strictObject({ accepted: Type.Literal(true) })

@@ -20,7 +20,7 @@ import {
 } from '../../core/accounts/single-sign-on.ts'
 import type { Log } from '../../core/ports/log.ts'
 import { GatewayError } from '../../core/validation/errors.ts'
-import { checker } from '../../core/validation/validate.ts'
+import { checker, oneOf } from '../../core/validation/validate.ts'
 import type { Stores } from '../../database/repositories/stores.ts'
 import { enforceIpLimit } from '../../http/ip-rate-limit.ts'
 import { policies } from '../../http/policies.ts'
@@ -57,11 +57,14 @@ export function singleSignOn(deps: SingleSignOnDeps) {
       '/api/v1/auth/oidc/start',
       async ({ request, server }) => {
         await enforceIpLimit(requests, deps.addressOf(request, server))
-        return begin(deps, setupOf(deps))
+        const isTest = new URL(request.url).searchParams.get('test') === 'true'
+        return begin(deps, setupOf(deps), isTest)
       },
       withRouteDocs(policies.open, {
         summary: 'Start single sign-on',
-        description: 'Redirects a browser to the identity provider.',
+        description:
+          'Redirects a browser to the identity provider. With `test=true` it starts no session: the settings page shows the role that a sign-in gives, or why it fails.',
+        query: Type.Object({ test: Type.Optional(oneOf(['true'])) }),
         answer: null,
         status: 303,
         errors: ['not_found', 'ip_rate_limited'],
@@ -124,46 +127,57 @@ function setupOf({ config: { singleSignOn: config }, identityProvider: provider 
   return { config, provider }
 }
 
-async function begin(deps: SingleSignOnDeps, { config, provider }: Setup): Promise<Response> {
+async function begin(deps: SingleSignOnDeps, { config, provider }: Setup, isTest: boolean): Promise<Response> {
   const secret = newSecret(deps)
   try {
     const url = await provider.signInUrl(secretsOf(secret))
-    await deps.stores.singleSignOn.beginSignIn(deps.database, digestOf(secret))
+    await deps.stores.singleSignOn.beginSignIn(deps.database, isTest ? testDigestOf(secret) : digestOf(secret))
     return redirect(url, cookie(config, secret, cookieSeconds))
   } catch (thrown) {
-    return failed(deps, config, thrown)
+    return failed(deps, config, thrown, isTest)
   }
 }
 
+/** The stored digest decides whether a return is a test: no part of the return can change it. */
+const testDigestOf = (secret: string) => digestOf(`test ${secret}`)
+
 async function finish(deps: SingleSignOnDeps, { config, provider }: Setup, request: Request): Promise<Response> {
   const { database, stores } = deps
+  let isTest = false
   try {
     const secret = readCookie(config, request)
-    if (secret === null || !(await stores.singleSignOn.useSignIn(database, digestOf(secret))))
-      throw new SingleSignOnError('expired', secret === null ? 'no cookie' : 'unknown')
+    if (secret === null) throw new SingleSignOnError('expired', 'no cookie')
+    if (!(await stores.singleSignOn.useSignIn(database, digestOf(secret)))) {
+      isTest = await stores.singleSignOn.useSignIn(database, testDigestOf(secret))
+      if (!isTest) throw new SingleSignOnError('expired', 'unknown')
+    }
     const claims = await provider.claimsOf(new URL(request.url).search, secretsOf(secret))
-    const userId = await identify(deps, config, claims)
+    const arrival = arrivalOf(deps, config, claims)
+    if (isTest) {
+      const { role } = requireUser(config, claims, await stores.singleSignOn.previewUser(database, arrival))
+      return redirect(`${originOf(config)}/#/settings?sso_test=passed&role=${role}`, cookie(config, '', 0))
+    }
+    // An unconfirmed registration of the address must not block its owner.
+    if (arrival.email !== null) await stores.verifications.releaseUnverified(database, arrival.email)
+    const { userId } = requireUser(config, claims, await stores.singleSignOn.identifyUser(database, arrival))
     // The groups may have given another role.
     deps.announce()
     const next = newSecret(deps)
     await stores.singleSignOn.beginSignIn(database, digestOf(next), userId)
     return redirect(`${originOf(config)}/#/sso`, cookie(config, next, cookieSeconds))
   } catch (thrown) {
-    return failed(deps, config, thrown)
+    return failed(deps, config, thrown, isTest)
   }
 }
 
-/** Returns the ID of the user whom the claims describe. Throws `SingleSignOnError`. */
-async function identify(deps: SingleSignOnDeps, config: SingleSignOnConfig, claims: IdentityClaims): Promise<string> {
-  const { database, stores } = deps
+/** Returns what the claims say about the user. Throws `SingleSignOnError` if its email address may not sign in. */
+function arrivalOf(deps: SingleSignOnDeps, config: SingleSignOnConfig, claims: IdentityClaims) {
   const email = verifiedEmail(config, claims)
   if (config.domains !== null) {
     if (email === null) throw new SingleSignOnError('email_unverified')
     if (!isDomainAllowed(config, email, claims)) throw new SingleSignOnError('domain_not_allowed')
   }
-  // An unconfirmed registration of the address must not block its owner.
-  if (email !== null) await stores.verifications.releaseUnverified(database, email)
-  const outcome = await stores.singleSignOn.identifyUser(database, {
+  return {
     issuer: claims.iss,
     subject: claims.sub,
     email,
@@ -171,9 +185,17 @@ async function identify(deps: SingleSignOnDeps, config: SingleSignOnConfig, clai
     role: config.roles.size === 0 ? 'unmanaged' : (mappedRole(config, claims) ?? config.defaultRole),
     defaultRole: config.defaultRole,
     newUser: { id: deps.newId('usr'), passwordHash: dummyHash() },
-  })
+  } as const
+}
+
+/** Returns the outcome. Throws it as a `SingleSignOnError` if it is a failure. */
+function requireUser<T extends object>(
+  config: SingleSignOnConfig,
+  claims: IdentityClaims,
+  outcome: T | { readonly failure: SingleSignOnFailure },
+): T {
   if ('failure' in outcome) throw new SingleSignOnError(outcome.failure, `${groupsOf(config, claims).length} groups`)
-  return outcome.userId
+  return outcome
 }
 
 async function handOver(
@@ -203,11 +225,12 @@ async function signOut(deps: SingleSignOnDeps, { config, provider }: Setup): Pro
   return redirect(url ?? home)
 }
 
-/** Redirects to the sign-in page, which explains the failure. The operator's log has the detail. */
-function failed(deps: SingleSignOnDeps, config: SingleSignOnConfig, thrown: unknown): Response {
+/** Redirects to the page that explains the failure. The operator's log has the detail. */
+function failed(deps: SingleSignOnDeps, config: SingleSignOnConfig, thrown: unknown, isTest: boolean): Response {
   const fields = failureFields(thrown)
-  deps.log.warn('oidc_sign_in_failed', fields)
-  return redirect(`${originOf(config)}/#/sso?error=${fields.failure}`, cookie(config, '', 0))
+  deps.log.warn(isTest ? 'oidc_test_failed' : 'oidc_sign_in_failed', fields)
+  const page = isTest ? `settings?sso_test=${fields.failure}` : `sso?error=${fields.failure}`
+  return redirect(`${originOf(config)}/#/${page}`, cookie(config, '', 0))
 }
 
 function failureFields(thrown: unknown): { readonly failure: SingleSignOnFailure; readonly detail: string } {

@@ -6,6 +6,7 @@ import { GatewayError } from '../../core/validation/errors.ts'
 import type { Database } from '../../database/database.ts'
 import type { Stores } from '../../database/repositories/stores.ts'
 import type { Principal } from '../../http/authentication.ts'
+import { createExportSlots } from '../../http/export-slots.ts'
 import { fileResponse } from '../../http/file-response.ts'
 import { session } from '../../http/policies.ts'
 import { withRouteDocs } from '../../http/route-docs.ts'
@@ -33,8 +34,6 @@ type UsageDeps = {
   readonly stores: Pick<Stores, 'audit'>
 }
 
-/** Concurrent exports per account: each uses the database as fast as its client reads. */
-const maximumExports = 2
 /** A client that reads nothing for this long is treated as disconnected. */
 const stalledSeconds = 60
 
@@ -43,7 +42,7 @@ const stalledSeconds = 60
  * owners that of the whole account.
  */
 export function usage({ ledger, clock, database, stores }: UsageDeps, identify: Authenticate) {
-  const exports = new Map<string, number>()
+  const exports = createExportSlots()
   const allowed = async (request: Request, action: Action): Promise<Principal> => {
     const principal = await identify.principal(request.headers)
     if (!isAllowed(principal.role, action)) throw forbidden()
@@ -115,7 +114,7 @@ export function usage({ ledger, clock, database, stores }: UsageDeps, identify: 
         const acting = actingAs(database, { kind: 'user', userId, address: identify.addressOf(request) })
         await stores.audit.recordAuditAlone(acting, { accountId, action: 'requests.exported', details: { format } })
         server?.timeout(request, stalledSeconds)
-        const release = take(exports, principal.accountId)
+        const release = exports.take(principal.accountId)
         const batches = ledger.export(scopeOf(principal, 'requests.export_all'), { ...filters, to: until })
         return fileResponse(written(format, batches, release), {
           type: format === 'csv' ? 'text/csv; charset=utf-8' : 'application/json',
@@ -142,22 +141,6 @@ function requestNotFound(): GatewayError {
 
 function scopeOf({ accountId, userId, role }: Principal, all: Action): UsageScope {
   return { accountId, userId: isAllowed(role, all) ? null : userId }
-}
-
-function take(exports: Map<string, number>, accountId: string): () => void {
-  const running = exports.get(accountId) ?? 0
-  if (running >= maximumExports)
-    throw new GatewayError(
-      'concurrent_requests_exceeded',
-      `Concurrency limit reached: ${maximumExports} exports are running. Retry when one has finished.`,
-      { retryAfterMs: 5_000 },
-    )
-  exports.set(accountId, running + 1)
-  return () => {
-    const left = (exports.get(accountId) ?? 1) - 1
-    if (left === 0) exports.delete(accountId)
-    else exports.set(accountId, left)
-  }
 }
 
 /** Streams the file in batches of the log. Calls `release` once, however it ends. */

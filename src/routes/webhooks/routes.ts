@@ -7,9 +7,8 @@ import { checker, invalidField } from '../../core/validation/validate.ts'
 import { endpointUrlProblem, maximumEndpoints } from '../../core/webhooks/endpoints.ts'
 import type { WebhookEventType } from '../../core/webhooks/events.ts'
 import { webhookEventTypes } from '../../core/webhooks/events.ts'
-import type { Database } from '../../database/database.ts'
 import type { Stores } from '../../database/repositories/stores.ts'
-import type { ListedDelivery, ListedEndpoint } from '../../database/repositories/webhooks.ts'
+import type { ListedEndpoint } from '../../database/repositories/webhooks.ts'
 import {
   type Authenticate,
   notFound,
@@ -20,28 +19,14 @@ import {
   sessionRoutes,
 } from '../../http/session-routes.ts'
 import type { SecretSeal } from '../../webhooks/secret-seal.ts'
-import {
-  deliveriesShape,
-  eventTypeSchema,
-  newWebhookShape,
-  type ShownDelivery,
-  type ShownWebhook,
-  testedShape,
-  webhookShape,
-  webhooksShape,
-} from './schemas.ts'
+import { type DeliveryDeps, deliveryRoutes, isoOrNull } from './deliveries.ts'
+import { eventTypeSchema, newWebhookShape, type ShownWebhook, webhookShape, webhooksShape } from './schemas.ts'
 
-type WebhookDeps = {
+type WebhookDeps = DeliveryDeps & {
   readonly config: { readonly privateWebhooks: boolean }
-  readonly database: Database
   readonly stores: Pick<Stores, 'webhooks'>
   readonly newId: (prefix: string) => string
-  readonly webhooks: {
-    readonly seal: Pick<SecretSeal, 'seal'>
-    readonly newSecret: () => string
-    /** Sends due events now instead of at the next poll. */
-    readonly wake: () => void
-  }
+  readonly webhooks: { readonly seal: Pick<SecretSeal, 'seal'>; readonly newSecret: () => string }
 }
 
 const strict = { additionalProperties: false } as const
@@ -56,19 +41,11 @@ const rotationSchema = Type.Object(
   { overlap_seconds: Type.Optional(Type.Integer({ minimum: 0, maximum: 7 * 86_400 })) },
   strict,
 )
-const emptySchema = Type.Object({}, strict)
-const deliveriesQuerySchema = Type.Object(
-  { cursor: Type.Optional(Type.String({ pattern: '^msg_\\w{1,64}$', maxLength: 68, description: '`next_cursor`' })) },
-  strict,
-)
 const checkCreation = checker(creationSchema)
 const checkChange = checker(changeSchema)
 const checkRotation = checker(rotationSchema)
-const checkEmpty = checker(emptySchema)
-const checkDeliveries = checker(deliveriesQuerySchema)
 
 const defaultOverlapSeconds = 86_400
-const pageLength = 50
 
 /** Routes under `/api/v1/webhooks`. */
 export function webhookRoutes(deps: WebhookDeps, identify: Authenticate) {
@@ -135,31 +112,7 @@ export function webhookRoutes(deps: WebhookDeps, identify: Authenticate) {
       errors: ['not_found'],
       handle: call => rotate(deps, call),
     },
-    {
-      method: 'POST',
-      path: '/api/v1/webhooks/:id/test',
-      action,
-      summary: 'Send a test event',
-      description: 'Sends `webhook.test`. The list of deliveries shows the result.',
-      body: emptySchema,
-      bodyRequired: false,
-      examples: { nothing: {} },
-      answer: testedShape,
-      status: 202,
-      errors: ['not_found', 'conflict'],
-      handle: call => sendTest(deps, call),
-    },
-    {
-      method: 'GET',
-      path: '/api/v1/webhooks/:id/deliveries',
-      action,
-      summary: 'List deliveries of a webhook, newest first',
-      description: 'Settled ones are kept for 30 days, and at most 1,000 per webhook.',
-      query: deliveriesQuerySchema,
-      answer: deliveriesShape,
-      errors: ['not_found'],
-      handle: call => deliveries(deps, call),
-    },
+    ...deliveryRoutes(deps),
   ])
 }
 
@@ -196,31 +149,6 @@ async function rotate(deps: WebhookDeps, { principal, params, request, actor }: 
   return reply({ ...(await shownOf(deps, accountId, id)), secret })
 }
 
-async function sendTest(deps: WebhookDeps, { principal, params, request, actor }: SessionRequest): Promise<Response> {
-  await readInput(request, checkEmpty)
-  const { accountId } = principal
-  const { enabled } = await shownOf(deps, accountId, params.id ?? '')
-  const id = enabled
-    ? await deps.stores.webhooks.enqueueTest(actingAs(deps.database, actor), accountId, params.id ?? '')
-    : null
-  if (id === null) throw new GatewayError('conflict', 'This webhook is disabled. Enable it first.')
-  deps.webhooks.wake()
-  return reply({ id }, 202)
-}
-
-async function deliveries(deps: WebhookDeps, { principal, params, request }: SessionRequest): Promise<Response> {
-  const query = checkDeliveries(Object.fromEntries(new URL(request.url).searchParams))
-  const { accountId } = principal
-  const { id } = await shownOf(deps, accountId, params.id ?? '')
-  const range = { after: query.cursor ?? null, limit: pageLength + 1 }
-  const rows = await deps.stores.webhooks.listDeliveries(deps.database, accountId, id, range)
-  const data = rows.slice(0, pageLength)
-  return reply({
-    data: data.map(shownDelivery),
-    next_cursor: rows.length > pageLength ? (data.at(-1)?.id ?? null) : null,
-  })
-}
-
 function refuseBadUrl({ config }: WebhookDeps, url: string): void {
   const problem = endpointUrlProblem(url, text => checkUrl(text)?.port === 443, config.privateWebhooks)
   if (problem !== null) throw invalidField('url', problem)
@@ -231,8 +159,6 @@ async function shownOf({ stores, database }: WebhookDeps, accountId: string, id:
   if (row === undefined) throw notFound()
   return shownWebhook(row)
 }
-
-const isoOrNull = (ms: number | null) => (ms === null ? null : new Date(ms).toISOString())
 
 function shownWebhook(row: ListedEndpoint): ShownWebhook {
   return {
@@ -245,20 +171,5 @@ function shownWebhook(row: ListedEndpoint): ShownWebhook {
     disabled_at: isoOrNull(row.disabledAtMs),
     failing_since: isoOrNull(row.failingSinceMs),
     created_at: new Date(row.createdAtMs).toISOString(),
-  }
-}
-
-function shownDelivery(row: ListedDelivery): ShownDelivery {
-  return {
-    id: row.id,
-    type: row.type,
-    status: row.status,
-    attempts: row.attempts,
-    created_at: new Date(row.createdAtMs).toISOString(),
-    last_attempt_at: isoOrNull(row.attemptedAtMs),
-    next_attempt_at: row.status === 'pending' ? isoOrNull(row.dueAtMs) : null,
-    response_status: row.responseStatus,
-    error: row.error,
-    duration_ms: row.durationMs,
   }
 }

@@ -32,8 +32,9 @@ export const deliveryShape = namedSchema('WebhookDelivery', {
   last_attempt_at: orNull(time),
   next_attempt_at: orNull(time),
   response_status: orNull(Type.Integer({ examples: [500] })),
-  error: orNull(text('timeout', 'why the last attempt failed')),
+  error: orNull(text('timeout', 'why the last attempt failed; `queue_full` = never attempted')),
   duration_ms: orNull(count),
+  body: text('{"type":"key.created",…}', 'body of the request, as text'),
 })
 export const deliveriesShape = strictObject({
   data: Type.Array(deliveryShape),

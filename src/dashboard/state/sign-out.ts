@@ -1,0 +1,16 @@
+import { callApi } from './api.ts'
+import { currentSession, end } from './session.ts'
+
+/**
+ * Ends the session, in every tab. After single sign-on the browser goes on to the identity provider, which ends its own
+ * session and returns; otherwise the next sign-in would need no password. Without such a page it returns at once.
+ */
+export async function signOut(because: string | null = null): Promise<void> {
+  // Signs out locally even if the gateway is unreachable; the session then expires.
+  const ended = callApi('POST /api/v1/auth/logout').catch(() => undefined)
+  const isSingleSignOn = currentSession.peek()?.single_sign_on === true
+  // A navigation would abort the request.
+  if (isSingleSignOn) await ended
+  end(because)
+  if (isSingleSignOn) location.assign('/api/v1/auth/oidc/logout')
+}
