@@ -86,6 +86,7 @@ const anyRequest: RequestFilters = {
   from: null,
   to: null,
   keyId: null,
+  memberId: null,
   provider: null,
   model: null,
   status: null,

@@ -14,6 +14,7 @@ const none: RequestFilters = {
   from: null,
   to: null,
   keyId: null,
+  memberId: null,
   provider: null,
   model: null,
   status: null,

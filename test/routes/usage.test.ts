@@ -174,6 +174,8 @@ describe('GET /api/v1/requests', () => {
       fetch_cost_usd: 0,
       hedge_cost_usd: 0,
       tags: null,
+      user_id: expect.stringMatching(/^usr_/),
+      user_email: expect.stringContaining('@'),
       attempts: 1,
       tried: [{ model: 'openai/model-0', outcome: 'served', after_ms: 2, duration_ms: 298 }],
       latency_ms: 1200,

@@ -1,5 +1,5 @@
 import type { ShownRequest } from '../../routes/usage/schemas.ts'
-import { exactTime, formatCount, humanize, milliseconds, usdExact } from '../state/format.ts'
+import { dialectNames, exactTime, formatCount, humanize, milliseconds, usdExact } from '../state/format.ts'
 import { hrefTo } from '../state/hash-route.ts'
 import { Attempts } from './attempts.tsx'
 import { Badge } from './badge.tsx'
@@ -38,14 +38,6 @@ export function ServedBadge({ request: { model, requested_model, routing_mode } 
     </Badge>
   )
 }
-
-export const dialectNames = {
-  chat_completions: 'Chat Completions',
-  native: 'Gateway chat',
-  responses: 'Responses',
-  messages: 'Messages',
-  embeddings: 'Embeddings',
-} as const
 
 /** Everything that the log contains about one request. */
 export function RequestDetail({ request, onClose }: { readonly request: ShownRequest; readonly onClose: () => void }) {

@@ -90,3 +90,12 @@ export function humanize(name: string): string {
   const text = name.replaceAll('_', ' ')
   return fixedWords[name] ?? text.charAt(0).toUpperCase() + text.slice(1)
 }
+
+/** Names of the API forms. */
+export const dialectNames = {
+  chat_completions: 'Chat Completions',
+  native: 'Gateway chat',
+  responses: 'Responses',
+  messages: 'Messages',
+  embeddings: 'Embeddings',
+} as const
