@@ -2,7 +2,7 @@
 import { type Cell, csvLine } from '../../core/text/csv.ts'
 import { dayMs } from '../../core/text/utc-days.ts'
 import { latencyQuantile } from '../../core/usage/latency-histogram.ts'
-import { microcentsPerUsd, toUsd } from '../../core/usage/money.ts'
+import { decimalUsd, toUsd } from '../../core/usage/money.ts'
 import { recordedDialects } from '../../core/usage/usage-record.ts'
 import type { LoggedRequest } from '../../ledger/logged-request.ts'
 import type {
@@ -114,12 +114,6 @@ export function csvRequest(row: LoggedRequest): string {
     tags: jsonCell(row.tags),
   }
   return csvLine(columns.map((column): Cell => shown[column]))
-}
-
-/** Eight decimal places and no exponent, which spreadsheets would round. */
-function decimalUsd(microcents: number): string {
-  const whole = Math.floor(microcents / microcentsPerUsd)
-  return `${whole}.${String(microcents % microcentsPerUsd).padStart(8, '0')}`
 }
 
 function jsonCell(fields: LoggedRequest['tags']): string | null {
