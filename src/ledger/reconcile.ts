@@ -16,6 +16,7 @@ import {
 } from '../core/usage/usage-truth.ts'
 import type { Database } from '../database/database.ts'
 import { type Replaced, readReplaced } from './reconcile/replaced.ts'
+import { compareTagSums, type TagDifference } from './reconcile/tag-sums.ts'
 
 /** UTC days `YYYY-MM-DD`, inclusive; of one account if given. */
 export type AuditScope = { readonly from: string; readonly to: string; readonly accountId: string | null }
@@ -41,7 +42,7 @@ export type UsageSource = {
   }>
 }
 
-type Sums = {
+export type Sums = {
   readonly requests: number
   readonly completed: number
   readonly input_tokens: number
@@ -50,11 +51,17 @@ type Sums = {
   readonly reasoning_tokens: number
   readonly billed_microcents: number
 }
-type Place = { readonly account_id: string; readonly day: string; readonly key_id: string; readonly model: string }
+export type Place = {
+  readonly account_id: string
+  readonly day: string
+  readonly key_id: string
+  readonly model: string
+}
 
 /** A difference between two counts of the same usage. Money is an integer of 1e-8 USD; null = nothing stored. */
 export type Difference =
   | (Place & { readonly kind: 'rollup'; readonly ledger: Sums | null; readonly rollup: Sums | null })
+  | TagDifference
   | {
       readonly kind: 'counter'
       readonly account_id: string
@@ -99,18 +106,20 @@ const retryMs = 300
 /** Compares all sources. Throws `GatewayError` if Postgres cannot be read, or a source's own error. */
 export async function audit(database: Database, sources: readonly UsageSource[], scope: AuditScope): Promise<Audit> {
   const { totals, differences } = await compareSums(database, scope)
+  const bounds = { maximum: maximumDifferences, deadlineMs: auditDeadlineMs }
+  const ofTags = await compareTagSums(database, scope, bounds)
   let counters = await compareCounters(database, sources, scope)
   for (let tried = 1; tried < tries && counters.differences.length > 0; tried++) {
     await Bun.sleep(retryMs)
     counters = await compareCounters(database, sources, scope)
   }
-  const found = [...differences, ...counters.differences].slice(0, maximumDifferences)
+  const found = [...differences, ...ofTags, ...counters.differences].slice(0, maximumDifferences)
   return {
     ...totals,
     counters: counters.compared,
     waiting: counters.waiting,
     damaged_lines: counters.damagedLines,
-    ...(await readReplaced(database, scope, { maximum: maximumDifferences, deadlineMs: auditDeadlineMs })),
+    ...(await readReplaced(database, scope, bounds)),
     differences: found,
     isWhole: found.length === 0 && counters.damagedLines === 0,
   }

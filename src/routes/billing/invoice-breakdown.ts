@@ -1,6 +1,6 @@
 /** An invoice by key, tag, member, model or dialect, as JSON or CSV. Its lines add up to the invoice exactly. */
-import { type Static, Type } from '@sinclair/typebox'
-import { type BreakdownLine, breakdownDimensions, breakdownKinds } from '../../core/billing/invoice-breakdown.ts'
+import { Type } from '@sinclair/typebox'
+import { type BreakdownLine, breakdownDimensions } from '../../core/billing/invoice-breakdown.ts'
 import { tagNamePattern } from '../../core/request/tags.ts'
 import { type Cell, csvLine } from '../../core/text/csv.ts'
 import { decimalUsd, toUsd } from '../../core/usage/money.ts'
@@ -8,8 +8,8 @@ import { checker, invalidField, oneOf } from '../../core/validation/validate.ts'
 import type { Database } from '../../database/database.ts'
 import type { Stores } from '../../database/repositories/stores.ts'
 import { fileResponse } from '../../http/file-response.ts'
-import { id, namedSchema, orNull, strictObject, text } from '../../http/schemas.ts'
 import { notFound, reply, type SessionRequest, type SessionRoute } from '../../http/session-routes.ts'
+import { invoiceBreakdownShape, type ShownBreakdown } from './schemas.ts'
 
 export type BreakdownDeps = { readonly database: Database; readonly stores: Pick<Stores, 'invoiceBreakdowns'> }
 
@@ -25,37 +25,7 @@ const querySchema = Type.Object(
 )
 const checkQuery = checker(querySchema)
 
-// Negative in a correction.
-const whole = Type.Integer({ examples: [12] })
-const money = Type.Number({ description: 'US dollars, to 1e-8', examples: [0.00042] })
-
-export const invoiceBreakdownShape = namedSchema('InvoiceBreakdown', {
-  invoice_id: id('inv'),
-  by: oneOf(breakdownDimensions),
-  tag: orNull(text('team')),
-  lines: Type.Array(
-    strictObject({
-      kind: {
-        ...oneOf(breakdownKinds),
-        description:
-          '`others`: all values after the 1,000 most expensive ones; `untagged`: requests without the tag; `correction`: usage of the previous cycle that this invoice has because it arrived late, less usage of its own cycle that arrived after it and is on the next invoice',
-      },
-      id: {
-        ...orNull(text('team=search')),
-        description: 'key (the first of its rotations), tag, user, model or dialect; null = none',
-      },
-      name: { ...orNull(text('production')), description: 'name of the key, email of the user; otherwise null' },
-      requests: whole,
-      input_tokens: whole,
-      cached_input_tokens: whole,
-      output_tokens: whole,
-      reasoning_tokens: whole,
-      cost_usd: money,
-    }),
-    { description: 'highest cost first; they add up to the invoice' },
-  ),
-})
-type ShownLine = Static<typeof invoiceBreakdownShape>['lines'][number]
+type ShownLine = ShownBreakdown['lines'][number]
 
 /** `GET /api/v1/billing/invoices/{id}/breakdown`. */
 export function breakdownRoute(deps: BreakdownDeps): SessionRoute {
