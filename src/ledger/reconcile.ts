@@ -16,7 +16,7 @@ import {
 } from '../core/usage/usage-truth.ts'
 import type { Database } from '../database/database.ts'
 import { type Replaced, readReplaced } from './reconcile/replaced.ts'
-import { compareTagSums, type TagDifference } from './reconcile/tag-sums.ts'
+import { compareTagSums, type DailyPlace, type DailySums, type TagDifference } from './reconcile/tag-sums.ts'
 
 /** UTC days `YYYY-MM-DD`, inclusive; of one account if given. */
 export type AuditScope = { readonly from: string; readonly to: string; readonly accountId: string | null }
@@ -42,25 +42,9 @@ export type UsageSource = {
   }>
 }
 
-export type Sums = {
-  readonly requests: number
-  readonly completed: number
-  readonly input_tokens: number
-  readonly cached_input_tokens: number
-  readonly output_tokens: number
-  readonly reasoning_tokens: number
-  readonly billed_microcents: number
-}
-export type Place = {
-  readonly account_id: string
-  readonly day: string
-  readonly key_id: string
-  readonly model: string
-}
-
 /** A difference between two counts of the same usage. Money is an integer of 1e-8 USD; null = nothing stored. */
 export type Difference =
-  | (Place & { readonly kind: 'rollup'; readonly ledger: Sums | null; readonly rollup: Sums | null })
+  | (DailyPlace & { readonly kind: 'rollup'; readonly ledger: DailySums | null; readonly rollup: DailySums | null })
   | TagDifference
   | {
       readonly kind: 'counter'
@@ -74,7 +58,7 @@ export type Difference =
    * `refused` = rejected, so it will not arrive on its own; `record` = the waiting record and the stored one of the
    * same ID differ.
    */
-  | (Place & {
+  | (DailyPlace & {
       readonly kind: 'refused' | 'record'
       readonly request_id: string
       readonly ledger: DailyUsage | null
@@ -170,17 +154,17 @@ async function compareSums(database: Database, { from, to, accountId }: AuditSco
     auditDeadlineMs,
   )
   const totals = JSON.parse(rows[0]?.totals ?? '{}') as Pick<Audit, 'requests' | 'billed_microcents'>
-  type Row = Place & { readonly ledger: Sums | null; readonly rollup: Sums | null }
+  type Row = DailyPlace & { readonly ledger: DailySums | null; readonly rollup: DailySums | null }
   const different = JSON.parse(rows[0]?.differences ?? '[]') as Row[]
   return { totals, differences: different.map(shownRow) }
 }
 
-function shownRow(row: Place & { readonly ledger: Sums | null; readonly rollup: Sums | null }): Difference {
+function shownRow(row: DailyPlace & { readonly ledger: DailySums | null; readonly rollup: DailySums | null }): Difference {
   const { account_id, day, key_id, model } = row
   return { kind: 'rollup', account_id, day, key_id, model, ledger: onlySums(row.ledger), rollup: onlySums(row.rollup) }
 }
 
-function onlySums(sums: Sums | null): Sums | null {
+function onlySums(sums: DailySums | null): DailySums | null {
   return (
     sums && {
       requests: sums.requests,
@@ -313,7 +297,7 @@ const dayText = (day: number) => new Date(day * dayMs).toISOString().slice(0, 10
 const byId = (records: readonly UsageRecord[]) =>
   new Map(mergedRecords(records).map(record => [record.request_id, record]))
 
-function placeOf(record: UsageRecord): Place {
+function placeOf(record: UsageRecord): DailyPlace {
   const model = record.model === '' ? '' : `${record.provider}/${record.model}`
   return { account_id: record.account_id, day: dayText(dayOfRecord(record)), key_id: record.key_id, model }
 }

@@ -1,21 +1,37 @@
 /** Compares the ledger with the daily totals of tags, as `reconcile.ts` does with those of keys and models. */
 import type { Sql } from 'postgres'
 import type { Database } from '../../database/database.ts'
-import type { AuditScope, Place, Sums } from '../reconcile.ts'
+
+/** Sums of one row of the daily totals, as far as they are compared. */
+export type DailySums = {
+  readonly requests: number
+  readonly completed: number
+  readonly input_tokens: number
+  readonly cached_input_tokens: number
+  readonly output_tokens: number
+  readonly reasoning_tokens: number
+  readonly billed_microcents: number
+}
+export type DailyPlace = {
+  readonly account_id: string
+  readonly day: string
+  readonly key_id: string
+  readonly model: string
+}
 
 /** A difference between the ledger and the daily totals of a tag; null = nothing stored. */
-export type TagDifference = Place & {
+export type TagDifference = DailyPlace & {
   readonly kind: 'tag_rollup'
   /** `name=value`. */
   readonly tag: string
-  readonly ledger: Sums | null
-  readonly rollup: Sums | null
+  readonly ledger: DailySums | null
+  readonly rollup: DailySums | null
 }
 
 /** Returns the first differences per account, day, key, model and tag, from one statement, hence one snapshot. */
 export async function compareTagSums(
   database: Database,
-  { from, to, accountId }: AuditScope,
+  { from, to, accountId }: { readonly from: string; readonly to: string; readonly accountId: string | null },
   { maximum, deadlineMs }: { readonly maximum: number; readonly deadlineMs: number },
 ): Promise<readonly TagDifference[]> {
   const rows = await database.run(
