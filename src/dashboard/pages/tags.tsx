@@ -7,7 +7,7 @@ import { filtersOf } from '../state/filters.ts'
 import { hashRoute } from '../state/hash-route.ts'
 import { user } from '../state/session.ts'
 
-export function Tags() {
+export function TagsPage() {
   const filters = filtersOf(hashRoute.value.query)
   const seesAll = isAllowed(user.value?.role ?? 'viewer', 'usage.all')
   return (

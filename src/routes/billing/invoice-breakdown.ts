@@ -103,7 +103,7 @@ async function* csvOf(lines: readonly BreakdownLine[]): AsyncGenerator<string, v
   yield csvLine(columns)
   for (const line of lines) {
     const { amountMicrocents } = line
-    // Text that begins with a minus could be a formula; a negative number is none.
+    // Text that begins with a minus could be a formula, and a number could not.
     const cost = amountMicrocents < 0 ? toUsd(amountMicrocents) : decimalUsd(amountMicrocents)
     const shown: Readonly<Record<string, Cell>> = { ...shownBreakdownLine(line), cost_usd: cost }
     yield csvLine(columns.map(column => shown[column] ?? null))
