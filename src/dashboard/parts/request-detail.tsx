@@ -1,5 +1,5 @@
 import type { ShownRequest } from '../../routes/usage/schemas.ts'
-import { dialectNames, exactTime, formatCount, humanize, milliseconds, usdExact } from '../state/format.ts'
+import { dialectNames, exactTime, formatCount, formatTags, humanize, milliseconds, usdExact } from '../state/format.ts'
 import { hrefTo } from '../state/hash-route.ts'
 import { Attempts } from './attempts.tsx'
 import { Badge } from './badge.tsx'
@@ -80,6 +80,8 @@ export function RequestDetail({ request, onClose }: { readonly request: ShownReq
         <DetailRow name="Response type" value={request.streamed ? 'Stream' : 'JSON'} />
         <DetailRow name="Finish reason" value={request.finish_reason ?? '–'} />
         <DetailRow name="Key" value={request.key_name ?? request.key_id} />
+        {request.user_email !== null && <DetailRow name="Member" value={request.user_email} />}
+        {request.tags !== null && <DetailRow name="Tags" value={formatTags(request.tags)} />}
       </dl>
 
       <h3>Tokens</h3>
