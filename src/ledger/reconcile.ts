@@ -159,7 +159,9 @@ async function compareSums(database: Database, { from, to, accountId }: AuditSco
   return { totals, differences: different.map(shownRow) }
 }
 
-function shownRow(row: DailyPlace & { readonly ledger: DailySums | null; readonly rollup: DailySums | null }): Difference {
+function shownRow(
+  row: DailyPlace & { readonly ledger: DailySums | null; readonly rollup: DailySums | null },
+): Difference {
   const { account_id, day, key_id, model } = row
   return { kind: 'rollup', account_id, day, key_id, model, ledger: onlySums(row.ledger), rollup: onlySums(row.rollup) }
 }

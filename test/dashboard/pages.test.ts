@@ -207,7 +207,10 @@ function withBrowser(path: string) {
       .nth(1)
       .waitFor()
     expect(await page.getByRole('button', { name: /details$/ }).count()).toBe(2)
-    await page.getByRole('button', { name: /details$/ }).first().focus()
+    await page
+      .getByRole('button', { name: /details$/ })
+      .first()
+      .focus()
     await page.keyboard.press('Enter')
     await dialog.getByText('team=search').waitFor()
     await page.keyboard.press('Escape')

@@ -283,7 +283,12 @@ test('invoice: has the exact usage with a line per model, hidden from another ow
   const breakdown = (query: string, { token } = person) =>
     ask<Breakdown>(gateway, 'GET', `${path}/breakdown?${query}`, { token })
   const amounts = async (query: string) =>
-    (await breakdown(query)).body.lines.map(({ kind, id, name, cost_usd }) => [kind, id, name, Math.round(cost_usd * 1e8)])
+    (await breakdown(query)).body.lines.map(({ kind, id, name, cost_usd }) => [
+      kind,
+      id,
+      name,
+      Math.round(cost_usd * 1e8),
+    ])
   expect(await amounts('by=key')).toEqual([['usage', expect.stringMatching(/^key_/), 'key', total]])
   expect(await amounts('by=member')).toEqual([['usage', person.id, person.email, total]])
   expect(await amounts('by=dialect')).toEqual([['usage', 'native', null, total]])
