@@ -158,9 +158,11 @@ function replacement({ request_id, account_id, day, before, after }: Replacement
 function line(difference: Difference): string {
   const { kind, account_id, day } = difference
   switch (kind) {
-    case 'rollup': {
+    case 'rollup':
+    case 'tag_rollup': {
       const { key_id, model, ledger, rollup } = difference
-      return `daily total of ${account_id} ${day} ${key_id} ${model}: ${formatDifferences(ledger ?? {}, rollup ?? {}, 'ledger', 'total')}`
+      const tag = kind === 'tag_rollup' ? ` tag ${difference.tag}` : ''
+      return `daily total of ${account_id} ${day} ${key_id} ${model}${tag}: ${formatDifferences(ledger ?? {}, rollup ?? {}, 'ledger', 'total')}`
     }
     case 'counter':
       return `counter of ${account_id} ${day}: ${formatDifferences(difference.ledger, difference.counter, 'ledger', 'counter')}`

@@ -14,6 +14,7 @@ import { Reset } from './pages/reset-password.tsx'
 import { Settings } from './pages/settings.tsx'
 import { InvitationPage, SignIn, SignUp } from './pages/sign-in.tsx'
 import { SingleSignOn } from './pages/single-sign-on.tsx'
+import { TagsPage } from './pages/tags.tsx'
 import { Team } from './pages/team.tsx'
 import { TwoFactorFirst } from './pages/two-factor.tsx'
 import { Verify } from './pages/verify.tsx'
@@ -60,6 +61,7 @@ const pages: readonly PageEntry[] = [
   { path: 'models', title: 'Models', icon: 'models', show: () => <Models /> },
   { path: 'insights', title: 'Insights', icon: 'insights', show: () => <Insights /> },
   { path: 'keys', title: 'Keys', icon: 'keys', show: () => <Keys /> },
+  { path: 'tags', title: 'Tags', icon: 'tags', show: () => <TagsPage /> },
   { path: 'team', title: 'Team', icon: 'team', show: () => <Team /> },
   {
     path: 'billing',

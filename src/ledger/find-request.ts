@@ -3,7 +3,7 @@ import type { Rejection } from '../core/usage/rejection.ts'
 import type { RequestTrace } from '../core/usage/request-trace.ts'
 import { withAccountRls } from '../database/account-transaction.ts'
 import type { Database } from '../database/database.ts'
-import { type LoggedRequest, requestColumns } from './logged-request.ts'
+import { keyColumns, type LoggedRequest, requestColumns } from './logged-request.ts'
 import type { UsageScope } from './usage-totals.ts'
 
 /** A request with its trace; null = an older record. */
@@ -38,10 +38,9 @@ export function findRequest(database: Database, scope: UsageScope, id: string): 
       userId === null
         ? sql``
         : sql`and key_id in (select id from api_keys where account_id = ${accountId} and user_id = ${userId})`
-    const keyName = sql`(select name from api_keys where id = found.key_id) as key_name`
     for (const match of [sql`request_id = ${requestId}`, sql`upstream_id = ${id}`]) {
       const [request] = await sql<TracedRequest[]>`
-        select found.*, ${keyName}
+        select found.*, ${keyColumns(sql)}
         from (
           select ${requestColumns(sql)}, trace, shortfall_microcents::float8 from usage_records
           where ${match} and account_id = ${accountId} ${own}
@@ -49,7 +48,7 @@ export function findRequest(database: Database, scope: UsageScope, id: string): 
       if (request !== undefined) return { kind: 'recorded', request }
     }
     const [rejected] = await sql<RejectedRequest[]>`
-      select found.*, ${keyName}
+      select found.*, (select name from api_keys where id = found.key_id) as key_name
       from (
         select request_id, (extract(epoch from at) * 1000000)::float8 as at_micros, key_id, requested_model, dialect,
           strategy, streamed, error_code, param, layer, category, latency_ms

@@ -8,8 +8,8 @@ import { withAccountRls } from '../database/account-transaction.ts'
 import type { Database } from '../database/database.ts'
 import { findRequest, listRejected } from './find-request.ts'
 import type { Journal } from './journal.ts'
-import { type LoggedRequest, requestColumns } from './logged-request.ts'
-import { isOfFailed, matching, type RequestFilters, testsRequests } from './request-filters.ts'
+import { keyColumns, type LoggedRequest, requestColumns } from './logged-request.ts'
+import { isOfFailed, keyCondition, matching, type RequestFilters, testsRequests } from './request-filters.ts'
 import { readUsage, type UsagePeriod, type UsageScope } from './usage-totals.ts'
 
 /** Creates the ledger queries for clients on one database. */
@@ -102,10 +102,10 @@ async function scan(
   before: LogPosition | null,
   limit: number,
 ): Promise<LogPage> {
-  const { keyId } = filters
+  const { keyId, memberId } = filters
   const isSifted = testsRequests(filters)
-  const byKey = userId !== null || keyId !== null
-  const depth = isSifted ? (userId === null ? maximumWalk : maximumKeyWalk) : limit + 1
+  const byKey = userId !== null || keyId !== null || memberId !== null
+  const depth = isSifted ? (userId === null && memberId === null ? maximumWalk : maximumKeyWalk) : limit + 1
 
   const read = async (sql: Queries): Promise<LogPage> => {
     const walked = (rest: ReturnType<Sql>) => sql`
@@ -126,13 +126,12 @@ async function scan(
       byKey
         ? sql`(
             select id from api_keys where account_id = ${accountId}
-              ${userId === null ? sql`` : sql`and user_id = ${userId}`}
-              ${keyId === null ? sql`` : sql`and (id = ${keyId} or line_id = ${keyId})`}
+              ${keyCondition(sql, keyId, [userId, memberId])}
           ) as keys cross join lateral (${found}) as found`
         : sql`(${found}) as found`
 
     const rows = await sql<LoggedRequest[]>`
-      select found.*, (select name from api_keys where id = found.key_id) as key_name
+      select found.*, ${keyColumns(sql)}
       from ${along(sql`
         select
           ${requestColumns(sql)}

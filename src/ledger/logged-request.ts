@@ -35,6 +35,9 @@ export type LoggedRequest = Required<
   /** Epoch microseconds, the resolution of Postgres, which a cursor needs. */
   readonly at_micros: number
   readonly key_name: string | null
+  /** User of the key; null = the user was removed. */
+  readonly user_id: string | null
+  readonly user_email: string | null
 }
 
 /** Columns of a logged request. */
@@ -44,6 +47,12 @@ export const requestColumns = (sql: Queries) => sql`
   input_tokens::float8, cached_input_tokens::float8, cache_write_tokens::float8, output_tokens::float8,
   reasoning_tokens::float8, estimated, billed_microcents::float8, search_microcents::float8, fetch_microcents::float8, hedge_microcents::float8,
   attempts, tried, latency_ms::float8, first_token_ms::float8, metadata, tags`
+
+/** Columns of the key of the request `found`. */
+export const keyColumns = (sql: Queries) => sql`
+  (select name from api_keys where id = found.key_id) as key_name,
+  (select user_id from api_keys where id = found.key_id) as user_id,
+  (select email from api_keys join users on users.id = user_id where api_keys.id = found.key_id) as user_email`
 
 /** Matches the model that served; of a request without one, the model that it named. */
 export function servedOrRequested(sql: Queries, provider: string | null, model: string | null) {

@@ -16,6 +16,7 @@ import {
 } from '../core/usage/usage-truth.ts'
 import type { Database } from '../database/database.ts'
 import { type Replaced, readReplaced } from './reconcile/replaced.ts'
+import { compareTagSums, type DailyPlace, type DailySums, type TagDifference } from './reconcile/tag-sums.ts'
 
 /** UTC days `YYYY-MM-DD`, inclusive; of one account if given. */
 export type AuditScope = { readonly from: string; readonly to: string; readonly accountId: string | null }
@@ -41,20 +42,10 @@ export type UsageSource = {
   }>
 }
 
-type Sums = {
-  readonly requests: number
-  readonly completed: number
-  readonly input_tokens: number
-  readonly cached_input_tokens: number
-  readonly output_tokens: number
-  readonly reasoning_tokens: number
-  readonly billed_microcents: number
-}
-type Place = { readonly account_id: string; readonly day: string; readonly key_id: string; readonly model: string }
-
 /** A difference between two counts of the same usage. Money is an integer of 1e-8 USD; null = nothing stored. */
 export type Difference =
-  | (Place & { readonly kind: 'rollup'; readonly ledger: Sums | null; readonly rollup: Sums | null })
+  | (DailyPlace & { readonly kind: 'rollup'; readonly ledger: DailySums | null; readonly rollup: DailySums | null })
+  | TagDifference
   | {
       readonly kind: 'counter'
       readonly account_id: string
@@ -67,7 +58,7 @@ export type Difference =
    * `refused` = rejected, so it will not arrive on its own; `record` = the waiting record and the stored one of the
    * same ID differ.
    */
-  | (Place & {
+  | (DailyPlace & {
       readonly kind: 'refused' | 'record'
       readonly request_id: string
       readonly ledger: DailyUsage | null
@@ -99,18 +90,20 @@ const retryMs = 300
 /** Compares all sources. Throws `GatewayError` if Postgres cannot be read, or a source's own error. */
 export async function audit(database: Database, sources: readonly UsageSource[], scope: AuditScope): Promise<Audit> {
   const { totals, differences } = await compareSums(database, scope)
+  const bounds = { maximum: maximumDifferences, deadlineMs: auditDeadlineMs }
+  const ofTags = await compareTagSums(database, scope, bounds)
   let counters = await compareCounters(database, sources, scope)
   for (let tried = 1; tried < tries && counters.differences.length > 0; tried++) {
     await Bun.sleep(retryMs)
     counters = await compareCounters(database, sources, scope)
   }
-  const found = [...differences, ...counters.differences].slice(0, maximumDifferences)
+  const found = [...differences, ...ofTags, ...counters.differences].slice(0, maximumDifferences)
   return {
     ...totals,
     counters: counters.compared,
     waiting: counters.waiting,
     damaged_lines: counters.damagedLines,
-    ...(await readReplaced(database, scope, { maximum: maximumDifferences, deadlineMs: auditDeadlineMs })),
+    ...(await readReplaced(database, scope, bounds)),
     differences: found,
     isWhole: found.length === 0 && counters.damagedLines === 0,
   }
@@ -161,17 +154,19 @@ async function compareSums(database: Database, { from, to, accountId }: AuditSco
     auditDeadlineMs,
   )
   const totals = JSON.parse(rows[0]?.totals ?? '{}') as Pick<Audit, 'requests' | 'billed_microcents'>
-  type Row = Place & { readonly ledger: Sums | null; readonly rollup: Sums | null }
+  type Row = DailyPlace & { readonly ledger: DailySums | null; readonly rollup: DailySums | null }
   const different = JSON.parse(rows[0]?.differences ?? '[]') as Row[]
   return { totals, differences: different.map(shownRow) }
 }
 
-function shownRow(row: Place & { readonly ledger: Sums | null; readonly rollup: Sums | null }): Difference {
+function shownRow(
+  row: DailyPlace & { readonly ledger: DailySums | null; readonly rollup: DailySums | null },
+): Difference {
   const { account_id, day, key_id, model } = row
   return { kind: 'rollup', account_id, day, key_id, model, ledger: onlySums(row.ledger), rollup: onlySums(row.rollup) }
 }
 
-function onlySums(sums: Sums | null): Sums | null {
+function onlySums(sums: DailySums | null): DailySums | null {
   return (
     sums && {
       requests: sums.requests,
@@ -304,7 +299,7 @@ const dayText = (day: number) => new Date(day * dayMs).toISOString().slice(0, 10
 const byId = (records: readonly UsageRecord[]) =>
   new Map(mergedRecords(records).map(record => [record.request_id, record]))
 
-function placeOf(record: UsageRecord): Place {
+function placeOf(record: UsageRecord): DailyPlace {
   const model = record.model === '' ? '' : `${record.provider}/${record.model}`
   return { account_id: record.account_id, day: dayText(dayOfRecord(record)), key_id: record.key_id, model }
 }

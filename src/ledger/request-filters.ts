@@ -11,6 +11,8 @@ export type RequestFilters = {
   readonly to: number | null
   /** Includes the keys that it was rotated to. */
   readonly keyId: string | null
+  /** User whose keys made the requests. */
+  readonly memberId: string | null
   readonly provider: string | null
   readonly model: string | null
   readonly status: UsageRecord['status'] | null
@@ -22,12 +24,12 @@ export type RequestFilters = {
   readonly routingMode: UsageRecord['routing_mode'] | null
   readonly streamed: boolean | null
   readonly metadata: Readonly<Record<string, string>> | null
-  /** One tag with its value. */
-  readonly tag: Readonly<Record<string, string>> | null
+  /** `name=value`, or a name with any value. */
+  readonly tag: string | null
 }
 
-/** Returns true if a filter must test each request, beside time and key, which indexes cover. */
-export function testsRequests({ from, to, keyId, ...others }: RequestFilters): boolean {
+/** Returns true if a filter must test each request, beside time, key and member, which indexes cover. */
+export function testsRequests({ from, to, keyId, memberId, ...others }: RequestFilters): boolean {
   return Object.values(others).some(filter => filter !== null)
 }
 
@@ -36,7 +38,20 @@ export function isOfFailed({ status, errorCode }: RequestFilters): boolean {
   return (status !== null && status !== 'completed') || errorCode !== null
 }
 
-/** SQL conditions for the columns of `usage_records`, beside time and key; begins with `and`, or is empty. */
+/** SQL condition for the keys of an account that `keyId` and users select; begins with `and`, or is empty. */
+export function keyCondition(sql: Sql | TransactionSql, keyId: string | null, users: readonly (string | null)[]) {
+  return sql`
+    ${keyId === null ? sql`` : sql`and (id = ${keyId} or line_id = ${keyId})`}
+    ${users.map(userId => (userId === null ? sql`` : sql`and user_id = ${userId}`))}`
+}
+
+function hasTag(sql: Sql | TransactionSql, tag: string) {
+  const at = tag.indexOf('=')
+  if (at < 0) return sql`and jsonb_exists(tags, ${tag})`
+  return sql`and tags @> ${JSON.stringify({ [tag.slice(0, at)]: tag.slice(at + 1) })}::text::jsonb`
+}
+
+/** SQL conditions for the columns of `usage_records`, beside time, key and member; begins with `and`, or is empty. */
 export function matching(sql: Sql | TransactionSql, filters: RequestFilters) {
   const { provider, model, status, errorCode, dialect, minimumLatencyMs, maximumLatencyMs, metadata } = filters
   const { routingMode, streamed, tag } = filters
@@ -50,6 +65,6 @@ export function matching(sql: Sql | TransactionSql, filters: RequestFilters) {
     ${maximumLatencyMs === null ? sql`` : sql`and latency_ms <= ${maximumLatencyMs}`}
     ${routingMode === null ? sql`` : sql`and routing_mode = ${routingMode}`}
     ${streamed === null ? sql`` : sql`and streamed = ${streamed}`}
-    ${tag === null ? sql`` : sql`and tags @> ${JSON.stringify(tag)}::text::jsonb`}
+    ${tag === null ? sql`` : hasTag(sql, tag)}
     ${metadata === null ? sql`` : sql`and metadata @> ${JSON.stringify(metadata)}::text::jsonb`}`
 }

@@ -3,19 +3,18 @@
  * daily totals do not know, sum the log itself over a bounded range.
  */
 import type { TransactionSql } from 'postgres'
-import type { usageGroups } from '../core/usage/usage-groups.ts'
+import type { usageGroups, usageSplits } from '../core/usage/usage-groups.ts'
 import { needsLog } from '../core/usage/usage-source.ts'
 import { withAccountRls } from '../database/account-transaction.ts'
 import type { Database } from '../database/database.ts'
 import { countedBy, durationSlotOf } from '../database/duration-sql.ts'
-import { matching, type RequestFilters } from './request-filters.ts'
+import { keyCondition, matching, type RequestFilters } from './request-filters.ts'
 
 /** An account's usage, or that of one user's keys. Required by every query, so that none is unscoped. */
 export type UsageScope = { readonly accountId: string; readonly userId: string | null }
 
 export type UsageGroup = (typeof usageGroups)[number]
-const usageSplits = ['model', 'key'] as const
-type UsageSplit = (typeof usageSplits)[number]
+export type UsageSplit = (typeof usageSplits)[number]
 
 /** UTC days `YYYY-MM-DD`, inclusive. Only time groups can be split further. */
 export type UsagePeriod = {
@@ -23,7 +22,7 @@ export type UsagePeriod = {
   readonly to: string
   readonly groupBy: UsageGroup
   readonly splitBy: UsageSplit | null
-  /** Only requests with this tag: `name=value`, or a name with any value; null = all. */
+  /** Only requests with this tag: `name=value`, or a name with any value; null = all. Required to split by tag. */
   readonly tag?: string | null
   /** Their times narrow the days; null = all requests of the days. */
   readonly filters?: RequestFilters | null
@@ -46,19 +45,19 @@ export type UsageSums = {
 }
 
 /**
- * `YYYY-MM-DDTHH`, `YYYY-MM-DD`, `YYYY-MM`, `provider/model` (empty = no model was reached), the first key of a key lineage, a user, or a tag
- * (`name=value`).
+ * `YYYY-MM-DDTHH`, `YYYY-MM-DD`, `YYYY-MM`, `provider/model` (empty = no model was reached), the first key of a key
+ * lineage, a user, a tag (`name=value`), or a dialect (empty = an older request without it).
  */
 type Unit = { readonly unit: string; readonly name: string | null }
 
 export type GroupedUsage = {
   readonly total: UsageSums
   readonly groups: readonly (UsageSums & Unit)[]
-  /** Each group split by model or key, most expensive parts first; null = not requested. */
+  /** Each group split, most expensive parts first; null = not requested. */
   readonly parts: readonly UsagePart[] | null
 }
 
-/** Usage of one model or key by the groups' units; null = the sum of all other models or keys. */
+/** Usage of one part by the groups' units; null = the sum of all other parts. */
 export type UsagePart = { readonly part: Unit | null; readonly byUnit: ReadonlyMap<string, UsageSums> }
 
 const deadlineMs = 5_000
@@ -87,13 +86,9 @@ async function readGroups(
   period: UsagePeriod,
 ): Promise<Omit<GroupedUsage, 'parts'>> {
   const { groupBy } = period
-  const named = {
-    key: sql`(select name from api_keys where id = unit)`,
-    member: sql`(select email from users where id = unit)`,
-  }
   const [total, ...groups] = await sql<(UsageSums & Unit & { is_total: boolean })[]>`
     select
-      grouping(unit) = 1 as is_total, unit, ${groupBy === 'key' || groupBy === 'member' ? named[groupBy] : sql`null`} as name,
+      grouping(unit) = 1 as is_total, unit, ${nameOf(sql, groupBy, sql`unit`)} as name,
       ${summed(sql)}
     from (select ${unitOf(sql, groupBy)} as unit, lines.* from ${linesOf(sql, scope, period)} as lines) as units
     group by grouping sets ((unit), ())
@@ -117,7 +112,7 @@ async function readParts(sql: TransactionSql, scope: UsageScope, period: UsagePe
     )
     select
       place, min(part) filter (where place <= ${maximumParts}::int) as part, unit,
-      ${splitBy === 'key' ? sql`(select name from api_keys where id = min(part))` : sql`null`} as name,
+      ${nameOf(sql, splitBy, sql`min(part)`)} as name,
       ${summed(sql)}
     from lines join ranked using (part)
     group by place, unit
@@ -141,8 +136,8 @@ const maximumAttributed = 20_000
 function daysOf(sql: TransactionSql, scope: UsageScope, period: UsagePeriod) {
   const { from, to, groupBy, splitBy, tag = null, filters } = period
   const isTagged = tag !== null || groupBy === 'tag'
-  const { provider = null, model = null, keyId = null } = filters ?? {}
-  const own = keysOf(sql, scope, keyId)
+  const { provider = null, model = null } = filters ?? {}
+  const own = keysOf(sql, scope, filters)
   const days = sql`
     select day, key_id, model, ${isTagged ? sql`tag` : sql`null`} as tag, requests, completed, failed, input_tokens, cached_input_tokens, output_tokens,
       reasoning_tokens, billed_microcents, latency, first_token
@@ -181,7 +176,7 @@ function taggedBy(sql: TransactionSql, tag: string | null) {
 const isTime = (group: UsageGroup) => group === 'hour' || group === 'day' || group === 'month'
 
 function linesOf(sql: TransactionSql, scope: UsageScope, period: UsagePeriod) {
-  return needsLog(period.groupBy, period.filters)
+  return needsLog(period.groupBy, period.filters, period.splitBy)
     ? sql`(${logOf(sql, scope, period)})`
     : sql`(${daysOf(sql, scope, period)})`
 }
@@ -200,7 +195,8 @@ function logOf(sql: TransactionSql, { accountId, userId }: UsageScope, period: U
       ${has('day') || has('month') ? sql`(at at time zone 'UTC')::date` : sql`null::date`} as day,
       ${has('key') || has('member') ? sql`key_id` : sql`null`} as key_id,
       ${has('model') ? sql`case when model = '' then coalesce(requested_model, '') else provider || '/' || model end` : sql`null`} as model,
-      ${groupBy === 'tag' ? sql`tag` : sql`null`} as tag,
+      ${has('tag') ? sql`tag` : sql`null`} as tag,
+      ${has('dialect') ? sql`coalesce(dialect, '')` : sql`null`} as dialect,
       count(*) as requests, count(*) filter (where status = 'completed') as completed,
       count(*) filter (where status in ('failed', 'blocked')) as failed, sum(input_tokens) as input_tokens,
       sum(cached_input_tokens) as cached_input_tokens, sum(output_tokens) as output_tokens,
@@ -214,18 +210,17 @@ function logOf(sql: TransactionSql, { accountId, userId }: UsageScope, period: U
         ${filters?.from == null ? sql`` : sql`and at >= to_timestamp(${filters.from}::float8 / 1000)`}
         ${filters?.to == null ? sql`` : sql`and at < to_timestamp(${filters.to}::float8 / 1000)`}
         ${filters == null ? sql`` : matching(sql, filters)}
-        ${keysOf(sql, { accountId, userId }, filters?.keyId ?? null)}
+        ${keysOf(sql, { accountId, userId }, filters)}
         ${taggedBy(sql, tag)}
     ) as requests
-    group by 1, 2, 3, 4, 5`
+    group by 1, 2, 3, 4, 5, 6`
 }
 
-function keysOf(sql: TransactionSql, { accountId, userId }: UsageScope, keyId: string | null) {
-  if (userId === null && keyId === null) return sql``
+function keysOf(sql: TransactionSql, { accountId, userId }: UsageScope, filters: UsagePeriod['filters']) {
+  const { keyId = null, memberId = null } = filters ?? {}
+  if (userId === null && keyId === null && memberId === null) return sql``
   return sql`and key_id in (
-    select id from api_keys where account_id = ${accountId}
-      ${userId === null ? sql`` : sql`and user_id = ${userId}`}
-      ${keyId === null ? sql`` : sql`and (id = ${keyId} or line_id = ${keyId})`})`
+    select id from api_keys where account_id = ${accountId} ${keyCondition(sql, keyId, [userId, memberId])})`
 }
 
 function unitOf(sql: TransactionSql, group: UsageGroup) {
@@ -237,8 +232,16 @@ function unitOf(sql: TransactionSql, group: UsageGroup) {
     key: sql`coalesce((select line_id from api_keys where id = key_id), key_id)`,
     member: sql`coalesce((select user_id from api_keys where id = key_id), '')`,
     tag: sql`tag`,
+    dialect: sql`dialect`,
   }
   return units[group]
+}
+
+/** SQL for the name of a unit: of a key, or of a user. */
+function nameOf(sql: TransactionSql, group: UsageGroup, unit: ReturnType<TransactionSql>) {
+  if (group === 'key') return sql`(select name from api_keys where id = ${unit})`
+  if (group === 'member') return sql`(select email from users where id = ${unit})`
+  return sql`null`
 }
 
 const summed = (sql: TransactionSql) => sql`

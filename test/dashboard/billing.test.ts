@@ -142,6 +142,15 @@ function withBrowser(path: string) {
     ])
     expect(await page.locator('.invoice-total').textContent()).toContain('$3.73456789')
 
+    const breakdown = page.getByRole('table', { name: /^Invoice by/ }).locator('tbody tr')
+    await breakdown.getByText('key_x').waitFor()
+    expect(await breakdown.allTextContents()).toEqual([expect.stringMatching(/^key_x.*\$3\.73456789$/)])
+    await page.getByLabel('By', { exact: true }).selectOption('tag')
+    await page.getByLabel('Tag name').fill('team')
+    await page.getByLabel('Tag name').press('Enter')
+    await breakdown.getByText('Without this tag').waitFor()
+    expect(await breakdown.allTextContents()).toEqual([expect.stringContaining('$3.73456789')])
+
     await page.evaluate('print = () => { document.title = "printed" }')
     await page.getByRole('button', { name: 'Print' }).click()
     expect(await page.title()).toBe('printed')

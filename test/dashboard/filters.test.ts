@@ -16,8 +16,8 @@ describe('Dashboard filters', () => {
       { from: '2026-11-01T07:00:00Z', to: '2026-11-01T09:00:00Z' },
     ],
     [
-      { range: '7d', key: 'key_1', tag: 'team=a=b' },
-      { from: '2026-11-17T00:00:00Z', key: 'key_1', 'metadata[team]': 'a=b' },
+      { range: '7d', key: 'key_1', tag: 'team=a', metadata: 'team=a=b' },
+      { from: '2026-11-17T00:00:00Z', key: 'key_1', tag: 'team=a', 'metadata[team]': 'a=b' },
     ],
   ])('become parameters of the log: %j', (filters, query) => {
     expect(logQuery(filters, now)).toEqual(query)
@@ -28,6 +28,12 @@ describe('Dashboard filters', () => {
     [{}, { from: '2026-10-25', to: '2026-11-23' }, 'day', null],
     [{ range: '90d', model: 'a/b' }, { from: '2026-08-26', to: '2026-11-23', model: 'a/b' }, 'day', null],
     [{ range: '24h' }, { from: '2026-11-22T11:00:00Z', to: '2026-11-23T12:00:00Z' }, 'hour', null],
+    [
+      { tag: 'team', member: 'usr_1' },
+      { from: '2026-10-25', to: '2026-11-23', tag: 'team', member: 'usr_1' },
+      'day',
+      null,
+    ],
     // Everything else sums the log over fewer days.
     [{ dialect: 'messages' }, { from: '2026-11-17', to: '2026-11-23', dialect: 'messages' }, 'day', 7],
     [{ status: 'failed', range: '90d' }, { from: '2026-10-25', to: '2026-11-23', status: 'failed' }, 'day', 30],
@@ -38,7 +44,12 @@ describe('Dashboard filters', () => {
       null,
     ],
   ] as const)('become parameters of totals: %j', (filters, query, unit, shortenedTo) => {
-    expect(usageQuery(filters, now)).toEqual({ query, unit, shortenedTo })
+    expect(usageQuery(filters, { now })).toEqual({ query, unit, shortenedTo })
+  })
+
+  test('shorten the range of totals that are split by API form', () => {
+    expect(usageQuery({}, { now, splitBy: 'dialect' })).toMatchObject({ query: { from: '2026-11-17' }, shortenedTo: 7 })
+    expect(usageQuery({}, { now, splitBy: 'member' }).shortenedTo).toBeNull()
   })
 
   test('link a column of a chart to its requests', () => {

@@ -1,8 +1,10 @@
 /** Every page of the dashboard in a real browser: transfer size, content security policy, accessibility, speed. */
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
 import type { Browser } from 'playwright-core'
+import { eventually } from '../database/database.contract.ts'
 import { type Gateway, startGateway } from '../harness/gateway.ts'
 import { reportSkipped } from '../harness/needs.ts'
+import { addMember, signIn } from '../harness/users.ts'
 import { appearanceOnly, axeProblems, settled } from './axe.ts'
 import { firstOwner, newVisitor, openBrowser, type Visitor } from './browser.ts'
 import { chromiumPath } from './chromium.ts'
@@ -25,6 +27,7 @@ const pages = [
   ['models', 'Models'],
   ['insights', 'Insights'],
   ['keys', 'Keys'],
+  ['tags', 'Tags'],
   ['team', 'Team'],
   ['billing', 'Billing'],
   ['webhooks', 'Webhooks'],
@@ -151,6 +154,117 @@ function withBrowser(path: string) {
     },
   )
 
+  test('Tags: sets, changes and removes a budget, and leads from usage to requests, by keyboard', async () => {
+    await useTags(gateway)
+    const { page, go } = owner
+    const press = async (name: string) => {
+      await page.getByRole('button', { name, exact: true }).last().focus()
+      await page.keyboard.press('Enter')
+    }
+    await go('tags', 'Tags')
+    await page.getByText('No budgets').waitFor()
+    await press('Set budget')
+    const dialog = page.getByRole('dialog')
+    await dialog.getByLabel('Tag name').focus()
+    await page.keyboard.type('team')
+    await page.keyboard.press('Tab')
+    await page.keyboard.type('search')
+    for (let fields = 0; fields < 5; fields++) await page.keyboard.press('Tab')
+    await page.keyboard.type('0.5')
+    await page.keyboard.press('Enter')
+    const budget = page.getByRole('table', { name: 'Budgets' }).locator('tbody tr')
+    await budget.getByText('of $0.50').waitFor()
+    await press('Change the budget of team=search')
+    await dialog.getByLabel('Monthly cost in USD').focus()
+    await page.keyboard.press('ControlOrMeta+A')
+    await page.keyboard.type('0')
+    await page.keyboard.press('Enter')
+    await budget.getByText('Reached').waitFor()
+    await press('Remove the budget of team=search')
+    await dialog.getByRole('button', { name: 'Remove' }).focus()
+    await page.keyboard.press('Enter')
+    await page.getByText('No budgets').waitFor()
+
+    await page.getByLabel('Tag name').selectOption('team')
+    const usage = page.getByRole('table', { name: 'Usage by tag' }).locator('tbody tr')
+    await usage.getByText('Without this tag').waitFor()
+    expect((await usage.locator('th').allTextContents()).toSorted()).toEqual([
+      'Without this tag',
+      'team=ads',
+      'team=search',
+    ])
+    await page.getByRole('heading', { name: 'team, by value' }).waitFor()
+    const chart = page.getByRole('slider')
+    await chart.focus()
+    await page.keyboard.press('End')
+    expect(await chart.getAttribute('aria-valuetext')).toContain('team=search')
+    await page.getByRole('link', { name: '2 requests with team=search' }).focus()
+    await page.keyboard.press('Enter')
+    await page.getByRole('heading', { level: 1, name: 'Requests' }).waitFor()
+    await page
+      .getByRole('button', { name: /details$/ })
+      .nth(1)
+      .waitFor()
+    expect(await page.getByRole('button', { name: /details$/ }).count()).toBe(2)
+    await page
+      .getByRole('button', { name: /details$/ })
+      .first()
+      .focus()
+    await page.keyboard.press('Enter')
+    await dialog.getByText('team=search').waitFor()
+    await page.keyboard.press('Escape')
+  })
+
+  test('Tags: has no axe violations at three sizes in both themes', async () => {
+    await useTags(gateway)
+    const { page } = owner
+    await owner.go('tags?tag=team', 'Tags')
+    await page.getByRole('slider').waitFor()
+    await page.evaluate(settled)
+    const wrong: string[] = []
+    for (const colorScheme of ['light', 'dark'] as const)
+      for (const width of [390, 820, 1440]) {
+        await page.emulateMedia({ colorScheme })
+        await page.setViewportSize({ width, height: 900 })
+        wrong.push(...(await axeProblems(owner, `Tags, ${colorScheme} at ${width} px`, '')))
+      }
+    await page.getByRole('button', { name: 'Set budget' }).click()
+    wrong.push(...(await axeProblems(owner, 'Set budget', '')))
+    expect(wrong).toEqual([])
+    await page.keyboard.press('Escape')
+    await page.emulateMedia({ colorScheme: 'light' })
+    await page.setViewportSize({ width: 1280, height: 900 })
+  })
+
+  test('Tags: shows a viewer budgets without buttons, an error with a retry, and a denied permission', async () => {
+    const inviter = await signIn(gateway, firstOwner(gateway))
+    if (inviter === null) throw new Error('the first owner signs in')
+    const viewer = await addMember(gateway, inviter, 'viewer')
+    const visitor = await newVisitor(browser, gateway)
+    const { page } = visitor
+    await visitor.signIn(viewer.email, viewer.password)
+    await visitor.go('tags', 'Tags')
+    await page.getByText('An admin or owner of the account can set a budget').waitFor()
+    await page.getByText('No requests with tags in this range').waitFor()
+    expect(await page.getByRole('button', { name: /budget/ }).count()).toBe(0)
+    const refuse = (status: number, code: string) =>
+      page.route('**/api/v1/usage?*group_by=tag*', route =>
+        route.fulfill({ status, json: { error: { code, type: 'x', message: code, param: null } } }),
+      )
+    for (const [status, code, title] of [
+      [503, 'service_unavailable', 'Service unavailable'],
+      [403, 'forbidden', 'Permission denied'],
+    ] as const) {
+      await refuse(status, code)
+      await page.goto('about:blank')
+      await visitor.go('tags', 'Tags')
+      await page.getByRole('alert').getByText(title).waitFor()
+      await page.getByText('Could not load the usage.').waitFor()
+      await page.unrouteAll()
+    }
+    await visitor.leave()
+  })
+
   test('Keyboard: reaches every page, skips the navigation, and enters a chart', async () => {
     const { page, go } = owner
     await go('', 'Overview')
@@ -172,6 +286,26 @@ function withBrowser(path: string) {
     await page.locator('[role="slider"][aria-valuenow="2"]').waitFor()
     expect(await chart.getAttribute('aria-valuetext')).not.toBe(first)
   })
+}
+
+/** Sends requests with tags, once, and waits until the totals have them. */
+async function useTags(gateway: Gateway): Promise<void> {
+  const tagged = async () => {
+    const [row] = await gateway.deps.database.run(
+      ({ sql }) => sql<{ requests: number }[]>`
+        select coalesce(sum(requests), 0)::int as requests from usage_tags_daily where account_id = ${gateway.accountId}`,
+    )
+    return row?.requests ?? 0
+  }
+  if ((await tagged()) > 0) return
+  const headers = { authorization: `Bearer ${firstOwner(gateway).key}` }
+  const body = { model: 'gpt-5.5', prompt: 'Say hello.', max_output_tokens: 5, web: 'off' }
+  for (const tags of ['team=search,env=prod', 'team=search', 'team=ads']) {
+    const answer = await gateway.post('/api/v1/chat', body, { ...headers, 'x-gateway-tags': tags })
+    expect(answer.status).toBe(200)
+    await answer.text()
+  }
+  await eventually(async () => (await tagged()) === 4, 30_000)
 }
 
 const answered = `performance.getEntriesByType('resource')

@@ -93,6 +93,7 @@ const anyRequest: RequestFilters = {
   from: null,
   to: null,
   keyId: null,
+  memberId: null,
   provider: null,
   model: null,
   status: null,

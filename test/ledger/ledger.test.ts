@@ -14,6 +14,7 @@ const none: RequestFilters = {
   from: null,
   to: null,
   keyId: null,
+  memberId: null,
   provider: null,
   model: null,
   status: null,
@@ -124,6 +125,13 @@ for (const [name, open] of [
         expect(await walk(database, member, {}, 33)).toEqual(numbers(400, own))
         expect(await walk(database, member, { model: 'model-7' }, 3)).toEqual(numbers(400, n => own(n) && n % 20 === 7))
         expect(await walk(database, member, { keyId: team.ownerKeys[0] }, 33)).toEqual([])
+        const whole = { accountId: team.accountId, userId: null }
+        const ofMember = { memberId: team.memberId }
+        expect(await walk(database, whole, ofMember, 33)).toEqual(numbers(400, own))
+        expect(await walk(database, whole, { ...ofMember, model: 'model-7' }, 3)).toEqual(
+          numbers(400, n => own(n) && n % 20 === 7),
+        )
+        expect(await walk(database, member, { memberId: team.ownerId }, 33)).toEqual([])
         const foreign = { accountId: stranger.accountId, userId: null }
         expect(await walk(database, foreign, { keyId: team.ownerKeys[0] }, 33)).toEqual([])
         expect(await walk(database, { accountId: stranger.accountId, userId: team.memberId }, {}, 33)).toEqual([])
@@ -177,6 +185,8 @@ for (const [name, open] of [
       for (const [splitBy, parts] of [
         ['model', 9],
         ['key', 3],
+        ['member', 2],
+        ['dialect', 1],
       ] as const) {
         const period = { from: '2026-05-01', to: '2026-12-31', groupBy: 'day', splitBy } as const
         const split = await readUsage(database, scope, period)

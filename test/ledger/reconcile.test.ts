@@ -106,6 +106,33 @@ for (const [name, open] of [
       expect((await audit(database, [], { ...scope, from: '2026-06-01' })).isWhole).toBe(true)
     })
 
+    onDatabase(
+      'usage reconcile: reports a daily total of a tag that differs, lacks or has no requests',
+      async database => {
+        const { accountId } = await newTeam(database)
+        const record = (index: number, tags: Record<string, string>) =>
+          usageRecord({ request_id: `${accountId}_${index}`, account_id: accountId, tags })
+        await ship(database, [record(1, { team: 'a', env: 'x=y' }), record(2, { team: 'a' }), record(3, { team: 'b' })])
+        const scope: AuditScope = { ...year, accountId }
+        expect((await audit(database, [], scope)).differences).toEqual([])
+        await database.run(
+          ({ sql }) => sql`
+          update usage_tags_daily set billed_microcents = billed_microcents + 1, tag = case tag when 'team=b' then 'team=c' else tag end
+          where account_id = ${accountId} and tag like 'team=%'`,
+        )
+        const { differences, isWhole } = await audit(database, [], scope)
+        const sums = { requests: 2, billed_microcents: 60 }
+        expect(isWhole).toBe(false)
+        expect(differences).toMatchObject([
+          { kind: 'tag_rollup', tag: 'team=a', ledger: sums, rollup: { ...sums, billed_microcents: 61 } },
+          { kind: 'tag_rollup', tag: 'team=b', ledger: { requests: 1 }, rollup: null },
+          { kind: 'tag_rollup', tag: 'team=c', ledger: null, rollup: { billed_microcents: 31 } },
+        ])
+        const { lines } = await reconcileUsage(database, [], scope)
+        expect(lines.join('\n')).toContain('tag team=a: billed_microcents 60 in the ledger, 61 in the total')
+      },
+    )
+
     onDatabase('what waits in a journal is on its way, replaying brings it there, once', async database => {
       const { accountId } = await newTeam(database)
       const directory = newJournal()

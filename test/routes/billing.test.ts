@@ -278,6 +278,33 @@ test('invoice: has the exact usage with a line per model, hidden from another ow
   expect(new Map(shown.body.lines.map(line => [line.model, Math.round(line.cost_usd * 1e8)]))).toEqual(costs)
   const stranger = await owner(gateway)
   expect((await ask(gateway, 'GET', path, { token: stranger.token })).status).toBe(404)
+
+  type Breakdown = { lines: { kind: string; id: string | null; name: string | null; cost_usd: number }[] }
+  const breakdown = (query: string, { token } = person) =>
+    ask<Breakdown>(gateway, 'GET', `${path}/breakdown?${query}`, { token })
+  const amounts = async (query: string) =>
+    (await breakdown(query)).body.lines.map(({ kind, id, name, cost_usd }) => [
+      kind,
+      id,
+      name,
+      Math.round(cost_usd * 1e8),
+    ])
+  expect(await amounts('by=key')).toEqual([['usage', expect.stringMatching(/^key_/), 'key', total]])
+  expect(await amounts('by=member')).toEqual([['usage', person.id, person.email, total]])
+  expect(await amounts('by=dialect')).toEqual([['usage', 'native', null, total]])
+  expect(await amounts('by=tag&tag=team')).toEqual([['untagged', null, null, total]])
+  expect(new Map((await amounts('by=model')).map(([, id, , cost]) => [String(id), Number(cost)]))).toEqual(costs)
+  const csv = await fetch(`${gateway.url}${path}/breakdown?by=key&format=csv`, {
+    headers: { authorization: `Bearer ${person.token}` },
+  })
+  expect(csv.headers.get('content-disposition')).toContain(`invoice-${invoice?.id}-by-key.csv`)
+  const [header, line, ...rest] = (await csv.text()).trimEnd().split('\r\n')
+  expect(header).toStartWith('"kind","id","name","requests"')
+  expect(line).toEndWith(`"${(total / 1e8).toFixed(8)}"`)
+  expect(rest).toEqual([])
+  expect((await breakdown('by=key', stranger)).status).toBe(404)
+  for (const query of ['', 'by=day', 'by=tag', 'by=tag&tag=a%3Db', 'by=key&tag=team', 'by=key&by=key', 'by=key&x=1'])
+    expect([query, (await breakdown(query)).status]).toEqual([query, 400])
 })
 
 describe('monthly soft cap', () => {

@@ -238,6 +238,27 @@ test('usage: grouped and filtered by tag, and by member', async () => {
     { team: 'charts', env: 'other' },
     { team: 'charts', env: 'charts' },
   ])
+  const split = (query: string) =>
+    json<{ series: { tag?: string; email?: string; dialect?: string; requests: number[] }[] }>(
+      call('GET', `/api/v1/usage?group_by=month&tag=team%3Dcharts&${query}`),
+    )
+  const counted = async (query: string) =>
+    (await split(query)).series.map(({ tag, email, dialect, requests }) => [tag ?? email ?? dialect, requests.at(-1)])
+  expect(await counted('split_by=tag')).toEqual([['team=charts', 2]])
+  expect(await counted('split_by=member')).toEqual([[expect.stringContaining('@'), 2]])
+  expect(await counted('split_by=dialect')).toEqual([['native', 2]])
+  const byDialect = await json<{ data: { dialect: string; requests: number }[] }>(
+    call('GET', '/api/v1/usage?group_by=dialect&tag=team'),
+  )
+  expect(byDialect.data).toMatchObject([{ dialect: 'native' }])
+  expect((await call('GET', '/api/v1/usage?split_by=tag')).status).toBe(400)
+  const user = (await json<{ data: { id: string }[] }>(call('GET', '/api/v1/team'))).data[0] ?? { id: '' }
+  type Log = { data: { user_id: string; user_email: string; tags: object | null }[] }
+  const ofMember = await json<Log>(call('GET', `/api/v1/requests?tag=team&member=${user.id}`))
+  expect(ofMember.data.length).toBeGreaterThanOrEqual(2)
+  expect(new Set(ofMember.data.map(one => one.user_id))).toEqual(new Set([user.id]))
+  expect((await json<Log>(call('GET', '/api/v1/requests?member=usr_none'))).data).toEqual([])
+  expect((await usage('group_by=tag&tag=env&member=usr_none')).total.requests).toBe(0)
   const listed = await json<{ data: { id: string; used: { daily_tokens: number } }[] }>(call('GET', '/api/v1/keys'))
   expect(listed.data.find(one => one.id === key.id)?.used.daily_tokens).toBeGreaterThan(0)
 })

@@ -33,6 +33,12 @@ export function usdText(microcents: number): string {
   return toUsd(microcents).toFixed(8).replace(idleZeros, '')
 }
 
+/** Returns micro-cents, not negative, as US dollars with eight decimal places and no exponent, which spreadsheets would round. */
+export function decimalUsd(microcents: number): string {
+  const whole = Math.floor(microcents / microcentsPerUsd)
+  return `${whole}.${String(microcents % microcentsPerUsd).padStart(8, '0')}`
+}
+
 const idleZeros = /\.?0+$/
 
 /**

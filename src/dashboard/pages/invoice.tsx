@@ -1,4 +1,5 @@
 import { Icon } from '../parts/icon.tsx'
+import { InvoiceBreakdown } from '../parts/invoice-breakdown.tsx'
 import { FailureNotice, Loaded } from '../parts/notice.tsx'
 import { Page } from '../parts/page.tsx'
 import { Table } from '../parts/table.tsx'
@@ -41,52 +42,55 @@ export function InvoicePage({ id }: { readonly id: string }) {
       {paying.failure !== null && <FailureNotice failure={paying.failure} />}
       <Loaded resource={invoice} what="the invoice" lines={8}>
         {found => (
-          <article class="card invoice">
-            <dl class="pairs">
-              <div>
-                <dt>Invoice</dt>
-                <dd class="mono">{found.id}</dd>
-              </div>
-              <div>
-                <dt>For</dt>
-                <dd>{currentAccount.value?.name}</dd>
-              </div>
-              <div>
-                <dt>Period</dt>
-                <dd>
-                  {dateOf(found.period.starts_at)} – {dateOf(found.period.ends_at)}
-                </dd>
-              </div>
-              <div>
-                <dt>Issued</dt>
-                <dd>{dateOf(found.issued_at)}</dd>
-              </div>
-              <div>
-                <dt>Status</dt>
-                <dd>
-                  <InvoiceStatusBadge status={found.status} />
-                  {found.paid_at !== null && ` on ${dateOf(found.paid_at)}`}
-                </dd>
-              </div>
-            </dl>
-            <Table
-              caption="Invoice lines by model"
-              rows={found.lines}
-              keyOf={({ model }) => model}
-              columns={[
-                { name: 'Model', isHeading: true, show: line => line.model },
-                { name: 'Requests', isNumber: true, show: line => formatCount(line.requests) },
-                { name: 'Input', from: 'middle', isNumber: true, show: line => formatCount(line.input_tokens) },
-                { name: 'Cached', from: 'wide', isNumber: true, show: line => formatCount(line.cached_input_tokens) },
-                { name: 'Output', from: 'middle', isNumber: true, show: line => formatCount(line.output_tokens) },
-                { name: 'Amount', isNumber: true, show: line => usdExact(line.cost_usd) },
-              ]}
-            />
-            <p class="invoice-total">
-              Total <strong>{usdExact(found.total_usd)}</strong>
-              <span class="hint block">{formatUsd(found.collected_usd)} is collected, in whole cents.</span>
-            </p>
-          </article>
+          <>
+            <article class="card invoice">
+              <dl class="pairs">
+                <div>
+                  <dt>Invoice</dt>
+                  <dd class="mono">{found.id}</dd>
+                </div>
+                <div>
+                  <dt>For</dt>
+                  <dd>{currentAccount.value?.name}</dd>
+                </div>
+                <div>
+                  <dt>Period</dt>
+                  <dd>
+                    {dateOf(found.period.starts_at)} – {dateOf(found.period.ends_at)}
+                  </dd>
+                </div>
+                <div>
+                  <dt>Issued</dt>
+                  <dd>{dateOf(found.issued_at)}</dd>
+                </div>
+                <div>
+                  <dt>Status</dt>
+                  <dd>
+                    <InvoiceStatusBadge status={found.status} />
+                    {found.paid_at !== null && ` on ${dateOf(found.paid_at)}`}
+                  </dd>
+                </div>
+              </dl>
+              <Table
+                caption="Invoice lines by model"
+                rows={found.lines}
+                keyOf={({ model }) => model}
+                columns={[
+                  { name: 'Model', isHeading: true, show: line => line.model },
+                  { name: 'Requests', isNumber: true, show: line => formatCount(line.requests) },
+                  { name: 'Input', from: 'middle', isNumber: true, show: line => formatCount(line.input_tokens) },
+                  { name: 'Cached', from: 'wide', isNumber: true, show: line => formatCount(line.cached_input_tokens) },
+                  { name: 'Output', from: 'middle', isNumber: true, show: line => formatCount(line.output_tokens) },
+                  { name: 'Amount', isNumber: true, show: line => usdExact(line.cost_usd) },
+                ]}
+              />
+              <p class="invoice-total">
+                Total <strong>{usdExact(found.total_usd)}</strong>
+                <span class="hint block">{formatUsd(found.collected_usd)} is collected, in whole cents.</span>
+              </p>
+            </article>
+            <InvoiceBreakdown id={found.id} />
+          </>
         )}
       </Loaded>
     </Page>

@@ -72,7 +72,7 @@ export function Overview() {
       )}
       <div class="columns two-one">
         <Loaded resource={days} what="usage" lines={6}>
-          {usage => <Days usage={usage} filters={filters} range={range} />}
+          {usage => <Days usage={usage} filters={filters} />}
         </Loaded>
         <Loaded resource={days} what="latency" lines={6}>
           {usage => <Latency usage={usage} filters={filters} />}
@@ -90,7 +90,7 @@ export function Overview() {
   )
 }
 
-const splits = { all: 'All', model: 'By model', key: 'By key' } as const
+const splits = { all: 'All', model: 'By model', key: 'By key', member: 'By member', dialect: 'By API' } as const
 type Split = keyof typeof splits
 
 const tabsOf = <Key extends string>(titles: Readonly<Record<Key, string>>) =>
@@ -99,14 +99,17 @@ const measureTabs = (Object.keys(measures) as Measure[]).map(key => ({ key, titl
 
 type Shown = { readonly usage: ShownUsage; readonly filters: Filters }
 
-function Days({ usage, filters, range }: Shown & { readonly range: UsageQuery }) {
+function Days({ usage, filters }: Shown) {
   const [measure, setMeasure] = useState<Measure>('requests')
   const [split, setSplit] = useState<Split>('all')
   // Loaded on demand.
-  const query = { ...range.query, group_by: range.unit, split_by: split }
+  const splitRange = usageQuery(filters, { splitBy: split })
+  const query = { ...splitRange.query, group_by: splitRange.unit, split_by: split }
   const parts = useResource('GET /api/v1/usage', { query, when: split !== 'all' })
   const shown = split === 'all' ? usage : parts.data
   const series = shown && (split === 'all' ? wholeSeries(shown, measure) : splitSeries(shown, measure))
+  const seesAll = isAllowed(user.value?.role ?? 'viewer', 'usage.all')
+  const splitTabs = tabsOf(splits).filter(({ key }) => key !== 'member' || seesAll)
   const failed: Filters = measure === 'errors' ? { status: 'failed' } : {}
   const linkTo = (added: Filters) => hrefToLog(filters, { ...failed, ...added })
   return (
@@ -120,7 +123,7 @@ function Days({ usage, filters, range }: Shown & { readonly range: UsageQuery })
             </button>
           )}
           <Tabs label="Metric" tabs={measureTabs} current={measure} onChoice={setMeasure} />
-          <Tabs label="Group by" tabs={tabsOf(splits)} current={split} onChoice={setSplit} />
+          <Tabs label="Group by" tabs={splitTabs} current={split} onChoice={setSplit} />
         </>
       }
     >
@@ -139,13 +142,18 @@ function Days({ usage, filters, range }: Shown & { readonly range: UsageQuery })
               days={chartUnitsOf(found)}
               linkTo={linkTo}
               series={splitSeries(found, measure)}
-              note={measure === 'latency' ? 'p50' : undefined}
+              note={noteOf(measure, splitRange)}
             />
           )}
         </Loaded>
       )}
     </Card>
   )
+}
+
+function noteOf(measure: Measure, { shortenedTo }: UsageQuery): string | undefined {
+  if (measure === 'latency') return 'p50'
+  return shortenedTo === null ? undefined : `last ${shortenedTo} days`
 }
 
 /** The chart as shown: one line per day or hour, one column per series. */

@@ -5,9 +5,9 @@ import { DetailRow } from '../parts/conversation-turn.tsx'
 import { Copy } from '../parts/copy.tsx'
 import { Loaded, Notice } from '../parts/notice.tsx'
 import { Card, Page } from '../parts/page.tsx'
-import { dialectNames, ServedBadge, StatusBadge } from '../parts/request-detail.tsx'
+import { ServedBadge, StatusBadge } from '../parts/request-detail.tsx'
 import { Table } from '../parts/table.tsx'
-import { exactTime, formatCount, humanize, milliseconds, usdExact } from '../state/format.ts'
+import { dialectNames, exactTime, formatCount, formatTags, humanize, milliseconds, usdExact } from '../state/format.ts'
 import { hrefTo } from '../state/hash-route.ts'
 import { useResource } from '../state/resource.ts'
 
@@ -66,6 +66,8 @@ function Outcome({ record }: { readonly record: RequestRecord }) {
         <DetailRow name="Fallback" value={humanize(record.fallback)} />
         {record.dialect !== null && <DetailRow name="API" value={dialectNames[record.dialect]} />}
         <DetailRow name="Key" value={record.key_name ?? record.key_id} />
+        {record.user_email !== null && <DetailRow name="Member" value={record.user_email} />}
+        {record.tags !== null && <DetailRow name="Tags" value={formatTags(record.tags)} />}
         {record.upstream_id !== null && <DetailRow name="Provider response ID" value={record.upstream_id} />}
       </dl>
     </Card>

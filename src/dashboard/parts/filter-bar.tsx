@@ -1,12 +1,15 @@
 import type { ComponentChildren } from 'preact'
 import { useMemo, useState } from 'preact/hooks'
+import { isAllowed } from '../../core/accounts/roles.ts'
 import { type FilterName, type Filters, isCustom, rangeOf, ranges } from '../state/filters.ts'
+import { dialectNames } from '../state/format.ts'
 import { replaceHashRoute } from '../state/hash-route.ts'
 import { useResource } from '../state/resource.ts'
 import { savedViews, saveView, viewOf } from '../state/saved-views.ts'
+import { user } from '../state/session.ts'
 import { FormDialog } from './dialog.tsx'
 import { CommitField, SelectField, TextField } from './field.tsx'
-import { dialectNames, statusWords } from './request-detail.tsx'
+import { statusWords } from './request-detail.tsx'
 
 /** Codes of failed requests that the log contains. */
 const errorCodes = [
@@ -95,6 +98,8 @@ type FilterFieldsProps = {
 function FilterFields({ path, filters, onChange }: FilterFieldsProps) {
   const models = useResource('GET /api/v1/usage', { query: { group_by: 'model' } })
   const keys = useResource('GET /api/v1/keys')
+  const seesAll = isAllowed(user.value?.role ?? 'viewer', 'requests.all')
+  const members = useResource('GET /api/v1/team', { when: seesAll })
   const used = models.data?.data.flatMap(row => ('model' in row && row.model !== null ? [row.model] : [])) ?? []
   const providers = [...new Set(used.map(model => model.slice(0, model.indexOf('/'))))]
   const choice = (name: FilterName, label: string, options: readonly (readonly [string, string])[]) => {
@@ -128,6 +133,7 @@ function FilterFields({ path, filters, onChange }: FilterFieldsProps) {
       {choice('provider', 'Provider', plain(providers))}
       {choice('model', 'Model', plain(used))}
       {choice('key', 'Key', keyOptions ?? [])}
+      {seesAll && choice('member', 'Member', members.data?.data.map(({ id, email }) => [id, email] as const) ?? [])}
       {choice('dialect', 'API', Object.entries(dialectNames))}
       {choice('routing_mode', 'Routing', [
         ['auto', 'Automatic'],
@@ -152,10 +158,16 @@ function FilterFields({ path, filters, onChange }: FilterFieldsProps) {
         onCommit={value => onChange({ max_latency_ms: value === '' ? '' : String(Math.round(Number(value))) })}
       />
       <CommitField
-        label="Metadata"
-        placeholder="name=value"
+        label="Tag"
+        placeholder="name=value or name"
         value={filters.tag ?? ''}
         onCommit={tag => onChange({ tag })}
+      />
+      <CommitField
+        label="Metadata"
+        placeholder="name=value"
+        value={filters.metadata ?? ''}
+        onCommit={metadata => onChange({ metadata })}
       />
     </div>
   )

@@ -3,7 +3,8 @@ import type { ShownKey } from '../../routes/keys/schemas.ts'
 import type { RequestError } from '../state/api-error.ts'
 import { TextField } from './field.tsx'
 
-const limitFields = {
+/** Labels of the limits of a key or a tag. */
+export const limitFields = {
   requests_per_minute: 'Requests per minute',
   concurrent_requests: 'Concurrent requests',
   daily_tokens: 'Daily tokens',

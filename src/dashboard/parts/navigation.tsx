@@ -61,7 +61,7 @@ export function Navigation({ pages, current }: NavigationProps) {
 }
 
 /** Pages with the same range and filters keep them. */
-const filtered = ['', 'requests', 'keys']
+const filtered = ['', 'requests', 'keys', 'tags']
 
 const keeps = (path: string, current: string) =>
   filtered.includes(path) && filtered.includes(current) ? filtersOf(hashRoute.value.query) : {}

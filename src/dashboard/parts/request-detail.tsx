@@ -1,5 +1,5 @@
 import type { ShownRequest } from '../../routes/usage/schemas.ts'
-import { exactTime, formatCount, humanize, milliseconds, usdExact } from '../state/format.ts'
+import { dialectNames, exactTime, formatCount, formatTags, humanize, milliseconds, usdExact } from '../state/format.ts'
 import { hrefTo } from '../state/hash-route.ts'
 import { Attempts } from './attempts.tsx'
 import { Badge } from './badge.tsx'
@@ -38,14 +38,6 @@ export function ServedBadge({ request: { model, requested_model, routing_mode } 
     </Badge>
   )
 }
-
-export const dialectNames = {
-  chat_completions: 'Chat Completions',
-  native: 'Gateway chat',
-  responses: 'Responses',
-  messages: 'Messages',
-  embeddings: 'Embeddings',
-} as const
 
 /** Everything that the log contains about one request. */
 export function RequestDetail({ request, onClose }: { readonly request: ShownRequest; readonly onClose: () => void }) {
@@ -88,6 +80,8 @@ export function RequestDetail({ request, onClose }: { readonly request: ShownReq
         <DetailRow name="Response type" value={request.streamed ? 'Stream' : 'JSON'} />
         <DetailRow name="Finish reason" value={request.finish_reason ?? '–'} />
         <DetailRow name="Key" value={request.key_name ?? request.key_id} />
+        {request.user_email !== null && <DetailRow name="Member" value={request.user_email} />}
+        {request.tags !== null && <DetailRow name="Tags" value={formatTags(request.tags)} />}
       </dl>
 
       <h3>Tokens</h3>

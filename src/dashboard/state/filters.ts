@@ -1,4 +1,4 @@
-/** Range and filters of Overview, Requests and Keys, in the URL. All times are UTC. */
+/** Range and filters of Overview, Requests, Keys and Tags, in the URL. All times are UTC. */
 import { hrefTo } from './href.ts'
 
 export const filterNames = [
@@ -8,6 +8,7 @@ export const filterNames = [
   'provider',
   'model',
   'key',
+  'member',
   'status',
   'error_code',
   'dialect',
@@ -16,9 +17,10 @@ export const filterNames = [
   'routing_mode',
   'streamed',
   'tag',
+  'metadata',
 ] as const
 export type FilterName = (typeof filterNames)[number]
-/** `from` and `to` are hours, `2026-11-23T07:00`; `tag` is `name=value`. */
+/** `from` and `to` are hours, `2026-11-23T07:00`; `tag` is `name=value` or a name with any value, `metadata` is `name=value`. */
 export type Filters = Readonly<Partial<Record<FilterName, string>>>
 
 const hourMs = 3_600_000
@@ -97,14 +99,16 @@ export type UsageQuery = {
   readonly shortenedTo: number | null
 }
 
+type UsageOptions = { readonly now?: number; readonly splitBy?: string }
+
 /** Parameters of the usage totals for these filters. Whole days are sent as days, which the daily totals know. */
-export function usageQuery(filters: Filters, now = Date.now()): UsageQuery {
+export function usageQuery(filters: Filters, { now = Date.now(), splitBy }: UsageOptions = {}): UsageQuery {
   const span = spanOf(filters, now)
   const end = span.to ?? Math.floor(now / dayMs) * dayMs + dayMs
-  const { provider, model, key, ...others } = withoutRange(filters)
+  const { provider, model, key, member, tag, ...others } = withoutRange(filters)
   const isWhole = span.from % dayMs === 0 && end % dayMs === 0
   const unit = end - span.from <= mostHours * hourMs ? 'hour' : 'day'
-  const needsLog = unit === 'hour' || !isWhole || Object.keys(others).length > 0
+  const needsLog = unit === 'hour' || !isWhole || splitBy === 'dialect' || Object.keys(others).length > 0
   const isOfFailed = others.error_code !== undefined || (others.status ?? 'completed') !== 'completed'
   const mostDays = isOfFailed ? mostFailedDays : mostLogDays
   const shortenedTo = needsLog && end - span.from > mostDays * dayMs ? mostDays : null
@@ -117,9 +121,9 @@ export function usageQuery(filters: Filters, now = Date.now()): UsageQuery {
 
 const iso = (time: number) => `${new Date(time).toISOString().slice(0, 19)}Z`
 
-function withoutRange({ range, from, to, tag, ...others }: Filters): Record<string, string> {
-  const at = tag?.indexOf('=') ?? -1
-  return { ...others, ...(tag === undefined || at < 1 ? {} : { [`metadata[${tag.slice(0, at)}]`]: tag.slice(at + 1) }) }
+function withoutRange({ range, from, to, metadata = '', ...others }: Filters): Record<string, string> {
+  const at = metadata.indexOf('=')
+  return { ...others, ...(at < 1 ? {} : { [`metadata[${metadata.slice(0, at)}]`]: metadata.slice(at + 1) }) }
 }
 
 /** Returns the link to the log with these filters, and those that a chart element adds. */

@@ -90,3 +90,18 @@ export function humanize(name: string): string {
   const text = name.replaceAll('_', ' ')
   return fixedWords[name] ?? text.charAt(0).toUpperCase() + text.slice(1)
 }
+
+/** `team=search, env=prod`. */
+export const formatTags = (tags: Readonly<Record<string, string>>) =>
+  Object.entries(tags)
+    .map(([name, value]) => `${name}=${value}`)
+    .join(', ')
+
+/** Names of the API forms. */
+export const dialectNames = {
+  chat_completions: 'Chat Completions',
+  native: 'Gateway chat',
+  responses: 'Responses',
+  messages: 'Messages',
+  embeddings: 'Embeddings',
+} as const

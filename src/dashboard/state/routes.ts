@@ -13,13 +13,20 @@ import type {
   TwoFactorSetup,
   TwoFactorState,
 } from '../../routes/auth/schemas.ts'
-import type { invoiceWithLinesShape, pageShape, ShownBilling, ShownInvoice } from '../../routes/billing/schemas.ts'
+import type {
+  invoiceWithLinesShape,
+  pageShape,
+  ShownBilling,
+  ShownBreakdown,
+  ShownInvoice,
+} from '../../routes/billing/schemas.ts'
 import type { dryRunShape } from '../../routes/dry-run/schemas.ts'
 import type { Health } from '../../routes/health/routes.ts'
 import type { learningShape, ratedShape } from '../../routes/insights/schemas.ts'
 import type { newKeyShape, ShownKey } from '../../routes/keys/schemas.ts'
 import type { modelHealthListShape, modelListShape } from '../../routes/models/schemas.ts'
 import type { providerListShape } from '../../routes/providers/schemas.ts'
+import type { ShownTag } from '../../routes/tags/schemas.ts'
 import type { newInvitationShape, ShownTeam } from '../../routes/team/schemas.ts'
 import type { RequestRecord, requestListShape, ShownUsage } from '../../routes/usage/schemas.ts'
 import type {
@@ -74,6 +81,8 @@ export type Routes = {
   'DELETE /api/v1/team/invitations/:id': null
   'PATCH /api/v1/team/:id': ShownUser
   'DELETE /api/v1/team/:id': null
+  'GET /api/v1/tags': List<ShownTag>
+  'PUT /api/v1/tags': ShownTag
   'GET /api/v1/audit': Static<typeof auditListShape>
   'GET /api/v1/alerts': Static<typeof alertsShape>
   'POST /api/v1/alerts': Static<typeof alertShape>
@@ -99,6 +108,7 @@ export type Routes = {
   'PUT /api/v1/billing/soft-cap': ShownBilling
   'GET /api/v1/billing/invoices': List<ShownInvoice>
   'GET /api/v1/billing/invoices/:id': Static<typeof invoiceWithLinesShape>
+  'GET /api/v1/billing/invoices/:id/breakdown': ShownBreakdown
   'POST /api/v1/billing/invoices/:id/payment-page': Static<typeof pageShape>
   'GET /api/v1/models': Static<typeof modelListShape>
   'GET /api/v1/providers': Static<typeof providerListShape>

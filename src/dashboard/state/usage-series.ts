@@ -1,7 +1,7 @@
-/** Usage as chart series: one measure per day, in total or per model or key. */
+/** Usage as chart series: one measure per day, in total or split. */
 import type { ShownUsage } from '../../routes/usage/schemas.ts'
 import type { Filters } from './filters.ts'
-import { compact, formatCount, formatUsd, milliseconds } from './format.ts'
+import { compact, dialectNames, formatCount, formatUsd, milliseconds } from './format.ts'
 
 export type Series = {
   readonly name: string
@@ -75,7 +75,7 @@ export function wholeSeries(usage: ShownUsage, measure: Measure): Series[] {
 
 const slow = (ms: number | null): Filters => (ms === null ? {} : { min_latency_ms: String(ms) })
 
-/** Returns a series per model or key, and one for the rest. Latencies use the median, since they cannot be added. */
+/** Returns a series per part, and one for the rest. Latencies use the median, since they cannot be added. */
 export function splitSeries({ series, others }: ShownUsage, measure: Measure): Series[] {
   const named = [...Map.groupBy(series, nameOf)]
     .map(([name, parts], index) => ({
@@ -95,11 +95,17 @@ function filtersOfParts([part, ...more]: readonly Part[], measure: Measure): Fil
   if (part === undefined || more.length > 0) return null
   const status: Filters = measure === 'errors' ? { status: 'failed' } : {}
   if ('key_id' in part) return { key: part.key_id, ...status }
+  if ('user_id' in part) return { member: part.user_id, ...status }
+  if ('tag' in part) return { tag: part.tag, ...status }
+  if ('dialect' in part) return part.dialect === null ? null : { dialect: part.dialect, ...status }
   return part.model === null ? null : { model: part.model, ...status }
 }
 
 function nameOf(part: Part): string {
   if ('key_id' in part) return part.key_name ?? part.key_id
+  if ('user_id' in part) return part.email ?? 'Removed member'
+  if ('tag' in part) return part.tag
+  if ('dialect' in part) return part.dialect === null ? 'Unknown API' : dialectNames[part.dialect]
   return part.model ?? 'No model'
 }
 

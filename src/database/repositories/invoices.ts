@@ -41,10 +41,9 @@ export async function spentInCycle(
 async function usageByModel(
   step: Pick<PostgresJsDatabase, 'execute'>,
   accountId: string,
-  { startsAt, endsAt }: { readonly startsAt: number; readonly endsAt: number },
+  period: { readonly startsAt: number; readonly endsAt: number },
 ): Promise<LineSums[]> {
-  const [from, to] = [instant(startsAt), instant(endsAt)]
-  const [firstWhole, lastWhole] = [wholeDay(Math.ceil(startsAt / dayMs)), wholeDay(formatDay(endsAt))]
+  const { wholeDays, partialDays } = cycleParts(period)
   const rows = await step.execute<SumsRow>(sql`
     select model, sum(requests)::float8 as requests, sum(input_tokens)::float8 as input_tokens,
       sum(cached_input_tokens)::float8 as cached_input_tokens, sum(output_tokens)::float8 as output_tokens,
@@ -52,13 +51,12 @@ async function usageByModel(
     from (
       select model, requests, input_tokens, cached_input_tokens, output_tokens, reasoning_tokens, billed_microcents
       from usage_daily
-      where account_id = ${accountId} and day >= ${firstWhole} and day < ${lastWhole}
+      where account_id = ${accountId} and ${wholeDays}
       union all
       select case when model = '' then '' else provider || '/' || model end, 1, input_tokens, cached_input_tokens,
         output_tokens, reasoning_tokens, billed_microcents
       from usage_records
-      where account_id = ${accountId} and at >= ${from} and at < ${to}
-        and (at < ${firstWhole}::timestamp at time zone 'UTC' or at >= ${lastWhole}::timestamp at time zone 'UTC')
+      where account_id = ${accountId} and ${partialDays}
     ) as used
     group by model
     having model <> '' or sum(billed_microcents) > 0`)
@@ -71,6 +69,21 @@ async function usageByModel(
     reasoningTokens: row.reasoning_tokens,
     amountMicrocents: Number(row.billed),
   }))
+}
+
+/**
+ * SQL conditions for a period from `startsAt` up to `endsAt`: its whole UTC days in the daily totals, the records of its
+ * partial days, and all its records.
+ */
+export function cycleParts({ startsAt, endsAt }: { readonly startsAt: number; readonly endsAt: number }) {
+  const [firstWhole, lastWhole] = [wholeDay(Math.ceil(startsAt / dayMs)), wholeDay(formatDay(endsAt))]
+  const wholePeriod = sql`at >= ${instant(startsAt)} and at < ${instant(endsAt)}`
+  return {
+    wholePeriod,
+    wholeDays: sql`day >= ${firstWhole} and day < ${lastWhole}`,
+    partialDays: sql`${wholePeriod}
+      and (at < ${firstWhole}::timestamp at time zone 'UTC' or at >= ${lastWhole}::timestamp at time zone 'UTC')`,
+  }
 }
 
 type SumsRow = {
@@ -157,7 +170,7 @@ async function earlierUsage(step: Transaction, { accountId, startsAt }: BillingC
 /**
  * Returns the billed part of a cycle. If an operator changed the plan to `evaluation` during it, later usage is free.
  */
-async function billedPartOf(step: Transaction, { accountId, startsAt, endsAt }: BillingCycle) {
+export async function billedPartOf(step: Transaction, { accountId, startsAt, endsAt }: BillingCycle) {
   const { effectiveAt } = planChanges
   const [left] = await step
     .select({ at: min(effectiveAt) })

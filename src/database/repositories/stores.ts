@@ -6,6 +6,7 @@ import * as billingNotices from './billing-notices.ts'
 import * as budgets from './budget-tracker.ts'
 import * as cards from './cards.ts'
 import * as invitations from './invitations.ts'
+import * as invoiceBreakdowns from './invoice-breakdown.ts'
 import * as invoices from './invoices.ts'
 import * as keyLines from './key-lineages.ts'
 import * as keys from './keys.ts'
@@ -32,6 +33,7 @@ export const stores = {
   budgets,
   cards,
   invitations,
+  invoiceBreakdowns,
   invoices,
   keyLines,
   keys,

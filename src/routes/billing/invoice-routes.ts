@@ -4,10 +4,11 @@ import { checker } from '../../core/validation/validate.ts'
 import type { Stores } from '../../database/repositories/stores.ts'
 import { notFound, readInput, reply, type SessionRoute } from '../../http/session-routes.ts'
 import { type CardDeps, openInvoicePage } from './cards.ts'
+import { type BreakdownDeps, breakdownRoute } from './invoice-breakdown.ts'
 import { invoiceListShape, invoiceWithLinesShape, pageShape } from './schemas.ts'
 import { shownInvoice, shownLine } from './serializers.ts'
 
-export type InvoiceDeps = CardDeps & { readonly stores: Pick<Stores, 'billingNotices' | 'invoices'> }
+export type InvoiceDeps = CardDeps & BreakdownDeps & { readonly stores: Pick<Stores, 'billingNotices' | 'invoices'> }
 
 const emptySchema = Type.Object({}, { additionalProperties: false })
 const checkEmpty = checker(emptySchema)
@@ -38,6 +39,7 @@ export function invoiceRoutes(deps: InvoiceDeps): readonly SessionRoute[] {
         return reply({ ...shownInvoice(found), lines: found.lines.map(shownLine) })
       },
     },
+    breakdownRoute(deps),
     {
       method: 'POST',
       path: '/api/v1/billing/invoices/:id/payment-page',

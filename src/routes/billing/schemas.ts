@@ -1,4 +1,5 @@
 import { type Static, Type } from '@sinclair/typebox'
+import { breakdownDimensions, breakdownKinds } from '../../core/billing/invoice-breakdown.ts'
 import { oneOf } from '../../core/validation/validate.ts'
 import {
   count,
@@ -73,6 +74,37 @@ export const invoiceWithLinesShape = namedSchema('InvoiceWithLines', {
   lines: Type.Array(invoiceLineShape),
 })
 
+// Negative in a correction.
+const whole = Type.Integer({ examples: [12] })
+const money = Type.Number({ description: 'US dollars, to 1e-8', examples: [0.00042] })
+
+export const invoiceBreakdownShape = namedSchema('InvoiceBreakdown', {
+  invoice_id: id('inv'),
+  by: oneOf(breakdownDimensions),
+  tag: orNull(text('team')),
+  lines: Type.Array(
+    strictObject({
+      kind: {
+        ...oneOf(breakdownKinds),
+        description:
+          '`others`: all values after the 1,000 most expensive ones; `untagged`: requests without the tag; `correction`: usage of the previous cycle that this invoice has because it arrived late, less usage of its own cycle that arrived after it and is on the next invoice',
+      },
+      id: {
+        ...orNull(text('team=search')),
+        description: 'key (the first of its rotations), tag, user, model or dialect; null = none',
+      },
+      name: { ...orNull(text('production')), description: 'name of the key, email of the user; otherwise null' },
+      requests: whole,
+      input_tokens: whole,
+      cached_input_tokens: whole,
+      output_tokens: whole,
+      reasoning_tokens: whole,
+      cost_usd: money,
+    }),
+    { description: 'highest cost first; they add up to the invoice' },
+  ),
+})
+
 /** Page of the payment processor to which the client sends the browser. */
 export const pageShape = strictObject({ url: text('https://checkout.stripe.com/c/pay/cs_test_a1b2c3') })
 
@@ -82,3 +114,4 @@ export const receivedShape = strictObject({ received: Type.Literal(true) })
 export type ShownBilling = Static<typeof billingShape>
 export type ShownInvoice = Static<typeof invoiceShape>
 export type ShownInvoiceLine = Static<typeof invoiceLineShape>
+export type ShownBreakdown = Static<typeof invoiceBreakdownShape>

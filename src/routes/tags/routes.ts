@@ -7,16 +7,10 @@ import { checker } from '../../core/validation/validate.ts'
 import type { Database } from '../../database/database.ts'
 import type { Stores } from '../../database/repositories/stores.ts'
 import type { LimitedTag } from '../../database/repositories/tag-limits.ts'
-import { list, namedSchema, orNull, text } from '../../http/schemas.ts'
-import {
-  changedLimits,
-  scopeLimitsSchema,
-  scopeLimitsShape,
-  scopeUsedShape,
-  shownScopeLimits,
-  shownScopeUsed,
-} from '../../http/scope-limits.ts'
+import { list } from '../../http/schemas.ts'
+import { changedLimits, scopeLimitsSchema, shownScopeLimits, shownScopeUsed } from '../../http/scope-limits.ts'
 import { type Authenticate, readInput, reply, sessionRoutes } from '../../http/session-routes.ts'
+import { type ShownTag, tagShape } from './schemas.ts'
 
 type TagsDeps = {
   readonly database: Database
@@ -35,13 +29,6 @@ const tagSchema = Type.Object(
   { additionalProperties: false },
 )
 const checkTag = checker(tagSchema)
-
-const tagShape = namedSchema('LimitedTag', {
-  name: text('team'),
-  value: text('search'),
-  limits: orNull(scopeLimitsShape),
-  used: scopeUsedShape,
-})
 
 /** Routes under `/api/v1/tags`. */
 export function tags({ database, stores, announce, clock }: TagsDeps, identify: Authenticate) {
@@ -93,6 +80,6 @@ function shownTag({
   value,
   limits,
   ...used
-}: Omit<LimitedTag, 'limits'> & { readonly limits: LimitedTag['limits'] | null }) {
+}: Omit<LimitedTag, 'limits'> & { readonly limits: LimitedTag['limits'] | null }): ShownTag {
   return { name, value, limits: limits && shownScopeLimits(limits), used: shownScopeUsed(used) }
 }

@@ -1,7 +1,7 @@
 /** Query parameters of the usage routes: each is known, sent once, and bounded. */
 import { type Static, Type } from '@sinclair/typebox'
 import { dayMs, timeIn } from '../../core/text/utc-days.ts'
-import { usageGroups } from '../../core/usage/usage-groups.ts'
+import { usageGroups, usageSplits } from '../../core/usage/usage-groups.ts'
 import { recordedDialects } from '../../core/usage/usage-record.ts'
 import { needsLog } from '../../core/usage/usage-source.ts'
 import { checker, invalidField, oneOf } from '../../core/validation/validate.ts'
@@ -41,6 +41,8 @@ const filters = {
   provider: words(64),
   /** ID of the key. */
   key: words(64),
+  /** ID of the user whose keys made the requests. */
+  member: words(64),
   status: Type.Optional(oneOf(['completed', 'failed', 'client_closed', 'blocked'])),
   error_code: words(64),
   dialect: Type.Optional(oneOf(recordedDialects)),
@@ -48,7 +50,7 @@ const filters = {
   max_latency_ms: milliseconds,
   routing_mode: Type.Optional(oneOf(['auto', 'manual'])),
   streamed: Type.Optional(oneOf(['true', 'false'])),
-  /** `name=value`. */
+  /** `name=value`, or a name with any value. */
   tag: words(97),
   metadata: Type.Optional(
     Type.Record(
@@ -80,10 +82,8 @@ export const usageQuerySchema = Type.Object(
   {
     ...filters,
     group_by: Type.Optional(oneOf(usageGroups)),
-    /** For hours, days and months: each of them split by model or by key. */
-    split_by: Type.Optional(oneOf(['model', 'key'])),
-    /** Only requests with this tag: `name=value`, or a name with any value. */
-    tag: words(97),
+    /** For hours, days and months: each of them split. By tag requires `tag` with one tag name. */
+    split_by: Type.Optional(oneOf(usageSplits)),
   },
   strict,
 )
@@ -138,11 +138,13 @@ export function readUsageQuery(url: string, now: number): UsagePeriod {
   const { group_by: groupBy = 'day', split_by: splitBy = null } = query
   if (splitBy !== null && groupBy !== 'hour' && groupBy !== 'day' && groupBy !== 'month')
     throw invalidField('split_by', 'requires `group_by` to be `hour`, `day` or `month`')
+  if (splitBy === 'tag' && tag === null)
+    throw invalidField('split_by', 'by tag requires `tag` with one tag name, so that no request counts twice')
   const period = { from: dayOf(from), to: dayOf(to), groupBy, splitBy, tag, filters }
-  if (needsLog(groupBy, filters) && to - from > maximumLogDays * dayMs)
+  if (needsLog(groupBy, filters, splitBy) && to - from > maximumLogDays * dayMs)
     throw invalidField(
       'from',
-      `must be at most ${maximumLogDays} days before \`to\` for hours, times and these filters`,
+      `must be at most ${maximumLogDays} days before \`to\` for hours, times, dialects and these filters`,
     )
   return period
 }
@@ -190,6 +192,7 @@ function filtersOf(query: Omit<Static<typeof exportQuerySchema>, 'format'>): Req
     from,
     to,
     keyId: query.key ?? null,
+    memberId: query.member ?? null,
     provider,
     model,
     status: query.status ?? null,
@@ -200,14 +203,8 @@ function filtersOf(query: Omit<Static<typeof exportQuerySchema>, 'format'>): Req
     routingMode: query.routing_mode ?? null,
     streamed: query.streamed === undefined ? null : query.streamed === 'true',
     metadata: query.metadata ?? null,
-    tag: query.tag === undefined ? null : tagIn(query.tag),
+    tag: query.tag ?? null,
   }
-}
-
-function tagIn(text: string): Readonly<Record<string, string>> {
-  const at = text.indexOf('=')
-  if (at < 1) throw invalidField('tag', 'must be written `name=value`')
-  return { [text.slice(0, at)]: text.slice(at + 1) }
 }
 
 /** Matches the model at every provider. */

@@ -131,6 +131,8 @@ export function shownRejected(row: RejectedRequest): ShownRequest {
     first_token_ms: null,
     metadata: null,
     tags: null,
+    user_id: null,
+    user_email: null,
   }
 }
 

@@ -2,7 +2,7 @@ import { type Static, Type } from '@sinclair/typebox'
 import { healthStates } from '../../core/request/health-state.ts'
 import { placeReasons } from '../../core/request/place-reason.ts'
 import { deciders } from '../../core/usage/explain-request.ts'
-import { usageGroups } from '../../core/usage/usage-groups.ts'
+import { usageGroups, usageSplits } from '../../core/usage/usage-groups.ts'
 import { attemptOutcomes, recordedDialects } from '../../core/usage/usage-record.ts'
 import { fallbackPolicies } from '../../core/validation/fallback-policy.ts'
 import { oneOf } from '../../core/validation/validate.ts'
@@ -77,6 +77,8 @@ const logged = {
   first_token_ms: orNull(count),
   metadata: orNull(Type.Record(Type.String(), Type.String())),
   tags: { ...orNull(Type.Record(Type.String(), Type.String())), description: 'tags that the request counts under' },
+  user_id: { ...orNull(id('usr')), description: 'user of the key; null = unknown, or a rejected request' },
+  user_email: orNull(text('ada@example.com')),
 }
 const requestShape = namedSchema('LoggedRequest', logged)
 
@@ -179,7 +181,7 @@ const sums = {
   first_token_p50_ms: milliseconds,
 }
 
-/** Usage of one model or key: a number for each row of `data`, in its order. */
+/** Usage of one part: a number for each row of `data`, in its order. */
 const lines = {
   requests: Type.Array(count),
   failed: Type.Array(count),
@@ -202,23 +204,26 @@ export const usageShape = namedSchema('UsageTotals', {
       strictObject({ key_id: id('key'), key_name: orNull(text('production')), ...sums }),
       strictObject({ user_id: id('usr'), email: orNull(text('ada@example.com')), ...sums }),
       strictObject({ tag: text('team=search'), ...sums }),
+      strictObject({ dialect: orNull(oneOf(recordedDialects)), ...sums }),
     ]),
     { description: 'by tag, a request counts in each of its tags, and once in `total`' },
   ),
-  split_by: orNull(oneOf(['model', 'key'])),
+  split_by: orNull(oneOf(usageSplits)),
   series: Type.Array(
     Type.Union([
       strictObject({ model: orNull(modelName), ...lines }),
       strictObject({ key_id: id('key'), key_name: orNull(text('production')), ...lines }),
+      strictObject({ user_id: id('usr'), email: orNull(text('ada@example.com')), ...lines }),
+      strictObject({ tag: text('team=search'), ...lines }),
+      strictObject({ dialect: orNull(oneOf(recordedDialects)), ...lines }),
     ]),
     {
-      description:
-        'with `split_by`: the eight most expensive models or keys, each as lists with one number per row of `data`',
+      description: 'with `split_by`: the eight most expensive parts, each as lists with one number per row of `data`',
     },
   ),
   others: {
     ...orNull(strictObject(lines)),
-    description: 'sum of all other models or keys; null = none',
+    description: 'sum of all other parts; null = none',
   },
 })
 

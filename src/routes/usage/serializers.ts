@@ -2,9 +2,17 @@
 import { type Cell, csvLine } from '../../core/text/csv.ts'
 import { dayMs } from '../../core/text/utc-days.ts'
 import { latencyQuantile } from '../../core/usage/latency-histogram.ts'
-import { microcentsPerUsd, toUsd } from '../../core/usage/money.ts'
+import { decimalUsd, toUsd } from '../../core/usage/money.ts'
+import { recordedDialects } from '../../core/usage/usage-record.ts'
 import type { LoggedRequest } from '../../ledger/logged-request.ts'
-import type { GroupedUsage, UsageGroup, UsagePart, UsagePeriod, UsageSums } from '../../ledger/usage-totals.ts'
+import type {
+  GroupedUsage,
+  UsageGroup,
+  UsagePart,
+  UsagePeriod,
+  UsageSplit,
+  UsageSums,
+} from '../../ledger/usage-totals.ts'
 import type { ShownRequest, ShownUsage } from './schemas.ts'
 
 /** One request of the log. */
@@ -45,6 +53,8 @@ export function shownRequest(row: LoggedRequest): ShownRequest {
     first_token_ms: row.first_token_ms,
     metadata: row.metadata,
     tags: row.tags === null ? null : { ...row.tags },
+    user_id: row.user_id,
+    user_email: row.user_email,
   }
 }
 
@@ -82,6 +92,8 @@ const columns = [
   'upstream_id',
   'hedge_cost_usd',
   'tags',
+  'user_id',
+  'user_email',
 ] as const satisfies readonly (keyof ShownRequest)[]
 
 export const csvHeader = csvLine(columns)
@@ -102,12 +114,6 @@ export function csvRequest(row: LoggedRequest): string {
     tags: jsonCell(row.tags),
   }
   return csvLine(columns.map((column): Cell => shown[column]))
-}
-
-/** Eight decimal places and no exponent, which spreadsheets would round. */
-function decimalUsd(microcents: number): string {
-  const whole = Math.floor(microcents / microcentsPerUsd)
-  return `${whole}.${String(microcents % microcentsPerUsd).padStart(8, '0')}`
 }
 
 function jsonCell(fields: LoggedRequest['tags']): string | null {
@@ -131,7 +137,7 @@ export function shownUsage(period: UsagePeriod, { total, groups, parts }: Groupe
     total: shownSums(total),
     data: units.map(unit => {
       const group = known.get(unit)
-      return { ...named(groupBy, unit, group?.name ?? null), ...shownSums(group ?? nothing) }
+      return { ...named(groupBy, { unit, name: group?.name ?? null }), ...shownSums(group ?? nothing) }
     }),
     split_by: splitBy,
     series: parts?.flatMap(one => shownPart(one, splitBy, units)) ?? [],
@@ -141,11 +147,7 @@ export function shownUsage(period: UsagePeriod, { total, groups, parts }: Groupe
 
 function shownPart({ part, byUnit }: UsagePart, splitBy: UsagePeriod['splitBy'], units: readonly string[]) {
   if (part === null) return []
-  const { unit, name } = part
-  const lines = shownLines(byUnit, units)
-  return [
-    splitBy === 'key' ? { key_id: unit, key_name: name, ...lines } : { model: unit === '' ? null : unit, ...lines },
-  ]
+  return [{ ...namedPart(splitBy ?? 'model', part), ...shownLines(byUnit, units) }]
 }
 
 function shownOthers(parts: GroupedUsage['parts'], units: readonly string[]) {
@@ -179,7 +181,7 @@ const nothing: UsageSums = {
   first_token: [],
 }
 
-function named(groupBy: UsageGroup, unit: string, name: string | null) {
+function named(groupBy: UsageGroup, { unit, name }: NamedUnit) {
   switch (groupBy) {
     case 'hour':
       return { hour: unit }
@@ -187,6 +189,15 @@ function named(groupBy: UsageGroup, unit: string, name: string | null) {
       return { day: unit }
     case 'month':
       return { month: unit }
+    default:
+      return namedPart(groupBy, { unit, name })
+  }
+}
+
+type NamedUnit = { readonly unit: string; readonly name: string | null }
+
+function namedPart(group: UsageSplit, { unit, name }: NamedUnit) {
+  switch (group) {
     case 'model':
       return { model: unit === '' ? null : unit }
     case 'key':
@@ -195,6 +206,8 @@ function named(groupBy: UsageGroup, unit: string, name: string | null) {
       return { user_id: unit, email: name }
     case 'tag':
       return { tag: unit }
+    case 'dialect':
+      return { dialect: recordedDialects.find(dialect => dialect === unit) ?? null }
   }
 }
 

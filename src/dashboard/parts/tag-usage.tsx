@@ -1,0 +1,230 @@
+/** Usage by tag over the range of the page: a chart of one tag name or tag, and a table of all tags. */
+import { useState } from 'preact/hooks'
+import { isAllowed } from '../../core/accounts/roles.ts'
+import type { ShownUsage } from '../../routes/usage/schemas.ts'
+import { saveCsv } from '../state/export.ts'
+import { type Filters, hrefToLog, rangeTitle, usageQuery } from '../state/filters.ts'
+import { compact, formatCount, percent, usdColumn } from '../state/format.ts'
+import { hrefTo, replaceHashRoute } from '../state/hash-route.ts'
+import { useResource } from '../state/resource.ts'
+import { user } from '../state/session.ts'
+import { chartUnitsOf, type Measure, measures, splitSeries } from '../state/usage-series.ts'
+import { DailyChart } from './daily-chart.tsx'
+import { SelectField } from './field.tsx'
+import { Empty, Loaded } from './notice.tsx'
+import { Card } from './page.tsx'
+import { Table } from './table.tsx'
+import { Tabs } from './tabs.tsx'
+
+type TagRow = Extract<ShownUsage['data'][number], { tag: string }>
+const rowsOf = (usage: ShownUsage | undefined): TagRow[] =>
+  usage?.data.flatMap(row => ('tag' in row ? [row] : [])) ?? []
+const nameOf = (tag: string) => tag.split('=')[0] ?? tag
+
+export function TagUsage({ filters }: { readonly filters: Filters }) {
+  const { tag, ...untagged } = filters
+  const { query, shortenedTo } = usageQuery(untagged)
+  const all = useResource('GET /api/v1/usage', { query: { ...query, group_by: 'tag' } })
+  const chosen = useResource('GET /api/v1/usage', {
+    query: { ...usageQuery(filters).query, group_by: 'tag' },
+    when: tag !== undefined,
+  })
+  const names = [...new Set(rowsOf(all.data).map(row => nameOf(row.tag)))]
+  const charted = tag ?? names[0]
+  return (
+    <>
+      {shortenedTo !== null && (
+        <p class="hint">With these filters the totals cover the last {shortenedTo} days of the range.</p>
+      )}
+      {charted !== undefined && <TagChart key={charted} tag={charted} filters={filters} />}
+      <Card
+        title="Usage by tag"
+        about={`${rangeTitle(filters)}, by cost. A request counts in each of its tags.`}
+        actions={
+          <SelectField
+            label="Tag name"
+            value={tag ?? ''}
+            onChoice={name => replaceHashRoute('tags', { ...filters, tag: name })}
+          >
+            <option value="">All</option>
+            {[...new Set([...names, ...(tag === undefined ? [] : [tag])])].map(name => (
+              <option key={name} value={name}>
+                {name}
+              </option>
+            ))}
+          </SelectField>
+        }
+      >
+        <Loaded resource={tag === undefined ? all : chosen} what="the usage">
+          {usage => (
+            <UsageTable
+              usage={usage}
+              filters={filters}
+              whole={tag === undefined || tag.includes('=') ? undefined : all.data}
+            />
+          )}
+        </Loaded>
+      </Card>
+    </>
+  )
+}
+
+const splits = { model: 'By model', key: 'By key', member: 'By member' } as const
+type Split = keyof typeof splits
+const measureTabs = (Object.keys(measures) as Measure[]).map(key => ({ key, title: measures[key].title }))
+
+/** Chart of the values of a tag name, or of one tag by model, key or member: parts that count no request twice. */
+function TagChart({ tag, filters }: { readonly tag: string; readonly filters: Filters }) {
+  const [measure, setMeasure] = useState<Measure>('cost')
+  const [split, setSplit] = useState<Split>('model')
+  const isOne = tag.includes('=')
+  const ofTag = { ...filters, tag }
+  const { query, unit } = usageQuery(ofTag)
+  const usage = useResource('GET /api/v1/usage', {
+    query: { ...query, group_by: unit, split_by: isOne ? split : 'tag' },
+  })
+  const seesAll = isAllowed(user.value?.role ?? 'viewer', 'usage.all')
+  const splitTabs = (Object.keys(splits) as Split[])
+    .filter(key => key !== 'member' || seesAll)
+    .map(key => ({ key, title: splits[key] }))
+  return (
+    <Card
+      title={isOne ? tag : `${tag}, by value`}
+      about={rangeTitle(filters)}
+      actions={
+        <>
+          <Tabs label="Metric" tabs={measureTabs} current={measure} onChoice={setMeasure} />
+          {isOne && <Tabs label="Group by" tabs={splitTabs} current={split} onChoice={setSplit} />}
+        </>
+      }
+    >
+      <Loaded resource={usage} what="the chart" lines={6}>
+        {found =>
+          found.total.requests === 0 ? (
+            <Empty title="No requests with this tag in this range">Choose a longer range or another tag.</Empty>
+          ) : (
+            <DailyChart
+              {...measures[measure]}
+              days={chartUnitsOf(found)}
+              series={splitSeries(found, measure)}
+              linkTo={added => hrefToLog(ofTag, added)}
+              note={measure === 'latency' ? 'p50' : undefined}
+            />
+          )
+        }
+      </Loaded>
+    </Card>
+  )
+}
+
+/** More rows are shown on request: each session of an agent is a tag. */
+const firstRows = 100
+
+type UsageTableProps = {
+  readonly usage: ShownUsage
+  readonly filters: Filters
+  /** Totals with and without the tag; undefined = no line for requests without it. */
+  readonly whole: ShownUsage | undefined
+}
+
+type Shown = Pick<TagRow, 'requests' | 'failed' | 'total_tokens' | 'cost_usd'> & { readonly tag: string | null }
+
+function UsageTable({ usage, filters, whole }: UsageTableProps) {
+  const [showsAll, setShowsAll] = useState(false)
+  const tags = rowsOf(usage)
+  const untagged = whole === undefined ? null : lessOf(whole.total, usage.total)
+  if (tags.length === 0)
+    return (
+      <Empty title="No requests with tags in this range">
+        Add tags to an API key, or send the header <code>x-gateway-tags: team=search</code>.
+      </Empty>
+    )
+  const rows: Shown[] = [
+    ...(showsAll ? tags : tags.slice(0, firstRows)),
+    ...(untagged === null || untagged.requests === 0 ? [] : [{ ...untagged, tag: null }]),
+  ]
+  const usd = usdColumn(rows.map(row => row.cost_usd))
+  const save = () =>
+    saveCsv('tags.csv', [
+      ['tag', 'requests', 'failed', 'total_tokens', 'cost_usd'],
+      ...[...tags, ...(untagged === null ? [] : [{ ...untagged, tag: '' }])].map(row => [
+        row.tag,
+        row.requests,
+        row.failed,
+        row.total_tokens,
+        row.cost_usd.toFixed(8),
+      ]),
+    ])
+  return (
+    <>
+      <Table
+        caption="Usage by tag"
+        rows={rows}
+        keyOf={row => row.tag ?? ''}
+        columns={[
+          {
+            name: 'Tag',
+            isHeading: true,
+            by: row => row.tag,
+            show: ({ tag }) =>
+              tag === null ? (
+                <span class="quiet">Without this tag</span>
+              ) : (
+                <a class="break" href={hrefTo('tags', { ...filters, tag })}>
+                  {tag}
+                </a>
+              ),
+          },
+          {
+            name: 'Requests',
+            isNumber: true,
+            by: row => row.requests,
+            show: ({ tag, requests }) =>
+              tag === null ? (
+                formatCount(requests)
+              ) : (
+                <a href={hrefToLog(filters, { tag })} aria-label={`${formatCount(requests)} requests with ${tag}`}>
+                  {formatCount(requests)}
+                </a>
+              ),
+          },
+          {
+            name: 'Failed',
+            from: 'middle',
+            isNumber: true,
+            by: row => row.failed,
+            show: row => percent(row.requests === 0 ? 0 : row.failed / row.requests, 1),
+          },
+          {
+            name: 'Tokens',
+            from: 'middle',
+            isNumber: true,
+            by: row => row.total_tokens,
+            show: row => compact(row.total_tokens),
+          },
+          { name: 'Cost', isNumber: true, by: row => row.cost_usd, show: row => usd(row.cost_usd) },
+        ]}
+      />
+      <div class="actions">
+        {tags.length > firstRows && !showsAll && (
+          <button type="button" class="button small" onClick={() => setShowsAll(true)}>
+            Show all {formatCount(tags.length)}
+          </button>
+        )}
+        <button type="button" class="button small" onClick={save}>
+          Export CSV
+        </button>
+      </div>
+    </>
+  )
+}
+
+/** Differences of sums; money is exact to 1e-8 USD. */
+function lessOf(whole: ShownUsage['total'], part: ShownUsage['total']): Omit<Shown, 'tag'> {
+  return {
+    requests: whole.requests - part.requests,
+    failed: whole.failed - part.failed,
+    total_tokens: whole.total_tokens - part.total_tokens,
+    cost_usd: Math.round((whole.cost_usd - part.cost_usd) * 1e8) / 1e8,
+  }
+}

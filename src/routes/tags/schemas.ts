@@ -1,0 +1,12 @@
+import type { Static } from '@sinclair/typebox'
+import { namedSchema, orNull, text } from '../../http/schemas.ts'
+import { scopeLimitsShape, scopeUsedShape } from '../../http/scope-limits.ts'
+
+export const tagShape = namedSchema('LimitedTag', {
+  name: text('team'),
+  value: text('search'),
+  limits: orNull(scopeLimitsShape),
+  used: scopeUsedShape,
+})
+/** A tag with its limits and usage; null = no limits. */
+export type ShownTag = Static<typeof tagShape>
