@@ -16,7 +16,7 @@ import type { invoiceWithLinesShape, pageShape, ShownBilling, ShownInvoice } fro
 import type { dryRunShape } from '../../routes/dry-run/schemas.ts'
 import type { Health } from '../../routes/health/routes.ts'
 import type { learningShape, ratedShape } from '../../routes/insights/schemas.ts'
-import type { newKeyShape, ShownKey } from '../../routes/keys/schemas.ts'
+import type { newKeyShape, ShownKey, ShownKeyPage } from '../../routes/keys/schemas.ts'
 import type { modelHealthListShape, modelListShape } from '../../routes/models/schemas.ts'
 import type { providerListShape } from '../../routes/providers/schemas.ts'
 import type { newInvitationShape, ShownTeam } from '../../routes/team/schemas.ts'
@@ -62,6 +62,7 @@ export type Routes = {
   'GET /api/v1/account': AccountToday
   'PATCH /api/v1/account': AccountToday
   'GET /api/v1/keys': List<ShownKey>
+  'GET /api/v1/keys/:id': ShownKeyPage
   'POST /api/v1/keys': NewKey
   'PATCH /api/v1/keys/:id': ShownKey
   'POST /api/v1/keys/:id/rotate': NewKey
