@@ -13,10 +13,10 @@ export const fallbackTitles: Readonly<Record<FallbackPolicy, string>> = {
 
 /** What each policy does and costs. */
 export const fallbackHints: Readonly<Record<FallbackPolicy, string>> = {
-  any: 'If the model fails, another model may answer. You pay its price: at most 3 times that of the model that a request names.',
+  any: 'If the model fails, another model may answer. You pay its price: by default at most 3 times that of the model that a request names.',
   same_model:
     'If a call fails, only other hosts and keys of the same model may answer, at their price. Otherwise the request fails.',
-  none: 'One call per request. If it fails, the request fails and costs nothing.',
+  none: 'One call per request. If it fails, the request fails, and costs nothing without output.',
 }
 
 export const hedgingHint =
