@@ -100,12 +100,12 @@ function Rules({ of: key, onOpen }: KeyProps & { readonly onOpen: (open: OpenKey
   const asAccount = (value: string | undefined) => `As the account${value === undefined ? '' : `: ${value}`}`
   const accountFallback = account.data && fallbackTitles[account.data.fallback ?? 'any']
   const onOff = (isOn: boolean) => (isOn ? 'On' : 'Off')
+  const isReplaced = key.replaced_by !== null
   // An expired key can get a later expiry, unless a rotation replaced it.
-  const kinds = isValid
-    ? (['change', 'rotate', 'revoke'] as const)
-    : key.revoked_at === null && key.replaced_by === null
-      ? (['change', 'revoke'] as const)
-      : []
+  const isOpen = key.revoked_at === null && (isValid || !isReplaced)
+  const kinds = (['change', 'rotate', 'revoke'] as const).filter(
+    kind => isOpen && (kind !== 'rotate' || (isValid && !isReplaced)),
+  )
   return (
     <Card
       title={key.name}

@@ -30,7 +30,7 @@ export function KeySnippets({ of: { prefix, models } }: { readonly of: Pick<Show
   return (
     <Card
       title="Use this key"
-      about="The key was shown once, when it was created. Replace YOUR_SECRET by its secret part first; all programs read GATEWAY_KEY."
+      about="The key was shown once, when it was created. Replace YOUR_SECRET by its secret part. The programs read GATEWAY_KEY."
       actions={
         <Tabs
           label="Language"
