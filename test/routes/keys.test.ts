@@ -38,7 +38,7 @@ const expire = (id: string) =>
     ({ sql }) => sql`update api_keys set expires_at = clock_timestamp() - interval '1 minute' where id = ${id}`,
   )
 
-describe('GET /api/v1/keys/{id}', () => {
+describe('GET /api/v1/keys/:id', () => {
   test('names the neighbors and the whole lineage of a rotated key, and when the old one ends', async () => {
     const first = await made()
     const second = await rotated(first.id, 3600)
@@ -84,7 +84,7 @@ describe('GET /api/v1/keys/{id}', () => {
   })
 })
 
-describe('PATCH /api/v1/keys/{id}', () => {
+describe('PATCH /api/v1/keys/:id', () => {
   const moved = async (id: string, expires_at: string | null) => {
     const { status, body } = await as(boss, 'PATCH', `/keys/${id}`, { expires_at })
     return status === 200 ? status : [status, body.error.code, body.error.param]
