@@ -128,7 +128,10 @@ describe('CLI beside a running gateway', () => {
     if (person === null) throw new Error('the sign-in failed')
     const viewer = await addMember(gateway, person, 'viewer')
     const { code, stderr } = await command(`keys create ${viewer.email}`)
-    expect([code, stderr]).toEqual([1, expect.stringContaining(`${viewer.email} is a viewer and cannot have API keys.`)])
+    expect([code, stderr]).toEqual([
+      1,
+      expect.stringContaining(`${viewer.email} is a viewer and cannot have API keys.`),
+    ])
     expect(Object(await asJson('keys list team@example.com')).data).toEqual([])
   })
 
