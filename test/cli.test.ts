@@ -22,7 +22,7 @@ import {
   startProcess,
   stopProcesses,
 } from './harness/processes.ts'
-import { ask, signIn } from './harness/users.ts'
+import { addMember, ask, signIn } from './harness/users.ts'
 
 // Every test starts and ends processes.
 setDefaultTimeout(120_000)
@@ -141,6 +141,19 @@ describe('CLI beside a running gateway', () => {
       code: 'requests_per_minute_exceeded',
       limit: 'key.requests_per_minute',
     })
+  })
+
+  test('keys create: makes no key for a viewer', async () => {
+    const { email, password } = await asJson('accounts create team@example.com')
+    const person = await signIn(gateway, { email: String(email), password: String(password) })
+    if (person === null) throw new Error('the sign-in failed')
+    const viewer = await addMember(gateway, person, 'viewer')
+    const { code, stderr } = await command(`keys create ${viewer.email}`)
+    expect([code, stderr]).toEqual([
+      1,
+      expect.stringContaining(`${viewer.email} is a viewer and cannot have API keys.`),
+    ])
+    expect(Object(await asJson('keys list team@example.com')).data).toEqual([])
   })
 
   test('accounts list: lists each account with its owner', async () => {

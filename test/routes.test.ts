@@ -108,7 +108,8 @@ test('routes: appear in `GET /`, and a wrong method gets the allowed ones', asyn
   expect(endpoints.filter(endpoint => !written.includes(endpoint))).toEqual([])
   const keys = 'Method not supported for this path. Use GET /api/v1/keys or POST /api/v1/keys.'
   expect((await ask('/api/v1/keys', 'PUT')).error.message).toBe(keys)
-  const one = 'Method not supported for this path. Use PATCH /api/v1/keys/{id} or DELETE /api/v1/keys/{id}.'
+  const one =
+    'Method not supported for this path. Use GET /api/v1/keys/{id} or PATCH /api/v1/keys/{id} or DELETE /api/v1/keys/{id}.'
   expect((await ask('/api/v1/keys/key_1', 'PUT')).error.message).toBe(one)
   expect((await ask('/api/v1/nowhere')).error.message).toContain('Unknown path.')
 })

@@ -48,7 +48,8 @@ const create = command({
       ...rules,
     }
     return withAccount(operands.email, async (database, { account, user }) => {
-      await createKey(database, { ...own, accountId: account.id, userId: user.id })
+      if (!(await createKey(database, { ...own, accountId: account.id, userId: user.id })))
+        throw new CommandFailure(`${operands.email} is a viewer and cannot have API keys. Change the role first.`)
       if (options.json)
         return printJson({
           ...keyForJson({ ...own, lastUsedAt: null, revokedAt: null }),

@@ -4,6 +4,7 @@ import { isAllowed, type Role } from '../core/accounts/roles.ts'
 import { Billing } from './pages/billing.tsx'
 import { Insights } from './pages/insights.tsx'
 import { InvoicePage } from './pages/invoice.tsx'
+import { KeyPage } from './pages/key.tsx'
 import { Keys } from './pages/keys.tsx'
 import { Models } from './pages/models.tsx'
 import { Overview } from './pages/overview.tsx'
@@ -60,7 +61,12 @@ const pages: readonly PageEntry[] = [
   },
   { path: 'models', title: 'Models', icon: 'models', show: () => <Models /> },
   { path: 'insights', title: 'Insights', icon: 'insights', show: () => <Insights /> },
-  { path: 'keys', title: 'Keys', icon: 'keys', show: () => <Keys /> },
+  {
+    path: 'keys',
+    title: 'Keys',
+    icon: 'keys',
+    show: ([id]) => (id === undefined ? <Keys /> : <KeyPage key={id} id={id} />),
+  },
   { path: 'tags', title: 'Tags', icon: 'tags', show: () => <TagsPage /> },
   { path: 'team', title: 'Team', icon: 'team', show: () => <Team /> },
   {

@@ -158,6 +158,8 @@ export const apiKeys = pgTable(
     strategy: text('strategy', { enum: [...strategies] }),
     /** Fallback policy of its requests; null = the account's. */
     fallback: text('fallback', { enum: [...fallbackPolicies] }),
+    /** Whether its requests hedge a late first token; null = as the account's. */
+    hedge: boolean('hedge'),
   },
   table => [
     index('api_keys_account').on(table.accountId),

@@ -22,8 +22,8 @@ type AxeResult = {
   }[]
 }
 
-/** Returns the violations on the page, and its excess width. `rules` are further options of axe. */
-export async function axeProblems({ page }: Visitor, name: string, rules: string): Promise<string[]> {
+/** Returns the violations on the page, and its excess width. `rules` are further options of axe; empty = all rules. */
+export async function axeProblems({ page }: Visitor, name: string, rules = ''): Promise<string[]> {
   // Once per document: the source is half a megabyte.
   if (await page.evaluate<boolean>('typeof axe === "undefined"')) await page.evaluate(`${axe}; undefined`)
   const { violations } = await page.evaluate<AxeResult>(`axe.run({ resultTypes: ['violations'], ${rules} })`)

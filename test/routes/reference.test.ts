@@ -149,6 +149,7 @@ const scenes: Readonly<Record<string, () => Promise<Scene>>> = {
     const answered = await ask<{ request_id: string }>(gateway, 'POST', '/api/v1/chat', { token: key, body })
     return { token: person.token, fields: { request_id: answered.body.request_id } }
   },
+  'GET /api/v1/keys/{id}': () => withKey(''),
   'PATCH /api/v1/keys/{id}': () => withKey(''),
   'POST /api/v1/keys/{id}/rotate': () => withKey('/rotate'),
   'DELETE /api/v1/keys/{id}': () => withKey(''),

@@ -436,7 +436,10 @@ test('viewer: loses its keys with the role, can create none and invites no one',
   // A request that was authorized before the change stores its key after it.
   const { database, stores, newId } = gateway.deps
   const [running] = await sql(({ sql }) => sql<{ id: string }[]>`select id from sessions where user_id = ${person.id}`)
-  const [id, rules] = [newId('key'), { limits: null, models: null, tags: null, strategy: null, fallback: null }]
+  const [id, rules] = [
+    newId('key'),
+    { limits: null, models: null, tags: null, strategy: null, fallback: null, hedge: null },
+  ]
   const late = { id, userId: person.id, name: 'late', publicId: id, digest: digestOf(id), web: true, ...rules }
   const times = { createdAt: new Date(), expiresAt: null }
   expect(await stores.keyLines.addKey(database, person.accountId, running?.id ?? '', { ...late, ...times })).toBe(

@@ -1,31 +1,27 @@
 import { useState } from 'preact/hooks'
 import { isAllowed } from '../../core/accounts/roles.ts'
 import type { ShownKey } from '../../routes/keys/schemas.ts'
-import { Badge } from '../parts/badge.tsx'
-import { Snippet } from '../parts/copy.tsx'
-import { Confirm, Dialog, FormDialog } from '../parts/dialog.tsx'
+import { FormDialog } from '../parts/dialog.tsx'
 import { SelectField, Switch, TextField } from '../parts/field.tsx'
 import { FilterBar } from '../parts/filter-bar.tsx'
+import { expiryIn, KeyBadge, KeyDialog, lifetimeOptions, type OpenKeyDialog } from '../parts/key-dialogs.tsx'
+import { KeyRoutingFields, routingOfTexts, routingTextsOf } from '../parts/key-routing.tsx'
 import { KeyRuleFields, type KeyRuleTexts, rulesOfTexts, textsOfRules } from '../parts/key-rules.tsx'
 import { KeyUsageCard } from '../parts/key-usage.tsx'
-import { Empty, Loaded, Notice } from '../parts/notice.tsx'
+import { Empty, Loaded } from '../parts/notice.tsx'
 import { Card, Page } from '../parts/page.tsx'
 import { Table } from '../parts/table.tsx'
-import { showToast } from '../parts/toast.tsx'
 import { useAction } from '../state/action.ts'
 import { callApi } from '../state/api.ts'
 import { filtersOf } from '../state/filters.ts'
-import { compact, dateOf, dateTime, formatCount, formatUsd, relativeTime, usdColumn } from '../state/format.ts'
-import { hashRoute } from '../state/hash-route.ts'
+import { compact, dateOf, formatCount, formatUsd, relativeTime, usdColumn } from '../state/format.ts'
+import { hashRoute, hrefTo } from '../state/hash-route.ts'
+import { isKeyValid } from '../state/key-lineage.ts'
 import { useResource } from '../state/resource.ts'
 import type { NewKey } from '../state/routes.ts'
 import { user } from '../state/session.ts'
 
-type Open =
-  | { readonly kind: 'create' }
-  | { readonly kind: 'change'; readonly key: ShownKey }
-  | { readonly kind: 'shown'; readonly made: NewKey }
-  | { readonly kind: 'rotate' | 'revoke'; readonly key: ShownKey }
+type Open = { readonly kind: 'create' } | OpenKeyDialog
 
 const everyMs = 5_000
 
@@ -58,48 +54,19 @@ export function Keys() {
       >
         <Loaded resource={keys} what="keys">
           {({ data }) => (
-            <KeyTable keys={showsEnded ? data : data.filter(isAlive)} onOpen={setOpen} hasEnded={data.length > 0} />
+            <KeyTable keys={showsEnded ? data : data.filter(isKeyValid)} onOpen={setOpen} hasEnded={data.length > 0} />
           )}
         </Loaded>
       </Card>
       <FilterBar path="keys" filters={filters} />
       <KeyUsageCard filters={filters} />
       {open?.kind === 'create' && <Create onMade={made} onClose={close} />}
-      {open?.kind === 'change' && (
-        <Change
-          target={open.key}
-          onChanged={() => {
-            close()
-            keys.reload()
-          }}
-          onClose={close}
-        />
-      )}
-      {open?.kind === 'rotate' && <Rotate target={open.key} onMade={made} onClose={close} />}
-      {open?.kind === 'shown' && <Shown made={open.made} onClose={close} />}
-      {open?.kind === 'revoke' && (
-        <Confirm
-          title={`Revoke “${open.key.name}”?`}
-          action="Revoke"
-          isDangerous
-          perform={async () => {
-            await callApi('DELETE /api/v1/keys/:id', { params: { id: open.key.id } })
-            keys.reload()
-            showToast(`Key “${open.key.name}” revoked`)
-          }}
-          onClose={close}
-        >
-          <p>
-            Requests with <code>{open.key.prefix}</code> are rejected within 1 s. This cannot be undone.
-          </p>
-        </Confirm>
+      {open !== null && open.kind !== 'create' && (
+        <KeyDialog open={open} onMade={made} onChanged={keys.reload} onClose={close} />
       )}
     </Page>
   )
 }
-
-const isAlive = ({ revoked_at, expires_at }: ShownKey) =>
-  revoked_at === null && (expires_at === null || Date.parse(expires_at) > Date.now())
 
 type KeyTableProps = {
   readonly keys: readonly ShownKey[]
@@ -116,14 +83,14 @@ function KeyTable({ keys, hasEnded, onOpen }: KeyTableProps) {
       caption="API keys"
       rows={keys}
       keyOf={({ id }) => id}
-      classOf={key => (isAlive(key) ? '' : 'faded')}
+      classOf={key => (isKeyValid(key) ? '' : 'faded')}
       columns={[
         {
           name: 'Name',
           isHeading: true,
           show: key => (
             <>
-              {key.name} <Standing of={key} />
+              <a href={hrefTo(`keys/${key.id}`)}>{key.name}</a> <KeyBadge of={key} />
               <code class="block quiet">{key.prefix}</code>
             </>
           ),
@@ -141,7 +108,7 @@ function KeyTable({ keys, hasEnded, onOpen }: KeyTableProps) {
         {
           name: '',
           show: key =>
-            isAlive(key) && (
+            isKeyValid(key) && (
               <div class="actions">
                 <button
                   type="button"
@@ -175,30 +142,16 @@ function KeyTable({ keys, hasEnded, onOpen }: KeyTableProps) {
   )
 }
 
-function Standing({ of: key }: { readonly of: ShownKey }) {
-  if (key.revoked_at !== null) return <Badge tone="bad">revoked</Badge>
-  if (key.expires_at === null) return null
-  return isAlive(key) ? (
-    <span title={dateTime(key.expires_at)}>
-      <Badge tone="warn">expires {relativeTime(key.expires_at)}</Badge>
-    </span>
-  ) : (
-    <Badge>expired</Badge>
-  )
-}
-
-const lifetimes = { '': 'Never', '7': 'In 7 days', '30': 'In 30 days', '90': 'In 90 days', '365': 'In a year' } as const
-const dayMs = 86_400_000
-
 type MadeProps = { readonly onMade: (key: NewKey) => void; readonly onClose: () => void }
 
 function Create({ onMade, onClose }: MadeProps) {
   const [name, setName] = useState('')
   const [days, setDays] = useState('')
   const [rules, setRules] = useState<KeyRuleTexts>(textsOfRules(null))
+  const [routing, setRouting] = useState(routingTextsOf(null))
   const making = useAction(async () => {
-    const expires_at = days === '' ? null : new Date(Date.now() + Number(days) * dayMs).toISOString()
-    onMade(await callApi('POST /api/v1/keys', { body: { name: name.trim(), expires_at, ...rulesOfTexts(rules) } }))
+    const body = { name: name.trim(), expires_at: expiryIn(days), ...rulesOfTexts(rules), ...routingOfTexts(routing) }
+    onMade(await callApi('POST /api/v1/keys', { body }))
   })
   return (
     <FormDialog
@@ -220,28 +173,10 @@ function Create({ onMade, onClose }: MadeProps) {
         failure={making.failure}
       />
       <SelectField label="Ends" value={days} onChoice={setDays}>
-        {Object.entries(lifetimes).map(([value, text]) => (
-          <option key={value} value={value}>
-            {text}
-          </option>
-        ))}
+        {lifetimeOptions}
       </SelectField>
       <KeyRuleFields texts={rules} onTexts={setRules} failure={making.failure} />
-    </FormDialog>
-  )
-}
-
-type ChangeProps = { readonly target: ShownKey; readonly onChanged: () => void; readonly onClose: () => void }
-
-function Change({ target, onChanged, onClose }: ChangeProps) {
-  const [rules, setRules] = useState<KeyRuleTexts>(textsOfRules(target))
-  const changing = useAction(async () => {
-    await callApi('PATCH /api/v1/keys/:id', { params: { id: target.id }, body: rulesOfTexts(rules) })
-    onChanged()
-  })
-  return (
-    <FormDialog title={`Change “${target.name}”`} action="Save" doing={changing} fields={[]} onClose={onClose}>
-      <KeyRuleFields texts={rules} onTexts={setRules} failure={changing.failure} />
+      <KeyRoutingFields texts={routing} onTexts={setRouting} />
     </FormDialog>
   )
 }
@@ -262,48 +197,5 @@ function Used({ of: { limits, used } }: { readonly of: ShownKey }) {
         </span>
       ))}
     </>
-  )
-}
-
-const overlaps = { '0': 'Not at all', '3600': 'For an hour', '86400': 'For a day', '604800': 'For seven days' } as const
-
-function Rotate({ target, onMade, onClose }: MadeProps & { readonly target: ShownKey }) {
-  const [overlap, setOverlap] = useState('86400')
-  const rotating = useAction(async () => {
-    const body = { overlap_seconds: Number(overlap) }
-    onMade(await callApi('POST /api/v1/keys/:id/rotate', { params: { id: target.id }, body }))
-  })
-  return (
-    <FormDialog title={`Rotate “${target.name}”`} action="Rotate" doing={rotating} onClose={onClose}>
-      <p>A new key replaces it and continues its usage history.</p>
-      <SelectField
-        label="The old key keeps working"
-        value={overlap}
-        onChoice={setOverlap}
-        hint="Long enough to replace it everywhere."
-      >
-        {Object.entries(overlaps).map(([value, text]) => (
-          <option key={value} value={value}>
-            {text}
-          </option>
-        ))}
-      </SelectField>
-    </FormDialog>
-  )
-}
-
-function Shown({ made, onClose }: { readonly made: NewKey; readonly onClose: () => void }) {
-  return (
-    <Dialog title={`Key “${made.name}” created`} onClose={onClose}>
-      <Notice tone="warn" title="Copy the key now">
-        It is shown only once: the gateway stores only its hash.
-      </Notice>
-      <Snippet text={made.key} what="key" />
-      <div class="actions end">
-        <button type="button" class="button primary" onClick={onClose}>
-          I have it
-        </button>
-      </div>
-    </Dialog>
   )
 }

@@ -2,6 +2,7 @@ import { useState } from 'preact/hooks'
 import type { ShownRequest } from '../../routes/usage/schemas.ts'
 import { Switch } from '../parts/field.tsx'
 import { FilterBar } from '../parts/filter-bar.tsx'
+import { FindRequest } from '../parts/find-request.tsx'
 import { Icon } from '../parts/icon.tsx'
 import { Empty, FailureNotice, Loading } from '../parts/notice.tsx'
 import { Page } from '../parts/page.tsx'
@@ -30,6 +31,7 @@ export function Requests() {
       <FilterBar path="requests" filters={filters}>
         <Switch label="Live updates" isOn={isLive} onSwitch={setLive} />
       </FilterBar>
+      <FindRequest />
       <section class="card">
         {log.failure !== null && <FailureNotice failure={log.failure} retry={log.reload} />}
         {log.rows === undefined && log.failure === null && <Loading what="requests" lines={8} />}

@@ -6,6 +6,7 @@ import { Switch, TextField } from '../parts/field.tsx'
 import { Later } from '../parts/later.tsx'
 import { FailureNotice, Loaded } from '../parts/notice.tsx'
 import { Card, Page } from '../parts/page.tsx'
+import { RoutingDefaults } from '../parts/routing-defaults.tsx'
 import { Table } from '../parts/table.tsx'
 import { showToast } from '../parts/toast.tsx'
 import { useAction } from '../state/action.ts'
@@ -26,7 +27,16 @@ export function Settings() {
     <Page title="Settings" about={`${user.value?.email ?? ''}, ${user.value?.role ?? ''}`}>
       <TestResult />
       <Loaded resource={account} what="the account">
-        {found => <AccountCard account={found} onChange={account.set} />}
+        {found => (
+          <>
+            <AccountCard account={found} onChange={account.set} />
+            <RoutingDefaults
+              account={found}
+              mayChange={isAllowed(user.value?.role ?? 'viewer', 'account.change')}
+              onChange={account.set}
+            />
+          </>
+        )}
       </Loaded>
       <Sessions />
       <Password />

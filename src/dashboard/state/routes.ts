@@ -23,7 +23,7 @@ import type {
 import type { dryRunShape } from '../../routes/dry-run/schemas.ts'
 import type { Health } from '../../routes/health/routes.ts'
 import type { learningShape, ratedShape } from '../../routes/insights/schemas.ts'
-import type { newKeyShape, ShownKey } from '../../routes/keys/schemas.ts'
+import type { newKeyShape, ShownKey, ShownKeyPage } from '../../routes/keys/schemas.ts'
 import type { modelHealthListShape, modelListShape } from '../../routes/models/schemas.ts'
 import type { providerListShape } from '../../routes/providers/schemas.ts'
 import type { ShownTag } from '../../routes/tags/schemas.ts'
@@ -71,6 +71,7 @@ export type Routes = {
   'GET /api/v1/account': AccountToday
   'PATCH /api/v1/account': AccountToday
   'GET /api/v1/keys': List<ShownKey>
+  'GET /api/v1/keys/:id': ShownKeyPage
   'POST /api/v1/keys': NewKey
   'PATCH /api/v1/keys/:id': ShownKey
   'POST /api/v1/keys/:id/rotate': NewKey

@@ -2,7 +2,7 @@
  * API keys as managed by their owners: creation, rotation within a key lineage that shares usage, and lists with usage.
  */
 
-import { and, desc, eq, isNull, sql } from 'drizzle-orm'
+import { and, asc, desc, eq, isNull, or, sql } from 'drizzle-orm'
 import { isAllowed } from '../../core/accounts/roles.ts'
 import type { AuditDetails } from '../../core/audit/audit.ts'
 import { type Transaction, withAccountRls } from '../account-transaction.ts'
@@ -22,7 +22,7 @@ type AddKeyInput = {
 } & KeyRules
 
 /** What a key's requests may do, and what they count in; null = no rule. */
-export type KeyRules = Pick<ApiKey, 'limits' | 'models' | 'tags' | 'strategy' | 'fallback'>
+export type KeyRules = Pick<ApiKey, 'limits' | 'models' | 'tags' | 'strategy' | 'fallback' | 'hedge'>
 
 export type KeyUsage = {
   readonly requests: number
@@ -57,11 +57,7 @@ export function addKey(
       .for('share')
     if (holder === undefined || !isAllowed(holder.role, 'keys.own')) return 'gone'
     if (!(await isRunning(step, sessionId))) return 'gone'
-    const active = await step.execute(
-      sql`select 1 from api_keys where account_id = ${accountId} and revoked_at is null
-          and (expires_at is null or expires_at > clock_timestamp()) limit ${maximumActiveKeys}`,
-    )
-    if (active.length >= maximumActiveKeys) return 'full'
+    if (await isFull(step, accountId)) return 'full'
     const rows = await step
       .insert(apiKeys)
       .values({ ...key, accountId })
@@ -84,6 +80,14 @@ async function isRunning(step: Transaction, sessionId: string): Promise<boolean>
   return (await step.execute(sql`select 1 from sessions where id = ${sessionId}`)).length > 0
 }
 
+async function isFull(step: Transaction, accountId: string): Promise<boolean> {
+  const active = await step.execute(
+    sql`select 1 from api_keys where account_id = ${accountId} and revoked_at is null
+        and (expires_at is null or expires_at > clock_timestamp()) limit ${maximumActiveKeys}`,
+  )
+  return active.length >= maximumActiveKeys
+}
+
 /** Returns a key of the account; null if there is none of this ID. */
 export async function findKey(database: Database, accountId: string, keyId: string): Promise<ApiKey | null> {
   const rows = await withAccountRls(database, accountId).orm(step =>
@@ -96,23 +100,90 @@ export async function findKey(database: Database, accountId: string, keyId: stri
   return rows[0] ?? null
 }
 
-/** Changes name, permissions, expiry and rules of a key; null if the account has none of this ID. */
-export async function changeKey(
+/** New values of a key. An omitted field stays as it is. */
+export type KeyChange = Partial<Pick<ApiKey, 'name' | 'web' | 'expiresAt' | keyof KeyRules>>
+
+type ChangeKeyInput = {
+  readonly accountId: string
+  readonly keyId: string
+  readonly change: KeyChange
+  /** The new values by their names in the API, for the audit log. */
+  readonly details: AuditDetails
+}
+
+/**
+ * Changes name, permissions, expiry and rules of a key. An expiry never makes a key valid again that was ended on purpose:
+ * `revoked` = it was revoked; `replaced` = a rotation replaced it, and its end can only come earlier. `full` = the account
+ * has the maximum number of valid keys; null = no key of this ID.
+ */
+export function changeKey(
   database: Database,
-  accountId: string,
-  keyId: string,
-  change: Partial<Pick<ApiKey, 'name' | 'web' | 'expiresAt' | keyof KeyRules>>,
-): Promise<ApiKey | null> {
+  { accountId, keyId, change, details }: ChangeKeyInput,
+): Promise<ApiKey | 'revoked' | 'replaced' | 'full' | null> {
   return withAccountRls(database, accountId).orm(async step => {
+    // Locked, so that no rotation or revocation comes between the check and the change.
+    const [before] = await step
+      .select()
+      .from(apiKeys)
+      .where(and(eq(apiKeys.id, keyId), eq(apiKeys.accountId, accountId)))
+      .for('update')
+    if (before === undefined) return null
+    const refusal = change.expiresAt === undefined ? null : await expiryRefusal(step, before, change.expiresAt)
+    if (refusal !== null) return refusal
     const [row] = await step
       .update(apiKeys)
       .set({ ...change, updatedAt: sql`clock_timestamp()` })
       .where(and(eq(apiKeys.id, keyId), eq(apiKeys.accountId, accountId)))
       .returning()
     if (row === undefined) return null
-    await recordAudit(step, database, { accountId, action: 'key.changed', target: keyId, details: detailsOf(change) })
+    await recordAudit(step, database, { accountId, action: 'key.changed', target: keyId, details })
     return row
   })
+}
+
+/** Returns why a key cannot get this expiry; null = it can. Its row is locked. */
+async function expiryRefusal(
+  step: Transaction,
+  { id, accountId, lineId, revokedAt, expiresAt: end, createdAt }: ApiKey,
+  wanted: Date | null,
+): Promise<'revoked' | 'replaced' | 'full' | null> {
+  const endsLater = end !== null && (wanted === null || wanted > end)
+  if (revokedAt !== null) return wanted?.getTime() === end?.getTime() ? null : 'revoked'
+  if (!endsLater) return null
+  const isReplaced = (await lineageIn(step, accountId, lineId ?? id)).some(one => one.createdAt > createdAt)
+  if (isReplaced) return 'replaced'
+  const [now] = await step.execute<{ isExpired: boolean }>(
+    sql`select ${end.toISOString()}::timestamptz <= clock_timestamp() as "isExpired"`,
+  )
+  return now?.isExpired === true && (await isFull(step, accountId)) ? 'full' : null
+}
+
+/** One key of a lineage. Each key was replaced by the next one. */
+export type LineageKey = Pick<ApiKey, 'id' | 'publicId' | 'createdAt' | 'lastUsedAt' | 'revokedAt' | 'expiresAt'>
+
+function lineageIn(step: Transaction, accountId: string, lineId: string): Promise<LineageKey[]> {
+  const { id, publicId, createdAt, lastUsedAt, revokedAt, expiresAt } = apiKeys
+  return step
+    .select({ id, publicId, createdAt, lastUsedAt, revokedAt, expiresAt })
+    .from(apiKeys)
+    .where(and(eq(apiKeys.accountId, accountId), or(eq(apiKeys.id, lineId), eq(apiKeys.lineId, lineId))))
+    .orderBy(asc(apiKeys.createdAt), asc(apiKeys.id))
+}
+
+/** Returns the keys of a lineage, oldest first. `lineId` is the ID of the first one. */
+export function findLineage(database: Database, accountId: string, lineId: string): Promise<LineageKey[]> {
+  return withAccountRls(database, accountId).orm(step => lineageIn(step, accountId, lineId))
+}
+
+/** Returns the number of a lineage's requests that were settled in the last minute. */
+export async function recentRequests(database: Database, accountId: string, lineId: string): Promise<number> {
+  const [row] = await withAccountRls(database, accountId).sql(
+    query => query<{ count: number }[]>`
+      select count(*)::int as count from usage_records
+      where account_id = ${accountId} and at > clock_timestamp() - interval '1 minute'
+        and key_id in (select id from api_keys where account_id = ${accountId} and (id = ${lineId} or line_id = ${lineId}))`,
+  )
+  return row?.count ?? 0
 }
 
 /** Returns the keys of an account or of one user, newest first, including revoked ones; at most 1,000. */
@@ -162,10 +233,13 @@ export function rotateKey(
             select from api_keys as later where later.line_id = ${lineId} and later.id <> api_keys.id and later.created_at >= api_keys.created_at)
         returning id`)
     if (ended.length === 0) return 'not_valid'
-    const { userId, name, expiresAt, web, limits, models, tags, strategy, fallback } = old
+    const { userId, name, expiresAt, web, limits, models, tags, strategy, fallback, hedge } = old
+    // The order of a lineage is that of its times, also if the clocks of two instances differ.
+    const createdAt = new Date(Math.max(fresh.createdAt.getTime(), old.createdAt.getTime() + 1))
+    const rules = { web, limits, models, tags, strategy, fallback, hedge }
     const rows = await step
       .insert(apiKeys)
-      .values({ ...fresh, accountId, userId, name, expiresAt, lineId, web, limits, models, tags, strategy, fallback })
+      .values({ ...fresh, createdAt, accountId, userId, name, expiresAt, lineId, ...rules })
       .returning()
     await recordAudit(step, database, {
       accountId,
@@ -204,20 +278,6 @@ export async function usageByLineage(database: Database, accountId: string): Pro
         microcents: Number(row.billed),
         now: row.now,
       },
-    ]),
-  )
-}
-
-/** Values of a change as the audit log keeps them: a time in ISO 8601, a list or an object as JSON. */
-function detailsOf(change: Readonly<Record<string, unknown>>): AuditDetails {
-  return Object.fromEntries(
-    Object.entries(change).map(([name, value]) => [
-      name,
-      typeof value === 'string' || typeof value === 'boolean' || value === null
-        ? value
-        : value instanceof Date
-          ? value.toISOString()
-          : JSON.stringify(value),
     ]),
   )
 }

@@ -6,6 +6,7 @@
 import { timingSafeEqual } from 'node:crypto'
 import { and, desc, eq, inArray, isNotNull, isNull, type SQL, sql } from 'drizzle-orm'
 import { digestOf, hasKeyLength, parseApiKey } from '../../core/accounts/api-keys.ts'
+import { isAllowed } from '../../core/accounts/roles.ts'
 import { paymentRequiredFrom } from '../../core/billing/grace.ts'
 import type { Caller, Plans } from '../../core/limits/plans.ts'
 import type { ScopeLimits } from '../../core/limits/scopes.ts'
@@ -15,24 +16,31 @@ import { withAccountRls } from '../account-transaction.ts'
 import type { Database } from '../database.ts'
 import { databaseTime } from '../database-time.ts'
 import { repeated } from '../repeated.ts'
-import { type ApiKey, accounts, apiKeys, type NewApiKey } from '../tables.ts'
+import { type ApiKey, accounts, apiKeys, type NewApiKey, users } from '../tables.ts'
 import { limitsOf } from './accounts.ts'
 import { recordAudit } from './audit.ts'
 import { duesOf } from './billing-notices.ts'
 import { createKeyLookups } from './key-lookups.ts'
 
-/** Stores a key's record. Repeating it with the same ID changes nothing. */
-export async function createKey(database: Database, key: NewApiKey): Promise<void> {
-  await database.run(({ orm }) =>
+/**
+ * Stores a key's record. Repeating it with the same ID changes nothing. Returns false if the role of the key's user may
+ * not have keys.
+ */
+export function createKey(database: Database, key: NewApiKey): Promise<boolean> {
+  return database.run(({ orm }) =>
     orm.transaction(async step => {
+      // Read under the lock: a role that changes meanwhile revokes only the keys that it finds.
+      const [holder] = await step.select({ role: users.role }).from(users).where(eq(users.id, key.userId)).for('share')
+      if (holder === undefined || !isAllowed(holder.role, 'keys.own')) return false
       const made = await step
         .insert(apiKeys)
         .values(key)
         .onConflictDoNothing({ target: apiKeys.id })
         .returning({ id: apiKeys.id })
-      if (made.length === 0) return
+      if (made.length === 0) return true
       const { accountId, id: target, name } = key
       await recordAudit(step, database, { accountId, action: 'key.created', target, details: { name } })
+      return true
     }),
   )
 }
@@ -145,7 +153,7 @@ export function createKeyDirectory(options: KeyDirectoryOptions): KeyDirectory {
       ...(row.shortfallMicrocents > maximumShortfall ? { isPaused: true } : {}),
       ...(row.keyWeb && row.accountWeb ? {} : { webOff: true }),
       ...rulesOf(row),
-      ...(row.accountHedge ? { hedges: true } : {}),
+      ...((row.keyHedge ?? row.accountHedge) ? { hedges: true } : {}),
       ...policyOf(row),
     }
     const refreshAt = clock.now() + freshMs * (0.9 + 0.2 * random())
@@ -322,6 +330,7 @@ function keyRows(database: Database, condition: SQL, limit: number) {
         tagLimits: sql<Record<string, ScopeLimits> | null>`(
           select json_object_agg('tag:' || tag_limits.name || '=' || tag_limits.value, tag_limits.limits)
           from tag_limits where tag_limits.account_id = ${accounts.id})`,
+        keyHedge: apiKeys.hedge,
         accountHedge: accounts.hedge,
         keyFallback: apiKeys.fallback,
         accountFallback: accounts.fallback,

@@ -68,7 +68,9 @@ export async function changeSettings(
       .update(accounts)
       .set({ ...settings, updatedAt: sql`clock_timestamp()` })
       .where(eq(accounts.id, accountId))
-    await recordAudit(step, database, { accountId, action: 'account.changed', details: settings })
+    const { requiresTotp, ...others } = settings
+    const details = { ...others, ...(requiresTotp === undefined ? {} : { requires_two_factor: requiresTotp }) }
+    await recordAudit(step, database, { accountId, action: 'account.changed', details })
   })
 }
 

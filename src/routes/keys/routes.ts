@@ -1,5 +1,5 @@
 /** API keys of an account: members manage their own keys, admins and owners all of them. */
-import { type Static, Type } from '@sinclair/typebox'
+import { Type } from '@sinclair/typebox'
 import { mintApiKey, type RandomBytes } from '../../core/accounts/api-keys.ts'
 import { isAllowed } from '../../core/accounts/roles.ts'
 import { actingAs } from '../../core/audit/audit.ts'
@@ -7,13 +7,10 @@ import { strategies } from '../../core/chat/chat.ts'
 import { modelPattern } from '../../core/models/allowed-models.ts'
 import type { Clock } from '../../core/ports/clock.ts'
 import { maximumTags, tagNamePattern, tagValuePattern } from '../../core/request/tags.ts'
-import { timeIn } from '../../core/text/utc-days.ts'
-import { toUsd } from '../../core/usage/money.ts'
 import { GatewayError } from '../../core/validation/errors.ts'
 import { fallbackPolicies } from '../../core/validation/fallback-policy.ts'
 import { checker, invalidField, nullable, oneOf } from '../../core/validation/validate.ts'
 import type { Database } from '../../database/database.ts'
-import type { KeyUsage } from '../../database/repositories/key-lineages.ts'
 import type { KeyDirectory } from '../../database/repositories/keys.ts'
 import type { Stores } from '../../database/repositories/stores.ts'
 import type { ApiKey } from '../../database/tables.ts'
@@ -26,7 +23,7 @@ import {
   onceErrors,
   runIdempotent,
 } from '../../http/idempotency.ts'
-import { changedLimits, scopeLimitsSchema, shownScopeLimits, shownScopeUsed } from '../../http/scope-limits.ts'
+import { scopeLimitsSchema } from '../../http/scope-limits.ts'
 import {
   type Authenticate,
   notFound,
@@ -36,7 +33,9 @@ import {
   type SessionRequest,
   sessionRoutes,
 } from '../../http/session-routes.ts'
-import { keyShape, keysShape, newKeyShape, type ShownKey } from './schemas.ts'
+import { rulesIn } from './rules.ts'
+import { keyPageShape, keyShape, keysShape, newKeyShape } from './schemas.ts'
+import { auditedChange, shownKey, shownLineage } from './serializers.ts'
 
 type KeysDeps = OnceDeps & {
   readonly database: Database
@@ -73,6 +72,7 @@ const ruleFields = {
   ),
   strategy: nullable(oneOf(strategies)),
   fallback: nullable(oneOf(fallbackPolicies)),
+  hedge: nullable(Type.Boolean({ description: 'whether its requests hedge; null = as the account' })),
 }
 const creationSchema = Type.Object({ name: nameSchema, ...ruleFields }, strict)
 const changeSchema = Type.Object({ name: Type.Optional(nameSchema), ...ruleFields }, strict)
@@ -119,19 +119,31 @@ export function keys(deps: KeysDeps, identify: Authenticate) {
       handle: call => runIdempotent(deps, call, once => create(deps, once)),
     },
     {
+      method: 'GET',
+      path: '/api/v1/keys/:id',
+      action: 'keys.see',
+      summary: 'Get an API key with its lineage',
+      description: 'The lineage are the keys of one rotation after another, oldest first. They share usage and limits.',
+      answer: keyPageShape,
+      handle: call => one(deps, call),
+    },
+    {
       method: 'PATCH',
       path: '/api/v1/keys/:id',
       action: 'keys.own',
       summary: 'Change an API key',
-      description: 'An omitted field or limit stays as it is; null removes it.',
+      description:
+        'An omitted field or limit stays as it is; null removes it. A later `expires_at` makes an expired key valid again, but no key that was revoked or replaced by a rotation.',
       body: changeSchema,
       examples: {
         'new name': { name: 'staging' },
         'web access off': { web: false },
         'other budget': { limits: { daily_cost_usd: 10 } },
         'the named model only': { fallback: 'same_model' },
+        'hedging on': { hedge: true },
       },
       answer: keyShape,
+      errors: ['conflict'],
       handle: call => change(deps, call),
     },
     {
@@ -168,6 +180,23 @@ async function list({ database, stores }: KeysDeps, { accountId, userId, role }:
   return reply({ data: rows.map(row => shownKey(row, usage.get(row.lineId ?? row.id))) })
 }
 
+async function one(deps: KeysDeps, call: SessionRequest): Promise<Response> {
+  const { database, stores } = deps
+  const { accountId } = call.principal
+  const row = await managedKey(deps, call)
+  const lineId = row.lineId ?? row.id
+  const [usage, lineage, requests] = await Promise.all([
+    stores.keyLines.usageByLineage(database, accountId),
+    stores.keyLines.findLineage(database, accountId, lineId),
+    stores.keyLines.recentRequests(database, accountId, lineId),
+  ])
+  return reply({
+    ...shownKey(row, usage.get(lineId)),
+    requests_last_minute: requests,
+    ...shownLineage(row.id, lineage),
+  })
+}
+
 async function create(
   deps: KeysDeps,
   { principal: { accountId, userId, sessionId }, request, actor }: SessionRequest,
@@ -184,11 +213,11 @@ async function create(
     digest: minted.digest,
     createdAt: new Date(now),
     web: body.web ?? true,
-    ...{ expiresAt: null, limits: null, models: null, tags: null, strategy: null, fallback: null },
+    ...{ expiresAt: null, limits: null, models: null, tags: null, strategy: null, fallback: null, hedge: null },
     ...rulesIn(body, null, now),
   })
   if (row === 'gone') throw notFound()
-  if (row === 'full') throw new GatewayError('conflict', 'Too many API keys. Revoke unused keys first.')
+  if (row === 'full') throw tooManyKeys()
   deps.keys.expect(minted.digest)
   deps.announce()
   return { answer: reply({ ...shownKey(row, undefined), key: minted.key }, 201), resultId: row.id }
@@ -200,16 +229,31 @@ async function change(deps: KeysDeps, call: SessionRequest): Promise<Response> {
   if (Object.keys(wanted).length === 0) throw invalidField('name', 'is required unless another field is sent')
   const { id, limits } = await managedKey(deps, call)
   const { name, web } = wanted
-  const row = await stores.keyLines.changeKey(actingAs(database, call.actor), call.principal.accountId, id, {
+  const change = {
     ...(name === undefined ? {} : { name }),
     ...(web === undefined ? {} : { web }),
     ...rulesIn(wanted, limits, deps.clock.now()),
+  }
+  const row = await stores.keyLines.changeKey(actingAs(database, call.actor), {
+    accountId: call.principal.accountId,
+    keyId: id,
+    change,
+    details: auditedChange(change),
   })
   if (row === null) throw notFound()
+  if (row === 'full') throw tooManyKeys()
+  if (typeof row === 'string') throw new GatewayError('conflict', endedKey[row], { param: 'expires_at' })
   deps.announce()
   const usage = await stores.keyLines.usageByLineage(database, call.principal.accountId)
   return reply(shownKey(row, usage.get(row.lineId ?? row.id)))
 }
+
+const tooManyKeys = () => new GatewayError('conflict', 'Too many API keys. Revoke unused keys first.')
+/** Why a key that ended on purpose keeps its expiry. */
+const endedKey = {
+  revoked: 'This key is revoked. Its expiry cannot change. Create a new key.',
+  replaced: 'A rotation replaced this key. It can only expire earlier. Use the key that replaces it.',
+} as const
 
 async function rotate(deps: KeysDeps, call: SessionRequest): Promise<IdempotentResult> {
   const { database, stores, randomBytes, newId, clock } = deps
@@ -246,63 +290,9 @@ async function revoke(deps: KeysDeps, call: SessionRequest): Promise<Response> {
   return replyNoContent()
 }
 
-/** Returns the expiry and the rules that a body names. */
-function rulesIn(
-  body: Omit<Static<typeof changeSchema>, 'name' | 'web'>,
-  before: ApiKey['limits'],
-  now: number,
-): Partial<Pick<ApiKey, 'expiresAt' | 'limits' | 'models' | 'tags' | 'strategy' | 'fallback'>> {
-  const { expires_at: expiry, limits, models, tags, strategy, fallback } = body
-  return {
-    ...(expiry === undefined ? {} : { expiresAt: expiry === null ? null : futureTime(expiry, now) }),
-    ...(limits === undefined ? {} : { limits: changedLimits(before, limits, now) }),
-    ...(models === undefined ? {} : { models }),
-    ...(tags === undefined ? {} : { tags: tags === null || Object.keys(tags).length === 0 ? null : tags }),
-    ...(strategy === undefined ? {} : { strategy }),
-    ...(fallback === undefined ? {} : { fallback }),
-  }
-}
-
 /** Returns the key with this ID if the user may manage it; otherwise throws the error for an unknown ID. */
 async function managedKey({ database, stores }: KeysDeps, { principal, params }: SessionRequest): Promise<ApiKey> {
   const row = await stores.keyLines.findKey(database, principal.accountId, params.id ?? '')
   if (row === null || (row.userId !== principal.userId && !isAllowed(principal.role, 'keys.all'))) throw notFound()
   return row
-}
-
-const isoTime = /^\d{4}-\d\d-\d\dT\d\d:\d\d(:\d\d(\.\d{1,9})?)?(Z|[+-]\d\d:\d\d)$/
-
-function futureTime(text: string, now: number): Date {
-  const time = isoTime.test(text) ? timeIn(text) : Number.NaN
-  if (time > now) return new Date(time)
-  throw invalidField('expires_at', 'must be a future ISO 8601 time, such as `2030-01-31T00:00:00Z`')
-}
-
-const unused = { tokens: 0, microcents: 0, monthMicrocents: 0 }
-
-function shownKey(row: ApiKey, usage: KeyUsage | undefined): ShownKey {
-  return {
-    id: row.id,
-    name: row.name,
-    prefix: `gw_live_${row.publicId}…`,
-    user_id: row.userId,
-    created_at: row.createdAt.toISOString(),
-    last_used_at: row.lastUsedAt?.toISOString() ?? null,
-    revoked_at: row.revokedAt?.toISOString() ?? null,
-    expires_at: row.expiresAt?.toISOString() ?? null,
-    web: row.web,
-    fallback: row.fallback,
-    usage: {
-      requests: usage?.requests ?? 0,
-      input_tokens: usage?.inputTokens ?? 0,
-      output_tokens: usage?.outputTokens ?? 0,
-      total_tokens: (usage?.inputTokens ?? 0) + (usage?.outputTokens ?? 0),
-      cost_usd: toUsd(usage?.microcents ?? 0),
-    },
-    limits: row.limits && shownScopeLimits(row.limits),
-    used: shownScopeUsed(usage?.now ?? unused),
-    models: row.models,
-    tags: row.tags,
-    strategy: row.strategy,
-  }
 }

@@ -11,6 +11,10 @@ const fields = {
   prefix: text('gw_live_4fKq2ZbN81Xa…', 'beginning of the key, the only visible part after its creation'),
   web: Type.Boolean({ description: 'whether requests with the key may use web access' }),
   fallback: { ...orNull(oneOf(fallbackPolicies)), description: 'fallback policy; null = that of the account' },
+  hedge: {
+    ...orNull(Type.Boolean()),
+    description: 'whether requests with the key hedge a late first token; null = as the account',
+  },
   user_id: { ...id('usr'), description: 'user that the key belongs to' },
   created_at: time,
   last_used_at: orNull(time),
@@ -35,5 +39,27 @@ export const newKeyShape = namedSchema('NewKey', {
   ...fields,
   key: text('gw_live_…', 'the key itself, shown only once'),
 })
+/** One key with the keys that it replaced and that replaced it. */
+export const keyPageShape = namedSchema('KeyWithLineage', {
+  ...fields,
+  requests_last_minute: {
+    ...count,
+    description: 'requests of the lineage that ended in the last minute, as far as the ledger has them',
+  },
+  replaces: { ...orNull(id('key')), description: 'key that it replaced by rotation; null = none' },
+  replaced_by: { ...orNull(id('key')), description: 'key that replaced it by rotation; null = none' },
+  lineage: Type.Array(
+    strictObject({
+      id: id('key'),
+      prefix: fields.prefix,
+      created_at: time,
+      last_used_at: orNull(time),
+      revoked_at: orNull(time),
+      expires_at: orNull(time),
+    }),
+    { description: 'the key itself and all keys of its rotations, oldest first; they share usage and limits' },
+  ),
+})
 export const keysShape = list(keyShape)
 export type ShownKey = Static<typeof keyShape>
+export type ShownKeyPage = Static<typeof keyPageShape>

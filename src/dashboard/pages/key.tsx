@@ -1,0 +1,216 @@
+import { useState } from 'preact/hooks'
+import { isAllowed } from '../../core/accounts/roles.ts'
+import type { ShownKeyPage } from '../../routes/keys/schemas.ts'
+import { DetailRow } from '../parts/conversation-turn.tsx'
+import { Copy } from '../parts/copy.tsx'
+import { KeyBadge, KeyDialog, type OpenKeyDialog } from '../parts/key-dialogs.tsx'
+import { KeyLimits } from '../parts/key-limits.tsx'
+import { fallbackTitles } from '../parts/key-routing.tsx'
+import { KeySnippets } from '../parts/key-snippets.tsx'
+import { KeyUsageChart } from '../parts/key-usage-chart.tsx'
+import { Empty, Loaded, Notice } from '../parts/notice.tsx'
+import { Card, Page } from '../parts/page.tsx'
+import { Table } from '../parts/table.tsx'
+import { exactTime, humanize, relativeTime } from '../state/format.ts'
+import { hrefTo } from '../state/hash-route.ts'
+import { isKeyValid } from '../state/key-lineage.ts'
+import { useResource } from '../state/resource.ts'
+import { user } from '../state/session.ts'
+
+const everyMs = 10_000
+
+/** One key with its own URL: rules, use of its limits, usage, rotation and code. */
+export function KeyPage({ id }: { readonly id: string }) {
+  const key = useResource('GET /api/v1/keys/:id', { params: { id }, everyMs })
+  const [open, setOpen] = useState<OpenKeyDialog | null>(null)
+  return (
+    <Page
+      title="API key"
+      about="Limits, usage and rotation of one key. All times are UTC."
+      actions={
+        <a class="button" href={hrefTo('keys')}>
+          All keys
+        </a>
+      }
+    >
+      {key.failure?.code === 'not_found' && key.data === undefined && (
+        <div class="card">
+          <Empty title="No such key">It belongs to another user or account, or the ID is wrong.</Empty>
+        </div>
+      )}
+      <Loaded resource={key} what="the key" lines={8}>
+        {found => (
+          <>
+            <State of={found} />
+            <Rules of={found} onOpen={setOpen} />
+            <KeyLimits of={found} />
+            <KeyUsageChart of={found} />
+            <Lineage of={found} />
+            <KeySnippets of={found} />
+          </>
+        )}
+      </Loaded>
+      {open !== null && (
+        <KeyDialog
+          open={open}
+          onMade={made => {
+            setOpen({ kind: 'shown', made })
+            key.reload()
+          }}
+          onChanged={key.reload}
+          onClose={() => setOpen(null)}
+        />
+      )}
+    </Page>
+  )
+}
+
+type KeyProps = { readonly of: ShownKeyPage }
+
+/** Says why a key does not work, or will not for long, and which one to use. */
+function State({ of: key }: KeyProps) {
+  const { revoked_at, expires_at, replaced_by } = key
+  const next = replaced_by !== null && <a href={hrefTo(`keys/${replaced_by}`)}>Open the key that replaces it</a>
+  if (revoked_at !== null)
+    return (
+      <Notice tone="bad" title={`Revoked ${exactTime(revoked_at)}`}>
+        {next || 'Requests with this key are rejected. Create a new key.'}
+      </Notice>
+    )
+  if (expires_at === null) return null
+  if (!isKeyValid(key))
+    return (
+      <Notice tone="bad" title={`Expired ${exactTime(expires_at)}`}>
+        {next || 'Requests with this key are rejected. A later expiry makes it valid again.'}
+      </Notice>
+    )
+  return (
+    next && (
+      <Notice tone="warn" title={`Replaced. This key works until ${exactTime(expires_at)}`}>
+        {next}
+      </Notice>
+    )
+  )
+}
+
+function Rules({ of: key, onOpen }: KeyProps & { readonly onOpen: (open: OpenKeyDialog) => void }) {
+  const account = useResource('GET /api/v1/account')
+  const mayChange = isAllowed(user.value?.role ?? 'viewer', 'keys.own')
+  const isValid = isKeyValid(key)
+  const asAccount = (value: string | undefined) => `As the account${value === undefined ? '' : `: ${value}`}`
+  const accountFallback = account.data && fallbackTitles[account.data.fallback ?? 'any']
+  const onOff = (isOn: boolean) => (isOn ? 'On' : 'Off')
+  const isReplaced = key.replaced_by !== null
+  // An expired key can get a later expiry, unless a rotation replaced it.
+  const isOpen = key.revoked_at === null && (isValid || !isReplaced)
+  const kinds = (['change', 'rotate', 'revoke'] as const).filter(
+    kind => isOpen && (kind !== 'rotate' || (isValid && !isReplaced)),
+  )
+  return (
+    <Card
+      title={key.name}
+      about={<code>{key.prefix}</code>}
+      actions={
+        mayChange &&
+        kinds.map(kind => (
+          <button
+            key={kind}
+            type="button"
+            class={kind === 'revoke' ? 'button danger-text' : 'button'}
+            onClick={() => onOpen({ kind, key })}
+          >
+            {humanize(kind)}
+          </button>
+        ))
+      }
+    >
+      <p class="copied-line">
+        <span>
+          <span class="mono wrap">{key.id}</span> <KeyBadge of={key} />
+        </span>
+        <Copy text={key.id} what="ID" />
+      </p>
+      <dl class="pairs">
+        <DetailRow name="Created" value={exactTime(key.created_at)} />
+        <DetailRow
+          name="Last used"
+          value={
+            key.last_used_at === null ? 'Never' : `${exactTime(key.last_used_at)} (${relativeTime(key.last_used_at)})`
+          }
+        />
+        <DetailRow name="Expires" value={key.expires_at === null ? 'Never' : exactTime(key.expires_at)} />
+        <DetailRow name="Models" value={key.models === null ? 'All' : key.models.join(', ')} />
+        <DetailRow
+          name="Default strategy"
+          value={key.strategy === null ? 'Balanced (default)' : humanize(key.strategy)}
+        />
+        <DetailRow
+          name="Fallback policy"
+          value={key.fallback === null ? asAccount(accountFallback) : fallbackTitles[key.fallback]}
+        />
+        <DetailRow
+          name="Hedging"
+          value={key.hedge === null ? asAccount(account.data && onOff(account.data.hedge)) : onOff(key.hedge)}
+        />
+        <DetailRow name="Web access" value={onOff(key.web)} />
+        <DetailRow
+          name="Tags"
+          value={
+            Object.entries(key.tags ?? {})
+              .map(([name, value]) => `${name}=${value}`)
+              .join(', ') || 'None'
+          }
+        />
+      </dl>
+    </Card>
+  )
+}
+
+function Lineage({ of: { id, lineage, replaces } }: KeyProps) {
+  if (lineage.length < 2) return null
+  return (
+    <Card
+      title="Rotation"
+      about="Each key replaces the one before it. They share usage and limits."
+      actions={replaces !== null && <a href={hrefTo(`keys/${replaces}`)}>Open the key that it replaced</a>}
+    >
+      <Table
+        caption="Rotation, newest key first"
+        rows={lineage.toReversed()}
+        keyOf={key => key.id}
+        classOf={key => (isKeyValid(key) ? '' : 'faded')}
+        columns={[
+          {
+            name: 'Key',
+            isHeading: true,
+            show: key =>
+              key.id === id ? (
+                <>
+                  <code>{key.prefix}</code> (this key)
+                </>
+              ) : (
+                <a href={hrefTo(`keys/${key.id}`)}>
+                  <code>{key.prefix}</code>
+                </a>
+              ),
+          },
+          { name: 'Created', from: 'middle', show: key => exactTime(key.created_at) },
+          {
+            name: 'Works until',
+            show: key =>
+              key.revoked_at !== null
+                ? `Revoked ${exactTime(key.revoked_at)}`
+                : key.expires_at === null
+                  ? 'No end'
+                  : `${exactTime(key.expires_at)}${isKeyValid(key) ? '' : ' (expired)'}`,
+          },
+          {
+            name: 'Last used',
+            from: 'middle',
+            show: key => (key.last_used_at === null ? 'Never' : relativeTime(key.last_used_at)),
+          },
+        ]}
+      />
+    </Card>
+  )
+}

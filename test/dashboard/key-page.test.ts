@@ -1,0 +1,212 @@
+/** The page of a key, the controls of routing, and the search for a request, in a real browser. */
+import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
+import type { Browser } from 'playwright-core'
+import { type Gateway, startGateway } from '../harness/gateway.ts'
+import { reportSkipped } from '../harness/needs.ts'
+import { addMember, ask, signIn } from '../harness/users.ts'
+import { axeProblems } from './axe.ts'
+import { firstOwner, newVisitor, openBrowser, type Visitor } from './browser.ts'
+import { chromiumPath } from './chromium.ts'
+
+// A bound against a hang, for a machine with many other processes.
+setDefaultTimeout(240_000)
+
+const chromium = chromiumPath()
+if (chromium === null) reportSkipped('chromium', 'key page: works in a browser')
+else withBrowser(chromium)
+
+type Key = { readonly id: string; readonly key: string; readonly prefix: string }
+
+function withBrowser(path: string) {
+  let gateway: Gateway
+  let browser: Browser
+  let owner: Visitor
+  let boss: { readonly token: string; readonly viewer: { readonly email: string; readonly password: string } }
+  let first: Key
+  let second: Key
+  let requestId = ''
+  beforeAll(async () => {
+    ;[gateway, browser] = await Promise.all([startGateway({ TRUSTED_PROXIES: '127.0.0.1' }), openBrowser(path)])
+    const person = await signIn(gateway, firstOwner(gateway))
+    if (person === null) throw new Error('the sign-in failed')
+    boss = { token: person.token, viewer: await addMember(gateway, person, 'viewer') }
+    const limits = { daily_tokens: 100_000, daily_cost_usd: 5, monthly_cost_usd: 50, requests_per_minute: 60 }
+    const rules = { limits, models: ['openai/gpt-5.5', 'anthropic/*'], tags: { team: 'search' } }
+    const made = await ask<Key>(gateway, 'POST', '/api/v1/keys', {
+      token: boss.token,
+      body: { name: 'search service', ...rules },
+    })
+    first = made.body
+    const answer = await gateway.post('/api/v1/chat', { prompt: 'Hi' }, { authorization: `Bearer ${first.key}` })
+    requestId = answer.headers.get('x-request-id') ?? ''
+    await answer.text()
+    const turned = await ask<Key>(gateway, 'POST', `/api/v1/keys/${first.id}/rotate`, {
+      token: boss.token,
+      body: { overlap_seconds: 86_400 },
+    })
+    second = turned.body
+    owner = await newVisitor(browser, gateway)
+    const { email, password } = firstOwner(gateway)
+    await owner.signIn(email, password)
+  }, 240_000)
+  afterAll(async () => {
+    await browser.close()
+    await gateway.stop()
+  })
+
+  test('Key page: shows limits with their use, rotation, usage and code without the secret', async () => {
+    const { page, go } = owner
+    await go('keys', 'Keys')
+    await page.getByRole('link', { name: 'search service' }).first().click()
+    await page.getByRole('heading', { level: 2, name: 'search service' }).waitFor()
+    await go(`keys/${first.id}`, 'API key')
+    await page.getByText('Replaced. This key works until').waitFor()
+    for (const label of ['Daily tokens', 'Daily cost', 'Monthly cost', 'Requests per minute'])
+      await page.getByRole('meter', { name: label }).waitFor()
+    await page.getByText('openai/gpt-5.5, anthropic/*').waitFor()
+    await page.getByText('As the account: Any model').waitFor()
+    const code = page.locator('.snippet pre')
+    expect(await code.textContent()).toContain(`export OPENAI_BASE_URL='${gateway.url}/v1'`)
+    expect(await code.textContent()).toContain(`${first.prefix.replace('…', '')}_YOUR_SECRET`)
+    for (const [language, part] of [
+      ['curl', `curl ${gateway.url}/v1/chat/completions`],
+      ['Python', 'from openai import OpenAI'],
+      ['TypeScript', "import OpenAI from 'openai'"],
+    ] as const) {
+      await page.getByRole('radio', { name: language }).check({ force: true })
+      expect(await code.textContent()).toContain(part)
+    }
+    expect(await page.content()).not.toContain(first.key)
+    await page.getByRole('slider', { name: /^Requests per day/ }).waitFor()
+    await page.getByLabel('Range (UTC)').selectOption('24h')
+    await page.getByRole('slider', { name: /^Requests per hour/ }).waitFor()
+    expect(page.url()).toContain(`#/keys/${first.id}?range=24h`)
+    await page.getByRole('link', { name: 'Requests of all keys of the rotation' }).click()
+    await page.getByRole('heading', { level: 1, name: 'Requests' }).waitFor()
+    expect(page.url()).toContain(`range=24h&key=${first.id}`)
+  })
+
+  test('Key page: fits three sizes in two themes without axe violations', async () => {
+    const wrong: string[] = []
+    // The structure is the same in both; only the appearance differs.
+    const rules = { light: '', dark: 'runOnly: ["color-contrast", "region", "scrollable-region-focusable"]' }
+    const { email, password } = firstOwner(gateway)
+    for (const colorScheme of ['light', 'dark'] as const) {
+      const visitor = await newVisitor(browser, gateway, { colorScheme, viewport: { width: 1440, height: 900 } })
+      await visitor.signIn(email, password)
+      for (const width of [1440, 820, 390]) {
+        await visitor.page.setViewportSize({ width, height: 900 })
+        await visitor.go(`keys/${first.id}`, 'API key')
+        await visitor.page.getByRole('slider').waitFor()
+        wrong.push(...(await axeProblems(visitor, `API key ${colorScheme} ${width}`, rules[colorScheme])))
+      }
+      await visitor.page.getByRole('button', { name: 'Change' }).click()
+      wrong.push(...(await axeProblems(visitor, `Dialog ${colorScheme}`, rules[colorScheme])))
+      expect(visitor.complaints).toEqual([])
+      await visitor.leave()
+    }
+    expect(wrong).toEqual([])
+  })
+
+  test('Key page: changes routing by keyboard only', async () => {
+    const { page, go } = owner
+    await go(`keys/${second.id}`, 'API key')
+    const change = page.getByRole('button', { name: 'Change' })
+    await change.focus()
+    await page.keyboard.press('Enter')
+    const dialog = page.getByRole('dialog')
+    await dialog.getByLabel('Fallback policy').focus()
+    await page.keyboard.press('N')
+    await dialog.getByText('One call per request.').waitFor()
+    await dialog.getByLabel('Hedging').focus()
+    await page.keyboard.press('O')
+    await dialog.getByRole('button', { name: 'Save' }).focus()
+    await page.keyboard.press('Enter')
+    await dialog.waitFor({ state: 'detached' })
+    await page.getByText('No fallback').waitFor()
+    const { body } = await ask(gateway, 'GET', `/api/v1/keys/${second.id}`, { token: boss.token })
+    expect(body).toMatchObject({ fallback: 'none', hedge: true, strategy: null, tags: { team: 'search' } })
+  })
+
+  test('Settings: set fallback policy and hedging of the account', async () => {
+    const { page, go } = owner
+    await go('settings', 'Settings')
+    await page.getByLabel('Fallback policy').selectOption('Same model only')
+    await page.getByText('only other hosts and keys of the same model').waitFor()
+    // The switch turns when the gateway has stored it.
+    await page.getByLabel('Hedging').click()
+    await page.getByText('Hedging enabled').waitFor()
+    const { body } = await ask(gateway, 'GET', '/api/v1/account', { token: boss.token })
+    expect(body).toMatchObject({ fallback: 'same_model', hedge: true })
+  })
+
+  test('Requests: open by ID, and report an unknown one', async () => {
+    const { page, go } = owner
+    await go('requests', 'Requests')
+    const field = page.getByLabel('Find a request by ID')
+    await field.fill('req_unknown')
+    await page.keyboard.press('Enter')
+    await page.getByText('No such request in this account.').waitFor()
+    await field.fill(` ${requestId} `)
+    await page.keyboard.press('Enter')
+    await page.getByRole('heading', { level: 1, name: 'Request', exact: true }).waitFor()
+    expect(page.url()).toContain(`#/requests/${requestId}`)
+  })
+
+  test('Revocation: names the key of the rotation that keeps working', async () => {
+    const { page, go } = owner
+    await go(`keys/${second.id}`, 'API key')
+    await page.getByRole('button', { name: 'Revoke' }).click()
+    await page.getByText(`The old key ${first.prefix} still works until`).waitFor()
+    await page.getByRole('button', { name: 'Cancel' }).click()
+    await go(`keys/${first.id}`, 'API key')
+    await page.getByRole('button', { name: 'Revoke' }).click()
+    await page.getByText(`Key ${second.prefix}, which replaces it, keeps working.`).waitFor()
+    await page.getByRole('dialog').getByRole('button', { name: 'Revoke' }).click()
+    await page
+      .getByText('Revoked Nov')
+      .or(page.getByText(/^Revoked \w{3} \d/))
+      .first()
+      .waitFor()
+    await page.getByRole('link', { name: 'Open the key that replaces it' }).click()
+    await page.getByRole('button', { name: 'Rotate' }).waitFor()
+    expect(page.url()).toContain(`#/keys/${second.id}`)
+  })
+
+  test('Key page: reports an unknown key, a failed load and loading, and shows a viewer no key of others', async () => {
+    const visitor = await newVisitor(browser, gateway)
+    const { page, go } = visitor
+    await visitor.signIn(boss.viewer.email, boss.viewer.password)
+    await go(`keys/${second.id}`, 'API key')
+    await page.getByText('No such key').waitFor()
+    await go('keys', 'Keys')
+    await page.getByText('No keys yet').waitFor()
+    expect(await page.getByRole('button', { name: 'Create API key' }).count()).toBe(0)
+    await go('settings', 'Settings')
+    expect(await page.getByLabel('Fallback policy').isDisabled()).toBe(true)
+    await visitor.leave()
+
+    let answer = () => {}
+    const held = new Promise<void>(resolve => {
+      answer = resolve
+    })
+    const url = `**/api/v1/keys/${second.id}`
+    await owner.go('models', 'Models')
+    await owner.page.reload()
+    await owner.page.route(url, async route => {
+      await held
+      await route.fulfill({
+        status: 503,
+        json: { error: { code: 'service_unavailable', message: 'The ledger waits.' } },
+      })
+    })
+    await owner.go(`keys/${second.id}`, 'API key')
+    await owner.page.getByText('Loading the key').waitFor({ state: 'attached' })
+    answer()
+    await owner.page.getByText('The ledger waits.').waitFor()
+    await owner.page.unroute(url)
+    await owner.page.getByRole('button', { name: 'Retry' }).click()
+    await owner.page.getByRole('heading', { level: 2, name: 'search service' }).waitFor()
+    expect(owner.complaints).toEqual([])
+  })
+}
