@@ -91,7 +91,7 @@ async function measure(store: string, environment: Readonly<Record<string, strin
     const calls = logCalls(Date.now(), `req_${(1234).toString(16).padStart(32, '0')}`)
     const figures: Figure[] = []
     let token = ''
-    for (const [n, call] of calls.filter(({ name }) => name.includes(plan.only)).entries()) {
+    for (const [n, call] of calls.filter(({ name, page }) => `${name} ${page}`.includes(plan.only)).entries()) {
       // A token expires after 15 minutes.
       if (n % 50 === 0) token = await signIn(url)
       figures.push(await timed(url, token, call, plan.times))

@@ -2,6 +2,7 @@
 import { changeAccount, createAccount, findAccountByEmail } from '../../../src/database/repositories/accounts.ts'
 import { createKey } from '../../../src/database/repositories/keys.ts'
 import type { Database } from '../../../src/database/database.ts'
+import type { UsageRecord } from '../../../src/core/usage/usage-record.ts'
 import { apiKeys, users } from '../../../src/database/tables.ts'
 import { createShipper } from '../../../src/ledger/shipper.ts'
 import { type LogAccount, logRecords } from './records.ts'
@@ -88,7 +89,13 @@ async function ship(database: Database, records: ReturnType<typeof logRecords>, 
   const shipper = createShipper({
     journal: {
       take(maximum) {
-        const batch = records.take(maximum).toArray()
+        // Not `records.take`, which ends the generator.
+        const batch: UsageRecord[] = []
+        while (batch.length < maximum) {
+          const { value, done } = records.next()
+          if (done) break
+          batch.push(value)
+        }
         const last = batch.at(-1)
         if (last === undefined) {
           isDone = true
