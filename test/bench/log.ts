@@ -39,7 +39,8 @@ const bench = command({
     database: { type: 'string', value: 'URL', about: 'A database to fill, kept for a further run' },
   },
   async run({ options: { stores, requests = '1000000', times = '3', only = '', data, database } }) {
-    if (!/^\d{1,8}$/.test(requests) || !/^[1-9]\d?$/.test(times)) throw new UsageError('--requests and --times are numbers.')
+    if (!/^\d{1,8}$/.test(requests) || !/^[1-9]\d?$/.test(times))
+      throw new UsageError('--requests and --times are numbers.')
     const kind = stores === undefined ? null : choice('--stores', stores, ['embedded', 'external'])
     const plan = { requests: Number(requests), times: Number(times), only }
     if (kind !== 'embedded') await measureExternal(plan, database)
@@ -85,7 +86,9 @@ async function measure(store: string, environment: Readonly<Record<string, strin
       const passwordHash = await passwords.hash(logOwner.password, null)
       const onProgress = (line: string) => say(`${store}: ${line}`)
       const seconds = await fillLog(deps.database, { ...plan, passwordHash, until: Date.now(), onProgress })
-      say(`${store}: shipped in ${Math.round(seconds)} s, ${Math.round((seconds * 1e6) / (plan.requests * 1.25))} µs per request`)
+      say(
+        `${store}: shipped in ${Math.round(seconds)} s, ${Math.round((seconds * 1e6) / (plan.requests * 1.25))} µs per request`,
+      )
     }
     const url = `http://127.0.0.1:${app.server?.port}`
     const calls = logCalls(Date.now(), `req_${(1234).toString(16).padStart(32, '0')}`)
@@ -153,5 +156,7 @@ function printFigures(store: string, figures: readonly Figure[]): void {
       `${store.padEnd(9)} ${call.page.padEnd(10)} ${call.name.padEnd(48)} p50 ${p50.toFixed(0).padStart(6)} max ${most.toFixed(0).padStart(6)} ms${status < 400 ? '' : `  ${status}`}`,
     )
   const slow = figures.filter(({ most }) => most > slowMs)
-  say(`${store}: ${figures.length} calls, ${slow.length} over ${slowMs} ms, slowest ${Math.max(...figures.map(({ most }) => most)).toFixed(0)} ms`)
+  say(
+    `${store}: ${figures.length} calls, ${slow.length} over ${slowMs} ms, slowest ${Math.max(...figures.map(({ most }) => most)).toFixed(0)} ms`,
+  )
 }

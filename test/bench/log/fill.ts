@@ -1,8 +1,9 @@
 /** Fills a database with a month of two accounts' requests, through the shipper, and with the other logs of an account. */
+
+import type { UsageRecord } from '../../../src/core/usage/usage-record.ts'
+import type { Database } from '../../../src/database/database.ts'
 import { changeAccount, createAccount, findAccountByEmail } from '../../../src/database/repositories/accounts.ts'
 import { createKey } from '../../../src/database/repositories/keys.ts'
-import type { Database } from '../../../src/database/database.ts'
-import type { UsageRecord } from '../../../src/core/usage/usage-record.ts'
 import { apiKeys, users } from '../../../src/database/tables.ts'
 import { createShipper } from '../../../src/ledger/shipper.ts'
 import { type LogAccount, logRecords } from './records.ts'
@@ -39,8 +40,7 @@ export async function fillLog(database: Database, options: FillLogOptions): Prom
   const seconds = (performance.now() - began) / 1000
   for (const { accountId } of accounts) await addOtherLogs(database, accountId, until)
   // As the server's own maintenance does it within minutes; the embedded database has none.
-  if (typeof database.address === 'string')
-    await database.run(({ sql }) => sql.unsafe('vacuum analyze'), 600_000)
+  if (typeof database.address === 'string') await database.run(({ sql }) => sql.unsafe('vacuum analyze'), 600_000)
   return seconds
 }
 
@@ -60,11 +60,20 @@ async function addAccount(database: Database, { name, email, keys, from }: NewLo
   await createAccount(database, { id: accountId, name, plan: 'usage', createdAt }, owner)
   await changeAccount(database, accountId, { dailyTokens: 1e12, dailyCostMicrocents: 1e15 })
   await database.run(({ orm }) =>
-    orm.insert(users).values(
-      userIds
-        .slice(1)
-        .map(id => ({ id, accountId, email: `${id}@${name}.test`, passwordHash, role: 'member' as const, createdAt })),
-    ),
+    orm
+      .insert(users)
+      .values(
+        userIds
+          .slice(1)
+          .map(id => ({
+            id,
+            accountId,
+            email: `${id}@${name}.test`,
+            passwordHash,
+            role: 'member' as const,
+            createdAt,
+          })),
+      ),
   )
   const keyIds = Array.from({ length: keys }, (_, n) => `key_${name}${n}`)
   for (const [n, id] of keyIds.entries())
@@ -77,7 +86,9 @@ async function addAccount(database: Database, { name, email, keys, from }: NewLo
       digest: id,
       createdAt,
     })
-  await database.run(({ sql }) => sql`update ${sql('api_keys')} set line_id = ${`key_${name}0`} where id = ${`key_${name}1`}`)
+  await database.run(
+    ({ sql }) => sql`update ${sql('api_keys')} set line_id = ${`key_${name}0`} where id = ${`key_${name}1`}`,
+  )
   return { accountId, keyIds } satisfies LogAccount
 }
 

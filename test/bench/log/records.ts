@@ -73,7 +73,12 @@ function recordAt(at_ms: number, n: number, { accountId, keyIds }: LogAccount, r
   const input_tokens = Math.round(200 + 4_000 * random() ** 3)
   const output_tokens = isServed ? Math.round(20 + 900 * random() ** 2) : 0
   const billed_microcents = isServed ? input_tokens * 25 + output_tokens * 100 : 0
-  const served: AttemptRecord = [`${provider}/${model}`, isServed ? 'served' : 'overloaded', 12, Math.round(latency_ms / 3)]
+  const served: AttemptRecord = [
+    `${provider}/${model}`,
+    isServed ? 'served' : 'overloaded',
+    12,
+    Math.round(latency_ms / 3),
+  ]
   const second = models[(n + 1) % models.length] ?? models[0]
   const isAuto = random() < 0.6
   return {
@@ -91,8 +96,7 @@ function recordAt(at_ms: number, n: number, { accountId, keyIds }: LogAccount, r
     streamed: random() < 0.55,
     dialect: oneOf(dialects),
     status,
-    error_code:
-      status === 'failed' ? oneOf(failures) : status === 'blocked' ? 'content_blocked' : null,
+    error_code: status === 'failed' ? oneOf(failures) : status === 'blocked' ? 'content_blocked' : null,
     finish_reason: isServed ? 'stop' : null,
     input_tokens,
     cached_input_tokens: Math.floor(input_tokens * random() ** 4),
