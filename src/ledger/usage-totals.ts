@@ -4,6 +4,7 @@
  */
 import type { TransactionSql } from 'postgres'
 import { dayMs } from '../core/text/utc-days.ts'
+import { bucketCount } from '../core/usage/latency-histogram.ts'
 import type { usageGroups } from '../core/usage/usage-groups.ts'
 import { needsLog } from '../core/usage/usage-source.ts'
 import { withAccountRls } from '../database/account-transaction.ts'
@@ -75,12 +76,22 @@ const maximumParts = 8
 export function readUsage(database: Database, scope: UsageScope, period: UsagePeriod): Promise<GroupedUsage> {
   return withAccountRls(database, scope.accountId).sql(async sql => {
     const prepared = isOfLog(period) ? prepareSum(sql) : null
-    const [grouped, parts] = await Promise.all([
-      readGroups(sql, scope, period),
-      period.splitBy === null ? null : readParts(sql, scope, period, period.splitBy),
-      prepared,
-    ])
-    return { ...grouped, parts }
+    const { splitBy } = period
+    if (splitBy === null) {
+      const [grouped] = await Promise.all([readGroups(sql, scope, period), prepared])
+      return { ...grouped, parts: null }
+    }
+    if (!isTime(period.groupBy)) {
+      const [grouped, parts] = await Promise.all([
+        readGroups(sql, scope, period),
+        readParts(sql, scope, period, splitBy),
+        prepared,
+      ])
+      return { ...grouped, parts }
+    }
+    // All parts together are the groups, so that the log is read once.
+    const [parts] = await Promise.all([readParts(sql, scope, period, splitBy), prepared])
+    return { ...groupsOf(parts), parts }
   }, deadlineMs)
 }
 
@@ -141,6 +152,38 @@ async function readParts(sql: TransactionSql, scope: UsageScope, period: UsagePe
       byUnit: new Map(ofPart.map(row => [row.unit, row])),
     }
   })
+}
+
+/** Returns the groups of a period by time from their parts. */
+function groupsOf(parts: readonly UsagePart[]): Omit<GroupedUsage, 'parts'> {
+  const byUnit = Map.groupBy(
+    parts.flatMap(part => [...part.byUnit]),
+    ([unit]) => unit,
+  )
+  const groups = [...byUnit]
+    .map(([unit, found]) => ({ unit, name: null, ...sumOfSums(found.map(([, sums]) => sums)) }))
+    .filter(({ requests }) => requests > 0)
+    .sort((one, other) => (one.unit < other.unit ? -1 : 1))
+  return { total: sumOfSums(groups), groups: groups.slice(0, maximumGroups) }
+}
+
+function sumOfSums(all: readonly UsageSums[]): UsageSums {
+  const sum = (field: Exclude<keyof UsageSums, 'latency' | 'first_token'>) =>
+    all.reduce((to, one) => to + one[field], 0)
+  const counts = (field: 'latency' | 'first_token') =>
+    Array.from({ length: bucketCount }, (_, slot) => all.reduce((to, one) => to + (one[field][slot] ?? 0), 0))
+  return {
+    requests: sum('requests'),
+    completed: sum('completed'),
+    failed: sum('failed'),
+    input_tokens: sum('input_tokens'),
+    cached_input_tokens: sum('cached_input_tokens'),
+    output_tokens: sum('output_tokens'),
+    reasoning_tokens: sum('reasoning_tokens'),
+    billed_microcents: sum('billed_microcents'),
+    latency: counts('latency'),
+    first_token: counts('first_token'),
+  }
 }
 
 /** Failed requests that a sum by model attributes to the requested model: the newest ones. */

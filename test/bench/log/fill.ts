@@ -60,20 +60,16 @@ async function addAccount(database: Database, { name, email, keys, from }: NewLo
   await createAccount(database, { id: accountId, name, plan: 'usage', createdAt }, owner)
   await changeAccount(database, accountId, { dailyTokens: 1e12, dailyCostMicrocents: 1e15 })
   await database.run(({ orm }) =>
-    orm
-      .insert(users)
-      .values(
-        userIds
-          .slice(1)
-          .map(id => ({
-            id,
-            accountId,
-            email: `${id}@${name}.test`,
-            passwordHash,
-            role: 'member' as const,
-            createdAt,
-          })),
-      ),
+    orm.insert(users).values(
+      userIds.slice(1).map(id => ({
+        id,
+        accountId,
+        email: `${id}@${name}.test`,
+        passwordHash,
+        role: 'member' as const,
+        createdAt,
+      })),
+    ),
   )
   const keyIds = Array.from({ length: keys }, (_, n) => `key_${name}${n}`)
   for (const [n, id] of keyIds.entries())
