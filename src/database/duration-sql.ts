@@ -7,12 +7,34 @@ import { bucketCount, durationBoundsMs } from '../core/usage/latency-histogram.t
 type Queries = Sql | TransactionSql
 
 const bounds = `{${durationBoundsMs.join()}}`
+/** More than a bucket number; a power of two. */
+const radix = 64
+
+type Milliseconds = 'latency_ms' | 'first_token_ms'
 
 /** SQL for the bucket of a row by a column of milliseconds; null if the request did not complete. */
-export const durationSlotOf = (sql: Queries, milliseconds: 'latency_ms' | 'first_token_ms') =>
-  // The subselect reads the bounds once instead of for each row.
-  sql`case when status = 'completed' then width_bucket(${sql(milliseconds)}, (select ${bounds}::text::bigint[])) end`
+export const durationSlotOf = (sql: Queries, milliseconds: Milliseconds) =>
+  // The subselect reads the bounds once instead of for each row. Postgres has a fast search for doubles only.
+  sql`case when status = 'completed' then width_bucket(${sql(milliseconds)}::float8, (select ${bounds}::text::float8[])) end`
 
 /** SQL for the number of rows per bucket in a group. */
 export const countedBy = (sql: Queries, slot: 'latency_slot' | 'first_token_slot') =>
   sql`gateway_counts(array_agg(${sql(slot)}) filter (where ${sql(slot)} is not null), ${bucketCount}::int)`
+
+/** SQL for both buckets of a row as one integer, so that rows can be grouped by it; null if the request did not complete. */
+export const durationSlotsOf = (sql: Queries) => sql`
+  ${durationSlotOf(sql, 'latency_ms')} * ${radix}::int + coalesce(${durationSlotOf(sql, 'first_token_ms')}, ${radix - 1}::int)`
+
+/**
+ * SQL for the sums of `requests` per bucket over rows that are grouped by `slots` (`durationSlotsOf`). Sums of filtered
+ * rows are plain SQL, which Postgres can run in parallel, and there are few such rows.
+ */
+export const summedBySlots = (sql: Queries, milliseconds: Milliseconds) => {
+  const slot = milliseconds === 'latency_ms' ? `slots / ${radix}` : `slots % ${radix}`
+  const sums = Array.from(
+    { length: bucketCount },
+    (_, number) => `coalesce(sum(requests) filter (where ${slot} = ${number}), 0)::float8`,
+  )
+  // Text of constants only: a parameter for each number would make the statement as large again.
+  return sql.unsafe(`json_build_array(${sums})`)
+}

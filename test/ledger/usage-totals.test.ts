@@ -1,0 +1,183 @@
+/** Totals equal the plain sum over the requests, for all filters and groups. */
+import { beforeAll, describe, expect } from 'bun:test'
+import fc from 'fast-check'
+import { durationBoundsMs } from '../../src/core/usage/latency-histogram.ts'
+import type { UsageRecord } from '../../src/core/usage/usage-record.ts'
+import type { Database } from '../../src/database/database.ts'
+import type { RequestFilters } from '../../src/ledger/request-filters.ts'
+import { readUsage, type UsageGroup, type UsageSums } from '../../src/ledger/usage-totals.ts'
+import { fillLog } from '../bench/log/fill.ts'
+import { type LogPlan, logRecords } from '../bench/log/records.ts'
+import { onDatabaseOf } from '../database/on-database.ts'
+import { twoDatabases } from '../database/two-databases.ts'
+import '../harness/property-seed.ts'
+
+const databases = twoDatabases()
+const until = Date.UTC(2026, 10, 23, 15)
+const dayMs = 86_400_000
+const requests = 800
+
+const keysOf = (name: string, count: number) => Array.from({ length: count }, (_, n) => `key_${name}${n}`)
+const plan: LogPlan = {
+  accounts: [
+    { accountId: 'acc_log', keyIds: keysOf('log', 40) },
+    { accountId: 'acc_other', keyIds: keysOf('other', 5) },
+  ],
+  requests,
+  from: until - 30 * dayMs,
+  to: until,
+}
+const records = [...logRecords(plan)].filter(({ account_id }) => account_id === 'acc_log')
+
+beforeAll(async () => {
+  for (const database of [databases.embedded, databases.real])
+    if (database !== null) await fillLog(database, { requests, passwordHash: 'argon2id', until, onProgress: () => {} })
+}, 90_000)
+
+const rarely = <T>(arbitrary: fc.Arbitrary<T>) => fc.option(arbitrary, { freq: 2, nil: null })
+const filters = fc.record<RequestFilters>({
+  from: rarely(fc.integer({ min: plan.from, max: until })),
+  to: rarely(fc.integer({ min: plan.from, max: until })),
+  keyId: rarely(fc.constantFrom('key_log0', 'key_log1', 'key_log7', 'key_other1')),
+  provider: rarely(fc.constantFrom('openai', 'mistral')),
+  model: fc.constant(null),
+  errorCode: fc.constant(null),
+  status: rarely(fc.constantFrom('completed', 'failed', 'client_closed', 'blocked')),
+  dialect: rarely(fc.constantFrom('messages', 'embeddings')),
+  minimumLatencyMs: rarely(fc.integer({ min: 20, max: 3_000 })),
+  maximumLatencyMs: rarely(fc.integer({ min: 300, max: 20_000 })),
+  routingMode: rarely(fc.constantFrom('auto', 'manual')),
+  streamed: rarely(fc.boolean()),
+  metadata: rarely(fc.constant({ release: '2026.4' })),
+  tag: rarely(fc.constantFrom({ team: 'search' }, { env: 'staging' })),
+})
+const groups = fc.constantFrom<UsageGroup>('hour', 'day', 'month', 'model', 'key', 'member', 'tag')
+const split = fc.constantFrom('model' as const, 'key' as const, null)
+
+/** Returns true if a request matches, as the filters are documented. */
+function matches(record: UsageRecord, filters: RequestFilters): boolean {
+  const { from, to, keyId, provider, status, dialect, minimumLatencyMs, maximumLatencyMs } = filters
+  const { routingMode, streamed, metadata, tag } = filters
+  const named = record.model === '' ? record.requested_model?.split('/')[0] : record.provider
+  const has = (all: Readonly<Record<string, string>> | null | undefined, wanted: Readonly<Record<string, string>>) =>
+    Object.entries(wanted).every(([name, value]) => all?.[name] === value)
+  return (
+    (from === null || record.at_ms >= from) &&
+    (to === null || record.at_ms < to) &&
+    // The second key continues the first.
+    (keyId === null || record.key_id === keyId || (keyId === 'key_log0' && record.key_id === 'key_log1')) &&
+    (provider === null || named === provider) &&
+    (status === null || record.status === status) &&
+    (dialect === null || record.dialect === dialect) &&
+    (minimumLatencyMs === null || record.latency_ms >= minimumLatencyMs) &&
+    (maximumLatencyMs === null || record.latency_ms <= maximumLatencyMs) &&
+    (routingMode === null || record.routing_mode === routingMode) &&
+    (streamed === null || record.streamed === streamed) &&
+    (metadata === null || has(record.metadata, metadata)) &&
+    (tag === null || has(record.tags, tag))
+  )
+}
+
+function unitsOf(record: UsageRecord, group: UsageGroup): readonly string[] {
+  const time = new Date(record.at_ms).toISOString()
+  const key = Number(record.key_id.slice('key_log'.length))
+  const served = `${record.provider}/${record.model}`
+  const units = {
+    hour: [time.slice(0, 13)],
+    day: [time.slice(0, 10)],
+    month: [time.slice(0, 7)],
+    model: [record.model === '' ? (record.requested_model ?? '') : served],
+    key: [key === 1 ? 'key_log0' : record.key_id],
+    member: [`usr_log${key % 4}`],
+    tag: Object.entries(record.tags ?? {}).map(([name, value]) => `${name}=${value}`),
+  }
+  return units[group]
+}
+
+/** The latency counts of completed requests. */
+function countsOf(matching: readonly UsageRecord[], time: (record: UsageRecord) => number | null): number[] {
+  const counts = Array.from({ length: durationBoundsMs.length + 1 }, () => 0)
+  for (const record of matching) {
+    const milliseconds = time(record)
+    if (record.status !== 'completed' || milliseconds === null) continue
+    const slot = durationBoundsMs.filter(bound => bound <= milliseconds).length
+    counts[slot] = (counts[slot] ?? 0) + 1
+  }
+  return counts
+}
+
+function sumOf(matching: readonly UsageRecord[]): UsageSums {
+  const sum = (
+    field: 'input_tokens' | 'cached_input_tokens' | 'output_tokens' | 'reasoning_tokens' | 'billed_microcents',
+  ) => matching.reduce((all, record) => all + record[field], 0)
+  return {
+    requests: matching.length,
+    completed: matching.filter(({ status }) => status === 'completed').length,
+    failed: matching.filter(({ status }) => status === 'failed' || status === 'blocked').length,
+    input_tokens: sum('input_tokens'),
+    cached_input_tokens: sum('cached_input_tokens'),
+    output_tokens: sum('output_tokens'),
+    reasoning_tokens: sum('reasoning_tokens'),
+    billed_microcents: sum('billed_microcents'),
+    latency: countsOf(matching, ({ latency_ms }) => latency_ms),
+    first_token: countsOf(matching, ({ first_token_ms }) => first_token_ms),
+  }
+}
+
+/** Keeps what a sum says: the daily totals leave out counts at the end that are 0. */
+function shownSums({ latency, first_token, ...sums }: UsageSums) {
+  const { requests, completed, failed, input_tokens, cached_input_tokens, output_tokens, reasoning_tokens } = sums
+  const trimmed = (counts: readonly number[]) => counts.slice(0, counts.findLastIndex(count => count > 0) + 1)
+  return {
+    ...{ requests, completed, failed, input_tokens, cached_input_tokens, output_tokens, reasoning_tokens },
+    billed_microcents: sums.billed_microcents,
+    latency: trimmed(latency),
+    first_token: trimmed(first_token),
+  }
+}
+
+describe.each([
+  ['embedded', () => databases.embedded],
+  ['Postgres', () => databases.real],
+] as const)('readUsage on %s', (name, open) => {
+  const onDatabase = onDatabaseOf(name, open, 120_000)
+
+  onDatabase('returns the plain sum over the matching requests, for random filters and groups', async database => {
+    await fc.assert(
+      fc.asyncProperty(filters, groups, split, (chosen, groupBy, splitBy) =>
+        checkSums(database, chosen, groupBy, splitBy),
+      ),
+      { numRuns: 60 },
+    )
+  })
+})
+
+async function checkSums(
+  database: Database,
+  chosen: RequestFilters,
+  groupBy: UsageGroup,
+  splitBy: 'model' | 'key' | null,
+) {
+  const day = (time: number) => new Date(time).toISOString().slice(0, 10)
+  const period = { from: day(plan.from + dayMs), to: day(until - dayMs), groupBy, splitBy, filters: chosen }
+  const isWithin = ({ at_ms }: UsageRecord) => day(at_ms) >= period.from && day(at_ms) <= period.to
+  const matching = records.filter(record => isWithin(record) && matches(record, chosen))
+  const { total, groups: found, parts } = await readUsage(database, { accountId: 'acc_log', userId: null }, period)
+
+  expect(shownSums(total)).toEqual(shownSums(sumOf(matching)))
+  const byUnit = Map.groupBy(
+    matching.flatMap(record => unitsOf(record, groupBy).map(unit => ({ unit, record }))),
+    ({ unit }) => unit,
+  )
+  expect(found.map(({ unit }) => unit).sort()).toEqual([...byUnit.keys()].sort())
+  for (const group of found)
+    expect(shownSums(group)).toEqual(shownSums(sumOf(byUnit.get(group.unit)?.map(({ record }) => record) ?? [])))
+  for (const { part, byUnit: ofPart } of parts ?? [])
+    if (part !== null && splitBy !== null && groupBy !== 'tag')
+      for (const [unit, sums] of ofPart)
+        expect(shownSums(sums)).toEqual(
+          shownSums(
+            sumOf(matching.filter(one => unitsOf(one, splitBy)[0] === part.unit && unitsOf(one, groupBy)[0] === unit)),
+          ),
+        )
+}
