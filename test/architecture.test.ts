@@ -241,8 +241,8 @@ describe('source rules', () => {
   })
 
   test('build no SQL from text', () => {
-    // Two statements without parameters in SQL: a lock timeout, and a month's partition, both made of numbers.
-    const may = ['src/database/database.ts', 'src/ledger/shipper.ts']
+    // Made of numbers: a lock timeout, a month's partition, and a sum for each latency bucket.
+    const may = ['src/database/database.ts', 'src/database/duration-sql.ts', 'src/ledger/shipper.ts']
     expect(found(/\bsql\.raw\(|\.unsafe\(/, path => !may.includes(path))).toEqual([])
   })
 
