@@ -5,7 +5,7 @@ import { durationBoundsMs } from '../../src/core/usage/latency-histogram.ts'
 import type { UsageRecord } from '../../src/core/usage/usage-record.ts'
 import type { Database } from '../../src/database/database.ts'
 import type { RequestFilters } from '../../src/ledger/request-filters.ts'
-import { readUsage, type UsageGroup, type UsageSums } from '../../src/ledger/usage-totals.ts'
+import { readUsage, type UsageGroup, type UsageSplit, type UsageSums } from '../../src/ledger/usage-totals.ts'
 import { fillLog } from '../bench/log/fill.ts'
 import { type LogPlan, logRecords } from '../bench/log/records.ts'
 import { onDatabaseOf } from '../database/on-database.ts'
@@ -49,15 +49,16 @@ const filters = fc.record<RequestFilters>({
   routingMode: rarely(fc.constantFrom('auto', 'manual')),
   streamed: rarely(fc.boolean()),
   metadata: rarely(fc.constant({ release: '2026.4' })),
-  tag: rarely(fc.constantFrom({ team: 'search' }, { env: 'staging' })),
+  tag: rarely(fc.constantFrom('team=search', 'env=staging', 'team')),
+  memberId: rarely(fc.constantFrom('usr_log0', 'usr_log3', 'usr_other1')),
 })
-const groups = fc.constantFrom<UsageGroup>('hour', 'day', 'month', 'model', 'key', 'member', 'tag')
-const split = fc.constantFrom('model' as const, 'key' as const, null)
+const groups = fc.constantFrom<UsageGroup>('hour', 'day', 'month', 'model', 'key', 'member', 'tag', 'dialect')
+const split = fc.constantFrom<UsageSplit | null>('model', 'key', 'member', 'dialect', null)
 
 /** Returns true if a request matches, as the filters are documented. */
 function matches(record: UsageRecord, filters: RequestFilters): boolean {
   const { from, to, keyId, provider, status, dialect, minimumLatencyMs, maximumLatencyMs } = filters
-  const { routingMode, streamed, metadata, tag } = filters
+  const { routingMode, streamed, metadata, tag, memberId } = filters
   const named = record.model === '' ? record.requested_model?.split('/')[0] : record.provider
   const has = (all: Readonly<Record<string, string>> | null | undefined, wanted: Readonly<Record<string, string>>) =>
     Object.entries(wanted).every(([name, value]) => all?.[name] === value)
@@ -74,7 +75,8 @@ function matches(record: UsageRecord, filters: RequestFilters): boolean {
     (routingMode === null || record.routing_mode === routingMode) &&
     (streamed === null || record.streamed === streamed) &&
     (metadata === null || has(record.metadata, metadata)) &&
-    (tag === null || has(record.tags, tag))
+    (tag === null || unitsOf(record, 'tag').some(one => one === tag || one.startsWith(`${tag}=`))) &&
+    (memberId === null || unitsOf(record, 'member').includes(memberId))
   )
 }
 
@@ -90,6 +92,7 @@ function unitsOf(record: UsageRecord, group: UsageGroup): readonly string[] {
     key: [key === 1 ? 'key_log0' : record.key_id],
     member: [`usr_log${key % 4}`],
     tag: Object.entries(record.tags ?? {}).map(([name, value]) => `${name}=${value}`),
+    dialect: [record.dialect ?? ''],
   }
   return units[group]
 }
@@ -156,7 +159,7 @@ async function checkSums(
   database: Database,
   chosen: RequestFilters,
   groupBy: UsageGroup,
-  splitBy: 'model' | 'key' | null,
+  splitBy: UsageSplit | null,
 ) {
   const day = (time: number) => new Date(time).toISOString().slice(0, 10)
   const period = { from: day(plan.from + dayMs), to: day(until - dayMs), groupBy, splitBy, filters: chosen }

@@ -56,7 +56,7 @@ export function logCalls(now: number, requestId: string): readonly LogCall[] {
 function overviewCalls(now: number): LogCall[] {
   return Object.entries(filters).flatMap(([filter, chosen]) =>
     Object.entries(ranges(now)).flatMap(([range, times]): LogCall[] => {
-      const { query, unit } = usageQuery({ ...times, ...chosen }, now)
+      const { query, unit } = usageQuery({ ...times, ...chosen }, { now })
       const groups = {
         time: { group_by: unit },
         key: { group_by: 'key' },
@@ -102,7 +102,7 @@ function requestCalls(now: number, requestId: string): LogCall[] {
 }
 
 function otherCalls(now: number): LogCall[] {
-  const keysQuery = usageQuery({}, now).query
+  const keysQuery = usageQuery({}, { now }).query
   const simple = {
     Overview: ['/api/v1/account', '/api/v1/billing', '/api/v1/usage?group_by=model'],
     Keys: ['/api/v1/keys', pathOf('/api/v1/usage', { ...keysQuery, group_by: 'key' }), '/api/v1/tags'],
