@@ -28,32 +28,50 @@ async function build(): Promise<ReadonlyMap<string, SiteFile>> {
     entrypoints: [Bun.fileURLToPath(entry)],
     target: 'browser',
     minify: true,
+    // Pages that are imported later are files of their own.
+    splitting: true,
     publicPath: '/assets/',
     jsx: { runtime: 'automatic', importSource: 'preact', development: false },
   })
   const built = await Promise.all(
-    outputs.map(async output => {
-      const text = await output.text()
-      const name = output.path.replace(/^\.?\//, '')
-      return { name, type: output.type, text, keptAs: name === pageName ? name : contentName(name, text) }
-    }),
+    outputs.map(async output => ({
+      name: output.path.replace(/^\.?\//, ''),
+      type: output.type,
+      text: await output.text(),
+    })),
   )
-  const files = built.map(async ({ name, type, text, keptAs }) => {
-    const written = name === pageName ? renamed(text, built) : text
-    return [keptAs, await packed(type, new TextEncoder().encode(written))] as const
+  const names = keptNames(built)
+  const files = built.map(async ({ name, type, text }) => {
+    return [names.get(name) ?? name, await packed(type, new TextEncoder().encode(renamed(text, names)))] as const
   })
   return new Map(await Promise.all(files))
 }
 
 const pageName = 'index.html'
 
-/** The bundler's own hashes depend on the folder, which differs between machines. */
-function contentName(name: string, text: string): string {
-  return `dashboard-${Bun.hash(text).toString(36)}${name.slice(name.lastIndexOf('.'))}`
+/**
+ * Returns the name of each file but the page. The bundler's own hashes depend on the folder, which differs between
+ * machines. Files import each other, so one hash of all contents, without these names, is part of every name.
+ */
+function keptNames(files: readonly { readonly name: string; readonly text: string }[]): ReadonlyMap<string, string> {
+  const none = new Map(files.map(({ name }) => [name, '']))
+  const sorted = files
+    .filter(({ name }) => name !== pageName)
+    .map(({ name, text }) => ({ name, text: renamed(text, none) }))
+    .sort((one, other) => (one.text < other.text ? -1 : 1))
+  const hash = Bun.hash(sorted.map(({ text }) => text).join('\n')).toString(36)
+  return new Map(
+    sorted.map(({ name }, index) => [name, `dashboard-${hash}-${index}${name.slice(name.lastIndexOf('.'))}`]),
+  )
 }
 
-function renamed(page: string, files: readonly { readonly name: string; readonly keptAs: string }[]): string {
-  return files.reduce((text, { name, keptAs }) => text.replaceAll(`"/assets/${name}"`, `"/assets/${keptAs}"`), page)
+/** Replaces the names of files, and the bundler's bare hashes, by which its loader knows them. */
+function renamed(text: string, names: ReadonlyMap<string, string>): string {
+  return [...names].reduce((so, [name, kept]) => {
+    const hash = /^chunk-(\w+)\./.exec(name)?.[1]
+    const changed = so.replaceAll(`"/assets/${name}"`, `"/assets/${kept}"`)
+    return hash === undefined ? changed : changed.replaceAll(`"${hash}"`, `"${kept}"`)
+  }, text)
 }
 
 async function packed(type: string, plain: Uint8Array): Promise<SiteFile> {

@@ -1,11 +1,9 @@
 import type { ComponentChildren } from 'preact'
 import { useEffect } from 'preact/hooks'
 import { isAllowed, type Role } from '../core/accounts/roles.ts'
-import { AuditLog } from './pages/audit.tsx'
 import { Billing } from './pages/billing.tsx'
 import { Insights } from './pages/insights.tsx'
 import { InvoicePage } from './pages/invoice.tsx'
-import { KeyPage } from './pages/key.tsx'
 import { Keys } from './pages/keys.tsx'
 import { Models } from './pages/models.tsx'
 import { Overview } from './pages/overview.tsx'
@@ -19,8 +17,8 @@ import { SingleSignOn } from './pages/single-sign-on.tsx'
 import { Team } from './pages/team.tsx'
 import { TwoFactorFirst } from './pages/two-factor.tsx'
 import { Verify } from './pages/verify.tsx'
-import { Webhooks } from './pages/webhooks.tsx'
 import { Icon, type IconName } from './parts/icon.tsx'
+import { Later } from './parts/later.tsx'
 import { Navigation } from './parts/navigation.tsx'
 import { Empty, FailureNotice, Loading } from './parts/notice.tsx'
 import { Page } from './parts/page.tsx'
@@ -39,6 +37,10 @@ type PageEntry = {
   readonly show: (rest: readonly string[]) => ComponentChildren
   readonly isFor?: (role: Role) => boolean
 }
+
+const loadWebhooks = async () => (await import('./pages/webhooks.tsx')).Webhooks
+const loadAudit = async () => (await import('./pages/audit.tsx')).AuditLog
+const loadKeyPage = async () => (await import('./pages/key.tsx')).KeyPage
 
 const pages: readonly PageEntry[] = [
   { path: '', title: 'Overview', icon: 'overview', show: () => <Overview /> },
@@ -62,7 +64,7 @@ const pages: readonly PageEntry[] = [
     path: 'keys',
     title: 'Keys',
     icon: 'keys',
-    show: ([id]) => (id === undefined ? <Keys /> : <KeyPage key={id} id={id} />),
+    show: ([id]) => (id === undefined ? <Keys /> : <Later key={id} load={loadKeyPage} what="the key" />),
   },
   { path: 'team', title: 'Team', icon: 'team', show: () => <Team /> },
   {
@@ -76,14 +78,14 @@ const pages: readonly PageEntry[] = [
     path: 'webhooks',
     title: 'Webhooks',
     icon: 'webhooks',
-    show: () => <Webhooks />,
+    show: () => <Later key="webhooks" load={loadWebhooks} what="the webhooks" />,
     isFor: role => isAllowed(role, 'webhooks.manage'),
   },
   {
     path: 'audit',
     title: 'Audit log',
     icon: 'audit',
-    show: () => <AuditLog />,
+    show: () => <Later key="audit" load={loadAudit} what="the audit log" />,
     isFor: role => isAllowed(role, 'audit.see'),
   },
   { path: 'settings', title: 'Settings', icon: 'settings', show: () => <Settings /> },

@@ -1,8 +1,18 @@
-/** Accessibility of the shown page, by axe. */
+/** Accessibility of the page that a visitor sees, by axe. */
 import { readFileSync } from 'node:fs'
 import type { Visitor } from './browser.ts'
 
+/** Waits until the page has loaded everything; returns the milliseconds since its navigation. */
+export const settled = `new Promise(resolve => {
+  const look = () =>
+    document.querySelector('.skeleton') === null ? resolve(Math.round(performance.now())) : requestAnimationFrame(look)
+  look()
+})`
+
 const axe = readFileSync(Bun.resolveSync('axe-core/axe.min.js', import.meta.dir), 'utf8')
+
+/** Options of axe for rules that depend on size and colors; the structure is the same in all of them. */
+export const appearanceOnly = 'runOnly: ["color-contrast", "region", "scrollable-region-focusable"]'
 
 type AxeResult = {
   readonly violations: readonly {
@@ -12,8 +22,8 @@ type AxeResult = {
   }[]
 }
 
-/** Returns axe violations and horizontal overflow of the shown page. `rules` are further options of axe; empty = all rules. */
-export async function findViolations({ page }: Visitor, name: string, rules = ''): Promise<string[]> {
+/** Returns the violations on the page, and its excess width. `rules` are further options of axe. */
+export async function axeProblems({ page }: Visitor, name: string, rules: string): Promise<string[]> {
   // Once per document: the source is half a megabyte.
   if (await page.evaluate<boolean>('typeof axe === "undefined"')) await page.evaluate(`${axe}; undefined`)
   const { violations } = await page.evaluate<AxeResult>(`axe.run({ resultTypes: ['violations'], ${rules} })`)

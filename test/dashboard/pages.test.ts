@@ -3,7 +3,7 @@ import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
 import type { Browser } from 'playwright-core'
 import { type Gateway, startGateway } from '../harness/gateway.ts'
 import { reportSkipped } from '../harness/needs.ts'
-import { findViolations } from './axe.ts'
+import { appearanceOnly, axeProblems, settled } from './axe.ts'
 import { firstOwner, newVisitor, openBrowser, type Visitor } from './browser.ts'
 import { chromiumPath } from './chromium.ts'
 import { fillLog } from './log.ts'
@@ -102,8 +102,7 @@ function withBrowser(path: string) {
 
   test.each([
     ['light', 360, ''],
-    // The structure is the same in both; only the appearance differs.
-    ['dark', 1440, 'runOnly: ["color-contrast", "region", "scrollable-region-focusable"]'],
+    ['dark', 1440, appearanceOnly],
   ] as const)(
     'Accessibility: has no axe violations and no horizontal scrolling, %s at %d px',
     async (theme, width, rules) => {
@@ -111,7 +110,7 @@ function withBrowser(path: string) {
       const { email, password } = firstOwner(gateway)
       const wrong: string[] = []
       const look = async (name: string) => {
-        wrong.push(...(await findViolations(visitor, name, rules)))
+        wrong.push(...(await axeProblems(visitor, name, rules)))
       }
       await visitor.go('', 'Sign in')
       await look('Sign in')
@@ -174,13 +173,6 @@ function withBrowser(path: string) {
     expect(await chart.getAttribute('aria-valuetext')).not.toBe(first)
   })
 }
-
-/** Waits until the page has loaded everything; returns the milliseconds since its navigation. */
-const settled = `new Promise(resolve => {
-  const look = () =>
-    document.querySelector('.skeleton') === null ? resolve(Math.round(performance.now())) : requestAnimationFrame(look)
-  look()
-})`
 
 const answered = `performance.getEntriesByType('resource')
   .filter(({ name }) => new URL(name).pathname.startsWith('/api/'))
