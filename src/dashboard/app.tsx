@@ -59,7 +59,12 @@ const pages: readonly PageEntry[] = [
     show: ([id]) => (id === undefined ? <Requests /> : <RequestPage key={id} id={id} />),
   },
   { path: 'models', title: 'Models', icon: 'models', show: () => <Models /> },
-  { path: 'insights', title: 'Insights', icon: 'insights', show: () => <Later key="insights" load={loadInsights} what="the insights" /> },
+  {
+    path: 'insights',
+    title: 'Insights',
+    icon: 'insights',
+    show: () => <Later key="insights" load={loadInsights} what="the insights" />,
+  },
   {
     path: 'keys',
     title: 'Keys',
