@@ -2,9 +2,7 @@ import type { ComponentChildren } from 'preact'
 import { useEffect } from 'preact/hooks'
 import { isAllowed, type Role } from '../core/accounts/roles.ts'
 import { Billing } from './pages/billing.tsx'
-import { Insights } from './pages/insights.tsx'
 import { InvoicePage } from './pages/invoice.tsx'
-import { KeyPage } from './pages/key.tsx'
 import { Keys } from './pages/keys.tsx'
 import { Models } from './pages/models.tsx'
 import { Overview } from './pages/overview.tsx'
@@ -15,8 +13,6 @@ import { Reset } from './pages/reset-password.tsx'
 import { Settings } from './pages/settings.tsx'
 import { InvitationPage, SignIn, SignUp } from './pages/sign-in.tsx'
 import { SingleSignOn } from './pages/single-sign-on.tsx'
-import { TagsPage } from './pages/tags.tsx'
-import { Team } from './pages/team.tsx'
 import { TwoFactorFirst } from './pages/two-factor.tsx'
 import { Verify } from './pages/verify.tsx'
 import { Icon, type IconName } from './parts/icon.tsx'
@@ -42,6 +38,10 @@ type PageEntry = {
 
 const loadWebhooks = async () => (await import('./pages/webhooks.tsx')).Webhooks
 const loadAudit = async () => (await import('./pages/audit.tsx')).AuditLog
+const loadInsights = async () => (await import('./pages/insights.tsx')).Insights
+const loadTeam = async () => (await import('./pages/team.tsx')).Team
+const loadKeyPage = async () => (await import('./pages/key.tsx')).KeyPage
+const loadTags = async () => (await import('./pages/tags.tsx')).TagsPage
 
 const pages: readonly PageEntry[] = [
   { path: '', title: 'Overview', icon: 'overview', show: () => <Overview /> },
@@ -60,15 +60,20 @@ const pages: readonly PageEntry[] = [
     show: ([id]) => (id === undefined ? <Requests /> : <RequestPage key={id} id={id} />),
   },
   { path: 'models', title: 'Models', icon: 'models', show: () => <Models /> },
-  { path: 'insights', title: 'Insights', icon: 'insights', show: () => <Insights /> },
+  {
+    path: 'insights',
+    title: 'Insights',
+    icon: 'insights',
+    show: () => <Later key="insights" load={loadInsights} what="the insights" />,
+  },
   {
     path: 'keys',
     title: 'Keys',
     icon: 'keys',
-    show: ([id]) => (id === undefined ? <Keys /> : <KeyPage key={id} id={id} />),
+    show: ([id]) => (id === undefined ? <Keys /> : <Later key={id} load={loadKeyPage} what="the key" />),
   },
-  { path: 'tags', title: 'Tags', icon: 'tags', show: () => <TagsPage /> },
-  { path: 'team', title: 'Team', icon: 'team', show: () => <Team /> },
+  { path: 'tags', title: 'Tags', icon: 'tags', show: () => <Later key="tags" load={loadTags} what="the tags" /> },
+  { path: 'team', title: 'Team', icon: 'team', show: () => <Later key="team" load={loadTeam} what="the team" /> },
   {
     path: 'billing',
     title: 'Billing',

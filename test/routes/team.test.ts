@@ -47,6 +47,7 @@ describe('API key', () => {
       'created_at',
       'expires_at',
       'fallback',
+      'hedge',
       'id',
       'last_used_at',
       'limits',

@@ -12,15 +12,17 @@ import { Empty, Loaded, Notice } from '../parts/notice.tsx'
 import { Card, Page } from '../parts/page.tsx'
 import { Table } from '../parts/table.tsx'
 import { exactTime, humanize, relativeTime } from '../state/format.ts'
-import { hrefTo } from '../state/hash-route.ts'
+import { hashRoute, hrefTo } from '../state/hash-route.ts'
 import { isKeyValid } from '../state/key-lineage.ts'
 import { useResource } from '../state/resource.ts'
 import { user } from '../state/session.ts'
 
 const everyMs = 10_000
 
-/** One key with its own URL: rules, use of its limits, usage, rotation and code. */
-export function KeyPage({ id }: { readonly id: string }) {
+/** The key in the URL: rules, use of its limits, usage, rotation and code. */
+export function KeyPage() {
+  // Constant: each key has a page of its own, and the URL may already name the next page.
+  const [id] = useState(() => hashRoute.peek().path[1] ?? '')
   const key = useResource('GET /api/v1/keys/:id', { params: { id }, everyMs })
   const [open, setOpen] = useState<OpenKeyDialog | null>(null)
   return (
