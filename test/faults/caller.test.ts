@@ -32,7 +32,7 @@ beforeAll(async () => {
       CONNECT_TIMEOUT_MS: '20000',
     },
   })
-}, 30_000)
+}, 60_000)
 afterAll(() => rig.stop())
 beforeEach(() => {
   for (const format of formats) rig.play(format, null)
