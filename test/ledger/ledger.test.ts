@@ -50,7 +50,7 @@ for (const [name, open] of [
   ['embedded Postgres', () => databases.embedded],
   ['real Postgres', () => databases.real],
 ] as const) {
-  const onDatabase = onDatabaseOf(name, open, 160_000)
+  const onDatabase = onDatabaseOf(name, open, 120_000)
 
   describe(name, () => {
     onDatabase('pages go newest first to the end, each request once, whatever the page size', async database => {
