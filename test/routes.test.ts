@@ -12,7 +12,7 @@ import { type Gateway, startGateway } from './harness/gateway.ts'
 import { exchangeRaw, rawText } from './harness/raw.ts'
 
 // Starting a gateway takes seconds when other tests run at the same time.
-setDefaultTimeout(20_000)
+setDefaultTimeout(60_000)
 
 let gateway: Gateway
 let routes: readonly {

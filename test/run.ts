@@ -84,7 +84,7 @@ async function runProcess(files: readonly string[], reports: string): Promise<re
       process.execPath,
       'test',
       ...files.map(file => `./${file}`),
-      '--timeout=20000',
+      '--timeout=60000',
       '--reporter=junit',
       `--reporter-outfile=${path}`,
     ],

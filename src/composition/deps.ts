@@ -47,7 +47,7 @@ import type { Moderation } from '../moderation/moderation.ts'
 import { createLog } from '../observability/log.ts'
 import type { Telemetry } from '../observability/telemetry.ts'
 import type { IdentityProvider } from '../oidc/identity-provider.ts'
-import type { Repeating, Timer } from '../payments/repeating.ts'
+import type { Repeating, RepeatTimer } from '../payments/repeating.ts'
 import type { BillingWorker } from '../payments/worker.ts'
 import { createTicker, type PaceClock } from '../pipeline/delivery/stream-pacing.ts'
 import { reportModelHealth } from '../pipeline/routing/health-report.ts'
@@ -203,7 +203,7 @@ export type DepsOptions = {
   /** Maximum time of a query to Postgres from outside. */
   readonly databaseDeadlineMs?: number
   /** Starts the runs of billing, notices, webhooks and alerts. */
-  readonly timer?: Timer
+  readonly timer?: RepeatTimer
 }
 
 /**

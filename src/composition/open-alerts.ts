@@ -5,7 +5,7 @@ import type { Database } from '../database/database.ts'
 import { evaluateNextAlert } from '../database/repositories/alerts.ts'
 import { enqueueEvent } from '../database/repositories/webhook-events.ts'
 import type { Mailer } from '../mail/mailer.ts'
-import { startRepeating, type Timer } from '../payments/repeating.ts'
+import { type RepeatTimer, startRepeating } from '../payments/repeating.ts'
 
 type Parts = {
   readonly database: Database
@@ -14,7 +14,7 @@ type Parts = {
   readonly post: Pick<Mailer, 'alert'> | null
   /** Events about models that hold now, each with a key. */
   readonly modelEvents: () => readonly WebhookEvent[]
-  readonly timer: Timer | undefined
+  readonly timer: RepeatTimer | undefined
 }
 
 const everyMs = 30_000

@@ -6,7 +6,7 @@ import type { Database } from '../database/database.ts'
 import { stores } from '../database/repositories/stores.ts'
 import { manualPayments } from '../payments/manual.ts'
 import { startNoticeWorker } from '../payments/notice-worker.ts'
-import type { Timer } from '../payments/repeating.ts'
+import type { RepeatTimer } from '../payments/repeating.ts'
 import { startBillingWorker } from '../payments/worker.ts'
 import { openBudget } from './open-budget.ts'
 import { openMailer } from './open-mailer.ts'
@@ -18,7 +18,7 @@ type Parts = {
   readonly network: Network
   readonly log: Log
   readonly newId: (prefix: string) => string
-  readonly timer: Timer | undefined
+  readonly timer: RepeatTimer | undefined
 }
 
 /**

@@ -6,7 +6,7 @@ import type { Database } from '../database/database.ts'
 import { pruneAudit } from '../database/repositories/audit.ts'
 import { pruneDeliveries } from '../database/repositories/webhook-log.ts'
 import { claimDeliveries, resealSecrets, settleDelivery } from '../database/repositories/webhooks.ts'
-import { startRepeating, type Timer } from '../payments/repeating.ts'
+import { type RepeatTimer, startRepeating } from '../payments/repeating.ts'
 import { createHttpPost } from '../web/http-post.ts'
 import { createResolver } from '../web/resolve.ts'
 import { deliverDue } from '../webhooks/delivery-worker.ts'
@@ -20,7 +20,7 @@ type Parts = {
   readonly log: Log
   readonly sessionSecret: string
   readonly pages: PageOptions
-  readonly timer: Timer | undefined
+  readonly timer: RepeatTimer | undefined
 }
 
 const everyMs = 2_000

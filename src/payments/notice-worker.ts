@@ -7,7 +7,7 @@ import { graceOf, isNoticeTrue } from '../core/billing/grace.ts'
 import type { Database } from '../database/database.ts'
 import type { ClaimedNotice, NoticeOutcome } from '../database/repositories/billing-notices.ts'
 import type { Mailer } from '../mail/mailer.ts'
-import { type Repeating, startRepeating, type Timer } from './repeating.ts'
+import { type Repeating, type RepeatTimer, startRepeating } from './repeating.ts'
 
 type Fields = Readonly<Record<string, string | number>>
 
@@ -16,7 +16,7 @@ type NoticeWorkerOptions = {
   readonly stores: Pick<typeof import('../database/repositories/billing-notices.ts'), 'claimNotice' | 'settleNotice'>
   readonly post: Pick<Mailer, 'billing'>
   readonly clock: { now(): number }
-  readonly timer?: Timer | undefined
+  readonly timer?: RepeatTimer | undefined
   readonly log: { info(event: string, fields?: Fields): void; warn(event: string, fields?: Fields): void }
 }
 

@@ -11,10 +11,10 @@ export type Repeating = {
 }
 
 /** Calls `action` every `everyMs`; the returned function ends it. */
-export type Timer = (everyMs: number, action: () => void) => () => void
+export type RepeatTimer = (everyMs: number, action: () => void) => () => void
 
 /** The timer of this machine. It does not keep the process alive. */
-const intervalTimer: Timer = (everyMs, action) => {
+const intervalTimer: RepeatTimer = (everyMs, action) => {
   const interval = setInterval(action, everyMs)
   interval.unref()
   return () => clearInterval(interval)
@@ -28,7 +28,7 @@ export function startRepeating(
   everyMs: number,
   work: (isClosed: () => boolean) => Promise<void>,
   onFailure: (failures: number, error: unknown) => void,
-  timer: Timer = intervalTimer,
+  timer: RepeatTimer = intervalTimer,
 ): Repeating {
   let running: Promise<void> | null = null
   let next: Promise<void> | null = null

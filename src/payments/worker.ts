@@ -5,7 +5,7 @@
 import { centsOfLines } from '../core/billing/billing.ts'
 import type { Payments } from '../core/billing/payment-processor.ts'
 import type { Database } from '../database/database.ts'
-import { type Repeating, startRepeating, type Timer } from './repeating.ts'
+import { type Repeating, type RepeatTimer, startRepeating } from './repeating.ts'
 
 type Stores = {
   readonly billing: Pick<typeof import('../database/repositories/billing.ts'), 'rollCycles'>
@@ -25,7 +25,7 @@ type BillingWorkerOptions = {
   readonly manual: Payments
   readonly clock: { now(): number }
   readonly newId: (prefix: string) => string
-  readonly timer?: Timer | undefined
+  readonly timer?: RepeatTimer | undefined
   readonly log: {
     info(event: string, fields?: Fields): void
     warn(event: string, fields?: Fields): void

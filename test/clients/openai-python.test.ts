@@ -9,7 +9,7 @@ const python = Bun.which('python3')
 let gateway: Gateway | null = null
 beforeAll(async () => {
   if (has('pythonClient')) gateway = await startOnServiceDay()
-}, 20_000)
+}, 60_000)
 afterAll(() => gateway?.stop())
 
 testNeeding(

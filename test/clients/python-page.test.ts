@@ -16,7 +16,7 @@ const printed = ['tokens: ', 'tokens: ', 'was shipped', '404 model_not_found req
 let gateway: Gateway | null = null
 beforeAll(async () => {
   if (has('pythonClient') || has('pythonAnthropic')) gateway = await startOnServiceDay()
-}, 20_000)
+}, 60_000)
 afterAll(() => gateway?.stop())
 
 test('Python page: has an example for each expected output', () => expect(examples.length).toBe(printed.length))

@@ -47,7 +47,7 @@ max_client_conn = 500
     await pooler?.exited
     await postgres?.stop()
     rmSync(folder, { recursive: true, force: true })
-  }, 30_000)
+  }, 60_000)
 
   testNeeding('postgres', 'migrate: runs once when ten instances start at the same time', async () => {
     const databases = Array.from({ length: 10 }, () => openDatabase(address, { connections: 1 }))

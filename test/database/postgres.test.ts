@@ -26,7 +26,7 @@ beforeAll(async () => {
 afterAll(async () => {
   await database?.close()
   await server?.stop()
-}, 30_000)
+}, 60_000)
 
 databaseContract('real Postgres', () => database)
 

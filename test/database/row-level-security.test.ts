@@ -33,7 +33,7 @@ afterAll(async () => {
   for (const database of Object.values(databases)) await database?.close()
   await embedded?.close()
   await postgres?.stop()
-}, 30_000)
+}, 60_000)
 
 /** Tables with a policy, and the query for an account's rows. */
 const walled = [
@@ -106,7 +106,7 @@ async function settled(database: Database): Promise<{ accountId: string; userId:
     await sql`insert into learning_accounts (account_id) values (${accountId})`
     await sql`insert into learning_entries (account_id, request_id, epoch, at, key_id, provider, model, query_type, quality, latency_ms, input_tokens, output_tokens, cost_microcents, routing_mode, influenced, enhanced) values (${accountId}, ${accountId}, 0, now(), 'k', 'p', 'm', 'code', 1, 1, 1, 1, 1, 'auto', false, false)`
     await sql`insert into learning_state (account_id, query_type, model, requests, entries, since, at, weight, quality, spread, slump, slump_weight, slump_quality, latency_ms, cost_microcents, ratio, ratio_variance, ratings, rating, automatic, influenced, enhanced, enhanced_quality, plain_quality) values (${accountId}, 'code', 'm', 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1)`
-  }, 20_000)
+  }, 60_000)
   const record = usageRecord({ request_id: `req_${accountId}`, account_id: accountId })
   await shipped(database, [{ ...record, truth: 'checkpoint', status: 'failed' }])
   await shipped(database, [record])
@@ -125,7 +125,7 @@ async function shipped(database: Database, records: Parameters<ReturnType<typeof
 }
 
 for (const name of ['embedded', 'real'] as const) {
-  const on = onDatabaseOf(name, () => databases[name], 20_000)
+  const on = onDatabaseOf(name, () => databases[name], 60_000)
 
   describe(`row-level security on the ${name} database [A2]`, () => {
     on('a query without its filter finds the account’s own rows alone, in every table', async database => {

@@ -4,7 +4,7 @@ import { toModerationResult } from '../../src/dialects/moderations/reply.ts'
 import { newAccount } from '../harness/account.ts'
 import { type Gateway, startGateway } from '../harness/gateway.ts'
 
-setDefaultTimeout(20_000)
+setDefaultTimeout(60_000)
 
 describe('toModerationResult', () => {
   const flaggedOf = (category: string) => {

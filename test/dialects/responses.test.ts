@@ -13,7 +13,7 @@ import {
   type UpstreamRequest,
 } from '../harness/upstream.ts'
 
-setDefaultTimeout(30_000)
+setDefaultTimeout(60_000)
 
 type Json = Readonly<Record<string, unknown>>
 

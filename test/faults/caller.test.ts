@@ -32,7 +32,7 @@ beforeAll(async () => {
       CONNECT_TIMEOUT_MS: '20000',
     },
   })
-}, 30_000)
+}, 60_000)
 afterAll(() => rig.stop())
 beforeEach(() => {
   for (const format of formats) rig.play(format, null)
@@ -154,7 +154,7 @@ describe('provider connections', () => {
     rig.play(format, () => {
       const { opening, content } = framesOf(format, ['words'])
       const bytes = Buffer.from([...opening, ...content, errorFrame(format)].join(''))
-      // A body that ends by itself may end before the abort, and its connection is then free for the next request.
+      // A complete body may end before the abort, and its connection is then free for the next request.
       const pieces = [piece(bytes), piece('')]
       return { headers: eventStream, framing: 'chunked', pieces, cutAt: bytes.length, end: 'hang' }
     })

@@ -31,10 +31,10 @@ afterAll(async () => {
   await stopProcesses()
   await database?.close()
   await postgres?.stop()
-}, 30_000)
+}, 60_000)
 
 function skewed(title: string, body: (both: readonly [GatewayProcess, GatewayProcess]) => Promise<void>) {
-  testNeeding('postgres', title, () => body(needed(gateways)), 30_000)
+  testNeeding('postgres', title, () => body(needed(gateways)), 60_000)
 }
 
 /** Returns the response of each gateway to a short prompt under `key`. */

@@ -16,7 +16,7 @@ import { type PostgresTap, startPostgresTap } from '../harness/postgres-tap.ts'
 import { dataFolder, startProcess, stopProcesses } from '../harness/processes.ts'
 import { createKeyFor, fromAnotherIp, owner } from '../harness/users.ts'
 
-setDefaultTimeout(60_000)
+setDefaultTimeout(180_000)
 
 type At = { readonly url: string }
 type Served = At & { readonly deps: Deps; stop(): Promise<void> }

@@ -16,7 +16,7 @@ import { startUpstream, type Upstream } from '../harness/upstream.ts'
 import { ask, fromAnotherIp, owner, type Person } from '../harness/users.ts'
 
 // A gateway takes seconds to start where other tests run beside this one.
-setDefaultTimeout(20_000)
+setDefaultTimeout(60_000)
 
 const kilobyte = 1024
 const megabyte = 1_048_576

@@ -9,7 +9,7 @@ import { type Gateway, startGateway } from '../harness/gateway.ts'
 import { exchangeRaw } from '../harness/raw.ts'
 
 // A gateway takes seconds to start where other tests run beside this one.
-setDefaultTimeout(20_000)
+setDefaultTimeout(60_000)
 
 let local: Gateway
 let open: { readonly port: number }

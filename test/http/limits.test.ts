@@ -7,7 +7,7 @@ import { newAccount, type TestAccount } from '../harness/account.ts'
 import { type Gateway, startGateway } from '../harness/gateway.ts'
 
 // A gateway takes seconds to start where other tests run beside this one.
-setDefaultTimeout(20_000)
+setDefaultTimeout(60_000)
 
 const paths = ['/v1/chat/completions', '/api/v1/chat'] as const
 const ask = (text: string, fields: object = {}) => ({

@@ -51,7 +51,7 @@ test('repeating job: starts no run after its end', async () => {
   expect(runs).toHaveLength(1)
 })
 
-test('repeating job: runs once at a time when a caller of the first run asks again during the wait for the second', async () => {
+test('repeating job: starts no concurrent run when a caller of the first run starts another before the second', async () => {
   const { job, runs } = heldJob()
   const again = job.run().then(() => job.run())
   const later = job.run()
@@ -63,7 +63,7 @@ test('repeating job: runs once at a time when a caller of the first run asks aga
   await job.close()
 })
 
-test('repeating job: runs when its timer says so, and not during another run', async () => {
+test('repeating job: runs when its timer fires, but not during another run', async () => {
   let tick = () => {}
   let runs = 0
   const held = Promise.withResolvers<void>()

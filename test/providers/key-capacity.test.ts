@@ -259,6 +259,6 @@ else {
       expect(await claimAll(30)).toBeLessThanOrEqual(4)
       for (const client of clients) client.close()
       await own.stop()
-    }, 20_000)
+    }, 60_000)
   })
 }

@@ -11,7 +11,7 @@ import { type Gateway, startGateway } from '../harness/gateway.ts'
 import { addMember, ask, createKeyFor, upgraded as operatorUpgrades, owner, type Person } from '../harness/users.ts'
 
 // A gateway takes seconds to start where other tests run beside this one.
-setDefaultTimeout(30_000)
+setDefaultTimeout(60_000)
 
 let gateway: Gateway
 /** The same gateway with counted notifications. */

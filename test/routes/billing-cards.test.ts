@@ -28,7 +28,7 @@ beforeAll(async () => {
     },
     { clock, ...withoutTimer },
   )
-}, 30_000)
+}, 60_000)
 afterAll(async () => {
   await gateway.stop()
   await stripe.stop()

@@ -15,7 +15,7 @@ import { addCard } from './billing-owners.ts'
 import { type StripeServer, signatureOf, startStripe } from './billing-stripe.ts'
 
 // A gateway takes seconds to start where other tests run beside this one.
-setDefaultTimeout(40_000)
+setDefaultTimeout(60_000)
 
 const publicUrl = 'https://gateway.example.test'
 const secret = 'whsec_0123456789abcdefghijklmnop'

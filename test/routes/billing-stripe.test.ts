@@ -34,7 +34,7 @@ beforeAll(async () => {
     },
     { clock, ...withoutTimer },
   )
-}, 30_000)
+}, 60_000)
 afterAll(async () => {
   await gateway.stop()
   await stripe.stop()
@@ -239,7 +239,7 @@ describe('collection', () => {
     await closeCycles()
     stripe.isDown = false
     expect((await invoicesOf(person))[0]?.status).toBe('open')
-  }, 40_000)
+  }, 60_000)
 })
 
 test('customer: exists once per account for concurrent requests, and again for another owner on the same day', async () => {
@@ -427,7 +427,7 @@ describe('Stripe event', () => {
     stripe.isDown = false
     expect((await send(body)).status).toBe(200)
     expect(await statusOf(person)).toBe('paid')
-  }, 30_000)
+  }, 60_000)
 
   test('leaves no body, signature or secret in a log line [W6]', async () => {
     const body = JSON.stringify({ ...JSON.parse(eventAbout('invoice.paid', 'in_0')), canary: 'canary_of_the_body' })

@@ -6,7 +6,7 @@ import { reportSkipped } from '../harness/needs.ts'
 import { startRedis } from '../harness/redis.ts'
 
 // A gateway takes seconds to start where other tests run beside this one.
-setDefaultTimeout(20_000)
+setDefaultTimeout(60_000)
 
 const redis = await startRedis()
 const places: (readonly [string, Gateway])[] = [['limits in process', await startGateway()]]

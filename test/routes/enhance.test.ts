@@ -13,7 +13,7 @@ import { anyBodies } from '../harness/bodies.ts'
 import { type Gateway, startGateway } from '../harness/gateway.ts'
 import { jsonAnswer, silence, startUpstream, type Upstream, type UpstreamAnswer } from '../harness/upstream.ts'
 
-setDefaultTimeout(30_000)
+setDefaultTimeout(60_000)
 
 const read = openPromptAnalyzer()
 const enhancedOf = (text: string) =>

@@ -237,7 +237,7 @@ describe('learning', () => {
     expect([again.routing.learned, again.model_used]).toEqual([false, elsewhere.model_used])
     await untilEntries(person.token, 1)
     expect((await rate(person.token, poor[0]?.request_id ?? '', 5)).status).toBe(404)
-  }, 30_000)
+  }, 60_000)
 
   test('contains nothing of prompt or output', async () => {
     const { person, key } = await newPerson()

@@ -9,7 +9,7 @@ import { systemClock } from '../../src/composition/clock.ts'
 import { type Simulator, startSimulator } from '../../src/simulator/simulator.ts'
 import { type Gateway, startGateway } from '../harness/gateway.ts'
 
-setDefaultTimeout(30_000)
+setDefaultTimeout(60_000)
 
 const folder = mkdtempSync(join(tmpdir(), 'model-hosts-'))
 let simulator: Simulator

@@ -10,7 +10,7 @@ import { eventually } from '../database/database.contract.ts'
 import { type Gateway, startGateway } from '../harness/gateway.ts'
 import { ask, owner } from '../harness/users.ts'
 
-setDefaultTimeout(30_000)
+setDefaultTimeout(60_000)
 
 const folder = mkdtempSync(join(tmpdir(), 'reload-'))
 const path = join(folder, 'config.json')

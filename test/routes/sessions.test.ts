@@ -9,7 +9,7 @@ import { cheapHashing, type Gateway, startGateway } from '../harness/gateway.ts'
 import { addMember, ask, createKeyFor, fromAnotherIp, owner, type Person, signIn } from '../harness/users.ts'
 
 // Passwords take time to hash, more so beside other tests.
-setDefaultTimeout(30_000)
+setDefaultTimeout(60_000)
 
 /** The real cost: a queue of 64 must not be served while it fills. */
 const slowHashing = { memoryCost: 19_456, timeCost: 3 }

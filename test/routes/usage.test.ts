@@ -42,7 +42,7 @@ afterAll(async () => {
   await real?.close()
   await server?.stop()
   folder.remove()
-}, 30_000)
+}, 60_000)
 
 const now = Date.UTC(2026, 10, 20, 12)
 const start = Date.UTC(2026, 10, 1)
@@ -497,7 +497,7 @@ describe('the export over a socket, 100,000 requests on real Postgres', () => {
       )
       idleLooks = busy?.[0]?.busy === 0 ? idleLooks + 1 : 0
       return idleLooks === 20
-    }, 30_000)
+    }, 60_000)
     expect((process.memoryUsage.rss() - rss) / 1e6).toBeLessThan(60)
     expect(received().length).toBeLessThan(10_000_000)
     socket.destroy()

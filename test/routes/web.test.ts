@@ -11,7 +11,7 @@ import { goldenBlock } from '../web/golden.ts'
 import { injections } from '../web/injections.ts'
 import { page, pathOf, publicAddresses } from '../web/rig.ts'
 
-setDefaultTimeout(30_000)
+setDefaultTimeout(60_000)
 
 type Answer = {
   readonly request_id: string

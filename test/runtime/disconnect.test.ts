@@ -14,7 +14,7 @@ import { openRaw, rawText } from '../harness/raw.ts'
 import { jsonAnswer, silence, startUpstream, type Upstream } from '../harness/upstream.ts'
 
 // Starting a gateway takes seconds when other tests run at the same time.
-setDefaultTimeout(20_000)
+setDefaultTimeout(60_000)
 
 const words = ['Once', ' upon', ' a', ' time.']
 const chunk = (content: string) =>

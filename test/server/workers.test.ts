@@ -260,7 +260,7 @@ describe('two workers without Redis', () => {
   })
 })
 
-/** Outlasts every test that cancels it: a stream that ends early frees its place for the next request. */
+/** Runs until its test cancels it: a stream that ends early releases its reservation for the next request. */
 const endless = '[[sim:tokens=400, chunk=8, pace_ms=200]] tell me'
 
 /** Returns whether a checkpoint below a data folder has output of the request. */

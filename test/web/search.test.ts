@@ -8,7 +8,7 @@ import { tavily, tavilyBaseUrl } from '../../src/web/search/tavily.ts'
 import { createSearch, type SearchBackEnd } from '../../src/web/search.ts'
 import { jsonAnswer, startUpstream, type Upstream, type UpstreamAnswer } from '../harness/upstream.ts'
 
-setDefaultTimeout(20_000)
+setDefaultTimeout(60_000)
 
 const upstreams: Upstream[] = []
 afterAll(() => {

@@ -84,7 +84,7 @@ async function invoiced(database: Database) {
 }
 
 for (const name of ['embedded', 'real'] as const) {
-  const on = onDatabaseOf(`${name} Postgres`, () => databases[name], 30_000)
+  const on = onDatabaseOf(`${name} Postgres`, () => databases[name], 60_000)
 
   describe(`billing notices on the ${name} database`, () => {
     on('send one email of each kind for a declined invoice, the last one when the hour is over', async database => {

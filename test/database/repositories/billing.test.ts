@@ -118,7 +118,7 @@ for (const [name, open] of [
   ['embedded Postgres', () => databases.embedded],
   ['real Postgres', () => databases.real],
 ] as const) {
-  const on = onDatabaseOf(name, open, 30_000)
+  const on = onDatabaseOf(name, open, 60_000)
 
   describe(name, () => {
     on(

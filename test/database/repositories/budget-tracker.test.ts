@@ -47,7 +47,7 @@ async function shareAt(database: Database, caller: Caller, at: number, expected:
 }
 
 for (const name of ['embedded', 'real'] as const) {
-  const on = onDatabaseOf(`${name} Postgres`, () => databases[name], 30_000)
+  const on = onDatabaseOf(`${name} Postgres`, () => databases[name], 60_000)
 
   describe(`soft cap on the ${name} database`, () => {
     on('counts a billing cycle from its first moment to its last, across the first of a month', async database => {

@@ -4,7 +4,7 @@ import { gunzipSync, zstdDecompressSync } from 'node:zlib'
 import { createDashboardBundle } from '../../../src/composition/dashboard-bundle.ts'
 import { type Gateway, startGateway } from '../../harness/gateway.ts'
 
-setDefaultTimeout(20_000)
+setDefaultTimeout(60_000)
 
 let gateway: Gateway
 beforeAll(async () => {

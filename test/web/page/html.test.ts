@@ -5,7 +5,7 @@ import { cpuMs } from '../../harness/cpu.ts'
 
 const textOf = (html: string) => readHtml(html).text
 
-setDefaultTimeout(30_000)
+setDefaultTimeout(60_000)
 
 describe('readHtml', () => {
   test('returns title and main part, one line per block', () => {

@@ -2,7 +2,7 @@ import { afterAll, expect, setDefaultTimeout, test } from 'bun:test'
 import { createParserPool } from '../../../src/web/page/parser-pool.ts'
 import { minimalPdf, pdfBomb } from '../pdfs.ts'
 
-setDefaultTimeout(30_000)
+setDefaultTimeout(60_000)
 
 const readers = createParserPool({ enoughCharacters: 100 })
 afterAll(() => readers.close())
