@@ -3,15 +3,21 @@
  * daily totals do not know, sum the log itself over a bounded range.
  */
 import type { TransactionSql } from 'postgres'
+import { projectTag } from '../core/request/project-tag.ts'
 import type { usageGroups } from '../core/usage/usage-groups.ts'
 import { needsLog } from '../core/usage/usage-source.ts'
 import { withAccountRls } from '../database/account-transaction.ts'
 import type { Database } from '../database/database.ts'
 import { countedBy, durationSlotOf } from '../database/duration-sql.ts'
 import { matching, type RequestFilters } from './request-filters.ts'
-
-/** An account's usage, or that of one user's keys. Required by every query, so that none is unscoped. */
-export type UsageScope = { readonly accountId: string; readonly userId: string | null }
+import {
+  ofOwnKey,
+  ofProjects,
+  seesProjects,
+  type UsageScope,
+  visibleRecords,
+  visibleTagDays,
+} from './visible-requests.ts'
 
 export type UsageGroup = (typeof usageGroups)[number]
 const usageSplits = ['model', 'key'] as const
@@ -46,8 +52,8 @@ export type UsageSums = {
 }
 
 /**
- * `YYYY-MM-DDTHH`, `YYYY-MM-DD`, `YYYY-MM`, `provider/model` (empty = no model was reached), the first key of a key lineage, a user, or a tag
- * (`name=value`).
+ * `YYYY-MM-DDTHH`, `YYYY-MM-DD`, `YYYY-MM`, `provider/model` (empty = no model was reached), the first key of a key lineage, a user, a tag
+ * (`name=value`), or a project.
  */
 type Unit = { readonly unit: string; readonly name: string | null }
 
@@ -90,10 +96,11 @@ async function readGroups(
   const named = {
     key: sql`(select name from api_keys where id = unit)`,
     member: sql`(select email from users where id = unit)`,
+    project: sql`(select name from projects where id = unit)`,
   }
   const [total, ...groups] = await sql<(UsageSums & Unit & { is_total: boolean })[]>`
     select
-      grouping(unit) = 1 as is_total, unit, ${groupBy === 'key' || groupBy === 'member' ? named[groupBy] : sql`null`} as name,
+      grouping(unit) = 1 as is_total, unit, ${groupBy === 'key' || groupBy === 'member' || groupBy === 'project' ? named[groupBy] : sql`null`} as name,
       ${summed(sql)}
     from (select ${unitOf(sql, groupBy)} as unit, lines.* from ${linesOf(sql, scope, period)} as lines) as units
     group by grouping sets ((unit), ())
@@ -101,8 +108,8 @@ async function readGroups(
     order by is_total desc, ${isTime(groupBy) ? sql`unit` : sql`billed_microcents desc, unit`}
     limit ${maximumGroups + 1}`
   if (total === undefined || !total.is_total) throw new Error('a sum over no days is a row too')
-  if (groupBy !== 'tag' || period.tag) return { total, groups }
-  // A request with several tags is in several groups.
+  if ((groupBy !== 'tag' && groupBy !== 'project') || period.tag) return { total, groups }
+  // A request is in one group per tag, and in no group without a project.
   return { total: (await readGroups(sql, scope, { ...period, groupBy: 'month' })).total, groups }
 }
 
@@ -139,15 +146,26 @@ const maximumAttributed = 20_000
  * have them under an empty name, so each is subtracted there and added here.
  */
 function daysOf(sql: TransactionSql, scope: UsageScope, period: UsagePeriod) {
-  const { from, to, groupBy, splitBy, tag = null, filters } = period
-  const isTagged = tag !== null || groupBy === 'tag'
+  const { from, to, groupBy, splitBy, filters } = period
   const { provider = null, model = null, keyId = null } = filters ?? {}
-  const own = keysOf(sql, scope, keyId)
-  const days = sql`
+  const isTagged = readsTags(period)
+  const ofKey = keysOf(sql, scope.accountId, keyId)
+  const ofTag = isTagged ? taggedBy(sql, period) : sql``
+  const linesIn = (isOfTag: boolean, own: ReturnType<typeof visibleRecords>) => sql`
     select day, key_id, model, ${isTagged ? sql`tag` : sql`null`} as tag, requests, completed, failed, input_tokens, cached_input_tokens, output_tokens,
       reasoning_tokens, billed_microcents, latency, first_token
-    from ${isTagged ? sql`usage_tags_daily` : sql`usage_daily`}
-    where account_id = ${scope.accountId} and day between ${from}::text::date and ${to}::text::date ${own} ${taggedBy(sql, tag)}`
+    from ${isOfTag ? sql`usage_tags_daily` : sql`usage_daily`}
+    where account_id = ${scope.accountId} and day between ${from}::text::date and ${to}::text::date ${ofKey} ${own} ${ofTag}`
+  const { userId, projectIds = [] } = scope
+  const days = isTagged
+    ? linesIn(true, visibleTagDays(sql, scope))
+    : userId === null
+      ? linesIn(false, sql``)
+      : projectIds.length === 0
+        ? linesIn(false, sql`and ${ofOwnKey(sql, scope)}`)
+        : // A request has at most one project, so the totals of projects count none of their requests twice.
+          sql`${linesIn(false, sql`and ${ofOwnKey(sql, scope)}`)} union all
+            ${linesIn(true, sql`and ${ofProjects(sql, projectIds)} and not ${ofOwnKey(sql, scope)}`)}`
   if (groupBy !== 'model' && splitBy !== 'model' && provider === null && model === null) return days
   const unserved = sql`
       union all
@@ -158,7 +176,7 @@ function daysOf(sql: TransactionSql, scope: UsageScope, period: UsagePeriod) {
         from usage_records ${isTagged ? eachTag(sql) : sql``}
         where account_id = ${scope.accountId} and status <> 'completed' and model = '' and requested_model is not null
           and at >= (${from}::text || ' 00:00+00')::timestamptz
-          and at < (${to}::text || ' 00:00+00')::timestamptz + interval '1 day' ${own} ${taggedBy(sql, tag)}
+          and at < (${to}::text || ' 00:00+00')::timestamptz + interval '1 day' ${ofKey} ${visibleRecords(sql, scope)} ${ofTag}
         order by at desc limit ${maximumAttributed}) as unserved
       cross join lateral (values (requested_model, 1), ('', -1)) as moved(model, sign)`
   return sql`
@@ -172,27 +190,44 @@ function daysOf(sql: TransactionSql, scope: UsageScope, period: UsagePeriod) {
 const eachTag = (sql: TransactionSql) =>
   sql`cross join lateral (select key || '=' || value as tag from jsonb_each_text(tags)) as tagged`
 
-/** SQL condition for rows of one tag. `tag` is `name=value`, or a name with any value. */
-function taggedBy(sql: TransactionSql, tag: string | null) {
-  if (tag === null) return sql``
-  return tag.includes('=') ? sql`and tag = ${tag}` : sql`and starts_with(tag, ${`${tag}=`})`
+/** Returns true if the lines are those of tags: of a client's tag, or of a project. */
+function readsTags({ groupBy, tag = null, filters }: UsagePeriod): boolean {
+  return tag !== null || groupBy === 'tag' || groupBy === 'project' || (filters?.projectId ?? null) !== null
+}
+
+/**
+ * SQL condition for the lines of the tags that a period is about: `name=value`, a name with any value, a project, or all tags
+ * that clients set.
+ */
+function taggedBy(sql: TransactionSql, { groupBy, tag = null, filters }: UsagePeriod) {
+  const ofProject = projectTag('')
+  if (tag !== null) return tag.includes('=') ? sql`and tag = ${tag}` : sql`and starts_with(tag, ${`${tag}=`})`
+  if (groupBy === 'tag') return sql`and not starts_with(tag, ${ofProject})`
+  const projectId = filters?.projectId ?? null
+  return projectId === null ? sql`and starts_with(tag, ${ofProject})` : sql`and tag = ${projectTag(projectId)}`
+}
+
+/** Returns true if only the log knows these totals: the daily totals of a tag do not have the project. */
+function readsLog(scope: UsageScope, { groupBy, tag = null, filters }: UsagePeriod): boolean {
+  if (needsLog(groupBy, filters)) return true
+  const isOfProject = (filters?.projectId ?? null) !== null || seesProjects(scope)
+  return isOfProject && (tag !== null || groupBy === 'tag')
 }
 
 const isTime = (group: UsageGroup) => group === 'hour' || group === 'day' || group === 'month'
 
 function linesOf(sql: TransactionSql, scope: UsageScope, period: UsagePeriod) {
-  return needsLog(period.groupBy, period.filters)
-    ? sql`(${logOf(sql, scope, period)})`
-    : sql`(${daysOf(sql, scope, period)})`
+  return readsLog(scope, period) ? sql`(${logOf(sql, scope, period)})` : sql`(${daysOf(sql, scope, period)})`
 }
 
 /**
  * SQL for lines like the daily totals from the requests that match, with only the columns that the groups need: fewer
  * groups are several times faster.
  */
-function logOf(sql: TransactionSql, { accountId, userId }: UsageScope, period: UsagePeriod) {
+function logOf(sql: TransactionSql, scope: UsageScope, period: UsagePeriod) {
+  const { accountId } = scope
   const { from, to, groupBy, splitBy, tag = null, filters } = period
-  const isTagged = tag !== null || groupBy === 'tag'
+  const isTagged = tag !== null || groupBy === 'tag' || groupBy === 'project'
   const has = (group: UsageGroup) => groupBy === group || splitBy === group
   return sql`
     select
@@ -200,7 +235,7 @@ function logOf(sql: TransactionSql, { accountId, userId }: UsageScope, period: U
       ${has('day') || has('month') ? sql`(at at time zone 'UTC')::date` : sql`null::date`} as day,
       ${has('key') || has('member') ? sql`key_id` : sql`null`} as key_id,
       ${has('model') ? sql`case when model = '' then coalesce(requested_model, '') else provider || '/' || model end` : sql`null`} as model,
-      ${groupBy === 'tag' ? sql`tag` : sql`null`} as tag,
+      ${has('tag') || has('project') ? sql`tag` : sql`null`} as tag,
       count(*) as requests, count(*) filter (where status = 'completed') as completed,
       count(*) filter (where status in ('failed', 'blocked')) as failed, sum(input_tokens) as input_tokens,
       sum(cached_input_tokens) as cached_input_tokens, sum(output_tokens) as output_tokens,
@@ -214,18 +249,17 @@ function logOf(sql: TransactionSql, { accountId, userId }: UsageScope, period: U
         ${filters?.from == null ? sql`` : sql`and at >= to_timestamp(${filters.from}::float8 / 1000)`}
         ${filters?.to == null ? sql`` : sql`and at < to_timestamp(${filters.to}::float8 / 1000)`}
         ${filters == null ? sql`` : matching(sql, filters)}
-        ${keysOf(sql, { accountId, userId }, filters?.keyId ?? null)}
-        ${taggedBy(sql, tag)}
+        ${keysOf(sql, accountId, filters?.keyId ?? null)}
+        ${visibleRecords(sql, scope)}
+        ${isTagged ? taggedBy(sql, period) : sql``}
     ) as requests
     group by 1, 2, 3, 4, 5`
 }
 
-function keysOf(sql: TransactionSql, { accountId, userId }: UsageScope, keyId: string | null) {
-  if (userId === null && keyId === null) return sql``
+function keysOf(sql: TransactionSql, accountId: string, keyId: string | null) {
+  if (keyId === null) return sql``
   return sql`and key_id in (
-    select id from api_keys where account_id = ${accountId}
-      ${userId === null ? sql`` : sql`and user_id = ${userId}`}
-      ${keyId === null ? sql`` : sql`and (id = ${keyId} or line_id = ${keyId})`})`
+    select id from api_keys where account_id = ${accountId} and (id = ${keyId} or line_id = ${keyId}))`
 }
 
 function unitOf(sql: TransactionSql, group: UsageGroup) {
@@ -237,6 +271,7 @@ function unitOf(sql: TransactionSql, group: UsageGroup) {
     key: sql`coalesce((select line_id from api_keys where id = key_id), key_id)`,
     member: sql`coalesce((select user_id from api_keys where id = key_id), '')`,
     tag: sql`tag`,
+    project: sql`substr(tag, ${projectTag('').length + 1}::int)`,
   }
   return units[group]
 }

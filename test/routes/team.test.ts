@@ -432,7 +432,7 @@ test('viewer: loses its keys with the role, can create none and invites no one',
   const [running] = await sql(({ sql }) => sql<{ id: string }[]>`select id from sessions where user_id = ${person.id}`)
   const [id, rules] = [newId('key'), { limits: null, models: null, tags: null, strategy: null, fallback: null }]
   const late = { id, userId: person.id, name: 'late', publicId: id, digest: digestOf(id), web: true, ...rules }
-  const times = { createdAt: new Date(), expiresAt: null }
+  const times = { createdAt: new Date(), expiresAt: null, projectId: null }
   expect(await stores.keyLines.addKey(database, person.accountId, running?.id ?? '', { ...late, ...times })).toBe(
     'gone',
   )

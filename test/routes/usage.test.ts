@@ -52,6 +52,7 @@ const principal = (accountId: string, userId: string, role: Principal['role']): 
   accountId,
   userId,
   role,
+  projects: new Map(),
   sessionId: 'ses_test',
   isUnverified: false,
   mustSetUpTwoFactor: false,

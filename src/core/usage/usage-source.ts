@@ -1,9 +1,14 @@
-type Filters = { readonly keyId: string | null; readonly provider: string | null; readonly model: string | null }
+type Filters = {
+  readonly keyId: string | null
+  readonly provider: string | null
+  readonly model: string | null
+  readonly projectId: string | null
+}
 
-/** Returns true if only the log knows these totals: the daily totals have a day, a key and a model. */
+/** Returns true if only the log knows these totals: the daily totals have a day, a key, a model and a project. */
 export function needsLog(groupBy: string, filters: Filters | null | undefined): boolean {
   if (groupBy === 'hour') return true
   if (filters == null) return false
-  const { keyId, provider, model, ...others } = filters
+  const { keyId, provider, model, projectId, ...others } = filters
   return Object.values(others).some(filter => filter !== null)
 }

@@ -2,13 +2,13 @@
  * API keys as managed by their owners: creation, rotation within a key lineage that shares usage, and lists with usage.
  */
 
-import { and, desc, eq, isNull, sql } from 'drizzle-orm'
-import { isAllowed } from '../../core/accounts/roles.ts'
+import { and, desc, eq, inArray, or, sql } from 'drizzle-orm'
 import type { AuditDetails } from '../../core/audit/audit.ts'
 import { type Transaction, withAccountRls } from '../account-transaction.ts'
 import type { Database } from '../database.ts'
-import { type ApiKey, apiKeys, users } from '../tables.ts'
+import { type ApiKey, apiKeys } from '../tables.ts'
 import { recordAudit } from './audit.ts'
+import { mayHoldKeys } from './projects.ts'
 
 type AddKeyInput = {
   readonly id: string
@@ -19,6 +19,7 @@ type AddKeyInput = {
   readonly createdAt: Date
   readonly expiresAt: Date | null
   readonly web: boolean
+  readonly projectId: string | null
 } & KeyRules
 
 /** What a key's requests may do, and what they count in; null = no rule. */
@@ -39,8 +40,8 @@ const maximumActiveKeys = 1000
 
 /**
  * Stores a key for a current user of the account; a concurrent removal of the user waits and then revokes this key too.
- * `full` = the account has the maximum number of keys; `gone` = the user was removed or has become
- * a viewer, or the session has ended.
+ * `full` = the account has the maximum number of keys; `gone` = the user was removed or may no longer have keys there, the
+ * project is unknown or archived, or the session has ended.
  */
 export function addKey(
   database: Database,
@@ -49,13 +50,7 @@ export function addKey(
   key: AddKeyInput,
 ): Promise<ApiKey | 'full' | 'gone'> {
   return withAccountRls(database, accountId).orm(async step => {
-    // Read under the lock: a role that changes meanwhile revokes only the keys that it finds.
-    const [holder] = await step
-      .select({ role: users.role })
-      .from(users)
-      .where(and(eq(users.id, key.userId), eq(users.accountId, accountId), isNull(users.removedAt)))
-      .for('share')
-    if (holder === undefined || !isAllowed(holder.role, 'keys.own')) return 'gone'
+    if (!(await mayHoldKeys(step, accountId, key.userId, key.projectId))) return 'gone'
     if (!(await isRunning(step, sessionId))) return 'gone'
     const active = await step.execute(
       sql`select 1 from api_keys where account_id = ${accountId} and revoked_at is null
@@ -70,7 +65,10 @@ export function addKey(
       accountId,
       action: 'key.created',
       target: key.id,
-      details: { name: key.name, expires_at: key.expiresAt?.toISOString() ?? null, web: key.web },
+      details: {
+        ...{ name: key.name, expires_at: key.expiresAt?.toISOString() ?? null, web: key.web },
+        ...(key.projectId === null ? {} : { project_id: key.projectId }),
+      },
     })
     return rows[0] ?? 'gone'
   })
@@ -96,32 +94,65 @@ export async function findKey(database: Database, accountId: string, keyId: stri
   return rows[0] ?? null
 }
 
-/** Changes name, permissions, expiry and rules of a key; null if the account has none of this ID. */
+/**
+ * Changes name, permissions, expiry, project and rules of a key; null if the account has none of this ID, or its user may not
+ * have keys in that project.
+ */
 export async function changeKey(
   database: Database,
   accountId: string,
   keyId: string,
-  change: Partial<Pick<ApiKey, 'name' | 'web' | 'expiresAt' | keyof KeyRules>>,
+  change: Partial<Pick<ApiKey, 'name' | 'web' | 'expiresAt' | 'projectId' | keyof KeyRules>>,
 ): Promise<ApiKey | null> {
   return withAccountRls(database, accountId).orm(async step => {
+    if (change.projectId !== undefined) {
+      const [key] = await step
+        .select({ userId: apiKeys.userId })
+        .from(apiKeys)
+        .where(and(eq(apiKeys.id, keyId), eq(apiKeys.accountId, accountId)))
+      if (key === undefined || !(await mayHoldKeys(step, accountId, key.userId, change.projectId))) return null
+    }
     const [row] = await step
       .update(apiKeys)
       .set({ ...change, updatedAt: sql`clock_timestamp()` })
       .where(and(eq(apiKeys.id, keyId), eq(apiKeys.accountId, accountId)))
       .returning()
     if (row === undefined) return null
-    await recordAudit(step, database, { accountId, action: 'key.changed', target: keyId, details: detailsOf(change) })
+    const { projectId, ...others } = change
+    const details = { ...detailsOf(others), ...(projectId === undefined ? {} : { project_id: projectId }) }
+    await recordAudit(step, database, { accountId, action: 'key.changed', target: keyId, details })
     return row
   })
 }
 
-/** Returns the keys of an account or of one user, newest first, including revoked ones; at most 1,000. */
-export function recentKeys(database: Database, accountId: string, userId: string | null): Promise<ApiKey[]> {
+/** The keys that a user sees: all (null), or the own ones and those of projects; `projectId` narrows them to one project. */
+type VisibleKeys = {
+  readonly userId: string | null
+  readonly projectIds?: readonly string[]
+  readonly projectId?: string | undefined
+}
+
+/** Returns the keys that a user sees, newest first, including revoked ones; at most 1,000. */
+export function recentKeys(
+  database: Database,
+  accountId: string,
+  { userId, projectIds = [], projectId }: VisibleKeys,
+): Promise<ApiKey[]> {
+  const visible = or(
+    userId === null ? undefined : eq(apiKeys.userId, userId),
+    projectIds.length === 0 ? undefined : inArray(apiKeys.projectId, [...projectIds]),
+  )
   return withAccountRls(database, accountId).orm(step =>
     step
       .select()
       .from(apiKeys)
-      .where(and(eq(apiKeys.accountId, accountId), userId === null ? undefined : eq(apiKeys.userId, userId)))
+      .where(
+        and(
+          eq(apiKeys.accountId, accountId),
+          userId === null ? undefined : visible,
+          projectId === undefined ? undefined : eq(apiKeys.projectId, projectId),
+        ),
+      )
       .orderBy(desc(apiKeys.createdAt), desc(apiKeys.id))
       .limit(1000),
   )
@@ -162,10 +193,11 @@ export function rotateKey(
             select from api_keys as later where later.line_id = ${lineId} and later.id <> api_keys.id and later.created_at >= api_keys.created_at)
         returning id`)
     if (ended.length === 0) return 'not_valid'
-    const { userId, name, expiresAt, web, limits, models, tags, strategy, fallback } = old
+    const { userId, name, expiresAt, web, limits, models, tags, strategy, fallback, projectId } = old
+    const rules = { limits, models, tags, strategy, fallback, projectId }
     const rows = await step
       .insert(apiKeys)
-      .values({ ...fresh, accountId, userId, name, expiresAt, lineId, web, limits, models, tags, strategy, fallback })
+      .values({ ...fresh, accountId, userId, name, expiresAt, lineId, web, ...rules })
       .returning()
     await recordAudit(step, database, {
       accountId,

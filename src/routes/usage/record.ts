@@ -131,6 +131,7 @@ export function shownRejected(row: RejectedRequest): ShownRequest {
     first_token_ms: null,
     metadata: null,
     tags: null,
+    project_id: null,
   }
 }
 

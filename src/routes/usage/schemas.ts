@@ -77,6 +77,10 @@ const logged = {
   first_token_ms: orNull(count),
   metadata: orNull(Type.Record(Type.String(), Type.String())),
   tags: { ...orNull(Type.Record(Type.String(), Type.String())), description: 'tags that the request counts under' },
+  project_id: {
+    ...orNull(id('prj')),
+    description: 'project of the key at the time of the request; null = none, or the request was rejected',
+  },
 }
 const requestShape = namedSchema('LoggedRequest', logged)
 
@@ -202,8 +206,12 @@ export const usageShape = namedSchema('UsageTotals', {
       strictObject({ key_id: id('key'), key_name: orNull(text('production')), ...sums }),
       strictObject({ user_id: id('usr'), email: orNull(text('ada@example.com')), ...sums }),
       strictObject({ tag: text('team=search'), ...sums }),
+      strictObject({ project_id: id('prj'), project_name: orNull(text('search')), ...sums }),
     ]),
-    { description: 'by tag, a request counts in each of its tags, and once in `total`' },
+    {
+      description:
+        'by tag, a request counts in each of its tags, and once in `total`; by project, requests without one count in `total` only',
+    },
   ),
   split_by: orNull(oneOf(['model', 'key'])),
   series: Type.Array(

@@ -1,4 +1,6 @@
 /** Converts usage to its API form; ledger rows are never exposed directly. */
+
+import { splitProject } from '../../core/request/project-tag.ts'
 import { type Cell, csvLine } from '../../core/text/csv.ts'
 import { dayMs } from '../../core/text/utc-days.ts'
 import { latencyQuantile } from '../../core/usage/latency-histogram.ts'
@@ -9,6 +11,7 @@ import type { ShownRequest, ShownUsage } from './schemas.ts'
 
 /** One request of the log. */
 export function shownRequest(row: LoggedRequest): ShownRequest {
+  const { projectId, tags } = splitProject(row.tags)
   return {
     request_id: row.request_id,
     created_at: new Date(Math.floor(row.at_micros / 1000)).toISOString(),
@@ -44,7 +47,8 @@ export function shownRequest(row: LoggedRequest): ShownRequest {
     latency_ms: row.latency_ms,
     first_token_ms: row.first_token_ms,
     metadata: row.metadata,
-    tags: row.tags === null ? null : { ...row.tags },
+    tags: tags === null ? null : { ...tags },
+    project_id: projectId,
   }
 }
 
@@ -82,6 +86,7 @@ const columns = [
   'upstream_id',
   'hedge_cost_usd',
   'tags',
+  'project_id',
 ] as const satisfies readonly (keyof ShownRequest)[]
 
 export const csvHeader = csvLine(columns)
@@ -91,15 +96,16 @@ export const csvHeader = csvLine(columns)
  * 2+3000 ms; …`.
  */
 export function csvRequest(row: LoggedRequest): string {
+  const request = shownRequest(row)
   const shown = {
-    ...shownRequest(row),
+    ...request,
     cost_usd: decimalUsd(row.billed_microcents),
     search_cost_usd: decimalUsd(row.search_microcents),
     fetch_cost_usd: decimalUsd(row.fetch_microcents),
     hedge_cost_usd: decimalUsd(row.hedge_microcents),
     metadata: jsonCell(row.metadata),
     tried: triedCell(row.tried),
-    tags: jsonCell(row.tags),
+    tags: jsonCell(request.tags),
   }
   return csvLine(columns.map((column): Cell => shown[column]))
 }
@@ -195,6 +201,8 @@ function named(groupBy: UsageGroup, unit: string, name: string | null) {
       return { user_id: unit, email: name }
     case 'tag':
       return { tag: unit }
+    case 'project':
+      return { project_id: unit, project_name: name }
   }
 }
 
