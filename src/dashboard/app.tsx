@@ -9,6 +9,8 @@ import { Keys } from './pages/keys.tsx'
 import { Models } from './pages/models.tsx'
 import { Overview } from './pages/overview.tsx'
 import { Playground } from './pages/playground.tsx'
+import { ProjectPage } from './pages/project.tsx'
+import { Projects } from './pages/projects.tsx'
 import { RequestPage } from './pages/request.tsx'
 import { Requests } from './pages/requests.tsx'
 import { Reset } from './pages/reset-password.tsx'
@@ -58,6 +60,12 @@ const pages: readonly PageEntry[] = [
   { path: 'models', title: 'Models', icon: 'models', show: () => <Models /> },
   { path: 'insights', title: 'Insights', icon: 'insights', show: () => <Insights /> },
   { path: 'keys', title: 'Keys', icon: 'keys', show: () => <Keys /> },
+  {
+    path: 'projects',
+    title: 'Projects',
+    icon: 'projects',
+    show: ([id]) => (id === undefined ? <Projects /> : <ProjectPage key={id} id={id} />),
+  },
   { path: 'team', title: 'Team', icon: 'team', show: () => <Team /> },
   {
     path: 'billing',

@@ -2,6 +2,7 @@
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
 import { readFileSync } from 'node:fs'
 import type { Browser } from 'playwright-core'
+import { unlimitedScope } from '../../src/core/limits/scopes.ts'
 import { type Gateway, startGateway } from '../harness/gateway.ts'
 import { reportSkipped } from '../harness/needs.ts'
 import { firstOwner, newVisitor, openBrowser, type Visitor } from './browser.ts'
@@ -17,6 +18,8 @@ const heaviestFirstLoad = 60_000
 /** All API responses of a page, uncompressed. */
 const heaviestAnswers = 60_000
 
+const projectId = 'prj_search'
+
 const pages = [
   ['', 'Overview'],
   ['playground', 'Playground'],
@@ -25,6 +28,7 @@ const pages = [
   ['models', 'Models'],
   ['insights', 'Insights'],
   ['keys', 'Keys'],
+  ['projects', 'Projects'],
   ['team', 'Team'],
   ['billing', 'Billing'],
   ['webhooks', 'Webhooks'],
@@ -46,6 +50,10 @@ function withBrowser(path: string) {
     owner = await newVisitor(browser, gateway)
     const { email, password } = firstOwner(gateway)
     await owner.signIn(email, password)
+    const { stores, database } = gateway.deps
+    const limits = { ...unlimitedScope, dailyTokens: 500_000, monthlyCostMicrocents: 40_000_000_000 }
+    const project = { id: projectId, name: 'Search', createdAt: new Date(), limits }
+    expect(await stores.projects.createProject(database, gateway.accountId, project)).toBe(true)
   }, 240_000)
   afterAll(async () => {
     await browser.close()
@@ -123,6 +131,11 @@ function withBrowser(path: string) {
         await visitor.page.evaluate(settled)
         await look(heading)
       }
+      await visitor.go(`projects/${projectId}`, 'Search')
+      await visitor.page.evaluate(settled)
+      await look('Project')
+      await visitor.page.getByRole('button', { name: 'Change project' }).click()
+      await look('Dialog of a project')
       await visitor.go('keys', 'Keys')
       await visitor.page.getByRole('button', { name: 'Create API key' }).click()
       await look('Dialog')

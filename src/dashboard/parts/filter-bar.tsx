@@ -6,6 +6,7 @@ import { useResource } from '../state/resource.ts'
 import { savedViews, saveView, viewOf } from '../state/saved-views.ts'
 import { FormDialog } from './dialog.tsx'
 import { CommitField, SelectField, TextField } from './field.tsx'
+import { useProjects } from './project-field.tsx'
 import { dialectNames, statusWords } from './request-detail.tsx'
 
 /** Codes of failed requests that the log contains. */
@@ -95,6 +96,7 @@ type FilterFieldsProps = {
 function FilterFields({ path, filters, onChange }: FilterFieldsProps) {
   const models = useResource('GET /api/v1/usage', { query: { group_by: 'model' } })
   const keys = useResource('GET /api/v1/keys')
+  const { names: projects } = useProjects()
   const used = models.data?.data.flatMap(row => ('model' in row && row.model !== null ? [row.model] : [])) ?? []
   const providers = [...new Set(used.map(model => model.slice(0, model.indexOf('/'))))]
   const choice = (name: FilterName, label: string, options: readonly (readonly [string, string])[]) => {
@@ -128,6 +130,7 @@ function FilterFields({ path, filters, onChange }: FilterFieldsProps) {
       {choice('provider', 'Provider', plain(providers))}
       {choice('model', 'Model', plain(used))}
       {choice('key', 'Key', keyOptions ?? [])}
+      {(projects.size > 0 || filters.project_id !== undefined) && choice('project_id', 'Project', [...projects])}
       {choice('dialect', 'API', Object.entries(dialectNames))}
       {choice('routing_mode', 'Routing', [
         ['auto', 'Automatic'],

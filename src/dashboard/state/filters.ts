@@ -16,6 +16,7 @@ export const filterNames = [
   'routing_mode',
   'streamed',
   'tag',
+  'project_id',
 ] as const
 export type FilterName = (typeof filterNames)[number]
 /** `from` and `to` are hours, `2026-11-23T07:00`; `tag` is `name=value`. */
@@ -101,7 +102,7 @@ export type UsageQuery = {
 export function usageQuery(filters: Filters, now = Date.now()): UsageQuery {
   const span = spanOf(filters, now)
   const end = span.to ?? Math.floor(now / dayMs) * dayMs + dayMs
-  const { provider, model, key, ...others } = withoutRange(filters)
+  const { provider, model, key, project_id, ...others } = withoutRange(filters)
   const isWhole = span.from % dayMs === 0 && end % dayMs === 0
   const unit = end - span.from <= mostHours * hourMs ? 'hour' : 'day'
   const needsLog = unit === 'hour' || !isWhole || Object.keys(others).length > 0
