@@ -1,10 +1,10 @@
 /** Every page of the dashboard in a real browser: transfer size, content security policy, accessibility, speed. */
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
-import { readFileSync } from 'node:fs'
 import type { Browser } from 'playwright-core'
 import { unlimitedScope } from '../../src/core/limits/scopes.ts'
 import { type Gateway, startGateway } from '../harness/gateway.ts'
 import { reportSkipped } from '../harness/needs.ts'
+import { settled, violations } from './axe.ts'
 import { firstOwner, newVisitor, openBrowser, type Visitor } from './browser.ts'
 import { chromiumPath } from './chromium.ts'
 import { fillLog } from './log.ts'
@@ -119,7 +119,7 @@ function withBrowser(path: string) {
       const { email, password } = firstOwner(gateway)
       const wrong: string[] = []
       const look = async (name: string) => {
-        wrong.push(...(await found(visitor, name, rules)))
+        wrong.push(...(await violations(visitor, name, rules)))
       }
       await visitor.go('', 'Sign in')
       await look('Sign in')
@@ -188,34 +188,6 @@ function withBrowser(path: string) {
   })
 }
 
-/** Waits until the page has loaded everything; returns the milliseconds since its navigation. */
-const settled = `new Promise(resolve => {
-  const look = () =>
-    document.querySelector('.skeleton') === null ? resolve(Math.round(performance.now())) : requestAnimationFrame(look)
-  look()
-})`
-
 const answered = `performance.getEntriesByType('resource')
   .filter(({ name }) => new URL(name).pathname.startsWith('/api/'))
   .reduce((sum, { decodedBodySize }) => sum + decodedBodySize, 0)`
-
-const axe = readFileSync(Bun.resolveSync('axe-core/axe.min.js', import.meta.dir), 'utf8')
-
-type AxeResult = {
-  readonly violations: readonly {
-    readonly id: string
-    readonly impact: string
-    readonly nodes: readonly { readonly target: readonly string[] }[]
-  }[]
-}
-
-async function found({ page }: Visitor, name: string, rules: string): Promise<string[]> {
-  // Once per document: the source is half a megabyte.
-  if (await page.evaluate<boolean>('typeof axe === "undefined"')) await page.evaluate(`${axe}; undefined`)
-  const { violations } = await page.evaluate<AxeResult>(`axe.run({ resultTypes: ['violations'], ${rules} })`)
-  const excess = Number(await page.evaluate('document.documentElement.scrollWidth - innerWidth'))
-  return [
-    ...violations.map(({ id, impact, nodes }) => `${name}: ${id} (${impact}) at ${nodes[0]?.target.join(' ')}`),
-    ...(excess > 0 ? [`${name} is ${excess} px wider than the screen`] : []),
-  ]
-}

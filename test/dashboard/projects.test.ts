@@ -1,9 +1,11 @@
 /** Projects in a real browser: as an owner, as an admin of one project, and as a user without any. */
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
 import type { Browser } from 'playwright-core'
+import { unlimitedScope } from '../../src/core/limits/scopes.ts'
 import { type Gateway, startGateway } from '../harness/gateway.ts'
 import { reportSkipped } from '../harness/needs.ts'
 import { addMember, owner, type Person } from '../harness/users.ts'
+import { settled, violations } from './axe.ts'
 import { newVisitor, openBrowser } from './browser.ts'
 import { chromiumPath } from './chromium.ts'
 
@@ -88,5 +90,36 @@ function withBrowser(path: string) {
     expect([...first.complaints, ...second.complaints]).toEqual([])
     await first.leave()
     await second.leave()
+  })
+
+  test('Accessibility: project pages have no axe violations and no horizontal scrolling, 3 widths × 2 themes', async () => {
+    const { stores, database } = gateway.deps
+    const limits = { ...unlimitedScope, dailyTokens: 500_000, monthlyCostMicrocents: 40_000_000_000 }
+    const project = { id: 'prj_seen', name: 'Retrieval', createdAt: new Date(), limits }
+    expect(await stores.projects.createProject(database, boss.accountId, project)).toBe(true)
+    const member = { projectId: project.id, userId: guest.id, role: 'member' } as const
+    expect(await stores.projects.setMember(database, boss.accountId, boss.id, member)).toBe('done')
+    const wrong: string[] = []
+    for (const colorScheme of ['light', 'dark'] as const) {
+      const visitor = await newVisitor(browser, gateway, { colorScheme })
+      await visitor.signIn(boss.email, boss.password)
+      for (const width of [360, 768, 1440]) {
+        await visitor.page.setViewportSize({ width, height: 800 })
+        const look = async (name: string) => {
+          await visitor.page.evaluate(settled)
+          wrong.push(...(await violations(visitor, `${name}, ${colorScheme} at ${width} px`)))
+        }
+        await visitor.go('projects', 'Projects')
+        await look('Projects')
+        await visitor.go(`projects/${project.id}`, 'Retrieval')
+        await look('Project')
+        await visitor.page.getByRole('button', { name: 'Add member' }).click()
+        await look('Add member')
+        await visitor.page.getByRole('button', { name: 'Cancel' }).click()
+      }
+      expect(visitor.complaints).toEqual([])
+      await visitor.leave()
+    }
+    expect(wrong).toEqual([])
   })
 }

@@ -13,7 +13,7 @@ import { type ProjectRow, projects } from '../tables.ts'
 import { recordAudit } from './audit.ts'
 import { lockLimits, storeLimits } from './tag-limits.ts'
 
-export type ProjectMember = { readonly user_id: string; readonly email: string; readonly role: ProjectRole }
+type ProjectMember = { readonly user_id: string; readonly email: string; readonly role: ProjectRole }
 
 /** A project with its limits, its usage in the ledger of this UTC day and month, and its members by email address. */
 export type ListedProject = Pick<ProjectRow, 'id' | 'name'> & {
