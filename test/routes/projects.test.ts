@@ -156,7 +156,7 @@ describe('projects', () => {
     expect(requests.length).toBeGreaterThanOrEqual(3)
     const ids = [...projects.values()].map(({ id }) => id)
     const paths = createApp(gateway.deps)
-      .routes.filter(({ method, path }) => method === 'GET' && path.startsWith('/api/v1/'))
+      .routes.filter(({ method, hooks }) => method === 'GET' && JSON.stringify(hooks?.detail ?? {}).includes('"session"'))
       .flatMap(({ path }) =>
         path.includes(':')
           ? (path.includes('/requests/') ? requests : ids).map(id => path.replace(/:\w+/, id))
@@ -176,16 +176,19 @@ describe('projects', () => {
     )
     const wrong: string[] = []
     const reached = new Map<Name, Set<string>>(people.map(name => [name, new Set()]))
+    const visit = async (path: string, name: Name) => {
+      // Exports are not JSON.
+      const answer = await fetch(gateway.url + path, { headers: { authorization: `Bearer ${person(name).token}` } })
+      const [status, text] = [answer.status, await answer.text()]
+      if (status >= 500 || status === 429) wrong.push(`${name}: ${path} → ${status}`)
+      const found = [...text.matchAll(/canary (?:project|key|request) (one|other|none)/g)].map(([, of = '']) => of)
+      for (const of of found) reached.get(name)?.add(of)
+      for (const of of new Set(found)) if (!seen[name].includes(of)) wrong.push(`${name}: ${path} has data of ${of}`)
+    }
     for (const path of new Set([...paths, ...queries, ...groups, '/api/v1/requests?status=rejected']))
-      for (const name of people) {
-        // Exports are not JSON.
-        const answer = await fetch(gateway.url + path, { headers: { authorization: `Bearer ${person(name).token}` } })
-        const [status, text] = [answer.status, await answer.text()]
-        if (status >= 500) wrong.push(`${name}: ${path} → ${status}`)
-        const found = [...text.matchAll(/canary (?:project|key|request) (one|other|none)/g)].map(([, of = '']) => of)
-        for (const of of found) reached.get(name)?.add(of)
-        for (const of of new Set(found)) if (!seen[name].includes(of)) wrong.push(`${name}: ${path} has data of ${of}`)
-      }
+      // An account runs two exports at once.
+      if (path.includes('/export')) for (const name of people) await visit(path, name)
+      else await Promise.all(people.map(name => visit(path, name)))
     expect(wrong).toEqual([])
     // Each user does see what the role allows.
     expect(Object.fromEntries([...reached].map(([name, of]) => [name, [...of].sort()]))).toEqual(

@@ -12,7 +12,7 @@ import { withRouteDocs } from '../../http/route-docs.ts'
 import { type Authenticate, forbidden, refuseWithoutTwoFactor, reply } from '../../http/session-routes.ts'
 import type { LedgerReader } from '../../ledger/ledger.ts'
 import type { LoggedRequest } from '../../ledger/logged-request.ts'
-import { seesProjects, type UsageScope } from '../../ledger/visible-requests.ts'
+import type { UsageScope } from '../../ledger/visible-requests.ts'
 import {
   encodeCursor,
   exportQuerySchema,
@@ -57,7 +57,7 @@ export function usage({ ledger, clock, database, stores }: UsageDeps, identify: 
       async ({ request }) => {
         const principal = await allowed(request, 'usage.own')
         const scope = scopeOf(principal, 'usage.all')
-        const query = readUsageQuery(request.url, clock.now(), seesProjects(scope))
+        const query = readUsageQuery(request.url, clock.now(), scope.userId !== null && principal.projects.size > 0)
         return reply(shownUsage(query, await ledger.usage(scope, query)))
       },
       withRouteDocs(session('usage.own'), {
