@@ -70,6 +70,18 @@ function withBrowser(path: string) {
     expect(await second.page.getByLabel('Monthly cost in USD').count()).toBe(0)
     await second.page.getByRole('button', { name: 'Cancel' }).click()
 
+    await first.go('team', 'Team')
+    await page.getByRole('button', { name: 'Invite user' }).click()
+    const invitation = page.getByRole('dialog')
+    await invitation.getByLabel('Email').fill('grace@example.com')
+    await invitation.getByLabel('Project', { exact: true }).selectOption({ label: 'Search' })
+    await invitation.getByLabel('Role in the project').selectOption('viewer')
+    await invitation.getByRole('button', { name: 'Invite' }).click()
+    await page.getByText('Share this link').waitFor()
+    await page.getByRole('button', { name: 'Done' }).click()
+    await first.go('projects', 'Projects')
+    await page.getByRole('link', { name: 'Search' }).click()
+
     // The key must be revoked first; the dialog shows the error, and the project stays.
     await page.getByRole('button', { name: 'Archive project' }).click()
     await page.getByRole('dialog').getByRole('button', { name: 'Archive project' }).click()

@@ -16,7 +16,7 @@ import { showToast } from './toast.tsx'
 
 export type ProjectMember = ShownProject['members'][number]
 
-const roleWords: Readonly<Record<ProjectRole, string>> = {
+export const projectRoleWords: Readonly<Record<ProjectRole, string>> = {
   viewer: 'Reads the project, changes nothing',
   member: 'Manages own keys in the project',
   admin: 'Manages all keys and the members below admin',
@@ -92,7 +92,7 @@ export function Members({ project, canManage, onChange, onAdd, onRemove }: Membe
                   humanize(member.role)
                 ),
             },
-            { name: 'Permissions', from: 'wide', show: ({ role }) => <span class="quiet">{roleWords[role]}</span> },
+            { name: 'Permissions', from: 'wide', show: ({ role }) => <span class="quiet">{projectRoleWords[role]}</span> },
             {
               name: '',
               show: member =>
@@ -148,7 +148,7 @@ export function AddMember({ project, onAdded, onClose }: AddProps) {
         label="Role"
         value={role}
         onChoice={choice => setRole(projectRoles.find(one => one === choice) ?? 'member')}
-        hint={roleWords[role]}
+        hint={projectRoleWords[role]}
       >
         {projectRoles
           .filter(one => outranks(rankIn(project), one))
