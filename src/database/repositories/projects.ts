@@ -63,7 +63,7 @@ export function listProjects(
   )
 }
 
-/** Stores a project. Returns false if the account has the maximum number of projects. */
+/** Stores a project. Returns false if the account has the maximum number of projects. Repeating it with the same ID changes nothing. */
 export function createProject(
   database: Database,
   accountId: string,
@@ -75,7 +75,12 @@ export function createProject(
     await lockLimits(step, accountId, tag)
     const present = await step.$count(projects, and(eq(projects.accountId, accountId), isNull(projects.archivedAt)))
     if (present >= maximumProjects) return false
-    await step.insert(projects).values({ ...row, accountId })
+    const made = await step
+      .insert(projects)
+      .values({ ...row, accountId })
+      .onConflictDoNothing({ target: projects.id })
+      .returning({ id: projects.id })
+    if (made.length === 0) return true
     const details = { name: row.name }
     await recordAudit(step, database, { accountId, action: 'project.created', target: row.id, details })
     await storeLimits(step, database, { ...tag, accountId, target: row.id }, { before: null, after: limits })
