@@ -49,6 +49,7 @@ describe('API key', () => {
       'models',
       'name',
       'prefix',
+      'project_id',
       'revoked_at',
       'strategy',
       'tags',
@@ -336,7 +337,9 @@ describe('team', () => {
     })
     for (const user of body.data)
       expect(Object.keys(user).sort()).toEqual(['created_at', 'email', 'id', 'role', 'verification_pending'])
-    expect(Object.keys(body.invitations[0] ?? {}).sort()).toEqual(['created_at', 'email', 'expires_at', 'id', 'role'])
+    expect(Object.keys(body.invitations[0] ?? {}).sort()).toEqual([
+      ...['created_at', 'email', 'expires_at', 'id', 'project_id', 'project_role', 'role'],
+    ])
     const account = await as(admin, 'GET', '/account')
     expect(Object.keys(account.body).sort()).toEqual([
       'created_at',

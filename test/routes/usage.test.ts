@@ -175,6 +175,7 @@ describe('GET /api/v1/requests', () => {
       fetch_cost_usd: 0,
       hedge_cost_usd: 0,
       tags: null,
+      project_id: null,
       attempts: 1,
       tried: [{ model: 'openai/model-0', outcome: 'served', after_ms: 2, duration_ms: 298 }],
       latency_ms: 1200,
@@ -402,7 +403,7 @@ describe('GET /api/v1/requests/export', () => {
     expect(lines.every(line => line.split('","').length === header.split('","').length)).toBe(true)
     expect(lines[0]).toContain('"0.00001000"')
     expect(lines[0]).toContain('"{""team"":""search""}"')
-    expect(lines[0]).toEndWith('"openai/model-0 served 2+298 ms","","","0.00000000",""')
+    expect(lines[0]).toEndWith('"openai/model-0 served 2+298 ms","","","0.00000000","",""')
     expect(lines.filter(line => line.includes(`"'=cmd()"`))).toHaveLength(250)
     expect(lines.some(line => line.includes('"=cmd'))).toBe(false)
   })

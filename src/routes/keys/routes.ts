@@ -218,7 +218,7 @@ async function change(deps: KeysDeps, call: SessionRequest): Promise<Response> {
     ...(web === undefined ? {} : { web }),
     ...rulesIn(wanted, limits, deps.clock.now()),
   })
-  if (row === null) throw notFound()
+  if (row === null) throw target === projectId ? notFound() : notMoved()
   deps.announce()
   const usage = await stores.keyLines.usageByLineage(database, call.principal.accountId)
   return reply(shownKey(row, usage.get(row.lineId ?? row.id)))
@@ -288,6 +288,12 @@ async function managedKey({ database, stores }: KeysDeps, { principal, params }:
   if (isAllowedIn(principal, 'keys.all', projectId)) return row
   if (row.userId === principal.userId && isAllowedIn(principal, 'keys.own', projectId)) return row
   throw projectId !== null && principal.projects.has(projectId) ? forbidden() : notFound()
+}
+
+function notMoved(): GatewayError {
+  const message =
+    'The key was not moved: the project is unknown or archived, or the user of the key may not have keys there. Add the user to the project first.'
+  return new GatewayError('not_found', message)
 }
 
 /** Throws unless the user may have keys in a project, or in none. The error is that of an unknown ID for a project of others. */
