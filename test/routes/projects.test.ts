@@ -156,7 +156,9 @@ describe('projects', () => {
     expect(requests.length).toBeGreaterThanOrEqual(3)
     const ids = [...projects.values()].map(({ id }) => id)
     const paths = createApp(gateway.deps)
-      .routes.filter(({ method, hooks }) => method === 'GET' && JSON.stringify(hooks?.detail ?? {}).includes('"session"'))
+      .routes.filter(
+        ({ method, hooks }) => method === 'GET' && JSON.stringify(hooks?.detail ?? {}).includes('"session"'),
+      )
       .flatMap(({ path }) =>
         path.includes(':')
           ? (path.includes('/requests/') ? requests : ids).map(id => path.replace(/:\w+/, id))
@@ -185,8 +187,8 @@ describe('projects', () => {
       for (const of of found) reached.get(name)?.add(of)
       for (const of of new Set(found)) if (!seen[name].includes(of)) wrong.push(`${name}: ${path} has data of ${of}`)
     }
+    // An account runs two exports at once.
     for (const path of new Set([...paths, ...queries, ...groups, '/api/v1/requests?status=rejected']))
-      // An account runs two exports at once.
       if (path.includes('/export')) for (const name of people) await visit(path, name)
       else await Promise.all(people.map(name => visit(path, name)))
     expect(wrong).toEqual([])
@@ -254,7 +256,10 @@ test('project of a request: the key’s at that time, after the key has moved as
   // A key stays where its user may have keys.
   const own = (await as<{ id: string }>('member', 'POST', '/keys', { name: 'of a member' })).body.id
   const refused = await as<{ error: { message: string } }>('owner', 'PATCH', `/keys/${own}`, { project_id: later })
-  expect([refused.status, refused.body.error.message]).toEqual([404, expect.stringContaining('may not have keys there')])
+  expect([refused.status, refused.body.error.message]).toEqual([
+    404,
+    expect.stringContaining('may not have keys there'),
+  ])
   const rotated = await as<{ project_id: string }>('owner', 'POST', `/keys/${key.id}/rotate`, {})
   expect(rotated.body.project_id).toBe(later)
 })

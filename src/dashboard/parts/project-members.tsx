@@ -92,7 +92,11 @@ export function Members({ project, canManage, onChange, onAdd, onRemove }: Membe
                   humanize(member.role)
                 ),
             },
-            { name: 'Permissions', from: 'wide', show: ({ role }) => <span class="quiet">{projectRoleWords[role]}</span> },
+            {
+              name: 'Permissions',
+              from: 'wide',
+              show: ({ role }) => <span class="quiet">{projectRoleWords[role]}</span>,
+            },
             {
               name: '',
               show: member =>
