@@ -51,6 +51,7 @@ import { insights } from './routes/insights/routes.ts'
 import { keys } from './routes/keys/routes.ts'
 import { metrics } from './routes/metrics/routes.ts'
 import { models } from './routes/models/routes.ts'
+import { projectRoutes } from './routes/projects/routes.ts'
 import { providers } from './routes/providers/routes.ts'
 import { reference } from './routes/reference/routes.ts'
 import { tags } from './routes/tags/routes.ts'
@@ -250,6 +251,7 @@ function useResources(
     .use(account(deps, identify))
     .use(keys(deps, identify))
     .use(tags(deps, identify))
+    .use(projectRoutes(deps, identify))
     .use(team(deps, identify))
     .use(auditRoutes(deps, identify))
     .use(alerts(deps, identify))

@@ -156,6 +156,16 @@ describe('CLI beside a running gateway', () => {
     expect(Object(await asJson('keys list team@example.com')).data).toEqual([])
   })
 
+  test('projects create: makes a project with limits, which projects list shows', async () => {
+    await asJson('accounts create projects@example.com')
+    const made = await asJson('projects create projects@example.com --name search --limits monthly_cost_usd=400')
+    expect(made).toMatchObject({ name: 'search', limits: { monthly_cost_usd: 400, daily_tokens: null } })
+    const { data } = Object(await asJson('projects list projects@example.com'))
+    expect(data).toEqual([expect.objectContaining({ id: made.id, archived_at: null, active_keys: 0, members: [] })])
+    expect(await done('projects list projects@example.com')).toMatch(/prj_\w{20} +\S+ +active +0 +0 +0 +search/)
+    expect((await command('projects create projects@example.com')).code).toBe(2)
+  })
+
   test('accounts list: lists each account with its owner', async () => {
     const { id } = await asJson('accounts create listed@example.com --plan usage')
     expect(Object(await asJson('accounts list')).data).toContainEqual(

@@ -6,6 +6,7 @@ const files: readonly { readonly words: readonly string[]; readonly load: () => 
   { words: ['serve', 'migrate'], load: async () => (await import('./service.ts')).serviceCommands },
   { words: ['accounts'], load: async () => (await import('./accounts.ts')).accountCommands },
   { words: ['keys'], load: async () => (await import('./keys.ts')).keyCommands },
+  { words: ['projects'], load: async () => (await import('./projects.ts')).projectCommands },
   { words: ['usage'], load: async () => (await import('./usage.ts')).usageCommands },
   { words: ['models'], load: async () => (await import('./models.ts')).modelCommands },
   { words: ['reload'], load: async () => (await import('./reload.ts')).reloadCommands },

@@ -200,7 +200,8 @@ function modelsIn(text: string | undefined): string[] | null {
 
 const limitNames = 'requests_per_minute, concurrent_requests, daily_tokens, daily_cost_usd, monthly_cost_usd'
 
-function limitsIn(text: string | undefined, now: Date): ScopeLimits | null {
+/** Returns the limits of `--limits`; null = none. Throws a `UsageError`. */
+export function limitsIn(text: string | undefined, now: Date): ScopeLimits | null {
   if (text === undefined) return null
   const sent = Object.fromEntries(
     text.split(',').map(pair => {

@@ -41,6 +41,8 @@ const loadAudit = async () => (await import('./pages/audit.tsx')).AuditLog
 const loadInsights = async () => (await import('./pages/insights.tsx')).Insights
 const loadTeam = async () => (await import('./pages/team.tsx')).Team
 const loadKeyPage = async () => (await import('./pages/key.tsx')).KeyPage
+const loadProjects = async () => (await import('./pages/projects.tsx')).Projects
+const loadProjectPage = async () => (await import('./pages/project.tsx')).ProjectPage
 const loadTags = async () => (await import('./pages/tags.tsx')).TagsPage
 
 const pages: readonly PageEntry[] = [
@@ -74,6 +76,17 @@ const pages: readonly PageEntry[] = [
   },
   { path: 'tags', title: 'Tags', icon: 'tags', show: () => <Later key="tags" load={loadTags} what="the tags" /> },
   { path: 'team', title: 'Team', icon: 'team', show: () => <Later key="team" load={loadTeam} what="the team" /> },
+  {
+    path: 'projects',
+    title: 'Projects',
+    icon: 'projects',
+    show: ([id]) =>
+      id === undefined ? (
+        <Later key="projects" load={loadProjects} what="the projects" />
+      ) : (
+        <Later key={id} load={loadProjectPage} what="the project" />
+      ),
+  },
   {
     path: 'billing',
     title: 'Billing',

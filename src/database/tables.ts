@@ -21,6 +21,7 @@ import {
   unique,
   uniqueIndex,
 } from 'drizzle-orm/pg-core'
+import { projectRoles } from '../core/accounts/roles.ts'
 import { strategies } from '../core/chat/chat.ts'
 import type { ScopeLimits } from '../core/limits/scopes.ts'
 import type { RequestTrace } from '../core/usage/request-trace.ts'
@@ -160,11 +161,56 @@ export const apiKeys = pgTable(
     fallback: text('fallback', { enum: [...fallbackPolicies] }),
     /** Whether its requests hedge a late first token; null = as the account's. */
     hedge: boolean('hedge'),
+    /** Project of its requests; null = none. */
+    projectId: text('project_id').references(() => projects.id),
   },
   table => [
     index('api_keys_account').on(table.accountId),
+    index('api_keys_project').on(table.projectId).where(sql`${table.projectId} is not null`),
     index('api_keys_user').on(table.userId),
     index('api_keys_updated_at').on(table.updatedAt),
+  ],
+)
+
+/**
+ * Projects of an account. Their limits are those of the tag that the requests of their keys carry
+ * (`core/request/project-tag.ts`).
+ */
+export const projects = pgTable(
+  'projects',
+  {
+    id: text('id').primaryKey(),
+    accountId: text('account_id')
+      .notNull()
+      .references(() => accounts.id),
+    name: text('name').notNull(),
+    createdAt: createdAt(),
+    /** An archived project has no valid key; its usage stays. */
+    archivedAt: time('archived_at'),
+  },
+  table => [index('projects_account').on(table.accountId)],
+)
+
+/** Roles of users in projects, beside their role in the account. */
+export const projectMembers = pgTable(
+  'project_members',
+  {
+    projectId: text('project_id')
+      .notNull()
+      .references(() => projects.id),
+    userId: text('user_id')
+      .notNull()
+      .references(() => users.id),
+    accountId: text('account_id')
+      .notNull()
+      .references(() => accounts.id),
+    role: text('role', { enum: [...projectRoles] }).notNull(),
+    createdAt: createdAt(),
+  },
+  table => [
+    primaryKey({ name: 'project_members_key', columns: [table.projectId, table.userId] }),
+    index('project_members_user').on(table.userId),
+    check('project_members_role', sql`${table.role} in ('viewer', 'member', 'admin')`),
   ],
 )
 
@@ -284,6 +330,9 @@ export const invitations = pgTable(
       .references(() => accounts.id),
     email: text('email').notNull(),
     role: text('role', { enum: ['admin', 'member', 'viewer'] }).notNull(),
+    /** Project that the invited user joins as well, with its role there; null = none. */
+    projectId: text('project_id').references(() => projects.id),
+    projectRole: text('project_role', { enum: [...projectRoles] }),
     invitedBy: text('invited_by')
       .notNull()
       .references(() => users.id),
@@ -1114,6 +1163,7 @@ export type User = typeof users.$inferSelect
 export type NewUser = typeof users.$inferInsert
 export type ApiKey = typeof apiKeys.$inferSelect
 export type NewApiKey = typeof apiKeys.$inferInsert
+export type ProjectRow = typeof projects.$inferSelect
 export type Session = typeof sessions.$inferSelect
 export type Invitation = typeof invitations.$inferSelect
 export type InvitationInsert = typeof invitations.$inferInsert

@@ -5,7 +5,7 @@ import { Type } from '@sinclair/typebox'
 import { Value } from '@sinclair/typebox/value'
 import { SignJWT } from 'jose'
 import { digestOf, keyPrefix, parseApiKey, type RandomBytes } from '../core/accounts/api-keys.ts'
-import type { Role } from '../core/accounts/roles.ts'
+import type { ProjectRole, Role } from '../core/accounts/roles.ts'
 import type { Caller } from '../core/limits/plans.ts'
 import type { RateLimiter } from '../core/limits/rate-limits.ts'
 import { GatewayError } from '../core/validation/errors.ts'
@@ -126,6 +126,8 @@ export type Principal = {
   readonly sessionId: string
   readonly email: string
   readonly role: Role
+  /** Roles in projects, by the project's ID. */
+  readonly projects: ReadonlyMap<string, ProjectRole>
   /** The email address is not confirmed yet. */
   readonly isUnverified: boolean
   /** The account requires two-factor sign-in, and the user has not set it up. */

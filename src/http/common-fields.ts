@@ -8,3 +8,6 @@ export const nameSchema = Type.String({
   pattern: '^[^\\u0000-\\u001f\\u007f]*$',
   description: 'a name of 1 to 100 printable characters',
 })
+
+/** ID of a project. */
+export const projectIdSchema = Type.String({ pattern: '^[\\w.-]{1,64}$', description: 'the ID of a project' })

@@ -1,6 +1,6 @@
 /** Routes for signed-in users, as a table. The policy in a route's description is the policy that is enforced. */
 import { Elysia } from 'elysia'
-import { type Action, isAllowed } from '../core/accounts/roles.ts'
+import { type Action, isAllowedSomewhere } from '../core/accounts/roles.ts'
 import type { Actor } from '../core/audit/audit.ts'
 import type { RateLimiterFactory } from '../core/limits/rate-limits.ts'
 import { findDuplicateKey } from '../core/validation/duplicate-json-key.ts'
@@ -12,7 +12,7 @@ import type { BodyBudget } from './body-budget.ts'
 import { session } from './policies.ts'
 import { type RouteDocs, withRouteDocs } from './route-docs.ts'
 
-/** One request of a user whose role permits the route's action. */
+/** One request of a user whose role permits the route's action, in the account or in a project. */
 export type SessionRequest = {
   readonly principal: Principal
   /** Path parameters, each short and of safe characters. */
@@ -49,7 +49,7 @@ export function sessionRoutes(name: string, identify: Authenticate, routes: read
       path,
       async ({ request, params = {} }: { request: Request; params?: Record<string, string> }) => {
         const principal = await identify.principal(request.headers)
-        if (!isAllowed(principal.role, action)) throw forbidden()
+        if (!isAllowedSomewhere(principal, action)) throw forbidden()
         if (action !== 'sessions.own') refuseWithoutTwoFactor(principal)
         if (principal.isUnverified && method !== 'GET' && action !== 'sessions.own') throw unverified()
         if (!Object.values(params).every(value => harmless.test(value))) throw notFound()

@@ -4,7 +4,7 @@ import type { RequestTrace } from '../core/usage/request-trace.ts'
 import { withAccountRls } from '../database/account-transaction.ts'
 import type { Database } from '../database/database.ts'
 import { keyColumns, type LoggedRequest, requestColumns } from './logged-request.ts'
-import type { UsageScope } from './usage-totals.ts'
+import { type UsageScope, visibleRecords, visibleRejected } from './visible-requests.ts'
 
 /** A request with its trace; null = an older record. */
 export type TracedRequest = LoggedRequest & {
@@ -31,19 +31,15 @@ const derivedId = /^(?:resp|msg|chatcmpl)_(.+)$/
  * dialect, or the ID that the provider gave its response.
  */
 export function findRequest(database: Database, scope: UsageScope, id: string): Promise<FoundRequest | null> {
-  const { accountId, userId } = scope
+  const { accountId } = scope
   const requestId = id.replace(derivedId, 'req_$1')
   return withAccountRls(database, accountId).sql(async sql => {
-    const own =
-      userId === null
-        ? sql``
-        : sql`and key_id in (select id from api_keys where account_id = ${accountId} and user_id = ${userId})`
     for (const match of [sql`request_id = ${requestId}`, sql`upstream_id = ${id}`]) {
       const [request] = await sql<TracedRequest[]>`
         select found.*, ${keyColumns(sql)}
         from (
           select ${requestColumns(sql)}, trace, shortfall_microcents::float8 from usage_records
-          where ${match} and account_id = ${accountId} ${own}
+          where ${match} and account_id = ${accountId} ${visibleRecords(sql, scope)}
           order by at desc limit 1) as found`
       if (request !== undefined) return { kind: 'recorded', request }
     }
@@ -53,7 +49,7 @@ export function findRequest(database: Database, scope: UsageScope, id: string): 
         select request_id, (extract(epoch from at) * 1000000)::float8 as at_micros, key_id, requested_model, dialect,
           strategy, streamed, error_code, param, layer, category, latency_ms
         from rejected_requests
-        where request_id = ${requestId} and account_id = ${accountId} ${own}) as found`
+        where request_id = ${requestId} and account_id = ${accountId} ${visibleRejected(sql, scope)}) as found`
     return rejected === undefined ? null : { kind: 'rejected', request: rejected }
   }, deadlineMs)
 }
@@ -61,21 +57,17 @@ export function findRequest(database: Database, scope: UsageScope, id: string): 
 /** Returns the newest rejected requests, at most `limit`. */
 export function listRejected(
   database: Database,
-  { accountId, userId }: UsageScope,
+  scope: UsageScope,
   limit: number,
 ): Promise<readonly RejectedRequest[]> {
+  const { accountId } = scope
   return withAccountRls(database, accountId).sql(
     sql => sql<RejectedRequest[]>`
       select request_id, (extract(epoch from at) * 1000000)::float8 as at_micros, key_id, requested_model, dialect,
         strategy, streamed, error_code, param, layer, category, latency_ms,
         (select name from api_keys where id = key_id) as key_name
       from rejected_requests
-      where account_id = ${accountId}
-        ${
-          userId === null
-            ? sql``
-            : sql`and key_id in (select id from api_keys where account_id = ${accountId} and user_id = ${userId})`
-        }
+      where account_id = ${accountId} ${visibleRejected(sql, scope)}
       order by at desc, request_id desc
       limit ${limit}`,
     deadlineMs,

@@ -10,7 +10,8 @@ import { findRequest, listRejected } from './find-request.ts'
 import type { Journal } from './journal.ts'
 import { keyColumns, type LoggedRequest, requestColumns } from './logged-request.ts'
 import { isOfFailed, keyCondition, matching, type RequestFilters, testsRequests } from './request-filters.ts'
-import { readUsage, type UsagePeriod, type UsageScope } from './usage-totals.ts'
+import { readUsage, type UsagePeriod } from './usage-totals.ts'
+import { seesProjects, type UsageScope, visibleRecords } from './visible-requests.ts'
 
 /** Creates the ledger queries for clients on one database. */
 export function createLedgerReader(database: Database) {
@@ -97,13 +98,17 @@ export async function* exportRequests(
  */
 async function scan(
   database: Database,
-  { accountId, userId }: UsageScope,
+  scope: UsageScope,
   filters: RequestFilters,
   before: LogPosition | null,
   limit: number,
 ): Promise<LogPage> {
   const { keyId, memberId } = filters
-  const isSifted = testsRequests(filters)
+  const { accountId } = scope
+  // A project's requests have no index of their own: they are found among those of the account.
+  const isOfProjects = seesProjects(scope)
+  const userId = isOfProjects ? null : scope.userId
+  const isSifted = testsRequests(filters) || isOfProjects
   const byKey = userId !== null || keyId !== null || memberId !== null
   const depth = isSifted ? (userId === null && memberId === null ? maximumWalk : maximumKeyWalk) : limit + 1
 
@@ -137,6 +142,7 @@ async function scan(
           ${requestColumns(sql)}
         from (select * ${walked(sql`limit ${depth}`)}) as walked
         where account_id = ${accountId}
+          ${isOfProjects ? visibleRecords(sql, scope) : sql``}
           ${matching(sql, filters)}
         order by at desc, request_id desc
         limit ${limit + 1}`)}

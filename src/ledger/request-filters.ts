@@ -1,5 +1,6 @@
 /** Filters of requests, for the log and for totals of the log. */
 import type { Sql, TransactionSql } from 'postgres'
+import { projectTagName } from '../core/request/project-tag.ts'
 import type { UsageRecord } from '../core/usage/usage-record.ts'
 import { servedOrRequested } from './logged-request.ts'
 
@@ -26,6 +27,8 @@ export type RequestFilters = {
   readonly metadata: Readonly<Record<string, string>> | null
   /** `name=value`, or a name with any value. */
   readonly tag: string | null
+  /** Project of the key at the time of the request. */
+  readonly projectId: string | null
 }
 
 /** Returns true if a filter must test each request, beside time, key and member, which indexes cover. */
@@ -54,7 +57,7 @@ function hasTag(sql: Sql | TransactionSql, tag: string) {
 /** SQL conditions for the columns of `usage_records`, beside time, key and member; begins with `and`, or is empty. */
 export function matching(sql: Sql | TransactionSql, filters: RequestFilters) {
   const { provider, model, status, errorCode, dialect, minimumLatencyMs, maximumLatencyMs, metadata } = filters
-  const { routingMode, streamed, tag } = filters
+  const { routingMode, streamed, tag, projectId } = filters
   return sql`
     ${servedOrRequested(sql, provider, model)}
     ${status === null ? sql`` : sql`and status = ${status}`}
@@ -66,5 +69,6 @@ export function matching(sql: Sql | TransactionSql, filters: RequestFilters) {
     ${routingMode === null ? sql`` : sql`and routing_mode = ${routingMode}`}
     ${streamed === null ? sql`` : sql`and streamed = ${streamed}`}
     ${tag === null ? sql`` : hasTag(sql, tag)}
+    ${projectId === null ? sql`` : sql`and tags ->> ${projectTagName} = ${projectId}`}
     ${metadata === null ? sql`` : sql`and metadata @> ${JSON.stringify(metadata)}::text::jsonb`}`
 }

@@ -3,6 +3,7 @@
  * daily totals do not know, sum the log itself over a bounded range.
  */
 import type { TransactionSql } from 'postgres'
+import { projectTag } from '../core/request/project-tag.ts'
 import { dayMs } from '../core/text/utc-days.ts'
 import { bucketCount } from '../core/usage/latency-histogram.ts'
 import type { usageGroups, usageSplits } from '../core/usage/usage-groups.ts'
@@ -11,9 +12,14 @@ import { withAccountRls } from '../database/account-transaction.ts'
 import type { Database } from '../database/database.ts'
 import { durationSlotsOf, summedBySlots } from '../database/duration-sql.ts'
 import { keyCondition, matching, type RequestFilters } from './request-filters.ts'
-
-/** An account's usage, or that of one user's keys. Required by every query, so that none is unscoped. */
-export type UsageScope = { readonly accountId: string; readonly userId: string | null }
+import {
+  ofOwnKey,
+  ofProjects,
+  seesProjects,
+  type UsageScope,
+  visibleRecords,
+  visibleTagDays,
+} from './visible-requests.ts'
 
 export type UsageGroup = (typeof usageGroups)[number]
 export type UsageSplit = (typeof usageSplits)[number]
@@ -48,7 +54,7 @@ export type UsageSums = {
 
 /**
  * `YYYY-MM-DDTHH`, `YYYY-MM-DD`, `YYYY-MM`, `provider/model` (empty = no model was reached), the first key of a key
- * lineage, a user, a tag (`name=value`), or a dialect (empty = an older request without it).
+ * lineage, a user, a tag (`name=value`), a dialect (empty = an older request without it), or a project.
  */
 type Unit = { readonly unit: string; readonly name: string | null }
 
@@ -74,7 +80,7 @@ const maximumParts = 8
 /** Returns sums over a period. Time groups ascend; others are ordered by cost, highest first. */
 export function readUsage(database: Database, scope: UsageScope, period: UsagePeriod): Promise<GroupedUsage> {
   return withAccountRls(database, scope.accountId).sql(async sql => {
-    const prepared = isOfLog(period) ? prepareSum(sql) : null
+    const prepared = readsLog(scope, period) ? prepareSum(sql) : null
     const { splitBy } = period
     if (splitBy === null) {
       const [grouped] = await Promise.all([readGroups(sql, scope, period), prepared])
@@ -112,15 +118,15 @@ async function readGroups(
   const [total, ...groups] = await sql<(UsageSums & Unit & { is_total: boolean })[]>`
     select
       grouping(unit) = 1 as is_total, unit, ${nameOf(sql, groupBy, sql`unit`)} as name,
-      ${summed(sql, period)}
+      ${summed(sql, scope, period)}
     from (select ${unitOf(sql, groupBy)} as unit, lines.* from ${linesOf(sql, scope, period)} as lines) as units
     group by grouping sets ((unit), ())
     having grouping(unit) = 1 or sum(requests) > 0
     order by is_total desc, ${isTime(groupBy) ? sql`unit` : sql`billed_microcents desc, unit`}
     limit ${maximumGroups + 1}`
   if (total === undefined || !total.is_total) throw new Error('a sum over no days is a row too')
-  if (groupBy !== 'tag' || period.tag) return { total, groups }
-  // A request with several tags is in several groups.
+  if ((groupBy !== 'tag' && groupBy !== 'project') || period.tag) return { total, groups }
+  // A request is in one group per tag, and in no group without a project.
   return { total: (await readGroups(sql, scope, { ...period, groupBy: 'month' })).total, groups }
 }
 
@@ -136,7 +142,7 @@ async function readParts(sql: TransactionSql, scope: UsageScope, period: UsagePe
     select
       place, min(part) filter (where place <= ${maximumParts}::int) as part, unit,
       ${nameOf(sql, splitBy, sql`min(part)`)} as name,
-      ${summed(sql, period)}
+      ${summed(sql, scope, period)}
     from lines join ranked using (part)
     group by place, unit
     order by place`
@@ -189,15 +195,26 @@ const maximumAttributed = 20_000
  * have them under an empty name, so each is subtracted there and added here.
  */
 function daysOf(sql: TransactionSql, scope: UsageScope, period: UsagePeriod) {
-  const { from, to, groupBy, splitBy, tag = null, filters } = period
-  const isTagged = tag !== null || groupBy === 'tag'
+  const { from, to, groupBy, splitBy, filters } = period
+  const isTagged = readsTags(period)
   const { provider = null, model = null } = filters ?? {}
-  const own = keysOf(sql, scope, filters)
-  const days = sql`
+  const ofKey = keysOf(sql, scope, filters)
+  const ofTag = isTagged ? taggedBy(sql, period) : sql``
+  const linesIn = (isOfTag: boolean, own: ReturnType<typeof visibleRecords>) => sql`
     select day, key_id, model, ${isTagged ? sql`tag` : sql`null`} as tag, requests, completed, failed, input_tokens, cached_input_tokens, output_tokens,
       reasoning_tokens, billed_microcents, latency, first_token
-    from ${isTagged ? sql`usage_tags_daily` : sql`usage_daily`}
-    where account_id = ${scope.accountId} and day between ${from}::text::date and ${to}::text::date ${own} ${taggedBy(sql, tag)}`
+    from ${isOfTag ? sql`usage_tags_daily` : sql`usage_daily`}
+    where account_id = ${scope.accountId} and day between ${from}::text::date and ${to}::text::date ${ofKey} ${own} ${ofTag}`
+  const { userId, projectIds = [] } = scope
+  const days = isTagged
+    ? linesIn(true, visibleTagDays(sql, scope))
+    : userId === null
+      ? linesIn(false, sql``)
+      : projectIds.length === 0
+        ? linesIn(false, sql`and ${ofOwnKey(sql, scope)}`)
+        : // A request has at most one project, so the totals of projects count none of their requests twice.
+          sql`${linesIn(false, sql`and ${ofOwnKey(sql, scope)}`)} union all
+            ${linesIn(true, sql`and ${ofProjects(sql, projectIds)} and not ${ofOwnKey(sql, scope)}`)}`
   if (groupBy !== 'model' && splitBy !== 'model' && provider === null && model === null) return days
   const unserved = sql`
       union all
@@ -207,7 +224,7 @@ function daysOf(sql: TransactionSql, scope: UsageScope, period: UsagePeriod) {
         select at, key_id, status, requested_model, ${isTagged ? sql`tag` : sql`null`} as tag
         from usage_records ${isTagged ? eachTag(sql) : sql``}
         where account_id = ${scope.accountId} and status <> 'completed' and model = '' and requested_model is not null
-          ${withinDays(sql, period)} ${own} ${taggedBy(sql, tag)}
+          ${withinDays(sql, period)} ${ofKey} ${visibleRecords(sql, scope)} ${ofTag}
         order by at desc limit ${maximumAttributed}) as unserved
       cross join lateral (values (requested_model, 1), ('', -1)) as moved(model, sign)`
   return sql`
@@ -230,18 +247,34 @@ function withinDays(sql: TransactionSql, { from, to }: UsagePeriod) {
 const eachTag = (sql: TransactionSql) =>
   sql`cross join lateral (select key || '=' || value as tag from jsonb_each_text(tags)) as tagged`
 
-/** SQL condition for rows of one tag. `tag` is `name=value`, or a name with any value. */
-function taggedBy(sql: TransactionSql, tag: string | null) {
-  if (tag === null) return sql``
-  return tag.includes('=') ? sql`and tag = ${tag}` : sql`and starts_with(tag, ${`${tag}=`})`
+/** Returns true if the lines are those of tags: of a client's tag, or of a project. */
+function readsTags({ groupBy, tag = null, filters }: UsagePeriod): boolean {
+  return tag !== null || groupBy === 'tag' || groupBy === 'project' || (filters?.projectId ?? null) !== null
+}
+
+/**
+ * SQL condition for the lines of the tags that a period is about: `name=value`, a name with any value, a project, or all
+ * tags that clients set.
+ */
+function taggedBy(sql: TransactionSql, { groupBy, tag = null, filters }: UsagePeriod) {
+  const ofProject = projectTag('')
+  if (tag !== null) return tag.includes('=') ? sql`and tag = ${tag}` : sql`and starts_with(tag, ${`${tag}=`})`
+  if (groupBy === 'tag') return sql`and not starts_with(tag, ${ofProject})`
+  const projectId = filters?.projectId ?? null
+  return projectId === null ? sql`and starts_with(tag, ${ofProject})` : sql`and tag = ${projectTag(projectId)}`
+}
+
+/** Returns true if only the log knows these totals: the daily totals of a tag do not have the project. */
+function readsLog(scope: UsageScope, { groupBy, tag = null, filters, splitBy }: UsagePeriod): boolean {
+  if (needsLog(groupBy, filters, splitBy)) return true
+  const isOfProject = (filters?.projectId ?? null) !== null || seesProjects(scope)
+  return isOfProject && (tag !== null || groupBy === 'tag')
 }
 
 const isTime = (group: UsageGroup) => group === 'hour' || group === 'day' || group === 'month'
 
-const isOfLog = ({ groupBy, filters, splitBy }: UsagePeriod) => needsLog(groupBy, filters, splitBy)
-
 function linesOf(sql: TransactionSql, scope: UsageScope, period: UsagePeriod) {
-  return isOfLog(period) ? sql`(${logOf(sql, scope, period)})` : sql`(${daysOf(sql, scope, period)})`
+  return readsLog(scope, period) ? sql`(${logOf(sql, scope, period)})` : sql`(${daysOf(sql, scope, period)})`
 }
 
 /**
@@ -249,9 +282,9 @@ function linesOf(sql: TransactionSql, scope: UsageScope, period: UsagePeriod) {
  * groups are several times faster. Instead of latency counts they have `slots`, by which they are grouped too: counting
  * every request into an array took as long as everything else.
  */
-function logOf(sql: TransactionSql, { accountId, userId }: UsageScope, period: UsagePeriod) {
+function logOf(sql: TransactionSql, scope: UsageScope, period: UsagePeriod) {
   const { groupBy, splitBy, tag = null, filters } = period
-  const isTagged = tag !== null || groupBy === 'tag'
+  const isTagged = tag !== null || groupBy === 'tag' || groupBy === 'project'
   const has = (group: UsageGroup) => groupBy === group || splitBy === group
   return sql`
     select
@@ -259,7 +292,7 @@ function logOf(sql: TransactionSql, { accountId, userId }: UsageScope, period: U
       ${has('day') || has('month') ? sql`(at at time zone 'UTC')::date` : sql`null::date`} as day,
       ${has('key') || has('member') ? sql`key_id` : sql`null`} as key_id,
       ${has('model') ? sql`case when model = '' then coalesce(requested_model, '') else provider || '/' || model end` : sql`null`} as model,
-      ${has('tag') ? sql`tag` : sql`null`} as tag,
+      ${has('tag') || has('project') ? sql`tag` : sql`null`} as tag,
       ${has('dialect') ? sql`coalesce(dialect, '')` : sql`null`} as dialect,
       count(*) as requests, count(*) filter (where status = 'completed') as completed,
       count(*) filter (where status in ('failed', 'blocked')) as failed, sum(input_tokens) as input_tokens,
@@ -268,22 +301,23 @@ function logOf(sql: TransactionSql, { accountId, userId }: UsageScope, period: U
     from (
       select *, ${durationSlotsOf(sql)} as slots
       from usage_records ${isTagged ? eachTag(sql) : sql``}
-      where account_id = ${accountId} ${withinDays(sql, period)}
+      where account_id = ${scope.accountId} ${withinDays(sql, period)}
         ${filters?.from == null ? sql`` : sql`and at >= to_timestamp(${filters.from}::float8 / 1000)`}
         ${filters?.to == null ? sql`` : sql`and at < to_timestamp(${filters.to}::float8 / 1000)`}
         ${filters == null ? sql`` : matching(sql, filters)}
-        ${keysOf(sql, { accountId, userId }, filters)}
-        ${taggedBy(sql, tag)}
+        ${keysOf(sql, scope, filters)}
+        ${visibleRecords(sql, scope)}
+        ${isTagged ? taggedBy(sql, period) : sql``}
       order by at desc, request_id desc offset 0
     ) as requests
     group by 1, 2, 3, 4, 5, 6, slots`
 }
 
-function keysOf(sql: TransactionSql, { accountId, userId }: UsageScope, filters: UsagePeriod['filters']) {
+function keysOf(sql: TransactionSql, { accountId }: UsageScope, filters: UsagePeriod['filters']) {
   const { keyId = null, memberId = null } = filters ?? {}
-  if (userId === null && keyId === null && memberId === null) return sql``
+  if (keyId === null && memberId === null) return sql``
   return sql`and key_id in (
-    select id from api_keys where account_id = ${accountId} ${keyCondition(sql, keyId, [userId, memberId])})`
+    select id from api_keys where account_id = ${accountId} ${keyCondition(sql, keyId, [memberId])})`
 }
 
 function unitOf(sql: TransactionSql, group: UsageGroup) {
@@ -296,18 +330,20 @@ function unitOf(sql: TransactionSql, group: UsageGroup) {
     member: sql`coalesce((select user_id from api_keys where id = key_id), '')`,
     tag: sql`tag`,
     dialect: sql`dialect`,
+    project: sql`substr(tag, ${projectTag('').length + 1}::int)`,
   }
   return units[group]
 }
 
-/** SQL for the name of a unit: of a key, or of a user. */
+/** SQL for the name of a unit: of a key, a user, or a project. */
 function nameOf(sql: TransactionSql, group: UsageGroup, unit: ReturnType<TransactionSql>) {
   if (group === 'key') return sql`(select name from api_keys where id = ${unit})`
   if (group === 'member') return sql`(select email from users where id = ${unit})`
+  if (group === 'project') return sql`(select name from projects where id = ${unit})`
   return sql`null`
 }
 
-const summed = (sql: TransactionSql, period: UsagePeriod) => sql`
+const summed = (sql: TransactionSql, scope: UsageScope, period: UsagePeriod) => sql`
   coalesce(sum(requests), 0)::float8 as requests,
   coalesce(sum(completed), 0)::float8 as completed,
   coalesce(sum(failed), 0)::float8 as failed,
@@ -316,5 +352,5 @@ const summed = (sql: TransactionSql, period: UsagePeriod) => sql`
   coalesce(sum(output_tokens), 0)::float8 as output_tokens,
   coalesce(sum(reasoning_tokens), 0)::float8 as reasoning_tokens,
   coalesce(sum(billed_microcents), 0)::float8 as billed_microcents,
-  ${isOfLog(period) ? summedBySlots(sql, 'latency_ms') : sql`to_json(gateway_counts_sum(latency))`} as latency,
-  ${isOfLog(period) ? summedBySlots(sql, 'first_token_ms') : sql`to_json(gateway_counts_sum(first_token))`} as first_token`
+  ${readsLog(scope, period) ? summedBySlots(sql, 'latency_ms') : sql`to_json(gateway_counts_sum(latency))`} as latency,
+  ${readsLog(scope, period) ? summedBySlots(sql, 'first_token_ms') : sql`to_json(gateway_counts_sum(first_token))`} as first_token`

@@ -3,6 +3,7 @@ import type { OmittedSource } from '../core/chat/web-sources.ts'
 import type { Caller, Limits } from '../core/limits/plans.ts'
 import { type ScopeLimits, unlimitedScope } from '../core/limits/scopes.ts'
 import type { Clock } from '../core/ports/clock.ts'
+import { isProjectScope } from '../core/request/project-tag.ts'
 import { scopesOf, tagsOf } from '../core/request/tags.ts'
 import { tokensSpared } from '../core/tokens/tokens.ts'
 import { priceTable, toUsd } from '../core/usage/money.ts'
@@ -122,10 +123,9 @@ function accountPaused(): GatewayError {
 
 function refusal({ code, scope, retryAfterMs }: LimitReached, caller: Caller): GatewayError {
   const limits = scope === null ? accountLimits(caller.limits) : limitsOfScope(caller, scope)
-  const [kind] = scope?.split(':') ?? ['account']
   return new GatewayError(code, refusalMessage(code, limits, ownerOf(scope)), {
     retryAfterMs,
-    limit: `${kind === 'tag' ? scope : kind}.${limitNames[code]}`,
+    limit: `${ownerNameOf(scope)}.${limitNames[code]}`,
     ...(isDaily(code) ? { shouldRetry: false } : {}),
   })
 }
@@ -144,8 +144,16 @@ function limitsOfScope({ keyLimits, tagLimits }: Caller, scope: string): ScopeLi
   return tagLimits?.get(scope) ?? keyLimits ?? unlimitedScope
 }
 
+/** Returns the owner of a limit as `x-gateway-limit` names it. A request has one key and at most one project. */
+function ownerNameOf(scope: string | null): string {
+  if (scope === null) return 'account'
+  if (isProjectScope(scope)) return 'project'
+  return scope.startsWith('tag:') ? scope : 'key'
+}
+
 function ownerOf(scope: string | null): string {
   if (scope === null) return 'this account'
+  if (isProjectScope(scope)) return 'the project of this API key'
   return scope.startsWith('tag:') ? `the tag ${scope.slice('tag:'.length)}` : 'this API key'
 }
 

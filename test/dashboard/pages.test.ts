@@ -1,6 +1,7 @@
 /** Every page of the dashboard in a real browser: transfer size, content security policy, accessibility, speed. */
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
 import type { Browser } from 'playwright-core'
+import { unlimitedScope } from '../../src/core/limits/scopes.ts'
 import { eventually } from '../database/database.contract.ts'
 import { type Gateway, startGateway } from '../harness/gateway.ts'
 import { reportSkipped } from '../harness/needs.ts'
@@ -19,6 +20,8 @@ const heaviestFirstLoad = 60_000
 /** All API responses of a page, uncompressed. */
 const heaviestAnswers = 60_000
 
+const projectId = 'prj_search'
+
 const pages = [
   ['', 'Overview'],
   ['playground', 'Playground'],
@@ -28,6 +31,7 @@ const pages = [
   ['insights', 'Insights'],
   ['keys', 'Keys'],
   ['tags', 'Tags'],
+  ['projects', 'Projects'],
   ['team', 'Team'],
   ['billing', 'Billing'],
   ['webhooks', 'Webhooks'],
@@ -49,6 +53,10 @@ function withBrowser(path: string) {
     owner = await newVisitor(browser, gateway)
     const { email, password } = firstOwner(gateway)
     await owner.signIn(email, password)
+    const { stores, database } = gateway.deps
+    const limits = { ...unlimitedScope, dailyTokens: 500_000, monthlyCostMicrocents: 40_000_000_000 }
+    const project = { id: projectId, name: 'Search', createdAt: new Date(), limits }
+    expect(await stores.projects.createProject(database, gateway.accountId, project)).toBe(true)
   }, 240_000)
   afterAll(async () => {
     await browser.close()
@@ -125,6 +133,11 @@ function withBrowser(path: string) {
         await visitor.page.evaluate(settled)
         await look(heading)
       }
+      await visitor.go(`projects/${projectId}`, 'Search')
+      await visitor.page.evaluate(settled)
+      await look('Project')
+      await visitor.page.getByRole('button', { name: 'Change project' }).click()
+      await look('Dialog of a project')
       await visitor.go('keys', 'Keys')
       await visitor.page.getByRole('button', { name: 'Create API key' }).click()
       await look('Dialog')

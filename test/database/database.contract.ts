@@ -105,6 +105,7 @@ const anyRequest: RequestFilters = {
   streamed: null,
   metadata: null,
   tag: null,
+  projectId: null,
 }
 const directoryOn = (database: Database) => createKeyDirectory({ database, clock, plans, random: () => 0.5 })
 

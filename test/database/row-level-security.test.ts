@@ -70,6 +70,8 @@ const walled = [
   'webhook_endpoints',
   'webhook_deliveries',
   'alert_rules',
+  'projects',
+  'project_members',
 ] as const
 
 /** Creates an account with a row in every table. */
@@ -102,6 +104,8 @@ async function settled(database: Database): Promise<{ accountId: string; userId:
     await sql`insert into webhook_endpoints (id, account_id, url, events, secret, created_at) values (${`whk_${accountId}`}, ${accountId}, 'u', '{}', 's', now())`
     await sql`insert into webhook_deliveries (id, account_id, endpoint_id, type, body) values (${`msg_${accountId}`}, ${accountId}, ${`whk_${accountId}`}, 't', '{}')`
     await sql`insert into alert_rules (id, account_id, metric, threshold, window_minutes, created_at) values (${`alr_${accountId}`}, ${accountId}, 'spend', 1, 15, now())`
+    await sql`insert into projects (id, account_id, name, created_at) values (${`prj_${accountId}`}, ${accountId}, 'p', now())`
+    await sql`insert into project_members (project_id, user_id, account_id, role, created_at) values (${`prj_${accountId}`}, ${userId}, ${accountId}, 'admin', now())`
     await sql`insert into rejected_requests (request_id, at, account_id, key_id, streamed, error_code, latency_ms) values (${`rej_${accountId}`}, now(), ${accountId}, 'k', false, 'invalid_request', 1)`
     await sql`insert into learning_accounts (account_id) values (${accountId})`
     await sql`insert into learning_entries (account_id, request_id, epoch, at, key_id, provider, model, query_type, quality, latency_ms, input_tokens, output_tokens, cost_microcents, routing_mode, influenced, enhanced) values (${accountId}, ${accountId}, 0, now(), 'k', 'p', 'm', 'code', 1, 1, 1, 1, 1, 'auto', false, false)`

@@ -1,11 +1,13 @@
 /**
  * 1,000 requests from 4 gateways for the last cent, token, concurrent request and minute, while Redis is healthy,
  * emptied, stopped, killed, missing, or unreachable for one of them, or Postgres is killed or stopped; of the account, of
- * one key, and of one tag: `bun test/faults/limits.ts [rounds] [fault] [account | key | tag]`. After each race, all is
+ * one key, one project and one tag: `bun test/faults/limits.ts [rounds] [fault] [account | key | project | tag]`. After each race, all is
  * settled and Redis emptied, and a further race must find nothing left of what the ledger has. Exits with 1 if a limit was exceeded, or more than 0.1% of available capacity was rejected.
  */
 
 import { keysOf, partitionOf } from '../../src/core/limits/partitions.ts'
+import { tagScopeName } from '../../src/core/limits/scopes.ts'
+import { projectTagName } from '../../src/core/request/project-tag.ts'
 import { migrate, openDatabase } from '../../src/database/database.ts'
 import { dailyUsageOf } from '../../src/ledger/ledger.ts'
 import type { AdmissionRequest } from '../../src/limits/meter.ts'
@@ -81,15 +83,19 @@ const limits = {
 } as const
 const month = { monthlyCostMicrocents: places * 1_000 + 999 }
 
-/** Requests for the last of each limit: of the account, of the key of all records, of a tag beside a key with more. */
+/** Requests for the last of each limit: of the account, of the key of all records, of a project or a tag beside a key with more. */
 const subjects: Readonly<Record<string, (account: string) => Readonly<Record<string, AdmissionRequest>>>> = {
   account: account => mapped(limits, own => unit(account, own)),
   key: account => mapped({ ...limits, month }, own => ({ ...unit(account, {}), scopes: [scope(own)] })),
-  tag: account =>
-    mapped({ ...limits, month }, own => ({
-      ...unit(account, {}),
-      scopes: [scope({ dailyTokens: 1_000_000 }), scope(own, 'tag:team=race')],
-    })),
+  project: account => besideKey(account, tagScopeName(projectTagName, 'prj_race')),
+  tag: account => besideKey(account, 'tag:team=race'),
+}
+
+function besideKey(account: string, name: string) {
+  return mapped({ ...limits, month }, own => ({
+    ...unit(account, {}),
+    scopes: [scope({ dailyTokens: 1_000_000 }), scope(own, name)],
+  }))
 }
 
 function mapped<T, U>(all: Readonly<Record<string, T>>, change: (one: T) => U): Record<string, U> {
@@ -109,6 +115,7 @@ const [postgres, redis] = await Promise.all([startPostgres(), startRedis()])
 if (postgres === null || redis === null) throw new Error('needs Postgres and Redis')
 const database = openDatabase(postgres.url, { connections: 2 })
 await migrate(database)
+const tags = { team: 'race', [projectTagName]: 'prj_race' }
 let isWell = true
 
 for (const [fault, { strike, begins }] of Object.entries(faults)) {
@@ -138,7 +145,7 @@ for (const [fault, { strike, begins }] of Object.entries(faults)) {
       // Capacity that was rejected during the change must be available at once, or after limits are allocated again.
       const second = await team.race(request, places / gateways)
       const admitted = first.admitted + second.admitted
-      await team.everyone({ kind: 'settle', tokens: 11, microcents: 1_000, tags: { team: 'race' } })
+      await team.everyone({ kind: 'settle', tokens: 11, microcents: 1_000, tags })
       await team.everyone({ kind: 'drain' })
       const spent = await dailyUsageOf(database, account, Math.floor(Date.now() / 86_400_000))
       if (spent.microcents !== admitted * 1_000) {

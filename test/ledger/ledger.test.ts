@@ -26,6 +26,7 @@ const none: RequestFilters = {
   streamed: null,
   metadata: null,
   tag: null,
+  projectId: null,
 }
 const start = Date.UTC(2026, 4, 5, 12)
 const hour = 3_600_000

@@ -1,11 +1,19 @@
 /** Totals equal the plain sum over the requests, for all filters and groups. */
 import { beforeAll, describe, expect } from 'bun:test'
 import fc from 'fast-check'
+import { projectTagName, splitProject } from '../../src/core/request/project-tag.ts'
 import { durationBoundsMs } from '../../src/core/usage/latency-histogram.ts'
 import type { UsageRecord } from '../../src/core/usage/usage-record.ts'
 import type { Database } from '../../src/database/database.ts'
 import type { RequestFilters } from '../../src/ledger/request-filters.ts'
-import { readUsage, type UsageGroup, type UsageSplit, type UsageSums } from '../../src/ledger/usage-totals.ts'
+import {
+  readUsage,
+  type UsageGroup,
+  type UsagePeriod,
+  type UsageSplit,
+  type UsageSums,
+} from '../../src/ledger/usage-totals.ts'
+import type { UsageScope } from '../../src/ledger/visible-requests.ts'
 import { fillLog } from '../bench/log/fill.ts'
 import { type LogPlan, logRecords } from '../bench/log/records.ts'
 import { onDatabaseOf } from '../database/on-database.ts'
@@ -50,15 +58,32 @@ const filters = fc.record<RequestFilters>({
   streamed: rarely(fc.boolean()),
   metadata: rarely(fc.constant({ release: '2026.4' })),
   tag: rarely(fc.constantFrom('team=search', 'env=staging', 'team')),
+  projectId: rarely(fc.constantFrom('prj_a', 'prj_b')),
   memberId: rarely(fc.constantFrom('usr_log0', 'usr_log3', 'usr_other1')),
 })
-const groups = fc.constantFrom<UsageGroup>('hour', 'day', 'month', 'model', 'key', 'member', 'tag', 'dialect')
+const scopes = fc.constantFrom<Omit<UsageScope, 'accountId'>>(
+  { userId: null },
+  { userId: 'usr_log1' },
+  { userId: 'usr_log1', projectIds: ['prj_a'] },
+  { userId: 'usr_log1', projectIds: ['prj_a', 'prj_b'] },
+)
+const groups = fc.constantFrom<UsageGroup>(
+  'hour',
+  'day',
+  'month',
+  'model',
+  'key',
+  'member',
+  'tag',
+  'dialect',
+  'project',
+)
 const split = fc.constantFrom<UsageSplit | null>('model', 'key', 'member', 'dialect', null)
 
 /** Returns true if a request matches, as the filters are documented. */
 function matches(record: UsageRecord, filters: RequestFilters): boolean {
   const { from, to, keyId, provider, status, dialect, minimumLatencyMs, maximumLatencyMs } = filters
-  const { routingMode, streamed, metadata, tag, memberId } = filters
+  const { routingMode, streamed, metadata, tag, memberId, projectId } = filters
   const named = record.model === '' ? record.requested_model?.split('/')[0] : record.provider
   const has = (all: Readonly<Record<string, string>> | null | undefined, wanted: Readonly<Record<string, string>>) =>
     Object.entries(wanted).every(([name, value]) => all?.[name] === value)
@@ -76,8 +101,14 @@ function matches(record: UsageRecord, filters: RequestFilters): boolean {
     (streamed === null || record.streamed === streamed) &&
     (metadata === null || has(record.metadata, metadata)) &&
     (tag === null || unitsOf(record, 'tag').some(one => one === tag || one.startsWith(`${tag}=`))) &&
-    (memberId === null || unitsOf(record, 'member').includes(memberId))
+    (memberId === null || unitsOf(record, 'member').includes(memberId)) &&
+    (projectId === null || unitsOf(record, 'project').includes(projectId))
   )
+}
+
+function isVisible(record: UsageRecord, { userId, projectIds = [] }: Omit<UsageScope, 'accountId'>): boolean {
+  if (userId === null || unitsOf(record, 'member').includes(userId)) return true
+  return unitsOf(record, 'project').some(project => projectIds.includes(project))
 }
 
 function unitsOf(record: UsageRecord, group: UsageGroup): readonly string[] {
@@ -91,10 +122,13 @@ function unitsOf(record: UsageRecord, group: UsageGroup): readonly string[] {
     model: [record.model === '' ? (record.requested_model ?? '') : served],
     key: [key === 1 ? 'key_log0' : record.key_id],
     member: [`usr_log${key % 4}`],
-    tag: Object.entries(record.tags ?? {}).map(([name, value]) => `${name}=${value}`),
+    tag: Object.entries(record.tags ?? {}).flatMap(([name, value]) =>
+      name === projectTagName ? [] : [`${name}=${value}`],
+    ),
+    project: splitProject(record.tags ?? null).projectId ?? [],
     dialect: [record.dialect ?? ''],
   }
-  return units[group]
+  return [units[group]].flat()
 }
 
 /** The latency counts of completed requests. */
@@ -147,8 +181,8 @@ describe.each([
 
   onDatabase('returns the plain sum over the matching requests, for random filters and groups', async database => {
     await fc.assert(
-      fc.asyncProperty(filters, groups, split, (chosen, groupBy, splitBy) =>
-        checkSums(database, chosen, groupBy, splitBy),
+      fc.asyncProperty(filters, groups, split, scopes, (chosen, groupBy, splitBy, visible) =>
+        checkSums(database, chosen, { groupBy, splitBy }, visible),
       ),
       { numRuns: 60 },
     )
@@ -158,14 +192,14 @@ describe.each([
 async function checkSums(
   database: Database,
   chosen: RequestFilters,
-  groupBy: UsageGroup,
-  splitBy: UsageSplit | null,
+  { groupBy, splitBy }: Pick<UsagePeriod, 'groupBy' | 'splitBy'>,
+  visible: Omit<UsageScope, 'accountId'>,
 ) {
   const day = (time: number) => new Date(time).toISOString().slice(0, 10)
   const period = { from: day(plan.from + dayMs), to: day(until - dayMs), groupBy, splitBy, filters: chosen }
   const isWithin = ({ at_ms }: UsageRecord) => day(at_ms) >= period.from && day(at_ms) <= period.to
-  const matching = records.filter(record => isWithin(record) && matches(record, chosen))
-  const { total, groups: found, parts } = await readUsage(database, { accountId: 'acc_log', userId: null }, period)
+  const matching = records.filter(record => isWithin(record) && isVisible(record, visible) && matches(record, chosen))
+  const { total, groups: found, parts } = await readUsage(database, { accountId: 'acc_log', ...visible }, period)
 
   expect(shownSums(total)).toEqual(shownSums(sumOf(matching)))
   const byUnit = Map.groupBy(
@@ -176,7 +210,7 @@ async function checkSums(
   for (const group of found)
     expect(shownSums(group)).toEqual(shownSums(sumOf(byUnit.get(group.unit)?.map(({ record }) => record) ?? [])))
   for (const { part, byUnit: ofPart } of parts ?? [])
-    if (part !== null && splitBy !== null && groupBy !== 'tag')
+    if (part !== null && splitBy !== null && groupBy !== 'tag' && groupBy !== 'project')
       for (const [unit, sums] of ofPart)
         expect(shownSums(sums)).toEqual(
           shownSums(

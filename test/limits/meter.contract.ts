@@ -2,7 +2,8 @@
 import { describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
 import { type Limits, plans } from '../../src/core/limits/plans.ts'
-import { type ScopeLimits, unlimitedScope } from '../../src/core/limits/scopes.ts'
+import { type ScopeLimits, tagScopeName, unlimitedScope } from '../../src/core/limits/scopes.ts'
+import { projectTagName } from '../../src/core/request/project-tag.ts'
 import type { UsageRecord } from '../../src/core/usage/usage-record.ts'
 import type { Admission, AdmissionRequest, Meter, Reservation } from '../../src/limits/meter.ts'
 import { usageRecord } from '../database/support.ts'
@@ -517,7 +518,7 @@ export function meterContract(name: string, open: () => Promise<MeterRig>): void
       ]
       const limits = { ...wide, concurrentRequests: 1_000 }
       for (const [name, limit] of cases)
-        for (const kind of [`key:${name}`, `tag:case=${name}`]) {
+        for (const kind of [`key:${name}`, `tag:case=${name}`, tagScopeName(projectTagName, `prj_${name}`)]) {
           const request = {
             limits,
             scopes: [scope({}, 'key:beside'), scope(limit, kind)],

@@ -1,6 +1,8 @@
 import { afterAll, describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
 import { keysOf, partitionOf } from '../../src/core/limits/partitions.ts'
+import { type Scope, tagScopeName } from '../../src/core/limits/scopes.ts'
+import { projectTagName } from '../../src/core/request/project-tag.ts'
 import type { UsageRecord } from '../../src/core/usage/usage-record.ts'
 import { type Database, migrate, openDatabase } from '../../src/database/database.ts'
 import { createShipper } from '../../src/ledger/shipper.ts'
@@ -297,7 +299,7 @@ else {
     })
 
     withRig(
-      'takes two round trips for a warm request, and little time of Redis',
+      'takes two round trips for a warm request, in a project or not, and little time of Redis',
       async ({ meter, clock }) => {
         const limits = {
           ...wide,
@@ -306,14 +308,19 @@ else {
           dailyTokens: 1e12,
           dailyCostMicrocents: 1e15,
         }
-        const one = async (index: number) => {
-          const seat = admitted(await meter.admit(ask(`r${index}`, { limits })))
+        const inProject = [
+          scope({ dailyCostMicrocents: 1e15 }),
+          scope({ monthlyCostMicrocents: 1e15 }, tagScopeName(projectTagName, 'prj_1')),
+        ]
+        const one = async (index: number, scopes: readonly Scope[] = []) => {
+          const seat = admitted(await meter.admit(ask(`r${index}`, { limits, scopes })))
           await meter.settle(settlement(seat, 300, 1_000, clock.now()))
         }
         await one(-1)
+        await one(-2, inProject)
         const account = keysOf(partitionOf('acc_1')).account('acc_1')
         const heard = await monitor(server.port)
-        for (let index = 0; index < 50; index++) await one(index)
+        for (let index = 0; index < 50; index++) await one(index, index % 2 === 0 ? inProject : [])
         const own = () => heard().filter(line => line.includes(account))
         await eventually(() => own().length >= 100, 5_000)
         heard.stop()

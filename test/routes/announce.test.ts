@@ -48,13 +48,20 @@ afterAll(async () => {
 })
 
 /** Resources for the changes. */
-type Stage = { readonly boss: Person; readonly member: Person; readonly key: string; readonly keyId: string }
+type Stage = {
+  readonly boss: Person
+  readonly member: Person
+  readonly key: string
+  readonly keyId: string
+  readonly projectId: string
+}
 
 async function newStage(): Promise<Stage> {
   const boss = await owner(gateway)
   const [member, { id, key }] = [await addMember(gateway, boss, 'member'), await createKeyFor(gateway, boss)]
   await recalled(key)
-  return { boss, member, key, keyId: id }
+  const { body: project } = await at('POST', '/api/v1/projects', boss, { name: 'search' })
+  return { boss, member, key, keyId: id, projectId: project.id ?? '' }
 }
 
 const recalled = async (key: string): Promise<Caller | null> => await other.keys.find(key)
@@ -98,6 +105,25 @@ const changes: Readonly<Record<string, Change>> = {
   'PUT /api/v1/tags': {
     body: () => ({ name: 'team', value: 'search', limits: { requests_per_minute: 5 } }),
     seen: async ({ key }) => (await recalled(key))?.tagLimits?.size === 1,
+  },
+  'POST /api/v1/projects': { body: () => ({ name: 'new' }), seen: null },
+  'PATCH /api/v1/projects/:id': {
+    path: ({ projectId }) => `/api/v1/projects/${projectId}`,
+    body: () => ({ limits: { requests_per_minute: 5 } }),
+    seen: async ({ key }) => (await recalled(key))?.tagLimits?.size === 1,
+  },
+  'DELETE /api/v1/projects/:id': { path: ({ projectId }) => `/api/v1/projects/${projectId}`, seen: null },
+  'PUT /api/v1/projects/:id/members/:user': {
+    path: ({ projectId, member }) => `/api/v1/projects/${projectId}/members/${member.id}`,
+    body: () => ({ role: 'admin' }),
+    seen: async ({ projectId, member }) =>
+      (await other.sessions.find(await sessionOf(member)))?.projects.get(projectId) === 'admin',
+  },
+  'DELETE /api/v1/projects/:id/members/:user': {
+    first: ({ projectId, member, boss }) =>
+      at('PUT', `/api/v1/projects/${projectId}/members/${member.id}`, boss, { role: 'admin' }),
+    path: ({ projectId, member }) => `/api/v1/projects/${projectId}/members/${member.id}`,
+    seen: async ({ member }) => (await other.sessions.find(await sessionOf(member)))?.projects.size === 0,
   },
   'PATCH /api/v1/account': {
     body: () => ({ web: false }),

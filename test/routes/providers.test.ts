@@ -37,6 +37,7 @@ function start(mode: 'open' | 'closed') {
             accountId: 'acc',
             userId: 'usr',
             role,
+            projects: new Map(),
             sessionId: 'ses',
             isUnverified: false,
             mustSetUpTwoFactor: false,

@@ -153,6 +153,11 @@ const scenes: Readonly<Record<string, () => Promise<Scene>>> = {
   'PATCH /api/v1/keys/{id}': () => withKey(''),
   'POST /api/v1/keys/{id}/rotate': () => withKey('/rotate'),
   'DELETE /api/v1/keys/{id}': () => withKey(''),
+  'GET /api/v1/projects/{id}': () => withProject(),
+  'PATCH /api/v1/projects/{id}': () => withProject(),
+  'DELETE /api/v1/projects/{id}': () => withProject(),
+  'PUT /api/v1/projects/{id}/members/{user}': () => withProjectMember(),
+  'DELETE /api/v1/projects/{id}/members/{user}': () => withProjectMember(),
   'PATCH /api/v1/webhooks/{id}': () => withWebhook(''),
   'DELETE /api/v1/webhooks/{id}': () => withWebhook(''),
   'POST /api/v1/webhooks/{id}/rotate': () => withWebhook('/rotate'),
@@ -230,6 +235,20 @@ async function inSetup() {
     body: { password },
   })
   return { token, password, code: totpCode(body.secret, Math.floor(Date.now() / 30_000)) }
+}
+
+async function withProject() {
+  const boss = await owner(gateway)
+  const { token } = boss
+  const made = await ask<{ id: string }>(gateway, 'POST', '/api/v1/projects', { token, body: { name: 'search' } })
+  return { boss, token, path: `/api/v1/projects/${made.body.id}` }
+}
+
+async function withProjectMember(): Promise<Scene> {
+  const { boss, token, path: project } = await withProject()
+  const path = `${project}/members/${(await addMember(gateway, boss, 'viewer')).id}`
+  expect((await ask(gateway, 'PUT', path, { token, body: { role: 'viewer' } })).status).toBe(200)
+  return { token, path }
 }
 
 async function withWebhook(rest: string): Promise<Scene> {

@@ -322,7 +322,7 @@ describe('password reset', () => {
       await Promise.all([...making, rotating, reset])
       expect((await reset).status).toBe(204)
       const { database, stores } = gateway.deps
-      const keys = await stores.keyLines.recentKeys(database, person.accountId, null)
+      const keys = await stores.keyLines.recentKeys(database, person.accountId, { userId: null })
       expect(keys.filter(({ revokedAt }) => revokedAt === null)).toEqual([])
     }
   })

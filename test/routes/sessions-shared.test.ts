@@ -168,7 +168,7 @@ shared('K7 of keys made while their maker is removed at the other gateway, none 
       ask(one, 'POST', '/api/v1/keys', { token: member.token, body: { name: 'late' } }),
     )
     await Promise.all([...creations, ask(other, 'DELETE', `/api/v1/team/${member.id}`, { token: boss.token })])
-    const keys = await one.deps.stores.keyLines.recentKeys(one.deps.database, boss.accountId, null)
+    const keys = await one.deps.stores.keyLines.recentKeys(one.deps.database, boss.accountId, { userId: null })
     expect(keys.filter(({ revokedAt }) => revokedAt === null)).toEqual([])
   }
 })

@@ -54,6 +54,7 @@ describe('API key', () => {
       'models',
       'name',
       'prefix',
+      'project_id',
       'revoked_at',
       'strategy',
       'tags',
@@ -343,7 +344,9 @@ describe('team', () => {
     })
     for (const user of body.data)
       expect(Object.keys(user).sort()).toEqual(['created_at', 'email', 'id', 'role', 'verification_pending'])
-    expect(Object.keys(body.invitations[0] ?? {}).sort()).toEqual(['created_at', 'email', 'expires_at', 'id', 'role'])
+    expect(Object.keys(body.invitations[0] ?? {}).sort()).toEqual([
+      ...['created_at', 'email', 'expires_at', 'id', 'project_id', 'project_role', 'role'],
+    ])
     const account = await as(admin, 'GET', '/account')
     expect(Object.keys(account.body).sort()).toEqual([
       'created_at',
@@ -442,7 +445,7 @@ test('viewer: loses its keys with the role, can create none and invites no one',
     { limits: null, models: null, tags: null, strategy: null, fallback: null, hedge: null },
   ]
   const late = { id, userId: person.id, name: 'late', publicId: id, digest: digestOf(id), web: true, ...rules }
-  const times = { createdAt: new Date(), expiresAt: null }
+  const times = { createdAt: new Date(), expiresAt: null, projectId: null }
   expect(await stores.keyLines.addKey(database, person.accountId, running?.id ?? '', { ...late, ...times })).toBe(
     'gone',
   )

@@ -52,6 +52,7 @@ const principal = (accountId: string, userId: string, role: Principal['role']): 
   accountId,
   userId,
   role,
+  projects: new Map(),
   sessionId: 'ses_test',
   isUnverified: false,
   mustSetUpTwoFactor: false,
@@ -176,6 +177,7 @@ describe('GET /api/v1/requests', () => {
       tags: null,
       user_id: expect.stringMatching(/^usr_/),
       user_email: expect.stringContaining('@'),
+      project_id: null,
       attempts: 1,
       tried: [{ model: 'openai/model-0', outcome: 'served', after_ms: 2, duration_ms: 298 }],
       latency_ms: 1200,
@@ -403,7 +405,7 @@ describe('GET /api/v1/requests/export', () => {
     expect(lines.every(line => line.split('","').length === header.split('","').length)).toBe(true)
     expect(lines[0]).toContain('"0.00001000"')
     expect(lines[0]).toContain('"{""team"":""search""}"')
-    expect(lines[0]).toMatch(/"openai\/model-0 served 2\+298 ms","","","0.00000000","","usr_\w+","[^"]+@[^"]+"$/)
+    expect(lines[0]).toMatch(/"openai\/model-0 served 2\+298 ms","","","0.00000000","","usr_\w+","[^"]+@[^"]+",""$/)
     expect(lines.filter(line => line.includes(`"'=cmd()"`))).toHaveLength(250)
     expect(lines.some(line => line.includes('"=cmd'))).toBe(false)
   })

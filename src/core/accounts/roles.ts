@@ -4,6 +4,10 @@
 export const roles = ['viewer', 'member', 'admin', 'owner'] as const
 export type Role = (typeof roles)[number]
 
+/** Roles in a project. Owners and admins of the account have all rights in each of its projects. */
+export const projectRoles = ['viewer', 'member', 'admin'] as const
+export type ProjectRole = (typeof projectRoles)[number]
+
 const everyone = ['viewer', 'member', 'admin', 'owner'] as const
 const members = ['member', 'admin', 'owner'] as const
 const leaders = ['admin', 'owner'] as const
@@ -30,6 +34,9 @@ const matrix = {
   'audit.see': leaders,
   'webhooks.manage': leaders,
   'alerts.manage': leaders,
+  'projects.see': everyone,
+  'projects.change': leaders,
+  'projects.all': leaders,
   'team.see': everyone,
   'team.invite': leaders,
   'team.remove': leaders,
@@ -47,6 +54,33 @@ export const actions = Object.keys(matrix) as readonly Action[]
 export function isAllowed(role: Role, action: Action): boolean {
   const allowed: readonly Role[] = matrix[action]
   return allowed.includes(role)
+}
+
+/** What a role in a project permits beside `projects.see`: every member of a project sees all of it. */
+const projectMatrix = {
+  'keys.own': ['member', 'admin'],
+  'keys.all': ['admin'],
+  'projects.change': ['admin'],
+} as const satisfies Partial<Record<Action, readonly ProjectRole[]>>
+
+/** A user's role in the account, and the roles in projects by the project's ID. */
+export type Holder = { readonly role: Role; readonly projects: ReadonlyMap<string, ProjectRole> }
+
+/** Returns true if a user may perform an action on objects of this project; null = on objects of no project. */
+export function isAllowedIn({ role, projects }: Holder, action: Action, projectId: string | null): boolean {
+  if (projectId === null || isAllowed(role, 'projects.all')) return isAllowed(role, action)
+  const inProject = projects.get(projectId)
+  return inProject !== undefined && allowsInProject(inProject, action)
+}
+
+/** Returns true if a user may perform an action on objects of the account or of at least one project. */
+export function isAllowedSomewhere({ role, projects }: Holder, action: Action): boolean {
+  return isAllowed(role, action) || projects.values().some(inProject => allowsInProject(inProject, action))
+}
+
+function allowsInProject(role: ProjectRole, action: Action): boolean {
+  const allowed: Partial<Record<Action, readonly ProjectRole[]>> = projectMatrix
+  return allowed[action]?.includes(role) ?? false
 }
 
 /** Returns true if a role may invite or remove members of rank `other`: owners any rank, others only lower ranks. */

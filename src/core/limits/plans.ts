@@ -103,6 +103,8 @@ export type Caller = {
   readonly models?: readonly string[]
   /** Tags of all requests with the key; absent = none. */
   readonly tags?: Readonly<Record<string, string>>
+  /** Project of the key; absent = none. */
+  readonly projectId?: string
   /** Strategy of requests with the key that name none; absent = none. */
   readonly strategy?: Strategy
   /** True if the key or the account has web access turned off; absent = web access is allowed. */

@@ -27,8 +27,8 @@ export type ScopeUsage = {
   readonly monthMicrocents: number
 }
 
-/** Maximum number of scopes of one request: its key and its tags. */
-export const maximumScopes = 9
+/** Maximum number of scopes of one request: its key, its project and its tags. */
+export const maximumScopes = 10
 
 export const unlimitedScope: ScopeLimits = {
   requestsPerMinute: null,

@@ -6,6 +6,7 @@
 import type { Caller } from '../limits/plans.ts'
 import { keyScopeName, maximumScopes, type Scope, tagScopeName } from '../limits/scopes.ts'
 import { invalidField } from '../validation/validate.ts'
+import { projectTagName } from './project-tag.ts'
 import { agentSessionOf } from './session-name.ts'
 
 export type Tags = Readonly<Record<string, string>>
@@ -13,7 +14,7 @@ export type Tags = Readonly<Record<string, string>>
 export const tagNamePattern = '^[A-Za-z0-9_.-]{1,32}$'
 export const tagValuePattern = '^[A-Za-z0-9_.:/@+ -]{1,64}$'
 /** Maximum number of tags of one request. More from `metadata` are not tags; more in the header are an error. */
-export const maximumTags = maximumScopes - 1
+export const maximumTags = maximumScopes - 2
 
 const nameShape = new RegExp(tagNamePattern)
 const valueShape = new RegExp(tagValuePattern)
@@ -44,10 +45,13 @@ type Tagged = { readonly tags?: Tags | null; readonly metadata: Tags | null }
 
 /**
  * Returns all tags of a request; undefined = none. The key's own come first, so that a request cannot replace them; then
- * header and session, then `metadata`.
+ * header and session, then `metadata`. The key's project is one more, which no request can set.
  */
-export function tagsOf({ tags: ofKey }: Pick<Caller, 'tags'>, { tags: sent, metadata }: Tagged): Tags | undefined {
-  if (ofKey === undefined && sent == null && metadata === null) return undefined
+export function tagsOf(
+  { tags: ofKey, projectId }: Pick<Caller, 'tags' | 'projectId'>,
+  { tags: sent, metadata }: Tagged,
+): Tags | undefined {
+  if (ofKey === undefined && projectId === undefined && sent == null && metadata === null) return undefined
   const tags: Record<string, string> = { ...ofKey }
   let count = Object.keys(tags).length
   for (const source of [sent, metadata])
@@ -57,10 +61,11 @@ export function tagsOf({ tags: ofKey }: Pick<Caller, 'tags'>, { tags: sent, meta
       tags[name] = value
       count++
     }
-  return count === 0 ? undefined : tags
+  if (projectId !== undefined) tags[projectTagName] = projectId
+  return count === 0 && projectId === undefined ? undefined : tags
 }
 
-/** Returns the limited scopes among a request's key and tags; undefined = none. */
+/** Returns the limited scopes among a request's key, project and tags; undefined = none. */
 export function scopesOf(caller: Caller, tags: Tags | undefined): readonly Scope[] | undefined {
   const { keyId, lineageId = keyId, keyLimits, tagLimits } = caller
   if (keyLimits === undefined && (tagLimits === undefined || tags === undefined)) return undefined

@@ -10,11 +10,13 @@ import { KeyRuleFields, type KeyRuleTexts, rulesOfTexts, textsOfRules } from '..
 import { KeyUsageCard } from '../parts/key-usage.tsx'
 import { Empty, Loaded } from '../parts/notice.tsx'
 import { Card, Page } from '../parts/page.tsx'
+import { ProjectField, useProjects } from '../parts/project-field.tsx'
 import { Table } from '../parts/table.tsx'
+import { UsedLimits } from '../parts/used-limits.tsx'
 import { useAction } from '../state/action.ts'
 import { callApi } from '../state/api.ts'
 import { filtersOf } from '../state/filters.ts'
-import { compact, dateOf, formatCount, formatUsd, relativeTime, usdColumn } from '../state/format.ts'
+import { compact, dateOf, formatCount, relativeTime, usdColumn } from '../state/format.ts'
 import { hashRoute, hrefTo } from '../state/hash-route.ts'
 import { isKeyValid } from '../state/key-lineage.ts'
 import { useResource } from '../state/resource.ts'
@@ -31,6 +33,8 @@ export function Keys() {
   const [showsEnded, setShowsEnded] = useState(false)
   const close = () => setOpen(null)
   const filters = filtersOf(hashRoute.value.query)
+  const projects = useProjects()
+  const ofProject = (key: ShownKey) => filters.project_id === undefined || key.project_id === filters.project_id
   const made = (key: NewKey) => {
     setOpen({ kind: 'shown', made: key })
     keys.reload()
@@ -41,7 +45,7 @@ export function Keys() {
       title="Keys"
       about={`${seesAll ? 'All keys of the account' : 'Your keys'}. All keys share the limits of the account and can have limits of their own.`}
       actions={
-        isAllowed(user.value?.role ?? 'viewer', 'keys.own') && (
+        (isAllowed(user.value?.role ?? 'viewer', 'keys.own') || projects.open.length > 0) && (
           <button type="button" class="button primary" onClick={() => setOpen({ kind: 'create' })}>
             Create API key
           </button>
@@ -54,7 +58,12 @@ export function Keys() {
       >
         <Loaded resource={keys} what="keys">
           {({ data }) => (
-            <KeyTable keys={showsEnded ? data : data.filter(isKeyValid)} onOpen={setOpen} hasEnded={data.length > 0} />
+            <KeyTable
+              keys={data.filter(key => ofProject(key) && (showsEnded || isKeyValid(key)))}
+              projectNames={projects.names}
+              onOpen={setOpen}
+              hasEnded={data.length > 0}
+            />
           )}
         </Loaded>
       </Card>
@@ -71,10 +80,11 @@ export function Keys() {
 type KeyTableProps = {
   readonly keys: readonly ShownKey[]
   readonly hasEnded: boolean
+  readonly projectNames: ReadonlyMap<string, string>
   readonly onOpen: (open: Open) => void
 }
 
-function KeyTable({ keys, hasEnded, onOpen }: KeyTableProps) {
+function KeyTable({ keys, hasEnded, projectNames, onOpen }: KeyTableProps) {
   if (keys.length === 0)
     return <Empty title={hasEnded ? 'No valid keys' : 'No keys yet'}>Programs use API keys to authenticate.</Empty>
   const usd = usdColumn(keys.map(({ usage }) => usage.cost_usd))
@@ -95,6 +105,15 @@ function KeyTable({ keys, hasEnded, onOpen }: KeyTableProps) {
             </>
           ),
         },
+        ...(projectNames.size === 0
+          ? []
+          : [
+              {
+                name: 'Project',
+                from: 'middle' as const,
+                show: ({ project_id: id }: ShownKey) => (id === null ? '' : (projectNames.get(id) ?? id)),
+              },
+            ]),
         { name: 'Created', from: 'wide', show: key => dateOf(key.created_at) },
         {
           name: 'Last used',
@@ -104,7 +123,7 @@ function KeyTable({ keys, hasEnded, onOpen }: KeyTableProps) {
         { name: 'Requests', from: 'middle', isNumber: true, show: key => formatCount(key.usage.requests) },
         { name: 'Tokens', from: 'wide', isNumber: true, show: key => compact(key.usage.total_tokens) },
         { name: 'Cost', isNumber: true, show: key => usd(key.usage.cost_usd) },
-        { name: 'Limits', from: 'middle', show: key => <Used of={key} /> },
+        { name: 'Limits', from: 'middle', show: ({ limits, used }) => <UsedLimits limits={limits} used={used} /> },
         {
           name: '',
           show: key =>
@@ -149,8 +168,15 @@ function Create({ onMade, onClose }: MadeProps) {
   const [days, setDays] = useState('')
   const [rules, setRules] = useState<KeyRuleTexts>(textsOfRules(null))
   const [routing, setRouting] = useState(routingTextsOf(null))
+  const [project, setProject] = useState<string | null>(null)
   const making = useAction(async () => {
-    const body = { name: name.trim(), expires_at: expiryIn(days), ...rulesOfTexts(rules), ...routingOfTexts(routing) }
+    const body = {
+      name: name.trim(),
+      expires_at: expiryIn(days),
+      project_id: project,
+      ...rulesOfTexts(rules),
+      ...routingOfTexts(routing),
+    }
     onMade(await callApi('POST /api/v1/keys', { body }))
   })
   return (
@@ -172,30 +198,12 @@ function Create({ onMade, onClose }: MadeProps) {
         param="name"
         failure={making.failure}
       />
+      <ProjectField value={project} onChoice={setProject} />
       <SelectField label="Ends" value={days} onChoice={setDays}>
         {lifetimeOptions}
       </SelectField>
       <KeyRuleFields texts={rules} onTexts={setRules} failure={making.failure} />
       <KeyRoutingFields texts={routing} onTexts={setRouting} />
     </FormDialog>
-  )
-}
-
-/** Shows how much of a key's limits is used, on this UTC day and in its month. */
-function Used({ of: { limits, used } }: { readonly of: ShownKey }) {
-  const { daily_tokens: tokens = null, daily_cost_usd: day = null, monthly_cost_usd: month = null } = limits ?? {}
-  const parts = [
-    ...(tokens === null ? [] : [`${compact(used.daily_tokens)} of ${compact(tokens)} tokens today`]),
-    ...(day === null ? [] : [`${formatUsd(used.daily_cost_usd)} of ${formatUsd(day)} today`]),
-    ...(month === null ? [] : [`${formatUsd(used.monthly_cost_usd)} of ${formatUsd(month)} this month`]),
-  ]
-  return (
-    <>
-      {parts.map(part => (
-        <span key={part} class="block">
-          {part}
-        </span>
-      ))}
-    </>
   )
 }

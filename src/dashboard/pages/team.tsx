@@ -1,5 +1,5 @@
 import { useState } from 'preact/hooks'
-import { isAllowed, outranks, type Role, roles } from '../../core/accounts/roles.ts'
+import { isAllowed, outranks, type ProjectRole, projectRoles, type Role, roles } from '../../core/accounts/roles.ts'
 import type { ShownUser } from '../../http/schemas.ts'
 import type { ShownInvitation, ShownTeam } from '../../routes/team/schemas.ts'
 import { Badge } from '../parts/badge.tsx'
@@ -8,6 +8,8 @@ import { Confirm, Dialog, FormDialog } from '../parts/dialog.tsx'
 import { SelectField, TextField } from '../parts/field.tsx'
 import { FailureNotice, Loaded } from '../parts/notice.tsx'
 import { Card, Page } from '../parts/page.tsx'
+import { useProjects } from '../parts/project-field.tsx'
+import { projectRoleWords } from '../parts/project-members.tsx'
 import { Table } from '../parts/table.tsx'
 import { showToast } from '../parts/toast.tsx'
 import { useAction } from '../state/action.ts'
@@ -192,9 +194,13 @@ type InviteProps = { readonly own: Role; readonly onInvited: () => void; readonl
 function Invite({ own, onInvited, onClose }: InviteProps) {
   const [email, setEmail] = useState('')
   const [role, setRole] = useState<Role>('member')
+  const [project, setProject] = useState('')
+  const [projectRole, setProjectRole] = useState<ProjectRole>('member')
+  const { open: projects } = useProjects()
   const [made, setMade] = useState<CreatedInvitation | null>(null)
   const inviting = useAction(async () => {
-    setMade(await callApi('POST /api/v1/team/invitations', { body: { email, role } }))
+    const joined = project === '' ? {} : { project_id: project, project_role: projectRole }
+    setMade(await callApi('POST /api/v1/team/invitations', { body: { email, role, ...joined } }))
     onInvited()
   })
   if (made !== null && made.token === undefined)
@@ -247,6 +253,35 @@ function Invite({ own, onInvited, onClose }: InviteProps) {
         <option value="member">Member</option>
         {outranks(own, 'admin') && <option value="admin">Admin</option>}
       </SelectField>
+      {projects.length > 0 && (
+        <SelectField
+          label="Project"
+          value={project}
+          onChoice={setProject}
+          hint="A viewer with a project sees only that project."
+        >
+          <option value="">None</option>
+          {projects.map(({ id, name }) => (
+            <option key={id} value={id}>
+              {name}
+            </option>
+          ))}
+        </SelectField>
+      )}
+      {project !== '' && (
+        <SelectField
+          label="Role in the project"
+          value={projectRole}
+          onChoice={choice => setProjectRole(projectRoles.find(one => one === choice) ?? 'member')}
+          hint={projectRoleWords[projectRole]}
+        >
+          {projectRoles.map(one => (
+            <option key={one} value={one}>
+              {humanize(one)}
+            </option>
+          ))}
+        </SelectField>
+      )}
     </FormDialog>
   )
 }

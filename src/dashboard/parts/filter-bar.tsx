@@ -9,6 +9,7 @@ import { savedViews, saveView, viewOf } from '../state/saved-views.ts'
 import { user } from '../state/session.ts'
 import { FormDialog } from './dialog.tsx'
 import { CommitField, SelectField, TextField } from './field.tsx'
+import { useProjects } from './project-field.tsx'
 import { statusWords } from './request-detail.tsx'
 
 /** Codes of failed requests that the log contains. */
@@ -100,6 +101,7 @@ function FilterFields({ path, filters, onChange }: FilterFieldsProps) {
   const keys = useResource('GET /api/v1/keys')
   const seesAll = isAllowed(user.value?.role ?? 'viewer', 'requests.all')
   const members = useResource('GET /api/v1/team', { when: seesAll })
+  const { names: projects } = useProjects()
   const used = models.data?.data.flatMap(row => ('model' in row && row.model !== null ? [row.model] : [])) ?? []
   const providers = [...new Set(used.map(model => model.slice(0, model.indexOf('/'))))]
   const choice = (name: FilterName, label: string, options: readonly (readonly [string, string])[]) => {
@@ -134,6 +136,7 @@ function FilterFields({ path, filters, onChange }: FilterFieldsProps) {
       {choice('model', 'Model', plain(used))}
       {choice('key', 'Key', keyOptions ?? [])}
       {seesAll && choice('member', 'Member', members.data?.data.map(({ id, email }) => [id, email] as const) ?? [])}
+      {(projects.size > 0 || filters.project_id !== undefined) && choice('project_id', 'Project', [...projects])}
       {choice('dialect', 'API', Object.entries(dialectNames))}
       {choice('routing_mode', 'Routing', [
         ['auto', 'Automatic'],

@@ -14,6 +14,7 @@ import { SelectField, TextField } from './field.tsx'
 import { KeyRoutingFields, routingOfTexts, routingTextsOf } from './key-routing.tsx'
 import { KeyRuleFields, rulesOfTexts, textsOfRules } from './key-rules.tsx'
 import { Notice } from './notice.tsx'
+import { ProjectField } from './project-field.tsx'
 import { showToast } from './toast.tsx'
 
 export type OpenKeyDialog =
@@ -77,10 +78,12 @@ function ChangeKey({ target, onChanged, onClose }: OfKeyProps) {
   const [days, setDays] = useState<string>(unchanged)
   const [rules, setRules] = useState(textsOfRules(target))
   const [routing, setRouting] = useState(routingTextsOf(target))
+  const [project, setProject] = useState(target.project_id)
   const changing = useAction(async () => {
     const body = {
       name: name.trim(),
       ...(days === unchanged ? {} : { expires_at: expiryIn(days) }),
+      ...(project === target.project_id ? {} : { project_id: project }),
       ...rulesOfTexts(rules),
       ...routingOfTexts(routing),
     }
@@ -107,6 +110,7 @@ function ChangeKey({ target, onChanged, onClose }: OfKeyProps) {
         param="name"
         failure={changing.failure}
       />
+      <ProjectField value={project} onChoice={setProject} />
       <SelectField label="Ends" value={days} onChoice={setDays}>
         <option value={unchanged}>
           {target.expires_at === null ? 'Never (unchanged)' : dateTime(target.expires_at)}

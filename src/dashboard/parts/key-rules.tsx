@@ -15,17 +15,30 @@ type LimitField = keyof typeof limitFields
 const limitNames = Object.keys(limitFields) as LimitField[]
 
 /** The fields as written. */
-export type KeyRuleTexts = Readonly<Record<LimitField | 'models' | 'tags', string>>
+export type LimitTexts = Readonly<Record<LimitField, string>>
+export type KeyRuleTexts = LimitTexts & Readonly<Record<'models' | 'tags', string>>
 
-/** Returns the texts of a key's rules; null = a new key. */
-export function textsOfRules(key: Pick<ShownKey, 'limits' | 'models' | 'tags'> | null): KeyRuleTexts {
-  const limit = (name: LimitField) => String(key?.limits?.[name] ?? '')
+/** Returns the texts of limits; null = none. */
+export function textsOfLimits(limits: ShownKey['limits']): LimitTexts {
+  const limit = (name: LimitField) => String(limits?.[name] ?? '')
   return {
     requests_per_minute: limit('requests_per_minute'),
     concurrent_requests: limit('concurrent_requests'),
     daily_tokens: limit('daily_tokens'),
     daily_cost_usd: limit('daily_cost_usd'),
     monthly_cost_usd: limit('monthly_cost_usd'),
+  }
+}
+
+/** Returns limits for a request: an empty field is no limit. */
+export function limitsOfTexts(texts: LimitTexts) {
+  return Object.fromEntries(limitNames.map(name => [name, texts[name].trim() === '' ? null : Number(texts[name])]))
+}
+
+/** Returns the texts of a key's rules; null = a new key. */
+export function textsOfRules(key: Pick<ShownKey, 'limits' | 'models' | 'tags'> | null): KeyRuleTexts {
+  return {
+    ...textsOfLimits(key?.limits ?? null),
     models: key?.models?.join(', ') ?? '',
     tags: Object.entries(key?.tags ?? {})
       .map(([name, value]) => `${name}=${value}`)
@@ -42,10 +55,33 @@ export function rulesOfTexts(texts: KeyRuleTexts) {
   })
   const models = list(texts.models)
   return {
-    limits: Object.fromEntries(limitNames.map(name => [name, texts[name].trim() === '' ? null : Number(texts[name])])),
+    limits: limitsOfTexts(texts),
     models: models.length === 0 ? null : models,
     tags: pairs.length === 0 ? null : Object.fromEntries(pairs),
   }
+}
+
+type LimitFieldsProps = {
+  readonly texts: LimitTexts
+  readonly onTexts: (texts: LimitTexts) => void
+  readonly failure: RequestError | null
+}
+
+export function LimitFields({ texts, onTexts, failure }: LimitFieldsProps) {
+  return (
+    <>
+      {limitNames.map(name => (
+        <TextField
+          key={name}
+          label={limitFields[name]}
+          param={`limits.${name}`}
+          value={texts[name]}
+          onText={text => onTexts({ ...texts, [name]: text })}
+          failure={failure}
+        />
+      ))}
+    </>
+  )
 }
 
 type KeyRulesProps = {
@@ -55,16 +91,14 @@ type KeyRulesProps = {
 }
 
 export function KeyRuleFields({ texts, onTexts, failure }: KeyRulesProps) {
-  const field = (name: keyof KeyRuleTexts) => ({
+  const field = (name: 'models' | 'tags') => ({
     value: texts[name],
     onText: (text: string) => onTexts({ ...texts, [name]: text }),
     failure,
   })
   return (
     <>
-      {limitNames.map(name => (
-        <TextField key={name} label={limitFields[name]} param={`limits.${name}`} {...field(name)} />
-      ))}
+      <LimitFields texts={texts} onTexts={limits => onTexts({ ...texts, ...limits })} failure={failure} />
       <TextField label="Models" hint="openai/gpt-5.5, anthropic/*. Empty: all." param="models" {...field('models')} />
       <TextField label="Tags" hint="team=search, env=prod" param="tags" {...field('tags')} />
     </>

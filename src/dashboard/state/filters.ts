@@ -18,6 +18,7 @@ export const filterNames = [
   'streamed',
   'tag',
   'metadata',
+  'project_id',
 ] as const
 export type FilterName = (typeof filterNames)[number]
 /** `from` and `to` are hours, `2026-11-23T07:00`; `tag` is `name=value` or a name with any value, `metadata` is `name=value`. */
@@ -105,7 +106,7 @@ type UsageOptions = { readonly now?: number; readonly splitBy?: string }
 export function usageQuery(filters: Filters, { now = Date.now(), splitBy }: UsageOptions = {}): UsageQuery {
   const span = spanOf(filters, now)
   const end = span.to ?? Math.floor(now / dayMs) * dayMs + dayMs
-  const { provider, model, key, member, tag, ...others } = withoutRange(filters)
+  const { provider, model, key, member, tag, project_id, ...others } = withoutRange(filters)
   const isWhole = span.from % dayMs === 0 && end % dayMs === 0
   const unit = end - span.from <= mostHours * hourMs ? 'hour' : 'day'
   const needsLog = unit === 'hour' || !isWhole || splitBy === 'dialect' || Object.keys(others).length > 0

@@ -25,6 +25,7 @@ import type { Health } from '../../routes/health/routes.ts'
 import type { learningShape, ratedShape } from '../../routes/insights/schemas.ts'
 import type { newKeyShape, ShownKey, ShownKeyPage } from '../../routes/keys/schemas.ts'
 import type { modelHealthListShape, modelListShape } from '../../routes/models/schemas.ts'
+import type { ShownProject } from '../../routes/projects/schemas.ts'
 import type { providerListShape } from '../../routes/providers/schemas.ts'
 import type { ShownTag } from '../../routes/tags/schemas.ts'
 import type { newInvitationShape, ShownTeam } from '../../routes/team/schemas.ts'
@@ -76,6 +77,13 @@ export type Routes = {
   'PATCH /api/v1/keys/:id': ShownKey
   'POST /api/v1/keys/:id/rotate': NewKey
   'DELETE /api/v1/keys/:id': null
+  'GET /api/v1/projects': List<ShownProject>
+  'GET /api/v1/projects/:id': ShownProject
+  'POST /api/v1/projects': ShownProject
+  'PATCH /api/v1/projects/:id': ShownProject
+  'DELETE /api/v1/projects/:id': null
+  'PUT /api/v1/projects/:id/members/:user': ShownProject
+  'DELETE /api/v1/projects/:id/members/:user': null
   'GET /api/v1/team': ShownTeam
   'POST /api/v1/team/invitations': CreatedInvitation
   'POST /api/v1/team/invitations/:token/accept': ShownSignIn

@@ -10,14 +10,14 @@ const lifetimeDays = 7
 
 /**
  * Stores an invitation, replacing an open one to the same address. Returns it with its times; null if the inviter no
- * longer belongs to `accountId`.
+ * longer belongs to `accountId`, `no_project` if the account has no such project, or it is archived.
  */
 export async function invite(
   database: Database,
   accountId: string,
-  invitation: Pick<InvitationInsert, 'id' | 'email' | 'role' | 'invitedBy' | 'digest'>,
-): Promise<Invitation | null> {
-  const { id, email, role, invitedBy, digest } = invitation
+  invitation: Pick<InvitationInsert, 'id' | 'email' | 'role' | 'invitedBy' | 'digest' | 'projectId' | 'projectRole'>,
+): Promise<Invitation | null | 'no_project'> {
+  const { id, email, role, invitedBy, digest, projectId = null, projectRole = null } = invitation
   return withAccountRls(database, accountId).orm(async step => {
     // Serializes changes to one account's team, so that the inviter's current rights apply.
     await step.execute(sql`select 1 from accounts where id = ${accountId} for no key update`)
@@ -26,9 +26,16 @@ export async function invite(
           and (role = 'owner' or (role = 'admin' and ${role}::text in ('member', 'viewer')))`,
     )
     if (inviter.length === 0) return null
+    if (projectId !== null) {
+      const project = await step.execute(
+        sql`select 1 from projects where id = ${projectId} and account_id = ${accountId} and archived_at is null`,
+      )
+      if (project.length === 0) return 'no_project'
+    }
     await step
       .delete(invitations)
       .where(and(eq(invitations.accountId, accountId), eq(invitations.email, email), isNull(invitations.acceptedAt)))
+    const project = projectId === null ? {} : { project_id: projectId, project_role: projectRole }
     const rows = await step
       .insert(invitations)
       .values({
@@ -36,13 +43,20 @@ export async function invite(
         accountId,
         email,
         role,
+        projectId,
+        projectRole,
         invitedBy,
         digest,
         createdAt: sql`clock_timestamp()`,
         expiresAt: sql`clock_timestamp() + make_interval(days => ${lifetimeDays})`,
       })
       .returning()
-    await recordAudit(step, database, { accountId, action: 'member.invited', target: id, details: { email, role } })
+    await recordAudit(step, database, {
+      accountId,
+      action: 'member.invited',
+      target: id,
+      details: { email, role, ...project },
+    })
     return rows[0] ?? null
   })
 }
@@ -119,6 +133,11 @@ export function acceptInvitation(
         select ${userId}, account_id, email, ${passwordHash}, role, clock_timestamp() from invitations where digest = ${digest}
         on conflict (email) do nothing returning id`
     if (made.length === 0) return 'taken'
+    await step`
+        insert into project_members (project_id, user_id, account_id, role, created_at)
+        select project_id, ${userId}, invitations.account_id, project_role, clock_timestamp()
+        from invitations join projects on projects.id = project_id
+        where digest = ${digest} and archived_at is null`
     await step`update invitations set accepted_at = clock_timestamp() where digest = ${digest}`
     await recordAudit(step, database, { accountId, action: 'member.joined', target: userId })
     return 'accepted'

@@ -2,13 +2,13 @@
  * API keys as managed by their owners: creation, rotation within a key lineage that shares usage, and lists with usage.
  */
 
-import { and, asc, desc, eq, isNull, or, sql } from 'drizzle-orm'
-import { isAllowed } from '../../core/accounts/roles.ts'
+import { and, asc, desc, eq, inArray, or, sql } from 'drizzle-orm'
 import type { AuditDetails } from '../../core/audit/audit.ts'
 import { type Transaction, withAccountRls } from '../account-transaction.ts'
 import type { Database } from '../database.ts'
-import { type ApiKey, apiKeys, users } from '../tables.ts'
+import { type ApiKey, apiKeys } from '../tables.ts'
 import { recordAudit } from './audit.ts'
+import { mayHoldKeys } from './projects.ts'
 
 type AddKeyInput = {
   readonly id: string
@@ -19,6 +19,7 @@ type AddKeyInput = {
   readonly createdAt: Date
   readonly expiresAt: Date | null
   readonly web: boolean
+  readonly projectId: string | null
 } & KeyRules
 
 /** What a key's requests may do, and what they count in; null = no rule. */
@@ -39,8 +40,8 @@ const maximumActiveKeys = 1000
 
 /**
  * Stores a key for a current user of the account; a concurrent removal of the user waits and then revokes this key too.
- * `full` = the account has the maximum number of keys; `gone` = the user was removed or has become
- * a viewer, or the session has ended.
+ * `full` = the account has the maximum number of keys; `gone` = the user was removed or may no longer have keys there, the
+ * project is unknown or archived, or the session has ended.
  */
 export function addKey(
   database: Database,
@@ -49,13 +50,7 @@ export function addKey(
   key: AddKeyInput,
 ): Promise<ApiKey | 'full' | 'gone'> {
   return withAccountRls(database, accountId).orm(async step => {
-    // Read under the lock: a role that changes meanwhile revokes only the keys that it finds.
-    const [holder] = await step
-      .select({ role: users.role })
-      .from(users)
-      .where(and(eq(users.id, key.userId), eq(users.accountId, accountId), isNull(users.removedAt)))
-      .for('share')
-    if (holder === undefined || !isAllowed(holder.role, 'keys.own')) return 'gone'
+    if (!(await mayHoldKeys(step, accountId, key.userId, key.projectId))) return 'gone'
     if (!(await isRunning(step, sessionId))) return 'gone'
     if (await isFull(step, accountId)) return 'full'
     const rows = await step
@@ -66,7 +61,10 @@ export function addKey(
       accountId,
       action: 'key.created',
       target: key.id,
-      details: { name: key.name, expires_at: key.expiresAt?.toISOString() ?? null, web: key.web },
+      details: {
+        ...{ name: key.name, expires_at: key.expiresAt?.toISOString() ?? null, web: key.web },
+        ...(key.projectId === null ? {} : { project_id: key.projectId }),
+      },
     })
     return rows[0] ?? 'gone'
   })
@@ -101,7 +99,7 @@ export async function findKey(database: Database, accountId: string, keyId: stri
 }
 
 /** New values of a key. An omitted field stays as it is. */
-export type KeyChange = Partial<Pick<ApiKey, 'name' | 'web' | 'expiresAt' | keyof KeyRules>>
+export type KeyChange = Partial<Pick<ApiKey, 'name' | 'web' | 'expiresAt' | 'projectId' | keyof KeyRules>>
 
 type ChangeKeyInput = {
   readonly accountId: string
@@ -114,13 +112,20 @@ type ChangeKeyInput = {
 /**
  * Changes name, permissions, expiry and rules of a key. An expiry never makes a key valid again that was ended on purpose:
  * `revoked` = it was revoked; `replaced` = a rotation replaced it, and its end can only come earlier. `full` = the account
- * has the maximum number of valid keys; null = no key of this ID.
+ * has the maximum number of valid keys; null = no key of this ID, or its user may not have keys in that project.
  */
 export function changeKey(
   database: Database,
   { accountId, keyId, change, details }: ChangeKeyInput,
 ): Promise<ApiKey | 'revoked' | 'replaced' | 'full' | null> {
   return withAccountRls(database, accountId).orm(async step => {
+    if (change.projectId !== undefined) {
+      const [key] = await step
+        .select({ userId: apiKeys.userId })
+        .from(apiKeys)
+        .where(and(eq(apiKeys.id, keyId), eq(apiKeys.accountId, accountId)))
+      if (key === undefined || !(await mayHoldKeys(step, accountId, key.userId, change.projectId))) return null
+    }
     // Locked, so that no rotation or revocation comes between the check and the change.
     const [before] = await step
       .select()
@@ -186,13 +191,34 @@ export async function recentRequests(database: Database, accountId: string, line
   return row?.count ?? 0
 }
 
-/** Returns the keys of an account or of one user, newest first, including revoked ones; at most 1,000. */
-export function recentKeys(database: Database, accountId: string, userId: string | null): Promise<ApiKey[]> {
+/** The keys that a user sees: all (null), or the own ones and those of projects; `projectId` narrows them to one project. */
+type VisibleKeys = {
+  readonly userId: string | null
+  readonly projectIds?: readonly string[]
+  readonly projectId?: string | undefined
+}
+
+/** Returns the keys that a user sees, newest first, including revoked ones; at most 1,000. */
+export function recentKeys(
+  database: Database,
+  accountId: string,
+  { userId, projectIds = [], projectId }: VisibleKeys,
+): Promise<ApiKey[]> {
+  const visible = or(
+    userId === null ? undefined : eq(apiKeys.userId, userId),
+    projectIds.length === 0 ? undefined : inArray(apiKeys.projectId, [...projectIds]),
+  )
   return withAccountRls(database, accountId).orm(step =>
     step
       .select()
       .from(apiKeys)
-      .where(and(eq(apiKeys.accountId, accountId), userId === null ? undefined : eq(apiKeys.userId, userId)))
+      .where(
+        and(
+          eq(apiKeys.accountId, accountId),
+          userId === null ? undefined : visible,
+          projectId === undefined ? undefined : eq(apiKeys.projectId, projectId),
+        ),
+      )
       .orderBy(desc(apiKeys.createdAt), desc(apiKeys.id))
       .limit(1000),
   )
@@ -233,10 +259,10 @@ export function rotateKey(
             select from api_keys as later where later.line_id = ${lineId} and later.id <> api_keys.id and later.created_at >= api_keys.created_at)
         returning id`)
     if (ended.length === 0) return 'not_valid'
-    const { userId, name, expiresAt, web, limits, models, tags, strategy, fallback, hedge } = old
+    const { userId, name, expiresAt, web, limits, models, tags, strategy, fallback, hedge, projectId } = old
     // The order of a lineage is that of its times, also if the clocks of two instances differ.
     const createdAt = new Date(Math.max(fresh.createdAt.getTime(), old.createdAt.getTime() + 1))
-    const rules = { web, limits, models, tags, strategy, fallback, hedge }
+    const rules = { web, limits, models, tags, strategy, fallback, hedge, projectId }
     const rows = await step
       .insert(apiKeys)
       .values({ ...fresh, createdAt, accountId, userId, name, expiresAt, lineId, ...rules })

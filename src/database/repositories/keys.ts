@@ -327,6 +327,7 @@ function keyRows(database: Database, condition: SQL, limit: number) {
         models: apiKeys.models,
         tags: apiKeys.tags,
         strategy: apiKeys.strategy,
+        projectId: apiKeys.projectId,
         tagLimits: sql<Record<string, ScopeLimits> | null>`(
           select json_object_agg('tag:' || tag_limits.name || '=' || tag_limits.value, tag_limits.limits)
           from tag_limits where tag_limits.account_id = ${accounts.id})`,
@@ -361,13 +362,14 @@ function paymentOf(row: Row): Partial<Caller> {
 }
 
 /** Returns the rules of a key and of its account's tags; most keys have none. */
-function rulesOf({ lineId, limits, models, tags, strategy, tagLimits }: Row): Partial<Caller> {
+function rulesOf({ lineId, limits, models, tags, strategy, projectId, tagLimits }: Row): Partial<Caller> {
   return {
     ...(lineId === null ? {} : { lineageId: lineId }),
     ...(limits === null ? {} : { keyLimits: limits }),
     ...(models === null ? {} : { models }),
     ...(tags === null ? {} : { tags }),
     ...(strategy === null ? {} : { strategy }),
+    ...(projectId === null ? {} : { projectId }),
     ...(tagLimits === null ? {} : { tagLimits: new Map(Object.entries(tagLimits)) }),
   }
 }

@@ -5,7 +5,7 @@
 import { and, desc, eq, gt, sql as sqlText } from 'drizzle-orm'
 import type { Sql, TransactionSql } from 'postgres'
 import { digestOf } from '../../core/accounts/api-keys.ts'
-import type { Role } from '../../core/accounts/roles.ts'
+import type { ProjectRole, Role } from '../../core/accounts/roles.ts'
 import { withAccountRls } from '../account-transaction.ts'
 import type { Database } from '../database.ts'
 import { type Session, sessions } from '../tables.ts'
@@ -19,6 +19,7 @@ type SessionHolder = {
   readonly userId: string
   readonly email: string
   readonly role: Role
+  readonly projects: ReadonlyMap<string, ProjectRole>
   /** True if the email address is not confirmed yet. */
   readonly isUnverified: boolean
   /** The account requires two-factor sign-in, and the user of this password session has not set it up. */
@@ -188,17 +189,20 @@ async function explainUnused(database: Database, digest: string, nextDigest: str
 /** Returns the holder of an active session; null if it has ended. */
 export async function findSession(database: Database, sessionId: string): Promise<SessionHolder | null> {
   const rows = await database.run(
-    ({ sql }) => sql<SessionHolder[]>`
-      select sessions.id as "sessionId", sessions.account_id as "accountId", users.id as "userId", email, role,
+    ({ sql }) => sql<(Omit<SessionHolder, 'projects'> & { projects: Record<string, ProjectRole> })[]>`
+      select sessions.id as "sessionId", sessions.account_id as "accountId", users.id as "userId", email, users.role,
         unverified_since is not null as "isUnverified",
         requires_totp and ends_at is null and not exists (
           select from totp_secrets where totp_secrets.user_id = users.id and confirmed_at is not null
         ) as "mustSetUpTwoFactor",
-        ends_at is not null as "isSingleSignOn"
+        ends_at is not null as "isSingleSignOn",
+        coalesce((select json_object_agg(project_id, project_members.role) from project_members
+          where project_members.user_id = users.id), '{}') as projects
       from sessions join users on users.id = user_id join accounts on accounts.id = users.account_id
       where sessions.id = ${sessionId} and expires_at > clock_timestamp() and removed_at is null`,
   )
-  return rows[0] ?? null
+  const [row] = rows
+  return row === undefined ? null : { ...row, projects: new Map(Object.entries(row.projects)) }
 }
 
 /** Returns a user's active sessions, newest first. */

@@ -13,6 +13,7 @@ import * as keys from './keys.ts'
 import * as knownAddresses from './known-addresses.ts'
 import * as resets from './password-resets.ts'
 import * as paymentEvents from './payment-events.ts'
+import * as projects from './projects.ts'
 import * as sessions from './sessions.ts'
 import * as singleSignOn from './single-sign-on.ts'
 import * as tagLimits from './tag-limits.ts'
@@ -39,6 +40,7 @@ export const stores = {
   keys,
   knownAddresses,
   paymentEvents,
+  projects,
   resets,
   sessions,
   tagLimits,

@@ -1,7 +1,8 @@
-/** Limits of an account's tags. */
-import { and, eq, sql } from 'drizzle-orm'
+/** Limits of an account's tags; those of a project are the limits of its tag. */
+import { and, eq, ne, sql } from 'drizzle-orm'
 import type { AuditDetails } from '../../core/audit/audit.ts'
 import { type ScopeLimits, type ScopeUsage, tagScopeName, unlimitedScope } from '../../core/limits/scopes.ts'
+import { projectTagName } from '../../core/request/project-tag.ts'
 import { toUsd } from '../../core/usage/money.ts'
 import { type Transaction, withAccountRls } from '../account-transaction.ts'
 import type { Database } from '../database.ts'
@@ -21,7 +22,7 @@ export function limitedTags(database: Database, accountId: string): Promise<Limi
       select name, value, limits, used.tokens::float8, used.microcents::float8, used.month_microcents::float8 as "monthMicrocents"
       from tag_limits, lateral limit_scope_used(account_id, 'tag:' || name || '=' || value,
         floor(extract(epoch from clock_timestamp()) / 86400)::bigint) as used
-      where account_id = ${accountId}
+      where account_id = ${accountId} and name <> ${projectTagName}
       order by name, value`,
   )
 }
@@ -52,30 +53,50 @@ export function changeTag(
   change: (before: ScopeLimits | null) => ScopeLimits | null,
 ): Promise<ScopeLimits | null | 'full'> {
   return withAccountRls(database, accountId).orm(async step => {
-    // Locks the account, so that concurrent changes follow each other, and tells every instance to read it again.
-    await touchAccount(step, accountId)
-    const own = and(eq(tagLimits.accountId, accountId), eq(tagLimits.name, name), eq(tagLimits.value, value))
-    const [before] = await step.select().from(tagLimits).where(own)
-    const limits = change(before?.limits ?? null)
-    const target = tagScopeName(name, value)
-    const record = () =>
-      recordAudit(step, database, { accountId, action: 'limits.changed', target, details: detailsOf(limits) })
-    if (limits === null) {
-      await step.delete(tagLimits).where(own)
-      if (before !== undefined) await record()
-      return null
-    }
-    if (before === undefined) {
-      const present = await step.$count(tagLimits, eq(tagLimits.accountId, accountId))
+    const before = await lockLimits(step, accountId, { name, value })
+    const limits = change(before)
+    if (limits !== null && before === null) {
+      const present = await step.$count(
+        tagLimits,
+        and(eq(tagLimits.accountId, accountId), ne(tagLimits.name, projectTagName)),
+      )
       if (present >= maximumLimitedTags) return 'full'
     }
-    await step
-      .insert(tagLimits)
-      .values({ accountId, name, value, limits, createdAt: new Date() })
-      .onConflictDoUpdate({ target: [tagLimits.accountId, tagLimits.name, tagLimits.value], set: { limits } })
-    await record()
+    const target = tagScopeName(name, value)
+    await storeLimits(step, database, { accountId, name, value, target }, { before, after: limits })
     return limits
   })
+}
+
+/**
+ * Returns the limits of a tag; null = none. Locks the account, so that concurrent changes follow each other, and makes
+ * every instance read it again.
+ */
+export async function lockLimits(step: Transaction, accountId: string, tag: Tag): Promise<ScopeLimits | null> {
+  await touchAccount(step, accountId)
+  const [row] = await step.select().from(tagLimits).where(isTag(accountId, tag))
+  return row?.limits ?? null
+}
+
+/** Stores the limits of a tag, or deletes them, and records the change for `target`. */
+export async function storeLimits(
+  step: Transaction,
+  by: Pick<Database, 'actor'>,
+  { accountId, name, value, target }: Tag & { readonly accountId: string; readonly target: string },
+  { before, after }: { readonly before: ScopeLimits | null; readonly after: ScopeLimits | null },
+): Promise<void> {
+  if (after !== null)
+    await step
+      .insert(tagLimits)
+      .values({ accountId, name, value, limits: after, createdAt: new Date() })
+      .onConflictDoUpdate({ target: [tagLimits.accountId, tagLimits.name, tagLimits.value], set: { limits: after } })
+  else if (before === null) return
+  else await step.delete(tagLimits).where(isTag(accountId, { name, value }))
+  await recordAudit(step, by, { accountId, action: 'limits.changed', target, details: detailsOf(after) })
+}
+
+function isTag(accountId: string, { name, value }: Tag) {
+  return and(eq(tagLimits.accountId, accountId), eq(tagLimits.name, name), eq(tagLimits.value, value))
 }
 
 function touchAccount(step: Transaction, accountId: string) {

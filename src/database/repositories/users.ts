@@ -7,6 +7,7 @@ import { withAccountRls } from '../account-transaction.ts'
 import type { Database } from '../database.ts'
 import { type Account, accounts, type NewAccount, type NewUser, type User, users } from '../tables.ts'
 import { recordAudit } from './audit.ts'
+import { revokeKeysBeyondRights } from './projects.ts'
 import { revokeKeysOf } from './verifications.ts'
 
 /** Creates an account with its first user. Returns false and creates nothing if the email address already has one. */
@@ -139,8 +140,8 @@ export async function rehash(
 export type TeamChange = 'done' | 'not_found' | 'forbidden' | 'last_owner'
 
 /**
- * Changes a user's role with the current rights of `actorId`. Open invitations by a demoted user end, and the API keys of
- * a new viewer.
+ * Changes a user's role with the current rights of `actorId`. Open invitations by a demoted user end, and the API keys that
+ * the new role does not allow.
  */
 export function changeRole(
   database: Database,
@@ -174,6 +175,7 @@ export function removeUser(
       update users set removed_at = clock_timestamp(), email = lower(id) || '@removed.invalid', password_hash = ''
       where id = ${userId} and account_id = ${accountId}`
     await revokeKeysOf(step, database, userId)
+    await step`delete from project_members where user_id = ${userId}`
     await step`delete from sessions where user_id = ${userId}`
     await step`delete from password_resets where user_id = ${userId}`
     await step`delete from email_verifications where user_id = ${userId}`
@@ -189,7 +191,7 @@ export function removeUser(
   })
 }
 
-/** Sets a role within a transaction. A demoted user's invitations end, and a viewer's keys. */
+/** Sets a role within a transaction. A demoted user's invitations end, and the keys that the new role does not allow. */
 export async function applyRole(
   step: TransactionSql,
   by: Pick<Database, 'actor'>,
@@ -197,8 +199,7 @@ export async function applyRole(
 ): Promise<void> {
   await step`update users set role = ${role} where id = ${userId} and account_id = ${accountId}`
   if (role !== 'owner') await endInvitations(step, accountId, userId)
-  // A viewer spends nothing.
-  if (role === 'viewer') await revokeKeysOf(step, by, userId)
+  await revokeKeysBeyondRights(step, by, userId)
 }
 
 type Standing = { readonly actor: Role; readonly target: Role; readonly owners: number }

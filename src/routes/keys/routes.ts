@@ -1,7 +1,7 @@
 /** API keys of an account: members manage their own keys, admins and owners all of them. */
 import { Type } from '@sinclair/typebox'
 import { mintApiKey, type RandomBytes } from '../../core/accounts/api-keys.ts'
-import { isAllowed } from '../../core/accounts/roles.ts'
+import { isAllowed, isAllowedIn } from '../../core/accounts/roles.ts'
 import { actingAs } from '../../core/audit/audit.ts'
 import { strategies } from '../../core/chat/chat.ts'
 import { modelPattern } from '../../core/models/allowed-models.ts'
@@ -15,7 +15,7 @@ import type { KeyDirectory } from '../../database/repositories/keys.ts'
 import type { Stores } from '../../database/repositories/stores.ts'
 import type { ApiKey } from '../../database/tables.ts'
 import type { Principal } from '../../http/authentication.ts'
-import { nameSchema } from '../../http/common-fields.ts'
+import { nameSchema, projectIdSchema } from '../../http/common-fields.ts'
 import {
   type IdempotentResult,
   idempotencyHeaders,
@@ -26,6 +26,7 @@ import {
 import { scopeLimitsSchema } from '../../http/scope-limits.ts'
 import {
   type Authenticate,
+  forbidden,
   notFound,
   readInput,
   reply,
@@ -71,11 +72,13 @@ const ruleFields = {
     }),
   ),
   strategy: nullable(oneOf(strategies)),
+  project_id: nullable(projectIdSchema),
   fallback: nullable(oneOf(fallbackPolicies)),
   hedge: nullable(Type.Boolean({ description: 'whether its requests hedge; null = as the account' })),
 }
 const creationSchema = Type.Object({ name: nameSchema, ...ruleFields }, strict)
 const changeSchema = Type.Object({ name: Type.Optional(nameSchema), ...ruleFields }, strict)
+const listQuerySchema = Type.Object({ project_id: Type.Optional(projectIdSchema) }, strict)
 const rotationSchema = Type.Object(
   { overlap_seconds: Type.Optional(Type.Integer({ minimum: 0, maximum: 7 * 86_400 })) },
   strict,
@@ -83,6 +86,7 @@ const rotationSchema = Type.Object(
 const checkCreation = checker(creationSchema)
 const checkChange = checker(changeSchema)
 const checkRotation = checker(rotationSchema)
+const checkProject = checker(listQuerySchema)
 
 /** Routes under `/api/v1/keys`. */
 export function keys(deps: KeysDeps, identify: Authenticate) {
@@ -92,8 +96,9 @@ export function keys(deps: KeysDeps, identify: Authenticate) {
       path: '/api/v1/keys',
       action: 'keys.see',
       summary: 'List API keys with their usage, newest first',
+      query: listQuerySchema,
       answer: keysShape,
-      handle: ({ principal }) => list(deps, principal),
+      handle: call => list(deps, call),
     },
     {
       method: 'POST',
@@ -111,6 +116,7 @@ export function keys(deps: KeysDeps, identify: Authenticate) {
           tags: { team: 'search' },
           strategy: 'cost',
         },
+        'in a project': { name: 'search', project_id: null },
       },
       answer: newKeyShape,
       status: 201,
@@ -172,9 +178,15 @@ export function keys(deps: KeysDeps, identify: Authenticate) {
   ])
 }
 
-async function list({ database, stores }: KeysDeps, { accountId, userId, role }: Principal): Promise<Response> {
+async function list({ database, stores }: KeysDeps, { principal, request }: SessionRequest): Promise<Response> {
+  const { accountId, userId, role, projects } = principal
+  // Other parameters have no meaning here, and were accepted before this one was known.
+  const projectId = new URL(request.url).searchParams.get('project_id')
+  const { project_id } = checkProject(projectId === null ? {} : { project_id: projectId })
+  const own = isAllowed(role, 'keys.all') ? null : userId
+  const visible = { userId: own, projectIds: [...projects.keys()], projectId: project_id }
   const [rows, usage] = await Promise.all([
-    stores.keyLines.recentKeys(database, accountId, isAllowed(role, 'keys.all') ? null : userId),
+    stores.keyLines.recentKeys(database, accountId, visible),
     stores.keyLines.usageByLineage(database, accountId),
   ])
   return reply({ data: rows.map(row => shownKey(row, usage.get(row.lineId ?? row.id))) })
@@ -197,12 +209,11 @@ async function one(deps: KeysDeps, call: SessionRequest): Promise<Response> {
   })
 }
 
-async function create(
-  deps: KeysDeps,
-  { principal: { accountId, userId, sessionId }, request, actor }: SessionRequest,
-): Promise<IdempotentResult> {
+async function create(deps: KeysDeps, { principal, request, actor }: SessionRequest): Promise<IdempotentResult> {
   const { database, stores, randomBytes, newId, clock } = deps
+  const { accountId, userId, sessionId } = principal
   const body = await readInput(request, checkCreation)
+  refuseProject(principal, body.project_id ?? null)
   const now = clock.now()
   const minted = mintApiKey(randomBytes)
   const row = await stores.keyLines.addKey(actingAs(database, actor), accountId, sessionId, {
@@ -213,7 +224,16 @@ async function create(
     digest: minted.digest,
     createdAt: new Date(now),
     web: body.web ?? true,
-    ...{ expiresAt: null, limits: null, models: null, tags: null, strategy: null, fallback: null, hedge: null },
+    ...{
+      expiresAt: null,
+      limits: null,
+      models: null,
+      tags: null,
+      strategy: null,
+      fallback: null,
+      hedge: null,
+      projectId: null,
+    },
     ...rulesIn(body, null, now),
   })
   if (row === 'gone') throw notFound()
@@ -227,7 +247,9 @@ async function change(deps: KeysDeps, call: SessionRequest): Promise<Response> {
   const { database, stores } = deps
   const wanted = await readInput(call.request, checkChange)
   if (Object.keys(wanted).length === 0) throw invalidField('name', 'is required unless another field is sent')
-  const { id, limits } = await managedKey(deps, call)
+  const { id, limits, projectId } = await managedKey(deps, call)
+  const { project_id: target = projectId } = wanted
+  if (target !== projectId) refuseProject(call.principal, target)
   const { name, web } = wanted
   const change = {
     ...(name === undefined ? {} : { name }),
@@ -240,7 +262,7 @@ async function change(deps: KeysDeps, call: SessionRequest): Promise<Response> {
     change,
     details: auditedChange(change),
   })
-  if (row === null) throw notFound()
+  if (row === null) throw target === projectId ? notFound() : notMoved()
   if (row === 'full') throw tooManyKeys()
   if (typeof row === 'string') throw new GatewayError('conflict', endedKey[row], { param: 'expires_at' })
   deps.announce()
@@ -290,9 +312,27 @@ async function revoke(deps: KeysDeps, call: SessionRequest): Promise<Response> {
   return replyNoContent()
 }
 
-/** Returns the key with this ID if the user may manage it; otherwise throws the error for an unknown ID. */
+/**
+ * Returns the key with this ID if the user may manage it. Throws `forbidden` for another user's key in a project of the user,
+ * and the error for an unknown ID for all other keys.
+ */
 async function managedKey({ database, stores }: KeysDeps, { principal, params }: SessionRequest): Promise<ApiKey> {
   const row = await stores.keyLines.findKey(database, principal.accountId, params.id ?? '')
-  if (row === null || (row.userId !== principal.userId && !isAllowed(principal.role, 'keys.all'))) throw notFound()
-  return row
+  if (row === null) throw notFound()
+  const { projectId } = row
+  if (isAllowedIn(principal, 'keys.all', projectId)) return row
+  if (row.userId === principal.userId && isAllowedIn(principal, 'keys.own', projectId)) return row
+  throw projectId !== null && principal.projects.has(projectId) ? forbidden() : notFound()
+}
+
+function notMoved(): GatewayError {
+  const message =
+    'The key was not moved: the project is unknown or archived, or the user of the key may not have keys there. Add the user to the project first.'
+  return new GatewayError('not_found', message)
+}
+
+/** Throws unless the user may have keys in a project, or in none. The error is that of an unknown ID for a project of others. */
+function refuseProject(principal: Principal, projectId: string | null): void {
+  if (isAllowedIn(principal, 'keys.own', projectId)) return
+  throw projectId === null || principal.projects.has(projectId) ? forbidden() : notFound()
 }

@@ -10,6 +10,7 @@ import { changedLimits, type scopeLimitsSchema } from '../../http/scope-limits.t
 type KeyRulesBody = Partial<Omit<KeyRules, 'limits'>> & {
   readonly expires_at?: string | null
   readonly limits?: Static<typeof scopeLimitsSchema> | null
+  readonly project_id?: string | null
 }
 
 /** Returns the expiry and the rules that a body names. */
@@ -17,8 +18,8 @@ export function rulesIn(
   body: KeyRulesBody,
   before: ApiKey['limits'],
   now: number,
-): Partial<Pick<ApiKey, 'expiresAt' | keyof KeyRules>> {
-  const { expires_at: expiry, limits, models, tags, strategy, fallback, hedge } = body
+): Partial<Pick<ApiKey, 'expiresAt' | 'projectId' | keyof KeyRules>> {
+  const { expires_at: expiry, limits, models, tags, strategy, fallback, hedge, project_id: projectId } = body
   return {
     ...(expiry === undefined ? {} : { expiresAt: expiry === null ? null : futureTime(expiry, now) }),
     ...(limits === undefined ? {} : { limits: changedLimits(before, limits, now) }),
@@ -27,6 +28,7 @@ export function rulesIn(
     ...(strategy === undefined ? {} : { strategy }),
     ...(fallback === undefined ? {} : { fallback }),
     ...(hedge === undefined ? {} : { hedge }),
+    ...(projectId === undefined ? {} : { projectId }),
   }
 }
 

@@ -32,6 +32,7 @@ const fields = {
   models: { ...orNull(Type.Array(text('anthropic/*'))), description: 'models that the key may use; null = all' },
   tags: { ...orNull(Type.Record(Type.String(), Type.String())), description: 'tags of all its requests' },
   strategy: { ...orNull(oneOf(strategies)), description: 'strategy of requests that name none' },
+  project_id: { ...orNull(id('prj')), description: 'project of its requests; null = none' },
 }
 
 export const keyShape = namedSchema('Key', fields)

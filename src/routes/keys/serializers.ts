@@ -34,6 +34,7 @@ export function shownKey(row: ApiKey, usage: KeyUsage | undefined): ShownKey {
     models: row.models,
     tags: row.tags,
     strategy: row.strategy,
+    project_id: row.projectId,
   }
 }
 
@@ -59,7 +60,7 @@ export function shownLineage(
 
 /** Returns the new values of a change for the audit log, by their names in the API; lists and objects as JSON. */
 export function auditedChange(change: KeyChange): AuditDetails {
-  const { expiresAt, limits, models, tags, ...others } = change
+  const { expiresAt, limits, models, tags, projectId, ...others } = change
   const asJson = (value: object | null) => value && JSON.stringify(value)
   return {
     ...others,
@@ -67,6 +68,7 @@ export function auditedChange(change: KeyChange): AuditDetails {
     ...(limits === undefined ? {} : { limits: asJson(limits && shownScopeLimits(limits)) }),
     ...(models === undefined ? {} : { models: asJson(models) }),
     ...(tags === undefined ? {} : { tags: asJson(tags) }),
+    ...(projectId === undefined ? {} : { project_id: projectId }),
   }
 }
 

@@ -4,14 +4,15 @@ import { Elysia } from 'elysia'
 import { digestOf } from '../../core/accounts/api-keys.ts'
 import { emailSchema, normalizeEmail, passwordSchema, validateNewPassword } from '../../core/accounts/passwords.ts'
 import type { RegistrationConfig } from '../../core/accounts/registration.ts'
-import { isAllowed, outranks, roles } from '../../core/accounts/roles.ts'
+import { isAllowed, outranks, projectRoles, roles } from '../../core/accounts/roles.ts'
 import { actingAs } from '../../core/audit/audit.ts'
 import type { Passwords } from '../../core/ports/passwords.ts'
 import { GatewayError } from '../../core/validation/errors.ts'
-import { checker, oneOf } from '../../core/validation/validate.ts'
+import { checker, invalidField, nullable, oneOf } from '../../core/validation/validate.ts'
 import type { Stores } from '../../database/repositories/stores.ts'
 import type { TeamChange } from '../../database/repositories/users.ts'
 import type { Invitation } from '../../database/tables.ts'
+import { projectIdSchema } from '../../http/common-fields.ts'
 import { enforceIpLimit } from '../../http/ip-rate-limit.ts'
 import { policies } from '../../http/policies.ts'
 import { withRouteDocs } from '../../http/route-docs.ts'
@@ -44,7 +45,12 @@ type TeamDeps = SignInDeps &
 
 const strict = { additionalProperties: false } as const
 const invitationSchema = Type.Object(
-  { email: emailSchema, role: Type.Optional(oneOf(['viewer', 'member', 'admin'])) },
+  {
+    email: emailSchema,
+    role: Type.Optional(oneOf(['viewer', 'member', 'admin'])),
+    project_id: nullable(projectIdSchema),
+    project_role: Type.Optional(oneOf(projectRoles)),
+  },
   strict,
 )
 const acceptanceSchema = Type.Object({ password: passwordSchema }, strict)
@@ -96,10 +102,13 @@ export function team(deps: TeamDeps, identify: Authenticate) {
           path: '/api/v1/team/invitations',
           action: 'team.invite',
           summary: 'Invite a user',
+          description:
+            'With `project_id` the user joins a project as well, as `project_role` (`member` by default): with the role `viewer` in the account, it sees only that project.',
           body: invitationSchema,
-          examples: { member: { email: 'grace@example.com', role: 'member' } },
+          examples: { member: { email: 'grace@example.com', role: 'member', project_id: null } },
           answer: newInvitationShape,
           status: 201,
+          errors: ['not_found'],
           handle: call => invite(deps, call),
         },
         {
@@ -148,7 +157,9 @@ async function list(
 }
 
 async function invite(deps: TeamDeps, { principal, request, actor }: SessionRequest): Promise<Response> {
-  const { email, role = 'member' } = await readInput(request, checkInvitation)
+  const body = await readInput(request, checkInvitation)
+  const { email, role = 'member', project_id: projectId = null, project_role: projectRole } = body
+  if (projectRole !== undefined && projectId === null) throw invalidField('project_role', 'requires `project_id`')
   if (!outranks(principal.role, role)) throw forbidden()
   refuseWhereClosed(deps)
   const token = tokenPrefix + Buffer.from(deps.randomBytes(32)).toString('base64url')
@@ -158,7 +169,10 @@ async function invite(deps: TeamDeps, { principal, request, actor }: SessionRequ
     role,
     invitedBy: principal.userId,
     digest: digestOf(token),
+    projectId,
+    projectRole: projectId === null ? null : (projectRole ?? 'member'),
   })
+  if (invitation === 'no_project') throw notFound()
   if (invitation === null) throw forbidden()
   // Without a mail server, the inviting user must pass the token on.
   if (deps.post === null) return reply({ ...shownInvitation(invitation), token }, 201)
@@ -248,6 +262,8 @@ function shownInvitation(invitation: Invitation): ShownInvitation {
     id: invitation.id,
     email: invitation.email,
     role: invitation.role,
+    project_id: invitation.projectId,
+    project_role: invitation.projectRole,
     created_at: invitation.createdAt.toISOString(),
     expires_at: invitation.expiresAt.toISOString(),
   }

@@ -1,12 +1,14 @@
 import { type Static, Type } from '@sinclair/typebox'
-import { roles } from '../../core/accounts/roles.ts'
+import { projectRoles, roles } from '../../core/accounts/roles.ts'
 import { oneOf } from '../../core/validation/validate.ts'
-import { id, namedSchema, text, time, userShape } from '../../http/schemas.ts'
+import { id, namedSchema, orNull, text, time, userShape } from '../../http/schemas.ts'
 
 const invitation = {
   id: id('inv'),
   email: text('grace@example.com'),
   role: oneOf(roles),
+  project_id: { ...orNull(id('prj')), description: 'project that the user joins as well; null = none' },
+  project_role: orNull(oneOf(projectRoles)),
   created_at: time,
   expires_at: time,
 }

@@ -5,6 +5,7 @@ import { usageGroups, usageSplits } from '../../core/usage/usage-groups.ts'
 import { recordedDialects } from '../../core/usage/usage-record.ts'
 import { needsLog } from '../../core/usage/usage-source.ts'
 import { checker, invalidField, oneOf } from '../../core/validation/validate.ts'
+import { projectIdSchema } from '../../http/common-fields.ts'
 import type { LogPosition, LogRange } from '../../ledger/ledger.ts'
 import type { RequestFilters } from '../../ledger/request-filters.ts'
 import type { UsagePeriod } from '../../ledger/usage-totals.ts'
@@ -52,6 +53,8 @@ const filters = {
   streamed: Type.Optional(oneOf(['true', 'false'])),
   /** `name=value`, or a name with any value. */
   tag: words(97),
+  /** Project of the key at the time of the request. */
+  project_id: Type.Optional(projectIdSchema),
   metadata: Type.Optional(
     Type.Record(
       Type.String({ pattern: '^[^\\u0000-\\u001f\\u007f]{1,64}$' }),
@@ -125,13 +128,20 @@ export function readExportQuery(url: string): { readonly format: 'csv' | 'json';
   return { format: query.format ?? 'json', filters: filtersOf(query) }
 }
 
-/** `GET /api/v1/usage`: the last 30 days by day, by default. */
-export function readUsageQuery(url: string, now: number): UsagePeriod {
+/** `GET /api/v1/usage`: the last 30 days by day, by default. `isOfProjects`: the client sees more than own keys by its projects. */
+export function readUsageQuery(url: string, now: number, isOfProjects: boolean): UsagePeriod {
   const query = checkUsage(parametersOf(url))
   const to = query.to === undefined ? now : timeOf('to', query.to)
   const from = query.from === undefined ? to - (defaultDays - 1) * dayMs : timeOf('from', query.from)
-  const { tag = null, ...others } = query
-  const filters = { ...filtersOf(others), from: timeIfExact('from', query.from), to: timeIfExact('to', query.to) }
+  const isByProject = query.group_by === 'project'
+  const { tag: wanted = null, ...others } = query
+  // The totals of projects do not have their requests' tags: only the log knows both.
+  const tag = isByProject ? null : wanted
+  const filters = {
+    ...filtersOf(isByProject ? query : others),
+    from: timeIfExact('from', query.from),
+    to: timeIfExact('to', query.to),
+  }
   if (from > to) throw invalidField('from', 'must not be after `to`')
   if (to - from >= maximumDays * dayMs)
     throw invalidField('from', `must be less than ${maximumDays} days before \`to\``)
@@ -141,7 +151,8 @@ export function readUsageQuery(url: string, now: number): UsagePeriod {
   if (splitBy === 'tag' && tag === null)
     throw invalidField('split_by', 'by tag requires `tag` with one tag name, so that no request counts twice')
   const period = { from: dayOf(from), to: dayOf(to), groupBy, splitBy, tag, filters }
-  if (needsLog(groupBy, filters, splitBy) && to - from > maximumLogDays * dayMs)
+  const isOfTagInProject = (tag !== null || groupBy === 'tag') && (isOfProjects || filters.projectId !== null)
+  if ((isOfTagInProject || needsLog(groupBy, filters, splitBy)) && to - from > maximumLogDays * dayMs)
     throw invalidField(
       'from',
       `must be at most ${maximumLogDays} days before \`to\` for hours, times, dialects and these filters`,
@@ -204,6 +215,7 @@ function filtersOf(query: Omit<Static<typeof exportQuerySchema>, 'format'>): Req
     streamed: query.streamed === undefined ? null : query.streamed === 'true',
     metadata: query.metadata ?? null,
     tag: query.tag ?? null,
+    projectId: query.project_id ?? null,
   }
 }
 

@@ -133,6 +133,7 @@ export function shownRejected(row: RejectedRequest): ShownRequest {
     tags: null,
     user_id: null,
     user_email: null,
+    project_id: null,
   }
 }
 

@@ -13,7 +13,7 @@ import { withRouteDocs } from '../../http/route-docs.ts'
 import { type Authenticate, forbidden, refuseWithoutTwoFactor, reply } from '../../http/session-routes.ts'
 import type { LedgerReader } from '../../ledger/ledger.ts'
 import type { LoggedRequest } from '../../ledger/logged-request.ts'
-import type { UsageScope } from '../../ledger/usage-totals.ts'
+import type { UsageScope } from '../../ledger/visible-requests.ts'
 import {
   encodeCursor,
   exportQuerySchema,
@@ -38,8 +38,8 @@ type UsageDeps = {
 const stalledSeconds = 60
 
 /**
- * `GET /api/v1/usage`, `GET /api/v1/requests` and its export. Members see the usage of their own keys, admins and
- * owners that of the whole account.
+ * `GET /api/v1/usage`, `GET /api/v1/requests` and its export. Members see the usage of their own keys and of their
+ * projects, admins and owners that of the whole account.
  */
 export function usage({ ledger, clock, database, stores }: UsageDeps, identify: Authenticate) {
   const exports = createExportSlots()
@@ -55,13 +55,14 @@ export function usage({ ledger, clock, database, stores }: UsageDeps, identify: 
       '/api/v1/usage',
       async ({ request }) => {
         const principal = await allowed(request, 'usage.own')
-        const query = readUsageQuery(request.url, clock.now())
-        return reply(shownUsage(query, await ledger.usage(scopeOf(principal, 'usage.all'), query)))
+        const scope = scopeOf(principal, 'usage.all')
+        const query = readUsageQuery(request.url, clock.now(), scope.userId !== null && principal.projects.size > 0)
+        return reply(shownUsage(query, await ledger.usage(scope, query)))
       },
       withRouteDocs(session('usage.own'), {
         summary: 'Get usage totals',
         description:
-          'The last 30 days by day, by default; at most three years. Hours, times, dialects and filters other than model, provider, key, member and tag: at most 31 days. `split_by` adds series for charts: the usage of each model, key, member, dialect or value of a tag on each day. By tag requires `tag` with one tag name: a request has one value of it, so none counts twice.',
+          'The last 30 days by day, by default; at most three years. Hours, times, dialects and filters other than model, provider, key, member, tag and project: at most 31 days. `split_by` adds series for charts: the usage of each model, key, member, dialect or value of a tag on each day. By tag requires `tag` with one tag name: a request has one value of it, so none counts twice.',
         query: usageQuerySchema,
         answer: usageShape,
       }),
@@ -139,8 +140,8 @@ function requestNotFound(): GatewayError {
   return new GatewayError('not_found', message)
 }
 
-function scopeOf({ accountId, userId, role }: Principal, all: Action): UsageScope {
-  return { accountId, userId: isAllowed(role, all) ? null : userId }
+function scopeOf({ accountId, userId, role, projects }: Principal, all: Action): UsageScope {
+  return { accountId, userId: isAllowed(role, all) ? null : userId, projectIds: [...projects.keys()] }
 }
 
 /** Streams the file in batches of the log. Calls `release` once, however it ends. */

@@ -79,6 +79,10 @@ const logged = {
   tags: { ...orNull(Type.Record(Type.String(), Type.String())), description: 'tags that the request counts under' },
   user_id: { ...orNull(id('usr')), description: 'user of the key; null = unknown, or a rejected request' },
   user_email: orNull(text('ada@example.com')),
+  project_id: {
+    ...orNull(id('prj')),
+    description: 'project of the key at the time of the request; null = none, or the request was rejected',
+  },
 }
 const requestShape = namedSchema('LoggedRequest', logged)
 
@@ -205,8 +209,12 @@ export const usageShape = namedSchema('UsageTotals', {
       strictObject({ user_id: id('usr'), email: orNull(text('ada@example.com')), ...sums }),
       strictObject({ tag: text('team=search'), ...sums }),
       strictObject({ dialect: orNull(oneOf(recordedDialects)), ...sums }),
+      strictObject({ project_id: id('prj'), project_name: orNull(text('search')), ...sums }),
     ]),
-    { description: 'by tag, a request counts in each of its tags, and once in `total`' },
+    {
+      description:
+        'by tag, a request counts in each of its tags, and once in `total`; by project, requests without one count in `total` only',
+    },
   ),
   split_by: orNull(oneOf(usageSplits)),
   series: Type.Array(

@@ -1,4 +1,6 @@
 /** Converts usage to its API form; ledger rows are never exposed directly. */
+
+import { splitProject } from '../../core/request/project-tag.ts'
 import { type Cell, csvLine } from '../../core/text/csv.ts'
 import { dayMs } from '../../core/text/utc-days.ts'
 import { latencyQuantile } from '../../core/usage/latency-histogram.ts'
@@ -17,6 +19,7 @@ import type { ShownRequest, ShownUsage } from './schemas.ts'
 
 /** One request of the log. */
 export function shownRequest(row: LoggedRequest): ShownRequest {
+  const { projectId, tags } = splitProject(row.tags)
   return {
     request_id: row.request_id,
     created_at: new Date(Math.floor(row.at_micros / 1000)).toISOString(),
@@ -52,9 +55,10 @@ export function shownRequest(row: LoggedRequest): ShownRequest {
     latency_ms: row.latency_ms,
     first_token_ms: row.first_token_ms,
     metadata: row.metadata,
-    tags: row.tags === null ? null : { ...row.tags },
+    tags: tags === null ? null : { ...tags },
     user_id: row.user_id,
     user_email: row.user_email,
+    project_id: projectId,
   }
 }
 
@@ -94,6 +98,7 @@ const columns = [
   'tags',
   'user_id',
   'user_email',
+  'project_id',
 ] as const satisfies readonly (keyof ShownRequest)[]
 
 export const csvHeader = csvLine(columns)
@@ -103,15 +108,16 @@ export const csvHeader = csvLine(columns)
  * 2+3000 ms; …`.
  */
 export function csvRequest(row: LoggedRequest): string {
+  const request = shownRequest(row)
   const shown = {
-    ...shownRequest(row),
+    ...request,
     cost_usd: decimalUsd(row.billed_microcents),
     search_cost_usd: decimalUsd(row.search_microcents),
     fetch_cost_usd: decimalUsd(row.fetch_microcents),
     hedge_cost_usd: decimalUsd(row.hedge_microcents),
     metadata: jsonCell(row.metadata),
     tried: triedCell(row.tried),
-    tags: jsonCell(row.tags),
+    tags: jsonCell(request.tags),
   }
   return csvLine(columns.map((column): Cell => shown[column]))
 }
@@ -189,6 +195,8 @@ function named(groupBy: UsageGroup, { unit, name }: NamedUnit) {
       return { day: unit }
     case 'month':
       return { month: unit }
+    case 'project':
+      return { project_id: unit, project_name: name }
     default:
       return namedPart(groupBy, { unit, name })
   }

@@ -1,4 +1,5 @@
 /** Usage records like those of a busy account: repeatable, spread over days and nights, with the usual failures. */
+import { projectTagName } from '../../../src/core/request/project-tag.ts'
 import type { AttemptRecord, UsageRecord } from '../../../src/core/usage/usage-record.ts'
 
 export type LogAccount = {
@@ -33,6 +34,8 @@ const models = [
 const dialects = ['chat_completions', 'messages', 'responses', 'native', 'embeddings'] as const
 const queryTypes = ['code', 'question', 'creative', 'analysis', 'chat'] as const
 const failures = ['upstream_failed', 'upstream_timeout', 'upstream_failed', 'context_length_exceeded'] as const
+/** Tags that name the project of a request. */
+const projects = [{}, { [projectTagName]: 'prj_a' }, { [projectTagName]: 'prj_b' }] as const
 const teams = ['search', 'support', 'growth', 'platform', 'research', 'billing'] as const
 
 /** Returns numbers from 0 to below 1, the same for the same seed. */
@@ -111,7 +114,15 @@ function recordAt(at_ms: number, n: number, { accountId, keyIds }: LogAccount, r
     latency_ms,
     first_token_ms: isServed ? Math.round(latency_ms / 3) : null,
     metadata: random() < 0.3 ? { user: `u-${Math.floor(random() * 5_000)}`, release: `2026.${n % 9}` } : null,
-    ...(random() < 0.5 ? { tags: { team: oneOf(teams), env: random() < 0.8 ? 'production' : 'staging' } } : {}),
+    ...(random() < 0.5
+      ? {
+          tags: {
+            team: oneOf(teams),
+            env: random() < 0.8 ? 'production' : 'staging',
+            ...projects[n % projects.length],
+          },
+        }
+      : {}),
     trace: {
       c: [
         [`${provider}/${model}`, 812, 'score', 'healthy', [500, 200, 120, -8, 0]],

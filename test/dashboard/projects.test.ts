@@ -1,0 +1,137 @@
+/** Projects in a real browser: as an owner, as an admin of one project, and as a user without any. */
+import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
+import type { Browser } from 'playwright-core'
+import { unlimitedScope } from '../../src/core/limits/scopes.ts'
+import { type Gateway, startGateway } from '../harness/gateway.ts'
+import { reportSkipped } from '../harness/needs.ts'
+import { addMember, owner, type Person } from '../harness/users.ts'
+import { axeProblems, settled } from './axe.ts'
+import { newVisitor, openBrowser } from './browser.ts'
+import { chromiumPath } from './chromium.ts'
+
+// A bound against a hang, for a machine with many other processes.
+setDefaultTimeout(240_000)
+
+const chromium = chromiumPath()
+if (chromium === null) reportSkipped('chromium', 'projects: work in a browser')
+else withBrowser(chromium)
+
+function withBrowser(path: string) {
+  let gateway: Gateway
+  let browser: Browser
+  let boss: Person
+  let guest: Person
+  beforeAll(async () => {
+    ;[gateway, browser] = await Promise.all([startGateway({ TRUSTED_PROXIES: '127.0.0.1' }), openBrowser(path)])
+    boss = await owner(gateway)
+    guest = await addMember(gateway, boss, 'viewer')
+  })
+  afterAll(async () => {
+    await browser.close()
+    await gateway.stop()
+  })
+
+  test('Projects: an owner creates one with a limit, adds a member, and its admin creates a key in it', async () => {
+    const first = await newVisitor(browser, gateway)
+    await first.signIn(boss.email, boss.password)
+    const { page } = first
+    await first.go('projects', 'Projects')
+    await page.getByText('No projects yet').waitFor()
+    await page.getByRole('button', { name: 'Create project' }).click()
+    const dialog = page.getByRole('dialog')
+    await dialog.getByLabel('Name').fill('Search')
+    await dialog.getByLabel('Monthly cost in USD').fill('400')
+    await dialog.getByRole('button', { name: 'Create project' }).click()
+    await page.getByRole('row').filter({ hasText: '$0.00 of $400.00 this month' }).getByRole('link').click()
+    await page.getByRole('heading', { level: 1, name: 'Search' }).waitFor()
+    await page.getByText('No members yet').waitFor()
+    await page.getByRole('button', { name: 'Add member' }).click()
+    await page.getByLabel('User').selectOption({ label: guest.email })
+    await page.getByLabel('Role', { exact: true }).selectOption('admin')
+    await page.getByRole('dialog').getByRole('button', { name: 'Add member' }).click()
+    await page.getByLabel(`Role of ${guest.email}`).waitFor()
+
+    const second = await newVisitor(browser, gateway)
+    await second.signIn(guest.email, guest.password)
+    await second.go('keys', 'Keys')
+    await second.page.getByRole('button', { name: 'Create API key' }).click()
+    const creation = second.page.getByRole('dialog')
+    await creation.getByLabel('Name').fill('of the guest')
+    await creation.getByLabel('Project').selectOption({ label: 'Search' })
+    await creation.getByRole('button', { name: 'Create API key' }).click()
+    await second.page.getByRole('button', { name: 'I have it' }).click()
+    await second.go('projects', 'Projects')
+    // A project's admin sets no limits, creates no project, and removes no admin.
+    expect(await second.page.getByRole('button', { name: 'Create project' }).count()).toBe(0)
+    await second.page.getByRole('link', { name: 'Search' }).click()
+    await second.page.getByRole('row').filter({ hasText: 'of the guest' }).waitFor()
+    expect(await second.page.getByRole('button', { name: `Remove ${guest.email}` }).count()).toBe(0)
+    await second.page.getByRole('button', { name: 'Change project' }).click()
+    expect(await second.page.getByLabel('Monthly cost in USD').count()).toBe(0)
+    await second.page.getByRole('button', { name: 'Cancel' }).click()
+
+    await first.go('team', 'Team')
+    await page.getByRole('button', { name: 'Invite user' }).click()
+    const invitation = page.getByRole('dialog')
+    await invitation.getByLabel('Email').fill('grace@example.com')
+    await invitation.getByLabel('Project', { exact: true }).selectOption({ label: 'Search' })
+    await invitation.getByLabel('Role in the project').selectOption('viewer')
+    await invitation.getByRole('button', { name: 'Invite' }).click()
+    await page.getByText('Share this link').waitFor()
+    await page.getByRole('button', { name: 'Done' }).click()
+    await first.go('projects', 'Projects')
+    await page.getByRole('link', { name: 'Search' }).click()
+
+    // The key must be revoked first; the dialog shows the error, and the project stays.
+    await page.getByRole('button', { name: 'Archive project' }).click()
+    await page.getByRole('dialog').getByRole('button', { name: 'Archive project' }).click()
+    await page.getByRole('alert').filter({ hasText: 'has valid API keys' }).waitFor()
+    await page.getByRole('button', { name: 'Cancel' }).click()
+    await page.getByRole('button', { name: `Remove ${guest.email}` }).click()
+    await page.getByRole('dialog').getByRole('button', { name: 'Remove' }).click()
+    await page.getByText('No members yet').waitFor()
+    await page.getByRole('button', { name: 'Archive project' }).click()
+    await page.getByRole('dialog').getByRole('button', { name: 'Archive project' }).click()
+    await page.getByRole('button', { name: 'Archive project' }).waitFor({ state: 'detached' })
+
+    // The guest has no project any more: the page says so, and its link answers like a missing one.
+    await second.page.reload()
+    await second.page.getByRole('alert').filter({ hasText: 'Not found' }).waitFor()
+    await second.go('projects', 'Projects')
+    await second.page.getByText('No projects yet').waitFor()
+    expect([...first.complaints, ...second.complaints]).toEqual([])
+    await first.leave()
+    await second.leave()
+  })
+
+  test('Accessibility: project pages have no axe violations and no horizontal scrolling, 3 widths × 2 themes', async () => {
+    const { stores, database } = gateway.deps
+    const limits = { ...unlimitedScope, dailyTokens: 500_000, monthlyCostMicrocents: 40_000_000_000 }
+    const project = { id: 'prj_seen', name: 'Retrieval', createdAt: new Date(), limits }
+    expect(await stores.projects.createProject(database, boss.accountId, project)).toBe(true)
+    const member = { projectId: project.id, userId: guest.id, role: 'member' } as const
+    expect(await stores.projects.setMember(database, boss.accountId, boss.id, member)).toBe('done')
+    const wrong: string[] = []
+    for (const colorScheme of ['light', 'dark'] as const) {
+      const visitor = await newVisitor(browser, gateway, { colorScheme })
+      await visitor.signIn(boss.email, boss.password)
+      for (const width of [360, 768, 1440]) {
+        await visitor.page.setViewportSize({ width, height: 800 })
+        const look = async (name: string) => {
+          await visitor.page.evaluate(settled)
+          wrong.push(...(await axeProblems(visitor, `${name}, ${colorScheme} at ${width} px`)))
+        }
+        await visitor.go('projects', 'Projects')
+        await look('Projects')
+        await visitor.go(`projects/${project.id}`, 'Retrieval')
+        await look('Project')
+        await visitor.page.getByRole('button', { name: 'Add member' }).click()
+        await look('Add member')
+        await visitor.page.getByRole('button', { name: 'Cancel' }).click()
+      }
+      expect(visitor.complaints).toEqual([])
+      await visitor.leave()
+    }
+    expect(wrong).toEqual([])
+  })
+}
