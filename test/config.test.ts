@@ -130,6 +130,14 @@ describe('invalid configuration value', () => {
       { REDIS_URL: 'localhost:6379' },
       'REDIS_URL: must be a redis:// or rediss:// URL, or the URLs of a cluster’s nodes separated by commas',
     ],
+    [
+      { REDIS_URL: 'redis+sentinel://a:26379/one,redis+sentinel://b:26379/two' },
+      'REDIS_URL: Sentinel URLs must all end with the name of the same primary',
+    ],
+    [
+      { REDIS_URL: 'redis+sentinel://a:26379' },
+      'REDIS_URL: Sentinel URLs must all end with the name of the same primary',
+    ],
     [{ WORKERS: 'many' }, 'WORKERS: must be a count or "auto"'],
     [{ WORKERS: '0' }, 'WORKERS: must be a count or "auto"'],
     [{ OPENAI_BASE_URL: 'example.com' }, 'OPENAI_BASE_URL: must be an http(s) URL'],

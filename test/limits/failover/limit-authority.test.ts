@@ -12,7 +12,7 @@ import { eventually } from '../../database/database.contract.ts'
 import { startProxy } from '../../faults/tcp-proxy.ts'
 import { reportSkipped } from '../../harness/needs.ts'
 import { startPostgres } from '../../harness/postgres.ts'
-import { startRedis } from '../../harness/redis.ts'
+import { startRedis, startSentinel } from '../../harness/redis.ts'
 import { admitted, ask, settlement, wide } from '../meter.contract.ts'
 
 setDefaultTimeout(60_000)
@@ -402,6 +402,28 @@ else {
       })
       for (const result of await Promise.all(attempts))
         expect(result).toMatchObject({ code: 'concurrent_requests_exceeded' })
+    })
+
+    test('follows the primary that a Sentinel names, and counts open requests over its failover', async () => {
+      const [primary, replica] = await Promise.all([startRedis(), startRedis()])
+      if (primary === null || replica === null) throw new Error('no Redis')
+      cleanUps.push(primary.stop, replica.stop)
+      await replica.command('REPLICAOF', '127.0.0.1', String(primary.port))
+      const sentinel = await startSentinel(primary, 'limits')
+      cleanUps.push(sentinel.stop)
+      const meter = gateway({ redisUrl: sentinel.url })
+      await decides(meter, 'redis')
+      const two = () => ({ ...next('acc_sentinel'), limits: { ...wide, concurrentRequests: 2 } })
+      const seat = admitted(await meter.admit(two()))
+      const isCopied = async () => String(await replica.command('KEYS', '*acc_sentinel')) !== ''
+      await eventually(isCopied, 20_000)
+      await primary.crash()
+      expect(await untilDecided(meter, two)).toMatchObject({ admitted: true })
+      await eventually(async () => String(await replica.command('ROLE')).startsWith('master'), 20_000)
+      await decides(meter, 'redis')
+      expect(await untilDecided(meter, two)).toMatchObject({ code: 'concurrent_requests_exceeded' })
+      await meter.settle(settlement(seat, 1, 1, Date.now()))
+      expect(await untilDecided(meter, two)).toMatchObject({ admitted: true })
     })
 
     test('waits for the others when Redis was emptied during an outage of Postgres', async () => {
