@@ -130,8 +130,9 @@ export function openRedis(options: RedisOptions): Redis {
   const giveUp = (reason: string) => {
     if (current === null) return
     // Pending commands reject at once; a graceful end would wait for the frozen server.
-    current.destroy()
+    const client = current
     current = null
+    client.destroy()
     tellAway(reason)
     for (const listener of listeners) listener(false)
     probeIn(failures < failuresUntilOpen ? firstProbeMs : probeEveryMs)
@@ -175,8 +176,9 @@ export function openRedis(options: RedisOptions): Redis {
     close() {
       closed = true
       if (timer !== null) clearTimeout(timer)
-      current?.destroy()
+      const client = current
       current = null
+      client?.destroy()
     },
   }
 }

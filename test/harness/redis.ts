@@ -86,7 +86,7 @@ export async function startRedis(options: PrivateRedisOptions = {}): Promise<Pri
   }
 }
 
-/** Starts a Sentinel that alone decides on the failover of a primary, and its URL for `REDIS_URL`. */
+/** Starts a Sentinel with a quorum of one for the failover of a primary, and its URL for `REDIS_URL`. */
 export async function startSentinel(
   primary: PrivateRedis,
   name: string,

@@ -195,7 +195,7 @@ export function createPostgresStore({ database, gatewayId, leaseMs, time }: Post
 
     /** Claims an epoch of Redis that is not open. Returns true once per epoch, although a reply may be lost. */
     async claim(epoch: number): Promise<boolean> {
-      // The time of the change is not needed before the epoch is open, and a change of the epoch sets it anew.
+      // The time of the change is not needed before the epoch is open, and a change of the epoch sets it again.
       const claimed = await urgently(
         ({ sql }) => sql`
           update limit_authority set changed_at = 'infinity'
