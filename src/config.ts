@@ -36,6 +36,7 @@ import { fullName, type Model } from './core/models/models.ts'
 import type { Deadlines } from './core/request/deadlines.ts'
 import { defaultLevelShares, type LevelShares, parseLevelShares } from './core/routing/capability-levels.ts'
 import { defaultHedgeShare } from './core/routing/hedging.ts'
+import { isSentinelUrl, sentinelProblem } from './core/text/sentinel-urls.ts'
 import { fromUsd } from './core/usage/money.ts'
 import { type BodyLimits, bodyMegabytes } from './http/body-budget.ts'
 import { type SafetySettings, safetySettings } from './moderation/settings.ts'
@@ -171,6 +172,12 @@ export function readPlans(environment: Environment = process.env): Plans {
   return applyPlanOverrides(plans)
 }
 
+function redisUrlProblem(urls: readonly string[]): string | null {
+  if (!urls.every(url => /^rediss?(\+sentinel)?:\/\//.test(url) && URL.canParse(url)))
+    return 'must be a redis:// or rediss:// URL, or the URLs of a cluster’s nodes separated by commas, or those of Sentinels (redis+sentinel://host:26379/name)'
+  return urls.some(isSentinelUrl) ? sentinelProblem(urls) : null
+}
+
 /** Reads the configuration from an environment, by default `process.env`. Throws `ConfigError` with every problem. */
 export function readConfig(environment: Environment = process.env): Config {
   const problems: string[] = []
@@ -196,10 +203,8 @@ export function readConfig(environment: Environment = process.env): Config {
   const processes = wanted === 'auto' ? availableParallelism() : Number(wanted)
   const worker = read.text(workerVariable) === null ? null : read.integer(workerVariable, 1, 1, 999)
   const redisUrls = redisUrl?.split(',').map(url => url.trim()) ?? []
-  if (!redisUrls.every(url => /^rediss?:\/\//.test(url) && URL.canParse(url)))
-    problems.push(
-      'REDIS_URL: must be a redis:// or rediss:// URL, or the URLs of a cluster’s nodes separated by commas',
-    )
+  const redisProblem = redisUrlProblem(redisUrls)
+  if (redisProblem !== null) problems.push(`REDIS_URL: ${redisProblem}`)
   for (const name of ['HTTP_PROXY', 'HTTPS_PROXY', 'http_proxy', 'https_proxy', 'ALL_PROXY'])
     if (environment[name]) warnings.push(`${name} is set: calls to providers will go through that proxy`)
 

@@ -128,7 +128,15 @@ describe('invalid configuration value', () => {
     [{ OPENAI_API_KEY_FILE: '/nowhere' }, 'OPENAI_API_KEY_FILE: cannot read /nowhere'],
     [
       { REDIS_URL: 'localhost:6379' },
-      'REDIS_URL: must be a redis:// or rediss:// URL, or the URLs of a cluster’s nodes separated by commas',
+      'REDIS_URL: must be a redis:// or rediss:// URL, or the URLs of a cluster’s nodes separated by commas, or those of Sentinels (redis+sentinel://host:26379/name)',
+    ],
+    [
+      { REDIS_URL: 'redis+sentinel://a:26379/one,redis+sentinel://b:26379/two' },
+      'REDIS_URL: Sentinel URLs must all end with the name of the same primary',
+    ],
+    [
+      { REDIS_URL: 'redis+sentinel://a:26379' },
+      'REDIS_URL: Sentinel URLs must all end with the name of the same primary',
     ],
     [{ WORKERS: 'many' }, 'WORKERS: must be a count or "auto"'],
     [{ WORKERS: '0' }, 'WORKERS: must be a count or "auto"'],

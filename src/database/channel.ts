@@ -2,7 +2,9 @@
  * Notifies other gateway instances through Redis that keys or accounts have changed, so that they read changes at once.
  * Only a hint is sent, and none is required: an instance without hints polls twice per second.
  */
+import { isSentinelUrl } from '../core/text/sentinel-urls.ts'
 import type { Redis } from './redis.ts'
+import { primaryUrl } from './redis-sentinel.ts'
 
 export type Channel = {
   /** Notifies the others. Never throws and waits for nothing. */
@@ -11,7 +13,7 @@ export type Channel = {
 }
 
 type ChannelOptions = {
-  /** One server, or nodes of a cluster. Any node works, since each forwards messages. */
+  /** One server, nodes of a cluster, or Sentinels. Any node of a cluster works, since each forwards messages. */
   readonly urls: readonly string[]
   readonly redis: Pick<Redis, 'send'>
   /** Called when something has changed, or may have changed while the connection was lost. */
@@ -28,11 +30,21 @@ export function openChannel({ urls, redis, onHint }: ChannelOptions): Channel {
   let isClosed = false
   let tries = 0
 
+  const address = async () => {
+    const [first = ''] = urls
+    return isSentinelUrl(first) ? primaryUrl(urls) : withCredentials(urls[tries++ % urls.length] ?? '', first)
+  }
+  const retry = () => {
+    if (!isClosed) setTimeout(() => void listen(), retryMs).unref()
+  }
+
   const listen = async () => {
     const { createClient } = await import('redis')
     if (isClosed) return
+    const url = await address().catch(() => null)
+    if (url === null) return retry()
     const client = createClient({
-      url: withCredentials(urls[tries++ % urls.length] ?? '', urls[0] ?? ''),
+      url,
       RESP: 2,
       disableOfflineQueue: true,
       maintNotifications: 'disabled',
@@ -43,7 +55,7 @@ export function openChannel({ urls, redis, onHint }: ChannelOptions): Channel {
       if (isOver) return
       isOver = true
       quietly(() => client.destroy())
-      if (!isClosed) setTimeout(() => void listen(), retryMs).unref()
+      retry()
     }
     // Without a listener a broken connection would end the process.
     client.on('error', over)

@@ -22,9 +22,9 @@ export type Database = {
   /**
    * Runs `work` on the pool. Throws `GatewayError` `service_unavailable` if Postgres does not answer within
    * `deadlineMs` (default 1 s, for the embedded database 10 s), cannot be reached, or 1,000 other queries wait.
-   * Postgres' own errors are thrown unchanged.
+   * Postgres' own errors are thrown unchanged. An urgent query starts before those that wait.
    */
-  run<T>(work: (connected: Connected) => PromiseLike<T>, deadlineMs?: number): Promise<T>
+  run<T>(work: (connected: Connected) => PromiseLike<T>, deadlineMs?: number, isUrgent?: boolean): Promise<T>
   readonly address: DatabaseAddress
   /** Who makes the changes, for the audit log (`actingAs`); absent = the gateway itself. */
   readonly actor?: Actor | undefined
@@ -110,10 +110,10 @@ export function openDatabase(address: DatabaseAddress, options: DatabaseOptions 
 
   return {
     address,
-    async run(work, deadlineMs = usualDeadlineMs) {
+    async run(work, deadlineMs = usualDeadlineMs, isUrgent = false) {
       const query: Query = { pool: null, isOverdue: false }
       const givenUp = new AbortController()
-      const answer = queue.run(() => send(work, query), givenUp.signal)
+      const answer = queue.run(() => send(work, query), givenUp.signal, isUrgent)
       try {
         return await deadline(answer, deadlineMs)
       } catch (error) {

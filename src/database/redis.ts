@@ -6,7 +6,9 @@
  */
 import { RedisUnavailableError } from '../core/limits/redis-away.ts'
 import type { Script } from '../core/limits/script.ts'
+import { isSentinelUrl } from '../core/text/sentinel-urls.ts'
 import { createPatience } from './patience.ts'
+import { primaryUrl } from './redis-sentinel.ts'
 
 export type Redis = {
   /**
@@ -22,7 +24,7 @@ export type Redis = {
    * process is not just busy.
    */
   failedConnections(): number
-  /** Calls `listener` when Redis becomes available or unavailable. */
+  /** Calls `listener` when Redis becomes available or unavailable, and with false when a cluster loses a node. */
   onChange(listener: (isReady: boolean) => void): void
   close(): void
 }
@@ -33,7 +35,7 @@ export type RedisEvent = 'redis_connected' | 'redis_unavailable' | 'redis_recove
 type RedisOptions = {
   /** Loaded with every new connection, so that the first requests do not all send the source. */
   readonly scripts?: readonly Script[]
-  /** `redis://` or `rediss://` URLs: one server, or some nodes of a cluster. */
+  /** `redis://` or `rediss://` URLs: one server, or some nodes of a cluster; or those of Sentinels (`redis-sentinel.ts`). */
   readonly urls: readonly string[]
   /** Default deadline of a command: 250 ms. */
   readonly commandDeadlineMs?: number
@@ -79,12 +81,24 @@ export function openRedis(options: RedisOptions): Redis {
   }
 
   const probe = async () => {
-    const client = await dial(urls, cause => {
-      if (current === client) giveUp(cause)
-    })
+    let client: Client
+    try {
+      client = await dial(
+        await within(addresses(urls), connectDeadlineMs),
+        cause => {
+          if (current === client) giveUp(cause)
+        },
+        () => {
+          if (current === client) for (const listener of listeners) listener(false)
+        },
+      )
+    } catch (cause) {
+      return failed(cause)
+    }
     try {
       await within(client.connect(), connectDeadlineMs)
       await within(client.send('probe', ['PING']), commandDeadlineMs)
+      if (isSentinelUrl(urls[0] ?? '')) await refuseReplica(within(client.send('probe', ['ROLE']), commandDeadlineMs))
       await within(
         Promise.all(scripts.map(one => client.send('probe', ['SCRIPT', 'LOAD', one.source]))),
         connectDeadlineMs,
@@ -99,9 +113,13 @@ export function openRedis(options: RedisOptions): Redis {
       for (const listener of listeners) listener(true)
     } catch (cause) {
       client.destroy()
-      if (!closed) tellAway(reasonOf(cause))
-      probeIn(++failedConnections < soonProbes ? soonProbeMs : probeEveryMs)
+      failed(cause)
     }
+  }
+
+  const failed = (cause: unknown) => {
+    if (!closed) tellAway(reasonOf(cause))
+    probeIn(++failedConnections < soonProbes ? soonProbeMs : probeEveryMs)
   }
 
   const tellAway = (reason: string) => {
@@ -112,8 +130,9 @@ export function openRedis(options: RedisOptions): Redis {
   const giveUp = (reason: string) => {
     if (current === null) return
     // Pending commands reject at once; a graceful end would wait for the frozen server.
-    current.destroy()
+    const client = current
     current = null
+    client.destroy()
     tellAway(reason)
     for (const listener of listeners) listener(false)
     probeIn(failures < failuresUntilOpen ? firstProbeMs : probeEveryMs)
@@ -157,8 +176,9 @@ export function openRedis(options: RedisOptions): Redis {
     close() {
       closed = true
       if (timer !== null) clearTimeout(timer)
-      current?.destroy()
+      const client = current
       current = null
+      client?.destroy()
     },
   }
 }
@@ -167,7 +187,11 @@ export function openRedis(options: RedisOptions): Redis {
  * Creates a client that never reconnects on its own: reconnection is decided only above. Its library is loaded with the
  * first client, because it takes a quarter of a start that needs no Redis.
  */
-async function dial(urls: readonly string[], onBroken: (reason: string) => void): Promise<Client> {
+async function dial(
+  urls: readonly string[],
+  onBroken: (reason: string) => void,
+  onNodeLost: () => void,
+): Promise<Client> {
   const { createClient, createCluster } = await import('redis')
   const options = {
     RESP: 2,
@@ -205,11 +229,24 @@ async function dial(urls: readonly string[], onBroken: (reason: string) => void)
   })
   // One of several nodes: its commands fail, those of other nodes continue.
   cluster.on('error', () => {})
+  cluster.on('node-error', onNodeLost)
+  cluster.on('node-disconnect', onNodeLost)
   return {
     connect: () => cluster.connect(),
     send: (key, command) => cluster.sendCommand(key, false, [...command]),
     destroy: () => quietly(() => cluster.destroy()),
   }
+}
+
+/** Returns the servers to connect to: the primary if these are Sentinels. */
+async function addresses(urls: readonly string[]): Promise<readonly string[]> {
+  return isSentinelUrl(urls[0] ?? '') ? [await primaryUrl(urls)] : urls
+}
+
+async function refuseReplica(role: Promise<unknown>): Promise<void> {
+  const reply = await role
+  if (!Array.isArray(reply) || String(reply[0]) !== 'master')
+    throw new Error('the Sentinels name a server that is no primary')
 }
 
 /** Returns an error text; for several addresses that failed alike, the code. */

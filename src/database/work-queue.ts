@@ -14,9 +14,9 @@ export class QueueFull extends Error {
 type WorkQueue = {
   /**
    * Starts `work` when a place is free and resolves like it. Rejects with `QueueFull` if too many wait, and with the
-   * signal's reason if it is aborted before the start.
+   * signal's reason if it is aborted before the start. An urgent work starts before all others, and never finds the queue full.
    */
-  run<T>(work: () => PromiseLike<T>, signal: AbortSignal): Promise<T>
+  run<T>(work: () => PromiseLike<T>, signal: AbortSignal, isUrgent?: boolean): Promise<T>
   /** Frees all places because the current works will never end, and starts waiting ones. */
   reset(): void
   waiting(): number
@@ -33,17 +33,18 @@ type Waiter = { readonly start: () => void }
 
 /** Creates an empty queue without a timer. */
 export function createWorkQueue({ places, maximumWaiting }: WorkQueueOptions): WorkQueue {
-  const waiters = new Set<Waiter>()
+  const [urgent, waiters] = [new Set<Waiter>(), new Set<Waiter>()]
   let busy = 0
   /** Works of an earlier generation free no place. */
   let generation = 0
 
   const startNext = () => {
-    for (const waiter of waiters) {
-      if (busy >= places) return
-      waiters.delete(waiter)
-      waiter.start()
-    }
+    for (const queue of [urgent, waiters])
+      for (const waiter of queue) {
+        if (busy >= places) return
+        queue.delete(waiter)
+        waiter.start()
+      }
   }
 
   const started = async <T>(work: () => PromiseLike<T>): Promise<T> => {
@@ -60,13 +61,14 @@ export function createWorkQueue({ places, maximumWaiting }: WorkQueueOptions): W
   }
 
   return {
-    run(work, signal) {
+    run(work, signal, isUrgent = false) {
       if (signal.aborted) return Promise.reject(signal.reason)
       if (busy < places) return started(work)
-      if (waiters.size >= maximumWaiting) return Promise.reject(new QueueFull(waiters.size))
+      if (waiters.size >= maximumWaiting && !isUrgent) return Promise.reject(new QueueFull(waiters.size))
+      const queue = isUrgent ? urgent : waiters
       return new Promise((done, fail) => {
         const leave = () => {
-          waiters.delete(waiter)
+          queue.delete(waiter)
           fail(signal.reason)
         }
         const waiter: Waiter = {
@@ -75,7 +77,7 @@ export function createWorkQueue({ places, maximumWaiting }: WorkQueueOptions): W
             started(work).then(done, fail)
           },
         }
-        waiters.add(waiter)
+        queue.add(waiter)
         signal.addEventListener('abort', leave, { once: true })
       })
     },
@@ -84,6 +86,6 @@ export function createWorkQueue({ places, maximumWaiting }: WorkQueueOptions): W
       busy = 0
       startNext()
     },
-    waiting: () => waiters.size,
+    waiting: () => urgent.size + waiters.size,
   }
 }

@@ -15,7 +15,11 @@ export type LimitRedis = {
 export type LimitDatabase = {
   /**
    * Runs SQL. Throws `GatewayError` `service_unavailable` if Postgres does not answer in time, although it may have
-   * run.
+   * run. An urgent query starts before those that wait.
    */
-  run<T>(work: (connected: { readonly sql: Sql }) => PromiseLike<T>, deadlineMs?: number): Promise<T>
+  run<T>(
+    work: (connected: { readonly sql: Sql }) => PromiseLike<T>,
+    deadlineMs?: number,
+    isUrgent?: boolean,
+  ): Promise<T>
 }

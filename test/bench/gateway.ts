@@ -10,15 +10,17 @@ import { warmUp } from '../../src/server/warm-up.ts'
 
 const deps = await createDeps(readConfig())
 const createdAt = new Date()
-const [accountId, userId] = ['acc_bench', 'usr_bench']
+/** Several gateways on one database have an account each. */
+const name = process.env.BENCH_ACCOUNT ?? 'bench'
+const [accountId, userId] = [`acc_${name}`, `usr_${name}`]
 const minted = mintApiKey(randomBytes)
 await createAccount(
   deps.database,
   { id: accountId, name: 'Bench', plan: 'usage', createdAt },
-  { id: userId, accountId, email: 'bench@gateway.local', passwordHash: 'none', role: 'owner', createdAt },
+  { id: userId, accountId, email: `${name}@gateway.local`, passwordHash: 'none', role: 'owner', createdAt },
 )
 await createKey(deps.database, {
-  id: 'key_bench',
+  id: `key_${name}`,
   accountId,
   userId,
   name: 'bench',

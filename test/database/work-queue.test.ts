@@ -55,6 +55,21 @@ describe('work queue', () => {
     await Promise.all(ended)
   })
 
+  test('starts an urgent work before those that wait, however many they are', async () => {
+    const queue = createWorkQueue({ places: 1, maximumWaiting: 2 })
+    const first = held()
+    const order: string[] = []
+    const ended = [
+      queue.run(first.work, never),
+      ...['one', 'two'].map(name => queue.run(async () => void order.push(name), never)),
+      queue.run(async () => void order.push('urgent'), never, true),
+    ]
+    expect(queue.waiting()).toBe(3)
+    first.end()
+    await Promise.all(ended)
+    expect(order).toEqual(['urgent', 'one', 'two'])
+  })
+
   test('frees a place when a work fails', async () => {
     const queue = createWorkQueue({ places: 1, maximumWaiting: 2 })
     await expect(queue.run(() => Promise.reject(new Error('refused')), never)).rejects.toThrow('refused')

@@ -2,7 +2,13 @@
 import { connect, createServer, type Socket } from 'node:net'
 import { Transform } from 'node:stream'
 
-export type Proxy = { readonly url: string; readonly port: number; cut(): void; stop(): void }
+export type Proxy = {
+  readonly url: string
+  readonly port: number
+  cut(): void
+  leadTo(port: number): void
+  stop(): void
+}
 
 /** Passes everything on with a delay, in order. */
 function delay(milliseconds: number): Transform {
@@ -20,9 +26,10 @@ function delay(milliseconds: number): Transform {
 export function startProxy(port: number, { roundTripMs = 0 } = {}): Proxy {
   const open = new Set<Socket>()
   let isCut = false
+  let target = port
   const server = createServer(near => {
     if (isCut) return void near.destroy()
-    const far = connect(port, '127.0.0.1')
+    const far = connect(target, '127.0.0.1')
     for (const [one, other] of [
       [near, far],
       [far, near],
@@ -49,6 +56,11 @@ export function startProxy(port: number, { roundTripMs = 0 } = {}): Proxy {
     url: `redis://127.0.0.1:${address.port}`,
     port: address.port,
     cut,
+    /** Cuts all connections and leads new ones to another port. */
+    leadTo(other) {
+      target = other
+      for (const socket of open) socket.destroy()
+    },
     stop() {
       cut()
       server.close()

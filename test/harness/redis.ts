@@ -1,5 +1,5 @@
 /** A private real Redis in a temporary folder on its own loopback port: no shared server, and nothing left behind. */
-import { mkdtempSync, rmSync } from 'node:fs'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createClient } from 'redis'
@@ -81,6 +81,37 @@ export async function startRedis(options: PrivateRedisOptions = {}): Promise<Pri
     start,
     async stop() {
       await crash()
+      rmSync(folder, { recursive: true, force: true })
+    },
+  }
+}
+
+/** Starts a Sentinel with a quorum of one for the failover of a primary, and its URL for `REDIS_URL`. */
+export async function startSentinel(
+  primary: PrivateRedis,
+  name: string,
+): Promise<{ url: string; stop(): Promise<void> }> {
+  const folder = mkdtempSync(join(tmpdir(), 'sentinel-'))
+  const port = freePort()
+  const file = join(folder, 'sentinel.conf')
+  const settings = ['down-after-milliseconds 500', 'failover-timeout 2000'].map(one => one.replace(' ', ` ${name} `))
+  const monitor = `monitor ${name} 127.0.0.1 ${primary.port} 1`
+  writeFileSync(
+    file,
+    [
+      `port ${port}`,
+      'bind 127.0.0.1',
+      `dir ${folder}`,
+      ...[monitor, ...settings].map(one => `sentinel ${one}`),
+      '',
+    ].join('\n'),
+  )
+  const child = Bun.spawn(['redis-server', file, '--sentinel'], { stdin: 'ignore', stdout: 'ignore', stderr: 'ignore' })
+  return {
+    url: `redis+sentinel://127.0.0.1:${port}/${name}`,
+    async stop() {
+      child.kill('SIGKILL')
+      await child.exited
       rmSync(folder, { recursive: true, force: true })
     },
   }

@@ -499,6 +499,28 @@ export function meterContract(name: string, open: () => Promise<MeterRig>): void
       expect((await meter.admit(ask('again', { limits, scopes, outputTokens: 1 }))).admitted).toBe(true)
     })
 
+    rigged(
+      'scopes: a changed limit counts what is open and used since the scope has limits',
+      async ({ meter, clock }) => {
+        const decide = (id: string, limits: Partial<ScopeLimits>) => meter.admit(ask(id, { scopes: [scope(limits)] }))
+        const end = (seat: Reservation) => meter.settle(settlement(seat, 300, 110_000, clock.now()))
+        const [a, b] = [
+          admitted(await decide('a', { concurrentRequests: 2 })),
+          admitted(await decide('b', { concurrentRequests: 2 })),
+        ]
+        expect(await decide('c', { concurrentRequests: 1 })).toMatchObject({ code: 'concurrent_requests_exceeded' })
+        await end(a)
+        expect(await decide('d', { concurrentRequests: 1 })).toMatchObject({ code: 'concurrent_requests_exceeded' })
+        await end(b)
+        const c = admitted(await decide('e', { concurrentRequests: 1 }))
+        expect(await decide('f', { dailyTokens: 900 })).toMatchObject({ code: 'daily_tokens_exceeded' })
+        expect(await decide('g', { dailyCostMicrocents: 330_000 })).toMatchObject({ code: 'daily_cost_exceeded' })
+        expect(await decide('h', { monthlyCostMicrocents: 330_000 })).toMatchObject({ code: 'monthly_cost_exceeded' })
+        await end(c)
+        expect(admitted(await decide('i', { dailyTokens: 1_050 })).outputCap).toBe(50)
+      },
+    )
+
     rigged('scopes: a reservation is raised within their limits or not at all', async ({ meter }) => {
       const scopes = [scope({ dailyTokens: 1000 }), scope({ monthlyCostMicrocents: 200_000 }, 'tag:team=search')]
       const seat = admitted(await meter.admit(ask('a', { scopes })))

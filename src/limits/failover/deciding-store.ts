@@ -12,10 +12,12 @@ import type { RedisStore } from '../redis/store.ts'
 import { type Numbers, StaleEpoch } from '../reply.ts'
 import type { LimitAuthority } from './limit-authority.ts'
 
+type Decisions = 'admit' | 'check' | 'raise' | 'settle' | 'status'
+
 type DecidingDeps = {
   readonly authority: LimitAuthority
-  readonly postgres: PostgresStore
-  readonly redis: RedisStore
+  readonly postgres: Pick<PostgresStore, Decisions>
+  readonly redis: Pick<RedisStore, Decisions>
   readonly monotonic: () => number
   readonly leaseMs: number
 }
@@ -55,7 +57,8 @@ export class DecidingStore {
       isAsked = true
       const reply = await this.reply(epoch, () => call.ask(epoch))
       // A reply after the end of its epoch is unknown to the new deciding store.
-      if (reply !== null && authority.current === epoch) return call.take(reply)
+      if (reply !== null && authority.current === epoch && (authority.isFresh() || (await authority.holds(epoch))))
+        return call.take(reply)
       if (leftMs() <= 0) {
         call.giveUp()
         throw undecided('the store that decides is late')

@@ -110,9 +110,10 @@ export class FailoverMeter implements Meter {
     const { requests, notes } = this
     this.upkeep = new LeaseUpkeep({ ...shared, requests, notes, epoch: () => this.authority.current })
     redis.onChange(isReady => {
-      this.authority.hurry()
+      if (isReady) return this.authority.hurry()
+      this.authority.disconnected()
       // A dead Redis may never return them. If a record is shipped twice, the ledger keeps one.
-      if (!isReady) this.keepHere()
+      this.keepHere()
     })
     if (!options.isManual) this.upkeep.start()
   }

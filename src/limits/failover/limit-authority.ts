@@ -13,7 +13,7 @@ import type { Beat, PostgresStore, Registered } from '../postgres/store.ts'
 import type { PartitionState, RedisStore } from '../redis/store.ts'
 
 export type AuthorityOptions = {
-  readonly postgres: Pick<PostgresStore, 'beat' | 'change' | 'leave' | 'open' | 'register'>
+  readonly postgres: Pick<PostgresStore, 'beat' | 'change' | 'claim' | 'hasSilent' | 'leave' | 'open' | 'register'>
   readonly redis: Pick<LimitRedis, 'failedConnections' | 'isReady'>
   readonly store: Pick<RedisStore, 'partitions'>
   /** Milliseconds of a monotonic clock. */
@@ -38,6 +38,14 @@ const changingMs = 25
  */
 const connectionsAway = 2
 const stepsAway = 8
+/** Steps until an instance gives up on the one that claimed an epoch: it has ended, or Redis did not answer it. */
+const stepsUnopened = 20
+/** Other instances open an epoch without this one if its heartbeat is 3 s old. */
+const freshMs = 2_500
+/** Longest time between two heartbeats that leaves no doubt that others could write theirs. */
+const gapMs = 2_000
+/** How long an instance waits for the heartbeats of others after such a gap. */
+const heldBackMs = 3_500
 
 export class LimitAuthority {
   /** The epoch under which decisions are made; null = changing or unknown. */
@@ -46,6 +54,11 @@ export class LimitAuthority {
   living: readonly string[] = []
   /** True if Postgres answered the last heartbeat; initially true. */
   isPostgresThere = true
+  /** The epoch of Redis before the connection was lost: in force if the server behind the next one has it. */
+  private unverified: Epoch | null = null
+  private unopened = 0
+  private beatAt = Number.NEGATIVE_INFINITY
+  private heldBackUntil = Number.NEGATIVE_INFINITY
   private number = 0
   private registeredFor = 0
   private away = 0
@@ -90,6 +103,30 @@ export class LimitAuthority {
   /** Reports that a store no longer decides under `epoch`. */
   stale(epoch: Epoch): void {
     if (this.current === epoch) this.current = null
+    this.hurry()
+  }
+
+  /**
+   * Resolves with true if a reply under `epoch` counts. An instance that was stopped may read a reply after others have
+   * opened an epoch without it; its own heartbeat then tells. While Postgres is unavailable no epoch can be opened.
+   */
+  async holds(epoch: Epoch): Promise<boolean> {
+    const until = this.options.monotonic() + freshMs
+    while (this.current === epoch && !this.isFresh() && this.options.monotonic() < until) await this.changed(freshMs)
+    return this.current === epoch && this.isFresh()
+  }
+
+  /** Returns true if no epoch can have been opened without this instance. */
+  isFresh(): boolean {
+    return !this.isPostgresThere || this.options.monotonic() - this.beatAt < freshMs
+  }
+
+  /** Reports a lost connection to Redis. A promoted replica or a restarted server may have the epoch's key and lack the last admissions. */
+  disconnected(): void {
+    if (this.current?.holder === 'redis') {
+      this.unverified = this.current
+      this.current = null
+    }
     this.hurry()
   }
 
@@ -153,30 +190,46 @@ export class LimitAuthority {
     const seesRedis = this.readySince !== null && monotonic() - this.readySince >= returnAfterMs
     let beat: Beat
     try {
-      beat = await postgres.beat(this.registeredFor, seesRedis)
+      const sentAt = monotonic()
+      if (sentAt - this.beatAt > gapMs) this.heldBackUntil = (await postgres.hasSilent()) ? sentAt + heldBackMs : sentAt
+      beat = await postgres.beat(sentAt < this.heldBackUntil ? 0 : this.registeredFor, seesRedis)
+      this.beatAt = sentAt
       this.isPostgresThere = true
     } catch (cause) {
       this.isPostgresThere = false
       // The holder cannot change now. Redis continues if it still has this epoch.
-      if (this.current?.holder === 'redis' && isReady) await this.verify(this.current.number, false)
+      const epoch = this.current ?? this.unverified
+      if (epoch?.holder === 'redis' && isReady && (await this.verify(epoch.number, false)) !== null) this.enter(epoch)
       throw cause
     }
     this.living = beat.living
     if (beat.epoch !== this.number) this.leave(beat.epoch)
-    if (this.registeredFor < beat.epoch) return this.register(beat)
+    if (this.registeredFor < beat.epoch) {
+      // After an outage of Postgres the first instance would take all others for ended. While it counts as unregistered, no
+      // epoch is opened without them.
+      return !beat.isOpen && monotonic() < this.heldBackUntil ? undefined : this.register(beat)
+    }
     if (beat.holder === 'postgres')
       this.enter(beat.isOpen ? { number: beat.epoch, holder: 'postgres', keys: [] } : null)
     else if (this.away >= stepsAway) await this.change(beat.epoch, 'postgres', 'Redis does not answer')
     else if (isReady) await this.decideInRedis(beat)
   }
 
-  private async decideInRedis(beat: Beat): Promise<void> {
-    const isToBeSet = !beat.isOpen && beat.isComplete
-    if (!beat.isOpen && !isToBeSet) return
-    const keys = await this.verify(beat.epoch, isToBeSet)
+  private async decideInRedis({ epoch, isOpen, isComplete }: Beat): Promise<void> {
+    if (!isOpen && !(isComplete && (await this.claim(epoch)))) return
+    const keys = await this.verify(epoch, !isOpen)
     if (keys === null) return
-    if (isToBeSet) await this.options.postgres.open(beat.epoch)
-    this.enter({ number: beat.epoch, holder: 'redis', keys })
+    if (isOpen || (await this.options.postgres.open(epoch))) this.enter({ number: epoch, holder: 'redis', keys })
+  }
+
+  /**
+   * Returns true for the one instance that sets an epoch in Redis, once. A second one could be late: if Redis was emptied
+   * after the epoch was opened, it would make the emptied Redis valid.
+   */
+  private async claim(epoch: number): Promise<boolean> {
+    if (await this.options.postgres.claim(epoch)) return true
+    if (++this.unopened >= stepsUnopened) await this.change(epoch, 'redis', 'its epoch was claimed and not opened')
+    return false
   }
 
   /** Returns the partitions' keys if all hold this epoch. If one has lost it, starts a new epoch. */
@@ -187,6 +240,7 @@ export class LimitAuthority {
       return partitions.map(({ text }) => text)
     }
     this.current = null
+    this.unverified = null
     const newest = Math.max(...partitions.map(({ state, text }) => (state === 2 ? Number.parseInt(text, 10) : 0)))
     await this.change(number, 'redis', 'Redis has lost its counters', newest + 1)
     return null
@@ -210,6 +264,8 @@ export class LimitAuthority {
 
   private leave(epoch: number): void {
     this.current = null
+    this.unverified = null
+    this.unopened = 0
     this.number = epoch
     this.options.onLeave()
   }

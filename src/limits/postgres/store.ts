@@ -58,10 +58,16 @@ export type AccountLoad = {
 export type PostgresStore = ReturnType<typeof createPostgresStore>
 
 const cleanEveryBeats = 20
+const usualDeadlineMs = 1_000
 
 /** Creates the calls on one database. All throw `GatewayError` `service_unavailable` if Postgres is unavailable. */
 export function createPostgresStore({ database, gatewayId, leaseMs, time }: PostgresStoreOptions) {
   const now = () => (time === undefined ? null : time())
+  /**
+   * Heartbeats, changes of the epoch and renewals must not wait behind admissions: an instance that is 3 s late counts as ended,
+   * and other instances then decide without its open requests.
+   */
+  const urgently: LimitDatabase['run'] = (work, deadlineMs = usualDeadlineMs) => database.run(work, deadlineMs, true)
   let beats = 0
   /** Releases of requests that settled in one turn of the event loop, sent as one statement. */
   let batch: { readonly rows: (readonly unknown[])[]; readonly epoch: Epoch; readonly sent: Promise<boolean> } | null =
@@ -91,7 +97,11 @@ export function createPostgresStore({ database, gatewayId, leaseMs, time }: Post
   }
 
   return {
-    /** Reserves if all limits allow it. A repeated request ID gets the same reply. Throws `StaleEpoch`. */
+    /**
+     * Reserves if all limits allow it. A repeated request ID gets the same reply, also if its reservation has ended: IDs are
+     * unique, and the only repetition is that of an unanswered call, within 3 s (`DecidingStore.decided`). The meter answers one that it has
+     * settled from memory, and a lease outlives the repetition. Throws `StaleEpoch`.
+     */
     admit: (epoch: Epoch, request: AdmissionRequest) => decide(epoch, request, leaseMs),
 
     /** Decides like `admit` and reserves nothing. */
@@ -142,7 +152,7 @@ export function createPostgresStore({ database, gatewayId, leaseMs, time }: Post
     /** Renews the leases of these open requests. */
     async renew(requestIds: readonly string[]): Promise<void> {
       if (requestIds.length === 0) return
-      await database.run(
+      await urgently(
         ({ sql }) => sql`
           update limit_reservations set lease_until_ms = limit_now(${now()}) + ${leaseMs}
           where is_open and request_id in (select json_array_elements_text(${JSON.stringify(requestIds)}::text::json))`,
@@ -154,7 +164,7 @@ export function createPostgresStore({ database, gatewayId, leaseMs, time }: Post
      * to it.
      */
     async beat(registered: number, seesRedis: boolean): Promise<Beat> {
-      const [row] = await database.run(
+      const [row] = await urgently(
         ({ sql }) => sql<{ beat: Beat }[]>`select limit_beat(${gatewayId}, ${registered}, ${seesRedis}) as beat`,
       )
       if (row === undefined) throw new StaleEpoch()
@@ -162,19 +172,45 @@ export function createPostgresStore({ database, gatewayId, leaseMs, time }: Post
       return row.beat
     },
 
+    /** Returns true if other instances have not ended and wrote no heartbeat for 3 s: they were killed, or could not reach Postgres. */
+    async hasSilent(): Promise<boolean> {
+      const [row] = await urgently(
+        ({ sql }) => sql<{ has: boolean }[]>`
+          select exists (
+            select from limit_gateways where id <> ${gatewayId} and at <= clock_timestamp() - interval '3 seconds'
+          ) as has`,
+      )
+      return row?.has === true
+    },
+
     /** Ends the heartbeat, so that a change of the holder need not wait for this instance. */
     async leave(): Promise<void> {
-      await database.run(({ sql }) => sql`delete from limit_gateways where id = ${gatewayId}`)
+      await urgently(({ sql }) => sql`delete from limit_gateways where id = ${gatewayId}`)
     },
 
     /** Makes `holder` decide under a new epoch, at least `atLeast`, unless another instance changed it first. */
     async change(known: number, holder: Epoch['holder'], atLeast = 0): Promise<void> {
-      await database.run(({ sql }) => sql`select limit_switch(${known}, ${holder}, ${atLeast})`)
+      await urgently(({ sql }) => sql`select limit_switch(${known}, ${holder}, ${atLeast})`)
     },
 
-    /** Opens an epoch of Redis: requests are admitted under it from now on. */
-    async open(epoch: number): Promise<void> {
-      await database.run(({ sql }) => sql`update limit_authority set is_open = true where epoch = ${epoch}`)
+    /** Claims an epoch of Redis that is not open. Returns true once per epoch, although a reply may be lost. */
+    async claim(epoch: number): Promise<boolean> {
+      // The time of the change is not needed before the epoch is open, and a change of the epoch sets it again.
+      const claimed = await urgently(
+        ({ sql }) => sql`
+          update limit_authority set changed_at = 'infinity'
+          where epoch = ${epoch} and holder = 'redis' and not is_open and changed_at < 'infinity' returning id`,
+      )
+      return claimed.length > 0
+    },
+
+    /** Opens a claimed epoch of Redis: requests are admitted under it from now on. Returns false if there is a newer one. */
+    async open(epoch: number): Promise<boolean> {
+      const opened = await urgently(
+        ({ sql }) => sql`
+          update limit_authority set is_open = true, changed_at = clock_timestamp() where epoch = ${epoch} returning id`,
+      )
+      return opened.length > 0
     },
 
     /** Registers this instance's requests for an epoch. Returns false if there is a newer one. */
@@ -190,7 +226,7 @@ export function createPostgresStore({ database, gatewayId, leaseMs, time }: Post
         Math.max(0, Math.round(one.ageMs)),
         ...(one.scopes.length === 0 ? [] : [one.scopes]),
       ])
-      const [row] = await database.run(
+      const [row] = await urgently(
         ({ sql }) => sql<{ done: boolean }[]>`
           select limit_register(${gatewayId}, ${now()}, ${epoch}, ${leaseMs}, ${JSON.stringify(rows)}::text::json) as done`,
         registerDeadlineMs,

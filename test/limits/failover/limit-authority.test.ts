@@ -2,15 +2,17 @@ import { afterAll, afterEach, describe, expect, setDefaultTimeout, test } from '
 import { GatewayError } from '../../../src/core/validation/errors.ts'
 import { migrate, openDatabase } from '../../../src/database/database.ts'
 import { openRedis } from '../../../src/database/redis.ts'
+import { DecidingStore } from '../../../src/limits/failover/deciding-store.ts'
 import { FailoverMeter } from '../../../src/limits/failover/failover.ts'
 import { LimitAuthority } from '../../../src/limits/failover/limit-authority.ts'
-import type { LimitDatabase } from '../../../src/limits/ports.ts'
-import { meterScripts } from '../../../src/limits/redis/upkeep-scripts.ts'
+import type { AdmissionRequest } from '../../../src/limits/meter.ts'
+import type { LimitDatabase, LimitRedis } from '../../../src/limits/ports.ts'
+import { epochScript, meterScripts } from '../../../src/limits/redis/upkeep-scripts.ts'
 import { eventually } from '../../database/database.contract.ts'
 import { startProxy } from '../../faults/tcp-proxy.ts'
 import { reportSkipped } from '../../harness/needs.ts'
 import { startPostgres } from '../../harness/postgres.ts'
-import { startRedis } from '../../harness/redis.ts'
+import { startRedis, startSentinel } from '../../harness/redis.ts'
 import { admitted, ask, settlement, wide } from '../meter.contract.ts'
 
 setDefaultTimeout(60_000)
@@ -35,9 +37,11 @@ test('limit authority: makes its steps however often waiting requests hurry it',
         beats++
         return { epoch: 1, holder: 'postgres', isOpen: false, isComplete: false, living: [] }
       },
+      hasSilent: async () => false,
       register: async () => true,
       change: async () => {},
-      open: async () => {},
+      claim: async () => true,
+      open: async () => true,
       leave: async () => {},
     },
     redis: { isReady: () => true, failedConnections: () => 0 },
@@ -69,6 +73,7 @@ for (const [name, isOpenRequest, expected] of [
           const { epoch, isOpen, registered } = state
           return { epoch, holder: 'redis', isOpen, isComplete: registered === epoch, living: [] }
         },
+        hasSilent: async () => false,
         async register(epoch) {
           state.registered = epoch
           return true
@@ -77,8 +82,10 @@ for (const [name, isOpenRequest, expected] of [
           changes.push(`${known} ${holder}`)
           Object.assign(state, { epoch: known + 1, isOpen: false })
         },
+        claim: async () => true,
         async open() {
           state.isOpen = true
+          return true
         },
         leave: async () => {},
       },
@@ -94,16 +101,115 @@ for (const [name, isOpenRequest, expected] of [
     expect(epoch?.number).toBe(5 + expected.length)
   })
 
+type GatewayOptions = {
+  readonly redisUrl?: string
+  readonly stores?: LimitDatabase
+  /** Its name for the others. */
+  readonly gatewayId?: string
+  readonly around?: (redis: LimitRedis) => LimitRedis
+  readonly monotonic?: () => number
+}
+
+/** An authority of one epoch after another, on a clock that the test moves. */
+function steppedAuthority(claims: (epoch: number) => boolean) {
+  const state = { epoch: 5, isOpen: false, now: 0, changes: 0, sets: 0, beatMs: 0 }
+  const authority = new LimitAuthority({
+    postgres: {
+      async beat() {
+        state.now += state.beatMs
+        return { epoch: state.epoch, holder: 'redis', isOpen: state.isOpen, isComplete: true, living: [] }
+      },
+      hasSilent: async () => false,
+      register: async () => true,
+      async change(known) {
+        state.changes++
+        Object.assign(state, { epoch: known + 1, isOpen: false })
+      },
+      claim: async epoch => claims(epoch),
+      async open() {
+        state.isOpen = true
+        return true
+      },
+      leave: async () => {},
+    },
+    redis: { isReady: () => true, failedConnections: () => 0 },
+    store: {
+      async partitions(_, isToBeSet) {
+        if (isToBeSet) state.sets++
+        return [{ state: 1, text: 'key', oldestEntry: '' }]
+      },
+    },
+    monotonic: () => state.now,
+    registered: () => [],
+    onLeave() {},
+  })
+  cleanUps.push(() => authority.close())
+  return { authority, state }
+}
+
+test('limit authority: sets no epoch that another instance has claimed, and starts a new one if that is not opened', async () => {
+  const { authority, state } = steppedAuthority(epoch => epoch > 5)
+  await eventually(() => authority.current !== null, 20_000)
+  expect(authority.current?.number).toBe(6)
+  expect(state).toMatchObject({ changes: 1, sets: 1 })
+})
+
+test('limit authority: a reply that is read after 3 s without a heartbeat counts only if the epoch still holds', async () => {
+  const { authority, state } = steppedAuthority(() => true)
+  const before = await authority.ready(20_000)
+  if (before === null) throw new Error('no epoch')
+  state.now += 3_000
+  expect(authority.isFresh()).toBe(false)
+  expect(await authority.holds(before)).toBe(true)
+  state.now += 3_000
+  state.epoch++
+  expect(await authority.holds(before)).toBe(false)
+})
+
+for (const [name, changes, expected] of [
+  ['counts if the epoch still holds', {}, 'taken'],
+  ['is void if another epoch was opened', { epoch: 6 }, 'given up'],
+] as const)
+  test(`deciding store: a reply that is read after the process was stopped for 10 s ${name}`, async () => {
+    const { authority, state } = steppedAuthority(() => true)
+    const unused = () => Promise.reject(new Error('not called'))
+    const stub = { admit: unused, check: unused, raise: unused, status: unused, settle: unused }
+    const store = new DecidingStore({
+      authority,
+      postgres: stub,
+      redis: stub,
+      monotonic: () => state.now,
+      leaseMs: 8_000,
+    })
+    let result = 'unknown'
+    const decided = store.decided({
+      async ask() {
+        Object.assign(state, { now: state.now + 10_000, ...changes })
+        return [1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]
+      },
+      take() {
+        result = 'taken'
+      },
+      giveUp() {
+        result = 'given up'
+      },
+    })
+    if (expected === 'taken') await decided
+    else await expect(decided).rejects.toMatchObject({ code: 'service_unavailable' })
+    expect(result).toBe(expected)
+  })
+
 if (server === null || postgres === null || database === null)
   reportSkipped(['redis', 'postgres'], 'the limit authority of several gateways')
 else {
-  /** `gatewayId` is its name for the others. */
-  const gateway = (redisUrl = server.url, stores: LimitDatabase = database, gatewayId = Bun.randomUUIDv7()) => {
+  const gateway = (options: GatewayOptions = {}) => {
+    const { redisUrl = server.url, stores = database, gatewayId = Bun.randomUUIDv7() } = options
+    const { around = redis => redis, monotonic = () => performance.now() } = options
     const redis = openRedis({ urls: [redisUrl], scripts: meterScripts })
     const meter = new FailoverMeter({
-      redis,
+      redis: around(redis),
       database: stores,
-      clock: { now: () => Date.now(), monotonic: () => performance.now() },
+      clock: { now: () => Date.now(), monotonic },
       gatewayId,
       returnAfterMs: 300,
       leaseMs: 60_000,
@@ -142,6 +248,13 @@ else {
     }
     return { run, more }
   }
+  /** The first decision that is not 503. */
+  const untilDecided = async (meter: FailoverMeter, request: () => AdmissionRequest) => {
+    for (let tries = 0; ; tries++) {
+      const admission = await meter.admit(request()).catch(() => null)
+      if (admission !== null || tries === 20) return admission
+    }
+  }
   let requests = 0
   const next = (accountId: string) => ask(`${accountId}-${requests++}`, { accountId })
 
@@ -177,7 +290,7 @@ else {
       const proxy = startProxy(server.port)
       cleanUps.push(proxy.stop)
       const stores = counted(database)
-      const [one, cutOff] = [gateway(server.url, stores), gateway(proxy.url)]
+      const [one, cutOff] = [gateway({ stores }), gateway({ redisUrl: proxy.url })]
       await Promise.all([decides(one, 'redis'), decides(cutOff, 'redis')])
       proxy.cut()
       await Promise.all([decides(one, 'postgres'), decides(cutOff, 'postgres')])
@@ -190,7 +303,7 @@ else {
 
     test('does not wait for a gateway that was closed', async () => {
       const closedId = Bun.randomUUIDv7()
-      const [one, closed] = [gateway(), gateway(server.url, database, closedId)]
+      const [one, closed] = [gateway(), gateway({ gatewayId: closedId })]
       await Promise.all([decides(one, 'redis'), decides(closed, 'redis')])
       await closed.close()
       const gateways = await database.run(({ sql }) => sql<{ id: string }[]>`select id from limit_gateways`)
@@ -205,7 +318,7 @@ else {
         run: (work, deadlineMs) =>
           isAway ? Promise.reject(new GatewayError('service_unavailable', 'away')) : database.run(work, deadlineMs),
       }
-      const meter = gateway(server.url, stores)
+      const meter = gateway({ stores })
       await decides(meter, 'redis')
       const three = () => {
         const request = next('acc_frozen')
@@ -228,11 +341,132 @@ else {
       }, 20_000)
     })
 
+    test('counts open requests when Redis is emptied before another instance sets the epoch', async () => {
+      const [arrived, released, done] = [0, 1, 2].map(() => Promise.withResolvers<void>())
+      const holdFirstSet = (redis: LimitRedis): LimitRedis => {
+        let isFirst = true
+        return {
+          ...redis,
+          async evaluate(script, keys, values, deadlineMs) {
+            if (!isFirst || script !== epochScript || values[1] !== '1')
+              return redis.evaluate(script, keys, values, deadlineMs)
+            isFirst = false
+            arrived?.resolve()
+            await released?.promise
+            return redis.evaluate(script, keys, values, deadlineMs).finally(() => done?.resolve())
+          },
+        }
+      }
+      await database.run(({ sql }) => sql`select limit_switch(epoch, 'redis', 0) from limit_authority`)
+      gateway({ around: holdFirstSet })
+      await arrived?.promise
+      const meter = gateway()
+      await decides(meter, 'redis')
+      const single = () => ({ ...next('acc_late_set'), limits: { ...wide, concurrentRequests: 1 } })
+      admitted(await meter.admit(single()))
+      await server.command('FLUSHALL')
+      released?.resolve()
+      await done?.promise
+      expect(await untilDecided(meter, single)).toMatchObject({ code: 'concurrent_requests_exceeded' })
+    })
+
+    test('counts open requests when the connection leads to a replica that lacks them', async () => {
+      const [primary, replica] = await Promise.all([startRedis(), startRedis()])
+      if (primary === null || replica === null) throw new Error('no Redis')
+      cleanUps.push(primary.stop, replica.stop)
+      const proxy = startProxy(primary.port)
+      cleanUps.push(proxy.stop)
+      let isMoved = false
+      // The check of the epoch takes longer than an admission.
+      const slowCheck = (redis: LimitRedis): LimitRedis => ({
+        ...redis,
+        async evaluate(script, keys, values, deadlineMs) {
+          if (isMoved && script === epochScript) await Bun.sleep(300)
+          return redis.evaluate(script, keys, values, deadlineMs)
+        },
+      })
+      const meter = gateway({ redisUrl: proxy.url, around: slowCheck })
+      await decides(meter, 'redis')
+      const single = () => ({ ...next('acc_replica'), limits: { ...wide, concurrentRequests: 1 } })
+      await meter.settle(settlement(admitted(await meter.admit(single())), 1, 1, Date.now()))
+      await replica.command('REPLICAOF', '127.0.0.1', String(primary.port))
+      const copied = async () => Number(await replica.command('DBSIZE')) === Number(await primary.command('DBSIZE'))
+      await eventually(copied, 20_000)
+      await replica.command('REPLICAOF', 'NO', 'ONE')
+      admitted(await meter.admit(single()))
+      isMoved = true
+      proxy.leadTo(replica.port)
+      const attempts = Array.from({ length: 50 }, async (_, index) => {
+        await Bun.sleep(index * 2)
+        return untilDecided(meter, single)
+      })
+      for (const result of await Promise.all(attempts))
+        expect(result).toMatchObject({ code: 'concurrent_requests_exceeded' })
+    })
+
+    test('follows the primary that a Sentinel names, and counts open requests over its failover', async () => {
+      const [primary, replica] = await Promise.all([startRedis(), startRedis()])
+      if (primary === null || replica === null) throw new Error('no Redis')
+      cleanUps.push(primary.stop, replica.stop)
+      await replica.command('REPLICAOF', '127.0.0.1', String(primary.port))
+      const sentinel = await startSentinel(primary, 'limits')
+      cleanUps.push(sentinel.stop)
+      const meter = gateway({ redisUrl: sentinel.url })
+      await decides(meter, 'redis')
+      const two = () => ({ ...next('acc_sentinel'), limits: { ...wide, concurrentRequests: 2 } })
+      const seat = admitted(await meter.admit(two()))
+      const isCopied = async () => String(await replica.command('KEYS', '*acc_sentinel')) !== ''
+      await eventually(isCopied, 20_000)
+      await primary.crash()
+      expect(await untilDecided(meter, two)).toMatchObject({ admitted: true })
+      await eventually(async () => String(await replica.command('ROLE')).startsWith('master'), 20_000)
+      await decides(meter, 'redis')
+      expect(await untilDecided(meter, two)).toMatchObject({ code: 'concurrent_requests_exceeded' })
+      await meter.settle(settlement(seat, 1, 1, Date.now()))
+      expect(await untilDecided(meter, two)).toMatchObject({ admitted: true })
+    })
+
+    test('waits for the others when Redis was emptied during an outage of Postgres', async () => {
+      let [areAway, aheadMs] = [new Set(['one', 'other']), 0]
+      const behind = (name: string): LimitDatabase => ({
+        run: (work, deadlineMs, isUrgent) =>
+          areAway.has(name)
+            ? Promise.reject(new GatewayError('service_unavailable', 'away'))
+            : database.run(work, deadlineMs, isUrgent),
+      })
+      const otherId = Bun.randomUUIDv7()
+      areAway = new Set()
+      const one = gateway({ stores: behind('one'), monotonic: () => performance.now() + aheadMs })
+      const other = gateway({ stores: behind('other'), gatewayId: otherId })
+      await Promise.all([decides(one, 'redis'), decides(other, 'redis')])
+      const single = () => ({ ...next('acc_outage'), limits: { ...wide, concurrentRequests: 1 } })
+      admitted(await other.admit(single()))
+      areAway = new Set(['one', 'other'])
+      await server.command('FLUSHALL')
+      await database.run(({ sql }) => sql`update limit_gateways set at = at - interval '1 minute'`)
+      aheadMs = 60_000
+      areAway = new Set(['other'])
+      // It would have admitted by now.
+      expect(await one.admit(single()).catch(({ code }: GatewayError) => code)).toBe('service_unavailable')
+      areAway = new Set()
+      const isRegistered = async () => {
+        const [found] = await database.run(
+          ({ sql }) => sql<{ is: boolean }[]>`
+            select exists (select from limit_gateways as one, limit_authority as two
+              where one.id = ${otherId} and one.epoch = two.epoch) as is`,
+        )
+        return found?.is === true
+      }
+      await eventually(isRegistered, 20_000)
+      aheadMs += 60_000
+      expect(await untilDecided(one, single)).toMatchObject({ code: 'concurrent_requests_exceeded' })
+    })
+
     test('stays with Redis while Postgres is away, and answers 503 if Redis is emptied then', async () => {
       const pool = openDatabase(postgres.url)
       cleanUps.push(() => pool.close())
       const stores = counted(pool)
-      const meter = gateway(server.url, stores)
+      const meter = gateway({ stores })
       await decides(meter, 'redis')
       expect((await meter.admit(next('acc_away'))).admitted).toBe(true)
       await postgres.crash()
