@@ -19,7 +19,8 @@ export function createLedgerReader(database: Database) {
       readRequests(database, scope, filters, page),
     export: (scope: UsageScope, filters: RequestFilters) => exportRequests(database, scope, filters),
     find: (scope: UsageScope, id: string) => findRequest(database, scope, id),
-    rejected: (scope: UsageScope, limit: number) => listRejected(database, scope, limit),
+    rejected: (scope: UsageScope, filters: RequestFilters, page: LogRange) =>
+      listRejected(database, scope, filters, page),
     usage: (scope: UsageScope, period: UsagePeriod) => readUsage(database, scope, period),
   }
 }
@@ -37,8 +38,8 @@ export type LogPosition = { readonly atMicros: number; readonly requestId: strin
 /** At most `limit` requests below `before`; null = from the newest. */
 export type LogRange = { readonly before: LogPosition | null; readonly limit: number }
 
-type LogPage = {
-  readonly requests: readonly LoggedRequest[]
+export type LogPage<Row = LoggedRequest> = {
+  readonly requests: readonly Row[]
   /** Where to continue; null = the end. */
   readonly next: LogPosition | null
 }

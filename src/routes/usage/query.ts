@@ -66,7 +66,7 @@ const filters = {
 export const requestsQuerySchema = Type.Object(
   {
     ...filters,
-    /** `rejected`: the newest requests that were rejected before admission, without further pages. */
+    /** `rejected`: requests that were rejected before admission. They have no tags and no metadata. */
     status: Type.Optional(oneOf(['completed', 'failed', 'client_closed', 'blocked', 'rejected'])),
     cursor: words(100),
     limit: Type.Optional(
@@ -102,7 +102,7 @@ const maximumLogDays = 31
 type RequestsQuery = {
   readonly filters: RequestFilters
   readonly page: LogRange
-  /** Lists requests that were rejected before admission. Other filters do not apply to them. */
+  /** Lists requests that were rejected before admission. */
   readonly isRejected: boolean
 }
 
