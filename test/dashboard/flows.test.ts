@@ -138,7 +138,7 @@ function withBrowser(path: string) {
 
     await go('team', 'Team')
     await go('keys', 'Keys')
-    await page.getByLabel('Show ended').check()
+    await page.getByLabel('Show revoked and expired').check()
     const used = page.getByRole('row').filter({ hasText: 'playground' })
     await used.getByText('revoked').waitFor()
   })
@@ -207,7 +207,7 @@ function withBrowser(path: string) {
     await page.getByLabel('Name').fill('second')
     await page.getByRole('dialog').getByRole('button', { name: 'Create API key' }).click()
     const key = (await page.locator('dialog pre').textContent()) ?? ''
-    await page.getByRole('button', { name: 'I have it' }).click()
+    await page.getByRole('button', { name: 'Done' }).click()
     expect(await page.content()).not.toContain(key)
     const headers = { authorization: `Bearer ${key}` }
     expect((await gateway.post('/api/v1/chat', { prompt: 'Hi' }, headers)).status).toBe(200)

@@ -53,8 +53,8 @@ export function Keys() {
       }
     >
       <Card
-        title={showsEnded ? 'All keys' : 'Valid keys'}
-        actions={<Switch label="Show ended" isOn={showsEnded} onSwitch={setShowsEnded} />}
+        title={showsEnded ? 'All keys' : 'Active keys'}
+        actions={<Switch label="Show revoked and expired" isOn={showsEnded} onSwitch={setShowsEnded} />}
       >
         <Loaded resource={keys} what="keys">
           {({ data }) => (
@@ -109,7 +109,7 @@ type KeyTableProps = {
 
 function KeyTable({ keys, hasEnded, onOpen }: KeyTableProps) {
   if (keys.length === 0)
-    return <Empty title={hasEnded ? 'No valid keys' : 'No keys yet'}>Programs use API keys to authenticate.</Empty>
+    return <Empty title={hasEnded ? 'No active keys' : 'No keys yet'}>Programs use API keys to authenticate.</Empty>
   const usd = usdColumn(keys.map(({ usage }) => usage.cost_usd))
   return (
     <Table
@@ -219,7 +219,7 @@ function Create({ onMade, onClose }: MadeProps) {
         param="name"
         failure={making.failure}
       />
-      <SelectField label="Ends" value={days} onChoice={setDays}>
+      <SelectField label="Expires" value={days} onChoice={setDays}>
         {Object.entries(lifetimes).map(([value, text]) => (
           <option key={value} value={value}>
             {text}
@@ -246,13 +246,17 @@ function Change({ target, onChanged, onClose }: ChangeProps) {
   )
 }
 
-/** Shows how much of a key's limits is used, on this UTC day and in its month. */
-function Used({ of: { limits, used } }: { readonly of: ShownKey }) {
+/** Shows the limits and models of a key, and how much is used on this UTC day and in its month. */
+function Used({ of: { limits, used, models } }: { readonly of: ShownKey }) {
   const { daily_tokens: tokens = null, daily_cost_usd: day = null, monthly_cost_usd: month = null } = limits ?? {}
+  const { requests_per_minute: minute = null, concurrent_requests: concurrent = null } = limits ?? {}
   const parts = [
+    ...(minute === null ? [] : [`${formatCount(minute)} requests per minute`]),
+    ...(concurrent === null ? [] : [`${formatCount(concurrent)} concurrent requests`]),
     ...(tokens === null ? [] : [`${compact(used.daily_tokens)} of ${compact(tokens)} tokens today`]),
     ...(day === null ? [] : [`${formatUsd(used.daily_cost_usd)} of ${formatUsd(day)} today`]),
     ...(month === null ? [] : [`${formatUsd(used.monthly_cost_usd)} of ${formatUsd(month)} this month`]),
+    ...(models === null ? [] : [`Only ${models.join(', ')}`]),
   ]
   return (
     <>
@@ -277,7 +281,7 @@ function Rotate({ target, onMade, onClose }: MadeProps & { readonly target: Show
     <FormDialog title={`Rotate “${target.name}”`} action="Rotate" doing={rotating} onClose={onClose}>
       <p>A new key replaces it and continues its usage history.</p>
       <SelectField
-        label="The old key keeps working"
+        label="Old key stays valid"
         value={overlap}
         onChoice={setOverlap}
         hint="Long enough to replace it everywhere."
@@ -301,7 +305,7 @@ function Shown({ made, onClose }: { readonly made: NewKey; readonly onClose: () 
       <Snippet text={made.key} what="key" />
       <div class="actions end">
         <button type="button" class="button primary" onClick={onClose}>
-          I have it
+          Done
         </button>
       </div>
     </Dialog>

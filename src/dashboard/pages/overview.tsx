@@ -57,7 +57,7 @@ export function Overview() {
   return (
     <Page
       title="Overview"
-      about={`Usage of the account against today’s limits, and ${seesAll ? 'of the account' : 'of your own keys'} over a range. All times are UTC.`}
+      about={`Today’s limits, which the whole account shares. Below: usage of ${seesAll ? 'the account' : 'your own keys'} in the chosen range. All times are UTC.`}
     >
       <BillingNotices />
       {isAllowed(user.value?.role ?? 'viewer', 'keys.own') && (

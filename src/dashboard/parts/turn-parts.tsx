@@ -68,7 +68,7 @@ export function ResponseRating({ requestId }: { readonly requestId: string }) {
             : rating.failure.message
           : given === null
             ? 'Rate this response.'
-            : 'ResponseRating saved.'}
+            : 'Rating saved.'}
       </span>
     </div>
   )

@@ -50,8 +50,22 @@ export function codeBody(request: CodeRequest, dialect: CodeDialect): Readonly<R
         reasoning: reasoning_effort === undefined ? undefined : { effort: reasoning_effort },
       })
     case 'messages':
-      return set({ model, max_tokens: max_output_tokens ?? maxTokens, system, messages: turns, ...shared })
+      return set({
+        model,
+        max_tokens: max_output_tokens ?? maxTokens,
+        system,
+        messages: turns,
+        ...shared,
+        ...thinkingOf(reasoning_effort),
+      })
   }
+}
+
+/** The Messages form has no effort below `low`. */
+function thinkingOf(effort: CodeRequest['parameters']['reasoning_effort']) {
+  if (effort === undefined) return {}
+  if (effort === 'none') return { thinking: { type: 'disabled' } }
+  return { output_config: { effort: effort === 'minimal' ? 'low' : effort } }
 }
 
 const set = (fields: Readonly<Record<string, unknown>>) =>
