@@ -105,7 +105,14 @@ const sameCause: Partial<Record<ErrorCode, AttemptFailure>> = {
 
 function rowOf(code: ErrorCode, { param, causes }: Ended): Row {
   if (code === 'forbidden' && param === 'model') return modelForbidden
+  if (code === 'unsupported_parameter' && param === 'messages') return attachmentsUnsupported
   return code === 'upstream_timeout' && causes.length === 0 ? requestTimedOut : codes[code]
+}
+
+const attachmentsUnsupported: Row = {
+  decidedBy: 'routing',
+  summary: 'No eligible model accepts the images or files of the messages.',
+  nextStep: 'Remove the images and files, or choose a model with vision on the Models page.',
 }
 
 /** No attempt failed: the timeout of the request ended a running one. */

@@ -30,6 +30,7 @@ import {
   daysOf,
   type Measure,
   measures,
+  nameOfModel,
   type Series,
   splitSeries,
   wholeSeries,
@@ -237,7 +238,7 @@ function ByModel({ usage, filters }: Shown) {
           label="Cost by model"
           shares={rows.map(row => ({
             key: row.model ?? '',
-            name: row.model ?? 'No model',
+            name: nameOfModel(row.model),
             href: row.model === null ? undefined : hrefToLog(filters, { model: row.model }),
             value: row.cost_usd,
             told: `${usd(row.cost_usd)} · ${compact(row.requests)} ${row.requests === 1 ? 'request' : 'requests'}`,

@@ -49,7 +49,7 @@ function Missing({ id, reload }: { readonly id: string; readonly reload: () => v
     <Card title="No request with this ID">
       <p class="mono wrap">{id}</p>
       <p>Reasons why a request is not here:</p>
-      <ul>
+      <ul class="stack">
         <li>Its API key was missing, invalid, expired or revoked. The response of the request names the reason.</li>
         <li>It belongs to another account, or to a key that your role cannot see.</li>
         <li>It ended less than a few seconds ago.</li>

@@ -48,12 +48,14 @@ export function Requests() {
         <Switch label="Live updates" isOn={isLive} onSwitch={setLive} />
       </FilterBar>
       <section class="card">
-        <Tabs
-          label="Requests"
-          tabs={admissions}
-          current={isRejected ? 'rejected' : 'admitted'}
-          onChoice={one => replaceHashRoute('requests', { ...filters, status: one === 'rejected' ? one : '' })}
-        />
+        <div>
+          <Tabs
+            label="Requests"
+            tabs={admissions}
+            current={isRejected ? 'rejected' : 'admitted'}
+            onChoice={one => replaceHashRoute('requests', { ...filters, status: one === 'rejected' ? one : '' })}
+          />
+        </div>
         <p class="hint">
           {isRejected
             ? 'A limit or a check rejected these requests before a model was called. Kept for 30 days.'

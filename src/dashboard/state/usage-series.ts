@@ -100,7 +100,13 @@ function filtersOfParts([part, ...more]: readonly Part[], measure: Measure): Fil
 
 function nameOf(part: Part): string {
   if ('key_id' in part) return part.key_name ?? part.key_id
-  return part.model ?? 'No model'
+  return nameOfModel(part.model)
+}
+
+/** Failed requests with automatic routing count under `gateway-ai`: no model served them. */
+export function nameOfModel(model: string | null): string {
+  if (model === 'gateway-ai') return 'Automatic (no model)'
+  return model ?? 'No model'
 }
 
 const columns = {
