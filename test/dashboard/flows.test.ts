@@ -37,7 +37,7 @@ function withBrowser(path: string) {
       await page.getByLabel('Email').fill(firstOwner(gateway).email)
       await page.getByLabel('Password').fill('not the password')
       await page.getByRole('button', { name: 'Sign in' }).click()
-      expect(await page.getByRole('alert').textContent()).toContain('Sign-in failed: wrong email or password')
+      expect(await page.getByRole('alert').textContent()).toContain('Sign-in failedWrong email or password')
     })
 
     test('promises no reset email where email is not configured', async () => {
@@ -227,6 +227,11 @@ function withBrowser(path: string) {
     await page.getByText('Daily token limit reached', { exact: true }).waitFor()
     await page.getByRole('link', { name: 'View plans' }).click()
     await page.getByRole('heading', { level: 1, name: 'Billing' }).waitFor()
+    await page.getByText('Enforced for this account').waitFor()
+    await gateway.deps.rejections.flush()
+    await go('requests', 'Requests')
+    await page.getByRole('radio', { name: 'Rejected' }).check()
+    await page.getByText('daily_tokens_exceeded').first().waitFor()
     await go('', 'Overview')
     await page.locator('.meter.full', { hasText: 'Daily tokens' }).waitFor()
     await changeAccount(gateway.deps.database, gateway.accountId, { ...plans.usage, requestsPerMinute: 10_000 })
