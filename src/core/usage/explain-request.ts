@@ -65,9 +65,12 @@ function endOf({ finishReason, layer, category }: Ended): string {
   return ` The moderation layer \`${layer}\`${inCategory(category)} ended the output.`
 }
 
-function stepAfter({ finishReason }: Ended): string | null {
+const falseAlarm = 'Change the prompt. If this is a false alarm, ask the operator to adjust the moderation settings.'
+
+function stepAfter({ finishReason, layer }: Ended): string | null {
   if (finishReason === 'length') return 'Raise the output limit, such as `max_output_tokens`, for a longer output.'
-  return finishReason === 'content_filter' ? 'Change the prompt, or use a model of another provider.' : null
+  if (finishReason !== 'content_filter') return null
+  return layer === null || layer === 'provider' ? 'Change the prompt, or use a model of another provider.' : falseAlarm
 }
 
 const unknown: RequestExplanation = {
@@ -151,7 +154,7 @@ function blocked(layer: string, category: string | null): RequestExplanation {
   return {
     decidedBy: 'moderation',
     summary: `The moderation layer \`${layer}\`${inCategory(category)} blocked the request.`,
-    nextStep: 'Change the prompt. If this is a false alarm, ask the operator to adjust the moderation settings.',
+    nextStep: falseAlarm,
   }
 }
 

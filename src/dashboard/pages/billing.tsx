@@ -173,7 +173,8 @@ function SoftCap({ billing, onChange }: Changed) {
       <p class="hint">
         {billing.cycle === null
           ? 'Counted per calendar month, from the first at 00:00 UTC.'
-          : `Counted per 30-day billing cycle. This one ends on ${dateOf(billing.cycle.ends_at)}.`}
+          : `Counted per 30-day billing cycle. This one ends on ${dateOf(billing.cycle.ends_at)}.`}{' '}
+        Alerts on spend are on the <a href={hrefTo('webhooks')}>Webhooks</a> page.
       </p>
       {saving.failure !== null && saving.failure.param === null && <FailureNotice failure={saving.failure} />}
       <form

@@ -3,7 +3,7 @@ import { Attempts } from '../parts/attempts.tsx'
 import { Badge } from '../parts/badge.tsx'
 import { DetailRow } from '../parts/conversation-turn.tsx'
 import { Copy } from '../parts/copy.tsx'
-import { Loaded, Notice } from '../parts/notice.tsx'
+import { Loaded, Notice, withCode } from '../parts/notice.tsx'
 import { Card, Page } from '../parts/page.tsx'
 import { dialectNames, requestedModel, ServedBadge, StatusBadge, servedModel } from '../parts/request-detail.tsx'
 import { Table } from '../parts/table.tsx'
@@ -72,8 +72,9 @@ function Outcome({ record }: { readonly record: RequestRecord }) {
         <StatusBadge request={record} /> <ServedBadge request={record} />{' '}
         {record.error_code !== null && <code>{record.error_code}</code>}
       </p>
-      <Notice tone={isWhole ? 'good' : decided_by === null ? 'warn' : 'bad'} title={summary}>
-        {next_step}
+      <Notice tone={isWhole ? 'good' : decided_by === null ? 'warn' : 'bad'}>
+        <strong>{withCode(summary)}</strong>
+        {next_step !== null && <div>{withCode(next_step)}</div>}
       </Notice>
       <p class="copied-line">
         <span class="mono wrap">{request_id}</span>

@@ -2,6 +2,7 @@ import { useState } from 'preact/hooks'
 import type { ShownAlert } from '../../routes/alerts/schemas.ts'
 import { useAction } from '../state/action.ts'
 import { callApi } from '../state/api.ts'
+import { useRegistration } from '../state/registration.ts'
 import { useResource } from '../state/resource.ts'
 import { Badge } from './badge.tsx'
 import { FormDialog } from './dialog.tsx'
@@ -27,6 +28,8 @@ const shown = (metric: Metric, value: number) => `${Number((value * factorOf(met
 export function Alerts() {
   const alerts = useResource('GET /api/v1/alerts')
   const [isAdding, setAdding] = useState(false)
+  // The same mail server sends both.
+  const sendsMail = useRegistration()?.verifies_email !== false
   const removing = useAction(async (id: string) => {
     await callApi('DELETE /api/v1/alerts/:id', { params: { id } })
     alerts.reload()
@@ -35,7 +38,7 @@ export function Alerts() {
   return (
     <Card
       title="Alerts"
-      about="Owners get an email, and webhooks an event, when a value reaches its threshold."
+      about={`${sendsMail ? 'Owners get an email, and webhooks an event,' : 'Webhooks get an event'} when a value reaches its threshold.${sendsMail ? '' : ' Email is not configured.'}`}
       actions={
         <button type="button" class="button" onClick={() => setAdding(true)}>
           Create alert

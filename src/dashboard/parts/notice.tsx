@@ -47,11 +47,16 @@ export function FailureNotice({ failure, retry }: { readonly failure: RequestErr
         )
       }
     >
-      {withoutTitle(failure.message, title)}
+      {withCode(withoutTitle(failure.message, title))}
       {wait !== null && wait > 1 && ` Retry in ${wait < 120 ? `${wait} s` : `${Math.ceil(wait / 60)} min`}.`}
       {failure.requestId !== null && <small class="mono quiet block">{failure.requestId}</small>}
     </Notice>
   )
+}
+
+/** Shows the parts of a message in backticks as code. */
+export function withCode(text: string): ComponentChildren {
+  return text.split('`').map((part, index) => (index % 2 === 0 ? part : <code key={index}>{part}</code>))
 }
 
 /** Many messages of the API begin with the words of the title. */
