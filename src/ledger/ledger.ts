@@ -8,7 +8,7 @@ import { withAccountRls } from '../database/account-transaction.ts'
 import type { Database } from '../database/database.ts'
 import { findRequest, listRejected } from './find-request.ts'
 import type { Journal } from './journal.ts'
-import { type LoggedRequest, requestColumns } from './logged-request.ts'
+import { type LoggedRequest, type LogPage, type LogPosition, type LogRange, requestColumns } from './logged-request.ts'
 import { isOfFailed, matching, type RequestFilters, testsRequests } from './request-filters.ts'
 import { readUsage, type UsagePeriod, type UsageScope } from './usage-totals.ts'
 
@@ -30,18 +30,6 @@ export type LedgerReader = ReturnType<typeof createLedgerReader>
 /** Returns the ledger's usage of an account on a UTC day (since the epoch). */
 export async function dailyUsageOf(database: Database, accountId: string, day: number): Promise<DailyUsage> {
   return (await spentBeside(database, accountId, day, [])).spent
-}
-
-/** A position in the log: just below the request that it names. */
-export type LogPosition = { readonly atMicros: number; readonly requestId: string }
-
-/** At most `limit` requests below `before`; null = from the newest. */
-export type LogRange = { readonly before: LogPosition | null; readonly limit: number }
-
-export type LogPage<Row = LoggedRequest> = {
-  readonly requests: readonly Row[]
-  /** Where to continue; null = the end. */
-  readonly next: LogPosition | null
 }
 
 const logDeadlineMs = 5_000

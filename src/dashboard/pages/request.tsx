@@ -5,7 +5,7 @@ import { DetailRow } from '../parts/conversation-turn.tsx'
 import { Copy } from '../parts/copy.tsx'
 import { Loaded, Notice, withCode } from '../parts/notice.tsx'
 import { Card, Page } from '../parts/page.tsx'
-import { dialectNames, requestedModel, ServedBadge, StatusBadge, servedModel } from '../parts/request-detail.tsx'
+import { dialectNames, requestedModelText, ServedBadge, StatusBadge, servedModelOf } from '../parts/request-detail.tsx'
 import { Table } from '../parts/table.tsx'
 import { exactTime, formatCount, humanize, milliseconds, usdExact } from '../state/format.ts'
 import { hrefTo } from '../state/hash-route.ts'
@@ -88,8 +88,8 @@ function Outcome({ record }: { readonly record: RequestRecord }) {
         {isModerated && record.layer !== null && <DetailRow name="Moderation layer" value={record.layer} />}
         {isModerated && record.category !== null && <DetailRow name="Category" value={record.category} />}
         {record.param !== null && <DetailRow name="Field" value={record.param} />}
-        <DetailRow name="Requested model" value={requestedModel(record)} />
-        <DetailRow name="Served model" value={servedModel(record) ?? 'No model'} />
+        <DetailRow name="Requested model" value={requestedModelText(record)} />
+        <DetailRow name="Served model" value={servedModelOf(record) ?? 'No model'} />
         {finish !== null && <DetailRow name="Finish reason" value={finish} />}
         {record.strategy !== null && <DetailRow name="Strategy" value={record.strategy} />}
         <DetailRow name="Fallback policy" value={humanize(record.fallback)} />

@@ -7,12 +7,12 @@ import { Icon } from '../parts/icon.tsx'
 import { Empty, FailureNotice, Loading } from '../parts/notice.tsx'
 import { Page } from '../parts/page.tsx'
 import {
-  attemptsOf,
+  callCount,
   RequestDetail,
-  requestedModel,
+  requestedModelText,
   ServedBadge,
   StatusBadge,
-  servedModel,
+  servedModelOf,
 } from '../parts/request-detail.tsx'
 import { Table } from '../parts/table.tsx'
 import { Tabs } from '../parts/tabs.tsx'
@@ -190,9 +190,9 @@ function RequestTable({ rows, fresh, onChoose }: RequestTableProps) {
           name: 'Model',
           show: row => (
             <>
-              {servedModel(row) ?? <span class="quiet">{requestedModel(row)} (not served)</span>}{' '}
+              {servedModelOf(row) ?? <span class="quiet">{requestedModelText(row)} (not served)</span>}{' '}
               <ServedBadge request={row} />
-              {attemptsOf(row) > 1 && <span class="quiet"> {attemptsOf(row)} attempts</span>}
+              {callCount(row) > 1 && <span class="quiet"> {callCount(row)} attempts</span>}
             </>
           ),
         },

@@ -5,7 +5,7 @@ import { usageGroups } from '../../core/usage/usage-groups.ts'
 import { recordedDialects } from '../../core/usage/usage-record.ts'
 import { needsLog } from '../../core/usage/usage-source.ts'
 import { checker, invalidField, oneOf } from '../../core/validation/validate.ts'
-import type { LogPosition, LogRange } from '../../ledger/ledger.ts'
+import type { LogPosition, LogRange } from '../../ledger/logged-request.ts'
 import type { RequestFilters } from '../../ledger/request-filters.ts'
 import type { UsagePeriod } from '../../ledger/usage-totals.ts'
 

@@ -10,8 +10,8 @@ import { fileResponse } from '../../http/file-response.ts'
 import { session } from '../../http/policies.ts'
 import { withRouteDocs } from '../../http/route-docs.ts'
 import { type Authenticate, forbidden, refuseWithoutTwoFactor, reply } from '../../http/session-routes.ts'
-import type { LedgerReader, LogPosition } from '../../ledger/ledger.ts'
-import type { LoggedRequest } from '../../ledger/logged-request.ts'
+import type { LedgerReader } from '../../ledger/ledger.ts'
+import type { LoggedRequest, LogPosition } from '../../ledger/logged-request.ts'
 import type { UsageScope } from '../../ledger/usage-totals.ts'
 import {
   encodeCursor,

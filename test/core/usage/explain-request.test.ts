@@ -19,7 +19,11 @@ const cases = [
   [
     'output moderation',
     { ...completed, finishReason: 'content_filter', layer: 'patterns', category: 'violence' },
-    [null, 'The request completed. The moderation layer `patterns` (category `violence`) ended the output.', 'operator'],
+    [
+      null,
+      'The request completed. The moderation layer `patterns` (category `violence`) ended the output.',
+      'operator',
+    ],
   ],
   [
     'the content filter of the provider',
