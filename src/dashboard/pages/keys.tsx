@@ -251,8 +251,8 @@ function Used({ of: { limits, used, models } }: { readonly of: ShownKey }) {
   const { daily_tokens: tokens = null, daily_cost_usd: day = null, monthly_cost_usd: month = null } = limits ?? {}
   const { requests_per_minute: minute = null, concurrent_requests: concurrent = null } = limits ?? {}
   const parts = [
-    ...(minute === null ? [] : [`${formatCount(minute)} requests per minute`]),
-    ...(concurrent === null ? [] : [`${formatCount(concurrent)} concurrent requests`]),
+    ...(minute === null ? [] : [`${formatCount(minute)} ${minute === 1 ? 'request' : 'requests'} per minute`]),
+    ...(concurrent === null ? [] : [`${formatCount(concurrent)} concurrent ${concurrent === 1 ? 'request' : 'requests'}`]),
     ...(tokens === null ? [] : [`${compact(used.daily_tokens)} of ${compact(tokens)} tokens today`]),
     ...(day === null ? [] : [`${formatUsd(used.daily_cost_usd)} of ${formatUsd(day)} today`]),
     ...(month === null ? [] : [`${formatUsd(used.monthly_cost_usd)} of ${formatUsd(month)} this month`]),

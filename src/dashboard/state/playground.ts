@@ -28,7 +28,7 @@ export type Turn = {
   readonly requestId: string | null
   readonly summary: ChatSummary | null
   /** Tokens and cost of a response without a summary, from the log. */
-  readonly record: Pick<ShownRequest, 'input_tokens' | 'output_tokens' | 'cost_usd' | 'model'> | null
+  readonly record: ShownRequest | null
   readonly failure: RequestError | null
   /** Milliseconds, as measured by this browser. */
   readonly firstTokenMs: number | null
