@@ -232,7 +232,7 @@ function withBrowser(path: string) {
     await page.getByText('Enforced for this account').waitFor()
     await gateway.deps.rejections.flush()
     await go('requests', 'Requests')
-    await page.getByRole('radio', { name: 'Rejected' }).check()
+    await page.getByText('Rejected', { exact: true }).click()
     await page.getByText('daily_tokens_exceeded').first().waitFor()
     await go('', 'Overview')
     await page.locator('.meter.full', { hasText: 'Daily tokens' }).waitFor()
