@@ -97,7 +97,8 @@ function sourceOf(url: string) {
 function toolIn(tool: unknown, dialect: CodeDialect): unknown {
   const named = Object(tool).function
   if (dialect === 'chat_completions' || typeof named !== 'object' || named === null) return tool
-  if (dialect === 'responses') return { type: 'function', ...named }
+  // The types of the client require `strict`; without it the other forms mean false.
+  if (dialect === 'responses') return { type: 'function', strict: false, ...named }
   const { name, description, parameters } = named
   return set({ name, description, input_schema: parameters ?? { type: 'object' } })
 }
