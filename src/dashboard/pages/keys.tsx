@@ -252,7 +252,9 @@ function Used({ of: { limits, used, models } }: { readonly of: ShownKey }) {
   const { requests_per_minute: minute = null, concurrent_requests: concurrent = null } = limits ?? {}
   const parts = [
     ...(minute === null ? [] : [`${formatCount(minute)} ${minute === 1 ? 'request' : 'requests'} per minute`]),
-    ...(concurrent === null ? [] : [`${formatCount(concurrent)} concurrent ${concurrent === 1 ? 'request' : 'requests'}`]),
+    ...(concurrent === null
+      ? []
+      : [`${formatCount(concurrent)} concurrent ${concurrent === 1 ? 'request' : 'requests'}`]),
     ...(tokens === null ? [] : [`${compact(used.daily_tokens)} of ${compact(tokens)} tokens today`]),
     ...(day === null ? [] : [`${formatUsd(used.daily_cost_usd)} of ${formatUsd(day)} today`]),
     ...(month === null ? [] : [`${formatUsd(used.monthly_cost_usd)} of ${formatUsd(month)} this month`]),
