@@ -58,9 +58,6 @@ function renamed(page: string, files: readonly { readonly name: string; readonly
 
 async function packed(type: string, plain: Uint8Array): Promise<SiteFile> {
   // Brotli, at its highest level by default, is 5% smaller than zstd. Browsers accept it on HTTPS and on loopback.
-  const [gzipped, brotli] = await Promise.all([
-    promisify(gzip)(plain, { level: 9 }),
-    promisify(brotliCompress)(plain),
-  ])
+  const [gzipped, brotli] = await Promise.all([promisify(gzip)(plain, { level: 9 }), promisify(brotliCompress)(plain)])
   return { type, bodies: { identity: plain, gzip: gzipped, br: brotli } }
 }
