@@ -327,7 +327,7 @@ describe('CLI without a running gateway', () => {
     expect(code).toBe(1)
     expect(stdout).toMatch(/^error +configuration +PORT: .*\n +→ Correct it: the gateway does not start\.$/m)
     expect(stdout).toMatch(/^ok +database +embedded; not opened/m)
-    expect(stderr).toBe(`1 of ${/(\d+) checks: 1 errors/.exec(stdout)?.[1]} checks failed; see above.\n`)
+    expect(stderr).toBe(`1 of ${/(\d+) checks: 1 error,/.exec(stdout)?.[1]} checks failed; see above.\n`)
     expect(existsSync(own)).toBe(false)
   })
 

@@ -76,7 +76,7 @@ const create = command({
     print(
       ...columns([
         ['account', account.id],
-        ['e-mail', address],
+        ['email', address],
         ['plan', plan],
         ['password', `${password}  (shown once)`],
       ]),
@@ -113,7 +113,7 @@ const show = command({
           created_at: account.createdAt.toISOString(),
         })
       const own = (limit: keyof Limits) =>
-        account[limit] === null ? '' : `  (override; plan limit ${plans[account.plan][limit]})`
+        account[limit] === null ? '' : `  (override; plan limit ${count(plans[account.plan][limit])})`
       const ownCost =
         account.dailyCostMicrocents === null
           ? ''
@@ -121,12 +121,12 @@ const show = command({
       print(
         ...columns([
           ['account', account.id],
-          ['e-mail', user.email],
+          ['email', user.email],
           ['plan', account.plan],
           ['created', account.createdAt.toISOString()],
           ['requests per minute', `${limits.requestsPerMinute}${own('requestsPerMinute')}`],
           ['concurrent requests', `${limits.concurrentRequests}${own('concurrentRequests')}`],
-          ['tokens today', `${today.tokens} of ${limits.dailyTokens}${own('dailyTokens')}`],
+          ['tokens today', `${count(today.tokens)} of ${count(limits.dailyTokens)}${own('dailyTokens')}`],
           ['cost today', `${usd(today.microcents)} of ${usd(limits.dailyCostMicrocents)}${ownCost}`],
           ['shortfall', shortfallText(account, maximumShortfall)],
           ['keys', `${valid.length} valid of ${keys.length}`],
@@ -215,7 +215,7 @@ const resetPassword = command({
       else
         print(
           ...columns([
-            ['e-mail', user.email],
+            ['email', user.email],
             ['password', `${password}  (shown once)`],
           ]),
         )
@@ -285,10 +285,12 @@ function change(
       })
     print(
       `${user.email}: plan ${changed.plan}, ${now.requestsPerMinute} requests per minute, ${now.concurrentRequests} concurrent requests, ` +
-        `${now.dailyTokens} tokens and ${usd(now.dailyCostMicrocents)} per day.`,
+        `${count(now.dailyTokens)} tokens and ${usd(now.dailyCostMicrocents)} per day.`,
     )
   })
 }
+
+const count = (value: number) => value.toLocaleString('en')
 
 function limitsForJson(limits: Limits) {
   return {

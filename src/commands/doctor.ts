@@ -28,7 +28,11 @@ const doctor = command({
     const [errors, warnings] = [count('error'), count('warning')]
     if (options.json) printJson({ checks, errors, warnings })
     else
-      print(...checks.flatMap(linesOf(checks)), '', `${checks.length} checks: ${errors} errors, ${warnings} warnings.`)
+      print(
+        ...checks.flatMap(linesOf(checks)),
+        '',
+        `${checks.length} checks: ${counted(errors, 'error')}, ${counted(warnings, 'warning')}.`,
+      )
     if (errors > 0) throw new CommandFailure(`${errors} of ${checks.length} checks failed; see above.`)
   },
 })
@@ -130,6 +134,8 @@ async function mailCheck(smtpUrl: string): Promise<Check> {
 }
 
 /** Formats a check as its line, and its action below. */
+const counted = (count: number, noun: string) => `${count} ${noun}${count === 1 ? '' : 's'}`
+
 function linesOf(checks: readonly Check[]) {
   const rows = columns(checks.map(({ state, name, detail }) => [state, name, detail]))
   return ({ action }: Check, index: number): readonly string[] =>

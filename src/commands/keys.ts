@@ -9,7 +9,7 @@ import type { Database } from '../database/database.ts'
 import { findKey, rotateKey } from '../database/repositories/key-lineages.ts'
 import { createKey, listKeys, revokeKey } from '../database/repositories/keys.ts'
 import type { ApiKey } from '../database/tables.ts'
-import { changedLimits, scopeLimitsSchema } from '../http/scope-limits.ts'
+import { changedLimits, scopeLimitsSchema, shownScopeLimits } from '../http/scope-limits.ts'
 import { shellCommand } from '../server/shell-command.ts'
 import { CommandFailure, columns, command, json, print, printJson, UsageError } from './command.ts'
 import { withAccount } from './open-database.ts'
@@ -53,6 +53,8 @@ const create = command({
       if (options.json)
         return printJson({
           ...keyForJson({ ...own, lastUsedAt: null, revokedAt: null }),
+          models: own.models,
+          limits: own.limits && shownScopeLimits(own.limits),
           key: minted.key,
         })
       print(
@@ -60,6 +62,8 @@ const create = command({
           ['id', own.id],
           ['name', name],
           ['expires', own.expiresAt?.toISOString() ?? 'never'],
+          ['models', own.models?.join(', ') ?? 'all'],
+          ['limits', options.limits ?? 'those of the account'],
           ['key', `${minted.key}  (shown once)`],
         ]),
       )

@@ -1,9 +1,11 @@
 /** Finds one request of an account by any of its IDs: in the ledger, or among the rejected requests. */
+import { autoModel } from '../core/models/models.ts'
 import type { Rejection } from '../core/usage/rejection.ts'
 import type { RequestTrace } from '../core/usage/request-trace.ts'
 import { withAccountRls } from '../database/account-transaction.ts'
 import type { Database } from '../database/database.ts'
-import { keyColumns, type LoggedRequest, requestColumns } from './logged-request.ts'
+import { keyColumns, type LoggedRequest, type LogPage, type LogRange, requestColumns } from './logged-request.ts'
+import { keyCondition, type RequestFilters } from './request-filters.ts'
 import { type UsageScope, visibleRecords, visibleRejected } from './visible-requests.ts'
 
 /** A request with its trace; null = an older record. */
@@ -54,22 +56,58 @@ export function findRequest(database: Database, scope: UsageScope, id: string): 
   }, deadlineMs)
 }
 
-/** Returns the newest rejected requests, at most `limit`. */
-export function listRejected(
+/**
+ * Returns a page of the rejected requests that match, newest first. They have no metadata and no tags, and no model
+ * served them: `provider` and `model` match the requested one.
+ */
+export async function listRejected(
   database: Database,
   scope: UsageScope,
-  limit: number,
-): Promise<readonly RejectedRequest[]> {
+  filters: RequestFilters,
+  { before, limit }: LogRange,
+): Promise<LogPage<RejectedRequest>> {
   const { accountId } = scope
-  return withAccountRls(database, accountId).sql(
+  const { from, to, keyId, memberId, projectId, provider, model, errorCode, dialect, streamed, routingMode } = filters
+  const { minimumLatencyMs, maximumLatencyMs, metadata, tag } = filters
+  if (metadata !== null || tag !== null) return { requests: [], next: null }
+  const rows = await withAccountRls(database, accountId).sql(
     sql => sql<RejectedRequest[]>`
       select request_id, (extract(epoch from at) * 1000000)::float8 as at_micros, key_id, requested_model, dialect,
         strategy, streamed, error_code, param, layer, category, latency_ms,
         (select name from api_keys where id = key_id) as key_name
       from rejected_requests
       where account_id = ${accountId} ${visibleRejected(sql, scope)}
+        ${from === null ? sql`` : sql`and at >= to_timestamp(${from / 1000})`}
+        ${to === null ? sql`` : sql`and at < to_timestamp(${to / 1000})`}
+        ${
+          before === null
+            ? sql``
+            : sql`and (at, request_id) <
+                (timestamptz 'epoch' + ${before.atMicros}::bigint * interval '1 microsecond', ${before.requestId})`
+        }
+        ${
+          keyId === null && memberId === null && projectId === null
+            ? sql``
+            : sql`and key_id in (
+                select id from api_keys where account_id = ${accountId} ${keyCondition(sql, keyId, [memberId])}
+                  ${projectId === null ? sql`` : sql`and project_id = ${projectId}`})`
+        }
+        ${provider === null ? sql`` : sql`and starts_with(requested_model, ${`${provider}/`})`}
+        ${model === null ? sql`` : sql`and (requested_model = ${model} or right(requested_model, ${model.length + 1}) = ${`/${model}`})`}
+        ${errorCode === null ? sql`` : sql`and error_code = ${errorCode}`}
+        ${dialect === null ? sql`` : sql`and dialect = ${dialect}`}
+        ${streamed === null ? sql`` : sql`and streamed = ${streamed}`}
+        ${routingMode === null ? sql`` : sql`and (coalesce(requested_model, ${autoModel}) = ${autoModel}) = ${routingMode === 'auto'}`}
+        ${minimumLatencyMs === null ? sql`` : sql`and latency_ms >= ${minimumLatencyMs}`}
+        ${maximumLatencyMs === null ? sql`` : sql`and latency_ms <= ${maximumLatencyMs}`}
       order by at desc, request_id desc
-      limit ${limit}`,
+      limit ${limit + 1}`,
     deadlineMs,
   )
+  const last = rows[limit - 1]
+  const hasMore = rows.length > limit && last !== undefined
+  return {
+    requests: rows.slice(0, limit),
+    next: hasMore ? { atMicros: last.at_micros, requestId: last.request_id } : null,
+  }
 }

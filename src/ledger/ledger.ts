@@ -8,7 +8,14 @@ import { withAccountRls } from '../database/account-transaction.ts'
 import type { Database } from '../database/database.ts'
 import { findRequest, listRejected } from './find-request.ts'
 import type { Journal } from './journal.ts'
-import { keyColumns, type LoggedRequest, requestColumns } from './logged-request.ts'
+import {
+  keyColumns,
+  type LoggedRequest,
+  type LogPage,
+  type LogPosition,
+  type LogRange,
+  requestColumns,
+} from './logged-request.ts'
 import { isOfFailed, keyCondition, matching, type RequestFilters, testsRequests } from './request-filters.ts'
 import { readUsage, type UsagePeriod } from './usage-totals.ts'
 import { seesProjects, type UsageScope, visibleRecords } from './visible-requests.ts'
@@ -20,7 +27,8 @@ export function createLedgerReader(database: Database) {
       readRequests(database, scope, filters, page),
     export: (scope: UsageScope, filters: RequestFilters) => exportRequests(database, scope, filters),
     find: (scope: UsageScope, id: string) => findRequest(database, scope, id),
-    rejected: (scope: UsageScope, limit: number) => listRejected(database, scope, limit),
+    rejected: (scope: UsageScope, filters: RequestFilters, page: LogRange) =>
+      listRejected(database, scope, filters, page),
     usage: (scope: UsageScope, period: UsagePeriod) => readUsage(database, scope, period),
   }
 }
@@ -30,18 +38,6 @@ export type LedgerReader = ReturnType<typeof createLedgerReader>
 /** Returns the ledger's usage of an account on a UTC day (since the epoch). */
 export async function dailyUsageOf(database: Database, accountId: string, day: number): Promise<DailyUsage> {
   return (await spentBeside(database, accountId, day, [])).spent
-}
-
-/** A position in the log: just below the request that it names. */
-export type LogPosition = { readonly atMicros: number; readonly requestId: string }
-
-/** At most `limit` requests below `before`; null = from the newest. */
-export type LogRange = { readonly before: LogPosition | null; readonly limit: number }
-
-type LogPage = {
-  readonly requests: readonly LoggedRequest[]
-  /** Where to continue; null = the end. */
-  readonly next: LogPosition | null
 }
 
 const logDeadlineMs = 5_000

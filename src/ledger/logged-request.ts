@@ -40,6 +40,18 @@ export type LoggedRequest = Required<
   readonly user_email: string | null
 }
 
+/** A position in the log: just below the request that it names. */
+export type LogPosition = { readonly atMicros: number; readonly requestId: string }
+
+/** At most `limit` requests below `before`; null = from the newest. */
+export type LogRange = { readonly before: LogPosition | null; readonly limit: number }
+
+export type LogPage<Row = LoggedRequest> = {
+  readonly requests: readonly Row[]
+  /** Where to continue; null = the end. */
+  readonly next: LogPosition | null
+}
+
 /** Columns of a logged request. */
 export const requestColumns = (sql: Queries) => sql`
   request_id, at, (extract(epoch from at) * 1000000)::float8 as at_micros, key_id, provider, model, requested_model,

@@ -159,13 +159,14 @@ function ownerOf(scope: string | null): string {
 
 function refusalMessage(code: LimitErrorCode, limits: ScopeLimits, owner: string): string {
   const usd = (microcents: number | null) => `$${toUsd(microcents ?? 0)}`
+  const requests = (count: number | null, kind = '') => `${count} ${kind}${count === 1 ? 'request' : 'requests'}`
   const higher = owner === 'this account' ? 'ask for a higher limit' : `raise the limit of ${owner}`
   const of = owner === 'this account' ? '' : ` for ${owner}`
   switch (code) {
     case 'requests_per_minute_exceeded':
-      return `Rate limit reached: ${limits.requestsPerMinute} requests per minute for ${owner}. Retry after the time in the retry-after header.`
+      return `Rate limit reached: ${requests(limits.requestsPerMinute)} per minute for ${owner}. Retry after the time in the retry-after header.`
     case 'concurrent_requests_exceeded':
-      return `Concurrency limit reached: ${limits.concurrentRequests} concurrent requests for ${owner}. Retry when one has finished.`
+      return `Concurrency limit reached: ${requests(limits.concurrentRequests, 'concurrent ')} for ${owner}. Retry when one has finished.`
     case 'daily_tokens_exceeded':
       return `Daily token limit reached: this request needs more than the tokens remaining of ${limits.dailyTokens} per day${of}. Shorten it, wait until 00:00 UTC, or ${higher}.`
     case 'daily_cost_exceeded':

@@ -114,7 +114,9 @@ export async function* answer(
     progress.web = prepared.web ?? webLeftOut
     stages.call = clock.monotonic()
     const calling = { requestId, ...started, caller, ask, plan, prepared, secrets, signal, checkpoint: noteUsage }
-    progress.isFiltered = yield* moderateOutput(deps, ask.stream, screened, call(deps, calling, progress))
+    const hit = yield* moderateOutput(deps, ask.stream, screened, call(deps, calling, progress))
+    progress.isFiltered = hit !== null
+    if (hit !== null) progress.decision = { ...hit, param: null }
     progress.outcome = 'completed'
   } catch (thrown) {
     const failure = failureOf(thrown, request.signal)

@@ -4,17 +4,20 @@ import type { ModeratedRequest } from './moderate-input.ts'
 
 export type OutputModerationDeps = { readonly safety: Pick<Moderation, 'screenAnswer'> }
 
+/** The moderation layer that ended the output. */
+export type OutputHit = { readonly layer: string | null; readonly category: string | null }
+
 /**
  * Yields the output that may be sent. Sends nothing before the external moderation has judged the prompt, which runs
- * during the upstream call. A hit ends the output with `content_filter` and aborts the upstream call. Returns whether
- * there was a hit.
+ * during the upstream call. A hit ends the output with `content_filter` and aborts the upstream call. Returns the
+ * hit; null = none.
  */
 export async function* moderateOutput(
   { safety }: OutputModerationDeps,
   mode: Parameters<Moderation['screenAnswer']>[0],
   { verdict }: Pick<ModeratedRequest, 'verdict'>,
   answer: AsyncIterable<readonly ChatEvent[]>,
-): AsyncGenerator<readonly ChatEvent[], boolean, void> {
+): AsyncGenerator<readonly ChatEvent[], OutputHit | null, void> {
   const screen = safety.screenAnswer(mode)
   let pending = verdict
   try {
@@ -23,9 +26,10 @@ export async function* moderateOutput(
       pending = null
       const shown = screen === null ? batch : screen.take(batch)
       if (shown.length > 0) yield shown
-      if (screen !== null && screen.hit() !== null) return true
+      const hit = screen?.hit() ?? null
+      if (hit !== null) return { layer: hit.layer, category: hit.category }
     }
-    return false
+    return null
   } catch (failure) {
     // Received text of a truncated output is billed, so it is sent completely.
     const rest = pending === null && screen !== null ? screen.rest() : []

@@ -43,7 +43,7 @@ export type Progress = ActiveSetMember & {
   outcome: RequestStatus
   /** `answer`. */
   errorCode: string | null
-  /** `answer`: what the error of a failed request names; null = nothing. */
+  /** `answer`: what the error of a failed request names, or the layer that ended the output; null = nothing. */
   decision: Decision | null
   /** `answer`, from `enhance`; null = not requested. */
   enhancement: ResponseSummary['enhancement']

@@ -2,7 +2,7 @@
  * Builds the trace of a settled request: its routing at that time, and the facts behind its attempts and cost. Content-free
  * and bounded, since every usage record carries one.
  */
-import type { Attempt } from '../core/chat/attempts.ts'
+import { type Attempt, type AttemptOutcome, type AttemptSkip, attemptSkips } from '../core/chat/attempts.ts'
 import type { TokenUsage } from '../core/chat/chat-events.ts'
 import type { Model } from '../core/models/models.ts'
 import { costParts } from '../core/usage/money.ts'
@@ -28,6 +28,7 @@ export function toRequestTrace(
   return {
     c: inCallOrder(ranked).slice(0, maximumTraced).map(toTracedCandidate),
     ...tracedAttempts(attempts),
+    ...tracedSkips(attempts),
     ...(cost.model === null ? {} : { b: costParts(cost.model, cost.usage) }),
     ...tracedDecision(decision),
     ...(cost.fallback === undefined || cost.fallback === 'any' ? {} : { f: cost.fallback }),
@@ -45,6 +46,16 @@ export function tracedAttempts(attempts: readonly Attempt[]): Pick<RequestTrace,
   const statuses: number[] = []
   for (const { outcome, status } of attempts) if (wasCalled(outcome)) statuses.push(status ?? 0)
   return statuses.length === 0 ? {} : { s: statuses.slice(-maximumTried) }
+}
+
+/** Returns the candidates that were not called in their turn. */
+export function tracedSkips(attempts: readonly Attempt[]): Pick<RequestTrace, 'k'> {
+  const skips = attempts.flatMap(({ model, outcome }) => (isSkip(outcome) ? [[model, outcome] as const] : []))
+  return skips.length === 0 ? {} : { k: skips.slice(0, maximumTraced) }
+}
+
+function isSkip(outcome: AttemptOutcome): outcome is AttemptSkip {
+  return attemptSkips.some(one => one === outcome)
 }
 
 /** Returns the moderation layer that decided, and the field that the error names. */

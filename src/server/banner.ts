@@ -50,7 +50,7 @@ export function firstAccountLines(account: FirstAccount): string[] {
   return [
     '  Created a local account for the dashboard and the API. Its credentials are shown only once:',
     '',
-    `  e-mail      ${account.email}`,
+    `  email       ${account.email}`,
     `  password    ${account.password}`,
     `  API key     ${account.key}`,
   ]

@@ -37,7 +37,7 @@ function withBrowser(path: string) {
       await page.getByLabel('Email').fill(firstOwner(gateway).email)
       await page.getByLabel('Password').fill('not the password')
       await page.getByRole('button', { name: 'Sign in' }).click()
-      expect(await page.getByRole('alert').textContent()).toContain('Sign-in failed: wrong email or password')
+      expect(await page.getByRole('alert').textContent()).toContain('Sign-in failedWrong email or password')
     })
 
     test('promises no reset email where email is not configured', async () => {
@@ -139,7 +139,7 @@ function withBrowser(path: string) {
 
     await go('team', 'Team')
     await go('keys', 'Keys')
-    await page.getByLabel('Show ended').check()
+    await page.getByLabel('Show revoked and expired').check()
     const used = page.getByRole('row').filter({ hasText: 'playground' })
     await used.getByText('revoked').waitFor()
   })
@@ -184,10 +184,12 @@ function withBrowser(path: string) {
     await page.getByRole('button', { name: 'Send' }).click()
     const answers = page.getByRole('list', { name: 'About this response' })
     await answers.nth(1).waitFor()
+    await page.getByLabel('Your message').fill('A draft')
     await page.getByRole('link', { name: 'Models', exact: true }).click()
     await page.getByRole('heading', { level: 1, name: 'Models' }).waitFor()
     await page.getByRole('link', { name: 'Playground' }).click()
     expect(await answers.count()).toBe(2)
+    expect(await page.getByLabel('Your message').inputValue()).toBe('A draft')
     await page.getByRole('button', { name: 'Regenerate' }).first().click()
     await answers.nth(1).waitFor()
     await page.getByLabel('Your message').fill('[[sim:status=400]] An error.')
@@ -208,7 +210,7 @@ function withBrowser(path: string) {
     await page.getByLabel('Name').fill('second')
     await page.getByRole('dialog').getByRole('button', { name: 'Create API key' }).click()
     const key = (await page.locator('dialog pre').textContent()) ?? ''
-    await page.getByRole('button', { name: 'I have it' }).click()
+    await page.getByRole('button', { name: 'Done' }).click()
     expect(await page.content()).not.toContain(key)
     const headers = { authorization: `Bearer ${key}` }
     expect((await gateway.post('/api/v1/chat', { prompt: 'Hi' }, headers)).status).toBe(200)
@@ -228,6 +230,11 @@ function withBrowser(path: string) {
     await page.getByText('Daily token limit reached', { exact: true }).waitFor()
     await page.getByRole('link', { name: 'View plans' }).click()
     await page.getByRole('heading', { level: 1, name: 'Billing' }).waitFor()
+    await page.getByText('Enforced for this account').waitFor()
+    await gateway.deps.rejections.flush()
+    await go('requests', 'Requests')
+    await page.getByText('Rejected', { exact: true }).click()
+    await page.getByText('daily_tokens_exceeded').first().waitFor()
     await go('', 'Overview')
     await page.locator('.meter.full', { hasText: 'Daily tokens' }).waitFor()
     await changeAccount(gateway.deps.database, gateway.accountId, { ...plans.usage, requestsPerMinute: 10_000 })

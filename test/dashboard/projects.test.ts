@@ -59,7 +59,7 @@ function withBrowser(path: string) {
     await creation.getByLabel('Name').fill('of the guest')
     await creation.getByLabel('Project').selectOption({ label: 'Search' })
     await creation.getByRole('button', { name: 'Create API key' }).click()
-    await second.page.getByRole('button', { name: 'I have it' }).click()
+    await second.page.getByRole('button', { name: 'Done' }).click()
     await second.go('projects', 'Projects')
     // A project's admin sets no limits, creates no project, and removes no admin.
     expect(await second.page.getByRole('button', { name: 'Create project' }).count()).toBe(0)

@@ -82,14 +82,27 @@ describe('requestCode', () => {
     const full = {
       ...request(),
       messages: [{ role: 'user', content }] as const,
-      parameters: { temperature: 0.5, max_output_tokens: 50, tools },
+      parameters: { temperature: 0.5, max_output_tokens: 50, reasoning_effort: 'low', tools } as const,
     }
     for (const dialect of codeDialects) {
       const command = requestCode(full, dialect, 'curl').replace(/^curl /, 'curl -s ')
       expect(JSON.parse(await run(['bash', '-c', command])).error ?? null).toBeNull()
       expect(requestCode(full, dialect, 'python')).toContain('"strict":True')
+      // A model may answer with a tool call, which the text of the output does not show.
+      expect(requestCode(full, dialect, 'python')).toMatch(/print\(answer\.(output|content|choices\[0\]\.message)\)$/)
     }
   })
+
+  test('passes fields of Messages that the clients of Anthropic have not, and its effort', async () => {
+    const own = { ...request(), parameters: { temperature: 0.5, top_p: 0.9, reasoning_effort: 'minimal' } } as const
+    const python = requestCode(own, 'messages', 'python')
+    expect(python).toContain('    extra_body={"temperature":0.5,"top_p":0.9},\n')
+    expect(python).toContain('    output_config={"effort":"low"},\n')
+    expect(python).not.toContain('    temperature=')
+    const typescript = requestCode(own, 'messages', 'typescript')
+    expect(typescript).toContain('...{"temperature":0.5,"top_p":0.9}')
+    expect(await run([process.execPath, '-e', typescript])).toContain('You asked')
+  }, 60_000)
 
   test('never shows a key, and leaves out headers that are not set', () => {
     for (const dialect of codeDialects)

@@ -1,6 +1,7 @@
 import { describe, expect } from 'bun:test'
 import { type Database, openDatabase } from '../../src/database/database.ts'
-import { exportRequests, type LogPosition, readRequests } from '../../src/ledger/ledger.ts'
+import { exportRequests, readRequests } from '../../src/ledger/ledger.ts'
+import type { LogPosition } from '../../src/ledger/logged-request.ts'
 import type { RequestFilters } from '../../src/ledger/request-filters.ts'
 import { readUsage } from '../../src/ledger/usage-totals.ts'
 import { generateUsage, newTeam, tampered } from '../database/ledger-rows.ts'

@@ -47,6 +47,7 @@ type Case = {
   readonly name: string
   readonly body: object | string
   readonly limits?: GatewayLimits
+  readonly headers?: Readonly<Record<string, string>>
   readonly expected: Partial<Record<keyof RequestRecord, unknown>>
   readonly says: RegExp
   readonly next?: string
@@ -117,6 +118,14 @@ const cases: readonly Case[] = [
     says: /did not respond before its deadline/,
   },
   {
+    name: 'a timeout of the request',
+    body: sim('hang'),
+    headers: { 'x-gateway-timeout-ms': '300' },
+    expected: { http_status: 504, error_code: 'upstream_timeout', attempt_details: [] },
+    next: 'X-Gateway-Timeout-Ms',
+    says: /timeout of the request ended/,
+  },
+  {
     name: 'a broken connection',
     body: sim('reset'),
     expected: { http_status: 502, decided_by: 'provider' },
@@ -167,8 +176,11 @@ const cases: readonly Case[] = [
       status: 'rejected',
       http_status: 429,
       decided_by: 'limit',
+      limit: 'account.requests_per_minute',
+      category: null,
     },
-    says: /requests per minute was reached/,
+    says: /requests per minute was reached\. This is a limit of the account\./,
+    next: 'operator',
   },
   {
     name: 'the daily token limit',
@@ -189,9 +201,10 @@ const cases: readonly Case[] = [
 const secretText = 'canary-71923'
 
 describe('GET /api/v1/requests/:id', () => {
-  test.each(cases)('explains a request that failed by $name', async ({ body, limits, expected, says, next = '' }) => {
+  test.each(cases)('explains a request that failed by $name', async one => {
+    const { body, limits, expected, says, next = '' } = one
     if (limits !== undefined) await limitTo({ ...generous, ...limits })
-    const headers = { authorization: `Bearer ${key}` }
+    const headers = { ...one.headers, authorization: `Bearer ${key}` }
     const answer = await gateway.post('/api/v1/chat', body, headers)
     if (limits !== undefined) await limitTo(generous)
     expect(answer.ok).toBe(false)
@@ -203,7 +216,7 @@ describe('GET /api/v1/requests/:id', () => {
     // The requested model is kept, unless the request named none that exists.
     const named = typeof body === 'object' && 'model' in body ? body.model : null
     if (expected.requested_model === undefined) expect(record.requested_model).toBe(String(named))
-    if (record.status === 'failed') {
+    if (record.status === 'failed' && expected.attempt_details === undefined) {
       const [attempt] = record.attempt_details ?? []
       expect(attempt).toMatchObject({ model: String(named), cause: expect.any(String) })
       expect(record.candidates?.[0]).toMatchObject({ model: String(named), place: 'requested' })
@@ -271,7 +284,61 @@ describe('GET /api/v1/requests/:id', () => {
     const failed = await ask<Log>(gateway, 'GET', `/api/v1/requests?status=failed&model=${model}`, { token })
     expect(failed.body.data.length).toBeGreaterThan(9)
     const rejected = await ask<Log>(gateway, 'GET', '/api/v1/requests?status=rejected', { token })
-    expect(rejected.body.data.length).toBe(cases.filter(({ expected }) => expected.status === 'rejected').length)
+    const count = cases.filter(({ expected }) => expected.status === 'rejected').length
+    expect(rejected.body.data.length).toBe(count)
+
+    const page = (query: string) =>
+      ask<Log & { next_cursor: string | null }>(gateway, 'GET', `/api/v1/requests?status=rejected${query}`, { token })
+    const first = await page(`&limit=${count - 1}`)
+    const second = await page(`&limit=${count - 1}&cursor=${first.body.next_cursor}`)
+    expect([...first.body.data, ...second.body.data]).toEqual([...rejected.body.data])
+    expect(second.body.next_cursor).toBeNull()
+    for (const [query, rows] of [
+      ['&error_code=model_not_found', 1],
+      [`&model=${model}&error_code=daily_cost_exceeded`, 1],
+      ['&provider=google', 0],
+      ['&routing_mode=auto&error_code=invalid_json', 1],
+      ['&to=2020-01-01', 0],
+      ['&tag=a=b', 0],
+    ] as const)
+      expect([query, (await page(query)).body.data.length]).toEqual([query, rows])
+  })
+
+  test('explains limits and models of a key, skipped candidates, and an output that ended early', async () => {
+    const { body: own } = await ask<{ key: string }>(gateway, 'POST', '/api/v1/keys', {
+      token: person.token,
+      body: { name: 'narrow', models: ['openai/*', 'google/*'], limits: { requests_per_minute: 3 } },
+    })
+    const send = async (body: object) =>
+      recordOf(
+        (await gateway.post('/api/v1/chat', body, { authorization: `Bearer ${own.key}` })).headers.get(
+          'x-request-id',
+        ) ?? '',
+      )
+
+    expect(await send({ model: 'anthropic/claude-haiku-5-5', prompt: 'Hi' })).toMatchObject({
+      summary: 'The API key may not use the requested model.',
+    })
+    expect(await send({ model, prompt: 'Hi there', max_output_tokens: 16 })).toMatchObject({
+      finish_reason: 'length',
+      summary: 'The request completed. Its output ended at the output limit.',
+    })
+    // A case above has disabled the credential of Google.
+    const disabled = 'google/gemini-3.8-flash'
+    const skipping = await send({ model: disabled, prompt: 'Hi again' })
+    expect(skipping.skipped).toEqual([
+      {
+        model: disabled,
+        reason: 'skipped_provider_disabled',
+        cause: 'its provider rejected the credential of the gateway before',
+      },
+    ])
+    expect(skipping.candidates?.[0]?.reasons.join()).not.toContain('called')
+    expect(await send({ model, prompt: 'One more' })).toMatchObject({ status: 'completed' })
+    expect(await send({ model, prompt: 'One too many' })).toMatchObject({
+      limit: 'key.requests_per_minute',
+      summary: 'The limit of requests per minute was reached. This is a limit of the API key.',
+    })
   })
 })
 

@@ -28,7 +28,7 @@ describe('startup', () => {
     async () => {
       const banner = first.output()
       expect(statSync(original).mode & 0o777).toBe(0o700)
-      expect(banner).toMatch(/e-mail +owner@gateway\.local\n +password +\w{20}\n +API key +gw_live_\w{62}\n/)
+      expect(banner).toMatch(/email +owner@gateway\.local\n +password +\w{20}\n +API key +gw_live_\w{62}\n/)
       expect(banner).toContain('simulated')
       const curl = banner.slice(banner.indexOf('curl'), banner.indexOf("'\n\n") + 1)
       expect(curl).toContain(`${first.url}/v1/chat/completions`)

@@ -42,7 +42,7 @@ export const hedgeLost = 'hedge_lost'
  * Why a candidate was skipped when its turn came: the account cannot pay for it, its circuit is open, its cooldown has
  * not ended, its provider rejects the credential, the retry budget is exhausted, or its keys have no capacity.
  */
-const attemptSkips = [
+export const attemptSkips = [
   'skipped_over_budget',
   'skipped_circuit_open',
   'skipped_cooldown',

@@ -46,9 +46,9 @@ export function explainHealth(health: HealthState, { cause, failureRate, since }
 /** Returns the effect of the health on the place; null = none. */
 function effectOf({ place, health }: PlacedCandidate): string | null {
   if (health === 'healthy' || place === 'unhealthy') return null
-  if (place === 'requested') return `${health}, and called anyway because the request names it`
+  if (place === 'requested') return `${health}: it stays first because the request names it`
   // No model may be called now, so the ranking ignores health.
-  if (health === 'unhealthy') return 'unhealthy, as are all others: called anyway'
+  if (health === 'unhealthy') return 'unhealthy, as are all others: health does not change the order'
   if (place === 'price') return 'degraded: healthy models of nearly the same price come first'
   return 'degraded: its score is 0.1 lower'
 }

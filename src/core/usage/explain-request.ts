@@ -1,6 +1,7 @@
 /** Explains how a request ended: which part of the gateway decided, and what its client can do next. */
 import type { AttemptFailure } from '../chat/attempts.ts'
 import { type ErrorCode, errorTable } from '../validation/errors.ts'
+import { causeTexts } from './attempt-causes.ts'
 
 export const deciders = [
   'limit',
@@ -29,6 +30,9 @@ type Ended = {
   readonly layer: string | null
   readonly category: string | null
   readonly param: string | null
+  /** The limit that was reached, such as `key.requests_per_minute`; null = none, or unknown. */
+  readonly limit: string | null
+  readonly finishReason: string | null
   /** Failures of its attempts in order. */
   readonly causes: readonly AttemptFailure[]
   /** Part of the output was sent before the failure. */
@@ -41,7 +45,7 @@ export function explainRequest(ended: Ended): RequestExplanation {
   if (status === 'completed') {
     const failed =
       causes.length === 0 ? '' : ` after ${causes.length} failed ${causes.length === 1 ? 'attempt' : 'attempts'}`
-    return { decidedBy: null, summary: `The request completed${failed}.`, nextStep: null }
+    return { decidedBy: null, summary: `The request completed${failed}.${endOf(ended)}`, nextStep: stepAfter(ended) }
   }
   if (status === 'client_closed')
     return {
@@ -52,6 +56,22 @@ export function explainRequest(ended: Ended): RequestExplanation {
   const code = isErrorCode(ended.errorCode) ? ended.errorCode : null
   if (code === null) return unknown
   return explained(code, ended)
+}
+
+/** Why the output ended early; empty = it did not. */
+function endOf({ finishReason, layer, category }: Ended): string {
+  if (finishReason === 'length') return ' Its output ended at the output limit.'
+  if (finishReason !== 'content_filter') return ''
+  if (layer === null || layer === 'provider') return ' The content filter of the provider ended the output.'
+  return ` The moderation layer \`${layer}\`${inCategory(category)} ended the output.`
+}
+
+const falseAlarm = 'Change the prompt. If this is a false alarm, ask the operator to adjust the moderation settings.'
+
+function stepAfter({ finishReason, layer }: Ended): string | null {
+  if (finishReason === 'length') return 'Raise the output limit, such as `max_output_tokens`, for a longer output.'
+  if (finishReason !== 'content_filter') return null
+  return layer === null || layer === 'provider' ? 'Change the prompt, or use a model of another provider.' : falseAlarm
 }
 
 const unknown: RequestExplanation = {
@@ -65,22 +85,67 @@ function isErrorCode(code: string | null): code is ErrorCode {
 }
 
 function explained(code: ErrorCode, ended: Ended): RequestExplanation {
-  const row = codes[code]
+  const row = rowOf(code, ended)
   if (code === 'content_blocked' && ended.layer !== null) return blocked(ended.layer, ended.category)
   const last = ended.causes.at(-1)
   // After a failed attempt the provider decided, whatever the code.
   const cause = last === undefined || row.decidedBy === 'gateway' ? null : causeTexts[last]
-  const field = ended.param === null ? '' : ` The error names \`${ended.param}\`.`
+  const told = cause === null || last === sameCause[code] ? '' : ` Last cause: ${cause.text}.`
+  const field = ended.param === null || row === modelForbidden ? '' : ` The error names \`${ended.param}\`.`
+  const owner = ended.limit === null ? null : limitOwner(ended.limit)
   const truncated = ended.isTruncated ? ' The client received part of the output.' : ''
   return {
     decidedBy: cause === null ? row.decidedBy : 'provider',
-    summary: `${row.summary}${cause === null ? '' : ` Last cause: ${cause.text}.`}${field}${truncated}`,
-    nextStep: cause?.nextStep ?? row.nextStep,
+    summary: `${row.summary}${owner === null ? '' : ` This is a limit of ${owner.name}.`}${told}${field}${truncated}`,
+    nextStep: `${cause?.nextStep ?? row.nextStep}${owner === null ? '' : ` ${owner.setBy}`}`,
   }
 }
 
+/** Causes that only repeat the summary of their code. */
+const sameCause: Partial<Record<ErrorCode, AttemptFailure>> = {
+  context_length_exceeded: 'context_overflow',
+  content_blocked: 'content_filtered',
+}
+
+function rowOf(code: ErrorCode, { param, causes }: Ended): Row {
+  if (code === 'forbidden' && param === 'model') return modelForbidden
+  if (code === 'unsupported_parameter' && param === 'messages') return attachmentsUnsupported
+  return code === 'upstream_timeout' && causes.length === 0 ? requestTimedOut : codes[code]
+}
+
+const attachmentsUnsupported: Row = {
+  decidedBy: 'routing',
+  summary: 'No eligible model accepts the images or files of the messages.',
+  nextStep: 'Remove the images and files, or choose a model with vision on the Models page.',
+}
+
+/** No attempt failed: the timeout of the request ended a running one. */
+const requestTimedOut: Row = {
+  decidedBy: 'provider',
+  summary: 'The timeout of the request ended before a model had responded.',
+  nextStep: 'Allow more time (`X-Gateway-Timeout-Ms`), lower `max_output_tokens`, or use a faster model.',
+}
+
+const modelForbidden: Row = {
+  decidedBy: 'validation',
+  summary: 'The API key may not use the requested model.',
+  nextStep: 'Request a model that the key allows, or change the models of the key on the Keys page.',
+}
+
+/** Returns whose limit it is, and where it is set. `limit` is `account.…`, `key.…` or `tag:name=value.…`. */
+function limitOwner(limit: string): { readonly name: string; readonly setBy: string } | null {
+  const owner = limit.slice(0, limit.lastIndexOf('.'))
+  if (owner === 'account')
+    return { name: 'the account', setBy: 'The plan and the operator set the limits of an account.' }
+  if (owner === 'key') return { name: 'the API key', setBy: 'The limits of a key are on the Keys page.' }
+  if (!owner.startsWith('tag:')) return null
+  return { name: `the tag \`${owner.slice(4)}\``, setBy: 'An admin of the account sets the limits of tags.' }
+}
+
+const inCategory = (category: string | null) =>
+  category === null || category === '' ? '' : ` (category \`${category}\`)`
+
 function blocked(layer: string, category: string | null): RequestExplanation {
-  const named = category === null || category === '' ? '' : ` (category \`${category}\`)`
   if (layer === 'provider')
     return {
       decidedBy: 'provider',
@@ -89,8 +154,8 @@ function blocked(layer: string, category: string | null): RequestExplanation {
     }
   return {
     decidedBy: 'moderation',
-    summary: `The moderation layer \`${layer}\`${named} blocked the request.`,
-    nextStep: 'Change the prompt. If this is a false alarm, ask the operator to adjust the moderation settings.',
+    summary: `The moderation layer \`${layer}\`${inCategory(category)} blocked the request.`,
+    nextStep: falseAlarm,
   }
 }
 
@@ -100,7 +165,8 @@ const codes: Readonly<Record<ErrorCode, Row>> = {
   invalid_request: {
     decidedBy: 'validation',
     summary: 'The request is not valid.',
-    nextStep: 'Correct the field that the error names; the API reference lists what each field accepts.',
+    nextStep:
+      'Correct the field that the error names. The response of the request states the accepted values, the API reference lists all fields.',
   },
   invalid_json: {
     decidedBy: 'validation',
@@ -255,48 +321,7 @@ const codes: Readonly<Record<ErrorCode, Row>> = {
   },
   upstream_timeout: {
     decidedBy: 'provider',
-    summary: 'No model responded before the timeout.',
+    summary: 'No model responded in time.',
     nextStep: 'Send the request again, or lower `max_output_tokens`.',
   },
-}
-
-type Cause = { readonly text: string; readonly nextStep?: string }
-
-const causeTexts: Readonly<Record<AttemptFailure, Cause>> = {
-  rate_limited: { text: 'the provider is at its rate limit' },
-  quota_exhausted: {
-    text: 'the quota of the provider account is used up',
-    nextStep: 'The operator has to add credit at the provider, or another key.',
-  },
-  overloaded: { text: 'the provider is overloaded' },
-  unavailable: { text: 'the provider failed with a server error' },
-  credential_refused: {
-    text: 'the provider rejected the credential of the gateway',
-    nextStep: 'The operator has to replace the key of this provider.',
-  },
-  model_missing: {
-    text: 'the provider does not offer the model',
-    nextStep: 'The operator has to check the access of the provider key to this model.',
-  },
-  context_overflow: { text: 'the conversation exceeds the context window of the model' },
-  content_filtered: { text: 'the content filter of the provider blocked the request' },
-  request_refused: {
-    text: 'the provider rejected the request as invalid',
-    nextStep: "Check the parameters in the provider's documentation.",
-  },
-  request_too_large: { text: 'the request is larger than the provider accepts' },
-  timeout: { text: 'the provider did not respond before its deadline' },
-  connection_failed: {
-    text: 'the connection to the provider failed',
-    nextStep: 'Send the request again. If it persists, the operator has to check the network and the provider address.',
-  },
-  bad_answer: { text: 'the response of the provider was not valid' },
-  truncated: { text: 'the response of the provider ended before its end' },
-  empty_answer: { text: 'the model returned no output' },
-  generation_failed: { text: 'the provider reported an error while generating' },
-}
-
-/** Returns the cause of an attempt as a phrase; null = it served. */
-export function attemptCause(outcome: string): string | null {
-  return Object.hasOwn(causeTexts, outcome) ? causeTexts[outcome as AttemptFailure].text : null
 }

@@ -21,6 +21,7 @@ export type Rejection = {
   /** Top-level field that the error names. */
   readonly param: string | null
   readonly layer: string | null
+  /** Category of the moderation layer; without a layer, the limit that was reached. */
   readonly category: string | null
   readonly latency_ms: number
 }
@@ -60,7 +61,7 @@ export function toRejection(
     error_code: error.code,
     param: fieldName(error.param),
     layer: error.layer,
-    category: error.category,
+    category: error.category ?? error.limit,
     latency_ms: Math.max(0, Math.round(latencyMs)),
   }
 }

@@ -4,6 +4,7 @@
  * thousandth, at most `maximumTraced` candidates.
  */
 import { Type } from '@sinclair/typebox'
+import type { AttemptSkip } from '../chat/attempts.ts'
 import type { HealthState } from '../request/health-state.ts'
 import type { PlaceReason } from '../request/place-reason.ts'
 import type { FallbackPolicy } from '../validation/fallback-policy.ts'
@@ -33,6 +34,8 @@ export type RequestTrace = {
   readonly m?: readonly [layer: string, category: string]
   /** Field that the error names; absent = none. */
   readonly p?: string
+  /** Candidates that were not called in their turn; absent = none. */
+  readonly k?: readonly (readonly [model: string, reason: AttemptSkip])[]
   /** Fallback policy in force; absent = `any`. */
   readonly f?: FallbackPolicy
 }

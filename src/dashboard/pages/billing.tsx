@@ -37,10 +37,14 @@ export function Billing() {
   )
 }
 
+const limitNames = ['daily_tokens', 'daily_cost_usd', 'requests_per_minute', 'concurrent_requests'] as const
+
 type Changed = { readonly billing: ShownBilling; readonly onChange: (billing: ShownBilling) => void }
 
 function Plan({ billing, onChange }: Changed) {
   const [asks, setAsks] = useState<'upgrade' | 'downgrade' | null>(null)
+  // Overrides of the operator included.
+  const enforced = useResource('GET /api/v1/account').data?.limits
   const { plan, plan_after_cycle: next, plans, cycle, version } = billing
   const needsMethod = billing.collected_by === 'stripe' && billing.payment_method === null
   return (
@@ -50,8 +54,9 @@ function Plan({ billing, onChange }: Changed) {
     >
       <div class="plans">
         {(['evaluation', 'usage'] as const).map(name => {
-          const limits = plans[name]
           const isCurrent = name === plan
+          const limits = isCurrent ? (enforced ?? plans[name]) : plans[name]
+          const isOverridden = limitNames.some(limit => limits[limit] !== plans[name][limit])
           return (
             <div key={name} class={`plan ${isCurrent ? 'current' : ''}`}>
               <h3>
@@ -66,6 +71,14 @@ function Plan({ billing, onChange }: Changed) {
                   {limits.concurrent_requests} concurrent {limits.concurrent_requests === 1 ? 'request' : 'requests'}
                 </li>
               </ul>
+              {isOverridden && (
+                <p class="hint">
+                  Enforced for this account. The operator changed limits; the plan itself has{' '}
+                  {formatCount(plans[name].daily_tokens)} tokens and {formatUsd(plans[name].daily_cost_usd)} per day,{' '}
+                  {plans[name].requests_per_minute} requests per minute and {plans[name].concurrent_requests}{' '}
+                  concurrent.
+                </p>
+              )}
               {!isCurrent && name === 'usage' && billing.collected_by === 'manual' && (
                 <p class="hint">
                   This gateway has no payment provider. Ask its operator for an upgrade: <code>accounts plan</code>.
@@ -142,7 +155,7 @@ function SoftCap({ billing, onChange }: Changed) {
   const saving = useAction(async (monthly_usd: number | null) => {
     onChange(await callApi('PUT /api/v1/billing/soft-cap', { body: { monthly_usd } }))
     if (monthly_usd === null) setText('')
-    showToast(monthly_usd === null ? 'Soft cap removed.' : `Soft cap set to ${formatUsd(monthly_usd)}.`)
+    showToast(monthly_usd === null ? 'Soft cap removed' : `Soft cap set to ${formatUsd(monthly_usd)}`)
   })
   return (
     <Card
@@ -160,7 +173,8 @@ function SoftCap({ billing, onChange }: Changed) {
       <p class="hint">
         {billing.cycle === null
           ? 'Counted per calendar month, from the first at 00:00 UTC.'
-          : `Counted per 30-day billing cycle. This one ends on ${dateOf(billing.cycle.ends_at)}.`}
+          : `Counted per 30-day billing cycle. This one ends on ${dateOf(billing.cycle.ends_at)}.`}{' '}
+        Alerts on spend are on the <a href={hrefTo('webhooks')}>Webhooks</a> page.
       </p>
       {saving.failure !== null && saving.failure.param === null && <FailureNotice failure={saving.failure} />}
       <form

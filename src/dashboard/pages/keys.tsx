@@ -53,8 +53,8 @@ export function Keys() {
       }
     >
       <Card
-        title={showsEnded ? 'All keys' : 'Valid keys'}
-        actions={<Switch label="Show ended" isOn={showsEnded} onSwitch={setShowsEnded} />}
+        title={showsEnded ? 'All keys' : 'Active keys'}
+        actions={<Switch label="Show revoked and expired" isOn={showsEnded} onSwitch={setShowsEnded} />}
       >
         <Loaded resource={keys} what="keys">
           {({ data }) => (
@@ -86,7 +86,7 @@ type KeyTableProps = {
 
 function KeyTable({ keys, hasEnded, projectNames, onOpen }: KeyTableProps) {
   if (keys.length === 0)
-    return <Empty title={hasEnded ? 'No valid keys' : 'No keys yet'}>Programs use API keys to authenticate.</Empty>
+    return <Empty title={hasEnded ? 'No active keys' : 'No keys yet'}>Programs use API keys to authenticate.</Empty>
   const usd = usdColumn(keys.map(({ usage }) => usage.cost_usd))
   return (
     <Table
@@ -123,7 +123,11 @@ function KeyTable({ keys, hasEnded, projectNames, onOpen }: KeyTableProps) {
         { name: 'Requests', from: 'middle', isNumber: true, show: key => formatCount(key.usage.requests) },
         { name: 'Tokens', from: 'wide', isNumber: true, show: key => compact(key.usage.total_tokens) },
         { name: 'Cost', isNumber: true, show: key => usd(key.usage.cost_usd) },
-        { name: 'Limits', from: 'middle', show: ({ limits, used }) => <UsedLimits limits={limits} used={used} /> },
+        {
+          name: 'Limits',
+          from: 'middle',
+          show: ({ limits, used, models }) => <UsedLimits limits={limits} used={used} models={models} />,
+        },
         {
           name: '',
           show: key =>
@@ -199,7 +203,7 @@ function Create({ onMade, onClose }: MadeProps) {
         failure={making.failure}
       />
       <ProjectField value={project} onChoice={setProject} />
-      <SelectField label="Ends" value={days} onChoice={setDays}>
+      <SelectField label="Expires" value={days} onChoice={setDays}>
         {lifetimeOptions}
       </SelectField>
       <KeyRuleFields texts={rules} onTexts={setRules} failure={making.failure} />

@@ -30,6 +30,7 @@ import {
   daysOf,
   type Measure,
   measures,
+  nameOfModel,
   type Series,
   splitSeries,
   wholeSeries,
@@ -57,7 +58,7 @@ export function Overview() {
   return (
     <Page
       title="Overview"
-      about={`Usage of the account against today’s limits, and ${seesAll ? 'of the account' : 'of your own keys'} over a range. All times are UTC.`}
+      about={`Today’s limits, which the whole account shares. Below: usage of ${seesAll ? 'the account' : 'your own keys'} in the chosen range. All times are UTC.`}
     >
       <BillingNotices />
       {isAllowed(user.value?.role ?? 'viewer', 'keys.own') && (
@@ -245,7 +246,7 @@ function ByModel({ usage, filters }: Shown) {
           label="Cost by model"
           shares={rows.map(row => ({
             key: row.model ?? '',
-            name: row.model ?? 'No model',
+            name: nameOfModel(row.model),
             href: row.model === null ? undefined : hrefToLog(filters, { model: row.model }),
             value: row.cost_usd,
             told: `${usd(row.cost_usd)} · ${compact(row.requests)} ${row.requests === 1 ? 'request' : 'requests'}`,

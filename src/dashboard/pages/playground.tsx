@@ -51,7 +51,7 @@ export function Playground() {
       actions={
         <>
           <button type="button" class="button" disabled={all.length >= mostLanes} onClick={addLane}>
-            Compare
+            {all.length === 1 ? 'Compare' : 'Add model'}
           </button>
           <button type="button" class="button" onClick={() => setCode(codeOf(all[0]))}>
             View code

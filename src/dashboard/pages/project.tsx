@@ -132,7 +132,7 @@ function Keys({ id }: { readonly id: string }) {
 }
 
 function KeyTable({ keys }: { readonly keys: readonly ShownKey[] }) {
-  if (keys.length === 0) return <Empty title="No valid keys">Create an API key and choose this project for it.</Empty>
+  if (keys.length === 0) return <Empty title="No active keys">Create an API key and choose this project for it.</Empty>
   return (
     <Table
       caption="Keys of the project"

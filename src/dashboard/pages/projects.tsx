@@ -87,7 +87,7 @@ function ProjectTable({ projects, canCreate }: { projects: readonly ShownProject
           ),
         },
         { name: 'Limits', show: ({ limits, used }) => <UsedLimits limits={limits} used={used} /> },
-        { name: 'Valid keys', isNumber: true, show: ({ active_keys }) => formatCount(active_keys) },
+        { name: 'Active keys', isNumber: true, show: ({ active_keys }) => formatCount(active_keys) },
         { name: 'Members', from: 'middle', isNumber: true, show: ({ members }) => formatCount(members.length) },
         { name: 'Your role', from: 'middle', show: ({ role }) => (role === null ? 'Account' : humanize(role)) },
         { name: 'Created', from: 'wide', show: ({ created_at }) => dateOf(created_at) },

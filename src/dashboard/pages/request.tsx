@@ -3,17 +3,19 @@ import { Attempts } from '../parts/attempts.tsx'
 import { Badge } from '../parts/badge.tsx'
 import { DetailRow } from '../parts/conversation-turn.tsx'
 import { Copy } from '../parts/copy.tsx'
-import { Loaded, Notice } from '../parts/notice.tsx'
+import { Loaded, Notice, withCode } from '../parts/notice.tsx'
 import { Card, Page } from '../parts/page.tsx'
-import { ServedBadge, StatusBadge } from '../parts/request-detail.tsx'
+import { requestedModelText, ServedBadge, StatusBadge, servedModelOf } from '../parts/request-detail.tsx'
 import { Table } from '../parts/table.tsx'
-import { dialectNames, exactTime, formatCount, formatTags, humanize, milliseconds, usdExact } from '../state/format.ts'
+import { dialectNames, exactTime, formatCount, humanize, milliseconds, usdExact } from '../state/format.ts'
 import { hrefTo } from '../state/hash-route.ts'
 import { useResource } from '../state/resource.ts'
 
 /** One request with its own URL, found by any of its IDs. */
 export function RequestPage({ id }: { readonly id: string }) {
   const record = useResource('GET /api/v1/requests/:id', { params: { id } })
+  // The notice of an error would show the ID of the lookup, which looks like that of the request.
+  const isMissing = record.failure?.code === 'not_found'
   return (
     <Page
       title="Request"
@@ -24,72 +26,89 @@ export function RequestPage({ id }: { readonly id: string }) {
         </a>
       }
     >
-      <Loaded resource={record} what="the request" lines={8}>
-        {found => (
-          <>
-            <Outcome record={found} />
-            <Timeline record={found} />
-            <Candidates record={found} />
-            <Usage record={found} />
-          </>
-        )}
-      </Loaded>
+      {isMissing ? (
+        <Missing id={id} reload={record.reload} />
+      ) : (
+        <Loaded resource={record} what="the request" lines={8}>
+          {found => (
+            <>
+              <Outcome record={found} />
+              <Timeline record={found} />
+              <Candidates record={found} />
+              <Usage record={found} />
+            </>
+          )}
+        </Loaded>
+      )}
     </Page>
   )
 }
 
+function Missing({ id, reload }: { readonly id: string; readonly reload: () => void }) {
+  return (
+    <Card title="No request with this ID">
+      <p class="mono wrap">{id}</p>
+      <p>Reasons why a request is not here:</p>
+      <ul class="stack">
+        <li>Its API key was missing, invalid, expired or revoked. The response of the request names the reason.</li>
+        <li>It belongs to another account, or to a key that your role cannot see.</li>
+        <li>It ended less than a few seconds ago.</li>
+        <li>It was rejected more than 30 days ago.</li>
+      </ul>
+      <button type="button" class="button small" onClick={reload}>
+        Retry
+      </button>
+    </Card>
+  )
+}
+
 function Outcome({ record }: { readonly record: RequestRecord }) {
-  const { request_id, summary, next_step, decided_by } = record
+  const { request_id, summary, next_step, decided_by, finish_reason: finish, metadata, tags } = record
+  const isModerated = record.layer !== 'provider'
+  const isWhole = decided_by === null && next_step === null
   return (
     <Card title="Outcome">
       <p>
         <StatusBadge request={record} /> <ServedBadge request={record} />{' '}
         {record.error_code !== null && <code>{record.error_code}</code>}
       </p>
-      <Notice tone={decided_by === null ? 'good' : 'bad'} title={summary}>
-        {next_step}
+      <Notice tone={isWhole ? 'good' : decided_by === null ? 'warn' : 'bad'}>
+        <strong>{withCode(summary)}</strong>
+        {next_step !== null && <div>{withCode(next_step)}</div>}
       </Notice>
       <p class="copied-line">
         <span class="mono wrap">{request_id}</span>
-        <Copy text={request_id} what="id" />
+        <Copy text={request_id} what="ID" />
       </p>
       <dl class="pairs">
         <DetailRow name="Received" value={exactTime(record.created_at)} />
         {record.http_status !== null && <DetailRow name="HTTP status" value={String(record.http_status)} />}
         {decided_by !== null && <DetailRow name="Decided by" value={humanize(decided_by)} />}
-        {record.layer !== null && <DetailRow name="Moderation layer" value={record.layer} />}
-        {record.category !== null && <DetailRow name="Category" value={record.category} />}
+        {record.limit !== null && <DetailRow name="Limit" value={record.limit} />}
+        {isModerated && record.layer !== null && <DetailRow name="Moderation layer" value={record.layer} />}
+        {isModerated && record.category !== null && <DetailRow name="Category" value={record.category} />}
         {record.param !== null && <DetailRow name="Field" value={record.param} />}
-        <DetailRow name="Requested model" value={record.requested_model ?? 'Unknown'} />
-        <DetailRow name="Served model" value={record.model ?? 'No model'} />
+        <DetailRow name="Requested model" value={requestedModelText(record)} />
+        <DetailRow name="Served model" value={servedModelOf(record) ?? 'No model'} />
+        {finish !== null && <DetailRow name="Finish reason" value={finish} />}
         {record.strategy !== null && <DetailRow name="Strategy" value={record.strategy} />}
-        <DetailRow name="Fallback" value={humanize(record.fallback)} />
+        <DetailRow name="Fallback policy" value={humanize(record.fallback)} />
         {record.dialect !== null && <DetailRow name="API" value={dialectNames[record.dialect]} />}
         <DetailRow name="Key" value={record.key_name ?? record.key_id} />
         {record.user_email !== null && <DetailRow name="Member" value={record.user_email} />}
-        {record.tags !== null && <DetailRow name="Tags" value={formatTags(record.tags)} />}
         {record.upstream_id !== null && <DetailRow name="Provider response ID" value={record.upstream_id} />}
+        {Object.entries({ ...metadata, ...tags }).map(([name, value]) => (
+          <DetailRow key={name} name={`${tags?.[name] === undefined ? 'Metadata' : 'Tag'} ${name}`} value={value} />
+        ))}
       </dl>
     </Card>
   )
 }
 
 function Timeline({ record }: { readonly record: RequestRecord }) {
-  const failed = record.attempt_details?.filter(({ cause }) => cause !== null) ?? []
   return (
     <Card title="Attempts">
-      <Attempts request={record} />
-      {failed.length > 0 && (
-        <dl class="pairs">
-          {failed.map(({ model, cause, http_status, after_ms }, index) => (
-            <DetailRow
-              key={index}
-              name={model}
-              value={`${cause} (${http_status === null ? 'no response' : `status ${http_status}`}, after ${milliseconds(after_ms)})`}
-            />
-          ))}
-        </dl>
-      )}
+      <Attempts request={record} record={record} />
       <dl class="pairs">
         <DetailRow
           name="Time to first token"
@@ -105,14 +124,18 @@ function Candidates({ record: { candidates } }: { readonly record: RequestRecord
   if (candidates === null || candidates.length === 0) return null
   const part = (value: number | undefined) => (value === undefined ? '–' : value.toFixed(3))
   return (
-    <Card title="Candidates" about="In the order of calls, with their scores when the request was routed.">
+    <Card title="Candidates" about="In the order of the ranking, with their scores when the request was routed.">
       <Table
         caption="Candidates"
         rows={candidates}
         keyOf={({ model }) => model}
         columns={[
           { name: 'Model', isHeading: true, show: ({ model }) => model },
-          { name: 'Score', isNumber: true, show: ({ score, parts }) => part(parts === null ? undefined : score) },
+          {
+            name: 'Score',
+            isNumber: true,
+            show: ({ score, place }) => part(place === 'requested' ? undefined : score),
+          },
           { name: 'Quality', from: 'wide', isNumber: true, show: ({ parts }) => part(parts?.quality) },
           { name: 'Cost', from: 'wide', isNumber: true, show: ({ parts }) => part(parts?.cost) },
           { name: 'Speed', from: 'wide', isNumber: true, show: ({ parts }) => part(parts?.speed) },

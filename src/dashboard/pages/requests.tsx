@@ -1,4 +1,5 @@
 import { useState } from 'preact/hooks'
+import { isAllowed } from '../../core/accounts/roles.ts'
 import type { ShownRequest } from '../../routes/usage/schemas.ts'
 import { Switch } from '../parts/field.tsx'
 import { FilterBar } from '../parts/filter-bar.tsx'
@@ -6,33 +7,62 @@ import { FindRequest } from '../parts/find-request.tsx'
 import { Icon } from '../parts/icon.tsx'
 import { Empty, FailureNotice, Loading } from '../parts/notice.tsx'
 import { Page } from '../parts/page.tsx'
-import { RequestDetail, ServedBadge, StatusBadge } from '../parts/request-detail.tsx'
+import {
+  callCount,
+  RequestDetail,
+  requestedModelText,
+  ServedBadge,
+  StatusBadge,
+  servedModelOf,
+} from '../parts/request-detail.tsx'
 import { Table } from '../parts/table.tsx'
+import { Tabs } from '../parts/tabs.tsx'
 import { showToast } from '../parts/toast.tsx'
 import { useAction } from '../state/action.ts'
-import { saveExport } from '../state/export.ts'
+import { saveCsv, saveExport } from '../state/export.ts'
 import { type Filters, filtersOf, logQuery } from '../state/filters.ts'
 import { compact, exactTime, formatCount, listTime, milliseconds, usdColumn } from '../state/format.ts'
 import { hashRoute, replaceHashRoute } from '../state/hash-route.ts'
 import { useLog } from '../state/log.ts'
+import { user } from '../state/session.ts'
+
+const admissions = [
+  { key: 'admitted', title: 'Admitted' },
+  { key: 'rejected', title: 'Rejected' },
+] as const
 
 export function Requests() {
   const [isLive, setLive] = useState(false)
   const [chosen, setChosen] = useState<ShownRequest | null>(null)
   const filters = filtersOf(hashRoute.value.query)
+  const seesAll = isAllowed(user.value?.role ?? 'member', 'requests.all')
   const log = useLog(logQuery(filters), isLive)
+  const isRejected = filters.status === 'rejected'
   const isFiltered = Object.keys(filters).length > 0
   return (
     <Page
       title="Requests"
-      about="Model, latency, tokens and cost of each request. Prompts and outputs are never stored."
-      actions={<Exports filters={filters} />}
+      about={`Model, latency, tokens and cost of each request${seesAll ? '' : ' of your own keys'}. Prompts and outputs are never stored.`}
+      actions={isRejected ? <RejectedExport rows={log.rows ?? []} /> : <Exports filters={filters} />}
     >
       <FilterBar path="requests" filters={filters}>
         <Switch label="Live updates" isOn={isLive} onSwitch={setLive} />
       </FilterBar>
       <FindRequest />
       <section class="card">
+        <div>
+          <Tabs
+            label="Requests"
+            tabs={admissions}
+            current={isRejected ? 'rejected' : 'admitted'}
+            onChoice={one => replaceHashRoute('requests', { ...filters, status: one === 'rejected' ? one : '' })}
+          />
+        </div>
+        <p class="hint">
+          {isRejected
+            ? 'A limit or a check rejected these requests before a model was called. Kept for 30 days.'
+            : 'Requests that a limit or a check rejected are under “Rejected”.'}
+        </p>
         {log.failure !== null && <FailureNotice failure={log.failure} retry={log.reload} />}
         {log.rows === undefined && log.failure === null && <Loading what="requests" lines={8} />}
         {log.rows?.length === 0 && !log.hasMore && (
@@ -94,6 +124,31 @@ function Exports({ filters }: { readonly filters: Filters }) {
   )
 }
 
+/** Rejected requests have no usage and no export of their own: the file has the rows that are shown. */
+function RejectedExport({ rows }: { readonly rows: readonly ShownRequest[] }) {
+  const save = () => {
+    saveCsv('rejected-requests.csv', [
+      ['request_id', 'created_at', 'error_code', 'requested_model', 'key_name', 'dialect', 'streamed', 'latency_ms'],
+      ...rows.map(row => [
+        row.request_id,
+        row.created_at,
+        row.error_code,
+        row.requested_model,
+        row.key_name,
+        row.dialect,
+        row.streamed,
+        row.latency_ms,
+      ]),
+    ])
+    showToast('Export downloaded')
+  }
+  return (
+    <button type="button" class="button" disabled={rows.length === 0} onClick={save}>
+      <Icon name="download" size={16} /> Export CSV
+    </button>
+  )
+}
+
 type RequestTableProps = {
   readonly rows: readonly ShownRequest[]
   readonly fresh: ReadonlySet<string>
@@ -124,14 +179,22 @@ function RequestTable({ rows, fresh, onChoose }: RequestTableProps) {
             </button>
           ),
         },
-        { name: 'Status', show: row => <StatusBadge request={row} /> },
+        {
+          name: 'Status',
+          show: row => (
+            <>
+              <StatusBadge request={row} />
+              {row.error_code !== null && <code class="block quiet">{row.error_code}</code>}
+            </>
+          ),
+        },
         {
           name: 'Model',
           show: row => (
             <>
-              {row.model ?? <span class="quiet">{row.requested_model ?? 'No model'} (not served)</span>}{' '}
+              {servedModelOf(row) ?? <span class="quiet">{requestedModelText(row)} (not served)</span>}{' '}
               <ServedBadge request={row} />
-              {row.attempts > 1 && <span class="quiet"> {row.attempts} attempts</span>}
+              {callCount(row) > 1 && <span class="quiet"> {callCount(row)} attempts</span>}
             </>
           ),
         },

@@ -27,7 +27,7 @@ function Ask() {
     return (
       <AuthPage title="Reset password" onSubmit={() => {}}>
         <Notice tone="warn" title="Email is not configured">
-          Ask the operator to reset the password: <code>bun run gateway accounts reset-password</code>.
+          Ask the operator to reset the password: <code>bun run gateway accounts reset-password {'<email>'}</code>.
         </Notice>
         <BackToSignIn />
       </AuthPage>

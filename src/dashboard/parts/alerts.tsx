@@ -3,6 +3,7 @@ import { alertWindowMinutes, defaultWindowMinutes } from '../../core/alerts/aler
 import type { ShownAlert } from '../../routes/alerts/schemas.ts'
 import { useAction } from '../state/action.ts'
 import { callApi } from '../state/api.ts'
+import { useRegistration } from '../state/registration.ts'
 import { useResource } from '../state/resource.ts'
 import { Badge } from './badge.tsx'
 import { Confirm, FormDialog } from './dialog.tsx'
@@ -30,10 +31,12 @@ export function Alerts() {
   const alerts = useResource('GET /api/v1/alerts')
   const [edited, setEdited] = useState<ShownAlert | 'new' | null>(null)
   const [deleted, setDeleted] = useState<ShownAlert | null>(null)
+  // The same mail server sends both.
+  const sendsMail = useRegistration()?.verifies_email !== false
   return (
     <Card
       title="Alerts"
-      about="Owners get an email, and webhooks an event, when a value reaches its threshold."
+      about={`${sendsMail ? 'Owners get an email, and webhooks an event,' : 'Webhooks get an event'} when a value reaches its threshold.${sendsMail ? '' : ' Email is not configured.'}`}
       actions={
         <button type="button" class="button" onClick={() => setEdited('new')}>
           Create alert

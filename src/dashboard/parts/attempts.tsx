@@ -1,10 +1,17 @@
-import type { ShownRequest } from '../../routes/usage/schemas.ts'
+import type { RequestRecord, ShownRequest } from '../../routes/usage/schemas.ts'
 import { formatCount, humanize, milliseconds } from '../state/format.ts'
 import { Badge } from './badge.tsx'
 
+type AttemptsProps = {
+  readonly request: ShownRequest
+  /** The same request with the causes of its attempts; null = the log has only the outcomes. */
+  readonly record?: RequestRecord | null
+}
+
 /** Attempts on the timeline of the request: gray while waiting, then the output. */
-export function Attempts({ request }: { readonly request: ShownRequest }) {
+export function Attempts({ request, record = null }: AttemptsProps) {
   const { tried, attempts, latency_ms: all } = request
+  const details = record?.attempt_details ?? null
   if (tried === null) return <p class="hint">Attempt details are not available for older requests.</p>
   const skipped = attempts - tried.length
   return (
@@ -22,6 +29,7 @@ export function Attempts({ request }: { readonly request: ShownRequest }) {
                 <span class={isServed ? 'wait' : 'lost'} style={stretch(after_ms, duration_ms, all)} />
                 {isServed && <span class="flow" style={stretch(after_ms + duration_ms, all, all)} />}
               </span>
+              {details?.[index]?.cause != null && <p class="hint">{causeOf(details[index])}</p>}
             </li>
           )
         })}
@@ -43,7 +51,12 @@ export function Attempts({ request }: { readonly request: ShownRequest }) {
             : `The request ended during the attempt on ${request.model}.`}
         </p>
       )}
-      {skipped > 0 && (
+      {record?.skipped?.map(({ model, cause }) => (
+        <p key={model} class="hint">
+          <code>{model}</code> was skipped: {cause}.
+        </p>
+      ))}
+      {skipped > 0 && record?.skipped == null && (
         <p class="hint">
           {formatCount(skipped)} {skipped === 1 ? 'candidate' : 'candidates'} skipped: cost above the remaining daily
           limit, or a cooldown after failures.
@@ -52,6 +65,11 @@ export function Attempts({ request }: { readonly request: ShownRequest }) {
     </>
   )
 }
+
+type Detail = NonNullable<RequestRecord['attempt_details']>[number]
+
+const causeOf = ({ cause, http_status, after_ms }: Detail) =>
+  `After ${milliseconds(after_ms)}: ${cause}, ${http_status === null ? 'no response' : `status ${http_status}`}.`
 
 /** Returns position and length of a time within `all`, always visible and within bounds. */
 function stretch(from: number, duration: number, all: number) {

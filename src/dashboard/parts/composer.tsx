@@ -1,5 +1,5 @@
 import { useRef, useState } from 'preact/hooks'
-import type { Attachment } from '../state/playground.ts'
+import { type Attachment, draft } from '../state/playground.ts'
 import { Icon } from './icon.tsx'
 import { Notice } from './notice.tsx'
 
@@ -15,14 +15,14 @@ const mostImageBytes = 2_000_000
 
 /** The prompt with its images. */
 export function Composer({ isAnswering, onAsk, onStop }: ComposerProps) {
-  const [text, setText] = useState('')
+  const text = draft.value
   const [images, setImages] = useState<readonly Attachment[]>([])
   const [rejected, setRejected] = useState('')
   const field = useRef<HTMLTextAreaElement>(null)
   const send = () => {
     const question = text.trim()
     if (question === '' || isAnswering) return
-    setText('')
+    draft.value = ''
     setImages([])
     void onAsk(question, images)
     field.current?.focus()
@@ -63,7 +63,9 @@ export function Composer({ isAnswering, onAsk, onStop }: ComposerProps) {
         placeholder="Your message"
         rows={2}
         value={text}
-        onInput={event => setText(event.currentTarget.value)}
+        onInput={event => {
+          draft.value = event.currentTarget.value
+        }}
         onKeyDown={event => {
           // While text is being composed, Enter belongs to the input method.
           if (event.key === 'Enter' && !event.shiftKey && !event.isComposing) {

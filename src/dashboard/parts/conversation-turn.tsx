@@ -142,7 +142,7 @@ function Account({ turn, summary, explain }: AccountProps) {
         </li>
         <li>{formatUsd(usage.cost_usd)}</li>
         <li>
-          TTFT {milliseconds(turn.firstTokenMs)}, total {milliseconds(turn.totalMs)}
+          {turn.firstTokenMs !== null && `TTFT ${milliseconds(turn.firstTokenMs)}, `}total {milliseconds(turn.totalMs)}
         </li>
         {summary.finish_reason === 'length' && (
           <li>

@@ -22,6 +22,8 @@ export function Dialog({ title, onClose, children, kind = 'middle' }: DialogProp
     const element = dialog.current
     const before = document.activeElement
     element?.showModal()
+    // The browser focuses the first control, which is the close button.
+    element?.querySelector<HTMLElement>('form :is(input, select, textarea)')?.focus()
     const leave = kind === 'beside' ? closeOnBack(() => latest.current()) : () => {}
     return () => {
       element?.close()

@@ -15,13 +15,25 @@ import { statusWords } from './request-detail.tsx'
 /** Codes of failed requests that the log contains. */
 const errorCodes = [
   'invalid_request',
+  'invalid_json',
+  'unsupported_parameter',
+  'model_not_found',
+  'model_deprecated',
+  'previous_response_not_found',
   'context_length_exceeded',
+  'body_too_large',
   'content_blocked',
+  'forbidden',
+  'conflict',
+  'already_completed',
   'payment_required',
+  'account_paused',
   'requests_per_minute_exceeded',
   'concurrent_requests_exceeded',
+  'request_bytes_exceeded',
   'daily_tokens_exceeded',
   'daily_cost_exceeded',
+  'monthly_cost_exceeded',
   'upstream_rate_limited',
   'upstream_failed',
   'upstream_timeout',
@@ -61,7 +73,7 @@ export function FilterBar({ path, filters, children }: FilterBarProps) {
               {title}
             </option>
           ))}
-          <option value="custom">From hour to hour</option>
+          <option value="custom">Custom range</option>
         </SelectField>
         {isSpan &&
           (['from', 'to'] as const).map(name => (
@@ -102,7 +114,9 @@ function FilterFields({ path, filters, onChange }: FilterFieldsProps) {
   const seesAll = isAllowed(user.value?.role ?? 'viewer', 'requests.all')
   const members = useResource('GET /api/v1/team', { when: seesAll })
   const { names: projects } = useProjects()
-  const used = models.data?.data.flatMap(row => ('model' in row && row.model !== null ? [row.model] : [])) ?? []
+  // A failed request with automatic routing has no model, and counts under `gateway-ai`.
+  const counted = models.data?.data.flatMap(row => ('model' in row && row.model !== null ? [row.model] : [])) ?? []
+  const used = counted.filter(model => model.includes('/'))
   const providers = [...new Set(used.map(model => model.slice(0, model.indexOf('/'))))]
   const choice = (name: FilterName, label: string, options: readonly (readonly [string, string])[]) => {
     const chosen = filters[name] ?? ''

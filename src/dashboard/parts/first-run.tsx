@@ -29,7 +29,7 @@ export function FirstRun({ onFirstCall }: { readonly onFirstCall: () => void }) 
           <p class="about" role="status">
             {isDone
               ? `${first.model ?? 'The gateway'} answered. This card disappears on your next visit.`
-              : 'You need an API key and one command. The key is shown only once.'}
+              : 'Run one command with an API key. Use a key you have, or create one here: it is shown only once.'}
           </p>
         </div>
         <span class="lamp" aria-hidden="true">

@@ -111,7 +111,7 @@ function ChangeKey({ target, onChanged, onClose }: OfKeyProps) {
         failure={changing.failure}
       />
       <ProjectField value={project} onChoice={setProject} />
-      <SelectField label="Ends" value={days} onChoice={setDays}>
+      <SelectField label="Expires" value={days} onChoice={setDays}>
         <option value={unchanged}>
           {target.expires_at === null ? 'Never (unchanged)' : dateTime(target.expires_at)}
         </option>
@@ -167,7 +167,7 @@ function RotateKey({ target, onMade, onClose }: RotateProps) {
     <FormDialog title={`Rotate “${target.name}”`} action="Rotate" doing={rotating} onClose={onClose}>
       <p>A new key replaces it and continues its usage history.</p>
       <SelectField
-        label="The old key keeps working"
+        label="Old key stays valid"
         value={overlap}
         onChoice={setOverlap}
         hint="Long enough to replace it everywhere."
@@ -191,7 +191,7 @@ function NewKeyShown({ made, onClose }: { readonly made: NewKey; readonly onClos
       <Snippet text={made.key} what="key" />
       <div class="actions end">
         <button type="button" class="button primary" onClick={onClose}>
-          I have it
+          Done
         </button>
       </div>
     </Dialog>

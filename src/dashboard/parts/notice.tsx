@@ -33,11 +33,12 @@ export function Notice({ tone = 'plain', title, children, actions, isUrgent = fa
 /** Shows an API error, with a retry button if that may help. */
 export function FailureNotice({ failure, retry }: { readonly failure: RequestError; readonly retry?: () => void }) {
   const wait = failure.retryAfterSeconds
+  const title = titles[failure.code] ?? 'Request failed'
   return (
     <Notice
       tone="bad"
       isUrgent
-      title={titles[failure.code] ?? 'Request failed'}
+      title={title}
       actions={
         retry !== undefined && (
           <button type="button" class="button small" onClick={retry}>
@@ -46,11 +47,22 @@ export function FailureNotice({ failure, retry }: { readonly failure: RequestErr
         )
       }
     >
-      {failure.message}
+      {withCode(withoutTitle(failure.message, title))}
       {wait !== null && wait > 1 && ` Retry in ${wait < 120 ? `${wait} s` : `${Math.ceil(wait / 60)} min`}.`}
       {failure.requestId !== null && <small class="mono quiet block">{failure.requestId}</small>}
     </Notice>
   )
+}
+
+/** Shows the parts of a message in backticks as code. */
+export function withCode(text: string): ComponentChildren {
+  return text.split('`').map((part, index) => (index % 2 === 0 ? part : <code key={index}>{part}</code>))
+}
+
+/** Many messages of the API begin with the words of the title. */
+function withoutTitle(message: string, title: string): string {
+  const rest = message.startsWith(`${title}: `) ? message.slice(title.length + 2) : message
+  return rest.charAt(0).toUpperCase() + rest.slice(1)
 }
 
 const titles: Partial<Record<RequestError['code'], string>> = {

@@ -6,7 +6,9 @@ export function ProductLinks() {
   return (
     <p class="product-links quiet">
       <a href="/docs">Docs</a>
-      <a href="/readyz">Status</a>
+      <a href="/readyz" target="_blank" rel="noopener">
+        Status
+      </a>
       {version !== undefined && <span>v{version}</span>}
     </p>
   )

@@ -27,10 +27,26 @@ export function StatusBadge({ request: { status } }: { readonly request: Pick<Sh
   return <Badge tone={tones[status]}>{statusWords[status]}</Badge>
 }
 
-type Served = Pick<ShownRequest, 'model' | 'requested_model' | 'routing_mode'>
+type Served = Pick<ShownRequest, 'model' | 'requested_model' | 'routing_mode' | 'status' | 'first_token_ms'>
+
+/** The model that served; null = none did. The record of a failed request names the model of its last attempt. */
+export function servedModelOf({ model, status, first_token_ms }: Served): string | null {
+  return status === 'completed' || first_token_ms !== null ? model : null
+}
+
+/** The requested model in words. An unknown name is never stored: it may be a secret in the wrong field. */
+export function requestedModelText({
+  requested_model,
+  error_code,
+}: Pick<ShownRequest, 'requested_model' | 'error_code'>) {
+  if (requested_model === 'gateway-ai') return 'Automatic (gateway-ai)'
+  return requested_model ?? (error_code === 'model_not_found' ? 'Not in the catalog' : 'Unknown')
+}
 
 /** Says that another model served than the one that the request named. */
-export function ServedBadge({ request: { model, requested_model, routing_mode } }: { readonly request: Served }) {
+export function ServedBadge({ request }: { readonly request: Served }) {
+  const { requested_model, routing_mode } = request
+  const model = servedModelOf(request)
   if (routing_mode === 'auto' || model === null || requested_model === null || model === requested_model) return null
   return (
     <Badge tone="warn">
@@ -38,6 +54,9 @@ export function ServedBadge({ request: { model, requested_model, routing_mode } 
     </Badge>
   )
 }
+
+/** Calls of models; candidates that were skipped do not count. */
+export const callCount = ({ tried, attempts }: Pick<ShownRequest, 'tried' | 'attempts'>) => tried?.length ?? attempts
 
 /** Everything that the log contains about one request. */
 export function RequestDetail({ request, onClose }: { readonly request: ShownRequest; readonly onClose: () => void }) {
@@ -71,11 +90,11 @@ export function RequestDetail({ request, onClose }: { readonly request: ShownReq
 
       <h3>Routing</h3>
       <dl class="pairs">
-        <DetailRow name="Model" value={request.model ?? 'No model'} />
+        <DetailRow name="Model" value={servedModelOf(request) ?? 'No model'} />
         <DetailRow name="Routing" value={request.routing_mode === 'auto' ? 'Automatic' : 'Manual'} />
         {request.strategy !== null && <DetailRow name="Strategy" value={request.strategy} />}
         {request.query_type !== null && <DetailRow name="Query type" value={humanize(request.query_type)} />}
-        <DetailRow name="Attempts" value={formatCount(request.attempts)} />
+        <DetailRow name="Attempts" value={formatCount(callCount(request))} />
         {request.dialect !== null && <DetailRow name="API" value={dialectNames[request.dialect]} />}
         <DetailRow name="Response type" value={request.streamed ? 'Stream' : 'JSON'} />
         <DetailRow name="Finish reason" value={request.finish_reason ?? '–'} />

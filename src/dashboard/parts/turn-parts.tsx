@@ -2,7 +2,7 @@ import { useState } from 'preact/hooks'
 import type { ChatSummary } from '../../dialects/native/schema.ts'
 import { useAction } from '../state/action.ts'
 import { callApi } from '../state/api.ts'
-import { formatCount, formatUsd, milliseconds } from '../state/format.ts'
+import { formatCount, formatUsd, humanize, milliseconds } from '../state/format.ts'
 import type { Turn } from '../state/playground.ts'
 import { Badge } from './badge.tsx'
 import { Stars } from './stars.tsx'
@@ -22,6 +22,7 @@ export function ToolCalls({ calls }: { readonly calls: ChatSummary['tool_calls']
 
 /** Timing of a response that was stopped or failed; its tokens and cost come from the log. */
 export function WithoutSummary({ turn: { record, firstTokenMs, totalMs } }: { readonly turn: Turn }) {
+  const failed = record?.tried?.filter(({ outcome }) => outcome !== 'served') ?? []
   return (
     <ul class="inline-list quiet" aria-label="About this response">
       {record?.model != null && (
@@ -29,7 +30,12 @@ export function WithoutSummary({ turn: { record, firstTokenMs, totalMs } }: { re
           <Badge>{record.model}</Badge>
         </li>
       )}
-      {record !== null && (
+      {failed.map(({ model, outcome }, index) => (
+        <li key={index}>
+          <code>{model}</code> <Badge tone="warn">{humanize(outcome)}</Badge>
+        </li>
+      ))}
+      {record != null && record.total_tokens > 0 && (
         <>
           <li>
             {formatCount(record.input_tokens)} input, {formatCount(record.output_tokens)} output tokens
@@ -68,7 +74,7 @@ export function ResponseRating({ requestId }: { readonly requestId: string }) {
             : rating.failure.message
           : given === null
             ? 'Rate this response.'
-            : 'ResponseRating saved.'}
+            : 'Rating saved.'}
       </span>
     </div>
   )

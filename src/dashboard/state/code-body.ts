@@ -50,8 +50,22 @@ export function codeBody(request: CodeRequest, dialect: CodeDialect): Readonly<R
         reasoning: reasoning_effort === undefined ? undefined : { effort: reasoning_effort },
       })
     case 'messages':
-      return set({ model, max_tokens: max_output_tokens ?? maxTokens, system, messages: turns, ...shared })
+      return set({
+        model,
+        max_tokens: max_output_tokens ?? maxTokens,
+        system,
+        messages: turns,
+        ...shared,
+        ...thinkingOf(reasoning_effort),
+      })
   }
+}
+
+/** The Messages form has no effort below `low`. */
+function thinkingOf(effort: CodeRequest['parameters']['reasoning_effort']) {
+  if (effort === undefined) return {}
+  if (effort === 'none') return { thinking: { type: 'disabled' } }
+  return { output_config: { effort: effort === 'minimal' ? 'low' : effort } }
 }
 
 const set = (fields: Readonly<Record<string, unknown>>) =>
@@ -83,7 +97,8 @@ function sourceOf(url: string) {
 function toolIn(tool: unknown, dialect: CodeDialect): unknown {
   const named = Object(tool).function
   if (dialect === 'chat_completions' || typeof named !== 'object' || named === null) return tool
-  if (dialect === 'responses') return { type: 'function', ...named }
+  // The types of the client require `strict`; without it the other forms mean false.
+  if (dialect === 'responses') return { type: 'function', strict: false, ...named }
   const { name, description, parameters } = named
   return set({ name, description, input_schema: parameters ?? { type: 'object' } })
 }

@@ -28,7 +28,7 @@ export type Turn = {
   readonly requestId: string | null
   readonly summary: ChatSummary | null
   /** Tokens and cost of a response without a summary, from the log. */
-  readonly record: Pick<ShownRequest, 'input_tokens' | 'output_tokens' | 'cost_usd' | 'model'> | null
+  readonly record: ShownRequest | null
   readonly failure: RequestError | null
   /** Milliseconds, as measured by this browser. */
   readonly firstTokenMs: number | null
@@ -73,6 +73,8 @@ const startLanes: readonly Lane[] = [{ id: 1, model: automaticModel, turns: [] }
 
 export const settings = signal(startSettings)
 export const lanes = signal(startLanes)
+/** The prompt that is being written. Like the conversation it survives a visit of another page. */
+export const draft = signal('')
 export const isAnswering = computed(() => lanes.value.some(({ turns }) => turns.some(isRunning)))
 
 const isRunning = ({ state }: Turn) => state === 'waiting' || state === 'answering'
@@ -103,6 +105,7 @@ export function forgetPlayground(): void {
   stopAnswers()
   lanes.value = startLanes
   settings.value = startSettings
+  draft.value = ''
   pageKey.giveBack(false)
 }
 

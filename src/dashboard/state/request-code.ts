@@ -34,10 +34,11 @@ function curlCode(request: CodeRequest, dialect: CodeDialect): string {
 }
 
 function openaiTypescript(request: CodeRequest, dialect: 'chat_completions' | 'responses'): string {
+  const hasTools = request.parameters.tools !== undefined
   const [call, shown] =
     dialect === 'responses'
-      ? ['client.responses.create', 'answer.output_text']
-      : ['client.chat.completions.create', 'answer.choices[0]?.message.content']
+      ? ['client.responses.create', hasTools ? 'answer.output' : 'answer.output_text']
+      : ['client.chat.completions.create', `answer.choices[0]?.message${hasTools ? '' : '.content'}`]
   return [
     "import OpenAI from 'openai'",
     '',
@@ -52,9 +53,23 @@ function anthropicTypescript(request: CodeRequest): string {
     "import Anthropic from '@anthropic-ai/sdk'",
     '',
     `const client = new Anthropic(${typescriptOptions(request, request.origin)})`,
-    `const answer = await client.messages.create(${JSON.stringify(codeBody(request, 'messages'), null, 2)})`,
+    `const answer = await client.messages.create(${messagesTypescript(request)})`,
     'console.log(answer.content)',
   ].join('\n')
+}
+
+/** A spread: the types of the client do not have these fields. */
+function messagesTypescript(request: CodeRequest): string {
+  const [body, extra] = messagesFields(request)
+  const text = JSON.stringify(body, null, 2)
+  return Object.keys(extra).length === 0 ? text : text.replace(/\n}$/, `,\n  ...${JSON.stringify(extra)}\n}`)
+}
+
+/** The body of a Messages request, and those of its fields that Anthropic's clients no longer have as parameters. */
+function messagesFields(request: CodeRequest) {
+  const { temperature, top_p, ...body } = codeBody(request, 'messages')
+  const extra = { ...(temperature === undefined ? {} : { temperature }), ...(top_p === undefined ? {} : { top_p }) }
+  return [body, extra] as const
 }
 
 function typescriptOptions({ headers }: CodeRequest, baseUrl: string): string {
@@ -63,10 +78,11 @@ function typescriptOptions({ headers }: CodeRequest, baseUrl: string): string {
 }
 
 function openaiPython(request: CodeRequest, dialect: 'chat_completions' | 'responses'): string {
+  const hasTools = request.parameters.tools !== undefined
   const [call, shown] =
     dialect === 'responses'
-      ? ['client.responses.create', 'answer.output_text']
-      : ['client.chat.completions.create', 'answer.choices[0].message.content']
+      ? ['client.responses.create', hasTools ? 'answer.output' : 'answer.output_text']
+      : ['client.chat.completions.create', `answer.choices[0].message${hasTools ? '' : '.content'}`]
   return pythonCode(request, {
     client: 'from openai import OpenAI',
     name: 'OpenAI',
@@ -78,12 +94,13 @@ function openaiPython(request: CodeRequest, dialect: 'chat_completions' | 'respo
 }
 
 function anthropicPython(request: CodeRequest): string {
+  const [body, extra] = messagesFields(request)
   return pythonCode(request, {
     client: 'from anthropic import Anthropic',
     name: 'Anthropic',
     baseUrl: request.origin,
     call: 'client.messages.create',
-    body: codeBody(request, 'messages'),
+    body: Object.keys(extra).length === 0 ? body : { ...body, extra_body: extra },
     shown: 'answer.content',
   })
 }

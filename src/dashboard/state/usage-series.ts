@@ -106,7 +106,13 @@ function nameOf(part: Part): string {
   if ('user_id' in part) return part.email ?? 'Removed member'
   if ('tag' in part) return part.tag
   if ('dialect' in part) return part.dialect === null ? 'Unknown API' : dialectNames[part.dialect]
-  return part.model ?? 'No model'
+  return nameOfModel(part.model)
+}
+
+/** Failed requests with automatic routing count under `gateway-ai`: no model served them. */
+export function nameOfModel(model: string | null): string {
+  if (model === 'gateway-ai') return 'Automatic (no model)'
+  return model ?? 'No model'
 }
 
 const columns = {

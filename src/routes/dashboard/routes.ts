@@ -16,7 +16,7 @@ const welcomeShape = strictObject({
 export type SiteFile = {
   /** Content type with its character set. */
   readonly type: string
-  readonly bodies: { readonly [Encoding in 'identity' | 'gzip' | 'zstd']: Uint8Array }
+  readonly bodies: { readonly [Encoding in 'identity' | 'gzip' | 'br']: Uint8Array }
 }
 
 export type DashboardBundle = {
@@ -91,6 +91,6 @@ function send(request: Request, file: SiteFile | undefined, headers: Record<stri
 /** Returns the smallest encoding that the client accepts. */
 function encodingFor(accepted: string): keyof SiteFile['bodies'] {
   const names = accepted.split(',').flatMap(one => (/;\s*q=0(\.0*)?\s*$/.test(one) ? [] : [one.split(';')[0]?.trim()]))
-  if (names.includes('zstd')) return 'zstd'
+  if (names.includes('br')) return 'br'
   return names.includes('gzip') ? 'gzip' : 'identity'
 }

@@ -85,14 +85,14 @@ export function documentOf(version: string, routes: readonly RouteEntry[]): ApiD
 }
 
 const introduction = `
-Every answer has an \`x-request-id\`; on chat it is the id that feedback takes. Times are ISO 8601 in UTC, ids opaque strings with a
-prefix, money decimal US dollars. Every refusal has one shape, and its message says what to do next. Within a version fields are
-only added: readers must not mind one more.
+Every response has an \`x-request-id\`. It finds the request in the log, and ratings take it. Times are ISO 8601 in UTC. IDs are opaque
+strings with a prefix. Money is in decimal US dollars. Every error has one shape, and its message names the next step. Within a version fields are
+only added: a client must ignore unknown fields.
 
-Every 429 and 503 says in \`retry-after\` how long to wait; where \`x-should-retry\` is \`false\`, trying again is of no use.
+Every 429 and 503 has \`retry-after\`, the time to wait. With \`x-should-retry: false\` a retry cannot succeed.
 
-Streams are \`text/event-stream\`, one JSON object after each \`data: \`; lines that begin with a colon are signs of life. A stream
-that ends without its last event (\`done\`, or \`[DONE]\`) was cut off and is no whole answer.
+Streams are \`text/event-stream\`, one JSON object after each \`data: \`; lines that begin with a colon are comments that
+keep the connection open. A stream without its terminal event (\`done\` or \`[DONE]\`) is truncated.
 `.trim()
 
 /** A path belongs to the section with the longest matching prefix. */

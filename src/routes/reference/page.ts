@@ -31,7 +31,7 @@ export function pageOf(document: ApiDocument): string {
 <header>
 <a class="skip" href="#main">To the reference</a>
 <p class="brand">${info.title} <span>${info.version}</span></p>
-<p><a href="/openapi.json">openapi.json</a></p>
+<p><a href="/">Dashboard</a> · <a href="/openapi.json">openapi.json</a></p>
 </header>
 <div class="columns">
 <nav aria-label="Endpoints">
@@ -50,7 +50,7 @@ ${Object.keys(components.schemas).map(name => html`<li><a href="#${name}">${name
 <p class="lead">${info.summary}</p>
 ${info.description.split('\n\n').map(paragraph => html`<p>${markdown(paragraph)}</p>`)}
 <h2 id="authentication">Authentication</h2>
-<p>${markdown('An **API key** goes into `Authorization: Bearer gw_live_…` or `x-api-key`. A **session token** goes into `Authorization: Bearer …`. Neither is taken in the place of the other.')}</p>
+<p>${markdown('An **API key** goes into `Authorization: Bearer gw_live_…` or `x-api-key`. A **session token** goes into `Authorization: Bearer …`. Neither replaces the other.')}</p>
 ${sections.map(
   ({ name, description, placed: inside }) => html`<section aria-label="${name}">
 <h2>${name}</h2><p>${description}</p>

@@ -6,7 +6,7 @@ import { recordedDialects } from '../../core/usage/usage-record.ts'
 import { needsLog } from '../../core/usage/usage-source.ts'
 import { checker, invalidField, oneOf } from '../../core/validation/validate.ts'
 import { projectIdSchema } from '../../http/common-fields.ts'
-import type { LogPosition, LogRange } from '../../ledger/ledger.ts'
+import type { LogPosition, LogRange } from '../../ledger/logged-request.ts'
 import type { RequestFilters } from '../../ledger/request-filters.ts'
 import type { UsagePeriod } from '../../ledger/usage-totals.ts'
 
@@ -71,7 +71,7 @@ const filters = {
 export const requestsQuerySchema = Type.Object(
   {
     ...filters,
-    /** `rejected`: the newest requests that were rejected before admission, without further pages. */
+    /** `rejected`: requests that were rejected before admission. They have no tags and no metadata. */
     status: Type.Optional(oneOf(['completed', 'failed', 'client_closed', 'blocked', 'rejected'])),
     cursor: words(100),
     limit: Type.Optional(
@@ -105,7 +105,7 @@ const maximumLogDays = 31
 type RequestsQuery = {
   readonly filters: RequestFilters
   readonly page: LogRange
-  /** Lists requests that were rejected before admission. Other filters do not apply to them. */
+  /** Lists requests that were rejected before admission. */
   readonly isRejected: boolean
 }
 

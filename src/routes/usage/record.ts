@@ -2,7 +2,8 @@
 import { type AttemptFailure, attemptFailures } from '../../core/chat/attempts.ts'
 import { autoModel } from '../../core/models/models.ts'
 import { explainPlace } from '../../core/routing/explain-place.ts'
-import { attemptCause, explainRequest } from '../../core/usage/explain-request.ts'
+import { attemptCause, skipCause } from '../../core/usage/attempt-causes.ts'
+import { explainRequest } from '../../core/usage/explain-request.ts'
 import { toUsd } from '../../core/usage/money.ts'
 import type { TracedCandidate } from '../../core/usage/request-trace.ts'
 import { type ErrorCode, errorTable } from '../../core/validation/errors.ts'
@@ -22,7 +23,17 @@ function shownTraced(row: TracedRequest): RequestRecord {
   const param = trace?.p ?? null
   const isTruncated = row.status === 'failed' && row.streamed && row.first_token_ms !== null
   const causes = request.tried?.flatMap(({ outcome }) => (isFailure(outcome) ? [outcome] : [])) ?? []
-  const ended = { status: row.status, errorCode: row.error_code, layer, category, param, causes, isTruncated }
+  const ended = {
+    status: row.status,
+    errorCode: row.error_code,
+    layer,
+    category,
+    param,
+    limit: null,
+    finishReason: row.finish_reason,
+    causes,
+    isTruncated,
+  }
   const { decidedBy, summary, nextStep } = explainRequest(ended)
   return {
     ...request,
@@ -35,12 +46,15 @@ function shownTraced(row: TracedRequest): RequestRecord {
         http_status: trace?.s?.[at] || null,
         cause: attemptCause(attempt.outcome),
       })) ?? null,
+    skipped:
+      trace === null ? null : (trace.k ?? []).map(([model, reason]) => ({ model, reason, cause: skipCause(reason) })),
     cost: shownCost(row),
     cache_share: row.input_tokens === 0 ? null : Math.min(1, row.cached_input_tokens / row.input_tokens),
     decided_by: decidedBy,
     layer,
     category: category === '' ? null : category,
     param,
+    limit: null,
     summary,
     next_step: nextStep,
   }
@@ -138,8 +152,10 @@ export function shownRejected(row: RejectedRequest): ShownRequest {
 }
 
 function shownRejection(row: RejectedRequest): RequestRecord {
-  const { error_code: errorCode, layer, category, param } = row
-  const ended = { errorCode, layer, category, param, causes: [], isTruncated: false }
+  const { error_code: errorCode, layer, param } = row
+  // Without a moderation layer the column has the limit.
+  const [category, limit] = layer === null ? [null, row.category] : [row.category, null]
+  const ended = { errorCode, layer, category, param, limit, finishReason: null, causes: [], isTruncated: false }
   const { decidedBy, summary, nextStep } = explainRequest({ status: 'rejected', ...ended })
   return {
     ...shownRejected(row),
@@ -147,12 +163,14 @@ function shownRejection(row: RejectedRequest): RequestRecord {
     fallback: 'any',
     candidates: null,
     attempt_details: [],
+    skipped: [],
     cost: null,
     cache_share: null,
     decided_by: decidedBy,
     layer,
     category,
     param,
+    limit,
     summary,
     next_step: nextStep,
   }

@@ -12,7 +12,7 @@ import { session } from '../../http/policies.ts'
 import { withRouteDocs } from '../../http/route-docs.ts'
 import { type Authenticate, forbidden, refuseWithoutTwoFactor, reply } from '../../http/session-routes.ts'
 import type { LedgerReader } from '../../ledger/ledger.ts'
-import type { LoggedRequest } from '../../ledger/logged-request.ts'
+import type { LoggedRequest, LogPosition } from '../../ledger/logged-request.ts'
 import type { UsageScope } from '../../ledger/visible-requests.ts'
 import {
   encodeCursor,
@@ -73,11 +73,11 @@ export function usage({ ledger, clock, database, stores }: UsageDeps, identify: 
         const principal = await allowed(request, 'requests.own')
         const { filters, page, isRejected } = readRequestsQuery(request.url)
         if (isRejected) {
-          const rejected = await ledger.rejected(scopeOf(principal, 'requests.all'), page.limit)
-          return reply({ data: rejected.map(shownRejected), next_cursor: null })
+          const rejected = await ledger.rejected(scopeOf(principal, 'requests.all'), filters, page)
+          return reply({ data: rejected.requests.map(shownRejected), next_cursor: cursorOf(rejected.next) })
         }
         const { requests, next } = await ledger.requests(scopeOf(principal, 'requests.all'), filters, page)
-        return reply({ data: requests.map(shownRequest), next_cursor: next === null ? null : encodeCursor(next) })
+        return reply({ data: requests.map(shownRequest), next_cursor: cursorOf(next) })
       },
       withRouteDocs(session('requests.own'), {
         summary: 'List requests',
@@ -133,6 +133,8 @@ export function usage({ ledger, clock, database, stores }: UsageDeps, identify: 
       }),
     )
 }
+
+const cursorOf = (next: LogPosition | null) => (next === null ? null : encodeCursor(next))
 
 function requestNotFound(): GatewayError {
   const message =

@@ -1,4 +1,5 @@
 import { type Static, Type } from '@sinclair/typebox'
+import { attemptSkips } from '../../core/chat/attempts.ts'
 import { healthStates } from '../../core/request/health-state.ts'
 import { placeReasons } from '../../core/request/place-reason.ts'
 import { deciders } from '../../core/usage/explain-request.ts'
@@ -134,6 +135,18 @@ export const requestRecordShape = namedSchema('RequestRecord', {
     ),
     description: 'called candidates in order, with the cause of each failure; null in older requests',
   },
+  skipped: {
+    ...orNull(
+      Type.Array(
+        namedSchema('SkippedCandidate', {
+          model: modelName,
+          reason: oneOf(attemptSkips),
+          cause: text('it is in a cooldown'),
+        }),
+      ),
+    ),
+    description: 'candidates that were not called in their turn; null in older requests',
+  },
   cost: {
     ...orNull(
       strictObject({
@@ -155,6 +168,7 @@ export const requestRecordShape = namedSchema('RequestRecord', {
   layer: { ...orNull(text('patterns')), description: 'moderation layer that blocked' },
   category: orNull(text('violence')),
   param: { ...orNull(text('messages')), description: 'field that the error names' },
+  limit: { ...orNull(text('key.requests_per_minute')), description: 'limit that rejected the request' },
   summary: text('All attempts failed. Last cause: the provider is overloaded.'),
   next_step: orNull(text('Send the request again later.')),
 })

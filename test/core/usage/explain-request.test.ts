@@ -1,0 +1,69 @@
+import { describe, expect, test } from 'bun:test'
+import { explainRequest } from '../../../src/core/usage/explain-request.ts'
+
+const failed = {
+  status: 'failed',
+  errorCode: null,
+  layer: null,
+  category: null,
+  param: null,
+  limit: null,
+  finishReason: null,
+  causes: [],
+  isTruncated: false,
+} as const
+const rejected = { ...failed, status: 'rejected' } as const
+const completed = { ...failed, status: 'completed' } as const
+
+const cases = [
+  [
+    'output moderation',
+    { ...completed, finishReason: 'content_filter', layer: 'patterns', category: 'violence' },
+    [
+      null,
+      'The request completed. The moderation layer `patterns` (category `violence`) ended the output.',
+      'operator',
+    ],
+  ],
+  [
+    'the content filter of the provider',
+    { ...completed, finishReason: 'content_filter' },
+    [null, 'The request completed. The content filter of the provider ended the output.', 'another provider'],
+  ],
+  [
+    'an output limit',
+    { ...completed, finishReason: 'length' },
+    [null, 'The request completed. Its output ended at the output limit.', 'max_output_tokens'],
+  ],
+  [
+    'a limit of a tag with a period in its name',
+    { ...rejected, errorCode: 'daily_cost_exceeded', limit: 'tag:app=v1.2.daily_cost_usd' },
+    [
+      'limit',
+      'The request can cost more than the remaining daily cost limit. This is a limit of the tag `app=v1.2`.',
+      'admin',
+    ],
+  ],
+  [
+    'images that no model accepts',
+    { ...rejected, errorCode: 'unsupported_parameter', param: 'messages' },
+    [
+      'routing',
+      'No eligible model accepts the images or files of the messages. The error names `messages`.',
+      'model with vision',
+    ],
+  ],
+  [
+    'a context overflow at the provider',
+    { ...failed, errorCode: 'context_length_exceeded', causes: ['context_overflow'] },
+    ['provider', 'The conversation exceeds the context window.', 'Shorten'],
+  ],
+] as const
+
+describe('explainRequest', () => {
+  test.each(cases)('explains %s once, with its next step', (_, ended, [decidedBy, summary, next]) => {
+    const told = explainRequest(ended)
+    expect([told.decidedBy, told.summary]).toEqual([decidedBy, summary])
+    expect(told.nextStep).toContain(next)
+  })
+})
