@@ -77,7 +77,7 @@ function withBrowser(path: string) {
     await invitation.getByLabel('Project', { exact: true }).selectOption({ label: 'Search' })
     await invitation.getByLabel('Role in the project').selectOption('viewer')
     await invitation.getByRole('button', { name: 'Invite' }).click()
-    await page.getByText('Share this link').waitFor()
+    await page.getByRole('heading', { name: 'Share this link' }).waitFor()
     await page.getByRole('button', { name: 'Done' }).click()
     await first.go('projects', 'Projects')
     await page.getByRole('link', { name: 'Search' }).click()
