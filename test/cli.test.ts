@@ -428,6 +428,8 @@ describe('CLI arguments', () => {
       'keys list',
       'keys revoke',
       'keys rotate',
+      'projects create',
+      'projects list',
       'usage replay',
       'usage reconcile',
       'models list',

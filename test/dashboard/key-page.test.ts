@@ -57,7 +57,9 @@ function withBrowser(path: string) {
   test('Key page: shows limits with their use, rotation, usage and code without the secret', async () => {
     const { page, go } = owner
     await go('keys', 'Keys')
-    await page.getByRole('link', { name: 'search service' }).first().click()
+    // The usage of keys below the table has links of the same names, and may be loaded first.
+    const table = page.getByRole('table', { name: 'API keys' })
+    await table.getByRole('link', { name: 'search service' }).first().click()
     await page.getByRole('heading', { level: 2, name: 'search service' }).waitFor()
     await go(`keys/${first.id}`, 'API key')
     await page.getByText('Replaced. This key works until').waitFor()

@@ -143,7 +143,8 @@ function withBrowser(path: string) {
     await look('Signing secret')
     await button('Done').click()
     await button(/^Send test/).click()
-    await page.getByText('Pending · 500').waitFor()
+    // Another delivery may tell of a model that is deprecated.
+    await page.getByText('Pending · 500').first().waitFor()
     await opened(/^Details of webhook.test/, 'Delivery')
     await page.getByText('"type":"webhook.test"').waitFor()
     expect(await button('Send again').count()).toBe(0)

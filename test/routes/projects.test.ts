@@ -119,6 +119,7 @@ describe('projects', () => {
       [201, 201, 404, 403, 201, 201, 403, 404, 404],
     ],
     ['POST key', () => '/keys', () => ({ name: 'mine' }), [201, 201, 201, 403, 403, 403, 403, 403, 201]],
+    ['GET key', keyOfOne, undefined, [200, 200, 404, 404, 200, 200, 200, 404, 404]],
     ['PATCH key', keyOfOne, () => ({ name: 'canary key one' }), [200, 200, 404, 403, 200, 403, 403, 404, 404]],
     ['PATCH key', keyOfOne, () => ({ project_id: project('other').id }), [-1, -1, 404, 403, 404, 403, 403, 404, 404]],
     ['PATCH key', keyOfOne, () => ({ project_id: null }), [-1, -1, 404, 403, 403, 403, 403, 404, 404]],
@@ -170,7 +171,7 @@ describe('projects', () => {
       return [
         ...groups.map(group => `/api/v1/usage?group_by=${group}&project_id=${id}`),
         ...[`/api/v1/requests?project_id=${id}`, `/api/v1/requests/export?format=csv&project_id=${id}`],
-        ...[`/api/v1/usage?group_by=key&tag=%24project%3D${id}`, `/api/v1/keys?project_id=${id}`],
+        ...[`/api/v1/usage?group_by=key&project_id=${id}`, `/api/v1/keys?project_id=${id}`],
       ]
     })
     const groups = ['hour', 'day', 'model', 'key', 'member', 'tag', 'project'].map(
@@ -231,6 +232,8 @@ describe('projects', () => {
     const noted = await usage('owner', 'group_by=project&tag=note%3Dcanary%20request%20one')
     expect(noted.data.map(({ project_id, requests }) => [project_id, requests])).toEqual([[project('one').id, 1]])
     expect((await as('admin of one', 'GET', '/usage?group_by=tag&from=2026-01-01&to=2026-03-31')).status).toBe(400)
+    // The tag of the gateway is no tag of a client.
+    expect((await as('owner', 'GET', `/usage?tag=%24project%3D${project('one').id}`)).status).toBe(400)
   })
 })
 
@@ -260,6 +263,12 @@ test('project of a request: the key’s at that time, after the key has moved as
     404,
     expect.stringContaining('may not have keys there'),
   ])
+  // A project's admin moves keys of others only to where it manages all keys.
+  const ofOne = { name: 'of the member', project_id: project('one').id }
+  const foreign = (await as<{ id: string }>('member of one', 'POST', '/keys', ofOne)).body.id
+  await as('owner', 'PATCH', `/team/${person('admin of one').id}`, { role: 'member' })
+  expect((await as('admin of one', 'PATCH', `/keys/${foreign}`, { project_id: null })).status).toBe(403)
+  await as('owner', 'PATCH', `/team/${person('admin of one').id}`, { role: 'viewer' })
   const rotated = await as<{ project_id: string }>('owner', 'POST', `/keys/${key.id}/rotate`, {})
   expect(rotated.body.project_id).toBe(later)
 })
@@ -308,14 +317,26 @@ test('keys in a project: end with the role that allowed them, and stay with a ro
   expect((await as('owner', 'DELETE', `/projects/${id}/members/${user.id}`)).status).toBe(204)
   expect(await active()).toBe(0)
   expect((await as('viewer', 'GET', `/projects/${id}`)).status).toBe(404)
+  expect((await set('member')).status).toBe(200)
+  const expired = await make()
+  await gateway.deps.database.run(
+    ({ sql }) => sql`update api_keys set expires_at = clock_timestamp() - interval '1 minute' where id = ${expired}`,
+  )
   expect((await as('owner', 'DELETE', `/projects/${id}`)).status).toBe(204)
   expect((await as('owner', 'DELETE', `/projects/${id}`)).status).toBe(204)
+  // An expired key of an archived project stays expired, and its members can leave.
+  expect((await as('owner', 'PATCH', `/keys/${expired}`, { expires_at: null })).status).toBe(409)
+  expect((await as('viewer', 'GET', `/projects/${id}`)).status).toBe(200)
+  expect((await as('owner', 'DELETE', `/projects/${id}/members/${user.id}`)).status).toBe(204)
+  expect((await as('viewer', 'GET', `/projects/${id}`)).status).toBe(404)
   expect((await as('owner', 'POST', '/keys', { name: 'late', project_id: id })).status).toBe(404)
   expect((await set('member')).status).toBe(409)
   type Entry = { data: { action: string; target: string | null }[] }
   const entries = (await as<Entry>('owner', 'GET', '/audit?limit=200')).body.data.filter(({ target }) => target === id)
   expect(entries.map(({ action }) => action)).toEqual([
+    'project.member_removed',
     'project.archived',
+    'project.member_added',
     'project.member_removed',
     'project.member_role_changed',
     'project.member_role_changed',

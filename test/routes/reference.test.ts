@@ -199,6 +199,10 @@ const scenes: Readonly<Record<string, () => Promise<Scene>>> = {
     const page = await fetch(gateway.url, { headers: { accept: 'text/html' } })
     return { path: /\/assets\/[\w.-]+/.exec(await page.text())?.[0] ?? '' }
   },
+  'GET /api/v1/billing/invoices/{id}/breakdown': async () => ({
+    ...(await owner(gateway)),
+    path: '/api/v1/billing/invoices/missing/breakdown?by=key',
+  }),
   'GET /v1/models/{id}': async () => ({ path: '/v1/models/openai%2Fgpt-5.5' }),
 }
 
@@ -216,6 +220,7 @@ const unfulfilled: Readonly<Record<string, number>> = {
   'POST /api/v1/auth/reset/{token}': 404,
   'POST /api/v1/auth/verify/{token}': 404,
   'GET /api/v1/billing/invoices/{id}': 404,
+  'GET /api/v1/billing/invoices/{id}/breakdown': 404,
   'GET /api/v1/requests/{id}': 404,
   'POST /api/v1/billing/invoices/{id}/payment-page': 404,
   'POST /api/v1/billing/payment-method/setup': 404,
@@ -439,6 +444,7 @@ describe('/docs', () => {
     ).toEqual([])
     expect([...text.matchAll(/(?:src|href)="(?!#)([^"]+)"/g)].map(([, address]) => address)).toEqual([
       '/docs/style.css',
+      '/',
       '/openapi.json',
     ])
     for (const path of ['/docs', '/docs/style.css', '/openapi.json']) {

@@ -88,6 +88,7 @@ describe('registration', () => {
         created_at: expect.any(String),
       },
       two_factor_setup_required: false,
+      single_sign_on: false,
     })
     expect(await signIn(gateway, { email: ' ADA@example.test'.trim(), password: 'correct horse' })).not.toBeNull()
   })

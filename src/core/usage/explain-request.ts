@@ -132,12 +132,14 @@ const modelForbidden: Row = {
   nextStep: 'Request a model that the key allows, or change the models of the key on the Keys page.',
 }
 
-/** Returns whose limit it is, and where it is set. `limit` is `account.…`, `key.…` or `tag:name=value.…`. */
+/** Returns whose limit it is, and where it is set. `limit` is `account.…`, `key.…`, `project.…` or `tag:name=value.…`. */
 function limitOwner(limit: string): { readonly name: string; readonly setBy: string } | null {
   const owner = limit.slice(0, limit.lastIndexOf('.'))
   if (owner === 'account')
     return { name: 'the account', setBy: 'The plan and the operator set the limits of an account.' }
   if (owner === 'key') return { name: 'the API key', setBy: 'The limits of a key are on the Keys page.' }
+  if (owner === 'project')
+    return { name: 'the project', setBy: 'An owner or admin of the account sets the limits of a project.' }
   if (!owner.startsWith('tag:')) return null
   return { name: `the tag \`${owner.slice(4)}\``, setBy: 'An admin of the account sets the limits of tags.' }
 }

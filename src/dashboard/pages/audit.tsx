@@ -91,7 +91,7 @@ export function AuditLog() {
   )
 }
 
-const actorWords = { user: 'Removed user', cli: 'Operator', system: 'Gateway' } as const
+const actorWords = { user: 'Removed member', cli: 'Operator', system: 'Gateway' } as const
 
 function Entries({ rows }: { readonly rows: readonly ShownAuditEntry[] }) {
   return (

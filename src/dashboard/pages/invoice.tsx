@@ -86,7 +86,7 @@ export function InvoicePage({ id }: { readonly id: string }) {
               />
               <p class="invoice-total">
                 Total <strong>{usdExact(found.total_usd)}</strong>
-                <span class="hint block">{formatUsd(found.collected_usd)} is collected, in whole cents.</span>
+                <span class="hint block">Amount charged: {formatUsd(found.collected_usd)} (rounded to cents)</span>
               </p>
             </article>
             <InvoiceBreakdown id={found.id} />

@@ -1,5 +1,4 @@
 import { useState } from 'preact/hooks'
-import { isAllowed } from '../../core/accounts/roles.ts'
 import type { ShownKeyPage } from '../../routes/keys/schemas.ts'
 import { DetailRow } from '../parts/conversation-turn.tsx'
 import { Copy } from '../parts/copy.tsx'
@@ -10,12 +9,12 @@ import { KeySnippets } from '../parts/key-snippets.tsx'
 import { KeyUsageChart } from '../parts/key-usage-chart.tsx'
 import { Empty, Loaded, Notice } from '../parts/notice.tsx'
 import { Card, Page } from '../parts/page.tsx'
+import { useProjects } from '../parts/project-field.tsx'
 import { Table } from '../parts/table.tsx'
 import { exactTime, humanize, relativeTime } from '../state/format.ts'
 import { hashRoute, hrefTo } from '../state/hash-route.ts'
 import { isKeyValid } from '../state/key-lineage.ts'
 import { useResource } from '../state/resource.ts'
-import { user } from '../state/session.ts'
 
 const everyMs = 10_000
 
@@ -25,6 +24,7 @@ export function KeyPage() {
   const [id] = useState(() => hashRoute.peek().path[1] ?? '')
   const key = useResource('GET /api/v1/keys/:id', { params: { id }, everyMs })
   const [open, setOpen] = useState<OpenKeyDialog | null>(null)
+  const isMissing = key.failure?.code === 'not_found' && key.data === undefined
   return (
     <Page
       title="API key"
@@ -35,23 +35,24 @@ export function KeyPage() {
         </a>
       }
     >
-      {key.failure?.code === 'not_found' && key.data === undefined && (
+      {isMissing ? (
         <div class="card">
           <Empty title="No such key">It belongs to another user or account, or the ID is wrong.</Empty>
         </div>
+      ) : (
+        <Loaded resource={key} what="the key" lines={8}>
+          {found => (
+            <>
+              <State of={found} />
+              <Rules of={found} onOpen={setOpen} />
+              <KeyLimits of={found} />
+              <KeyUsageChart of={found} />
+              <Lineage of={found} />
+              {isKeyValid(found) && <KeySnippets of={found} />}
+            </>
+          )}
+        </Loaded>
       )}
-      <Loaded resource={key} what="the key" lines={8}>
-        {found => (
-          <>
-            <State of={found} />
-            <Rules of={found} onOpen={setOpen} />
-            <KeyLimits of={found} />
-            <KeyUsageChart of={found} />
-            <Lineage of={found} />
-            <KeySnippets of={found} />
-          </>
-        )}
-      </Loaded>
       {open !== null && (
         <KeyDialog
           open={open}
@@ -97,7 +98,7 @@ function State({ of: key }: KeyProps) {
 
 function Rules({ of: key, onOpen }: KeyProps & { readonly onOpen: (open: OpenKeyDialog) => void }) {
   const account = useResource('GET /api/v1/account')
-  const mayChange = isAllowed(user.value?.role ?? 'viewer', 'keys.own')
+  const { names, mayManage } = useProjects()
   const isValid = isKeyValid(key)
   const asAccount = (value: string | undefined) => `As the account${value === undefined ? '' : `: ${value}`}`
   const accountFallback = account.data && fallbackTitles[account.data.fallback ?? 'any']
@@ -113,7 +114,7 @@ function Rules({ of: key, onOpen }: KeyProps & { readonly onOpen: (open: OpenKey
       title={key.name}
       about={<code>{key.prefix}</code>}
       actions={
-        mayChange &&
+        mayManage(key) &&
         kinds.map(kind => (
           <button
             key={kind}
@@ -133,6 +134,12 @@ function Rules({ of: key, onOpen }: KeyProps & { readonly onOpen: (open: OpenKey
         <Copy text={key.id} what="ID" />
       </p>
       <dl class="pairs">
+        {key.project_id !== null && (
+          <DetailRow
+            name="Project"
+            value={<a href={hrefTo(`projects/${key.project_id}`)}>{names.get(key.project_id) ?? key.project_id}</a>}
+          />
+        )}
         <DetailRow name="Created" value={exactTime(key.created_at)} />
         <DetailRow
           name="Last used"
@@ -198,12 +205,12 @@ function Lineage({ of: { id, lineage, replaces } }: KeyProps) {
           },
           { name: 'Created', from: 'middle', show: key => exactTime(key.created_at) },
           {
-            name: 'Works until',
+            name: 'Expires',
             show: key =>
               key.revoked_at !== null
                 ? `Revoked ${exactTime(key.revoked_at)}`
                 : key.expires_at === null
-                  ? 'No end'
+                  ? 'Never'
                   : `${exactTime(key.expires_at)}${isKeyValid(key) ? '' : ' (expired)'}`,
           },
           {

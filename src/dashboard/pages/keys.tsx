@@ -4,13 +4,13 @@ import type { ShownKey } from '../../routes/keys/schemas.ts'
 import { FormDialog } from '../parts/dialog.tsx'
 import { SelectField, Switch, TextField } from '../parts/field.tsx'
 import { FilterBar } from '../parts/filter-bar.tsx'
-import { expiryIn, KeyBadge, KeyDialog, lifetimeOptions, type OpenKeyDialog } from '../parts/key-dialogs.tsx'
+import { expiryIn, KeyBadge, KeyDialog, keyParams, lifetimeOptions, type OpenKeyDialog } from '../parts/key-dialogs.tsx'
 import { KeyRoutingFields, routingOfTexts, routingTextsOf } from '../parts/key-routing.tsx'
 import { KeyRuleFields, type KeyRuleTexts, rulesOfTexts, textsOfRules } from '../parts/key-rules.tsx'
 import { KeyUsageCard } from '../parts/key-usage.tsx'
 import { Empty, Loaded } from '../parts/notice.tsx'
 import { Card, Page } from '../parts/page.tsx'
-import { ProjectField, useProjects } from '../parts/project-field.tsx'
+import { type ProjectChoices, ProjectField, useOwnScope, useProjects } from '../parts/project-field.tsx'
 import { Table } from '../parts/table.tsx'
 import { UsedLimits } from '../parts/used-limits.tsx'
 import { useAction } from '../state/action.ts'
@@ -39,11 +39,11 @@ export function Keys() {
     setOpen({ kind: 'shown', made: key })
     keys.reload()
   }
-  const seesAll = isAllowed(user.value?.role ?? 'member', 'keys.all')
+  const scope = useOwnScope()
   return (
     <Page
       title="Keys"
-      about={`${seesAll ? 'All keys of the account' : 'Your keys'}. All keys share the limits of the account and can have limits of their own.`}
+      about={`${scope === null ? 'All keys of the account' : scope === 'your own keys' ? 'Your keys' : 'Your keys and projects'}. All keys share the limits of the account and can have limits of their own.`}
       actions={
         (isAllowed(user.value?.role ?? 'viewer', 'keys.own') || projects.open.length > 0) && (
           <button type="button" class="button primary" onClick={() => setOpen({ kind: 'create' })}>
@@ -60,7 +60,7 @@ export function Keys() {
           {({ data }) => (
             <KeyTable
               keys={data.filter(key => ofProject(key) && (showsEnded || isKeyValid(key)))}
-              projectNames={projects.names}
+              projects={projects}
               onOpen={setOpen}
               hasEnded={data.length > 0}
             />
@@ -69,7 +69,13 @@ export function Keys() {
       </Card>
       <FilterBar path="keys" filters={filters} />
       <KeyUsageCard filters={filters} />
-      {open?.kind === 'create' && <Create onMade={made} onClose={close} />}
+      {open?.kind === 'create' && (
+        <Create
+          inProject={projects.open.find(({ id }) => id === filters.project_id)?.id ?? null}
+          onMade={made}
+          onClose={close}
+        />
+      )}
       {open !== null && open.kind !== 'create' && (
         <KeyDialog open={open} onMade={made} onChanged={keys.reload} onClose={close} />
       )}
@@ -80,11 +86,11 @@ export function Keys() {
 type KeyTableProps = {
   readonly keys: readonly ShownKey[]
   readonly hasEnded: boolean
-  readonly projectNames: ReadonlyMap<string, string>
+  readonly projects: Pick<ProjectChoices, 'names' | 'mayManage'>
   readonly onOpen: (open: Open) => void
 }
 
-function KeyTable({ keys, hasEnded, projectNames, onOpen }: KeyTableProps) {
+function KeyTable({ keys, hasEnded, projects: { names, mayManage }, onOpen }: KeyTableProps) {
   if (keys.length === 0)
     return <Empty title={hasEnded ? 'No active keys' : 'No keys yet'}>Programs use API keys to authenticate.</Empty>
   const usd = usdColumn(keys.map(({ usage }) => usage.cost_usd))
@@ -105,13 +111,13 @@ function KeyTable({ keys, hasEnded, projectNames, onOpen }: KeyTableProps) {
             </>
           ),
         },
-        ...(projectNames.size === 0
+        ...(names.size === 0
           ? []
           : [
               {
                 name: 'Project',
                 from: 'middle' as const,
-                show: ({ project_id: id }: ShownKey) => (id === null ? '' : (projectNames.get(id) ?? id)),
+                show: ({ project_id: id }: ShownKey) => (id === null ? '' : (names.get(id) ?? id)),
               },
             ]),
         { name: 'Created', from: 'wide', show: key => dateOf(key.created_at) },
@@ -131,7 +137,8 @@ function KeyTable({ keys, hasEnded, projectNames, onOpen }: KeyTableProps) {
         {
           name: '',
           show: key =>
-            isKeyValid(key) && (
+            isKeyValid(key) &&
+            mayManage(key) && (
               <div class="actions">
                 <button
                   type="button"
@@ -165,14 +172,19 @@ function KeyTable({ keys, hasEnded, projectNames, onOpen }: KeyTableProps) {
   )
 }
 
-type MadeProps = { readonly onMade: (key: NewKey) => void; readonly onClose: () => void }
+type CreateProps = {
+  /** The project that is chosen at first. */
+  readonly inProject: string | null
+  readonly onMade: (key: NewKey) => void
+  readonly onClose: () => void
+}
 
-function Create({ onMade, onClose }: MadeProps) {
+function Create({ inProject, onMade, onClose }: CreateProps) {
   const [name, setName] = useState('')
   const [days, setDays] = useState('')
   const [rules, setRules] = useState<KeyRuleTexts>(textsOfRules(null))
   const [routing, setRouting] = useState(routingTextsOf(null))
-  const [project, setProject] = useState<string | null>(null)
+  const [project, setProject] = useState(inProject)
   const making = useAction(async () => {
     const body = {
       name: name.trim(),
@@ -189,7 +201,7 @@ function Create({ onMade, onClose }: MadeProps) {
       action="Create API key"
       isReady={name.trim() !== ''}
       doing={making}
-      fields={['name']}
+      fields={keyParams}
       onClose={onClose}
     >
       <TextField
@@ -202,8 +214,8 @@ function Create({ onMade, onClose }: MadeProps) {
         param="name"
         failure={making.failure}
       />
-      <ProjectField value={project} onChoice={setProject} />
-      <SelectField label="Expires" value={days} onChoice={setDays}>
+      <ProjectField value={project} onChoice={setProject} failure={making.failure} />
+      <SelectField label="Expires" value={days} onChoice={setDays} param="expires_at" failure={making.failure}>
         {lifetimeOptions}
       </SelectField>
       <KeyRuleFields texts={rules} onTexts={setRules} failure={making.failure} />

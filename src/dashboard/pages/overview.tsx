@@ -42,7 +42,8 @@ export function Overview() {
   const today = useResource('GET /api/v1/account', { everyMs: meterEveryMs })
   const filters = filtersOf(hashRoute.value.query)
   const seesAll = isAllowed(user.value?.role ?? 'member', 'usage.all')
-  const range = usageQuery(filters)
+  const isThroughProjects = useIsThroughProjects()
+  const range = usageQuery(filters, { isThroughProjects })
   const days = useResource('GET /api/v1/usage', { query: { ...range.query, group_by: range.unit } })
   const models = useResource('GET /api/v1/usage', { query: { ...range.query, group_by: 'model' } })
   const keys = useResource('GET /api/v1/usage', { query: { ...range.query, group_by: 'key' } })
@@ -58,7 +59,7 @@ export function Overview() {
   return (
     <Page
       title="Overview"
-      about={`Today’s limits, which the whole account shares. Below: usage of ${seesAll ? 'the account' : 'your own keys'} in the chosen range. All times are UTC.`}
+      about={`Today’s limits, which the whole account shares. Below: usage of ${useOwnScope() ?? 'the account'} in the chosen range. All times are UTC.`}
     >
       <BillingNotices />
       {isAllowed(user.value?.role ?? 'viewer', 'keys.own') && (
@@ -91,7 +92,7 @@ export function Overview() {
   )
 }
 
-const splits = { all: 'All', model: 'By model', key: 'By key', member: 'By member', dialect: 'By API' } as const
+const splits = { all: 'All', model: 'By model', key: 'By key', member: 'By member', dialect: 'By dialect' } as const
 type Split = keyof typeof splits
 
 const tabsOf = <Key extends string>(titles: Readonly<Record<Key, string>>) =>
@@ -104,7 +105,8 @@ function Days({ usage, filters }: Shown) {
   const [measure, setMeasure] = useState<Measure>('requests')
   const [split, setSplit] = useState<Split>('all')
   // Loaded on demand.
-  const splitRange = usageQuery(filters, { splitBy: split })
+  const isThroughProjects = useIsThroughProjects()
+  const splitRange = usageQuery(filters, { splitBy: split, isThroughProjects })
   const query = { ...splitRange.query, group_by: splitRange.unit, split_by: split }
   const parts = useResource('GET /api/v1/usage', { query, when: split !== 'all' })
   const shown = split === 'all' ? usage : parts.data

@@ -4,8 +4,8 @@ import type { ShownKey } from '../../routes/keys/schemas.ts'
 import type { ShownProject } from '../../routes/projects/schemas.ts'
 import { Confirm, FormDialog } from '../parts/dialog.tsx'
 import { TextField } from '../parts/field.tsx'
-import { LimitFields, type LimitTexts, limitsOfTexts, textsOfLimits } from '../parts/key-rules.tsx'
-import { Empty, Loaded } from '../parts/notice.tsx'
+import { LimitFields, type LimitTexts, limitParams, limitsOfTexts, textsOfLimits } from '../parts/key-rules.tsx'
+import { Empty, Loaded, Notice } from '../parts/notice.tsx'
 import { Card, Page } from '../parts/page.tsx'
 import { AddMember, Members, type ProjectMember } from '../parts/project-members.tsx'
 import { Table } from '../parts/table.tsx'
@@ -13,9 +13,10 @@ import { showToast } from '../parts/toast.tsx'
 import { UsedLimits } from '../parts/used-limits.tsx'
 import { useAction } from '../state/action.ts'
 import { callApi } from '../state/api.ts'
-import { formatCount, formatUsd, relativeTime } from '../state/format.ts'
+import { exactTime, formatCount, formatUsd, relativeTime } from '../state/format.ts'
 import { hashRoute, hrefTo } from '../state/hash-route.ts'
-import { useResource } from '../state/resource.ts'
+import { isKeyValid } from '../state/key-lineage.ts'
+import { type Resource, useResource } from '../state/resource.ts'
 import { user } from '../state/session.ts'
 
 type Open =
@@ -27,6 +28,7 @@ export function ProjectPage() {
   // Once: the route of the next page must not change this one.
   const [id] = useState(() => hashRoute.peek().path[1] ?? '')
   const project = useResource('GET /api/v1/projects/:id', { params: { id } })
+  const keys = useResource('GET /api/v1/keys', { query: { project_id: id } })
   const [open, setOpen] = useState<Open | null>(null)
   const close = () => setOpen(null)
   const changed = () => {
@@ -35,10 +37,13 @@ export function ProjectPage() {
   }
   const shown = project.data
   const canSetLimits = isAllowed(user.value?.role ?? 'viewer', 'projects.all')
-  const canManage = shown !== undefined && shown.archived_at === null && (canSetLimits || shown.role === 'admin')
+  const isMissing = project.failure?.code === 'not_found'
+  const canRemove = shown !== undefined && (canSetLimits || shown.role === 'admin')
+  const canManage = canRemove && !isMissing && shown.archived_at === null
   return (
     <Page
-      title={shown?.name ?? 'Project'}
+      // Constant: a page takes the focus when its title changes, and the name loads later.
+      title="Project"
       about={
         <>
           <a href={hrefTo('projects')}>Projects</a> · <a href={hrefTo('requests', { project_id: id })}>Requests</a> ·{' '}
@@ -60,27 +65,28 @@ export function ProjectPage() {
         )
       }
     >
-      <Loaded resource={project} what="the project">
-        {one => (
-          <>
-            <Card title="Limits" about="They apply to all requests of the project’s keys, beside those of the account.">
-              {one.limits === null ? (
-                <Empty title="No limits">The limits of the account and of each key apply.</Empty>
-              ) : (
-                <UsedLimits limits={one.limits} used={one.used} />
-              )}
-            </Card>
-            <Members
-              project={one}
-              canManage={canManage}
-              onChange={project.reload}
-              onAdd={() => setOpen({ kind: 'add' })}
-              onRemove={member => setOpen({ kind: 'remove', member })}
-            />
-          </>
-        )}
-      </Loaded>
-      <Keys id={id} />
+      {isMissing ? (
+        <div class="card">
+          <Empty title="No such project">You are not a member of it, or the ID is wrong.</Empty>
+        </div>
+      ) : (
+        <Loaded resource={project} what="the project">
+          {one => (
+            <>
+              <Limits project={one} />
+              <Members
+                project={one}
+                canManage={canManage}
+                canRemove={canRemove}
+                onChange={project.reload}
+                onAdd={() => setOpen({ kind: 'add' })}
+                onRemove={member => setOpen({ kind: 'remove', member })}
+              />
+              <Keys id={id} keys={keys} />
+            </>
+          )}
+        </Loaded>
+      )}
       {shown !== undefined && open?.kind === 'change' && (
         <Change project={shown} canSetLimits={canSetLimits} onChanged={changed} onClose={close} />
       )}
@@ -95,6 +101,7 @@ export function ProjectPage() {
             await callApi('DELETE /api/v1/projects/:id/members/:user', { params })
             showToast(`${open.member.email} removed`)
             project.reload()
+            keys.reload()
           }}
           onClose={close}
         >
@@ -120,12 +127,32 @@ export function ProjectPage() {
   )
 }
 
-function Keys({ id }: { readonly id: string }) {
-  const keys = useResource('GET /api/v1/keys', { query: { project_id: id } })
+function Limits({ project: { name, archived_at, limits, used } }: { readonly project: ShownProject }) {
+  return (
+    <>
+      {archived_at !== null && (
+        <Notice tone="warn" title={`Archived ${exactTime(archived_at)}`}>
+          It accepts no keys and no changes. Its usage stays, and its members can be removed.
+        </Notice>
+      )}
+      <Card title={name} about="Its limits apply to all requests of its keys, beside those of the account.">
+        {limits === null ? (
+          <Empty title="No limits">The limits of the account and of each key apply.</Empty>
+        ) : (
+          <UsedLimits limits={limits} used={used} />
+        )}
+      </Card>
+    </>
+  )
+}
+
+type KeysProps = { readonly id: string; readonly keys: Resource<{ readonly data: readonly ShownKey[] }> }
+
+function Keys({ id, keys }: KeysProps) {
   return (
     <Card title="Keys" actions={<a href={hrefTo('keys', { project_id: id })}>Manage keys</a>}>
       <Loaded resource={keys} what="keys">
-        {({ data }) => <KeyTable keys={data.filter(({ revoked_at }) => revoked_at === null)} />}
+        {({ data }) => <KeyTable keys={data.filter(key => isKeyValid(key))} />}
       </Loaded>
     </Card>
   )
@@ -142,9 +169,9 @@ function KeyTable({ keys }: { readonly keys: readonly ShownKey[] }) {
         {
           name: 'Name',
           isHeading: true,
-          show: ({ name, prefix }) => (
+          show: ({ id, name, prefix }) => (
             <>
-              {name} <code class="block quiet">{prefix}</code>
+              <a href={hrefTo(`keys/${id}`)}>{name}</a> <code class="block quiet">{prefix}</code>
             </>
           ),
         },
@@ -182,7 +209,7 @@ function Change({ project, canSetLimits, onChanged, onClose }: ChangeProps) {
       action="Save"
       isReady={name.trim() !== ''}
       doing={changing}
-      fields={['name']}
+      fields={['name', ...limitParams]}
       onClose={onClose}
     >
       <TextField

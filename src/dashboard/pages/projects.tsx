@@ -4,7 +4,7 @@ import type { ShownProject } from '../../routes/projects/schemas.ts'
 import { Badge } from '../parts/badge.tsx'
 import { FormDialog } from '../parts/dialog.tsx'
 import { Switch, TextField } from '../parts/field.tsx'
-import { LimitFields, type LimitTexts, limitsOfTexts, textsOfLimits } from '../parts/key-rules.tsx'
+import { LimitFields, type LimitTexts, limitParams, limitsOfTexts, textsOfLimits } from '../parts/key-rules.tsx'
 import { Empty, Loaded } from '../parts/notice.tsx'
 import { Card, Page } from '../parts/page.tsx'
 import { Table } from '../parts/table.tsx'
@@ -89,7 +89,7 @@ function ProjectTable({ projects, canCreate }: { projects: readonly ShownProject
         { name: 'Limits', show: ({ limits, used }) => <UsedLimits limits={limits} used={used} /> },
         { name: 'Active keys', isNumber: true, show: ({ active_keys }) => formatCount(active_keys) },
         { name: 'Members', from: 'middle', isNumber: true, show: ({ members }) => formatCount(members.length) },
-        { name: 'Your role', from: 'middle', show: ({ role }) => (role === null ? 'Account' : humanize(role)) },
+        { name: 'Your role', from: 'middle', show: ({ role }) => (role === null ? 'Owner or admin' : humanize(role)) },
         { name: 'Created', from: 'wide', show: ({ created_at }) => dateOf(created_at) },
       ]}
     />
@@ -112,7 +112,7 @@ function Create({ onMade, onClose }: CreateProps) {
       action="Create project"
       isReady={name.trim() !== ''}
       doing={making}
-      fields={['name']}
+      fields={['name', ...limitParams]}
       onClose={onClose}
     >
       <TextField

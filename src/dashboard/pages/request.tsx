@@ -3,8 +3,10 @@ import { Attempts } from '../parts/attempts.tsx'
 import { Badge } from '../parts/badge.tsx'
 import { DetailRow } from '../parts/conversation-turn.tsx'
 import { Copy } from '../parts/copy.tsx'
+import { fallbackTitles } from '../parts/key-routing.tsx'
 import { Loaded, Notice, withCode } from '../parts/notice.tsx'
 import { Card, Page } from '../parts/page.tsx'
+import { useProjects } from '../parts/project-field.tsx'
 import { requestedModelText, ServedBadge, StatusBadge, servedModelOf } from '../parts/request-detail.tsx'
 import { Table } from '../parts/table.tsx'
 import { dialectNames, exactTime, formatCount, humanize, milliseconds, usdExact } from '../state/format.ts'
@@ -65,6 +67,7 @@ function Missing({ id, reload }: { readonly id: string; readonly reload: () => v
 function Outcome({ record }: { readonly record: RequestRecord }) {
   const { request_id, summary, next_step, decided_by, finish_reason: finish, metadata, tags } = record
   const isModerated = record.layer !== 'provider'
+  const { names } = useProjects()
   const isWhole = decided_by === null && next_step === null
   return (
     <Card title="Outcome">
@@ -92,9 +95,12 @@ function Outcome({ record }: { readonly record: RequestRecord }) {
         <DetailRow name="Served model" value={servedModelOf(record) ?? 'No model'} />
         {finish !== null && <DetailRow name="Finish reason" value={finish} />}
         {record.strategy !== null && <DetailRow name="Strategy" value={record.strategy} />}
-        <DetailRow name="Fallback policy" value={humanize(record.fallback)} />
-        {record.dialect !== null && <DetailRow name="API" value={dialectNames[record.dialect]} />}
+        <DetailRow name="Fallback policy" value={fallbackTitles[record.fallback]} />
+        {record.dialect !== null && <DetailRow name="Dialect" value={dialectNames[record.dialect]} />}
         <DetailRow name="Key" value={record.key_name ?? record.key_id} />
+        {record.project_id !== null && (
+          <DetailRow name="Project" value={names.get(record.project_id) ?? record.project_id} />
+        )}
         {record.user_email !== null && <DetailRow name="Member" value={record.user_email} />}
         {record.upstream_id !== null && <DetailRow name="Provider response ID" value={record.upstream_id} />}
         {Object.entries({ ...metadata, ...tags }).map(([name, value]) => (

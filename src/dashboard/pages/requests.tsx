@@ -35,14 +35,14 @@ export function Requests() {
   const [isLive, setLive] = useState(false)
   const [chosen, setChosen] = useState<ShownRequest | null>(null)
   const filters = filtersOf(hashRoute.value.query)
-  const seesAll = isAllowed(user.value?.role ?? 'member', 'requests.all')
+  const scope = useOwnScope()
   const log = useLog(logQuery(filters), isLive)
   const isRejected = filters.status === 'rejected'
   const isFiltered = Object.keys(filters).length > 0
   return (
     <Page
       title="Requests"
-      about={`Model, latency, tokens and cost of each request${seesAll ? '' : ' of your own keys'}. Prompts and outputs are never stored.`}
+      about={`Model, latency, tokens and cost of each request${scope === null ? '' : ` of ${scope}`}. Prompts and outputs are never stored.`}
       actions={isRejected ? <RejectedExport rows={log.rows ?? []} /> : <Exports filters={filters} />}
     >
       <FilterBar path="requests" filters={filters}>

@@ -29,6 +29,7 @@ const roleWords: Readonly<Record<Role, string>> = {
 
 export function Team() {
   const team = useResource('GET /api/v1/team')
+  const { names } = useProjects()
   const [isInviting, setInviting] = useState(false)
   const [leaving, setLeaving] = useState<ShownUser | null>(null)
   const [withdrawn, setWithdrawn] = useState<ShownInvitation | null>(null)
@@ -63,6 +64,7 @@ export function Team() {
                   columns={[
                     { name: 'Email', isHeading: true, show: one => one.email },
                     { name: 'Role', show: one => humanize(one.role) },
+                    { name: 'Project', from: 'middle', show: one => projectText(one, names) },
                     { name: 'Expires', from: 'middle', show: one => relativeTime(one.expires_at) },
                     {
                       name: '',
@@ -112,6 +114,21 @@ export function Team() {
       )}
     </Page>
   )
+}
+
+type OfProject = Pick<ShownInvitation, 'project_id' | 'project_role'>
+
+/** `Search (Admin)`; empty without a project. */
+function projectText({ project_id, project_role }: OfProject, names: ReadonlyMap<string, string>): string {
+  if (project_id === null) return ''
+  const name = names.get(project_id) ?? project_id
+  return project_role === null ? name : `${name} (${humanize(project_role)})`
+}
+
+/** ` and the project Search (Admin)`, after the role in the account. */
+function inProjectText(invitation: OfProject, names: ReadonlyMap<string, string>): string {
+  const text = projectText(invitation, names)
+  return text === '' ? '' : ` and a role in a project: ${text}`
 }
 
 type PeopleProps = {

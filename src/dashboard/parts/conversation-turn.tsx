@@ -1,3 +1,4 @@
+import type { ComponentChildren } from 'preact'
 import { useEffect, useRef, useState } from 'preact/hooks'
 import type { ChatSummary } from '../../dialects/native/schema.ts'
 import { useAction } from '../state/action.ts'
@@ -241,7 +242,7 @@ const shownCandidates = 6
 /** The URL of a source is untrusted: only web pages become links. */
 const isWebAddress = (url: string) => /^https?:\/\//i.test(url)
 
-export function DetailRow({ name, value }: { readonly name: string; readonly value: string }) {
+export function DetailRow({ name, value }: { readonly name: string; readonly value: ComponentChildren }) {
   return (
     <div>
       <dt>{name}</dt>

@@ -1,7 +1,7 @@
 import type { ComponentChildren } from 'preact'
 import { useMemo, useState } from 'preact/hooks'
 import { isAllowed } from '../../core/accounts/roles.ts'
-import { type FilterName, type Filters, isCustom, rangeOf, ranges } from '../state/filters.ts'
+import { type FilterName, type Filters, filtersFor, isCustom, rangeOf, ranges } from '../state/filters.ts'
 import { dialectNames } from '../state/format.ts'
 import { replaceHashRoute } from '../state/hash-route.ts'
 import { useResource } from '../state/resource.ts'
@@ -151,7 +151,7 @@ function FilterFields({ path, filters, onChange }: FilterFieldsProps) {
       {choice('key', 'Key', keyOptions ?? [])}
       {seesAll && choice('member', 'Member', members.data?.data.map(({ id, email }) => [id, email] as const) ?? [])}
       {(projects.size > 0 || filters.project_id !== undefined) && choice('project_id', 'Project', [...projects])}
-      {choice('dialect', 'API', Object.entries(dialectNames))}
+      {choice('dialect', 'Dialect', Object.entries(dialectNames))}
       {choice('routing_mode', 'Routing', [
         ['auto', 'Automatic'],
         ['manual', 'Manual'],
@@ -213,7 +213,7 @@ function Views({ path, filters }: { readonly path: string; readonly filters: Fil
         <SelectField
           label="Saved view"
           value={current ?? ''}
-          onChoice={chosen => replaceHashRoute(path, savedViews.peek()[chosen] ?? {})}
+          onChoice={chosen => replaceHashRoute(path, filtersFor(path, savedViews.peek()[chosen] ?? {}))}
         >
           <option value="">None</option>
           {names.map(one => (

@@ -9,7 +9,7 @@ import { Empty, Loaded } from './notice.tsx'
 import { Card } from './page.tsx'
 import { Table } from './table.tsx'
 
-const titles = { key: 'Key', tag: 'Tag', member: 'Member', dialect: 'API' } as const
+const titles = { key: 'Key', tag: 'Tag', member: 'Member', dialect: 'Dialect' } as const
 type Dimension = keyof typeof titles
 const isDimension = (name: string): name is Dimension => Object.hasOwn(titles, name)
 
@@ -26,6 +26,7 @@ export function InvoiceBreakdown({ id }: { readonly id: string }) {
   return (
     <Card
       title="Breakdown"
+      class="breakdown"
       about="The lines add up to the total of the invoice."
       actions={
         <>

@@ -12,7 +12,7 @@ import { Snippet } from './copy.tsx'
 import { Confirm, Dialog, FormDialog } from './dialog.tsx'
 import { SelectField, TextField } from './field.tsx'
 import { KeyRoutingFields, routingOfTexts, routingTextsOf } from './key-routing.tsx'
-import { KeyRuleFields, rulesOfTexts, textsOfRules } from './key-rules.tsx'
+import { KeyRuleFields, keyRuleParams, rulesOfTexts, textsOfRules } from './key-rules.tsx'
 import { Notice } from './notice.tsx'
 import { ProjectField } from './project-field.tsx'
 import { showToast } from './toast.tsx'
@@ -70,6 +70,9 @@ export const expiryIn = (days: string) =>
 
 type OfKeyProps = { readonly target: ShownKey; readonly onChanged: () => void; readonly onClose: () => void }
 
+/** API fields whose errors the dialogs show beside them. */
+export const keyParams = ['name', 'project_id', 'expires_at', ...keyRuleParams]
+
 /** The choice that leaves the expiry as it is. */
 const unchanged = 'unchanged'
 
@@ -98,7 +101,7 @@ function ChangeKey({ target, onChanged, onClose }: OfKeyProps) {
       action="Save"
       isReady={name.trim() !== ''}
       doing={changing}
-      fields={['name']}
+      fields={keyParams}
       onClose={onClose}
     >
       <TextField
@@ -110,8 +113,8 @@ function ChangeKey({ target, onChanged, onClose }: OfKeyProps) {
         param="name"
         failure={changing.failure}
       />
-      <ProjectField value={project} onChoice={setProject} />
-      <SelectField label="Expires" value={days} onChoice={setDays}>
+      <ProjectField value={project} onChoice={setProject} failure={changing.failure} />
+      <SelectField label="Expires" value={days} onChoice={setDays} param="expires_at" failure={changing.failure}>
         <option value={unchanged}>
           {target.expires_at === null ? 'Never (unchanged)' : dateTime(target.expires_at)}
         </option>

@@ -1,6 +1,6 @@
 /** Form fields for the limits, models and tags of an API key. An empty field is no rule. */
 import type { ShownKey } from '../../routes/keys/schemas.ts'
-import type { RequestError } from '../state/api-error.ts'
+import { RequestError } from '../state/api-error.ts'
 import { TextField } from './field.tsx'
 
 /** Labels of the limits of a key or a tag. */
@@ -13,6 +13,11 @@ export const limitFields = {
 } as const
 type LimitField = keyof typeof limitFields
 const limitNames = Object.keys(limitFields) as LimitField[]
+const paramOf = (name: LimitField) => `limits.${name}`
+
+/** API fields whose errors the form shows beside them. */
+export const limitParams = limitNames.map(paramOf)
+export const keyRuleParams = [...limitParams, 'models', 'tags']
 
 /** The fields as written. */
 export type LimitTexts = Readonly<Record<LimitField, string>>
@@ -30,10 +35,24 @@ export function textsOfLimits(limits: ShownKey['limits']): LimitTexts {
   }
 }
 
-/** Returns limits for a request: an empty field is no limit. */
+/**
+ * Returns limits for a request: an empty field is no limit. Throws an error of the field for a text that is no number:
+ * JSON has no NaN, and the null in its place would remove the limit.
+ */
 export function limitsOfTexts(texts: LimitTexts) {
-  return Object.fromEntries(limitNames.map(name => [name, texts[name].trim() === '' ? null : Number(texts[name])]))
+  return Object.fromEntries(
+    limitNames.map(name => {
+      const text = texts[name].trim()
+      const limit = text === '' ? null : Number(text)
+      if (limit !== null && !Number.isFinite(limit))
+        throw invalidField(paramOf(name), 'Enter a number such as 1000 or 0.5, without separators.')
+      return [name, limit]
+    }),
+  )
 }
+
+const invalidField = (param: string, message: string) =>
+  new RequestError({ status: 400, code: 'invalid_request', message, param })
 
 /** Returns the texts of a key's rules; null = a new key. */
 export function textsOfRules(key: Pick<ShownKey, 'limits' | 'models' | 'tags'> | null): KeyRuleTexts {
@@ -46,13 +65,15 @@ export function textsOfRules(key: Pick<ShownKey, 'limits' | 'models' | 'tags'> |
   }
 }
 
-/** Returns the rules for a request. The gateway checks them. */
+/** Returns the rules for a request. The gateway checks them, except for names that JSON could not repeat. */
 export function rulesOfTexts(texts: KeyRuleTexts) {
   const list = (text: string) => text.split(',').flatMap(one => (one.trim() === '' ? [] : [one.trim()]))
   const pairs = list(texts.tags).map(pair => {
     const [name = '', ...value] = pair.split('=')
     return [name.trim(), value.join('=').trim()] as const
   })
+  const repeated = pairs.find(([name], at) => pairs.findIndex(([other]) => other === name) !== at)
+  if (repeated !== undefined) throw invalidField('tags', `The name “${repeated[0]}” occurs twice. Remove one of its tags.`)
   const models = list(texts.models)
   return {
     limits: limitsOfTexts(texts),
@@ -74,7 +95,10 @@ export function LimitFields({ texts, onTexts, failure }: LimitFieldsProps) {
         <TextField
           key={name}
           label={limitFields[name]}
-          param={`limits.${name}`}
+          type="number"
+          min="0"
+          step={name.endsWith('_usd') ? 'any' : '1'}
+          param={paramOf(name)}
           value={texts[name]}
           onText={text => onTexts({ ...texts, [name]: text })}
           failure={failure}

@@ -8,7 +8,7 @@ import { Table } from './table.tsx'
 
 /** Usage of each key over the range of the page. A rotated key counts with the key that it replaced. */
 export function KeyUsageCard({ filters }: { readonly filters: Filters }) {
-  const { query, shortenedTo } = usageQuery(filters)
+  const { query, shortenedTo } = usageQuery(filters, { isThroughProjects: useIsThroughProjects() })
   const usage = useResource('GET /api/v1/usage', { query: { ...query, group_by: 'key' } })
   const rows = usage.data?.data.flatMap(row => ('key_id' in row ? [row] : [])) ?? []
   const usd = usdColumn(rows.map(({ cost_usd }) => cost_usd))

@@ -1,5 +1,5 @@
 import { useEffect, useState } from 'preact/hooks'
-import { filtersOf } from '../state/filters.ts'
+import { filtersFor, filtersOf } from '../state/filters.ts'
 import { hashRoute, hrefTo } from '../state/hash-route.ts'
 import { currentAccount, user } from '../state/session.ts'
 import { signOut } from '../state/sign-out.ts'
@@ -64,7 +64,7 @@ export function Navigation({ pages, current }: NavigationProps) {
 const filtered = ['', 'requests', 'keys', 'tags']
 
 const keeps = (path: string, current: string) =>
-  filtered.includes(path) && filtered.includes(current) ? filtersOf(hashRoute.value.query) : {}
+  filtered.includes(path) && filtered.includes(current) ? filtersFor(path, filtersOf(hashRoute.value.query)) : {}
 
 const themeWords = { system: 'System', light: 'Light', dark: 'Dark' } as const
 

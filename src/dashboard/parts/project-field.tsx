@@ -1,17 +1,22 @@
-/** Choice of a project, where the user has any. */
+/** The projects of the user, and the choice of one, where the user has any. */
 import { useEffect } from 'preact/hooks'
 import { isAllowed } from '../../core/accounts/roles.ts'
+import type { ShownKey } from '../../routes/keys/schemas.ts'
 import type { ShownProject } from '../../routes/projects/schemas.ts'
+import type { RequestError } from '../state/api-error.ts'
+import { mayManage } from '../state/key-rights.ts'
 import { useResource } from '../state/resource.ts'
 import { user } from '../state/session.ts'
 import { SelectField } from './field.tsx'
 
-type ProjectChoices = {
+export type ProjectChoices = {
   /** Projects that accept keys of the user. */
   readonly open: readonly ShownProject[]
   readonly names: ReadonlyMap<string, string>
   /** The user may have keys in no project. */
   readonly canOmit: boolean
+  /** The user may change, rotate and revoke the key. */
+  readonly mayManage: (key: Pick<ShownKey, 'user_id' | 'project_id'>) => boolean
 }
 
 export function useProjects(): ProjectChoices {
@@ -23,13 +28,43 @@ export function useProjects(): ProjectChoices {
     open: all.filter(one => one.archived_at === null && allows(one)),
     names: new Map(all.map(({ id, name }) => [id, name])),
     canOmit: isAllowed(role, 'keys.own'),
+    mayManage: key =>
+      mayManage(key, {
+        userId: user.value?.id ?? '',
+        role,
+        projects: new Map(all.flatMap(one => (one.role === null ? [] : [[one.id, one.role]]))),
+      }),
   }
 }
 
-type ProjectFieldProps = { readonly value: string | null; readonly onChoice: (id: string | null) => void }
+/** Number of projects through which the user sees usage of others; null = the role sees all, undefined = not loaded. */
+function useProjectCount(): number | null | undefined {
+  const seesAll = isAllowed(user.value?.role ?? 'viewer', 'usage.all')
+  const { data } = useResource('GET /api/v1/projects', { when: !seesAll })
+  return seesAll ? null : data?.data.length
+}
+
+/** Returns true if the user sees usage of others only through projects, and before that is known. */
+export function useIsThroughProjects(): boolean {
+  const count = useProjectCount()
+  return count === undefined || (count !== null && count > 0)
+}
+
+/** Returns the origin of the keys, requests and usage that the user sees; null = the whole account. */
+export function useOwnScope(): 'your own keys' | 'your keys and projects' | null {
+  const count = useProjectCount()
+  if (count === null) return null
+  return count === undefined || count === 0 ? 'your own keys' : 'your keys and projects'
+}
+
+type ProjectFieldProps = {
+  readonly value: string | null
+  readonly onChoice: (id: string | null) => void
+  readonly failure: RequestError | null
+}
 
 /** The project of a key. Not shown where the user has none to choose. */
-export function ProjectField({ value, onChoice }: ProjectFieldProps) {
+export function ProjectField({ value, onChoice, failure }: ProjectFieldProps) {
   const { open, names, canOmit } = useProjects()
   const first = open[0]?.id
   useEffect(() => {
@@ -43,6 +78,8 @@ export function ProjectField({ value, onChoice }: ProjectFieldProps) {
       value={value ?? ''}
       onChoice={id => onChoice(id === '' ? null : id)}
       hint="Its requests count in the limits of the project."
+      param="project_id"
+      failure={failure}
     >
       {(canOmit || value === null) && <option value="">None</option>}
       {!isListed && <option value={value}>{names.get(value) ?? value}</option>}

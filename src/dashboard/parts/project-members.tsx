@@ -24,14 +24,16 @@ export const projectRoleWords: Readonly<Record<ProjectRole, string>> = {
 
 type MembersProps = {
   readonly project: ShownProject
+  /** False in an archived project, whose members can only be removed. */
   readonly canManage: boolean
+  readonly canRemove: boolean
   readonly onChange: () => void
   readonly onAdd: () => void
   readonly onRemove: (member: ProjectMember) => void
 }
 
 /** Members of a project; those below the user can be changed. */
-export function Members({ project, canManage, onChange, onAdd, onRemove }: MembersProps) {
+export function Members({ project, canManage, canRemove, onChange, onAdd, onRemove }: MembersProps) {
   const rank = rankIn(project)
   const changing = useAction(async ({ user_id, email }: ProjectMember, role: string) => {
     const params = { id: project.id, user: user_id }
@@ -39,7 +41,7 @@ export function Members({ project, canManage, onChange, onAdd, onRemove }: Membe
     showToast(`Role of ${email} changed to ${role}`)
     onChange()
   })
-  const isBelow = (member: ProjectMember) => canManage && outranks(rank, member.role)
+  const isBelow = (member: ProjectMember) => outranks(rank, member.role)
   return (
     <Card
       title="Members"
@@ -73,7 +75,7 @@ export function Members({ project, canManage, onChange, onAdd, onRemove }: Membe
             {
               name: 'Role',
               show: member =>
-                isBelow(member) ? (
+                canManage && isBelow(member) ? (
                   <select
                     aria-label={`Role of ${member.email}`}
                     value={member.role}
@@ -100,6 +102,7 @@ export function Members({ project, canManage, onChange, onAdd, onRemove }: Membe
             {
               name: '',
               show: member =>
+                canRemove &&
                 isBelow(member) && (
                   <button
                     type="button"

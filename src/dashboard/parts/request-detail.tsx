@@ -7,6 +7,7 @@ import { DetailRow } from './conversation-turn.tsx'
 import { Copy } from './copy.tsx'
 import { Dialog } from './dialog.tsx'
 import type { Tone } from './notice.tsx'
+import { useProjects } from './project-field.tsx'
 
 const tones: Readonly<Record<ShownRequest['status'], Tone>> = {
   completed: 'good',
@@ -62,6 +63,7 @@ export const callCount = ({ tried, attempts }: Pick<ShownRequest, 'tried' | 'att
 export function RequestDetail({ request, onClose }: { readonly request: ShownRequest; readonly onClose: () => void }) {
   const { metadata, tried } = request
   const [first] = tried ?? []
+  const { names } = useProjects()
   return (
     <Dialog kind="beside" title="Request" onClose={onClose}>
       <p>
@@ -95,10 +97,13 @@ export function RequestDetail({ request, onClose }: { readonly request: ShownReq
         {request.strategy !== null && <DetailRow name="Strategy" value={request.strategy} />}
         {request.query_type !== null && <DetailRow name="Query type" value={humanize(request.query_type)} />}
         <DetailRow name="Attempts" value={formatCount(callCount(request))} />
-        {request.dialect !== null && <DetailRow name="API" value={dialectNames[request.dialect]} />}
+        {request.dialect !== null && <DetailRow name="Dialect" value={dialectNames[request.dialect]} />}
         <DetailRow name="Response type" value={request.streamed ? 'Stream' : 'JSON'} />
         <DetailRow name="Finish reason" value={request.finish_reason ?? '–'} />
         <DetailRow name="Key" value={request.key_name ?? request.key_id} />
+        {request.project_id !== null && (
+          <DetailRow name="Project" value={names.get(request.project_id) ?? request.project_id} />
+        )}
         {request.user_email !== null && <DetailRow name="Member" value={request.user_email} />}
         {request.tags !== null && <DetailRow name="Tags" value={formatTags(request.tags)} />}
       </dl>

@@ -11,13 +11,12 @@ import { user } from '../state/session.ts'
 import { Badge } from './badge.tsx'
 import { Confirm, FormDialog } from './dialog.tsx'
 import { TextField } from './field.tsx'
-import { limitFields } from './key-rules.tsx'
+import { LimitFields, limitParams, limitsOfTexts, textsOfLimits } from './key-rules.tsx'
 import { Empty, Loaded } from './notice.tsx'
 import { Card } from './page.tsx'
 import { Table } from './table.tsx'
 import { showToast } from './toast.tsx'
 
-type Limits = NonNullable<ShownTag['limits']>
 type Open =
   | { readonly kind: 'set' }
   | { readonly kind: 'change'; readonly tag: ShownTag }
@@ -109,21 +108,21 @@ function BudgetTable({ tags, onOpen }: BudgetTableProps) {
           ),
         },
         {
-          name: 'Month cost',
+          name: 'Monthly cost',
           isNumber: true,
           show: ({ limits, used }) => (
             <UsedOf used={used.monthly_cost_usd} limit={limits?.monthly_cost_usd} show={formatUsd} />
           ),
         },
         {
-          name: 'Day cost',
+          name: 'Daily cost',
           isNumber: true,
           show: ({ limits, used }) => (
             <UsedOf used={used.daily_cost_usd} limit={limits?.daily_cost_usd} show={formatUsd} />
           ),
         },
         {
-          name: 'Day tokens',
+          name: 'Daily tokens',
           isNumber: true,
           from: 'middle',
           show: ({ limits, used }) => <UsedOf used={used.daily_tokens} limit={limits?.daily_tokens} show={compact} />,
@@ -179,10 +178,6 @@ function UsedOf({ used, limit, show }: UsedOfProps) {
   )
 }
 
-type LimitName = keyof Limits
-// Its own keys, in the order of the form.
-const limitNames = Object.keys(limitFields) as LimitName[]
-
 type SetBudgetProps = {
   /** Null = any tag. */
   readonly tag: ShownTag | null
@@ -193,14 +188,10 @@ type SetBudgetProps = {
 function SetBudget({ tag, onSaved, onClose }: SetBudgetProps) {
   const [name, setName] = useState(tag?.name ?? '')
   const [value, setValue] = useState(tag?.value ?? '')
-  const [texts, setTexts] = useState<Partial<Record<LimitName, string>>>(() =>
-    Object.fromEntries(limitNames.map(limit => [limit, String(tag?.limits?.[limit] ?? '')])),
-  )
-  const isLimited = limitNames.some(limit => (texts[limit] ?? '') !== '')
+  const [texts, setTexts] = useState(textsOfLimits(tag?.limits ?? null))
+  const isLimited = Object.values(texts).some(text => text !== '')
   const saving = useAction(async () => {
-    const limits = Object.fromEntries(
-      limitNames.map(limit => [limit, (texts[limit] ?? '') === '' ? null : Number(texts[limit])]),
-    )
+    const limits = limitsOfTexts(texts)
     await callApi('PUT /api/v1/tags', { body: { name: name.trim(), value: value.trim(), limits } })
     onSaved()
   })
@@ -211,7 +202,7 @@ function SetBudget({ tag, onSaved, onClose }: SetBudgetProps) {
       action={tag === null ? 'Set budget' : 'Save'}
       isReady={name.trim() !== '' && value.trim() !== '' && isLimited}
       doing={saving}
-      fields={['name', 'value', ...limitNames.map(limit => `limits.${limit}`)]}
+      fields={['name', 'value', ...limitParams]}
       onClose={onClose}
     >
       {tag === null && (
@@ -239,19 +230,7 @@ function SetBudget({ tag, onSaved, onClose }: SetBudgetProps) {
           />
         </>
       )}
-      {limitNames.map(limit => (
-        <TextField
-          key={limit}
-          type="number"
-          min="0"
-          step={limit.endsWith('_usd') ? 'any' : '1'}
-          label={limitFields[limit]}
-          value={texts[limit] ?? ''}
-          onText={text => setTexts(now => ({ ...now, [limit]: text }))}
-          param={`limits.${limit}`}
-          failure={failure}
-        />
-      ))}
+      <LimitFields texts={texts} onTexts={setTexts} failure={failure} />
       <p class="hint">An empty field is no limit. At least one limit is required.</p>
     </FormDialog>
   )

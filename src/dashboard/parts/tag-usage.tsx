@@ -13,6 +13,7 @@ import { DailyChart } from './daily-chart.tsx'
 import { SelectField } from './field.tsx'
 import { Empty, Loaded } from './notice.tsx'
 import { Card } from './page.tsx'
+import { useIsThroughProjects } from './project-field.tsx'
 import { Table } from './table.tsx'
 import { Tabs } from './tabs.tsx'
 
@@ -23,10 +24,11 @@ const nameOf = (tag: string) => tag.split('=')[0] ?? tag
 
 export function TagUsage({ filters }: { readonly filters: Filters }) {
   const { tag, ...untagged } = filters
-  const { query, shortenedTo } = usageQuery(untagged)
+  const options = { groupBy: 'tag', isThroughProjects: useIsThroughProjects() } as const
+  const { query, shortenedTo } = usageQuery(untagged, options)
   const all = useResource('GET /api/v1/usage', { query: { ...query, group_by: 'tag' } })
   const chosen = useResource('GET /api/v1/usage', {
-    query: { ...usageQuery(filters).query, group_by: 'tag' },
+    query: { ...usageQuery(filters, options).query, group_by: 'tag' },
     when: tag !== undefined,
   })
   const names = [...new Set(rowsOf(all.data).map(row => nameOf(row.tag)))]
@@ -79,7 +81,7 @@ function TagChart({ tag, filters }: { readonly tag: string; readonly filters: Fi
   const [split, setSplit] = useState<Split>('model')
   const isOne = tag.includes('=')
   const ofTag = { ...filters, tag }
-  const { query, unit } = usageQuery(ofTag)
+  const { query, unit } = usageQuery(ofTag, { isThroughProjects: useIsThroughProjects() })
   const usage = useResource('GET /api/v1/usage', {
     query: { ...query, group_by: unit, split_by: isOne ? split : 'tag' },
   })

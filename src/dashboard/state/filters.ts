@@ -53,6 +53,11 @@ export function filtersOf(query: Readonly<Record<string, string>>): Filters {
   )
 }
 
+/** Returns the filters that a page accepts: only the log has rejected requests, and the totals refuse their status. */
+export function filtersFor(path: string, { status, ...others }: Filters): Filters {
+  return status === undefined || (status === 'rejected' && path !== 'requests') ? others : { ...others, status }
+}
+
 export const isCustom = ({ from, to }: Filters) => from !== undefined || to !== undefined
 
 const isRange = (name: string | undefined): name is RangeName => name !== undefined && Object.hasOwn(ranges, name)
@@ -100,16 +105,29 @@ export type UsageQuery = {
   readonly shortenedTo: number | null
 }
 
-type UsageOptions = { readonly now?: number; readonly splitBy?: string }
+type UsageOptions = {
+  readonly now?: number
+  readonly groupBy?: 'tag'
+  readonly splitBy?: string
+  /** The user sees the usage of others only through projects. */
+  readonly isThroughProjects?: boolean
+}
 
 /** Parameters of the usage totals for these filters. Whole days are sent as days, which the daily totals know. */
-export function usageQuery(filters: Filters, { now = Date.now(), splitBy }: UsageOptions = {}): UsageQuery {
+export function usageQuery(
+  filters: Filters,
+  { now = Date.now(), groupBy, splitBy, isThroughProjects = false }: UsageOptions = {},
+): UsageQuery {
   const span = spanOf(filters, now)
   const end = span.to ?? Math.floor(now / dayMs) * dayMs + dayMs
   const { provider, model, key, member, tag, project_id, ...others } = withoutRange(filters)
   const isWhole = span.from % dayMs === 0 && end % dayMs === 0
   const unit = end - span.from <= mostHours * hourMs ? 'hour' : 'day'
-  const needsLog = unit === 'hour' || !isWhole || splitBy === 'dialect' || Object.keys(others).length > 0
+  // The totals of tags have no project: only the log knows both.
+  const isOfTag = tag !== undefined || groupBy === 'tag' || splitBy === 'tag'
+  const isOfTagInProject = isOfTag && (isThroughProjects || project_id !== undefined)
+  const needsLog =
+    unit === 'hour' || !isWhole || isOfTagInProject || splitBy === 'dialect' || Object.keys(others).length > 0
   const isOfFailed = others.error_code !== undefined || (others.status ?? 'completed') !== 'completed'
   const mostDays = isOfFailed ? mostFailedDays : mostLogDays
   const shortenedTo = needsLog && end - span.from > mostDays * dayMs ? mostDays : null

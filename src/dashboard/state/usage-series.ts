@@ -105,7 +105,7 @@ function nameOf(part: Part): string {
   if ('key_id' in part) return part.key_name ?? part.key_id
   if ('user_id' in part) return part.email ?? 'Removed member'
   if ('tag' in part) return part.tag
-  if ('dialect' in part) return part.dialect === null ? 'Unknown API' : dialectNames[part.dialect]
+  if ('dialect' in part) return part.dialect === null ? 'Unknown dialect' : dialectNames[part.dialect]
   return nameOfModel(part.model)
 }
 

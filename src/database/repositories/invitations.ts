@@ -1,5 +1,6 @@
 /** Invitations to an account: single use, for one email address, identified by the digest of their token. */
 import { and, asc, eq, gt, isNull, sql } from 'drizzle-orm'
+import type { TransactionSql } from 'postgres'
 import { isAllowed, outranks, type Role } from '../../core/accounts/roles.ts'
 import { withAccountRls } from '../account-transaction.ts'
 import type { Database } from '../database.ts'
@@ -123,25 +124,30 @@ export function acceptInvitation(
   const { digest, userId, passwordHash } = accepted
   return withAccountRls(database, accountId).sql(async step => {
     await step`select 1 from accounts where id = ${accountId} for no key update`
-    const open = await step`
-        select email, role from invitations
+    const [invitation] = await step<{ id: string }[]>`
+        select id from invitations
         where digest = ${digest} and account_id = ${accountId} and accepted_at is null and expires_at > clock_timestamp()
         for update`
-    if (open.length === 0) return 'gone'
+    if (invitation === undefined) return 'gone'
     const made = await step`
         insert into users (id, account_id, email, password_hash, role, created_at)
         select ${userId}, account_id, email, ${passwordHash}, role, clock_timestamp() from invitations where digest = ${digest}
         on conflict (email) do nothing returning id`
     if (made.length === 0) return 'taken'
-    await step`
-        insert into project_members (project_id, user_id, account_id, role, created_at)
-        select project_id, ${userId}, invitations.account_id, project_role, clock_timestamp()
-        from invitations join projects on projects.id = project_id
-        where digest = ${digest} and archived_at is null`
+    await joinInvitedProject(step, invitation.id, userId)
     await step`update invitations set accepted_at = clock_timestamp() where digest = ${digest}`
     await recordAudit(step, database, { accountId, action: 'member.joined', target: userId })
     return 'accepted'
   })
+}
+
+/** Adds a new user to the project of the invitation, if it names one that is not archived. */
+export async function joinInvitedProject(step: TransactionSql, invitationId: string, userId: string): Promise<void> {
+  await step`
+    insert into project_members (project_id, user_id, account_id, role, created_at)
+    select project_id, ${userId}, invitations.account_id, project_role, clock_timestamp()
+    from invitations join projects on projects.id = project_id
+    where invitations.id = ${invitationId} and archived_at is null`
 }
 
 const isOpen = () => and(isNull(invitations.acceptedAt), gt(invitations.expiresAt, sql`clock_timestamp()`))

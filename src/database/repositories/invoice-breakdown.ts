@@ -31,7 +31,7 @@ export async function breakDownInvoice(
   // The invoice itself is by model.
   if (by === 'model')
     return toBreakdown(
-      lines.map(line => ({ ...line, kind: 'usage', id: line.model, name: null })),
+      lines.map(line => ({ ...line, kind: 'usage', id: line.model === '' ? null : line.model, name: null })),
       lines,
     )
   const used = await withAccountRls(database, accountId).orm(

@@ -112,19 +112,24 @@ type ChangeKeyInput = {
 /**
  * Changes name, permissions, expiry and rules of a key. An expiry never makes a key valid again that was ended on purpose:
  * `revoked` = it was revoked; `replaced` = a rotation replaced it, and its end can only come earlier. `full` = the account
- * has the maximum number of valid keys; null = no key of this ID, or its user may not have keys in that project.
+ * has the maximum number of valid keys; `barred` = its user may not have keys in its project, or the project is archived;
+ * null = no key of this ID, or its user may not have keys in the project that the change names.
  */
 export function changeKey(
   database: Database,
   { accountId, keyId, change, details }: ChangeKeyInput,
-): Promise<ApiKey | 'revoked' | 'replaced' | 'full' | null> {
+): Promise<ApiKey | 'revoked' | 'replaced' | 'full' | 'barred' | null> {
   return withAccountRls(database, accountId).orm(async step => {
-    if (change.projectId !== undefined) {
+    const { projectId, expiresAt } = change
+    // A later expiry makes a key valid like a new one: also a key of a project that was archived meanwhile.
+    if (projectId !== undefined || expiresAt !== undefined) {
       const [key] = await step
-        .select({ userId: apiKeys.userId })
+        .select({ userId: apiKeys.userId, projectId: apiKeys.projectId })
         .from(apiKeys)
         .where(and(eq(apiKeys.id, keyId), eq(apiKeys.accountId, accountId)))
-      if (key === undefined || !(await mayHoldKeys(step, accountId, key.userId, change.projectId))) return null
+      if (key === undefined) return null
+      const target = projectId === undefined ? key.projectId : projectId
+      if (!(await mayHoldKeys(step, accountId, key.userId, target))) return projectId === undefined ? 'barred' : null
     }
     // Locked, so that no rotation or revocation comes between the check and the change.
     const [before] = await step
@@ -133,7 +138,7 @@ export function changeKey(
       .where(and(eq(apiKeys.id, keyId), eq(apiKeys.accountId, accountId)))
       .for('update')
     if (before === undefined) return null
-    const refusal = change.expiresAt === undefined ? null : await expiryRefusal(step, before, change.expiresAt)
+    const refusal = expiresAt === undefined ? null : await expiryRefusal(step, before, expiresAt)
     if (refusal !== null) return refusal
     const [row] = await step
       .update(apiKeys)

@@ -160,7 +160,8 @@ export function setMember(
     const [actor, target] = [actorId, userId].map(id => standing.find(one => one.id === id))
     if (project === undefined || target === undefined || (role === null && target.inProject === null))
       return 'not_found'
-    if (project.archived) return 'archived'
+    // The members of an archived project still see its requests, so they can be removed.
+    if (project.archived && role !== null) return 'archived'
     const rank = actor === undefined ? null : isAllowed(actor.role, 'projects.all') ? 'owner' : actor.inProject
     const touched = [role, target.inProject].filter(one => one !== null)
     if (rank === null || !isAllowed(rank, 'projects.change') || !touched.every(one => outranks(rank, one)))

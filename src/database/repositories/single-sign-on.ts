@@ -7,6 +7,7 @@ import type { Role } from '../../core/accounts/roles.ts'
 import type { SingleSignOnFailure } from '../../core/accounts/single-sign-on.ts'
 import type { Database } from '../database.ts'
 import { recordAudit } from './audit.ts'
+import { joinInvitedProject } from './invitations.ts'
 import { applyRole } from './users.ts'
 
 const atProviderSeconds = 600
@@ -162,8 +163,10 @@ async function linkUser(
     insert into users (id, account_id, email, password_hash, role, created_at)
     values (${newUser.id}, ${accountId}, ${email}, ${newUser.passwordHash}, ${given}, clock_timestamp())`
   await recordAudit(step, {}, { accountId, action: 'member.joined', target: newUser.id })
-  if (invitation !== undefined)
+  if (invitation !== undefined) {
+    await joinInvitedProject(step, invitation.id, newUser.id)
     await step`update invitations set accepted_at = clock_timestamp() where id = ${invitation.id}`
+  }
   return { userId: newUser.id }
 }
 

@@ -1,4 +1,4 @@
-/** API keys of an account: members manage their own keys, admins and owners all of them. */
+/** API keys of an account: members manage their own keys, admins and owners all of them, admins of a project those in it. */
 import { Type } from '@sinclair/typebox'
 import { mintApiKey, type RandomBytes } from '../../core/accounts/api-keys.ts'
 import { isAllowed, isAllowedIn } from '../../core/accounts/roles.ts'
@@ -195,7 +195,7 @@ async function list({ database, stores }: KeysDeps, { principal, request }: Sess
 async function one(deps: KeysDeps, call: SessionRequest): Promise<Response> {
   const { database, stores } = deps
   const { accountId } = call.principal
-  const row = await managedKey(deps, call)
+  const row = await visibleKey(deps, call)
   const lineId = row.lineId ?? row.id
   const [usage, lineage, requests] = await Promise.all([
     stores.keyLines.usageByLineage(database, accountId),
@@ -213,7 +213,7 @@ async function create(deps: KeysDeps, { principal, request, actor }: SessionRequ
   const { database, stores, randomBytes, newId, clock } = deps
   const { accountId, userId, sessionId } = principal
   const body = await readInput(request, checkCreation)
-  refuseProject(principal, body.project_id ?? null)
+  refuseProject(principal, body.project_id ?? null, userId)
   const now = clock.now()
   const minted = mintApiKey(randomBytes)
   const row = await stores.keyLines.addKey(actingAs(database, actor), accountId, sessionId, {
@@ -247,9 +247,9 @@ async function change(deps: KeysDeps, call: SessionRequest): Promise<Response> {
   const { database, stores } = deps
   const wanted = await readInput(call.request, checkChange)
   if (Object.keys(wanted).length === 0) throw invalidField('name', 'is required unless another field is sent')
-  const { id, limits, projectId } = await managedKey(deps, call)
+  const { id, userId, limits, projectId } = await managedKey(deps, call)
   const { project_id: target = projectId } = wanted
-  if (target !== projectId) refuseProject(call.principal, target)
+  if (target !== projectId) refuseProject(call.principal, target, userId)
   const { name, web } = wanted
   const change = {
     ...(name === undefined ? {} : { name }),
@@ -275,6 +275,7 @@ const tooManyKeys = () => new GatewayError('conflict', 'Too many API keys. Revok
 const endedKey = {
   revoked: 'This key is revoked. Its expiry cannot change. Create a new key.',
   replaced: 'A rotation replaced this key. It can only expire earlier. Use the key that replaces it.',
+  barred: 'The user of this key may not have keys in its project, or the project is archived. Create a new key.',
 } as const
 
 async function rotate(deps: KeysDeps, call: SessionRequest): Promise<IdempotentResult> {
@@ -312,6 +313,16 @@ async function revoke(deps: KeysDeps, call: SessionRequest): Promise<Response> {
   return replyNoContent()
 }
 
+/** Returns the key with this ID if the list of keys shows it to the user; otherwise throws the error for an unknown ID. */
+async function visibleKey({ database, stores }: KeysDeps, { principal, params }: SessionRequest): Promise<ApiKey> {
+  const row = await stores.keyLines.findKey(database, principal.accountId, params.id ?? '')
+  const { role, userId, projects } = principal
+  const isVisible =
+    row?.userId === userId || isAllowed(role, 'keys.all') || (row?.projectId != null && projects.has(row.projectId))
+  if (row === null || !isVisible) throw notFound()
+  return row
+}
+
 /**
  * Returns the key with this ID if the user may manage it. Throws `forbidden` for another user's key in a project of the user,
  * and the error for an unknown ID for all other keys.
@@ -331,8 +342,11 @@ function notMoved(): GatewayError {
   return new GatewayError('not_found', message)
 }
 
-/** Throws unless the user may have keys in a project, or in none. The error is that of an unknown ID for a project of others. */
-function refuseProject(principal: Principal, projectId: string | null): void {
-  if (isAllowedIn(principal, 'keys.own', projectId)) return
+/**
+ * Throws unless the user may have keys of `holderId` in a project, or in none. The error is that of an unknown ID for a project
+ * of others.
+ */
+function refuseProject(principal: Principal, projectId: string | null, holderId: string): void {
+  if (isAllowedIn(principal, holderId === principal.userId ? 'keys.own' : 'keys.all', projectId)) return
   throw projectId === null || principal.projects.has(projectId) ? forbidden() : notFound()
 }

@@ -52,7 +52,13 @@ const filters = {
   routing_mode: Type.Optional(oneOf(['auto', 'manual'])),
   streamed: Type.Optional(oneOf(['true', 'false'])),
   /** `name=value`, or a name with any value. */
-  tag: words(97),
+  tag: Type.Optional(
+    Type.String({
+      maxLength: 97,
+      pattern: '^[^$\\u0000-\\u001f\\u007f][^\\u0000-\\u001f\\u007f]*$',
+      description: 'a tag `name=value`, or its name; `project_id` selects a project',
+    }),
+  ),
   /** Project of the key at the time of the request. */
   project_id: Type.Optional(projectIdSchema),
   metadata: Type.Optional(
