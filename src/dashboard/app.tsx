@@ -2,7 +2,6 @@ import type { ComponentChildren } from 'preact'
 import { useEffect } from 'preact/hooks'
 import { isAllowed, type Role } from '../core/accounts/roles.ts'
 import { Billing } from './pages/billing.tsx'
-import { InvoicePage } from './pages/invoice.tsx'
 import { Keys } from './pages/keys.tsx'
 import { Models } from './pages/models.tsx'
 import { Overview } from './pages/overview.tsx'
@@ -40,6 +39,7 @@ const loadWebhooks = async () => (await import('./pages/webhooks.tsx')).Webhooks
 const loadAudit = async () => (await import('./pages/audit.tsx')).AuditLog
 const loadInsights = async () => (await import('./pages/insights.tsx')).Insights
 const loadTeam = async () => (await import('./pages/team.tsx')).Team
+const loadInvoice = async () => (await import('./pages/invoice.tsx')).InvoicePage
 const loadKeyPage = async () => (await import('./pages/key.tsx')).KeyPage
 const loadProjects = async () => (await import('./pages/projects.tsx')).Projects
 const loadProjectPage = async () => (await import('./pages/project.tsx')).ProjectPage
@@ -91,7 +91,7 @@ const pages: readonly PageEntry[] = [
     path: 'billing',
     title: 'Billing',
     icon: 'billing',
-    show: ([invoice]) => (invoice === undefined ? <Billing /> : <InvoicePage id={invoice} />),
+    show: ([id]) => (id === undefined ? <Billing /> : <Later key={id} load={loadInvoice} what="the invoice" />),
     isFor: role => isAllowed(role, 'billing.see'),
   },
   {

@@ -71,7 +71,7 @@ export function openDatabase(address: DatabaseAddress, options: DatabaseOptions 
     const sql = dial(address, connections)
     return { sql, orm: drizzle(sql), unsettled: 0, overdue: 0, heardAt: 0 }
   }
-  const queue = createWorkQueue({ places: connections, maximumWaiting })
+  const queue = createWorkQueue({ places: connections, urgentPlaces: connections > 1 ? 1 : 0, maximumWaiting })
   let current = open()
   let closed = false
 

@@ -25,6 +25,8 @@ type WorkQueue = {
 type WorkQueueOptions = {
   /** Maximum concurrent works. */
   readonly places: number
+  /** Places that only urgent works use: the others may hold theirs for long. */
+  readonly urgentPlaces?: number
   /** Maximum waiting works. */
   readonly maximumWaiting: number
 }
@@ -32,16 +34,18 @@ type WorkQueueOptions = {
 type Waiter = { readonly start: () => void }
 
 /** Creates an empty queue without a timer. */
-export function createWorkQueue({ places, maximumWaiting }: WorkQueueOptions): WorkQueue {
+export function createWorkQueue({ places, urgentPlaces = 0, maximumWaiting }: WorkQueueOptions): WorkQueue {
   const [urgent, waiters] = [new Set<Waiter>(), new Set<Waiter>()]
   let busy = 0
   /** Works of an earlier generation free no place. */
   let generation = 0
 
+  const placesFor = (isUrgent: boolean) => (isUrgent ? places : places - urgentPlaces)
+
   const startNext = () => {
     for (const queue of [urgent, waiters])
       for (const waiter of queue) {
-        if (busy >= places) return
+        if (busy >= placesFor(queue === urgent)) return
         queue.delete(waiter)
         waiter.start()
       }
@@ -63,7 +67,7 @@ export function createWorkQueue({ places, maximumWaiting }: WorkQueueOptions): W
   return {
     run(work, signal, isUrgent = false) {
       if (signal.aborted) return Promise.reject(signal.reason)
-      if (busy < places) return started(work)
+      if (busy < placesFor(isUrgent)) return started(work)
       if (waiters.size >= maximumWaiting && !isUrgent) return Promise.reject(new QueueFull(waiters.size))
       const queue = isUrgent ? urgent : waiters
       return new Promise((done, fail) => {

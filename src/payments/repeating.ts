@@ -46,6 +46,7 @@ export function startRepeating(
   }
   const run = () => {
     // Between two runs, callers of the first one continue before the next one has started.
+    if (closed) return Promise.resolve()
     if (next !== null) return next
     if (running === null) return start()
     next = running.then(startNext, startNext)

@@ -1,5 +1,12 @@
 import { describe, expect, test } from 'bun:test'
-import { filterOfUnit, filtersOf, hrefToLog, logQuery, usageQuery } from '../../src/dashboard/state/filters.ts'
+import {
+  filterOfUnit,
+  filtersFor,
+  filtersOf,
+  hrefToLog,
+  logQuery,
+  usageQuery,
+} from '../../src/dashboard/state/filters.ts'
 
 const now = Date.UTC(2026, 10, 23, 11, 18)
 
@@ -47,7 +54,27 @@ describe('Dashboard filters', () => {
     expect(usageQuery(filters, { now })).toEqual({ query, unit, shortenedTo })
   })
 
-  test('shorten the range of totals that are split by API form', () => {
+  test.each([
+    // A project and a tag of the same request are only in the log.
+    ['a tag in a project', { tag: 'team=a', project_id: 'prj_1' }, {}, 7],
+    ['totals by tag in a project', { project_id: 'prj_1' }, { groupBy: 'tag' }, 7],
+    ['a chart by tag in a project', { project_id: 'prj_1' }, { splitBy: 'tag' }, 7],
+    ['a tag, seen through projects', { tag: 'team' }, { isThroughProjects: true }, 7],
+    ['totals by tag, seen through projects', {}, { groupBy: 'tag', isThroughProjects: true }, 7],
+    ['a project without tags', { project_id: 'prj_1' }, { isThroughProjects: true }, null],
+    ['totals by tag of the account', {}, { groupBy: 'tag' }, null],
+  ] as const)('shorten the range of %s', (_, filters, options, shortenedTo) => {
+    expect(usageQuery(filters, { now, ...options }).shortenedTo).toBe(shortenedTo)
+  })
+
+  test('keep the status of rejected requests on the log only', () => {
+    const rejected = { range: '7d', status: 'rejected' }
+    expect(filtersFor('requests', rejected)).toEqual(rejected)
+    expect(filtersFor('keys', rejected)).toEqual({ range: '7d' })
+    expect(filtersFor('', { status: 'failed' })).toEqual({ status: 'failed' })
+  })
+
+  test('shorten the range of totals that are split by dialect', () => {
     expect(usageQuery({}, { now, splitBy: 'dialect' })).toMatchObject({ query: { from: '2026-11-17' }, shortenedTo: 7 })
     expect(usageQuery({}, { now, splitBy: 'member' }).shortenedTo).toBeNull()
   })

@@ -43,7 +43,8 @@ function withBrowser(path: string) {
     await dialog.getByLabel('Monthly cost in USD').fill('400')
     await dialog.getByRole('button', { name: 'Create project' }).click()
     await page.getByRole('row').filter({ hasText: '$0.00 of $400.00 this month' }).getByRole('link').click()
-    await page.getByRole('heading', { level: 1, name: 'Search' }).waitFor()
+    await page.getByRole('heading', { level: 2, name: 'Search' }).waitFor()
+    await page.getByRole('heading', { level: 1, name: 'Project', exact: true }).waitFor()
     await page.getByText('No members yet').waitFor()
     await page.getByRole('button', { name: 'Add member' }).click()
     await page.getByLabel('User').selectOption({ label: guest.email })
@@ -78,7 +79,9 @@ function withBrowser(path: string) {
     await invitation.getByLabel('Role in the project').selectOption('viewer')
     await invitation.getByRole('button', { name: 'Invite' }).click()
     await page.getByRole('heading', { name: 'Share this link' }).waitFor()
+    await page.getByText('with the role viewer in the project Search').waitFor()
     await page.getByRole('button', { name: 'Done' }).click()
+    await page.getByRole('row').filter({ hasText: 'Search (Viewer)' }).waitFor()
     await first.go('projects', 'Projects')
     await page.getByRole('link', { name: 'Search' }).click()
 
@@ -90,13 +93,16 @@ function withBrowser(path: string) {
     await page.getByRole('button', { name: `Remove ${guest.email}` }).click()
     await page.getByRole('dialog').getByRole('button', { name: 'Remove' }).click()
     await page.getByText('No members yet').waitFor()
+    // The removal has revoked the key.
+    await page.getByText('No active keys').waitFor()
     await page.getByRole('button', { name: 'Archive project' }).click()
     await page.getByRole('dialog').getByRole('button', { name: 'Archive project' }).click()
     await page.getByRole('button', { name: 'Archive project' }).waitFor({ state: 'detached' })
+    await page.getByText('It accepts no keys and no changes.').waitFor()
 
     // The guest has no project any more: the page says so, and its link answers like a missing one.
     await second.page.reload()
-    await second.page.getByRole('alert').filter({ hasText: 'Not found' }).waitFor()
+    await second.page.getByText('No such project').waitFor()
     await second.go('projects', 'Projects')
     await second.page.getByText('No projects yet').waitFor()
     expect([...first.complaints, ...second.complaints]).toEqual([])
@@ -123,7 +129,8 @@ function withBrowser(path: string) {
         }
         await visitor.go('projects', 'Projects')
         await look('Projects')
-        await visitor.go(`projects/${project.id}`, 'Retrieval')
+        await visitor.go(`projects/${project.id}`, 'Project')
+        await visitor.page.getByRole('heading', { level: 2, name: 'Retrieval' }).waitFor()
         await look('Project')
         await visitor.page.getByRole('button', { name: 'Add member' }).click()
         await look('Add member')

@@ -95,3 +95,27 @@ describe('work queue', () => {
     expect(thirdStarted).toBe(true)
   })
 })
+
+test('work queue: keeps a place for urgent works beside works that hold theirs for long', async () => {
+  const queue = createWorkQueue({ places: 2, urgentPlaces: 1, maximumWaiting: 10 })
+  const [long, waiting, urgent] = [held(), held(), held()]
+  const started: string[] = []
+  const run = (name: string, { work }: ReturnType<typeof held>, isUrgent = false) =>
+    queue.run(
+      () => {
+        started.push(name)
+        return work()
+      },
+      never,
+      isUrgent,
+    )
+  const ended = [run('long', long), run('waiting', waiting), run('urgent', urgent, true)]
+  expect(started).toEqual(['long', 'urgent'])
+  urgent.end()
+  await ended[2]
+  expect(started).toEqual(['long', 'urgent'])
+  long.end()
+  waiting.end()
+  await Promise.all(ended)
+  expect(started).toEqual(['long', 'urgent', 'waiting'])
+})

@@ -90,7 +90,7 @@ export async function startRedis(options: PrivateRedisOptions = {}): Promise<Pri
 export async function startSentinel(
   primary: PrivateRedis,
   name: string,
-): Promise<{ url: string; stop(): Promise<void> }> {
+): Promise<{ url: string; knowsReplica(): Promise<boolean>; stop(): Promise<void> }> {
   const folder = mkdtempSync(join(tmpdir(), 'sentinel-'))
   const port = freePort()
   const file = join(folder, 'sentinel.conf')
@@ -109,6 +109,18 @@ export async function startSentinel(
   const child = Bun.spawn(['redis-server', file, '--sentinel'], { stdin: 'ignore', stdout: 'ignore', stderr: 'ignore' })
   return {
     url: `redis+sentinel://127.0.0.1:${port}/${name}`,
+    async knowsReplica() {
+      const socket = { reconnectStrategy: false, connectTimeout: 500 } as const
+      const client = createClient({ url: `redis://127.0.0.1:${port}`, RESP: 2, socket })
+      client.on('error', () => {})
+      try {
+        await client.connect()
+        const replicas = await client.sendCommand(['SENTINEL', 'REPLICAS', name])
+        return Array.isArray(replicas) && replicas.length > 0
+      } finally {
+        client.destroy()
+      }
+    },
     async stop() {
       child.kill('SIGKILL')
       await child.exited

@@ -1,3 +1,4 @@
+import { useState } from 'preact/hooks'
 import { Icon } from '../parts/icon.tsx'
 import { InvoiceBreakdown } from '../parts/invoice-breakdown.tsx'
 import { FailureNotice, Loaded } from '../parts/notice.tsx'
@@ -6,13 +7,15 @@ import { Table } from '../parts/table.tsx'
 import { useAction } from '../state/action.ts'
 import { callApi } from '../state/api.ts'
 import { dateOf, formatCount, formatUsd, usdExact } from '../state/format.ts'
-import { hrefTo } from '../state/hash-route.ts'
+import { hashRoute, hrefTo } from '../state/hash-route.ts'
 import { useResource } from '../state/resource.ts'
 import { currentAccount } from '../state/session.ts'
 import { InvoiceStatusBadge } from './billing.tsx'
 
 /** An invoice on a separate page, for printing. */
-export function InvoicePage({ id }: { readonly id: string }) {
+export function InvoicePage() {
+  // Constant: each invoice has a page of its own, and the URL may already name the next page.
+  const [id] = useState(() => hashRoute.peek().path[1] ?? '')
   const invoice = useResource('GET /api/v1/billing/invoices/:id', { params: { id } })
   const billing = useResource('GET /api/v1/billing')
   const isPayable = invoice.data?.status === 'unpaid' && billing.data?.collected_by === 'stripe'

@@ -8,6 +8,7 @@ import { FilterBar } from '../parts/filter-bar.tsx'
 import { GettingStarted } from '../parts/getting-started.tsx'
 import { Empty, Loaded } from '../parts/notice.tsx'
 import { Card, Page } from '../parts/page.tsx'
+import { useIsThroughProjects, useOwnScope } from '../parts/project-field.tsx'
 import { Sparkline } from '../parts/sparkline.tsx'
 import { Tabs } from '../parts/tabs.tsx'
 import { Today } from '../parts/today.tsx'
@@ -41,7 +42,7 @@ const meterEveryMs = 10_000
 export function Overview() {
   const today = useResource('GET /api/v1/account', { everyMs: meterEveryMs })
   const filters = filtersOf(hashRoute.value.query)
-  const seesAll = isAllowed(user.value?.role ?? 'member', 'usage.all')
+  const scope = useOwnScope()
   const isThroughProjects = useIsThroughProjects()
   const range = usageQuery(filters, { isThroughProjects })
   const days = useResource('GET /api/v1/usage', { query: { ...range.query, group_by: range.unit } })
@@ -59,7 +60,7 @@ export function Overview() {
   return (
     <Page
       title="Overview"
-      about={`Today’s limits, which the whole account shares. Below: usage of ${useOwnScope() ?? 'the account'} in the chosen range. All times are UTC.`}
+      about={`Today’s limits, which the whole account shares. Below: usage of ${scope ?? 'the account'} in the chosen range. All times are UTC.`}
     >
       <BillingNotices />
       {isAllowed(user.value?.role ?? 'viewer', 'keys.own') && (

@@ -1,5 +1,4 @@
 import { useState } from 'preact/hooks'
-import { isAllowed } from '../../core/accounts/roles.ts'
 import type { ShownRequest } from '../../routes/usage/schemas.ts'
 import { Switch } from '../parts/field.tsx'
 import { FilterBar } from '../parts/filter-bar.tsx'
@@ -7,6 +6,7 @@ import { FindRequest } from '../parts/find-request.tsx'
 import { Icon } from '../parts/icon.tsx'
 import { Empty, FailureNotice, Loading } from '../parts/notice.tsx'
 import { Page } from '../parts/page.tsx'
+import { useOwnScope } from '../parts/project-field.tsx'
 import {
   callCount,
   RequestDetail,
@@ -24,7 +24,6 @@ import { type Filters, filtersOf, logQuery } from '../state/filters.ts'
 import { compact, exactTime, formatCount, listTime, milliseconds, usdColumn } from '../state/format.ts'
 import { hashRoute, replaceHashRoute } from '../state/hash-route.ts'
 import { useLog } from '../state/log.ts'
-import { user } from '../state/session.ts'
 
 const admissions = [
   { key: 'admitted', title: 'Admitted' },

@@ -125,10 +125,11 @@ function projectText({ project_id, project_role }: OfProject, names: ReadonlyMap
   return project_role === null ? name : `${name} (${humanize(project_role)})`
 }
 
-/** ` and the project Search (Admin)`, after the role in the account. */
-function inProjectText(invitation: OfProject, names: ReadonlyMap<string, string>): string {
-  const text = projectText(invitation, names)
-  return text === '' ? '' : ` and a role in a project: ${text}`
+/** `member with the role viewer in the project Search`: everything that the link grants. */
+function grantText(made: OfProject & Pick<ShownInvitation, 'role'>, names: ReadonlyMap<string, string>): string {
+  const { role, project_id, project_role } = made
+  if (project_id === null) return role
+  return `${role} with the role ${project_role ?? 'member'} in the project ${names.get(project_id) ?? project_id}`
 }
 
 type PeopleProps = {
@@ -213,7 +214,7 @@ function Invite({ own, onInvited, onClose }: InviteProps) {
   const [role, setRole] = useState<Role>('member')
   const [project, setProject] = useState('')
   const [projectRole, setProjectRole] = useState<ProjectRole>('member')
-  const { open: projects } = useProjects()
+  const { open: projects, names } = useProjects()
   const [made, setMade] = useState<CreatedInvitation | null>(null)
   const inviting = useAction(async () => {
     const joined = project === '' ? {} : { project_id: project, project_role: projectRole }
@@ -224,7 +225,7 @@ function Invite({ own, onInvited, onClose }: InviteProps) {
     return (
       <Dialog title="Invitation sent" onClose={onClose}>
         <p>
-          {made.email} receives an email with a link to join as {made.role}. It works once and expires on{' '}
+          {made.email} receives an email with a link to join as {grantText(made, names)}. It works once and expires on{' '}
           {dateOf(made.expires_at)}.
         </p>
         <div class="actions end">
@@ -238,8 +239,8 @@ function Invite({ own, onInvited, onClose }: InviteProps) {
     return (
       <Dialog title="Share this link" onClose={onClose}>
         <p>
-          Share this link with {made.email} only. It grants the role {made.role}, works once, and expires on{' '}
-          {dateOf(made.expires_at)}. It is not shown again.
+          Share this link with {made.email} only. It grants the role {grantText(made, names)}, works once, and expires
+          on {dateOf(made.expires_at)}. It is not shown again.
         </p>
         <Snippet text={`${location.origin}/${hrefTo(`invitation/${made.token}`)}`} what="link" />
         <div class="actions end">

@@ -4,6 +4,7 @@ import { compact, formatCount, milliseconds, percent, usdColumn } from '../state
 import { useResource } from '../state/resource.ts'
 import { Empty, Loaded } from './notice.tsx'
 import { Card } from './page.tsx'
+import { useIsThroughProjects } from './project-field.tsx'
 import { Table } from './table.tsx'
 
 /** Usage of each key over the range of the page. A rotated key counts with the key that it replaced. */

@@ -30,7 +30,10 @@ export class RequestError extends Error {
 
 /** Returns the error of a response; a response in another format comes from a proxy. */
 export async function readRequestError(response: Response): Promise<RequestError> {
-  const body: Partial<ErrorBody> = await response.json().catch(() => ({}))
+  const body: Partial<ErrorBody> = await response
+    .text()
+    .then(JSON.parse)
+    .catch(() => ({}))
   const seconds = Number(response.headers.get('retry-after') ?? Number.NaN)
   return toFailure(response.status, body.error, Number.isFinite(seconds) ? seconds : null)
 }

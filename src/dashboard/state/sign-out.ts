@@ -10,7 +10,7 @@ export async function signOut(because: string | null = null): Promise<void> {
   const ended = callApi('POST /api/v1/auth/logout').catch(() => undefined)
   const isSingleSignOn = currentSession.peek()?.single_sign_on === true
   // A navigation would abort the request.
-  if (isSingleSignOn) await ended
+  if (isSingleSignOn) await Promise.race([ended, new Promise(resolve => setTimeout(resolve, 2_000))])
   end(because)
   if (isSingleSignOn) location.assign('/api/v1/auth/oidc/logout')
 }

@@ -41,12 +41,13 @@ export function redeliver(
   { endpointId, id }: { readonly endpointId: string; readonly id: string },
 ): Promise<'done' | 'not_found' | 'pending' | QueueProblem> {
   return withAccountRls(database, accountId).sql(async step => {
+    // Before the delivery, in the order of a deletion of the endpoint.
+    const problem = await queueProblem(step, accountId, endpointId)
     const [found] = await step<{ status: string }[]>`
       select status from webhook_deliveries
       where id = ${id} and endpoint_id = ${endpointId} and account_id = ${accountId} for update`
     if (found === undefined) return 'not_found'
     if (found.status === 'pending') return 'pending'
-    const problem = await queueProblem(step, accountId, endpointId)
     if (problem !== null) return problem
     await step`
       update webhook_deliveries set status = 'pending', attempts = 0, due_at = clock_timestamp() where id = ${id}`

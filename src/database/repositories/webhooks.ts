@@ -140,7 +140,8 @@ export type ClaimedDelivery = {
 
 /**
  * Claims the oldest due delivery of each enabled endpoint, at most `limit`. Other senders cannot claim them for
- * `leaseMs`, after which those of a killed sender are due again. One per endpoint: a slow receiver delays only itself.
+ * `leaseMs`, after which those of a killed sender are due again. One per endpoint, and endpoints that fail come last: they
+ * hold their places until the deadline.
  */
 export async function claimDeliveries(
   database: Database,
@@ -158,7 +159,8 @@ export async function claimDeliveries(
           from webhook_deliveries as waiting join webhook_endpoints on webhook_endpoints.id = endpoint_id
           where status = 'pending' and due_at <= ${now}::text::timestamptz and disabled_at is null
           order by endpoint_id, due_at, waiting.id)
-        order by due_at limit ${limit} for update skip locked),
+        order by (select failing_since is not null from webhook_endpoints as failing where failing.id = endpoint_id), due_at
+        limit ${limit} for update skip locked),
       claimed as (
         update webhook_deliveries as delivery
         set due_at = ${leaseEnd}::text::timestamptz, attempts = least(delivery.attempts + 1, 1000),
@@ -187,6 +189,8 @@ export function settleDelivery(
   const [now = '', due = ''] = [at, at + (waitMs ?? 0)].map(time => new Date(time).toISOString())
   return database.run(({ sql }) =>
     sql.begin(async step => {
+      // Before the delivery, in the order of a deletion of the endpoint.
+      await step`select 1 from webhook_endpoints where id = ${endpointId} for no key update`
       const settled = await step`
         update webhook_deliveries set status = ${status}, due_at = ${due}::text::timestamptz,
           response_status = ${result.status}, error = ${result.error}, duration_ms = ${result.durationMs}

@@ -38,6 +38,10 @@ const changingMs = 25
  */
 const connectionsAway = 2
 const stepsAway = 8
+/** Failed checks in a row of a Redis with a connection: a node of its cluster is lost, or it refuses writes. */
+const checksAway = 8
+/** Time without Redis after such checks, although it has a connection. */
+const distrustMs = 30_000
 /** Steps until an instance gives up on the one that claimed an epoch: it has ended, or Redis did not answer it. */
 const stepsUnopened = 20
 /** Other instances open an epoch without this one if its heartbeat is 3 s old. */
@@ -57,6 +61,8 @@ export class LimitAuthority {
   /** The epoch of Redis before the connection was lost: in force if the server behind the next one has it. */
   private unverified: Epoch | null = null
   private unopened = 0
+  private failedChecks = 0
+  private distrustedUntil = Number.NEGATIVE_INFINITY
   private beatAt = Number.NEGATIVE_INFINITY
   private heldBackUntil = Number.NEGATIVE_INFINITY
   private number = 0
@@ -187,7 +193,8 @@ export class LimitAuthority {
     if (isReady) this.away = 0
     else if (redis.failedConnections() >= connectionsAway) this.away++
     this.readySince = isReady ? (this.readySince ?? monotonic()) : null
-    const seesRedis = this.readySince !== null && monotonic() - this.readySince >= returnAfterMs
+    const seesRedis =
+      this.readySince !== null && monotonic() - this.readySince >= returnAfterMs && monotonic() >= this.distrustedUntil
     let beat: Beat
     try {
       const sentAt = monotonic()
@@ -212,7 +219,14 @@ export class LimitAuthority {
     if (beat.holder === 'postgres')
       this.enter(beat.isOpen ? { number: beat.epoch, holder: 'postgres', keys: [] } : null)
     else if (this.away >= stepsAway) await this.change(beat.epoch, 'postgres', 'Redis does not answer')
+    else if (this.failedChecks >= checksAway) await this.distrust(beat.epoch)
     else if (isReady) await this.decideInRedis(beat)
+  }
+
+  private async distrust(epoch: number): Promise<void> {
+    this.failedChecks = 0
+    this.distrustedUntil = this.options.monotonic() + distrustMs
+    await this.change(epoch, 'postgres', 'Redis does not answer for all of its partitions')
   }
 
   private async decideInRedis({ epoch, isOpen, isComplete }: Beat): Promise<void> {
@@ -234,7 +248,9 @@ export class LimitAuthority {
 
   /** Returns the partitions' keys if all hold this epoch. If one has lost it, starts a new epoch. */
   private async verify(number: number, isToBeSet: boolean): Promise<readonly string[] | null> {
+    this.failedChecks++
     const partitions = await this.options.store.partitions(number, isToBeSet)
+    this.failedChecks = 0
     if (partitions.every(({ state }) => state === 1)) {
       this.options.onVerified?.(partitions)
       return partitions.map(({ text }) => text)
@@ -252,13 +268,15 @@ export class LimitAuthority {
     this.options.onEvent?.('limit_authority_changed', `${holder} decides: ${reason}`)
   }
 
-  private async register({ epoch, holder, isOpen }: Beat): Promise<void> {
+  private async register({ epoch, holder }: Beat): Promise<void> {
     this.hurry()
     const all = this.options.registered()
-    if (!(await this.options.postgres.register(epoch, all))) return
+    // Not by the heartbeat: others may have opened the epoch since, because this instance was late.
+    const registered = await this.options.postgres.register(epoch, all)
+    if (registered === null) return
     this.registeredFor = epoch
     // Accounts that Redis has already loaded do not have these requests, nor would they count their usage.
-    if (isOpen && holder === 'redis' && all.some(one => one.isOpen))
+    if (registered.isOpen && holder === 'redis' && all.some(one => one.isOpen))
       await this.change(epoch, 'redis', 'an instance with open requests registered late')
   }
 

@@ -58,7 +58,6 @@ export type AccountLoad = {
 export type PostgresStore = ReturnType<typeof createPostgresStore>
 
 const cleanEveryBeats = 20
-const usualDeadlineMs = 1_000
 
 /** Creates the calls on one database. All throw `GatewayError` `service_unavailable` if Postgres is unavailable. */
 export function createPostgresStore({ database, gatewayId, leaseMs, time }: PostgresStoreOptions) {
@@ -67,7 +66,7 @@ export function createPostgresStore({ database, gatewayId, leaseMs, time }: Post
    * Heartbeats, changes of the epoch and renewals must not wait behind admissions: an instance that is 3 s late counts as ended,
    * and other instances then decide without its open requests.
    */
-  const urgently: LimitDatabase['run'] = (work, deadlineMs = usualDeadlineMs) => database.run(work, deadlineMs, true)
+  const urgently: LimitDatabase['run'] = (work, deadlineMs) => database.run(work, deadlineMs, true)
   let beats = 0
   /** Releases of requests that settled in one turn of the event loop, sent as one statement. */
   let batch: { readonly rows: (readonly unknown[])[]; readonly epoch: Epoch; readonly sent: Promise<boolean> } | null =
@@ -213,8 +212,11 @@ export function createPostgresStore({ database, gatewayId, leaseMs, time }: Post
       return opened.length > 0
     },
 
-    /** Registers this instance's requests for an epoch. Returns false if there is a newer one. */
-    async register(epoch: number, all: readonly Registered[]): Promise<boolean> {
+    /**
+     * Registers this instance's requests for an epoch. Returns whether the epoch is open by then; null = there is a newer one.
+     * The lock makes an instance that opens it meanwhile wait, and then it counts these requests.
+     */
+    async register(epoch: number, all: readonly Registered[]): Promise<{ readonly isOpen: boolean } | null> {
       const rows = all.map(one => [
         one.requestId,
         one.accountId,
@@ -227,11 +229,13 @@ export function createPostgresStore({ database, gatewayId, leaseMs, time }: Post
         ...(one.scopes.length === 0 ? [] : [one.scopes]),
       ])
       const [row] = await urgently(
-        ({ sql }) => sql<{ done: boolean }[]>`
-          select limit_register(${gatewayId}, ${now()}, ${epoch}, ${leaseMs}, ${JSON.stringify(rows)}::text::json) as done`,
+        ({ sql }) => sql<{ done: boolean; isOpen: boolean }[]>`
+          select limit_register(${gatewayId}, ${now()}, ${epoch}, ${leaseMs}, ${JSON.stringify(rows)}::text::json) as done,
+            held.is_open as "isOpen"
+          from (select is_open from limit_authority where epoch = ${epoch} for share) as held`,
         registerDeadlineMs,
       )
-      return row?.done === true
+      return row?.done === true ? { isOpen: row.isOpen } : null
     },
 
     /** Returns which of these requests are in the ledger. */

@@ -38,7 +38,7 @@ test('limit authority: makes its steps however often waiting requests hurry it',
         return { epoch: 1, holder: 'postgres', isOpen: false, isComplete: false, living: [] }
       },
       hasSilent: async () => false,
-      register: async () => true,
+      register: async () => ({ isOpen: false }),
       change: async () => {},
       claim: async () => true,
       open: async () => true,
@@ -58,9 +58,10 @@ test('limit authority: makes its steps however often waiting requests hurry it',
   expect(beats).toBe(6)
 })
 
-for (const [name, isOpenRequest, expected] of [
-  ['starts a new epoch if it has open requests, since Redis has loaded accounts without them', true, ['5 redis']],
-  ['joins the open epoch if it has no open requests', false, []],
+for (const [name, isOpenRequest, isOpenAtBeat, expected] of [
+  ['starts a new epoch if it has open requests, since Redis has loaded accounts without them', true, true, ['5 redis']],
+  ['joins the open epoch if it has no open requests', false, true, []],
+  ['starts a new epoch if the others opened it after its heartbeat', true, false, ['5 redis']],
 ] as const)
   test(`limit authority: an instance that registers late ${name}`, async () => {
     const state = { epoch: 5, isOpen: true, registered: 0, beats: 0 }
@@ -71,12 +72,13 @@ for (const [name, isOpenRequest, expected] of [
         async beat() {
           state.beats++
           const { epoch, isOpen, registered } = state
-          return { epoch, holder: 'redis', isOpen, isComplete: registered === epoch, living: [] }
+          const seenOpen = isOpen && (registered === epoch || isOpenAtBeat)
+          return { epoch, holder: 'redis', isOpen: seenOpen, isComplete: registered === epoch, living: [] }
         },
         hasSilent: async () => false,
         async register(epoch) {
           state.registered = epoch
-          return true
+          return { isOpen: state.isOpen }
         },
         async change(known, holder) {
           changes.push(`${known} ${holder}`)
@@ -101,6 +103,45 @@ for (const [name, isOpenRequest, expected] of [
     expect(epoch?.number).toBe(5 + expected.length)
   })
 
+test('limit authority: Postgres decides while Redis answers and cannot confirm its partitions', async () => {
+  const state: { epoch: number; holder: 'redis' | 'postgres' } = { epoch: 5, holder: 'redis' }
+  const [seen, changes]: [boolean[], string[]] = [[], []]
+  let checks = 0
+  const authority = new LimitAuthority({
+    postgres: {
+      async beat(_registered, seesRedis) {
+        if (state.holder === 'postgres') seen.push(seesRedis)
+        return { ...state, isOpen: true, isComplete: true, living: [] }
+      },
+      hasSilent: async () => false,
+      register: async () => ({ isOpen: true }),
+      async change(known, holder) {
+        changes.push(`${known} ${holder}`)
+        Object.assign(state, { epoch: known + 1, holder })
+      },
+      claim: async () => true,
+      open: async () => true,
+      leave: async () => {},
+    },
+    redis: { isReady: () => true, failedConnections: () => 0 },
+    store: {
+      partitions() {
+        checks++
+        return Promise.reject(new GatewayError('service_unavailable', 'a node of the cluster is lost'))
+      },
+    },
+    monotonic: () => performance.now(),
+    registered: () => [],
+    onLeave() {},
+    returnAfterMs: 0,
+  })
+  expect(await authority.ready(20_000)).toMatchObject({ number: 6, holder: 'postgres' })
+  await authority.changed(20_000)
+  await authority.close()
+  expect([changes, checks]).toEqual([['5 postgres'], 8])
+  expect(new Set(seen)).toEqual(new Set([false]))
+})
+
 type GatewayOptions = {
   readonly redisUrl?: string
   readonly stores?: LimitDatabase
@@ -120,7 +161,7 @@ function steppedAuthority(claims: (epoch: number) => boolean) {
         return { epoch: state.epoch, holder: 'redis', isOpen: state.isOpen, isComplete: true, living: [] }
       },
       hasSilent: async () => false,
-      register: async () => true,
+      register: async () => ({ isOpen: false }),
       async change(known) {
         state.changes++
         Object.assign(state, { epoch: known + 1, isOpen: false })
@@ -309,7 +350,7 @@ else {
       const gateways = await database.run(({ sql }) => sql<{ id: string }[]>`select id from limit_gateways`)
       expect(gateways.map(({ id }) => id)).not.toContain(closedId)
       await server.command('FLUSHALL')
-      expect((await one.admit(next('acc_closed'))).admitted).toBe(true)
+      expect(await untilDecided(one, () => next('acc_closed'))).toMatchObject({ admitted: true })
     })
 
     test('releases what a frozen store reserves after its callers have heard 503', async () => {
@@ -417,6 +458,8 @@ else {
       const seat = admitted(await meter.admit(two()))
       const isCopied = async () => String(await replica.command('KEYS', '*acc_sentinel')) !== ''
       await eventually(isCopied, 20_000)
+      // Sentinel learns of replicas every 10 s, and fails over to those that it knows.
+      await eventually(sentinel.knowsReplica, 20_000)
       await primary.crash()
       expect(await untilDecided(meter, two)).toMatchObject({ admitted: true })
       await eventually(async () => String(await replica.command('ROLE')).startsWith('master'), 20_000)
@@ -428,11 +471,13 @@ else {
 
     test('waits for the others when Redis was emptied during an outage of Postgres', async () => {
       let [areAway, aheadMs] = [new Set(['one', 'other']), 0]
+      const failed = new Set<string>()
       const behind = (name: string): LimitDatabase => ({
-        run: (work, deadlineMs, isUrgent) =>
-          areAway.has(name)
-            ? Promise.reject(new GatewayError('service_unavailable', 'away'))
-            : database.run(work, deadlineMs, isUrgent),
+        run(work, deadlineMs, isUrgent) {
+          if (!areAway.has(name)) return database.run(work, deadlineMs, isUrgent)
+          failed.add(name)
+          return Promise.reject(new GatewayError('service_unavailable', 'away'))
+        },
       })
       const otherId = Bun.randomUUIDv7()
       areAway = new Set()
@@ -442,6 +487,8 @@ else {
       const single = () => ({ ...next('acc_outage'), limits: { ...wide, concurrentRequests: 1 } })
       admitted(await other.admit(single()))
       areAway = new Set(['one', 'other'])
+      // No heartbeat is on its way any more.
+      await eventually(() => failed.size === 2, 20_000)
       await server.command('FLUSHALL')
       await database.run(({ sql }) => sql`update limit_gateways set at = at - interval '1 minute'`)
       aheadMs = 60_000
