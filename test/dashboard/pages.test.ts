@@ -133,7 +133,8 @@ function withBrowser(path: string) {
         await visitor.page.evaluate(settled)
         await look(heading)
       }
-      await visitor.go(`projects/${projectId}`, 'Search')
+      await visitor.go(`projects/${projectId}`, 'Project')
+      await visitor.page.getByRole('heading', { level: 2, name: 'Search' }).waitFor()
       await visitor.page.evaluate(settled)
       await look('Project')
       await visitor.page.getByRole('button', { name: 'Change project' }).click()

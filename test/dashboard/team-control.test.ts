@@ -176,7 +176,7 @@ function withBrowser(path: string) {
     await button(/^Details of webhook.test/).click()
     await button('Send again').click()
     await page.getByText('Delivery queued').waitFor()
-    await page.getByText('Pending · 500').waitFor()
+    await page.getByText('Pending · 500').first().waitFor()
 
     await go('audit', 'Audit log')
     await page.getByRole('row', { name: /Webhook redelivered/ }).waitFor()

@@ -24,7 +24,7 @@ export function RequestCode({ request, onClose }: { readonly request: CodeReques
     <Dialog title="Request as code" onClose={onClose}>
       <div class="stack">
         <Tabs
-          label="API form"
+          label="Dialect"
           tabs={codeDialects.map(key => ({ key, title: dialectTitles[key] }))}
           current={dialect}
           onChoice={setDialect}
