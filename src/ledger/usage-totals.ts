@@ -10,7 +10,7 @@ import type { usageGroups, usageSplits } from '../core/usage/usage-groups.ts'
 import { needsLog } from '../core/usage/usage-source.ts'
 import { withAccountRls } from '../database/account-transaction.ts'
 import type { Database } from '../database/database.ts'
-import { durationSlotsOf, summedBySlots } from '../database/duration-sql.ts'
+import { durationSlotsOf, summedBySlots, summedCounts } from '../database/duration-sql.ts'
 import { keyCondition, matching, type RequestFilters } from './request-filters.ts'
 import {
   ofOwnKey,
@@ -352,5 +352,5 @@ const summed = (sql: TransactionSql, scope: UsageScope, period: UsagePeriod) => 
   coalesce(sum(output_tokens), 0)::float8 as output_tokens,
   coalesce(sum(reasoning_tokens), 0)::float8 as reasoning_tokens,
   coalesce(sum(billed_microcents), 0)::float8 as billed_microcents,
-  ${readsLog(scope, period) ? summedBySlots(sql, 'latency_ms') : sql`to_json(gateway_counts_sum(latency))`} as latency,
-  ${readsLog(scope, period) ? summedBySlots(sql, 'first_token_ms') : sql`to_json(gateway_counts_sum(first_token))`} as first_token`
+  ${readsLog(scope, period) ? summedBySlots(sql, 'latency_ms') : summedCounts(sql, 'latency')} as latency,
+  ${readsLog(scope, period) ? summedBySlots(sql, 'first_token_ms') : summedCounts(sql, 'first_token')} as first_token`

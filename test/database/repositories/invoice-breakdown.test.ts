@@ -119,7 +119,7 @@ function expected(
     if (by === 'key') return keys[one.key === 1 ? 0 : one.key]
     if (by === 'member') return one.key < 2 ? ownerId : memberId
     if (by === 'dialect') return one.dialect
-    if (by === 'model') return one.model === '' ? '' : `openai/${one.model}`
+    if (by === 'model') return one.model === '' ? undefined : `openai/${one.model}`
     const value = tagName === 'team' ? one.team : tagName === 'env' ? one.env : undefined
     return value === undefined ? undefined : `${tagName}=${value}`
   }
