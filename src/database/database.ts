@@ -68,7 +68,7 @@ export function openDatabase(address: DatabaseAddress, options: DatabaseOptions 
   const connections = options.connections ?? (typeof address === 'string' ? 10 : 4)
   const usualDeadlineMs = options.deadlineMs ?? deadlineOf(address)
   const open = (): Pool => {
-    const sql = dial(address, connections)
+    const sql = dial(address, connections, usualDeadlineMs)
     return { sql, orm: drizzle(sql), unsettled: 0, overdue: 0, heardAt: 0 }
   }
   const queue = createWorkQueue({ places: connections, urgentPlaces: connections > 1 ? 1 : 0, maximumWaiting })
@@ -137,7 +137,7 @@ export function openDatabase(address: DatabaseAddress, options: DatabaseOptions 
  * may not create the role of `account-transaction.ts`: then row-level security is not active.
  */
 export async function migrate(database: Database): Promise<boolean> {
-  const sql = dial(database.address, 1)
+  const sql = dial(database.address, 1, deadlineOf(database.address))
   try {
     return await deadline(migrateOn(sql), migrationDeadlineMs)
   } finally {
@@ -289,10 +289,10 @@ function deadlineOf(address: DatabaseAddress): number {
   return typeof address === 'string' ? requestDeadlineMs.postgres : requestDeadlineMs.embedded
 }
 
-function dial(address: DatabaseAddress, connections: number): Sql {
+function dial(address: DatabaseAddress, connections: number, deadlineMs: number): Sql {
   const options = {
     max: connections,
-    connect_timeout: deadlineOf(address) / 1000,
+    connect_timeout: deadlineMs / 1000,
     // Saves one round trip per connection; no array type is needed.
     fetch_types: false,
     onnotice: () => {},

@@ -16,7 +16,7 @@ const deadlineMs = 60_000
 /** Creates the template that `newDatabase` copies. */
 export async function makeTemplate(url: string): Promise<void> {
   await onServer(url, `create database ${template}`)
-  const database = openDatabase(named(url, template), { connections: 1 })
+  const database = openDatabase(named(url, template), { connections: 1, deadlineMs })
   await migrate(database)
   await database.close()
 }
@@ -36,16 +36,16 @@ export async function realDatabase(): Promise<OwnDatabase | null> {
   if (own !== null) return own
   const server = await startPostgres()
   if (server === null) return null
-  const database = openDatabase(server.url, { connections: 1 })
+  const database = openDatabase(server.url, { connections: 1, deadlineMs })
   await migrate(database)
   await database.close()
   return { url: server.url, drop: () => server.stop() }
 }
 
 async function onServer(url: string, statement: string): Promise<void> {
-  const server = openDatabase(url, { connections: 1 })
+  const server = openDatabase(url, { connections: 1, deadlineMs })
   try {
-    await server.run(({ sql }) => sql.unsafe(statement), deadlineMs)
+    await server.run(({ sql }) => sql.unsafe(statement))
   } finally {
     await server.close()
   }
