@@ -256,7 +256,7 @@ test('project of a request: the key’s at that time, after the key has moved as
   const { data } = (await as<Log>('owner', 'GET', `/requests?project_id=${name}`)).body
   expect(data[0]?.tags).toEqual({ project: later })
   expect(new Set(data.map(({ project_id }) => project_id))).toEqual(new Set([name]))
-  // A key stays where its user may have keys.
+  // A key moves only to a project where its user may have keys.
   const own = (await as<{ id: string }>('member', 'POST', '/keys', { name: 'of a member' })).body.id
   const refused = await as<{ error: { message: string } }>('owner', 'PATCH', `/keys/${own}`, { project_id: later })
   expect([refused.status, refused.body.error.message]).toEqual([

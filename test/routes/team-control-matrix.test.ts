@@ -4,7 +4,7 @@ import { createApp } from '../../src/app.ts'
 import { type Gateway, startGateway } from '../harness/gateway.ts'
 import { addMember, ask, createKeyFor, owner, type Person } from '../harness/users.ts'
 
-const clients = ['nobody', 'key', 'viewer', 'member', 'admin', 'owner', 'other'] as const
+const clients = ['anonymous', 'key', 'viewer', 'member', 'admin', 'owner', 'other'] as const
 type Client = (typeof clients)[number]
 /** Statuses in the order of `clients`; `other` = owner of another account, who must not learn of an ID. */
 type Statuses = readonly [number, number, number, number, number, number, number]
@@ -48,7 +48,7 @@ beforeAll(async () => {
     await addMember(gateway, boss, 'admin'),
   ]
   tokens = {
-    nobody: undefined,
+    anonymous: undefined,
     key: (await createKeyFor(gateway, boss)).key,
     viewer: viewer.token,
     member: member.token,

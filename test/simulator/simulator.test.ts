@@ -91,7 +91,7 @@ function rawAsk(url: string, headers: Record<string, string>, body: unknown, pat
     chunks.push(bytes)
     clearTimeout(timer)
     timer = setTimeout(finish, patienceMs)
-    // A kept connection has no other end. A broken one reports its own.
+    // A kept-alive connection stays open after the response. A broken one reports its end.
     if (isWhole(Buffer.concat(chunks))) finish()
   })
   socket.on('end', () => {

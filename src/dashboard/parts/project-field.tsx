@@ -1,4 +1,4 @@
-/** The projects of the user, and the choice of one, where the user has any. */
+/** Loads the projects of the user, and a field that selects one of them. */
 import { useEffect } from 'preact/hooks'
 import { isAllowed } from '../../core/accounts/roles.ts'
 import type { ShownKey } from '../../routes/keys/schemas.ts'

@@ -210,7 +210,7 @@ export async function mayHoldKeys(
   return member.length > 0
 }
 
-/** Revokes the keys of a user that the present roles do not allow: a key ends with the right to create it. */
+/** Revokes the keys of a user that the present roles do not allow: a user who may not create a key in a project may not keep one there. */
 export async function revokeKeysBeyondRights(
   step: TransactionSql,
   by: Pick<Database, 'actor'>,

@@ -41,7 +41,7 @@ export function redeliver(
   { endpointId, id }: { readonly endpointId: string; readonly id: string },
 ): Promise<'done' | 'not_found' | 'pending' | QueueProblem> {
   return withAccountRls(database, accountId).sql(async step => {
-    // Before the delivery, in the order of a deletion of the endpoint.
+    // Locked before the delivery, like a deletion does, so that the two cannot deadlock.
     const problem = await queueProblem(step, accountId, endpointId)
     const [found] = await step<{ status: string }[]>`
       select status from webhook_deliveries

@@ -140,8 +140,8 @@ export type ClaimedDelivery = {
 
 /**
  * Claims the oldest due delivery of each enabled endpoint, at most `limit`. Other senders cannot claim them for
- * `leaseMs`, after which those of a killed sender are due again. One per endpoint, and endpoints that fail come last: they
- * hold their places until the deadline.
+ * `leaseMs`, after which those of a killed sender are due again. One per endpoint. Endpoints that
+ * fail come last, because each of their attempts may last until the deadline.
  */
 export async function claimDeliveries(
   database: Database,
@@ -189,7 +189,7 @@ export function settleDelivery(
   const [now = '', due = ''] = [at, at + (waitMs ?? 0)].map(time => new Date(time).toISOString())
   return database.run(({ sql }) =>
     sql.begin(async step => {
-      // Before the delivery, in the order of a deletion of the endpoint.
+      // Locked before the delivery, like a deletion does, so that the two cannot deadlock.
       await step`select 1 from webhook_endpoints where id = ${endpointId} for no key update`
       const settled = await step`
         update webhook_deliveries set status = ${status}, due_at = ${due}::text::timestamptz,

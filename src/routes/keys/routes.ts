@@ -271,7 +271,7 @@ async function change(deps: KeysDeps, call: SessionRequest): Promise<Response> {
 }
 
 const tooManyKeys = () => new GatewayError('conflict', 'Too many API keys. Revoke unused keys first.')
-/** Why a key that ended on purpose keeps its expiry. */
+/** Error messages for keys whose expiry cannot be extended. */
 const endedKey = {
   revoked: 'This key is revoked. Its expiry cannot change. Create a new key.',
   replaced: 'A rotation replaced this key. It can only expire earlier. Use the key that replaces it.',
