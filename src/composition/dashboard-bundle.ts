@@ -65,7 +65,7 @@ function keptNames(files: readonly { readonly name: string; readonly text: strin
   )
 }
 
-/** Replaces the names of files, and the hashes alone: the bundler's loader looks files up by their hash. */
+/** Replaces file names, and hashes that stand without a name: the bundler's loader looks files up by their hash. */
 function renamed(text: string, names: ReadonlyMap<string, string>): string {
   return [...names].reduce((so, [name, kept]) => {
     const hash = /^chunk-(\w+)\./.exec(name)?.[1]
