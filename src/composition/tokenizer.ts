@@ -14,6 +14,8 @@ export type Tokenizer = {
 }
 
 const deadlineMs = 5_000
+/** For a thread that loads its tables: about 0.5 s, but many times that on a busy machine. */
+const startDeadlineMs = 30_000
 /** Maximum waiting calls: more would time out anyway. */
 const maximumWaiting = 64
 
@@ -27,11 +29,17 @@ type WithoutId<Order> = Order extends unknown ? Omit<Order, 'id'> : never
 export function createTokenizer(): Tokenizer {
   const waiting = new Map<number, PendingOrder>()
   let worker: Worker | null = null
+  /** The worker has carried out an order. */
+  let isWarm = false
   let orders = 0
 
   const start = (): Worker => {
     const started = new Worker(new URL('./tokenizer-worker.ts', import.meta.url))
-    started.onmessage = ({ data }: MessageEvent<TokenizerReport>) => waiting.get(data.id)?.tell(data)
+    isWarm = false
+    started.onmessage = ({ data }: MessageEvent<TokenizerReport>) => {
+      if (worker === started) isWarm = true
+      waiting.get(data.id)?.tell(data)
+    }
     started.onerror = () => {
       if (worker === started) giveUp()
     }
@@ -53,7 +61,7 @@ export function createTokenizer(): Tokenizer {
     const id = orders
     const { promise, resolve, reject } = Promise.withResolvers<TokenizerReport>()
     const refuse = () => reject(busy())
-    const timer = setTimeout(refuse, deadlineMs)
+    const timer = setTimeout(refuse, isWarm ? deadlineMs : startDeadlineMs)
     waiting.set(id, { tell: resolve, refuse })
     worker.postMessage({ ...order, id } satisfies TokenizerOrder)
     return promise.finally(() => {

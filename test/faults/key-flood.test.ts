@@ -51,7 +51,7 @@ async function serve(url: string): Promise<Served> {
     LOG_LEVEL: 'error',
   })
   const passwords = createPasswords({ memoryCost: 64, timeCost: 1 })
-  const deps = await createDeps(config, { writeLog: () => {}, passwords })
+  const deps = await createDeps(config, { writeLog: () => {}, passwords, databaseDeadlineMs: 10_000 })
   const app = createApp(deps).listen({ port: 0, hostname: '127.0.0.1' })
   await deps.keys.look()
   return {

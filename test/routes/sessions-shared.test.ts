@@ -31,6 +31,7 @@ async function serve(url: string, environment: Record<string, string>): Promise<
   const deps = await createDeps(config, {
     writeLog: line => void log.push(line),
     passwords: createPasswords(cheapHashing),
+    databaseDeadlineMs: 10_000,
   })
   const app = createApp(deps).listen({ port: 0, hostname: '127.0.0.1' })
   return {
