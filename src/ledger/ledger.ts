@@ -123,7 +123,7 @@ async function scan(
         }
       ${orderAndLimit}`
     // Requests of one time are tested together, so that a page can end between two times.
-    const tested = isSifted
+    const tested: ReturnType<Sql> = isSifted
       ? sql`order by at desc fetch first (${depth}::int) rows with ties`
       : sql`order by at desc, request_id desc limit ${depth}`
     const along = (found: ReturnType<Sql>) =>
