@@ -95,7 +95,8 @@ async function openPostgres(
   }
   const database: Database = {
     ...pool,
-    run: (work, deadlineMs) => (isMigrated ? pool.run(work, deadlineMs) : Promise.reject(notThereYet())),
+    run: (work, deadlineMs, isUrgent) =>
+      isMigrated ? pool.run(work, deadlineMs, isUrgent) : Promise.reject(notThereYet()),
   }
   try {
     await bringUpToDate()

@@ -61,9 +61,10 @@ export function openWebhooks(config: Config, parts: Parts, undo: (() => unknown)
   undo.push(() => worker.close())
   const pruning = startRepeating(
     pruneEveryMs,
-    async () => {
-      await pruneAudit(database, prunedAtOnce)
-      await pruneDeliveries(database, prunedAtOnce)
+    async isClosed => {
+      // All that is due: one part per hour would be less than a large installation adds.
+      for (const prune of [pruneAudit, pruneDeliveries])
+        while (!isClosed() && (await prune(database, prunedAtOnce)) === prunedAtOnce);
       // Not at the start: instances that know only the former session secret may still run.
       if (config.jwtSecretPrevious !== null) await resealSecrets(database, seal.reseal)
     },

@@ -109,7 +109,7 @@ async function scan(
   const depth = isSifted ? (userId === null && memberId === null ? maximumWalk : maximumKeyWalk) : limit + 1
 
   const read = async (sql: Queries): Promise<LogPage> => {
-    const walked = (rest: ReturnType<Sql>) => sql`
+    const walked = (orderAndLimit: ReturnType<Sql>) => sql`
       from usage_records
       where ${byKey ? sql`key_id = keys.id` : sql`account_id = ${accountId}`}
         ${isOfFailed(filters) ? sql`and account_id = ${accountId} and status <> 'completed'` : sql``}
@@ -121,8 +121,11 @@ async function scan(
             : sql`and at <= ${instant(sql, before.atMicros)}
                   and (at, request_id) < (${instant(sql, before.atMicros)}, ${before.requestId})`
         }
-      order by at desc, request_id desc
-      ${rest}`
+      ${orderAndLimit}`
+    // Requests of one time are tested together, so that a page can end between two times.
+    const tested: ReturnType<Sql> = isSifted
+      ? sql`order by at desc fetch first (${depth}::int) rows with ties`
+      : sql`order by at desc, request_id desc limit ${depth}`
     const along = (found: ReturnType<Sql>) =>
       byKey
         ? sql`(
@@ -136,7 +139,7 @@ async function scan(
       from ${along(sql`
         select
           ${requestColumns(sql)}
-        from (select * ${walked(sql`limit ${depth}`)}) as walked
+        from (select * ${walked(tested)}) as walked
         where account_id = ${accountId}
           ${isOfProjects ? visibleRecords(sql, scope) : sql``}
           ${matching(sql, filters)}
@@ -148,15 +151,21 @@ async function scan(
     // With several keys, one may have been scanned less far than the others. Below that point the result is incomplete.
     const [bottom] =
       isSifted && (byKey || rows.length <= limit)
-        ? await sql<{ at_micros: number; request_id: string }[]>`
-            select (extract(epoch from at) * 1000000)::float8 as at_micros, request_id
-            from ${along(sql`select at, request_id ${walked(sql`offset ${depth - 1} limit 1`)}`)}
-            order by at desc, request_id desc
+        ? await sql<{ at_micros: number }[]>`
+            select (extract(epoch from at) * 1000000)::float8 as at_micros
+            from ${along(sql`select at ${walked(sql`order by at desc offset ${depth - 1} limit 1`)}`)}
+            order by at desc
             limit 1`
         : []
-    const known = bottom === undefined ? rows : rows.filter(row => !isBelow(row, bottom))
-    if (known.length > limit) return { requests: known.slice(0, limit), next: positionOf(known[limit - 1]) }
-    return { requests: [...known], next: positionOf(bottom) }
+    const known = bottom === undefined ? rows : rows.filter(row => row.at_micros >= bottom.at_micros)
+    const last = known[limit - 1]
+    if (known.length > limit && last !== undefined)
+      return { requests: known.slice(0, limit), next: { atMicros: last.at_micros, requestId: last.request_id } }
+    // The last request tested may be one that the user does not see: the position names its time only.
+    return {
+      requests: [...known],
+      next: bottom === undefined ? null : { atMicros: bottom.at_micros, requestId: lowestId },
+    }
   }
 
   return withAccountRls(database, accountId).sql(sql => (isSifted ? alongIndexes(sql, read) : read(sql)), logDeadlineMs)
@@ -173,14 +182,8 @@ async function alongIndexes<T>(sql: TransactionSql, read: (sql: TransactionSql) 
   return read(sql)
 }
 
-type Placed = { readonly at_micros: number; readonly request_id: string }
-
-const positionOf = (row: Placed | undefined): LogPosition | null =>
-  row === undefined ? null : { atMicros: row.at_micros, requestId: row.request_id }
-
-function isBelow(row: Placed, other: Placed): boolean {
-  return row.at_micros < other.at_micros || (row.at_micros === other.at_micros && row.request_id < other.request_id)
-}
+/** Sorts before every request ID. */
+const lowestId = '-'
 
 /** Converts microseconds to a Postgres timestamp exactly; the driver's dates have millisecond resolution. */
 const instant = (sql: Queries, micros: number) =>

@@ -1,7 +1,8 @@
 import { describe, expect } from 'bun:test'
+import { projectTagName } from '../../src/core/request/project-tag.ts'
 import { type Database, openDatabase } from '../../src/database/database.ts'
 import { exportRequests, readRequests } from '../../src/ledger/ledger.ts'
-import type { LogPosition } from '../../src/ledger/logged-request.ts'
+import type { LoggedRequest, LogPage, LogPosition } from '../../src/ledger/logged-request.ts'
 import type { RequestFilters } from '../../src/ledger/request-filters.ts'
 import { readUsage } from '../../src/ledger/usage-totals.ts'
 import { generateUsage, newTeam, tampered } from '../database/ledger-rows.ts'
@@ -157,6 +158,37 @@ for (const [name, open] of [
       for (const userId of [null, team.memberId]) {
         const scope = { accountId: team.accountId, userId }
         expect(await walk(database, scope, { metadata: { rare: 'yes' } }, 4)).toEqual(numbers(40_000, keep))
+      }
+    })
+
+    onDatabase('ledger reader: names no request of others in positions of a user with projects', async database => {
+      const team = await newTeam(database)
+      // Four requests per second: the bound of a page falls between requests of one time.
+      await generateUsage(database, { ...team, keyIds: team.ownerKeys, count: 8_000, start, stepMs: 250 })
+      await tampered(
+        database,
+        sql => sql`
+          update usage_records set
+            at = date_trunc('second', at),
+            tags = case when billed_microcents % 1500 in (3, 4, 5) then jsonb_build_object(${projectTagName}::text, 'prj_a') end
+          where account_id = ${team.accountId}`,
+      )
+      const ofProject = (n: number) => [3, 4, 5].includes(n % 1500)
+      const scope = { accountId: team.accountId, userId: team.memberId, projectIds: ['prj_a'] }
+      for (const filters of [{}, { keyId: team.ownerKeys[1] }, { memberId: team.ownerId }]) {
+        const seen: LoggedRequest[] = []
+        const positions: string[] = []
+        for (let before: LogPosition | null = null, isFirst = true; isFirst || before !== null; isFirst = false) {
+          const page: LogPage = await readRequests(database, scope, { ...none, ...filters }, { before, limit: 2 })
+          seen.push(...page.requests)
+          before = page.next
+          if (before !== null) positions.push(before.requestId)
+        }
+        const expected = numbers(8_000, n => ofProject(n) && (!('keyId' in filters) || n % 2 === 1))
+        expect(seen.map(row => row.billed_microcents).toSorted((one, other) => other - one)).toEqual(expected)
+        const visible = new Set(['-', ...seen.map(row => row.request_id)])
+        expect(positions.filter(id => !visible.has(id))).toEqual([])
+        expect(positions).toContain('-')
       }
     })
 

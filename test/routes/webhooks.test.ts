@@ -3,7 +3,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { createHmac } from 'node:crypto'
 import { actingAs } from '../../src/core/audit/audit.ts'
-import { disabledAfterMs, maximumPending, retryWaitsMs } from '../../src/core/webhooks/endpoints.ts'
+import { disabledAfterMs, maximumPending, maximumRefused, retryWaitsMs } from '../../src/core/webhooks/endpoints.ts'
 import { pruneDeliveries } from '../../src/database/repositories/webhook-log.ts'
 import { claimDeliveries, settleDelivery } from '../../src/database/repositories/webhooks.ts'
 import type { ShownDelivery, ShownWebhook } from '../../src/routes/webhooks/schemas.ts'
@@ -237,7 +237,19 @@ describe('webhook', () => {
         from generate_series(1, ${maximumPending - 1}::int) as n`,
     )
     const kept = await createKeyFor(gateway, person)
+    // Older refused deliveries: the newest 99 stay beside a new one.
+    await sql(
+      ({ sql: query }) => query`
+        insert into webhook_deliveries (id, account_id, endpoint_id, type, body, status, error)
+        select 'msg_00r' || lpad(n::text, 3, '0'), ${person.accountId}, ${id}, 't', '{}', 'failed', 'queue_full'
+        from generate_series(1, 200) as n`,
+    )
     await createKeyFor(gateway, person)
+    const rows = await sql(
+      ({ sql: query }) => query<{ count: number; oldest: string }[]>`
+        select count(*)::int, min(id) as oldest from webhook_deliveries where endpoint_id = ${id} and error = 'queue_full'`,
+    )
+    expect(rows[0]).toEqual({ count: maximumRefused, oldest: 'msg_00r102' })
     const [full, last] = await deliveriesOf(person, id)
     expect(full).toMatchObject({ status: 'failed', error: 'queue_full', attempts: 0 })
     expect(last).toMatchObject({ status: 'pending', error: null })

@@ -1,7 +1,7 @@
 /**
  * Splits a text into the pieces that o200k_base encodes one by one, and counts their tokens. Long texts are sampled:
  * each piece is counted with the same independent probability, so that a text cannot hide expensive parts. A piece is
- * at most 32 characters; for each cut that the tokenizer would not make, it counts at most one token more.
+ * at most 32 characters; for each cut that the tokenizer would not make, it counts one or two tokens more.
  */
 import { hashStep, type TokenCounts, unitClass, type Vocabulary, vocabulary } from './vocabulary.ts'
 
@@ -11,7 +11,7 @@ export type TokenEstimate = {
   readonly ownVariance: number
   readonly elsewhere: number
   readonly elsewhereVariance: number
-  /** Number of cuts that the tokenizer would not make: each hides at most one token. */
+  /** Tokens hidden by cuts that the tokenizer would not make. */
   readonly cuts: number
   /** UTF-8 bytes. No tokenizer with byte fallback produces more tokens. */
   readonly bytes: number
@@ -54,7 +54,7 @@ export function measureText(text: string, readInFull: number): TokenEstimate {
     end = pieceEnd(units, Math.min(length, from + longest), from, words.classes)
     // Do not split a surrogate pair.
     if (end < length && end - from > 1 && ((units[end] ?? 0) & 0xfc00) === 0xdc00) end--
-    if (end - from >= longest - 1 && end < length) cuts++
+    if (end - from >= longest - 1 && end < length) cuts += hiddenBy(units, end, words.classes)
     if (one > 1 && draw() >= chance) continue
     countPiece(words, units, from, end, counted)
     own += counted.own
@@ -71,6 +71,18 @@ export function measureText(text: string, readInFull: number): TokenEstimate {
     cuts,
     bytes: Buffer.byteLength(text),
   }
+}
+
+/**
+ * Returns the tokens that a cut before `end` can hide. A run of different letters or ASCII symbols may continue in another
+ * rhythm after each cut: `la` repeated has two tokens more for each. Scripts without case have no spaces, and prose in
+ * them is cut often: its pieces are words.
+ */
+function hiddenBy(units: Uint16Array, end: number, classes: Uint8Array): 1 | 2 {
+  const before = units[end - 1] ?? 0
+  const isOneUnit = before === units[end] && before === units[end - 2]
+  const kind = classes[before] ?? symbol
+  return !isOneUnit && (kind <= upper || (kind === symbol && before < 0x80)) ? 2 : 1
 }
 
 const kept = new Uint16Array(1 << 12)

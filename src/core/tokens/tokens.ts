@@ -1,5 +1,5 @@
 /**
- * Token counting in three variants. `estimateInputTokens` is an upper bound for any text, used for reservations.
+ * Token counting in three variants. `estimateInputTokens` is an upper bound, used for reservations.
  * `likelyInputTokens` and `estimateTokens` are the best guess, used for billing if the upstream reports no count.
  * `countTokens` runs the published tokenizer for the free estimate, in its own thread.
  *
@@ -21,7 +21,8 @@ const unknownLikelyFactor = 1.15
 
 /**
  * Upper bound relative to the `elsewhere` counts. Anthropic states that its newest tokenizer produces up to 1.35 times
- * the tokens of the previous one.
+ * the tokens of the previous one. An `elsewhere` count is the sum of each token's own. Repeated non-words can have more,
+ * because another tokenizer joins their letters across these tokens: up to 2 times in cl100k_base.
  */
 const highestFactor = 1.5
 /**
@@ -72,7 +73,8 @@ type Weighable = Pick<ChatRequest, 'messages' | 'tools' | 'responseFormat'> &
 
 /**
  * Returns an upper bound of a request's input tokens, which is reserved before the call. Without `provider`, valid for
- * all. Counts texts, names, IDs, tools, schema, passed-on fields, and each image at maximum size.
+ * all. For OpenAI it holds for any text. For others it is a rule: texts of repeated non-words (`bbn` 1,000 times) have up
+ * to 4/3 of it in cl100k_base, the most that a search of 150,000 such texts found. Counts texts, names, IDs, tools, schema, passed-on fields, and each image at maximum size.
  */
 export function estimateInputTokens(ask: Weighable, provider?: string): number {
   let flat = tokensPerMessage + tokensPerMessage * ask.messages.length + tokensPerTool * ask.tools.length

@@ -4,6 +4,8 @@
 export const maximumEndpoints = 10
 /** Maximum pending deliveries per endpoint: an event beyond it is stored as failed with `queueFull`. */
 export const maximumPending = 1_000
+/** Maximum deliveries with `queueFull` per endpoint: the oldest of them make room in the log. */
+export const maximumRefused = 100
 /** Error of a delivery that was never attempted, because too many others were pending. */
 export const queueFull = 'queue_full'
 

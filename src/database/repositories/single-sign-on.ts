@@ -9,6 +9,7 @@ import type { Database } from '../database.ts'
 import { recordAudit } from './audit.ts'
 import { joinInvitedProject } from './invitations.ts'
 import { applyRole } from './users.ts'
+import { releaseUnverifiedIn } from './verifications.ts'
 
 const atProviderSeconds = 600
 const handOverSeconds = 60
@@ -149,6 +150,8 @@ async function linkUser(
   wasRemoved: boolean,
 ): Promise<Outcome> {
   if (email === null) return { failure: 'email_unverified' }
+  // An unconfirmed registration of the address must not block its owner.
+  await releaseUnverifiedIn(step, {}, email)
   const [same] = await step<{ id: string; accountId: string }[]>`
     select id, account_id as "accountId" from users where email = ${email} and removed_at is null`
   if (same !== undefined) return same.accountId === accountId ? { userId: same.id } : { failure: 'other_account' }

@@ -69,14 +69,19 @@ export function useVerification(database: Database, digest: string): Promise<boo
  * address is confirmed or unknown.
  */
 export function releaseUnverified(database: Database, email: string): Promise<void> {
-  return database.run(({ sql }) =>
-    sql.begin(async step => {
-      const [user] = await step<{ id: string }[]>`
-        update users set removed_at = clock_timestamp(), email = lower(id) || '@removed.invalid', password_hash = ''
-        where email = ${email} and unverified_since is not null and removed_at is null returning id`
-      if (user !== undefined) await endAccess(step, database, user.id)
-    }),
-  )
+  return database.run(({ sql }) => sql.begin(step => releaseUnverifiedIn(step, database, email)))
+}
+
+/** The same within a transaction. */
+export async function releaseUnverifiedIn(
+  step: TransactionSql,
+  by: Pick<Database, 'actor'>,
+  email: string,
+): Promise<void> {
+  const [user] = await step<{ id: string }[]>`
+    update users set removed_at = clock_timestamp(), email = lower(id) || '@removed.invalid', password_hash = ''
+    where email = ${email} and unverified_since is not null and removed_at is null returning id`
+  if (user !== undefined) await endAccess(step, by, user.id)
 }
 
 /** Ends all access of the user of an unconfirmed address: sessions, keys, tokens, known addresses. */

@@ -46,9 +46,9 @@ const distrustMs = 30_000
 const stepsUnopened = 20
 /** Other instances open an epoch without this one if its heartbeat is 3 s old. */
 const freshMs = 2_500
-/** Longest time between two heartbeats that leaves no doubt that others could write theirs. */
+/** Longest time between two heartbeats, none of them failed, that leaves no doubt that others could write theirs. */
 const gapMs = 2_000
-/** How long an instance waits for the heartbeats of others after such a gap. */
+/** How long an instance waits for the heartbeats of others after a longer gap or a failed heartbeat. */
 const heldBackMs = 3_500
 
 export class LimitAuthority {
@@ -64,6 +64,8 @@ export class LimitAuthority {
   private failedChecks = 0
   private distrustedUntil = Number.NEGATIVE_INFINITY
   private beatAt = Number.NEGATIVE_INFINITY
+  /** Time before the last call that confirmed the epoch: a heartbeat, or a check of Redis while Postgres is unavailable. */
+  private confirmedAt = Number.NEGATIVE_INFINITY
   private heldBackUntil = Number.NEGATIVE_INFINITY
   private number = 0
   private registeredFor = 0
@@ -114,7 +116,7 @@ export class LimitAuthority {
 
   /**
    * Resolves with true if a reply under `epoch` counts. An instance that was stopped may read a reply after others have
-   * opened an epoch without it; its own heartbeat then tells. While Postgres is unavailable no epoch can be opened.
+   * opened an epoch without it; its own heartbeat then tells, or Redis while this instance does not reach Postgres.
    */
   async holds(epoch: Epoch): Promise<boolean> {
     const until = this.options.monotonic() + freshMs
@@ -122,9 +124,9 @@ export class LimitAuthority {
     return this.current === epoch && this.isFresh()
   }
 
-  /** Returns true if no epoch can have been opened without this instance. */
+  /** Returns true if the epoch was confirmed so recently that none can have been opened without this instance. */
   isFresh(): boolean {
-    return !this.isPostgresThere || this.options.monotonic() - this.beatAt < freshMs
+    return this.options.monotonic() - this.confirmedAt < freshMs
   }
 
   /** Reports a lost connection to Redis. A promoted replica or a restarted server may have the epoch's key and lack the last admissions. */
@@ -179,10 +181,8 @@ export class LimitAuthority {
         this.wake = () => {}
         done()
       }
-      timer = setTimeout(
-        end,
-        this.current === null || !this.options.redis.isReady() || this.isHurried ? changingMs : steadyMs,
-      )
+      const waitMs = this.current === null || !this.options.redis.isReady() || this.isHurried ? changingMs : steadyMs
+      timer = setTimeout(end, waitMs)
       this.wake = () => (this.isClosed ? end() : soon())
     })
   }
@@ -198,15 +198,20 @@ export class LimitAuthority {
     let beat: Beat
     try {
       const sentAt = monotonic()
-      if (sentAt - this.beatAt > gapMs) this.heldBackUntil = (await postgres.hasSilent()) ? sentAt + heldBackMs : sentAt
+      if (!this.isPostgresThere || sentAt - this.beatAt > gapMs)
+        this.heldBackUntil = (await postgres.hasSilent()) ? sentAt + heldBackMs : sentAt
       beat = await postgres.beat(sentAt < this.heldBackUntil ? 0 : this.registeredFor, seesRedis)
-      this.beatAt = sentAt
+      this.beatAt = this.confirmedAt = sentAt
       this.isPostgresThere = true
     } catch (cause) {
       this.isPostgresThere = false
       // The holder cannot change now. Redis continues if it still has this epoch.
       const epoch = this.current ?? this.unverified
-      if (epoch?.holder === 'redis' && isReady && (await this.verify(epoch.number, false)) !== null) this.enter(epoch)
+      const askedAt = monotonic()
+      if (epoch?.holder === 'redis' && isReady && (await this.verify(epoch.number, false)) !== null) {
+        this.confirmedAt = askedAt
+        this.enter(epoch)
+      }
       throw cause
     }
     this.living = beat.living
@@ -290,7 +295,6 @@ export class LimitAuthority {
 
   /** Keeps the object of an unchanged epoch, because requests compare it after each reply. */
   private enter(epoch: Epoch | null): void {
-    const isSame = epoch !== null && this.current !== null && epoch.number === this.current.number
-    if (!isSame) this.current = epoch
+    if (epoch === null || epoch.number !== this.current?.number) this.current = epoch
   }
 }

@@ -171,12 +171,15 @@ export function createPostgresStore({ database, gatewayId, leaseMs, time }: Post
       return row.beat
     },
 
-    /** Returns true if other instances have not ended and wrote no heartbeat for 3 s: they were killed, or could not reach Postgres. */
+    /**
+     * Returns true if other instances have not ended and wrote no heartbeat for 1.5 s: they were killed, or could not reach
+     * Postgres. One with a younger heartbeat writes the next before the present one is 3 s old, since its call fails after 1 s.
+     */
     async hasSilent(): Promise<boolean> {
       const [row] = await urgently(
         ({ sql }) => sql<{ has: boolean }[]>`
           select exists (
-            select from limit_gateways where id <> ${gatewayId} and at <= clock_timestamp() - interval '3 seconds'
+            select from limit_gateways where id <> ${gatewayId} and at <= clock_timestamp() - interval '1.5 seconds'
           ) as has`,
       )
       return row?.has === true

@@ -33,7 +33,7 @@ import type { IdentityProvider, SignInSecrets } from '../../oidc/identity-provid
 export type SingleSignOnDeps = SignInDeps &
   OpenRouteDeps & {
     readonly config: { readonly singleSignOn: SingleSignOnConfig | null }
-    readonly stores: Pick<Stores, 'singleSignOn' | 'verifications'>
+    readonly stores: Pick<Stores, 'singleSignOn'>
     /** Null = single sign-on is not configured. */
     readonly identityProvider: IdentityProvider | null
     readonly log: Pick<Log, 'warn'>
@@ -157,8 +157,6 @@ async function finish(deps: SingleSignOnDeps, { config, provider }: Setup, reque
       const { role } = requireUser(config, claims, await stores.singleSignOn.previewUser(database, arrival))
       return redirect(`${originOf(config)}/#/settings?sso_test=passed&role=${role}`, cookie(config, '', 0))
     }
-    // An unconfirmed registration of the address must not block its owner.
-    if (arrival.email !== null) await stores.verifications.releaseUnverified(database, arrival.email)
     const { userId } = requireUser(config, claims, await stores.singleSignOn.identifyUser(database, arrival))
     // The groups may have given another role.
     deps.announce()

@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
+import { countTokens as countOlder } from 'gpt-tokenizer/encoding/cl100k_base'
 import { countTokens as countWhole } from 'gpt-tokenizer/encoding/o200k_base'
 import type { ChatRequest, Message } from '../../../src/core/chat/chat.ts'
 import { countTokens, estimateInputTokens, estimateTokens } from '../../../src/core/tokens/tokens.ts'
@@ -40,6 +41,30 @@ describe('estimateTokens', () => {
 
   test.each(Object.entries(samples))('returns at least the count of a request for %s', (_, text) => {
     expect(estimateInputTokens(ask([user(text)]), 'openai')).toBeGreaterThanOrEqual(countWhole(text, asText))
+  })
+
+  /** Non-words in every alphabet, repeated as one run and as words. */
+  const letter = fc.constantFrom(...'abcdefghijklmnopqrstuvwxyz', ...'ABCäéабв', ...'漢字あกข', ...'-=_*.')
+  const nonWord = fc.string({ unit: letter, minLength: 1, maxLength: 8 })
+  const repeatedNonWord = fc
+    .tuple(nonWord, fc.boolean())
+    .map(([unit, isOneRun]) =>
+      isOneRun ? unit.repeat(Math.ceil(320 / unit.length)) : ` ${unit.repeat(Math.ceil(20 / unit.length))}`.repeat(16),
+    )
+  const known = ['bbn', 'la', 'wake', 'spy', '__._', '-_**=-=-'].flatMap(unit => [
+    [unit.repeat(1_000)] as [string],
+    [` ${unit.repeat(Math.floor(24 / unit.length))}`.repeat(40)] as [string],
+  ])
+
+  test('returns at least the count of OpenAI, and three quarters of another one, for repeated non-words', () => {
+    fc.assert(
+      fc.property(repeatedNonWord, text => {
+        const request = ask([user(text)])
+        expect(estimateInputTokens(request, 'openai')).toBeGreaterThanOrEqual(countWhole(text, asText))
+        expect(estimateInputTokens(request)).toBeGreaterThanOrEqual(countOlder(text, asText) * 0.75)
+      }),
+      { seed: 20261123, numRuns: 500, examples: known },
+    )
   })
 
   test('stays close to the full count when a long text is sampled', () => {

@@ -153,11 +153,12 @@ type GatewayOptions = {
 
 /** An authority of one epoch after another, on a clock that the test moves. */
 function steppedAuthority(claims: (epoch: number) => boolean) {
-  const state = { epoch: 5, isOpen: false, now: 0, changes: 0, sets: 0, beatMs: 0 }
+  const state = { epoch: 5, isOpen: false, now: 0, changes: 0, sets: 0, beatMs: 0, isAway: false, inRedis: 1 }
   const authority = new LimitAuthority({
     postgres: {
       async beat() {
         state.now += state.beatMs
+        if (state.isAway) throw new GatewayError('service_unavailable', 'away')
         return { epoch: state.epoch, holder: 'redis', isOpen: state.isOpen, isComplete: true, living: [] }
       },
       hasSilent: async () => false,
@@ -177,7 +178,7 @@ function steppedAuthority(claims: (epoch: number) => boolean) {
     store: {
       async partitions(_, isToBeSet) {
         if (isToBeSet) state.sets++
-        return [{ state: 1, text: 'key', oldestEntry: '' }]
+        return [{ state: state.inRedis, text: 'key', oldestEntry: '' }]
       },
     },
     monotonic: () => state.now,
@@ -206,6 +207,21 @@ test('limit authority: a reply that is read after 3 s without a heartbeat counts
   state.epoch++
   expect(await authority.holds(before)).toBe(false)
 })
+
+for (const [name, inRedis, expected] of [
+  ['counts if Redis confirms the epoch', 1, true],
+  ['is void if Redis has lost the epoch', 0, false],
+] as const)
+  test(`limit authority: a reply that is read after the process was stopped, without Postgres, ${name}`, async () => {
+    const { authority, state } = steppedAuthority(() => true)
+    const before = await authority.ready(20_000)
+    if (before === null) throw new Error('no epoch')
+    state.isAway = true
+    await eventually(() => !authority.isPostgresThere, 20_000)
+    Object.assign(state, { now: state.now + 10_000, inRedis })
+    expect(authority.isFresh()).toBe(false)
+    expect(await authority.holds(before)).toBe(expected)
+  })
 
 for (const [name, changes, expected] of [
   ['counts if the epoch still holds', {}, 'taken'],
@@ -471,7 +487,11 @@ else {
       expect(await untilDecided(meter, two)).toMatchObject({ admitted: true })
     })
 
-    test('waits for the others when Redis was emptied during an outage of Postgres', async () => {
+    // The second one is too short for heartbeats of 3 s, and the other instance does not reach Postgres yet when it ends.
+    test.each([
+      ['an outage', '1 minute', 60_000],
+      ['a short outage', '2.8 seconds', 0],
+    ])('waits for the others when Redis was emptied during %s of Postgres', async (_, silence, silentMs) => {
       let [areAway, aheadMs] = [new Set(['one', 'other']), 0]
       const failed = new Set<string>()
       const behind = (name: string): LimitDatabase => ({
@@ -486,14 +506,14 @@ else {
       const one = gateway({ stores: behind('one'), monotonic: () => performance.now() + aheadMs })
       const other = gateway({ stores: behind('other'), gatewayId: otherId })
       await Promise.all([decides(one, 'redis'), decides(other, 'redis')])
-      const single = () => ({ ...next('acc_outage'), limits: { ...wide, concurrentRequests: 1 } })
+      const single = () => ({ ...next(`acc_outage_${silentMs}`), limits: { ...wide, concurrentRequests: 1 } })
       admitted(await other.admit(single()))
       areAway = new Set(['one', 'other'])
       // No heartbeat is on its way any more.
       await eventually(() => failed.size === 2, 20_000)
       await server.command('FLUSHALL')
-      await database.run(({ sql }) => sql`update limit_gateways set at = at - interval '1 minute'`)
-      aheadMs = 60_000
+      await database.run(({ sql }) => sql`update limit_gateways set at = at - ${silence}::text::interval`)
+      aheadMs = silentMs
       areAway = new Set(['other'])
       // It would have admitted by now.
       expect(await one.admit(single()).catch(({ code }: GatewayError) => code)).toBe('service_unavailable')
