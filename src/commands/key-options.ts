@@ -16,7 +16,7 @@ export function durationIn(text: string): number | null {
 }
 
 /** Returns the time that a duration or an ISO 8601 time means. Throws a `UsageError` if it is not in the future. */
-export function expiryIn(text: string, now: number): Date {
+export function keyExpiryIn(text: string, now: number): Date {
   const duration = durationIn(text)
   const at = duration === null ? timeIn(text) : now + duration
   if (at > now) return new Date(at)
@@ -28,7 +28,7 @@ export function expiryIn(text: string, now: number): Date {
 const modelShape = new RegExp(modelPattern)
 
 /** Returns the models of `--models`; null = all. Throws a `UsageError`. */
-export function modelsIn(text: string | undefined): string[] | null {
+export function modelListIn(text: string | undefined): string[] | null {
   if (text === undefined) return null
   const models = text.split(',').map(one => one.trim())
   if (!models.every(one => modelShape.test(one)))

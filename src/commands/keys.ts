@@ -10,7 +10,7 @@ import type { ApiKey } from '../database/tables.ts'
 import { shownScopeLimits } from '../http/scope-limits.ts'
 import { shellCommand } from '../server/shell-command.ts'
 import { CommandFailure, columns, command, json, print, printJson, UsageError } from './command.ts'
-import { durationIn, expiryIn, limitsIn, modelsIn } from './key-options.ts'
+import { durationIn, keyExpiryIn, limitsIn, modelListIn } from './key-options.ts'
 import { withAccount } from './open-database.ts'
 import { meantProject } from './projects.ts'
 
@@ -35,8 +35,8 @@ const create = command({
       throw new UsageError(`--name must have 1 to ${maximumNameCharacters} characters.`)
     const now = new Date()
     const rules = {
-      expiresAt: options.expires === undefined ? null : expiryIn(options.expires, now.getTime()),
-      models: modelsIn(options.models),
+      expiresAt: options.expires === undefined ? null : keyExpiryIn(options.expires, now.getTime()),
+      models: modelListIn(options.models),
       limits: limitsIn(options.limits, now),
     }
     const minted = mintApiKey(randomBytes)
