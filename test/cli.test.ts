@@ -166,6 +166,30 @@ describe('CLI beside a running gateway', () => {
     expect((await command('projects create projects@example.com')).code).toBe(2)
   })
 
+  test('keys create: makes a key in a project, which keys list shows', async () => {
+    const { email, password } = await asJson('accounts create grouped@example.com')
+    const { id } = await asJson('projects create grouped@example.com --name search')
+    expect(await asJson('keys create grouped@example.com --project search')).toMatchObject({ project_id: id })
+    expect(await asJson('keys create grouped@example.com')).toMatchObject({ project_id: null })
+    expect(Object(await asJson('projects list grouped@example.com')).data).toMatchObject([{ active_keys: 1 }])
+    const listed = await done('keys list grouped@example.com')
+    expect(listed).toMatch(/valid +search +operator key\n.* valid +- +operator key\n$/)
+    const person = await signIn(gateway, { email: String(email), password: String(password) })
+    if (person === null) throw new Error('the sign-in failed')
+    const viewer = await addMember(gateway, person, 'viewer')
+    for (const [words, reason] of [
+      ['grouped@example.com --project find', 'has no project with this name or ID.'],
+      [`${viewer.email} --project ${id}`, 'cannot have API keys in this project.'],
+    ])
+      expect(await command(`keys create ${words}`)).toMatchObject({
+        code: 1,
+        stderr: expect.stringContaining(`${reason}`),
+      })
+    const path = `/api/v1/projects/${id}/members/${viewer.id}`
+    expect((await ask(gateway, 'PUT', path, { token: person.token, body: { role: 'member' } })).status).toBe(200)
+    expect(await asJson(`keys create ${viewer.email} --project ${id}`)).toMatchObject({ project_id: id })
+  })
+
   test('accounts list: lists each account with its owner', async () => {
     const { id } = await asJson('accounts create listed@example.com --plan usage')
     expect(Object(await asJson('accounts list')).data).toContainEqual(
@@ -347,7 +371,7 @@ describe('CLI on a real Postgres', () => {
     const { prefix } = await asJson('keys create ann@example.com --name first', environment)
     expect(await done('migrate', environment)).toBe('The database is up to date.\n')
     expect(await done('keys list ann@example.com', environment)).toMatch(
-      /key_\w{20} +gw_live_\w{12}… .* valid +first\n/,
+      /key_\w{20} +gw_live_\w{12}… .* valid +- +first\n/,
     )
     expect(await done(`keys revoke ann@example.com ${prefix}`, environment)).toContain('was revoked')
     expect(await asJson('accounts show ann@example.com', environment)).toMatchObject({ keys: { valid: 0, total: 1 } })

@@ -138,6 +138,10 @@ describe('invalid configuration value', () => {
       { REDIS_URL: 'redis+sentinel://a:26379' },
       'REDIS_URL: Sentinel URLs must all end with the name of the same primary',
     ],
+    [
+      { REDIS_URL: 'redis+sentinel://a/one?password=secret' },
+      'REDIS_URL: a Sentinel URL accepts only sentinel_username and sentinel_password after "?", each once',
+    ],
     [{ WORKERS: 'many' }, 'WORKERS: must be a count or "auto"'],
     [{ WORKERS: '0' }, 'WORKERS: must be a count or "auto"'],
     [{ OPENAI_BASE_URL: 'example.com' }, 'OPENAI_BASE_URL: must be an http(s) URL'],

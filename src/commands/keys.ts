@@ -1,18 +1,18 @@
 /** `keys …`: manages API keys. */
 import { randomBytes } from 'node:crypto'
-import { Value } from '@sinclair/typebox/value'
 import { mintApiKey, randomBase62 } from '../core/accounts/api-keys.ts'
-import type { ScopeLimits } from '../core/limits/scopes.ts'
-import { modelPattern } from '../core/models/allowed-models.ts'
-import { dayMs, timeIn } from '../core/text/utc-days.ts'
+import { dayMs } from '../core/text/utc-days.ts'
 import type { Database } from '../database/database.ts'
 import { findKey, rotateKey } from '../database/repositories/key-lineages.ts'
 import { createKey, listKeys, revokeKey } from '../database/repositories/keys.ts'
+import { allProjects } from '../database/repositories/projects.ts'
 import type { ApiKey } from '../database/tables.ts'
-import { changedLimits, scopeLimitsSchema, shownScopeLimits } from '../http/scope-limits.ts'
+import { shownScopeLimits } from '../http/scope-limits.ts'
 import { shellCommand } from '../server/shell-command.ts'
 import { CommandFailure, columns, command, json, print, printJson, UsageError } from './command.ts'
+import { durationIn, keyExpiryIn, limitsIn, modelListIn } from './key-options.ts'
 import { withAccount } from './open-database.ts'
+import { meantProject } from './projects.ts'
 
 const email = '<email>'
 const maximumNameCharacters = 100
@@ -26,6 +26,7 @@ const create = command({
     expires: { type: 'string', value: 'TIME', about: 'such as 90d, 12h or 2030-01-31T00:00:00Z; default: never' },
     models: { type: 'string', value: 'LIST', about: 'the models it may use: openai/gpt-5.5,anthropic/*' },
     limits: { type: 'string', value: 'LIST', about: 'its limits: requests_per_minute=60,daily_cost_usd=5' },
+    project: { type: 'string', value: 'NAME|ID', about: 'the project that it belongs to; default: none' },
     json,
   },
   run({ operands, options }) {
@@ -34,8 +35,8 @@ const create = command({
       throw new UsageError(`--name must have 1 to ${maximumNameCharacters} characters.`)
     const now = new Date()
     const rules = {
-      expiresAt: options.expires === undefined ? null : expiryIn(options.expires, now.getTime()),
-      models: modelsIn(options.models),
+      expiresAt: options.expires === undefined ? null : keyExpiryIn(options.expires, now.getTime()),
+      models: modelListIn(options.models),
       limits: limitsIn(options.limits, now),
     }
     const minted = mintApiKey(randomBytes)
@@ -48,11 +49,20 @@ const create = command({
       ...rules,
     }
     return withAccount(operands.email, async (database, { account, user }) => {
-      if (!(await createKey(database, { ...own, accountId: account.id, userId: user.id })))
-        throw new CommandFailure(`${operands.email} is a viewer and cannot have API keys. Change the role first.`)
+      const project =
+        options.project === undefined
+          ? null
+          : meantProject(await allProjects(database, account.id), options.project, operands.email)
+      const projectId = project?.id ?? null
+      if (!(await createKey(database, { ...own, projectId, accountId: account.id, userId: user.id })))
+        throw new CommandFailure(
+          project === null
+            ? `${operands.email} is a viewer and cannot have API keys. Change the role first.`
+            : `${operands.email} cannot have API keys in this project. Give the user the role member or admin in it first.`,
+        )
       if (options.json)
         return printJson({
-          ...keyForJson({ ...own, lastUsedAt: null, revokedAt: null }),
+          ...keyForJson({ ...own, projectId, lastUsedAt: null, revokedAt: null }),
           models: own.models,
           limits: own.limits && shownScopeLimits(own.limits),
           key: minted.key,
@@ -64,6 +74,7 @@ const create = command({
           ['expires', own.expiresAt?.toISOString() ?? 'never'],
           ['models', own.models?.join(', ') ?? 'all'],
           ['limits', options.limits ?? 'those of the account'],
+          ...(project === null ? [] : [['project', project.name]]),
           ['key', `${minted.key}  (shown once)`],
         ]),
       )
@@ -78,13 +89,14 @@ const list = command({
   options: { json },
   run: ({ operands, options }) =>
     withAccount(operands.email, async (database, { account }) => {
-      const keys = await listKeys(database, account.id)
+      const [keys, projects] = [await listKeys(database, account.id), await allProjects(database, account.id)]
       if (options.json) return printJson({ data: keys.map(keyForJson) })
       if (keys.length === 0)
         return print(`No keys. Create an API key:  ${shellCommand(`keys create ${operands.email}`)}`)
+      const names = new Map(projects.map(({ id, name }) => [id, name]))
       print(
         ...columns([
-          ['ID', 'PREFIX', 'CREATED', 'LAST USED', 'EXPIRES', 'STATE', 'NAME'],
+          ['ID', 'PREFIX', 'CREATED', 'LAST USED', 'EXPIRES', 'STATE', 'PROJECT', 'NAME'],
           ...keys.map(key => [
             key.id,
             prefixOf(key),
@@ -92,6 +104,7 @@ const list = command({
             day(key.lastUsedAt),
             day(key.expiresAt),
             stateOf(key),
+            key.projectId === null ? '-' : (names.get(key.projectId) ?? key.projectId),
             key.name,
           ]),
         ]),
@@ -173,51 +186,10 @@ async function namedKey(
   throw new CommandFailure(`${given.email} has no such key. See:  ${shellCommand(`keys list ${given.email}`)}`)
 }
 
-const units: Readonly<Record<string, number>> = { s: 1000, m: 60_000, h: 3_600_000, d: dayMs }
-
-/** Returns a duration such as `90d` in milliseconds; null = it is not a duration. */
-function durationIn(text: string): number | null {
-  const [, count, unit = ''] = /^(\d{1,6})([smhd])$/.exec(text) ?? []
-  if (text === '0') return 0
-  return count === undefined ? null : Number(count) * (units[unit] ?? 0)
-}
-
-/** Returns the time that a duration or an ISO 8601 time means. Throws a `UsageError` if it is not in the future. */
-function expiryIn(text: string, now: number): Date {
-  const duration = durationIn(text)
-  const at = duration === null ? timeIn(text) : now + duration
-  if (at > now) return new Date(at)
-  throw new UsageError(
-    '--expires must be a duration such as 90d or 12h, or a future time such as 2030-01-31T00:00:00Z.',
-  )
-}
-
-const modelShape = new RegExp(modelPattern)
-
-function modelsIn(text: string | undefined): string[] | null {
-  if (text === undefined) return null
-  const models = text.split(',').map(one => one.trim())
-  if (!models.every(one => modelShape.test(one)))
-    throw new UsageError('--models must be a list such as openai/gpt-5.5,anthropic/*.')
-  return models
-}
-
-const limitNames = 'requests_per_minute, concurrent_requests, daily_tokens, daily_cost_usd, monthly_cost_usd'
-
-/** Returns the limits of `--limits`; null = none. Throws a `UsageError`. */
-export function limitsIn(text: string | undefined, now: Date): ScopeLimits | null {
-  if (text === undefined) return null
-  const sent = Object.fromEntries(
-    text.split(',').map(pair => {
-      const [name = '', value = ''] = pair.split('=').map(one => one.trim())
-      return [name, value === '' ? Number.NaN : Number(value)]
-    }),
-  )
-  if (!Value.Check(scopeLimitsSchema, sent)) throw new UsageError(`--limits must be NAME=NUMBER,… of ${limitNames}.`)
-  return changedLimits(null, sent, now.getTime())
-}
-
-type Shown = Pick<ApiKey, 'id' | 'name' | 'publicId' | 'createdAt' | 'lastUsedAt' | 'revokedAt' | 'expiresAt'>
+type Shown = Pick<
+  ApiKey,
+  'id' | 'name' | 'publicId' | 'createdAt' | 'lastUsedAt' | 'revokedAt' | 'expiresAt' | 'projectId'
+>
 
 function keyForJson(key: Shown) {
   return {
@@ -228,6 +200,7 @@ function keyForJson(key: Shown) {
     last_used_at: key.lastUsedAt?.toISOString() ?? null,
     revoked_at: key.revokedAt?.toISOString() ?? null,
     expires_at: key.expiresAt?.toISOString() ?? null,
+    project_id: key.projectId,
   }
 }
 

@@ -1,10 +1,11 @@
 /** `projects …`: projects of an account. */
 import { randomBytes } from 'node:crypto'
 import { randomBase62 } from '../core/accounts/api-keys.ts'
-import { createProject, listProjects } from '../database/repositories/projects.ts'
+import { createProject, listProjects, type NamedProject } from '../database/repositories/projects.ts'
 import { shownScopeLimits, shownScopeUsed } from '../http/scope-limits.ts'
+import { shellCommand } from '../server/shell-command.ts'
 import { CommandFailure, columns, command, json, print, printJson, UsageError } from './command.ts'
-import { limitsIn } from './keys.ts'
+import { limitsIn } from './key-options.ts'
 import { withAccount } from './open-database.ts'
 
 const email = '<email>'
@@ -82,3 +83,19 @@ const list = command({
 })
 
 export const projectCommands = [create, list]
+
+/**
+ * Returns the active project that a name or ID means. An active project precedes archived ones of the same name. Throws a
+ * `CommandFailure` if there is none, or if several active projects have the name.
+ */
+export function meantProject<T extends NamedProject>(projects: readonly T[], text: string, owner: string): T {
+  const byId = projects.filter(({ id }) => id === text)
+  const found = byId.length > 0 ? byId : projects.filter(({ name }) => name === text.trim())
+  const [project, ...others] = found.filter(({ archivedAt }) => archivedAt === null)
+  const list = `See:  ${shellCommand(`projects list ${owner}`)}`
+  if (found.length === 0) throw new CommandFailure(`${owner} has no project with this name or ID. ${list}`)
+  if (project === undefined) throw new CommandFailure(`This project is archived. Name an active one. ${list}`)
+  if (others.length === 0) return project
+  const ids = [project, ...others].map(({ id }) => id).join(', ')
+  throw new CommandFailure(`${others.length + 1} projects have this name. Name one by its ID: ${ids}.`)
+}

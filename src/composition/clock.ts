@@ -1,3 +1,4 @@
+import type { RepeatTimer } from '../core/jobs/repeating.ts'
 import type { Clock } from '../core/ports/clock.ts'
 
 /** Clocks and timers of this machine. */
@@ -9,4 +10,11 @@ export const systemClock: Clock = {
     const timer = setTimeout(action, milliseconds)
     return () => clearTimeout(timer)
   },
+}
+
+/** The timer of background jobs. It does not keep the process alive. */
+export const intervalTimer: RepeatTimer = (everyMs, action) => {
+  const interval = setInterval(action, everyMs)
+  interval.unref()
+  return () => clearInterval(interval)
 }

@@ -10,6 +10,7 @@ import type { DifficultyExplainer, PromptAnalyzer } from '../core/analysis/promp
 import type { Payments } from '../core/billing/payment-processor.ts'
 import { type AutomaticCacheMarks, automaticCacheMarks } from '../core/chat/cache-marks.ts'
 import type { ChatRequest } from '../core/chat/chat.ts'
+import type { Repeating, RepeatTimer } from '../core/jobs/repeating.ts'
 import type { RateLimiterFactory } from '../core/limits/rate-limits.ts'
 import { RedisUnavailableError } from '../core/limits/redis-away.ts'
 import type { DailyUsage } from '../core/limits/spent.ts'
@@ -47,7 +48,6 @@ import type { Moderation } from '../moderation/moderation.ts'
 import { createLog } from '../observability/log.ts'
 import type { Telemetry } from '../observability/telemetry.ts'
 import type { IdentityProvider } from '../oidc/identity-provider.ts'
-import type { Repeating, RepeatTimer } from '../payments/repeating.ts'
 import type { BillingWorker } from '../payments/worker.ts'
 import { createTicker, type PaceClock } from '../pipeline/delivery/stream-pacing.ts'
 import { reportModelHealth } from '../pipeline/routing/health-report.ts'
@@ -57,7 +57,7 @@ import type { Simulator } from '../simulator/simulator.ts'
 import type { Web } from '../web/web.ts'
 import type { AddressDigests } from './address-digests.ts'
 import { runCleanups } from './cleanup.ts'
-import { systemClock } from './clock.ts'
+import { intervalTimer, systemClock } from './clock.ts'
 import { createDashboardBundle } from './dashboard-bundle.ts'
 import { type FirstAccount, makeFirstAccount } from './first-account.ts'
 import { createInFlight, type InFlight } from './in-flight.ts'
@@ -251,7 +251,7 @@ async function openAll(given: Config, options: DepsOptions, undo: (() => unknown
     { database, clock, log, usage, isPostgresThere },
     undo,
   )
-  const { pages, timer } = options
+  const { pages, timer = intervalTimer } = options
   const billing = await openBilling(config, { database, clock, network, log, newId, timer }, undo)
   const webhooks = openWebhooks(config, { database, clock, log, sessionSecret, pages: pages ?? {}, timer }, undo)
   const parts = { clock, network, log, catalogue, endpoints, simulator, ...(pages === undefined ? {} : { pages }) }

@@ -1,3 +1,4 @@
+import { type RepeatTimer, startRepeating } from '../core/jobs/repeating.ts'
 import type { Clock } from '../core/ports/clock.ts'
 import type { Log } from '../core/ports/log.ts'
 import type { WebhookEvent } from '../core/webhooks/events.ts'
@@ -5,7 +6,6 @@ import type { Database } from '../database/database.ts'
 import { evaluateNextAlert } from '../database/repositories/alerts.ts'
 import { enqueueEvent } from '../database/repositories/webhook-events.ts'
 import type { Mailer } from '../mail/mailer.ts'
-import { type RepeatTimer, startRepeating } from '../payments/repeating.ts'
 
 type Parts = {
   readonly database: Database
@@ -14,7 +14,7 @@ type Parts = {
   readonly post: Pick<Mailer, 'alert'> | null
   /** Events about models that hold now, each with a key. */
   readonly modelEvents: () => readonly WebhookEvent[]
-  readonly timer: RepeatTimer | undefined
+  readonly timer: RepeatTimer
 }
 
 const everyMs = 30_000

@@ -1,4 +1,5 @@
 import type { Config } from '../config.ts'
+import type { RepeatTimer } from '../core/jobs/repeating.ts'
 import type { Clock } from '../core/ports/clock.ts'
 import type { Log } from '../core/ports/log.ts'
 import type { Network } from '../core/ports/network.ts'
@@ -6,7 +7,6 @@ import type { Database } from '../database/database.ts'
 import { stores } from '../database/repositories/stores.ts'
 import { manualPayments } from '../payments/manual.ts'
 import { startNoticeWorker } from '../payments/notice-worker.ts'
-import type { RepeatTimer } from '../payments/repeating.ts'
 import { startBillingWorker } from '../payments/worker.ts'
 import { openBudget } from './open-budget.ts'
 import { openMailer } from './open-mailer.ts'
@@ -18,7 +18,7 @@ type Parts = {
   readonly network: Network
   readonly log: Log
   readonly newId: (prefix: string) => string
-  readonly timer: RepeatTimer | undefined
+  readonly timer: RepeatTimer
 }
 
 /**

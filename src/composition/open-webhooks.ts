@@ -1,12 +1,12 @@
 import packageJson from '../../package.json'
 import type { Config } from '../config.ts'
+import { type RepeatTimer, startRepeating } from '../core/jobs/repeating.ts'
 import type { Clock } from '../core/ports/clock.ts'
 import type { Log } from '../core/ports/log.ts'
 import type { Database } from '../database/database.ts'
 import { pruneAudit } from '../database/repositories/audit.ts'
 import { pruneDeliveries } from '../database/repositories/webhook-log.ts'
 import { claimDeliveries, resealSecrets, settleDelivery } from '../database/repositories/webhooks.ts'
-import { type RepeatTimer, startRepeating } from '../payments/repeating.ts'
 import { createHttpPost } from '../web/http-post.ts'
 import { createResolver } from '../web/resolve.ts'
 import { deliverDue } from '../webhooks/delivery-worker.ts'
@@ -20,7 +20,7 @@ type Parts = {
   readonly log: Log
   readonly sessionSecret: string
   readonly pages: PageOptions
-  readonly timer: RepeatTimer | undefined
+  readonly timer: RepeatTimer
 }
 
 const everyMs = 2_000

@@ -137,3 +137,17 @@ function unverified(): GatewayError {
 export function notFound(): GatewayError {
   return new GatewayError('not_found', 'No resource with this ID exists in your account. Check the ID.')
 }
+
+/**
+ * Throws the error of a change that was not done. `conflicts` has the messages of outcomes that are 409 `conflict`, with what
+ * to do.
+ */
+export function refuseUnlessDone<Conflict extends string>(
+  outcome: 'done' | 'not_found' | 'forbidden' | Conflict,
+  conflicts: Readonly<Record<Conflict, string>>,
+): void {
+  if (outcome === 'done') return
+  if (outcome === 'not_found') throw notFound()
+  if (outcome === 'forbidden') throw forbidden()
+  throw new GatewayError('conflict', conflicts[outcome])
+}

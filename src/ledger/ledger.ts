@@ -17,7 +17,8 @@ import {
   requestColumns,
 } from './logged-request.ts'
 import { isOfFailed, keyCondition, matching, type RequestFilters, testsRequests } from './request-filters.ts'
-import { readUsage, type UsagePeriod } from './usage-totals.ts'
+import type { UsagePeriod } from './usage-lines.ts'
+import { readUsage } from './usage-totals.ts'
 import { seesProjects, type UsageScope, visibleRecords } from './visible-requests.ts'
 
 /** Creates the ledger queries for clients on one database. */

@@ -4,10 +4,10 @@
  * between the two steps it may send one again, under the same message ID.
  */
 import { graceOf, isNoticeTrue } from '../core/billing/grace.ts'
+import { type Repeating, type RepeatTimer, startRepeating } from '../core/jobs/repeating.ts'
 import type { Database } from '../database/database.ts'
 import type { ClaimedNotice, NoticeOutcome } from '../database/repositories/billing-notices.ts'
 import type { Mailer } from '../mail/mailer.ts'
-import { type Repeating, type RepeatTimer, startRepeating } from './repeating.ts'
 
 type Fields = Readonly<Record<string, string | number>>
 
@@ -16,7 +16,7 @@ type NoticeWorkerOptions = {
   readonly stores: Pick<typeof import('../database/repositories/billing-notices.ts'), 'claimNotice' | 'settleNotice'>
   readonly post: Pick<Mailer, 'billing'>
   readonly clock: { now(): number }
-  readonly timer?: RepeatTimer | undefined
+  readonly timer: RepeatTimer
   readonly log: { info(event: string, fields?: Fields): void; warn(event: string, fields?: Fields): void }
 }
 

@@ -4,8 +4,8 @@
  */
 import { centsOfLines } from '../core/billing/billing.ts'
 import type { Payments } from '../core/billing/payment-processor.ts'
+import { type Repeating, type RepeatTimer, startRepeating } from '../core/jobs/repeating.ts'
 import type { Database } from '../database/database.ts'
-import { type Repeating, type RepeatTimer, startRepeating } from './repeating.ts'
 
 type Stores = {
   readonly billing: Pick<typeof import('../database/repositories/billing.ts'), 'rollCycles'>
@@ -25,7 +25,7 @@ type BillingWorkerOptions = {
   readonly manual: Payments
   readonly clock: { now(): number }
   readonly newId: (prefix: string) => string
-  readonly timer?: RepeatTimer | undefined
+  readonly timer: RepeatTimer
   readonly log: {
     info(event: string, fields?: Fields): void
     warn(event: string, fields?: Fields): void

@@ -28,6 +28,7 @@ complete_line gateway accounts re
 complete_line gateway accounts create --p
 complete_line gateway accounts create you@example.com --plan ''
 complete_line gateway keys rotate you@example.com gw_live_x --o
+complete_line gateway keys create you@example.com --pr
 complete_line gateway completion f
 complete_line gateway nonsense ''
 complete_line gateway migrate --h
@@ -42,6 +43,7 @@ test('completion bash: completes commands, options and values of the real table'
     '--plan',
     'evaluation usage',
     '--overlap',
+    '--project',
     'fish',
     '',
     '--help',

@@ -19,10 +19,14 @@ export type PrivateRedis = {
   stop(): Promise<void>
 }
 
+type TlsFiles = { readonly authority: string; readonly certificate: string; readonly key: string }
+
 export type PrivateRedisOptions = {
   readonly cluster?: boolean
   /** Files; it then also listens for TLS on `tlsPort`. */
-  readonly tls?: { readonly authority: string; readonly certificate: string; readonly key: string }
+  readonly tls?: TlsFiles
+  /** Required of clients, and sent to a primary. `url` has it. */
+  readonly password?: string
 }
 
 /** Starts a Redis; null if this machine cannot. Call `stop` in `afterAll`. */
@@ -31,17 +35,15 @@ export async function startRedis(options: PrivateRedisOptions = {}): Promise<Pri
   if (program === null) return null
   const folder = mkdtempSync(join(tmpdir(), 'redis-'))
   const port = freePort()
-  const { tls } = options
+  const { tls, password } = options
   const tlsPort = tls === undefined ? null : freePort()
-  const url = `redis://127.0.0.1:${port}`
+  const url = `redis://${password === undefined ? '' : `:${encodeURIComponent(password)}@`}127.0.0.1:${port}`
   const settings = [
     ['--port', String(port), '--bind', '127.0.0.1', '--dir', folder, '--save', '', '--daemonize', 'no'],
     tls === undefined
       ? []
-      : [
-          ['--tls-port', String(tlsPort), '--tls-cert-file', tls.certificate, '--tls-key-file', tls.key],
-          ['--tls-ca-cert-file', tls.authority, '--tls-auth-clients', 'no'],
-        ].flat(),
+      : ['--tls-port', String(tlsPort), ...tlsSettings(tls).flatMap(([name, file]) => [`--${name}`, file])],
+    password === undefined ? [] : ['--requirepass', password, '--masterauth', password],
     options.cluster ? ['--cluster-enabled', 'yes', '--cluster-node-timeout', '1000'] : [],
   ].flat()
   let child: ReturnType<typeof Bun.spawn> | null = null
@@ -86,32 +88,62 @@ export async function startRedis(options: PrivateRedisOptions = {}): Promise<Pri
   }
 }
 
+const tlsSettings = ({ authority, certificate, key }: TlsFiles) =>
+  [
+    ['tls-cert-file', certificate],
+    ['tls-key-file', key],
+    ['tls-ca-cert-file', authority],
+    ['tls-auth-clients', 'no'],
+  ] as const
+
+type SentinelOptions = {
+  /** Required of clients; without a username that of the default user. */
+  readonly login?: { readonly username?: string; readonly password: string }
+  /** It then accepts only TLS, and connects to the primary with it. */
+  readonly tls?: TlsFiles
+}
+
 /** Starts a Sentinel with a quorum of one for the failover of a primary, and its URL for `REDIS_URL`. */
 export async function startSentinel(
   primary: PrivateRedis,
   name: string,
+  { login, tls }: SentinelOptions = {},
 ): Promise<{ url: string; knowsReplica(): Promise<boolean>; stop(): Promise<void> }> {
   const folder = mkdtempSync(join(tmpdir(), 'sentinel-'))
   const port = freePort()
   const file = join(folder, 'sentinel.conf')
-  const settings = ['down-after-milliseconds 500', 'failover-timeout 2000'].map(one => one.replace(' ', ` ${name} `))
-  const monitor = `monitor ${name} 127.0.0.1 ${primary.port} 1`
+  const { password } = new URL(primary.url)
+  const own = [
+    ...['down-after-milliseconds 500', 'failover-timeout 2000'],
+    ...(password === '' ? [] : [`auth-pass ${JSON.stringify(decodeURIComponent(password))}`]),
+  ].map(one => one.replace(' ', ` ${name} `))
+  const monitor = `monitor ${name} 127.0.0.1 ${tls === undefined ? primary.port : primary.tlsPort} 1`
   writeFileSync(
     file,
     [
-      `port ${port}`,
+      ...(tls === undefined
+        ? [`port ${port}`]
+        : ['port 0', `tls-port ${port}`, 'tls-replication yes', ...tlsSettings(tls).map(one => one.join(' '))]),
       'bind 127.0.0.1',
       `dir ${folder}`,
-      ...[monitor, ...settings].map(one => `sentinel ${one}`),
+      ...[monitor, ...own].map(one => `sentinel ${one}`),
+      ...(login === undefined ? [] : [loginSetting(login)]),
       '',
     ].join('\n'),
   )
   const child = Bun.spawn(['redis-server', file, '--sentinel'], { stdin: 'ignore', stdout: 'ignore', stderr: 'ignore' })
+  await untilListening(port)
+  const at = `127.0.0.1:${port}`
+  const ownLogin = login === undefined ? '' : `${login.username ?? ''}:${encodeURIComponent(login.password)}@`
+  const query = [
+    ...(login?.username === undefined ? [] : [`sentinel_username=${login.username}`]),
+    ...(login === undefined ? [] : [`sentinel_password=${encodeURIComponent(login.password)}`]),
+  ].join('&')
   return {
-    url: `redis+sentinel://127.0.0.1:${port}/${name}`,
+    url: `redis${tls === undefined ? '' : 's'}+sentinel://${password === '' ? '' : `:${password}@`}${at}/${name}${query === '' ? '' : `?${query}`}`,
     async knowsReplica() {
       const socket = { reconnectStrategy: false, connectTimeout: 500 } as const
-      const client = createClient({ url: `redis://127.0.0.1:${port}`, RESP: 2, socket })
+      const client = createClient({ url: `redis://${ownLogin}${at}`, RESP: 2, socket })
       client.on('error', () => {})
       try {
         await client.connect()
@@ -127,6 +159,22 @@ export async function startSentinel(
       rmSync(folder, { recursive: true, force: true })
     },
   }
+}
+
+async function untilListening(port: number): Promise<void> {
+  for (let tries = 0; ; tries++) {
+    const socket = await Bun.connect({ hostname: '127.0.0.1', port, socket: { data() {} } }).catch(() => null)
+    socket?.end()
+    if (socket !== null) return
+    if (tries === 500) throw new Error('the Sentinel did not start')
+    await Bun.sleep(20)
+  }
+}
+
+/** A user may do what the gateway needs, and nothing else. */
+function loginSetting({ username, password }: NonNullable<SentinelOptions['login']>): string {
+  if (username === undefined) return `requirepass ${JSON.stringify(password)}`
+  return `user ${username} on ${JSON.stringify(`>${password}`)} -@all +auth +sentinel|get-master-addr-by-name`
 }
 
 /** Returns the number of open requests with a checkpoint. */

@@ -6,13 +6,8 @@ import { durationBoundsMs } from '../../src/core/usage/latency-histogram.ts'
 import type { UsageRecord } from '../../src/core/usage/usage-record.ts'
 import type { Database } from '../../src/database/database.ts'
 import type { RequestFilters } from '../../src/ledger/request-filters.ts'
-import {
-  readUsage,
-  type UsageGroup,
-  type UsagePeriod,
-  type UsageSplit,
-  type UsageSums,
-} from '../../src/ledger/usage-totals.ts'
+import type { UsageGroup, UsagePeriod, UsageSplit } from '../../src/ledger/usage-lines.ts'
+import { readUsage, type UsageSums } from '../../src/ledger/usage-totals.ts'
 import type { UsageScope } from '../../src/ledger/visible-requests.ts'
 import { fillLog } from '../bench/log/fill.ts'
 import { type LogPlan, logRecords } from '../bench/log/records.ts'

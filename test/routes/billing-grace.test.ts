@@ -153,7 +153,7 @@ describe('declined invoice', () => {
     const transport = smtpTransport({ url: environment().SMTP_URL, from: 'second@example.test', requireTls: false })
     const mail = createMail({ transport, clock, log })
     const post = createMailer(mail, publicUrl)
-    const second = startNoticeWorker({ database, stores: billingNotices, post, clock, log })
+    const second = startNoticeWorker({ database, stores: billingNotices, post, clock, log, ...withoutTimer })
     try {
       await atTime(declined + 15_000, () => Promise.all([gateway.deps.noticeWorker?.run(), second.run()]))
       expect(subjectsTo(person).toSorted()).toEqual([began, unpaid])

@@ -6,7 +6,6 @@
 import { timingSafeEqual } from 'node:crypto'
 import { and, desc, eq, inArray, isNotNull, isNull, type SQL, sql } from 'drizzle-orm'
 import { digestOf, hasKeyLength, parseApiKey } from '../../core/accounts/api-keys.ts'
-import { isAllowed } from '../../core/accounts/roles.ts'
 import { paymentRequiredFrom } from '../../core/billing/grace.ts'
 import type { Caller, Plans } from '../../core/limits/plans.ts'
 import type { ScopeLimits } from '../../core/limits/scopes.ts'
@@ -16,30 +15,30 @@ import { withAccountRls } from '../account-transaction.ts'
 import type { Database } from '../database.ts'
 import { databaseTime } from '../database-time.ts'
 import { repeated } from '../repeated.ts'
-import { type ApiKey, accounts, apiKeys, type NewApiKey, users } from '../tables.ts'
+import { type ApiKey, accounts, apiKeys, type NewApiKey } from '../tables.ts'
 import { limitsOf } from './accounts.ts'
 import { recordAudit } from './audit.ts'
 import { duesOf } from './billing-notices.ts'
 import { createKeyLookups } from './key-lookups.ts'
+import { mayHoldKeys } from './projects.ts'
 
 /**
- * Stores a key's record. Repeating it with the same ID changes nothing. Returns false if the role of the key's user may
- * not have keys.
+ * Stores a key's record. Repeating it with the same ID changes nothing. Returns false if the key's user may
+ * not have keys in its project, or without one.
  */
 export function createKey(database: Database, key: NewApiKey): Promise<boolean> {
   return database.run(({ orm }) =>
     orm.transaction(async step => {
-      // Read under the lock: a role that changes meanwhile revokes only the keys that it finds.
-      const [holder] = await step.select({ role: users.role }).from(users).where(eq(users.id, key.userId)).for('share')
-      if (holder === undefined || !isAllowed(holder.role, 'keys.own')) return false
+      const { accountId, projectId = null, id: target, name } = key
+      if (!(await mayHoldKeys(step, accountId, key.userId, projectId))) return false
       const made = await step
         .insert(apiKeys)
         .values(key)
         .onConflictDoNothing({ target: apiKeys.id })
         .returning({ id: apiKeys.id })
       if (made.length === 0) return true
-      const { accountId, id: target, name } = key
-      await recordAudit(step, database, { accountId, action: 'key.created', target, details: { name } })
+      const details = { name, ...(projectId === null ? {} : { project_id: projectId }) }
+      await recordAudit(step, database, { accountId, action: 'key.created', target, details })
       return true
     }),
   )

@@ -2,7 +2,7 @@
  * Projects of an account and their members. Changes of one account's projects follow each other, because each locks the
  * account's row; so the rights that a change checks are current when it is stored.
  */
-import { and, eq, isNull, sql } from 'drizzle-orm'
+import { and, desc, eq, isNotNull, isNull, sql } from 'drizzle-orm'
 import type { TransactionSql } from 'postgres'
 import { isAllowed, outranks, type ProjectRole, type Role } from '../../core/accounts/roles.ts'
 import type { ScopeLimits, ScopeUsage } from '../../core/limits/scopes.ts'
@@ -25,6 +25,8 @@ export type ListedProject = Pick<ProjectRow, 'id' | 'name'> & {
   readonly activeKeys: number
   readonly members: readonly ProjectMember[]
 }
+
+export type NamedProject = Pick<ProjectRow, 'id' | 'name' | 'archivedAt'>
 
 export type ChangeLimits = (before: ScopeLimits | null) => ScopeLimits | null
 export type ProjectChange = 'done' | 'not_found' | 'archived' | 'forbidden'
@@ -60,6 +62,18 @@ export function listProjects(
         ${ids === null ? query`` : query`and projects.id in (select json_array_elements_text(${JSON.stringify(ids)}::text::json))`}
       order by archived_at is not null, projects.created_at desc, projects.id desc
       limit 1000`,
+  )
+}
+
+/** Returns the names of an account's projects, archived ones last; at most 1,000. */
+export function allProjects(database: Database, accountId: string): Promise<NamedProject[]> {
+  return withAccountRls(database, accountId).orm(step =>
+    step
+      .select({ id: projects.id, name: projects.name, archivedAt: projects.archivedAt })
+      .from(projects)
+      .where(eq(projects.accountId, accountId))
+      .orderBy(isNotNull(projects.archivedAt), desc(projects.createdAt), desc(projects.id))
+      .limit(1000),
   )
 }
 

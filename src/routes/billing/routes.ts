@@ -13,6 +13,7 @@ import {
   type Authenticate,
   notFound,
   readInput,
+  refuseUnlessDone,
   reply,
   replyNoContent,
   type SessionRequest,
@@ -245,7 +246,7 @@ async function changePlan(
   const { account } = await known(stores.billing.findBilling(database, accountId))
   const version = change.version ?? account.version
   const at = clock.now()
-  orRefuse(
+  refuseOutcome(
     await stores.billing.changeBilling(actingAs(database, actor), accountId, { ...change, version, at, userId, newId }),
     alreadySo,
   )
@@ -270,7 +271,7 @@ async function setMethod(deps: BillingDeps, { principal, request, actor }: Sessi
     newId,
     method: { id: newId('pay'), kind: 'manual', stripePaymentMethodId: null, brand: null, lastFour: null },
   })
-  orRefuse(outcome, 'This payment method is already set.')
+  refuseOutcome(outcome, 'This payment method is already set.')
   deps.announce()
   return overview(deps, accountId)
 }
@@ -287,7 +288,7 @@ async function removeMethod(deps: BillingDeps, { principal, actor }: SessionRequ
     newId,
   })
   if (outcome === 'payment_method_missing') throw notFound()
-  orRefuse(outcome, 'Your account has no payment method.')
+  refuseOutcome(outcome, 'Your account has no payment method.')
   deps.announce()
   if (method.stripePaymentMethodId !== null) await detachCard(deps, method.stripePaymentMethodId)
   return replyNoContent()
@@ -299,27 +300,15 @@ async function known(found: Promise<BillingAccount | null>): Promise<BillingAcco
   return account
 }
 
-function orRefuse(outcome: BillingOutcome, alreadySo: string): void {
-  switch (outcome) {
-    case 'done':
-      return
-    case 'not_found':
-      throw notFound()
-    case 'already_so':
-      throw new GatewayError('conflict', alreadySo)
-    case 'conflict':
-      throw new GatewayError('conflict', 'The plan changed since you read it. Read GET /api/v1/billing and retry.')
-    case 'taken':
-      throw new GatewayError(
-        'conflict',
-        'This payment method belongs to another account or was removed. Choose another.',
-      )
-    case 'payment_method_missing':
-      throw new GatewayError(
-        'payment_required',
-        'Add a payment method first: POST /api/v1/billing/payment-method/setup opens the page for cards.',
-      )
-    default:
-      outcome satisfies never
-  }
+function refuseOutcome(outcome: BillingOutcome, alreadySo: string): void {
+  if (outcome === 'payment_method_missing')
+    throw new GatewayError(
+      'payment_required',
+      'Add a payment method first: POST /api/v1/billing/payment-method/setup opens the page for cards.',
+    )
+  refuseUnlessDone(outcome, {
+    already_so: alreadySo,
+    conflict: 'The plan changed since you read it. Read GET /api/v1/billing and retry.',
+    taken: 'This payment method belongs to another account or was removed. Choose another.',
+  })
 }

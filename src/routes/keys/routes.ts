@@ -1,21 +1,13 @@
 /** API keys of an account: members manage their own keys, admins and owners all of them, admins of a project those in it. */
-import { Type } from '@sinclair/typebox'
 import { mintApiKey, type RandomBytes } from '../../core/accounts/api-keys.ts'
-import { isAllowed, isAllowedIn } from '../../core/accounts/roles.ts'
+import { isAllowed } from '../../core/accounts/roles.ts'
 import { actingAs } from '../../core/audit/audit.ts'
-import { strategies } from '../../core/chat/chat.ts'
-import { modelPattern } from '../../core/models/allowed-models.ts'
 import type { Clock } from '../../core/ports/clock.ts'
-import { maximumTags, tagNamePattern, tagValuePattern } from '../../core/request/tags.ts'
 import { GatewayError } from '../../core/validation/errors.ts'
-import { fallbackPolicies } from '../../core/validation/fallback-policy.ts'
-import { checker, invalidField, nullable, oneOf } from '../../core/validation/validate.ts'
+import { invalidField } from '../../core/validation/validate.ts'
 import type { Database } from '../../database/database.ts'
 import type { KeyDirectory } from '../../database/repositories/keys.ts'
 import type { Stores } from '../../database/repositories/stores.ts'
-import type { ApiKey } from '../../database/tables.ts'
-import type { Principal } from '../../http/authentication.ts'
-import { nameSchema, projectIdSchema } from '../../http/common-fields.ts'
 import {
   type IdempotentResult,
   idempotencyHeaders,
@@ -23,10 +15,8 @@ import {
   onceErrors,
   runIdempotent,
 } from '../../http/idempotency.ts'
-import { scopeLimitsSchema } from '../../http/scope-limits.ts'
 import {
   type Authenticate,
-  forbidden,
   notFound,
   readInput,
   reply,
@@ -34,6 +24,17 @@ import {
   type SessionRequest,
   sessionRoutes,
 } from '../../http/session-routes.ts'
+import {
+  checkKeyChange,
+  checkKeyCreation,
+  checkKeyListQuery,
+  checkKeyRotation,
+  keyChangeSchema,
+  keyCreationSchema,
+  keyListQuerySchema,
+  keyRotationSchema,
+} from './bodies.ts'
+import { managedKey, refuseProject, visibleKey } from './rights.ts'
 import { rulesIn } from './rules.ts'
 import { keyPageShape, keyShape, keysShape, newKeyShape } from './schemas.ts'
 import { auditedChange, shownKey, shownLineage } from './serializers.ts'
@@ -49,45 +50,6 @@ type KeysDeps = OnceDeps & {
   readonly announce: () => void
 }
 
-const strict = { additionalProperties: false } as const
-/** Fields that creation and change share. In a change, an omitted one stays as it is. */
-const ruleFields = {
-  expires_at: nullable(Type.String({ maxLength: 40, description: 'a time in ISO 8601' })),
-  web: Type.Optional(Type.Boolean()),
-  limits: nullable(scopeLimitsSchema),
-  models: nullable(
-    Type.Array(
-      Type.String({
-        pattern: modelPattern,
-        description: 'a model like `openai/gpt-5.5`, or a beginning like `anthropic/*`',
-      }),
-      { minItems: 1, maxItems: 50 },
-    ),
-  ),
-  tags: nullable(
-    Type.Record(Type.String({ pattern: tagNamePattern }), Type.String({ pattern: tagValuePattern }), {
-      additionalProperties: false,
-      maxProperties: maximumTags,
-      description: `an object of at most ${maximumTags} strings: names of 1 to 32 letters, digits and \`_.-\`, values of 1 to 64 of these, spaces and \`:/@+\``,
-    }),
-  ),
-  strategy: nullable(oneOf(strategies)),
-  project_id: nullable(projectIdSchema),
-  fallback: nullable(oneOf(fallbackPolicies)),
-  hedge: nullable(Type.Boolean({ description: 'whether its requests hedge; null = as the account' })),
-}
-const creationSchema = Type.Object({ name: nameSchema, ...ruleFields }, strict)
-const changeSchema = Type.Object({ name: Type.Optional(nameSchema), ...ruleFields }, strict)
-const listQuerySchema = Type.Object({ project_id: Type.Optional(projectIdSchema) }, strict)
-const rotationSchema = Type.Object(
-  { overlap_seconds: Type.Optional(Type.Integer({ minimum: 0, maximum: 7 * 86_400 })) },
-  strict,
-)
-const checkCreation = checker(creationSchema)
-const checkChange = checker(changeSchema)
-const checkRotation = checker(rotationSchema)
-const checkProject = checker(listQuerySchema)
-
 /** Routes under `/api/v1/keys`. */
 export function keys(deps: KeysDeps, identify: Authenticate) {
   return sessionRoutes('keys', identify, [
@@ -96,7 +58,7 @@ export function keys(deps: KeysDeps, identify: Authenticate) {
       path: '/api/v1/keys',
       action: 'keys.see',
       summary: 'List API keys with their usage, newest first',
-      query: listQuerySchema,
+      query: keyListQuerySchema,
       answer: keysShape,
       handle: call => list(deps, call),
     },
@@ -105,7 +67,7 @@ export function keys(deps: KeysDeps, identify: Authenticate) {
       path: '/api/v1/keys',
       action: 'keys.own',
       summary: 'Create an API key',
-      body: creationSchema,
+      body: keyCreationSchema,
       examples: {
         'without expiry': { name: 'production' },
         'with expiry': { name: 'workshop', expires_at: '2099-01-31T00:00:00Z' },
@@ -140,7 +102,7 @@ export function keys(deps: KeysDeps, identify: Authenticate) {
       summary: 'Change an API key',
       description:
         'An omitted field or limit stays as it is; null removes it. A later `expires_at` makes an expired key valid again, but no key that was revoked or replaced by a rotation.',
-      body: changeSchema,
+      body: keyChangeSchema,
       examples: {
         'new name': { name: 'staging' },
         'web access off': { web: false },
@@ -157,7 +119,7 @@ export function keys(deps: KeysDeps, identify: Authenticate) {
       path: '/api/v1/keys/:id/rotate',
       action: 'keys.own',
       summary: 'Rotate an API key',
-      body: rotationSchema,
+      body: keyRotationSchema,
       bodyRequired: false,
       examples: { immediately: {}, 'both valid for 1 hour': { overlap_seconds: 3600 } },
       answer: newKeyShape,
@@ -182,7 +144,7 @@ async function list({ database, stores }: KeysDeps, { principal, request }: Sess
   const { accountId, userId, role, projects } = principal
   // Other parameters have no meaning here, and were accepted before this one was known.
   const projectId = new URL(request.url).searchParams.get('project_id')
-  const { project_id } = checkProject(projectId === null ? {} : { project_id: projectId })
+  const { project_id } = checkKeyListQuery(projectId === null ? {} : { project_id: projectId })
   const own = isAllowed(role, 'keys.all') ? null : userId
   const visible = { userId: own, projectIds: [...projects.keys()], projectId: project_id }
   const [rows, usage] = await Promise.all([
@@ -212,7 +174,7 @@ async function one(deps: KeysDeps, call: SessionRequest): Promise<Response> {
 async function create(deps: KeysDeps, { principal, request, actor }: SessionRequest): Promise<IdempotentResult> {
   const { database, stores, randomBytes, newId, clock } = deps
   const { accountId, userId, sessionId } = principal
-  const body = await readInput(request, checkCreation)
+  const body = await readInput(request, checkKeyCreation)
   refuseProject(principal, body.project_id ?? null, userId)
   const now = clock.now()
   const minted = mintApiKey(randomBytes)
@@ -245,7 +207,7 @@ async function create(deps: KeysDeps, { principal, request, actor }: SessionRequ
 
 async function change(deps: KeysDeps, call: SessionRequest): Promise<Response> {
   const { database, stores } = deps
-  const wanted = await readInput(call.request, checkChange)
+  const wanted = await readInput(call.request, checkKeyChange)
   if (Object.keys(wanted).length === 0) throw invalidField('name', 'is required unless another field is sent')
   const { id, userId, limits, projectId } = await managedKey(deps, call)
   const { project_id: target = projectId } = wanted
@@ -270,6 +232,12 @@ async function change(deps: KeysDeps, call: SessionRequest): Promise<Response> {
   return reply(shownKey(row, usage.get(row.lineId ?? row.id)))
 }
 
+function notMoved(): GatewayError {
+  const message =
+    'The key was not moved: the project is unknown or archived, or the user of the key may not have keys there. Add the user to the project first.'
+  return new GatewayError('not_found', message)
+}
+
 const tooManyKeys = () => new GatewayError('conflict', 'Too many API keys. Revoke unused keys first.')
 /** Error messages for keys whose expiry cannot be extended. */
 const endedKey = {
@@ -281,7 +249,7 @@ const endedKey = {
 async function rotate(deps: KeysDeps, call: SessionRequest): Promise<IdempotentResult> {
   const { database, stores, randomBytes, newId, clock } = deps
   const { accountId, sessionId } = call.principal
-  const { overlap_seconds: overlapSeconds = 0 } = await readInput(call.request, checkRotation)
+  const { overlap_seconds: overlapSeconds = 0 } = await readInput(call.request, checkKeyRotation)
   const { id } = await managedKey(deps, call)
   const minted = mintApiKey(randomBytes)
   const fresh = { id: newId('key'), publicId: minted.id, digest: minted.digest, createdAt: new Date(clock.now()) }
@@ -311,42 +279,4 @@ async function revoke(deps: KeysDeps, call: SessionRequest): Promise<Response> {
   const isRevoked = await stores.keys.revokeKey(acting, call.principal.accountId, id, new Date(clock.now()))
   if (isRevoked) deps.announce()
   return replyNoContent()
-}
-
-/** Returns the key with this ID if the list of keys shows it to the user; otherwise throws the error for an unknown ID. */
-async function visibleKey({ database, stores }: KeysDeps, { principal, params }: SessionRequest): Promise<ApiKey> {
-  const row = await stores.keyLines.findKey(database, principal.accountId, params.id ?? '')
-  const { role, userId, projects } = principal
-  const isVisible =
-    row?.userId === userId || isAllowed(role, 'keys.all') || (row?.projectId != null && projects.has(row.projectId))
-  if (row === null || !isVisible) throw notFound()
-  return row
-}
-
-/**
- * Returns the key with this ID if the user may manage it. Throws `forbidden` for another user's key in a project of the user,
- * and the error for an unknown ID for all other keys.
- */
-async function managedKey({ database, stores }: KeysDeps, { principal, params }: SessionRequest): Promise<ApiKey> {
-  const row = await stores.keyLines.findKey(database, principal.accountId, params.id ?? '')
-  if (row === null) throw notFound()
-  const { projectId } = row
-  if (isAllowedIn(principal, 'keys.all', projectId)) return row
-  if (row.userId === principal.userId && isAllowedIn(principal, 'keys.own', projectId)) return row
-  throw projectId !== null && principal.projects.has(projectId) ? forbidden() : notFound()
-}
-
-function notMoved(): GatewayError {
-  const message =
-    'The key was not moved: the project is unknown or archived, or the user of the key may not have keys there. Add the user to the project first.'
-  return new GatewayError('not_found', message)
-}
-
-/**
- * Throws unless the user may have keys of `holderId` in a project, or in none. The error is that of an unknown ID for a project
- * of others.
- */
-function refuseProject(principal: Principal, projectId: string | null, holderId: string): void {
-  if (isAllowedIn(principal, holderId === principal.userId ? 'keys.own' : 'keys.all', projectId)) return
-  throw projectId === null || principal.projects.has(projectId) ? forbidden() : notFound()
 }

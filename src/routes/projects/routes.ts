@@ -9,7 +9,7 @@ import type { Clock } from '../../core/ports/clock.ts'
 import { GatewayError } from '../../core/validation/errors.ts'
 import { checker, invalidField, oneOf } from '../../core/validation/validate.ts'
 import type { Database } from '../../database/database.ts'
-import type { ListedProject, ProjectChange } from '../../database/repositories/projects.ts'
+import type { ListedProject } from '../../database/repositories/projects.ts'
 import type { Stores } from '../../database/repositories/stores.ts'
 import type { Principal } from '../../http/authentication.ts'
 import { nameSchema } from '../../http/common-fields.ts'
@@ -19,6 +19,7 @@ import {
   forbidden,
   notFound,
   readInput,
+  refuseUnlessDone,
   reply,
   replyNoContent,
   type SessionRequest,
@@ -163,7 +164,7 @@ async function change(deps: ProjectsDeps, call: SessionRequest): Promise<Respons
     ...(name === undefined ? {} : { name }),
     ...(limits === undefined ? {} : { limits: before => changedLimits(before, limits, clock.now()) }),
   })
-  orRefuse(changed)
+  refuseUnlessDone(changed, conflicts)
   if (limits !== undefined) announce()
   return show(deps, principal, params.id ?? '', 200)
 }
@@ -176,7 +177,7 @@ async function archive(deps: ProjectsDeps, call: SessionRequest): Promise<Respon
   if (archived === 'has_keys')
     throw new GatewayError('conflict', 'This project has valid API keys. Revoke them or move them to another project.')
   // A second archival succeeds: the result is the same.
-  if (archived !== 'archived') orRefuse(archived)
+  if (archived !== 'archived') refuseUnlessDone<never>(archived, {})
   return replyNoContent()
 }
 
@@ -198,7 +199,8 @@ async function changeMember(
 ): Promise<void> {
   const { accountId, userId: actorId } = call.principal
   const member = { projectId: managed(call), userId: call.params.user ?? '', role }
-  orRefuse(await stores.projects.setMember(actingAs(database, call.actor), accountId, actorId, member))
+  const changed = await stores.projects.setMember(actingAs(database, call.actor), accountId, actorId, member)
+  refuseUnlessDone(changed, conflicts)
   announce()
 }
 
@@ -215,18 +217,7 @@ function refuseUnseen({ role, projects }: Principal, id: string): void {
   if (!isAllowed(role, 'projects.all') && !projects.has(id)) throw notFound()
 }
 
-function orRefuse(change: ProjectChange): void {
-  switch (change) {
-    case 'done':
-      return
-    case 'not_found':
-      throw notFound()
-    case 'forbidden':
-      throw forbidden()
-    case 'archived':
-      throw new GatewayError('conflict', 'This project is archived. Create a new project.')
-  }
-}
+const conflicts = { archived: 'This project is archived. Create a new project.' } as const
 
 function shownProject(row: ListedProject, { projects }: Principal): ShownProject {
   return {

@@ -10,7 +10,6 @@ import type { Passwords } from '../../core/ports/passwords.ts'
 import { GatewayError } from '../../core/validation/errors.ts'
 import { checker, invalidField, nullable, oneOf } from '../../core/validation/validate.ts'
 import type { Stores } from '../../database/repositories/stores.ts'
-import type { TeamChange } from '../../database/repositories/users.ts'
 import type { Invitation } from '../../database/tables.ts'
 import { projectIdSchema } from '../../http/common-fields.ts'
 import { enforceIpLimit } from '../../http/ip-rate-limit.ts'
@@ -24,6 +23,7 @@ import {
   notFound,
   type OpenRouteDeps,
   readInput,
+  refuseUnlessDone,
   reply,
   replyNoContent,
   type SessionRequest,
@@ -184,7 +184,8 @@ async function invite(deps: TeamDeps, { principal, request, actor }: SessionRequ
 async function withdraw(deps: TeamDeps, { principal, params, actor }: SessionRequest): Promise<Response> {
   const { accountId, userId } = principal
   const acting = actingAs(deps.database, actor)
-  orRefuse(await deps.stores.invitations.withdrawInvitation(acting, accountId, userId, params.id ?? ''))
+  const withdrawn = await deps.stores.invitations.withdrawInvitation(acting, accountId, userId, params.id ?? '')
+  refuseUnlessDone<never>(withdrawn, {})
   return replyNoContent()
 }
 
@@ -230,7 +231,8 @@ async function changeRole(deps: TeamDeps, { principal, params, request, actor }:
   const { role } = await readInput(request, checkRole)
   const { accountId, userId } = principal
   const id = params.id ?? ''
-  orRefuse(await deps.stores.users.changeRole(actingAs(deps.database, actor), accountId, userId, id, role))
+  const acting = actingAs(deps.database, actor)
+  refuseUnlessDone(await deps.stores.users.changeRole(acting, accountId, userId, id, role), conflicts)
   deps.announce()
   const user = await deps.stores.users.findUser(deps.database, accountId, id)
   if (user === null) throw notFound()
@@ -239,23 +241,15 @@ async function changeRole(deps: TeamDeps, { principal, params, request, actor }:
 
 async function remove(deps: TeamDeps, { principal, params, actor }: SessionRequest): Promise<Response> {
   const { accountId, userId } = principal
-  orRefuse(await deps.stores.users.removeUser(actingAs(deps.database, actor), accountId, userId, params.id ?? ''))
+  const acting = actingAs(deps.database, actor)
+  refuseUnlessDone(await deps.stores.users.removeUser(acting, accountId, userId, params.id ?? ''), conflicts)
   deps.announce()
   return replyNoContent()
 }
 
-function orRefuse(change: TeamChange): void {
-  switch (change) {
-    case 'done':
-      return
-    case 'not_found':
-      throw notFound()
-    case 'forbidden':
-      throw forbidden()
-    case 'last_owner':
-      throw new GatewayError('conflict', 'An account needs at least one owner. Promote another member first.')
-  }
-}
+const conflicts = {
+  last_owner: 'An account needs at least one owner. Promote another member first.',
+} as const
 
 function shownInvitation(invitation: Invitation): ShownInvitation {
   return {

@@ -8,7 +8,7 @@ import { checker, invalidField, oneOf } from '../../core/validation/validate.ts'
 import { projectIdSchema } from '../../http/common-fields.ts'
 import type { LogPosition, LogRange } from '../../ledger/logged-request.ts'
 import type { RequestFilters } from '../../ledger/request-filters.ts'
-import type { UsagePeriod } from '../../ledger/usage-totals.ts'
+import type { UsagePeriod } from '../../ledger/usage-lines.ts'
 
 const strict = { additionalProperties: false } as const
 /** No control characters: Postgres cannot store a NUL. */

@@ -7,14 +7,8 @@ import { latencyQuantile } from '../../core/usage/latency-histogram.ts'
 import { decimalUsd, toUsd } from '../../core/usage/money.ts'
 import { recordedDialects } from '../../core/usage/usage-record.ts'
 import type { LoggedRequest } from '../../ledger/logged-request.ts'
-import type {
-  GroupedUsage,
-  UsageGroup,
-  UsagePart,
-  UsagePeriod,
-  UsageSplit,
-  UsageSums,
-} from '../../ledger/usage-totals.ts'
+import type { UsageGroup, UsagePeriod, UsageSplit } from '../../ledger/usage-lines.ts'
+import type { GroupedUsage, UsagePart, UsageSums } from '../../ledger/usage-totals.ts'
 import type { ShownRequest, ShownUsage } from './schemas.ts'
 
 /** One request of the log. */

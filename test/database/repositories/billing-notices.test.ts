@@ -30,6 +30,7 @@ function sender(database: Database, clock: { at: number }, deliver: (email: Bill
     stores: billingNotices,
     post: { billing: deliver },
     clock: { now: () => clock.at },
+    timer: () => () => {},
     log: { ...quiet, info: () => {} },
   })
 }

@@ -462,11 +462,13 @@ else {
     })
 
     test('follows the primary that a Sentinel names, and counts open requests over its failover', async () => {
-      const [primary, replica] = await Promise.all([startRedis(), startRedis()])
+      // Servers and Sentinels usually have passwords, and different ones.
+      const password = 'p@ss+of:servers/#1'
+      const [primary, replica] = await Promise.all([startRedis({ password }), startRedis({ password })])
       if (primary === null || replica === null) throw new Error('no Redis')
       cleanUps.push(primary.stop, replica.stop)
       await replica.command('REPLICAOF', '127.0.0.1', String(primary.port))
-      const sentinel = await startSentinel(primary, 'limits')
+      const sentinel = await startSentinel(primary, 'limits', { login: { password: 'of=sentinels+&%' } })
       cleanUps.push(sentinel.stop)
       const meter = gateway({ redisUrl: sentinel.url })
       await decides(meter, 'redis')

@@ -1,4 +1,4 @@
-/** A background job on a timer, one run at a time. The next run compensates for a failed one. */
+/** A background job on a timer, one run at a time: alerts, webhooks, billing. The next run compensates for a failed one. */
 
 export type Repeating = {
   /**
@@ -13,13 +13,6 @@ export type Repeating = {
 /** Calls `action` every `everyMs`; the returned function ends it. */
 export type RepeatTimer = (everyMs: number, action: () => void) => () => void
 
-/** The timer of this machine. It does not keep the process alive. */
-const intervalTimer: RepeatTimer = (everyMs, action) => {
-  const interval = setInterval(action, everyMs)
-  interval.unref()
-  return () => clearInterval(interval)
-}
-
 /**
  * Starts a job every `everyMs`. `onFailure` receives the count of failed runs in a row, from 1. The job stops early when
  * `isClosed()` returns true.
@@ -28,7 +21,7 @@ export function startRepeating(
   everyMs: number,
   work: (isClosed: () => boolean) => Promise<void>,
   onFailure: (failures: number, error: unknown) => void,
-  timer: RepeatTimer = intervalTimer,
+  timer: RepeatTimer,
 ): Repeating {
   let running: Promise<void> | null = null
   let next: Promise<void> | null = null

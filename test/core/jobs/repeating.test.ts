@@ -1,5 +1,5 @@
 import { expect, test } from 'bun:test'
-import { startRepeating } from '../../src/payments/repeating.ts'
+import { startRepeating } from '../../../src/core/jobs/repeating.ts'
 
 /** A job whose runs the test ends. */
 function heldJob() {
@@ -12,6 +12,7 @@ function heldJob() {
       return held.promise
     },
     () => {},
+    () => () => {},
   )
   return { job, runs }
 }

@@ -1,0 +1,166 @@
+/**
+ * What usage totals are summed from: lines of the daily totals, which do not grow with the log, or lines of the log itself,
+ * for hours and for filters that the daily totals do not know.
+ */
+import type { TransactionSql } from 'postgres'
+import { projectTag } from '../core/request/project-tag.ts'
+import { dayMs } from '../core/text/utc-days.ts'
+import type { usageGroups, usageSplits } from '../core/usage/usage-groups.ts'
+import { needsLog } from '../core/usage/usage-source.ts'
+import { durationSlotsOf } from '../database/duration-sql.ts'
+import { keyCondition, matching, type RequestFilters } from './request-filters.ts'
+import {
+  ofOwnKey,
+  ofProjects,
+  seesProjects,
+  type UsageScope,
+  visibleRecords,
+  visibleTagDays,
+} from './visible-requests.ts'
+
+export type UsageGroup = (typeof usageGroups)[number]
+export type UsageSplit = (typeof usageSplits)[number]
+
+/** UTC days `YYYY-MM-DD`, inclusive. Only time groups can be split further. */
+export type UsagePeriod = {
+  readonly from: string
+  readonly to: string
+  readonly groupBy: UsageGroup
+  readonly splitBy: UsageSplit | null
+  /** Only requests with this tag: `name=value`, or a name with any value; null = all. Required to split by tag. */
+  readonly tag?: string | null
+  /** Their times narrow the days; null = all requests of the days. */
+  readonly filters?: RequestFilters | null
+}
+
+/** Returns true if only the log knows these totals: the daily totals of a tag do not have the project. */
+export function readsLog(scope: UsageScope, { groupBy, tag = null, filters, splitBy }: UsagePeriod): boolean {
+  if (needsLog(groupBy, filters, splitBy)) return true
+  const isOfProject = (filters?.projectId ?? null) !== null || seesProjects(scope)
+  return isOfProject && (tag !== null || groupBy === 'tag')
+}
+
+/** SQL for the lines of a period; those of the log have `slots` in place of latency counts. */
+export function linesOf(sql: TransactionSql, scope: UsageScope, period: UsagePeriod) {
+  return readsLog(scope, period) ? sql`(${logOf(sql, scope, period)})` : sql`(${daysOf(sql, scope, period)})`
+}
+
+/** Failed requests that a sum by model attributes to the requested model: the newest ones. */
+const maximumAttributed = 20_000
+
+/**
+ * Returns the daily totals of a period. Requests that no model served count for the model that they named: the totals
+ * have them under an empty name, so each is subtracted there and added here.
+ */
+function daysOf(sql: TransactionSql, scope: UsageScope, period: UsagePeriod) {
+  const { from, to, groupBy, splitBy, filters } = period
+  const isTagged = readsTags(period)
+  const { provider = null, model = null } = filters ?? {}
+  const ofKey = keysOf(sql, scope, filters)
+  const ofTag = isTagged ? taggedBy(sql, period) : sql``
+  const linesIn = (isOfTag: boolean, own: ReturnType<typeof visibleRecords>) => sql`
+    select day, key_id, model, ${isTagged ? sql`tag` : sql`null`} as tag, requests, completed, failed, input_tokens, cached_input_tokens, output_tokens,
+      reasoning_tokens, billed_microcents, latency, first_token
+    from ${isOfTag ? sql`usage_tags_daily` : sql`usage_daily`}
+    where account_id = ${scope.accountId} and day between ${from}::text::date and ${to}::text::date ${ofKey} ${own} ${ofTag}`
+  const { userId, projectIds = [] } = scope
+  const days = isTagged
+    ? linesIn(true, visibleTagDays(sql, scope))
+    : userId === null
+      ? linesIn(false, sql``)
+      : projectIds.length === 0
+        ? linesIn(false, sql`and ${ofOwnKey(sql, scope)}`)
+        : // A request has at most one project, so the totals of projects count none of their requests twice.
+          sql`${linesIn(false, sql`and ${ofOwnKey(sql, scope)}`)} union all
+            ${linesIn(true, sql`and ${ofProjects(sql, projectIds)} and not ${ofOwnKey(sql, scope)}`)}`
+  if (groupBy !== 'model' && splitBy !== 'model' && provider === null && model === null) return days
+  const unserved = sql`
+      union all
+      select (at at time zone 'UTC')::date, key_id, moved.model, tag, moved.sign, 0,
+        moved.sign * (status in ('failed', 'blocked'))::int, 0, 0, 0, 0, 0, '{}', '{}'
+      from (
+        select at, key_id, status, requested_model, ${isTagged ? sql`tag` : sql`null`} as tag
+        from usage_records ${isTagged ? eachTag(sql) : sql``}
+        where account_id = ${scope.accountId} and status <> 'completed' and model = '' and requested_model is not null
+          ${withinDays(sql, period)} ${ofKey} ${visibleRecords(sql, scope)} ${ofTag}
+        order by at desc limit ${maximumAttributed}) as unserved
+      cross join lateral (values (requested_model, 1), ('', -1)) as moved(model, sign)`
+  return sql`
+    select * from (${days} ${unserved}) as attributed
+    where true
+      ${provider === null ? sql`` : sql`and starts_with(model, ${`${provider}/`})`}
+      ${model === null ? sql`` : sql`and substr(model, strpos(model, '/') + 1) = ${model}`}`
+}
+
+/**
+ * SQL condition for the requests of a period's days. It compares times with times: another type, such as a day with a
+ * time zone, depends on the session's zone, uses no index, and reads every month of the log.
+ */
+function withinDays(sql: TransactionSql, { from, to }: UsagePeriod) {
+  const after = new Date(Date.parse(to) + dayMs).toISOString()
+  return sql`and at >= ${`${from}T00:00:00Z`}::timestamptz and at < ${after}::timestamptz`
+}
+
+/** SQL that joins a request with each of its tags. */
+const eachTag = (sql: TransactionSql) =>
+  sql`cross join lateral (select key || '=' || value as tag from jsonb_each_text(tags)) as tagged`
+
+/** Returns true if the lines are those of tags: of a client's tag, or of a project. */
+function readsTags({ groupBy, tag = null, filters }: UsagePeriod): boolean {
+  return tag !== null || groupBy === 'tag' || groupBy === 'project' || (filters?.projectId ?? null) !== null
+}
+
+/**
+ * SQL condition for the lines of the tags that a period is about: `name=value`, a name with any value, a project, or all
+ * tags that clients set.
+ */
+function taggedBy(sql: TransactionSql, { groupBy, tag = null, filters }: UsagePeriod) {
+  const ofProject = projectTag('')
+  if (tag !== null) return tag.includes('=') ? sql`and tag = ${tag}` : sql`and starts_with(tag, ${`${tag}=`})`
+  if (groupBy === 'tag') return sql`and not starts_with(tag, ${ofProject})`
+  const projectId = filters?.projectId ?? null
+  return projectId === null ? sql`and starts_with(tag, ${ofProject})` : sql`and tag = ${projectTag(projectId)}`
+}
+
+/**
+ * SQL for lines like the daily totals from the requests that match, with only the columns that the groups need: fewer
+ * groups are several times faster. Instead of latency counts they have `slots`, by which they are grouped too: counting
+ * every request into an array took as long as everything else.
+ */
+function logOf(sql: TransactionSql, scope: UsageScope, period: UsagePeriod) {
+  const { groupBy, splitBy, tag = null, filters } = period
+  const isTagged = tag !== null || groupBy === 'tag' || groupBy === 'project'
+  const has = (group: UsageGroup) => groupBy === group || splitBy === group
+  return sql`
+    select
+      ${has('hour') ? sql`date_trunc('hour', at, 'UTC') at time zone 'UTC'` : sql`null::timestamp`} as hour,
+      ${has('day') || has('month') ? sql`(at at time zone 'UTC')::date` : sql`null::date`} as day,
+      ${has('key') || has('member') ? sql`key_id` : sql`null`} as key_id,
+      ${has('model') ? sql`case when model = '' then coalesce(requested_model, '') else provider || '/' || model end` : sql`null`} as model,
+      ${has('tag') || has('project') ? sql`tag` : sql`null`} as tag,
+      ${has('dialect') ? sql`coalesce(dialect, '')` : sql`null`} as dialect,
+      count(*) as requests, count(*) filter (where status = 'completed') as completed,
+      count(*) filter (where status in ('failed', 'blocked')) as failed, sum(input_tokens) as input_tokens,
+      sum(cached_input_tokens) as cached_input_tokens, sum(output_tokens) as output_tokens,
+      sum(reasoning_tokens) as reasoning_tokens, sum(billed_microcents) as billed_microcents, slots
+    from (
+      select *, ${durationSlotsOf(sql)} as slots
+      from usage_records ${isTagged ? eachTag(sql) : sql``}
+      where account_id = ${scope.accountId} ${withinDays(sql, period)}
+        ${filters?.from == null ? sql`` : sql`and at >= to_timestamp(${filters.from}::float8 / 1000)`}
+        ${filters?.to == null ? sql`` : sql`and at < to_timestamp(${filters.to}::float8 / 1000)`}
+        ${filters == null ? sql`` : matching(sql, filters)}
+        ${keysOf(sql, scope, filters)}
+        ${visibleRecords(sql, scope)}
+        ${isTagged ? taggedBy(sql, period) : sql``}
+      order by at desc, request_id desc offset 0
+    ) as requests
+    group by 1, 2, 3, 4, 5, 6, slots`
+}
+
+function keysOf(sql: TransactionSql, { accountId }: UsageScope, filters: UsagePeriod['filters']) {
+  const { keyId = null, memberId = null } = filters ?? {}
+  if (keyId === null && memberId === null) return sql``
+  return sql`and key_id in (
+    select id from api_keys where account_id = ${accountId} ${keyCondition(sql, keyId, [memberId])})`
+}
