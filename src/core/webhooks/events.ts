@@ -18,6 +18,8 @@ export const testEventType = 'webhook.test'
 export type WebhookEvent = {
   readonly type: WebhookEventType
   readonly data: Readonly<Record<string, string | number | boolean | null>>
+  /** Project of its key or alert; absent or null = none. */
+  readonly project?: { readonly id: string; readonly name: string } | null
   /** Several gateways may report the event: it is delivered once per key; absent = reported once. */
   readonly key?: string
 }

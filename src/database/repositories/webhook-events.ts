@@ -10,7 +10,8 @@ import { type Step, statementIn } from '../statement.ts'
  * Transactions that run concurrently may exceed the maximum by one each.
  */
 export async function enqueueEvent(step: Step, accountId: string | null, event: WebhookEvent): Promise<void> {
-  const { type, data, key = null } = event
+  const { type, key = null, project = null } = event
+  const data = project === null ? event.data : { ...event.data, project_id: project.id, project_name: project.name }
   await statementIn(step)`
     insert into webhook_deliveries (id, account_id, endpoint_id, type, event_key, body, status, error)
     select ${`${newDeliveryId()}_`} || row_number() over (order by endpoint.id), account_id, endpoint.id, ${type}, ${key},
