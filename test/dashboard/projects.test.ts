@@ -79,6 +79,9 @@ function withBrowser(path: string) {
     await first.go('webhooks', 'Webhooks')
     await page.getByRole('row', { name: /Spend per UTC day Search 5 USD/ }).waitFor()
 
+    await first.go('', 'Overview')
+    await page.getByText('By project', { exact: true }).click()
+    await page.getByRole('radio', { name: 'By project', checked: true }).waitFor({ state: 'attached' })
     await first.go('team', 'Team')
     await page.getByRole('button', { name: 'Invite user' }).click()
     const invitation = page.getByRole('dialog')

@@ -196,9 +196,10 @@ describe('projects', () => {
         ...[`/api/v1/usage?group_by=key&project_id=${id}`, `/api/v1/keys?project_id=${id}`],
       ]
     })
-    const groups = ['hour', 'day', 'model', 'key', 'member', 'tag', 'project'].map(
-      group => `/api/v1/usage?group_by=${group}`,
-    )
+    const groups = [
+      ...['hour', 'day', 'model', 'key', 'member', 'tag', 'project'].map(group => `/api/v1/usage?group_by=${group}`),
+      ...['day', 'hour'].map(group => `/api/v1/usage?group_by=${group}&split_by=project`),
+    ]
     const wrong: string[] = []
     const reached = new Map<Name, Set<string>>(people.map(name => [name, new Set()]))
     const visit = async (path: string, name: Name) => {
@@ -249,6 +250,22 @@ describe('projects', () => {
       ['canary project one', 1],
       ['canary project other', 1],
     ])
+    // A chart has a part without a project too, so that its columns add up to the total.
+    type Split = { total: { requests: number }; series: { project_name: string | null; requests: number[] }[] }
+    const split = async (name: Name, query: string) => {
+      const { total, series } = (await as<Split>(name, 'GET', `/usage?split_by=project&${query}`)).body
+      const parts = series.map(one => [one.project_name, one.requests.reduce((sum, count) => sum + count, 0)] as const)
+      return [total.requests, Object.fromEntries(parts)]
+    }
+    const ofOne = { 'canary project one': 1 }
+    for (const query of ['group_by=day', 'group_by=hour', 'group_by=month&model=openai/gpt-5.5']) {
+      const all = { ...ofOne, 'canary project other': 1, null: 1 }
+      expect([query, await split('owner', query)]).toEqual([query, [3, all]])
+      expect([query, await split('viewer of one', query)]).toEqual([query, [1, ofOne]])
+      expect([query, await split('member', query)]).toEqual([query, [0, {}]])
+      expect([query, await split('owner', `${query}&project_id=${project('one').id}`)]).toEqual([query, [1, ofOne]])
+    }
+    expect(await split('owner', 'tag=note%3Dcanary%20request%20one')).toEqual([1, ofOne])
     const tags = await as<{ data: { tag: string }[] }>('owner', 'GET', '/usage?group_by=tag')
     expect(tags.body.data.map(({ tag }) => tag).filter(tag => tag.startsWith('$'))).toEqual([])
     const noted = await usage('owner', 'group_by=project&tag=note%3Dcanary%20request%20one')
