@@ -10,7 +10,7 @@ import type { usageGroups, usageSplits } from '../core/usage/usage-groups.ts'
 import { needsLog } from '../core/usage/usage-source.ts'
 import { withAccountRls } from '../database/account-transaction.ts'
 import type { Database } from '../database/database.ts'
-import { durationSlotsOf, summedBySlots, summedCounts } from '../database/duration-sql.ts'
+import { addedCounts, durationSlotsOf, summedBySlots, summedCounts } from '../database/duration-sql.ts'
 import { keyCondition, matching, type RequestFilters } from './request-filters.ts'
 import {
   ofOwnKey,
@@ -239,18 +239,29 @@ function daysOf(sql: TransactionSql, scope: UsageScope, period: UsagePeriod) {
 
 /**
  * SQL for lines that move usage to its project: beside lines without a project, each line of a project is added under its
- * tag, and subtracted without it.
+ * tag, and subtracted without it. Summed first: without the columns that nothing reads, few lines are left to be doubled.
  */
-function movedToProjects(sql: TransactionSql, scope: UsageScope, { from, to, filters }: UsagePeriod) {
+function movedToProjects(sql: TransactionSql, scope: UsageScope, period: UsagePeriod) {
+  const { from, to, groupBy, filters } = period
+  const hasKeys = groupBy === 'key' || groupBy === 'member'
+  const hasModels = groupBy === 'model' || (filters?.provider ?? null) !== null || (filters?.model ?? null) !== null
   const counts = (column: 'latency' | 'first_token') =>
     sql`case sign when 1 then ${sql(column)} else array(select -count from unnest(${sql(column)}) as count) end`
   return sql`
     select day, key_id, model, case sign when 1 then tag end, sign * requests, sign * completed, sign * failed,
       sign * input_tokens, sign * cached_input_tokens, sign * output_tokens, sign * reasoning_tokens,
       sign * billed_microcents, ${counts('latency')}, ${counts('first_token')}
-    from usage_tags_daily cross join lateral (values (1), (-1)) as moved(sign)
-    where account_id = ${scope.accountId} and day between ${from}::text::date and ${to}::text::date
-      and starts_with(tag, ${projectTag('')}) ${keysOf(sql, scope, filters)} ${visibleTagDays(sql, scope)}`
+    from (
+      select day, ${hasKeys ? sql`key_id` : sql`null`} as key_id, ${hasModels ? sql`model` : sql`null`} as model, tag,
+        sum(requests) as requests, sum(completed) as completed, sum(failed) as failed, sum(input_tokens) as input_tokens,
+        sum(cached_input_tokens) as cached_input_tokens, sum(output_tokens) as output_tokens,
+        sum(reasoning_tokens) as reasoning_tokens, sum(billed_microcents) as billed_microcents,
+        ${addedCounts(sql, 'latency')} as latency, ${addedCounts(sql, 'first_token')} as first_token
+      from usage_tags_daily
+      where account_id = ${scope.accountId} and day between ${from}::text::date and ${to}::text::date
+        and starts_with(tag, ${projectTag('')}) ${keysOf(sql, scope, filters)} ${visibleTagDays(sql, scope)}
+      group by 1, 2, 3, 4) as sums
+    cross join lateral (values (1), (-1)) as moved(sign)`
 }
 
 /** SQL for the tag of a request's project; null = none. */
