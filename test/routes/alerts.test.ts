@@ -150,7 +150,8 @@ describe('alert', () => {
     await as('PUT', `/projects/${one}/members/${admin.id}`, { role: 'admin' })
     await as('PUT', `/projects/${one}/members/${member.id}`, { role: 'member' })
     const events = ['alert.fired', 'alert.resolved']
-    await as('POST', '/webhooks', { url: 'https://example.com/', events })
+    for (const project_id of [null, other])
+      await as('POST', '/webhooks', { url: 'https://example.com/', events, project_id })
     const created = await call(admin, 'POST', '', { metric: 'error_rate', threshold: 0.1, project_id: one })
     expect([created.status, created.body.project_id]).toEqual([201, one])
     expect((await call(admin, 'POST', '', { metric: 'spend', threshold: 5, project_id: one })).status).toBe(201)

@@ -141,6 +141,12 @@ describe('projects', () => {
       () => ({ metric: 'spend', threshold: 5 }),
       [201, 201, 403, 403, 403, 403, 403, 403, 201],
     ],
+    [
+      'POST webhook',
+      () => '/webhooks',
+      () => ({ url: 'https://example.com/', project_id: project('one').id }),
+      [201, 201, 403, 403, 403, 403, 403, 403, 404],
+    ],
     ['GET alerts', () => '/alerts', undefined, [200, 200, 403, 403, 200, 403, 403, 200, 200]],
     ['PATCH alert', alert, () => ({ threshold: 6 }), [200, 200, 403, 403, 200, 403, 403, 404, 404]],
     ['PATCH alert', alert, () => ({ project_id: project('other').id }), [-1, -1, 403, 403, 404, 403, 403, 404, 404]],

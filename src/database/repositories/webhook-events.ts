@@ -5,7 +5,7 @@ import { type Step, statementIn } from '../statement.ts'
 
 /**
  * Stores one delivery per enabled endpoint of the account that subscribes to the event; none if there is no such
- * endpoint. `accountId` null = the event concerns all accounts. If an endpoint has the maximum of pending deliveries,
+ * endpoint. An endpoint of a project receives only events of that project. `accountId` null = the event concerns all accounts. If an endpoint has the maximum of pending deliveries,
  * the new one is stored as failed: older events keep their promise, the log shows the loss, and a user can send it.
  * Transactions that run concurrently may exceed the maximum by one each.
  */
@@ -22,6 +22,7 @@ export async function enqueueEvent(step: Step, accountId: string | null, event: 
         select from webhook_deliveries where endpoint_id = endpoint.id and status = 'pending'
         limit ${maximumPending}) as pending) as queue
     where (${accountId}::text is null or account_id = ${accountId}) and disabled_at is null and ${type} = any(events)
+      and (project_id is null or project_id = ${project?.id ?? null}::text)
     on conflict on constraint webhook_deliveries_event do nothing`
 }
 
