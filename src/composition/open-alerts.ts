@@ -33,7 +33,7 @@ export function openAlerts({ database, clock, log, post, modelEvents, timer }: P
       for (let count = 0; count < maximumPerRun && !isClosed(); count++) {
         const fired = await evaluateNextAlert(database, clock.now())
         if (fired === 'none') break
-        if (fired !== null) for (const to of fired.owners) post?.alert(to, fired)
+        if (fired !== null) for (const to of fired.recipients) post?.alert(to, fired)
       }
       for (const event of modelEvents()) {
         if (event.key === undefined || reported.has(event.key)) continue

@@ -34,6 +34,12 @@ export const summedCounts = (sql: Queries, counts: 'latency' | 'first_token') =>
   return sql.unsafe(`json_build_array(${sums})`)
 }
 
+/** SQL for the same sums in the form of stored counts, so that they can be summed further. */
+export const addedCounts = (sql: Queries, counts: 'latency' | 'first_token') => {
+  const sums = Array.from({ length: bucketCount }, (_, slot) => `coalesce(sum(${counts}[${slot + 1}]), 0)::int`)
+  return sql.unsafe(`array[${sums}]`)
+}
+
 /**
  * SQL for the sums of `requests` per bucket over rows that are grouped by `slots` (`durationSlotsOf`). Sums of filtered
  * rows are plain SQL, which Postgres can run in parallel, and there are few such rows.

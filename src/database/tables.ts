@@ -1083,6 +1083,8 @@ export const webhookEndpoints = pgTable(
     /** First failed attempt since the last successful one; null = the last one succeeded. */
     failingSince: time('failing_since'),
     createdAt: createdAt(),
+    /** Receives only events of this project; null = all events of the account. */
+    projectId: text('project_id').references(() => projects.id),
   },
   table => [
     index('webhook_endpoints_account').on(table.accountId),
@@ -1148,6 +1150,8 @@ export const alertRules = pgTable(
     /** Sums at the start of the window; null = no window has started. */
     since: jsonb('since').$type<{ day: string; requests: number; failed: number; latency: number[] }>(),
     createdAt: createdAt(),
+    /** Evaluates only requests of this project; null = all requests of the account. */
+    projectId: text('project_id').references(() => projects.id),
   },
   table => [
     index('alert_rules_account').on(table.accountId),

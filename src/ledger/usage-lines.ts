@@ -3,11 +3,11 @@
  * for hours and for filters that the daily totals do not know.
  */
 import type { TransactionSql } from 'postgres'
-import { projectTag } from '../core/request/project-tag.ts'
+import { projectTag, projectTagName } from '../core/request/project-tag.ts'
 import { dayMs } from '../core/text/utc-days.ts'
 import type { usageGroups, usageSplits } from '../core/usage/usage-groups.ts'
 import { needsLog } from '../core/usage/usage-source.ts'
-import { durationSlotsOf } from '../database/duration-sql.ts'
+import { addedCounts, durationSlotsOf } from '../database/duration-sql.ts'
 import { keyCondition, matching, type RequestFilters } from './request-filters.ts'
 import {
   ofOwnKey,
@@ -64,7 +64,7 @@ function daysOf(sql: TransactionSql, scope: UsageScope, period: UsagePeriod) {
     from ${isOfTag ? sql`usage_tags_daily` : sql`usage_daily`}
     where account_id = ${scope.accountId} and day between ${from}::text::date and ${to}::text::date ${ofKey} ${own} ${ofTag}`
   const { userId, projectIds = [] } = scope
-  const days = isTagged
+  const all = isTagged
     ? linesIn(true, visibleTagDays(sql, scope))
     : userId === null
       ? linesIn(false, sql``)
@@ -73,13 +73,15 @@ function daysOf(sql: TransactionSql, scope: UsageScope, period: UsagePeriod) {
         : // A request has at most one project, so the totals of projects count none of their requests twice.
           sql`${linesIn(false, sql`and ${ofOwnKey(sql, scope)}`)} union all
             ${linesIn(true, sql`and ${ofProjects(sql, projectIds)} and not ${ofOwnKey(sql, scope)}`)}`
+  const isDivided = splitBy === 'project' && !isTagged
+  const days = isDivided ? sql`${all} union all ${movedToProjects(sql, scope, period)}` : all
   if (groupBy !== 'model' && splitBy !== 'model' && provider === null && model === null) return days
   const unserved = sql`
       union all
       select (at at time zone 'UTC')::date, key_id, moved.model, tag, moved.sign, 0,
         moved.sign * (status in ('failed', 'blocked'))::int, 0, 0, 0, 0, 0, '{}', '{}'
       from (
-        select at, key_id, status, requested_model, ${isTagged ? sql`tag` : sql`null`} as tag
+        select at, key_id, status, requested_model, ${isTagged ? sql`tag` : isDivided ? projectTagOf(sql) : sql`null`} as tag
         from usage_records ${isTagged ? eachTag(sql) : sql``}
         where account_id = ${scope.accountId} and status <> 'completed' and model = '' and requested_model is not null
           ${withinDays(sql, period)} ${ofKey} ${visibleRecords(sql, scope)} ${ofTag}
@@ -91,6 +93,36 @@ function daysOf(sql: TransactionSql, scope: UsageScope, period: UsagePeriod) {
       ${provider === null ? sql`` : sql`and starts_with(model, ${`${provider}/`})`}
       ${model === null ? sql`` : sql`and substr(model, strpos(model, '/') + 1) = ${model}`}`
 }
+
+/**
+ * SQL for lines that move usage to its project: beside lines without a project, each line of a project is added under its
+ * tag, and subtracted without it. Summed first: without the columns that nothing reads, few lines are left to be doubled.
+ */
+function movedToProjects(sql: TransactionSql, scope: UsageScope, period: UsagePeriod) {
+  const { from, to, groupBy, filters } = period
+  const hasKeys = groupBy === 'key' || groupBy === 'member'
+  const hasModels = groupBy === 'model' || (filters?.provider ?? null) !== null || (filters?.model ?? null) !== null
+  const counts = (column: 'latency' | 'first_token') =>
+    sql`case sign when 1 then ${sql(column)} else array(select -count from unnest(${sql(column)}) as count) end`
+  return sql`
+    select day, key_id, model, case sign when 1 then tag end, sign * requests, sign * completed, sign * failed,
+      sign * input_tokens, sign * cached_input_tokens, sign * output_tokens, sign * reasoning_tokens,
+      sign * billed_microcents, ${counts('latency')}, ${counts('first_token')}
+    from (
+      select day, ${hasKeys ? sql`key_id` : sql`null`} as key_id, ${hasModels ? sql`model` : sql`null`} as model, tag,
+        sum(requests) as requests, sum(completed) as completed, sum(failed) as failed, sum(input_tokens) as input_tokens,
+        sum(cached_input_tokens) as cached_input_tokens, sum(output_tokens) as output_tokens,
+        sum(reasoning_tokens) as reasoning_tokens, sum(billed_microcents) as billed_microcents,
+        ${addedCounts(sql, 'latency')} as latency, ${addedCounts(sql, 'first_token')} as first_token
+      from usage_tags_daily
+      where account_id = ${scope.accountId} and day between ${from}::text::date and ${to}::text::date
+        and starts_with(tag, ${projectTag('')}) ${keysOf(sql, scope, filters)} ${visibleTagDays(sql, scope)}
+      group by 1, 2, 3, 4) as sums
+    cross join lateral (values (1), (-1)) as moved(sign)`
+}
+
+/** SQL for the tag of a request's project; null = none. */
+const projectTagOf = (sql: TransactionSql) => sql`${projectTag('')}::text || (tags ->> ${projectTagName}::text)`
 
 /**
  * SQL condition for the requests of a period's days. It compares times with times: another type, such as a day with a
@@ -144,7 +176,7 @@ function logOf(sql: TransactionSql, scope: UsageScope, period: UsagePeriod) {
       sum(cached_input_tokens) as cached_input_tokens, sum(output_tokens) as output_tokens,
       sum(reasoning_tokens) as reasoning_tokens, sum(billed_microcents) as billed_microcents, slots
     from (
-      select *, ${durationSlotsOf(sql)} as slots
+      select *, ${durationSlotsOf(sql)} as slots ${has('project') && !isTagged ? sql`, ${projectTagOf(sql)} as tag` : sql``}
       from usage_records ${isTagged ? eachTag(sql) : sql``}
       where account_id = ${scope.accountId} ${withinDays(sql, period)}
         ${filters?.from == null ? sql`` : sql`and at >= to_timestamp(${filters.from}::float8 / 1000)`}

@@ -29,7 +29,8 @@ export type UsageSums = {
 
 /**
  * `YYYY-MM-DDTHH`, `YYYY-MM-DD`, `YYYY-MM`, `provider/model` (empty = no model was reached), the first key of a key
- * lineage, a user, a tag (`name=value`), a dialect (empty = an older request without it), or a project.
+ * lineage, a user, a tag (`name=value`), a dialect (empty = an older request without it), or a project (empty = none, only
+ * in a split).
  */
 type Unit = { readonly unit: string; readonly name: string | null }
 
@@ -112,7 +113,7 @@ async function readParts(sql: TransactionSql, scope: UsageScope, period: UsagePe
       from ${linesOf(sql, scope, period)} as lines
     ), ranked as (
       select part, least(row_number() over (order by sum(billed_microcents) desc, sum(requests) desc, part), ${maximumParts + 1}::int)::int as place
-      from lines group by part
+      from lines group by part having sum(requests) > 0
     )
     select
       place, min(part) filter (where place <= ${maximumParts}::int) as part, unit,
@@ -174,7 +175,7 @@ function unitOf(sql: TransactionSql, group: UsageGroup) {
     member: sql`coalesce((select user_id from api_keys where id = key_id), '')`,
     tag: sql`tag`,
     dialect: sql`dialect`,
-    project: sql`substr(tag, ${projectTag('').length + 1}::int)`,
+    project: sql`coalesce(substr(tag, ${projectTag('').length + 1}::int), '')`,
   }
   return units[group]
 }

@@ -95,17 +95,23 @@ export function softCapLetter(to: string, percent: number, capUsd: number, perio
 }
 
 /** An alert that began to fire. */
-export type AlertEmail = { readonly metric: AlertMetric; readonly threshold: number; readonly value: number }
+export type AlertEmail = {
+  readonly metric: AlertMetric
+  readonly threshold: number
+  readonly value: number
+  /** Name of the project that it is about; null = the account. */
+  readonly project: string | null
+}
 
-/** Builds the email to an account's owner about an alert that began to fire. */
-export function alertLetter(to: string, publicUrl: string, { metric, threshold, value }: AlertEmail): Email {
+/** Builds the email about an alert that began to fire. */
+export function alertLetter(to: string, publicUrl: string, { metric, threshold, value, project }: AlertEmail): Email {
   const names = { spend: 'Spend', error_rate: 'Failed requests', latency: 'Latency' } as const
   return {
     kind: 'alert',
     to,
     subject: `Alert: ${names[metric]}`,
     text: lines(
-      `In your account on gateway-ai ${conditionText(metric, value)}. The threshold is ${threshold}.`,
+      `In ${project === null ? 'your account' : `the project “${project}”`} on gateway-ai ${conditionText(metric, value)}. The threshold is ${threshold}.`,
       'Requests are not blocked. No further email follows until the value has fallen below 80% of the threshold.',
       `${publicUrl}/#/requests`,
     ),

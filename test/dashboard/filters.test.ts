@@ -61,6 +61,8 @@ describe('Dashboard filters', () => {
     ['a chart by tag in a project', { project_id: 'prj_1' }, { splitBy: 'tag' }, 7],
     ['a tag, seen through projects', { tag: 'team' }, { isThroughProjects: true }, 7],
     ['totals by tag, seen through projects', {}, { groupBy: 'tag', isThroughProjects: true }, 7],
+    ['a chart of a tag by project', { tag: 'team' }, { splitBy: 'project' }, 7],
+    ['a chart by project', {}, { splitBy: 'project' }, null],
     ['a project without tags', { project_id: 'prj_1' }, { isThroughProjects: true }, null],
     ['totals by tag of the account', {}, { groupBy: 'tag' }, null],
   ] as const)('shorten the range of %s', (_, filters, options, shortenedTo) => {

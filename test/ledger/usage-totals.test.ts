@@ -73,7 +73,7 @@ const groups = fc.constantFrom<UsageGroup>(
   'dialect',
   'project',
 )
-const split = fc.constantFrom<UsageSplit | null>('model', 'key', 'member', 'dialect', null)
+const split = fc.constantFrom<UsageSplit | null>('model', 'key', 'member', 'dialect', 'project', null)
 
 /** Returns true if a request matches, as the filters are documented. */
 function matches(record: UsageRecord, filters: RequestFilters): boolean {
@@ -209,7 +209,11 @@ async function checkSums(
       for (const [unit, sums] of ofPart)
         expect(shownSums(sums)).toEqual(
           shownSums(
-            sumOf(matching.filter(one => unitsOf(one, splitBy)[0] === part.unit && unitsOf(one, groupBy)[0] === unit)),
+            sumOf(
+              matching.filter(
+                one => (unitsOf(one, splitBy)[0] ?? '') === part.unit && unitsOf(one, groupBy)[0] === unit,
+              ),
+            ),
           ),
         )
 }

@@ -1,6 +1,7 @@
 /** Alerts: the thresholds as a table, their evaluation from daily sums, and who may manage them. */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
-import { alertChange, sumsBetween, windowValue } from '../../src/core/alerts/alerts.ts'
+import { alertChange, maximumAlerts, sumsBetween, windowValue } from '../../src/core/alerts/alerts.ts'
+import { projectTag } from '../../src/core/request/project-tag.ts'
 import { dayMs } from '../../src/core/text/utc-days.ts'
 import { evaluateNextAlert, type FiredAlert } from '../../src/database/repositories/alerts.ts'
 import type { ShownAlert } from '../../src/routes/alerts/schemas.ts'
@@ -38,15 +39,20 @@ describe('alert rule', () => {
 const call = <T = ShownAlert>(person: Person, method: string, path = '', body?: unknown) =>
   ask<T>(gateway, method, `/api/v1/alerts${path}`, { token: person.token, body })
 const sql = <T>(work: Parameters<typeof gateway.deps.database.run<T>>[0]) => gateway.deps.database.run(work)
-const used = (person: Person, at: number, row: { requests: number; failed: number; microcents: number }) =>
+type Used = { readonly requests: number; readonly failed: number; readonly microcents: number }
+/** Sets the daily sums of the account, or those of a project in it. */
+const used = (person: Person, at: number, row: Used, projectId?: string) =>
   sql(
     ({ sql: query }) => query`
-      insert into usage_daily (account_id, day, key_id, model, requests, completed, failed, input_tokens,
-        cached_input_tokens, output_tokens, reasoning_tokens, billed_microcents)
-      values (${person.accountId}, ${new Date(at).toISOString().slice(0, 10)}::text::date, 'key', 'a/b', ${row.requests},
+      insert into ${projectId === undefined ? query`usage_daily (` : query`usage_tags_daily (tag,`} account_id, day, key_id,
+        model, requests, completed, failed, input_tokens, cached_input_tokens, output_tokens, reasoning_tokens,
+        billed_microcents)
+      values (${projectId === undefined ? query`` : query`${projectTag(projectId)},`} ${person.accountId},
+        ${new Date(at).toISOString().slice(0, 10)}::text::date, 'key', 'a/b', ${row.requests},
         ${row.requests - row.failed}, ${row.failed}, 0, 0, 0, 0, ${row.microcents})
-      on conflict (account_id, day, key_id, model) do update set requests = excluded.requests,
-        completed = excluded.completed, failed = excluded.failed, billed_microcents = excluded.billed_microcents`,
+      on conflict (account_id, ${projectId === undefined ? query`` : query`tag,`} day, key_id, model) do update set
+        requests = excluded.requests, completed = excluded.completed, failed = excluded.failed,
+        billed_microcents = excluded.billed_microcents`,
   )
 /** Evaluates what is due at `at` as three gateways would at once, and returns the alerts that began to fire. */
 async function evaluated(at: number): Promise<FiredAlert[]> {
@@ -81,10 +87,13 @@ describe('alert', () => {
     expect(await evaluated(start)).toEqual([])
     await used(person, start, { requests: 200, failed: 110, microcents: 600_000_000 })
     const fired = await evaluated(start + window)
-    expect(fired.map(({ metric, value, owners }) => ({ metric, value, owners }))).toContainEqual({
+    expect(
+      fired.map(({ metric, value, project, recipients }) => ({ metric, value, project, recipients })),
+    ).toContainEqual({
       metric: 'error_rate',
       value: 0.2,
-      owners: [person.email],
+      project: null,
+      recipients: [person.email],
     })
     expect(fired.map(one => one.metric).sort()).toEqual(['error_rate', 'spend'])
     await used(person, start, { requests: 300, failed: 125, microcents: 600_000_000 })
@@ -129,6 +138,85 @@ describe('alert', () => {
       token: person.token,
     })
     expect(log.body.data.map(one => one.details)).toEqual([{ threshold: 0.1, window_minutes: 5 }, { threshold: 0.5 }])
+  })
+
+  test('of a project: counts only its requests, tells its admins, and names it in events', async () => {
+    const person = await owner(gateway)
+    const as = <T>(method: string, path: string, body?: unknown) =>
+      ask<T>(gateway, method, `/api/v1${path}`, { token: person.token, body })
+    const made = async (name: string) => (await as<{ id: string }>('POST', '/projects', { name })).body.id
+    const [one, other] = [await made('search'), await made('chat')]
+    const [admin, member] = [await addMember(gateway, person, 'viewer'), await addMember(gateway, person, 'viewer')]
+    await as('PUT', `/projects/${one}/members/${admin.id}`, { role: 'admin' })
+    await as('PUT', `/projects/${one}/members/${member.id}`, { role: 'member' })
+    const events = ['alert.fired', 'alert.resolved']
+    for (const project_id of [null, other])
+      await as('POST', '/webhooks', { url: 'https://example.com/', events, project_id })
+    const created = await call(admin, 'POST', '', { metric: 'error_rate', threshold: 0.1, project_id: one })
+    expect([created.status, created.body.project_id]).toEqual([201, one])
+    expect((await call(admin, 'POST', '', { metric: 'spend', threshold: 5, project_id: one })).status).toBe(201)
+    expect((await call(person, 'POST', '', { metric: 'spend', threshold: 500 })).status).toBe(201)
+    const listed = async (by: Person) =>
+      (await call<{ data: ShownAlert[] }>(by, 'GET')).body.data.map(({ project_id }) => project_id)
+    expect([await listed(admin), await listed(person)]).toEqual([
+      [one, one],
+      [one, one, null],
+    ])
+    // A date of its own: evaluations of other tests store sums of other days.
+    const start = (Math.floor(Date.now() / dayMs) + 3) * dayMs + 60_000
+    const window = 15 * 60_000
+    await used(person, start, { requests: 1_000, failed: 900, microcents: 600_000_000 })
+    await used(person, start, { requests: 100, failed: 90, microcents: 0 }, one)
+    await used(person, start, { requests: 500, failed: 500, microcents: 600_000_000 }, other)
+    expect(await evaluated(start)).toEqual([])
+    await used(person, start, { requests: 2_000, failed: 900, microcents: 600_000_000 })
+    await used(person, start, { requests: 200, failed: 110, microcents: 0 }, one)
+    const fired = await evaluated(start + window)
+    expect(fired).toEqual([
+      {
+        metric: 'error_rate',
+        threshold: 0.1,
+        value: 0.2,
+        project: 'search',
+        recipients: [admin.email, person.email].sort(),
+      },
+    ])
+    const bodies = await sql(
+      ({ sql: query }) => query<{ body: string }[]>`
+        select body from webhook_deliveries where account_id = ${person.accountId}`,
+    )
+    expect(bodies.map(({ body }) => JSON.parse(body).data)).toEqual([
+      {
+        alert_id: created.body.id,
+        metric: 'error_rate',
+        threshold: 0.1,
+        value: 0.2,
+        project_id: one,
+        project_name: 'search',
+      },
+    ])
+    // Another project: neither the state nor the window of the former one.
+    const moved = await call(person, 'PATCH', `/${created.body.id}`, { project_id: other })
+    expect(moved.body).toMatchObject({ project_id: other, firing: false, value: null, changed_at: null })
+    await used(person, start, { requests: 600, failed: 520, microcents: 600_000_000 }, other)
+    expect(await evaluated(start + window + 60_000)).toEqual([])
+    await used(person, start, { requests: 700, failed: 570, microcents: 600_000_000 }, other)
+    expect(await evaluated(start + 2 * window + 60_000)).toMatchObject([{ value: 0.5, project: 'chat' }])
+    expect([await listed(admin), (await call(admin, 'DELETE', `/${created.body.id}`)).status]).toEqual([[one], 404])
+    await as('DELETE', `/projects/${other}`)
+    expect((await call(person, 'POST', '', { metric: 'spend', threshold: 5, project_id: other })).status).toBe(404)
+  })
+
+  test('limit: 20 alerts of the account and of each project', async () => {
+    const person = await owner(gateway)
+    const body = { name: 'search' }
+    const { id } = (await ask<{ id: string }>(gateway, 'POST', '/api/v1/projects', { token: person.token, body })).body
+    const add = async (projectId: string | null) =>
+      (await call(person, 'POST', '', { metric: 'spend', threshold: 5, project_id: projectId })).status
+    for (let count = 0; count < maximumAlerts; count++) expect(await add(id)).toBe(201)
+    expect([await add(id), await add(null)]).toEqual([409, 201])
+    const { data } = (await call<{ data: ShownAlert[] }>(person, 'GET')).body
+    expect((await call(person, 'PATCH', `/${data.at(-1)?.id}`, { project_id: id })).status).toBe(409)
   })
 
   test('belongs to owners and admins of its account, and has valid thresholds', async () => {

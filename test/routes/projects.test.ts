@@ -28,6 +28,8 @@ type Project = { readonly id: string; readonly key: { readonly id: string; reado
 let gateway: Gateway
 const persons = new Map<Name, Person>()
 const projects = new Map<'one' | 'other', Project>()
+/** ID of an alert of the project `one`. */
+let alertOfOne = ''
 
 const person = (name: Name): Person => {
   const found = persons.get(name)
@@ -82,6 +84,8 @@ beforeAll(async () => {
     expect(answer.status).toBe(200)
     expect((await chat(project(name).key.key, { model: `canary model ${name}` })).status).toBe(404)
   }
+  const alert = { metric: 'spend', threshold: 5, project_id: project('one').id }
+  alertOfOne = (await as<{ id: string }>('owner', 'POST', '/alerts', alert)).body.id
   const plain = await createKeyFor(gateway, person('owner'), 'canary key none')
   expect((await chat(plain.key, { metadata: { note: 'canary request none' } })).status).toBe(200)
   const counted = async () => (await as<{ total: { requests: number } }>('owner', 'GET', '/usage')).body.total.requests
@@ -93,6 +97,7 @@ describe('projects', () => {
   type Row = readonly [route: string, path: () => string, body: (() => object) | undefined, expected: readonly number[]]
   const one = () => `/projects/${project('one').id}`
   const keyOfOne = () => `/keys/${project('one').key.id}`
+  const alert = () => `/alerts/${alertOfOne}`
   // Statuses in the order of `people`. 404 = a project that the user does not see is like a missing one.
   const table: readonly Row[] = [
     ['GET project', one, undefined, [200, 200, 404, 404, 200, 200, 200, 404, 404]],
@@ -124,6 +129,29 @@ describe('projects', () => {
     ['PATCH key', keyOfOne, () => ({ project_id: project('other').id }), [-1, -1, 404, 403, 404, 403, 403, 404, 404]],
     ['PATCH key', keyOfOne, () => ({ project_id: null }), [-1, -1, 404, 403, 403, 403, 403, 404, 404]],
     ['DELETE key', keyOfOne, undefined, [-1, -1, 404, 403, -1, 403, 403, 404, 404]],
+    [
+      'POST alert',
+      () => '/alerts',
+      () => ({ metric: 'spend', threshold: 5, project_id: project('one').id }),
+      [201, 201, 403, 403, 201, 403, 403, 404, 404],
+    ],
+    [
+      'POST alert',
+      () => '/alerts',
+      () => ({ metric: 'spend', threshold: 5 }),
+      [201, 201, 403, 403, 403, 403, 403, 403, 201],
+    ],
+    [
+      'POST webhook',
+      () => '/webhooks',
+      () => ({ url: 'https://example.com/', project_id: project('one').id }),
+      [201, 201, 403, 403, 403, 403, 403, 403, 404],
+    ],
+    ['GET alerts', () => '/alerts', undefined, [200, 200, 403, 403, 200, 403, 403, 200, 200]],
+    ['PATCH alert', alert, () => ({ threshold: 6 }), [200, 200, 403, 403, 200, 403, 403, 404, 404]],
+    ['PATCH alert', alert, () => ({ project_id: project('other').id }), [-1, -1, 403, 403, 404, 403, 403, 404, 404]],
+    ['PATCH alert', alert, () => ({ project_id: null }), [-1, -1, 403, 403, 403, 403, 403, 404, 404]],
+    ['DELETE alert', alert, undefined, [-1, -1, 403, 403, -1, 403, 403, 404, 404]],
   ]
 
   test('each route × role × project: answers as the table says', async () => {
@@ -174,9 +202,10 @@ describe('projects', () => {
         ...[`/api/v1/usage?group_by=key&project_id=${id}`, `/api/v1/keys?project_id=${id}`],
       ]
     })
-    const groups = ['hour', 'day', 'model', 'key', 'member', 'tag', 'project'].map(
-      group => `/api/v1/usage?group_by=${group}`,
-    )
+    const groups = [
+      ...['hour', 'day', 'model', 'key', 'member', 'tag', 'project'].map(group => `/api/v1/usage?group_by=${group}`),
+      ...['day', 'hour'].map(group => `/api/v1/usage?group_by=${group}&split_by=project`),
+    ]
     const wrong: string[] = []
     const reached = new Map<Name, Set<string>>(people.map(name => [name, new Set()]))
     const visit = async (path: string, name: Name) => {
@@ -227,6 +256,22 @@ describe('projects', () => {
       ['canary project one', 1],
       ['canary project other', 1],
     ])
+    // A chart has a part without a project too, so that its columns add up to the total.
+    type Split = { total: { requests: number }; series: { project_name: string | null; requests: number[] }[] }
+    const split = async (name: Name, query: string) => {
+      const { total, series } = (await as<Split>(name, 'GET', `/usage?split_by=project&${query}`)).body
+      const parts = series.map(one => [one.project_name, one.requests.reduce((sum, count) => sum + count, 0)] as const)
+      return [total.requests, Object.fromEntries(parts)]
+    }
+    const ofOne = { 'canary project one': 1 }
+    for (const query of ['group_by=day', 'group_by=hour', 'group_by=month&model=openai/gpt-5.5']) {
+      const all = { ...ofOne, 'canary project other': 1, null: 1 }
+      expect([query, await split('owner', query)]).toEqual([query, [3, all]])
+      expect([query, await split('viewer of one', query)]).toEqual([query, [1, ofOne]])
+      expect([query, await split('member', query)]).toEqual([query, [0, {}]])
+      expect([query, await split('owner', `${query}&project_id=${project('one').id}`)]).toEqual([query, [1, ofOne]])
+    }
+    expect(await split('owner', 'tag=note%3Dcanary%20request%20one')).toEqual([1, ofOne])
     const tags = await as<{ data: { tag: string }[] }>('owner', 'GET', '/usage?group_by=tag')
     expect(tags.body.data.map(({ tag }) => tag).filter(tag => tag.startsWith('$'))).toEqual([])
     const noted = await usage('owner', 'group_by=project&tag=note%3Dcanary%20request%20one')
@@ -254,7 +299,8 @@ test('project of a request: the key’s at that time, after the key has moved as
     return (await as<Log>('owner', 'GET', `/requests?project_id=${later}`)).body.data.length > 0
   }, 15_000)
   const { data } = (await as<Log>('owner', 'GET', `/requests?project_id=${name}`)).body
-  expect(data[0]?.tags).toEqual({ project: later })
+  // The oldest one: until the move is announced, further requests count in the former project.
+  expect(data.at(-1)?.tags).toEqual({ project: later })
   expect(new Set(data.map(({ project_id }) => project_id))).toEqual(new Set([name]))
   // A key moves only to a project where its user may have keys.
   const own = (await as<{ id: string }>('member', 'POST', '/keys', { name: 'of a member' })).body.id

@@ -198,6 +198,42 @@ describe('webhook', () => {
     expect(await deliveriesOf(person, id)).toHaveLength(1)
   })
 
+  test('of a project: receives only events of that project, which name it', async () => {
+    const person = await owner(gateway)
+    const as = <T>(method: string, path: string, body?: unknown) =>
+      ask<T>(gateway, method, `/api/v1${path}`, { token: person.token, body })
+    const project = async (name: string) => (await as<{ id: string }>('POST', '/projects', { name })).body.id
+    const [one, other] = [await project('search'), await project('chat')]
+    const [ofAll, ofOne] = [await webhook(person), await webhook(person)]
+    expect((await call(person, 'PATCH', `/${ofOne.id}`, { project_id: 'prj_missing' })).status).toBe(404)
+    expect((await call(person, 'PATCH', `/${ofOne.id}`, { project_id: one })).body.project_id).toBe(one)
+    const key = async (name: string, projectId: string | null) =>
+      (await as<{ id: string }>('POST', '/keys', { name, project_id: projectId })).body.id
+    const [inOne] = [await key('in one', one), await key('in the other', other), await key('in none', null)]
+    const rotated = await as<{ id: string }>('POST', `/keys/${inOne}/rotate`, {})
+    await as('DELETE', `/keys/${rotated.body.id}`)
+    const told = async (id: string) =>
+      (await deliveriesOf(person, id)).map(({ type, body }) => {
+        const { data } = JSON.parse(body)
+        return [type, data.name, data.project_id ?? null, data.project_name ?? null]
+      })
+    const ofProject = [
+      ['key.revoked', 'in one', one, 'search'],
+      ['key.created', 'in one', one, 'search'],
+      ['key.created', 'in one', one, 'search'],
+    ]
+    expect(await told(ofOne.id)).toEqual(ofProject)
+    expect((await told(ofAll.id)).sort()).toEqual(
+      [...ofProject, ['key.created', 'in the other', other, 'chat'], ['key.created', 'in none', null, null]].sort(),
+    )
+    // An event of no project: neither a model nor an invoice belongs to one.
+    const { database, stores } = gateway.deps
+    const event = { type: 'model.unhealthy', key: 'model.unhealthy c/d 1', data: { model: 'c/d' } } as const
+    await database.run(({ sql: query }) => query.begin(step => stores.webhookEvents.enqueueEvent(step, null, event)))
+    expect([(await told(ofOne.id)).length, (await told(ofAll.id)).length]).toEqual([3, 6])
+    expect((await call(person, 'PATCH', `/${ofOne.id}`, { project_id: null })).body.project_id).toBeNull()
+  })
+
   test('belongs to its account, and to owners and admins of it', async () => {
     const [person, other] = [await owner(gateway), await owner(gateway)]
     const member = await addMember(gateway, person, 'member')

@@ -61,6 +61,7 @@ const projectMatrix = {
   'keys.own': ['member', 'admin'],
   'keys.all': ['admin'],
   'projects.change': ['admin'],
+  'alerts.manage': ['admin'],
 } as const satisfies Partial<Record<Action, readonly ProjectRole[]>>
 
 /** A user's role in the account, and the roles in projects by the project's ID. */

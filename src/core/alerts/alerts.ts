@@ -1,4 +1,4 @@
-/** Alerts of an account: thresholds with hysteresis, so that one condition gives one message. */
+/** Alerts of an account or a project: thresholds with hysteresis, so that one condition gives one message. */
 import { latencyQuantile } from '../usage/latency-histogram.ts'
 import { toUsd } from '../usage/money.ts'
 
@@ -7,7 +7,7 @@ export type AlertMetric = (typeof alertMetrics)[number]
 
 export const alertWindowMinutes = { shortest: 5, longest: 60 } as const
 export const defaultWindowMinutes = 15
-/** Maximum alerts per account. */
+/** Maximum alerts of a project, and of an account without those of its projects. */
 export const maximumAlerts = 20
 /** Windows with fewer requests say nothing about errors and latency. */
 const minimumRequests = 20
@@ -15,7 +15,7 @@ const minimumRequests = 20
 const resolvedShare = 0.8
 const quantile = 0.95
 
-/** Sums of an account from a UTC day on. */
+/** Sums of an account or a project from a UTC day on. */
 export type WindowSums = {
   readonly requests: number
   readonly failed: number

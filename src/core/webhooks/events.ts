@@ -15,9 +15,14 @@ export type WebhookEventType = (typeof webhookEventTypes)[number]
 /** Type of the event that a test of an endpoint sends. It is not in the list: no endpoint subscribes to it. */
 export const testEventType = 'webhook.test'
 
+/** Project that an event concerns. */
+export type EventProject = { readonly id: string; readonly name: string }
+
 export type WebhookEvent = {
   readonly type: WebhookEventType
   readonly data: Readonly<Record<string, string | number | boolean | null>>
+  /** Project of its key or alert; absent or null = none. */
+  readonly project?: EventProject | null
   /** Several gateways may report the event: it is delivered once per key; absent = reported once. */
   readonly key?: string
 }

@@ -8,7 +8,7 @@ import { FilterBar } from '../parts/filter-bar.tsx'
 import { GettingStarted } from '../parts/getting-started.tsx'
 import { Empty, Loaded } from '../parts/notice.tsx'
 import { Card, Page } from '../parts/page.tsx'
-import { useIsThroughProjects, useOwnScope } from '../parts/project-field.tsx'
+import { useIsThroughProjects, useOwnScope, useProjects } from '../parts/project-field.tsx'
 import { Sparkline } from '../parts/sparkline.tsx'
 import { Tabs } from '../parts/tabs.tsx'
 import { Today } from '../parts/today.tsx'
@@ -93,7 +93,14 @@ export function Overview() {
   )
 }
 
-const splits = { all: 'All', model: 'By model', key: 'By key', member: 'By member', dialect: 'By dialect' } as const
+const splits = {
+  all: 'All',
+  model: 'By model',
+  key: 'By key',
+  member: 'By member',
+  dialect: 'By dialect',
+  project: 'By project',
+} as const
 type Split = keyof typeof splits
 
 const tabsOf = <Key extends string>(titles: Readonly<Record<Key, string>>) =>
@@ -113,7 +120,10 @@ function Days({ usage, filters }: Shown) {
   const shown = split === 'all' ? usage : parts.data
   const series = shown && (split === 'all' ? wholeSeries(shown, measure) : splitSeries(shown, measure))
   const seesAll = isAllowed(user.value?.role ?? 'viewer', 'usage.all')
-  const splitTabs = tabsOf(splits).filter(({ key }) => key !== 'member' || seesAll)
+  const hasProjects = useProjects().names.size > 0
+  const splitTabs = tabsOf(splits).filter(
+    ({ key }) => (key !== 'member' || seesAll) && (key !== 'project' || hasProjects),
+  )
   const failed: Filters = measure === 'errors' ? { status: 'failed' } : {}
   const linkTo = (added: Filters) => hrefToLog(filters, { ...failed, ...added })
   return (

@@ -2,6 +2,7 @@ import { useState } from 'preact/hooks'
 import { isAllowed } from '../../core/accounts/roles.ts'
 import type { ShownKey } from '../../routes/keys/schemas.ts'
 import type { ShownProject } from '../../routes/projects/schemas.ts'
+import { Alerts } from '../parts/alerts.tsx'
 import { Confirm, FormDialog } from '../parts/dialog.tsx'
 import { TextField } from '../parts/field.tsx'
 import { LimitFields } from '../parts/key-rules.tsx'
@@ -84,6 +85,7 @@ export function ProjectPage() {
                 onRemove={member => setOpen({ kind: 'remove', member })}
               />
               <Keys id={id} keys={keys} />
+              {canManage && <Alerts projectId={id} />}
             </>
           )}
         </Loaded>

@@ -9,6 +9,7 @@ import { Confirm, Dialog, FormDialog } from '../parts/dialog.tsx'
 import { TextField } from '../parts/field.tsx'
 import { Empty, FailureNotice, Loaded } from '../parts/notice.tsx'
 import { Card, Page } from '../parts/page.tsx'
+import { ProjectField, useProjects } from '../parts/project-field.tsx'
 import { Table } from '../parts/table.tsx'
 import { showToast } from '../parts/toast.tsx'
 import { useAction } from '../state/action.ts'
@@ -58,6 +59,7 @@ function Endpoints({ rows, shown, onShow, onChange }: EndpointsProps) {
   const [deleted, setDeleted] = useState<ShownWebhook | null>(null)
   const [rotated, setRotated] = useState<ShownWebhook | null>(null)
   const [secret, setSecret] = useState<string | null>(null)
+  const { names: projects } = useProjects()
   const testing = useAction(async (id: string) => {
     await callApi('POST /api/v1/webhooks/:id/test', { params: { id } })
     onShow(id)
@@ -84,6 +86,9 @@ function Endpoints({ rows, shown, onShow, onChange }: EndpointsProps) {
         columns={[
           { name: 'URL', isHeading: true, show: one => <span class="break">{one.url}</span> },
           { name: 'Status', show: one => <Status webhook={one} /> },
+          ...(projects.size > 0
+            ? [{ name: 'Project', show: (one: ShownWebhook) => projects.get(one.project_id ?? '') ?? 'All' }]
+            : []),
           { name: 'Events', from: 'wide', show: one => <span class="quiet">{one.events.join(', ')}</span> },
           {
             name: '',
@@ -140,9 +145,10 @@ function Status({ webhook: { enabled, disabled_by: by, failing_since: since } }:
 function Create({ onCreated, onClose }: { readonly onCreated: () => void; readonly onClose: () => void }) {
   const [url, setUrl] = useState('')
   const [events, setEvents] = useState<readonly string[]>(webhookEventTypes)
+  const [project, setProject] = useState<string | null>(null)
   const [secret, setSecret] = useState<string | null>(null)
   const creating = useAction(async () => {
-    setSecret((await callApi('POST /api/v1/webhooks', { body: { url, events } })).secret)
+    setSecret((await callApi('POST /api/v1/webhooks', { body: { url, events, project_id: project } })).secret)
     onCreated()
   })
   if (secret !== null) return <Secret secret={secret} onClose={onClose} />
@@ -151,7 +157,7 @@ function Create({ onCreated, onClose }: { readonly onCreated: () => void; readon
       title="Create webhook"
       action="Create"
       doing={creating}
-      fields={['url']}
+      fields={['url', 'project_id']}
       isReady={events.length > 0}
       onClose={onClose}
     >
@@ -171,6 +177,12 @@ function Create({ onCreated, onClose }: { readonly onCreated: () => void; readon
           </label>
         ))}
       </fieldset>
+      <ProjectField
+        value={project}
+        onChoice={setProject}
+        failure={creating.failure}
+        hint="It receives only events about keys and alerts of this project."
+      />
     </FormDialog>
   )
 }

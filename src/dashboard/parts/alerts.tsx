@@ -10,6 +10,7 @@ import { Confirm, FormDialog } from './dialog.tsx'
 import { SelectField, TextField } from './field.tsx'
 import { Empty, Loaded } from './notice.tsx'
 import { Card } from './page.tsx'
+import { ProjectField, useProjects } from './project-field.tsx'
 import { Table } from './table.tsx'
 import { showToast } from './toast.tsx'
 
@@ -26,9 +27,11 @@ const factorOf = (metric: Metric) => (metric === 'error_rate' ? 100 : 1)
 const inUnits = ({ metric, threshold }: ShownAlert) => `${Number((threshold * factorOf(metric)).toPrecision(12))}`
 const shown = (metric: Metric, value: number) => `${Number((value * factorOf(metric)).toPrecision(4))} ${units[metric]}`
 
-/** Alerts of the account, by email to owners and by webhook. */
-export function Alerts() {
+/** Alerts by email and webhook: those of a project, or all that the user manages. */
+export function Alerts({ projectId }: { readonly projectId?: string }) {
   const alerts = useResource('GET /api/v1/alerts')
+  const { names: projects } = useProjects()
+  const ofAll = projectId === undefined
   const [edited, setEdited] = useState<ShownAlert | 'new' | null>(null)
   const [deleted, setDeleted] = useState<ShownAlert | null>(null)
   // The same mail server sends both.
@@ -36,7 +39,7 @@ export function Alerts() {
   return (
     <Card
       title="Alerts"
-      about={`${sendsMail ? 'Owners get an email, and webhooks an event,' : 'Webhooks get an event'} when a value reaches its threshold.${sendsMail ? '' : ' Email is not configured.'}`}
+      about={`${sendsMail ? `Owners${ofAll ? '' : ' and admins of the project'} get an email, and webhooks an event,` : 'Webhooks get an event'} when a value reaches its threshold.${sendsMail ? '' : ' Email is not configured.'}`}
       actions={
         <button type="button" class="button" onClick={() => setEdited('new')}>
           Create alert
@@ -44,16 +47,20 @@ export function Alerts() {
       }
     >
       <Loaded resource={alerts} what="the alerts">
-        {({ data }) =>
-          data.length === 0 ? (
+        {({ data }) => {
+          const shownRows = ofAll ? data : data.filter(({ project_id }) => project_id === projectId)
+          return shownRows.length === 0 ? (
             <Empty title="No alerts">Create an alert on spend, failed requests or latency.</Empty>
           ) : (
             <Table
               caption="Alerts"
-              rows={data}
+              rows={shownRows}
               keyOf={({ id }) => id}
               columns={[
                 { name: 'Metric', isHeading: true, show: one => names[one.metric] },
+                ...(ofAll && projects.size > 0
+                  ? [{ name: 'Project', show: (one: ShownAlert) => projects.get(one.project_id ?? '') ?? '–' }]
+                  : []),
                 { name: 'Threshold', isNumber: true, show: one => shown(one.metric, one.threshold) },
                 {
                   name: 'Window',
@@ -96,10 +103,15 @@ export function Alerts() {
               ]}
             />
           )
-        }
+        }}
       </Loaded>
       {edited !== null && (
-        <Edit alert={edited === 'new' ? null : edited} onChange={alerts.reload} onClose={() => setEdited(null)} />
+        <Edit
+          alert={edited === 'new' ? null : edited}
+          inProject={projectId}
+          onChange={alerts.reload}
+          onClose={() => setEdited(null)}
+        />
       )}
       {deleted !== null && (
         <Confirm
@@ -122,10 +134,17 @@ export function Alerts() {
   )
 }
 
-type EditProps = { readonly alert: ShownAlert | null; readonly onChange: () => void; readonly onClose: () => void }
+type EditProps = {
+  readonly alert: ShownAlert | null
+  /** The project of a new alert; undefined = the user chooses it. */
+  readonly inProject: string | undefined
+  readonly onChange: () => void
+  readonly onClose: () => void
+}
 
-/** Creates an alert, or changes threshold and window of one. */
-function Edit({ alert, onChange, onClose }: EditProps) {
+/** Creates an alert, or changes threshold, window and project of one. */
+function Edit({ alert, inProject, onChange, onClose }: EditProps) {
+  const [projectId, setProjectId] = useState(alert?.project_id ?? inProject ?? null)
   const [metric, setMetric] = useState<Metric>(alert?.metric ?? 'spend')
   const [threshold, setThreshold] = useState(alert === null ? '' : inUnits(alert))
   const [minutes, setMinutes] = useState(`${alert?.window_minutes ?? defaultWindowMinutes}`)
@@ -133,6 +152,7 @@ function Edit({ alert, onChange, onClose }: EditProps) {
     const body = {
       threshold: Number(threshold) / factorOf(metric),
       ...(metric === 'spend' ? {} : { window_minutes: Number(minutes) }),
+      ...(projectId === (alert?.project_id ?? null) ? {} : { project_id: projectId }),
     }
     if (alert === null) await callApi('POST /api/v1/alerts', { body: { ...body, metric } })
     else await callApi('PATCH /api/v1/alerts/:id', { params: { id: alert.id }, body })
@@ -145,7 +165,7 @@ function Edit({ alert, onChange, onClose }: EditProps) {
       title={alert === null ? 'Create alert' : `Change alert: ${names[metric]}`}
       action={alert === null ? 'Create' : 'Save'}
       doing={saving}
-      fields={['threshold', 'window_minutes']}
+      fields={['threshold', 'window_minutes', 'project_id']}
       isReady={Number(threshold) > 0}
       onClose={onClose}
     >
@@ -181,6 +201,14 @@ function Edit({ alert, onChange, onClose }: EditProps) {
           onText={setMinutes}
           param="window_minutes"
           failure={saving.failure}
+        />
+      )}
+      {inProject === undefined && (
+        <ProjectField
+          value={projectId}
+          onChoice={setProjectId}
+          failure={saving.failure}
+          hint="Only requests of this project count. Its admins get the email too."
         />
       )}
     </FormDialog>

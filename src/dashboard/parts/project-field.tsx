@@ -61,10 +61,13 @@ type ProjectFieldProps = {
   readonly value: string | null
   readonly onChoice: (id: string | null) => void
   readonly failure: RequestError | null
+  readonly hint?: string
 }
 
-/** The project of a key. Not shown where the user has none to choose. */
-export function ProjectField({ value, onChoice, failure }: ProjectFieldProps) {
+const ofKeys = 'Its requests count in the limits of the project.'
+
+/** The project of a key or an alert. Not shown where the user has none to choose. */
+export function ProjectField({ value, onChoice, failure, hint = ofKeys }: ProjectFieldProps) {
   const { open, names, canOmit } = useProjects()
   const first = open[0]?.id
   useEffect(() => {
@@ -77,7 +80,7 @@ export function ProjectField({ value, onChoice, failure }: ProjectFieldProps) {
       label="Project"
       value={value ?? ''}
       onChoice={id => onChoice(id === '' ? null : id)}
-      hint="Its requests count in the limits of the project."
+      hint={hint}
       param="project_id"
       failure={failure}
     >

@@ -125,7 +125,8 @@ export function usageQuery(
   const unit = end - span.from <= mostHours * hourMs ? 'hour' : 'day'
   // The totals of tags have no project: only the log knows both.
   const isOfTag = tag !== undefined || groupBy === 'tag' || splitBy === 'tag'
-  const isOfTagInProject = isOfTag && (isThroughProjects || project_id !== undefined)
+  const isOfProjects = isThroughProjects || project_id !== undefined || splitBy === 'project'
+  const isOfTagInProject = isOfTag && isOfProjects
   const needsLog =
     unit === 'hour' || !isWhole || isOfTagInProject || splitBy === 'dialect' || Object.keys(others).length > 0
   const isOfFailed = others.error_code !== undefined || (others.status ?? 'completed') !== 'completed'

@@ -97,6 +97,7 @@ function filtersOfParts([part, ...more]: readonly Part[], measure: Measure): Fil
   if ('key_id' in part) return { key: part.key_id, ...status }
   if ('user_id' in part) return { member: part.user_id, ...status }
   if ('tag' in part) return { tag: part.tag, ...status }
+  if ('project_id' in part) return part.project_id === null ? null : { project_id: part.project_id, ...status }
   if ('dialect' in part) return part.dialect === null ? null : { dialect: part.dialect, ...status }
   return part.model === null ? null : { model: part.model, ...status }
 }
@@ -105,6 +106,7 @@ function nameOf(part: Part): string {
   if ('key_id' in part) return part.key_name ?? part.key_id
   if ('user_id' in part) return part.email ?? 'Removed member'
   if ('tag' in part) return part.tag
+  if ('project_id' in part) return part.project_name ?? part.project_id ?? 'No project'
   if ('dialect' in part) return part.dialect === null ? 'Unknown dialect' : dialectNames[part.dialect]
   return nameOfModel(part.model)
 }

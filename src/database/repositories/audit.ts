@@ -3,7 +3,7 @@
  * exists without the other. The database refuses updates, and deletes younger than a year.
  */
 import type { Actor, AuditAction, AuditEntry } from '../../core/audit/audit.ts'
-import type { WebhookEvent } from '../../core/webhooks/events.ts'
+import type { EventProject, WebhookEvent } from '../../core/webhooks/events.ts'
 import { withAccountRls } from '../account-transaction.ts'
 import type { Database } from '../database.ts'
 import { type Step, statementIn } from '../statement.ts'
@@ -26,7 +26,15 @@ export async function recordAudit(step: Step, { actor }: Pick<Database, 'actor'>
     values (${newAuditId()}, ${accountId}, ${kind}, ${userId}, ${address}, ${action}, ${target},
       ${JSON.stringify(details)}::text::jsonb)`
   const event = eventOf(entry)
-  if (event !== null) await enqueueEvent(step, accountId, event)
+  if (event !== null) await enqueueEvent(step, accountId, { ...event, project: await projectOfKey(step, target) })
+}
+
+/** Returns the project of a key; null = none. */
+async function projectOfKey(step: Step, keyId: string | null): Promise<EventProject | null> {
+  const [project = null] = (await statementIn(step)`
+    select projects.id, projects.name from api_keys join projects on projects.id = project_id
+    where api_keys.id = ${keyId}`) as readonly EventProject[]
+  return project
 }
 
 /** Records an action that changes no row, such as an export, in a transaction of its own. */
@@ -36,7 +44,7 @@ export function recordAuditAlone(database: Database, entry: AuditEntry): Promise
 
 const newAuditId = () => `aud_${Bun.randomUUIDv7().replaceAll('-', '')}`
 
-/** Returns the webhook event of an action; null = it has none. A rotation creates one key, and ends the other later. */
+/** Returns the webhook event of an action on a key; null = it has none. A rotation creates one key, and ends the other later. */
 function eventOf({ action, target = '', details = {} }: AuditEntry): WebhookEvent | null {
   if (action === 'key.created' || action === 'key.revoked')
     return { type: action, data: { key_id: target, ...details } }

@@ -17,6 +17,8 @@ export type ListedEndpoint = {
   readonly disabledBy: 'user' | 'failures' | null
   readonly failingSinceMs: number | null
   readonly createdAtMs: number
+  /** Null = all events of the account. */
+  readonly projectId: string | null
 }
 
 /** Returns an account's endpoints, oldest first. */
@@ -24,6 +26,7 @@ export function listEndpoints(database: Database, accountId: string, id: string 
   return withAccountRls(database, accountId).sql(
     sql => sql<ListedEndpoint[]>`
       select id, url, array_to_json(events) as events, disabled_by as "disabledBy",
+        project_id as "projectId",
         (extract(epoch from disabled_at) * 1000)::float8 as "disabledAtMs",
         (extract(epoch from failing_since) * 1000)::float8 as "failingSinceMs",
         (extract(epoch from created_at) * 1000)::float8 as "createdAtMs"
@@ -38,20 +41,22 @@ type NewEndpoint = {
   readonly url: string
   readonly events: readonly string[]
   readonly sealedSecret: string
+  readonly projectId: string | null
 }
 
 /** Stores an endpoint. Returns false if the account has the maximum number of them. */
 export function addEndpoint(database: Database, accountId: string, endpoint: NewEndpoint): Promise<boolean> {
-  const { id, url, events, sealedSecret } = endpoint
+  const { id, url, events, sealedSecret, projectId } = endpoint
   return withAccountRls(database, accountId).sql(async step => {
     await step`select 1 from accounts where id = ${accountId} for no key update`
     const rows = await step`
-      insert into webhook_endpoints (id, account_id, url, events, secret, created_at)
-      select ${id}, ${accountId}, ${url}, ${textArray(events)}::text::text[], ${sealedSecret}, clock_timestamp()
+      insert into webhook_endpoints (id, account_id, url, events, secret, project_id, created_at)
+      select ${id}, ${accountId}, ${url}, ${textArray(events)}::text::text[], ${sealedSecret}, ${projectId}, clock_timestamp()
       where (select count(*) from webhook_endpoints where account_id = ${accountId}) < ${maximumEndpoints}
       returning id`
     if (rows.length === 0) return false
-    const details = { url: withoutQuery(url), events: events.join(', ') }
+    const ofProject = projectId === null ? {} : { project_id: projectId }
+    const details = { url: withoutQuery(url), events: events.join(', '), ...ofProject }
     await recordAudit(step, database, { accountId, action: 'webhook.created', target: id, details })
     return true
   })
@@ -61,6 +66,8 @@ type EndpointChange = {
   readonly url?: string | undefined
   readonly events?: readonly string[] | undefined
   readonly enabled?: boolean | undefined
+  /** Null = all events of the account. */
+  readonly projectId?: string | null | undefined
 }
 
 /** Changes an endpoint. Enabling it lets its pending deliveries continue. Returns false if there is none of this ID. */
@@ -68,7 +75,7 @@ export function changeEndpoint(
   database: Database,
   accountId: string,
   id: string,
-  { url, events, enabled }: EndpointChange,
+  { url, events, enabled, projectId }: EndpointChange,
 ): Promise<boolean> {
   return withAccountRls(database, accountId).sql(async step => {
     const rows = await step`
@@ -79,6 +86,7 @@ export function changeEndpoint(
           then coalesce(disabled_at, clock_timestamp()) else disabled_at end,
         disabled_by = case ${enabled ?? null}::boolean when true then null when false
           then coalesce(disabled_by, 'user') else disabled_by end,
+        project_id = case when ${projectId !== undefined}::boolean then ${projectId ?? null} else project_id end,
         failing_since = case when ${enabled ?? null}::boolean then null else failing_since end
       where id = ${id} and account_id = ${accountId} returning id`
     if (rows.length === 0) return false
@@ -86,6 +94,7 @@ export function changeEndpoint(
       ...(url === undefined ? {} : { url: withoutQuery(url) }),
       ...(events === undefined ? {} : { events: events.join(', ') }),
       ...(enabled === undefined ? {} : { enabled }),
+      ...(projectId === undefined ? {} : { project_id: projectId }),
     }
     await recordAudit(step, database, { accountId, action: 'webhook.changed', target: id, details })
     return true

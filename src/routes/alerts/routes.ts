@@ -1,5 +1,6 @@
-/** Alerts of an account, for admins and owners. */
+/** Alerts of an account, for its admins and owners, and of projects, for their admins as well. */
 import { Type } from '@sinclair/typebox'
+import { isAllowedIn } from '../../core/accounts/roles.ts'
 import {
   alertMetrics,
   alertWindowMinutes,
@@ -9,12 +10,15 @@ import {
 } from '../../core/alerts/alerts.ts'
 import { actingAs } from '../../core/audit/audit.ts'
 import { GatewayError } from '../../core/validation/errors.ts'
-import { checker, invalidField, oneOf } from '../../core/validation/validate.ts'
+import { checker, invalidField, nullable, oneOf } from '../../core/validation/validate.ts'
 import type { Database } from '../../database/database.ts'
-import type { ListedAlert } from '../../database/repositories/alerts.ts'
+import type { AlertPlaceProblem, ListedAlert } from '../../database/repositories/alerts.ts'
 import type { Stores } from '../../database/repositories/stores.ts'
+import type { Principal } from '../../http/authentication.ts'
+import { projectIdSchema } from '../../http/common-fields.ts'
 import {
   type Authenticate,
+  forbidden,
   notFound,
   readInput,
   reply,
@@ -36,51 +40,63 @@ const windowSchema = Type.Optional(
   Type.Integer({ minimum: alertWindowMinutes.shortest, maximum: alertWindowMinutes.longest }),
 )
 const creationSchema = Type.Object(
-  { metric: oneOf(alertMetrics), threshold: thresholdSchema, window_minutes: windowSchema },
+  {
+    metric: oneOf(alertMetrics),
+    threshold: thresholdSchema,
+    window_minutes: windowSchema,
+    project_id: nullable(projectIdSchema),
+  },
   strict,
 )
-const changeSchema = Type.Object({ threshold: Type.Optional(thresholdSchema), window_minutes: windowSchema }, strict)
+const changeSchema = Type.Object(
+  { threshold: Type.Optional(thresholdSchema), window_minutes: windowSchema, project_id: nullable(projectIdSchema) },
+  strict,
+)
 const checkCreation = checker(creationSchema)
 const checkChange = checker(changeSchema)
 
+const action = 'alerts.manage'
+
 /** Routes under `/api/v1/alerts`. */
 export function alerts(deps: AlertDeps, identify: Authenticate) {
-  const action = 'alerts.manage'
   return sessionRoutes('alerts', identify, [
     {
       method: 'GET',
       path: '/api/v1/alerts',
       action,
       summary: 'List alerts, oldest first',
+      description: 'Owners and admins of the account see all alerts, admins of a project those of the project.',
       answer: alertsShape,
-      handle: async ({ principal }) => reply({ data: await shownAlerts(deps, principal.accountId) }),
+      handle: async ({ principal }) => reply({ data: (await alertsOf(deps, principal)).map(shownAlert) }),
     },
     {
       method: 'POST',
       path: '/api/v1/alerts',
       action,
       summary: 'Create an alert',
-      description: `Sends an email to owners and \`alert.fired\` to webhooks when the value reaches the threshold, and \`alert.resolved\` when it falls below 80% of it. At most ${maximumAlerts} per account.`,
+      description: `Sends an email to owners, and to admins of its project, and \`alert.fired\` to webhooks when the value reaches the threshold, and \`alert.resolved\` when it falls below 80% of it. At most ${maximumAlerts} per project, and ${maximumAlerts} of the account. Admins of a project name it in \`project_id\`.`,
       body: creationSchema,
       examples: {
         '5% failed requests': { metric: 'error_rate', threshold: 0.05, window_minutes: 15 },
         '50 USD per day': { metric: 'spend', threshold: 50 },
+        'in a project': { metric: 'spend', threshold: 50, project_id: null },
       },
       answer: alertShape,
       status: 201,
-      errors: ['conflict'],
+      errors: ['not_found', 'conflict'],
       handle: call => create(deps, call),
     },
     {
       method: 'PATCH',
       path: '/api/v1/alerts/:id',
       action,
-      summary: 'Change threshold or window of an alert',
-      description: 'The new threshold counts from the next evaluation on. Another window starts at once.',
+      summary: 'Change threshold, window or project of an alert',
+      description:
+        'The new threshold counts from the next evaluation on. Another window starts at once. In another project the alert starts like a new one.',
       body: changeSchema,
       examples: { '100 USD per day': { threshold: 100 } },
       answer: alertShape,
-      errors: ['not_found'],
+      errors: ['not_found', 'conflict'],
       handle: call => change(deps, call),
     },
     {
@@ -90,9 +106,10 @@ export function alerts(deps: AlertDeps, identify: Authenticate) {
       summary: 'Delete an alert',
       answer: null,
       errors: ['not_found'],
-      async handle({ principal, params, actor }) {
-        const acting = actingAs(deps.database, actor)
-        if (!(await deps.stores.alerts.deleteAlert(acting, principal.accountId, params.id ?? ''))) throw notFound()
+      async handle(call) {
+        const { id } = await managedAlert(deps, call)
+        const acting = actingAs(deps.database, call.actor)
+        if (!(await deps.stores.alerts.deleteAlert(acting, call.principal.accountId, id))) throw notFound()
         return replyNoContent()
       },
     },
@@ -104,38 +121,57 @@ async function create(deps: AlertDeps, { principal, request, actor }: SessionReq
     metric,
     threshold,
     window_minutes: windowMinutes = defaultWindowMinutes,
+    project_id: projectId = null,
   } = await readInput(request, checkCreation)
   const problem = thresholdProblem(metric, threshold)
   if (problem !== null) throw invalidField('threshold', problem)
-  const { accountId } = principal
+  refuseProject(principal, projectId)
   const id = deps.newId('alr')
-  const alert = { id, metric, threshold, windowMinutes }
-  if (!(await deps.stores.alerts.addAlert(actingAs(deps.database, actor), accountId, alert)))
-    throw new GatewayError('conflict', `An account has at most ${maximumAlerts} alerts. Delete one first.`)
-  const made = (await shownAlerts(deps, accountId)).find(one => one.id === id)
+  const alert = { id, metric, threshold, windowMinutes, projectId }
+  orRefuse(await deps.stores.alerts.addAlert(actingAs(deps.database, actor), principal.accountId, alert))
+  const made = (await alertsOf(deps, principal)).find(one => one.id === id)
   if (made === undefined) throw notFound()
-  return reply(made, 201)
+  return reply(shownAlert(made), 201)
 }
 
-async function change(deps: AlertDeps, { principal, params, request, actor }: SessionRequest): Promise<Response> {
-  const { threshold, window_minutes: windowMinutes } = await readInput(request, checkChange)
-  if (threshold === undefined && windowMinutes === undefined)
-    throw invalidField('threshold', 'is required unless `window_minutes` is sent')
-  const { accountId } = principal
-  const id = params.id ?? ''
-  const find = async () => (await shownAlerts(deps, accountId)).find(one => one.id === id)
-  const before = await find()
-  if (before === undefined) throw notFound()
+async function change(deps: AlertDeps, call: SessionRequest): Promise<Response> {
+  const { threshold, window_minutes: windowMinutes, project_id: target } = await readInput(call.request, checkChange)
+  if (threshold === undefined && windowMinutes === undefined && target === undefined)
+    throw invalidField('threshold', 'is required unless `window_minutes` or `project_id` is sent')
+  const before = await managedAlert(deps, call)
   const problem = thresholdProblem(before.metric, threshold ?? before.threshold)
   if (problem !== null) throw invalidField('threshold', problem)
-  await deps.stores.alerts.changeAlert(actingAs(deps.database, actor), accountId, id, { threshold, windowMinutes })
-  const changed = await find()
-  if (changed === undefined) throw notFound()
-  return reply(changed)
+  const projectId = target === before.projectId ? undefined : target
+  if (projectId !== undefined) refuseProject(call.principal, projectId)
+  const wanted = { threshold, windowMinutes, projectId }
+  const acting = actingAs(deps.database, call.actor)
+  orRefuse(await deps.stores.alerts.changeAlert(acting, call.principal.accountId, before.id, wanted))
+  return reply(shownAlert(await managedAlert(deps, call)))
 }
 
-async function shownAlerts({ database, stores }: AlertDeps, accountId: string): Promise<ShownAlert[]> {
-  return (await stores.alerts.listAlerts(database, accountId)).map(shownAlert)
+/** Returns the alerts that the user manages. */
+async function alertsOf({ database, stores }: AlertDeps, principal: Principal): Promise<ListedAlert[]> {
+  const all = await stores.alerts.listAlerts(database, principal.accountId)
+  return all.filter(({ projectId }) => isAllowedIn(principal, action, projectId))
+}
+
+/** Returns the alert in the path. The error for an alert that the user does not manage is that of an unknown ID. */
+async function managedAlert(deps: AlertDeps, { principal, params }: SessionRequest): Promise<ListedAlert> {
+  const found = (await alertsOf(deps, principal)).find(({ id }) => id === params.id)
+  if (found === undefined) throw notFound()
+  return found
+}
+
+/** Throws unless the user may have alerts in a project, or in none; 404 for a project that the user does not see. */
+function refuseProject(principal: Principal, projectId: string | null): void {
+  if (isAllowedIn(principal, action, projectId)) return
+  throw projectId === null || principal.projects.has(projectId) ? forbidden() : notFound()
+}
+
+function orRefuse(outcome: 'done' | 'not_found' | AlertPlaceProblem): void {
+  if (outcome === 'full')
+    throw new GatewayError('conflict', `An account or project has at most ${maximumAlerts} alerts. Delete one first.`)
+  if (outcome !== 'done') throw notFound()
 }
 
 function shownAlert(row: ListedAlert): ShownAlert {
@@ -148,5 +184,6 @@ function shownAlert(row: ListedAlert): ShownAlert {
     value: row.value,
     changed_at: row.changedAtMs === null ? null : new Date(row.changedAtMs).toISOString(),
     created_at: new Date(row.createdAtMs).toISOString(),
+    project_id: row.projectId,
   }
 }

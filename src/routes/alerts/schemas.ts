@@ -15,6 +15,7 @@ export const alertShape = namedSchema('Alert', {
   value: orNull(Type.Number({ description: 'null = fewer than 20 requests in the window', examples: [0.01] })),
   changed_at: orNull(time),
   created_at: time,
+  project_id: { ...orNull(id('prj')), description: 'only requests of this project; null = all of the account' },
 })
 export const alertsShape = list(alertShape)
 export type ShownAlert = Static<typeof alertShape>

@@ -139,7 +139,7 @@ export function readUsageQuery(url: string, now: number, isOfProjects: boolean):
   const query = checkUsage(parametersOf(url))
   const to = query.to === undefined ? now : timeOf('to', query.to)
   const from = query.from === undefined ? to - (defaultDays - 1) * dayMs : timeOf('from', query.from)
-  const isByProject = query.group_by === 'project'
+  const isByProject = query.group_by === 'project' || query.split_by === 'project'
   const { tag: wanted = null, ...others } = query
   // The totals of projects do not have their requests' tags: only the log knows both.
   const tag = isByProject ? null : wanted

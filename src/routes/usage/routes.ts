@@ -62,7 +62,7 @@ export function usage({ ledger, clock, database, stores }: UsageDeps, identify: 
       withRouteDocs(session('usage.own'), {
         summary: 'Get usage totals',
         description:
-          'The last 30 days by day, by default; at most three years. Hours, times, dialects and filters other than model, provider, key, member, tag and project: at most 31 days. `split_by` adds series for charts: the usage of each model, key, member, dialect or value of a tag on each day. By tag requires `tag` with one tag name: a request has one value of it, so none counts twice.',
+          'The last 30 days by day, by default; at most three years. Hours, times, dialects and filters other than model, provider, key, member, tag and project: at most 31 days. `split_by` adds series for charts: the usage of each model, key, member, project, dialect or value of a tag on each day. By tag requires `tag` with one tag name: a request has one value of it, so none counts twice.',
         query: usageQuerySchema,
         answer: usageShape,
       }),

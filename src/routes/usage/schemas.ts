@@ -238,6 +238,11 @@ export const usageShape = namedSchema('UsageTotals', {
       strictObject({ user_id: id('usr'), email: orNull(text('ada@example.com')), ...lines }),
       strictObject({ tag: text('team=search'), ...lines }),
       strictObject({ dialect: orNull(oneOf(recordedDialects)), ...lines }),
+      strictObject({
+        project_id: { ...orNull(id('prj')), description: 'null = requests without a project' },
+        project_name: orNull(text('search')),
+        ...lines,
+      }),
     ]),
     {
       description: 'with `split_by`: the eight most expensive parts, each as lists with one number per row of `data`',

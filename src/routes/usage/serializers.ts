@@ -147,7 +147,12 @@ export function shownUsage(period: UsagePeriod, { total, groups, parts }: Groupe
 
 function shownPart({ part, byUnit }: UsagePart, splitBy: UsagePeriod['splitBy'], units: readonly string[]) {
   if (part === null) return []
-  return [{ ...namedPart(splitBy ?? 'model', part), ...shownLines(byUnit, units) }]
+  const { unit, name } = part
+  const shown =
+    splitBy === 'project'
+      ? { project_id: unit === '' ? null : unit, project_name: name }
+      : namedPart(splitBy ?? 'model', part)
+  return [{ ...shown, ...shownLines(byUnit, units) }]
 }
 
 function shownOthers(parts: GroupedUsage['parts'], units: readonly string[]) {
@@ -198,7 +203,7 @@ function named(groupBy: UsageGroup, { unit, name }: NamedUnit) {
 
 type NamedUnit = { readonly unit: string; readonly name: string | null }
 
-function namedPart(group: UsageSplit, { unit, name }: NamedUnit) {
+function namedPart(group: Exclude<UsageSplit, 'project'>, { unit, name }: NamedUnit) {
   switch (group) {
     case 'model':
       return { model: unit === '' ? null : unit }

@@ -3,12 +3,13 @@ import { Type } from '@sinclair/typebox'
 import { actingAs } from '../../core/audit/audit.ts'
 import { GatewayError } from '../../core/validation/errors.ts'
 import { checkUrl } from '../../core/validation/public-address.ts'
-import { checker, invalidField } from '../../core/validation/validate.ts'
+import { checker, invalidField, nullable } from '../../core/validation/validate.ts'
 import { endpointUrlProblem, maximumEndpoints } from '../../core/webhooks/endpoints.ts'
 import type { WebhookEventType } from '../../core/webhooks/events.ts'
 import { webhookEventTypes } from '../../core/webhooks/events.ts'
 import type { Stores } from '../../database/repositories/stores.ts'
 import type { ListedEndpoint } from '../../database/repositories/webhooks.ts'
+import { projectIdSchema } from '../../http/common-fields.ts'
 import {
   type Authenticate,
   notFound,
@@ -24,7 +25,7 @@ import { eventTypeSchema, newWebhookShape, type ShownWebhook, webhookShape, webh
 
 type WebhookDeps = DeliveryDeps & {
   readonly config: { readonly privateWebhooks: boolean }
-  readonly stores: Pick<Stores, 'webhooks'>
+  readonly stores: Pick<Stores, 'webhooks' | 'projects'>
   readonly newId: (prefix: string) => string
   readonly webhooks: { readonly seal: Pick<SecretSeal, 'seal'>; readonly newSecret: () => string }
 }
@@ -32,9 +33,17 @@ type WebhookDeps = DeliveryDeps & {
 const strict = { additionalProperties: false } as const
 const urlSchema = Type.String({ minLength: 1, maxLength: 2048 })
 const eventsSchema = Type.Array(eventTypeSchema, { minItems: 1, maxItems: webhookEventTypes.length, uniqueItems: true })
-const creationSchema = Type.Object({ url: urlSchema, events: Type.Optional(eventsSchema) }, strict)
+const creationSchema = Type.Object(
+  { url: urlSchema, events: Type.Optional(eventsSchema), project_id: nullable(projectIdSchema) },
+  strict,
+)
 const changeSchema = Type.Object(
-  { url: Type.Optional(urlSchema), events: Type.Optional(eventsSchema), enabled: Type.Optional(Type.Boolean()) },
+  {
+    url: Type.Optional(urlSchema),
+    events: Type.Optional(eventsSchema),
+    enabled: Type.Optional(Type.Boolean()),
+    project_id: nullable(projectIdSchema),
+  },
   strict,
 )
 const rotationSchema = Type.Object(
@@ -67,12 +76,12 @@ export function webhookRoutes(deps: WebhookDeps, identify: Authenticate) {
       path: '/api/v1/webhooks',
       action,
       summary: 'Create a webhook',
-      description: `The response shows the signing secret once. At most ${maximumEndpoints} per account. Without \`events\` it receives all of them.`,
+      description: `The response shows the signing secret once. At most ${maximumEndpoints} per account. Without \`events\` it receives all of them. With \`project_id\` it receives only events about keys and alerts of that project.`,
       body: creationSchema,
       examples: { 'key changes': { url: 'https://example.com/webhooks', events: ['key.created', 'key.revoked'] } },
       answer: newWebhookShape,
       status: 201,
-      errors: ['conflict'],
+      errors: ['not_found', 'conflict'],
       handle: call => create(deps, call),
     },
     {
@@ -117,23 +126,27 @@ export function webhookRoutes(deps: WebhookDeps, identify: Authenticate) {
 }
 
 async function create(deps: WebhookDeps, { principal, request, actor }: SessionRequest): Promise<Response> {
-  const { url, events = webhookEventTypes } = await readInput(request, checkCreation)
+  const { url, events = webhookEventTypes, project_id: projectId = null } = await readInput(request, checkCreation)
   refuseBadUrl(deps, url)
   const { accountId } = principal
+  await refuseNoProject(deps, accountId, projectId)
   const [id, secret] = [deps.newId('whk'), deps.webhooks.newSecret()]
-  const endpoint = { id, url: new URL(url).href, events, sealedSecret: deps.webhooks.seal.seal(id, secret) }
+  const sealedSecret = deps.webhooks.seal.seal(id, secret)
+  const endpoint = { id, url: new URL(url).href, events, sealedSecret, projectId }
   if (!(await deps.stores.webhooks.addEndpoint(actingAs(deps.database, actor), accountId, endpoint)))
     throw new GatewayError('conflict', `An account has at most ${maximumEndpoints} webhooks. Delete one first.`)
   return reply({ ...(await shownOf(deps, accountId, id)), secret }, 201)
 }
 
 async function change(deps: WebhookDeps, { principal, params, request, actor }: SessionRequest): Promise<Response> {
-  const wanted = await readInput(request, checkChange)
-  if (Object.keys(wanted).length === 0) throw invalidField('url', 'is required unless `events` or `enabled` is sent')
+  const { project_id: projectId, ...wanted } = await readInput(request, checkChange)
+  if (Object.keys(wanted).length === 0 && projectId === undefined)
+    throw invalidField('url', 'is required unless another field is sent')
   if (wanted.url !== undefined) refuseBadUrl(deps, wanted.url)
   const { accountId } = principal
   const id = params.id ?? ''
-  const to = { ...wanted, url: wanted.url === undefined ? undefined : new URL(wanted.url).href }
+  await refuseNoProject(deps, accountId, projectId ?? null)
+  const to = { ...wanted, projectId, url: wanted.url === undefined ? undefined : new URL(wanted.url).href }
   if (!(await deps.stores.webhooks.changeEndpoint(actingAs(deps.database, actor), accountId, id, to))) throw notFound()
   if (wanted.enabled === true) deps.webhooks.wake()
   return reply(await shownOf(deps, accountId, id))
@@ -147,6 +160,13 @@ async function rotate(deps: WebhookDeps, { principal, params, request, actor }: 
   const rotated = await deps.stores.webhooks.rotateSecret(actingAs(deps.database, actor), accountId, id, fresh)
   if (!rotated) throw notFound()
   return reply({ ...(await shownOf(deps, accountId, id)), secret })
+}
+
+/** Throws unless the account has the project and it is not archived; null = no project is wanted. */
+async function refuseNoProject({ stores, database }: WebhookDeps, accountId: string, id: string | null): Promise<void> {
+  if (id === null) return
+  const [project] = await stores.projects.listProjects(database, accountId, [id])
+  if (project === undefined || project.archivedAt !== null) throw notFound()
 }
 
 function refuseBadUrl({ config }: WebhookDeps, url: string): void {
@@ -171,5 +191,6 @@ function shownWebhook(row: ListedEndpoint): ShownWebhook {
     disabled_at: isoOrNull(row.disabledAtMs),
     failing_since: isoOrNull(row.failingSinceMs),
     created_at: new Date(row.createdAtMs).toISOString(),
+    project_id: row.projectId,
   }
 }

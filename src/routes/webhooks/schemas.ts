@@ -14,6 +14,7 @@ const fields = {
   disabled_at: orNull(time),
   failing_since: orNull(time),
   created_at: time,
+  project_id: { ...orNull(id('prj')), description: 'receives only events of this project; null = all of the account' },
 }
 export const webhookShape = namedSchema('Webhook', fields)
 export const newWebhookShape = namedSchema('NewWebhook', {

@@ -61,6 +61,7 @@ function overviewCalls(now: number): LogCall[] {
         time: { group_by: unit },
         key: { group_by: 'key' },
         'time by model': { group_by: unit, split_by: 'model' },
+        ...(filter === 'no filter' ? { 'time by project': { group_by: unit, split_by: 'project' } } : {}),
       }
       return Object.entries(groups).map(([group, by]) => ({
         page: 'Overview',

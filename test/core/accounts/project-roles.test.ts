@@ -16,7 +16,7 @@ test('project roles: match the agreed matrix', () => {
   expect(projectRoles.map(role => [role, inProject(role).sort().join(' ')])).toEqual([
     ['viewer', ''],
     ['member', 'keys.own'],
-    ['admin', 'keys.all keys.own projects.change'],
+    ['admin', 'alerts.manage keys.all keys.own projects.change'],
   ])
 })
 
