@@ -113,7 +113,7 @@ function withBrowser(path: string) {
     await links.getByText(`v${packageJson.version}`).waitFor()
     for (const [name, path] of [
       ['Docs', '/docs'],
-      ['Status', '/readyz'],
+      ['Status', '#/status'],
     ] as const)
       expect(await links.getByRole('link', { name }).getAttribute('href')).toBe(path)
   })

@@ -34,9 +34,11 @@ const pages = [
   ['projects', 'Projects'],
   ['team', 'Team'],
   ['billing', 'Billing'],
+  ['alerts', 'Alerts'],
   ['webhooks', 'Webhooks'],
   ['audit', 'Audit log'],
   ['settings', 'Settings'],
+  ['status', 'Status'],
 ] as const
 
 const chromium = chromiumPath()
@@ -127,6 +129,10 @@ function withBrowser(path: string) {
       await look('Sign in')
       await visitor.go('sign-up', 'Create account')
       await look('Sign up')
+      await visitor.go('status', 'Status')
+      await visitor.page.getByText('Accepts requests').waitFor()
+      await visitor.page.evaluate(settled)
+      await look('Status, signed out')
       await visitor.signIn(email, password)
       for (const [path, heading] of pages) {
         await visitor.go(path, heading)
