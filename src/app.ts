@@ -6,6 +6,7 @@ import { toRejection } from './core/usage/rejection.ts'
 import { GatewayError } from './core/validation/errors.ts'
 import { planWebAccess } from './core/web/web-plan.ts'
 import { compatible } from './dialects/chat-completions/routes.ts'
+import { describeField } from './dialects/describe-field.ts'
 import { embeddings } from './dialects/embeddings/routes.ts'
 import { messagesRefusal } from './dialects/messages/errors.ts'
 import { messages } from './dialects/messages/routes.ts'
@@ -259,7 +260,7 @@ function useResources(
     .use(team(deps, identify))
     .use(auditRoutes(deps, identify))
     .use(alerts(deps, identify))
-    .use(usage(deps, identify))
+    .use(usage({ ...deps, describeField }, identify))
     .use(providers(deps, identify))
     .use(
       status(

@@ -1,9 +1,11 @@
 import { useState } from 'preact/hooks'
+import { mostCountedRejections } from '../../core/usage/usage-groups.ts'
 import type { ShownRequest } from '../../routes/usage/schemas.ts'
 import { Switch } from '../parts/field.tsx'
 import { FilterBar } from '../parts/filter-bar.tsx'
 import { FindRequest } from '../parts/find-request.tsx'
 import { Icon } from '../parts/icon.tsx'
+import { NothingVisible } from '../parts/nothing-visible.tsx'
 import { Empty, FailureNotice, Loading } from '../parts/notice.tsx'
 import { Page } from '../parts/page.tsx'
 import { useOwnScope } from '../parts/project-field.tsx'
@@ -20,10 +22,11 @@ import { Tabs } from '../parts/tabs.tsx'
 import { showToast } from '../parts/toast.tsx'
 import { useAction } from '../state/action.ts'
 import { saveCsv, saveExport } from '../state/export.ts'
-import { type Filters, filtersOf, logQuery } from '../state/filters.ts'
+import { type Filters, filtersOf, logQuery, usageQuery } from '../state/filters.ts'
 import { compact, exactTime, formatCount, listTime, milliseconds, usdColumn } from '../state/format.ts'
 import { hashRoute, replaceHashRoute } from '../state/hash-route.ts'
 import { useLog } from '../state/log.ts'
+import { useResource } from '../state/resource.ts'
 
 const admissions = [
   { key: 'admitted', title: 'Admitted' },
@@ -38,12 +41,14 @@ export function Requests() {
   const log = useLog(logQuery(filters), isLive)
   const isRejected = filters.status === 'rejected'
   const isFiltered = Object.keys(filters).length > 0
+  const whole = useWhole(filters, log.hasMore)
   return (
     <Page
       title="Requests"
       about={`Model, latency, tokens and cost of each request${scope === null ? '' : ` of ${scope}`}. Prompts and outputs are never stored.`}
       actions={isRejected ? <RejectedExport rows={log.rows ?? []} /> : <Exports filters={filters} />}
     >
+      <NothingVisible />
       <FilterBar path="requests" filters={filters}>
         <Switch label="Live updates" isOn={isLive} onSwitch={setLive} />
       </FilterBar>
@@ -65,7 +70,13 @@ export function Requests() {
         {log.failure !== null && <FailureNotice failure={log.failure} retry={log.reload} />}
         {log.rows === undefined && log.failure === null && <Loading what="requests" lines={8} />}
         {log.rows?.length === 0 && !log.hasMore && (
-          <Empty title={isFiltered ? 'No matching requests' : 'No requests in the last 30 days'}>
+          <Empty
+            title={
+              isFiltered
+                ? 'No matching requests'
+                : `No requests${scope === null ? '' : ` of ${scope}`} in the last 30 days`
+            }
+          >
             {isFiltered ? (
               <button type="button" class="button small" onClick={() => replaceHashRoute('requests')}>
                 Show all
@@ -79,7 +90,8 @@ export function Requests() {
           <>
             {log.rows.length > 0 && <RequestTable rows={log.rows} fresh={log.fresh} onChoose={setChosen} />}
             <p class="table-foot" role="status">
-              {formatCount(log.rows.length)} shown
+              {formatCount(log.rows.length)}
+              {whole !== null && ` of ${whole}`} shown
               {isLive && ' · live'}
               {log.hasMore && log.isLoading && ' · searching older requests'}
             </p>
@@ -94,6 +106,19 @@ export function Requests() {
       {chosen !== null && <RequestDetail request={chosen} onClose={() => setChosen(null)} />}
     </Page>
   )
+}
+
+/** Number of all requests that match; null = not counted: sums of the whole log take long without an index. */
+function useWhole(filters: Filters, hasMore: boolean): string | null {
+  const { status, ...others } = filters
+  const isRejected = status === 'rejected'
+  const isOfFailed = isRejected || filters.error_code !== undefined || (status ?? 'completed') !== 'completed'
+  const { query, unit, shortenedTo } = usageQuery(isRejected ? others : filters)
+  const when = hasMore && isOfFailed && (isRejected || shortenedTo === null)
+  const { data } = useResource('GET /api/v1/usage', { query: { ...query, group_by: unit }, when })
+  const count = isRejected ? data?.rejected : data?.total.requests
+  if (!when || typeof count !== 'number') return null
+  return `${formatCount(count)}${isRejected && count === mostCountedRejections ? '+' : ''}`
 }
 
 function Exports({ filters }: { readonly filters: Filters }) {

@@ -21,7 +21,7 @@ import { currentSession } from '../state/session.ts'
 
 const everyMs = 15_000
 
-/** The status of the gateway: for everybody whether it accepts requests, for owners and admins its stores too. */
+/** The status of the gateway: whether it accepts requests, and for owners and admins its stores too. */
 export function StatusPage() {
   const current = currentSession.value
   const role = current?.two_factor_setup_required === false ? current.user.role : undefined
