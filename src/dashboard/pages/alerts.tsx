@@ -9,8 +9,8 @@ export function AlertsPage() {
       title="Alerts"
       about={
         <>
-          Messages when spend, failed requests or latency reach a threshold. <a href={hrefTo('webhooks')}>Webhooks</a>{' '}
-          receive them as events.
+          Thresholds on spend, failed requests and latency. Their receivers are on{' '}
+          <a href={hrefTo('webhooks')}>Webhooks</a>.
         </>
       }
     >

@@ -10,6 +10,7 @@ import { Empty, FailureNotice, Loading } from '../parts/notice.tsx'
 import { Page } from '../parts/page.tsx'
 import { useOwnScope } from '../parts/project-field.tsx'
 import {
+  CodeText,
   callCount,
   RequestDetail,
   requestedModelText,
@@ -17,7 +18,7 @@ import {
   StatusBadge,
   servedModelOf,
 } from '../parts/request-detail.tsx'
-import { Table } from '../parts/table.tsx'
+import { type Column, Table } from '../parts/table.tsx'
 import { Tabs } from '../parts/tabs.tsx'
 import { showToast } from '../parts/toast.tsx'
 import { useAction } from '../state/action.ts'
@@ -181,6 +182,8 @@ type RequestTableProps = {
 
 function RequestTable({ rows, fresh, onChoose }: RequestTableProps) {
   const usd = usdColumn(rows.map(({ cost_usd }) => cost_usd))
+  // Rejected requests have no usage.
+  const hasUsage = rows.some(({ status }) => status !== 'rejected')
   return (
     <Table
       caption="Requests, newest first"
@@ -208,7 +211,7 @@ function RequestTable({ rows, fresh, onChoose }: RequestTableProps) {
           show: row => (
             <>
               <StatusBadge request={row} />
-              {row.error_code !== null && <code class="block quiet">{row.error_code}</code>}
+              {row.error_code !== null && <CodeText code={row.error_code} />}
             </>
           ),
         },
@@ -216,18 +219,27 @@ function RequestTable({ rows, fresh, onChoose }: RequestTableProps) {
           name: 'Model',
           show: row => (
             <>
-              {servedModelOf(row) ?? <span class="quiet">{requestedModelText(row)} (not served)</span>}{' '}
+              {servedModelOf(row) ?? (
+                <span class="quiet">
+                  {requestedModelText(row)}
+                  {row.status !== 'rejected' && ' (not served)'}
+                </span>
+              )}{' '}
               <ServedBadge request={row} />
               {callCount(row) > 1 && <span class="quiet"> {callCount(row)} attempts</span>}
             </>
           ),
         },
         { name: 'Key', from: 'wide', show: row => row.key_name ?? '–' },
-        { name: 'Tokens', from: 'middle', isNumber: true, show: row => compact(row.total_tokens) },
-        { name: 'Cost', from: 'middle', isNumber: true, show: row => usd(row.cost_usd) },
-        { name: 'Time to first token', from: 'wide', isNumber: true, show: row => milliseconds(row.first_token_ms) },
+        ...(hasUsage ? usageColumns(usd) : []),
         { name: 'Total latency', from: 'middle', isNumber: true, show: row => milliseconds(row.latency_ms) },
       ]}
     />
   )
 }
+
+const usageColumns = (usd: (value: number) => string): readonly Column<ShownRequest>[] => [
+  { name: 'Tokens', from: 'middle', isNumber: true, show: row => compact(row.total_tokens) },
+  { name: 'Cost', from: 'middle', isNumber: true, show: row => usd(row.cost_usd) },
+  { name: 'Time to first token', from: 'wide', isNumber: true, show: row => milliseconds(row.first_token_ms) },
+]

@@ -166,7 +166,7 @@ function Models() {
   const counted = (models: readonly ModelHealth[], state: ModelHealth['state']) =>
     models.filter(one => one.state === state).length
   return (
-    <Card title="Models by health" about="Unhealthy models go last in routing.">
+    <Card title="Models by health" about="Chat and embedding models. Unhealthy models go last in routing.">
       {found === null ? (
         <Loading what="the models" />
       ) : (

@@ -57,7 +57,8 @@ export function LatencyAndErrors({ usage, filters }: { readonly usage: ShownUsag
           <p class="hint">p95 latency; red marks more than 5% failed.</p>
           {typeof rejected === 'number' && (
             <p class="hint">
-              A limit or a check rejected a request before a model was called: it counts in no other figure.
+              A limit or a check rejected a request before a model was called: it counts in no other figure of the
+              range.
             </p>
           )}
           <p class="hint">

@@ -88,8 +88,9 @@ function spanOf(filters: Filters, now: number): Span {
     : { from: Math.floor(now / dayMs) * dayMs - (range.days - 1) * dayMs, to: null }
 }
 
-function timeOf(minute: string | undefined): number | null {
-  const time = Date.parse(`${minute}:00Z`)
+function timeOf(minute = ''): number | null {
+  // Chromium reads years into other texts, such as 2000 into `undefined:00Z`.
+  const time = /^\d{4}-\d\d-\d\dT\d\d:\d\d$/.test(minute) ? Date.parse(`${minute}:00Z`) : Number.NaN
   return Number.isFinite(time) ? time : null
 }
 
