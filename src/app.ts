@@ -6,6 +6,7 @@ import { toRejection } from './core/usage/rejection.ts'
 import { GatewayError } from './core/validation/errors.ts'
 import { planWebAccess } from './core/web/web-plan.ts'
 import { compatible } from './dialects/chat-completions/routes.ts'
+import { describeField } from './dialects/describe-field.ts'
 import { embeddings } from './dialects/embeddings/routes.ts'
 import { messagesRefusal } from './dialects/messages/errors.ts'
 import { messages } from './dialects/messages/routes.ts'
@@ -47,6 +48,7 @@ import { dryRun } from './routes/dry-run/routes.ts'
 import { enhancement } from './routes/enhance/routes.ts'
 import { estimate } from './routes/estimate/routes.ts'
 import { probes } from './routes/health/routes.ts'
+import { status } from './routes/health/status.ts'
 import { insights } from './routes/insights/routes.ts'
 import { keys } from './routes/keys/routes.ts'
 import { metrics } from './routes/metrics/routes.ts'
@@ -68,6 +70,9 @@ export const version = packageJson.version
 const strangerTimeoutSeconds = 10
 /** Bounds an idle connection that a client keeps open for its next request; a vanished client must not hold it. */
 const keptTimeoutSeconds = 60
+
+/** Time in which the database must answer the status page. */
+const databaseReachMs = 2_000
 
 /** Metrics of all workers on this port, this worker's first. */
 type WorkerMetricsSource = { gather(): Promise<Parameters<typeof mergeWorkers>[0]> }
@@ -255,8 +260,14 @@ function useResources(
     .use(team(deps, identify))
     .use(auditRoutes(deps, identify))
     .use(alerts(deps, identify))
-    .use(usage(deps, identify))
+    .use(usage({ ...deps, describeField }, identify))
     .use(providers(deps, identify))
+    .use(
+      status(
+        { ...deps, version, pingDatabase: () => deps.database.run(({ sql }) => sql`select 1`, databaseReachMs) },
+        identify,
+      ),
+    )
     .use(insights({ ...deps, callerOf }, identify))
     .use(billing(deps, identify))
     .use(webhooks(deps))

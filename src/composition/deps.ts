@@ -170,6 +170,11 @@ export type Deps = {
   readonly firstAccount: FirstAccount | null
   /** Description of where data is stored. */
   readonly storage: string
+  readonly isEmbedded: boolean
+  /** Null = not configured. */
+  readonly redis: Pick<Redis, 'isReady'> | null
+  /** Whether Redis decides limits: 1, or 0; null = not configured. */
+  readonly sharedLimits: () => number | null
   /** Files of the dashboard. */
   readonly site: DashboardBundle
   readonly inFlight: InFlight
@@ -306,6 +311,8 @@ async function openAll(given: Config, options: DepsOptions, undo: (() => unknown
     rejections,
     spent,
     meter,
+    redis,
+    sharedLimits: usage.sharedRatio,
     checkLimits: request => meter.check(request),
     limits,
     health,
@@ -368,6 +375,7 @@ async function openStored(config: Config, parts: StoredParts, undo: (() => unkno
     database,
     stores,
     storage,
+    isEmbedded,
     passwords,
     schema,
     migrated: schema.then(() => timekeeper?.ask()),

@@ -33,8 +33,11 @@ type PageEntry = {
   readonly icon: IconName
   readonly show: (rest: readonly string[]) => ComponentChildren
   readonly isFor?: (role: Role) => boolean
+  /** Linked elsewhere than in the navigation. */
+  readonly isUnlisted?: boolean
 }
 
+const loadAlerts = async () => (await import('./pages/alerts.tsx')).AlertsPage
 const loadWebhooks = async () => (await import('./pages/webhooks.tsx')).Webhooks
 const loadAudit = async () => (await import('./pages/audit.tsx')).AuditLog
 const loadInsights = async () => (await import('./pages/insights.tsx')).Insights
@@ -43,7 +46,10 @@ const loadInvoice = async () => (await import('./pages/invoice.tsx')).InvoicePag
 const loadKeyPage = async () => (await import('./pages/key.tsx')).KeyPage
 const loadProjects = async () => (await import('./pages/projects.tsx')).Projects
 const loadProjectPage = async () => (await import('./pages/project.tsx')).ProjectPage
+const loadStatus = async () => (await import('./pages/status.tsx')).StatusPage
 const loadTags = async () => (await import('./pages/tags.tsx')).TagsPage
+
+const showStatus = () => <Later key="status" load={loadStatus} what="the status" />
 
 const pages: readonly PageEntry[] = [
   { path: '', title: 'Overview', icon: 'overview', show: () => <Overview /> },
@@ -95,6 +101,13 @@ const pages: readonly PageEntry[] = [
     isFor: role => isAllowed(role, 'billing.see'),
   },
   {
+    path: 'alerts',
+    title: 'Alerts',
+    icon: 'alerts',
+    show: () => <Later key="alerts" load={loadAlerts} what="the alerts" />,
+    isFor: role => isAllowed(role, 'alerts.manage'),
+  },
+  {
     path: 'webhooks',
     title: 'Webhooks',
     icon: 'webhooks',
@@ -109,6 +122,7 @@ const pages: readonly PageEntry[] = [
     isFor: role => isAllowed(role, 'audit.see'),
   },
   { path: 'settings', title: 'Settings', icon: 'settings', show: () => <Settings /> },
+  { path: 'status', title: 'Status', icon: 'info', show: showStatus, isUnlisted: true },
 ]
 
 export function App() {
@@ -142,6 +156,8 @@ export function App() {
         <Loading what="the dashboard" lines={2} />
       </main>
     )
+  const isSignedIn = currentSession.value?.two_factor_setup_required === false
+  if (first === 'status' && !isSignedIn) return showStatus()
   if (currentSession.value === null) return first === 'sign-up' ? <SignUp /> : <SignIn />
   if (currentSession.value.two_factor_setup_required) return <TwoFactorFirst />
   return <Signed path={first} rest={rest} role={currentSession.value.user.role} />
@@ -157,7 +173,7 @@ function Signed({ path, rest, role }: SignedProps) {
       <button type="button" class="skip" onClick={() => document.getElementById('main')?.focus()}>
         Skip to content
       </button>
-      <Navigation pages={open} current={path} />
+      <Navigation pages={open.filter(one => one.isUnlisted !== true)} current={path} />
       <main id="main" tabIndex={-1}>
         <VerificationNotice />
         {page?.show(rest) ?? <NoPage closed={pages.find(one => one.path === path)?.title} />}

@@ -701,6 +701,7 @@ export const rejectedRequests = pgTable(
     /** Field that the error names. */
     param: text('param'),
     layer: text('layer'),
+    /** Category of the layer; without one the limit, or the kind of the invalid value (`sent:number`). */
     category: text('category'),
     latencyMs: integer('latency_ms').notNull(),
   },

@@ -1,7 +1,9 @@
 /** Finds one request of an account by any of its IDs: in the ledger, or among the rejected requests. */
+import type { Sql, TransactionSql } from 'postgres'
 import { autoModel } from '../core/models/models.ts'
 import type { Rejection } from '../core/usage/rejection.ts'
 import type { RequestTrace } from '../core/usage/request-trace.ts'
+import { mostCountedRejections } from '../core/usage/usage-groups.ts'
 import { withAccountRls } from '../database/account-transaction.ts'
 import type { Database } from '../database/database.ts'
 import { keyColumns, type LoggedRequest, type LogPage, type LogRange, requestColumns } from './logged-request.ts'
@@ -66,40 +68,20 @@ export async function listRejected(
   filters: RequestFilters,
   { before, limit }: LogRange,
 ): Promise<LogPage<RejectedRequest>> {
-  const { accountId } = scope
-  const { from, to, keyId, memberId, projectId, provider, model, errorCode, dialect, streamed, routingMode } = filters
-  const { minimumLatencyMs, maximumLatencyMs, metadata, tag } = filters
-  if (metadata !== null || tag !== null) return { requests: [], next: null }
-  const rows = await withAccountRls(database, accountId).sql(
+  if (cannotMatchRejected(filters)) return { requests: [], next: null }
+  const rows = await withAccountRls(database, scope.accountId).sql(
     sql => sql<RejectedRequest[]>`
       select request_id, (extract(epoch from at) * 1000000)::float8 as at_micros, key_id, requested_model, dialect,
         strategy, streamed, error_code, param, layer, category, latency_ms,
         (select name from api_keys where id = key_id) as key_name
       from rejected_requests
-      where account_id = ${accountId} ${visibleRejected(sql, scope)}
-        ${from === null ? sql`` : sql`and at >= to_timestamp(${from / 1000})`}
-        ${to === null ? sql`` : sql`and at < to_timestamp(${to / 1000})`}
+      ${whereRejected(sql, scope, filters)}
         ${
           before === null
             ? sql``
             : sql`and (at, request_id) <
                 (timestamptz 'epoch' + ${before.atMicros}::bigint * interval '1 microsecond', ${before.requestId})`
         }
-        ${
-          keyId === null && memberId === null && projectId === null
-            ? sql``
-            : sql`and key_id in (
-                select id from api_keys where account_id = ${accountId} ${keyCondition(sql, keyId, [memberId])}
-                  ${projectId === null ? sql`` : sql`and project_id = ${projectId}`})`
-        }
-        ${provider === null ? sql`` : sql`and starts_with(requested_model, ${`${provider}/`})`}
-        ${model === null ? sql`` : sql`and (requested_model = ${model} or right(requested_model, ${model.length + 1}) = ${`/${model}`})`}
-        ${errorCode === null ? sql`` : sql`and error_code = ${errorCode}`}
-        ${dialect === null ? sql`` : sql`and dialect = ${dialect}`}
-        ${streamed === null ? sql`` : sql`and streamed = ${streamed}`}
-        ${routingMode === null ? sql`` : sql`and (coalesce(requested_model, ${autoModel}) = ${autoModel}) = ${routingMode === 'auto'}`}
-        ${minimumLatencyMs === null ? sql`` : sql`and latency_ms >= ${minimumLatencyMs}`}
-        ${maximumLatencyMs === null ? sql`` : sql`and latency_ms <= ${maximumLatencyMs}`}
       order by at desc, request_id desc
       limit ${limit + 1}`,
     deadlineMs,
@@ -110,4 +92,48 @@ export async function listRejected(
     requests: rows.slice(0, limit),
     next: hasMore ? { atMicros: last.at_micros, requestId: last.request_id } : null,
   }
+}
+
+/** Returns the number of rejected requests that match, at most `mostCountedRejections`; null = none can match the filters. */
+export async function countRejected(
+  database: Database,
+  scope: UsageScope,
+  filters: RequestFilters,
+): Promise<number | null> {
+  if (filters.status !== null || cannotMatchRejected(filters)) return null
+  const [row] = await withAccountRls(database, scope.accountId).sql(
+    sql => sql<{ count: number }[]>`
+      select count(*)::int as count
+      from (select 1 from rejected_requests ${whereRejected(sql, scope, filters)} limit ${mostCountedRejections}) as found`,
+    deadlineMs,
+  )
+  return row?.count ?? 0
+}
+
+/** Rejected requests have no metadata and no tags. */
+const cannotMatchRejected = ({ metadata, tag }: RequestFilters) => metadata !== null || tag !== null
+
+function whereRejected(sql: Sql | TransactionSql, scope: UsageScope, filters: RequestFilters) {
+  const { accountId } = scope
+  const { from, to, keyId, memberId, projectId, provider, model, errorCode, dialect, streamed, routingMode } = filters
+  const { minimumLatencyMs, maximumLatencyMs } = filters
+  return sql`
+    where account_id = ${accountId} ${visibleRejected(sql, scope)}
+      ${from === null ? sql`` : sql`and at >= to_timestamp(${from / 1000})`}
+      ${to === null ? sql`` : sql`and at < to_timestamp(${to / 1000})`}
+      ${
+        keyId === null && memberId === null && projectId === null
+          ? sql``
+          : sql`and key_id in (
+              select id from api_keys where account_id = ${accountId} ${keyCondition(sql, keyId, [memberId])}
+                ${projectId === null ? sql`` : sql`and project_id = ${projectId}`})`
+      }
+      ${provider === null ? sql`` : sql`and starts_with(requested_model, ${`${provider}/`})`}
+      ${model === null ? sql`` : sql`and (requested_model = ${model} or right(requested_model, ${model.length + 1}) = ${`/${model}`})`}
+      ${errorCode === null ? sql`` : sql`and error_code = ${errorCode}`}
+      ${dialect === null ? sql`` : sql`and dialect = ${dialect}`}
+      ${streamed === null ? sql`` : sql`and streamed = ${streamed}`}
+      ${routingMode === null ? sql`` : sql`and (coalesce(requested_model, ${autoModel}) = ${autoModel}) = ${routingMode === 'auto'}`}
+      ${minimumLatencyMs === null ? sql`` : sql`and latency_ms >= ${minimumLatencyMs}`}
+      ${maximumLatencyMs === null ? sql`` : sql`and latency_ms <= ${maximumLatencyMs}`}`
 }

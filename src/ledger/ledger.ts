@@ -6,7 +6,7 @@ import { formatDay } from '../core/text/utc-days.ts'
 import { type CountedUsage, correctionOf, countedUsage, mergedRecords } from '../core/usage/usage-truth.ts'
 import { withAccountRls } from '../database/account-transaction.ts'
 import type { Database } from '../database/database.ts'
-import { findRequest, listRejected } from './find-request.ts'
+import { countRejected, findRequest, listRejected } from './find-request.ts'
 import type { Journal } from './journal.ts'
 import {
   keyColumns,
@@ -30,6 +30,7 @@ export function createLedgerReader(database: Database) {
     find: (scope: UsageScope, id: string) => findRequest(database, scope, id),
     rejected: (scope: UsageScope, filters: RequestFilters, page: LogRange) =>
       listRejected(database, scope, filters, page),
+    countRejected: (scope: UsageScope, filters: RequestFilters) => countRejected(database, scope, filters),
     usage: (scope: UsageScope, period: UsagePeriod) => readUsage(database, scope, period),
   }
 }

@@ -1,6 +1,7 @@
 /** Filters of requests, for the log and for totals of the log. */
 import type { Sql, TransactionSql } from 'postgres'
 import { projectTagName } from '../core/request/project-tag.ts'
+import type { statusFilters } from '../core/usage/usage-groups.ts'
 import type { UsageRecord } from '../core/usage/usage-record.ts'
 import { servedOrRequested } from './logged-request.ts'
 
@@ -16,7 +17,7 @@ export type RequestFilters = {
   readonly memberId: string | null
   readonly provider: string | null
   readonly model: string | null
-  readonly status: UsageRecord['status'] | null
+  readonly status: (typeof statusFilters)[number] | null
   readonly errorCode: string | null
   readonly dialect: NonNullable<UsageRecord['dialect']> | null
   /** Milliseconds, inclusive. */
@@ -54,13 +55,18 @@ function hasTag(sql: Sql | TransactionSql, tag: string) {
   return sql`and tags @> ${JSON.stringify({ [tag.slice(0, at)]: tag.slice(at + 1) })}::text::jsonb`
 }
 
+function statusCondition(sql: Sql | TransactionSql, status: RequestFilters['status']) {
+  if (status === null) return sql``
+  return status === 'failed_or_blocked' ? sql`and status in ('failed', 'blocked')` : sql`and status = ${status}`
+}
+
 /** SQL conditions for the columns of `usage_records`, beside time, key and member; begins with `and`, or is empty. */
 export function matching(sql: Sql | TransactionSql, filters: RequestFilters) {
   const { provider, model, status, errorCode, dialect, minimumLatencyMs, maximumLatencyMs, metadata } = filters
   const { routingMode, streamed, tag, projectId } = filters
   return sql`
     ${servedOrRequested(sql, provider, model)}
-    ${status === null ? sql`` : sql`and status = ${status}`}
+    ${statusCondition(sql, status)}
     ${isOfFailed(filters) ? sql`and status <> 'completed'` : sql``}
     ${errorCode === null ? sql`` : sql`and error_code = ${errorCode}`}
     ${dialect === null ? sql`` : sql`and dialect = ${dialect}`}

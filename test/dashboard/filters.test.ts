@@ -17,7 +17,8 @@ describe('Dashboard filters', () => {
 
   test.each([
     [{}, { from: '2026-10-25T00:00:00Z' }],
-    [{ range: '1h' }, { from: '2026-11-23T10:00:00Z', to: '2026-11-23T12:00:00Z' }],
+    [{ range: '1h' }, { from: '2026-11-23T10:18:00Z' }],
+    [{ range: '24h' }, { from: '2026-11-22T11:18:00Z' }],
     [
       { from: '2026-11-01T07:00', to: '2026-11-01T09:00' },
       { from: '2026-11-01T07:00:00Z', to: '2026-11-01T09:00:00Z' },
@@ -34,7 +35,8 @@ describe('Dashboard filters', () => {
     // Whole days by model and key come from the daily totals.
     [{}, { from: '2026-10-25', to: '2026-11-23' }, 'day', null],
     [{ range: '90d', model: 'a/b' }, { from: '2026-08-26', to: '2026-11-23', model: 'a/b' }, 'day', null],
-    [{ range: '24h' }, { from: '2026-11-22T11:00:00Z', to: '2026-11-23T12:00:00Z' }, 'hour', null],
+    [{ range: '24h' }, { from: '2026-11-22T11:18:00Z', to: '2026-11-23T11:18:00Z' }, 'hour', null],
+    [{ range: '1h' }, { from: '2026-11-23T10:18:00Z', to: '2026-11-23T11:18:00Z' }, 'hour', null],
     [
       { tag: 'team', member: 'usr_1' },
       { from: '2026-10-25', to: '2026-11-23', tag: 'team', member: 'usr_1' },
@@ -83,13 +85,22 @@ describe('Dashboard filters', () => {
 
   test('link a column of a chart to its requests', () => {
     const filters = { range: '7d', model: 'a/b' }
-    expect(hrefToLog(filters, filterOfUnit('2026-11-03'))).toBe(
-      '#/requests?model=a%2Fb&from=2026-11-03T00%3A00&to=2026-11-04T00%3A00',
+    expect(hrefToLog(filters, filterOfUnit('2026-11-20'), now)).toBe(
+      '#/requests?model=a%2Fb&from=2026-11-20T00%3A00&to=2026-11-21T00%3A00',
     )
     expect(logQuery({ ...filters, ...filterOfUnit('2026-11-03T07') }, now)).toEqual({
       model: 'a/b',
       from: '2026-11-03T07:00:00Z',
       to: '2026-11-03T08:00:00Z',
     })
+  })
+
+  test('link the first column of a range to its part of the hour', () => {
+    expect(hrefToLog({ range: '1h' }, filterOfUnit('2026-11-23T10'), now)).toBe(
+      '#/requests?from=2026-11-23T10%3A18&to=2026-11-23T11%3A00',
+    )
+    expect(hrefToLog({ range: '1h' }, filterOfUnit('2026-11-23T11'), now)).toBe(
+      '#/requests?from=2026-11-23T11%3A00&to=2026-11-23T12%3A00',
+    )
   })
 })

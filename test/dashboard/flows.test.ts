@@ -4,6 +4,7 @@ import type { Browser } from 'playwright-core'
 import packageJson from '../../package.json'
 import { plans } from '../../src/core/limits/plans.ts'
 import { changeAccount, findAccountByEmail } from '../../src/database/repositories/accounts.ts'
+import { eventually } from '../database/database.contract.ts'
 import { type Gateway, startGateway } from '../harness/gateway.ts'
 import { reportSkipped } from '../harness/needs.ts'
 import { upgraded } from '../harness/users.ts'
@@ -113,7 +114,7 @@ function withBrowser(path: string) {
     await links.getByText(`v${packageJson.version}`).waitFor()
     for (const [name, path] of [
       ['Docs', '/docs'],
-      ['Status', '/readyz'],
+      ['Status', '#/status'],
     ] as const)
       expect(await links.getByRole('link', { name }).getAttribute('href')).toBe(path)
   })
@@ -353,6 +354,37 @@ function withBrowser(path: string) {
     await page.waitForURL(hasFilters)
     await page.getByRole('button', { name: 'Delete view' }).click()
     expect(await page.evaluate('localStorage.getItem("gateway-ai.views")')).toBeNull()
+    // A custom range without an end.
+    await go('requests?from=2020-01-01T00:00', 'Requests')
+    await page.getByRole('cell', { name: 'Completed' }).first().waitFor()
+    expect(await page.getByRole('alert').count()).toBe(0)
+  })
+
+  test('Overview: counts the rejected requests that the log shows, whose page names the accepted values', async () => {
+    const { page, go } = owner
+    expect((await gateway.post('/api/v1/chat', { prompt: 'Hi', temperature: 9 })).status).toBe(400)
+    await eventually(async () => {
+      await gateway.deps.rejections.flush()
+      const [row] = await gateway.deps.database.run(
+        ({ sql }) => sql<{ count: number }[]>`
+          select count(*)::int as count from rejected_requests where account_id = ${gateway.accountId}`,
+      )
+      return (row?.count ?? 0) > 0
+    }, 30_000)
+    // A new document: the page keeps what it has loaded before.
+    await page.goto('about:blank')
+    await go('?range=24h', 'Overview')
+    const figure = page.locator('.figures > div', { hasText: 'Rejected' }).getByRole('link')
+    const count = Number(await figure.textContent())
+    await figure.click()
+    await page.getByText(`${count} shown`, { exact: true }).waitFor()
+    expect(await page.locator('tbody tr').count()).toBe(count)
+    await page
+      .getByRole('button', { name: /details$/ })
+      .first()
+      .click()
+    await page.getByRole('link', { name: 'Explain this request' }).click()
+    await page.getByText('sent as a number. It accepts a number from 0 to 2.').waitFor()
   })
 
   test('Overview: splits the chart by model and key and shows latency, errors and the selected day', async () => {

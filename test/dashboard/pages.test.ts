@@ -34,9 +34,11 @@ const pages = [
   ['projects', 'Projects'],
   ['team', 'Team'],
   ['billing', 'Billing'],
+  ['alerts', 'Alerts'],
   ['webhooks', 'Webhooks'],
   ['audit', 'Audit log'],
   ['settings', 'Settings'],
+  ['status', 'Status'],
 ] as const
 
 const chromium = chromiumPath()
@@ -127,6 +129,10 @@ function withBrowser(path: string) {
       await look('Sign in')
       await visitor.go('sign-up', 'Create account')
       await look('Sign up')
+      await visitor.go('status', 'Status')
+      await visitor.page.getByText('Accepts requests').waitFor()
+      await visitor.page.evaluate(settled)
+      await look('Status, signed out')
       await visitor.signIn(email, password)
       for (const [path, heading] of pages) {
         await visitor.go(path, heading)
@@ -250,7 +256,7 @@ function withBrowser(path: string) {
     await page.setViewportSize({ width: 1280, height: 900 })
   })
 
-  test('Tags: shows a viewer budgets without buttons, an error with a retry, and a denied permission', async () => {
+  test('Viewer: sees budgets without buttons, why the log is empty, an error with a retry, and a denied permission', async () => {
     const inviter = await signIn(gateway, firstOwner(gateway))
     if (inviter === null) throw new Error('the first owner signs in')
     const viewer = await addMember(gateway, inviter, 'viewer')
@@ -261,6 +267,14 @@ function withBrowser(path: string) {
     await page.getByText('An admin or owner of the account can set a budget').waitFor()
     await page.getByText('No requests with tags in this range').waitFor()
     expect(await page.getByRole('button', { name: /budget/ }).count()).toBe(0)
+    for (const [path, heading] of [
+      ['requests', 'Requests'],
+      ['keys', 'Keys'],
+      ['', 'Overview'],
+    ] as const) {
+      await visitor.go(path, heading)
+      await page.getByText('You have no keys and no projects').waitFor()
+    }
     const refuse = (status: number, code: string) =>
       page.route('**/api/v1/usage?*group_by=tag*', route =>
         route.fulfill({ status, json: { error: { code, type: 'x', message: code, param: null } } }),

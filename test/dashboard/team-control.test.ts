@@ -63,11 +63,12 @@ function withBrowser(path: string) {
     const visitor = await ownerAt('webhooks', 'Webhooks')
     const { page, go } = visitor
     await page.getByText('Create a webhook to receive events at a URL').waitFor()
+    await page.getByRole('link', { name: 'Alerts' }).first().click()
     await page.getByText('Create an alert on spend').waitFor()
     for (const [hash, heading, route, what] of [
       ['audit', 'Audit log', '**/api/v1/audit', 'the audit log'],
       ['webhooks', 'Webhooks', '**/api/v1/webhooks', 'the webhooks'],
-      ['webhooks', 'Webhooks', '**/api/v1/alerts', 'the alerts'],
+      ['alerts', 'Alerts', '**/api/v1/alerts', 'the alerts'],
       ['settings', 'Settings', '**/api/v1/auth/oidc/settings', 'single sign-on'],
       ['settings', 'Settings', '**/api/v1/auth/two-factor', 'two-factor sign-in'],
     ] as const) {
@@ -97,7 +98,7 @@ function withBrowser(path: string) {
     const member = await addMember(gateway, boss, 'member')
     const other = await newVisitor(browser, gateway)
     await other.signIn(member.email, member.password)
-    for (const hash of ['audit', 'webhooks']) await other.go(hash, 'Permission denied')
+    for (const hash of ['audit', 'alerts', 'webhooks']) await other.go(hash, 'Permission denied')
     await other.go('settings', 'Settings')
     await other.page.getByRole('heading', { name: 'Two-factor sign-in' }).waitFor()
     expect(await other.page.getByRole('heading', { name: 'Single sign-on' }).count()).toBe(0)
@@ -154,6 +155,8 @@ function withBrowser(path: string) {
     await close()
     await opened(/^Delete: /, 'Delete this webhook?')
     await close()
+    await look('Webhooks', views)
+    await go('alerts', 'Alerts')
     await opened('Create alert', 'Create alert')
     await page.getByLabel('Metric').selectOption('error_rate')
     await page.getByLabel('Threshold in %').fill('7')
@@ -169,10 +172,12 @@ function withBrowser(path: string) {
     await page.getByRole('row', { name: /Failed requests 12.5 % 30 min/ }).waitFor()
     await opened('Delete the alert on Failed requests', 'Delete this alert?')
     await close()
-    await look('Webhooks', views)
+    await look('Alerts', views)
 
     const { database } = gateway.deps
     await database.run(({ sql }) => sql`update webhook_deliveries set status = 'failed'`)
+    await go('webhooks', 'Webhooks')
+    await button(/^Deliveries/).click()
     await page.getByText('Failed · 500').first().waitFor()
     await button(/^Details of webhook.test/).click()
     await button('Send again').click()

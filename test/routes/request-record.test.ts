@@ -153,8 +153,22 @@ const cases: readonly Case[] = [
   {
     name: 'an invalid field',
     body: { model, prompt: 'Hi', temperature: 9 },
-    expected: { status: 'rejected', http_status: 400, decided_by: 'validation', param: 'temperature' },
-    says: /not valid\. The error names `temperature`/,
+    expected: {
+      status: 'rejected',
+      http_status: 400,
+      decided_by: 'validation',
+      param: 'temperature',
+      param_sent: 'a number',
+      param_accepted: 'a number from 0 to 2',
+      limit: null,
+    },
+    says: /not valid\. The error names `temperature`, sent as a number\. It accepts a number from 0 to 2\.$/,
+  },
+  {
+    name: 'a value outside of an enumeration',
+    body: { model, prompt: 'Hi', strategy: 'best' },
+    expected: { status: 'rejected', param: 'strategy', param_sent: 'a string' },
+    says: /`strategy`, sent as a string\. It accepts "balanced", /,
   },
   {
     name: 'invalid JSON',

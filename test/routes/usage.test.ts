@@ -65,7 +65,13 @@ function appOn(over: Database, principals: Readonly<Record<string, Principal>>) 
     .onError(({ error }) => errorResponse(toGatewayError(error), 'req_test'))
     .use(
       usage(
-        { ledger: createLedgerReader(over), clock: { now: () => now }, database: over, stores },
+        {
+          ledger: createLedgerReader(over),
+          clock: { now: () => now },
+          database: over,
+          stores,
+          describeField: () => null,
+        },
         {
           bodies: anyBodies(),
           addressOf: () => '192.0.2.1',
@@ -125,11 +131,12 @@ type Lines = {
 }
 type Body = {
   data: Row[]
+  rejected: number | null
   split_by: string | null
   series: (Lines & { key_id: string })[]
   others: Lines | null
   next_cursor: string | null
-  total: { requests: number }
+  total: { requests: number; failed: number }
   error: { code: string; param: string | null }
 }
 type LoggedAttempts = {
@@ -352,10 +359,71 @@ describe('GET /api/v1/usage', () => {
       ['2026-11-03T08', 6],
       ['2026-11-03T09', 6],
     ])
-    for (const query of ['status=failed', 'streamed=true', 'metadata[team]=search', 'model=model-0&min_latency_ms=1'])
+    for (const query of [
+      'status=failed',
+      'status=failed_or_blocked',
+      'streamed=true',
+      'metadata[team]=search',
+      'model=model-0&min_latency_ms=1',
+    ])
       expect((await json(`/api/v1/usage?${query}`, 'member')).total.requests).toBe(
         (await json(`/api/v1/requests?limit=200&${query}`, 'member')).data.length,
       )
+  })
+
+  test('200: counts as failed what the filter `failed_or_blocked` lists', async () => {
+    if (database === null) throw new Error('the embedded database is open')
+    const team = await newTeam(database)
+    await generateUsage(database, { ...team, keyIds: team.ownerKeys, count: 100, start, stepMs: minute })
+    await database.run(
+      ({ sql }) => sql`
+        insert into usage_records
+        select populated.*
+        from usage_records as one, unnest(array['failed', 'blocked', 'client_closed']) as added (status),
+          jsonb_populate_record(one, jsonb_build_object('request_id', one.request_id || added.status, 'status', added.status)) as populated
+        where one.request_id = (
+          select min(request_id) from usage_records where account_id = ${team.accountId} and status = 'completed')`,
+    )
+    const app = appOn(database, { owner: principal(team.accountId, team.ownerId, 'owner') })
+    const ask = async (path: string) =>
+      read(await app.handle(new Request(`http://localhost${path}`, { headers: { 'x-test-as': 'owner' } })))
+    // With a filter the totals come from the log, to which this test has added rows.
+    const { total } = await ask('/api/v1/usage?min_latency_ms=0')
+    const listed = await ask('/api/v1/requests?limit=200&status=failed_or_blocked')
+    expect(total.failed).toBeGreaterThanOrEqual(2)
+    expect(listed.data).toHaveLength(total.failed)
+    expect((await ask('/api/v1/usage?status=failed_or_blocked')).total.requests).toBe(total.failed)
+  })
+
+  test('200: counts the rejected requests that the log lists', async () => {
+    if (database === null) throw new Error('the embedded database is open')
+    const { team, get } = await shared()
+    const [own, of] = [team.ownerKeys[0] ?? '', team.memberKeys[0] ?? '']
+    const rejected = [
+      ['req_early', '2026-09-02', own, 'invalid_request'],
+      ['req_first', '2026-11-10T01:00:00Z', own, 'invalid_request'],
+      ['req_second', '2026-11-10T07:00:00Z', own, 'requests_per_minute_exceeded'],
+      ['req_third', '2026-11-11T07:00:00Z', of, 'invalid_request'],
+    ]
+    for (const [id = '', at = '', key = '', code = ''] of rejected)
+      await database.run(
+        ({ sql }) => sql`
+          insert into rejected_requests (request_id, at, account_id, key_id, streamed, error_code, latency_ms)
+          values (${id}, ${at}::timestamptz, ${team.accountId}, ${key}, false, ${code}, 1)`,
+      )
+    for (const [query, as, expected] of [
+      ['from=2026-11-01&to=2026-11-20', 'owner', 3],
+      ['from=2026-11-01&to=2026-11-20', 'member', 1],
+      ['from=2026-11-10T00:00:00Z&to=2026-11-10T06:00:00Z', 'owner', 1],
+      [`from=2026-11-01&to=2026-11-20&key=${own}`, 'owner', 2],
+      ['from=2026-11-01&to=2026-11-20&error_code=invalid_request', 'owner', 2],
+    ] as const) {
+      const usage = await read(await get(`/api/v1/usage?${query}`, as))
+      const log = await read(await get(`/api/v1/requests?status=rejected&${query}`, as))
+      expect([query, usage.rejected, log.data.length]).toEqual([query, expected, expected])
+    }
+    for (const query of ['group_by=model', 'split_by=key', 'tag=team', 'status=failed', 'metadata[team]=search'])
+      expect([query, (await read(await get(`/api/v1/usage?${query}`))).rejected]).toEqual([query, null])
   })
 
   test.each([

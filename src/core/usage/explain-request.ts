@@ -30,6 +30,10 @@ type Ended = {
   readonly layer: string | null
   readonly category: string | null
   readonly param: string | null
+  /** Kind of the value of `param`, in words; null = unknown. */
+  readonly sent: string | null
+  /** Values that `param` accepts, in words; null = unknown. */
+  readonly accepted: string | null
   /** The limit that was reached, such as `key.requests_per_minute`; null = none, or unknown. */
   readonly limit: string | null
   readonly finishReason: string | null
@@ -91,7 +95,7 @@ function explained(code: ErrorCode, ended: Ended): RequestExplanation {
   // After a failed attempt the provider decided, whatever the code.
   const cause = last === undefined || row.decidedBy === 'gateway' ? null : causeTexts[last]
   const told = cause === null || last === sameCause[code] ? '' : ` Last cause: ${cause.text}.`
-  const field = ended.param === null || row === modelForbidden ? '' : ` The error names \`${ended.param}\`.`
+  const field = ended.param === null || row === modelForbidden ? '' : fieldText(ended.param, ended)
   const owner = ended.limit === null ? null : limitOwner(ended.limit)
   const truncated = ended.isTruncated ? ' The client received part of the output.' : ''
   return {
@@ -99,6 +103,12 @@ function explained(code: ErrorCode, ended: Ended): RequestExplanation {
     summary: `${row.summary}${owner === null ? '' : ` This is a limit of ${owner.name}.`}${told}${field}${truncated}`,
     nextStep: `${cause?.nextStep ?? row.nextStep}${owner === null ? '' : ` ${owner.setBy}`}`,
   }
+}
+
+function fieldText(param: string, { sent, accepted }: Ended): string {
+  const was = sent === null ? '' : sent === 'nothing' ? ', which was not sent' : `, sent as ${sent}`
+  const inside = sent === 'an array' || sent === 'an object' ? ' The invalid part can be inside it.' : ''
+  return ` The error names \`${param}\`${was}.${accepted === null ? '' : ` It accepts ${accepted.replace(/\.$/, '')}.`}${inside}`
 }
 
 /** Causes that only repeat the summary of their code. */
@@ -168,7 +178,7 @@ const codes: Readonly<Record<ErrorCode, Row>> = {
     decidedBy: 'validation',
     summary: 'The request is not valid.',
     nextStep:
-      'Correct the field that the error names. The response of the request states the accepted values, the API reference lists all fields.',
+      'Correct the field that the error names. The response of the request names the exact place; models and other fields can narrow the accepted values.',
   },
   invalid_json: {
     decidedBy: 'validation',

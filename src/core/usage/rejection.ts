@@ -21,7 +21,7 @@ export type Rejection = {
   /** Top-level field that the error names. */
   readonly param: string | null
   readonly layer: string | null
-  /** Category of the moderation layer; without a layer, the limit that was reached. */
+  /** Category of the moderation layer; without a layer, the limit that was reached, or the kind of the invalid value. */
   readonly category: string | null
   readonly latency_ms: number
 }
@@ -49,6 +49,7 @@ export function toRejection(
   now: number,
 ): Rejection {
   const fields: { readonly [name: string]: unknown } = typeof body === 'object' && body !== null ? { ...body } : {}
+  const param = fieldName(error.param)
   return {
     request_id: requestId,
     at_ms: now,
@@ -59,11 +60,44 @@ export function toRejection(
     strategy: null,
     streamed: fields.stream === true,
     error_code: error.code,
-    param: fieldName(error.param),
+    param,
     layer: error.layer,
-    category: error.category ?? error.limit,
+    category: error.category ?? error.limit ?? (body === undefined ? null : sentKind(error, fields, param)),
     latency_ms: Math.max(0, Math.round(latencyMs)),
   }
+}
+
+/** Kinds of JSON values, in words. The record has the kind of an invalid value, never the value. */
+const valueKinds = {
+  missing: 'nothing',
+  null: 'null',
+  boolean: 'a boolean',
+  number: 'a number',
+  string: 'a string',
+  array: 'an array',
+  object: 'an object',
+} as const
+type ValueKind = keyof typeof valueKinds
+
+const kindPrefix = 'sent:'
+
+function sentKind({ code }: GatewayError, fields: Readonly<Record<string, unknown>>, param: string | null) {
+  if (param === null || code !== 'invalid_request') return null
+  return `${kindPrefix}${kindOf(fields[param])}`
+}
+
+function kindOf(value: unknown): ValueKind {
+  if (value === undefined) return 'missing'
+  if (value === null) return 'null'
+  if (Array.isArray(value)) return 'array'
+  const kind = typeof value
+  return kind === 'boolean' || kind === 'number' || kind === 'string' ? kind : 'object'
+}
+
+/** Returns the kind of the invalid value in words; null = the record has none. `category` is that of a record without layer. */
+export function sentKindIn(category: string | null): string | null {
+  const kind = category?.startsWith(kindPrefix) ? category.slice(kindPrefix.length) : ''
+  return Object.entries(valueKinds).find(([name]) => name === kind)?.[1] ?? null
 }
 
 const longestName = 321

@@ -3,3 +3,9 @@ export const usageGroups = ['hour', 'day', 'month', 'model', 'key', 'member', 't
 
 /** What totals over time can be split by. By tag: the values of one tag name, so that no request counts twice. */
 export const usageSplits = ['model', 'key', 'member', 'tag', 'dialect', 'project'] as const
+
+/** Status filters of admitted requests. `failed_or_blocked`: those that the totals count as failed. */
+export const statusFilters = ['completed', 'failed', 'client_closed', 'blocked', 'failed_or_blocked'] as const
+
+/** Rejected requests are counted up to here, which bounds the work. */
+export const mostCountedRejections = 10_000

@@ -174,7 +174,7 @@ function SoftCap({ billing, onChange }: Changed) {
         {billing.cycle === null
           ? 'Counted per calendar month, from the first at 00:00 UTC.'
           : `Counted per 30-day billing cycle. This one ends on ${dateOf(billing.cycle.ends_at)}.`}{' '}
-        Alerts on spend are on the <a href={hrefTo('webhooks')}>Webhooks</a> page.
+        Alerts on spend are on the <a href={hrefTo('alerts')}>Alerts</a> page.
       </p>
       {saving.failure !== null && saving.failure.param === null && <FailureNotice failure={saving.failure} />}
       <form

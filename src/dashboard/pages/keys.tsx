@@ -8,6 +8,7 @@ import { expiryIn, KeyBadge, KeyDialog, keyParams, lifetimeOptions, type OpenKey
 import { KeyRoutingFields, routingOfTexts, routingTextsOf } from '../parts/key-routing.tsx'
 import { KeyRuleFields } from '../parts/key-rules.tsx'
 import { KeyUsageCard } from '../parts/key-usage.tsx'
+import { NothingVisible } from '../parts/nothing-visible.tsx'
 import { Empty, Loaded } from '../parts/notice.tsx'
 import { Card, Page } from '../parts/page.tsx'
 import { type ProjectChoices, ProjectField, useOwnScope, useProjects } from '../parts/project-field.tsx'
@@ -53,6 +54,7 @@ export function Keys() {
         )
       }
     >
+      <NothingVisible />
       <Card
         title={showsEnded ? 'All keys' : 'Active keys'}
         actions={<Switch label="Show revoked and expired" isOn={showsEnded} onSwitch={setShowsEnded} />}

@@ -6,16 +6,17 @@ import { BillingNotices } from '../parts/billing-notices.tsx'
 import { DailyChart } from '../parts/daily-chart.tsx'
 import { FilterBar } from '../parts/filter-bar.tsx'
 import { GettingStarted } from '../parts/getting-started.tsx'
+import { LatencyAndErrors } from '../parts/latency-and-errors.tsx'
+import { NothingVisible } from '../parts/nothing-visible.tsx'
 import { Empty, Loaded } from '../parts/notice.tsx'
 import { Card, Page } from '../parts/page.tsx'
 import { useIsThroughProjects, useOwnScope, useProjects } from '../parts/project-field.tsx'
-import { Sparkline } from '../parts/sparkline.tsx'
 import { Tabs } from '../parts/tabs.tsx'
 import { Today } from '../parts/today.tsx'
 import { saveCsv } from '../state/export.ts'
 import {
   type Filters,
-  filterOfUnit,
+  failedOnly,
   filtersOf,
   hrefToLog,
   rangeTitle,
@@ -28,7 +29,6 @@ import { useResource } from '../state/resource.ts'
 import { user } from '../state/session.ts'
 import {
   chartUnitsOf,
-  daysOf,
   type Measure,
   measures,
   nameOfModel,
@@ -63,6 +63,7 @@ export function Overview() {
       about={`Today’s limits, which the whole account shares. Below: usage of ${scope ?? 'the account'} in the chosen range. All times are UTC.`}
     >
       <BillingNotices />
+      <NothingVisible />
       {isAllowed(user.value?.role ?? 'viewer', 'keys.own') && (
         <GettingStarted isNew={isNew} requests={days.data?.total.requests} onFirstCall={reload} />
       )}
@@ -78,7 +79,7 @@ export function Overview() {
           {usage => <Days usage={usage} filters={filters} />}
         </Loaded>
         <Loaded resource={days} what="latency" lines={6}>
-          {usage => <Latency usage={usage} filters={filters} />}
+          {usage => <LatencyAndErrors usage={usage} filters={filters} />}
         </Loaded>
       </div>
       <div class="columns">
@@ -124,7 +125,7 @@ function Days({ usage, filters }: Shown) {
   const splitTabs = tabsOf(splits).filter(
     ({ key }) => (key !== 'member' || seesAll) && (key !== 'project' || hasProjects),
   )
-  const failed: Filters = measure === 'errors' ? { status: 'failed' } : {}
+  const failed: Filters = measure === 'errors' ? failedOnly : {}
   const linkTo = (added: Filters) => hrefToLog(filters, { ...failed, ...added })
   return (
     <Card
@@ -174,67 +175,6 @@ function noteOf(measure: Measure, { shortenedTo }: UsageQuery): string | undefin
 function saveChart(measure: Measure, units: readonly string[], series: readonly Series[]): void {
   const lines = units.map((unit, at) => [unit, ...series.map(({ values }) => values[at] ?? null)])
   saveCsv(`${measure}.csv`, [['time_utc', ...series.map(({ name }) => name)], ...lines])
-}
-
-/** Days above this error rate are marked. */
-const muchFailed = 0.05
-
-function Latency({ usage, filters }: Shown) {
-  const { total } = usage
-  const days = daysOf(usage)
-  const units = chartUnitsOf(usage)
-  const slow = total.latency_p95_ms === null ? undefined : { min_latency_ms: String(total.latency_p95_ms) }
-  return (
-    <Card title="Latency and errors" about={rangeTitle(filters)}>
-      {total.requests === 0 ? (
-        <Empty title="No requests in this range">Latency and errors appear after requests.</Empty>
-      ) : (
-        <>
-          <dl class="figures">
-            <Figure name="p50 latency" value={milliseconds(total.latency_p50_ms)} />
-            <Figure
-              name="p95 latency"
-              value={milliseconds(total.latency_p95_ms)}
-              href={slow && hrefToLog(filters, slow)}
-            />
-            <Figure name="Time to first token (p50)" value={milliseconds(total.first_token_p50_ms)} />
-            <Figure
-              name="Error rate"
-              value={percent(total.failed / total.requests, 1)}
-              href={total.failed > 0 ? hrefToLog(filters, { status: 'failed' }) : undefined}
-            />
-          </dl>
-          <Sparkline
-            onChoose={day => location.assign(hrefToLog(filters, filterOfUnit(units[day] ?? '')))}
-            label={`p95 latency; ${milliseconds(total.latency_p95_ms)} overall`}
-            values={days.map(day => day.latency_p95_ms)}
-            isBad={day => (days[day]?.failed ?? 0) > muchFailed * (days[day]?.requests ?? 0)}
-          />
-          <p class="hint">p95 latency; red marks more than 5% errors.</p>
-          <p class="hint">
-            <a href={hrefToLog(filters)}>All requests</a>
-            {total.failed > 0 && (
-              <>
-                {' · '}
-                <a href={hrefToLog(filters, { status: 'failed' })}>Failed requests</a>
-              </>
-            )}
-          </p>
-        </>
-      )}
-    </Card>
-  )
-}
-
-type FigureProps = { readonly name: string; readonly value: string; readonly href?: string | undefined }
-
-function Figure({ name, value, href }: FigureProps) {
-  return (
-    <div>
-      <dt>{name}</dt>
-      <dd>{href === undefined ? value : <a href={href}>{value}</a>}</dd>
-    </div>
-  )
 }
 
 const shownParts = 8

@@ -91,6 +91,8 @@ function Outcome({ record }: { readonly record: RequestRecord }) {
         {isModerated && record.layer !== null && <DetailRow name="Moderation layer" value={record.layer} />}
         {isModerated && record.category !== null && <DetailRow name="Category" value={record.category} />}
         {record.param !== null && <DetailRow name="Field" value={record.param} />}
+        {record.param_sent !== null && <DetailRow name="Sent" value={record.param_sent} />}
+        {record.param_accepted !== null && <DetailRow name="Accepted" value={withCode(record.param_accepted)} />}
         <DetailRow name="Requested model" value={requestedModelText(record)} />
         <DetailRow name="Served model" value={servedModelOf(record) ?? 'No model'} />
         {finish !== null && <DetailRow name="Finish reason" value={finish} />}

@@ -1,13 +1,16 @@
 import { useState } from 'preact/hooks'
+import { mostCountedRejections } from '../../core/usage/usage-groups.ts'
 import type { ShownRequest } from '../../routes/usage/schemas.ts'
 import { Switch } from '../parts/field.tsx'
 import { FilterBar } from '../parts/filter-bar.tsx'
 import { FindRequest } from '../parts/find-request.tsx'
 import { Icon } from '../parts/icon.tsx'
+import { NothingVisible } from '../parts/nothing-visible.tsx'
 import { Empty, FailureNotice, Loading } from '../parts/notice.tsx'
 import { Page } from '../parts/page.tsx'
 import { useOwnScope } from '../parts/project-field.tsx'
 import {
+  CodeText,
   callCount,
   RequestDetail,
   requestedModelText,
@@ -15,15 +18,16 @@ import {
   StatusBadge,
   servedModelOf,
 } from '../parts/request-detail.tsx'
-import { Table } from '../parts/table.tsx'
+import { type Column, Table } from '../parts/table.tsx'
 import { Tabs } from '../parts/tabs.tsx'
 import { showToast } from '../parts/toast.tsx'
 import { useAction } from '../state/action.ts'
 import { saveCsv, saveExport } from '../state/export.ts'
-import { type Filters, filtersOf, logQuery } from '../state/filters.ts'
+import { type Filters, filtersOf, logQuery, usageQuery } from '../state/filters.ts'
 import { compact, exactTime, formatCount, listTime, milliseconds, usdColumn } from '../state/format.ts'
 import { hashRoute, replaceHashRoute } from '../state/hash-route.ts'
 import { useLog } from '../state/log.ts'
+import { useResource } from '../state/resource.ts'
 
 const admissions = [
   { key: 'admitted', title: 'Admitted' },
@@ -38,12 +42,14 @@ export function Requests() {
   const log = useLog(logQuery(filters), isLive)
   const isRejected = filters.status === 'rejected'
   const isFiltered = Object.keys(filters).length > 0
+  const whole = useWhole(filters, log.hasMore)
   return (
     <Page
       title="Requests"
       about={`Model, latency, tokens and cost of each request${scope === null ? '' : ` of ${scope}`}. Prompts and outputs are never stored.`}
       actions={isRejected ? <RejectedExport rows={log.rows ?? []} /> : <Exports filters={filters} />}
     >
+      <NothingVisible />
       <FilterBar path="requests" filters={filters}>
         <Switch label="Live updates" isOn={isLive} onSwitch={setLive} />
       </FilterBar>
@@ -65,7 +71,13 @@ export function Requests() {
         {log.failure !== null && <FailureNotice failure={log.failure} retry={log.reload} />}
         {log.rows === undefined && log.failure === null && <Loading what="requests" lines={8} />}
         {log.rows?.length === 0 && !log.hasMore && (
-          <Empty title={isFiltered ? 'No matching requests' : 'No requests in the last 30 days'}>
+          <Empty
+            title={
+              isFiltered
+                ? 'No matching requests'
+                : `No requests${scope === null ? '' : ` of ${scope}`} in the last 30 days`
+            }
+          >
             {isFiltered ? (
               <button type="button" class="button small" onClick={() => replaceHashRoute('requests')}>
                 Show all
@@ -79,7 +91,8 @@ export function Requests() {
           <>
             {log.rows.length > 0 && <RequestTable rows={log.rows} fresh={log.fresh} onChoose={setChosen} />}
             <p class="table-foot" role="status">
-              {formatCount(log.rows.length)} shown
+              {formatCount(log.rows.length)}
+              {whole !== null && ` of ${whole}`} shown
               {isLive && ' · live'}
               {log.hasMore && log.isLoading && ' · searching older requests'}
             </p>
@@ -94,6 +107,19 @@ export function Requests() {
       {chosen !== null && <RequestDetail request={chosen} onClose={() => setChosen(null)} />}
     </Page>
   )
+}
+
+/** Number of all requests that match; null = not counted: sums of the whole log take long without an index. */
+function useWhole(filters: Filters, hasMore: boolean): string | null {
+  const { status, ...others } = filters
+  const isRejected = status === 'rejected'
+  const isOfFailed = isRejected || filters.error_code !== undefined || (status ?? 'completed') !== 'completed'
+  const { query, unit, shortenedTo } = usageQuery(isRejected ? others : filters)
+  const when = hasMore && isOfFailed && (isRejected || shortenedTo === null)
+  const { data } = useResource('GET /api/v1/usage', { query: { ...query, group_by: unit }, when })
+  const count = isRejected ? data?.rejected : data?.total.requests
+  if (!when || typeof count !== 'number') return null
+  return `${formatCount(count)}${isRejected && count === mostCountedRejections ? '+' : ''}`
 }
 
 function Exports({ filters }: { readonly filters: Filters }) {
@@ -156,6 +182,8 @@ type RequestTableProps = {
 
 function RequestTable({ rows, fresh, onChoose }: RequestTableProps) {
   const usd = usdColumn(rows.map(({ cost_usd }) => cost_usd))
+  // Rejected requests have no usage.
+  const hasUsage = rows.some(({ status }) => status !== 'rejected')
   return (
     <Table
       caption="Requests, newest first"
@@ -183,7 +211,7 @@ function RequestTable({ rows, fresh, onChoose }: RequestTableProps) {
           show: row => (
             <>
               <StatusBadge request={row} />
-              {row.error_code !== null && <code class="block quiet">{row.error_code}</code>}
+              {row.error_code !== null && <CodeText code={row.error_code} />}
             </>
           ),
         },
@@ -191,18 +219,27 @@ function RequestTable({ rows, fresh, onChoose }: RequestTableProps) {
           name: 'Model',
           show: row => (
             <>
-              {servedModelOf(row) ?? <span class="quiet">{requestedModelText(row)} (not served)</span>}{' '}
+              {servedModelOf(row) ?? (
+                <span class="quiet">
+                  {requestedModelText(row)}
+                  {row.status !== 'rejected' && ' (not served)'}
+                </span>
+              )}{' '}
               <ServedBadge request={row} />
               {callCount(row) > 1 && <span class="quiet"> {callCount(row)} attempts</span>}
             </>
           ),
         },
         { name: 'Key', from: 'wide', show: row => row.key_name ?? '–' },
-        { name: 'Tokens', from: 'middle', isNumber: true, show: row => compact(row.total_tokens) },
-        { name: 'Cost', from: 'middle', isNumber: true, show: row => usd(row.cost_usd) },
-        { name: 'Time to first token', from: 'wide', isNumber: true, show: row => milliseconds(row.first_token_ms) },
+        ...(hasUsage ? usageColumns(usd) : []),
         { name: 'Total latency', from: 'middle', isNumber: true, show: row => milliseconds(row.latency_ms) },
       ]}
     />
   )
 }
+
+const usageColumns = (usd: (value: number) => string): readonly Column<ShownRequest>[] => [
+  { name: 'Tokens', from: 'middle', isNumber: true, show: row => compact(row.total_tokens) },
+  { name: 'Cost', from: 'middle', isNumber: true, show: row => usd(row.cost_usd) },
+  { name: 'Time to first token', from: 'wide', isNumber: true, show: row => milliseconds(row.first_token_ms) },
+]

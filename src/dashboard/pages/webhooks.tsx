@@ -1,7 +1,6 @@
 import { useState } from 'preact/hooks'
 import { webhookEventTypes } from '../../core/webhooks/events.ts'
 import type { ShownWebhook } from '../../routes/webhooks/schemas.ts'
-import { Alerts } from '../parts/alerts.tsx'
 import { Badge } from '../parts/badge.tsx'
 import { Snippet } from '../parts/copy.tsx'
 import { Deliveries } from '../parts/deliveries.tsx'
@@ -14,6 +13,7 @@ import { Table } from '../parts/table.tsx'
 import { showToast } from '../parts/toast.tsx'
 import { useAction } from '../state/action.ts'
 import { callApi } from '../state/api.ts'
+import { hrefTo } from '../state/hash-route.ts'
 import { useResource } from '../state/resource.ts'
 
 export function Webhooks() {
@@ -23,7 +23,12 @@ export function Webhooks() {
   return (
     <Page
       title="Webhooks"
-      about="Signed HTTP requests to your servers when something happens in this account."
+      about={
+        <>
+          Signed HTTP requests to your servers when something happens in this account. Thresholds are on{' '}
+          <a href={hrefTo('alerts')}>Alerts</a>.
+        </>
+      }
       actions={
         <button type="button" class="button primary" onClick={() => setAdding(true)}>
           Create webhook
@@ -42,7 +47,6 @@ export function Webhooks() {
         </Loaded>
       </Card>
       {shown !== null && webhooks.data?.data.some(one => one.id === shown) && <Deliveries key={shown} id={shown} />}
-      <Alerts />
       {isAdding && <Create onCreated={webhooks.reload} onClose={() => setAdding(false)} />}
     </Page>
   )

@@ -36,6 +36,8 @@ export function DailyChart({ title, days, series, kind, show, axis, least, note,
   const width = days.length * step
 
   const perUnit = days[0]?.length === 10 ? 'day' : 'hour'
+  // The first and the last hour can be parts of hours.
+  const whole = perUnit === 'day' ? `${days.length} days` : 'Whole range'
   const open = (day: number) => location.assign(linkTo(filterOfUnit(days[day] ?? '')))
 
   const move = (event: KeyboardEvent) => {
@@ -93,14 +95,14 @@ export function DailyChart({ title, days, series, kind, show, axis, least, note,
           </svg>
         </div>
         <div class="chart-days" aria-hidden="true">
-          {[0, Math.floor(last / 2), last].map(day => (
+          {[...new Set([0, Math.floor(last / 2), last])].map(day => (
             <span key={day}>{formatUtcUnit(days[day] ?? '')}</span>
           ))}
         </div>
       </div>
       <figcaption>
         <span>
-          <strong>{chosen === null ? `${days.length} ${perUnit}s` : formatUtcUnit(days[chosen] ?? '')}</strong>
+          <strong>{chosen === null ? whole : formatUtcUnit(days[chosen] ?? '')}</strong>
           {note !== undefined && <span class="quiet"> · {note}</span>}
         </span>
         <ul class="legend">

@@ -81,9 +81,9 @@ export function FilterBar({ path, filters, children }: FilterBarProps) {
               key={name}
               label={name === 'from' ? 'From' : 'To'}
               type="datetime-local"
-              step="3600"
+              step="60"
               value={filters[name] ?? ''}
-              onCommit={value => set({ range: '', [name]: value === '' ? '' : `${value.slice(0, 13)}:00` })}
+              onCommit={value => set({ range: '', [name]: value === '' ? '' : value.slice(0, 16) })}
             />
           ))}
         <button type="button" class="button" aria-expanded={isOpen} onClick={() => setOpen(!isOpen)}>
@@ -143,7 +143,9 @@ function FilterFields({ path, filters, onChange }: FilterFieldsProps) {
         'status',
         'Status',
         // Rejected requests are only in the log.
-        Object.entries(statusWords).filter(([status]) => path === 'requests' || status !== 'rejected'),
+        [...Object.entries(statusWords), ['failed_or_blocked', 'Failed or blocked'] as const].filter(
+          ([status]) => path === 'requests' || status !== 'rejected',
+        ),
       )}
       {choice('error_code', 'Error code', plain(errorCodes))}
       {choice('provider', 'Provider', plain(providers))}

@@ -9,6 +9,7 @@ const paths = {
   projects: 'M3 7h7l2 2h9v11H3zM3 7V5h6l2 2',
   team: 'M9 11a3.5 3.5 0 1 0 0-7 3.5 3.5 0 0 0 0 7zM3 20c.4-3.5 2.7-5.5 6-5.5s5.6 2 6 5.5M16 4.5a3.5 3.5 0 0 1 0 6.5M17.5 14.8c2 .7 3.2 2.5 3.5 5.2',
   billing: 'M3 6h18v12H3zM3 10h18M7 15h3',
+  alerts: 'M6 17V11a6 6 0 0 1 12 0v6l2 1H4zM10 21h4M12 3v2',
   webhooks: 'M7 8l-4 4 4 4M17 8l4 4-4 4M14 5l-4 14',
   audit: 'M6 3h9l4 4v14H6zM9 11h7M9 15h7',
   settings: 'M4 7h9M17 7h3M4 17h3M11 17h9M15 4.5v5M9 14.5v5',

@@ -1,7 +1,7 @@
 import { useState } from 'preact/hooks'
 import type { ShownKeyPage } from '../../routes/keys/schemas.ts'
 import type { ShownUsage } from '../../routes/usage/schemas.ts'
-import { type Filters, hrefToLog, rangeOf, ranges, usageQuery } from '../state/filters.ts'
+import { type Filters, failedOnly, hrefToLog, rangeOf, ranges, usageQuery } from '../state/filters.ts'
 import { hashRoute, hrefTo, replaceHashRoute } from '../state/hash-route.ts'
 import { useResource } from '../state/resource.ts'
 import { chartUnitsOf, type Measure, measures, wholeSeries } from '../state/usage-series.ts'
@@ -62,7 +62,7 @@ const measureTabs = (Object.keys(measures) as Measure[]).map(key => ({ key, titl
 
 function Chart({ usage, filters }: { readonly usage: ShownUsage; readonly filters: Filters }) {
   const [measure, setMeasure] = useState<Measure>('requests')
-  const failed: Filters = measure === 'errors' ? { status: 'failed' } : {}
+  const failed: Filters = measure === 'errors' ? failedOnly : {}
   return (
     <Card
       title={ranges[rangeOf(filters)].title}

@@ -1,5 +1,5 @@
 import { saveCsv } from '../state/export.ts'
-import { type Filters, hrefToLog, rangeTitle, usageQuery } from '../state/filters.ts'
+import { type Filters, failedOnly, hrefToLog, rangeTitle, usageQuery } from '../state/filters.ts'
 import { compact, formatCount, milliseconds, percent, usdColumn } from '../state/format.ts'
 import { useResource } from '../state/resource.ts'
 import { Empty, Loaded } from './notice.tsx'
@@ -62,7 +62,7 @@ export function KeyUsageCard({ filters }: { readonly filters: Filters }) {
                     row.failed === 0 ? (
                       '0'
                     ) : (
-                      <a href={hrefToLog(filters, { key: row.key_id, status: 'failed' })}>
+                      <a href={hrefToLog(filters, { key: row.key_id, ...failedOnly })}>
                         {formatCount(row.failed)} ({percent(row.failed / row.requests, 1)})
                       </a>
                     ),

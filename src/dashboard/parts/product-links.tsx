@@ -1,4 +1,5 @@
 import { useGateway } from '../state/gateway.ts'
+import { hrefTo } from '../state/href.ts'
 
 /** Links to the API reference and the status of the gateway, and its version. */
 export function ProductLinks() {
@@ -6,9 +7,7 @@ export function ProductLinks() {
   return (
     <p class="product-links quiet">
       <a href="/docs">Docs</a>
-      <a href="/readyz" target="_blank" rel="noopener">
-        Status
-      </a>
+      <a href={hrefTo('status')}>Status</a>
       {version !== undefined && <span>v{version}</span>}
     </p>
   )

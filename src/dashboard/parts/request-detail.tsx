@@ -1,3 +1,4 @@
+import { Fragment } from 'preact'
 import type { ShownRequest } from '../../routes/usage/schemas.ts'
 import { dialectNames, exactTime, formatCount, formatTags, humanize, milliseconds, usdExact } from '../state/format.ts'
 import { hrefTo } from '../state/hash-route.ts'
@@ -26,6 +27,24 @@ export const statusWords: Readonly<Record<ShownRequest['status'], string>> = {
 
 export function StatusBadge({ request: { status } }: { readonly request: Pick<ShownRequest, 'status'> }) {
   return <Badge tone={tones[status]}>{statusWords[status]}</Badge>
+}
+
+/** An error code that breaks after its underscores on narrow screens. */
+export function CodeText({ code }: { readonly code: string }) {
+  return (
+    <code class="block quiet">
+      {code.split('_').map((part, index) => (
+        <Fragment key={index}>
+          {index > 0 && (
+            <>
+              _<wbr />
+            </>
+          )}
+          {part}
+        </Fragment>
+      ))}
+    </code>
+  )
 }
 
 type Served = Pick<ShownRequest, 'model' | 'requested_model' | 'routing_mode' | 'status' | 'first_token_ms'>
@@ -108,6 +127,26 @@ export function RequestDetail({ request, onClose }: { readonly request: ShownReq
         {request.tags !== null && <DetailRow name="Tags" value={formatTags(request.tags)} />}
       </dl>
 
+      {request.status !== 'rejected' && <Use request={request} />}
+
+      {metadata !== null && Object.keys(metadata).length > 0 && (
+        <>
+          <h3>Metadata</h3>
+          <dl class="pairs">
+            {Object.entries(metadata).map(([name, value]) => (
+              <DetailRow key={name} name={name} value={value} />
+            ))}
+          </dl>
+        </>
+      )}
+    </Dialog>
+  )
+}
+
+/** Tokens and cost. Rejected requests have none. */
+function Use({ request }: { readonly request: ShownRequest }) {
+  return (
+    <>
       <h3>Tokens</h3>
       <dl class="pairs">
         <DetailRow name="Input" value={formatCount(request.input_tokens)} />
@@ -132,17 +171,6 @@ export function RequestDetail({ request, onClose }: { readonly request: ShownReq
         {request.fetch_cost_usd > 0 && <DetailRow name="Page fetches" value={usdExact(request.fetch_cost_usd)} />}
         <DetailRow name="Total" value={usdExact(request.cost_usd)} />
       </dl>
-
-      {metadata !== null && Object.keys(metadata).length > 0 && (
-        <>
-          <h3>Metadata</h3>
-          <dl class="pairs">
-            {Object.entries(metadata).map(([name, value]) => (
-              <DetailRow key={name} name={name} value={value} />
-            ))}
-          </dl>
-        </>
-      )}
-    </Dialog>
+    </>
   )
 }

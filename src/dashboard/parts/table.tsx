@@ -1,7 +1,7 @@
 import type { ComponentChildren } from 'preact'
 import { useState } from 'preact/hooks'
 
-type Column<Row> = {
+export type Column<Row> = {
   readonly name: string
   readonly show: (row: Row) => ComponentChildren
   /** Right-aligned, so that digits line up. */

@@ -1,5 +1,6 @@
 /** Range and filters of Overview, Requests, Keys and Tags, in the URL. All times are UTC. */
 import { hrefTo } from './href.ts'
+import { openedAt } from './opened-at.ts'
 
 export const filterNames = [
   'range',
@@ -21,13 +22,14 @@ export const filterNames = [
   'project_id',
 ] as const
 export type FilterName = (typeof filterNames)[number]
-/** `from` and `to` are hours, `2026-11-23T07:00`; `tag` is `name=value` or a name with any value, `metadata` is `name=value`. */
+/** `from` and `to` are minutes, `2026-11-23T07:00`; `tag` is `name=value` or a name with any value, `metadata` is `name=value`. */
 export type Filters = Readonly<Partial<Record<FilterName, string>>>
 
-const hourMs = 3_600_000
+const minuteMs = 60_000
+const hourMs = 60 * minuteMs
 const dayMs = 24 * hourMs
 
-/** Ranges end now. Days are whole UTC days with today, so that they agree with the daily totals. */
+/** Ranges end now, those of hours to the minute. Days are whole UTC days with today, so that they agree with the daily totals. */
 export const ranges = {
   '1h': { title: 'Last hour', hours: 1 },
   '24h': { title: 'Last 24 hours', hours: 24 },
@@ -58,6 +60,9 @@ export function filtersFor(path: string, { status, ...others }: Filters): Filter
   return status === undefined || (status === 'rejected' && path !== 'requests') ? others : { ...others, status }
 }
 
+/** The requests that totals count as failed. */
+export const failedOnly: Filters = { status: 'failed_or_blocked' }
+
 export const isCustom = ({ from, to }: Filters) => from !== undefined || to !== undefined
 
 const isRange = (name: string | undefined): name is RangeName => name !== undefined && Object.hasOwn(ranges, name)
@@ -72,26 +77,25 @@ export function rangeTitle(filters: Filters): string {
 /** Epoch milliseconds: the first included, and the first excluded; null = now. */
 type Span = { readonly from: number; readonly to: number | null }
 
-/** The end of a range is now, rounded up to the hour, so that equal requests have equal addresses. */
 function spanOf(filters: Filters, now: number): Span {
-  const end = Math.ceil(now / hourMs) * hourMs
   if (isCustom(filters)) {
-    const to = timeOf(filters.to) ?? end
+    const to = timeOf(filters.to) ?? Math.ceil(now / hourMs) * hourMs
     return { from: timeOf(filters.from) ?? to - mostFailedDays * dayMs, to }
   }
   const range = ranges[rangeOf(filters)]
   return 'hours' in range
-    ? { from: end - (range.hours + (now % hourMs === 0 ? 0 : 1)) * hourMs, to: end }
+    ? { from: Math.ceil(now / minuteMs) * minuteMs - range.hours * hourMs, to: null }
     : { from: Math.floor(now / dayMs) * dayMs - (range.days - 1) * dayMs, to: null }
 }
 
-function timeOf(hour: string | undefined): number | null {
-  const time = Date.parse(`${hour}:00Z`)
+function timeOf(minute = ''): number | null {
+  // Chromium reads years into other texts, such as 2000 into `undefined:00Z`.
+  const time = /^\d{4}-\d\d-\d\dT\d\d:\d\d$/.test(minute) ? Date.parse(`${minute}:00Z`) : Number.NaN
   return Number.isFinite(time) ? time : null
 }
 
 /** Parameters of the request log for these filters. */
-export function logQuery(filters: Filters, now = Date.now()): Record<string, string> {
+export function logQuery(filters: Filters, now = openedAt.value): Record<string, string> {
   const { from, to } = spanOf(filters, now)
   return { ...withoutRange(filters), from: iso(from), ...(to === null ? {} : { to: iso(to) }) }
 }
@@ -116,10 +120,10 @@ type UsageOptions = {
 /** Parameters of the usage totals for these filters. Whole days are sent as days, which the daily totals know. */
 export function usageQuery(
   filters: Filters,
-  { now = Date.now(), groupBy, splitBy, isThroughProjects = false }: UsageOptions = {},
+  { now = openedAt.value, groupBy, splitBy, isThroughProjects = false }: UsageOptions = {},
 ): UsageQuery {
   const span = spanOf(filters, now)
-  const end = span.to ?? Math.floor(now / dayMs) * dayMs + dayMs
+  const end = span.to ?? endOf(filters, now)
   const { provider, model, key, member, tag, project_id, ...others } = withoutRange(filters)
   const isWhole = span.from % dayMs === 0 && end % dayMs === 0
   const unit = end - span.from <= mostHours * hourMs ? 'hour' : 'day'
@@ -139,6 +143,12 @@ export function usageQuery(
   return { query: { ...withoutRange(filters), ...times }, unit, shortenedTo }
 }
 
+/** The end of a range that ends now: of the minute, or of the UTC day. */
+function endOf(filters: Filters, now: number): number {
+  const unit = 'hours' in ranges[rangeOf(filters)] ? minuteMs : dayMs
+  return unit === dayMs ? Math.floor(now / dayMs) * dayMs + dayMs : Math.ceil(now / minuteMs) * minuteMs
+}
+
 const iso = (time: number) => `${new Date(time).toISOString().slice(0, 19)}Z`
 
 function withoutRange({ range, from, to, metadata = '', ...others }: Filters): Record<string, string> {
@@ -147,12 +157,18 @@ function withoutRange({ range, from, to, metadata = '', ...others }: Filters): R
 }
 
 /** Returns the link to the log with these filters, and those that a chart element adds. */
-export const hrefToLog = (filters: Filters, added: Filters = {}) => hrefTo('requests', { ...filters, ...added })
+export function hrefToLog(filters: Filters, added: Filters = {}, now = openedAt.value): string {
+  // The first column of a chart begins with the range, not with its hour.
+  const { from } = spanOf(filters, now)
+  const isEarlier = (timeOf(added.from) ?? Number.POSITIVE_INFINITY) < from
+  return hrefTo('requests', { ...filters, ...added, ...(isEarlier ? { from: minuteOf(from) } : {}) })
+}
+
+const minuteOf = (time: number) => new Date(time).toISOString().slice(0, 16)
 
 /** The filter of a column of a chart: a UTC day `2026-11-23`, or an hour `2026-11-23T07`. */
 export function filterOfUnit(unit: string): Filters {
   const isDay = unit.length === 10
   const from = Date.parse(isDay ? unit : `${unit}:00Z`)
-  const hour = (time: number) => new Date(time).toISOString().slice(0, 16)
-  return { range: '', from: hour(from), to: hour(from + (isDay ? dayMs : hourMs)) }
+  return { range: '', from: minuteOf(from), to: minuteOf(from + (isDay ? dayMs : hourMs)) }
 }

@@ -1,6 +1,7 @@
 /** Client-side routing in the URL hash, so that the server only serves one page. */
 import { signal } from '@preact/signals'
 import { hrefTo } from './href.ts'
+import { openedAt } from './opened-at.ts'
 
 export { hrefTo }
 
@@ -12,9 +13,12 @@ type HashRoute = {
 
 export const hashRoute = signal(read())
 
-globalThis.addEventListener('hashchange', () => {
+globalThis.addEventListener('hashchange', update)
+
+function update(): void {
+  openedAt.value = Date.now()
   hashRoute.value = read()
-})
+}
 
 function read(): HashRoute {
   const [path = '', search = ''] = location.hash.replace(/^#\/?/, '').split('?')
@@ -35,5 +39,5 @@ function decoded(text: string): string {
 /** Changes the view of the same page without a history entry. */
 export function replaceHashRoute(path: string, query: Readonly<Record<string, string | undefined>> = {}): void {
   history.replaceState(null, '', hrefTo(path, query))
-  hashRoute.value = read()
+  update()
 }

@@ -21,7 +21,8 @@ import type {
   ShownInvoice,
 } from '../../routes/billing/schemas.ts'
 import type { dryRunShape } from '../../routes/dry-run/schemas.ts'
-import type { Health } from '../../routes/health/routes.ts'
+import type { Health, Ready } from '../../routes/health/routes.ts'
+import type { ShownStatus } from '../../routes/health/schemas.ts'
 import type { learningShape, ratedShape } from '../../routes/insights/schemas.ts'
 import type { newKeyShape, ShownKey, ShownKeyPage } from '../../routes/keys/schemas.ts'
 import type { modelHealthListShape, modelListShape } from '../../routes/models/schemas.ts'
@@ -51,6 +52,8 @@ export type ErrorBody = Static<typeof errorShape>
 
 export type Routes = {
   'GET /healthz': Health
+  'GET /readyz': Ready
+  'GET /api/v1/status': ShownStatus
   'GET /api/v1/auth/registration': RegistrationRules
   'POST /api/v1/auth/register': ShownSignIn
   'POST /api/v1/auth/verify/:token': ShownSignIn

@@ -1,6 +1,6 @@
 /** Usage as chart series: one measure per day, in total or split. */
 import type { ShownUsage } from '../../routes/usage/schemas.ts'
-import type { Filters } from './filters.ts'
+import { type Filters, failedOnly } from './filters.ts'
 import { compact, dialectNames, formatCount, formatUsd, milliseconds } from './format.ts'
 
 export type Series = {
@@ -54,7 +54,7 @@ export function wholeSeries(usage: ShownUsage, measure: Measure): Series[] {
     case 'requests':
       return [
         line('completed', 'main', one => one.completed, { status: 'completed' }),
-        line('failed', 'bad', one => one.failed, { status: 'failed' }),
+        line('failed', 'bad', one => one.failed, failedOnly),
         line('client disconnected', 'warn', one => one.requests - one.completed - one.failed, {
           status: 'client_closed',
         }),
@@ -64,7 +64,7 @@ export function wholeSeries(usage: ShownUsage, measure: Measure): Series[] {
     case 'cost':
       return [line('cost', 'main', one => one.cost_usd)]
     case 'errors':
-      return [line('failed', 'bad', one => one.failed, { status: 'failed' })]
+      return [line('failed', 'bad', one => one.failed, failedOnly)]
     case 'latency':
       return [
         line('p50', 'main', one => one.latency_p50_ms),
@@ -93,7 +93,7 @@ export function splitSeries({ series, others }: ShownUsage, measure: Measure): S
 /** Keys of one name are several, which no filter names. */
 function filtersOfParts([part, ...more]: readonly Part[], measure: Measure): Filters | null {
   if (part === undefined || more.length > 0) return null
-  const status: Filters = measure === 'errors' ? { status: 'failed' } : {}
+  const status: Filters = measure === 'errors' ? failedOnly : {}
   if ('key_id' in part) return { key: part.key_id, ...status }
   if ('user_id' in part) return { member: part.user_id, ...status }
   if ('tag' in part) return { tag: part.tag, ...status }

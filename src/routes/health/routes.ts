@@ -54,6 +54,7 @@ const healthShape = strictObject({
 })
 export type Health = Static<typeof healthShape>
 const readyShape = strictObject({ status: oneOf(['ready', 'not_ready']) })
+export type Ready = Static<typeof readyShape>
 const directivesUsage =
   'Write them into a user message: `[[sim:tokens=200, pace_ms=20]]`, or `[[sim:status=503, only=openai]]`. A flag has no value: `[[sim:hang]]`.'
 const directivesShape = strictObject({

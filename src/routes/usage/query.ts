@@ -1,7 +1,7 @@
 /** Query parameters of the usage routes: each is known, sent once, and bounded. */
 import { type Static, Type } from '@sinclair/typebox'
 import { dayMs, timeIn } from '../../core/text/utc-days.ts'
-import { usageGroups, usageSplits } from '../../core/usage/usage-groups.ts'
+import { statusFilters, usageGroups, usageSplits } from '../../core/usage/usage-groups.ts'
 import { recordedDialects } from '../../core/usage/usage-record.ts'
 import { needsLog } from '../../core/usage/usage-source.ts'
 import { checker, invalidField, oneOf } from '../../core/validation/validate.ts'
@@ -44,7 +44,7 @@ const filters = {
   key: words(64),
   /** ID of the user whose keys made the requests. */
   member: words(64),
-  status: Type.Optional(oneOf(['completed', 'failed', 'client_closed', 'blocked'])),
+  status: Type.Optional(oneOf(statusFilters)),
   error_code: words(64),
   dialect: Type.Optional(oneOf(recordedDialects)),
   min_latency_ms: milliseconds,
@@ -78,7 +78,7 @@ export const requestsQuerySchema = Type.Object(
   {
     ...filters,
     /** `rejected`: requests that were rejected before admission. They have no tags and no metadata. */
-    status: Type.Optional(oneOf(['completed', 'failed', 'client_closed', 'blocked', 'rejected'])),
+    status: Type.Optional(oneOf([...statusFilters, 'rejected'])),
     cursor: words(100),
     limit: Type.Optional(
       Type.String({ pattern: '^([1-9]\\d?|1\\d\\d|200)$', maxLength: 3, description: 'an integer from 1 to 200' }),
@@ -164,6 +164,13 @@ export function readUsageQuery(url: string, now: number, isOfProjects: boolean):
       `must be at most ${maximumLogDays} days before \`to\` for hours, times, dialects and these filters`,
     )
   return period
+}
+
+/** Filters of the rejected requests of a period; null = they are not counted by this group, split or tag. */
+export function rejectedIn({ from, to, groupBy, splitBy, tag, filters }: UsagePeriod): RequestFilters | null {
+  const isOverTime = groupBy === 'hour' || groupBy === 'day' || groupBy === 'month'
+  if (!isOverTime || splitBy !== null || (tag ?? null) !== null || filters == null) return null
+  return { ...filters, from: filters.from ?? Date.parse(from), to: filters.to ?? Date.parse(to) + dayMs }
 }
 
 /** Epoch milliseconds of a time; null for a day, which the daily totals know. */

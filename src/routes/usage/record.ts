@@ -5,15 +5,19 @@ import { explainPlace } from '../../core/routing/explain-place.ts'
 import { attemptCause, skipCause } from '../../core/usage/attempt-causes.ts'
 import { explainRequest } from '../../core/usage/explain-request.ts'
 import { toUsd } from '../../core/usage/money.ts'
+import { type Rejection, sentKindIn } from '../../core/usage/rejection.ts'
 import type { TracedCandidate } from '../../core/usage/request-trace.ts'
 import { type ErrorCode, errorTable } from '../../core/validation/errors.ts'
 import type { FoundRequest, RejectedRequest, TracedRequest } from '../../ledger/find-request.ts'
 import type { RequestRecord, ShownRequest } from './schemas.ts'
 import { shownRequest } from './serializers.ts'
 
+/** Returns the values that a field of a dialect's requests accepts, in words; null = unknown. */
+export type DescribeField = (dialect: Rejection['dialect'], field: string) => string | null
+
 /** Returns the record of a found request. */
-export function shownRecord(found: FoundRequest): RequestRecord {
-  return found.kind === 'recorded' ? shownTraced(found.request) : shownRejection(found.request)
+export function shownRecord(found: FoundRequest, describeField: DescribeField): RequestRecord {
+  return found.kind === 'recorded' ? shownTraced(found.request) : shownRejection(found.request, describeField)
 }
 
 function shownTraced(row: TracedRequest): RequestRecord {
@@ -29,6 +33,8 @@ function shownTraced(row: TracedRequest): RequestRecord {
     layer,
     category,
     param,
+    sent: null,
+    accepted: null,
     limit: null,
     finishReason: row.finish_reason,
     causes,
@@ -54,6 +60,8 @@ function shownTraced(row: TracedRequest): RequestRecord {
     layer,
     category: category === '' ? null : category,
     param,
+    param_sent: null,
+    param_accepted: null,
     limit: null,
     summary,
     next_step: nextStep,
@@ -151,11 +159,14 @@ export function shownRejected(row: RejectedRequest): ShownRequest {
   }
 }
 
-function shownRejection(row: RejectedRequest): RequestRecord {
+function shownRejection(row: RejectedRequest, describeField: DescribeField): RequestRecord {
   const { error_code: errorCode, layer, param } = row
-  // Without a moderation layer the column has the limit.
-  const [category, limit] = layer === null ? [null, row.category] : [row.category, null]
-  const ended = { errorCode, layer, category, param, limit, finishReason: null, causes: [], isTruncated: false }
+  // Without a moderation layer the column has the limit, or the kind of the invalid value.
+  const sent = layer === null ? sentKindIn(row.category) : null
+  const [category, limit] = layer === null ? [null, sent === null ? row.category : null] : [row.category, null]
+  const accepted = sent === null || param === null ? null : describeField(row.dialect, param)
+  const named = { layer, category, param, sent, accepted, limit }
+  const ended = { errorCode, ...named, finishReason: null, causes: [], isTruncated: false }
   const { decidedBy, summary, nextStep } = explainRequest({ status: 'rejected', ...ended })
   return {
     ...shownRejected(row),
@@ -170,6 +181,8 @@ function shownRejection(row: RejectedRequest): RequestRecord {
     layer,
     category,
     param,
+    param_sent: sent,
+    param_accepted: accepted,
     limit,
     summary,
     next_step: nextStep,

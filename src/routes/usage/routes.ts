@@ -20,10 +20,11 @@ import {
   readExportQuery,
   readRequestsQuery,
   readUsageQuery,
+  rejectedIn,
   requestsQuerySchema,
   usageQuerySchema,
 } from './query.ts'
-import { shownRecord, shownRejected } from './record.ts'
+import { type DescribeField, shownRecord, shownRejected } from './record.ts'
 import { requestExportShape, requestListShape, requestRecordShape, usageShape } from './schemas.ts'
 import { csvHeader, csvRequest, shownRequest, shownUsage } from './serializers.ts'
 
@@ -32,6 +33,7 @@ type UsageDeps = {
   readonly clock: { now(): number }
   readonly database: Database
   readonly stores: Pick<Stores, 'audit'>
+  readonly describeField: DescribeField
 }
 
 /** A client that reads nothing for this long is treated as disconnected. */
@@ -41,7 +43,7 @@ const stalledSeconds = 60
  * `GET /api/v1/usage`, `GET /api/v1/requests` and its export. Members see the usage of their own keys and of their
  * projects, admins and owners that of the whole account.
  */
-export function usage({ ledger, clock, database, stores }: UsageDeps, identify: Authenticate) {
+export function usage({ ledger, clock, database, stores, describeField }: UsageDeps, identify: Authenticate) {
   const exports = createExportSlots()
   const allowed = async (request: Request, action: Action): Promise<Principal> => {
     const principal = await identify.principal(request.headers)
@@ -57,7 +59,12 @@ export function usage({ ledger, clock, database, stores }: UsageDeps, identify: 
         const principal = await allowed(request, 'usage.own')
         const scope = scopeOf(principal, 'usage.all')
         const query = readUsageQuery(request.url, clock.now(), scope.userId !== null && principal.projects.size > 0)
-        return reply(shownUsage(query, await ledger.usage(scope, query)))
+        const ofRejected = rejectedIn(query)
+        const [grouped, rejected] = await Promise.all([
+          ledger.usage(scope, query),
+          ofRejected && ledger.countRejected(scope, ofRejected),
+        ])
+        return reply({ ...shownUsage(query, grouped), rejected })
       },
       withRouteDocs(session('usage.own'), {
         summary: 'Get usage totals',
@@ -94,7 +101,7 @@ export function usage({ ledger, clock, database, stores }: UsageDeps, identify: 
           ? await ledger.find(scopeOf(principal, 'requests.all'), params.id)
           : null
         if (found === null) throw requestNotFound()
-        return reply(shownRecord(found))
+        return reply(shownRecord(found, describeField))
       },
       withRouteDocs(session('requests.own'), {
         summary: 'Get a request',

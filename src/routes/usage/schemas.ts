@@ -3,7 +3,7 @@ import { attemptSkips } from '../../core/chat/attempts.ts'
 import { healthStates } from '../../core/request/health-state.ts'
 import { placeReasons } from '../../core/request/place-reason.ts'
 import { deciders } from '../../core/usage/explain-request.ts'
-import { usageGroups, usageSplits } from '../../core/usage/usage-groups.ts'
+import { mostCountedRejections, usageGroups, usageSplits } from '../../core/usage/usage-groups.ts'
 import { attemptOutcomes, recordedDialects } from '../../core/usage/usage-record.ts'
 import { fallbackPolicies } from '../../core/validation/fallback-policy.ts'
 import { oneOf } from '../../core/validation/validate.ts'
@@ -168,6 +168,11 @@ export const requestRecordShape = namedSchema('RequestRecord', {
   layer: { ...orNull(text('patterns')), description: 'moderation layer that blocked' },
   category: orNull(text('violence')),
   param: { ...orNull(text('messages')), description: 'field that the error names' },
+  param_sent: {
+    ...orNull(text('a string')),
+    description: 'kind of the value that the field had, never the value; null = unknown',
+  },
+  param_accepted: { ...orNull(text('a number from 0 to 2')), description: 'values that the field accepts' },
   limit: { ...orNull(text('key.requests_per_minute')), description: 'limit that rejected the request' },
   summary: text('All attempts failed. Last cause: the provider is overloaded.'),
   next_step: orNull(text('Send the request again later.')),
@@ -213,6 +218,10 @@ export const usageShape = namedSchema('UsageTotals', {
   to: { ...day, description: 'a UTC day, included' },
   group_by: oneOf(usageGroups),
   total: strictObject(sums),
+  rejected: {
+    ...orNull(count),
+    description: `requests rejected before admission, which no total contains: of the last 30 days, counted up to ${mostCountedRejections}; null = grouped by something else than time, split, or with a filter that rejected requests lack (status, tag, metadata)`,
+  },
   data: Type.Array(
     Type.Union([
       strictObject({ day, ...sums }),

@@ -126,7 +126,7 @@ function triedCell(tried: LoggedRequest['tried']): string | null {
 }
 
 /** Converts totals of a period and its parts; a series over time has no gaps. */
-export function shownUsage(period: UsagePeriod, { total, groups, parts }: GroupedUsage): ShownUsage {
+export function shownUsage(period: UsagePeriod, { total, groups, parts }: GroupedUsage): Omit<ShownUsage, 'rejected'> {
   const { from, to, groupBy, splitBy } = period
   const known = new Map(groups.map(group => [group.unit, group]))
   const units = unitsBetween(period) ?? groups.map(group => group.unit)

@@ -7,6 +7,8 @@ const failed = {
   layer: null,
   category: null,
   param: null,
+  sent: null,
+  accepted: null,
   limit: null,
   finishReason: null,
   causes: [],
@@ -52,6 +54,35 @@ const cases = [
       'No eligible model accepts the images or files of the messages. The error names `messages`.',
       'model with vision',
     ],
+  ],
+  [
+    'an invalid value',
+    {
+      ...rejected,
+      errorCode: 'invalid_request',
+      param: 'temperature',
+      sent: 'a string',
+      accepted: 'a number from 0 to 2',
+    },
+    [
+      'validation',
+      'The request is not valid. The error names `temperature`, sent as a string. It accepts a number from 0 to 2.',
+      'Correct the field',
+    ],
+  ],
+  [
+    'an invalid part of a field',
+    { ...rejected, errorCode: 'invalid_request', param: 'messages', sent: 'an array', accepted: 'an array' },
+    [
+      'validation',
+      'The request is not valid. The error names `messages`, sent as an array. It accepts an array. The invalid part can be inside it.',
+      'exact place',
+    ],
+  ],
+  [
+    'a missing field',
+    { ...rejected, errorCode: 'invalid_request', param: 'input', sent: 'nothing' },
+    ['validation', 'The request is not valid. The error names `input`, which was not sent.', 'Correct the field'],
   ],
   [
     'a context overflow at the provider',

@@ -1,0 +1,98 @@
+import type { ComponentChildren } from 'preact'
+import { mostCountedRejections } from '../../core/usage/usage-groups.ts'
+import type { ShownUsage } from '../../routes/usage/schemas.ts'
+import { type Filters, failedOnly, filterOfUnit, hrefToLog, rangeTitle } from '../state/filters.ts'
+import { compact, formatCount, milliseconds, percent } from '../state/format.ts'
+import { chartUnitsOf, daysOf } from '../state/usage-series.ts'
+import { Empty } from './notice.tsx'
+import { Card } from './page.tsx'
+import { Sparkline } from './sparkline.tsx'
+
+/** Days above this error rate are marked. */
+const muchFailed = 0.05
+
+/** Latency, failed and rejected requests of a range. */
+export function LatencyAndErrors({ usage, filters }: { readonly usage: ShownUsage; readonly filters: Filters }) {
+  const { total, rejected } = usage
+  const days = daysOf(usage)
+  const units = chartUnitsOf(usage)
+  const slow = total.latency_p95_ms === null ? undefined : { min_latency_ms: String(total.latency_p95_ms) }
+  return (
+    <Card title="Latency and errors" about={rangeTitle(filters)}>
+      {total.requests === 0 ? (
+        <Empty title="No requests in this range">
+          {rejected ? (
+            <>
+              <Rejected count={rejected} filters={filters} /> rejected before a model was called.
+            </>
+          ) : (
+            'Latency and errors appear after requests.'
+          )}
+        </Empty>
+      ) : (
+        <>
+          <dl class="figures">
+            <Figure name="p50 latency" value={milliseconds(total.latency_p50_ms)} />
+            <Figure
+              name="p95 latency"
+              value={milliseconds(total.latency_p95_ms)}
+              href={slow && hrefToLog(filters, slow)}
+            />
+            <Figure name="Time to first token (p50)" value={milliseconds(total.first_token_p50_ms)} />
+            <Figure
+              name="Failed or blocked"
+              value={`${compact(total.failed)} (${percent(total.failed / total.requests, 1)})`}
+              href={total.failed > 0 ? hrefToLog(filters, failedOnly) : undefined}
+            />
+            {typeof rejected === 'number' && (
+              <Figure name="Rejected" value={rejected === 0 ? '0' : <Rejected count={rejected} filters={filters} />} />
+            )}
+          </dl>
+          <Sparkline
+            onChoose={day => location.assign(hrefToLog(filters, filterOfUnit(units[day] ?? '')))}
+            label={`p95 latency; ${milliseconds(total.latency_p95_ms)} overall`}
+            values={days.map(day => day.latency_p95_ms)}
+            isBad={day => (days[day]?.failed ?? 0) > muchFailed * (days[day]?.requests ?? 0)}
+          />
+          <p class="hint">p95 latency; red marks more than 5% failed.</p>
+          {typeof rejected === 'number' && (
+            <p class="hint">
+              A limit or a check rejected a request before a model was called: it counts in no other figure of the
+              range.
+            </p>
+          )}
+          <p class="hint">
+            <a href={hrefToLog(filters)}>All requests</a>
+            {total.failed > 0 && (
+              <>
+                {' · '}
+                <a href={hrefToLog(filters, failedOnly)}>Failed or blocked</a>
+              </>
+            )}
+          </p>
+        </>
+      )}
+    </Card>
+  )
+}
+
+/** The number of rejected requests, as the log lists them. */
+function Rejected({ count, filters }: { readonly count: number; readonly filters: Filters }) {
+  return (
+    <a href={hrefToLog(filters, { status: 'rejected' })}>
+      {formatCount(count)}
+      {count === mostCountedRejections && '+'}
+    </a>
+  )
+}
+
+type FigureProps = { readonly name: string; readonly value: ComponentChildren; readonly href?: string | undefined }
+
+function Figure({ name, value, href }: FigureProps) {
+  return (
+    <div>
+      <dt>{name}</dt>
+      <dd>{href === undefined ? value : <a href={href}>{value}</a>}</dd>
+    </div>
+  )
+}

@@ -1,0 +1,68 @@
+import { Elysia } from 'elysia'
+import { isAllowed } from '../../core/accounts/roles.ts'
+import type { Redis } from '../../database/redis.ts'
+import { session } from '../../http/policies.ts'
+import { withRouteDocs } from '../../http/route-docs.ts'
+import { type Authenticate, forbidden, refuseWithoutTwoFactor, reply } from '../../http/session-routes.ts'
+import type { ModerationStats } from '../../moderation/moderation.ts'
+import { type ShownStatus, statusShape } from './schemas.ts'
+
+type StatusDeps = {
+  readonly version: string
+  readonly readiness: { readonly isReady: boolean }
+  /** Null = the providers are real. */
+  readonly simulator: object | null
+  /** Sends one query; rejects if the database does not answer in time. */
+  readonly pingDatabase: () => Promise<unknown>
+  readonly isEmbedded: boolean
+  /** Null = not configured. */
+  readonly redis: Pick<Redis, 'isReady'> | null
+  /** Whether Redis decides limits: 1, or 0; null = not configured. */
+  readonly sharedLimits: () => number | null
+  readonly safety: { figures(): ModerationStats }
+}
+
+/** `GET /api/v1/status`: this instance and its stores. Calls no provider. */
+export function status(deps: StatusDeps, identify: Authenticate) {
+  return new Elysia({ name: 'status' }).get(
+    '/api/v1/status',
+    async ({ request }) => {
+      const principal = await identify.principal(request.headers)
+      if (!isAllowed(principal.role, 'providers.see')) throw forbidden()
+      refuseWithoutTwoFactor(principal)
+      return reply(await shownStatus(deps))
+    },
+    withRouteDocs(session('providers.see'), {
+      summary: 'Get the status of the gateway',
+      description: 'This instance, its stores and its moderation. `GET /healthz` and `GET /readyz` are for probes.',
+      answer: statusShape,
+    }),
+  )
+}
+
+async function shownStatus(deps: StatusDeps): Promise<ShownStatus> {
+  const { version, readiness, simulator, pingDatabase, isEmbedded, redis, sharedLimits, safety } = deps
+  const isReached = await pingDatabase().then(
+    () => true,
+    () => false,
+  )
+  const { blockedHosts, moderation } = safety.figures()
+  const shared = sharedLimits()
+  return {
+    version,
+    ready: readiness.isReady,
+    simulated: simulator !== null,
+    database: { kind: isEmbedded ? 'embedded' : 'postgres', state: isReached ? 'ok' : 'unreachable' },
+    redis: redis && { state: redis.isReady() ? 'ok' : 'unreachable' },
+    limits_decided_by: shared === null ? 'gateway' : shared > 0 ? 'redis' : 'postgres',
+    moderation: {
+      blocked_hosts: blockedHosts,
+      external: moderation && {
+        calls: moderation.asked,
+        blocked: moderation.blocked,
+        failed: moderation.failed,
+        skipped: moderation.passedOver,
+      },
+    },
+  }
+}

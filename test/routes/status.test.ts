@@ -1,0 +1,86 @@
+import { describe, expect, test } from 'bun:test'
+import { Elysia } from 'elysia'
+import { GatewayError } from '../../src/core/validation/errors.ts'
+import { errorResponse, toGatewayError } from '../../src/http/error-response.ts'
+import { status } from '../../src/routes/health/status.ts'
+import { anyBodies } from '../harness/bodies.ts'
+
+const external = { asked: 5, blocked: 1, failed: 2, passedOver: 3 }
+const well: Parameters<typeof status>[0] = {
+  version: '1.5.0',
+  readiness: { isReady: true },
+  simulator: null,
+  pingDatabase: async () => [],
+  isEmbedded: true,
+  redis: null,
+  sharedLimits: () => null,
+  safety: { figures: () => ({ blockedHosts: 7, moderation: null }) },
+}
+
+async function ask(deps: Parameters<typeof status>[0], role: 'viewer' | 'member' | 'admin' | 'owner' = 'admin') {
+  const app = new Elysia()
+    .onError(({ error }) => errorResponse(toGatewayError(error), 'req_test'))
+    .use(
+      status(deps, {
+        bodies: anyBodies(),
+        addressOf: () => '127.0.0.1',
+        principal: async () => ({
+          accountId: 'acc',
+          userId: 'usr',
+          role,
+          projects: new Map(),
+          sessionId: 'ses',
+          isUnverified: false,
+          mustSetUpTwoFactor: false,
+          email: 'a@example.test',
+        }),
+      }),
+    )
+  const answer = await app.handle(new Request('http://localhost/api/v1/status'))
+  return { status: answer.status, body: JSON.parse(await answer.text()) }
+}
+
+describe('GET /api/v1/status', () => {
+  test('200: shows version, stores and moderation', async () => {
+    expect(await ask(well)).toEqual({
+      status: 200,
+      body: {
+        version: '1.5.0',
+        ready: true,
+        simulated: false,
+        database: { kind: 'embedded', state: 'ok' },
+        redis: null,
+        limits_decided_by: 'gateway',
+        moderation: { blocked_hosts: 7, external: null },
+      },
+    })
+  })
+
+  test('200: reports stores that do not answer, and calls of external moderation', async () => {
+    const { body } = await ask({
+      ...well,
+      readiness: { isReady: false },
+      pingDatabase: () => Promise.reject(new GatewayError('service_unavailable', 'Database unavailable.')),
+      isEmbedded: false,
+      redis: { isReady: () => false },
+      sharedLimits: () => 0,
+      safety: { figures: () => ({ blockedHosts: 0, moderation: external }) },
+    })
+    expect(body).toMatchObject({
+      ready: false,
+      database: { kind: 'postgres', state: 'unreachable' },
+      redis: { state: 'unreachable' },
+      limits_decided_by: 'postgres',
+      moderation: { external: { calls: 5, blocked: 1, failed: 2, skipped: 3 } },
+    })
+  })
+
+  test('200: names Redis while it counts the limits', async () => {
+    const { body } = await ask({ ...well, redis: { isReady: () => true }, sharedLimits: () => 1 })
+    expect([body.redis, body.limits_decided_by]).toEqual([{ state: 'ok' }, 'redis'])
+  })
+
+  test.each(['viewer', 'member'] as const)('403: a %s', async role => {
+    expect((await ask(well, role)).status).toBe(403)
+  })
+})
