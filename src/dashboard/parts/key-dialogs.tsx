@@ -5,17 +5,14 @@ import { useAction } from '../state/action.ts'
 import { callApi } from '../state/api.ts'
 import { dateTime, relativeTime } from '../state/format.ts'
 import { isKeyValid, otherKeysOf } from '../state/key-lineage.ts'
-import { keyRuleParams, rulesOfTexts, textsOfRules } from '../state/key-rule-texts.ts'
 import { useResource } from '../state/resource.ts'
 import type { NewKey } from '../state/routes.ts'
 import { Badge } from './badge.tsx'
 import { Snippet } from './copy.tsx'
 import { Confirm, Dialog, FormDialog } from './dialog.tsx'
-import { SelectField, TextField } from './field.tsx'
-import { KeyRoutingFields, routingOfTexts, routingTextsOf } from './key-routing.tsx'
-import { KeyRuleFields } from './key-rules.tsx'
+import { SelectField } from './field.tsx'
+import { ChangeKey } from './key-form.tsx'
 import { Notice } from './notice.tsx'
-import { ProjectField } from './project-field.tsx'
 import { showToast } from './toast.tsx'
 
 export type OpenKeyDialog =
@@ -56,76 +53,7 @@ export function KeyBadge({ of: key }: { readonly of: Pick<ShownKey, 'revoked_at'
   )
 }
 
-const lifetimes = { '': 'Never', '7': 'In 7 days', '30': 'In 30 days', '90': 'In 90 days', '365': 'In a year' } as const
-const dayMs = 86_400_000
-
-export const lifetimeOptions = Object.entries(lifetimes).map(([value, text]) => (
-  <option key={value} value={value}>
-    {text}
-  </option>
-))
-
-/** Returns the expiry of a chosen lifetime; null = never. */
-export const expiryIn = (days: string) =>
-  days === '' ? null : new Date(Date.now() + Number(days) * dayMs).toISOString()
-
 type OfKeyProps = { readonly target: ShownKey; readonly onChanged: () => void; readonly onClose: () => void }
-
-/** API fields whose errors the dialogs show beside them. */
-export const keyParams = ['name', 'project_id', 'expires_at', ...keyRuleParams]
-
-/** The choice that leaves the expiry as it is. */
-const unchanged = 'unchanged'
-
-function ChangeKey({ target, onChanged, onClose }: OfKeyProps) {
-  const [name, setName] = useState(target.name)
-  const [days, setDays] = useState<string>(unchanged)
-  const [rules, setRules] = useState(textsOfRules(target))
-  const [routing, setRouting] = useState(routingTextsOf(target))
-  const [project, setProject] = useState(target.project_id)
-  const changing = useAction(async () => {
-    const body = {
-      name: name.trim(),
-      ...(days === unchanged ? {} : { expires_at: expiryIn(days) }),
-      ...(project === target.project_id ? {} : { project_id: project }),
-      ...rulesOfTexts(rules),
-      ...routingOfTexts(routing),
-    }
-    await callApi('PATCH /api/v1/keys/:id', { params: { id: target.id }, body })
-    onClose()
-    onChanged()
-    showToast(`Key “${name.trim()}” changed`)
-  })
-  return (
-    <FormDialog
-      title={`Change “${target.name}”`}
-      action="Save"
-      isReady={name.trim() !== ''}
-      doing={changing}
-      fields={keyParams}
-      onClose={onClose}
-    >
-      <TextField
-        label="Name"
-        required
-        maxLength={64}
-        value={name}
-        onText={setName}
-        param="name"
-        failure={changing.failure}
-      />
-      <ProjectField value={project} onChoice={setProject} failure={changing.failure} />
-      <SelectField label="Expires" value={days} onChoice={setDays} param="expires_at" failure={changing.failure}>
-        <option value={unchanged}>
-          {target.expires_at === null ? 'Never (unchanged)' : dateTime(target.expires_at)}
-        </option>
-        {lifetimeOptions}
-      </SelectField>
-      <KeyRuleFields texts={rules} onTexts={setRules} failure={changing.failure} />
-      <KeyRoutingFields texts={routing} onTexts={setRouting} />
-    </FormDialog>
-  )
-}
 
 /** Asks before a revocation, and says which other keys of the lineage keep working. */
 function RevokeKey({ target, onChanged, onClose }: OfKeyProps) {
