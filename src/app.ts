@@ -290,6 +290,7 @@ function useOperations(root: Elysia, deps: Deps, workers: WorkerMetricsSource | 
       dashboard({
         site: deps.site,
         welcome: () => ({ name: 'gateway-ai', version, endpoints: endpointsOf(routes()) }),
+        setIdleTimeout: (request, seconds) => void root.server?.timeout(request, seconds ?? strangerTimeoutSeconds),
       }),
     )
     .use(probes({ ...deps, version }))

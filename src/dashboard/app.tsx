@@ -9,7 +9,6 @@ import { Playground } from './pages/playground.tsx'
 import { RequestPage } from './pages/request.tsx'
 import { Requests } from './pages/requests.tsx'
 import { Reset } from './pages/reset-password.tsx'
-import { Settings } from './pages/settings.tsx'
 import { InvitationPage, SignIn, SignUp } from './pages/sign-in.tsx'
 import { SingleSignOn } from './pages/single-sign-on.tsx'
 import { TwoFactorFirst } from './pages/two-factor.tsx'
@@ -46,6 +45,7 @@ const loadInvoice = async () => (await import('./pages/invoice.tsx')).InvoicePag
 const loadKeyPage = async () => (await import('./pages/key.tsx')).KeyPage
 const loadProjects = async () => (await import('./pages/projects.tsx')).Projects
 const loadProjectPage = async () => (await import('./pages/project.tsx')).ProjectPage
+const loadSettings = async () => (await import('./pages/settings.tsx')).Settings
 const loadStatus = async () => (await import('./pages/status.tsx')).StatusPage
 const loadTags = async () => (await import('./pages/tags.tsx')).TagsPage
 
@@ -121,7 +121,12 @@ const pages: readonly PageEntry[] = [
     show: () => <Later key="audit" load={loadAudit} what="the audit log" />,
     isFor: role => isAllowed(role, 'audit.see'),
   },
-  { path: 'settings', title: 'Settings', icon: 'settings', show: () => <Settings /> },
+  {
+    path: 'settings',
+    title: 'Settings',
+    icon: 'settings',
+    show: () => <Later key="settings" load={loadSettings} what="the settings" />,
+  },
   { path: 'status', title: 'Status', icon: 'info', show: showStatus, isUnlisted: true },
 ]
 

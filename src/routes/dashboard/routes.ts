@@ -28,18 +28,31 @@ type DashboardDeps = {
   readonly site: DashboardBundle
   /** Response of `/` for clients that are not browsers. */
   readonly welcome: () => Static<typeof welcomeShape>
+  /** Sets the idle timeout of a request's connection, in seconds; null = that of a new connection. */
+  readonly setIdleTimeout: (request: Request, seconds: number | null) => void
 }
+
+/** The first request builds the page, which takes longer than the usual idle timeout on a busy machine. */
+const buildSeconds = 120
 
 /**
  * `GET /`: the page for clients that accept HTML, the list of endpoints for others. `GET /assets/*`: the page's files.
  */
-export function dashboard({ site, welcome }: DashboardDeps) {
+export function dashboard({ site, welcome, setIdleTimeout }: DashboardDeps) {
+  const filesFor = async (request: Request) => {
+    setIdleTimeout(request, buildSeconds)
+    try {
+      return await site.files()
+    } finally {
+      setIdleTimeout(request, null)
+    }
+  }
   return new Elysia({ name: 'dashboard' })
     .get(
       '/',
       async ({ request }) => {
         if (!acceptsPage(request.headers)) return Response.json(welcome(), { headers: { ...fresh, vary: 'accept' } })
-        return send(request, (await site.files()).get('index.html'), { ...fresh, ...pageHeaders, vary: 'accept' })
+        return send(request, (await filesFor(request)).get('index.html'), { ...fresh, ...pageHeaders, vary: 'accept' })
       },
       withRouteDocs(policies.open, {
         summary: 'Get the dashboard',
@@ -51,7 +64,7 @@ export function dashboard({ site, welcome }: DashboardDeps) {
     .get(
       '/assets/:name',
       async ({ request, params: { name } }) =>
-        send(request, name === 'index.html' ? undefined : (await site.files()).get(name), {
+        send(request, name === 'index.html' ? undefined : (await filesFor(request)).get(name), {
           ...kept,
           ...pageHeaders,
           vary: 'accept-encoding',

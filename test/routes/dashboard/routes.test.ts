@@ -2,6 +2,8 @@
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test'
 import { brotliDecompressSync, gunzipSync } from 'node:zlib'
 import { createDashboardBundle } from '../../../src/composition/dashboard-bundle.ts'
+import { dashboard, type SiteFile } from '../../../src/routes/dashboard/routes.ts'
+import { eventually } from '../../database/database.contract.ts'
 import { type Gateway, startGateway } from '../../harness/gateway.ts'
 
 setDefaultTimeout(60_000)
@@ -29,6 +31,23 @@ describe('GET /', () => {
       expect(answer.headers.get('vary')).toBe('accept')
       expect(await answer.json()).toMatchObject({ name: 'gateway-ai', endpoints: expect.any(Array) })
     }
+  })
+
+  test('keeps the connection while the page is built, and then limits its idle time again', async () => {
+    const timeouts: unknown[] = []
+    const built = Promise.withResolvers<ReadonlyMap<string, SiteFile>>()
+    const app = dashboard({
+      site: { files: () => built.promise },
+      welcome: () => ({ name: 'gateway-ai', version: '1.5.0', endpoints: [] }),
+      setIdleTimeout: (_, seconds) => void timeouts.push(seconds),
+    })
+    const answer = app.handle(new Request('http://localhost/', { headers: { accept: 'text/html' } }))
+    await eventually(() => timeouts.length > 0, 10_000)
+    expect(timeouts).toEqual([120])
+    const bytes = new TextEncoder().encode('page')
+    built.resolve(new Map([['index.html', { type: 'text/html', bodies: { identity: bytes, gzip: bytes, br: bytes } }]]))
+    expect(await (await answer).text()).toBe('page')
+    expect(timeouts).toEqual([120, null])
   })
 
   test('forbids other origins’ resources and caching [H5]', async () => {
