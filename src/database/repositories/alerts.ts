@@ -198,8 +198,7 @@ export function evaluateNextAlert(database: Database, at: number): Promise<Fired
         select email from users
         where account_id = ${accountId} and removed_at is null and (role = 'owner' or exists (
           select from project_members
-          where user_id = users.id and project_id = ${projectId} and project_members.role = 'admin'))
-        order by email`
+          where user_id = users.id and project_id = ${projectId} and project_members.role = 'admin'))`
       return { metric, threshold, value, project: projectName, recipients: recipients.map(({ email }) => email) }
     }),
   )
