@@ -178,9 +178,10 @@ describe('alert', () => {
         threshold: 0.1,
         value: 0.2,
         project: 'search',
-        recipients: [admin.email, person.email].sort(),
+        recipients: expect.any(Array),
       },
     ])
+    expect(fired[0]?.recipients.toSorted()).toEqual([admin.email, person.email].sort())
     const bodies = await sql(
       ({ sql: query }) => query<{ body: string }[]>`
         select body from webhook_deliveries where account_id = ${person.accountId}`,
@@ -198,6 +199,9 @@ describe('alert', () => {
     // Another project: neither the state nor the window of the former one.
     const moved = await call(person, 'PATCH', `/${created.body.id}`, { project_id: other })
     expect(moved.body).toMatchObject({ project_id: other, firing: false, value: null, changed_at: null })
+    // Rights that were checked for the former project do not reach it.
+    const former = { id: created.body.id, projectId: one }
+    expect(await gateway.deps.stores.alerts.deleteAlert(gateway.deps.database, person.accountId, former)).toBe(false)
     await used(person, start, { requests: 600, failed: 520, microcents: 600_000_000 }, other)
     expect(await evaluated(start + window + 60_000)).toEqual([])
     await used(person, start, { requests: 700, failed: 570, microcents: 600_000_000 }, other)

@@ -13,16 +13,7 @@ import { Card, Page } from '../parts/page.tsx'
 import { useIsThroughProjects, useOwnScope, useProjects } from '../parts/project-field.tsx'
 import { Tabs } from '../parts/tabs.tsx'
 import { Today } from '../parts/today.tsx'
-import { saveCsv } from '../state/export.ts'
-import {
-  type Filters,
-  failedOnly,
-  filtersOf,
-  hrefToLog,
-  rangeTitle,
-  type UsageQuery,
-  usageQuery,
-} from '../state/filters.ts'
+import { type Filters, failedOnly, filtersOf, hrefToLog, rangeTitle, usageQuery } from '../state/filters.ts'
 import { compact, milliseconds, percent, usdColumn } from '../state/format.ts'
 import { hashRoute, hrefTo } from '../state/hash-route.ts'
 import { useResource } from '../state/resource.ts'
@@ -32,7 +23,8 @@ import {
   type Measure,
   measures,
   nameOfModel,
-  type Series,
+  noteOf,
+  saveChart,
   splitSeries,
   wholeSeries,
 } from '../state/usage-series.ts'
@@ -164,17 +156,6 @@ function Days({ usage, filters }: Shown) {
       )}
     </Card>
   )
-}
-
-function noteOf(measure: Measure, { shortenedTo }: UsageQuery): string | undefined {
-  if (measure === 'latency') return 'p50'
-  return shortenedTo === null ? undefined : `last ${shortenedTo} days`
-}
-
-/** The chart as shown: one line per day or hour, one column per series. */
-function saveChart(measure: Measure, units: readonly string[], series: readonly Series[]): void {
-  const lines = units.map((unit, at) => [unit, ...series.map(({ values }) => values[at] ?? null)])
-  saveCsv(`${measure}.csv`, [['time_utc', ...series.map(({ name }) => name)], ...lines])
 }
 
 const shownParts = 8

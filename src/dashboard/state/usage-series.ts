@@ -1,6 +1,7 @@
 /** Usage as chart series: one measure per day, in total or split. */
 import type { ShownUsage } from '../../routes/usage/schemas.ts'
-import { type Filters, failedOnly } from './filters.ts'
+import { saveCsv } from './export.ts'
+import { type Filters, failedOnly, type UsageQuery } from './filters.ts'
 import { compact, dialectNames, formatCount, formatUsd, milliseconds } from './format.ts'
 
 export type Series = {
@@ -132,4 +133,16 @@ function summed(parts: readonly Lines[], measure: Measure): Pick<Series, 'values
   const column = columns[measure]
   const values = first[column].map((_, day) => parts.reduce((sum, part) => sum + (part[column][day] ?? 0), 0))
   return { values, whole: values.reduce((sum, one) => sum + one, 0) }
+}
+
+/** Returns what a split chart shows apart from its title; undefined = nothing else. */
+export function noteOf(measure: Measure, { shortenedTo }: UsageQuery): string | undefined {
+  if (measure === 'latency') return 'p50'
+  return shortenedTo === null ? undefined : `last ${shortenedTo} days`
+}
+
+/** Saves a chart as CSV: one line per day or hour, one column per series. */
+export function saveChart(measure: Measure, units: readonly string[], series: readonly Series[]): void {
+  const lines = units.map((unit, at) => [unit, ...series.map(({ values }) => values[at] ?? null)])
+  saveCsv(`${measure}.csv`, [['time_utc', ...series.map(({ name }) => name)], ...lines])
 }

@@ -83,6 +83,9 @@ async function placeProblem(
   return place.isFull ? 'full' : null
 }
 
+/** An alert in the project that the user's rights were checked for: an alert that moved meanwhile is another one. */
+type FoundAlert = Pick<ListedAlert, 'id' | 'projectId'>
+
 /** New values of an alert; undefined = unchanged. */
 export type AlertChange = {
   readonly threshold: number | undefined
@@ -98,7 +101,7 @@ export type AlertChange = {
 export function changeAlert(
   database: Database,
   accountId: string,
-  id: string,
+  { id, projectId: formerId }: FoundAlert,
   { threshold, windowMinutes, projectId }: AlertChange,
 ): Promise<'done' | 'not_found' | AlertPlaceProblem> {
   return withAccountRls(database, accountId).sql(async step => {
@@ -116,7 +119,7 @@ export function changeAlert(
         is_firing = is_firing and not ${isMoved}::boolean,
         value = case when ${isMoved}::boolean then null else value end,
         changed_at = case when ${isMoved}::boolean then null else changed_at end
-      where id = ${id} and account_id = ${accountId} returning id`
+      where id = ${id} and account_id = ${accountId} and project_id is not distinct from ${formerId} returning id`
     if (rows.length === 0) return 'not_found'
     const details = {
       ...(threshold === undefined ? {} : { threshold }),
@@ -129,9 +132,11 @@ export function changeAlert(
 }
 
 /** Deletes an alert. Returns false if there is none of this ID. */
-export function deleteAlert(database: Database, accountId: string, id: string): Promise<boolean> {
+export function deleteAlert(database: Database, accountId: string, { id, projectId }: FoundAlert): Promise<boolean> {
   return withAccountRls(database, accountId).sql(async step => {
-    const rows = await step`delete from alert_rules where id = ${id} and account_id = ${accountId} returning id`
+    const rows = await step`
+      delete from alert_rules
+      where id = ${id} and account_id = ${accountId} and project_id is not distinct from ${projectId} returning id`
     if (rows.length === 0) return false
     await recordAudit(step, database, { accountId, action: 'alert.deleted', target: id })
     return true
@@ -198,8 +203,7 @@ export function evaluateNextAlert(database: Database, at: number): Promise<Fired
         select email from users
         where account_id = ${accountId} and removed_at is null and (role = 'owner' or exists (
           select from project_members
-          where user_id = users.id and project_id = ${projectId} and project_members.role = 'admin'))
-        order by email`
+          where user_id = users.id and project_id = ${projectId} and project_members.role = 'admin'))`
       return { metric, threshold, value, project: projectName, recipients: recipients.map(({ email }) => email) }
     }),
   )

@@ -107,9 +107,9 @@ export function alerts(deps: AlertDeps, identify: Authenticate) {
       answer: null,
       errors: ['not_found'],
       async handle(call) {
-        const { id } = await managedAlert(deps, call)
+        const alert = await managedAlert(deps, call)
         const acting = actingAs(deps.database, call.actor)
-        if (!(await deps.stores.alerts.deleteAlert(acting, call.principal.accountId, id))) throw notFound()
+        if (!(await deps.stores.alerts.deleteAlert(acting, call.principal.accountId, alert))) throw notFound()
         return replyNoContent()
       },
     },
@@ -145,7 +145,7 @@ async function change(deps: AlertDeps, call: SessionRequest): Promise<Response> 
   if (projectId !== undefined) refuseProject(call.principal, projectId)
   const wanted = { threshold, windowMinutes, projectId }
   const acting = actingAs(deps.database, call.actor)
-  orRefuse(await deps.stores.alerts.changeAlert(acting, call.principal.accountId, before.id, wanted))
+  orRefuse(await deps.stores.alerts.changeAlert(acting, call.principal.accountId, before, wanted))
   return reply(shownAlert(await managedAlert(deps, call)))
 }
 
