@@ -73,8 +73,9 @@ type Weighable = Pick<ChatRequest, 'messages' | 'tools' | 'responseFormat'> &
 
 /**
  * Returns an upper bound of a request's input tokens, which is reserved before the call. Without `provider`, valid for
- * all. For OpenAI it holds for any text. For others it is a rule: texts of repeated non-words (`bbn` 1,000 times) have up
- * to 4/3 of it in cl100k_base, the most that a search of 150,000 such texts found. Counts texts, names, IDs, tools, schema, passed-on fields, and each image at maximum size.
+ * all. For OpenAI it is valid for any text. For others it is a rule: texts of repeated non-words (`bbn` 1,000 times) have
+ * up to 4/3 of it in cl100k_base, the most that a search of 150,000 such texts found. Counts texts, names, IDs, tools,
+ * schema, passed-on fields, and each image at maximum size.
  */
 export function estimateInputTokens(ask: Weighable, provider?: string): number {
   let flat = tokensPerMessage + tokensPerMessage * ask.messages.length + tokensPerTool * ask.tools.length
