@@ -4,7 +4,7 @@ import { testEventType, webhookBody } from '../../core/webhooks/events.ts'
 import { withAccountRls } from '../account-transaction.ts'
 import type { Database } from '../database.ts'
 import { type Step, statementIn } from '../statement.ts'
-import { recordAudit } from './audit.ts'
+import { recordAudit, retentionDeadlineMs } from './audit.ts'
 import { newDeliveryId } from './webhook-events.ts'
 
 /** Why an endpoint takes no delivery that a user requests. */
@@ -119,6 +119,7 @@ export async function pruneDeliveries(database: Database, limit: number): Promis
           or created_at < clock_timestamp() - make_interval(days => ${keptDays}))
         limit ${limit})
       returning id`,
+    retentionDeadlineMs,
   )
   return rows.length
 }
