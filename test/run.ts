@@ -10,6 +10,7 @@ import { dayMs } from '../src/core/text/utc-days.ts'
 import { embeddedTemplate } from './harness/data-folder.ts'
 import { makeTemplate, sharedPostgres } from './harness/database.ts'
 import { keptFiles } from './harness/kept-files.ts'
+import { lazyCompilation } from './harness/lazy-compilation.ts'
 import { has, statedNeed } from './harness/needs.ts'
 import { startPostgres } from './harness/postgres.ts'
 import { type FileResult, readReport } from './junit.ts'
@@ -226,6 +227,9 @@ for (const [signal, code] of [
   })
 const environment = {
   ...process.env,
+  ...lazyCompilation,
+  // A process of tests runs most code a few times: the compiler's last tier takes more CPU time than it saves.
+  BUN_JSC_useFTLJIT: '0',
   BUN_CONFIG_MAX_HTTP_REQUESTS: '8192',
   ...(postgres === null ? {} : { [sharedPostgres]: postgres.url }),
 }

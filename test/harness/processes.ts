@@ -8,6 +8,7 @@ import { connectEmbedded } from '../../src/database/embedded.ts'
 import type { UsageRow } from '../../src/database/tables.ts'
 import { copyFolder, freshDataFolder } from './data-folder.ts'
 import { keptFolder } from './kept-files.ts'
+import { lazyCompilation } from './lazy-compilation.ts'
 
 export type Environment = Readonly<Record<string, string>>
 
@@ -30,14 +31,11 @@ const startDeadlineMs = 60_000
 
 /**
  * Settings of the runtime that take a quarter from the processor time of a start: transpiled files are kept for the next
- * process, code is optimized five times later, and WebAssembly never. They change no result.
+ * process, and less code is optimized. They change no result.
  */
 const cheapStart = {
   BUN_RUNTIME_TRANSPILER_CACHE_PATH: join(keptFolder(), 'gateway-ai-transpiled'),
-  BUN_JSC_thresholdForOptimizeAfterWarmUp: '5000',
-  BUN_JSC_thresholdForOptimizeAfterLongWarmUp: '5000',
-  BUN_JSC_thresholdForOptimizeSoon: '5000',
-  BUN_JSC_useOMGJIT: '0',
+  ...lazyCompilation,
 }
 
 const folders: string[] = []
