@@ -6,6 +6,28 @@ import type { Gateway } from '../harness/gateway.ts'
 /** Maximum time until a page shows something: a bound against a hang, not a claim about speed. */
 const deadlineMs = 90_000
 
+const unneededFeatures = [
+  // What Playwright turns off: the browser reads only the last list of its command line.
+  'AvoidUnnecessaryBeforeUnloadCheckSync',
+  'DestroyProfileOnBrowserClose',
+  'HttpsUpgrades',
+  'HttpsFirstBalancedModeAutoEnable',
+  'LensOverlay',
+  'MediaRouter',
+  'PaintHolding',
+  'ThirdPartyStoragePartitioning',
+  'AvoidCorsURLLoaderRestartOnRedirect',
+  'TcpPortRandomizationWin',
+  'OptimizationHints',
+  'NetworkTimeServiceQuerying',
+  'AimEnabled',
+  'PreconnectToSearch',
+  // Processes for the address bar of every window and for pages that nobody opens: half the CPU time of a window.
+  'WebUIOmniboxPopup',
+  'WebUIOmniboxAimPopup',
+  'SpareRendererForSitePerProcess',
+]
+
 /** Opens a browser with a temporary user data folder. */
 export function openBrowser(executablePath: string): Promise<Browser> {
   return chromium.launch({
@@ -18,6 +40,7 @@ export function openBrowser(executablePath: string): Promise<Browser> {
       '--disable-background-networking',
       '--disable-component-update',
       '--disable-sync',
+      `--disable-features=${unneededFeatures.join()}`,
     ],
   })
 }

@@ -7,6 +7,7 @@ import { tmpdir } from 'node:os'
 import { dirname, join, resolve } from 'node:path'
 import { migrate, openDatabase } from '../../src/database/database.ts'
 import { openEmbedded } from '../../src/database/embedded.ts'
+import { keptFolder } from './kept-files.ts'
 
 const root = resolve(import.meta.dir, '../..')
 
@@ -26,9 +27,9 @@ export function copyFolder(from: string, to: string): void {
 
 /** Returns the folder that data folders are copied from. The first call on a machine creates it. */
 export async function embeddedTemplate(): Promise<string> {
-  const template = join(tmpdir(), `gateway-ai-template-${fingerprint()}`)
+  const template = join(keptFolder(), `gateway-ai-template-${fingerprint()}`)
   if (existsSync(template)) return template
-  const making = mkdtempSync(join(tmpdir(), 'gateway-ai-making-'))
+  const making = mkdtempSync(join(keptFolder(), 'gateway-ai-making-'))
   const embedded = await openEmbedded(making)
   const database = openDatabase(embedded.address)
   await migrate(database)

@@ -5,6 +5,7 @@ import { chmodSync, chownSync, existsSync, mkdtempSync, readdirSync, readFileSyn
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { freePort } from './free-port.ts'
+import { keptFolder } from './kept-files.ts'
 
 export type PrivatePostgres = {
   readonly url: string
@@ -27,7 +28,7 @@ export async function startPostgres({ connections = 200 } = {}): Promise<Private
   if (programs === null || !canStartPostgres()) return null
   const user = process.getuid?.() === 0 ? unprivilegedUser() : null
   const template = await templateFolder(programs, user)
-  const folder = userFolder('pg-', user)
+  const folder = userFolder(join(tmpdir(), 'pg-'), user)
   const data = join(folder, 'data')
   // Copied by root, the files keep their owner.
   const copied = Bun.spawnSync(['cp', '-a', join(template, 'data'), data], { stderr: 'pipe' })
@@ -58,9 +59,9 @@ type User = { readonly uid: number; readonly gid: number }
 async function templateFolder(programs: string, user: User | null): Promise<string> {
   const words = ['-U', 'postgres', '-A', 'trust', '-E', 'UTF8', '--wal-segsize=1', '--no-sync']
   const made = Bun.hash([programs, user?.uid, ...words].join(' ')).toString(36)
-  const template = join(tmpdir(), `gateway-ai-postgres-${made}`)
+  const template = join(keptFolder(), `gateway-ai-postgres-${made}`)
   if (existsSync(template)) return template
-  const making = userFolder('pg-making-', user)
+  const making = userFolder(join(keptFolder(), 'pg-making-'), user)
   await run(making, user, [join(programs, 'initdb'), '-D', join(making, 'data'), ...words])
   try {
     renameSync(making, template)
@@ -72,7 +73,7 @@ async function templateFolder(programs: string, user: User | null): Promise<stri
 }
 
 function userFolder(prefix: string, user: User | null): string {
-  const folder = mkdtempSync(join(tmpdir(), prefix))
+  const folder = mkdtempSync(prefix)
   chmodSync(folder, 0o755)
   if (user !== null) chownSync(folder, user.uid, user.gid)
   return folder

@@ -7,6 +7,8 @@ import { openDatabase } from '../../src/database/database.ts'
 import { connectEmbedded } from '../../src/database/embedded.ts'
 import type { UsageRow } from '../../src/database/tables.ts'
 import { copyFolder, freshDataFolder } from './data-folder.ts'
+import { keptFolder } from './kept-files.ts'
+import { lazyCompilation } from './lazy-compilation.ts'
 
 export type Environment = Readonly<Record<string, string>>
 
@@ -29,14 +31,11 @@ const startDeadlineMs = 60_000
 
 /**
  * Settings of the runtime that take a quarter from the processor time of a start: transpiled files are kept for the next
- * process, code is optimized five times later, and WebAssembly never. They change no result.
+ * process, and less code is optimized. They change no result.
  */
 const cheapStart = {
-  BUN_RUNTIME_TRANSPILER_CACHE_PATH: join(tmpdir(), 'gateway-ai-transpiled'),
-  BUN_JSC_thresholdForOptimizeAfterWarmUp: '5000',
-  BUN_JSC_thresholdForOptimizeAfterLongWarmUp: '5000',
-  BUN_JSC_thresholdForOptimizeSoon: '5000',
-  BUN_JSC_useOMGJIT: '0',
+  BUN_RUNTIME_TRANSPILER_CACHE_PATH: join(keptFolder(), 'gateway-ai-transpiled'),
+  ...lazyCompilation,
 }
 
 const folders: string[] = []
@@ -65,7 +64,7 @@ export function freshFolder(): Promise<string> {
   return freshDataFolder(dataFolder())
 }
 
-/** Runs a file of `src/` to its end. It receives only `PATH` of this process's environment. */
+/** Runs a file of `src/` to its end. It receives only `PATH` and `TMPDIR` of this process's environment. */
 export async function run(
   file: 'main.ts' | 'cli.ts',
   words: readonly string[],
@@ -144,7 +143,14 @@ export function ledgerOf(
 function spawn(file: string, words: readonly string[], environment: Environment, release = root) {
   const child = Bun.spawn([process.execPath, join(release, 'src', file), ...words], {
     cwd: release,
-    env: { PATH: process.env.PATH ?? '', BUN_CONFIG_MAX_HTTP_REQUESTS: '8192', ...cheapStart, ...environment },
+    env: {
+      PATH: process.env.PATH ?? '',
+      // Sockets of data folders with long paths are in it.
+      TMPDIR: tmpdir(),
+      BUN_CONFIG_MAX_HTTP_REQUESTS: '8192',
+      ...cheapStart,
+      ...environment,
+    },
     stdin: 'ignore',
     stdout: 'pipe',
     stderr: 'pipe',
