@@ -22,7 +22,7 @@ const unneededFeatures = [
   'NetworkTimeServiceQuerying',
   'AimEnabled',
   'PreconnectToSearch',
-  // Processes for the address bar of every window and for pages that nobody opens: half the CPU time of a window.
+  // Processes for the address bar of every window and for pages in advance: half the CPU time of a window.
   'WebUIOmniboxPopup',
   'WebUIOmniboxAimPopup',
   'SpareRendererForSitePerProcess',
@@ -91,6 +91,12 @@ export async function newVisitor(
     },
     leave: () => context.close(),
   }
+}
+
+/** Waits until a drawer is closed and its history entry is gone: a navigation before that would be taken back. */
+export async function drawerClosed(page: Page): Promise<void> {
+  await page.locator('dialog').waitFor({ state: 'detached' })
+  await page.waitForFunction(() => history.state?.drawer === undefined)
 }
 
 /** Returns the owner of a gateway's first account. */

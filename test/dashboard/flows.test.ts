@@ -8,7 +8,7 @@ import { eventually } from '../database/database.contract.ts'
 import { type Gateway, startGateway } from '../harness/gateway.ts'
 import { reportSkipped } from '../harness/needs.ts'
 import { upgraded } from '../harness/users.ts'
-import { firstOwner, newVisitor, openBrowser, type Visitor } from './browser.ts'
+import { drawerClosed, firstOwner, newVisitor, openBrowser, type Visitor } from './browser.ts'
 import { chromiumPath } from './chromium.ts'
 
 // A bound against a hang, for a machine with many other processes.
@@ -155,7 +155,7 @@ function withBrowser(path: string) {
     await page.getByRole('radio', { name: 'Python' }).check({ force: true })
     expect(await code.textContent()).toContain('from anthropic import Anthropic')
     await page.getByRole('button', { name: 'Close' }).click()
-    await page.locator('dialog').waitFor({ state: 'detached' })
+    await drawerClosed(page)
   })
 
   test('Playground: stops a running response', async () => {

@@ -7,7 +7,7 @@ import { type Gateway, startGateway } from '../harness/gateway.ts'
 import { reportSkipped } from '../harness/needs.ts'
 import { addMember, signIn } from '../harness/users.ts'
 import { appearanceOnly, axeProblems, settled } from './axe.ts'
-import { firstOwner, newVisitor, openBrowser, type Visitor } from './browser.ts'
+import { drawerClosed, firstOwner, newVisitor, openBrowser, type Visitor } from './browser.ts'
 import { chromiumPath } from './chromium.ts'
 import { fillLog } from './log.ts'
 
@@ -233,6 +233,7 @@ function withBrowser(path: string) {
     await page.keyboard.press('Enter')
     await dialog.getByText('team=search').waitFor()
     await page.keyboard.press('Escape')
+    await drawerClosed(page)
   })
 
   test('Tags: has no axe violations at three sizes in both themes', async () => {

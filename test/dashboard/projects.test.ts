@@ -76,7 +76,7 @@ function withBrowser(path: string) {
     await second.page.getByLabel('Threshold in USD').fill('5')
     await second.page.getByRole('dialog').getByRole('button', { name: 'Create' }).click()
     await second.page.getByRole('row', { name: /Spend per UTC day 5 USD/ }).waitFor()
-    await first.go('webhooks', 'Webhooks')
+    await first.go('alerts', 'Alerts')
     await page.getByRole('row', { name: /Spend per UTC day Search 5 USD/ }).waitFor()
 
     await first.go('', 'Overview')
