@@ -93,10 +93,10 @@ export async function newVisitor(
   }
 }
 
-/** Waits until a drawer is closed and its history entry is gone: a navigation before that would be taken back. */
+/** Waits until a drawer is closed and has left the history: the browser takes back a navigation before that. */
 export async function drawerClosed(page: Page): Promise<void> {
   await page.locator('dialog').waitFor({ state: 'detached' })
-  await page.waitForFunction(() => history.state?.drawer === undefined)
+  await page.waitForFunction('history.state?.drawer === undefined')
 }
 
 /** Returns the owner of a gateway's first account. */
