@@ -3,7 +3,7 @@
  * Its last line is `N passed, N failed`. Arguments select the files whose paths contain one of them. With `CI=true` a
  * skipped test whose requirement could have been installed fails the run.
  */
-import { chmodSync, mkdtempSync, readFileSync, rmSync, statfsSync } from 'node:fs'
+import { chmodSync, mkdtempSync, readdirSync, readFileSync, rmSync, statfsSync, statSync } from 'node:fs'
 import { availableParallelism, tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { dayMs } from '../src/core/text/utc-days.ts'
@@ -53,6 +53,7 @@ const running = new Set<Bun.Subprocess>()
 /** Memory as a folder, and the free bytes from which it holds a run: more than ten times its files. */
 const memoryFolder = '/dev/shm'
 const enoughFreeBytes = 2 ** 32
+const temporaryPrefix = 'gateway-ai-run-'
 
 /**
  * Returns a new folder for the run's temporary files, in memory if there is room: creating and dropping a database takes
@@ -70,7 +71,11 @@ function temporaryFolder(): string {
   } catch {
     // This system has no such folder.
   }
-  const folder = mkdtempSync(join(place, 'gateway-ai-'))
+  // A run that was killed left its folder.
+  for (const name of readdirSync(place).filter(one => one.startsWith(temporaryPrefix)))
+    if (Date.now() - statSync(join(place, name)).mtimeMs > dayMs)
+      rmSync(join(place, name), { recursive: true, force: true })
+  const folder = mkdtempSync(join(place, temporaryPrefix))
   // A Postgres in it runs as another user.
   chmodSync(folder, 0o755)
   return folder
@@ -210,6 +215,7 @@ await install([
 process.env[keptFiles] = tmpdir()
 const temporary = temporaryFolder()
 process.env.TMPDIR = temporary
+process.on('exit', () => rmSync(temporary, { recursive: true, force: true }))
 
 // One server for all files that need a database and no server of their own: each copies the same template.
 const [postgres] = await Promise.all([
@@ -224,10 +230,7 @@ for (const [signal, code] of [
 ] as const)
   process.on(signal, () => {
     for (const run of running) run.kill()
-    void (postgres?.stop() ?? Promise.resolve()).finally(() => {
-      rmSync(temporary, { recursive: true, force: true })
-      process.exit(code)
-    })
+    void (postgres?.stop() ?? Promise.resolve()).finally(() => process.exit(code))
   })
 const environment = {
   ...process.env,
@@ -248,7 +251,6 @@ const lanes = Array.from({ length: availableParallelism() + 2 }, async () => {
 })
 await Promise.all(lanes)
 await postgres?.stop()
-rmSync(temporary, { recursive: true, force: true })
 
 const sum = (count: (result: FileResult) => number) => results.reduce((total, result) => total + count(result), 0)
 const [tests, failures, skipped] = [sum(one => one.tests), sum(one => one.failures), sum(one => one.skipped.length)]

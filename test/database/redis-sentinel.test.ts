@@ -13,6 +13,14 @@ const rejected = 'a Sentinel rejects the login; check sentinel_password in REDIS
 const password = 'of=the,Sentinels'
 const ofServer = `redis://:of%2Bthe%40servers@127.0.0.1:${server?.port}`
 
+/** Returns the first outcome that contains `expected`, else the last: a busy machine misses the deadline of 1 s. */
+async function lookedUp(urls: readonly string[], expected: string): Promise<string> {
+  for (let tries = 1; ; tries++) {
+    const found = await primaryUrl(urls).catch((cause: unknown) => String(cause))
+    if (found.includes(expected) || tries === 10) return found
+  }
+}
+
 for (const [title, login, change, expected] of [
   ['returns the primary with the login of the servers', { password }, null, ofServer],
   ['uses a user that may only look up the primary', { username: 'gateway', password }, null, ofServer],
@@ -25,8 +33,7 @@ for (const [title, login, change, expected] of [
     const sentinel = await startSentinel(needed(server), 'limits', login === undefined ? {} : { login })
     try {
       const url = change === null ? sentinel.url : sentinel.url.replace(change, '')
-      const found = await primaryUrl([url]).catch((cause: unknown) => String(cause))
-      expect(found).toContain(expected)
+      expect(await lookedUp([url], expected)).toContain(expected)
     } finally {
       await sentinel.stop()
     }
@@ -39,7 +46,7 @@ testNeeding('redis', 'primaryUrl: reports a rejected login before Sentinels that
       'redis+sentinel://127.0.0.1:1/limits?sentinel_password=wrong',
       sentinel.url.replace(/[^/]*@|\?.*/g, ''),
     ]
-    await expect(primaryUrl(urls)).rejects.toThrow(rejected)
+    expect(await lookedUp(urls, rejected)).toContain(rejected)
   } finally {
     await sentinel.stop()
   }

@@ -132,7 +132,14 @@ export async function startSentinel(
     ].join('\n'),
   )
   const child = Bun.spawn(['redis-server', file, '--sentinel'], { stdin: 'ignore', stdout: 'ignore', stderr: 'ignore' })
-  await untilListening(port)
+  try {
+    await untilListening(port)
+    if (child.exitCode !== null) throw new Error(`the Sentinel exited: another process may have taken port ${port}`)
+  } catch (cause) {
+    child.kill('SIGKILL')
+    rmSync(folder, { recursive: true, force: true })
+    throw cause
+  }
   const at = `127.0.0.1:${port}`
   const ownLogin = login === undefined ? '' : `${login.username ?? ''}:${encodeURIComponent(login.password)}@`
   const query = [

@@ -140,7 +140,7 @@ describe('alert', () => {
     expect(log.body.data.map(one => one.details)).toEqual([{ threshold: 0.1, window_minutes: 5 }, { threshold: 0.5 }])
   })
 
-  test('of a project: counts only its requests, tells its admins, and names it in events', async () => {
+  test('counts only the requests of its project, emails its admins, and names it in events', async () => {
     const person = await owner(gateway)
     const as = <T>(method: string, path: string, body?: unknown) =>
       ask<T>(gateway, method, `/api/v1${path}`, { token: person.token, body })

@@ -199,7 +199,7 @@ describe('webhook', () => {
     expect(await deliveriesOf(person, id)).toHaveLength(1)
   })
 
-  test('of a project: receives only events of that project, which name it', async () => {
+  test('receives only events of its project, which name it', async () => {
     const person = await owner(gateway)
     const as = <T>(method: string, path: string, body?: unknown) =>
       ask<T>(gateway, method, `/api/v1${path}`, { token: person.token, body })

@@ -79,7 +79,7 @@ export function alerts(deps: AlertDeps, identify: Authenticate) {
       examples: {
         '5% failed requests': { metric: 'error_rate', threshold: 0.05, window_minutes: 15 },
         '50 USD per day': { metric: 'spend', threshold: 50 },
-        'in a project': { metric: 'spend', threshold: 50, project_id: null },
+        'of the account': { metric: 'spend', threshold: 50, project_id: null },
       },
       answer: alertShape,
       status: 201,

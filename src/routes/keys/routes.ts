@@ -78,7 +78,7 @@ export function keys(deps: KeysDeps, identify: Authenticate) {
           tags: { team: 'search' },
           strategy: 'cost',
         },
-        'in a project': { name: 'search', project_id: null },
+        'in no project': { name: 'search', project_id: null },
       },
       answer: newKeyShape,
       status: 201,
