@@ -261,7 +261,7 @@ async function openAll(given: Config, options: DepsOptions, undo: (() => unknown
   const webhooks = openWebhooks(config, { database, clock, log, sessionSecret, pages: pages ?? {}, timer }, undo)
   const parts = { clock, network, log, catalogue, endpoints, simulator, ...(pages === undefined ? {} : { pages }) }
   const { content, replaceModeration } = openContent(config, parts, undo)
-  const rejections = new RejectionLog({ database, clock, log })
+  const rejections = new RejectionLog({ database, log })
   undo.push(() => rejections.close())
   const health = createHealthBook({ clock })
   const alertWorker = openAlerts(

@@ -7,6 +7,7 @@ import type { Database } from '../database/database.ts'
 import { pruneAudit } from '../database/repositories/audit.ts'
 import { pruneDeliveries } from '../database/repositories/webhook-log.ts'
 import { claimDeliveries, resealSecrets, settleDelivery } from '../database/repositories/webhooks.ts'
+import { pruneRejections } from '../ledger/rejections.ts'
 import { createHttpPost } from '../web/http-post.ts'
 import { createResolver } from '../web/resolve.ts'
 import { deliverDue } from '../webhooks/delivery-worker.ts'
@@ -28,7 +29,7 @@ const pruneEveryMs = 3_600_000
 const prunedAtOnce = 10_000
 
 /**
- * Opens webhooks: the workers that deliver events and delete old ones, with old entries of the audit log. `undo`
+ * Opens webhooks: the workers that deliver events and delete old ones, with old entries of the audit log and old rejections. `undo`
  * receives the functions that close them.
  */
 export function openWebhooks(config: Config, parts: Parts, undo: (() => unknown)[]) {
@@ -63,7 +64,7 @@ export function openWebhooks(config: Config, parts: Parts, undo: (() => unknown)
     pruneEveryMs,
     async isClosed => {
       // All that is due: one part per hour would be less than a large installation adds.
-      for (const prune of [pruneAudit, pruneDeliveries])
+      for (const prune of [pruneAudit, pruneDeliveries, pruneRejections])
         while (!isClosed() && (await prune(database, prunedAtOnce)) === prunedAtOnce);
       // Not at the start: instances that know only the former session secret may still run.
       if (config.jwtSecretPrevious !== null) await resealSecrets(database, seal.reseal)

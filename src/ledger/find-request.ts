@@ -26,6 +26,7 @@ export type FoundRequest =
   | { readonly kind: 'rejected'; readonly request: RejectedRequest }
 
 const deadlineMs = 5_000
+const mostReadRejections = 50_000
 
 /** IDs of responses are derived from the request ID. */
 const derivedId = /^(?:resp|msg|chatcmpl)_(.+)$/
@@ -94,7 +95,10 @@ export async function listRejected(
   }
 }
 
-/** Returns the number of rejected requests that match, at most `mostCountedRejections`; null = none can match the filters. */
+/**
+ * Returns the number of rejected requests that match among the newest 50,000 of the range, at most
+ * `mostCountedRejections`; null = none can match the filters. Both bounds limit the work after a flood of rejections.
+ */
 export async function countRejected(
   database: Database,
   scope: UsageScope,
@@ -103,8 +107,16 @@ export async function countRejected(
   if (filters.status !== null || cannotMatchRejected(filters)) return null
   const [row] = await withAccountRls(database, scope.accountId).sql(
     sql => sql<{ count: number }[]>`
+      with newest as (
+        select * from rejected_requests
+        where account_id = ${scope.accountId}
+          ${filters.from === null ? sql`` : sql`and at >= to_timestamp(${filters.from / 1000})`}
+          ${filters.to === null ? sql`` : sql`and at < to_timestamp(${filters.to / 1000})`}
+        order by at desc, request_id desc limit ${mostReadRejections})
       select count(*)::int as count
-      from (select 1 from rejected_requests ${whereRejected(sql, scope, filters)} limit ${mostCountedRejections}) as found`,
+      from (
+        select from newest as rejected_requests ${whereRejected(sql, scope, filters)} limit ${mostCountedRejections}
+      ) as found`,
     deadlineMs,
   )
   return row?.count ?? 0

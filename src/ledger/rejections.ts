@@ -3,23 +3,20 @@
  * record is best effort and bounded: a flood of rejections must not load the database. Rows wait in memory for at most
  * one second, surplus ones are dropped and counted, and all are deleted after 30 days.
  */
-import type { Clock } from '../core/ports/clock.ts'
 import type { Log } from '../core/ports/log.ts'
 import type { Rejection } from '../core/usage/rejection.ts'
 import type { Database } from '../database/database.ts'
+import { retentionDeadlineMs } from '../database/repositories/audit.ts'
 
 const flushMs = 1_000
 /** Per flush, so per second. */
 const maximumWaiting = 500
 const maximumPerAccount = 20
 const keptDays = 30
-const purgeEveryMs = 3_600_000
-const maximumPurged = 10_000
 const deadlineMs = 5_000
 
 type RejectionLogDeps = {
   readonly database: Database
-  readonly clock: Pick<Clock, 'monotonic'>
   readonly log: Pick<Log, 'warn'>
 }
 
@@ -29,7 +26,6 @@ export class RejectionLog {
   private waiting: Rejection[] = []
   private readonly perAccount = new Map<string, number>()
   private dropped = 0
-  private purgeAt = 0
   private isWriting = false
   private running: Promise<void> = Promise.resolve()
   private readonly timer: Timer
@@ -70,14 +66,10 @@ export class RejectionLog {
   }
 
   private async write(batch: readonly Rejection[]): Promise<void> {
-    const { database, clock, log } = this.deps
+    const { database, log } = this.deps
     this.isWriting = true
     try {
       await insertRejections(database, batch)
-      if (clock.monotonic() >= this.purgeAt) {
-        this.purgeAt = clock.monotonic() + purgeEveryMs
-        await purgeRejections(database)
-      }
     } catch {
       this.dropped += batch.length
     }
@@ -103,13 +95,15 @@ function insertRejections(database: Database, batch: readonly Rejection[]): Prom
   )
 }
 
-/** Deletes at most 10,000 old rows; the next purge deletes further ones. */
-function purgeRejections(database: Database): Promise<unknown> {
-  return database.run(
+/** Deletes rejections that are older than the retention, at most `limit`. Returns their number. */
+export async function pruneRejections(database: Database, limit: number): Promise<number> {
+  const rows = await database.run(
     ({ sql }) => sql`
       delete from rejected_requests where request_id in (
         select request_id from rejected_requests where at < clock_timestamp() - ${keptDays}::int * interval '1 day'
-        limit ${maximumPurged})`,
-    deadlineMs,
+        order by at limit ${limit})
+      returning request_id`,
+    retentionDeadlineMs,
   )
+  return rows.length
 }

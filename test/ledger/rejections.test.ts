@@ -25,7 +25,6 @@ test('rejection log: keeps at most one batch behind a database that does not ans
   const warnings: unknown[] = []
   const rejections = new RejectionLog({
     database: { address: 'postgres://away', run: () => promise, close: async () => {} },
-    clock: { monotonic: () => 0 },
     log: { warn: (_, fields) => void warnings.push(fields?.records) },
   })
   for (let second = 0; second < 30; second++) {

@@ -10,6 +10,7 @@ import { errorResponse, toGatewayError } from '../../src/http/error-response.ts'
 import { createLedgerReader } from '../../src/ledger/ledger.ts'
 import { journalSource } from '../../src/ledger/reconcile/journal-source.ts'
 import { audit } from '../../src/ledger/reconcile.ts'
+import { pruneRejections } from '../../src/ledger/rejections.ts'
 import { usage } from '../../src/routes/usage/routes.ts'
 import { eventually } from '../database/database.contract.ts'
 import { generateUsage, newTeam } from '../database/ledger-rows.ts'
@@ -424,6 +425,27 @@ describe('GET /api/v1/usage', () => {
     }
     for (const query of ['group_by=model', 'split_by=key', 'tag=team', 'status=failed', 'metadata[team]=search'])
       expect([query, (await read(await get(`/api/v1/usage?${query}`))).rejected]).toEqual([query, null])
+  })
+
+  test('200: rejected requests are deleted after 30 days', async () => {
+    if (database === null) throw new Error('the embedded database is open')
+    const { team } = await shared()
+    for (const [id, days] of [
+      ['req_31_days', 31],
+      ['req_29_days', 29],
+    ] as const)
+      await database.run(
+        ({ sql }) => sql`
+          insert into rejected_requests (request_id, at, account_id, key_id, streamed, error_code, latency_ms)
+          values (${id}, clock_timestamp() - make_interval(days => ${days}), ${team.accountId}, ${team.ownerKeys[0] ?? ''},
+            false, 'invalid_request', 1)`,
+      )
+    expect(await pruneRejections(database, 1_000)).toBeGreaterThan(0)
+    const left = await database.run(
+      ({ sql }) =>
+        sql<{ id: string }[]>`select request_id as id from rejected_requests where request_id like '%\\_days'`,
+    )
+    expect(left.map(({ id }) => id)).toEqual(['req_29_days'])
   })
 
   test.each([

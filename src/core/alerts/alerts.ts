@@ -9,6 +9,8 @@ export const alertWindowMinutes = { shortest: 5, longest: 60 } as const
 export const defaultWindowMinutes = 15
 /** Maximum alerts of a project, and of an account without those of its projects. */
 export const maximumAlerts = 20
+/** Of an account and all its projects, so that one account does not delay the alerts of others. */
+export const maximumAccountAlerts = 200
 /** Windows with fewer requests say nothing about errors and latency. */
 const minimumRequests = 20
 /** A firing alert resolves below this share of its threshold. */

@@ -7,6 +7,7 @@ import type { TransactionSql } from 'postgres'
 import {
   type AlertMetric,
   alertChange,
+  maximumAccountAlerts,
   maximumAlerts,
   spendValue,
   sumsBetween,
@@ -77,8 +78,9 @@ async function placeProblem(
     select
       ${projectId}::text is null or exists (
         select from projects where id = ${projectId} and account_id = ${accountId} and archived_at is null) as "isOpen",
-      (select count(*) >= ${maximumAlerts} from alert_rules
-        where account_id = ${accountId} and project_id is not distinct from ${projectId}) as "isFull"`
+      (select count(*) >= ${maximumAccountAlerts}
+          or count(*) filter (where project_id is not distinct from ${projectId}) >= ${maximumAlerts}
+        from alert_rules where account_id = ${accountId}) as "isFull"`
   if (place?.isOpen !== true) return 'no_project'
   return place.isFull ? 'full' : null
 }
@@ -179,7 +181,8 @@ export function evaluateNextAlert(database: Database, at: number): Promise<Fired
         select rule.id, rule.account_id, metric, threshold, window_minutes, is_firing, since, project_id,
           projects.name as project_name
         from alert_rules as rule left join projects on projects.id = project_id
-        where due_at <= ${instant(at + 1)}::text::timestamptz order by due_at limit 1 for update of rule skip locked`
+        where due_at <= ${instant(at + 1)}::text::timestamptz and projects.archived_at is null
+        order by due_at limit 1 for update of rule skip locked`
       if (due === undefined) return 'none'
       const reading = due.metric === 'spend' ? await readSpend(step, due, at) : await readWindow(step, due, at)
       const { value, since, dueAt } = reading

@@ -5,6 +5,7 @@ import {
   alertMetrics,
   alertWindowMinutes,
   defaultWindowMinutes,
+  maximumAccountAlerts,
   maximumAlerts,
   thresholdProblem,
 } from '../../core/alerts/alerts.ts'
@@ -74,7 +75,7 @@ export function alerts(deps: AlertDeps, identify: Authenticate) {
       path: '/api/v1/alerts',
       action,
       summary: 'Create an alert',
-      description: `Sends an email to owners, and to admins of its project, and \`alert.fired\` to webhooks when the value reaches the threshold, and \`alert.resolved\` when it falls below 80% of it. At most ${maximumAlerts} per project, and ${maximumAlerts} of the account. Admins of a project name it in \`project_id\`.`,
+      description: `Sends an email to owners, and to admins of its project, and \`alert.fired\` to webhooks when the value reaches the threshold, and \`alert.resolved\` when it falls below 80% of it. At most ${maximumAlerts} per project, ${maximumAlerts} of the account, and ${maximumAccountAlerts} in all. Admins of a project name it in \`project_id\`.`,
       body: creationSchema,
       examples: {
         '5% failed requests': { metric: 'error_rate', threshold: 0.05, window_minutes: 15 },
@@ -170,7 +171,10 @@ function refuseProject(principal: Principal, projectId: string | null): void {
 
 function orRefuse(outcome: 'done' | 'not_found' | AlertPlaceProblem): void {
   if (outcome === 'full')
-    throw new GatewayError('conflict', `An account or project has at most ${maximumAlerts} alerts. Delete one first.`)
+    throw new GatewayError(
+      'conflict',
+      `An account or project has at most ${maximumAlerts} alerts, and an account ${maximumAccountAlerts} with those of its projects. Delete one first.`,
+    )
   if (outcome !== 'done') throw notFound()
 }
 

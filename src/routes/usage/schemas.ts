@@ -220,7 +220,7 @@ export const usageShape = namedSchema('UsageTotals', {
   total: strictObject(sums),
   rejected: {
     ...orNull(count),
-    description: `requests rejected before admission, which no total contains: of the last 30 days, counted up to ${mostCountedRejections}; null = grouped by something else than time, split, or with a filter that rejected requests lack (status, tag, metadata)`,
+    description: `requests rejected before admission, which no total contains: of the last 30 days, counted up to ${mostCountedRejections} among the newest 50,000; null = grouped by something else than time, split, or with a filter that rejected requests lack (status, tag, metadata)`,
   },
   data: Type.Array(
     Type.Union([
