@@ -191,7 +191,7 @@ function UsageTable({ usage, filters, whole }: UsageTableProps) {
               ),
           },
           {
-            name: 'Failed',
+            name: 'Failed or blocked',
             from: 'middle',
             isNumber: true,
             by: row => row.failed,
