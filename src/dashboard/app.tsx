@@ -149,6 +149,10 @@ export function App() {
   if (first === 'verify') return <Verify token={rest[0] ?? ''} />
   if (first === 'sso') return <SingleSignOn failure={hashRoute.value.query.error} />
   if (first === 'reset') return <Reset token={rest[0]} />
+  const isSignedIn = currentSession.value?.two_factor_setup_required === false
+  // Without its database the gateway renews no session: its status tells so.
+  const isResumed = resuming.failure !== null || currentSession.value !== undefined
+  if (first === 'status' && isResumed && !isSignedIn) return showStatus()
   if (resuming.failure !== null)
     return (
       <main class="door">
@@ -161,8 +165,6 @@ export function App() {
         <Loading what="the dashboard" lines={2} />
       </main>
     )
-  const isSignedIn = currentSession.value?.two_factor_setup_required === false
-  if (first === 'status' && !isSignedIn) return showStatus()
   if (currentSession.value === null) return first === 'sign-up' ? <SignUp /> : <SignIn />
   if (currentSession.value.two_factor_setup_required) return <TwoFactorFirst />
   return <Signed path={first} rest={rest} role={currentSession.value.user.role} />

@@ -1,5 +1,8 @@
 import { describe, expect, test } from 'bun:test'
+import { RequestError } from '../../src/dashboard/state/api-error.ts'
 import {
+  coveredFilters,
+  failedOnly,
   filterOfUnit,
   filtersFor,
   filtersOf,
@@ -7,6 +10,8 @@ import {
   logQuery,
   usageQuery,
 } from '../../src/dashboard/state/filters.ts'
+import { moveToDay, openedAt } from '../../src/dashboard/state/opened-at.ts'
+import { readinessOf } from '../../src/dashboard/state/readiness.ts'
 
 const now = Date.UTC(2026, 10, 23, 11, 18)
 
@@ -93,6 +98,63 @@ describe('Dashboard filters', () => {
       from: '2026-11-03T07:00:00Z',
       to: '2026-11-03T08:00:00Z',
     })
+  })
+
+  test.each([
+    [filterOfUnit('2026-11-20T09'), '2026-11-20T09%3A00', '2026-11-20T09%3A30'],
+    [filterOfUnit('2026-11-20T07'), '2026-11-20T07%3A30', '2026-11-20T08%3A00'],
+    [filterOfUnit('2026-11-20'), '2026-11-20T07%3A30', '2026-11-20T09%3A30'],
+  ])('link a column to its part of a custom range: %j', (unit, from, to) => {
+    const filters = { from: '2026-11-20T07:30', to: '2026-11-20T09:30' }
+    expect(hrefToLog(filters, unit, now)).toBe(`#/requests?from=${from}&to=${to}`)
+  })
+
+  test.each([
+    ['failed', 'failed'],
+    ['blocked', 'blocked'],
+    ['completed', 'failed_or_blocked'],
+    ['', 'failed_or_blocked'],
+  ])('keep a status that is narrower than failed or blocked: %j', (status, linked) => {
+    expect(hrefToLog({ status }, failedOnly, now)).toBe(`#/requests?status=${linked}`)
+  })
+
+  test('leave the end of the log open without a chosen one', () => {
+    expect(logQuery({ from: '2026-11-20T07:30' }, now)).toEqual({ from: '2026-11-20T07:30:00Z' })
+    expect(usageQuery({ from: '2026-11-20T07:30' }, { now }).query).toEqual({
+      from: '2026-11-20T07:30:00Z',
+      to: '2026-11-23T12:00:00Z',
+    })
+  })
+
+  test.each([
+    [{ dialect: 'messages' }, { dialect: 'messages', range: '', from: '2026-11-17T00:00' }],
+    [
+      { from: '2026-11-01T07:30', to: '2026-11-20T09:30' },
+      { range: '', from: '2026-11-14T00:00', to: '2026-11-20T09:30' },
+    ],
+    [{ range: '90d' }, { range: '90d' }],
+  ])('link figures of a shortened range to the requests that they count: %j', (filters, covered) => {
+    expect(coveredFilters(filters, usageQuery(filters, { now }))).toEqual(covered)
+  })
+
+  test('move on to the next UTC day only', () => {
+    const before = openedAt.value
+    openedAt.value = now
+    moveToDay(now + 3_600_000)
+    expect(openedAt.value).toBe(now)
+    moveToDay(now + 86_400_000)
+    expect(openedAt.value).toBe(now + 86_400_000)
+    openedAt.value = before
+  })
+
+  test.each([
+    [503, 'not_ready'],
+    [502, 'unreachable'],
+    [500, 'unreachable'],
+    [0, 'unreachable'],
+  ] as const)('read status %d of the readiness as %s', (status, readiness) => {
+    const error = new RequestError({ status, code: 'service_unavailable', message: 'No.' })
+    expect(readinessOf(error)).toBe(readiness)
   })
 
   test('link the first column of a range to its part of the hour', () => {

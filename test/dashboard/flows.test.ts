@@ -362,12 +362,13 @@ function withBrowser(path: string) {
 
   test('Overview: counts the rejected requests that the log shows, whose page names the accepted values', async () => {
     const { page, go } = owner
-    expect((await gateway.post('/api/v1/chat', { prompt: 'Hi', temperature: 9 })).status).toBe(400)
     await eventually(async () => {
+      expect((await gateway.post('/api/v1/chat', { prompt: 'Hi', temperature: 9 })).status).toBe(400)
       await gateway.deps.rejections.flush()
       const [row] = await gateway.deps.database.run(
         ({ sql }) => sql<{ count: number }[]>`
-          select count(*)::int as count from rejected_requests where account_id = ${gateway.accountId}`,
+          select count(*)::int as count from rejected_requests
+            where account_id = ${gateway.accountId} and param = 'temperature'`,
       )
       return (row?.count ?? 0) > 0
     }, 30_000)
@@ -393,7 +394,7 @@ function withBrowser(path: string) {
     const legend = page.locator('.legend')
     for (const [measure, told] of [
       ['Latency', /p50 \d+ ms|p50 [\d.]+ s/],
-      ['Failed requests', /failed \d+/],
+      ['Failed or blocked', /failed or blocked \d+/],
     ] as const) {
       await page.locator('.tabs label', { hasText: measure }).click()
       expect(await legend.textContent()).toMatch(told)

@@ -13,7 +13,15 @@ import { Card, Page } from '../parts/page.tsx'
 import { useIsThroughProjects, useOwnScope, useProjects } from '../parts/project-field.tsx'
 import { Tabs } from '../parts/tabs.tsx'
 import { Today } from '../parts/today.tsx'
-import { type Filters, failedOnly, filtersOf, hrefToLog, rangeTitle, usageQuery } from '../state/filters.ts'
+import {
+  coveredFilters,
+  type Filters,
+  failedOnly,
+  filtersOf,
+  hrefToLog,
+  rangeTitle,
+  usageQuery,
+} from '../state/filters.ts'
 import { compact, milliseconds, percent, usdColumn } from '../state/format.ts'
 import { hashRoute, hrefTo } from '../state/hash-route.ts'
 import { useResource } from '../state/resource.ts'
@@ -40,6 +48,7 @@ export function Overview() {
   const days = useResource('GET /api/v1/usage', { query: { ...range.query, group_by: range.unit } })
   const models = useResource('GET /api/v1/usage', { query: { ...range.query, group_by: 'model' } })
   const keys = useResource('GET /api/v1/usage', { query: { ...range.query, group_by: 'key' } })
+  const covered = coveredFilters(filters, range)
   // Stays after the first request to confirm it.
   const [isNew, setNew] = useState(false)
   const isUnused = days.data?.total.requests === 0 && Object.keys(filters).length === 0
@@ -71,15 +80,15 @@ export function Overview() {
           {usage => <Days usage={usage} filters={filters} />}
         </Loaded>
         <Loaded resource={days} what="latency" lines={6}>
-          {usage => <LatencyAndErrors usage={usage} filters={filters} />}
+          {usage => <LatencyAndErrors usage={usage} filters={filters} covered={covered} />}
         </Loaded>
       </div>
       <div class="columns">
         <Loaded resource={models} what="models">
-          {usage => <ByModel usage={usage} filters={filters} />}
+          {usage => <ByModel usage={usage} filters={filters} covered={covered} />}
         </Loaded>
         <Loaded resource={keys} what="keys">
-          {usage => <ByKey usage={usage} filters={filters} />}
+          {usage => <ByKey usage={usage} filters={filters} covered={covered} />}
         </Loaded>
       </div>
     </Page>
@@ -101,6 +110,8 @@ const tabsOf = <Key extends string>(titles: Readonly<Record<Key, string>>) =>
 const measureTabs = (Object.keys(measures) as Measure[]).map(key => ({ key, title: measures[key].title }))
 
 type Shown = { readonly usage: ShownUsage; readonly filters: Filters }
+/** Links have the covered filters. */
+type Covered = Shown & { readonly covered: Filters }
 
 function Days({ usage, filters }: Shown) {
   const [measure, setMeasure] = useState<Measure>('requests')
@@ -118,7 +129,7 @@ function Days({ usage, filters }: Shown) {
     ({ key }) => (key !== 'member' || seesAll) && (key !== 'project' || hasProjects),
   )
   const failed: Filters = measure === 'errors' ? failedOnly : {}
-  const linkTo = (added: Filters) => hrefToLog(filters, { ...failed, ...added })
+  const linkTo = (added: Filters) => hrefToLog(coveredFilters(filters, splitRange), { ...failed, ...added })
   return (
     <Card
       title={rangeTitle(filters)}
@@ -166,7 +177,7 @@ function tellsTimes({ requests, failed, latency_p50_ms, latency_p95_ms }: ShownU
   return failed === 0 ? times : `${times}, ${percent(failed / requests, 1)} failed`
 }
 
-function ByModel({ usage, filters }: Shown) {
+function ByModel({ usage, filters, covered }: Covered) {
   const rows = usage.data.flatMap(row => ('model' in row ? [row] : [])).slice(0, shownParts)
   const usd = usdColumn(rows.map(({ cost_usd }) => cost_usd))
   return (
@@ -181,7 +192,7 @@ function ByModel({ usage, filters }: Shown) {
           shares={rows.map(row => ({
             key: row.model ?? '',
             name: nameOfModel(row.model),
-            href: row.model === null ? undefined : hrefToLog(filters, { model: row.model }),
+            href: row.model === null ? undefined : hrefToLog(covered, { model: row.model }),
             value: row.cost_usd,
             told: `${usd(row.cost_usd)} · ${compact(row.requests)} ${row.requests === 1 ? 'request' : 'requests'}`,
             more: tellsTimes(row),
@@ -192,7 +203,7 @@ function ByModel({ usage, filters }: Shown) {
   )
 }
 
-function ByKey({ usage, filters }: Shown) {
+function ByKey({ usage, filters, covered }: Covered) {
   const keys = usage.data.flatMap(row => ('key_id' in row ? [row] : []))
   // Keys of the same name share a row: the playground's are many and short-lived.
   const all = [...Map.groupBy(keys, ({ key_name, key_id }) => key_name ?? key_id)].map(([name, ofName]) => ({
@@ -201,7 +212,7 @@ function ByKey({ usage, filters }: Shown) {
     requests: ofName.reduce((sum, { requests }) => sum + requests, 0),
     // Times cannot be added.
     times: ofName.length === 1 && ofName[0] !== undefined ? tellsTimes(ofName[0]) : undefined,
-    href: ofName.length === 1 && ofName[0] !== undefined ? hrefToLog(filters, { key: ofName[0].key_id }) : undefined,
+    href: ofName.length === 1 && ofName[0] !== undefined ? hrefToLog(covered, { key: ofName[0].key_id }) : undefined,
   }))
   const rows = all.slice(0, shownParts)
   const usd = usdColumn(rows.map(({ cost }) => cost))

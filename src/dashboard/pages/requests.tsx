@@ -42,7 +42,8 @@ export function Requests() {
   const log = useLog(logQuery(filters), isLive)
   const isRejected = filters.status === 'rejected'
   const isFiltered = Object.keys(filters).length > 0
-  const whole = useWhole(filters, log.hasMore)
+  // Live updates add rows after the count.
+  const whole = useWhole(filters, log.hasMore && !isLive)
   return (
     <Page
       title="Requests"
@@ -109,13 +110,16 @@ export function Requests() {
   )
 }
 
-/** Number of all requests that match; null = not counted: sums of the whole log take long without an index. */
-function useWhole(filters: Filters, hasMore: boolean): string | null {
+/**
+ * Number of all requests that match; null = not counted: sums of the whole log take long without an index, and those of
+ * a shortened range are not of the list.
+ */
+function useWhole(filters: Filters, canCount: boolean): string | null {
   const { status, ...others } = filters
   const isRejected = status === 'rejected'
   const isOfFailed = isRejected || filters.error_code !== undefined || (status ?? 'completed') !== 'completed'
   const { query, unit, shortenedTo } = usageQuery(isRejected ? others : filters)
-  const when = hasMore && isOfFailed && (isRejected || shortenedTo === null)
+  const when = canCount && isOfFailed && shortenedTo === null
   const { data } = useResource('GET /api/v1/usage', { query: { ...query, group_by: unit }, when })
   const count = isRejected ? data?.rejected : data?.total.requests
   if (!when || typeof count !== 'number') return null

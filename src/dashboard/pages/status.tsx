@@ -5,19 +5,21 @@ import type { ShownStatus } from '../../routes/health/schemas.ts'
 import { Badge } from '../parts/badge.tsx'
 import { DetailRow } from '../parts/conversation-turn.tsx'
 import { Logo } from '../parts/logo.tsx'
-import { Loaded, Loading, type Tone } from '../parts/notice.tsx'
+import { Empty, FailureNotice, Loaded, Loading, type Tone } from '../parts/notice.tsx'
 import { Card, Page } from '../parts/page.tsx'
 import { ProductLinks } from '../parts/product-links.tsx'
 import { Providers } from '../parts/providers.tsx'
 import { Table } from '../parts/table.tsx'
 import { callOpen } from '../state/api.ts'
-import { asFailure } from '../state/api-error.ts'
+import { asFailure, type RequestError } from '../state/api-error.ts'
 import { formatCount } from '../state/format.ts'
 import { useGateway } from '../state/gateway.ts'
 import { hrefTo } from '../state/hash-route.ts'
+import { type Readiness, readinessOf } from '../state/readiness.ts'
 import { useResource } from '../state/resource.ts'
 import type { ModelHealth } from '../state/routes.ts'
 import { currentSession } from '../state/session.ts'
+import { whileVisible } from '../state/while-visible.ts'
 
 const everyMs = 15_000
 
@@ -49,7 +51,6 @@ export function StatusPage() {
   )
 }
 
-type Readiness = 'ready' | 'not_ready' | 'unreachable'
 const readinessTexts: Readonly<Record<Readiness, readonly [string, Tone]>> = {
   ready: ['Accepts requests', 'good'],
   not_ready: ['Starting or stopping', 'warn'],
@@ -58,7 +59,7 @@ const readinessTexts: Readonly<Record<Readiness, readonly [string, Tone]>> = {
 
 function Service() {
   const gateway = useGateway()
-  const readiness = useOpen(readReadiness)
+  const { data: readiness } = useOpen(readReadiness)
   const [words, tone] = readinessTexts[readiness ?? 'unreachable']
   return (
     <Card title="Gateway">
@@ -83,30 +84,25 @@ function Service() {
   )
 }
 
-async function readReadiness(): Promise<Readiness> {
-  try {
-    return (await callOpen('GET /readyz')).status
-  } catch (thrown) {
-    // While it starts or drains, the gateway answers 503.
-    return asFailure(thrown).status === 0 ? 'unreachable' : 'not_ready'
-  }
-}
+const readReadiness = (): Promise<Readiness> => callOpen('GET /readyz').then(({ status }) => status, readinessOf)
 
-/** Returns what `read` found last, and repeats it while the tab is visible; null before the first time. */
-function useOpen<T>(read: () => Promise<T>): T | null {
-  const [found, setFound] = useState<T | null>(null)
+type Open<T> = { readonly data: T | null; readonly failure: RequestError | null }
+
+/** Returns what `read` found last, and its failure since; repeats it while the tab is visible. */
+function useOpen<T>(read: () => Promise<T>): Open<T> {
+  const [found, setFound] = useState<Open<T>>({ data: null, failure: null })
   useEffect(() => {
     let isShown = true
     const load = () =>
-      read().then(
-        value => isShown && setFound(value),
-        () => {},
+      void read().then(
+        data => isShown && setFound({ data, failure: null }),
+        thrown => isShown && setFound(({ data }) => ({ data, failure: asFailure(thrown) })),
       )
-    void load()
-    const timer = setInterval(() => document.visibilityState === 'visible' && void load(), everyMs)
+    load()
+    const stop = whileVisible(everyMs, load)
     return () => {
       isShown = false
-      clearInterval(timer)
+      stop()
     }
   }, [])
   return found
@@ -161,15 +157,16 @@ const states = ['healthy', 'degraded', 'unhealthy'] as const
 
 /** Health by provider: what every client may read. */
 function Models() {
-  const found = useOpen(() => callOpen('GET /api/v1/models/health'))
+  const { data: found, failure } = useOpen(() => callOpen('GET /api/v1/models/health'))
   const providers = [...Map.groupBy(found?.data ?? [], ({ model }) => model.slice(0, model.indexOf('/')))]
   const counted = (models: readonly ModelHealth[], state: ModelHealth['state']) =>
     models.filter(one => one.state === state).length
   return (
     <Card title="Models by health" about="Chat and embedding models. Unhealthy models go last in routing.">
-      {found === null ? (
-        <Loading what="the models" />
-      ) : (
+      {failure !== null && <FailureNotice failure={failure} />}
+      {found === null && failure === null && <Loading what="the models" />}
+      {found?.data.length === 0 && <Empty title="No models" />}
+      {providers.length > 0 && (
         <Table
           caption="Models by provider and health"
           rows={providers}

@@ -8,7 +8,7 @@ import { Confirm, Dialog, FormDialog } from '../parts/dialog.tsx'
 import { TextField } from '../parts/field.tsx'
 import { Empty, FailureNotice, Loaded } from '../parts/notice.tsx'
 import { Card, Page } from '../parts/page.tsx'
-import { ProjectField, useProjects } from '../parts/project-field.tsx'
+import { nameOfProject, ProjectField, useProjects } from '../parts/project-field.tsx'
 import { Table } from '../parts/table.tsx'
 import { showToast } from '../parts/toast.tsx'
 import { useAction } from '../state/action.ts'
@@ -91,7 +91,7 @@ function Endpoints({ rows, shown, onShow, onChange }: EndpointsProps) {
           { name: 'URL', isHeading: true, show: one => <span class="break">{one.url}</span> },
           { name: 'Status', show: one => <Status webhook={one} /> },
           ...(projects.size > 0
-            ? [{ name: 'Project', show: (one: ShownWebhook) => projects.get(one.project_id ?? '') ?? 'All' }]
+            ? [{ name: 'Project', show: (one: ShownWebhook) => nameOfProject(projects, one.project_id) }]
             : []),
           { name: 'Events', from: 'wide', show: one => <span class="quiet">{one.events.join(', ')}</span> },
           {
@@ -185,7 +185,7 @@ function Create({ onCreated, onClose }: { readonly onCreated: () => void; readon
         value={project}
         onChoice={setProject}
         failure={creating.failure}
-        hint="It receives only events about keys and alerts of this project."
+        hint="With a project, it receives only events about its keys and alerts."
       />
     </FormDialog>
   )

@@ -10,7 +10,7 @@ import { Confirm, FormDialog } from './dialog.tsx'
 import { SelectField, TextField } from './field.tsx'
 import { Empty, Loaded } from './notice.tsx'
 import { Card } from './page.tsx'
-import { ProjectField, useProjects } from './project-field.tsx'
+import { nameOfProject, ProjectField, useProjects } from './project-field.tsx'
 import { Table } from './table.tsx'
 import { showToast } from './toast.tsx'
 
@@ -39,7 +39,7 @@ export function Alerts({ projectId }: { readonly projectId?: string }) {
   return (
     <Card
       title="Alerts"
-      about={`${sendsMail ? `Owners${ofAll ? '' : ' and admins of the project'} get an email, and webhooks an event,` : 'Webhooks get an event'} when a value reaches its threshold.${sendsMail ? '' : ' Email is not configured.'}`}
+      about={`${sendsMail ? `Owners, and admins of ${ofAll ? 'its' : 'the'} project, get an email, and webhooks an event,` : 'Webhooks get an event'} when a value reaches its threshold.${sendsMail ? '' : ' Email is not configured.'}`}
       actions={
         <button type="button" class="button" onClick={() => setEdited('new')}>
           Create alert
@@ -59,7 +59,7 @@ export function Alerts({ projectId }: { readonly projectId?: string }) {
               columns={[
                 { name: 'Metric', isHeading: true, show: one => names[one.metric] },
                 ...(ofAll && projects.size > 0
-                  ? [{ name: 'Project', show: (one: ShownAlert) => projects.get(one.project_id ?? '') ?? '–' }]
+                  ? [{ name: 'Project', show: (one: ShownAlert) => nameOfProject(projects, one.project_id) }]
                   : []),
                 { name: 'Threshold', isNumber: true, show: one => shown(one.metric, one.threshold) },
                 {
@@ -109,6 +109,7 @@ export function Alerts({ projectId }: { readonly projectId?: string }) {
         <Edit
           alert={edited === 'new' ? null : edited}
           inProject={projectId}
+          sendsMail={sendsMail}
           onChange={alerts.reload}
           onClose={() => setEdited(null)}
         />
@@ -138,12 +139,13 @@ type EditProps = {
   readonly alert: ShownAlert | null
   /** The project of a new alert; undefined = the user chooses it. */
   readonly inProject: string | undefined
+  readonly sendsMail: boolean
   readonly onChange: () => void
   readonly onClose: () => void
 }
 
 /** Creates an alert, or changes threshold, window and project of one. */
-function Edit({ alert, inProject, onChange, onClose }: EditProps) {
+function Edit({ alert, inProject, sendsMail, onChange, onClose }: EditProps) {
   const [projectId, setProjectId] = useState(alert?.project_id ?? inProject ?? null)
   const [metric, setMetric] = useState<Metric>(alert?.metric ?? 'spend')
   const [threshold, setThreshold] = useState(alert === null ? '' : inUnits(alert))
@@ -208,7 +210,7 @@ function Edit({ alert, inProject, onChange, onClose }: EditProps) {
           value={projectId}
           onChoice={setProjectId}
           failure={saving.failure}
-          hint="Only requests of this project count. Its admins get the email too."
+          hint={`With a project, only its requests count.${sendsMail ? ' Its admins get the email too.' : ''}`}
         />
       )}
     </FormDialog>

@@ -1,5 +1,5 @@
 import { saveCsv } from '../state/export.ts'
-import { type Filters, failedOnly, hrefToLog, rangeTitle, usageQuery } from '../state/filters.ts'
+import { coveredFilters, type Filters, failedOnly, hrefToLog, rangeTitle, usageQuery } from '../state/filters.ts'
 import { compact, formatCount, milliseconds, percent, usdColumn } from '../state/format.ts'
 import { useResource } from '../state/resource.ts'
 import { Empty, Loaded } from './notice.tsx'
@@ -9,7 +9,9 @@ import { Table } from './table.tsx'
 
 /** Usage of each key over the range of the page. A rotated key counts with the key that it replaced. */
 export function KeyUsageCard({ filters }: { readonly filters: Filters }) {
-  const { query, shortenedTo } = usageQuery(filters, { isThroughProjects: useIsThroughProjects() })
+  const range = usageQuery(filters, { isThroughProjects: useIsThroughProjects() })
+  const { query, shortenedTo } = range
+  const covered = coveredFilters(filters, range)
   const usage = useResource('GET /api/v1/usage', { query: { ...query, group_by: 'key' } })
   const rows = usage.data?.data.flatMap(row => ('key_id' in row ? [row] : [])) ?? []
   const usd = usdColumn(rows.map(({ cost_usd }) => cost_usd))
@@ -51,18 +53,18 @@ export function KeyUsageCard({ filters }: { readonly filters: Filters }) {
                 {
                   name: 'Key',
                   isHeading: true,
-                  show: row => <a href={hrefToLog(filters, { key: row.key_id })}>{row.key_name ?? row.key_id}</a>,
+                  show: row => <a href={hrefToLog(covered, { key: row.key_id })}>{row.key_name ?? row.key_id}</a>,
                 },
                 { name: 'Requests', isNumber: true, show: row => formatCount(row.requests) },
                 {
-                  name: 'Failed requests',
+                  name: 'Failed or blocked',
                   from: 'middle',
                   isNumber: true,
                   show: row =>
                     row.failed === 0 ? (
                       '0'
                     ) : (
-                      <a href={hrefToLog(filters, { key: row.key_id, ...failedOnly })}>
+                      <a href={hrefToLog(covered, { key: row.key_id, ...failedOnly })}>
                         {formatCount(row.failed)} ({percent(row.failed / row.requests, 1)})
                       </a>
                     ),

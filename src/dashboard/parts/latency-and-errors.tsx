@@ -11,8 +11,15 @@ import { Sparkline } from './sparkline.tsx'
 /** Days above this error rate are marked. */
 const muchFailed = 0.05
 
+type Props = {
+  readonly usage: ShownUsage
+  readonly filters: Filters
+  /** Filters of the requests that the usage covers, for the links. */
+  readonly covered: Filters
+}
+
 /** Latency, failed and rejected requests of a range. */
-export function LatencyAndErrors({ usage, filters }: { readonly usage: ShownUsage; readonly filters: Filters }) {
+export function LatencyAndErrors({ usage, filters, covered }: Props) {
   const { total, rejected } = usage
   const days = daysOf(usage)
   const units = chartUnitsOf(usage)
@@ -23,7 +30,7 @@ export function LatencyAndErrors({ usage, filters }: { readonly usage: ShownUsag
         <Empty title="No requests in this range">
           {rejected ? (
             <>
-              <Rejected count={rejected} filters={filters} /> rejected before a model was called.
+              <Rejected count={rejected} filters={covered} /> rejected before a model was called.
             </>
           ) : (
             'Latency and errors appear after requests.'
@@ -36,37 +43,34 @@ export function LatencyAndErrors({ usage, filters }: { readonly usage: ShownUsag
             <Figure
               name="p95 latency"
               value={milliseconds(total.latency_p95_ms)}
-              href={slow && hrefToLog(filters, slow)}
+              href={slow && hrefToLog(covered, slow)}
             />
             <Figure name="Time to first token (p50)" value={milliseconds(total.first_token_p50_ms)} />
             <Figure
               name="Failed or blocked"
               value={`${compact(total.failed)} (${percent(total.failed / total.requests, 1)})`}
-              href={total.failed > 0 ? hrefToLog(filters, failedOnly) : undefined}
+              href={total.failed > 0 ? hrefToLog(covered, failedOnly) : undefined}
             />
             {typeof rejected === 'number' && (
-              <Figure name="Rejected" value={rejected === 0 ? '0' : <Rejected count={rejected} filters={filters} />} />
+              <Figure name="Rejected" value={rejected === 0 ? '0' : <Rejected count={rejected} filters={covered} />} />
             )}
           </dl>
           <Sparkline
-            onChoose={day => location.assign(hrefToLog(filters, filterOfUnit(units[day] ?? '')))}
+            onChoose={day => location.assign(hrefToLog(covered, filterOfUnit(units[day] ?? '')))}
             label={`p95 latency; ${milliseconds(total.latency_p95_ms)} overall`}
             values={days.map(day => day.latency_p95_ms)}
             isBad={day => (days[day]?.failed ?? 0) > muchFailed * (days[day]?.requests ?? 0)}
           />
           <p class="hint">p95 latency; red marks more than 5% failed.</p>
           {typeof rejected === 'number' && (
-            <p class="hint">
-              A limit or a check rejected a request before a model was called: it counts in no other figure of the
-              range.
-            </p>
+            <p class="hint">Limits and checks reject requests before a model is called. No other figure counts them.</p>
           )}
           <p class="hint">
-            <a href={hrefToLog(filters)}>All requests</a>
+            <a href={hrefToLog(covered)}>All requests</a>
             {total.failed > 0 && (
               <>
                 {' · '}
-                <a href={hrefToLog(filters, failedOnly)}>Failed or blocked</a>
+                <a href={hrefToLog(covered, failedOnly)}>Failed or blocked</a>
               </>
             )}
           </p>

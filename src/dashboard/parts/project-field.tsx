@@ -57,6 +57,10 @@ export function useOwnScope(): 'your own keys' | 'your keys and projects' | null
   return count === undefined || count === 0 ? 'your own keys' : 'your keys and projects'
 }
 
+/** The project of an alert or a webhook: those without one are of all projects. */
+export const nameOfProject = (names: ReadonlyMap<string, string>, id: string | null) =>
+  id === null ? 'All' : (names.get(id) ?? '–')
+
 type ProjectFieldProps = {
   readonly value: string | null
   readonly onChoice: (id: string | null) => void

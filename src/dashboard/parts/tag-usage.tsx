@@ -3,7 +3,7 @@ import { useState } from 'preact/hooks'
 import { isAllowed } from '../../core/accounts/roles.ts'
 import type { ShownUsage } from '../../routes/usage/schemas.ts'
 import { saveCsv } from '../state/export.ts'
-import { type Filters, hrefToLog, rangeTitle, usageQuery } from '../state/filters.ts'
+import { coveredFilters, type Filters, hrefToLog, rangeTitle, usageQuery } from '../state/filters.ts'
 import { compact, formatCount, percent, usdColumn } from '../state/format.ts'
 import { hrefTo, replaceHashRoute } from '../state/hash-route.ts'
 import { useResource } from '../state/resource.ts'
@@ -25,7 +25,8 @@ const nameOf = (tag: string) => tag.split('=')[0] ?? tag
 export function TagUsage({ filters }: { readonly filters: Filters }) {
   const { tag, ...untagged } = filters
   const options = { groupBy: 'tag', isThroughProjects: useIsThroughProjects() } as const
-  const { query, shortenedTo } = usageQuery(untagged, options)
+  const range = usageQuery(untagged, options)
+  const { query, shortenedTo } = range
   const all = useResource('GET /api/v1/usage', { query: { ...query, group_by: 'tag' } })
   const chosen = useResource('GET /api/v1/usage', {
     query: { ...usageQuery(filters, options).query, group_by: 'tag' },
@@ -62,6 +63,7 @@ export function TagUsage({ filters }: { readonly filters: Filters }) {
             <UsageTable
               usage={usage}
               filters={filters}
+              covered={coveredFilters(filters, range)}
               whole={tag === undefined || tag.includes('=') ? undefined : all.data}
             />
           )}
@@ -81,7 +83,8 @@ function TagChart({ tag, filters }: { readonly tag: string; readonly filters: Fi
   const [split, setSplit] = useState<Split>('model')
   const isOne = tag.includes('=')
   const ofTag = { ...filters, tag }
-  const { query, unit } = usageQuery(ofTag, { isThroughProjects: useIsThroughProjects() })
+  const range = usageQuery(ofTag, { isThroughProjects: useIsThroughProjects() })
+  const { query, unit } = range
   const usage = useResource('GET /api/v1/usage', {
     query: { ...query, group_by: unit, split_by: isOne ? split : 'tag' },
   })
@@ -109,7 +112,7 @@ function TagChart({ tag, filters }: { readonly tag: string; readonly filters: Fi
               {...measures[measure]}
               days={chartUnitsOf(found)}
               series={splitSeries(found, measure)}
-              linkTo={added => hrefToLog(ofTag, added)}
+              linkTo={added => hrefToLog(coveredFilters(ofTag, range), added)}
               note={measure === 'latency' ? 'p50' : undefined}
             />
           )
@@ -125,13 +128,15 @@ const firstRows = 100
 type UsageTableProps = {
   readonly usage: ShownUsage
   readonly filters: Filters
+  /** Filters of the requests that the usage covers, for the links to the log. */
+  readonly covered: Filters
   /** Totals with and without the tag; undefined = no line for requests without it. */
   readonly whole: ShownUsage | undefined
 }
 
 type Shown = Pick<TagRow, 'requests' | 'failed' | 'total_tokens' | 'cost_usd'> & { readonly tag: string | null }
 
-function UsageTable({ usage, filters, whole }: UsageTableProps) {
+function UsageTable({ usage, filters, covered, whole }: UsageTableProps) {
   const [showsAll, setShowsAll] = useState(false)
   const tags = rowsOf(usage)
   const untagged = whole === undefined ? null : lessOf(whole.total, usage.total)
@@ -185,13 +190,13 @@ function UsageTable({ usage, filters, whole }: UsageTableProps) {
               tag === null ? (
                 formatCount(requests)
               ) : (
-                <a href={hrefToLog(filters, { tag })} aria-label={`${formatCount(requests)} requests with ${tag}`}>
+                <a href={hrefToLog(covered, { tag })} aria-label={`${formatCount(requests)} requests with ${tag}`}>
                   {formatCount(requests)}
                 </a>
               ),
           },
           {
-            name: 'Failed',
+            name: 'Failed or blocked',
             from: 'middle',
             isNumber: true,
             by: row => row.failed,

@@ -79,8 +79,8 @@ type Span = { readonly from: number; readonly to: number | null }
 
 function spanOf(filters: Filters, now: number): Span {
   if (isCustom(filters)) {
-    const to = timeOf(filters.to) ?? Math.ceil(now / hourMs) * hourMs
-    return { from: timeOf(filters.from) ?? to - mostFailedDays * dayMs, to }
+    const to = timeOf(filters.to)
+    return { from: timeOf(filters.from) ?? (to ?? endOf(filters, now)) - mostFailedDays * dayMs, to }
   }
   const range = ranges[rangeOf(filters)]
   return 'hours' in range
@@ -143,10 +143,18 @@ export function usageQuery(
   return { query: { ...withoutRange(filters), ...times }, unit, shortenedTo }
 }
 
-/** The end of a range that ends now: of the minute, or of the UTC day. */
+/** The end of a range that ends now: of the minute, of the UTC day, or of the hour for one with a chosen start. */
 function endOf(filters: Filters, now: number): number {
+  if (isCustom(filters)) return Math.ceil(now / hourMs) * hourMs
   const unit = 'hours' in ranges[rangeOf(filters)] ? minuteMs : dayMs
   return unit === dayMs ? Math.floor(now / dayMs) * dayMs + dayMs : Math.ceil(now / minuteMs) * minuteMs
+}
+
+/** Returns the filters of the requests that the totals cover: those of a shortened range begin later. */
+export function coveredFilters(filters: Filters, { query, shortenedTo }: UsageQuery): Filters {
+  const { from = '' } = query
+  if (shortenedTo === null) return filters
+  return { ...filters, range: '', from: from.length === 10 ? `${from}T00:00` : from.slice(0, 16) }
 }
 
 const iso = (time: number) => `${new Date(time).toISOString().slice(0, 19)}Z`
@@ -158,10 +166,18 @@ function withoutRange({ range, from, to, metadata = '', ...others }: Filters): R
 
 /** Returns the link to the log with these filters, and those that a chart element adds. */
 export function hrefToLog(filters: Filters, added: Filters = {}, now = openedAt.value): string {
-  // The first column of a chart begins with the range, not with its hour.
-  const { from } = spanOf(filters, now)
+  // The first and last column of a chart begin and end with the range, not with their hour.
+  const { from, to } = spanOf(filters, now)
   const isEarlier = (timeOf(added.from) ?? Number.POSITIVE_INFINITY) < from
-  return hrefTo('requests', { ...filters, ...added, ...(isEarlier ? { from: minuteOf(from) } : {}) })
+  const isLater = to !== null && (timeOf(added.to) ?? Number.NEGATIVE_INFINITY) > to
+  const isNarrower = added.status === failedOnly.status && ['failed', 'blocked'].includes(filters.status ?? '')
+  return hrefTo('requests', {
+    ...filters,
+    ...added,
+    ...(isEarlier ? { from: minuteOf(from) } : {}),
+    ...(isLater ? { to: minuteOf(to) } : {}),
+    ...(isNarrower ? { status: filters.status } : {}),
+  })
 }
 
 const minuteOf = (time: number) => new Date(time).toISOString().slice(0, 16)

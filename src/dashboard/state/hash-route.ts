@@ -1,7 +1,7 @@
 /** Client-side routing in the URL hash, so that the server only serves one page. */
 import { signal } from '@preact/signals'
 import { hrefTo } from './href.ts'
-import { openedAt } from './opened-at.ts'
+import { moveToDay, openedAt } from './opened-at.ts'
 
 export { hrefTo }
 
@@ -14,6 +14,7 @@ type HashRoute = {
 export const hashRoute = signal(read())
 
 globalThis.addEventListener('hashchange', update)
+setInterval(() => moveToDay(Date.now()), 60_000)
 
 function update(): void {
   openedAt.value = Date.now()

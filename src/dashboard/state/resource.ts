@@ -2,6 +2,7 @@ import { useCallback, useEffect, useRef, useState } from 'preact/hooks'
 import { callApi } from './api.ts'
 import { asFailure, isAbort, type RequestError } from './api-error.ts'
 import type { ReadRoute, Routes } from './routes.ts'
+import { whileVisible } from './while-visible.ts'
 
 export type Resource<T> = {
   /** The last response; undefined before the first. Stays while a newer one is loading. */
@@ -71,10 +72,7 @@ export function useResource<R extends ReadRoute>(
 
   useEffect(() => {
     if (everyMs === undefined || !when) return
-    const timer = setInterval(() => {
-      if (document.visibilityState === 'visible') reload()
-    }, everyMs)
-    return () => clearInterval(timer)
+    return whileVisible(everyMs, reload)
   }, [everyMs, when, reload])
 
   const isCurrent = state.key === key

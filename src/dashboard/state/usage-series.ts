@@ -21,7 +21,7 @@ export const measures = {
   requests: { title: 'Requests', kind: 'bars', show: figure(formatCount), axis: compact, least: 4 },
   tokens: { title: 'Tokens', kind: 'bars', show: figure(compact), axis: compact, least: 1_000 },
   cost: { title: 'Cost', kind: 'bars', show: figure(formatUsd), axis: formatUsd, least: 0.01 },
-  errors: { title: 'Failed requests', kind: 'bars', show: figure(formatCount), axis: compact, least: 4 },
+  errors: { title: 'Failed or blocked', kind: 'bars', show: figure(formatCount), axis: compact, least: 4 },
   latency: { title: 'Latency', kind: 'lines', show: milliseconds, axis: milliseconds, least: 100 },
 } as const
 
@@ -55,7 +55,7 @@ export function wholeSeries(usage: ShownUsage, measure: Measure): Series[] {
     case 'requests':
       return [
         line('completed', 'main', one => one.completed, { status: 'completed' }),
-        line('failed', 'bad', one => one.failed, failedOnly),
+        line('failed or blocked', 'bad', one => one.failed, failedOnly),
         line('client disconnected', 'warn', one => one.requests - one.completed - one.failed, {
           status: 'client_closed',
         }),
@@ -65,7 +65,7 @@ export function wholeSeries(usage: ShownUsage, measure: Measure): Series[] {
     case 'cost':
       return [line('cost', 'main', one => one.cost_usd)]
     case 'errors':
-      return [line('failed', 'bad', one => one.failed, failedOnly)]
+      return [line('failed or blocked', 'bad', one => one.failed, failedOnly)]
     case 'latency':
       return [
         line('p50', 'main', one => one.latency_p50_ms),
