@@ -1,6 +1,7 @@
 /** A real browser on a running gateway: Chromium, if installed. */
 import { type Browser, type BrowserContextOptions, chromium, type Page } from 'playwright-core'
 import type { FirstAccount } from '../../src/composition/first-account.ts'
+import { eventually } from '../database/database.contract.ts'
 import type { Gateway } from '../harness/gateway.ts'
 
 /** Maximum time until a page shows something: a bound against a hang, not a claim about speed. */
@@ -96,7 +97,8 @@ export async function newVisitor(
 /** Waits until a drawer is closed and has left the history: the browser takes back a navigation before that. */
 export async function drawerClosed(page: Page): Promise<void> {
   await page.locator('dialog').waitFor({ state: 'detached' })
-  await page.waitForFunction('history.state?.drawer === undefined')
+  // `waitForFunction` evaluates text on the page, which its content security policy forbids.
+  await eventually(async () => (await page.evaluate('history.state?.drawer === undefined')) === true, deadlineMs)
 }
 
 /** Returns the owner of a gateway's first account. */
