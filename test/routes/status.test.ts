@@ -15,6 +15,7 @@ const well: Parameters<typeof status>[0] = {
   redis: null,
   sharedLimits: () => null,
   safety: { figures: () => ({ blockedHosts: 7, moderation: null }) },
+  config: { registration: { mode: 'closed' } },
 }
 
 async function ask(deps: Parameters<typeof status>[0], role: 'viewer' | 'member' | 'admin' | 'owner' = 'admin') {
@@ -73,6 +74,12 @@ describe('GET /api/v1/status', () => {
       limits_decided_by: 'postgres',
       moderation: { external: { calls: 5, blocked: 1, failed: 2, skipped: 3 } },
     })
+  })
+
+  test('200: shows no figures of all accounts while anyone can register', async () => {
+    const safety = { figures: () => ({ blockedHosts: 7, moderation: external }) }
+    const { body } = await ask({ ...well, safety, config: { registration: { mode: 'open' } } })
+    expect(body.moderation).toEqual({ blocked_hosts: 7, external: null })
   })
 
   test('200: names Redis while it counts the limits', async () => {

@@ -83,7 +83,7 @@ function parse(url: string): Parsed {
   }
 }
 
-/** Returns the login of Sentinels that a query gives. A `+` is one, unlike in forms. */
+/** Returns the login of Sentinels that a query gives. A `+` stands for itself, and for no blank as in forms. */
 function sentinelLoginIn(search: string): string {
   const given = new Map<string, string>()
   for (const pair of search.slice(1).split('&').filter(Boolean)) {

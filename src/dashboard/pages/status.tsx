@@ -134,7 +134,7 @@ function Stores() {
             <dl class="pairs">
               <DetailRow name="In the gateway" value={<Badge tone="good">On</Badge>} />
               <DetailRow name="Blocked hosts" value={formatCount(hosts)} />
-              <DetailRow name="External" value={external === null ? 'Not configured' : <External of={external} />} />
+              <DetailRow name="External" value={external === null ? 'No figures' : <External of={external} />} />
             </dl>
           )}
         </Loaded>

@@ -15,7 +15,8 @@ export const statusShape = namedSchema('GatewayStatus', {
     blocked_hosts: { ...count, description: 'hosts on the blocklists' },
     external: {
       ...orNull(strictObject({ calls: count, blocked: count, failed: count, skipped: count })),
-      description: 'calls of external moderation since the start; `skipped` = during a cooldown; null = not configured',
+      description:
+        'calls of external moderation since the start; `skipped` = during a cooldown; null = not configured, or registration is open',
     },
   }),
 })

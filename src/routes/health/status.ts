@@ -1,4 +1,5 @@
 import { Elysia } from 'elysia'
+import type { RegistrationConfig } from '../../core/accounts/registration.ts'
 import { isAllowed } from '../../core/accounts/roles.ts'
 import type { Redis } from '../../database/redis.ts'
 import { session } from '../../http/policies.ts'
@@ -20,6 +21,7 @@ type StatusDeps = {
   /** Whether Redis decides limits: 1, or 0; null = not configured. */
   readonly sharedLimits: () => number | null
   readonly safety: { figures(): ModerationStats }
+  readonly config: { readonly registration: Pick<RegistrationConfig, 'mode'> }
 }
 
 /** `GET /api/v1/status`: this instance and its stores. Calls no provider. */
@@ -41,7 +43,9 @@ export function status(deps: StatusDeps, identify: Authenticate) {
 }
 
 async function shownStatus(deps: StatusDeps): Promise<ShownStatus> {
-  const { version, readiness, simulator, pingDatabase, isEmbedded, redis, sharedLimits, safety } = deps
+  const { version, readiness, simulator, pingDatabase, isEmbedded, redis, sharedLimits, safety, config } = deps
+  // With open registration anyone becomes an owner, who is not the operator: the figures are those of all accounts.
+  const showsFigures = config.registration.mode !== 'open'
   const isReached = await pingDatabase().then(
     () => true,
     () => false,
@@ -57,12 +61,15 @@ async function shownStatus(deps: StatusDeps): Promise<ShownStatus> {
     limits_decided_by: shared === null ? 'gateway' : shared > 0 ? 'redis' : 'postgres',
     moderation: {
       blocked_hosts: blockedHosts,
-      external: moderation && {
-        calls: moderation.asked,
-        blocked: moderation.blocked,
-        failed: moderation.failed,
-        skipped: moderation.passedOver,
-      },
+      external:
+        showsFigures && moderation !== null
+          ? {
+              calls: moderation.asked,
+              blocked: moderation.blocked,
+              failed: moderation.failed,
+              skipped: moderation.passedOver,
+            }
+          : null,
     },
   }
 }

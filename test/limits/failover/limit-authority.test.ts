@@ -489,7 +489,7 @@ else {
       expect(await untilDecided(meter, two)).toMatchObject({ admitted: true })
     })
 
-    // The second one is too short for heartbeats of 3 s, and the other instance does not reach Postgres yet when it ends.
+    // After the short outage no heartbeat is 3 s old yet, and the other instance still does not reach Postgres.
     test.each([
       ['an outage', '1 minute', 60_000],
       ['a short outage', '2.8 seconds', 0],
