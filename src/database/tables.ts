@@ -849,39 +849,6 @@ export const billingNotices = pgTable(
   ],
 )
 
-/** Release 1.5 and older: heartbeats of gateways. Kept while such gateways may run beside newer ones. */
-export const gateways = pgTable('gateways', {
-  id: text('id').primaryKey(),
-  at: time('at').notNull(),
-  /** Increases with every message, so that late ones are ignored. */
-  turn: whole('turn').notNull(),
-  inRedis: integer('in_redis').notNull(),
-  withoutRedis: integer('without_redis').notNull(),
-  seesRedis: boolean('sees_redis').notNull(),
-})
-
-/** Release 1.5 and older: quota allocations of gateways without Redis. */
-export const limitClaims = pgTable(
-  'limit_claims',
-  {
-    accountId: text('account_id').notNull(),
-    gatewayId: text('gateway_id').notNull(),
-    /** As in `gateways`. */
-    turn: whole('turn').notNull(),
-    partition: smallint('partition').notNull(),
-    /** Of tokens and money; days since the epoch, UTC. */
-    day: integer('day').notNull(),
-    tokens: whole('tokens').notNull(),
-    microcents: whole('microcents').notNull(),
-    seats: integer('seats').notNull(),
-    requests: integer('requests').notNull(),
-  },
-  table => [
-    primaryKey({ name: 'limit_claims_key', columns: [table.accountId, table.gatewayId] }),
-    index('limit_claims_gateway').on(table.gatewayId),
-  ],
-)
-
 /**
  * The limit authority: which store decides limits and since which epoch, in one row. `limits/failover` has no other
  * state.

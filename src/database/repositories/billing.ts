@@ -32,7 +32,7 @@ import { duesOf, noteNotices } from './billing-notices.ts'
 export type BillingAccount = { readonly account: Account; readonly method: PaymentMethodRow | null }
 
 export const workDeadlineMs = 10_000
-/** Any number that nothing else uses on this database; 7,245,001,502 is used by the limits (migration `limits`). */
+/** Any number that nothing else uses on this database; 7,245,001,502 is used by the limits (in the migration). */
 const billingLock = 7_245_001_503
 
 /** Returns an account's billing; null if there is no such account. */

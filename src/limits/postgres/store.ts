@@ -1,6 +1,6 @@
 /**
  * Limits in Postgres: the limit authority, and decisions while Redis does not decide. Each is one function call
- * (migrations 0008 and 0014), so that the rules apply to any number of instances without a lock beyond the statement.
+ * (in the migration), so that the rules apply to any number of instances without a lock beyond the statement.
  */
 
 import type { Limits } from '../../core/limits/plans.ts'

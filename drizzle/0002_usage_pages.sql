@@ -1,2 +1,0 @@
-CREATE INDEX "usage_records_key_page" ON "usage_records" USING btree ("key_id","at" DESC NULLS FIRST,"request_id" DESC NULLS FIRST);--> statement-breakpoint
-CREATE INDEX "usage_records_failed_page" ON "usage_records" USING btree ("account_id","at" DESC NULLS FIRST,"request_id" DESC NULLS FIRST) WHERE "usage_records"."status" <> 'completed';
