@@ -1,22 +1,29 @@
 /**
  * The test command: installs requirements if permitted, runs every test file once, and sums up the runner's reports.
- * Its last line is `N passed, N failed`. Arguments select the files whose paths contain one of them. With `CI=true` a
- * skipped test whose requirement could have been installed fails the run.
+ * Its last line is `N passed, N failed`. Arguments select the files whose paths contain one of them, or name a file;
+ * without one, all run except `test/faults`. With `CI=true` a skipped test whose requirement could have been installed
+ * fails the run.
  */
-import { chmodSync, mkdtempSync, readdirSync, readFileSync, rmSync, statfsSync, statSync } from 'node:fs'
-import { availableParallelism, tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { existsSync } from 'node:fs'
+import { availableParallelism } from 'node:os'
+import { join, normalize } from 'node:path'
 import { dayMs } from '../src/core/text/utc-days.ts'
+import { watchLauncher } from '../src/server/launcher.ts'
 import { embeddedTemplate } from './harness/data-folder.ts'
 import { makeTemplate, sharedPostgres } from './harness/database.ts'
 import { keptFiles } from './harness/kept-files.ts'
 import { lazyCompilation } from './harness/lazy-compilation.ts'
 import { has, statedNeed } from './harness/needs.ts'
-import { startPostgres } from './harness/postgres.ts'
-import { type FileResult, readReport } from './junit.ts'
+import { type PrivatePostgres, startPostgres } from './harness/postgres.ts'
+import { type FileResult, readReport } from './runner/junit.ts'
+import { cpuSecondsOf, endProcessesOf } from './runner/leftovers.ts'
+import { makeTemporaryFolder, removeTemporaryFolder } from './runner/temporary-folder.ts'
 
 const root = join(import.meta.dir, '..')
 const say = (line: string) => process.stdout.write(`${line}\n`)
+
+/** Files that run only if an argument selects them: crashes, outages, processes and clients in all their variants. */
+const secondTier = 'test/faults/'
 
 /**
  * Files with a process of their own, longest first, so that none runs at the end beside an idle core: they start
@@ -24,18 +31,12 @@ const say = (line: string) => process.stdout.write(`${line}\n`)
  * takes longer than most of their tests.
  */
 const apart = [
-  'test/limits/failover/failover.test.ts',
-  'test/server/workers.test.ts',
-  'test/server/start-away.test.ts',
-  'test/check.test.ts',
+  secondTier,
   'test/cli.test.ts',
-  'test/dashboard/pages.test.ts',
   'test/dashboard/',
-  'test/faults/upstream.test.ts',
   'test/server/',
   'test/routes/usage.test.ts',
   'test/database/embedded.test.ts',
-  'test/faults/',
   'test/client/',
   'test/limits/',
   'test/runtime/',
@@ -46,44 +47,25 @@ const mostTogether = 10
 const outside = 'an error outside of a test'
 /** Longer than any process takes on a machine with two cores. */
 const longestProcessMs = 150_000
+/** Usual CPU time of a file, from which the announced duration follows. */
+const usualCpuSeconds = { apart: 7, together: 1.2 } as const
+const progressEveryMs = 10_000
+/** Time to end after a signal. An installation in the middle of a package would leave it broken. */
+const graceMs = { usual: 3_000, installing: 60_000 } as const
 
-/** Processes of tests, which end with the run. */
-const running = new Set<Bun.Subprocess>()
-
-/** Memory as a folder, and the free bytes from which it holds a run: more than ten times its files. */
-const memoryFolder = '/dev/shm'
-const enoughFreeBytes = 2 ** 32
-const temporaryPrefix = 'gateway-ai-run-'
-
-/**
- * Returns a new folder for the run's temporary files, in memory if there is room: creating and dropping a database takes
- * a disk ten times the CPU time.
- */
-function temporaryFolder(): string {
-  let place = tmpdir()
-  try {
-    const { bavail, bsize } = statfsSync(memoryFolder)
-    const mount = readFileSync('/proc/mounts', 'utf8')
-      .split('\n')
-      .find(line => line.split(' ')[1] === memoryFolder)
-    // Some tests run programs from their folder.
-    if (bavail * bsize >= enoughFreeBytes && mount?.includes('noexec') === false) place = memoryFolder
-  } catch {
-    // This system has no such folder.
-  }
-  // A run that was killed left its folder.
-  for (const name of readdirSync(place).filter(one => one.startsWith(temporaryPrefix)))
-    if (Date.now() - statSync(join(place, name)).mtimeMs > dayMs)
-      rmSync(join(place, name), { recursive: true, force: true })
-  const folder = mkdtempSync(join(place, temporaryPrefix))
-  // A Postgres in it runs as another user.
-  chmodSync(folder, 0o755)
-  return folder
-}
+let step = 'starting'
+let isEnding = false
+let endedProcesses = 0
+let cpuSeconds = 0
+/** Names of the running processes of tests with their start. */
+const running = new Map<string, number>()
+const results: FileResult[] = []
 
 /** Installs packages; resolves at once if there are none, or without permission. */
 async function install(packages: readonly string[]): Promise<void> {
   if (packages.length === 0 || process.getuid?.() !== 0 || Bun.which('apt-get') === null) return
+  step = `installing ${packages.join(', ')}`
+  say(step)
   const options = {
     env: { ...process.env, DEBIAN_FRONTEND: 'noninteractive' },
     stdout: 'ignore',
@@ -93,9 +75,10 @@ async function install(packages: readonly string[]): Promise<void> {
   await Bun.spawn(['apt-get', 'install', '-y', '-qq', '--no-install-recommends', ...packages], options).exited
 }
 
+const placeOf = (file: string) => apart.findIndex(beginning => file.startsWith(beginning))
+
 /** Divides files into processes, in their order of start. */
 function processesOf(files: readonly string[]): readonly (readonly string[])[] {
-  const placeOf = (file: string) => apart.findIndex(beginning => file.startsWith(beginning))
   const alone = files.filter(file => placeOf(file) !== -1).sort((one, other) => placeOf(one) - placeOf(other))
   const byFolder = Map.groupBy(
     files.filter(file => placeOf(file) === -1),
@@ -108,10 +91,14 @@ function processesOf(files: readonly string[]): readonly (readonly string[])[] {
   return [...alone.map(file => [file]), ...together]
 }
 
+const nameOf = (files: readonly string[]) =>
+  files.length === 1 ? String(files[0]) : `${files.length} files of ${files[0]?.split('/').slice(0, 2).join('/')}`
+
 /** Runs files in one process and prints the output of their tests; for failed ones, everything except passed tests. */
-async function runProcess(files: readonly string[]): Promise<readonly FileResult[]> {
+async function runProcess(files: readonly string[], environment: NodeJS.ProcessEnv): Promise<readonly FileResult[]> {
   const path = join(temporary, `${Bun.hash(files.join()).toString(36)}.xml`)
   const startedAt = performance.now()
+  const name = nameOf(files)
   const run = Bun.spawn(
     [
       process.execPath,
@@ -123,10 +110,12 @@ async function runProcess(files: readonly string[]): Promise<readonly FileResult
     ],
     { cwd: root, stdout: 'pipe', stderr: 'pipe', env: environment },
   )
-  running.add(run)
+  running.set(name, startedAt)
   const [out, err] = await Promise.all([new Response(run.stdout).text(), new Response(run.stderr).text()])
   const exitCode = await run.exited
-  running.delete(run)
+  if (isEnding) return []
+  running.delete(name)
+  endedProcesses++
   const seconds = (performance.now() - startedAt) / 1000
   const results = files.map(file => {
     const found = readReport(path)?.find(result => result.file === file)
@@ -135,10 +124,12 @@ async function runProcess(files: readonly string[]): Promise<readonly FileResult
   })
   const failures = results.reduce((sum, result) => sum + result.failures, 0)
   process.stdout.write(quiet(`${out}${err}`, exitCode !== 0))
-  const cpuSeconds = (Number(run.resourceUsage()?.cpuTime.total ?? 0) / 1e6).toFixed(1)
+  const ownCpuSeconds = Number(run.resourceUsage()?.cpuTime.total ?? 0) / 1e6
+  cpuSeconds += ownCpuSeconds
   const tests = results.reduce((sum, result) => sum + result.tests, 0)
-  const names = files.length === 1 ? files[0] : `${files.length} files of ${files[0]?.split('/').slice(0, 2).join('/')}`
-  say(`${exitCode === 0 ? 'ok' : 'FAILED'} ${names}: ${tests} tests, ${seconds.toFixed(1)} s, ${cpuSeconds} s of CPU`)
+  say(
+    `${exitCode === 0 ? 'ok' : 'FAILED'} ${name}: ${tests} tests, ${seconds.toFixed(1)} s, ${ownCpuSeconds.toFixed(1)} s of CPU`,
+  )
   const [only] = results
   if (files.length === 1 && only !== undefined)
     return [
@@ -151,7 +142,7 @@ async function runProcess(files: readonly string[]): Promise<readonly FileResult
     ]
   // An error between two tests fails the process and belongs to no test.
   return exitCode !== 0 && failures === 0
-    ? [...results, { file: names ?? '', tests: 1, failures: 1, seconds: 0, skipped: [], failed: [outside] }]
+    ? [...results, { file: name, tests: 1, failures: 1, seconds: 0, skipped: [], failed: [outside] }]
     : results
 }
 
@@ -177,18 +168,18 @@ async function withinOneDay(): Promise<void> {
 }
 
 /** Prints the failed tests again: a log that was cut at its beginning still names them. */
-function printFailed(results: readonly FileResult[]): void {
+function printFailed(): void {
   for (const { file, failed } of results) for (const title of failed) say(`failed: ${file}: ${title}`)
 }
 
-function printSlowest(results: readonly FileResult[]): void {
+function printSlowest(): void {
   const slowest = results.toSorted((one, other) => other.seconds - one.seconds).slice(0, 10)
   say('slowest files:')
   for (const { file, seconds } of slowest) say(`  ${seconds.toFixed(1).padStart(6)} s  ${file}`)
 }
 
 /** Prints the skipped tests by requirement. Returns how many fail the run. */
-function printSkipped(results: readonly FileResult[]): number {
+function printSkipped(): number {
   const titles = results.flatMap(({ file, skipped }) =>
     skipped.map(title => ({ file, title, need: statedNeed(title) })),
   )
@@ -201,64 +192,117 @@ function printSkipped(results: readonly FileResult[]): number {
   return titles.filter(({ need }) => isFailure(need)).length
 }
 
-const filters = process.argv.slice(2)
-const files = [...new Bun.Glob('test/**/*.test.ts').scanSync({ cwd: root })]
-  .filter(file => filters.length === 0 || filters.some(filter => file.includes(filter)))
-  .sort()
-const isForBrowser = (file: string) => file.startsWith('test/dashboard/') || file.startsWith('test/client/')
-await install([
-  ...(has('postgres') ? [] : ['postgresql']),
-  ...(has('redis') ? [] : ['redis-server']),
-  ...(has('chromium') || !files.some(isForBrowser) ? [] : ['chromium']),
-])
+/** Returns the files that the arguments select. */
+function selectedFiles(words: readonly string[]): readonly string[] {
+  const named = words.map(normalize).filter(word => existsSync(join(root, word)) && word.endsWith('.ts'))
+  const all = [...new Bun.Glob('test/**/*.test.ts').scanSync({ cwd: root })]
+  const isSelected = (file: string) =>
+    words.length === 0 ? !file.startsWith(secondTier) : words.some(word => file.includes(word))
+  return [...new Set([...named, ...all.filter(isSelected)])].sort()
+}
 
-process.env[keptFiles] = tmpdir()
-const temporary = temporaryFolder()
+function printProgress(processes: number): void {
+  const now = performance.now()
+  const names = [...running].map(([name, since]) => `${name} ${Math.round((now - since) / 1000)} s`)
+  const failures = results.reduce((sum, result) => sum + result.failures, 0)
+  const state =
+    names.length === 0
+      ? step
+      : `${endedProcesses} of ${processes} processes, ${failures} failed; running: ${names.join(', ')}`
+  say(`${Math.round(now / 1000)} s: ${state}`)
+}
+
+async function runAll(): Promise<number> {
+  const files = selectedFiles(process.argv.slice(2))
+  const waiting = [...processesOf(files)]
+  const alone = files.filter(file => placeOf(file) !== -1).length
+  const usualSeconds = alone * usualCpuSeconds.apart + (files.length - alone) * usualCpuSeconds.together
+  const lanes = availableParallelism()
+  say(
+    `${files.length} files in ${waiting.length} processes, about ${Math.ceil(usualSeconds / lanes / 60)} min on ${lanes} idle cores`,
+  )
+  const processes = waiting.length
+  setInterval(() => printProgress(processes), progressEveryMs).unref()
+
+  const isForBrowser = (file: string) => /^test\/(faults\/)?(dashboard|client)\b/.test(file)
+  await install([
+    ...(has('postgres') ? [] : ['postgresql']),
+    ...(has('redis') ? [] : ['redis-server']),
+    ...(has('chromium') || !files.some(isForBrowser) ? [] : ['chromium']),
+  ])
+  step = 'creating databases that tests copy'
+  // One server for all files that need a database and no server of their own: each copies the same template.
+  const [postgres] = await Promise.all([startShared(), embeddedTemplate()])
+  const environment = {
+    ...process.env,
+    ...lazyCompilation,
+    // A process of tests runs most code a few times: the compiler's last tier takes more CPU time than it saves.
+    BUN_JSC_useFTLJIT: '0',
+    BUN_CONFIG_MAX_HTTP_REQUESTS: '8192',
+    ...(postgres === null ? {} : { [sharedPostgres]: postgres.url }),
+  }
+  // More than there are cores, since most of the longest files wait for half of their time.
+  await Promise.all(
+    Array.from({ length: lanes + 2 }, async () => {
+      for (let next = waiting.shift(); next !== undefined && !isEnding; next = waiting.shift()) {
+        await withinOneDay()
+        results.push(...(await runProcess(next, environment)))
+      }
+    }),
+  )
+  if (isEnding) return 1
+  const { user, system } = process.cpuUsage()
+  cpuSeconds += (user + system) / 1e6 + (postgres === null ? 0 : cpuSecondsOf(postgres.pids()[0] ?? 0))
+  await postgres?.stop()
+  return printResults()
+}
+
+async function startShared(): Promise<PrivatePostgres | null> {
+  const postgres = await startPostgres({ connections: 300 })
+  if (postgres !== null) await makeTemplate(postgres.url)
+  return postgres
+}
+
+/** Returns the exit code. */
+function printResults(): number {
+  const sum = (count: (result: FileResult) => number) => results.reduce((total, result) => total + count(result), 0)
+  const [tests, failures, skipped] = [sum(one => one.tests), sum(one => one.failures), sum(one => one.skipped.length)]
+  printSlowest()
+  const refusedSkips = printSkipped()
+  if (refusedSkips > 0) say(`${refusedSkips} skipped tests state no reason, or need only a package to be installed`)
+  if (tests === 0) say('no test ran')
+  printFailed()
+  say(`${Math.round(performance.now() / 1000)} s, ${Math.round(cpuSeconds)} s of CPU`)
+  const failed = failures + refusedSkips + (tests === 0 && failures === 0 ? 1 : 0)
+  say(`${Math.max(0, tests - failures - skipped)} passed, ${failed} failed`)
+  return failed === 0 ? 0 : 1
+}
+
+const temporary = makeTemporaryFolder()
+process.env[keptFiles] ??= temporary
 process.env.TMPDIR = temporary
-process.on('exit', () => rmSync(temporary, { recursive: true, force: true }))
+process.on('exit', () => removeTemporaryFolder(temporary))
 
-// One server for all files that need a database and no server of their own: each copies the same template.
-const [postgres] = await Promise.all([
-  startPostgres({ connections: 300 }),
-  // Made here, because it takes 7 s of CPU, which the first files would each spend.
-  embeddedTemplate(),
-])
-if (postgres !== null) await makeTemplate(postgres.url)
+/** Ends all processes of the run, which may be in any step, and then the run. */
+async function end(reason: string, code: number): Promise<void> {
+  if (isEnding) return
+  isEnding = true
+  say(`${reason}: ending all processes of the run`)
+  await endProcessesOf(temporary, step.startsWith('installing') ? graceMs.installing : graceMs.usual)
+  process.exit(code)
+}
 for (const [signal, code] of [
+  ['SIGHUP', 129],
   ['SIGINT', 130],
   ['SIGTERM', 143],
 ] as const)
-  process.on(signal, () => {
-    for (const run of running) run.kill()
-    void (postgres?.stop() ?? Promise.resolve()).finally(() => process.exit(code))
-  })
-const environment = {
-  ...process.env,
-  ...lazyCompilation,
-  // A process of tests runs most code a few times: the compiler's last tier takes more CPU time than it saves.
-  BUN_JSC_useFTLJIT: '0',
-  BUN_CONFIG_MAX_HTTP_REQUESTS: '8192',
-  ...(postgres === null ? {} : { [sharedPostgres]: postgres.url }),
-}
-const waiting = [...processesOf(files)]
-const results: FileResult[] = []
-// More than there are cores, since most of the longest files wait for half of their time.
-const lanes = Array.from({ length: availableParallelism() + 2 }, async () => {
-  for (let next = waiting.shift(); next !== undefined; next = waiting.shift()) {
-    await withinOneDay()
-    results.push(...(await runProcess(next)))
-  }
-})
-await Promise.all(lanes)
-await postgres?.stop()
+  process.on(signal, () => void end(signal, code))
+watchLauncher(() => void end('npx has ended', 143))
 
-const sum = (count: (result: FileResult) => number) => results.reduce((total, result) => total + count(result), 0)
-const [tests, failures, skipped] = [sum(one => one.tests), sum(one => one.failures), sum(one => one.skipped.length)]
-printSlowest(results)
-const refusedSkips = printSkipped(results)
-if (refusedSkips > 0) say(`${refusedSkips} skipped tests state no reason, or need only a package to be installed`)
-if (tests === 0) say('no test ran')
-printFailed(results)
-const failed = failures + refusedSkips + (tests === 0 && failures === 0 ? 1 : 0)
-say(`${Math.max(0, tests - failures - skipped)} passed, ${failed} failed`)
-process.exit(failed === 0 ? 0 : 1)
+try {
+  const code = await runAll()
+  if (!isEnding) process.exit(code)
+} catch (cause) {
+  // A step whose child was ended fails.
+  if (!isEnding) throw cause
+}

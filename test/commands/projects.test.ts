@@ -1,6 +1,7 @@
 /** Which project the text of `keys create --project` means. */
 import { describe, expect, test } from 'bun:test'
 import { meantProject } from '../../src/commands/projects.ts'
+import { shellCommand } from '../../src/server/shell-command.ts'
 
 const archivedAt = new Date(0)
 const projects = [
@@ -26,7 +27,7 @@ describe('meantProject', () => {
   test.each([
     [
       'Search',
-      'ann@example.com has no project with this name or ID. See:  bun run gateway projects list ann@example.com',
+      `ann@example.com has no project with this name or ID. See:  ${shellCommand('projects list ann@example.com')}`,
     ],
     ['', 'has no project with this name or ID.'],
     ['ended', 'This project is archived. Name an active one.'],

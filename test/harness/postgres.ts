@@ -87,7 +87,8 @@ async function run(folder: string, user: User | null, command: readonly string[]
       : ['setpriv', `--reuid=${user.uid}`, `--regid=${user.gid}`, '--clear-groups', ...command],
     {
       cwd: folder,
-      env: { PATH: process.env.PATH ?? '', LC_ALL: 'C' },
+      // The temporary folder tells to which run of the tests the server belongs.
+      env: { PATH: process.env.PATH ?? '', LC_ALL: 'C', TMPDIR: tmpdir() },
       stdin: 'ignore',
       stdout: Bun.file(join(folder, 'out.log')),
       stderr: Bun.file(join(folder, 'error.log')),

@@ -4,10 +4,10 @@ import packageJson from '../../package.json'
 import { type Database, openDatabase } from '../../src/database/database.ts'
 import { openEmbedded } from '../../src/database/embedded.ts'
 import { eventually } from '../database/database.contract.ts'
-import { freshKey } from '../faults/accounts.ts'
 import { needed, testNeeding } from '../harness/needs.ts'
 import { startPostgres } from '../harness/postgres.ts'
 import { dataFolder, freshFolder, run, startProcess, stopProcesses } from '../harness/processes.ts'
+import { freshKey } from './accounts.ts'
 
 setDefaultTimeout(120_000)
 

@@ -7,7 +7,6 @@ import { connect, type Socket } from 'node:net'
 import { join } from 'node:path'
 import { type Database, openDatabase } from '../../src/database/database.ts'
 import { connectEmbedded } from '../../src/database/embedded.ts'
-import { startCallers } from '../faults/kept-callers.ts'
 import { newAccountOn } from '../harness/account.ts'
 import type { GatewayLimits } from '../harness/gateway.ts'
 import { reportSkipped } from '../harness/needs.ts'
@@ -15,6 +14,7 @@ import { type PrivatePostgres, startPostgres } from '../harness/postgres.ts'
 import { dataFolder, freshFolder, type GatewayProcess, run, startProcess, stopProcesses } from '../harness/processes.ts'
 import { scrape } from '../harness/prometheus.ts'
 import { type PrivateRedis, startRedis } from '../harness/redis.ts'
+import { startCallers } from './kept-callers.ts'
 
 // Every test is processes that start and end.
 setDefaultTimeout(160_000)

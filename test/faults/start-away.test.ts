@@ -3,11 +3,11 @@ import { afterAll, describe, expect, setDefaultTimeout, test } from 'bun:test'
 import { randomBytes } from 'node:crypto'
 import { createServer } from 'node:net'
 import { mintApiKey } from '../../src/core/accounts/api-keys.ts'
-import { freshKey } from '../faults/accounts.ts'
 import { needed, reportSkipped, testNeeding } from '../harness/needs.ts'
 import { type PrivatePostgres, startPostgres } from '../harness/postgres.ts'
 import { dataFolder, freshFolder, type GatewayProcess, run, startProcess, stopProcesses } from '../harness/processes.ts'
 import { startRedis } from '../harness/redis.ts'
+import { freshKey } from './accounts.ts'
 
 // Every test is processes that start and end.
 setDefaultTimeout(120_000)

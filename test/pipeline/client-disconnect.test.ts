@@ -4,7 +4,6 @@
  */
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'bun:test'
 import { gzipPieces, type Piece, piece } from '../../src/simulator/reply.ts'
-import { type LedgerEntry, silence, type UpstreamAnswer } from '../harness/upstream.ts'
 import {
   bodyFor,
   errorFrame,
@@ -20,7 +19,8 @@ import {
   type Rig,
   seatsTaken,
   startRig,
-} from './support.ts'
+} from '../faults/support.ts'
+import { type LedgerEntry, silence, type UpstreamAnswer } from '../harness/upstream.ts'
 
 let rig: Rig
 beforeAll(async () => {
