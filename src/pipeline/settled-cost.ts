@@ -5,7 +5,6 @@ import type { Catalog, Model } from '../core/models/models.ts'
 import { estimateTokens, likelyInputTokens } from '../core/tokens/tokens.ts'
 import { costOf, hourCacheCost, providerSearchCost, savedByCache } from '../core/usage/money.ts'
 import type { Reservation } from '../limits/meter.ts'
-import type { AdmittedRequest } from './admitted-request.ts'
 import { billedResponse, type Progress } from './progress.ts'
 import type { Route } from './routing/route.ts'
 import { servedModel } from './served-model.ts'
@@ -48,7 +47,7 @@ type Counted = {
  */
 export function settledCost(
   catalogue: Pick<Catalog, 'resolve'>,
-  { plan, ask }: Pick<AdmittedRequest, 'plan' | 'ask'>,
+  { plan, ask }: Pick<Counted, 'plan' | 'ask'>,
   progress: Progress,
 ): SettledCost {
   const response = billedResponse(progress)
@@ -96,8 +95,9 @@ const nothing: TokenUsage = {
 }
 
 /**
- * Returns the upstream's own counts if the response was complete and had them, and estimates for missing ones. The
- * received part of a truncated output is billed; a response without content costs nothing, unless the gateway canceled it.
+ * Returns the upstream's own counts if it reported them, also zeros and also for the received part of a truncated
+ * output, and estimates for missing ones. Readers report an output count only while it covers all received content.
+ * A response without content and counts costs nothing, unless the gateway canceled it.
  */
 function used(
   response: UpstreamResponse | null,
@@ -106,21 +106,15 @@ function used(
 ): { readonly usage: TokenUsage; readonly estimated: boolean } {
   if (response === null) return { usage: nothing, estimated: false }
   const { candidate, usage: reported, ended, hasContent } = response
-  if (ended && reported !== null) {
-    const { inputTokens, outputTokens } = reported
-    if (inputTokens !== null && outputTokens !== null)
-      return { usage: { ...reported, inputTokens, outputTokens }, estimated: false }
-  }
+  const counted = reported?.outputTokens ?? null
+  if (reported !== null && reported.inputTokens !== null && counted !== null)
+    return { usage: { ...reported, inputTokens: reported.inputTokens, outputTokens: counted }, estimated: false }
   if (!isCanceled && !ended && !hasContent && reported === null) return { usage: nothing, estimated: false }
   const { provider } = candidate.model
   const inputTokens = reported?.inputTokens ?? Math.min(plan.inputTokens, likelyInputTokens(response.ask, provider))
   const cachedInputTokens = Math.min(reported?.cachedInputTokens ?? 0, inputTokens)
-  const counted = reported?.outputTokens ?? null
   const outputTokens =
-    ended && counted !== null
-      ? counted
-      : // An early count (Anthropic sends one with the first event) is a lower bound and not the total.
-        Math.max(counted ?? reported?.leastOutputTokens ?? 0, arrivedTokens(response, seat.outputCap * ask.choices))
+    counted ?? Math.max(reported?.leastOutputTokens ?? 0, arrivedTokens(response, seat.outputCap * ask.choices))
   return {
     usage: {
       inputTokens,

@@ -40,13 +40,27 @@ export function wholeNumber(value: unknown): number | null {
 }
 
 /** Above every context window: larger counts are invalid. */
-const maximumTokens = 1e9
+export const maximumTokens = 1e9
 
 /**
- * Returns a token count as an integer. Null if it is not a number, negative or absurd, which means unknown, not zero.
+ * Returns a token count as an integer. Some relays write it as a string of digits. Null if it is not a number, negative
+ * or absurd, which means unknown, not zero.
  */
 export function tokenCount(value: unknown): number | null {
-  return typeof value === 'number' && value >= 0 && value <= maximumTokens ? Math.trunc(value) : null
+  const count = typeof value === 'string' && digits.test(value) ? Number(value) : value
+  return typeof count === 'number' && count >= 0 && count <= maximumTokens ? Math.trunc(count) : null
+}
+
+const digits = /^\d{1,12}(?:\.\d{1,12})?$/
+
+/** Returns the largest token count among several names of one figure; null if none has one. A relay fills unused names with 0. */
+export function largestCount(...values: readonly unknown[]): number | null {
+  let largest: number | null = null
+  for (const value of values) {
+    const count = tokenCount(value)
+    if (count !== null && (largest === null || count > largest)) largest = count
+  }
+  return largest
 }
 
 /** Returns the JSON object in a text; null for other content. */

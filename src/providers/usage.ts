@@ -1,5 +1,69 @@
 import type { ReportedUsage } from '../core/chat/chat-events.ts'
+import { maximumTokens } from './json.ts'
 import type { AnswerPart } from './provider.ts'
+
+/** Token counts of one response as an upstream reports them; null = not reported. */
+type WireCounts = {
+  readonly input: number | null
+  readonly output: number | null
+  readonly total: number | null
+  readonly cached: number
+  readonly written: number
+  /** Of those written, the ones to be kept for an hour. */
+  readonly hourWritten: number
+  readonly reasoning: number
+}
+
+/**
+ * Returns the usage, in which the input includes cached and written tokens and the output includes reasoning. Null if
+ * none is reported. Upstreams differ in what their sums include: caches above the input were counted beside it, and so
+ * were the parts by which the total exceeds both sums. Any other rest of the total is hidden reasoning. Two counts
+ * imply the third, but a missing count is never assumed to be zero.
+ */
+export function reportedUsage(counts: WireCounts): ReportedUsage | null {
+  const { total, cached, written, reasoning } = counts
+  if (counts.input === null && counts.output === null && reasoning === 0) return null
+  const caches = cached + written
+  const isBeside = counts.input !== null && caches > counts.input
+  const input = isBeside ? (counts.input ?? 0) + caches : counts.input
+  // Without a total, only reasoning above the output is certain to be none of it.
+  const isMore = total === null && counts.output !== null && reasoning > counts.output
+  const output = isMore ? (counts.output ?? 0) + reasoning : counts.output
+  if (input === null || output === null)
+    return bounded({ ...counts, input: input ?? restOf(total, output), output: output ?? restOf(total, input) })
+  const rest = Math.max(0, (total ?? 0) - input - output)
+  const beside = isBeside ? 0 : ([caches, cached, written].find(part => isRest(part, rest, reasoning)) ?? 0)
+  const thought = rest - beside
+  return bounded({ ...counts, input: input + beside, output: output + thought, reasoning: reasoning || thought })
+}
+
+/** Returns the counts with no part above its sum, and no sum above the largest count. */
+function bounded({ input, output, cached, written, hourWritten, reasoning }: WireCounts): ReportedUsage {
+  const inputTokens = input === null ? null : Math.min(input, maximumTokens)
+  const outputTokens = output === null ? null : Math.min(output, maximumTokens)
+  const cachedInputTokens = Math.min(cached, inputTokens ?? maximumTokens)
+  const cacheWriteTokens = Math.min(written, (inputTokens ?? maximumTokens) - cachedInputTokens)
+  return {
+    inputTokens,
+    cachedInputTokens,
+    cacheWriteTokens,
+    ...(hourWritten > 0 && { hourCacheWriteTokens: Math.min(hourWritten, cacheWriteTokens) }),
+    outputTokens,
+    ...(outputTokens === null && { leastOutputTokens: reasoning }),
+    reasoningTokens: Math.min(reasoning, outputTokens ?? maximumTokens),
+  }
+}
+
+/** Returns true if a part is the rest of a total, also together with the reasoning. */
+function isRest(part: number, rest: number, reasoning: number): boolean {
+  return part > 0 && (part === rest || part + reasoning === rest)
+}
+
+/** Returns the rest of a total without one part; null if that is 0, which means unknown. */
+function restOf(total: number | null, part: number | null): number | null {
+  const rest = (total ?? 0) - (part ?? 0)
+  return rest > 0 ? rest : null
+}
 
 /**
  * Creates a filter for the token counts of one response. Takes a frame's counts (null = none) and whether it contained

@@ -225,7 +225,7 @@ test('bill: uses the count of a complete output after a client disconnect, not a
 test('bill: uses the early count of a truncated output as a lower bound and estimates the rest', async () => {
   const { record } = await settled({
     ...base,
-    usage: { ...counted, outputTokens: 1 },
+    usage: { ...counted, outputTokens: null, leastOutputTokens: 1 },
     text: 'Ten words that came before it was all cut off. ',
     ended: false,
   })

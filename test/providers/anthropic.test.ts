@@ -1535,9 +1535,9 @@ describe('Anthropic stream', () => {
         cache_creation: { ephemeral_5m_input_tokens: 1, ephemeral_1h_input_tokens: 2 },
       }),
     ).toEqual(early)
-    expect(usage({ output_tokens: '9' }, {})).toEqual(early)
+    expect(usage({ output_tokens: '9x' }, {})).toEqual(early)
     expect(usage({ output_tokens: 0 })).toEqual({ ...counted, outputTokens: 0 })
-    for (const absurd of [Number.NaN, Number.POSITIVE_INFINITY, -1, 2e9, null, '5']) {
+    for (const absurd of [Number.NaN, Number.POSITIVE_INFINITY, -1, 2e9, null, '5x']) {
       const usageOf = (usage: Json) =>
         anthropic.readResponse({ content: [], usage }).find(part => part.type === 'usage')?.usage
       expect(usageOf({ input_tokens: absurd, output_tokens: 3 })).toMatchObject({ inputTokens: null, outputTokens: 3 })

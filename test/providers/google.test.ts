@@ -387,7 +387,7 @@ describe('Gemini response', () => {
     // The total reports it too, unless it only equals the sum of the other parts.
     const { candidatesTokenCount: _, ...parts } = full
     expect(usageIn(whole(counted({ ...parts, totalTokenCount: 25 })))?.outputTokens).toBe(10)
-    for (const totalTokenCount of [18, 3, -1, '25', null])
+    for (const totalTokenCount of [18, 3, -1, '25x', null])
       expect(usageIn(whole(counted({ ...parts, totalTokenCount })))?.outputTokens).toBeNull()
     expect(usageIn(whole(counted({ candidatesTokenCount: 3 })))).toEqual({
       ...told,
@@ -413,7 +413,7 @@ describe('Gemini response', () => {
   })
 
   test('ignores invalid counts instead of reading them as 0', () => {
-    for (const nonsense of [-1, 2e9, '7', null, {}, Number.NaN]) {
+    for (const nonsense of [-1, 2e9, '7x', null, {}, Number.NaN]) {
       const usage = usageIn(whole(counted({ ...full, candidatesTokenCount: nonsense, cachedContentTokenCount: 99 })))
       expect(usage).toMatchObject({ inputTokens: 15, cachedInputTokens: 15, outputTokens: null, leastOutputTokens: 3 })
       expect(usageIn(whole(counted({ ...full, promptTokenCount: nonsense })))?.inputTokens).toBeNull()

@@ -1,5 +1,5 @@
 import type { ReportedUsage } from '../../core/chat/chat-events.ts'
-import { isRecord, type Json, record, tokenCount } from '../json.ts'
+import { isRecord, type Json, record, records, tokenCount } from '../json.ts'
 
 /** Counts so far; null = not reported. */
 export type Counts = {
@@ -15,6 +15,13 @@ export type Counts = {
    */
   readonly leastOutput: number
   readonly thinking: number
+  /** Of passes that compacted the conversation. They are billed beside the other counts, which exclude them. */
+  readonly compaction: {
+    readonly input: number
+    readonly read: number
+    readonly written: number
+    readonly output: number
+  }
 }
 
 export const noCounts: Counts = {
@@ -26,6 +33,7 @@ export const noCounts: Counts = {
   output: null,
   leastOutput: 0,
   thinking: 0,
+  compaction: { input: 0, read: 0, written: 0, output: 0 },
 }
 
 /** Returns the counts updated by newer ones; null if there are none. */
@@ -43,6 +51,18 @@ export function countsOf(usage: unknown, known: Counts, stage: 'first' | 'later'
     output: (stage === 'later' ? output : null) ?? known.output,
     leastOutput: stage === 'first' ? (output ?? 0) : known.leastOutput,
     thinking: tokenCount(record(usage.output_tokens_details).thinking_tokens) ?? known.thinking,
+    compaction: Array.isArray(usage.iterations) ? compactionsOf(usage) : known.compaction,
+  }
+}
+
+function compactionsOf(usage: Json): Counts['compaction'] {
+  const passes = records(usage.iterations).filter(({ type }) => type === 'compaction')
+  const sum = (count: (pass: Json) => number | null) => passes.reduce((total, pass) => total + (count(pass) ?? 0), 0)
+  return {
+    input: sum(pass => tokenCount(pass.input_tokens)),
+    read: sum(pass => tokenCount(pass.cache_read_input_tokens)),
+    written: sum(cacheWrites),
+    output: sum(pass => tokenCount(pass.output_tokens)),
   }
 }
 
@@ -61,15 +81,18 @@ function cacheWrites({ cache_creation_input_tokens: total, cache_creation: writt
 
 /** Returns the counts as `ReportedUsage`: here, input excludes cache reads and writes. */
 export function anthropicUsageOf(counts: Counts): ReportedUsage {
-  const { input, cacheWrite, cacheRead, hourWrite, searches, output, leastOutput, thinking } = counts
+  const { hourWrite, searches, leastOutput, thinking, compaction } = counts
+  const read = counts.cacheRead + compaction.read
+  const written = counts.cacheWrite + compaction.written
+  const output = counts.output === null ? null : counts.output + compaction.output
   return {
-    inputTokens: input === null ? null : input + cacheWrite + cacheRead,
-    cachedInputTokens: cacheRead,
-    cacheWriteTokens: cacheWrite,
+    inputTokens: counts.input === null ? null : counts.input + compaction.input + read + written,
+    cachedInputTokens: read,
+    cacheWriteTokens: written,
     ...(hourWrite > 0 && { hourCacheWriteTokens: hourWrite }),
     ...(searches > 0 && { providerSearches: searches }),
     outputTokens: output,
-    ...(output === null && { leastOutputTokens: Math.max(leastOutput, thinking) }),
+    ...(output === null && { leastOutputTokens: Math.max(leastOutput, thinking) + compaction.output }),
     reasoningTokens: output === null ? thinking : Math.min(thinking, output),
   }
 }

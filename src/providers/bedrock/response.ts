@@ -5,6 +5,7 @@ import { failed, providerFailure } from '../failure.ts'
 import { isRecord, isText, type Json, record, records, textOf, tokenCount } from '../json.ts'
 import { type ReasoningText, readThinking, releaseHeld, type Thinking } from '../openai/reasoning.ts'
 import type { AnswerPart, StreamReader } from '../provider.ts'
+import { reportedUsage } from '../usage.ts'
 import { bedrockException } from './failure.ts'
 
 /** Reads a complete response of Converse. */
@@ -112,24 +113,23 @@ class ConverseAnswer {
   }
 
   /** Here, input excludes cache reads and writes. */
-  count(usage: unknown): void {
-    const { inputTokens, outputTokens, cacheReadInputTokens, cacheWriteInputTokens } = record(usage)
-    const input = tokenCount(inputTokens)
-    const output = tokenCount(outputTokens)
-    if (input === null && output === null) return
-    const cached = tokenCount(cacheReadInputTokens) ?? 0
-    const written = tokenCount(cacheWriteInputTokens) ?? 0
-    this.isCounted = true
-    this.parts.push({
-      type: 'usage',
-      usage: {
-        inputTokens: input === null ? null : input + cached + written,
-        cachedInputTokens: cached,
-        cacheWriteTokens: written,
-        outputTokens: output,
-        reasoningTokens: 0,
-      },
+  count(told: unknown): void {
+    const counts = record(told)
+    const cached = tokenCount(counts.cacheReadInputTokens) ?? 0
+    const written = tokenCount(counts.cacheWriteInputTokens) ?? 0
+    const input = tokenCount(counts.inputTokens)
+    const usage = reportedUsage({
+      input: input === null ? null : input + cached + written,
+      output: tokenCount(counts.outputTokens),
+      total: null,
+      cached,
+      written,
+      hourWritten: 0,
+      reasoning: 0,
     })
+    if (usage === null) return
+    this.isCounted = true
+    this.parts.push({ type: 'usage', usage })
   }
 
   end(): void {

@@ -1,30 +1,31 @@
 import type { ReportedUsage, TokenLogprob } from '../../core/chat/chat-events.ts'
-import { type Json, record, records, textOf, tokenCount } from '../json.ts'
+import { type Json, maximumTokens, record, records, textOf, tokenCount } from '../json.ts'
+import { reportedUsage } from '../usage.ts'
 
 /**
- * Returns the usage; null = not reported. Counts are cumulative; reasoning is separate from candidates' tokens, cached
- * tokens are included in the prompt's. Zeros are omitted on this wire: a missing candidates count is 0 before any
- * output (`answered`), and afterwards the rest of the total, or unknown if that is 0.
+ * Returns the usage; null = not reported. Counts are cumulative; reasoning is separate from candidates' tokens, and
+ * tokens of tools from the prompt's. Zeros are omitted on this wire: a missing candidates count is 0 before any output
+ * (`answered`), and afterwards the rest of the total, or unknown if that is 0.
  */
 export function googleUsageOf(metadata: unknown, answered: boolean): ReportedUsage | null {
   const counts = record(metadata)
   const prompt = tokenCount(counts.promptTokenCount)
   const told = tokenCount(counts.candidatesTokenCount)
-  const thoughts = tokenCount(counts.thoughtsTokenCount)
-  if (prompt === null && told === null && thoughts === null) return null
-  const inputTokens = prompt === null ? null : prompt + (tokenCount(counts.toolUsePromptTokenCount) ?? 0)
-  const reasoningTokens = thoughts ?? 0
-  const rest = inputTokens === null ? 0 : (tokenCount(counts.totalTokenCount) ?? 0) - inputTokens - reasoningTokens
-  const candidates = told ?? (rest > 0 ? rest : null)
-  const isUntold = candidates === null && (answered || counts.candidatesTokenCount !== undefined)
-  return {
-    inputTokens,
-    cachedInputTokens: Math.min(tokenCount(counts.cachedContentTokenCount) ?? 0, inputTokens ?? 0),
-    cacheWriteTokens: 0,
-    outputTokens: isUntold ? null : (candidates ?? 0) + reasoningTokens,
-    ...(isUntold && { leastOutputTokens: reasoningTokens }),
-    reasoningTokens,
-  }
+  const reasoning = tokenCount(counts.thoughtsTokenCount) ?? 0
+  const input = prompt === null ? null : prompt + (tokenCount(counts.toolUsePromptTokenCount) ?? 0)
+  const total = tokenCount(counts.totalTokenCount)
+  const isRest = told === null && input !== null && total !== null && total > input + reasoning
+  const isNone = told === null && !isRest && !answered && counts.candidatesTokenCount === undefined
+  if (isNone && input === null && counts.thoughtsTokenCount === undefined) return null
+  return reportedUsage({
+    input,
+    output: told === null && !isNone ? null : (told ?? 0) + reasoning,
+    total: told === null && !isRest ? null : total,
+    cached: Math.min(tokenCount(counts.cachedContentTokenCount) ?? 0, input ?? maximumTokens),
+    written: 0,
+    hourWritten: 0,
+    reasoning,
+  })
 }
 
 /** Returns the log probabilities of a delta's tokens. */

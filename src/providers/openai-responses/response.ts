@@ -4,9 +4,8 @@ import { failed, providerFailure, truncated } from '../failure.ts'
 import { isRecord, isText, type Json, nameOf, record, records, textOf, wholeNumber } from '../json.ts'
 import { uniqueNames } from '../names.ts'
 import { failureInAnswer } from '../openai/failure.ts'
-import { logprobsOf } from '../openai/usage.ts'
+import { logprobsOf, usageOf } from '../openai/usage.ts'
 import type { AnswerPart, StreamReader } from '../provider.ts'
-import { responsesUsageOf } from './usage.ts'
 
 type Call = { readonly index: number; readonly isCustom: boolean; hasText: boolean; isDone: boolean }
 
@@ -203,7 +202,7 @@ export class ResponsesReader implements StreamReader {
       return
     }
     this.served(response)
-    const usage = responsesUsageOf(response.usage)
+    const usage = usageOf(record(response.usage))
     if (usage !== null) this.parts.push({ type: 'usage', usage })
     if (told !== 'completed' && told !== 'incomplete') {
       this.parts.push(truncated('unknown_status'))

@@ -1,44 +1,39 @@
 import type { ReportedUsage, TokenLogprob } from '../../core/chat/chat-events.ts'
-import { type Json, record, records, tokenCount } from '../json.ts'
+import { type Json, largestCount, record, records, tokenCount } from '../json.ts'
+import { reportedUsage } from '../usage.ts'
 
 /**
- * Returns the usage; null if the object has none. A `total_tokens` above the sum contains reasoning that the server
- * counts in neither (xAI beside `completion_tokens`, Gemini's compatible endpoint nowhere): it is output. Two counts
- * imply the third, but a missing count is never assumed to be zero.
+ * Returns the usage of a response in the Chat Completions or the Responses API; null if the object has none. DeepSeek,
+ * Kimi, Mistral and relays report parts beside the details, and relays of Anthropic use its names.
  */
 export function usageOf(wire: Json): ReportedUsage | null {
-  const prompt = tokenCount(wire.prompt_tokens)
-  const completion = tokenCount(wire.completion_tokens)
-  const total = tokenCount(wire.total_tokens)
-  if (prompt === null && completion === null) return null
-  const promptDetails = record(wire.prompt_tokens_details)
-  const completionDetails = record(wire.completion_tokens_details)
-  const input = prompt ?? restOf(total, completion)
-  const output =
-    completion === null || prompt === null
-      ? (completion ?? restOf(total, prompt))
-      : Math.max(completion, (total ?? 0) - prompt)
-  // DeepSeek, Kimi and Mistral report it beside the details.
-  const caches = [promptDetails.cached_tokens, wire.prompt_cache_hit_tokens, wire.cached_tokens, wire.num_cached_tokens]
-  const cached = caches.map(tokenCount).find(count => count !== null) ?? 0
-  const reasoning =
-    (tokenCount(completionDetails.reasoning_tokens) ?? tokenCount(wire.reasoning_tokens)) ||
-    (completion === null || output === null ? 0 : output - completion)
-  const cachedInputTokens = Math.min(cached, input ?? 0)
-  return {
-    inputTokens: input,
-    cachedInputTokens,
-    cacheWriteTokens: Math.min(tokenCount(promptDetails.cache_write_tokens) ?? 0, (input ?? 0) - cachedInputTokens),
-    outputTokens: output,
-    ...(output === null && { leastOutputTokens: reasoning }),
-    reasoningTokens: output === null ? reasoning : Math.min(reasoning, output),
-  }
-}
-
-/** Returns the rest of a total without one part; null if that is 0, which means unknown. */
-function restOf(total: number | null, part: number | null): number | null {
-  const rest = (total ?? 0) - (part ?? 0)
-  return rest > 0 ? rest : null
+  const inputDetails = { ...record(wire.input_tokens_details), ...record(wire.prompt_tokens_details) }
+  const outputDetails = { ...record(wire.output_tokens_details), ...record(wire.completion_tokens_details) }
+  const lifetimes = { ...record(inputDetails.cache_creation_token_details), ...record(wire.cache_creation) }
+  const hourWritten = tokenCount(lifetimes.ephemeral_1h_input_tokens) ?? 0
+  return reportedUsage({
+    input: largestCount(wire.prompt_tokens, wire.input_tokens),
+    output: largestCount(wire.completion_tokens, wire.output_tokens),
+    total: tokenCount(wire.total_tokens),
+    cached:
+      largestCount(
+        inputDetails.cached_tokens,
+        wire.prompt_cache_hit_tokens,
+        wire.cached_tokens,
+        wire.num_cached_tokens,
+        wire.cache_read_input_tokens,
+      ) ?? 0,
+    written:
+      largestCount(
+        inputDetails.cache_write_tokens,
+        inputDetails.cache_creation_tokens,
+        inputDetails.cached_creation_tokens,
+        wire.cache_creation_input_tokens,
+        hourWritten + (tokenCount(lifetimes.ephemeral_5m_input_tokens) ?? 0),
+      ) ?? 0,
+    hourWritten,
+    reasoning: largestCount(outputDetails.reasoning_tokens, wire.reasoning_tokens) ?? 0,
+  })
 }
 
 /** Returns the log probabilities of a delta's tokens, without incomplete entries. */
