@@ -3,7 +3,6 @@ import packageJson from '../package.json'
 import type { Deps } from './composition/deps.ts'
 import type { Caller } from './core/limits/plans.ts'
 import { toRejection } from './core/usage/rejection.ts'
-import { GatewayError } from './core/validation/errors.ts'
 import { planWebAccess } from './core/web/web-plan.ts'
 import { compatible } from './dialects/chat-completions/routes.ts'
 import { describeField } from './dialects/describe-field.ts'
@@ -20,7 +19,7 @@ import { authenticateSession, type Callers, createCallers } from './http/authent
 import { serverBodyLimit } from './http/body.ts'
 import { type ChatRouteDeps, type Refusal, rejected } from './http/chat-handler.ts'
 import { createDeprecationLookup } from './http/deprecation.ts'
-import { endpointsOf, isClientProbe, notFoundMessage } from './http/endpoints.ts'
+import { endpointsOf, isClientProbe, isMessagesForm, noRouteError } from './http/endpoints.ts'
 import { errorResponse, toGatewayError } from './http/error-response.ts'
 import { createFailures, type Failures } from './http/failures.ts'
 import { checkHost } from './http/host-header.ts'
@@ -109,10 +108,7 @@ export function createApp(deps: Deps, workers: WorkerMetricsSource | null = null
     })
     .onError(async ({ error, code, request }) => {
       const requestId = deps.newRequestId()
-      const thrown =
-        code === 'NOT_FOUND'
-          ? new GatewayError('not_found', notFoundMessage(root.routes, new URL(request.url).pathname))
-          : toGatewayError(error)
+      const thrown = code === 'NOT_FOUND' ? noRouteError(root.routes, request) : toGatewayError(error)
       const refusal = await failures.toClientError(thrown, () => deps.addressOf(request, root.server))
       failures.report('other', requestId, refusal)
       return withQuotaHeaders(quota, request.headers, refusalFormOf(request)(refusal, requestId), requestId)
@@ -156,13 +152,9 @@ function isChat({ method, url }: Request): boolean {
   return method === 'POST' && chatPaths.test(url)
 }
 
-/** Paths whose clients expect a different error body, also for errors outside of their handlers. */
-const refusalForms: readonly { readonly path: RegExp; readonly form: Refusal }[] = [
-  { path: /\/messages(?:\/count_tokens)?\/?(?:\?|$)/, form: messagesRefusal },
-]
-
-function refusalFormOf({ url }: Request): Refusal {
-  return refusalForms.find(({ path }) => path.test(url))?.form ?? errorResponse
+/** Returns the form in which the client of a request reads errors, also those outside of its handler. */
+function refusalFormOf(request: Request): Refusal {
+  return isMessagesForm(request) ? messagesRefusal : errorResponse
 }
 
 /** Dependencies of the chat routes: those of the gateway, and the server. */

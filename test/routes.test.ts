@@ -147,10 +147,83 @@ test("unknown path: names the supported API for a client library's request", asy
       `Unknown path. The endpoint is ${endpoint}: give the client a base URL that ends in /v1, once.`,
     )
   expect(await told('/v1/completions')).toBe('Text completions are not served. Use POST /v1/chat/completions.')
-  expect(await told('/v1/audio/speech')).toStartWith(
+  expect(await told('/v1/unheard')).toStartWith(
     'Unknown path. The OpenAI-compatible API supports POST /v1/chat/completions, ',
   )
   expect(await told('/v1/embeddings/x'.repeat(300))).toBeString()
+})
+
+test('unserved endpoint: gets a sentence of its own, with and without /v1', async () => {
+  const told = async (path: string) => {
+    const answer = await fetch(gateway.url + path, { method: 'POST', body: '{}' })
+    const { error } = (await answer.json()) as { readonly error: { readonly message: string } }
+    expect([path, answer.status]).toEqual([path, 404])
+    return error.message
+  }
+  const names =
+    'files uploads images/generations images/edits audio/speech audio/transcriptions videos realtime/sessions assistants threads/t/runs vector_stores fine_tuning/jobs batches messages/batches evals containers skills/s agents organization/costs organizations/o rerank complete completions chat/completions/c_1/messages_of conversations'
+  for (const name of names.split(' '))
+    for (const base of ['/v1/', '/']) {
+      const message = await told(base + name)
+      expect([name, /^Unknown path/.test(message), /\bnot (?:served|stored)/.test(message)]).toEqual([
+        name,
+        false,
+        true,
+      ])
+    }
+  for (const path of [
+    '/v1beta/models/gemini-3.8-flash:generateContent',
+    '/v1/models/google/gemini-3.8-flash:streamGenerateContent?alt=sse',
+    '/v1beta/models/gemini-embedding-2:batchEmbedContents',
+    '/v1/projects/p/locations/l/publishers/google/models/gemini-3.8-flash:countTokens',
+    '/v1/projects/p/locations/l/publishers/anthropic/models/claude-haiku-5-5:rawPredict',
+  ])
+    expect(await told(path)).toContain('are not served. Gemini models are served in')
+})
+
+test('unknown path: answers in the format of the API that its client speaks', async () => {
+  const asked = async (path: string, headers: Record<string, string> = {}) => {
+    const answer = await fetch(gateway.url + path, { method: 'POST', body: '{}', headers })
+    return { body: (await answer.json()) as Record<string, unknown>, id: answer.headers.get('request-id') }
+  }
+  const version = { 'anthropic-version': '2023-06-01' }
+  for (const [path, headers] of [
+    ['/v1/messages/batches', {}],
+    ['/messages', {}],
+    ['/v1/files', version],
+    ['/v1/models/no-such-model', version],
+    ['/v1/unheard', version],
+  ] as const) {
+    const { body, id } = await asked(path, headers)
+    expect([path, body.type, body.request_id]).toEqual([path, 'error', id])
+  }
+  for (const [path, headers] of [
+    ['/v1/files', {}],
+    ['/v1/responses/resp_1', version],
+    ['/v1/chat/completions/c', version],
+  ] as const) {
+    const { body, id } = await asked(path, headers)
+    expect([path, body.type, id]).toEqual([path, undefined, null])
+  }
+})
+
+test('wrong method: a WebSocket on a served path gets 426, so that Codex continues over HTTP', async () => {
+  const asked = async (path: string) => {
+    const headers = {
+      host: 'localhost',
+      connection: 'Upgrade, close',
+      upgrade: 'websocket',
+      'sec-websocket-version': '13',
+      'sec-websocket-key': 'dGhlIHNhbXBsZSBub25jZQ==',
+    }
+    const answer = await exchangeRaw(gateway.port, rawText(`GET ${path}`, headers, ''), 10_000)
+    return [answer?.status, answer?.headers.get('upgrade') ?? null]
+  }
+  expect(await asked('/v1/responses')).toEqual([426, 'HTTP/1.1'])
+  expect(await asked('/v1/responses/')).toEqual([426, 'HTTP/1.1'])
+  expect(await asked('/v1/unheard')).toEqual([404, null])
+  const plain = await fetch(`${gateway.url}/v1/responses`)
+  expect([plain.status, plain.headers.get('allow')]).toEqual([405, 'POST'])
 })
 
 test('base URL: answers a client’s probe at once, also with a trailing slash or a query', async () => {
@@ -248,7 +321,7 @@ describe('protected route: rejects with one body before reading the request', ()
           ...ownAddress(),
         }
         const answer = await exchangeRaw(gateway.port, rawText(`${method} ${target}`, headers, '{"prompt":"Hi"}'))
-        expect([target, host, [400, 401, 403, 404].includes(answer?.status ?? 0)]).toEqual([target, host, true])
+        expect([target, host, [400, 401, 403, 404, 405].includes(answer?.status ?? 0)]).toEqual([target, host, true])
       }
   })
 
@@ -256,10 +329,11 @@ describe('protected route: rejects with one body before reading the request', ()
     for (const { path } of guarded())
       for (const method of ['GET', 'PUT', 'DELETE', 'PATCH', 'OPTIONS', 'HEAD']) {
         const answer = await fetch(gateway.url + path, { method, headers: { authorization: `Bearer ${gateway.key}` } })
-        expect(answer.status).toBe(404)
+        expect(answer.status).toBe(405)
+        expect(answer.headers.get('allow')).toContain('POST')
         if (method !== 'HEAD') {
           const { error } = (await answer.json()) as { error: Record<string, string> }
-          expect([error.type, error.code]).toEqual(['not_found_error', 'not_found'])
+          expect([error.type, error.code]).toEqual(['invalid_request_error', 'method_not_allowed'])
           expect(error.message).toContain(`POST ${path}`)
         }
         expect(answer.headers.get('access-control-allow-origin')).toBeNull()

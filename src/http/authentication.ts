@@ -26,9 +26,10 @@ type KeyLookup = {
 
 export type Callers = {
   /**
-   * Returns the caller of a request's key. If both headers are sent, only `Authorization` counts. Wrong, missing,
-   * malformed and revoked keys get the same error; only who holds the whole key learns that it has expired. A key that is not in memory uses up one of its IP address's
-   * failed credentials before the store query; throws `ip_rate_limited` if the address has none left.
+   * Returns the caller of a request's key, of the first valid one if both headers have a key of the gateway. Wrong,
+   * missing, malformed and revoked keys get the same error; only who holds the whole key learns that it has expired. A
+   * key that is not in memory uses up one of its IP address's failed credentials before the store query; throws
+   * `ip_rate_limited` if the address has none left.
    */
   authenticate(headers: Headers, address: () => string): Caller | Promise<Caller>
   /**
@@ -58,6 +59,11 @@ export function createCallers(keys: KeyLookup, strangers: RateLimiter): Callers 
     if (caller !== null) return caller
     throw key !== null && keys.isExpired(key) ? expiredKey() : invalidKey()
   }
+  const callerOf = (key: string | null, address: () => string): Caller | Promise<Caller> => {
+    const caller = key === null ? null : keys.recall(key)
+    if (caller === null) return lookUp(key, address())
+    return caller instanceof Promise ? caller.then(one => one ?? lookUp(key, address())) : caller
+  }
   /** By request: the response headers need the caller that the handler has authenticated. */
   const known = new WeakMap<Headers, Caller>()
   const remembered = <T extends Caller | null>(headers: Headers, caller: T): T => {
@@ -66,11 +72,13 @@ export function createCallers(keys: KeyLookup, strangers: RateLimiter): Callers 
   }
   return {
     authenticate(headers, address) {
-      const key = readApiKey(headers)
-      const caller = key === null ? null : keys.recall(key)
-      if (caller !== null && !(caller instanceof Promise)) return remembered(headers, caller)
-      const found = caller === null ? lookUp(key, address()) : caller.then(one => one ?? lookUp(key, address()))
-      return found.then(one => remembered(headers, one))
+      const [key, other] = readApiKeys(headers)
+      const caller = callerOf(key ?? null, address)
+      const found =
+        other === undefined || !(caller instanceof Promise)
+          ? caller
+          : caller.catch(error => (isInvalidKey(error) ? callerOf(other, address) : Promise.reject(error)))
+      return found instanceof Promise ? found.then(one => remembered(headers, one)) : remembered(headers, found)
     },
     recall(headers) {
       const before = known.get(headers)
@@ -97,14 +105,30 @@ export function hasApiKey(headers: Headers): boolean {
   return key !== null && (!headers.has('authorization') || key.startsWith(keyPrefix))
 }
 
-/** Returns the API key of a request; null = none. */
+/** Returns the API key of a request, the first if both headers have one; null = none. */
 export function readApiKey(headers: Headers): string | null {
+  return readApiKeys(headers)[0] ?? null
+}
+
+/**
+ * Returns the keys that may be the client's. Claude Code sends its session of claude.ai in `Authorization` beside a key
+ * in `x-api-key`, or a key of Anthropic beside a key of the gateway: a foreign credential counts only if there is no key
+ * of the gateway.
+ */
+function readApiKeys(headers: Headers): readonly string[] {
   const authorization = headers.get('authorization')
-  if (authorization === null) return headers.get('x-api-key')
-  return bearer.test(authorization) ? authorization.slice(7).trim() : null
+  const other = headers.get('x-api-key')
+  if (authorization === null) return other === null ? [] : [other]
+  const first = bearer.test(authorization) ? authorization.slice(7).trim() : null
+  if (other?.startsWith(keyPrefix)) return first?.startsWith(keyPrefix) && first !== other ? [first, other] : [other]
+  return first === null ? [] : [first]
 }
 
 const bearer = /^bearer /i
+
+function isInvalidKey(error: unknown): boolean {
+  return error instanceof GatewayError && error.code === 'invalid_api_key'
+}
 
 function invalidKey(): GatewayError {
   return new GatewayError(

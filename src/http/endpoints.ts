@@ -1,4 +1,6 @@
 /** Names of the endpoints, for clients that request the root, an unknown path or an unsupported method. */
+import { GatewayError } from '../core/validation/errors.ts'
+
 type Route = { readonly method: string; readonly path: string }
 
 /** Endpoints for API clients, as `GET /api/v1/keys/{id}`, in the order of the table. */
@@ -6,18 +8,50 @@ export function endpointsOf(routes: readonly Route[]): string[] {
   return routes.filter(({ method, path }) => method !== 'OPTIONS' && !isOfPage(path)).map(written)
 }
 
-/** Returns the message of a 404: the path's methods, the correct base URL, or the list of endpoints. */
-export function notFoundMessage(routes: readonly Route[], pathname: string): string {
-  const known = endpointsAt(routes, pathname)
-  if (known.length > 0) return `Method not supported for this path. Use ${known.join(' or ')}.`
+/**
+ * Returns the error for a request without a route: 426 for a WebSocket and 405 for another wrong method on a served path, else
+ * 404 with the correct base URL, the reason why a known endpoint is not served, or the list of endpoints.
+ */
+export function noRouteError(
+  routes: readonly Route[],
+  { method, url, headers }: Pick<Request, 'method' | 'url' | 'headers'>,
+): GatewayError {
+  const { pathname } = new URL(url)
+  if (geminiCall.test(pathname)) return new GatewayError('not_found', geminiAdvice)
+  const known = routesAt(routes, pathname.replace(/(?<=.)\/$/, ''))
+  if (known.length > 0) {
+    const allow = [...new Set(known.map(route => route.method))].join(', ')
+    const usable = endpointsOf(known).join(' or ')
+    if (method === 'GET' && headers.get('upgrade')?.toLowerCase() === 'websocket')
+      return new GatewayError('upgrade_required', `WebSockets are not served. Use ${usable} over HTTP.`, {
+        headers: { allow, upgrade: 'HTTP/1.1' },
+        shouldRetry: false,
+      })
+    return new GatewayError('method_not_allowed', `Method not supported for this path. Use ${usable}.`, {
+      headers: { allow },
+    })
+  }
+  return new GatewayError('not_found', notFoundMessage(routes, pathname))
+}
+
+function notFoundMessage(routes: readonly Route[], pathname: string): string {
+  const advice = unserved.find(({ path }) => path.test(pathname))?.words
+  if (advice !== undefined) return advice
   const meant = endpointMeant(routes, pathname)
   if (meant !== null) return baseUrlAdvice(meant)
-  const advice = clientHints.find(({ path }) => path.test(pathname))?.words
-  if (advice !== undefined) return advice
   if (!pathname.startsWith('/v1/')) return 'Unknown path. GET / lists all endpoints.'
   const compatible = endpointsOf(routes.filter(({ path }) => path.startsWith('/v1/')))
   return `Unknown path. The OpenAI-compatible API supports ${compatible.join(', ')}.`
 }
+
+/** Returns whether a client of a path expects errors in Anthropic's format: by the path, or by the header that its clients send. */
+export function isMessagesForm({ url, headers }: Pick<Request, 'url' | 'headers'>): boolean {
+  const { pathname } = new URL(url)
+  return messagesPath.test(pathname) || (headers.has('anthropic-version') && !openAiPath.test(pathname))
+}
+
+const messagesPath = /\/messages(?:\/|$)/
+const openAiPath = /\/(?:chat\/completions|responses|embeddings|moderations)(?:\/|$)/
 
 /** `HEAD` requests with which a client checks a base URL. */
 export function isClientProbe(pathname: string): boolean {
@@ -37,9 +71,8 @@ function endpointMeant(routes: readonly Route[], pathname: string): string | nul
   for (const at of segments.keys()) {
     const tail = segments.slice(at).join('/')
     if (!clientPaths.some(path => tail === path || tail.startsWith(`${path}/`))) continue
-    const path = `/v1/${tail}`
-    // A model ID may contain slashes.
-    return path.startsWith('/v1/models/') ? 'GET /v1/models/{id}' : (endpointsAt(routes, path)[0] ?? null)
+    const [endpoint] = endpointsOf(routesAt(routes, `/v1/${tail}`))
+    if (endpoint !== undefined) return endpoint
   }
   return null
 }
@@ -51,28 +84,69 @@ function baseUrlAdvice(endpoint: string): string {
   return `Unknown path. The endpoint is ${endpoint}: ${base}.`
 }
 
-/** Unsupported endpoints that clients request. The first match decides the message. */
-const clientHints: readonly { readonly path: RegExp; readonly words: string }[] = [
-  {
-    path: /^\/v1\/responses\/compact\/?$/,
-    words:
-      'Compaction is not served. Have the client shorten the conversation by an ordinary turn, as Codex does for every provider that is not named OpenAI.',
-  },
-  {
-    path: /^\/v1\/(responses|conversations)\/./,
-    words:
-      'Responses and conversations are not stored here: each request holds its whole conversation (`store: false`), and there is nothing to fetch, cancel or delete.',
-  },
-  {
-    path: /\/completions\/?$/,
-    words: 'Text completions are not served. Use POST /v1/chat/completions.',
-  },
-]
+/** The end of Gemini's paths, `models/<id>:generateContent`. Model IDs of the gateway may contain a colon too. */
+const geminiCall = /(?::|%3a)\w*(?:Contents?|Tokens|Predict)\/?$/i
+const geminiAdvice =
+  "The wire formats of Gemini and Vertex AI (`:generateContent` and alike) are not served. Gemini models are served in OpenAI's and Anthropic's formats: POST /v1/chat/completions, /v1/responses, /v1/messages or /v1/embeddings with the model in `model`."
 
-/** Returns the methods of a path. */
-function endpointsAt(routes: readonly Route[], pathname: string): string[] {
+const served = 'Use POST /v1/chat/completions, /v1/responses or /v1/messages.'
+
+/** Known endpoints that are not served, by their path with or without `/v1`. The first match decides the message. */
+const unserved: readonly { readonly path: RegExp; readonly words: string }[] = (
+  [
+    [
+      'responses/compact',
+      'Compaction is not served. Have the client shorten the conversation by an ordinary turn, as Codex does for every provider that is not named OpenAI.',
+    ],
+    [
+      'responses/.+|conversations',
+      'Responses and conversations are not stored here: each request holds its whole conversation (`store: false`), and there is nothing to fetch, cancel or delete.',
+    ],
+    [
+      'chat/completions/(?!.*(?:completions|responses|messages)/?$).+',
+      'Chat completions are not stored here: there is nothing to list, fetch, change or delete. Use POST /v1/chat/completions.',
+    ],
+    ['(?:engines/[^/]+/)?completions', 'Text completions are not served. Use POST /v1/chat/completions.'],
+    ['complete', 'Text completions of Anthropic are not served. Use POST /v1/messages.'],
+    [
+      '(?:messages/)?batches',
+      'Batches are not served. Send their requests one by one, as many at once as the account allows. Embeddings take many inputs per request.',
+    ],
+    [
+      'files|uploads',
+      'Files are not stored here. Send their content in the request: images and PDF files as `data:` URLs or base64.',
+    ],
+    ['images', 'Image generation is not served. Chat models read images that the request holds.'],
+    ['audio', 'Speech, transcription and translation of audio are not served.'],
+    ['videos', 'Video generation is not served.'],
+    ['realtime', 'The Realtime API is not served. Use POST /v1/responses with `stream: true`.'],
+    [
+      'assistants|threads',
+      'Assistants and threads are not served: nothing is stored here. Use POST /v1/responses with the whole conversation.',
+    ],
+    ['vector_stores', 'Vector stores are not served. Use POST /v1/embeddings with a vector store of your own.'],
+    ['fine[_-]tun(?:ing|es)', 'Fine-tuning is not served. Tune a model at its provider and configure it by its name.'],
+    ['evals|graders', 'Evals are not served. Use the API of the provider.'],
+    ['containers|code_interpreter', 'Containers are not served. Run code in the client, by a function tool.'],
+    ['chatkit', 'ChatKit is not served. Use POST /v1/responses.'],
+    ['skills', 'Skills are not stored here. Put their instructions into the request.'],
+    [
+      'agents|environments|sessions|memory_stores|vaults|deployments',
+      'Managed agents are not served. Run the agent in the client, with POST /v1/messages or /v1/responses.',
+    ],
+    [
+      'organizations?|usage|dashboard/billing',
+      'The administration of a provider is not served. Usage, keys and members of this gateway are below /api/v1 and in its dashboard.',
+    ],
+    ['edits', `Edits are not served. ${served}`],
+    ['rerank', 'Reranking is not served. Use POST /v1/embeddings.'],
+  ] as const
+).map(([path, words]) => ({ path: new RegExp(`^(?:/v1)*/(?:${path})(?:/|$)`), words }))
+
+/** Returns the routes of a path. */
+function routesAt(routes: readonly Route[], pathname: string): readonly Route[] {
   const exact = routes.filter(({ path }) => path === pathname)
-  return (exact.length > 0 ? exact : routes.filter(({ path }) => isAt(path, pathname))).map(written)
+  return exact.length > 0 ? exact : routes.filter(({ path }) => isAt(path, pathname))
 }
 
 /** Returns a route's path in the form of documents: `/api/v1/keys/{id}`. */
@@ -89,5 +163,8 @@ function isOfPage(path: string): boolean {
 
 function isAt(path: string, pathname: string): boolean {
   const [given, wanted] = [pathname.split('/'), path.split('/')]
-  return given.length === wanted.length && wanted.every((part, index) => part.startsWith(':') || part === given[index])
+  // A model ID may contain slashes.
+  const isLong = wanted.at(-1) === '*' && given.length > wanted.length
+  if (given.length !== wanted.length && !isLong) return false
+  return wanted.every((part, index) => part.startsWith(':') || part === '*' || part === given[index])
 }

@@ -23,6 +23,7 @@ export function errorResponse(error: GatewayError, requestId: string): Response 
     'content-type': 'application/json',
     'cache-control': 'no-store',
     'x-request-id': requestId,
+    ...error.headers,
   })
   writeRetry(headers, error)
   if (error.limit !== null) headers.set('x-gateway-limit', error.limit)

@@ -36,6 +36,13 @@ const use = (id: string, input?: unknown) => ({
 })
 const result = (fields: Json) => ({ type: 'tool_result', tool_use_id: 't', ...fields })
 
+test('sampling fields: -1, which older releases of LangChain send, means absent', () => {
+  const { topP, extras } = asked({ top_p: -1, top_k: -1 })
+  expect([topP, extras]).toEqual([null, {}])
+  for (const fields of [{ top_p: -0.5 }, { top_p: 2 }, { top_k: -2 }, { top_k: 0.5 }])
+    expect(() => read(fields)).toThrow(GatewayError)
+})
+
 describe('system', () => {
   test.each<readonly [string, unknown, string | null]>([
     ['a text', 'Be brief.', 'Be brief.'],

@@ -101,13 +101,13 @@ const blocks = (content: readonly ContentEvent[], used = style) => folded(whole(
 
 describe('Messages blocks', () => {
   test.each<readonly [string, readonly ContentEvent[], readonly Readonly<Record<string, unknown>>[]]>([
-    ['one text block', [text('A'), text('B')], [{ type: 'text', text: 'AB', citations: null }]],
+    ['one text block', [text('A'), text('B')], [{ type: 'text', text: 'AB' }]],
     [
       'thinking with Anthropic’s own signature, then text',
       [reasoning('Hm'), end('anthropic', 'EqQ'), text('A')],
       [
         { type: 'thinking', thinking: 'Hm', signature: 'EqQ' },
-        { type: 'text', text: 'A', citations: null },
+        { type: 'text', text: 'A' },
       ],
     ],
     [
@@ -115,7 +115,7 @@ describe('Messages blocks', () => {
       [end('anthropic', 'EqQ'), text('A')],
       [
         { type: 'thinking', thinking: '', signature: 'EqQ' },
-        { type: 'text', text: 'A', citations: null },
+        { type: 'text', text: 'A' },
       ],
     ],
     ['redacted thinking', [end('anthropic', 'xyz', 'redacted')], [{ type: 'redacted_thinking', data: 'xyz' }]],
@@ -128,7 +128,7 @@ describe('Messages blocks', () => {
           thinking: 'Hm',
           signature: seal({ family: 'openai', kind: 'signature', text: '', data: '', id: null }),
         },
-        { type: 'text', text: 'A', citations: null },
+        { type: 'text', text: 'A' },
       ],
     ],
     [
@@ -159,7 +159,7 @@ describe('Messages blocks', () => {
       [
         { type: 'tool_use', id: 'call_0', name: 'tool_0', input: { a: '}' } },
         { type: 'tool_use', id: 'call_1', name: 'tool_1', input: { b: 2 } },
-        { type: 'text', text: 'T', citations: null },
+        { type: 'text', text: 'T' },
       ],
     ],
     [
@@ -185,7 +185,7 @@ describe('Messages blocks', () => {
   test('omit reasoning of other providers if the client did not request thinking', () => {
     const quiet = { ...style, wantsThinking: false }
     expect(blocks([reasoning('Hm'), end('openai', 'enc', 'encrypted'), text('A')], quiet)).toEqual([
-      { type: 'text', text: 'A', citations: null },
+      { type: 'text', text: 'A' },
     ])
     expect(blocks([end('anthropic', 'EqQ'), text('A')], quiet)).toHaveLength(2)
   })

@@ -35,13 +35,14 @@ describe('clientAddress', () => {
 
 describe('createCallers', () => {
   const caller: Caller = { accountId: 'acc_1', keyId: 'key_1', plan: 'usage', limits: plans.usage }
+  const own = 'gw_live_good'
   const asked: string[] = []
   const keys = {
     recall: () => null,
     isExpired: (key: string) => key === 'expired',
     find(key: string) {
       asked.push(key)
-      return key === 'good' ? caller : null
+      return key === 'good' || key === own ? caller : null
     },
   }
   const { authenticate } = createCallers(keys, { take: () => 0 })
@@ -55,6 +56,13 @@ describe('createCallers', () => {
     [{ authorization: 'Bearer good', 'x-api-key': 'bad' }, true],
     [{ authorization: 'Bearer bad', 'x-api-key': 'good' }, false],
     [{ authorization: 'Basic good', 'x-api-key': 'good' }, false],
+    [{ authorization: `Bearer ${own}`, 'x-api-key': 'sk-ant-api03-other' }, true],
+    [{ authorization: 'Bearer sk-ant-oat01-other', 'x-api-key': own }, true],
+    [{ authorization: 'Basic dTpw', 'x-api-key': own }, true],
+    [{ authorization: 'Bearer gw_live_revoked', 'x-api-key': own }, true],
+    [{ authorization: `Bearer ${own}`, 'x-api-key': 'gw_live_revoked' }, true],
+    [{ authorization: 'Bearer gw_live_revoked', 'x-api-key': 'gw_live_other' }, false],
+    [{ authorization: 'Bearer sk-ant-oat01-other', 'x-api-key': 'sk-ant-api03-other' }, false],
     [{ authorization: 'good' }, false],
     [{ authorization: 'Bearer' }, false],
     [{}, false],
@@ -95,7 +103,7 @@ describe('createCallers', () => {
     expect(looked).toEqual(['warm', 'cold', 'open'])
   })
 
-  test('does not retry a failed key with the other header', async () => {
+  test('does not retry a failed key with a foreign credential of the other header', async () => {
     asked.length = 0
     await ask({ authorization: 'Bearer bad', 'x-api-key': 'good' })
     expect(asked).toEqual(['bad'])

@@ -106,6 +106,12 @@ describe('source body', () => {
       '{"model":"claude-a","max_tokens":100,"messages":M}',
     ],
     [
+      'sampling fields that a client marks as not set',
+      '{"top_p":-1,"model":"claude-a","top_k":-1,"max_tokens":100,"messages":M}',
+      {},
+      '{"model":"claude-a","max_tokens":100,"messages":M}',
+    ],
+    [
       'a stream beside a field of the gateway at the end',
       '{"model":"claude-a","max_tokens":100,"messages":M,"fallback":false}',
       { stream: true },

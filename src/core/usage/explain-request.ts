@@ -261,6 +261,11 @@ const codes: Readonly<Record<ErrorCode, Row>> = {
     summary: 'The path does not exist.',
     nextStep: 'Check the path of the request.',
   },
+  method_not_allowed: {
+    decidedBy: 'validation',
+    summary: 'The path has no such method.',
+    nextStep: 'Use a method of the `allow` header.',
+  },
   conflict: {
     decidedBy: 'validation',
     summary: 'Another request with the same Idempotency-Key is running, or had another body.',
@@ -275,6 +280,11 @@ const codes: Readonly<Record<ErrorCode, Row>> = {
     decidedBy: 'validation',
     summary: 'The request is too large.',
     nextStep: 'Send fewer or smaller images, or less text.',
+  },
+  upgrade_required: {
+    decidedBy: 'validation',
+    summary: 'The gateway serves no WebSockets.',
+    nextStep: 'Send the request over HTTP.',
   },
   requests_per_minute_exceeded: {
     decidedBy: 'limit',

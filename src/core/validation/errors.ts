@@ -36,9 +36,11 @@ export const errorTable = {
   misdirected: { status: 421, type: 'permission_error' },
   model_not_found: { status: 404, type: 'not_found_error' },
   not_found: { status: 404, type: 'not_found_error' },
+  method_not_allowed: { status: 405, type: 'invalid_request_error' },
   conflict: { status: 409, type: 'conflict_error' },
   already_completed: { status: 409, type: 'conflict_error' },
   body_too_large: { status: 413, type: 'invalid_request_error' },
+  upgrade_required: { status: 426, type: 'invalid_request_error' },
   requests_per_minute_exceeded: { status: 429, type: 'rate_limit_error' },
   concurrent_requests_exceeded: { status: 429, type: 'rate_limit_error' },
   request_bytes_exceeded: { status: 429, type: 'rate_limit_error' },
@@ -102,6 +104,8 @@ type ErrorOptions = {
    * The provider's own error body about the request, for clients of its API form that recognize errors by their text.
    */
   readonly upstream?: UpstreamRefusal | null
+  /** Further headers of the response. */
+  readonly headers?: Readonly<Record<string, string>>
 }
 
 type UpstreamRefusal = { readonly status: number; readonly body: string }
@@ -139,6 +143,7 @@ export class GatewayError extends Error {
   readonly attempts: readonly ReportedAttempt[] | null
   readonly completed: CompletedRequest | null
   readonly upstream: UpstreamRefusal | null
+  readonly headers: Readonly<Record<string, string>>
 
   constructor(code: ErrorCode, message: string, options: ErrorOptions = {}) {
     super(recognizable(code, message))
@@ -154,6 +159,7 @@ export class GatewayError extends Error {
     this.attempts = options.attempts ?? null
     this.completed = options.completed ?? null
     this.upstream = options.upstream ?? null
+    this.headers = options.headers ?? {}
   }
 
   get status(): number {

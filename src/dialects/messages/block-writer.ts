@@ -183,7 +183,7 @@ export class BlockWriter {
   }
 }
 
-const emptyText: BlockFields = { type: 'text', text: '', citations: null }
+const emptyText: BlockFields = { type: 'text', text: '' }
 const emptyThinking: BlockFields = { type: 'thinking', thinking: '', signature: '' }
 
 /** Returns the family for unsigned reasoning: never Anthropic, which would reject it as forged. */

@@ -24,9 +24,11 @@ const typeByStatus: Readonly<Record<number, string>> = {
   402: 'billing_error',
   403: 'permission_error',
   404: 'not_found_error',
+  405: 'invalid_request_error',
   409: 'conflict_error',
   413: 'request_too_large',
   421: 'permission_error',
+  426: 'invalid_request_error',
   429: 'rate_limit_error',
 }
 

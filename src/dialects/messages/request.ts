@@ -23,6 +23,8 @@ const anyObject = Type.Object({}, open)
 const block = Type.Object({ type: Type.String({ minLength: 1, maxLength: 128 }) }, open)
 const content = Type.Union([bodyText, Type.Array(block)])
 const tokens = Type.Integer({ minimum: 1, maximum: 2 ** 31 - 1 })
+/** Older releases of LangChain send -1 for sampling fields that are not set. */
+const unset = Type.Literal(-1)
 
 const shared = chatRequestFields(true)
 
@@ -74,8 +76,8 @@ export const messagesSchema = Type.Object(
     stream: shared.stream,
     stop_sequences: nullable(Type.Array(Type.String({ maxLength: 1024 }), { maxItems: 8191 })),
     temperature: nullable(Type.Number({ minimum: 0, maximum: 1 })),
-    top_p: shared.top_p,
-    top_k: nullable(Type.Integer({ minimum: 0 })),
+    top_p: nullable(Type.Union([Type.Number({ minimum: 0, maximum: 1 }), unset])),
+    top_k: nullable(Type.Union([Type.Integer({ minimum: 0 }), unset])),
     output_format: nullable(anyObject),
     metadata: nullable(Type.Object({ user_id: nullable(Type.String({ maxLength: 4096 })) }, open)),
     ...gatewayFields,
@@ -169,7 +171,7 @@ function pickShared(body: Body): Parameters<typeof parseChatRequestFields>[0] {
     web: body.web ?? null,
     metadata: tagsOf(body),
     temperature: body.temperature ?? null,
-    top_p: body.top_p ?? null,
+    top_p: isUnset(body.top_p) ? null : body.top_p,
   }
 }
 
@@ -227,9 +229,17 @@ function endsWithText({ messages }: Prompt): boolean {
   return typeof last.content === 'string' || last.content.some(({ type }) => type === 'text')
 }
 
+function isUnset(value: unknown): value is -1 | null | undefined {
+  return value == null || value === unset.const
+}
+
 /** Returns the fields that the gateway does not read: fields of Anthropic, present or future ones. */
 function otherFields(body: Readonly<Record<string, unknown>>): Record<string, unknown> {
-  return Object.fromEntries(Object.entries(body).filter(([name, field]) => !readHere.has(name) && field !== null))
+  return Object.fromEntries(
+    Object.entries(body).filter(
+      ([name, field]) => !readHere.has(name) && field !== null && !(name === 'top_k' && isUnset(field)),
+    ),
+  )
 }
 
 function sentHeaders(headers: Headers): Readonly<Record<string, string>> {

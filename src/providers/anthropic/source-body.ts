@@ -21,6 +21,9 @@ const gatewayFields: ReadonlySet<string> = new Set(
   'mode strategy stream_mode enhance_prompt test_mode fallback fallback_max_cost_factor web'.split(' '),
 )
 
+/** Written by older releases of LangChain for sampling fields that are not set. Newer models accept no sampling field. */
+const unset = -1
+
 /** Multiplies the price by what the catalog does not know, so its cost could not be billed. */
 const unpricedField = 'speed'
 
@@ -54,6 +57,7 @@ export function ownBody(question: ProviderAsk, source: SourceBody, fields: () =>
   const { user_id, ...tags } = record(source.fields.metadata)
   // Anthropic accepts only `user_id`; the other members are tags of the gateway.
   if (Object.keys(tags).length > 0) values.metadata = user_id === undefined ? undefined : { user_id }
+  for (const name of ['top_p', 'top_k']) if (source.fields[name] === unset) values[name] = undefined
   if (source.fields[unpricedField] === 'fast') values[unpricedField] = undefined
   const isForeign = !isNamed(model, ask.model)
   if (isForeign) {
@@ -61,7 +65,8 @@ export function ownBody(question: ProviderAsk, source: SourceBody, fields: () =>
     Object.assign(values, changedFields(source.fields, model, fields()))
   } else if (lacksThinking(source)) values.thinking = fields().thinking
   const dropped = Object.keys(values).filter(
-    name => name !== 'metadata' && values[name] === undefined && source.fields[name] != null,
+    name =>
+      name !== 'metadata' && values[name] === undefined && source.fields[name] != null && source.fields[name] !== unset,
   )
   const turn = turnEdits(source, members)
   if (turn === null) return null
