@@ -317,7 +317,7 @@ describe('CLI without a running gateway', () => {
   test('opens and frees the embedded database, whose data the gateway then serves', async () => {
     await done('accounts create early@example.com --plan usage', environment, spawned)
     const { key } = await asJson('keys create early@example.com', environment)
-    expect(readdirSync(environment.GATEWAY_DATA_DIR)).not.toContain('gateway.lock')
+    expect(readdirSync(environment.GATEWAY_DATA_DIR)).not.toContain('gateway.pid')
     const later = await startProcess(environment.GATEWAY_DATA_DIR)
     expect((await later.chat(String(key), 'hello')).status).toBe(200)
     expect(later.output()).toContain('keys create <email>')

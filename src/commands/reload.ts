@@ -1,6 +1,6 @@
 /** `reload`: makes the gateway of this data folder read its configuration again. */
 import { readStoreConfig } from '../config.ts'
-import { holderOf } from '../database/data-folder.ts'
+import { describeHolder, holderOf } from '../database/data-folder.ts'
 import { readReloads, type StoredReload } from '../server/reload-result.ts'
 import { CommandFailure, command, json, print, printJson } from './command.ts'
 
@@ -23,6 +23,8 @@ const reload = command({
       throw new CommandFailure(
         `No gateway runs on ${dataDirectory}. Set GATEWAY_DATA_DIR to the folder of the gateway.`,
       )
+    if (holder.pid === null)
+      throw new CommandFailure(`${dataDirectory} is in use by ${describeHolder(holder)}. Run the command there.`)
     const since = Date.now()
     process.kill(holder.pid, 'SIGHUP')
     const results = await reported(dataDirectory, since)

@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test'
-import { mkdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
+import { readFileSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import postgres from 'postgres'
-import { DataFolderHeld, lockDataFolder } from '../../src/database/data-folder.ts'
+import { DataFolderHeld, holderOf, lockDataFolder } from '../../src/database/data-folder.ts'
 import { type Database, migrate, openDatabase } from '../../src/database/database.ts'
 import { connectEmbedded, type Embedded, openEmbedded } from '../../src/database/embedded.ts'
 import { freshDataFolder } from '../harness/data-folder.ts'
@@ -211,33 +211,55 @@ test('embedded database: removes prepared statements of disconnected clients onl
   await staying.end()
 })
 
-testNeeding('linux', 'data folder: treats a zombie process as dead', async () => {
-  const path = join(folder.path, 'ended')
-  mkdirSync(path)
-  const parent = Bun.spawn(['sh', '-c', 'sleep 0.3 & echo $!; exec sleep 60'], { stdout: 'pipe' })
-  try {
-    const { value } = await parent.stdout.getReader().read()
-    const pid = Number(new TextDecoder().decode(value))
-    await eventually(() => readFileSync(`/proc/${pid}/stat`, 'utf8').includes(') Z '), 2000)
-    writeFileSync(join(path, 'gateway.lock'), JSON.stringify({ pid, began: 'this boot/1' }))
-    lockDataFolder(path)()
-  } finally {
-    parent.kill()
-  }
-})
-
-test('data folder: unlocks on close and takes over the lock of a dead or earlier process', () => {
+test('data folder: unlocks on close, whatever process an earlier lock names', () => {
   const path = join(folder.path, 'lock')
   lockDataFolder(path)()
-  for (const holder of [
-    '{"pid":4194000,"began":null}',
-    `{"pid":${process.pid},"began":"another boot/1"}`,
-    '{"pid":',
-    '',
-  ]) {
-    writeFileSync(join(path, 'gateway.lock'), holder)
+  expect(holderOf(path)).toBeNull()
+  for (const holder of [`{"pid":${process.ppid},"began":"another boot/1"}`, '{"pid":', '']) {
+    writeFileSync(join(path, 'gateway.pid'), holder)
+    expect(holderOf(path)).toBeNull()
     const release = lockDataFolder(path)
+    expect(holderOf(path)).toEqual({ pid: process.pid })
     expect(() => lockDataFolder(path)).toThrow(DataFolderHeld)
     release()
   }
+})
+
+const holding = (path: string) => `
+  const { lockDataFolder } = await import(${JSON.stringify(new URL('../../src/database/data-folder.ts', import.meta.url).pathname)})
+  globalThis.release = lockDataFolder(${JSON.stringify(path)})
+  console.log('held')
+  setInterval(() => {}, 1_000)`
+
+/** Starts a process that holds the folder, with these words before its command. Returns it when it does. */
+async function startHolder(path: string, ...before: string[]) {
+  const child = Bun.spawn([...before, process.execPath, '-e', holding(path)], { stdout: 'pipe', stderr: 'inherit' })
+  const { value } = await child.stdout.getReader().read()
+  expect(new TextDecoder().decode(value)).toBe('held\n')
+  return child
+}
+
+test('data folder: keeps the lock of a stopped process, and ends that of a killed one', async () => {
+  const path = join(folder.path, 'killed')
+  const child = await startHolder(path)
+  child.kill('SIGSTOP')
+  expect(holderOf(path)).toEqual({ pid: child.pid })
+  expect(() => lockDataFolder(path)).toThrow(`in use by process ${child.pid}`)
+  child.kill('SIGKILL')
+  await child.exited
+  expect(holderOf(path)).toBeNull()
+  lockDataFolder(path)()
+})
+
+testNeeding('namespaces', 'data folder: rejects a second gateway in another PID namespace', async () => {
+  const path = join(folder.path, 'containers')
+  const child = await startHolder(path, 'unshare', '--pid', '--fork', '--mount-proc', '--kill-child')
+  // Process 1 is another one here.
+  expect(readFileSync(join(path, 'gateway.pid'), 'utf8')).toContain('"pid":1,')
+  expect(holderOf(path)).toEqual({ pid: null })
+  expect(() => lockDataFolder(path)).toThrow('in use by a process of another container')
+  child.kill('SIGKILL')
+  await child.exited
+  await eventually(() => holderOf(path) === null, 10_000)
+  lockDataFolder(path)()
 })

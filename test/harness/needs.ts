@@ -33,6 +33,11 @@ function canMount(): boolean {
   return isMounted
 }
 
+function canUnshare(): boolean {
+  if (Bun.which('unshare') === null) return false
+  return Bun.spawnSync(['unshare', '--pid', '--fork', '--mount-proc', 'true'], { stderr: 'ignore' }).success
+}
+
 /** Needs that installing a package meets. */
 const installable = {
   postgres: { what: 'Postgres with initdb, and an unprivileged user to run it as', isMet: canStartPostgres },
@@ -55,6 +60,7 @@ const given = {
   },
   pgbouncer: { what: 'PgBouncer', isMet: isOnPath('pgbouncer') },
   linux: { what: 'Linux', isMet: () => process.platform === 'linux' },
+  namespaces: { what: 'the right to create PID namespaces', isMet: canUnshare },
   tmpfs: { what: 'the right to mount a tmpfs', isMet: canMount },
   data: {
     what: 'the labelled data of ../shared',

@@ -290,10 +290,10 @@ test('replayUsage: rejects a missing journal and one that a running gateway writ
   const directory = newJournal()
   const release = lockDataFolder(join(directory, '..'))
   await openJournal({ directory }).close()
-  // The lock names its holder: a live process other than this one.
-  writeFileSync(join(directory, '..', 'gateway.lock'), JSON.stringify({ pid: process.ppid, began: null }))
+  // Another process than this one.
+  writeFileSync(join(directory, '..', 'gateway.pid'), JSON.stringify({ pid: process.ppid, began: 'another boot/1' }))
   await expect(replayUsage(database, directory)).rejects.toThrow(
-    `Process ${process.ppid} is a running gateway that owns this journal`,
+    'This journal is in use by a process of another container',
   )
   release()
 })
