@@ -34,6 +34,17 @@ export function diskCheck(folder: string, freeBytes: number): Check {
   return freeBytes < lowDiskBytes ? warningCheck('disk', detail, action) : okCheck('disk', detail)
 }
 
+/** Judges the number of usage records that Postgres rejects. */
+export function setAsideCheck(records: number): Check {
+  const name = 'usage records'
+  if (records === 0) return okCheck(name, 'none set aside')
+  return failedCheck(
+    name,
+    `${records} set aside: Postgres rejects their values, and they are not billed`,
+    'Correct the cause, which usage_record_rejected in the log names. Each start ships them again.',
+  )
+}
+
 /**
  * Judges the difference between this machine's clock and that of a store, in milliseconds. The round trip bounds the
  * error of the measurement.

@@ -8,8 +8,8 @@ import packageJson from '../../package.json'
 import { describeError } from '../composition/error-text.ts'
 import { systemNetwork } from '../composition/network.ts'
 import { type Config, ConfigError, readConfig, readStoreConfig } from '../config.ts'
-import { holderOf } from '../database/data-folder.ts'
-import { bunCheck, type Check, diskCheck, failedCheck, okCheck, warningCheck } from './checks.ts'
+import { describeHolder, holderOf } from '../database/data-folder.ts'
+import { bunCheck, type Check, diskCheck, failedCheck, okCheck, setAsideCheck, warningCheck } from './checks.ts'
 import { CommandFailure, columns, command, json, print, printJson } from './command.ts'
 
 const reachMs = 3_000
@@ -43,7 +43,7 @@ async function allChecks(callsProviders: boolean): Promise<readonly Check[]> {
   const checks: Check[] = [
     okCheck('gateway-ai', packageJson.version),
     bunCheck(Bun.version, packageJson.engines.bun),
-    ...folderChecks(),
+    ...(await folderChecks()),
   ]
   const config = configuration(checks)
   const { embeddedChecks, postgresChecks, redisChecks } = await import('./store-checks.ts')
@@ -71,7 +71,7 @@ function configuration(checks: Check[]): Config | null {
   }
 }
 
-function folderChecks(): Check[] {
+async function folderChecks(): Promise<Check[]> {
   const found = stores()
   if (found === null) return []
   const folder = resolve(found.dataDirectory)
@@ -82,7 +82,7 @@ function folderChecks(): Check[] {
     isWritable(existing)
       ? okCheck(
           name,
-          running === null ? `${folder}; no gateway runs on it` : `${folder}; in use by process ${running.pid}`,
+          running === null ? `${folder}; no gateway runs on it` : `${folder}; in use by ${describeHolder(running)}`,
         )
       : failedCheck(
           name,
@@ -90,7 +90,16 @@ function folderChecks(): Check[] {
           'Give the user of the gateway write access, or set GATEWAY_DATA_DIR.',
         ),
     diskCheck(existing, freeBytesOf(existing)),
+    setAsideCheck(await recordsAside(folder)),
   ]
+}
+
+/** Returns the number of usage records in a data folder that Postgres rejects. */
+async function recordsAside(folder: string): Promise<number> {
+  const { journalFolders } = await import('./usage-reports.ts')
+  const { journalSource } = await import('../ledger/reconcile/journal-source.ts')
+  const found = await Promise.all(journalFolders(folder).map(journal => journalSource(journal).read()))
+  return found.reduce((sum, { refused }) => sum + refused.length, 0)
 }
 
 /** The configuration's check reports what is wrong with it. */

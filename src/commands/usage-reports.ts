@@ -2,7 +2,7 @@
 import { existsSync, readdirSync } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
 import { toUsd } from '../core/usage/money.ts'
-import { holderOf, lockDataFolder } from '../database/data-folder.ts'
+import { describeHolder, holderOf, lockDataFolder } from '../database/data-folder.ts'
 import type { Database } from '../database/database.ts'
 import { openJournal } from '../ledger/journal.ts'
 import type { Replacement } from '../ledger/reconcile/replaced.ts'
@@ -51,7 +51,7 @@ export async function replayUsage(database: Database, directory: string): Promis
   if (!existsSync(directory)) throw new CommandFailure(`No journal at ${directory}.`)
   const holder = holderOf(dirname(directory))
   if (holder !== null && holder.pid !== process.pid)
-    throw new CommandFailure(`Process ${holder.pid} is a running gateway that owns this journal. Stop it first.`)
+    throw new CommandFailure(`This journal is in use by ${describeHolder(holder)}. Stop that gateway first.`)
   // A folder of this name belongs to a data folder that a gateway may start on.
   const unlock = holder === null && basename(directory) === 'journal' ? lockDataFolder(dirname(directory)) : () => {}
   try {
@@ -65,7 +65,6 @@ async function replay(database: Database, directory: string): Promise<UsageRepor
   const damage: string[] = []
   const refusals: string[] = []
   const journal = openJournal({ directory, onDamage: detail => void damage.push(detail) })
-  journal.readmit()
   const found = journal.backlog()
   const log = {
     warn: () => {},

@@ -6,7 +6,7 @@ import { lockDataFolder } from '../database/data-folder.ts'
 import { type Database, isUnavailable, migrate, openDatabase } from '../database/database.ts'
 import { connectEmbedded, openEmbedded } from '../database/embedded.ts'
 import { describeError } from './error-text.ts'
-import { toStoreError } from './store-errors.ts'
+import { isWrongAddress, toStoreError } from './store-errors.ts'
 
 type Parts = { readonly log: Log; readonly clock: Clock; readonly databaseDeadlineMs?: number | undefined }
 
@@ -61,7 +61,7 @@ const maximumMigrationRetryMs = 500
 
 /**
  * Connects to Postgres and migrates it. If Postgres is unavailable, the gateway starts without it: database calls fail
- * immediately, and this function retries in the background. Throws errors that Postgres itself returns at startup.
+ * immediately, and this function retries in the background. Throws if Postgres rejects the address or the migration.
  */
 async function openPostgres(
   config: Config,
@@ -102,7 +102,7 @@ async function openPostgres(
     await bringUpToDate()
     return { database, migrated: Promise.resolve() }
   } catch (cause) {
-    if (!isUnavailable(cause)) throw cause
+    if (!isUnavailable(cause) || isWrongAddress(cause)) throw cause
     log.warn('postgres_unavailable', { detail: toStoreError(config, cause) })
     return { database, migrated: keepTrying() }
   }

@@ -36,7 +36,7 @@ export type Usage = {
   /** Daily usage of an account on a UTC day (days since the epoch): shipped and unshipped records. */
   readonly spent: (accountId: string, day: number) => Promise<DailyUsage>
   /** Unshipped usage records, as the gauges report them. */
-  readonly records: Pick<Shipper, 'backlog' | 'lagMs'>
+  readonly records: Pick<Shipper, 'backlog' | 'aside' | 'lagMs'>
   /**
    * Connects to the other gateway instances; `onHint` is called when one of them reports a change. Null = there are no
    * others.
@@ -133,6 +133,7 @@ async function joinOwner(config: Config, { clock, log }: Parts, undo: (() => unk
     // correct.
     records: {
       backlog: () => (config.worker === 1 ? client.backlog().records : 0),
+      aside: () => (config.worker === 1 ? client.backlog().aside : 0),
       lagMs: () => (config.worker === 1 ? client.backlog().lagMs : 0),
     },
     channel(onHint) {

@@ -1,10 +1,11 @@
 /** Explains why a store could not be opened, and names the variable that the operator can change. */
 import { statfsSync } from 'node:fs'
 import { dirname, resolve } from 'node:path'
-import { systemErrorCode, systemErrorText } from '../config/system-errors.ts'
+import { systemErrorText } from '../config/system-errors.ts'
 import { ConfigError, type StoreConfig } from '../config.ts'
+import { systemErrorCode } from '../core/validation/errors.ts'
 import { DataFolderHeld } from '../database/data-folder.ts'
-import { diskFull, NewerSchema } from '../database/database.ts'
+import { diskFull, NewerSchema, postgresError } from '../database/database.ts'
 import { describeError } from './error-text.ts'
 
 /** Returns the explanation, without the password of an address. */
@@ -61,17 +62,16 @@ function isEmbeddedFailure(cause: unknown): cause is Error {
 
 function postgresProblem(url: URL, code: string, cause: unknown): string {
   const place = `${url.hostname || 'localhost'}:${url.port || 5432}`
-  const own = serverWords(cause)
-  if (own !== null) return `Postgres at ${place} says: ${own}. ${remedies.get(code) ?? 'Correct the address or that.'}`
+  const own = postgresError(cause)
+  if (own !== null)
+    return `Postgres at ${place} says: ${own.message}. ${remedies.get(code) ?? 'Correct the address or that.'}`
   if (code === 'ENOTFOUND') return `no host is known as ${url.hostname}. Correct the address.`
   return `Postgres does not answer at ${place} (${code}). Start it there, or correct the address.`
 }
 
-/** Returns an error of Postgres itself, as opposed to an error of the driver. */
-function serverWords(cause: unknown): string | null {
-  for (let at = cause, depth = 0; at instanceof Error && depth < 4; at = at.cause, depth++)
-    if (at.name === 'PostgresError') return at.message
-  return null
+/** Returns whether Postgres rejected the user or the name of the database: the operator must correct `DATABASE_URL`. */
+export function isWrongAddress(cause: unknown): boolean {
+  return /^(?:28...|3D000)$/.test(systemErrorCode(cause) ?? '')
 }
 
 /** Advice by SQLSTATE. */

@@ -1,9 +1,4 @@
-/** Returns the operating system's error code of a thrown value or its cause; null = none. */
-export function systemErrorCode(cause: unknown): string | null {
-  for (let at = cause, depth = 0; at instanceof Error && depth < 4; at = at.cause, depth++)
-    if ('code' in at && typeof at.code === 'string') return at.code
-  return null
-}
+import { systemErrorCode } from '../core/validation/errors.ts'
 
 /** Returns the error as text that ends a sentence about a file or folder. */
 export function systemErrorText(cause: unknown): string {

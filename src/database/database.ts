@@ -9,7 +9,7 @@ import { drizzle, type PostgresJsDatabase } from 'drizzle-orm/postgres-js'
 import postgres, { type Sql, type TransactionSql } from 'postgres'
 import packageJson from '../../package.json'
 import type { Actor } from '../core/audit/audit.ts'
-import { GatewayError } from '../core/validation/errors.ts'
+import { GatewayError, systemErrorCode } from '../core/validation/errors.ts'
 import { createWorkQueue, QueueFull } from './work-queue.ts'
 
 /** A connection string, or the embedded database's socket. */
@@ -84,7 +84,7 @@ export function openDatabase(address: DatabaseAddress, options: DatabaseOptions 
       pool.heardAt = performance.now()
       return answer
     } catch (error) {
-      if (!isUnavailable(error)) pool.heardAt = performance.now()
+      if (isAnswer(error)) pool.heardAt = performance.now()
       throw error
     } finally {
       pool.unsettled--
@@ -239,45 +239,45 @@ export function deadline<T>(promise: Promise<T>, deadlineMs: number): Promise<T>
 }
 
 /**
- * Returns true if a failure means that Postgres is unavailable (down, frozen, starting, full), not that it rejected a
- * query.
+ * Returns true if a failure means that Postgres cannot do its work now: down, frozen, full, read-only, or for a reason
+ * that this program does not know. Errors about the statement itself are excluded.
  */
 export function isUnavailable(error: unknown): boolean {
   if (error instanceof MissedDeadline || error instanceof QueueFull) return true
-  const code = codeOf(error)
-  return code !== null && (networkCodes.has(code) || /^(08|53|57P0)/.test(code))
+  // An error of this program has a code of its own.
+  if (error instanceof GatewayError) return false
+  const code = systemErrorCode(error)
+  return code !== null && !ofStatement.test(code)
+}
+
+/** Returns true if Postgres rejected the values of a row. Any other failure can pass with the same row. */
+export function isRowFault(error: unknown): boolean {
+  return /^2[23]...$/.test(systemErrorCode(error) ?? '')
 }
 
 /** Postgres' error code for a full disk. */
 export const diskFull = '53100'
 
-const networkCodes = new Set([
-  'CONNECTION_CLOSED',
-  'CONNECTION_DESTROYED',
-  'CONNECTION_ENDED',
-  'CONNECT_TIMEOUT',
-  'ECONNREFUSED',
-  'ECONNRESET',
-  'EHOSTUNREACH',
-  'ENETUNREACH',
-  'ENOENT',
-  'ENOTFOUND',
-  'EPIPE',
-  'ETIMEDOUT',
-  'FailedToOpenSocket',
-])
+/** Postgres' classes for values, constraints, conflicts, syntax and `raise`, and the driver's codes for wrong use. */
+const ofStatement =
+  /^(?:(?:22|23|40|42|P0)...|UNDEFINED_VALUE|NOT_TAGGED_CALL|MAX_PARAMETERS_EXCEEDED|UNSAFE_TRANSACTION)$/
 
-/** Returns the error code of the driver or Postgres; Drizzle wraps the original error. */
-function codeOf(error: unknown): string | null {
-  for (let at = error, depth = 0; at instanceof Error && depth < 4; at = at.cause, depth++) {
-    if ('code' in at && typeof at.code === 'string') return at.code
-  }
+/** Returns true if Postgres is alive: it, or this program, rejected the query. */
+function isAnswer(error: unknown): boolean {
+  return !isUnavailable(error) || (postgresError(error) !== null && !/^(?:08|57P0)/.test(systemErrorCode(error) ?? ''))
+}
+
+/** Returns Postgres' own error, as opposed to one of the driver; null = none. */
+export function postgresError(error: unknown): Error | null {
+  for (let at = error, depth = 0; at instanceof Error && depth < 4; at = at.cause, depth++)
+    if (at.name === 'PostgresError') return at
   return null
 }
 
 function unavailable(error: unknown): GatewayError {
-  const code = codeOf(error)
-  const reason = code === diskFull ? `its disk is full (${code})` : code
+  const code = systemErrorCode(error)
+  const text = code === diskFull ? 'its disk is full' : postgresError(error)?.message
+  const reason = text === undefined ? code : `${text} (${code})`
   const detail = `postgres: ${reason ?? (error instanceof Error ? error.message : 'unreachable')}`
   return new GatewayError('service_unavailable', 'Database unavailable. Retry.', {
     retryAfterMs: 1000,
@@ -317,7 +317,7 @@ function withoutLastWords(sql: Sql): Sql {
       try {
         return await work(transaction)
       } catch (cause) {
-        if (networkCodes.has(codeOf(cause) ?? '')) return new Promise(() => {})
+        if (isUnavailable(cause) && postgresError(cause) === null) return new Promise(() => {})
         throw cause
       }
     })

@@ -13,6 +13,7 @@ import {
   existsSync,
   fstatSync,
   fsync,
+  fsyncSync,
   ftruncateSync,
   mkdirSync,
   openSync,
@@ -52,16 +53,19 @@ export type Journal = {
   untilDurable(requestId: string, deadlineMs: number): Promise<void>
   /** Returns up to `maximum` records to ship; null = none. Only one batch is open: call again after its release. */
   take(maximum: number): JournalBatch | null
-  /** Returns the unreleased records of an account from a UTC day (since the epoch) to another one, inclusive; absent = the same. */
+  /**
+   * Returns the records of an account that are not released or are set aside, from a UTC day (since the epoch) to
+   * another one, inclusive; absent = the same.
+   */
   unshipped(accountId: string, from: number, to?: number): UsageRecord[]
   /** Returns all unreleased records. Reads what is on disk. */
   waiting(): UsageRecord[]
   /** Returns the number of unreleased records. */
   backlog(): number
-  /** Stores a record that the ledger rejects in a separate file that is never deleted. */
+  /** Stores a record that Postgres rejects in a separate file. The next start ships it again. */
   setAside(record: UsageRecord): void
-  /** Moves the rejected records back, to be shipped again. Throws if the disk is full; nothing is lost then. */
-  readmit(): void
+  /** Returns the number of records that are set aside. */
+  aside(): number
   close(): Promise<void>
 }
 
@@ -127,6 +131,9 @@ export function openJournal(options: JournalOptions): Journal {
   let triedAt = Number.NEGATIVE_INFINITY
   let isSyncing = false
   const waiting = new Map<string, () => void>()
+  /** Records that are set aside, by their line in the file. */
+  const aside = new Map<string, UsageRecord>()
+  const asidePath = join(directory, refusedFile)
 
   const begin = (): Active => {
     const path = join(directory, `${String(++sequence).padStart(12, '0')}.log`)
@@ -247,6 +254,22 @@ export function openJournal(options: JournalOptions): Journal {
     waiting.delete(record.request_id)
   }
 
+  /** Moves the records that are set aside into a segment. They stay where they are if the disk is full. */
+  const readmit = () => {
+    if (!existsSync(asidePath)) return
+    for (const record of readRecords(asidePath, onDamage)) aside.set(lineOf(record), record)
+    try {
+      write([...aside.values()])
+      // Removed afterwards: a record in both files is shipped twice and stored once.
+      if (active !== null) fsyncSync(active.descriptor)
+      rmSync(asidePath)
+      aside.clear()
+    } catch (error) {
+      onDamage(`${asidePath} waits for the next start: ${error instanceof Error ? error.message : String(error)}`)
+    }
+  }
+  readmit()
+
   const timer = setInterval(sync, fsyncEveryMs)
   timer.unref()
 
@@ -312,7 +335,7 @@ export function openJournal(options: JournalOptions): Journal {
       const ofSegments = segments
         .filter(one => one.accounts.has(accountId))
         .flatMap(one => (one.records ?? readRecords(one.path, () => {})).slice(one.shipped))
-      return [...ofSegments, ...stranded, ...(together?.records ?? [])].filter(
+      return [...ofSegments, ...stranded, ...(together?.records ?? []), ...aside.values()].filter(
         record => record.account_id === accountId && isWithin(formatDay(record.at_ms), from, to),
       )
     },
@@ -324,21 +347,19 @@ export function openJournal(options: JournalOptions): Journal {
     backlog: () =>
       segments.reduce((sum, one) => sum + one.count - one.shipped, stranded.length + (together?.records.length ?? 0)),
     setAside(record) {
-      const descriptor = openSync(join(directory, refusedFile), 'a', 0o600)
+      const line = lineOf(record)
+      if (aside.has(line)) return
+      const descriptor = openSync(asidePath, 'a', 0o600)
       try {
-        const line = encodeLine(record)
-        for (let written = 0; written < line.length; ) written += writeSync(descriptor, line, written)
+        const bytes = Buffer.from(line)
+        for (let written = 0; written < bytes.length; ) written += writeSync(descriptor, bytes, written)
+        fsyncSync(descriptor)
       } finally {
         closeSync(descriptor)
       }
+      aside.set(line, record)
     },
-    readmit() {
-      const path = join(directory, refusedFile)
-      if (!existsSync(path)) return
-      // Removed afterwards: a record in both files is shipped twice and stored once.
-      for (const record of readRecords(path, onDamage)) write([record])
-      rmSync(path)
-    },
+    aside: () => aside.size,
     async close() {
       clearInterval(timer)
       await together?.written.catch(() => {})

@@ -9,20 +9,21 @@ import type { DailyUsage } from '../core/limits/spent.ts'
 import type { UsageRecord } from '../core/usage/usage-record.ts'
 import { mergedRecords, truthOf } from '../core/usage/usage-truth.ts'
 import { GatewayError } from '../core/validation/errors.ts'
-import { type Database, isUnavailable } from '../database/database.ts'
+import { type Database, isRowFault, postgresError } from '../database/database.ts'
 import { countedBy, durationSlotOf } from '../database/duration-sql.ts'
 import type { Journal, JournalBatch } from './journal.ts'
 import type { UsageStream } from './usage-stream.ts'
 
+type Work = (records: readonly UsageRecord[]) => Promise<unknown>
 type Fields = Readonly<Record<string, string | number | boolean | null>>
 
 export type ShipperOptions = {
-  readonly journal: Pick<Journal, 'take' | 'setAside' | 'backlog'>
+  readonly journal: Pick<Journal, 'take' | 'setAside' | 'aside' | 'backlog'>
   /** Additional source of records. Its batches may come from any instance. */
   readonly stream?: UsageStream
   readonly database: Database
   /** Receives records that are in the ledger, possibly repeatedly. */
-  readonly learn?: (records: readonly UsageRecord[]) => Promise<void>
+  readonly learn?: Work
   /** Receives requests whose checkpoint was settled in addition to their end, possibly repeatedly. */
   readonly correct?: (settledTwice: readonly SettledTwice[]) => Promise<void>
   readonly clock: { now(): number }
@@ -35,6 +36,8 @@ export type SettledTwice = DailyUsage & { readonly requestId: string; readonly a
 export type Shipper = {
   /** Returns the number of unshipped records. */
   backlog(): number
+  /** Returns the number of records that Postgres rejected. */
+  aside(): number
   /** Returns how long the oldest record of the current batch has waited since its settlement; 0 = none. */
   lagMs(): number
   /** Ships remaining records for at most `deadlineMs`; returns true if none is left. For shutdown. */
@@ -86,9 +89,12 @@ export function createShipper({
       const [oldest] = batch.records
       if (oldest !== undefined) {
         oldestAt = oldest.at_ms + oldest.latency_ms
-        await partition(batch.records)
-        await ship(mergedRecords(batch.records))
-        await teach(batch.records)
+        const month = monthOf(Math.max(clock.now(), ...batch.records.map(record => record.at_ms)))
+        const refusal = month === partitionedMonth ? null : await addMonths(database, month)
+        await apply(mergedRecords(batch.records), records => insert(database, records))
+        if (refusal !== null) log.warn('usage_partition_failed', { month, detail: refusal })
+        partitionedMonth = month
+        await apply(batch.records, learn)
         pausedUntil = performance.now() + Math.min(maximumPauseMs, batch.records.length * pauseMsPerRecord)
         if (correct !== undefined) await correct(await settledTwice(database, batch.records))
       }
@@ -99,49 +105,25 @@ export function createShipper({
     }
   }
 
-  const ship = async (records: readonly UsageRecord[]): Promise<void> => {
+  /**
+   * Runs `work` on all records. If Postgres rejects the values of a row, the batch is halved until the row is isolated
+   * and set aside, so that it does not block the others forever. Any other failure is thrown: all records wait.
+   */
+  const apply = async (records: readonly UsageRecord[], work: Work): Promise<void> => {
     try {
-      await insert(database, records)
+      await work(records)
     } catch (error) {
-      if (isAway(error) || isConflict(error)) throw error
-      // A row that the tables reject must not block the others forever: the batch is halved until the row is isolated.
+      if (!isRowFault(error)) throw error
       if (records.length > 1) {
         const half = Math.ceil(records.length / 2)
-        await ship(records.slice(0, half))
-        return ship(records.slice(half))
+        await apply(records.slice(0, half), work)
+        return apply(records.slice(half), work)
       }
       for (const record of records) {
         journal.setAside(record)
         log.error('usage_record_rejected', { request_id: record.request_id, detail: reasonOf(error) })
       }
     }
-  }
-
-  /**
-   * If learning fails for another reason than an unavailable Postgres, its data is dropped: the ledger must continue.
-   */
-  const teach = async (records: readonly UsageRecord[]): Promise<void> => {
-    try {
-      await learn(records)
-    } catch (error) {
-      if (isAway(error)) throw error
-      log.error('learning_update_failed', { records: records.length, detail: reasonOf(error) })
-    }
-  }
-
-  /** Creates the partitions of this and the next month before the first record of a month. */
-  const partition = async (records: readonly UsageRecord[]) => {
-    const at = Math.max(clock.now(), ...records.map(record => record.at_ms))
-    const month = new Date(at).toISOString().slice(0, 7)
-    if (month === partitionedMonth) return
-    try {
-      for (const ahead of [0, 1]) await addMonth(database, at, ahead)
-    } catch (error) {
-      if (isAway(error)) throw error
-      // The default partition accepts the rows nevertheless.
-      log.warn('usage_partition_failed', { month, detail: reasonOf(error) })
-    }
-    partitionedMonth = month
   }
 
   const run = (): Promise<void> => {
@@ -170,6 +152,7 @@ export function createShipper({
 
   return {
     backlog,
+    aside: journal.aside,
     lagMs: () => (oldestAt === null ? 0 : Math.max(0, clock.now() - oldestAt)),
     async drain(deadlineMs) {
       const until = performance.now() + deadlineMs
@@ -324,26 +307,37 @@ async function settledTwice(database: Database, records: readonly UsageRecord[])
   )
 }
 
+const monthOf = (at: number) => new Date(at).toISOString().slice(0, 7)
+
 /**
- * Creates the partition of the month that is `ahead` months after `at`. Gives up its lock after 2 s, so that it never
- * blocks the ledger.
+ * Creates the partitions of a month (`YYYY-MM`) and the next one. Gives up its lock after 2 s, so that it never blocks
+ * the ledger: the default partition accepts the rows too. Returns why Postgres refused; null = it did not. Throws if
+ * Postgres does not answer.
  */
-function addMonth(database: Database, at: number, ahead: number): Promise<unknown> {
-  const date = new Date(at)
-  const first = (months: number) =>
-    new Date(Date.UTC(date.getUTCFullYear(), date.getUTCMonth() + months, 1)).toISOString().slice(0, 10)
-  const from = first(ahead)
+function addMonths(database: Database, month: string): Promise<string | null> {
+  const [year = 0, index = 0] = month.split('-').map(Number)
+  const [first, next, end] = [0, 1, 2].map(more =>
+    new Date(Date.UTC(year, index - 1 + more, 1)).toISOString().slice(0, 10),
+  )
   // Only digits and hyphens: a table's name and bounds cannot be parameters.
-  const name = `usage_records_${from.slice(0, 7).replace('-', '_')}`
+  const partition = (from = '', to = '') =>
+    `create table if not exists usage_records_${from.slice(0, 7).replace('-', '_')}
+      partition of usage_records for values from ('${from} 00:00+00') to ('${to} 00:00+00')`
   return database.run(
     ({ sql }) =>
-      sql.begin(async transaction => {
-        await transaction`set local lock_timeout = 2000`
-        await transaction`delete from usage_near_midnight where at < clock_timestamp() - interval '40 days'`
-        await transaction.unsafe(
-          `create table if not exists ${name} partition of usage_records for values from ('${from} 00:00+00') to ('${first(ahead + 1)} 00:00+00')`,
-        )
-      }),
+      sql
+        .begin(async transaction => {
+          await transaction`set local lock_timeout = 2000`
+          await transaction`delete from usage_near_midnight where at < clock_timestamp() - interval '40 days'`
+          await transaction.unsafe(partition(first, next))
+          await transaction.unsafe(partition(next, end))
+          return null
+        })
+        .catch((error: unknown) => {
+          const refusal = postgresError(error)
+          if (refusal === null) throw error
+          return refusal.message
+        }),
     insertDeadlineMs,
   )
 }
@@ -351,15 +345,9 @@ function addMonth(database: Database, at: number, ahead: number): Promise<unknow
 /** Waits for `work`, but not longer than `milliseconds`. Leaves no timer behind that would keep the process alive. */
 function atMost(work: Promise<void>, milliseconds: number): Promise<void> {
   const { promise, resolve } = Promise.withResolvers<void>()
-  const timer = setTimeout(resolve, milliseconds)
+  const timer = setTimeout(resolve, Math.max(0, milliseconds))
   return Promise.race([work, promise]).finally(() => clearTimeout(timer))
 }
-
-/** Postgres aborts one of two statements that wait for each other's rows; it can be sent again. */
-const isConflict = (error: unknown) => error instanceof Error && 'code' in error && /^40/.test(String(error.code))
-
-const isAway = (error: unknown) =>
-  isUnavailable(error) || (error instanceof GatewayError && error.code === 'service_unavailable')
 
 function reasonOf(error: unknown): string {
   if (error instanceof GatewayError) return error.detail ?? error.code

@@ -13,8 +13,8 @@ export type GaugeSources = {
   readonly models: readonly Pick<Model, 'id' | 'provider'>[]
   readonly healthOf: (model: Pick<Model, 'id' | 'provider'>) => HealthState
   readonly isReady: () => boolean
-  /** Unshipped usage records, and the age of the oldest one. */
-  readonly usage: { backlog(): number; lagMs(): number }
+  /** Unshipped and rejected usage records, and the age of the oldest unshipped one. */
+  readonly usage: { backlog(): number; aside(): number; lagMs(): number }
   /** Share of accounts whose limits Redis decides, 0–1; null = no Redis is configured. */
   readonly sharedLimits: () => number | null
   readonly safety: () => ModerationStats
@@ -45,6 +45,7 @@ export function gauges(state: GaugeSources, open: Iterable<Progress>): readonly 
     gauge('gateway_reserved_tokens', 'Tokens reserved by requests in progress.', tokens),
     gauge('gateway_reserved_usd', 'US dollars reserved by requests in progress.', toUsd(microcents)),
     gauge('gateway_usage_backlog_records', 'Unshipped usage records.', state.usage.backlog()),
+    gauge('gateway_usage_set_aside_records', 'Usage records that Postgres rejects.', state.usage.aside()),
     gauge('gateway_usage_lag_seconds', 'Age of the oldest unshipped record in seconds.', state.usage.lagMs() / 1000),
     ...(shared === null
       ? []

@@ -61,7 +61,12 @@ export async function openLimitOwner(config: Config, log: Log): Promise<() => Pr
     })
     undo.push(stopListening)
     const report = () =>
-      service.broadcast({ type: 'backlog', records: shipper.backlog(), lagMs: Math.round(shipper.lagMs()) })
+      service.broadcast({
+        type: 'backlog',
+        records: shipper.backlog(),
+        aside: shipper.aside(),
+        lagMs: Math.round(shipper.lagMs()),
+      })
     const reporting = setInterval(report, reportMs)
     undo.push(() => clearInterval(reporting))
     return async () => {

@@ -6,6 +6,7 @@ import {
   diskCheck,
   providerFailureCheck,
   redisMemoryCheck,
+  setAsideCheck,
   storeVersionCheck,
 } from '../../src/commands/checks.ts'
 import { providerChecks } from '../../src/commands/provider-checks.ts'
@@ -18,6 +19,8 @@ const mebibyte = 1_048_576
 describe('doctor checks', () => {
   test.each([
     [diskCheck('/data', 2_000 * mebibyte), 'ok', '2000 MiB free in /data'],
+    [setAsideCheck(0), 'ok', 'none set aside'],
+    [setAsideCheck(3), 'error', '3 set aside'],
     [diskCheck('/data', 500 * mebibyte), 'warning', 'Free disk space'],
     [diskCheck('/data', 50 * mebibyte), 'error', 'Free disk space'],
     [clockCheck('postgres', -900, 2), 'ok', '900 ms behind this machine'],

@@ -509,7 +509,12 @@ export function databaseContract(name: string, open: () => Database | null): voi
       const seed = createUsageSeed(database, journal)
       expect(await seed(accountId, day)).toEqual({ tokens: 150, microcents: 150 })
       // Committed and not yet released: in the ledger and in the journal at once.
-      const held = { take: () => ({ records, release: () => {} }), setAside: () => {}, backlog: () => 5 }
+      const held = {
+        take: () => ({ records, release: () => {} }),
+        setAside: () => {},
+        aside: () => 0,
+        backlog: () => 5,
+      }
       const shipper = createShipper({ journal: held, database, clock, log: quiet })
       await shipper.drain(300)
       await shipper.close()

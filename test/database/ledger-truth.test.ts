@@ -19,6 +19,7 @@ async function ship(database: Database, batches: readonly (readonly UsageRecord[
   const told: SettledTwice[] = []
   const journal = {
     backlog: () => left.length,
+    aside: () => 0,
     setAside(record: UsageRecord) {
       throw new Error(`the ledger refuses ${record.request_id}`)
     },

@@ -1,9 +1,9 @@
-import { afterAll, beforeAll, expect } from 'bun:test'
+import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { join } from 'node:path'
 import { mintApiKey } from '../../src/core/accounts/api-keys.ts'
 import { plans } from '../../src/core/limits/plans.ts'
 import { GatewayError } from '../../src/core/validation/errors.ts'
-import { type Database, migrate, openDatabase } from '../../src/database/database.ts'
+import { type Database, isRowFault, isUnavailable, migrate, openDatabase } from '../../src/database/database.ts'
 import { createKeyDirectory } from '../../src/database/repositories/keys.ts'
 import { openJournal } from '../../src/ledger/journal.ts'
 import { dailyUsageOf } from '../../src/ledger/ledger.ts'
@@ -96,6 +96,68 @@ onServer(
     folder.remove()
   },
 )
+
+test.each([
+  ['22P05', 'row'],
+  ['23514', 'row'],
+  ['40P01', 'statement'],
+  ['42601', 'statement'],
+  ['P0001', 'statement'],
+  ['UNDEFINED_VALUE', 'statement'],
+  ['25006', 'store'],
+  ['28P01', 'store'],
+  ['53300', 'store'],
+  ['55P03', 'store'],
+  ['57014', 'store'],
+  ['58030', 'store'],
+  ['XX001', 'store'],
+  ['99999', 'store'],
+  ['CONNECTION_CLOSED', 'store'],
+  ['EAI_AGAIN', 'store'],
+  ['EMFILE', 'store'],
+  ['CERT_HAS_EXPIRED', 'store'],
+  ['a code of a later release', 'store'],
+])('error %s of Postgres or its driver: blames the %s', (code, blamed) => {
+  const error = new Error('wrapped', { cause: Object.assign(new Error('inner'), { code }) })
+  expect([isRowFault(error), isUnavailable(error)]).toEqual([blamed === 'row', blamed === 'store'])
+})
+
+test('isUnavailable: returns false for an error of this program', () => {
+  for (const error of [new GatewayError('conflict', 'x'), new TypeError('x'), 'x'])
+    expect(isUnavailable(error)).toBe(false)
+})
+
+onServer('shipper: keeps all records while Postgres is read-only', async (postgres, live) => {
+  const admin = openDatabase(postgres.url, { connections: 1 })
+  const { accountId } = await newAccount(live)
+  const folder = temporaryFolder()
+  const journal = openJournal({ directory: join(folder.path, 'journal') })
+  const failures: string[] = []
+  const warn = (_event: string, { detail }: { detail?: unknown } = {}) => void failures.push(String(detail))
+  const shipper = createShipper({ journal, database: live, clock, log: { ...quiet, warn } })
+  const setReadOnly = (value: string) =>
+    admin.run(async ({ sql }) => {
+      await sql.unsafe('set default_transaction_read_only = off')
+      await sql.unsafe(`alter system set default_transaction_read_only = ${value}`)
+      await sql`select pg_reload_conf(), pg_terminate_backend(pid) from pg_stat_activity where pid <> pg_backend_pid()`
+    }, 10_000)
+  await setReadOnly('on')
+  try {
+    for (let index = 0; index < 3; index++)
+      journal.append(usageRecord({ request_id: `${accountId}_${index}`, account_id: accountId }))
+    await eventually(() => failures.some(detail => detail.includes('25006')), 10_000)
+    expect([journal.backlog(), journal.aside()]).toEqual([3, 0])
+  } finally {
+    await setReadOnly('off')
+  }
+  expect(await shipper.drain(20_000)).toBe(true)
+  const { microcents } = await dailyUsageOf(live, accountId, Math.floor(usageRecord().at_ms / 86_400_000))
+  expect(microcents).toBe(90)
+  await shipper.close()
+  await journal.close()
+  await admin.close()
+  folder.remove()
+})
 
 onServer(
   'Postgres frozen: every call ends within its deadline, and it is served again after the thaw',

@@ -301,12 +301,34 @@ test('journal: moves records to a new file after a failed fsync', async () => {
   expect(shipAll(open())).toEqual(['req_1', 'req_2'])
 })
 
-test('journal: stores a rejected record in a file that no start reads or deletes', async () => {
+test('journal: keeps a rejected record once, counts it for its account, and ships it again after the next start', async () => {
+  const journal = open()
+  for (const one of [record(1), record(1), record(2)]) journal.setAside(one)
+  expect([journal.aside(), journal.backlog()]).toEqual([2, 0])
+  const { account_id, at_ms } = record(1)
+  const day = Math.floor(at_ms / 86_400_000)
+  expect(journal.unshipped(account_id, day).map(one => one.request_id)).toEqual(['req_1', 'req_2'])
+  await journal.close()
+  expect(files()).toEqual(['refused.log'])
+  const second = open()
+  expect([second.aside(), second.backlog()]).toEqual([0, 2])
+  expect(shipAll(second)).toEqual(['req_1', 'req_2'])
+  await second.close()
+  expect(files()).toEqual([])
+})
+
+test('journal: leaves rejected records where they are when the disk is full at the start', async () => {
   const journal = open()
   journal.setAside(record(1))
   await journal.close()
-  expect(open().backlog()).toBe(0)
-  expect(files()).toEqual(['refused.log'])
+  const damage: string[] = []
+  const full = (() => {
+    throw Object.assign(new Error('ENOSPC'), { code: 'ENOSPC' })
+  }) as typeof writeSync
+  const second = open({ system: { write: full, fsync }, onDamage: detail => damage.push(detail) })
+  expect([second.aside(), second.backlog(), damage.length]).toEqual([1, 0, 1])
+  await second.close()
+  expect(open().backlog()).toBe(1)
 })
 
 test('journal: appends at low cost', () => {

@@ -33,6 +33,7 @@ async function ship(database: Database, record: UsageRecord): Promise<void> {
   const waiting = [record]
   const journal = {
     take: () => (waiting.length === 0 ? null : { records: waiting, release: () => void waiting.splice(0) }),
+    aside: () => 0,
     setAside: () => {},
     backlog: () => waiting.length,
   }

@@ -81,6 +81,7 @@ function startGateway(redisServer: PrivateRedis, stores: Database) {
       }
       return { records: taken, release }
     },
+    aside: () => 0,
     setAside: () => {},
     backlog: () => records.length,
   }

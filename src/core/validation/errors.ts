@@ -213,3 +213,10 @@ function completedFields(completed: CompletedRequest | null): Record<string, unk
     ...(usage === null ? {} : { usage }),
   }
 }
+
+/** Returns the error code of a thrown value or its cause, as the system, a driver or Postgres gave it; null = none. */
+export function systemErrorCode(cause: unknown): string | null {
+  for (let at = cause, depth = 0; at instanceof Error && depth < 4; at = at.cause, depth++)
+    if ('code' in at && typeof at.code === 'string') return at.code
+  return null
+}

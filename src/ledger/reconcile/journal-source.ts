@@ -8,7 +8,7 @@ import type { UsageSource } from '../reconcile.ts'
  * Reads the journal of one gateway while it runs. Its counters are in its memory, initialized from the ledger and this
  * journal.
  */
-export function journalSource(directory: string): UsageSource {
+export function journalSource(directory: string) {
   return {
     keepsCounters: false,
     async read() {
@@ -22,7 +22,7 @@ export function journalSource(directory: string): UsageSource {
         damagedLines: [...segments, aside].reduce((sum, one) => sum + one.damaged, 0),
       }
     },
-  }
+  } satisfies UsageSource
 }
 
 /** Reads a journal file in its current state: its writer may be at the last line, and its shipper may delete it. */

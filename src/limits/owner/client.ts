@@ -38,7 +38,7 @@ export type OwnerClient = {
   /** Notifies the other workers that keys or accounts have changed. */
   changed(): void
   /** Usage records that the ledger does not have, as last reported by the owner. */
-  backlog(): { readonly records: number; readonly lagMs: number }
+  backlog(): { readonly records: number; readonly aside: number; readonly lagMs: number }
   receive(message: OwnerMessage): void
   /** The connection has ended: all present and future calls fail. */
   lost(): void
@@ -78,7 +78,7 @@ export function createOwnerClient(options: OwnerClientOptions): OwnerClient {
   })
   let lastId = 0
   let isLost = false
-  let backlog = { records: 0, lagMs: 0 }
+  let backlog = { records: 0, aside: 0, lagMs: 0 }
 
   const timer = setInterval(() => {
     for (const [id, call] of pending) if (--call.ticksLeft < 0) fail(id, new OwnerAway('no answer in time'))
@@ -207,7 +207,7 @@ export function createOwnerClient(options: OwnerClientOptions): OwnerClient {
         case 'changed':
           return onChanged()
         case 'backlog':
-          backlog = { records: message.records, lagMs: message.lagMs }
+          backlog = { records: message.records, aside: message.aside, lagMs: message.lagMs }
           return
         default:
           return message satisfies never

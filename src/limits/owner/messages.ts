@@ -59,5 +59,5 @@ export type OwnerMessage =
   | { readonly type: 'failed'; readonly id: number; readonly error: SentError }
   /** Sent by another worker. */
   | { readonly type: 'changed' }
-  /** Number of unshipped records and age of the oldest one. */
-  | { readonly type: 'backlog'; readonly records: number; readonly lagMs: number }
+  /** Number of unshipped and of rejected records, and age of the oldest unshipped one. */
+  | { readonly type: 'backlog'; readonly records: number; readonly aside: number; readonly lagMs: number }

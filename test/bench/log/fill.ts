@@ -113,6 +113,7 @@ async function ship(database: Database, records: ReturnType<typeof logRecords>, 
         if (shipped % 100_000 === 0) onProgress(`${shipped} requests shipped`)
         return { records: batch, release: () => {} }
       },
+      aside: () => 0,
       setAside: ({ request_id }) => {
         throw new Error(`the ledger rejects ${request_id}`)
       },

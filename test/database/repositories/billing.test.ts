@@ -58,6 +58,7 @@ async function ship(database: Database, records: readonly UsageRecord[]) {
   let waiting: readonly UsageRecord[] = records
   const journal = {
     backlog: () => waiting.length,
+    aside: () => 0,
     setAside: (record: UsageRecord) => {
       throw new Error(`refused: ${record.request_id}`)
     },

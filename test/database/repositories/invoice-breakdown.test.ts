@@ -45,6 +45,7 @@ async function ship(database: Database, records: readonly UsageRecord[]) {
   }
   const journal = {
     backlog: () => waiting.length,
+    aside: () => 0,
     setAside: ({ request_id }: UsageRecord) => {
       throw new Error(`rejected: ${request_id}`)
     },
