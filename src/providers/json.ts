@@ -1,12 +1,12 @@
 /** Reads untrusted JSON without assuming its structure, and writes JSON that strict parsers accept. */
 
-import { parseUntrustedJson } from '../core/validation/untrusted-json.ts'
+import { parseModelJson } from '../core/validation/untrusted-json.ts'
 
 export type Json = Readonly<Record<string, unknown>>
 
 /** Returns true for a JSON object. */
 export function isRecord(value: unknown): value is Json {
-  return typeof value === 'object' && value !== null && !Array.isArray(value)
+  return typeof value === 'object' && value !== null && !Array.isArray(value) && !JSON.isRawJSON(value)
 }
 
 /** Returns the object, or an empty one for other values, so that a path can be walked safely. */
@@ -63,9 +63,9 @@ export function largestCount(...values: readonly unknown[]): number | null {
   return largest
 }
 
-/** Returns the JSON object in a text; null for other content. */
+/** Returns the JSON object in a text of a model, with its numbers as written; null for other content. */
 export function objectIn(text: string): Json | null {
-  const value = parseUntrustedJson(text)
+  const value = parseModelJson(text)
   return isRecord(value) ? value : null
 }
 

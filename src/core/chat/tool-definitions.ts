@@ -120,9 +120,12 @@ const longestPlain = 32
 
 /** Returns the schema with every string and name mapped, so that `required` still matches `properties`. */
 function cleanedSchema(schema: Schema, clean: (text: string) => string): Schema {
-  return JSON.parse(JSON.stringify(schema), (_name, value: unknown) => {
+  const cleaned = (value: unknown): unknown => {
     if (typeof value === 'string') return clean(value)
-    if (typeof value !== 'object' || value === null || Array.isArray(value)) return value
-    return Object.fromEntries(Object.entries(value).map(([name, inner]) => [clean(name), inner]))
-  })
+    if (typeof value !== 'object' || value === null || JSON.isRawJSON(value)) return value
+    return Array.isArray(value) ? value.map(cleaned) : cleanedObject(value)
+  }
+  const cleanedObject = (object: object) =>
+    Object.fromEntries(Object.entries(object).map(([name, inner]) => [clean(name), cleaned(inner)]))
+  return cleanedObject(schema)
 }

@@ -1,3 +1,5 @@
+import { parseExactJson, parseOwnText } from './exact-json.ts'
+
 /** Deeper than any provider's response or schema. */
 const maximumDepth = 512
 
@@ -6,9 +8,18 @@ const maximumDepth = 512
  * in depth, because of the cycle check, and takes seconds at 60,000 levels.
  */
 export function parseUntrustedJson(text: string): unknown {
+  return parsed(text, parseExactJson)
+}
+
+/** Parses arguments or another JSON text of a model as `parseUntrustedJson` does; every number keeps its text. */
+export function parseModelJson(text: string): unknown {
+  return parsed(text, parseOwnText)
+}
+
+function parsed(text: string, parse: (text: string) => unknown): unknown {
   if (text.length > 2 * maximumDepth && exceededJsonLimit(text, maximumDepth) !== null) return undefined
   try {
-    return JSON.parse(text)
+    return parse(text)
   } catch {
     return undefined
   }

@@ -6,6 +6,7 @@
 import { Kind, type Static, type TSchema, type TUnsafe, Type } from '@sinclair/typebox'
 import { TypeCompiler } from '@sinclair/typebox/compiler'
 import { type ErrorCode, GatewayError } from './errors.ts'
+import { parseExactJson } from './exact-json.ts'
 import { exceededJsonLimit } from './untrusted-json.ts'
 
 const maximumKeyCharacters = 64
@@ -106,7 +107,7 @@ export function headerNumber(
 
 function parseJsonText(text: string): unknown {
   try {
-    return JSON.parse(text)
+    return parseExactJson(text)
   } catch {
     // The engine's own message quotes the input.
     throw new GatewayError('invalid_json', 'The body is not valid JSON: send one JSON object, encoded in UTF-8.')

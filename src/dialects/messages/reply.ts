@@ -10,7 +10,7 @@ import type {
 } from '../../core/chat/chat-events.ts'
 import type { CollectedResponse } from '../../core/chat/response-collector.ts'
 import { toUsd } from '../../core/usage/money.ts'
-import { parseUntrustedJson } from '../../core/validation/untrusted-json.ts'
+import { parseModelJson, parseUntrustedJson } from '../../core/validation/untrusted-json.ts'
 import { type BlockSink, BlockWriter } from './block-writer.ts'
 import { type BlockFields, isBlockFields } from './blocks.ts'
 
@@ -166,7 +166,7 @@ function collectInto(content: BlockFields[]): BlockSink {
         block.citations = [...(Array.isArray(block.citations) ? block.citations : []), citation]
     },
     close() {
-      const parsed = input === null ? null : parseUntrustedJson(input)
+      const parsed = input === null ? null : parseModelJson(input)
       content.push(input === null ? block : { ...block, input: isBlockFields(parsed) ? parsed : {} })
     },
   }

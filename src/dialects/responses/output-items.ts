@@ -1,6 +1,6 @@
 /** Output items and their wire format in each status. */
 import type { TokenLogprob } from '../../core/chat/chat-events.ts'
-import { parseUntrustedJson } from '../../core/validation/untrusted-json.ts'
+import { parseModelJson } from '../../core/validation/untrusted-json.ts'
 import { type Fields, isFields } from './check.ts'
 import type { CustomInput } from './custom-input.ts'
 import type { ToolOrigin } from './tools.ts'
@@ -55,7 +55,7 @@ function shownCall({ id, origin, callId, text }: Base & CallOutput, status: Stat
     case 'custom':
       return { id, type: 'custom_tool_call', status, call_id: callId, name, ...within, input: text }
     case 'tool_search': {
-      const given = parseUntrustedJson(text)
+      const given = parseModelJson(text)
       return {
         id,
         type: 'tool_search_call',

@@ -1,3 +1,4 @@
+import { isNumeric } from '../../core/validation/exact-json.ts'
 import { isRecord, isText, type Json, record } from '../json.ts'
 import { rewritten } from '../schemas.ts'
 
@@ -49,6 +50,6 @@ function keptValue(keyword: string, value: unknown): unknown {
 
 /** An empty string among the values is a 400; only strings and numbers are supported. */
 function enumOf(value: unknown): readonly unknown[] | undefined {
-  const values = Array.isArray(value) ? value.filter(one => isText(one) || typeof one === 'number') : []
+  const values = Array.isArray(value) ? value.filter(one => isText(one) || isNumeric(one)) : []
   return values.length === 0 ? undefined : values
 }
