@@ -60,7 +60,7 @@ const mayImport: Readonly<Record<string, readonly string[]>> = {
   mail: ['core'],
   oidc: ['core'],
   webhooks: ['core'],
-  pipeline: ['core', 'providers/sse.ts'],
+  pipeline: ['core', 'providers/sse.ts', 'providers/tool-names.ts'],
   http: ['core'],
   dialects: ['core', 'http'],
   routes: ['core', 'pipeline', 'http'],

@@ -10,6 +10,7 @@ import type { Network } from '../core/ports/network.ts'
 import type { Deadlines } from '../core/request/deadlines.ts'
 import type { KeyClaim } from '../providers/keys/key-pool.ts'
 import type { AnswerPart, Provider, ProviderAsk, ProviderFailure, ProviderRequest } from '../providers/provider.ts'
+import { type WireToolNames, wireToolNames } from '../providers/tool-names.ts'
 import { authorizedFetch, CredentialsMissingError } from './authorized-fetch.ts'
 import { type BodyReader, bodyReader } from './body-reader.ts'
 import type { Candidate } from './routing/candidate.ts'
@@ -42,6 +43,7 @@ export class UpstreamAttempt {
   private readonly options: AttemptOptions
   private readonly provider: Provider
   private readonly request: ProviderRequest
+  private readonly names: WireToolNames | null
   private readonly abort = new AbortController()
   private readonly leave = () => this.abort.abort()
   private watch: Watch | null = null
@@ -55,7 +57,9 @@ export class UpstreamAttempt {
     this.deps = deps
     this.options = options
     this.provider = provider.formFor?.(options.ask) ?? provider
-    this.request = this.provider.toRequest(options.ask, options.claim?.key.access ?? access)
+    this.names = wireToolNames(options.ask.ask, this.provider)
+    const ask = this.names === null ? options.ask : { ...options.ask, ask: this.names.ask }
+    this.request = this.provider.toRequest(ask, options.claim?.key.access ?? access)
     this.droppedParameters = this.request.droppedParameters
   }
 
@@ -73,7 +77,8 @@ export class UpstreamAttempt {
     watch.waits(since)
     try {
       this.body ??= await this.send(watch)
-      return await this.body.next()
+      const parts = await this.body.next()
+      return parts === null || this.names === null ? parts : this.names.restored(parts)
     } catch (cause) {
       const missing = cause instanceof CredentialsMissingError ? cause.failure : null
       return [{ type: 'failure', failure: watch.failure() ?? missing ?? brokenConnection(this.body) }]

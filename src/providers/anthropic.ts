@@ -16,6 +16,7 @@ export const anthropic: Provider = {
   readResponse: body => guardBody(() => readResponse(body)),
   streamReader: () => guardStream(streamReader()),
   readFailure: readAnthropicFailure,
+  toolNames: { accepted: /^[A-Za-z0-9_-]{1,128}$/, longest: 128 },
   takesSource: () => ['messages'],
   cachesMarkedInput: () => true,
   count: { toRequest: countRequest, read: body => tokenCount(record(body).input_tokens) },

@@ -15,4 +15,5 @@ export const google: Provider = {
   readResponse: body => guardBody(() => readGoogleResponse(body)),
   streamReader: choices => guardStream(googleStreamReader(choices)),
   readFailure: readGoogleFailure,
+  toolNames: { accepted: /^[A-Za-z_][A-Za-z0-9_-]{0,63}$/, longest: 64 },
 }

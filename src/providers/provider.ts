@@ -136,6 +136,11 @@ export type Provider = {
   readFailure(status: number, headers: Headers, body: string): ProviderFailure
   /** The API form that serves this request, where the provider has several; absent = it has this one. */
   formFor?(ask: ProviderAsk): Provider
+  /**
+   * Names of tools that the upstream accepts, and their maximum length; absent = OpenAI's rule. The adapter receives only such
+   * names.
+   */
+  readonly toolNames?: { readonly accepted: RegExp; readonly longest: number }
   /** Returns true for a model whose provider caches only marked input; absent = none. */
   readonly cachesMarkedInput?: (model: Pick<Model, 'id' | 'provider'>) => boolean
   /** Returns the API forms whose requests this model takes as their clients wrote them; absent = none. */

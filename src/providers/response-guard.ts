@@ -4,7 +4,7 @@
  * response contains a truncated call.
  */
 import type { TextDelta } from '../core/chat/text-deltas.ts'
-import { ArgumentsScan } from './arguments-scan.ts'
+import { CallArguments } from './call-arguments.ts'
 import { failed, providerFailure, truncated } from './failure.ts'
 import type { AnswerPart, StreamReader } from './provider.ts'
 
@@ -26,6 +26,7 @@ export function guardStream(reader: StreamReader): StreamReader {
 /** Limit of client libraries for choices and calls. */
 export const maximumIndex = 127
 
+const maximumNameLength = 256
 const nothing: readonly AnswerPart[] = []
 
 function guarded(): (read: () => readonly AnswerPart[]) => readonly AnswerPart[] {
@@ -43,36 +44,69 @@ function guarded(): (read: () => readonly AnswerPart[]) => readonly AnswerPart[]
   }
 }
 
-/** Argument text of each call so far, by choice and index. */
-type Calls = Map<string, { readonly choice: number; readonly scan: ArgumentsScan }>
+/** Arguments of each open call, by choice and index. */
+type Calls = Map<string, { readonly choice: number; readonly index: number; readonly text: CallArguments }>
 
 /**
- * Returns the parts, with a failure instead of the end if a call is truncated. A finish reason that reports an
- * incomplete response exempts the calls of its choice.
+ * Returns the parts with the arguments of each call as clients join them, and a failure instead of the end if a call is
+ * truncated. A finish reason that reports an incomplete response exempts the calls of its choice.
  */
 function withWholeCalls(parts: readonly AnswerPart[], calls: Calls): readonly AnswerPart[] {
+  if (calls.size === 0 && !parts.some(({ type }) => type === 'tool_call')) return parts
+  const whole: AnswerPart[] = []
   for (const part of parts) {
     switch (part.type) {
-      case 'tool_call':
-        calls.set(`${part.choice}/${part.index}`, { choice: part.choice, scan: new ArgumentsScan() })
+      case 'tool_call': {
+        const { choice, index } = part
+        calls.set(`${choice}/${index}`, { choice, index, text: new CallArguments() })
+        whole.push(part)
         break
-      case 'tool_arguments':
-        calls.get(`${part.choice}/${part.index}`)?.scan.add(part.text)
+      }
+      case 'tool_arguments': {
+        const call = calls.get(`${part.choice}/${part.index}`)
+        const text = call === undefined ? part.text : call.text.add(part.text)
+        if (text === part.text) whole.push(part)
+        else if (text !== '') whole.push({ ...part, text })
         break
+      }
       case 'finish':
-        if (part.reason !== 'length' && part.reason !== 'content_filter') break
-        for (const [key, { choice }] of calls) if (choice === part.choice) calls.delete(key)
+        if (!endCalls(calls, part, whole)) return failedBy(secondObject, whole)
+        whole.push(part)
         break
       case 'end':
-        for (const { scan } of calls.values())
-          if (scan.isUnfinished())
-            return [...parts.filter(({ type }) => type !== 'finish' && type !== 'end'), truncatedCall]
+        if (calls.values().some(({ text }) => text.isUnfinished())) return failedBy(truncatedCall, whole)
+        whole.push(part)
         break
+      default:
+        whole.push(part)
     }
   }
-  return parts
+  return whole
 }
 
+/** Adds the arguments that waited in the calls of a choice; returns false if a call has two. */
+function endCalls(
+  calls: Calls,
+  { choice, reason }: Extract<AnswerPart, { type: 'finish' }>,
+  parts: AnswerPart[],
+): boolean {
+  const isCut = reason === 'length' || reason === 'content_filter'
+  for (const [key, call] of calls) {
+    if (call.choice !== choice) continue
+    const text = call.text.end(isCut)
+    if (text === null) return false
+    if (text !== '') parts.push({ type: 'tool_arguments', choice, index: call.index, text })
+    if (isCut) calls.delete(key)
+  }
+  return true
+}
+
+/** Returns the parts without finish reasons, which would make the failed response look complete. */
+function failedBy(failure: AnswerPart, parts: readonly AnswerPart[]): readonly AnswerPart[] {
+  return [...parts.filter(({ type }) => type !== 'finish'), failure]
+}
+
+const secondObject = failed(providerFailure('bad_answer', '200 second_arguments'))
 const truncatedCall = truncated('truncated_tool_call')
 
 /** Returns true for valid parts, the usual case, which pass unchanged. */
@@ -89,6 +123,8 @@ function isSound(part: AnswerPart): boolean {
 /** Returns what prevents a call from being passed on; null = nothing. */
 function wrongIn({ index, name }: Extract<AnswerPart, { type: 'tool_call' }>): string | null {
   if (index > maximumIndex) return 'too_many_tool_calls'
+  // A client could not send it back.
+  if (name.length > maximumNameLength) return 'tool_name_too_long'
   return name === '' ? 'nameless_tool_call' : null
 }
 

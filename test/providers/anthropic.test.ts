@@ -7,6 +7,7 @@ import { jsonAnswerTool } from '../../src/providers/anthropic/json-answer.ts'
 import { anthropic } from '../../src/providers/anthropic.ts'
 import { turnsOf } from '../../src/providers/conversation-steps.ts'
 import type { AnswerPart, ProviderAsk } from '../../src/providers/provider.ts'
+import { wireToolNames } from '../../src/providers/tool-names.ts'
 import { askWith } from '../harness/ask.ts'
 import { modelWith } from '../harness/model.ts'
 import { cutOffsets, everyByte, mergeParts, readRecording, recordings } from './recordings.ts'
@@ -500,7 +501,7 @@ describe('Anthropic tools', () => {
 
   test('derive from the history when the client offers none, and cannot be called', () => {
     const { body } = sent({
-      messages: [user('Go'), assistant(null, ['a', 'f.x'], ['b', 'g'], ['c', 'g']), result('a', 'A')],
+      messages: [user('Go'), assistant(null, ['a', 'f_x'], ['b', 'g'], ['c', 'g']), result('a', 'A')],
     })
     expect(body.tools).toEqual(['f_x', 'g'].map(name => ({ name, input_schema: { type: 'object', properties: {} } })))
     expect(body.tool_choice).toEqual({ type: 'none' })
@@ -1018,7 +1019,8 @@ describe('Anthropic request for any input', () => {
   const everyRequest = (check: (body: Json, rules: ParameterRules) => void, numRuns = 600): void =>
     fc.assert(
       fc.property(anyAsk, anyRules, fc.constantFrom(1, 1_024, 2_048, 16_384), (ask, rules, outputCap) => {
-        const { body } = anthropic.toRequest({ ask, model: modelOf(rules), outputCap, stream: true }, access)
+        const named = wireToolNames(ask, anthropic)?.ask ?? ask
+        const { body } = anthropic.toRequest({ ask: named, model: modelOf(rules), outputCap, stream: true }, access)
         check(JSON.parse(body) as Json, rules)
       }),
       { numRuns },
@@ -1336,7 +1338,6 @@ describe('Anthropic stream', () => {
       { type: 'text', choice: 0, text: 'AB' },
       { type: 'citation', choice: 0, dialect: 'messages', json: '{}' },
       { type: 'tool_call', choice: 0, index: 0, id: 'x', name: 'f', signature: null },
-      { type: 'tool_arguments', choice: 0, index: 0, text: '{}' },
       { type: 'text', choice: 0, text: 'C' },
       { type: 'tool_call', choice: 0, index: 1, id: 'x_1', name: 'g', signature: null },
       { type: 'tool_arguments', choice: 0, index: 1, text: '{"a":1}' },
@@ -1346,6 +1347,7 @@ describe('Anthropic stream', () => {
         usage: { inputTokens: 3, cachedInputTokens: 0, cacheWriteTokens: 0, outputTokens: 9, reasoningTokens: 0 },
       },
       { type: 'tool_arguments', choice: 0, index: 2, text: '{"whole":true}' },
+      { type: 'tool_arguments', choice: 0, index: 0, text: '{}' },
       { type: 'finish', choice: 0, reason: 'tool_calls' },
       { type: 'end' },
     ])

@@ -208,8 +208,8 @@ describe('Bedrock Converse', () => {
       ...read('metadata', { usage: { inputTokens: 5, outputTokens: 7 } }),
       ...read('messageStop', { stopReason: 'tool_use' }),
     ]
-    expect(parts.map(({ type }) => type)).toEqual(['tool_call', 'tool_arguments', 'usage', 'finish', 'end'])
-    expect(parts[1]).toMatchObject({ text: '{}' })
+    expect(parts.map(({ type }) => type)).toEqual(['tool_call', 'usage', 'tool_arguments', 'finish', 'end'])
+    expect(parts[2]).toMatchObject({ text: '{}' })
   })
 
   test('reads an exception that AWS sends before any content as a failure of its kind', () => {

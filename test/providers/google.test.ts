@@ -3,7 +3,6 @@ import Ajv from 'ajv'
 import fc from 'fast-check'
 import type { ChatRequest, Message, ReasoningEffort, ToolCall } from '../../src/core/chat/chat.ts'
 import type { ParameterRules } from '../../src/core/models/models.ts'
-import { callerNameOf, wireNameOf } from '../../src/providers/google/names.ts'
 import { google } from '../../src/providers/google.ts'
 import type { AnswerPart, ProviderFailure } from '../../src/providers/provider.ts'
 import { askWith } from '../harness/ask.ts'
@@ -731,43 +730,6 @@ describe('Gemini request', () => {
     }
     expect(send().headers).toEqual({ 'content-type': 'application/json', 'x-goog-api-key': 'test-key' })
     expect(send().url).not.toContain('test-key')
-  })
-
-  test('rewrites an invalid function name everywhere and restores it for the client', () => {
-    const tools = ['1st', 'second'].map(name => ({ name, description: null, parameters: null, strict: null }))
-    const { json } = send({
-      tools,
-      toolChoice: { name: '1st' },
-      messages: [
-        { role: 'user', content: [{ type: 'text', text: 'Go' }], name: null },
-        {
-          role: 'assistant',
-          text: null,
-          reasoning: null,
-          toolCalls: [{ id: 'c', name: '1st', arguments: '{}', signature: null }],
-          name: null,
-        },
-        { role: 'tool', callId: 'c', text: 'done' },
-      ],
-    })
-    const body = JSON.stringify(json)
-    expect(body).not.toContain('"1st"')
-    expect(body.split('"_1st"')).toHaveLength(5)
-    const [call] = whole(candidate([{ functionCall: { name: '_1st' } }], 'STOP'))
-    expect(call).toMatchObject({ type: 'tool_call', name: '1st' })
-  })
-
-  test('maps all names to valid distinct ones', () => {
-    const name = fc.stringMatching(/^[A-Za-z0-9_-]{1,64}$/)
-    fc.assert(
-      fc.property(name, name, (one, other) => {
-        expect(wireNameOf(one)).toMatch(/^[A-Za-z_]/)
-        expect(callerNameOf(wireNameOf(one))).toBe(one)
-        expect(wireNameOf(one) === wireNameOf(other)).toBe(one === other)
-      }),
-    )
-    for (const kept of ['look', '_look', '__', 'a-1', '_']) expect(wireNameOf(kept)).toBe(kept)
-    for (const mended of ['1', '_1', '-', '__-a']) expect(wireNameOf(mended)).toBe(`_${mended}`)
   })
 
   test('contains only model and prompt for a plain prompt', () => {

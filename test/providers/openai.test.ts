@@ -1202,14 +1202,14 @@ describe('OpenAI chunks', () => {
       deltaOf({ content: 'a' }) +
       callDelta(piece(0, 'a', 'f', '')) +
       deltaOf({ content: 'b' }) +
-      callDelta(piece(0, undefined, undefined, '{}')) +
+      callDelta(piece(0, undefined, undefined, '{"x":1}')) +
       deltaOf({ content: 'c' }, 'tool_calls') +
       done
     expect(contentOf(read(stream)).map(part => ('text' in part ? part.text : part.type))).toEqual([
       'a',
       'tool_call',
       'b',
-      '{}',
+      '{"x":1}',
       'c',
       'finish',
       'end',

@@ -13,9 +13,13 @@ export const implicitNamespace = 'functions'
  */
 export function flatToolName(namespace: string | null, name: string): string {
   const whole = namespace === null || namespace === implicitNamespace ? name : `${namespace}__${name}`
+  return /^[A-Za-z0-9_-]+$/.test(whole) && whole.length <= longestName ? whole : shortToolName(whole, longestName)
+}
+
+/** Returns a name of at most `longest` letters, digits, `_` or `-` with a hash of the whole name. */
+export function shortToolName(whole: string, longest: number): string {
   const clean = whole.replaceAll(/[^A-Za-z0-9_-]/g, '_')
-  if (clean === whole && whole.length <= longestName && whole !== '') return whole
-  return `${clean.slice(0, longestName - hashCharacters - 1)}_${hashOf(whole)}`
+  return `${clean.slice(0, longest - hashCharacters - 1)}_${hashOf(whole)}`
 }
 
 /** FNV-1a: two names of one request that fall together are refused, so that nothing rests on it. */

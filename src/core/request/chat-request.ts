@@ -17,7 +17,7 @@ import { autoModel } from '../models/models.ts'
 import { fallbackPolicies, toPolicy } from '../validation/fallback-policy.ts'
 import { headerChoice, headerFlag, headerNumber, invalidField, nullable, oneOf } from '../validation/validate.ts'
 import { cacheMarkOf, cacheMarkSchema } from './cache-mark.ts'
-import { bodyText, closedOrOpen, functionName } from './part-schemas.ts'
+import { bodyText, closedOrOpen, formatName, functionName } from './part-schemas.ts'
 import { sessionNameOf } from './session-name.ts'
 import { tagsOfHeaders } from './tags.ts'
 
@@ -145,7 +145,7 @@ export function chatRequestFields(additionalProperties: boolean) {
         object({
           type: Type.Literal('json_schema'),
           json_schema: object({
-            name: functionName,
+            name: formatName,
             description: nullable(bodyText),
             schema: nullable(jsonSchema),
             strict: nullable(Type.Boolean()),

@@ -41,11 +41,22 @@ export function filePartSchema(additionalProperties: boolean) {
   })
 }
 
+/** Name of a declared tool. Upstreams with a shorter limit receive a shorter name. */
 export const functionName = Type.String({
+  maxLength: 128,
+  pattern: '^[A-Za-z0-9_-]+$',
+  description: 'a name of 1 to 128 letters, digits, `_` or `-`',
+})
+
+/** Name of a response format. */
+export const formatName = Type.String({
   maxLength: 64,
   pattern: '^[A-Za-z0-9_-]+$',
   description: 'a name of 1 to 64 letters, digits, `_` or `-`',
 })
+
+/** Name in a call of the history: a model may have invented it. */
+export const calledName = Type.String({ minLength: 1, maxLength: 256 })
 
 export const callId = Type.String({ minLength: 1, maxLength: 512 })
 
@@ -57,7 +68,7 @@ export function toolCallSchema(additionalProperties: boolean) {
     id: callId,
     // Some clients omit it in the history: there is only one type of call.
     type: nullable(oneOf(['function'], 'unsupported_parameter')),
-    function: object({ name: functionName, arguments: bodyText }),
+    function: object({ name: calledName, arguments: bodyText }),
     extra_content: nullable(object({ google: nullable(google) })),
   })
 }

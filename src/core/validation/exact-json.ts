@@ -3,7 +3,7 @@
  * schemas. As doubles, IDs beyond 2^53 would be rounded, and a number above the range would become `null`.
  */
 
-/** A number that `JSON.stringify` writes as it was received. */
+/** A number that `JSON.stringify` writes with the text that it had. */
 type RawJson = { readonly rawJSON: string }
 
 /** "JSON.parse source text access" (ECMAScript 2026), which TypeScript does not declare. */

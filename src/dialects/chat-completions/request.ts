@@ -14,6 +14,7 @@ import {
 import { parseMessages } from '../../core/request/parse-messages.ts'
 import {
   bodyText,
+  calledName,
   callId,
   filePartSchema,
   functionName,
@@ -46,7 +47,7 @@ const imagePart = Type.Object(
 const filePart = filePartSchema(true)
 const refusalPart = Type.Object({ type: Type.Literal('refusal'), refusal: bodyText }, open)
 const textContent = Type.Union([bodyText, Type.Array(textPart, { minItems: 1 })])
-const legacyCall = Type.Object({ name: functionName, arguments: bodyText }, open)
+const legacyCall = Type.Object({ name: calledName, arguments: bodyText }, open)
 const absent = Type.Optional(
   Type.Null({ unmatched: 'unsupported_parameter', description: 'omitted: audio is not supported' }),
 )
@@ -78,10 +79,7 @@ const message = Type.Union([
     open,
   ),
   Type.Object({ role: Type.Literal('tool'), content: textContent, tool_call_id: callId, cache_control }, open),
-  Type.Object(
-    { role: Type.Literal('function'), content: Type.Union([bodyText, Type.Null()]), name: functionName },
-    open,
-  ),
+  Type.Object({ role: Type.Literal('function'), content: Type.Union([bodyText, Type.Null()]), name: calledName }, open),
 ])
 
 /** Fields that become fields of the chat request. Other fields go into `extras`. */

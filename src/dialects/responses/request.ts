@@ -6,7 +6,7 @@ import { type Static, Type } from '@sinclair/typebox'
 import type { ChatRequest, ResponseFormat, SourceBody } from '../../core/chat/chat.ts'
 import { reasoningEfforts } from '../../core/chat/chat.ts'
 import { chatRequestFields, parseChatRequestFields } from '../../core/request/chat-request.ts'
-import { bodyText, functionName } from '../../core/request/part-schemas.ts'
+import { bodyText, formatName } from '../../core/request/part-schemas.ts'
 import { sessionNameOf } from '../../core/request/session-name.ts'
 import { GatewayError } from '../../core/validation/errors.ts'
 import { checker, invalidField, nullable, oneOf } from '../../core/validation/validate.ts'
@@ -25,7 +25,7 @@ const format = Type.Union([
   Type.Object(
     {
       type: Type.Literal('json_schema'),
-      name: functionName,
+      name: formatName,
       description: nullable(bodyText),
       schema: nullable(anyObject),
       strict: nullable(Type.Boolean()),

@@ -1,3 +1,4 @@
+import { argumentsText, isEmptyArguments } from '../call-arguments.ts'
 import { failed, providerFailure, truncated } from '../failure.ts'
 import { isRecord, isText, type Json, nameOf, objectIn, record, records, textOf } from '../json.ts'
 import { uniqueNames } from '../names.ts'
@@ -100,7 +101,8 @@ export function blockReader(): Blocks {
     if (block.kind === 'reasoning')
       return block.signature === null ? nothing : [reasoningEnd('signature', block.signature)]
     if (block.kind === 'item') return [providerItem(block)]
-    if (block.written === null) return inputPiece(block, JSON.stringify(record(block.input)))
+    // Relays write the input into the opening event, and perhaps an empty one into the deltas.
+    if (block.written === null || isEmptyArguments(block.written)) return inputPiece(block, argumentsText(block.input))
     hasBrokenInput ||= isTruncated(block)
     return nothing
   }
@@ -131,7 +133,8 @@ export function blockReader(): Blocks {
       if (delta.type !== 'input_json_delta' || !isText(delta.partial_json)) return nothing
       // Its block was closed before, or never opened: some call lacks this input.
       if (block === undefined) return [truncated('input_without_block')]
-      block.written = (block.written ?? '') + delta.partial_json
+      const before = block.written ?? ''
+      block.written = (isEmptyArguments(before) ? '' : before) + delta.partial_json
       return inputPiece(block, delta.partial_json)
     },
     close,

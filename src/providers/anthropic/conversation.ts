@@ -45,7 +45,7 @@ function blockWriter(marks: MarkedBlocks): PartWriter<Json> {
       // IDs are unique per request here; other providers' IDs contain `:` or `|`, are longer, or repeat.
       const clean = wireName(call.id)
       const id = unique(clean, count => `${clean.slice(0, 63 - String(count).length)}_${count}`)
-      const use = { type: 'tool_use', id, name: wireName(call.name), input: objectIn(call.arguments) ?? {} }
+      const use = { type: 'tool_use', id, name: call.name, input: objectIn(call.arguments) ?? {} }
       return [use, { type: 'tool_result', tool_use_id: id, ...resultOf(exchange) }]
     },
   }
@@ -61,7 +61,7 @@ export function textBlock(text: string): Json {
   return { type: 'text', text }
 }
 
-/** Returns an ID or tool name with allowed characters and length. */
+/** Returns an ID or another name with allowed characters and length. */
 export function wireName(name: string): string {
   return name.slice(0, 64).replace(/[^a-zA-Z0-9_-]/g, '_') || 'unnamed'
 }

@@ -3,7 +3,6 @@ import { isVisible } from '../conversation-steps.ts'
 import type { Json } from '../json.ts'
 import type { ProviderAsk } from '../provider.ts'
 import type { MarkedBlocks } from './cache-marks.ts'
-import { wireName } from './conversation.ts'
 import { type JsonAnswer, jsonAnswerTool } from './json-answer.ts'
 import { closed, isClosable, objectSchema } from './schema.ts'
 
@@ -67,7 +66,7 @@ export function forcedLine({ name }: WireChoice): string {
 
 function rememberedTools(messages: readonly Message[]): readonly Json[] {
   const calls = messages.flatMap(message => (message.role === 'assistant' ? message.toolCalls : []))
-  const names = new Set(calls.map(({ name }) => wireName(name)))
+  const names = new Set(calls.map(({ name }) => name))
   return [...names].map(name => ({ name, input_schema: objectSchema({}) }))
 }
 

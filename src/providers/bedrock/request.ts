@@ -70,7 +70,7 @@ function toolsFor({ ask, model }: Question, thinks: boolean, dropped: Set<string
   const calls = messages.flatMap(message => (message.role === 'assistant' ? message.toolCalls : []))
   if (tools.length === 0 || (toolChoice === 'none' && calls.length === 0)) {
     if (calls.length === 0) return undefined
-    const names = new Set(calls.map(({ name }) => wireName(name)))
+    const names = new Set(calls.map(({ name }) => name))
     return { tools: [...names].map(name => ({ toolSpec: { name, inputSchema: { json: { type: 'object' } } } })) }
   }
   const isForced = isDemanding(toolChoice) && mayForce(model.parameters, thinks)
@@ -122,7 +122,7 @@ function blockWriter(): PartWriter<Json> {
       const text = result === null ? placeholderTexts.missingResult : isVisible(result) ? result : '(empty)'
       const status = result === null || isError ? 'error' : undefined
       return [
-        { toolUse: { toolUseId, name: wireName(call.name), input: objectIn(call.arguments) ?? {} } },
+        { toolUse: { toolUseId, name: call.name, input: objectIn(call.arguments) ?? {} } },
         { toolResult: { toolUseId, content: [{ text }], status } },
       ]
     },

@@ -1,6 +1,7 @@
 import type { FinishReason } from '../../core/chat/chat-events.ts'
 import { parseUntrustedJson } from '../../core/validation/untrusted-json.ts'
 import { exceptionPrefix } from '../aws-event-stream.ts'
+import { argumentsText } from '../call-arguments.ts'
 import { failed, providerFailure } from '../failure.ts'
 import { isRecord, isText, type Json, record, records, textOf, tokenCount } from '../json.ts'
 import { type ReasoningText, readThinking, releaseHeld, type Thinking } from '../openai/reasoning.ts'
@@ -56,8 +57,8 @@ const finishReasons: ReadonlyMap<string, FinishReason> = new Map([
 class ConverseAnswer {
   private parts: AnswerPart[] = []
   private calls = 0
-  /** Blocks of calls that began: their index among the calls, and whether arguments arrived. */
-  private readonly open = new Map<unknown, { readonly index: number; hasArguments: boolean }>()
+  /** Index among the calls of each block of a call that began. */
+  private readonly open = new Map<unknown, number>()
   /** Some models write their reasoning into the text. */
   private readonly thinking: Thinking = { place: 'maybe', closing: '', held: '' }
   private reason: FinishReason | null = null
@@ -79,7 +80,7 @@ class ConverseAnswer {
         this.addDelta(at, record(event.delta))
         break
       case 'contentBlockStop':
-        this.closeCall(at)
+        this.open.delete(at)
         break
       case 'messageStop':
         this.stop(textOf(event.stopReason))
@@ -97,13 +98,13 @@ class ConverseAnswer {
     if (isRecord(reasoningContent)) this.addReasoning(record(reasoningContent.reasoningText).text)
     if (!isRecord(toolUse)) return
     this.startCall(at, toolUse)
-    this.addDelta(at, { toolUse: { input: JSON.stringify(record(toolUse.input)) } })
-    this.closeCall(at)
+    this.addDelta(at, { toolUse })
+    this.open.delete(at)
   }
 
   stop(stopReason: string): void {
     this.say(releaseHeld(this.thinking))
-    for (const at of [...this.open.keys()]) this.closeCall(at)
+    this.open.clear()
     if (/^malformed_/.test(stopReason))
       return void this.parts.push(failed(providerFailure('generation_failed', `200 ${stopReason.slice(0, 64)}`)))
     const named = finishReasons.get(stopReason) ?? 'stop'
@@ -140,10 +141,9 @@ class ConverseAnswer {
     if (isText(text)) this.addText(text)
     if (isRecord(reasoningContent)) this.addReasoning(reasoningContent.text)
     const call = isRecord(toolUse) ? this.open.get(at) : undefined
-    const input = textOf(record(toolUse).input)
-    if (call === undefined || input === '') return
-    call.hasArguments = true
-    this.parts.push({ type: 'tool_arguments', choice: 0, index: call.index, text: input })
+    const input = argumentsText(record(toolUse).input)
+    if (call !== undefined && input !== '')
+      this.parts.push({ type: 'tool_arguments', choice: 0, index: call, text: input })
   }
 
   private addText(text: string): void {
@@ -162,17 +162,9 @@ class ConverseAnswer {
     if (!isText(name)) return
     this.say(releaseHeld(this.thinking))
     const index = this.calls++
-    this.open.set(at, { index, hasArguments: false })
+    this.open.set(at, index)
     const id = isText(toolUseId) ? toolUseId : `call_${index}`
     this.parts.push({ type: 'tool_call', choice: 0, index, id, name, signature: null })
-  }
-
-  /** A call without arguments has no delta. */
-  private closeCall(at: unknown): void {
-    const call = this.open.get(at)
-    if (call === undefined) return
-    this.open.delete(at)
-    if (!call.hasArguments) this.parts.push({ type: 'tool_arguments', choice: 0, index: call.index, text: '{}' })
   }
 }
 

@@ -1,8 +1,8 @@
-import { truncated } from '../failure.ts'
-import { isText, type Json, record, records } from '../json.ts'
+import { argumentsText } from '../call-arguments.ts'
+import { failed, providerFailure, truncated } from '../failure.ts'
+import { isRecord, isText, type Json, objectIn, records } from '../json.ts'
 import type { AnswerPart } from '../provider.ts'
 import { applyPiece } from './arguments.ts'
-import { callerNameOf } from './names.ts'
 
 /** Tool calls of one choice. */
 export type GoogleToolCalls = {
@@ -29,14 +29,17 @@ export function callReader(choice: number, mintId: (given: unknown) => string): 
     open = null
     return [{ type: 'tool_arguments', choice, index: calls - 1, text }]
   }
-  const begin = (wireName: string, { id, args }: Json, signature: unknown): AnswerPart => {
-    open = { ...record(args) }
+  const begin = (name: string, { id, args }: Json, signature: unknown): AnswerPart => {
+    // Some servers send the object as text.
+    const given = isRecord(args) ? args : objectIn(argumentsText(args) || '{}')
+    if (given === null) return failed(providerFailure('bad_answer', '200 arguments_no_object'))
+    open = { ...given }
     return {
       type: 'tool_call',
       choice,
       index: calls++,
       id: mintId(id),
-      name: callerNameOf(wireName).toWellFormed(),
+      name: name.toWellFormed(),
       signature: isText(signature) ? signature : null,
     }
   }

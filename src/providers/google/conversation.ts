@@ -3,7 +3,6 @@ import type { ParameterRules } from '../../core/models/models.ts'
 import { placeholderTexts, type ToolExchange, turnsOf } from '../conversation-steps.ts'
 import { inlineImage } from '../images.ts'
 import { type Json, objectIn } from '../json.ts'
-import { wireNameOf } from './names.ts'
 
 /** Returns the conversation in the wire format, without system texts. */
 export function contentsFor(messages: readonly Message[], { prefill, reasoning }: ParameterRules): readonly Json[] {
@@ -13,8 +12,7 @@ export function contentsFor(messages: readonly Message[], { prefill, reasoning }
     image: imagePart,
     file: ({ url }) => ({ inlineData: { mimeType: 'application/pdf', data: inlineImage(url)?.data ?? '' } }),
     exchange: ({ call, result }, position) => {
-      const { id } = call
-      const name = wireNameOf(call.name)
+      const { id, name } = call
       const thoughtSignature = signatureOf(call, position === 0 && reasoning.kind === 'level')
       return [
         { functionCall: { id, name, args: objectIn(call.arguments) ?? {} }, thoughtSignature },

@@ -6,7 +6,6 @@ import { encoded, isRecord, isText, type Json, record } from '../json.ts'
 import { droppedNames, isDemanding, mayForce, nearestEffort, parametersFor } from '../parameters.ts'
 import type { Access, ProviderAsk, ProviderRequest } from '../provider.ts'
 import { contentsFor } from './conversation.ts'
-import { wireNameOf } from './names.ts'
 import { plainSchema } from './schema.ts'
 
 /** Builds the request. */
@@ -136,14 +135,12 @@ function callingFor({ toolChoice, tools }: ChatRequest, rules: ParameterRules, t
   if (toolChoice === null || tools.length === 0) return null
   if (toolChoice === 'none') return { mode: 'NONE' }
   if (toolChoice === 'auto' || !mayForce(rules, thinks)) return { mode: 'AUTO' }
-  return toolChoice === 'required'
-    ? { mode: 'ANY' }
-    : { mode: 'ANY', allowedFunctionNames: [wireNameOf(toolChoice.name)] }
+  return toolChoice === 'required' ? { mode: 'ANY' } : { mode: 'ANY', allowedFunctionNames: [toolChoice.name] }
 }
 
 function declarationFor({ name, description, parameters }: Tool): Json {
   return {
-    name: wireNameOf(name),
+    name,
     description: description ?? '',
     parametersJsonSchema: parametersSchema(parameters ?? {}),
   }

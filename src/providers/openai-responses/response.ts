@@ -1,5 +1,6 @@
 import { flatToolName } from '../../core/chat/tool-names.ts'
 import { parseUntrustedJson } from '../../core/validation/untrusted-json.ts'
+import { argumentsText } from '../call-arguments.ts'
 import { failed, providerFailure, truncated } from '../failure.ts'
 import { isRecord, isText, type Json, nameOf, record, records, textOf, wholeNumber } from '../json.ts'
 import { uniqueNames } from '../names.ts'
@@ -151,7 +152,7 @@ export class ResponsesReader implements StreamReader {
     if (call === undefined || call.isDone) return
     if (!call.hasText) this.addArguments(place, argumentsOf(item))
     call.isDone = true
-    const rest = call.isCustom ? '"}' : call.hasText ? '' : '{}'
+    const rest = call.isCustom ? '"}' : ''
     // A call that the output cap cut is not closed: it is no whole one.
     if (rest !== '' && item.status !== 'incomplete')
       this.parts.push({ type: 'tool_arguments', choice: 0, index: call.index, text: rest })
@@ -227,5 +228,5 @@ function isCall({ type, execution, call_id: id }: Json): boolean {
 
 function argumentsOf(item: Json): string {
   if (item.type === 'custom_tool_call') return textOf(item.input)
-  return isRecord(item.arguments) ? JSON.stringify(item.arguments) : textOf(item.arguments)
+  return argumentsText(item.arguments)
 }

@@ -3,8 +3,9 @@
  * complete, repeated, growing or in parts. So a call is opened only when its name is certain: with its first arguments.
  */
 import { parseUntrustedJson } from '../../core/validation/untrusted-json.ts'
+import { argumentsText, isEmptyArguments } from '../call-arguments.ts'
 import { providerFailure } from '../failure.ts'
-import { isRecord, type Json, nameOf, record, textOf, wholeNumber } from '../json.ts'
+import { type Json, nameOf, record, textOf, wholeNumber } from '../json.ts'
 import type { AnswerPart, ProviderFailure } from '../provider.ts'
 import { maximumIndex } from '../response-guard.ts'
 
@@ -40,12 +41,12 @@ export function readCall(
 ): ProviderFailure | null {
   const called = record(wire.function)
   const name = textOf(called.name)
-  const piece = isRecord(called.arguments) ? JSON.stringify(called.arguments) : textOf(called.arguments)
+  const piece = argumentsText(called.arguments)
   const wireId = nameOf(wire.id)
   const wireIndex = wholeNumber(wire.index) ?? (wireId === null ? position : null)
   const last = whole ? undefined : findCall(calls.list, wireIndex, wireId, name)
   if (last !== undefined && repeats(last, wireId, name, piece)) return null
-  const isNew = last === undefined || startsAnother(last, wireId, name, piece)
+  const isNew = last === undefined || startsAnother(last, { index: wireIndex, id: wireId, name, piece })
   const call: Call = isNew
     ? { place: wireIndex ?? calls.list.length, wireId, name: '', signature: null, text: '', index: null }
     : last
@@ -90,14 +91,23 @@ function repeats(call: Call, id: string | null, name: string, piece: string): bo
  * distinguished by a new ID, by another name after the arguments began, or by a second object after a complete one,
  * which valid JSON never has.
  */
-function startsAnother(call: Call, id: string | null, name: string, piece: string): boolean {
+function startsAnother(call: Call, { index, id, name, piece }: Piece): boolean {
   if (name === '' || call.name === '') return false
+  const isSame = name === call.name && (id === null ? index !== null : id === call.wireId)
   if (id !== null && call.wireId !== null && id !== call.wireId) return true
-  if (call.text === '') return false
+  // Empty arguments are no object yet: the same call repeats its name with the others.
+  if (call.text === '' || (isSame && isEmptyArguments(call.text))) return false
   return (
     name !== call.name ||
     (piece.startsWith('{') && call.text.endsWith('}') && parseUntrustedJson(call.text) !== undefined)
   )
+}
+
+type Piece = {
+  readonly index: number | null
+  readonly id: string | null
+  readonly name: string
+  readonly piece: string
 }
 
 /** Returns true if an index that moved to another call returns to an earlier one. */
@@ -131,13 +141,12 @@ function openCall(calls: Calls, call: Call, parts: AnswerPart[]): void {
   if (text !== '') parts.push({ type: 'tool_arguments', choice, index, text })
 }
 
-/** Ends all calls: opens remaining ones and gives those without arguments an empty object. */
+/** Ends all calls: opens the remaining ones. */
 export function endCalls(calls: Calls, parts: AnswerPart[]): ProviderFailure | null {
   openNamed(calls, parts)
   for (const { index, text } of calls.list) {
     // A call with arguments but without a name cannot be run; one without both is ignored.
     if (index === null && text !== '') return providerFailure('bad_answer', '200 nameless_tool_call')
-    if (index !== null && text === '') parts.push({ type: 'tool_arguments', choice: calls.choice, index, text: '{}' })
   }
   return null
 }

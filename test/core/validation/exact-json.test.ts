@@ -4,9 +4,13 @@ import { parseExactJson, parseOwnText } from '../../../src/core/validation/exact
 
 /** JSON texts of numbers, many of which a double or `String` would write differently. */
 const numberText = fc.oneof(
-  fc.tuple(fc.boolean(), fc.bigInt({ min: 0n, max: 10n ** 40n })).map(([minus, whole]) => `${minus ? '-' : ''}${whole}`),
+  fc
+    .tuple(fc.boolean(), fc.bigInt({ min: 0n, max: 10n ** 40n }))
+    .map(([minus, whole]) => `${minus ? '-' : ''}${whole}`),
   fc.tuple(fc.nat(), fc.stringMatching(/^\d{1,30}$/)).map(([whole, digits]) => `${whole}.${digits}`),
-  fc.tuple(fc.nat(9), fc.constantFrom('e', 'E'), fc.integer({ min: -400, max: 400 })).map(([n, e, power]) => `${n}${e}${power}`),
+  fc
+    .tuple(fc.nat(9), fc.constantFrom('e', 'E'), fc.integer({ min: -400, max: 400 }))
+    .map(([n, e, power]) => `${n}${e}${power}`),
   fc.constantFrom('0', '-0', '1.0', '1e400', '9007199254740993', '0.1', '100'),
 )
 const valueText: fc.Arbitrary<string> = fc.letrec<{ value: string }>(tie => ({
@@ -17,10 +21,13 @@ const valueText: fc.Arbitrary<string> = fc.letrec<{ value: string }>(tie => ({
     fc.constantFrom('true', 'false', 'null', '{}', '[]', '"12345678901234567890"'),
     fc.array(tie('value'), { maxLength: 4 }).map(items => `[${items.join(',')}]`),
     fc
-      .uniqueArray(fc.tuple(fc.constantFrom('a', 'id', 'input', 'arguments', 'schema', 'x y', '__proto__'), tie('value')), {
-        maxLength: 4,
-        selector: ([name]) => name,
-      })
+      .uniqueArray(
+        fc.tuple(fc.constantFrom('a', 'id', 'input', 'arguments', 'schema', 'x y', '__proto__'), tie('value')),
+        {
+          maxLength: 4,
+          selector: ([name]) => name,
+        },
+      )
       .map(members => `{${members.map(([name, text]) => `${JSON.stringify(name)}:${text}`).join(',')}}`),
   ),
 })).value

@@ -1,0 +1,67 @@
+/**
+ * Names of tools on an upstream's wire. Clients may use names that an upstream rejects, which would fail the whole request:
+ * longer ones (MCP), or those of a model that invents a tool. Declarations, choice and history get the same name, and calls
+ * return under the client's.
+ */
+import type { ChatRequest, Message } from '../core/chat/chat.ts'
+import { shortToolName } from '../core/chat/tool-names.ts'
+import { uniqueNames } from './names.ts'
+import type { AnswerPart, Provider } from './provider.ts'
+
+/** OpenAI's rule, which compatible servers share. */
+const usualRule: NonNullable<Provider['toolNames']> = { accepted: /^[A-Za-z0-9_-]{1,64}$/, longest: 64 }
+
+export type WireToolNames = {
+  /** The request with the names of the wire. */
+  readonly ask: ChatRequest
+  /** Returns the parts with the client's names. */
+  restored(parts: readonly AnswerPart[]): readonly AnswerPart[]
+}
+
+/** Returns the request for the upstream; null = it accepts every name. */
+export function wireToolNames(ask: ChatRequest, provider: Pick<Provider, 'toolNames'>): WireToolNames | null {
+  const { accepted, longest } = provider.toolNames ?? usualRule
+  const names = namesIn(ask)
+  const refused = names.filter(name => !accepted.test(name))
+  if (refused.length === 0) return null
+  const unique = uniqueNames()
+  for (const name of names) if (accepted.test(name)) unique(name, () => name)
+  const wire = new Map<string, string>()
+  for (const name of refused) {
+    // A character less than allowed, since Google requires a letter or `_` at the start.
+    const spelled = (text: string) => {
+      const short = shortToolName(text, longest - 1)
+      return accepted.test(short) ? short : `_${short}`
+    }
+    wire.set(
+      name,
+      unique(spelled(name), count => spelled(`${count}_${name}`)),
+    )
+  }
+  const own = new Map([...wire].map(([client, short]) => [short, client]))
+  const restored = (part: AnswerPart): AnswerPart =>
+    part.type === 'tool_call' ? { ...part, name: own.get(part.name) ?? part.name } : part
+  return { ask: renamed(ask, name => wire.get(name) ?? name), restored: parts => parts.map(restored) }
+}
+
+/** Returns every name once. */
+function namesIn({ tools, messages }: ChatRequest): readonly string[] {
+  const names = new Set(tools.map(({ name }) => name))
+  for (const message of messages)
+    if (message.role === 'assistant') for (const { name } of message.toolCalls) names.add(name)
+  return [...names]
+}
+
+function renamed(ask: ChatRequest, wireName: (name: string) => string): ChatRequest {
+  const named = <T extends { readonly name: string }>(one: T): T => ({ ...one, name: wireName(one.name) })
+  const { toolChoice } = ask
+  return {
+    ...ask,
+    tools: ask.tools.map(named),
+    toolChoice: typeof toolChoice === 'object' && toolChoice !== null ? named(toolChoice) : toolChoice,
+    messages: ask.messages.map(
+      (message): Message =>
+        message.role === 'assistant' ? { ...message, toolCalls: message.toolCalls.map(named) } : message,
+    ),
+  }
+}
