@@ -14,7 +14,7 @@ import { createUsageStream, type UsageStream } from '../ledger/usage-stream.ts'
 import { FailoverMeter } from '../limits/failover/failover.ts'
 import { createLocalMeter, type LocalMeter } from '../limits/local/meter.ts'
 import type { Meter } from '../limits/meter.ts'
-import { meterScripts } from '../limits/redis/upkeep-scripts.ts'
+import { meterChecks, meterScripts } from '../limits/redis/upkeep-scripts.ts'
 import { keyScripts } from '../providers/keys/capacity-scripts.ts'
 
 type Opened = {
@@ -74,6 +74,7 @@ export function openMeter(config: Config, parts: Parts, undo: (() => unknown)[])
   const redis = openRedis({
     urls: config.redisUrls,
     scripts: [...meterScripts, ...limitScripts, ...keyScripts],
+    checks: meterChecks,
     onEvent: (event, detail) =>
       log[event === 'redis_connected' ? 'info' : 'warn'](event, {
         detail:

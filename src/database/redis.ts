@@ -35,6 +35,11 @@ export type RedisEvent = 'redis_connected' | 'redis_unavailable' | 'redis_recove
 type RedisOptions = {
   /** Loaded with every new connection, so that the first requests do not all send the source. */
   readonly scripts?: readonly Script[]
+  /**
+   * What Redis must do to count as available: run with every new connection, and when a reply says that Redis cannot
+   * serve. Without it, a Redis that is full or read-only would be available to each connection and useless to all.
+   */
+  readonly checks?: readonly RedisCheck[]
   /** `redis://` or `rediss://` URLs: one server, or some nodes of a cluster; or those of Sentinels (`redis-sentinel.ts`). */
   readonly urls: readonly string[]
   /** Default deadline of a command: 250 ms. */
@@ -42,6 +47,9 @@ type RedisOptions = {
   /** Called whenever the circuit opens or closes. */
   readonly onEvent?: (event: RedisEvent, detail: string) => void
 }
+
+/** One script and its keys, all in one slot. */
+export type RedisCheck = { readonly script: Script; readonly keys: readonly string[] }
 
 type Client = {
   connect(): Promise<unknown>
@@ -63,7 +71,7 @@ const firstProbeMs = 20
 
 /** Starts connecting and returns at once. Commands throw `RedisUnavailableError` until Redis has answered. */
 export function openRedis(options: RedisOptions): Redis {
-  const { urls, scripts = [], commandDeadlineMs = defaultCommandDeadlineMs, onEvent = () => {} } = options
+  const { urls, scripts = [], checks = [], commandDeadlineMs = defaultCommandDeadlineMs, onEvent = () => {} } = options
   const listeners: ((isReady: boolean) => void)[] = []
   const { within } = createPatience()
   let current: Client | null = null
@@ -74,6 +82,7 @@ export function openRedis(options: RedisOptions): Redis {
   /** Reported once per outage. */
   let isAwayTold = false
   let wasConnected = false
+  let checking: Promise<boolean> | null = null
   let timer: ReturnType<typeof setTimeout> | null = null
 
   const probeIn = (milliseconds: number) => {
@@ -103,6 +112,7 @@ export function openRedis(options: RedisOptions): Redis {
         Promise.all(scripts.map(one => client.send('probe', ['SCRIPT', 'LOAD', one.source]))),
         connectDeadlineMs,
       )
+      await check(client)
       if (closed) return client.destroy()
       failures = 0
       failedConnections = 0
@@ -115,6 +125,37 @@ export function openRedis(options: RedisOptions): Redis {
       client.destroy()
       failed(cause)
     }
+  }
+
+  /** Rejects unless Redis does what the checks ask of it. */
+  const check = (client: Client) =>
+    within(
+      Promise.all(
+        // By its source: each node of a cluster has scripts of its own.
+        checks.map(({ script, keys }) =>
+          client.send(keys[0] ?? '', ['EVAL', script.source, String(keys.length), ...keys]),
+        ),
+      ),
+      connectDeadlineMs,
+    )
+
+  /** Returns whether Redis still passes the checks, once for all that ask at the same time. Discards the client if not. */
+  const stillServes = (client: Client): Promise<boolean> => {
+    checking ??= check(client)
+      .then(
+        () => true,
+        cause => {
+          if (client === current) {
+            failedConnections++
+            giveUp(reasonOf(cause))
+          }
+          return false
+        },
+      )
+      .finally(() => {
+        checking = null
+      })
+    return checking
   }
 
   const failed = (cause: unknown) => {
@@ -147,10 +188,13 @@ export function openRedis(options: RedisOptions): Redis {
       failures = 0
       return reply
     } catch (cause) {
-      if (isRefusal(cause)) throw cause
       const reason = reasonOf(cause)
+      const isReply = cause instanceof Error && /^[A-Z]{2,} /.test(cause.message)
+      if (isReply && ofCommand.test(reason)) throw cause
+      // `ERR` is an error of the command, or of its scripts' permissions.
+      if (isReply && (await stillServes(client)) && reason.startsWith('ERR ')) throw cause
       // Many commands that were sent together and are late count as one failure.
-      if (client === current && sentAt >= failedAt) {
+      if (!isReply && client === current && sentAt >= failedAt) {
         failedAt = performance.now()
         if (++failures >= failuresUntilOpen) giveUp(reason)
       }
@@ -255,11 +299,11 @@ function reasonOf(cause: unknown): string {
   return cause.message || ('code' in cause && typeof cause.code === 'string' ? cause.code : 'no connection')
 }
 
-/** Returns true for an error reply of Redis, except those that say it cannot serve at all. */
-function isRefusal(cause: unknown): boolean {
-  if (!(cause instanceof Error) || !/^[A-Z]+ /.test(cause.message)) return false
-  return !/^(LOADING|READONLY|CLUSTERDOWN|MASTERDOWN|MISCONF|OOM|BUSY|TRYAGAIN|NOREPLICAS) /.test(cause.message)
-}
+/**
+ * Codes of error replies about the command itself. Any other, also one that this program does not know, can mean that
+ * Redis does not serve: out of memory, read-only, loading, without permission.
+ */
+const ofCommand = /^(?:WRONGTYPE|NOSCRIPT|NOGROUP|BUSYGROUP|BUSYKEY|CROSSSLOT|EXECABORT|NOTBUSY) /
 
 function quietly(action: () => void): void {
   try {

@@ -9,6 +9,8 @@ export type PrivateRedis = {
   readonly url: string
   readonly port: number
   readonly tlsPort: number | null
+  /** Where it writes its files. */
+  readonly folder: string
   /** Sends one command over a separate connection and returns the raw reply. */
   command(...words: string[]): Promise<unknown>
   freeze(): void
@@ -40,6 +42,8 @@ export async function startRedis(options: PrivateRedisOptions = {}): Promise<Pri
   const url = `redis://${password === undefined ? '' : `:${encodeURIComponent(password)}@`}127.0.0.1:${port}`
   const settings = [
     ['--port', String(port), '--bind', '127.0.0.1', '--dir', folder, '--save', '', '--daemonize', 'no'],
+    // `DEBUG RELOAD` keeps a server loading for as long as a test needs it.
+    ['--enable-debug-command', 'local'],
     tls === undefined
       ? []
       : ['--tls-port', String(tlsPort), ...tlsSettings(tls).flatMap(([name, file]) => [`--${name}`, file])],
@@ -76,6 +80,7 @@ export async function startRedis(options: PrivateRedisOptions = {}): Promise<Pri
     url,
     port,
     tlsPort,
+    folder,
     command,
     freeze: () => child?.kill('SIGSTOP'),
     thaw: () => child?.kill('SIGCONT'),

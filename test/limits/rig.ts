@@ -5,7 +5,7 @@ import type { UsageRecord } from '../../src/core/usage/usage-record.ts'
 import type { Database } from '../../src/database/database.ts'
 import { openRedis } from '../../src/database/redis.ts'
 import { FailoverMeter, type FailoverOptions } from '../../src/limits/failover/failover.ts'
-import { meterScripts } from '../../src/limits/redis/upkeep-scripts.ts'
+import { meterChecks, meterScripts } from '../../src/limits/redis/upkeep-scripts.ts'
 import { eventually } from '../database/database.contract.ts'
 import { movableClock } from '../database/support.ts'
 import type { PrivateRedis } from '../harness/redis.ts'
@@ -38,6 +38,7 @@ export async function failoverRig({ database, redis, more = {}, commandDeadlineM
     const opened = openRedis({
       urls: [redis?.url ?? nowhere],
       scripts: meterScripts,
+      checks: meterChecks,
       ...(commandDeadlineMs === undefined ? {} : { commandDeadlineMs }),
     })
     const gatewayId = Bun.randomUUIDv7()

@@ -35,5 +35,6 @@ function namesIn(partition: number) {
     epoch: `${prefix}epoch`,
     stream: `${prefix}usage`,
     checkpointed: `${prefix}checkpointed`,
+    check: `${prefix}check`,
   }
 }

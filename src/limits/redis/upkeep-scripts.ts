@@ -2,7 +2,7 @@
  * The maintenance scripts: loading an account, leases of dead instances, and the epoch (`account-script.ts` describes
  * the fields).
  */
-import { counterFormat } from '../../core/limits/partitions.ts'
+import { allPartitions, counterFormat, keysOf } from '../../core/limits/partitions.ts'
 import { script } from '../../core/limits/script.ts'
 import { common, expire, guard, keepMs } from './account-script.ts'
 import { admitScript, raiseScript, settleScript } from './request-scripts.ts'
@@ -183,6 +183,35 @@ end
 local oldest = call('XRANGE', KEYS[2], '-', '+', 'COUNT', 1)
 return {1, text, oldest[1] and oldest[1][1] or ''}
 `)
+
+/**
+ * Runs each command of the meter's scripts on KEYS 1, beginning with one that needs memory: after another write of the
+ * same script, a full Redis would accept it.
+ */
+export const checkScript = script(`
+local call, key = redis.call, KEYS[1]
+call('SET', key, '1')
+call('GET', key)
+call('DEL', key)
+call('HSET', key, 'a', '1')
+call('HGET', key, 'a')
+call('HMGET', key, 'a')
+call('HGETALL', key)
+call('HEXISTS', key, 'a')
+call('HDEL', key, 'a')
+call('ZADD', key, 1, 'a')
+call('ZRANGEBYSCORE', key, '-inf', '+inf')
+call('ZREM', key, 'a')
+call('XADD', key, '*', 'r', '1')
+call('XRANGE', key, '-', '+', 'COUNT', 1)
+call('PEXPIRE', key, 1000)
+call('DEL', key)
+call('TIME')
+return call('INFO', 'server')
+`)
+
+/** What Redis must do to decide limits, on each node of a cluster. */
+export const meterChecks = allPartitions.map(partition => ({ script: checkScript, keys: [keysOf(partition).check] }))
 
 /** All scripts of the meter, to be loaded with each new connection. */
 export const meterScripts = [
