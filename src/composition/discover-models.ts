@@ -3,10 +3,11 @@
  * more often while a server is down. A server that fails keeps its former models.
  */
 
+import { Value } from '@sinclair/typebox/value'
 import { discoveredModel, type Preset, presets } from '../config/presets.ts'
 import type { ProviderSettings } from '../config/providers.ts'
-import { toModel } from '../core/models/configured-models.ts'
-import { type Model, maximumNameCharacters } from '../core/models/models.ts'
+import { modelNameSchema, toModel } from '../core/models/configured-models.ts'
+import type { Model } from '../core/models/models.ts'
 import { readBodyText } from '../core/ports/body-text.ts'
 import type { Clock } from '../core/ports/clock.ts'
 import type { Log } from '../core/ports/log.ts'
@@ -139,9 +140,9 @@ function readList(text: string): readonly Listed[] | null {
     const fields: Readonly<Record<string, unknown>> = { ...row }
     const { id, max_model_len, max_context_length, context_length } = fields
     // Embedding models answer 400 to a chat.
-    if (typeof id !== 'string' || id === '' || id.length > maximumNameCharacters || /embed/i.test(id)) return []
+    if (!Value.Check(modelNameSchema, id) || /embed/i.test(id)) return []
     const contextWindow = [max_model_len, max_context_length, context_length].find(isContextWindow) ?? null
-    return [{ name: id.toWellFormed(), contextWindow }]
+    return [{ name: id, contextWindow }]
   })
   const byName = new Map(listed.toReversed().map(one => [one.name, one]))
   return [...new Set(listed.map(({ name }) => name))].slice(0, maximumModels).flatMap(name => byName.get(name) ?? [])

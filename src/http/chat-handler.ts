@@ -16,7 +16,7 @@ import { parseJson } from '../core/validation/validate.ts'
 import { readApiKey } from './authentication.ts'
 import { bodyLimits, checkContentType, receiveBody } from './body.ts'
 import type { BodyBudget, BodyHold } from './body-budget.ts'
-import { errorResponse, toGatewayError } from './error-response.ts'
+import { errorResponse, toBilledError, toGatewayError } from './error-response.ts'
 import { type HeaderPairs, writeCaller, writeOpening, writeOutputCap, writePairs, writeReceipt } from './headers.ts'
 import { claimIdempotencyKey, type IdempotencyStore, type IdempotentRun } from './idempotency.ts'
 import { endInTime, readTimeout } from './request-timeout.ts'
@@ -369,17 +369,21 @@ async function wholeAnswer(
   const fold = createResponseCollector(spoken.keepsEvents)
   let opening: ResponseStart | null = null
   let receipt: ResponseSummary | null = null
-  for await (const batch of events)
-    for (const event of batch) {
-      if (event.type === 'opened') opening = event.opening
-      else if (event.type === 'done') receipt = event.receipt
-      else fold.add(event)
-    }
-  if (opening === null || receipt === null)
-    throw new GatewayError('upstream_failed', 'The response was interrupted. Send the request again.')
-  const headers = headersOf(deps, jsonHeaders, { requestId: opening.requestId, opening, caller })
-  writeReceipt(headers, receipt)
-  return new Response(JSON.stringify(spoken.body(fold.result(), opening, receipt)), { headers })
+  try {
+    for await (const batch of events)
+      for (const event of batch) {
+        if (event.type === 'opened') opening = event.opening
+        else if (event.type === 'done') receipt = event.receipt
+        else fold.add(event)
+      }
+    if (opening === null || receipt === null)
+      throw new GatewayError('upstream_failed', 'The response was interrupted. Send the request again.')
+    const headers = headersOf(deps, jsonHeaders, { requestId: opening.requestId, opening, caller })
+    writeReceipt(headers, receipt)
+    return new Response(JSON.stringify(spoken.body(fold.result(), opening, receipt)), { headers })
+  } catch (thrown) {
+    throw opening === null ? thrown : toBilledError(thrown)
+  }
 }
 
 const jsonHeaders = new Headers({ 'content-type': 'application/json', 'cache-control': 'no-store' })

@@ -16,6 +16,20 @@ export function toGatewayError(thrown: unknown): GatewayError {
 }
 
 /**
+ * Returns the error of a request that failed after the model had answered. What arrived is billed, so no client library
+ * may repeat the request on its own.
+ */
+export function toBilledError(thrown: unknown): GatewayError {
+  const error = toGatewayError(thrown)
+  if (error.status !== 503) return error
+  return new GatewayError(
+    'upstream_failed',
+    'The model answered, and the response was lost in the gateway. What it generated is billed. Send the request again only if you need the output.',
+    { shouldRetry: false, detail: error.detail ?? error.message },
+  )
+}
+
+/**
  * Builds the whole error response: status, body, and the headers that tell client libraries whether and when to retry.
  */
 export function errorResponse(error: GatewayError, requestId: string): Response {

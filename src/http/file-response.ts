@@ -1,3 +1,5 @@
+import { asciiName } from '../core/text/safe-name.ts'
+
 /**
  * Returns a download whose text is written by `pieces`. Resolves after the first piece, so that an unavailable database is
  * a 503 and not half a file. The next piece is read only when the client reads; a client disconnect ends `pieces`, and a
@@ -29,7 +31,7 @@ export async function fileResponse(
   return new Response(body, {
     headers: {
       'content-type': type,
-      'content-disposition': `attachment; filename="${name}"`,
+      'content-disposition': `attachment; filename="${asciiName(name)}"`,
       'x-content-type-options': 'nosniff',
       'cache-control': 'no-store',
     },

@@ -5,6 +5,7 @@
 import type { ResponseStart, ResponseSummary } from '../core/chat/chat-events.ts'
 import type { OutputCap } from '../core/chat/output-cap.ts'
 import type { Caller, QuotaStatus } from '../core/limits/plans.ts'
+import { asciiName } from '../core/text/safe-name.ts'
 import { usdText } from '../core/usage/money.ts'
 
 /** Header names and values as pairs. */
@@ -41,17 +42,31 @@ function writeStanding(headers: Headers, { requests, tokens, costMicrocents }: Q
 
 /** Writes the serving model and its routing, which are known with the first content. */
 export function writeOpening(headers: Headers, opening: ResponseStart): void {
-  headers.set('x-gateway-model', opening.model)
-  headers.set('x-gateway-provider', opening.provider)
-  if (opening.requestedModel !== undefined) headers.set('x-gateway-requested-model', opening.requestedModel)
+  headers.set('x-gateway-model', asciiName(opening.model))
+  headers.set('x-gateway-provider', asciiName(opening.provider))
+  if (opening.requestedModel !== undefined) headers.set('x-gateway-requested-model', asciiName(opening.requestedModel))
   headers.set('x-gateway-attempts', String(opening.attempts.length))
   headers.set('x-gateway-overhead-ms', opening.overheadMs.toFixed(2))
-  if (opening.secrets !== undefined) headers.set('x-gateway-secrets', opening.secrets.join(', '))
+  if (opening.secrets !== undefined) headers.set('x-gateway-secrets', asciiList(opening.secrets))
   if (opening.hedge !== undefined) headers.set('x-gateway-hedge', opening.hedge)
   if (opening.enhanced !== null) headers.set('x-gateway-enhanced', String(opening.enhanced))
   if (opening.web !== undefined) writeWebCost(headers, opening.web)
   if (opening.droppedParameters.length > 0)
-    headers.set('x-gateway-dropped-params', opening.droppedParameters.join(', '))
+    headers.set('x-gateway-dropped-params', asciiList(opening.droppedParameters))
+}
+
+/** A client can send any number of fields, and proxies reject responses with large headers. */
+const maximumListCharacters = 1_024
+
+/** Writes names as a list; names beyond the bound are counted. */
+function asciiList(names: readonly string[]): string {
+  let list = ''
+  for (const [index, name] of names.entries()) {
+    const next = `${list}${index === 0 ? '' : ', '}${asciiName(name)}`
+    if (next.length > maximumListCharacters) return `${list}${index === 0 ? '' : ', '}and ${names.length - index} more`
+    list = next
+  }
+  return list
 }
 
 /** The web is paid before the model is called, so its cost is known here for streams too. */
@@ -93,7 +108,9 @@ export function deprecationHeaders(since: string, endsOn: string | null, success
   return {
     deprecation: `@${Date.parse(since) / 1000}`,
     ...(endsOn === null ? {} : { sunset: new Date(endsOn).toUTCString() }),
-    ...(successor === null ? {} : { link: `</api/v1/models>; rel="successor-version"; title="${successor}"` }),
+    ...(successor === null
+      ? {}
+      : { link: `</api/v1/models>; rel="successor-version"; title="${asciiName(successor)}"` }),
   }
 }
 

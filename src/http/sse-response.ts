@@ -6,6 +6,7 @@
  */
 import type { ChatEvent, ChatEvents, ResponseStart } from '../core/chat/chat-events.ts'
 import { GatewayError } from '../core/validation/errors.ts'
+import { toBilledError } from './error-response.ts'
 
 /** After this much silence a comment line keeps the connection open; otherwise proxies and browsers close it. */
 const pingEveryMs = 10_000
@@ -48,8 +49,15 @@ export async function streamResponse(options: StreamOptions): Promise<Response> 
   const early = await within(first, statusAfterMs, clock)
   if (early?.done) throw new GatewayError('upstream_failed', 'The model returned no output. Send the request again.')
   const opened = early?.value.find(event => event.type === 'opened')
-  const body = new ReadableStream<Uint8Array>(new FrameSource(options, early ?? first), { highWaterMark: 0 })
-  return new Response(body, { headers: options.headers(opened?.type === 'opened' ? opened.opening : null) })
+  try {
+    const headers = options.headers(opened?.type === 'opened' ? opened.opening : null)
+    const body = new ReadableStream<Uint8Array>(new FrameSource(options, early ?? first), { highWaterMark: 0 })
+    return new Response(body, { headers })
+  } catch (thrown) {
+    options.abort()
+    void events.return().catch(() => undefined)
+    throw toBilledError(thrown)
+  }
 }
 
 const encoder = new TextEncoder()

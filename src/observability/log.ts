@@ -5,6 +5,7 @@
  */
 
 import type { Log, LogFields } from '../core/ports/log.ts'
+import { printableText } from '../core/text/safe-name.ts'
 
 const rank = { debug: 0, info: 1, warn: 2, error: 3 } as const
 type Level = keyof typeof rank
@@ -65,7 +66,7 @@ export function createLog(options: {
       const at = new Date(options.now()).toISOString()
       const shown = Object.entries(fields).map(([name, value]) => [name, loggable(name, value)] as const)
       if (options.pretty) {
-        const rest = shown.map(([name, value]) => `${name}=${value}`)
+        const rest = shown.map(([name, value]) => `${name}=${printableText(String(value))}`)
         options.write(`${[at.slice(11, 23), level.padEnd(5), event, ...rest].join(' ')}\n`)
       } else options.write(`${JSON.stringify({ at, level, event, ...Object.fromEntries(shown) })}\n`)
     }

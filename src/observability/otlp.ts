@@ -76,7 +76,7 @@ function attributesOf(attributes: Readonly<Record<string, Attribute>>): readonly
 function anyValue(value: Attribute): object {
   switch (typeof value) {
     case 'string':
-      return { stringValue: value }
+      return { stringValue: value.toWellFormed() }
     case 'boolean':
       return { boolValue: value }
     case 'number':

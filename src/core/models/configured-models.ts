@@ -1,6 +1,7 @@
 /** Models that the operator configures: models of configured providers, and changes to the catalog. */
 import { type Static, type TSchema, Type } from '@sinclair/typebox'
 import { type ReasoningEffort, reasoningEfforts } from '../chat/chat.ts'
+import { storableName } from '../text/safe-name.ts'
 import { oneOf } from '../validation/validate.ts'
 import {
   fullName,
@@ -17,7 +18,14 @@ const strict = { additionalProperties: false } as const
 const price = Type.Number({ minimum: 0, maximum: 1_000_000 })
 const optional = <S extends TSchema>(schema: S) => Type.Optional(schema)
 const flag = Type.Optional(Type.Boolean())
-const name = Type.String({ minLength: 1, maxLength: maximumNameCharacters })
+/** A configured model name. */
+export const modelNameSchema = Type.String({
+  minLength: 1,
+  maxLength: maximumNameCharacters,
+  pattern: storableName,
+  description: `a name of at most ${maximumNameCharacters} characters without control characters`,
+})
+const name = modelNameSchema
 const day = Type.String({ pattern: '^\\d{4}-\\d{2}-\\d{2}$', maxLength: 10, description: 'a date: YYYY-MM-DD' })
 const tokens = Type.Integer({ minimum: 1, maximum: 100_000_000 })
 

@@ -4,7 +4,8 @@
  * `vectorSpace` are fallbacks of each other.
  */
 import { type Static, Type } from '@sinclair/typebox'
-import { buildCatalog, type Catalog, fullName, maximumNameCharacters, type Pricing } from './models.ts'
+import { modelNameSchema as name } from './configured-models.ts'
+import { buildCatalog, type Catalog, fullName, type Pricing } from './models.ts'
 
 export type EmbeddingModel = {
   /** The model's name in the provider's API. */
@@ -92,7 +93,6 @@ function published(
 }
 
 const strict = { additionalProperties: false } as const
-const name = Type.String({ minLength: 1, maxLength: maximumNameCharacters })
 const length = Type.Integer({ minimum: 1, maximum: 65_536 })
 
 /**

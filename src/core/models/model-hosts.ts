@@ -3,18 +3,16 @@
  * credentials, the upstream's name for it and the prices differ.
  */
 import { type Static, Type } from '@sinclair/typebox'
-import { configuredModelSchema, pricingOf } from './configured-models.ts'
-import { buildCatalog, fullName, type Model, type ModelHost, maximumNameCharacters } from './models.ts'
-
-const name = Type.String({ minLength: 1, maxLength: maximumNameCharacters })
+import { configuredModelSchema, modelNameSchema, pricingOf } from './configured-models.ts'
+import { buildCatalog, fullName, type Model, type ModelHost } from './models.ts'
 
 /** A model of another provider that a configured provider serves too (`GATEWAY_CONFIG`, `providers[].hosts[]`). */
 export const modelHostSchema = Type.Object(
   {
     /** `provider/model`. */
-    model: name,
+    model: modelNameSchema,
     /** Its name in the host's API; absent = the model's own. */
-    id: Type.Optional(name),
+    id: Type.Optional(modelNameSchema),
     /** Absent = the model's own prices. */
     pricing: Type.Optional(configuredModelSchema.properties.pricing),
   },

@@ -11,7 +11,7 @@ import { readApiKey } from '../../http/authentication.ts'
 import { bodyLimits, checkContentType, receiveBody } from '../../http/body.ts'
 import type { BodyHold } from '../../http/body-budget.ts'
 import { type ChatRouteDeps, rejected } from '../../http/chat-handler.ts'
-import { errorResponse, toGatewayError } from '../../http/error-response.ts'
+import { errorResponse, toBilledError, toGatewayError } from '../../http/error-response.ts'
 import { writeCaller, writeOpening } from '../../http/headers.ts'
 import { claimIdempotencyKey } from '../../http/idempotency.ts'
 import { endInTime, readTimeout } from '../../http/request-timeout.ts'
@@ -49,11 +49,11 @@ export function handleEmbeddings(deps: EmbeddingsRouteDeps, request: Request): R
 }
 
 /** Facts about a request that its error response needs. */
-type Known = { caller: Caller | null; hold: BodyHold | null; body: unknown; isAdmitted: boolean }
+type Known = { caller: Caller | null; hold: BodyHold | null; body: unknown; isAdmitted: boolean; isAnswered: boolean }
 
 async function respond(deps: EmbeddingsRouteDeps, request: Request, receivedAt: number): Promise<Response> {
   const requestId = deps.newRequestId()
-  const known: Known = { caller: null, hold: null, body: undefined, isAdmitted: false }
+  const known: Known = { caller: null, hold: null, body: undefined, isAdmitted: false, isAnswered: false }
   try {
     const { caller, text } = await receive(deps, request, known)
     known.body = parseJson(text, maximumValues)
@@ -61,16 +61,20 @@ async function respond(deps: EmbeddingsRouteDeps, request: Request, receivedAt: 
     const admitted = () => {
       known.isAdmitted = true
     }
+    const answered = () => {
+      known.isAnswered = true
+    }
     const { hold } = known
     const reserveNumbers = (numbers: number) => hold?.add(Math.min(numbers * numberBytes, mostVectorBytes), true)
     const timeoutMs = readTimeout(request.headers)
-    const running = { caller, asked, text, requestId, reserveNumbers, timeoutMs, receivedAt, admitted }
+    const running = { caller, asked, text, requestId, reserveNumbers, timeoutMs, receivedAt, admitted, answered }
     const embeddings = await embedOnce(deps, request, running)
     // The vectors stay in memory until the client has read them.
     return toResponse(deps, { caller, asked, over: () => hold?.release() }, embeddings)
   } catch (thrown) {
     known.hold?.release()
-    const error = await deps.refused(toGatewayError(thrown), deps.connectionOf(request).address)
+    const failure = known.isAnswered ? toBilledError(thrown) : toGatewayError(thrown)
+    const error = await deps.refused(failure, deps.connectionOf(request).address)
     // A client disconnect is not a failure, and nothing reads the response.
     if (!request.signal.aborted) deps.logFailure(requestId, error)
     const { caller } = known
@@ -122,11 +126,13 @@ type Running = {
   readonly receivedAt: number
   /** Called when the request is admitted. */
   readonly admitted: () => void
+  /** Called when all vectors arrived. */
+  readonly answered: () => void
 }
 
 /** Embeds under the request's `Idempotency-Key`, if any. Aborts when the client disconnects or the process stops. */
 async function embedOnce(deps: EmbeddingsRouteDeps, request: Request, running: Running): Promise<Embeddings> {
-  const { caller, asked, text, requestId, reserveNumbers, timeoutMs, receivedAt, admitted } = running
+  const { caller, asked, text, requestId, reserveNumbers, timeoutMs, receivedAt, admitted, answered } = running
   const ending = createRequestAbort()
   request.signal.addEventListener('abort', () => ending.abort(), { once: true })
   if (request.signal.aborted) ending.abort()
@@ -158,6 +164,7 @@ async function embedOnce(deps: EmbeddingsRouteDeps, request: Request, running: R
       tags: tagsOfHeaders(request.headers),
       reserveNumbers,
       admitted,
+      answered,
       settled,
     })
   } finally {

@@ -68,6 +68,8 @@ export type ActiveEmbeddings = {
   readonly reserveNumbers?: (numbers: number) => void
   /** Called when the request is admitted: from then on it has a usage record, however it ends. */
   readonly admitted?: () => void
+  /** Called when all vectors arrived: from then on the request is billed. */
+  readonly answered?: () => void
   /** Awaited once the usage record is durable. */
   readonly settled?: (record: UsageRecord) => Promise<void>
 }
@@ -106,6 +108,7 @@ export async function embed(
     const called = { prepared, moderated: { inputs, texts, secrets }, signal: active.signal }
     const { host, vectors, droppedParameters, calledAt } = await callHosts(deps, called, calls)
     progress.outcome = 'completed'
+    active.answered?.()
     const overheadMs = Math.max(0, calledAt - admitted.startedMonotonic - progress.upstreamMs)
     const { inputTokens, estimated, billed } = computeEmbeddingsBill(prepared, calls, true)
     return {
