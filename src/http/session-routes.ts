@@ -3,9 +3,8 @@ import { Elysia } from 'elysia'
 import { type Action, isAllowedSomewhere } from '../core/accounts/roles.ts'
 import type { Actor } from '../core/audit/audit.ts'
 import type { RateLimiterFactory } from '../core/limits/rate-limits.ts'
-import { findDuplicateKey } from '../core/validation/duplicate-json-key.ts'
 import { GatewayError } from '../core/validation/errors.ts'
-import { invalidField, parseJson } from '../core/validation/validate.ts'
+import { parseJson } from '../core/validation/validate.ts'
 import type { Principal } from './authentication.ts'
 import { bodyLimits, checkContentType, notJson, readBody, whileHeld } from './body.ts'
 import type { BodyBudget } from './body-budget.ts'
@@ -100,11 +99,7 @@ export async function readInput<T>(request: Request, check: (value: unknown) => 
   const sent = await readBody(request, bodyLimits.other)
   // A page of another origin can send a body without a content type, and browsers send no preflight for it.
   if (sent !== '' && !request.headers.has('content-type')) throw notJson()
-  const text = sent || '{}'
-  const value = parseJson(text)
-  const twice = findDuplicateKey(text)
-  if (twice !== null) throw invalidField(twice.slice(0, 64).toWellFormed(), 'appears twice. Send it once')
-  return check(value)
+  return check(parseJson(sent || '{}'))
 }
 
 /** JSON response that must not be cached. */

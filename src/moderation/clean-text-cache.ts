@@ -3,8 +3,7 @@
  * process's memory and keyed by digest, without content; cleared when a blocklist changes.
  */
 
-import type { Message } from '../core/chat/chat.ts'
-import type { PromptDefinition } from '../core/chat/tool-definitions.ts'
+import type { Message, PromptDefinition } from '../core/chat/chat.ts'
 import type { CleanOutputs } from '../core/moderation/output-moderator.ts'
 import { allowVerdict, type CleanMessages } from '../core/moderation/text-moderator.ts'
 import type { Digested, KeyedDigests } from '../core/text/keyed-digests.ts'

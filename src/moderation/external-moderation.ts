@@ -32,6 +32,8 @@ const failuresUntilRest = 3
 const restMs = 10_000
 const maximumTextCharacters = 16_000
 const maximumTexts = 64
+/** Repeated at the start of the next part, so that a phrase at a border is whole in one of them. */
+const overlapCharacters = 200
 const maximumAnswerBytes = 262_144
 
 /** Creates a client for the configured endpoint or model. */
@@ -57,7 +59,9 @@ export function createExternalModeration(deps: ModerationDeps, settings: Moderat
       const timeout = new AbortController()
       const cancel = deps.after(settings.timeoutMs, () => timeout.abort())
       try {
-        const category = await judge(piecesOf(texts), AbortSignal.any([signal, timeout.signal]))
+        const ending = AbortSignal.any([signal, timeout.signal])
+        const categories = await Promise.all(batchesOf(texts).map(batch => judge(batch, ending)))
+        const category = categories.find(one => one !== null) ?? null
         if (failures >= failuresUntilRest) deps.log.info('moderation_recovered', { after_failures: failures })
         failures = 0
         if (category !== null) counts.blocked++
@@ -84,13 +88,16 @@ export function createExternalModeration(deps: ModerationDeps, settings: Moderat
 /** Describes an endpoint's error without its text. */
 class Failure extends Error {}
 
-/** Splits texts into parts that an endpoint accepts; the newest first if there are too many. */
-function piecesOf(texts: readonly string[]): readonly string[] {
+/** Splits texts into parts that an endpoint accepts, and the parts into calls, the newest first. */
+function batchesOf(texts: readonly string[]): readonly (readonly string[])[] {
   const pieces: string[] = []
   for (const text of texts.toReversed())
-    for (let from = 0; from < text.length && pieces.length < maximumTexts; from += maximumTextCharacters)
+    for (let from = 0; ; from += maximumTextCharacters - overlapCharacters) {
       pieces.push(text.slice(from, from + maximumTextCharacters))
-  return pieces
+      if (from + maximumTextCharacters >= text.length) break
+    }
+  const batches = Math.ceil(pieces.length / maximumTexts)
+  return Array.from({ length: batches }, (_, at) => pieces.slice(at * maximumTexts, (at + 1) * maximumTexts))
 }
 
 const answerSchema = Type.Object({

@@ -1,8 +1,7 @@
 /** The moderation layers as one component for the pipeline, web access and the command line. */
 
 import type { FeatureReader } from '../core/analysis/features.ts'
-import type { Message, StreamMode } from '../core/chat/chat.ts'
-import type { PromptDefinition } from '../core/chat/tool-definitions.ts'
+import type { Message, PromptDefinition, StreamMode } from '../core/chat/chat.ts'
 import { createHarmClassifier } from '../core/moderation/harm-classifier.ts'
 import { type OutputModerationRules, OutputModerator } from '../core/moderation/output-moderator.ts'
 import { compileRules, rulesForData, type SafetyRules, safetyRules } from '../core/moderation/pattern-rules.ts'

@@ -1,8 +1,9 @@
-import type { ChatRequest, Message } from '../core/chat/chat.ts'
+import type { ChatRequest, Message, PromptDefinition } from '../core/chat/chat.ts'
 import { createRequestAbort, type RequestAbortSignal } from '../core/chat/request-abort.ts'
-import { collectDefinitions, mapDefinitionTexts, type PromptDefinition } from '../core/chat/tool-definitions.ts'
+import { partTexts } from '../core/chat/request-texts.ts'
+import { collectDefinitions, mapDefinitionTexts } from '../core/chat/tool-definitions.ts'
 import { type DetectedSecret, maskSecrets } from '../core/moderation/secret-detection.ts'
-import { messageTexts, type Verdict } from '../core/moderation/text-moderator.ts'
+import type { Verdict } from '../core/moderation/text-moderator.ts'
 import type { Log } from '../core/ports/log.ts'
 import { GatewayError } from '../core/validation/errors.ts'
 import type { Moderation } from '../moderation/moderation.ts'
@@ -50,9 +51,8 @@ export function moderate(
     for (const kind of checkPart(safety, param, verdict, parts)) kinds.add(kind)
   }
   addSecrets('messages', safety.screenMessages(ask.messages), ask.messages)
-  const { unread = [] } = ask.source ?? {}
-  if (unread.length > 0) addSecrets('messages', safety.screenMessages(unread), unread)
-  for (const one of collectDefinitions(ask)) addSecrets(one.param, safety.screenDefinition(one), [one])
+  const definitions = collectDefinitions(ask)
+  for (const one of definitions) addSecrets(one.param, safety.screenDefinition(one), [one])
   const secrets: readonly string[] = [...kinds]
   if (secrets.length > 0) {
     deps.log.warn('secrets_in_prompt', {
@@ -62,7 +62,10 @@ export function moderate(
     })
   }
   const clean = safety.secrets === 'mask' && secrets.length > 0 ? masking(safety, ask) : ask
-  return { ask: clean, secrets, ...startExternalModeration(safety, clean, request) } as ModeratedRequest
+  // The text that was checked here, or the masked one.
+  const asked = clean === ask ? definitions : collectDefinitions(clean)
+  const texts = [...clean.messages.flatMap(partTexts), ...asked.flatMap(partTexts)].filter(text => text.trim() !== '')
+  return { ask: clean, secrets, ...startExternalModeration(safety, texts, request) } as ModeratedRequest
 }
 
 /** Field of the request: `messages`, `tools`, `response_format`, or another one. */
@@ -85,7 +88,7 @@ function checkPart(
 /** Starts the external moderation without waiting for it. */
 function startExternalModeration(
   { moderation }: ModerateDeps['safety'],
-  ask: ChatRequest,
+  texts: readonly string[],
   request: { readonly id: string; readonly signal: RequestAbortSignal },
 ): Pick<ModeratedRequest, 'signal' | 'verdict'> {
   if (moderation === null) return { signal: request.signal, verdict: null }
@@ -95,7 +98,6 @@ function startExternalModeration(
   if (request.signal.aborted) leave()
   const asking = new AbortController()
   ending.signal.addEventListener('abort', () => asking.abort())
-  const texts = ask.messages.flatMap(messageTexts).filter(text => text.trim() !== '')
   const verdict = moderation.ask(texts, request.id, asking.signal).then(category => {
     if (category === null) return
     const error = refusal('messages', 'classifier', category, 'the configured moderation')

@@ -22,7 +22,7 @@ export async function screenAhead(
 ): Promise<void> {
   if (ask.bodyCharacters <= screenedAtOnce) return
   let characters = 0
-  for (const part of [...ask.messages, ...(ask.source?.unread ?? []), ...collectDefinitions(ask)]) {
+  for (const part of [...ask.messages, ...collectDefinitions(ask)]) {
     const steps = safety.screenSteps(part)
     let step = steps.next()
     for (; step.done !== true; step = steps.next()) {

@@ -293,10 +293,12 @@ describe('body for Anthropic', () => {
     })
     expect(answer.status).toBe(200)
     expect(sent().text).toBe(
-      body.replace('"anthropic/claude-haiku-4-5"', '"claude-haiku-4-5"').replace(',\n      "web":"off"', ''),
+      body
+        .replace('"anthropic/claude-haiku-4-5"', '"claude-haiku-4-5"')
+        .replace(',\n      "web":"off", "unread": null', ''),
     )
-    expect(sent().headers.get('anthropic-beta')).toBe('context-management-2025-06-27,something-new-2027-01-01')
-    expect(answer.headers.get('x-gateway-dropped-params')).toBeNull()
+    expect(sent().headers.get('anthropic-beta')).toBe('context-management-2025-06-27')
+    expect(answer.headers.get('x-gateway-dropped-params')).toBe('anthropic-beta.something-new-2027-01-01')
   })
 
   test('drops and reports beta header and fields for another provider', async () => {
@@ -395,12 +397,12 @@ describe('Anthropic SDK errors', () => {
   })
 
   test('repeat the response of Anthropic about the request byte for byte', async () => {
-    const body = { model: 'claude-haiku-4-5', max_tokens: 100, messages: [user('Hi')], speed: 'slow' }
+    const body = { model: 'claude-haiku-4-5', max_tokens: 100, messages: [user('Hi')], context_management: {} }
     const answer = await rig.gateway.post('/v1/messages', body)
     expect(answer.status).toBe(400)
     expect(JSON.parse(await answer.text())).toMatchObject({
       type: 'error',
-      error: { type: 'invalid_request_error', message: 'speed: Extra inputs are not permitted' },
+      error: { type: 'invalid_request_error', message: 'context_management: Extra inputs are not permitted' },
     })
     expect(answer.headers.get('request-id')).toMatch(/^req_/)
   })

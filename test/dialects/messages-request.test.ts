@@ -82,8 +82,8 @@ describe('user turn', () => {
     ],
     [
       'a PDF',
-      { type: 'document', title: 'T', source: { type: 'base64', media_type: 'application/pdf', data: 'AAAA' } },
-      [{ type: 'file', url: 'data:application/pdf;base64,AAAA', name: 'T' }],
+      { type: 'document', title: 'T', source: { type: 'base64', media_type: 'application/pdf', data: 'JVBERi0x' } },
+      [{ type: 'file', url: 'data:application/pdf;base64,JVBERi0x', name: 'T' }],
     ],
     [
       'a text document with its context',
@@ -112,16 +112,41 @@ describe('user turn', () => {
 
   test.each<readonly [string, object]>([
     ['document.source.url', { type: 'document', source: { type: 'url', url: 'https://e.test/a.pdf' } }],
-    ['document.source.file', { type: 'document', source: { type: 'file', file_id: 'f' } }],
-    ['image.source.file', { type: 'image', source: { type: 'file', file_id: 'f' } }],
-    ['container_upload', { type: 'container_upload', file_id: 'f' }],
     ['hologram', { type: 'hologram', say: 'secret words' }],
   ])('requires an Anthropic model for %s and keeps its text for moderation', (what, block) => {
     const { source, enhance, web } = asked({ messages: [user(text('A'), block)], enhance_prompt: true })
     expect(source?.needs).toEqual([what])
-    expect(source?.unread).toEqual([{ role: 'tool', callId: '', text: JSON.stringify(block) }])
+    const unread = (source?.unread ?? []).flatMap(({ kind, texts }) => texts.map(own => `${kind} ${own}`))
+    expect(unread.filter(own => own.startsWith('data '))).toEqual([
+      what === 'hologram' ? 'data say\nhologram\nsecret words' : 'data https://e.test/a.pdf',
+    ])
     // The gateway must not change a body that goes upstream unchanged.
     expect({ enhance, web }).toEqual({ enhance: false, web: 'off' })
+  })
+})
+
+describe('stored and unknown parts', () => {
+  test.each<readonly [string, Json]>([
+    [
+      'messages.0.content.0.source.type',
+      { messages: [user({ type: 'document', source: { type: 'file', file_id: 'f' } })] },
+    ],
+    [
+      'messages.0.content.0.source.type',
+      { messages: [user({ type: 'image', source: { type: 'file', file_id: 'f' } })] },
+    ],
+    ['messages.0.content.0.type', { messages: [user({ type: 'container_upload', file_id: 'f' })] }],
+    [
+      'messages.0.content.0.source.url',
+      { messages: [user({ type: 'document', source: { type: 'url', url: 'http://10.0.0.1/a' } })] },
+    ],
+    ['mcp_servers.0.url', { mcp_servers: [{ type: 'url', name: 'a', url: 'http://169.254.169.254/mcp' }] }],
+    ['mcp_servers.0.url', { mcp_servers: [{ type: 'url', name: 'a' }] }],
+    ['container', { container: 'container_1' }],
+    ['inference_geo', { inference_geo: 'us' }],
+    ['tools.0.type', { tools: [{ type: 'advisor_20300101', name: 'advisor' }] }],
+  ])('are rejected by name: %s', (param, fields) => {
+    expect(() => asked(fields)).toThrow(expect.objectContaining({ param }))
   })
 })
 
@@ -225,7 +250,7 @@ describe('assistant turn', () => {
     const content = [{ type: 'compaction', content: 'Before: A.' }, ran, text('B')]
     expect(turn(...content).text).toBe('Before: A.B')
     const { source } = asked({ messages: [user(text('A')), assistant(...content)] })
-    expect(source?.unread).toEqual([{ role: 'tool', callId: '', text: JSON.stringify(ran) }])
+    expect(source?.unread.flatMap(({ texts }) => texts).join('\n')).toContain('server_tool_use\ns\nweb_search')
     expect(source?.needs).toEqual([])
   })
 })
@@ -252,13 +277,14 @@ describe('Messages tools', () => {
   test('keep fields that only Anthropic reads for moderation', () => {
     const { source } = asked({
       tools: [{ ...f, cache_control: { type: 'ephemeral' }, input_examples: [{ say: 'words' }] }],
-      odd: 'more words',
+      context_management: { edits: ['more words'] },
+      odd: 'not sent',
       top_k: 3,
     })
-    expect(source?.unread?.map(message => (message.role === 'tool' ? message.text : ''))).toEqual([
-      '"more words"',
-      '{"input_examples":[{"say":"words"}]}',
-    ])
+    const texts = source?.unread.flatMap(part => part.texts).join('\n')
+    expect(texts).toContain('input_examples\nsay\nwords')
+    expect(texts).toContain('edits\nmore words')
+    expect(texts).not.toContain('not sent')
   })
 
   test('become extras if they run at Anthropic, and need Anthropic if the choice requires one', () => {
@@ -292,8 +318,8 @@ describe('Messages fields', () => {
       { temperature: 0.5, topP: 0.9 },
     ],
     [
-      { top_k: 5, service_tier: 'auto', container: 'c' },
-      { extras: { top_k: 5, service_tier: 'auto', container: 'c' } },
+      { top_k: 5, service_tier: 'auto', user_profile_id: 'c' },
+      { extras: { top_k: 5, service_tier: 'auto', user_profile_id: 'c' } },
     ],
     [{ metadata: { user_id: 'u1' } }, { endUser: 'u1', metadata: null }],
     [{ thinking: { type: 'disabled' }, output_config: { effort: 'high' } }, { reasoningEffort: 'none' }],
@@ -330,14 +356,20 @@ describe('Messages fields', () => {
     const headers = {
       'x-gateway-strategy': 'speed',
       'x-gateway-no-fallback': 'true',
-      'anthropic-beta': 'a,b',
+      'anthropic-beta': 'effort-2025-11-24, context-1m-2025-08-07,new-2031-01-01',
       'anthropic-version': '2023-06-01',
       'x-api-key': 'secret',
     }
     const { strategy, fallback, source, extras } = asked({ speed: 'fast' }, headers)
     expect({ strategy, fallback }).toEqual({ strategy: 'speed', fallback: 'same_model' })
-    expect(source?.headers).toEqual({ 'anthropic-version': '2023-06-01', 'anthropic-beta': 'a,b' })
-    expect(Object.keys(extras)).toEqual(['speed', 'anthropic-beta'])
+    expect(source?.headers).toEqual({ 'anthropic-version': '2023-06-01', 'anthropic-beta': 'effort-2025-11-24' })
+    expect(Object.keys(extras)).toEqual([
+      'speed',
+      'anthropic-beta.context-1m-2025-08-07',
+      'anthropic-beta.new-2031-01-01',
+      'anthropic-beta',
+    ])
+    expect(source?.refused).toEqual(['speed', 'anthropic-beta.context-1m-2025-08-07', 'anthropic-beta.new-2031-01-01'])
   })
 
   test.each<readonly [string, Json, Record<string, string>]>([

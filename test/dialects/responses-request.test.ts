@@ -60,7 +60,7 @@ describe('Responses items', () => {
   })
 
   test('read messages in short, full and output form, images and documents', () => {
-    const pdf = 'data:application/pdf;base64,AAAA'
+    const pdf = 'data:application/pdf;base64,JVBERi0x'
     expect(
       messages(
         {
@@ -233,7 +233,12 @@ describe('Responses items', () => {
     )
     expect(source?.needs).toEqual(['input.1.type', 'input.2.type'])
     // Their texts are moderated, although the items go upstream unchanged.
-    expect(said[1]).toEqual({ role: 'tool', callId: '', text: 'x\nsecret' })
+    expect(said[1]).toEqual({ role: 'tool', callId: '', text: '' })
+    expect(source?.unread.map(({ kind, texts }) => [kind, ...texts])).toEqual([
+      ['data', 'mcp_call\nmcp_1\nx\nsecret\ndata:AA'],
+      ['data', 'compaction'],
+      ['opaque', 'x'],
+    ])
     expect([web, enhance]).toEqual(['off', false])
     expect(
       ask({ tools: [{ type: 'shell', environment: { type: 'local' } }], tool_choice: { type: 'shell' } }).source?.needs,

@@ -47,6 +47,16 @@ describe('external moderation endpoint', () => {
     expect(moderation.counts).toEqual({ asked: 1, blocked: 1, failed: 0, passedOver: 0 })
   })
 
+  test('receives all of a long text, in calls of at most 64 overlapping parts', async () => {
+    const { moderation, bodies } = world(async () => results(false))
+    const text = Array.from({ length: 180_000 }, (_, at) => `w${at}`).join(' ')
+    await moderation.ask([text], 'req_1', never)
+    const calls = bodies.map(body => JSON.parse(body).input as string[])
+    expect(calls.map(({ length }) => length)).toEqual([64, Math.ceil((text.length - 200) / 15_800) - 64])
+    const pieces = calls.flat()
+    expect(pieces.map((piece, at) => (at === 0 ? piece : piece.slice(200))).join('')).toBe(text)
+  })
+
   test.each([
     ['refuses the connection', () => Promise.reject(new Error('ECONNREFUSED')), 'no response'],
     ['answers 500', async () => new Response('secret of theirs', { status: 500 }), 'status 500'],

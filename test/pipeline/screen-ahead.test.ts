@@ -1,7 +1,6 @@
 import { describe, expect, test } from 'bun:test'
-import type { Message } from '../../src/core/chat/chat.ts'
+import type { Message, PromptDefinition } from '../../src/core/chat/chat.ts'
 import { createRequestAbort } from '../../src/core/chat/request-abort.ts'
-import type { PromptDefinition } from '../../src/core/chat/tool-definitions.ts'
 import { allowVerdict, blockVerdict } from '../../src/core/moderation/text-moderator.ts'
 import { chatRequestWithDefaults } from '../../src/core/request/chat-request.ts'
 import { screenAhead } from '../../src/pipeline/screen-ahead.ts'

@@ -1,10 +1,10 @@
 /** A text that reaches a model is moderated, wherever a client writes it. */
 import { describe, expect, test } from 'bun:test'
 import type { ChatRequest } from '../../src/core/chat/chat.ts'
+import { partTexts } from '../../src/core/chat/request-texts.ts'
 import { collectDefinitions } from '../../src/core/chat/tool-definitions.ts'
 import { catalog } from '../../src/core/models/catalog.ts'
 import type { Model } from '../../src/core/models/models.ts'
-import { messageTexts } from '../../src/core/moderation/text-moderator.ts'
 import { createKeyedDigests } from '../../src/core/text/keyed-digests.ts'
 import { readCompatible } from '../../src/dialects/chat-completions/request.ts'
 import { readMessages } from '../../src/dialects/messages/request.ts'
@@ -28,8 +28,7 @@ function modelNamed(id: string): Model {
 }
 
 function screened(ask: ChatRequest): readonly string[] {
-  const messages = [...ask.messages, ...(ask.source?.unread ?? [])]
-  return [...messages.flatMap(messageTexts), ...collectDefinitions(ask).flatMap(({ texts }) => texts)]
+  return [...ask.messages.flatMap(partTexts), ...collectDefinitions(ask).flatMap(({ texts }) => texts)]
 }
 
 function expectScreened(ask: ChatRequest, provider: Provider, model: Model): void {
@@ -174,7 +173,7 @@ describe('Messages to Anthropic', () => {
       },
     ],
     ['another setting of the output', { output_config: { style: words } }],
-    ['an unknown field', { fallbacks: [{ prompt: words }] }],
+    ['a setting of the context', { context_management: { edits: [{ prompt: words }] } }],
   ])('%s', (_name, fields) => {
     const body = { model: 'claude-haiku-5-5', max_tokens: 100, messages: [{ role: 'user', content: 'Hi' }], ...fields }
     const text = JSON.stringify(body)

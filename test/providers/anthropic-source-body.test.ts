@@ -69,7 +69,7 @@ describe('source body', () => {
   test.each(['claude-a', 'CLAUDE-A', 'anthropic/claude-a', 'claude-a-2026', 'anthropic/claude-a-2026'])(
     'keeps its bytes for %s except for the model name',
     name => {
-      const text = `\n{"messages" : [{"role":"user","content":"\\u0048i 1.0 \\"model\\":\\"x\\""}],"max_tokens":1e2,\t"temperature":0.50,"model":"${name}","z":{"model":"y","a":[1,{}]}}\n`
+      const text = `\n{"messages" : [{"role":"user","content":"\\u0048i 1.0 \\"model\\":\\"x\\""}],"max_tokens":1e2,\t"temperature":0.50,"model":"${name}","context_management":{"model":"y","a":[1,{}]}}\n`
       expect(sent(text).body).toBe(text.replace(`"model":"${name}"`, '"model":"claude-a"'))
     },
   )
@@ -134,11 +134,22 @@ describe('source body', () => {
     expect(sent(text.replace('M', messages), given).body).toBe(expected.replace('M', messages))
   })
 
-  test('does not go upstream after a repeated key or changed messages', () => {
-    const twice =
-      '{"model":"claude-a","max_tokens":100,"messages":[{"role":"user","content":"A"}],"messages":[{"role":"user","content":"B"}]}'
-    expect(JSON.parse(sent(twice).body).messages).toEqual([{ role: 'user', content: [{ type: 'text', text: 'B' }] }])
-    expect(sent(twice).body).not.toContain('"A"')
+  test('loses unknown fields, other tiers and beta headers with other prices, and reports them', () => {
+    const text = body({ zz: { a: 1 }, service_tier: 'priority', constructor: 1 })
+    const headers = { 'anthropic-beta': 'context-1m-2025-08-07,effort-2027,output-300k-2026-01-01' }
+    const request = sent(text, { headers })
+    expect(request.body).toBe(body())
+    expect(request.headers['anthropic-beta']).toBe('effort-2027')
+    expect(request.droppedParameters).toEqual([
+      'zz',
+      'service_tier',
+      'constructor',
+      'anthropic-beta.context-1m-2025-08-07',
+      'anthropic-beta.output-300k-2026-01-01',
+    ])
+  })
+
+  test('does not go upstream after changed messages', () => {
     const added = sent(body({ context_management: {} }), {
       changed: () => ({ messages: [{ role: 'user', content: [{ type: 'text', text: 'More' }], name: null }] }),
       headers: { 'anthropic-beta': 'context-management-2025-06-27' },
@@ -155,7 +166,7 @@ describe('additions to the last turn', () => {
   const added = (ask: ChatRequest) => withTurn(ask, [...ask.messages], { before: found })
   const both = (ask: ChatRequest) => added(replaceUserText(ask, 'Better'))
   const list = (content: string) =>
-    `{"model":"claude-a", "max_tokens":100,"z":1.0,"messages":[{"role":"user","content":"A"},{"role":"assistant","content":[{"type":"thinking","thinking":"","signature":"Eq="}, {"type":"text","text":"B"}]},{"content":${content},"role":"user"}]}`
+    `{"model":"claude-a", "max_tokens":100,"top_p":1.0,"messages":[{"role":"user","content":"A"},{"role":"assistant","content":[{"type":"thinking","thinking":"","signature":"Eq="}, {"type":"text","text":"B"}]},{"content":${content},"role":"user"}]}`
 
   test.each<readonly [string, (ask: ChatRequest) => ChatRequest, string, string]>([
     ['a text before a string', added, '"\\u0048i"', `[${block},{"type":"text","text":"\\u0048i"}]`],
@@ -194,10 +205,14 @@ describe('additions to the last turn', () => {
 })
 
 test('source headers: go upstream unchanged if they belong to the API', () => {
-  const headers = { 'anthropic-beta': 'a-2025, b-2027', 'anthropic-version': '2099-01-01', 'x-other': 'no' }
+  const headers = {
+    'anthropic-beta': 'claude-code-2025, effort-2027',
+    'anthropic-version': '2099-01-01',
+    'x-other': 'no',
+  }
   expect(sent(body(), { headers }).headers).toEqual({
     'content-type': 'application/json',
-    'anthropic-beta': 'a-2025, b-2027',
+    'anthropic-beta': 'claude-code-2025, effort-2027',
     'anthropic-version': '2099-01-01',
     'x-api-key': 'k',
   })
@@ -234,10 +249,14 @@ describe('source body for another model', () => {
       ['output_config'],
     ],
   ])('gets the fields of the model: %s', (_name, fields, rules, expected, dropped) => {
-    const text = body({ model: 'gateway-ai', z: 1, ...fields })
+    const text = body({ model: 'gateway-ai', cache_control: { type: 'ephemeral' }, ...fields })
     const request = sent(text, { rules, outputCap: 9_000 })
     const written = JSON.parse(request.body)
-    expect(written).toMatchObject({ model: 'claude-a', z: 1, messages: [{ role: 'user', content: 'Hi' }] })
+    expect(written).toMatchObject({
+      model: 'claude-a',
+      cache_control: { type: 'ephemeral' },
+      messages: [{ role: 'user', content: 'Hi' }],
+    })
     for (const [name, value] of Object.entries(expected)) expect(written[name]).toEqual(value)
     for (const name of dropped) expect(written[name]).toBeUndefined()
     expect(request.droppedParameters).toEqual(dropped)

@@ -222,7 +222,6 @@ describe('toRequest', () => {
       client_metadata: { a: 'b' },
       metadata: { c: 'd' },
       truncation: 'auto',
-      brand_new: true,
       model: 'gpt-5.5',
       instructions: 'Be brief.',
       input: [{ role: 'user', content: [{ type: 'input_text', text: 'Hi' }] }],
@@ -240,7 +239,7 @@ describe('toRequest', () => {
       text: { verbosity: 'low' },
       safety_identifier: 'u',
     })
-    expect(droppedParameters).toEqual(['service_tier', 'tools.file_search'])
+    expect(droppedParameters).toEqual(['service_tier', 'brand_new', 'tools.file_search'])
   })
 
   test('rewrites the body when the gateway has changed the messages', () => {

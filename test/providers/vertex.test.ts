@@ -112,10 +112,17 @@ describe('Vertex', () => {
 
 describe('Messages body of a client', () => {
   const messages = '[ {"role":"user",  "content":"Hi"} ]'
-  const headers = { 'anthropic-beta': 'context-1m-2025-08-07, claude-code-20250219', 'anthropic-version': '2023-06-01' }
+  const headers = {
+    'anthropic-beta': 'interleaved-thinking-2025-05-14, claude-code-20250219',
+    'anthropic-version': '2023-06-01',
+  }
 
   test.each([
-    ['Bedrock', bedrock, '"anthropic_version":"bedrock-2023-05-31","anthropic_beta":["context-1m-2025-08-07"]'],
+    [
+      'Bedrock',
+      bedrock,
+      '"anthropic_version":"bedrock-2023-05-31","anthropic_beta":["interleaved-thinking-2025-05-14"]',
+    ],
     ['Vertex', vertex, '"anthropic_version":"vertex-2023-10-16"'],
   ] as const)(
     'reaches Claude on %s with its bytes, the model in the URL and the version in the body',

@@ -126,6 +126,23 @@ export type TurnChange = {
   readonly text?: string
 }
 
+/** A part of a request beside its conversation: a definition, a setting, or what only the client's own body contains. */
+export type PromptDefinition = {
+  readonly role: 'definition'
+  /** The request field that holds it. */
+  readonly param: string
+  /**
+   * `definition`: written by a developer. `data`: part of the conversation that no message contains. `opaque`: reserved, but not
+   * expected as input. `credentials`: read by a server only.
+   */
+  readonly kind: 'definition' | 'data' | 'opaque' | 'credentials'
+  /** Its keys and strings. */
+  readonly texts: readonly string[]
+  /** Number of its JSON values. */
+  readonly values: number
+  readonly images: number
+}
+
 /**
  * The request as the client wrote it, for a provider with the same API form, which receives everything unchanged that
  * the gateway need not modify. Never stored or logged.
@@ -152,10 +169,10 @@ export type SourceBody = {
    * `x-gateway-dropped-params`.
    */
   readonly sameFormOnly: readonly string[]
-  /** Definitions that are not among the request's tools: moderated, counted unless deferred, and sent only in the client's body. */
-  readonly definitions?: readonly Readonly<Record<string, unknown>>[]
-  /** Parts without a place in messages, as messages: moderated and counted like the others, and sent only in `text`. */
-  readonly unread?: readonly Message[]
+  /** Fields and beta headers that no provider receives, because they may cost more than is known: reported like dropped ones. */
+  readonly refused: readonly string[]
+  /** What the body contains beside the messages and tools: moderated and counted like them, and sent only to a provider of this form. */
+  readonly unread: readonly PromptDefinition[]
   /** Parts that the gateway sealed, by message and part index: never sent to a provider. */
   readonly sealed?: readonly (readonly [message: number, part: number])[]
 }

@@ -1,7 +1,7 @@
 /** Detects secrets that clients paste into prompts: keys of known formats, private keys, payment cards. */
 
-import type { Message } from '../chat/chat.ts'
-import type { PromptDefinition } from '../chat/tool-definitions.ts'
+import type { Message, PromptDefinition } from '../chat/chat.ts'
+import { partTexts } from '../chat/request-texts.ts'
 import { createSignReader, type PrefilterPosition } from './obfuscation-prefilter.ts'
 
 export type DetectedSecret = { readonly kind: string; readonly from: number; readonly to: number }
@@ -114,24 +114,8 @@ function* cardsIn(text: string): Generator<DetectedSecret> {
 /** Returns the kinds of all secrets in a message or definition. */
 export function detectSecretKinds(message: Message | PromptDefinition): readonly string[] {
   const kinds = new Set<string>()
-  for (const text of writtenIn(message)) for (const { kind } of detectSecrets(text)) kinds.add(kind)
+  for (const text of partTexts(message)) for (const { kind } of detectSecrets(text)) kinds.add(kind)
   return [...kinds]
-}
-
-function writtenIn(message: Message | PromptDefinition): readonly string[] {
-  switch (message.role) {
-    case 'system':
-    case 'tool':
-      return [message.text]
-    case 'user':
-      return message.content.flatMap(part => (part.type === 'text' ? [part.text] : []))
-    case 'assistant':
-      return [message.text ?? '', ...message.toolCalls.map(call => call.arguments)]
-    case 'definition':
-      return message.texts
-    default:
-      return message satisfies never
-  }
 }
 
 /** Returns the text with every secret replaced by its kind. */

@@ -1,7 +1,8 @@
 /** Applies three layers to a text in process: patterns, classifier, blocked hosts. Linear and synchronous. */
-import type { ContentPart, Message } from '../chat/chat.ts'
-import type { PromptDefinition } from '../chat/tool-definitions.ts'
+import type { Message, PromptDefinition } from '../chat/chat.ts'
+import { jsonTexts, messageNames, messageTexts } from '../chat/request-texts.ts'
 import type { Digested } from '../text/keyed-digests.ts'
+import { parseUntrustedJson } from '../validation/untrusted-json.ts'
 import { deobfuscatedVariants, variantsOfRest } from './deobfuscate.ts'
 import { extractHosts } from './extract-hosts.ts'
 import type { HarmClassifier } from './harm-classifier.ts'
@@ -143,11 +144,14 @@ export function createTextModerator(options: {
     const score = known.scoreOf(message)
     if (score !== null) return { ...allowVerdict, score }
     let verdict: Verdict = allowVerdict
-    for (const text of messageTexts(message)) {
+    for (const text of messageTexts(withReadArguments(message))) {
       const one = yield* message.role === 'assistant' ? outputSteps(text) : textSteps(text, kindOf(message))
       if (one.verdict === 'block') return one
       verdict = louder(verdict, one)
     }
+    // Names and IDs have no topic, so the classifier does not read them.
+    const named = yield* ruleSteps(messageNames(message).join('\n'), 'data')
+    if (named.verdict === 'block') return named
     known.keep(message, verdict.score)
     return verdict
   }
@@ -155,7 +159,7 @@ export function createTextModerator(options: {
   function* definitionSteps(definition: PromptDefinition): Generator<number, Verdict, void> {
     if (known.scoreOf(definition) !== null) return allowVerdict
     for (const text of definition.texts) {
-      const one = yield* ruleSteps(text, 'prompt')
+      const one = yield* definition.kind === 'data' ? textSteps(text, 'data') : ruleSteps(text, 'prompt')
       if (one.verdict === 'block') return one
     }
     known.keep(definition, allowVerdict.score)
@@ -231,48 +235,17 @@ export function containsBlockedHost(hosts: BlockedHosts, text: string): boolean 
   return found
 }
 
-/** Returns all text that a message adds to the conversation. */
-export function messageTexts(message: Message): readonly string[] {
-  switch (message.role) {
-    case 'system':
-    case 'tool':
-      return [message.text]
-    case 'user':
-      return message.content.flatMap(textsOfPart)
-    case 'assistant':
-      return [
-        message.text ?? '',
-        message.reasoning ?? '',
-        ...(message.reasoningItems ?? []).map(({ text }) => text),
-        ...message.toolCalls.flatMap(call => [...namedText(call.name), call.arguments]),
-      ].filter(text => text !== '')
-    default:
-      return message satisfies never
-  }
+/** Returns the strings of a call's arguments: quoted in JSON, a text would look like a quotation. */
+function argumentTexts(json: string): string {
+  const value = parseUntrustedJson(json)
+  return value === undefined ? json : jsonTexts(value).texts.join('\n')
 }
 
-/** A name is one word; several words are a text. */
-function namedText(name: string): readonly string[] {
-  return /\s/.test(name) ? [name] : noTexts
-}
-
-const noTexts: readonly string[] = []
-
-/** Documents are not read; only the file name that the model sees is judged. */
-function textsOfPart(part: ContentPart): readonly string[] {
-  switch (part.type) {
-    case 'text':
-      return [part.text]
-    case 'image':
-      return linked(part.url)
-    case 'file':
-      return part.name === null ? [] : [part.name]
-  }
-}
-
-/** A URL may link anywhere; an inline image links to nothing. */
-function linked(url: string): readonly string[] {
-  return url.startsWith('data:') ? [] : [url]
+/** Returns a message with the arguments of its calls as texts. */
+function withReadArguments(message: Message): Message {
+  if (message.role !== 'assistant' || message.toolCalls.length === 0) return message
+  const toolCalls = message.toolCalls.map(call => ({ ...call, arguments: argumentTexts(call.arguments) }))
+  return { ...message, toolCalls }
 }
 
 function louder(one: Verdict, other: Verdict): Verdict {

@@ -1,5 +1,5 @@
-import type { ContentPart, Message, ToolCall } from '../chat/chat.ts'
-import type { PromptDefinition } from '../chat/tool-definitions.ts'
+import type { Message, PromptDefinition } from '../chat/chat.ts'
+import { messageNames, messageTexts } from '../chat/request-texts.ts'
 
 /** Turns of a conversation read as one text (`core/moderation/turns.ts`). */
 type JoinedTurns = { readonly role: 'turns'; readonly text: string }
@@ -36,34 +36,22 @@ export function createKeyedDigests(salt: Uint8Array): KeyedDigests {
 function spelt(message: Digested): string {
   switch (message.role) {
     case 'system':
-      return `s${message.text}`
-    case 'tool':
-      return `t${message.text}`
     case 'user':
-      return `u${message.content.map(speltPart).join('')}`
-    case 'assistant': {
-      const { text, reasoning, reasoningItems = [], toolCalls } = message
-      const thoughts = measured(reasoning ?? '') + reasoningItems.map(item => `r${measured(item.text)}`).join('')
-      return `a${measured(text ?? '')}${thoughts}${toolCalls.map(speltCall).join('')}`
-    }
+    case 'assistant':
+    case 'tool':
+      return `${message.role}${speltTexts(message)}`
     case 'turns':
-      return `j${message.text}`
+      return `turns${message.text}`
     case 'definition':
-      return `d${message.texts.map(measured).join('')}`
+      return `${message.kind}${message.texts.map(measured).join('')}`
     default:
       return message satisfies never
   }
 }
 
-/** An inline image is neither analyzed nor moderated; of a document only its name is. */
-function speltPart(part: ContentPart): string {
-  if (part.type === 'text') return `t${measured(part.text)}`
-  if (part.type === 'file') return `f${measured(part.name ?? '')}`
-  return part.url.startsWith('data:') ? 'd' : `i${measured(part.url)}`
-}
-
-function speltCall(call: ToolCall): string {
-  return measured(call.name) + measured(call.arguments)
+/** Images are neither analyzed nor moderated. */
+function speltTexts(message: Message): string {
+  return `${messageTexts(message).map(measured).join('')} ${messageNames(message).map(measured).join('')}`
 }
 
 function measured(text: string): string {

@@ -7,7 +7,8 @@
  * tokenizer, so the bound for their models is the count of the least efficient known tokenizers times a factor, and at
  * most one token per byte.
  */
-import type { ChatRequest, FilePart, ImagePart, Message, Tool } from '../chat/chat.ts'
+import type { ChatRequest, FilePart, ImagePart, Message, PromptDefinition, Tool } from '../chat/chat.ts'
+import { messageNames, messageTexts } from '../chat/request-texts.ts'
 import { measureText, type TokenEstimate } from './pieces-of-text.ts'
 
 /** Maximum characters counted in full; longer texts are sampled at about this size. */
@@ -34,6 +35,8 @@ const deviations = 4
 
 const tokensPerMessage = 4
 const tokensPerTool = 16
+/** Quotes, a colon, brackets or a comma. */
+const tokensPerValue = 2
 /** Tokens of the instructions that Anthropic adds for tools and for a schema, in recorded traffic. */
 const anthropicInstructions = { tools: 350, schema: 200 }
 
@@ -81,6 +84,7 @@ export function estimateInputTokens(ask: Weighable, provider?: string): number {
   let flat = tokensPerMessage + tokensPerMessage * ask.messages.length + tokensPerTool * ask.tools.length
   for (const one of weightOf(ask.messages).attachments)
     flat += one.type === 'image' ? highestImageOf(one.detail, provider) : highestFileOf(one)
+  flat += unreadImages(ask) * highestImageOf(null, provider)
   if (provider === undefined || provider === 'anthropic') flat += instructionTokens(ask)
   return highestOf(weightOfAll(ask), provider) + flat
 }
@@ -90,6 +94,7 @@ export function likelyInputTokens(ask: Weighable, provider: string): number {
   let flat = tokensPerMessage + tokensPerMessage * ask.messages.length + tokensPerTool * ask.tools.length
   for (const one of weightOf(ask.messages).attachments)
     flat += one.type === 'image' ? estimateImageTokens(one.detail, provider) : estimateFileTokens(one)
+  flat += unreadImages(ask) * estimateImageTokens(null, provider)
   if (provider === 'anthropic') flat += instructionTokens(ask)
   const parts = [weightOf(ask.messages).said, weightOfUnread(ask), weightOfTools(ask.tools), weightOfFormat(ask)]
   const { own, bytes } = parts.reduce(sumOf)
@@ -108,6 +113,10 @@ function highestOf(measure: TokenEstimate, provider: string | undefined): number
   const elsewhere =
     (measure.elsewhere + measure.cuts + deviations * Math.sqrt(measure.elsewhereVariance)) * highestFactor
   return Math.ceil(Math.min(elsewhere, measure.bytes))
+}
+
+function unreadImages({ source }: Weighable): number {
+  return (source?.unread ?? []).reduce((sum, { images }) => sum + images, 0)
 }
 
 function instructionTokens({ tools, responseFormat }: Pick<ChatRequest, 'tools' | 'responseFormat'>): number {
@@ -162,8 +171,8 @@ const toolWeights = new WeakMap<readonly Tool[], TokenEstimate>()
 function weightOf(messages: readonly Message[]): Weight {
   let weight = weights.get(messages)
   if (weight === undefined) {
-    const said = weigh(messages.flatMap(textsOf), callsIn(messages))
-    const beside = weigh(messages.flatMap(namesOf))
+    const said = weigh(messages.flatMap(messageTexts), callsIn(messages))
+    const beside = weigh(messages.flatMap(messageNames))
     weight = { said, all: beside === nothing ? said : sumOf(said, beside), attachments: attachmentsOf(messages) }
     weights.set(messages, weight)
   }
@@ -185,44 +194,39 @@ function attachmentsOf(messages: readonly Message[]): Weight['attachments'] {
   return attachments
 }
 
+/** What only the client's own body contains. Opaque parts are reserved, but not expected as input. */
 function weightOfUnread({ source }: Weighable): TokenEstimate {
-  const { unread = [], definitions = [] } = source ?? {}
-  const said = unread.length === 0 ? nothing : weightOf(unread).all
-  const counted = definitions.filter(({ defer_loading: isDeferred }) => isDeferred !== true)
-  return counted.length === 0 ? said : sumOf(said, weighJson(counted))
+  const unread = source?.unread ?? []
+  return unread.length === 0 ? nothing : weighParts(unread.filter(({ kind }) => isInput(kind)))
+}
+
+/** Returns an upper bound of the tokens of those parts that a provider may read as input, but usually does not. */
+export function estimateOpaqueTokens({ source }: Pick<ChatRequest, 'source'>, provider?: string): number {
+  const parts = (source?.unread ?? []).filter(({ kind }) => !isInput(kind))
+  return parts.length === 0 ? 0 : highestOf(weighParts(parts), provider)
+}
+
+function isInput(kind: PromptDefinition['kind']): boolean {
+  return kind === 'definition' || kind === 'data'
+}
+
+const partWeights = new WeakMap<PromptDefinition, TokenEstimate>()
+
+function weighParts(parts: readonly PromptDefinition[]): TokenEstimate {
+  return parts
+    .map(part => {
+      let weight = partWeights.get(part)
+      if (weight === undefined) {
+        weight = weigh(part.texts, part.values * tokensPerValue)
+        partWeights.set(part, weight)
+      }
+      return weight
+    })
+    .reduce(sumOf, nothing)
 }
 
 function callsIn(messages: readonly Message[]): number {
   return messages.reduce((sum, one) => sum + (one.role === 'assistant' ? one.toolCalls.length * tokensPerTool : 0), 0)
-}
-
-function textsOf(message: Message): string[] {
-  switch (message.role) {
-    case 'system':
-    case 'tool':
-      return [message.text]
-    case 'user':
-      return message.content.flatMap(part => (part.type === 'text' ? [part.text] : []))
-    case 'assistant':
-      return [
-        ...[message.text, message.reasoning].filter(text => text !== null),
-        ...(message.reasoningItems ?? []).map(item => item.text),
-        ...message.toolCalls.flatMap(call => [call.name, call.arguments]),
-      ]
-  }
-}
-
-function namesOf(message: Message): string[] {
-  switch (message.role) {
-    case 'system':
-      return []
-    case 'tool':
-      return [message.callId]
-    case 'user':
-      return message.name === null ? [] : [message.name]
-    case 'assistant':
-      return [...(message.name === null ? [] : [message.name]), ...message.toolCalls.map(call => call.id)]
-  }
 }
 
 /** Providers charge a page as its text plus an image: at most about 4,600 tokens. They accept about 100 pages. */

@@ -6,13 +6,19 @@ import type { ChatRequest, SourceBody } from '../chat/chat.ts'
 import type { Model } from '../models/models.ts'
 import { hourCacheCost, providerSearchCost } from './money.ts'
 
-/** Searches of a tool without `max_uses`, which has no limit at Anthropic. */
-export const searchesUnlessLimited = 10
+/** Uses of a tool without `max_uses`, which has no limit at Anthropic. */
+export const usesUnlessLimited = 10
 
 const searchType = /^web_search_\d+$/
+const usesType = /^web_(?:search|fetch)_\d+$/
+
+/** Returns true for tools of Anthropic with a limit of uses: its search and its page fetch. */
+export function hasUses(tool: unknown): tool is { readonly type: string; readonly max_uses?: unknown } {
+  return typeof tool === 'object' && tool !== null && 'type' in tool && usesType.test(String(tool.type))
+}
 
 /** Returns true for Anthropic's search tool. */
-export function isSearchTool(tool: unknown): tool is { readonly type: string; readonly max_uses?: unknown } {
+function isSearchTool(tool: unknown): tool is { readonly type: string; readonly max_uses?: unknown } {
   return typeof tool === 'object' && tool !== null && 'type' in tool && searchType.test(String(tool.type))
 }
 
@@ -66,7 +72,7 @@ function mostSearches({ fields: { tools } }: SourceBody): number {
   if (!Array.isArray(tools)) return 0
   return tools
     .filter(isSearchTool)
-    .map(({ max_uses: most }) => (typeof most === 'number' ? Math.max(0, Math.ceil(most)) : searchesUnlessLimited))
+    .map(({ max_uses: most }) => (typeof most === 'number' ? Math.max(0, Math.ceil(most)) : usesUnlessLimited))
     .reduce((sum, most) => sum + most, 0)
 }
 

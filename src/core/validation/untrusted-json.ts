@@ -17,7 +17,7 @@ export function parseModelJson(text: string): unknown {
 }
 
 function parsed(text: string, parse: (text: string) => unknown): unknown {
-  if (text.length > 2 * maximumDepth && exceededJsonLimit(text, maximumDepth) !== null) return undefined
+  if (text.length > 2 * maximumDepth && scanJson(text, maximumDepth).exceeded !== null) return undefined
   try {
     return parse(text)
   } catch {
@@ -25,36 +25,42 @@ function parsed(text: string, parse: (text: string) => unknown): unknown {
   }
 }
 
+type JsonScan = {
+  /** The exceeded limit: nesting `depth` or number of `values`; null = neither. */
+  readonly exceeded: 'depth' | 'values' | null
+  /** Number of members of all objects as written, with duplicate keys. */
+  readonly members: number
+}
+
 /**
- * Returns which limit a JSON text exceeds: nesting `depth` or number of `values`; null = neither. Checked before
- * parsing, because parsers recurse and many values take long. Strings are skipped in one search, so a large image is
- * cheap.
+ * Scans a JSON text before it is parsed, because parsers recurse and many values take long. Strings are skipped in one
+ * search, so a large image is cheap.
  */
-export function exceededJsonLimit(
-  text: string,
-  depth: number,
-  values = Number.POSITIVE_INFINITY,
-): 'depth' | 'values' | null {
+export function scanJson(text: string, depth: number, values = Number.POSITIVE_INFINITY): JsonScan {
   let level = 0
   let commas = 0
+  let members = 0
   for (let at = 0; at < text.length; at++) {
     switch (text.charCodeAt(at)) {
       case 0x22:
         at = closingQuote(text, at)
         break
       case 0x2c:
-        if (++commas >= values) return 'values'
+        if (++commas >= values) return { exceeded: 'values', members }
+        break
+      case 0x3a:
+        members++
         break
       case 0x5b:
       case 0x7b:
-        if (++level > depth) return 'depth'
+        if (++level > depth) return { exceeded: 'depth', members }
         break
       case 0x5d:
       case 0x7d:
         level--
     }
   }
-  return null
+  return { exceeded: null, members }
 }
 
 /** Returns the end of the string that begins at `opening`, or the end of the text. */

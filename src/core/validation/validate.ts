@@ -5,9 +5,10 @@
  */
 import { Kind, type Static, type TSchema, type TUnsafe, Type } from '@sinclair/typebox'
 import { TypeCompiler } from '@sinclair/typebox/compiler'
+import { countMembers, findDuplicateKey } from './duplicate-json-key.ts'
 import { type ErrorCode, GatewayError } from './errors.ts'
 import { parseExactJson } from './exact-json.ts'
-import { exceededJsonLimit } from './untrusted-json.ts'
+import { scanJson } from './untrusted-json.ts'
 
 const maximumKeyCharacters = 64
 
@@ -66,13 +67,16 @@ const outgrownBy = {
 
 /**
  * Returns the object in a JSON body. Throws `invalid_json` if it is not JSON, nested too deeply or has more than `values` values,
- * and `invalid_request` if it is not an object.
+ * and `invalid_request` if it is not an object or one of its objects has a key twice.
  */
 export function parseJson(text: string, values = maximumValues): Readonly<Record<string, unknown>> {
-  const bound = exceededJsonLimit(text, maximumDepth, values)
-  if (bound !== null) throw new GatewayError('invalid_json', `The body ${outgrownBy[bound](values)} and send it again.`)
+  const { exceeded, members } = scanJson(text, maximumDepth, values)
+  if (exceeded !== null)
+    throw new GatewayError('invalid_json', `The body ${outgrownBy[exceeded](values)} and send it again.`)
   const value = parseJsonText(text)
   if (!isObject(value)) throw new GatewayError('invalid_request', 'The body must be a JSON object: `{ … }`.')
+  if (countMembers(value) !== members)
+    throw invalidField((findDuplicateKey(text) ?? '').slice(0, 64).toWellFormed(), 'appears twice. Send it once')
   return value
 }
 

@@ -1,5 +1,7 @@
 /** Parses content blocks of Messages requests into message parts. */
 import type { ContentPart, ReasoningItem } from '../../core/chat/chat.ts'
+import { isImageBase64, isPdfBase64, type ReadValues } from '../../core/chat/request-texts.ts'
+import type { GatewayError } from '../../core/validation/errors.ts'
 import { forwardableAddress } from '../../core/validation/public-address.ts'
 import { invalidField } from '../../core/validation/validate.ts'
 
@@ -15,6 +17,13 @@ export function blocksOf(content: unknown): readonly BlockFields[] {
   return Array.isArray(content) ? content.filter(isBlockFields) : []
 }
 
+/** Returns a field that must be a string, which a message contains. Throws `invalid_request`. */
+export function readField(block: BlockFields, name: string, param: string, values: ReadValues): string {
+  const text = textField(block, name, param)
+  values.add(text)
+  return text
+}
+
 /** Returns a field that must be a string. Throws `invalid_request`. */
 export function textField(block: BlockFields, name: string, param: string): string {
   const value = block[name]
@@ -26,21 +35,21 @@ export function textField(block: BlockFields, name: string, param: string): stri
 export type Findings = {
   /** The features for which only an Anthropic model can serve the request. */
   readonly needs: Set<string>
-  /** Texts that are in no message but need moderation. */
-  readonly unread: string[]
+  /** What the messages contain. */
+  readonly values: ReadValues
 }
 
 /** Returns the provider-independent parts of a block of a user's turn or of a tool result; null = unknown block type. */
 export function contentParts(block: BlockFields, param: string, findings: Findings): readonly ContentPart[] | null {
   switch (block.type) {
     case 'text':
-      return [{ type: 'text', text: textField(block, 'text', param) }]
+      return [{ type: 'text', text: readField(block, 'text', param, findings.values) }]
     case 'image':
       return imageParts(block, param, findings)
     case 'document':
       return documentParts(block, param, findings)
     case 'search_result':
-      return [{ type: 'text', text: searchResultText(block) }]
+      return [{ type: 'text', text: searchResultText(block, findings) }]
     case 'tool_reference':
       return [{ type: 'text', text: `Tool: ${String(block.tool_name ?? '')}` }]
     default:
@@ -53,45 +62,65 @@ function imageParts(block: BlockFields, param: string, findings: Findings): read
   switch (source.type) {
     case 'base64': {
       const type = textField(source, 'media_type', `${param}.source`)
-      return [
-        { type: 'image', url: `data:${type};base64,${textField(source, 'data', `${param}.source`)}`, detail: null },
-      ]
+      const data = textField(source, 'data', `${param}.source`)
+      if (isImageBase64(data)) findings.values.add(data)
+      return [{ type: 'image', url: `data:${type};base64,${data}`, detail: null }]
     }
-    case 'url': {
-      const url = forwardableAddress(textField(source, 'url', `${param}.source`))
-      if (url === null)
-        throw invalidField(
-          `${param}.source.url`,
-          'must be a public http or https URL on port 80 or 443 without credentials',
-        )
-      return [{ type: 'image', url, detail: null }]
-    }
+    case 'url':
+      return [{ type: 'image', url: publicUrl(source, `${param}.source.url`), detail: null }]
     default:
-      return anthropicOnly(block, `image.source.${String(source.type)}`, findings)
+      throw unsupportedSource(`${param}.source.type`)
   }
 }
 
 function documentParts(block: BlockFields, param: string, findings: Findings): readonly ContentPart[] {
   const source = sourceOf(block, param)
+  const { values } = findings
   const title = typeof block.title === 'string' && block.title !== '' ? block.title : null
   const about = typeof block.context === 'string' ? block.context : ''
   const context: readonly ContentPart[] = about === '' ? [] : [{ type: 'text', text: about }]
   const heading = title === null ? '' : `${title}\n`
-  if (source.type === 'base64') {
-    const type = textField(source, 'media_type', `${param}.source`).toLowerCase()
-    if (type !== 'application/pdf') return anthropicOnly(block, 'document.source.media_type', findings)
-    const url = `data:application/pdf;base64,${textField(source, 'data', `${param}.source`)}`
-    return [...context, { type: 'file', url, name: title }]
+  switch (source.type) {
+    case 'base64': {
+      const type = textField(source, 'media_type', `${param}.source`).toLowerCase()
+      const data = textField(source, 'data', `${param}.source`)
+      if (type !== 'application/pdf' || !isPdfBase64(data)) return anthropicOnly('document.source.media_type', findings)
+      values.add(title, about, data)
+      return [...context, { type: 'file', url: `data:application/pdf;base64,${data}`, name: title }]
+    }
+    case 'text':
+      values.add(title, about)
+      return [...context, { type: 'text', text: heading + readField(source, 'data', `${param}.source`, values) }]
+    case 'content': {
+      values.add(title, about)
+      const blocks = blocksOf(source.content)
+      const parts = blocks.flatMap(
+        (one, index) => contentParts(one, `${param}.source.content.${index}`, findings) ?? [],
+      )
+      return [...context, ...(heading === '' ? [] : [{ type: 'text' as const, text: heading }]), ...parts]
+    }
+    case 'url':
+      publicUrl(source, `${param}.source.url`)
+      return anthropicOnly('document.source.url', findings)
+    default:
+      throw unsupportedSource(`${param}.source.type`)
   }
-  if (source.type === 'text')
-    return [...context, { type: 'text', text: heading + textField(source, 'data', `${param}.source`) }]
-  if (source.type === 'content') {
-    const parts = blocksOf(source.content).flatMap(
-      (one, index) => contentParts(one, `${param}.source.content.${index}`, findings) ?? unreadBlock(one, findings),
-    )
-    return [...context, ...(heading === '' ? [] : [{ type: 'text' as const, text: heading }]), ...parts]
-  }
-  return anthropicOnly(block, `document.source.${String(source.type)}`, findings)
+}
+
+/** Returns the URL in the form that an upstream may fetch. Throws `invalid_request` for one that is not public. */
+export function publicUrl(fields: BlockFields, param: string): string {
+  const url = forwardableAddress(textField(fields, 'url', param.replace(/\.url$/, '')))
+  if (url !== null && !/^data:/i.test(url)) return url
+  throw invalidField(param, 'must be a public http or https URL on port 80 or 443 without credentials')
+}
+
+/** Files by ID are the operator's: the account of the gateway at Anthropic owns them. */
+function unsupportedSource(param: string): GatewayError {
+  return invalidField(
+    param,
+    'must be "base64", "url", "text" or "content": files are not stored here',
+    'unsupported_parameter',
+  )
 }
 
 function sourceOf(block: BlockFields, param: string): BlockFields {
@@ -99,21 +128,18 @@ function sourceOf(block: BlockFields, param: string): BlockFields {
   throw invalidField(`${param}.source`, 'is required: an object')
 }
 
-function searchResultText({ title, source, content }: BlockFields): string {
-  const texts = blocksOf(content).map(block => (typeof block.text === 'string' ? block.text : ''))
-  return [title, source, ...texts].filter(text => typeof text === 'string' && text !== '').join('\n')
+function searchResultText({ title, source, content }: BlockFields, { values }: Findings): string {
+  const texts = [title, source, ...blocksOf(content).map(block => block.text)].filter(
+    text => typeof text === 'string' && text !== '',
+  )
+  values.add(...texts)
+  return texts.join('\n')
 }
 
-/** Records the JSON of a block for moderation. Returns no parts. */
-function unreadBlock(block: BlockFields, { unread }: Findings): readonly never[] {
-  unread.push(JSON.stringify(block))
-  return []
-}
-
-/** Records that only an Anthropic model can read the block, and its JSON for moderation. Returns no parts. */
-export function anthropicOnly(block: BlockFields, what: string, { needs, unread }: Findings): readonly never[] {
+/** Records that only an Anthropic model can read a block, which goes to it in the client's body. Returns no parts. */
+export function anthropicOnly(what: string, { needs }: Findings): readonly never[] {
   needs.add(what.slice(0, 64))
-  return unreadBlock(block, { needs, unread })
+  return []
 }
 
 /** Returns the reasoning of an assistant's block; null = the block has none. */

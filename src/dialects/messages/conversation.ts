@@ -1,5 +1,6 @@
 /** Parses the turns of a Messages request into messages. */
 import type { ContentPart, Message, ReasoningItem, ToolCall } from '../../core/chat/chat.ts'
+import type { ReadValues } from '../../core/chat/request-texts.ts'
 import { invalidField } from '../../core/validation/validate.ts'
 import { isSealed, type ReasoningSeal } from '../reasoning-seal.ts'
 import {
@@ -9,13 +10,13 @@ import {
   contentParts,
   type Findings,
   isBlockFields,
+  readField,
   reasoningOf,
   textField,
 } from './blocks.ts'
 
 type ParsedConversation = {
   readonly messages: readonly Message[]
-  readonly unread: readonly Message[]
   readonly needs: readonly string[]
   /** Positions of blocks with reasoning that the gateway sealed. */
   readonly sealed: readonly (readonly [message: number, part: number])[]
@@ -32,25 +33,22 @@ type Reading = {
 
 /** Parses the system text and the turns. Throws `invalid_request` with the block at fault. */
 export function readConversation(
-  system: unknown,
-  turns: readonly WireMessage[],
-  seal: ReasoningSeal,
-  accountId: string,
+  { system, messages: turns }: { readonly system?: unknown; readonly messages: readonly WireMessage[] },
+  { seal, accountId }: { readonly seal: ReasoningSeal; readonly accountId: string },
+  values: ReadValues,
 ): ParsedConversation {
-  const findings: Findings = { needs: new Set(), unread: [] }
+  const findings: Findings = { needs: new Set(), values }
   const reading: Reading = { open: text => seal.open(accountId, text), findings, sealed: [] }
   const messages = [
-    ...systemMessage(system, 'system'),
+    ...systemMessage(system, 'system', values),
     ...turns.flatMap(({ role, content }, index) => {
       if (role === 'assistant') return [assistantMessage(content, index, reading)]
       const param = `messages.${index}.content`
-      return role === 'system' ? systemMessage(content, param) : userMessages(content, param, findings)
+      return role === 'system' ? systemMessage(content, param, values) : userMessages(content, param, findings)
     }),
   ]
   return {
     messages,
-    // The role of a tool result: a model reads these texts, but no user wrote them.
-    unread: findings.unread.map(text => ({ role: 'tool', callId: '', text })),
     needs: [...findings.needs],
     sealed: reading.sealed,
   }
@@ -62,10 +60,11 @@ export function readConversation(
  */
 const attribution = /^x-anthropic-billing-header:(?: ?[\w-]{1,32}=[\w.:-]{1,64};?){1,8}\s?$/
 
-function systemMessage(content: unknown, param: string): readonly Message[] {
+function systemMessage(content: unknown, param: string, values: ReadValues): readonly Message[] {
   const texts = blocksOf(content)
     .map((block, index) => textField(block, 'text', `${param}.${index}`))
     .filter(text => text !== '' && !attribution.test(text))
+  values.add(...texts)
   return texts.length === 0 ? [] : [{ role: 'system', text: texts.join('\n\n') }]
 }
 
@@ -81,7 +80,7 @@ function userMessages(content: unknown, param: string, findings: Findings): read
       results.push(message)
       attached.push(...attachments)
     } else {
-      const parts = contentParts(block, place, findings) ?? anthropicOnly(block, String(block.type), findings)
+      const parts = contentParts(block, place, findings) ?? ownBlock(block, place, findings)
       said.push(...parts)
     }
   }
@@ -99,10 +98,10 @@ function toolResult(
   const files: ContentPart[] = []
   // The JSON of an unknown block is better than no text.
   for (const [index, one] of blocksOf(block.content).entries())
-    for (const part of contentParts(one, `${param}.content.${index}`, findings) ?? [jsonPart(one)])
+    for (const part of contentParts(one, `${param}.content.${index}`, findings) ?? [jsonPart(one, findings)])
       if (part.type === 'text') texts.push(part.text)
       else files.push(part)
-  const callId = textField(block, 'tool_use_id', param)
+  const callId = readField(block, 'tool_use_id', param, findings.values)
   const isError = block.is_error === true
   const text = texts.join('\n')
   return {
@@ -115,7 +114,15 @@ function toolResult(
   }
 }
 
-function jsonPart(block: BlockFields): ContentPart {
+/** Returns the parts of a block that only Anthropic reads. Throws for a file in a container, which is the operator's. */
+function ownBlock(block: BlockFields, place: string, findings: Findings): readonly ContentPart[] {
+  if (block.type === 'container_upload')
+    throw invalidField(`${place}.type`, 'refers to a stored file. Files are not stored here', 'unsupported_parameter')
+  return anthropicOnly(String(block.type), findings)
+}
+
+function jsonPart(block: BlockFields, { values }: Findings): ContentPart {
+  values.add(block)
   return { type: 'text', text: JSON.stringify(block) }
 }
 
@@ -126,22 +133,25 @@ function assistantMessage(content: unknown, message: number, reading: Reading): 
   /** Google's signatures by call ID. */
   const signatures = new Map<string, string>()
   const unsigned: string[] = []
+  const { values } = reading.findings
   for (const [part, block] of blocksOf(content).entries()) {
     const param = `messages.${message}.content.${part}`
     const reasoning = reasoningOf(block)
     if (reasoning !== null) {
       const item = replayed(reasoning, [message, part], reading)
+      // A sealed block is not sent as it is.
+      values.add(isSealed(reasoning.data) ? block : reasoning.text)
       if (item === null) continue
       if (item.family === 'google' && item.id !== null) signatures.set(item.id, item.data)
       else if (item.data !== '') items.push(item)
       // A summary that its provider does not accept again is dropped.
       else if (item.family === 'compatible' || item.family === 'anthropic') unsigned.push(item.text)
-    } else if (block.type === 'text') texts.push(textField(block, 'text', param))
-    else if (block.type === 'tool_use') calls.push(toolCall(block, param))
+    } else if (block.type === 'text') texts.push(readField(block, 'text', param, values))
+    else if (block.type === 'tool_use') calls.push(toolCall(block, param, values))
     // The summary replaces the turns before it.
-    else if (block.type === 'compaction' && typeof block.content === 'string') texts.push(block.content)
-    // Calls and results of tools that ran at Anthropic. Other providers receive only the text that followed.
-    else reading.findings.unread.push(JSON.stringify(block))
+    else if (block.type === 'compaction' && typeof block.content === 'string')
+      texts.push(readField(block, 'content', param, values))
+    // Other blocks are calls and results of tools that ran at Anthropic. Other providers receive only the text that followed.
   }
   return {
     role: 'assistant',
@@ -165,10 +175,11 @@ function replayed(
   return item === null || item.text !== '' ? item : { ...item, text }
 }
 
-function toolCall(block: BlockFields, param: string): ToolCall {
-  const id = textField(block, 'id', param)
-  const name = textField(block, 'name', param)
+function toolCall(block: BlockFields, param: string, values: ReadValues): ToolCall {
+  const id = readField(block, 'id', param, values)
+  const name = readField(block, 'name', param, values)
   if (id === '' || id.length > 512) throw invalidField(`${param}.id`, 'must be a string of 1 to 512 characters')
   if (block.input != null && !isBlockFields(block.input)) throw invalidField(`${param}.input`, 'must be an object')
+  values.add(block.input)
   return { id, name, arguments: JSON.stringify(block.input ?? {}), signature: null }
 }

@@ -4,6 +4,9 @@
  */
 import { type Static, Type } from '@sinclair/typebox'
 import type { ChatRequest, ReasoningEffort, ResponseFormat, SourceBody } from '../../core/chat/chat.ts'
+import { isSendableField, sendableFields, sortBetas } from '../../core/chat/provider-features.ts'
+import { ReadValues } from '../../core/chat/request-texts.ts'
+import { unreadParts } from '../../core/chat/tool-definitions.ts'
 import {
   chatRequestFields,
   maximumMessages,
@@ -11,10 +14,10 @@ import {
   parseChatRequestFields,
 } from '../../core/request/chat-request.ts'
 import { bodyText } from '../../core/request/part-schemas.ts'
-import { checker, nullable, oneOf } from '../../core/validation/validate.ts'
+import { checker, invalidField, nullable, oneOf } from '../../core/validation/validate.ts'
 import type { RequestSource } from '../../http/chat-handler.ts'
 import type { ReasoningSeal } from '../reasoning-seal.ts'
-import { isBlockFields } from './blocks.ts'
+import { isBlockFields, publicUrl } from './blocks.ts'
 import { readConversation } from './conversation.ts'
 import { readMessagesTools } from './tools.ts'
 
@@ -179,17 +182,26 @@ type Prompt = Static<typeof countSchema>
 
 /** Parses the conversation and the definitions of a request. */
 function readPrompt(body: Prompt, { headers, text, accountId }: RequestSource, seal: ReasoningSeal) {
-  const { messages, unread, needs, sealed } = readConversation(body.system, body.messages, seal, accountId)
+  rejectStored(body)
+  const values = new ReadValues()
+  const { messages, needs, sealed } = readConversation(body, { seal, accountId }, values)
   const {
     serverTools,
     needs: neededTool,
-    unread: unreadTools,
     ...tools
-  } = readMessagesTools(body.tools ?? [], body.tool_choice ?? null)
-  const sent = sentHeaders(headers)
-  const extras: Record<string, unknown> = { ...otherFields(body), ...serverTools }
-  const defined = [...Object.values(otherFields(body)).filter(isTextual), ...unreadTools, ...unreadFormats(body)]
+  } = readMessagesTools(body.tools ?? [], body.tool_choice ?? null, values)
+  const responseFormat = responseFormatOf(body)
+  if (responseFormat.type === 'json_schema') values.add(responseFormat.schema)
+  const { sent, dropped: betas } = sentHeaders(headers)
+  const others = otherFields(body)
+  const refused = [
+    ...Object.keys(others).filter(name => !isSendableField('messages', name, others[name])),
+    ...betas.map(name => `anthropic-beta.${name}`),
+  ]
+  const extras: Record<string, unknown> = { ...others, ...serverTools }
+  for (const name of betas) extras[`anthropic-beta.${name}`] = true
   if (sent['anthropic-beta'] !== undefined) extras['anthropic-beta'] = sent['anthropic-beta']
+  const { model, ...leaving } = sendableFields('messages', body)
   const source: SourceBody = {
     dialect: 'messages',
     text,
@@ -199,7 +211,8 @@ function readPrompt(body: Prompt, { headers, text, accountId }: RequestSource, s
     needs: neededTool === null ? needs : [...needs, neededTool],
     // Such fields are extras. Each adapter reports the extras that it drops.
     sameFormOnly: [],
-    unread: [...unread, ...defined.map(one => ({ role: 'tool' as const, callId: '', text: JSON.stringify(one) }))],
+    refused,
+    unread: unreadParts({ ...leaving, ...headersIn(sent) }, values),
     sealed,
   }
   return {
@@ -207,15 +220,32 @@ function readPrompt(body: Prompt, { headers, text, accountId }: RequestSource, s
     ...tools,
     extras,
     source,
-    responseFormat: responseFormatOf(body),
+    responseFormat,
     reasoningEffort: effortOf(body),
     isAgent: messages.at(-1)?.role === 'tool' || headers.has('x-claude-code-session-id') || endsWithResult(body),
   }
 }
 
-/** Returns whether a value can contain text. */
-function isTextual(value: unknown): boolean {
-  return typeof value === 'string' || (typeof value === 'object' && value !== null)
+/** Rejects what belongs to the operator's account at Anthropic, what the gateway must not contact, and a place with another price. */
+function rejectStored(body: Readonly<Record<string, unknown>>): void {
+  if (body.container != null)
+    throw invalidField('container', 'refers to a stored object. Objects are not stored here', 'unsupported_parameter')
+  const { inference_geo: place, mcp_servers: servers } = body
+  if (!isSendableField('messages', 'inference_geo', place ?? null))
+    throw invalidField(
+      'inference_geo',
+      'must be "global": the price of other places is unknown',
+      'unsupported_parameter',
+    )
+  if (servers == null) return
+  if (!Array.isArray(servers)) throw invalidField('mcp_servers', 'must be an array')
+  for (const [index, server] of servers.entries())
+    publicUrl(isBlockFields(server) ? server : {}, `mcp_servers.${index}.url`)
+}
+
+/** A header is sent beside the body. */
+function headersIn(sent: Readonly<Record<string, string>>) {
+  return sent['anthropic-beta'] === undefined ? {} : { 'anthropic-beta': sent['anthropic-beta'] }
 }
 
 function endsWithResult({ messages }: Prompt): boolean {
@@ -242,9 +272,15 @@ function otherFields(body: Readonly<Record<string, unknown>>): Record<string, un
   )
 }
 
-function sentHeaders(headers: Headers): Readonly<Record<string, string>> {
-  const names = ['anthropic-version', 'anthropic-beta']
-  return Object.fromEntries(names.flatMap(name => (headers.has(name) ? [[name, headers.get(name) ?? '']] : [])))
+function sentHeaders(headers: Headers) {
+  const given = headers.get('anthropic-beta') ?? ''
+  const { sent: names, dropped } = sortBetas(given)
+  const version = headers.get('anthropic-version')
+  const sent: Readonly<Record<string, string>> = {
+    ...(version === null ? {} : { 'anthropic-version': version }),
+    ...(names.length === 0 ? {} : { 'anthropic-beta': dropped.length === 0 ? given : names.join(',') }),
+  }
+  return { sent, dropped }
 }
 
 function responseFormatOf({
@@ -256,20 +292,6 @@ function responseFormatOf({
   // OpenAI's strict mode accepts only closed schemas. Anthropic's clients usually send such schemas.
   const strict = format.schema.additionalProperties === false
   return { type: 'json_schema', name: 'response', description: null, schema: format.schema, strict }
-}
-
-/** Returns the settings of the output that `responseFormatOf` does not read. */
-function unreadFormats({ output_config: config, ...body }: Prompt & { readonly output_format?: unknown }): unknown[] {
-  const { effort, format, ...others } = config ?? {}
-  const isRead = (value: unknown) => isBlockFields(value) && value.type === 'json_schema' && isBlockFields(value.schema)
-  const beside = isBlockFields(format) && isRead(format) ? withoutSchema(format) : format
-  return [others, beside, format == null && isRead(body.output_format) ? null : body.output_format].filter(
-    value => isTextual(value) && Object.keys(Object(value)).length > 0,
-  )
-}
-
-function withoutSchema({ type, schema, ...rest }: Readonly<Record<string, unknown>>) {
-  return rest
 }
 
 const efforts: ReadonlySet<string> = new Set(['low', 'medium', 'high', 'xhigh', 'max'] satisfies ReasoningEffort[])

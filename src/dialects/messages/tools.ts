@@ -1,5 +1,7 @@
 /** Parses the tools of Messages requests. Tools of the client become functions; tools that run at Anthropic are only for Anthropic. */
 import type { Tool, ToolChoice } from '../../core/chat/chat.ts'
+import { isMessagesTool } from '../../core/chat/provider-features.ts'
+import type { ReadValues } from '../../core/chat/request-texts.ts'
 import { invalidField } from '../../core/validation/validate.ts'
 import { type BlockFields, isBlockFields } from './blocks.ts'
 
@@ -9,8 +11,6 @@ type ToolFields = {
   readonly parallelToolCalls: boolean | null
   /** Definitions that only Anthropic supports, by the name that reports them as dropped. */
   readonly serverTools: Readonly<Record<string, BlockFields>>
-  /** Tools that run at Anthropic, and further fields of functions, such as input examples: only Anthropic reads them. */
-  readonly unread: readonly BlockFields[]
   /** Set if the choice requires one of `serverTools`: no other provider can serve the request. */
   readonly needs: string | null
 }
@@ -18,44 +18,29 @@ type ToolFields = {
 type WireTool = BlockFields & { readonly name?: string; readonly type?: string | null }
 
 /** Parses tools and choice. Throws `invalid_request` with the tool at fault. */
-export function readMessagesTools(tools: readonly WireTool[], choice: BlockFields | null): ToolFields {
+export function readMessagesTools(
+  tools: readonly WireTool[],
+  choice: BlockFields | null,
+  values: ReadValues,
+): ToolFields {
   const functions: Tool[] = []
   const serverTools: Record<string, BlockFields> = {}
   const serverNames = new Set<unknown>()
-  const unread: BlockFields[] = []
   for (const [index, tool] of tools.entries()) {
-    const read = readTool(tool, `tools.${index}`)
+    const read = readTool(tool, `tools.${index}`, values)
     if (read === null) {
       serverTools[`tools.${String(tool.type).slice(0, 58)}`] = tool
       serverNames.add(tool.name)
-      unread.push(tool)
     } else if (functions.some(other => other.name === read.name))
       throw invalidField(`tools.${index}.name`, 'must be unique among `tools`')
     else functions.push(read)
-    if (read !== null && hasTexts(besideFunction(tool))) unread.push(besideFunction(tool))
   }
   const parallelToolCalls = choice?.disable_parallel_tool_use === true ? false : null
-  const common = { tools: functions, parallelToolCalls, serverTools, unread }
+  const common = { tools: functions, parallelToolCalls, serverTools }
   if (choice === null) return { ...common, toolChoice: null, needs: null }
   if (choice.type === 'tool' && serverNames.has(choice.name))
     return { ...common, toolChoice: null, needs: 'tool_choice' }
   return { ...common, toolChoice: readChoice(choice, functions, tools.length > 0), needs: null }
-}
-
-function besideFunction({
-  name,
-  type,
-  description,
-  input_schema,
-  strict,
-  cache_control,
-  ...rest
-}: WireTool): BlockFields {
-  return rest
-}
-
-function hasTexts(fields: BlockFields): boolean {
-  return Object.values(fields).some(value => typeof value === 'string' || (typeof value === 'object' && value !== null))
 }
 
 function readChoice(choice: BlockFields, tools: readonly Tool[], hasAny: boolean): ToolChoice | null {
@@ -77,12 +62,21 @@ function readChoice(choice: BlockFields, tools: readonly Tool[], hasAny: boolean
 const toolName = /^[A-Za-z0-9_-]{1,128}$/
 
 /** Returns the function for any provider; null = the tool runs at Anthropic. */
-function readTool(tool: WireTool, param: string): Tool | null {
+function readTool(tool: WireTool, param: string, values: ReadValues): Tool | null {
   const { type, name, description, input_schema: schema, strict } = tool
-  if (type != null && type !== 'custom') return clientTool(String(type), name)
+  if (type != null && type !== 'custom') {
+    if (!isMessagesTool(type))
+      throw invalidField(
+        `${param}.type`,
+        'is the type of a tool whose cost the gateway cannot bound. Remove it',
+        'unsupported_parameter',
+      )
+    return clientTool(type, name)
+  }
   if (typeof name !== 'string' || !toolName.test(name))
     throw invalidField(`${param}.name`, 'must be a name of 1 to 128 letters, digits, `_` or `-`')
   if (!isBlockFields(schema)) throw invalidField(`${param}.input_schema`, 'must be a JSON schema of an object')
+  values.add(name, typeof description === 'string' ? description : null, schema)
   return {
     name,
     description: typeof description === 'string' ? description : null,

@@ -1,6 +1,7 @@
 /** Parses the items of a Responses input into messages. */
 import { Type } from '@sinclair/typebox'
 import type { Message, ReasoningItem } from '../../core/chat/chat.ts'
+import type { ReadValues } from '../../core/chat/request-texts.ts'
 import { flatToolName } from '../../core/chat/tool-names.ts'
 import { bodyText, callId } from '../../core/request/part-schemas.ts'
 import { GatewayError } from '../../core/validation/errors.ts'
@@ -22,8 +23,6 @@ export type ReadInput = {
   readonly loaded: readonly ToolList[]
   /** Paths of items that only OpenAI supports. */
   readonly needs: readonly string[]
-  /** Texts that only OpenAI receives and no message contains. */
-  readonly unread: readonly string[]
   /** The input for OpenAI: without IDs of objects that are not stored, and with OpenAI's reasoning unsealed. */
   readonly native: string | readonly unknown[]
   /** The input ends with a text of the user, before which the gateway can insert one. */
@@ -51,7 +50,8 @@ type Reading = {
   readonly loaded: ToolList[]
   readonly needs: string[]
   readonly native: unknown[]
-  readonly unread: string[]
+  /** What the messages contain. */
+  readonly values: ReadValues
   /** The opened reasoning of the current item; null if there is none. */
   opened: ReasoningItem | null
 }
@@ -61,6 +61,7 @@ export function readInputItems(
   input: string | readonly unknown[],
   instructions: readonly string[],
   opener: ReasoningOpener,
+  values: ReadValues,
 ): ReadInput {
   const reading: Reading = {
     turns: new Turns(),
@@ -69,7 +70,7 @@ export function readInputItems(
     loaded: [],
     needs: [],
     native: [],
-    unread: [],
+    values,
     opened: null,
   }
   for (const text of instructions) reading.turns.add({ role: 'system', text })
@@ -78,7 +79,10 @@ export function readInputItems(
     for (const [index, item] of input.entries()) {
       reading.opened = null
       readItem(reading, item, `input.${index}`)
-      reading.native.push(...nativeItem(item, reading.opened))
+      const native = nativeItem(item, reading.opened)
+      // The seal proves that this text came from the provider.
+      if (reading.opened !== null) values.add(...native)
+      reading.native.push(...native)
     }
   const last = typeof input === 'string' ? null : input.at(-1)
   return {
@@ -86,7 +90,6 @@ export function readInputItems(
     declared: reading.declared,
     loaded: reading.loaded,
     needs: reading.needs,
-    unread: reading.unread,
     native: typeof input === 'string' ? input : reading.native,
     endsWithText: typeof input === 'string' || isUserText(last),
   }
@@ -110,13 +113,14 @@ function readItem(reading: Reading, item: unknown, place: string): void {
       break
     case 'function_call': {
       const call = checkCall(item, place)
-      readNames(reading, call)
+      addCall(reading, call)
+      reading.values.add(call.arguments)
       turns.call(call.call_id, flatToolName(call.namespace ?? null, call.name), call.arguments)
       break
     }
     case 'custom_tool_call': {
       const call = checkCustomCall(item, place)
-      readNames(reading, call)
+      addCall(reading, call)
       const args = JSON.stringify({ input: call.input })
       turns.call(call.call_id, flatToolName(call.namespace ?? null, call.name), args)
       break
@@ -147,30 +151,29 @@ function readItem(reading: Reading, item: unknown, place: string): void {
       throw storedItem(item)
     default:
       reading.needs.push(`${place}.type`)
-      // OpenAI receives the item itself. Its texts are moderated and counted like a tool result.
-      turns.add({ role: 'tool', callId: textOrNull(item.call_id) ?? '', text: textsIn(item).join('\n') })
+      // Only OpenAI receives the item. Moderation and token counts read it in the body.
+      turns.add({ role: 'tool', callId: '', text: '' })
       break
   }
 }
 
-/** A name is one word; several words are a text, which only OpenAI would receive as it is. */
-function readNames(
-  { unread }: Reading,
-  { name, namespace }: { readonly name: string; readonly namespace?: string | null },
-) {
-  for (const one of [name, namespace ?? '']) if (/\s/.test(one)) unread.push(one)
+type Call = { readonly call_id: string; readonly name: string; readonly namespace?: string | null }
+
+function addCall({ values }: Reading, { call_id: id, name, namespace }: Call): void {
+  values.add(id)
+  // A name with other characters has another form in the message.
+  if (flatToolName(namespace ?? null, name) === name) values.add(name)
 }
 
 function readMessage(reading: Reading, item: Fields, place: string): void {
-  const { turns, needs } = reading
+  const { turns, needs, values } = reading
   const { role } = checkMessage(item, place)
   if (role === 'user') {
     addUser(reading, item.content, `${place}.content`)
     return
   }
-  const { parts, needs: own, unread } = readParts(item.content ?? '', `${place}.content`)
+  const { parts, needs: own } = readParts(item.content ?? '', `${place}.content`, values)
   for (const need of own) needs.push(need)
-  reading.unread.push(...unread)
   const attachment = parts.findIndex(part => part.type !== 'text')
   if (attachment !== -1)
     throw invalidField(
@@ -182,10 +185,9 @@ function readMessage(reading: Reading, item: Fields, place: string): void {
   else turns.add({ role: 'system', text: texts.join('\n') })
 }
 
-function addUser({ turns, needs, unread }: Reading, content: unknown, place: string): void {
-  const { parts, needs: own, unread: texts } = readParts(content, place)
+function addUser({ turns, needs, values }: Reading, content: unknown, place: string): void {
+  const { parts, needs: own } = readParts(content, place, values)
   for (const need of own) needs.push(need)
-  unread.push(...texts)
   turns.add({ role: 'user', content: parts, name: null })
 }
 
@@ -197,13 +199,14 @@ function readReasoning(reading: Reading, item: Fields): void {
   if (reading.opened !== null) reading.turns.reason(reading.opened)
 }
 
-function readSearch({ turns, needs }: Reading, item: Fields, place: string): void {
+function readSearch({ turns, needs, values }: Reading, item: Fields, place: string): void {
   // A search that ran at OpenAI has no call ID.
   const { call_id: id } = checkSearch(item, place)
   if (id == null) {
     needs.push(`${place}.type`)
     return
   }
+  values.add(id, item.arguments)
   turns.call(
     id,
     searchToolName,
@@ -211,11 +214,11 @@ function readSearch({ turns, needs }: Reading, item: Fields, place: string): voi
   )
 }
 
-function readOutput({ turns, needs, unread }: Reading, item: Fields, place: string): void {
+function readOutput({ turns, needs, values }: Reading, item: Fields, place: string): void {
   const { call_id: id } = checkOutput(item, place)
-  const { parts, needs: own, unread: texts } = readParts(item.output ?? '', `${place}.output`)
+  values.add(id)
+  const { parts, needs: own } = readParts(item.output ?? '', `${place}.output`, values)
   for (const need of own) needs.push(need)
-  unread.push(...texts)
   const text = parts.flatMap(part => (part.type === 'text' ? [part.text] : [])).join('\n')
   const attachments = parts.filter(part => part.type !== 'text')
   if (!turns.answer(id, text, attachments)) throw unknownCall(place)
@@ -233,26 +236,10 @@ function readFoundTools({ turns, loaded, needs }: Reading, item: Fields, place: 
   if (!turns.answer(id, JSON.stringify({ tools: names }), [])) throw unknownCall(place)
 }
 
-/** Fields that contain no text for a model. */
-const unreadFields: ReadonlySet<string> = new Set(['type', 'id', 'call_id', 'status', 'encrypted_content'])
-
-/** Returns all texts of an item except images. Iterative, because recursion could overflow the stack for deep items. */
-function textsIn(item: Fields): readonly string[] {
-  const texts: string[] = []
-  const open: unknown[] = [item]
-  for (let value = open.pop(); value !== undefined; value = open.pop()) {
-    if (typeof value === 'string' && !value.startsWith('data:')) texts.push(value)
-    if (typeof value !== 'object' || value === null) continue
-    for (const [name, inner] of Object.entries(value)) if (!unreadFields.has(name)) open.push(inner ?? null)
-  }
-  return texts.reverse()
-}
-
-function addSaid({ turns, unread }: Reading, item: Fields): void {
-  const all = textsIn(item).join('\n')
+/** Adds the text of a message between agents, for other models. OpenAI receives the item. */
+function addSaid({ turns }: Reading, item: Fields): void {
   const text = [item.content, item.text, item.message, item.summary].map(textIn).find(said => said !== '')
   if (text !== undefined) turns.add({ role: 'user', content: [{ type: 'text', text }], name: null })
-  if (all !== text && all !== '') unread.push(all)
 }
 
 function unknownCall(place: string): GatewayError {

@@ -1,6 +1,7 @@
 /** Parses the content of items: text, images and documents. */
 import { Type } from '@sinclair/typebox'
 import type { ContentPart } from '../../core/chat/chat.ts'
+import { isImageData, isPdfData, type ReadValues } from '../../core/chat/request-texts.ts'
 import { fetchable } from '../../core/request/parse-messages.ts'
 import { bodyText, imageAddress } from '../../core/request/part-schemas.ts'
 import { invalidField, nullable, oneOf } from '../../core/validation/validate.ts'
@@ -28,32 +29,29 @@ const checkFile = checkerAt(
 )
 const checkDetail = checkerAt(Type.Object({ detail: nullable(oneOf(['auto', 'low', 'high', 'original'])) }, open))
 
-const pdf = /^data:application\/pdf;base64,/i
-
 type ReadParts = {
   readonly parts: readonly ContentPart[]
   /** Paths of parts that only OpenAI supports. */
   readonly needs: readonly string[]
-  /** Texts of those parts. */
-  readonly unread: readonly string[]
 }
 
-/** Parses the content of an item, a text or a list of parts. Throws `invalid_request` with the part at fault. */
-export function readParts(content: unknown, place: string): ReadParts {
-  if (typeof content === 'string') return { parts: [{ type: 'text', text: content }], needs: [], unread: [] }
+/** Parses the content of an item, a text or a list of parts. Adds what it contains to `values`. Throws `invalid_request` with the part at fault. */
+export function readParts(content: unknown, place: string, values: ReadValues): ReadParts {
+  if (typeof content === 'string') {
+    values.add(content)
+    return { parts: [{ type: 'text', text: content }], needs: [] }
+  }
   if (!Array.isArray(content)) throw invalidField(place, 'must be a string or an array of parts')
   const parts: ContentPart[] = []
   const needs: string[] = []
-  const unread: string[] = []
   for (const [index, part] of content.entries()) {
     const at = `${place}.${index}`
     const read = readPart(part, at)
-    if (read === null) {
-      needs.push(at)
-      unread.push(...textsOfFile(part))
-    } else parts.push(...read)
+    if (read === null) needs.push(at)
+    else parts.push(...read)
   }
-  return { parts, needs, unread }
+  for (const part of parts) addRead(part, values)
+  return { parts, needs }
 }
 
 /** Returns true for a text that a user wrote. */
@@ -112,19 +110,18 @@ function imageOf(part: Fields, place: string): ContentPart {
 function fileOf(part: Fields, place: string): readonly ContentPart[] | null {
   const { file_data: data, file_url: url, file_id: id, filename } = checkFile(part, place)
   if (id != null) throw storedFile(`${place}.file_id`, 'file_data')
-  if (data != null && pdf.test(data)) return [{ type: 'file', url: data, name: filename ?? null }]
+  if (data != null && isPdfData(data)) return [{ type: 'file', url: data, name: filename ?? null }]
   if (data == null && url == null)
     throw invalidField(`${place}.file_data`, 'is required: send the document as a `data:application/pdf;base64,` URL')
   if (url != null) fetchable(url, `${place}.file_url`)
   return null
 }
 
-/** Returns the name, the address and the readable content of a file that only OpenAI reads. */
-function textsOfFile(part: unknown): readonly string[] {
-  const { filename, file_url: url, file_data: data } = isFields(part) ? part : {}
-  const [, base64] = /^data:(?!image\/|audio\/|video\/)[^,]*;base64,(.*)$/is.exec(textOrNull(data) ?? '') ?? []
-  const content = base64 === undefined ? textOrNull(data) : Buffer.from(base64, 'base64').toString('utf8')
-  return [textOrNull(filename), textOrNull(url), content].filter(text => text !== null)
+/** Adds what a part contains. An address is normalized in the part, so the client's own is not read here. */
+function addRead(part: ContentPart, values: ReadValues): void {
+  if (part.type === 'text') values.add(part.text)
+  else if (part.type === 'file') values.add(part.name, part.url)
+  else if (isImageData(part.url)) values.add(part.url)
 }
 
 function storedFile(place: string, instead: string) {

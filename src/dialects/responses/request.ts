@@ -5,16 +5,19 @@
 import { type Static, Type } from '@sinclair/typebox'
 import type { ChatRequest, ResponseFormat, SourceBody } from '../../core/chat/chat.ts'
 import { reasoningEfforts } from '../../core/chat/chat.ts'
+import { sendableFields } from '../../core/chat/provider-features.ts'
+import { ReadValues } from '../../core/chat/request-texts.ts'
+import { unreadParts } from '../../core/chat/tool-definitions.ts'
+import { isTokenPricedTool } from '../../core/chat/tool-names.ts'
 import { chatRequestFields, parseChatRequestFields } from '../../core/request/chat-request.ts'
 import { bodyText, formatName } from '../../core/request/part-schemas.ts'
 import { sessionNameOf } from '../../core/request/session-name.ts'
 import { GatewayError } from '../../core/validation/errors.ts'
 import { checker, invalidField, nullable, oneOf } from '../../core/validation/validate.ts'
-import type { Fields } from './check.ts'
+import { type Fields, isFields } from './check.ts'
 import { maximumItems, type ReadInput, type ReasoningOpener, readInputItems } from './items.ts'
 import { textIn } from './parts.ts'
 import { chooseTools, type DeclaredTools, maximumDeclaredTools, readTools, type ToolOrigin } from './tools.ts'
-import { unreadTools } from './unread-tools.ts'
 
 const open = { additionalProperties: true }
 const anyObject = Type.Object({}, open)
@@ -124,7 +127,8 @@ export function readResponses(
 ): ResponsesAsk {
   const body = check(value)
   rejectStored(body)
-  const input = readInputItems(body.input ?? missingInput(), instructionsOf(body.instructions ?? null), opener)
+  const values = new ReadValues()
+  const input = readInputItems(body.input ?? missingInput(), instructionsOf(body.instructions ?? null), opener, values)
   const lists = body.tools == null ? [] : [{ tools: body.tools, place: 'tools' }]
   const declared = readTools([...lists, ...input.declared], input.loaded)
   const { tools, choice, needsHosted } = chooseTools(body.tool_choice ?? null, declared)
@@ -132,11 +136,12 @@ export function readResponses(
   const fields = parseChatRequestFields(sharedFields(body), source.headers)
   const isPlain = needs.length === 0 && input.endsWithText
   const wantsLogprobs = body.include?.includes('message.output_text.logprobs') ?? false
-  const definitions = unreadTools([...lists, ...input.declared, ...input.loaded], tools)
+  for (const tool of tools) values.add(...(declared.contents.get(tool) ?? []))
+  const responseFormat = formatOf(body.text?.format ?? null)
   const ask: ChatRequest = {
     ...fields,
     dialect: 'responses',
-    source: sourceOf(body, source.text, { input, declared, needs, definitions }),
+    source: sourceOf(body, source.text, { input, declared, needs, values }),
     messages: input.messages,
     stream: body.stream != null || body.stream_mode != null ? fields.stream : null,
     presencePenalty: null,
@@ -148,7 +153,7 @@ export function readResponses(
     tools,
     toolChoice: choice,
     parallelToolCalls: body.parallel_tool_calls ?? null,
-    responseFormat: formatOf(body.text?.format ?? null),
+    responseFormat,
     endUser: body.safety_identifier ?? body.user ?? null,
     extras: extrasOf(body),
     session: sessionNameOf(source.headers, body.prompt_cache_key),
@@ -212,6 +217,13 @@ function extrasOf(body: Body): ChatRequest['extras'] {
   return Object.fromEntries(verbosity == null ? sent : [...sent, ['verbosity', verbosity]])
 }
 
+/** Returns what OpenAI receives of a body. The gateway writes the format from the fields that it has read. */
+function sentFields(fields: Fields): Fields {
+  const { model, stream, text, user, tools, ...sent } = sendableFields('responses', fields)
+  const list: readonly unknown[] = Array.isArray(tools) ? tools : []
+  return { ...sent, user, tools: list.filter(tool => isFields(tool) && isTokenPricedTool(tool)) }
+}
+
 function sourceOf(
   body: Body,
   text: string,
@@ -219,12 +231,12 @@ function sourceOf(
     input,
     declared,
     needs,
-    definitions,
+    values,
   }: {
     readonly input: ReadInput
     readonly declared: DeclaredTools
     readonly needs: readonly string[]
-    readonly definitions: readonly Fields[]
+    readonly values: ReadValues
   },
 ): SourceBody {
   const sameFormOnly = [
@@ -236,6 +248,7 @@ function sourceOf(
   const instructions = Array.isArray(body.instructions)
     ? instructionsOf(body.instructions).join('\n\n')
     : body.instructions
+  values.add(instructions)
   const fields = { ...body, instructions, input: input.native }
   return {
     dialect: 'responses',
@@ -245,9 +258,8 @@ function sourceOf(
     headers: {},
     needs,
     sameFormOnly,
-    ...(definitions.length === 0 ? {} : { definitions }),
-    ...(input.unread.length === 0
-      ? {}
-      : { unread: input.unread.map(said => ({ role: 'tool' as const, callId: '', text: said })) }),
+    // The adapter reports the fields that it drops.
+    refused: [],
+    unread: unreadParts(sentFields(fields), values),
   }
 }

@@ -25,6 +25,8 @@ export type DeclaredTools = {
   readonly hosted: readonly string[]
   /** Types of tools that no provider receives. */
   readonly refused: readonly string[]
+  /** The values of the client's declarations that each tool contains. */
+  readonly contents: ReadonlyMap<Tool, readonly unknown[]>
 }
 
 /** A list of tools and its path in the request. */
@@ -66,7 +68,12 @@ const isWebSearch = (type: string) => /^web_search/.test(type)
 /** Name of the tool with which a client searches for tools. */
 export const searchToolName = 'tool_search'
 
-type Declared = { readonly tool: Tool; readonly origin: ToolOrigin; readonly isDeferred: boolean }
+type Declared = {
+  readonly tool: Tool
+  readonly origin: ToolOrigin
+  readonly isDeferred: boolean
+  readonly contents: readonly unknown[]
+}
 
 /**
  * Parses the tools of all lists in order; a later declaration of a tool replaces an earlier one. `loaded`: lists that a search of the
@@ -96,6 +103,7 @@ export function readTools(lists: readonly ToolList[], loaded: readonly ToolList[
     origins: new Map([...declared].map(([flat, { origin }]) => [flat, origin])),
     hosted: [...hosted],
     refused: [...refused].filter(type => !isWebSearch(type)),
+    contents: new Map(all.map(({ tool, contents }) => [tool, contents])),
   }
 }
 
@@ -148,7 +156,7 @@ function declaredBy(tool: unknown, type: string, place: string): readonly Declar
       if (execution !== 'client') return []
       const search = { name: searchToolName, description: about ?? null, parameters: parameters ?? null, strict: null }
       const origin: ToolOrigin = { kind: 'tool_search', name: searchToolName, namespace: null }
-      return [{ tool: search, origin, isDeferred: false }]
+      return [{ tool: search, origin, isDeferred: false, contents: [about, parameters] }]
     }
     default:
       return [memberOf(tool, type === 'custom' ? 'custom' : 'function', place, null)]
@@ -165,11 +173,13 @@ function memberOf(
   const namespace = within === null || within.namespace === implicitNamespace ? null : within.namespace
   if (kind === 'custom') {
     const { name: own, description: text, format, defer_loading } = checkCustom(tool, place)
-    const description = joined(within?.about, text, grammarText(format ?? null))
+    const grammar = grammarText(format ?? null)
+    const description = joined(within?.about, text, grammar)
     return {
       tool: { name: flatToolName(namespace, own), description, parameters: inputSchema, strict: null },
       origin: { kind, name: own, namespace },
       isDeferred: defer_loading === true,
+      contents: [...namesIn(namespace, own), within?.about, text, grammar === null ? null : definitionOf(format)],
     }
   }
   const { name: own, description: text, parameters, strict, defer_loading } = checkFunction(tool, place)
@@ -182,7 +192,13 @@ function memberOf(
     },
     origin: { kind, name: own, namespace },
     isDeferred: defer_loading === true,
+    contents: [...namesIn(namespace, own), within?.about, text, parameters],
   }
+}
+
+/** Returns the name if the function's name contains it: one with other characters has another form there. */
+function namesIn(namespace: string | null, name: string): readonly string[] {
+  return flatToolName(namespace, name).endsWith(name) ? [name] : []
 }
 
 function joined(...texts: readonly (string | null | undefined)[]): string | null {
@@ -201,6 +217,10 @@ function grammarText(format: Fields | null): string | null {
   if (format?.type !== 'grammar' || typeof format.definition !== 'string') return null
   const syntax = format.syntax === 'regex' ? 'regular expression' : 'Lark grammar'
   return `\`input\` must match this ${syntax}:\n${format.definition}`
+}
+
+function definitionOf(format: Fields | null | undefined): unknown {
+  return format?.definition
 }
 
 const listed = Type.Object({ type: Type.String(), name: Type.Optional(Type.String()) }, open)

@@ -1,4 +1,5 @@
 import type { Message, SourceBody } from '../../core/chat/chat.ts'
+import { isSendableField } from '../../core/chat/provider-features.ts'
 import type { Model, ParameterRules } from '../../core/models/models.ts'
 import { isVisible } from '../conversation-steps.ts'
 import { sortExtras } from '../extras.ts'
@@ -31,7 +32,7 @@ export function toAnthropicRequest(question: ProviderAsk, access: Access): Provi
     url: `${originOf(access)}/v1/messages`,
     headers: headersFor(access, own === null ? null : source),
     body: own?.text ?? encoded(translated().body),
-    droppedParameters: own?.dropped ?? translated().dropped,
+    droppedParameters: own === null ? translated().dropped : droppedNames(noneDropped, own.dropped),
   }
 }
 
@@ -58,6 +59,8 @@ function headersFor({ apiKey }: Access, source: SourceBody | null): ProviderRequ
   }
 }
 
+const noneDropped: ReadonlySet<never> = new Set()
+
 type Translation = { readonly body: Json; readonly dropped: readonly string[] }
 
 /** Fields of the Messages form that apply wherever the rest of the body came from. */
@@ -79,7 +82,7 @@ function translatedBody(question: ProviderAsk): Translation {
   const samples = rules.sampling === 'accepted' || (!thinks && rules.sampling === 'accepted_when_thinking_disabled')
   const extras = sortExtras('anthropic', ask.extras, {
     listed: ask.dialect === 'messages' ? passedFields : [],
-    takes: name => name !== 'top_k' || samples,
+    takes: (name, value) => (name !== 'top_k' || samples) && isSendableField('messages', name, value),
   })
   const system = [...systemBlocks(ask.messages, marks), ...lines.map(textBlock)]
   const prefill = rules.prefill && !thinks && !isForced(choice) && json.kind !== 'native'

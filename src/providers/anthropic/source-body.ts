@@ -3,8 +3,9 @@
  * miss the prompt cache, and a changed block would invalidate a signature.
  */
 import type { SourceBody } from '../../core/chat/chat.ts'
+import { isSendableField } from '../../core/chat/provider-features.ts'
 import { fullName, type Model } from '../../core/models/models.ts'
-import { isSearchTool, searchesUnlessLimited } from '../../core/usage/source-charges.ts'
+import { hasUses, usesUnlessLimited } from '../../core/usage/source-charges.ts'
 import { type Json, record } from '../json.ts'
 import { type Edit, edited, elementsAt, type JsonSpan, type Member, membersAt, removals } from '../json-spans.ts'
 import type { ProviderAsk } from '../provider.ts'
@@ -16,16 +17,8 @@ type ModelFields = Readonly<
 
 type OwnBody = { readonly text: string; readonly dropped: readonly string[] }
 
-/** Fields of the gateway, which Anthropic would reject. */
-const gatewayFields: ReadonlySet<string> = new Set(
-  'mode strategy stream_mode enhance_prompt test_mode fallback fallback_max_cost_factor web'.split(' '),
-)
-
 /** Written by older releases of LangChain for sampling fields that are not set. Newer models accept no sampling field. */
 const unset = -1
-
-/** Multiplies the price by what the catalog does not know, so its cost could not be billed. */
-const unpricedField = 'speed'
 
 /**
  * Returns the source of a request if it is up to date; null = the gateway has changed the request, or the source has
@@ -43,8 +36,6 @@ export function ownSource({ ask }: ProviderAsk): SourceBody | null {
 export function ownBody(question: ProviderAsk, source: SourceBody, fields: () => ModelFields): OwnBody | null {
   const { ask, model, outputCap, stream, cacheMarks } = question
   const members = membersAt(source.text, 0)
-  // With a duplicate key, another parser might use the value that was not moderated.
-  if (new Set(members.map(({ key }) => key)).size < members.length) return null
   const values: Record<string, unknown> = { model: model.id }
   if (outputCap < (ask.maxOutputTokens ?? 0)) {
     // Reasoning needs room under the cap, which only the translation balances.
@@ -58,7 +49,6 @@ export function ownBody(question: ProviderAsk, source: SourceBody, fields: () =>
   // Anthropic accepts only `user_id`; the other members are tags of the gateway.
   if (Object.keys(tags).length > 0) values.metadata = user_id === undefined ? undefined : { user_id }
   for (const name of ['top_p', 'top_k']) if (source.fields[name] === unset) values[name] = undefined
-  if (source.fields[unpricedField] === 'fast') values[unpricedField] = undefined
   const isForeign = !isNamed(model, ask.model)
   if (isForeign) {
     if (!canSay(source.fields, fields())) return null
@@ -68,17 +58,19 @@ export function ownBody(question: ProviderAsk, source: SourceBody, fields: () =>
     name =>
       name !== 'metadata' && values[name] === undefined && source.fields[name] != null && source.fields[name] !== unset,
   )
+  dropped.push(...source.refused)
   const turn = turnEdits(source, members)
   if (turn === null) return null
   const sealed = sealedEdits(source, members)
-  const edits = [...fieldEdits(members, values), ...sealed, ...searchEdits(source, members), ...turn]
+  const edits = [...fieldEdits(members, values, isUnsendable(source)), ...sealed, ...useEdits(source, members), ...turn]
   return { text: edited(source.text, edits), dropped }
 }
 
 /** The client's text with the model, for a count. */
 export function countBody(source: SourceBody, model: Model): string {
   const members = membersAt(source.text, 0)
-  return edited(source.text, [...fieldEdits(members, { model: model.id }), ...sealedEdits(source, members)])
+  const edits = fieldEdits(members, { model: model.id }, isUnsendable(source))
+  return edited(source.text, [...edits, ...sealedEdits(source, members)])
 }
 
 /** Whether the client meant this very model, and so wrote what it takes. */
@@ -146,10 +138,15 @@ export function withMembers(text: string, values: Json): string {
   return edited(text, fieldEdits(membersAt(text, 0), values))
 }
 
-/** Sets members with these names, removes undefined ones and the gateway's own, and adds missing ones. */
-function fieldEdits(members: readonly Member[], values: Json): readonly Edit[] {
-  const isSet = ({ key }: Member) => values[key] !== undefined
-  const isOut = ({ key }: Member) => gatewayFields.has(key) || (key in values && values[key] === undefined)
+/** Returns a check for fields that Anthropic does not receive: those of the gateway, and those that may cost more than is known. */
+function isUnsendable({ fields }: SourceBody): (key: string) => boolean {
+  return key => !isSendableField('messages', key, fields[key])
+}
+
+/** Sets members with these names, removes undefined ones and those that `isRemoved` names, and adds missing ones. */
+function fieldEdits(members: readonly Member[], values: Json, isRemoved: (key: string) => boolean = () => false) {
+  const isSet = ({ key }: Member) => Object.hasOwn(values, key) && values[key] !== undefined
+  const isOut = (member: Member) => !isSet(member) && (Object.hasOwn(values, member.key) || isRemoved(member.key))
   const replaced = members.filter(isSet).map(({ key, value }) => ({ ...value, text: JSON.stringify(values[key]) }))
   const removed = removals(members, index => isOut(members[index] ?? noMember))
   const missing = Object.entries(values).filter(
@@ -215,15 +212,15 @@ function turnEdits({ text, fields, turn }: SourceBody, members: readonly Member[
   ]
 }
 
-/** Limits searches to the number that is reserved, where the client set no limit. */
-function searchEdits({ text, fields }: SourceBody, members: readonly Member[]): readonly Edit[] {
+/** Limits searches and fetched pages, where the client set no limit. */
+function useEdits({ text, fields }: SourceBody, members: readonly Member[]): readonly Edit[] {
   const tools: readonly unknown[] = Array.isArray(fields.tools) ? fields.tools : []
   const list = members.find(({ key }) => key === 'tools')
-  if (list === undefined || !tools.some(isSearchTool)) return []
+  if (list === undefined || !tools.some(hasUses)) return []
   return elementsAt(text, list.value.from).flatMap((span, index) => {
     const tool = tools[index]
-    if (!isSearchTool(tool) || tool.max_uses != null) return []
-    return fieldEdits(membersAt(text, span.from), { max_uses: searchesUnlessLimited })
+    if (!hasUses(tool) || tool.max_uses != null) return []
+    return fieldEdits(membersAt(text, span.from), { max_uses: usesUnlessLimited })
   })
 }
 

@@ -1,4 +1,5 @@
 import type { ChatRequest, ReasoningEffort, Tool } from '../../core/chat/chat.ts'
+import { isSendableField } from '../../core/chat/provider-features.ts'
 import { isTokenPricedTool } from '../../core/chat/tool-names.ts'
 import type { Model, ParameterRules } from '../../core/models/models.ts'
 import { ownFields } from '../../core/validation/own-fields.ts'
@@ -112,7 +113,7 @@ function passedFields(fields: Json | null, extras: ChatRequest['extras'], model:
   for (const [name, value] of Object.entries(fields)) {
     if (value == null || handled.has(name) || (ownFields.has(name) && !alsoHere.has(name))) continue
     if (name === 'stream_options' && fields.stream !== true) continue
-    if (takes(name, value, model)) sent.push([name, value])
+    if (isSendableField('responses', name, value) && takes(name, value, model)) sent.push([name, value])
     else dropped.push(name)
   }
   return { sent: Object.fromEntries(sent), dropped }

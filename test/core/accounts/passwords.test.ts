@@ -42,6 +42,7 @@ test('normalizeEmail: returns one spelling per mailbox', () => {
 test('findDuplicateKey: finds a repeated key in any spelling, but not the same key in two objects', () => {
   expect(findDuplicateKey('{"role":"member","r\\u006fle":"owner"}')).toBe('role')
   expect(findDuplicateKey('{ "a" : 1 , "b":"a", "c":["a","a"], "d":{"a":1,"b":2}, "e":"\\"a\\":" }')).toBeNull()
+  expect(findDuplicateKey('{"a":[{"b":{"c":1,"d":[],"\\u0063":2}}]}')).toBe('c')
   fc.assert(
     fc.property(fc.dictionary(fc.string(), fc.json()), value => findDuplicateKey(JSON.stringify(value)) === null),
   )

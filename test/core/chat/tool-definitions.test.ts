@@ -22,14 +22,14 @@ test('createKeyedDigests: returns the same digest for definitions with the same 
   expect(of()).toEqual([])
 })
 
-test('collectDefinitions: returns every text of a schema once at any depth, without plain names and types', () => {
+test('collectDefinitions: returns every key and text of a schema at any depth, without words of the API forms', () => {
   let deep: Record<string, unknown> = { type: 'string', enum: ['red', 'blue'], description: 'The end.' }
   for (let depth = 0; depth < 2_000; depth++) deep = { type: 'array', items: deep }
   const parameters = { properties: { 'not a plain name': deep, plain: {} }, required: ['plain'] }
   const texts = of(tool('Looks up.', parameters)).flatMap(one => one.texts)
   expect(texts.map(text => text.split('\n').sort())).toEqual([
     ['Looks up.'],
-    ['The end.', 'blue', 'look_up', 'not a plain name', 'plain', 'red'],
+    ['The end.', 'blue', 'enum', 'look_up', 'not a plain name', 'plain', 'plain', 'red'],
   ])
   expect(mapDefinitionTexts(askWith({ tools: [tool(null, parameters)] }), text => text).tools).toEqual([
     tool(null, parameters),

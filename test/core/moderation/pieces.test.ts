@@ -47,7 +47,14 @@ test.each([0, 32_700, 33_000, 65_400])('screenMessages: blocks a long text with 
   const user: Message = { role: 'user', content: [{ type: 'text', text }], name: null }
   const tool: Message = { role: 'tool', callId: 'c', text }
   for (const message of [user, tool]) expect(safety.screenMessages([message]).verdict).toBe('block')
-  const definition = { role: 'definition', param: 'tools', texts: [text] } as const
+  const definition = {
+    role: 'definition',
+    param: 'tools',
+    kind: 'definition',
+    texts: [text],
+    values: 1,
+    images: 0,
+  } as const
   expect(safety.screenDefinition(definition).verdict).toBe('block')
   expect(safety.screenMessages([{ role: 'tool', callId: 'c', text: plain }]).verdict).toBe('allow')
 })

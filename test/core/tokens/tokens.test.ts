@@ -106,10 +106,12 @@ describe('estimateTokens', () => {
 
   test('counts images, tools, schemas, calls and their results', () => {
     const bare = estimateInputTokens(ask([user('hi')]))
-    const image = { type: 'image', url: `data:image/png;base64,${'A'.repeat(1e6)}`, detail: null } as const
+    const image = { type: 'image', url: `data:image/png;base64,iVBORw0KGgo${'A'.repeat(1e6)}`, detail: null } as const
     const withImage = estimateInputTokens(ask([{ role: 'user', content: [image], name: null }]))
     expect(withImage).toBeGreaterThan(1_000)
     expect(withImage).toBeLessThan(20_000)
+    const text = { ...image, url: `data:image/png;base64,${Buffer.from(english.repeat(1_000)).toString('base64')}` }
+    expect(estimateInputTokens(ask([{ role: 'user', content: [text], name: null }]))).toBeGreaterThan(30_000)
     const schema = { type: 'object', properties: { city: { type: 'string', description: english } } }
     const tools = [{ name: 'weather', description: 'weather by city', parameters: schema, strict: null }]
     expect(estimateInputTokens(ask([user('hi')], { tools }))).toBeGreaterThan(bare + 80)

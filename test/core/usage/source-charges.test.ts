@@ -14,6 +14,8 @@ function charges(fields: object, text = JSON.stringify(fields), takesSource = ta
     headers: {},
     needs: [],
     sameFormOnly: [],
+    refused: [],
+    unread: [],
   }
   return highestSourceCharges(
     { source, messages: [], tools: [] },

@@ -1,0 +1,179 @@
+/**
+ * The one table of fields, tools, content and beta headers that a client's own body may bring to a provider, with what each can
+ * add. A provider charges for more than the body shows: pages, search results, rounds of tools. The gateway drops or rejects other
+ * ones by name, so that nothing unknown is charged.
+ */
+import type { ChatRequest, SourceBody } from './chat.ts'
+import { isTokenPricedTool } from './tool-names.ts'
+
+type Dialect = SourceBody['dialect']
+type Fields = Readonly<Record<string, unknown>>
+
+/**
+ * Input that a feature can add. `none`: only what its own text shows. `window`: up to the model's context window, because the
+ * provider reads what a third party sends, or reads the conversation again.
+ */
+type Bound = 'none' | 'window'
+
+const bounded = (bound: Bound, names: string): readonly (readonly [string, Bound])[] =>
+  names.split(/\s+/).map(name => [name, bound] as const)
+
+/** Fields of a body. `context_management` can summarize the conversation, which reads it once more. */
+const fields: Readonly<Record<Dialect, ReadonlyMap<string, Bound>>> = {
+  messages: new Map([
+    ...bounded('none', 'model messages system max_tokens stream stop_sequences temperature top_p top_k thinking tools'),
+    ...bounded('none', 'output_config output_format tool_choice metadata service_tier cache_control inference_geo'),
+    ...bounded('window', 'context_management mcp_servers'),
+  ]),
+  responses: new Map([
+    ...bounded('none', 'model input instructions tools tool_choice parallel_tool_calls include max_output_tokens'),
+    ...bounded('none', 'temperature top_p top_logprobs text reasoning store stream stream_options metadata user'),
+    ...bounded('none', 'safety_identifier service_tier prompt_cache_key prompt_cache_retention prompt_cache_options'),
+    ...bounded('none', 'moderation truncation max_tool_calls client_metadata'),
+    ...bounded('window', 'context_management'),
+  ]),
+}
+
+/** The values without a price factor that the catalog does not know. */
+const values: Readonly<Record<Dialect, Readonly<Record<string, readonly unknown[]>>>> = {
+  messages: { service_tier: ['auto', 'standard_only'], inference_geo: ['global'] },
+  responses: { service_tier: ['auto', 'default', 'flex'] },
+}
+
+/** Tools of the Messages form by the start of their type. The client runs the first ones, Anthropic the others. */
+const messagesTools: ReadonlyMap<string, Bound> = new Map([
+  ...bounded('none', 'bash text_editor memory computer computer_toolset browser_toolset'),
+  ...bounded('window', 'web_search web_fetch code_execution mcp_toolset tool_search_tool_regex tool_search_tool_bm25'),
+])
+
+/** Beta headers by their start. Not here: `context-1m`, `fast-mode` and `output-300k`, which have other prices, and files. */
+const betas: ReadonlyMap<string, Bound> = new Map([
+  ...bounded(
+    'none',
+    'claude-code interleaved-thinking thinking redact-thinking context-management prompt-caching effort',
+  ),
+  ...bounded('none', 'extended-cache-ttl mid-conversation fine-grained-tool-streaming token-efficient-tools'),
+  ...bounded('none', 'structured-outputs tool-examples advanced-tool-use computer-use pdfs token-counting output-128k'),
+  ...bounded('none', 'search-results tool-search-tool web-fetch web-search code-execution mcp-client'),
+  ...bounded('window', 'compact'),
+])
+
+/** Returns whether a field of a client's own body may go to a provider of the same form. */
+export function isSendableField(dialect: Dialect, name: string, value: unknown): boolean {
+  const allowed = values[dialect][name]
+  return fields[dialect].has(name) && (value === null || allowed === undefined || allowed.includes(value))
+}
+
+/** Returns the fields that may go to a provider of the same form. */
+export function sendableFields(dialect: Dialect, body: Fields): Fields {
+  return Object.fromEntries(Object.entries(body).filter(([name, value]) => isSendableField(dialect, name, value)))
+}
+
+/** Returns whether Anthropic's tools have this type; `custom` and a missing type are functions of the client. */
+export function isMessagesTool(type: string): boolean {
+  return messagesTools.has(familyOf(type, '_'))
+}
+
+/** Returns the values of a beta header that may be sent, and the others. */
+export function sortBetas(header: string): { readonly sent: readonly string[]; readonly dropped: readonly string[] } {
+  const names = header
+    .split(',')
+    .map(name => name.trim())
+    .filter(name => name !== '')
+  const isKnown = (name: string) => betaOf(name) !== undefined
+  return { sent: names.filter(isKnown), dropped: names.filter(name => !isKnown(name)) }
+}
+
+function betaOf(name: string): Bound | undefined {
+  for (const [start, bound] of betas) if (name === start || name.startsWith(`${start}-`)) return bound
+  return undefined
+}
+
+/** Returns a type without its version: `web_search` of `web_search_20250305`. */
+function familyOf(type: string, separator: string): string {
+  const at = type.search(new RegExp(`${separator}\\d{8}$`))
+  return at === -1 ? type : type.slice(0, at)
+}
+
+/**
+ * Returns the input tokens that a provider may add beyond the body, at most `window`: fetched pages, search results, documents
+ * whose pages are unknown, and rounds of tools that run at the provider.
+ */
+export function highestAddedInput(
+  { messages, source }: Pick<ChatRequest, 'messages' | 'source'>,
+  window: number,
+): number {
+  const hasDocument = messages.some(
+    message => message.role === 'user' && message.content.some(({ type }) => type === 'file'),
+  )
+  if (hasDocument) return window
+  return source === null ? 0 : Math.min(addedBySource(source), window)
+}
+
+const boundsOfSources = new WeakMap<SourceBody, number>()
+
+function addedBySource(source: SourceBody): number {
+  let bound = boundsOfSources.get(source)
+  if (bound === undefined) {
+    bound = measuredBound(source)
+    boundsOfSources.set(source, bound)
+  }
+  return bound
+}
+
+const unbounded = Number.POSITIVE_INFINITY
+
+function measuredBound({ dialect, fields: body, headers }: SourceBody): number {
+  for (const [name, value] of Object.entries(body))
+    if (value !== null && fields[dialect].get(name) === 'window' && hasContent(value)) return unbounded
+  for (const beta of sortBetas(headers['anthropic-beta'] ?? '').sent) if (betaOf(beta) === 'window') return unbounded
+  const tools: readonly unknown[] = Array.isArray(body.tools) ? body.tools : []
+  let sum = 0
+  for (const tool of tools) if (isFields(tool)) sum += dialect === 'messages' ? addedByTool(tool) : addedByMcp(tool)
+  return sum + (readsFile(dialect === 'messages' ? body.messages : body.input) ? unbounded : 0)
+}
+
+/** An empty list of edits or servers adds nothing. */
+function hasContent(value: unknown): boolean {
+  if (Array.isArray(value)) return value.length > 0
+  return !isFields(value) || Object.values(value).some(inner => !Array.isArray(inner) || inner.length > 0)
+}
+
+function addedByTool({ type, max_uses: uses, max_content_tokens: tokens }: Fields): number {
+  if (typeof type !== 'string' || messagesTools.get(familyOf(type, '_')) !== 'window') return 0
+  // Only fetched pages have a bound, and only if the client sets both.
+  const isBounded = type.startsWith('web_fetch') && typeof uses === 'number' && typeof tokens === 'number'
+  return isBounded ? Math.max(0, uses) * Math.max(0, tokens) * pageMargin : unbounded
+}
+
+/** Anthropic's count of a page is approximate, and a later round reads the page again. */
+const pageMargin = 2
+
+function addedByMcp(tool: Fields): number {
+  return isTokenPricedTool(tool) && tool.type === 'mcp' ? unbounded : 0
+}
+
+/** Returns whether a conversation has a document by URL, whose pages the provider reads. Iterative, because it may be deep. */
+function readsFile(conversation: unknown): boolean {
+  const open: unknown[] = [conversation]
+  for (let value = open.pop(); value !== undefined; value = open.pop()) {
+    if (Array.isArray(value)) for (const inner of value) open.push(inner ?? null)
+    if (!isFields(value)) continue
+    if (value.type === 'input_file') return true
+    if (
+      value.type === 'document' &&
+      isFields(value.source) &&
+      (value.source.type === 'url' || value.source.type === 'base64')
+    )
+      return true
+    for (const name of containers) if (name in value) open.push(value[name] ?? null)
+  }
+  return false
+}
+
+/** Fields that hold content of a message or of a tool's result. */
+const containers = ['content', 'output', 'source']
+
+function isFields(value: unknown): value is Fields {
+  return typeof value === 'object' && value !== null && !Array.isArray(value)
+}
