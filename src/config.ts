@@ -33,7 +33,7 @@ import { type ConfiguredModel, changeProblems, type ModelChange, withChanges } f
 import type { ConfiguredEmbeddingModel } from './core/models/embedding-models.ts'
 import { type ConfiguredHost, hostProblems } from './core/models/model-hosts.ts'
 import { fullName, type Model } from './core/models/models.ts'
-import type { Deadlines } from './core/request/deadlines.ts'
+import { type Deadlines, deadlinesOfAtLeast, type ServiceDeadlines } from './core/request/deadlines.ts'
 import { defaultLevelShares, type LevelShares, parseLevelShares } from './core/routing/capability-levels.ts'
 import { defaultHedgeShare } from './core/routing/hedging.ts'
 import { isSentinelUrl, sentinelProblem } from './core/text/sentinel-urls.ts'
@@ -101,6 +101,7 @@ export type Config = {
   /** Integer of 1e-8 USD: an account with a larger shortfall is paused. */
   readonly maximumShortfall: number
   readonly deadlines: Deadlines
+  readonly serviceDeadlines: ServiceDeadlines
   /** Free token counts of one account. */
   readonly tokenCountsPerMinute: number
   /** Maximum bytes of request bodies in this process, in total and per account. */
@@ -147,7 +148,7 @@ const fewUpstreamCalls = 1_024
 const bunsUpstreamCalls = 256
 
 /** Location of the data: all that account and key commands need. */
-export type StoreConfig = Pick<Config, 'dataDirectory' | 'databaseUrl'>
+export type StoreConfig = Pick<Config, 'dataDirectory' | 'databaseUrl' | 'serviceDeadlines'>
 
 /** Reads only this part, so that an unrelated error does not prevent revoking a key. Throws `ConfigError`. */
 export function readStoreConfig(environment: Environment = process.env): StoreConfig {
@@ -161,6 +162,7 @@ function storeConfig(read: EnvironmentReader): StoreConfig {
   return {
     dataDirectory: read.text('GATEWAY_DATA_DIR') ?? './.data',
     databaseUrl: read.url('DATABASE_URL', ['postgres:', 'postgresql:']),
+    serviceDeadlines: deadlinesOfAtLeast(read.integer('MINIMUM_DEADLINE_MS', 0, 0, 10 * minute)),
   }
 }
 
@@ -184,7 +186,7 @@ export function readConfig(environment: Environment = process.env): Config {
   const warnings: string[] = []
   const read = environmentReader(environment, problems)
 
-  const { dataDirectory, databaseUrl } = storeConfig(read)
+  const { dataDirectory, databaseUrl, serviceDeadlines } = storeConfig(read)
   const redisUrl = read.secret('REDIS_URL')
   const jwtSecret = read.secret('JWT_SECRET')
   const jwtSecretPrevious = read.secret('JWT_SECRET_PREVIOUS')
@@ -290,6 +292,7 @@ export function readConfig(environment: Environment = process.env): Config {
       firstContentReasoningMs: read.integer('FIRST_CONTENT_REASONING_TIMEOUT_MS', 5 * minute, 1, 30 * minute),
       totalMs: read.integer('TOTAL_TIMEOUT_MS', 10 * minute, 1, 60 * minute),
     },
+    serviceDeadlines,
     tokenCountsPerMinute: read.integer('TOKEN_COUNTS_PER_MINUTE', 120, 1, 1_000_000),
     bodies: readBodies(read, problems),
     drainMs: read.integer('DRAIN_TIMEOUT_MS', 30_000, 0, 10 * minute),

@@ -25,7 +25,7 @@ import {
 import { addMember, ask, signIn } from './harness/users.ts'
 
 // Every test starts and ends processes.
-setDefaultTimeout(120_000)
+setDefaultTimeout(240_000)
 
 const owner = 'owner@gateway.local'
 const folder = await freshFolder()
@@ -36,7 +36,7 @@ let postgres: PrivatePostgres | null = null
 beforeAll(async () => {
   ;[gateway, postgres] = await Promise.all([startProcess(folder), startPostgres()])
   firstKey = /API key +(gw_live_\w+)/.exec(gateway.output())?.[1] ?? ''
-}, 60_000)
+}, 240_000)
 afterAll(async () => {
   await stopProcesses()
   await postgres?.stop()

@@ -527,7 +527,10 @@ describe('configuration warnings', () => {
 
 test('readStoreConfig: reads the data location although other values are invalid', () => {
   const rest = { PORT: 'x', LOG_LEVEL: 'x', WORKERS: '9', GATEWAY_CONFIG: '/nowhere' }
-  expect(readStoreConfig({ ...rest, GATEWAY_DATA_DIR: '/data' })).toEqual({ dataDirectory: '/data', databaseUrl: null })
+  expect(readStoreConfig({ ...rest, GATEWAY_DATA_DIR: '/data' })).toMatchObject({
+    dataDirectory: '/data',
+    databaseUrl: null,
+  })
   expect(readStoreConfig({ ...rest, DATABASE_URL: 'postgres://db/x' }).databaseUrl).toBe('postgres://db/x')
   expect(() => readStoreConfig({ DATABASE_URL: 'db/x' })).toThrow(ConfigError)
 })

@@ -12,7 +12,7 @@ import { type Gateway, startGateway } from './harness/gateway.ts'
 import { exchangeRaw, rawText } from './harness/raw.ts'
 
 // Starting a gateway takes seconds when other tests run at the same time.
-setDefaultTimeout(60_000)
+setDefaultTimeout(240_000)
 
 let gateway: Gateway
 let routes: readonly {
@@ -44,9 +44,9 @@ async function revokedKey(): Promise<string> {
   const ask = { method: 'POST', body: '{"prompt":"Hi"}', headers: { 'x-api-key': minted.key } }
   expect((await fetch(`${gateway.url}/api/v1/chat`, ask)).status).toBe(200)
   expect(await revokeKey(database, gateway.accountId, id, now)).toBe(true)
-  const deadline = performance.now() + 10_000
+  const deadline = performance.now() + 60_000
   while ((await fetch(`${gateway.url}/api/v1/chat`, ask)).status !== 401)
-    if (performance.now() > deadline) throw new Error('the key was revoked 10 s ago and works')
+    if (performance.now() > deadline) throw new Error('the key was revoked 60 s ago and works')
     else await Bun.sleep(20)
   return minted.key
 }

@@ -104,7 +104,7 @@ async function runProcess(files: readonly string[], environment: NodeJS.ProcessE
       process.execPath,
       'test',
       ...files.map(file => `./${file}`),
-      '--timeout=60000',
+      '--timeout=240000',
       '--reporter=junit',
       `--reporter-outfile=${path}`,
     ],

@@ -68,7 +68,7 @@ function openSafety(config: Config, readFeatures: FeatureReader): Moderation {
   return createSafety(
     {
       fetch: systemNetwork.fetch,
-      hop: createHop({ fetch: systemNetwork.fetch, resolve: createResolver() }),
+      hop: createHop({ fetch: systemNetwork.fetch, resolve: createResolver(config.serviceDeadlines.nameResolutionMs) }),
       monotonic: systemClock.monotonic,
       after: systemClock.after,
       log: { info() {}, warn() {} },

@@ -12,8 +12,6 @@ import { describeHolder, holderOf } from '../database/data-folder.ts'
 import { bunCheck, type Check, diskCheck, failedCheck, okCheck, setAsideCheck, warningCheck } from './checks.ts'
 import { CommandFailure, columns, command, json, print, printJson } from './command.ts'
 
-const reachMs = 3_000
-
 const doctor = command({
   name: 'doctor',
   about: 'Check configuration, stores, clocks, disk and versions (exit code 1 on an error)',
@@ -47,11 +45,15 @@ async function allChecks(callsProviders: boolean): Promise<readonly Check[]> {
   ]
   const config = configuration(checks)
   const { embeddedChecks, postgresChecks, redisChecks } = await import('./store-checks.ts')
-  const { databaseUrl } = stores() ?? { databaseUrl: null }
-  checks.push(...(databaseUrl === null ? await embeddedChecks(isRunning()) : await postgresChecks(databaseUrl)))
+  const found = stores()
+  checks.push(
+    ...(found === null || found.databaseUrl === null
+      ? await embeddedChecks(isRunning())
+      : await postgresChecks(found.databaseUrl, found.serviceDeadlines)),
+  )
   if (config === null) return checks
-  if (config.redisUrls.length > 0) checks.push(...(await redisChecks(config.redisUrls)))
-  if (config.mail !== null) checks.push(await mailCheck(config.mail.smtpUrl))
+  if (config.redisUrls.length > 0) checks.push(...(await redisChecks(config.redisUrls, config.serviceDeadlines)))
+  if (config.mail !== null) checks.push(await mailCheck(config.mail.smtpUrl, config.serviceDeadlines.commandConnectMs))
   const { providerChecks } = await import('./provider-checks.ts')
   return [...checks, ...(await providerChecks(config, callsProviders))]
 }
@@ -134,7 +136,7 @@ function freeBytesOf(folder: string): number {
   return bavail * bsize
 }
 
-async function mailCheck(smtpUrl: string): Promise<Check> {
+async function mailCheck(smtpUrl: string, reachMs: number): Promise<Check> {
   const { protocol, hostname, port } = new URL(smtpUrl)
   const at = `${hostname}:${port || (protocol === 'smtps:' ? 465 : 587)}`
   return (await systemNetwork.reaches(`http://${at}`, reachMs))

@@ -1,6 +1,6 @@
 /** Database access of operator commands: the gateway's own data, whether it runs or not. */
 import { existsSync } from 'node:fs'
-import { readStoreConfig } from '../config.ts'
+import { readStoreConfig, type StoreConfig } from '../config.ts'
 import { actingAs } from '../core/audit/audit.ts'
 import { GatewayError } from '../core/validation/errors.ts'
 import { DataFolderHeld, holderOf } from '../database/data-folder.ts'
@@ -25,15 +25,16 @@ export async function withDatabase<T>(
   work: Work<T>,
   options: { readonly mayBegin?: boolean; readonly bringUpToDate?: boolean } = {},
 ): Promise<T> {
-  const { databaseUrl, dataDirectory } = readStoreConfig()
-  if (databaseUrl !== null) return onPostgres(databaseUrl, options.bringUpToDate === true, work)
+  const config = readStoreConfig()
+  const { databaseUrl, dataDirectory } = config
+  if (databaseUrl !== null) return onPostgres(databaseUrl, config, options.bringUpToDate === true, work)
   if (!options.mayBegin && !existsSync(dataDirectory))
     throw new CommandFailure(
       `No data in ${dataDirectory}. Start the gateway once, or set GATEWAY_DATA_DIR or DATABASE_URL.`,
     )
   for (const until = Date.now() + patienceMs; ; await Bun.sleep(retryMs)) {
     try {
-      return await onEmbedded(dataDirectory, work)
+      return await onEmbedded(config, work)
     } catch (cause) {
       if (!mayPass(cause) || Date.now() > until) throw cause
     }
@@ -58,8 +59,13 @@ export function withAccount<T>(
   })
 }
 
-async function onPostgres<T>(url: string, bringUpToDate: boolean, work: Work<T>): Promise<T> {
-  const database = openDatabase(url, { connections: 1 })
+async function onPostgres<T>(
+  url: string,
+  { serviceDeadlines }: StoreConfig,
+  bringUpToDate: boolean,
+  work: Work<T>,
+): Promise<T> {
+  const database = openDatabase(url, { connections: 1, deadlineMs: serviceDeadlines.postgresMs })
   try {
     if (bringUpToDate || !(await hasTables(database))) await migrate(database)
     else await database.run(({ sql }) => refuseNewer(sql))
@@ -69,10 +75,10 @@ async function onPostgres<T>(url: string, bringUpToDate: boolean, work: Work<T>)
   }
 }
 
-async function onEmbedded<T>(directory: string, work: Work<T>): Promise<T> {
+async function onEmbedded<T>({ dataDirectory: directory, serviceDeadlines }: StoreConfig, work: Work<T>): Promise<T> {
   const isShared = holderOf(directory) !== null
   const embedded = await connectEmbedded(directory)
-  const database = openDatabase(embedded.address, { connections: 1 })
+  const database = openDatabase(embedded.address, { connections: 1, deadlineMs: serviceDeadlines.embeddedDatabaseMs })
   try {
     if (!isShared) await migrate(database)
     // The gateway that holds it is migrating it; an embedded database has no lock against a second migration.

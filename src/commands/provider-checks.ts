@@ -41,7 +41,13 @@ export async function providerChecks(config: Config, isCalling: boolean): Promis
 /** Models that local servers list. */
 async function discovered(config: Config, endpoints: Endpoints): Promise<readonly Model[]> {
   const log = { info() {}, warn() {} }
-  const deps = { clock: systemClock, network: systemNetwork, log, endpoints }
+  const deps = {
+    clock: systemClock,
+    network: systemNetwork,
+    log,
+    endpoints,
+    timeoutMs: config.serviceDeadlines.discoveryMs,
+  }
   const discovery = await discoverModels(deps, config.providers, () => {})
   discovery.stop()
   return discovery.models()

@@ -1,5 +1,6 @@
 /** Checks of Postgres and Redis for `doctor`. */
 import { describeError } from '../composition/error-text.ts'
+import type { ServiceDeadlines } from '../core/request/deadlines.ts'
 import { type Database, NewerSchema, openDatabase, pendingMigrations } from '../database/database.ts'
 import { databaseTime } from '../database/database-time.ts'
 import { openRedis, type Redis } from '../database/redis.ts'
@@ -15,8 +16,6 @@ import {
 } from './checks.ts'
 import { withDatabase } from './open-database.ts'
 
-const patienceMs = 3_000
-
 /** The embedded database is opened only beside a running gateway: opening it otherwise would migrate it. */
 export async function embeddedChecks(isRunning: boolean): Promise<Check[]> {
   if (!isRunning) return [okCheck('database', 'embedded; not opened, because no gateway runs')]
@@ -24,8 +23,8 @@ export async function embeddedChecks(isRunning: boolean): Promise<Check[]> {
 }
 
 /** Checks the Postgres of `DATABASE_URL`. */
-export async function postgresChecks(url: string): Promise<Check[]> {
-  const database = openDatabase(url, { connections: 1 })
+export async function postgresChecks(url: string, { postgresMs: deadlineMs }: ServiceDeadlines): Promise<Check[]> {
+  const database = openDatabase(url, { connections: 1, deadlineMs })
   try {
     return await onDatabase('Check DATABASE_URL, and that Postgres runs and accepts this user.', () =>
       databaseChecks(database),
@@ -76,8 +75,11 @@ async function rowSecurityCheck(database: Database): Promise<Check> {
 }
 
 /** Checks the Redis of `REDIS_URL`. */
-export async function redisChecks(urls: readonly string[]): Promise<Check[]> {
-  const redis = openRedis({ urls })
+export async function redisChecks(
+  urls: readonly string[],
+  { redisMs: deadlineMs, commandConnectMs: patienceMs }: ServiceDeadlines,
+): Promise<Check[]> {
+  const redis = openRedis({ urls, deadlineMs })
   try {
     for (const until = Date.now() + patienceMs; !redis.isReady(); await Bun.sleep(20))
       if (Date.now() > until)

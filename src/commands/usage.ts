@@ -7,8 +7,6 @@ import { CommandFailure, command, json, print, printJson, UsageError } from './c
 import { withDatabase } from './open-database.ts'
 import type { UsageReport } from './usage-reports.ts'
 
-const patienceMs = 3_000
-
 // These two need more modules than all other commands together, so they are loaded on use.
 const auditing = async () => ({
   ...(await import('./usage-reports.ts')),
@@ -50,11 +48,12 @@ const reconcile = command({
       ...(options.account === undefined ? {} : { accountId: options.account }),
     }
     const { journalFolders, journalSource, openRedis, reconcileUsage, redisSource } = await auditing()
-    const { redisUrls } = readConfig()
-    const redis = redisUrls.length === 0 ? null : openRedis({ urls: redisUrls })
+    const { redisUrls, serviceDeadlines } = readConfig()
+    const { redisMs: deadlineMs, commandConnectMs } = serviceDeadlines
+    const redis = redisUrls.length === 0 ? null : openRedis({ urls: redisUrls, deadlineMs })
     try {
       const sources: UsageSource[] = journalFolders(dataDirectory()).map(journalSource)
-      if (redis !== null) sources.push(redisSource(await connected(redis)))
+      if (redis !== null) sources.push(redisSource(await connected(redis, commandConnectMs)))
       tell(await withDatabase(database => reconcileUsage(database, sources, scope)), options.json)
     } finally {
       redis?.close()
@@ -63,7 +62,7 @@ const reconcile = command({
 })
 
 /** Waits for the connection, which is opened in the background. */
-async function connected(redis: Redis): Promise<Redis> {
+async function connected(redis: Redis, patienceMs: number): Promise<Redis> {
   for (const until = Date.now() + patienceMs; !redis.isReady(); await Bun.sleep(20))
     if (Date.now() > until) throw new CommandFailure('Redis is unreachable; counters cannot be compared.')
   return redis

@@ -20,6 +20,7 @@ import type { Clock } from '../core/ports/clock.ts'
 import type { Log } from '../core/ports/log.ts'
 import type { Network } from '../core/ports/network.ts'
 import type { Passwords } from '../core/ports/passwords.ts'
+import type { ServiceDeadlines } from '../core/request/deadlines.ts'
 import type { LevelShares } from '../core/routing/capability-levels.ts'
 import { HedgeBudget } from '../core/routing/hedging.ts'
 import type { Database } from '../database/database.ts'
@@ -205,8 +206,8 @@ export type DepsOptions = {
   readonly writeLog?: (line: string) => void
   readonly passwords?: Passwords
   readonly pages?: PageOptions
-  /** Maximum time of a query to Postgres from outside. */
-  readonly databaseDeadlineMs?: number
+  /** Other deadlines than those of the configuration. */
+  readonly deadlines?: Partial<ServiceDeadlines>
   /** Starts the runs of billing, notices, webhooks and alerts. */
   readonly timer?: RepeatTimer
 }
@@ -228,7 +229,12 @@ export async function createDeps(config: Config, options: DepsOptions = {}): Pro
 
 async function openAll(given: Config, options: DepsOptions, undo: (() => unknown)[]): Promise<Deps> {
   // Every reader of the plans and of the routing shares keeps these objects, whose values a reload replaces.
-  const config = { ...given, plans: { ...given.plans }, routing: { ...given.routing } }
+  const config = {
+    ...given,
+    plans: { ...given.plans },
+    routing: { ...given.routing },
+    serviceDeadlines: { ...given.serviceDeadlines, ...options.deadlines },
+  }
   const { shared, ...own } = openProcess(config, options)
   const { clock, network, log } = own
   const { schema, ...stored } = await openStored(config, { ...options, shared, clock, log }, undo)
@@ -355,18 +361,12 @@ function openProcess(config: Config, options: DepsOptions) {
 
 type StoredParts = Pick<ReturnType<typeof openProcess>, 'shared' | 'clock' | 'log'> & {
   readonly passwords?: Passwords
-  readonly databaseDeadlineMs?: number
 }
 
 /** The database, its clock, and the first account. */
 async function openStored(config: Config, parts: StoredParts, undo: (() => unknown)[]) {
-  const { shared, clock, log, passwords = createPasswords(), databaseDeadlineMs } = parts
-  const {
-    database,
-    migrated: schema,
-    storage,
-    isEmbedded,
-  } = await openStores(config, { log, clock, databaseDeadlineMs }, undo)
+  const { shared, clock, log, passwords = createPasswords() } = parts
+  const { database, migrated: schema, storage, isEmbedded } = await openStores(config, { log, clock }, undo)
   // An embedded database uses this machine's clock. The clock of a database from outside is not set here.
   const timekeeper = isEmbedded || clock !== shared.clock ? null : shared.follow(database, log)
   undo.push(() => timekeeper?.stop())
@@ -397,6 +397,7 @@ function openRequestState(config: Config, clock: Clock) {
     site: createDashboardBundle(),
     inFlight: createInFlight(),
     startQueue: new StartQueue({
+      burstMs: config.serviceDeadlines.burstMs,
       monotonic: clock.monotonic,
       used: processorMs,
       nextTurn: action => void setImmediate(action),

@@ -15,6 +15,8 @@ import type { Network } from '../core/ports/network.ts'
 import { chatCompletionsUrl } from '../providers/openai/request.ts'
 
 type DiscoveryDeps = {
+  /** Bound of one list in milliseconds; the start waits no longer. */
+  readonly timeoutMs: number
   readonly clock: Pick<Clock, 'after'>
   readonly network: Pick<Network, 'fetch'>
   readonly log: Pick<Log, 'info' | 'warn'>
@@ -22,8 +24,6 @@ type DiscoveryDeps = {
   readonly endpoints: ReadonlyMap<string, { readonly access: { readonly apiKey: string | null } }>
 }
 
-/** Bound of one list; the start waits no longer. */
-const timeoutMs = 2_000
 const maximumCharacters = 1_048_576
 const maximumModels = 256
 const downMs = 10_000
@@ -111,7 +111,7 @@ class Server {
 type Listed = { readonly name: string; readonly contextWindow: number | null }
 
 async function listOf(
-  { clock, network, endpoints }: DiscoveryDeps,
+  { clock, network, endpoints, timeoutMs }: DiscoveryDeps,
   { id, baseUrl }: ProviderSettings,
 ): Promise<readonly Listed[] | null> {
   const abort = new AbortController()

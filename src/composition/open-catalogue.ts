@@ -6,7 +6,7 @@ import type { Log } from '../core/ports/log.ts'
 import type { ConfiguredProvider } from '../providers/configured-provider.ts'
 import { discoverModels } from './discover-models.ts'
 
-type CatalogueDeps = Parameters<typeof discoverModels>[0] & {
+type CatalogueDeps = Omit<Parameters<typeof discoverModels>[0], 'timeoutMs'> & {
   readonly endpoints: ReadonlyMap<string, ConfiguredProvider>
 }
 
@@ -40,7 +40,11 @@ export async function openCatalogue(
     return before
   }
   if (config.providers.some(({ discovers }) => discovers)) {
-    const discovery = await discoverModels(deps, config.providers, renew)
+    const discovery = await discoverModels(
+      { ...deps, timeoutMs: config.serviceDeadlines.discoveryMs },
+      config.providers,
+      renew,
+    )
     undo.push(discovery.stop)
     discovered = discovery.models
     renew()

@@ -28,7 +28,7 @@ type Parts = {
 
 /** Opens prompt analysis, moderation and web access. `undo` receives the functions that close them. */
 export function openContent(config: Config, parts: Parts, undo: (() => unknown)[]) {
-  const tokenizer = createTokenizer()
+  const tokenizer = createTokenizer(config.serviceDeadlines.tokenizerMs)
   undo.push(() => tokenizer.close())
   // Moderation and routing share the features of a prompt, so that each is computed once.
   const readFeatures = createFeatureReader()

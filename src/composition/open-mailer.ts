@@ -9,14 +9,15 @@ import { createMail } from '../mail/queue.ts'
  * closes it.
  */
 export async function openMailer(
-  { mail }: Config,
+  { mail, serviceDeadlines }: Config,
   { clock, log }: { clock: Clock; log: Log },
   undo: (() => unknown)[],
 ): Promise<Mailer | null> {
   if (mail === null) return null
   const { smtpTransport } = await import('../mail/smtp.ts')
   const { smtpUrl: url, from, requireTls, publicUrl } = mail
-  const queue = createMail({ transport: smtpTransport({ url, from, requireTls }), clock, log })
+  const transport = smtpTransport({ url, from, requireTls, openingMs: serviceDeadlines.mailOpeningMs })
+  const queue = createMail({ transport, clock, log })
   undo.push(() => queue.close())
   return createMailer(queue, publicUrl)
 }

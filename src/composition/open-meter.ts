@@ -73,6 +73,7 @@ export function openMeter(config: Config, parts: Parts, undo: (() => unknown)[])
   const checkpoints = openSettledCheckpoints(config, parts, undo)
   const redis = openRedis({
     urls: config.redisUrls,
+    deadlineMs: config.serviceDeadlines.redisMs,
     scripts: [...meterScripts, ...limitScripts, ...keyScripts],
     checks: meterChecks,
     onEvent: (event, detail) =>
@@ -94,6 +95,7 @@ export function openMeter(config: Config, parts: Parts, undo: (() => unknown)[])
     journal,
     checkpoints,
     gatewayId,
+    deadlines: config.serviceDeadlines,
     onEvent: (event, detail) => log.warn(event, { detail }),
   })
   undo.push(() => meter.close())

@@ -28,7 +28,7 @@ export function openSafety(
   return createSafety(
     {
       fetch: network.fetch,
-      hop: createHop({ fetch: network.fetch, resolve: createResolver() }),
+      hop: createHop({ fetch: network.fetch, resolve: createResolver(config.serviceDeadlines.nameResolutionMs) }),
       monotonic: clock.monotonic,
       after: clock.after,
       log,

@@ -5,8 +5,12 @@ import type { Network } from '../core/ports/network.ts'
 import { manualPayments } from '../payments/manual.ts'
 
 /** Opens manual invoicing, or Stripe, whose library is loaded only if Stripe is configured. */
-export async function openPayments({ stripe }: Config, network: Network, clock: Clock): Promise<Payments> {
+export async function openPayments(
+  { stripe, serviceDeadlines }: Config,
+  network: Network,
+  clock: Clock,
+): Promise<Payments> {
   if (stripe === null) return manualPayments
   const { stripePayments } = await import('../payments/stripe.ts')
-  return stripePayments(stripe, { fetch: network.fetch, now: clock.now })
+  return stripePayments({ ...stripe, timeoutMs: serviceDeadlines.paymentMs }, { fetch: network.fetch, now: clock.now })
 }

@@ -5,10 +5,10 @@ import type { IdentityProvider } from '../oidc/identity-provider.ts'
 
 /** Opens the client of the identity provider; its library is loaded only if single sign-on is configured. */
 export async function openSingleSignOn(
-  { singleSignOn }: Config,
+  { singleSignOn, serviceDeadlines }: Config,
   deps: { readonly clock: Clock; readonly network: Network },
 ): Promise<IdentityProvider | null> {
   if (singleSignOn === null) return null
   const { createIdentityProvider } = await import('../oidc/identity-provider.ts')
-  return createIdentityProvider(singleSignOn, deps)
+  return createIdentityProvider(singleSignOn, { ...deps, timeoutMs: serviceDeadlines.identityProviderMs })
 }

@@ -8,7 +8,7 @@ import { connectEmbedded, openEmbedded } from '../database/embedded.ts'
 import { describeError } from './error-text.ts'
 import { isWrongAddress, toStoreError } from './store-errors.ts'
 
-type Parts = { readonly log: Log; readonly clock: Clock; readonly databaseDeadlineMs?: number | undefined }
+type Parts = { readonly log: Log; readonly clock: Clock }
 
 type Opened = {
   readonly database: Database
@@ -21,16 +21,12 @@ type Opened = {
  * Opens the configured database, embedded or external, and migrates its schema. `undo` receives the functions that
  * close it. Throws if the database cannot be opened.
  */
-export async function openStores(
-  config: Config,
-  { log, clock, databaseDeadlineMs }: Parts,
-  undo: (() => unknown)[],
-): Promise<Opened> {
+export async function openStores(config: Config, { log, clock }: Parts, undo: (() => unknown)[]): Promise<Opened> {
   if (config.databaseUrl !== null) {
     // The journal is in the data folder in both modes, and two gateways must not write one journal.
     undo.push(lockDataFolder(config.ownDirectory))
     return {
-      ...(await openPostgres(config, config.databaseUrl, { log, clock, databaseDeadlineMs }, undo)),
+      ...(await openPostgres(config, config.databaseUrl, { log, clock }, undo)),
       storage: 'Postgres',
       isEmbedded: false,
     }
@@ -49,7 +45,7 @@ export async function openStores(
       ? await openEmbedded(config.dataDirectory, onFailure)
       : await connectEmbedded(config.dataDirectory)
   undo.push(() => embedded.close())
-  const database = openDatabase(embedded.address)
+  const database = openDatabase(embedded.address, { deadlineMs: config.serviceDeadlines.embeddedDatabaseMs })
   undo.push(() => database.close())
   // A failed database process no longer responds, so its last error is reported instead of a timeout.
   if (config.worker === null) tellOfWall(await Promise.race([migrate(database), broken.promise]), log)
@@ -63,13 +59,8 @@ const maximumMigrationRetryMs = 500
  * Connects to Postgres and migrates it. If Postgres is unavailable, the gateway starts without it: database calls fail
  * immediately, and this function retries in the background. Throws if Postgres rejects the address or the migration.
  */
-async function openPostgres(
-  config: Config,
-  url: string,
-  { log, clock, databaseDeadlineMs: deadlineMs }: Parts,
-  undo: (() => unknown)[],
-) {
-  const pool = openDatabase(url, deadlineMs === undefined ? {} : { deadlineMs })
+async function openPostgres(config: Config, url: string, { log, clock }: Parts, undo: (() => unknown)[]) {
+  const pool = openDatabase(url, { deadlineMs: config.serviceDeadlines.postgresMs })
   let isClosed = false
   undo.push(() => {
     isClosed = true

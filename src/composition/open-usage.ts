@@ -103,6 +103,7 @@ async function joinOwner(config: Config, { clock, log }: Parts, undo: (() => unk
   const peer = await connectLocally<OwnerMessage, WorkerMessage>(ownerSocketPath(config.dataDirectory), owner => {
     const client = createOwnerClient({
       worker: config.worker ?? 0,
+      deadlineMs: config.serviceDeadlines.limitOwnerMs,
       clock,
       send: owner.send,
       journal: ownJournal,

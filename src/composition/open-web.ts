@@ -30,14 +30,16 @@ export function openWeb(
   },
 ): Web {
   const { network, clock, log, simulator, safety, pages } = parts
+  const deadlines = config.serviceDeadlines
   const isListed = pages?.isListed ?? safety.isListed
   const simulated = simulator === null ? [] : [searxng(simulator.urls.search)]
   const backEnds = config.web.search.length > 0 ? config.web.search.map(backEndOf) : simulated
   return {
-    search: createSearch({ backEnds, fetch: network.fetch, clock, log, isListed }),
+    search: createSearch({ backEnds, fetch: network.fetch, clock, log, isListed, budgetMs: deadlines.searchMs }),
     pages: createPageReader({
-      resolve: createResolver(),
+      resolve: createResolver(deadlines.nameResolutionMs),
       clock,
+      deadlines,
       maximumCharacters: webLimits.pageCharacters,
       ...pages,
       isListed,

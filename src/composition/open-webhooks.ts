@@ -34,7 +34,7 @@ const prunedAtOnce = 10_000
  */
 export function openWebhooks(config: Config, parts: Parts, undo: (() => unknown)[]) {
   const { database, clock, log, sessionSecret, pages, timer } = parts
-  const { resolve = createResolver(), dial } = pages
+  const { resolve = createResolver(config.serviceDeadlines.nameResolutionMs), dial } = pages
   const seal = createSecretSeal(sessionSecret, config.jwtSecretPrevious)
   const deps = {
     claim: (at: number, options: Parameters<typeof claimDeliveries>[2]) => claimDeliveries(database, at, options),

@@ -13,7 +13,6 @@ export type Tokenizer = {
   close(): void
 }
 
-const deadlineMs = 5_000
 /** For a thread that loads its tables: about 0.5 s, but many times that on a busy machine. */
 const startDeadlineMs = 30_000
 /** Maximum waiting calls: more would time out anyway. */
@@ -26,7 +25,7 @@ type WithoutId<Order> = Order extends unknown ? Omit<Order, 'id'> : never
  * Creates a tokenizer outside of the event loop. Its thread starts with the first count and does not keep the process
  * alive.
  */
-export function createTokenizer(): Tokenizer {
+export function createTokenizer(deadlineMs: number): Tokenizer {
   const waiting = new Map<number, PendingOrder>()
   let worker: Worker | null = null
   /** The worker has carried out an order. */
@@ -61,7 +60,7 @@ export function createTokenizer(): Tokenizer {
     const id = orders
     const { promise, resolve, reject } = Promise.withResolvers<TokenizerReport>()
     const refuse = () => reject(busy())
-    const timer = setTimeout(refuse, isWarm ? deadlineMs : startDeadlineMs)
+    const timer = setTimeout(refuse, isWarm ? deadlineMs : Math.max(deadlineMs, startDeadlineMs))
     waiting.set(id, { tell: resolve, refuse })
     worker.postMessage({ ...order, id } satisfies TokenizerOrder)
     return promise.finally(() => {

@@ -9,6 +9,7 @@ import { drizzle, type PostgresJsDatabase } from 'drizzle-orm/postgres-js'
 import postgres, { type Sql, type TransactionSql } from 'postgres'
 import packageJson from '../../package.json'
 import type { Actor } from '../core/audit/audit.ts'
+import { usualDeadlines } from '../core/request/deadlines.ts'
 import { GatewayError, systemErrorCode } from '../core/validation/errors.ts'
 import { createWorkQueue, QueueFull } from './work-queue.ts'
 
@@ -34,12 +35,10 @@ export type Database = {
 type DatabaseOptions = {
   /** Maximum connections. The embedded database serves them one after another anyway. */
   readonly connections?: number
-  /** Maximum time of a query in milliseconds that states none of its own. */
+  /** Maximum time of a query in milliseconds that states none of its own; stated ones change by the same factor. */
   readonly deadlineMs?: number
 }
 
-/** Postgres may be unreachable. The embedded database always answers, but late when the machine is busy. */
-const requestDeadlineMs = { postgres: 1000, embedded: 10_000 }
 /**
  * Share of a deadline without any answer that counts as all of it, since timers and answers are not processed at the
  * same moment.
@@ -67,6 +66,7 @@ type Query = { pool: Pool | null; isOverdue: boolean }
 export function openDatabase(address: DatabaseAddress, options: DatabaseOptions = {}): Database {
   const connections = options.connections ?? (typeof address === 'string' ? 10 : 4)
   const usualDeadlineMs = options.deadlineMs ?? deadlineOf(address)
+  const factor = usualDeadlineMs / deadlineOf(address)
   const open = (): Pool => {
     const sql = dial(address, connections, usualDeadlineMs)
     return { sql, orm: drizzle(sql), unsettled: 0, overdue: 0, heardAt: 0 }
@@ -110,12 +110,12 @@ export function openDatabase(address: DatabaseAddress, options: DatabaseOptions 
 
   return {
     address,
-    async run(work, deadlineMs = usualDeadlineMs, isUrgent = false) {
+    async run(work, deadlineMs = deadlineOf(address), isUrgent = false) {
       const query: Query = { pool: null, isOverdue: false }
       const givenUp = new AbortController()
       const answer = queue.run(() => send(work, query), givenUp.signal, isUrgent)
       try {
-        return await deadline(answer, deadlineMs)
+        return await deadline(answer, deadlineMs * factor)
       } catch (error) {
         if (error instanceof MissedDeadline) {
           givenUp.abort(error)
@@ -286,7 +286,7 @@ function unavailable(error: unknown): GatewayError {
 }
 
 function deadlineOf(address: DatabaseAddress): number {
-  return typeof address === 'string' ? requestDeadlineMs.postgres : requestDeadlineMs.embedded
+  return typeof address === 'string' ? usualDeadlines.postgresMs : usualDeadlines.embeddedDatabaseMs
 }
 
 function dial(address: DatabaseAddress, connections: number, deadlineMs: number): Sql {

@@ -6,6 +6,7 @@
  */
 import { RedisUnavailableError } from '../core/limits/redis-away.ts'
 import type { Script } from '../core/limits/script.ts'
+import { usualDeadlines } from '../core/request/deadlines.ts'
 import { isSentinelUrl } from '../core/text/sentinel-urls.ts'
 import { createPatience } from './patience.ts'
 import { primaryUrl } from './redis-sentinel.ts'
@@ -42,8 +43,8 @@ type RedisOptions = {
   readonly checks?: readonly RedisCheck[]
   /** `redis://` or `rediss://` URLs: one server, or some nodes of a cluster; or those of Sentinels (`redis-sentinel.ts`). */
   readonly urls: readonly string[]
-  /** Default deadline of a command: 250 ms. */
-  readonly commandDeadlineMs?: number
+  /** Deadline of a connection, and of a command that states none; stated ones change by the same factor. Default: 250 ms. */
+  readonly deadlineMs?: number
   /** Called whenever the circuit opens or closes. */
   readonly onEvent?: (event: RedisEvent, detail: string) => void
 }
@@ -57,8 +58,6 @@ type Client = {
   destroy(): void
 }
 
-const defaultCommandDeadlineMs = 250
-const connectDeadlineMs = 250
 /** The client's own deadline is wall-clock time, which a busy process misses; ours ends first. */
 const clientConnectDeadlineMs = 10_000
 const failuresUntilOpen = 3
@@ -71,8 +70,15 @@ const firstProbeMs = 20
 
 /** Starts connecting and returns at once. Commands throw `RedisUnavailableError` until Redis has answered. */
 export function openRedis(options: RedisOptions): Redis {
-  const { urls, scripts = [], checks = [], commandDeadlineMs = defaultCommandDeadlineMs, onEvent = () => {} } = options
+  const {
+    urls,
+    scripts = [],
+    checks = [],
+    deadlineMs: usualDeadlineMs = usualDeadlines.redisMs,
+    onEvent = () => {},
+  } = options
   const listeners: ((isReady: boolean) => void)[] = []
+  const factor = usualDeadlineMs / usualDeadlines.redisMs
   const { within } = createPatience()
   let current: Client | null = null
   let failures = 0
@@ -93,7 +99,7 @@ export function openRedis(options: RedisOptions): Redis {
     let client: Client
     try {
       client = await dial(
-        await within(addresses(urls), connectDeadlineMs),
+        await within(addresses(urls), usualDeadlineMs),
         cause => {
           if (current === client) giveUp(cause)
         },
@@ -105,12 +111,12 @@ export function openRedis(options: RedisOptions): Redis {
       return failed(cause)
     }
     try {
-      await within(client.connect(), connectDeadlineMs)
-      await within(client.send('probe', ['PING']), commandDeadlineMs)
-      if (isSentinelUrl(urls[0] ?? '')) await refuseReplica(within(client.send('probe', ['ROLE']), commandDeadlineMs))
+      await within(client.connect(), usualDeadlineMs)
+      await within(client.send('probe', ['PING']), usualDeadlineMs)
+      if (isSentinelUrl(urls[0] ?? '')) await refuseReplica(within(client.send('probe', ['ROLE']), usualDeadlineMs))
       await within(
         Promise.all(scripts.map(one => client.send('probe', ['SCRIPT', 'LOAD', one.source]))),
-        connectDeadlineMs,
+        usualDeadlineMs,
       )
       await check(client)
       if (closed) return client.destroy()
@@ -136,7 +142,7 @@ export function openRedis(options: RedisOptions): Redis {
           client.send(keys[0] ?? '', ['EVAL', script.source, String(keys.length), ...keys]),
         ),
       ),
-      connectDeadlineMs,
+      usualDeadlineMs,
     )
 
   /** Returns whether Redis still passes the checks, once for all that ask at the same time. Discards the client if not. */
@@ -179,12 +185,16 @@ export function openRedis(options: RedisOptions): Redis {
     probeIn(failures < failuresUntilOpen ? firstProbeMs : probeEveryMs)
   }
 
-  const send = async (key: string, command: readonly string[], deadlineMs = commandDeadlineMs): Promise<unknown> => {
+  const send = async (
+    key: string,
+    command: readonly string[],
+    deadlineMs = usualDeadlines.redisMs,
+  ): Promise<unknown> => {
     const client = current
     if (client === null) throw new RedisUnavailableError('not connected')
     const sentAt = performance.now()
     try {
-      const reply = await within(client.send(key, command), deadlineMs)
+      const reply = await within(client.send(key, command), deadlineMs * factor)
       failures = 0
       return reply
     } catch (cause) {

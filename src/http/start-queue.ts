@@ -11,14 +11,14 @@ const startsPerTurn = 8
  * processes does not count.
  */
 const longestTurnMs = 100
-const burst = { waiting: 1_024, waitMs: 5_000 } as const
+const burstWaiting = 1_024
 const overload = { waiting: 16, waitMs: 50 } as const
-/** A queue that has not been empty for this long is an overload and not a burst. */
-const longestBurstMs = 5_000
 /** An overload ends when no request had to wait for this long. */
 const calmMs = 1_000
 
 type StartQueueOptions = {
+  /** A queue that has not been empty for this long is an overload and not a burst. */
+  readonly burstMs: number
   readonly monotonic: () => number
   /** Processor time of this thread in milliseconds. */
   readonly used: () => number
@@ -78,7 +78,7 @@ export class StartQueue {
   }
 
   private bounds() {
-    return this.isOverloaded ? overload : burst
+    return this.isOverloaded ? overload : { waiting: burstWaiting, waitMs: this.options.burstMs }
   }
 
   private awaitTurn(): void {
@@ -111,7 +111,7 @@ export class StartQueue {
     if (this.waiters.length > 0) {
       this.waitingSince ??= now
       this.waitedAt = now
-      if (now - this.waitingSince > longestBurstMs) this.isOverloaded = true
+      if (now - this.waitingSince > this.options.burstMs) this.isOverloaded = true
     } else {
       this.waitingSince = null
       if (now - this.waitedAt > calmMs) this.isOverloaded = false

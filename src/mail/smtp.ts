@@ -8,13 +8,14 @@ type SmtpSettings = {
   readonly from: string
   /** True if nothing may be sent without STARTTLS: credentials would leave the private network. */
   readonly requireTls: boolean
+  /** Time for the connection, and again for the greeting, in milliseconds. */
+  readonly openingMs: number
 }
 
-const openingMs = 5_000
 const silenceMs = 15_000
 
 /** Opens one connection per email, since emails are rare. */
-export function smtpTransport({ url, from, requireTls }: SmtpSettings): MailTransport {
+export function smtpTransport({ url, from, requireTls, openingMs }: SmtpSettings): MailTransport {
   const { protocol, hostname, port, username, password } = new URL(url)
   const isSecure = protocol === 'smtps:'
   const mailer = createTransport({

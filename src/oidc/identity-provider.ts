@@ -45,9 +45,10 @@ export type IdentityProvider = {
 type IdentityProviderDeps = {
   readonly network: Pick<Network, 'fetch'>
   readonly clock: Pick<Clock, 'monotonic' | 'now'>
+  /** Time of one call to the provider in milliseconds. */
+  readonly timeoutMs: number
 }
 
-const timeoutSeconds = 5
 /** Metadata and keys of large providers are below 20 KB; an ID token with 200 groups is below 16 KB. */
 const maximumCharacters = 262_144
 /** Metadata changes rarely; the library refreshes the keys itself. */
@@ -147,7 +148,7 @@ export function createIdentityProvider(config: SingleSignOnConfig, deps: Identit
 function discover(config: SingleSignOnConfig, deps: IdentityProviderDeps): Promise<oidc.Configuration> {
   const issuer = new URL(config.issuer)
   return oidc.discovery(issuer, config.clientId, undefined, authentication(config), {
-    timeout: timeoutSeconds,
+    timeout: deps.timeoutMs / 1000,
     // The configuration allows http only within the machine or the private network.
     execute: [oidc.enableNonRepudiationChecks, ...(issuer.protocol === 'http:' ? [oidc.allowInsecureRequests] : [])],
     [oidc.customFetch]: (url, init) => boundedFetch(deps.network, url, init),

@@ -27,9 +27,10 @@ type StripeSettings = {
   readonly apiBase: string | null
   /** Origin of the dashboard, to which Stripe's pages return. */
   readonly publicUrl: string
+  /** Time of one call in milliseconds. */
+  readonly timeoutMs: number
 }
 
-const timeoutMs = 8_000
 const retries = 2
 
 /** Creates Stripe as the payment processor. Makes no call before the first use. */
@@ -46,7 +47,10 @@ export function stripePayments(
   }
 }
 
-function connect({ secretKey, apiBase }: StripeSettings, fetch: (url: string, init: RequestInit) => Promise<Response>) {
+function connect(
+  { secretKey, apiBase, timeoutMs }: StripeSettings,
+  fetch: (url: string, init: RequestInit) => Promise<Response>,
+) {
   const base = apiBase === null ? null : new URL(apiBase)
   const call = (url: string | URL | Request, init?: RequestInit) => fetch(String(url), { ...init, redirect: 'error' })
   // Only for the type: it is called as a plain function.

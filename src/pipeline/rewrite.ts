@@ -2,13 +2,17 @@ import { abortError, type RequestAbortSignal } from '../core/chat/request-abort.
 import { maximumGrowth } from '../core/enhancement/enhance.ts'
 import { rewriteInstructions } from '../core/enhancement/prompt-rewrite.ts'
 import type { Log } from '../core/ports/log.ts'
-import type { Deadlines } from '../core/request/deadlines.ts'
+import type { Deadlines, ServiceDeadlines } from '../core/request/deadlines.ts'
 import type { HealthOutcome } from '../core/routing/circuit-breaker.ts'
 import { type CompleteDeps, completeInternally } from './internal-completion.ts'
 
 export type RewriteDeps = Omit<CompleteDeps, 'deadlines'> & {
   /** `rewriter`: the operator's model for rewrites, `provider/model`; null = none. */
-  readonly config: { readonly rewriter: string | null; readonly deadlines: Deadlines }
+  readonly config: {
+    readonly rewriter: string | null
+    readonly deadlines: Deadlines
+    readonly serviceDeadlines: Pick<ServiceDeadlines, 'rewriteMs'>
+  }
   readonly health: {
     mayTry(key: string): boolean
     beginAttempt(key: string): boolean
@@ -21,8 +25,6 @@ export type RewriteDeps = Omit<CompleteDeps, 'deadlines'> & {
 /** A rewritten prompt, or null, and the milliseconds that the request waited for it. */
 type Rewrite = { readonly text: string | null; readonly waitedMs: number }
 
-/** The client waits for the rewrite before its own output can begin. */
-const deadlineMs = 2_500
 /** Enough for the longest short prompt with the longest addition, in any script. */
 const outputCap = 1_024
 
@@ -43,7 +45,8 @@ export async function rewrite(
   if (rewriter === null || !health.mayTry(key)) return { text: null, waitedMs: 0 }
   const isProbe = health.beginAttempt(key)
   const startedAt = clock.monotonic()
-  const deadlines = { ...config.deadlines, totalMs: deadlineMs }
+  // The client waits for the rewrite before its own output can begin.
+  const deadlines = { ...config.deadlines, totalMs: config.serviceDeadlines.rewriteMs }
   const question = {
     system: rewriteInstructions(maximumGrowth),
     user: prompt,

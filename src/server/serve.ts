@@ -29,7 +29,11 @@ export async function serve(config: Config): Promise<void> {
   const siblings =
     config.worker === null
       ? null
-      : createSiblings(config.worker, { send: message => process.send?.(message) }, deps.observe.families)
+      : createSiblings(
+          { worker: config.worker, answerMs: config.serviceDeadlines.workerFiguresMs },
+          { send: message => process.send?.(message) },
+          deps.observe.families,
+        )
   await deps.warm(warmWithinMs)
   const app = createApp(deps, siblings)
   warmUp(deps)

@@ -17,11 +17,6 @@ export type FiguresMessage =
 
 type Peer = { send(message: FiguresMessage): unknown }
 
-/** A worker without a response by then is left out of the scrape. */
-const answerMs = 1000
-/** The supervisor has its own deadline; this one applies if the supervisor has ended. */
-const gatherMs = 1500
-
 export type WorkerPeers = {
   /** Returns the metrics of all workers, this one's first. */
   gather(): Promise<readonly WorkerMetrics[]>
@@ -30,7 +25,13 @@ export type WorkerPeers = {
 }
 
 /** Creates a worker's end. `own` returns its current figures. */
-export function createSiblings(worker: number, parent: Peer, own: () => readonly Family[]): WorkerPeers {
+export function createSiblings(
+  { worker, answerMs }: { readonly worker: number; readonly answerMs: number },
+  parent: Peer,
+  own: () => readonly Family[],
+): WorkerPeers {
+  // The supervisor has its own deadline; this one applies if the supervisor has ended.
+  const gatherMs = 1.5 * answerMs
   const waiting = new Map<string, (others: readonly WorkerMetrics[]) => void>()
   let asked = 0
   return {
@@ -57,8 +58,8 @@ type MetricsCollector = {
   hear(from: Peer, message: FiguresMessage, running: Iterable<Peer>): void
 }
 
-/** Creates the supervisor's end. */
-export function createGathering(): MetricsCollector {
+/** Creates the supervisor's end. A worker without a response after `answerMs` is left out of the scrape. */
+export function createGathering(answerMs: number): MetricsCollector {
   const open = new Map<string, (figures: readonly WorkerMetrics[]) => void>()
 
   const askAll = (asker: Peer, id: string, others: readonly Peer[]) => {

@@ -39,7 +39,7 @@ export async function superviseWorkers(config: Config): Promise<void> {
     await close()
     return exitWithStartupError(listenErrorText(config, cause))
   })
-  const workers = new Workers(log, worker => workerEnvironment(worker, port))
+  const workers = new Workers(log, config.serviceDeadlines.workerFiguresMs, worker => workerEnvironment(worker, port))
 
   const end = async (exitCode: number) => {
     await close()
@@ -85,15 +85,18 @@ class Workers {
   /** Draining workers that are being replaced, with the functions that start their successors. */
   private readonly leaving = new Map<Bun.Subprocess, () => void>()
   private readonly codes: number[] = []
-  private readonly gathering = createGathering()
+  private readonly gathering: ReturnType<typeof createGathering>
   private readonly allEnded = Promise.withResolvers<void>()
   private ordered: SupervisorMessage | null = null
   private hasStarted = false
 
   constructor(
     private readonly log: Log,
+    figuresMs: number,
     private readonly environment: (worker: number) => Readonly<Record<string, string | undefined>>,
-  ) {}
+  ) {
+    this.gathering = createGathering(figuresMs)
+  }
 
   /**
    * Starts a worker and keeps it running. Returns its startup message when it listens, or null if it ended before.
@@ -195,7 +198,10 @@ async function openShared(config: Config, log: Log): Promise<() => Promise<void>
     import('../database/database.ts'),
   ])
   const embedded = await openEmbedded(config.dataDirectory, detail => log.error('embedded_database_failed', { detail }))
-  const database = openDatabase(embedded.address, { connections: 1 })
+  const database = openDatabase(embedded.address, {
+    connections: 1,
+    deadlineMs: config.serviceDeadlines.embeddedDatabaseMs,
+  })
   try {
     await migrate(database)
     await database.close()

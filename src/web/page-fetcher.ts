@@ -7,6 +7,7 @@ import type { IncomingMessage } from 'node:http'
 import type { LeftOutCode, OmittedSource, WebDocument } from '../core/chat/web-sources.ts'
 import { countIfAllowed, type RateCounter } from '../core/limits/rate-counter.ts'
 import { createSlidingWindows } from '../core/limits/sliding-windows.ts'
+import type { ServiceDeadlines } from '../core/request/deadlines.ts'
 import { type AllowedUrl, checkUrl, isPublicAddress } from './address-policy.ts'
 import { readPageBody } from './page/body.ts'
 import { contentOf, kindOf } from './page/content.ts'
@@ -33,10 +34,12 @@ export type PageReaderOptions = {
   /** For tests: another address to dial instead of the checked one. */
   readonly dial?: Dial
   readonly maximumCharacters: number
+  readonly deadlines: Pick<
+    ServiceDeadlines,
+    'pageMs' | 'pageConnectMs' | 'pageFirstByteMs' | 'pageParsingMs' | 'parserStartMs'
+  >
 }
 
-/** Rounded up to the failure step: 6 s. */
-const deadlineMs = 5_900
 const maximumRedirects = 3
 const accountPerMinute = 30
 const hostPerMinute = 10
@@ -51,7 +54,7 @@ export function createPageReader(options: PageReaderOptions): PageFetcher {
   const { clock, maximumCharacters } = options
   // Reads more than is kept, because invisible text does not count.
   const enoughCharacters = 2 * maximumCharacters
-  const readers = createParserPool({ enoughCharacters })
+  const readers = createParserPool({ enoughCharacters, deadlines: options.deadlines })
   const accounts = createSlidingWindows({ allowed: accountPerMinute, windowMs: minuteMs, names: maximumNames })
   const hosts = createSlidingWindows({ allowed: hostPerMinute, windowMs: minuteMs, names: maximumNames })
   let running = 0
@@ -79,7 +82,7 @@ export function createPageReader(options: PageReaderOptions): PageFetcher {
   return {
     async read(url, { accountId, signal }) {
       const startedAt = clock.monotonic()
-      const late = AbortSignal.timeout(deadlineMs)
+      const late = AbortSignal.timeout(options.deadlines.pageMs)
       const either = AbortSignal.any([signal, late])
       try {
         return await untilAborted(either, fetchPage(url, accountId, either))
@@ -141,7 +144,7 @@ async function follow(
 
 /** Dials at most one address per family. All are checked together: one non-public address disqualifies the name. */
 async function ask(options: PageReaderOptions, target: AllowedUrl, signal: AbortSignal): Promise<IncomingMessage> {
-  const { resolve, dial = vetted => vetted } = options
+  const { resolve, dial = vetted => vetted, deadlines } = options
   const addresses = target.isLiteral ? [target.host] : await resolve(target.host).catch(() => [])
   // The same error as for an unknown name; otherwise clients could find out which names the internal network resolves.
   if (addresses.length === 0 || !addresses.every(isPublicAddress)) throw unknownName()
@@ -151,7 +154,7 @@ async function ask(options: PageReaderOptions, target: AllowedUrl, signal: Abort
     if (address === undefined) continue
     signal.throwIfAborted()
     try {
-      return await httpGet(target, address, { dial, signal })
+      return await httpGet(target, address, { dial, signal, deadlines })
     } catch (cause) {
       failure = cause
       if (!(cause instanceof PageFailure) || cause.code !== 'unreachable') throw cause

@@ -4,13 +4,12 @@ import { Resolver } from 'node:dns/promises'
 /** Returns all addresses of a name, IPv4 before IPv6. Rejects if it has none, or on timeout. */
 export type Resolve = (host: string) => Promise<readonly string[]>
 
-const deadlineMs = 2_000
-const tryMs = 900
 const tries = 2
 
 /** Creates a resolver that queries `servers` (`address:port`), by default those of the machine. */
-export function createResolver(servers?: readonly string[]): Resolve {
-  const resolver = new Resolver({ timeout: tryMs, tries })
+export function createResolver(deadlineMs: number, servers?: readonly string[]): Resolve {
+  // Both tries end before the deadline.
+  const resolver = new Resolver({ timeout: Math.floor((0.9 * deadlineMs) / tries), tries })
   if (servers !== undefined) resolver.setServers([...servers])
   return async host => {
     // Fully qualified, so that no search domain is appended.

@@ -2,7 +2,9 @@
  * Web search behind one port: the configured back ends are called in order until one answers, within one time budget.
  * Results are converted to one format, without duplicates, up to a maximum.
  */
+
 import { type OmittedSource, type WebDocument, webLimits, withoutFragment } from '../core/chat/web-sources.ts'
+import type { Clock } from '../core/ports/clock.ts'
 
 type SearchRequest = { readonly url: string; readonly init: RequestInit }
 
@@ -24,34 +26,38 @@ export type Search = {
 type SearchOptions = {
   readonly backEnds: readonly SearchBackEnd[]
   readonly fetch: (url: string, init: RequestInit) => Promise<Response>
-  readonly clock: { monotonic(): number }
+  readonly clock: Pick<Clock, 'monotonic' | 'after'>
   readonly log: { warn(event: string, fields: Readonly<Record<string, string>>): void }
   readonly isListed: (url: string) => boolean
+  /** Time of all back ends together, in milliseconds. */
+  readonly budgetMs: number
 }
 
-const searchBudgetMs = 2_500
 const maximumBodyBytes = 1 << 20
 
 /** Creates a search over the back ends in their order. */
-export function createSearch({ backEnds, fetch, clock, log, isListed }: SearchOptions): Search {
+export function createSearch({ backEnds, fetch, clock, log, isListed, budgetMs }: SearchOptions): Search {
   return {
     isThere: backEnds.length > 0,
     async find(query, signal) {
-      const deadline = clock.monotonic() + searchBudgetMs
+      const deadline = clock.monotonic() + budgetMs
       let isLate = false
       for (const [index, backEnd] of backEnds.entries()) {
         const leftMs = deadline - clock.monotonic()
         // Half of the remaining time, so that the next back end has a chance.
         const allowedMs = Math.floor(index < backEnds.length - 1 ? leftMs / 2 : leftMs)
         if (allowedMs <= 0) break
-        const late = AbortSignal.timeout(allowedMs)
+        const late = new AbortController()
+        const cancel = clock.after(allowedMs, () => late.abort())
         try {
-          const found = await ask(fetch, backEnd, query, AbortSignal.any([signal, late]))
+          const found = await ask(fetch, backEnd, query, AbortSignal.any([signal, late.signal]))
           return chosen(found, isListed)
         } catch (cause) {
           signal.throwIfAborted()
-          isLate = late.aborted
+          isLate = late.signal.aborted
           log.warn('search_failed', { back_end: backEnd.id, detail: isLate ? 'too slow' : detailOf(cause) })
+        } finally {
+          cancel()
         }
       }
       return { url: null, code: isLate ? 'too_slow' : 'unreachable' }

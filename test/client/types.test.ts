@@ -4,7 +4,7 @@ import { cpSync, mkdirSync, readdirSync, symlinkSync, writeFileSync } from 'node
 import { join, resolve } from 'node:path'
 import { temporaryFolder } from '../database/support.ts'
 
-setDefaultTimeout(180_000)
+setDefaultTimeout(240_000)
 
 const root = resolve(import.meta.dir, '../..')
 const folder = temporaryFolder()

@@ -5,7 +5,7 @@ import { APICallError, generateText, isStepCount, jsonSchema, Output, streamText
 import type { Gateway } from '../harness/gateway.ts'
 import { oneEach, type Place, placeSchema, simulatedPlace, startOnServiceDay } from './support.ts'
 
-setDefaultTimeout(60_000)
+setDefaultTimeout(240_000)
 
 let gateway: Gateway
 beforeAll(async () => {

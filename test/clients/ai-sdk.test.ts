@@ -31,7 +31,7 @@ let gateway: Gateway
 beforeAll(async () => {
   globalThis.AI_SDK_LOG_WARNINGS = false
   gateway = await startOnServiceDay()
-}, 60_000)
+}, 240_000)
 afterAll(() => gateway.stop())
 
 function providerWith(key: string) {

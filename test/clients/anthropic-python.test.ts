@@ -18,5 +18,5 @@ testNeeding(
       await gateway.stop()
     }
   },
-  60_000,
+  240_000,
 )

@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from '
 import Anthropic from '@anthropic-ai/sdk'
 import { type MessagesRig, relayAnswer, startMessagesRig } from './messages-support.ts'
 
-setDefaultTimeout(60_000)
+setDefaultTimeout(240_000)
 
 let rig: MessagesRig
 let client: Anthropic

@@ -2,7 +2,7 @@
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test'
 import { type MessagesRig, startMessagesRig } from './messages-support.ts'
 
-setDefaultTimeout(60_000)
+setDefaultTimeout(240_000)
 
 let rig: MessagesRig
 beforeAll(async () => {

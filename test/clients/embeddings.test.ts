@@ -14,7 +14,7 @@ beforeAll(async () => {
   globalThis.AI_SDK_LOG_WARNINGS = false
   gateway = await startOnServiceDay()
   client = new OpenAI({ baseURL: `${gateway.url}/v1`, apiKey: gateway.key, maxRetries: 0, logLevel: 'off' })
-}, 60_000)
+}, 240_000)
 afterAll(() => gateway.stop())
 
 const texts = ['A cat sat on a mat.', 'Ein Hund lag vor der Tür.', '猫が座った。']

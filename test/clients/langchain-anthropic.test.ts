@@ -5,7 +5,7 @@ import { tool } from '@langchain/core/tools'
 import type { Gateway } from '../harness/gateway.ts'
 import { oneEach, placeSchema, simulatedPlace, startOnServiceDay } from './support.ts'
 
-setDefaultTimeout(60_000)
+setDefaultTimeout(240_000)
 
 let gateway: Gateway
 beforeAll(async () => {

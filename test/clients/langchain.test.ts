@@ -20,7 +20,7 @@ import {
 let gateway: Gateway
 beforeAll(async () => {
   gateway = await startOnServiceDay()
-}, 60_000)
+}, 240_000)
 afterAll(() => gateway.stop())
 
 function chat(model: string, fields: ChatOpenAIFields = {}, fetch?: ReturnType<typeof countingFetch>['fetch']) {

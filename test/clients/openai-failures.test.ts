@@ -14,7 +14,7 @@ let hurried: Gateway
 beforeAll(async () => {
   const starting = [startOnServiceDay(impatient), startOnServiceDay({}, 100)] as const
   ;[gateway, hurried] = await Promise.all(starting)
-}, 60_000)
+}, 240_000)
 afterAll(() => Promise.all([gateway.stop(), hurried.stop()]))
 
 const user = (content: string) => ({ role: 'user', content }) as const

@@ -9,7 +9,7 @@ const python = Bun.which('python3')
 let gateway: Gateway | null = null
 beforeAll(async () => {
   if (has('pythonClient')) gateway = await startOnServiceDay()
-}, 60_000)
+}, 240_000)
 afterAll(() => gateway?.stop())
 
 testNeeding(
@@ -29,5 +29,5 @@ testNeeding(
     ).toBe(true)
     await eventually('no seat is left taken', () => leavings(served).seatsTaken === 0)
   },
-  60_000,
+  240_000,
 )

@@ -21,7 +21,7 @@ let client: OpenAI
 beforeAll(async () => {
   gateway = await startOnServiceDay()
   client = new OpenAI({ baseURL: `${gateway.url}/v1`, apiKey: gateway.key, maxRetries: 0, logLevel: 'off' })
-}, 60_000)
+}, 240_000)
 afterAll(() => gateway.stop())
 
 const user = (content: string) => ({ role: 'user', content }) as const

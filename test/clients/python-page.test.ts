@@ -16,7 +16,7 @@ const printed = ['tokens: ', 'tokens: ', 'was shipped', '404 model_not_found req
 let gateway: Gateway | null = null
 beforeAll(async () => {
   if (has('pythonClient') || has('pythonAnthropic')) gateway = await startOnServiceDay()
-}, 60_000)
+}, 240_000)
 afterAll(() => gateway?.stop())
 
 test('Python page: has an example for each expected output', () => expect(examples.length).toBe(printed.length))
@@ -35,5 +35,5 @@ for (const [at, { code, client }] of examples.entries()) {
       const [out, complaints] = await Promise.all([run.stdout.text(), run.stderr.text()])
       expect({ exitCode: await run.exited, complaints }).toEqual({ exitCode: 0, complaints: '' })
       expect(out).toContain(printed[at] ?? '')
-    }, 60_000)
+    }, 240_000)
 }

@@ -9,7 +9,7 @@ import OpenAI from 'openai'
 import type { Gateway } from '../harness/gateway.ts'
 import { allModels, oneEach, type Place, pixel, placeSchema, simulatedPlace, startOnServiceDay } from './support.ts'
 
-setDefaultTimeout(60_000)
+setDefaultTimeout(240_000)
 
 let gateway: Gateway
 let client: OpenAI

@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 
 // Each test starts and ends a process.
-setDefaultTimeout(120_000)
+setDefaultTimeout(240_000)
 
 async function analyze(input: string | Bun.BunFile) {
   const child = Bun.spawn([process.execPath, join(import.meta.dir, '../../src/cli.ts'), 'analyze'], {

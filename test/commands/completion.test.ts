@@ -4,7 +4,7 @@ import { command } from '../../src/commands/command.ts'
 import { completionScript } from '../../src/commands/completion.ts'
 import { execute } from '../../src/commands/execute.ts'
 
-setDefaultTimeout(60_000)
+setDefaultTimeout(240_000)
 
 /** Returns what `gateway completion SHELL` prints. */
 async function scriptOf(shell: string): Promise<string> {

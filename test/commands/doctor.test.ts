@@ -12,6 +12,7 @@ import {
 import { providerChecks } from '../../src/commands/provider-checks.ts'
 import { postgresChecks } from '../../src/commands/store-checks.ts'
 import { readConfig } from '../../src/config.ts'
+import { patient } from '../harness/patience.ts'
 import { startUpstream } from '../harness/upstream.ts'
 
 const mebibyte = 1_048_576
@@ -83,7 +84,7 @@ describe('providerChecks', () => {
 })
 
 test('postgresChecks: report an unreachable database with the action', async () => {
-  expect(await postgresChecks('postgres://127.0.0.1:1/x')).toMatchObject([
+  expect(await postgresChecks('postgres://127.0.0.1:1/x', patient)).toMatchObject([
     { name: 'database', state: 'error', action: expect.stringContaining('DATABASE_URL') },
   ])
 })

@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { execute } from '../../src/commands/execute.ts'
 import { showProgress } from '../../src/commands/progress.ts'
 
-setDefaultTimeout(60_000)
+setDefaultTimeout(240_000)
 
 let said = { out: '', error: '' }
 const spies: { mockRestore(): void }[] = []

@@ -8,7 +8,7 @@ import { execute } from '../../src/commands/execute.ts'
 import { readConfig } from '../../src/config.ts'
 import { startGateway } from '../harness/gateway.ts'
 
-setDefaultTimeout(60_000)
+setDefaultTimeout(240_000)
 
 const folder = mkdtempSync(join(tmpdir(), 'catalog-'))
 afterAll(() => rmSync(folder, { recursive: true, force: true }))

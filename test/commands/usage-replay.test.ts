@@ -6,7 +6,7 @@ import { usageRecord } from '../database/support.ts'
 import { freshFolder, ledgerOf, run, stopProcesses } from '../harness/processes.ts'
 
 // Far less than the five minutes that it would wait for Postgres.
-setDefaultTimeout(90_000)
+setDefaultTimeout(240_000)
 afterAll(stopProcesses)
 
 test('usage replay: ends when everything is shipped', async () => {

@@ -50,5 +50,5 @@ testNeeding(
       await Promise.all([held, ...blocked])
     }
   },
-  50_000,
+  240_000,
 )

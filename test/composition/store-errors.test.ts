@@ -5,9 +5,14 @@ import { join } from 'node:path'
 import { toStoreError } from '../../src/composition/store-errors.ts'
 import { lockDataFolder } from '../../src/database/data-folder.ts'
 import { migrate, openDatabase } from '../../src/database/database.ts'
+import { patient } from '../harness/patience.ts'
 
 const canary = 'canary'
-const config = { dataDirectory: '/data', databaseUrl: `postgres://gateway:${canary}@db.example:6432/gateway` }
+const config = {
+  dataDirectory: '/data',
+  databaseUrl: `postgres://gateway:${canary}@db.example:6432/gateway`,
+  serviceDeadlines: patient,
+}
 
 function failure(fields: object, message = `something with ${canary}`): Error {
   return Object.assign(new Error(message), fields)

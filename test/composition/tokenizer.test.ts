@@ -1,12 +1,13 @@
 import { expect, test } from 'bun:test'
 import { createTokenizer } from '../../src/composition/tokenizer.ts'
 import { GatewayError } from '../../src/core/validation/errors.ts'
+import { patient } from '../harness/patience.ts'
 
 const outcomeOf = (count: Promise<number>) =>
   count.catch((cause: unknown) => (cause instanceof GatewayError ? cause.code : String(cause)))
 
 test('tokenizer: rejects waiting counts when it is closed, and starts again at the next count', async () => {
-  const tokenizer = createTokenizer()
+  const tokenizer = createTokenizer(patient.tokenizerMs)
   const counts = [tokenizer.count(['hello']), tokenizer.count(['hello world'])].map(outcomeOf)
   tokenizer.close()
   expect(await Promise.all(counts)).toEqual(['service_unavailable', 'service_unavailable'])

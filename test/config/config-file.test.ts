@@ -6,7 +6,7 @@ import { join } from 'node:path'
 import { type Gateway, startGateway } from '../harness/gateway.ts'
 import { ask } from '../harness/users.ts'
 
-setDefaultTimeout(60_000)
+setDefaultTimeout(240_000)
 
 const folder = mkdtempSync(join(tmpdir(), 'gateway-ai-file-'))
 let gateway: Gateway

@@ -371,7 +371,7 @@ function withBrowser(path: string) {
             where account_id = ${gateway.accountId} and param = 'temperature'`,
       )
       return (row?.count ?? 0) > 0
-    }, 30_000)
+    }, 240_000)
     // A new document: the page keeps what it has loaded before.
     await page.goto('about:blank')
     await go('?range=24h', 'Overview')

@@ -8,7 +8,7 @@ import { testNeeding } from '../harness/needs.ts'
 let gateway: Gateway
 beforeAll(async () => {
   gateway = await startGateway()
-}, 60_000)
+}, 240_000)
 afterAll(() => gateway.stop())
 
 const question = `It's "quoted" $HOME \\ and 'so on'`
@@ -50,7 +50,7 @@ describe('requestCode', () => {
   test('returns TypeScript that prints the output in each API form', async () => {
     for (const dialect of codeDialects)
       expect(await run([process.execPath, '-e', requestCode(request(), dialect, 'typescript')])).toContain('You asked')
-  }, 60_000)
+  }, 240_000)
 
   test('returns Python with the values of the request', () => {
     expect(requestCode({ ...request(), origin: 'http://gateway' }, 'responses', 'python')).toBe(
@@ -102,7 +102,7 @@ describe('requestCode', () => {
     const typescript = requestCode(own, 'messages', 'typescript')
     expect(typescript).toContain('...{"temperature":0.5,"top_p":0.9}')
     expect(await run([process.execPath, '-e', typescript])).toContain('You asked')
-  }, 60_000)
+  }, 240_000)
 
   test('never shows a key, and leaves out headers that are not set', () => {
     for (const dialect of codeDialects)

@@ -53,7 +53,7 @@ testNeeding(
     one.close()
     other.close()
   },
-  40_000,
+  240_000,
 )
 
 testNeeding(
@@ -70,5 +70,5 @@ testNeeding(
     other.close()
     for (const node of nodes) await node.stop()
   },
-  40_000,
+  240_000,
 )

@@ -19,7 +19,7 @@ beforeAll(async () => {
   embedded = await openEmbedded(await freshDataFolder(directory))
   database = openDatabase(embedded.address)
   await migrate(database)
-}, 60_000)
+}, 240_000)
 afterAll(async () => {
   await database?.close()
   await embedded?.close()
@@ -193,7 +193,7 @@ test('embedded database: restarts after a kill at any moment with every confirme
     await reopened.close()
     await again.close()
   }
-}, 90_000)
+}, 240_000)
 
 test('embedded database: removes prepared statements of disconnected clients only', async () => {
   const [leaving, staying] = [client(), client()]

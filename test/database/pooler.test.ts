@@ -41,13 +41,13 @@ max_client_conn = 500
     pooler = Bun.spawn(['pgbouncer', '-q', ...asUser, file], { stdout: 'ignore', stderr: 'ignore' })
     while (!(await accepts(port))) await Bun.sleep(20)
     address = `postgres://postgres@127.0.0.1:${port}/postgres?prepare=false`
-  }, 60_000)
+  }, 240_000)
   afterAll(async () => {
     pooler?.kill()
     await pooler?.exited
     await postgres?.stop()
     rmSync(folder, { recursive: true, force: true })
-  }, 60_000)
+  }, 240_000)
 
   testNeeding('postgres', 'migrate: runs once when ten instances start at the same time', async () => {
     const databases = Array.from({ length: 10 }, () => openDatabase(address, { connections: 1 }))

@@ -10,6 +10,7 @@ import { dailyUsageOf } from '../../src/ledger/ledger.ts'
 import { createShipper } from '../../src/ledger/shipper.ts'
 import { startProxy } from '../faults/tcp-proxy.ts'
 import { needed, testNeeding } from '../harness/needs.ts'
+import { patientStore } from '../harness/patience.ts'
 import { type PrivatePostgres, startPostgres } from '../harness/postgres.ts'
 import { databaseContract, eventually, newAccount, newKey, quiet } from './database.contract.ts'
 import { temporaryFolder, usageRecord } from './support.ts'
@@ -20,13 +21,13 @@ let database: Database | null = null
 beforeAll(async () => {
   server = await startPostgres()
   if (server === null) return
-  database = openDatabase(server.url)
+  database = openDatabase(server.url, patientStore)
   await migrate(database)
-}, 60_000)
+}, 240_000)
 afterAll(async () => {
   await database?.close()
   await server?.stop()
-}, 60_000)
+}, 240_000)
 
 databaseContract('real Postgres', () => database)
 
@@ -43,13 +44,13 @@ onServer(
     const far = new URL(postgres.url)
     const proxy = startProxy(Number(far.port), { roundTripMs: 40 })
     far.port = String(proxy.port)
-    const remote = openDatabase(far.href)
+    const remote = openDatabase(far.href, patientStore)
     const owner = await newAccount(near)
     const made = []
     for (let count = 0; count < 80; count++) made.push(await newKey(near, owner))
     const keys = createKeyDirectory({ database: remote, clock, plans, random: Math.random })
     await keys.look()
-    const late = remote.run(({ sql }) => sql`select pg_sleep(1)`, 50)
+    const late = remote.run(({ sql }) => sql`select pg_sleep(30)`, 20)
     const [failed, ...found] = await Promise.all([
       late.then(
         () => 'answered',
@@ -67,10 +68,11 @@ onServer(
 
 onServer(
   'Postgres killed: known keys go on, unknown ones get 503, usage waits and arrives exactly',
-  async (postgres, live) => {
+  async (postgres, near) => {
+    const live = openDatabase(postgres.url)
     const folder = temporaryFolder()
-    const owner = await newAccount(live)
-    const { key } = await newKey(live, owner)
+    const owner = await newAccount(near)
+    const { key } = await newKey(near, owner)
     const keys = createKeyDirectory({ database: live, clock, plans, random: Math.random })
     await keys.find(key)
     const journal = openJournal({ directory: join(folder.path, 'journal') })
@@ -87,12 +89,13 @@ onServer(
     expect(await shipper.drain(500)).toBe(false)
     await postgres.start()
     await eventually(() => journal.backlog() === 0, 10_000)
-    expect((await dailyUsageOf(live, owner.accountId, Math.floor(usageRecord().at_ms / 86_400_000))).microcents).toBe(
+    expect((await dailyUsageOf(near, owner.accountId, Math.floor(usageRecord().at_ms / 86_400_000))).microcents).toBe(
       60,
     )
     await shipper.close()
     await keys.close()
     await journal.close()
+    await live.close()
     folder.remove()
   },
 )
@@ -161,7 +164,8 @@ onServer('shipper: keeps all records while Postgres is read-only', async (postgr
 
 onServer(
   'Postgres frozen: every call ends within its deadline, and it is served again after the thaw',
-  async (postgres, live) => {
+  async postgres => {
+    const live = openDatabase(postgres.url)
     await live.run(({ sql }) => sql`select 1`)
     const pids = postgres.pids()
     for (const pid of pids) process.kill(pid, 'SIGSTOP')
@@ -181,19 +185,20 @@ onServer(
             () => true,
             () => false,
           ),
-      10_000,
+      240_000,
     )
     process.stdout.write(`served again ${Math.round(performance.now() - thawedAt)} ms after the thaw\n`)
+    await live.close()
   },
 )
 
 onServer('database: fails a late query alone while others are answered', async (_, live) => {
   const others = Array.from({ length: 6 }, () => live.run(({ sql }) => sql`select pg_sleep(0.6)`, 20_000))
-  await expect(live.run(({ sql }) => sql`select pg_sleep(5)`, 100)).rejects.toMatchObject({
+  await expect(live.run(({ sql }) => sql`select pg_sleep(30)`, 5)).rejects.toMatchObject({
     code: 'service_unavailable',
   })
   // A second query after a silence: the six are running, and none of them is late.
-  await expect(live.run(({ sql }) => sql`select pg_sleep(5)`, 200)).rejects.toMatchObject({
+  await expect(live.run(({ sql }) => sql`select pg_sleep(30)`, 10)).rejects.toMatchObject({
     code: 'service_unavailable',
   })
   expect((await Promise.allSettled(others)).filter(({ status }) => status === 'rejected')).toEqual([])
@@ -214,7 +219,7 @@ onServer('a long transaction makes the migrator give up rather than queue', asyn
         isLocked.resolve()
         await mayEnd.promise
       }),
-    60_000,
+    240_000,
   )
   await Promise.race([isLocked.promise, blocker])
   await expect(migrate(live)).rejects.toThrow()

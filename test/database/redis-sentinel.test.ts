@@ -4,7 +4,7 @@ import { primaryUrl } from '../../src/database/redis-sentinel.ts'
 import { needed, testNeeding } from '../harness/needs.ts'
 import { startRedis, startSentinel } from '../harness/redis.ts'
 
-setDefaultTimeout(30_000)
+setDefaultTimeout(240_000)
 
 const server = await startRedis({ password: 'of+the@servers' })
 afterAll(() => server?.stop())

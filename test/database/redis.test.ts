@@ -8,6 +8,7 @@ import { openRedis } from '../../src/database/redis.ts'
 import { FailoverMeter } from '../../src/limits/failover/failover.ts'
 import { meterScripts } from '../../src/limits/redis/upkeep-scripts.ts'
 import { needed, reportSkipped, testNeeding } from '../harness/needs.ts'
+import { patient, patientStore } from '../harness/patience.ts'
 import { startRedis, startRedisCluster, startSentinel } from '../harness/redis.ts'
 import { admitted, ask, settlement } from '../limits/meter.contract.ts'
 import { eventually } from './database.contract.ts'
@@ -87,7 +88,7 @@ testNeeding(
   async () => {
     const nodes = needed(await startRedisCluster())
     const database = needed(databases.embedded)
-    const redis = openRedis({ urls: nodes.map(node => node.url), scripts: meterScripts, commandDeadlineMs: 2_000 })
+    const redis = openRedis({ urls: nodes.map(node => node.url), scripts: meterScripts, ...patientStore })
     const meter = new FailoverMeter({
       redis,
       database,
@@ -100,6 +101,7 @@ testNeeding(
         waiting: () => [],
       },
       gatewayId: Bun.randomUUIDv7(),
+      deadlines: patient,
     })
     try {
       const accounts = Array.from({ length: 40 }, (_, index) => `acc_${index}`)
@@ -120,7 +122,7 @@ testNeeding(
       for (const node of nodes) await node.stop()
     }
   },
-  60_000,
+  240_000,
 )
 
 test("partitionOf: never changes, and puts a partition's keys into one slot", () => {
@@ -177,7 +179,7 @@ testNeeding(
       folder.remove()
     }
   },
-  60_000,
+  240_000,
 )
 
 /** Creates an authority and a server certificate. */

@@ -11,6 +11,7 @@ import { openJournal } from '../../src/ledger/journal.ts'
 import { createShipper } from '../../src/ledger/shipper.ts'
 import { freshDataFolder } from '../harness/data-folder.ts'
 import { needed, testNeeding } from '../harness/needs.ts'
+import { patientStore } from '../harness/patience.ts'
 import { type PrivatePostgres, startPostgres } from '../harness/postgres.ts'
 import { newAccount, newKey, quiet } from './database.contract.ts'
 import { onDatabaseOf } from './on-database.ts'
@@ -22,18 +23,18 @@ const databases: Record<'embedded' | 'real', Database | null> = { embedded: null
 
 beforeAll(async () => {
   embedded = await openEmbedded(await freshDataFolder())
-  databases.embedded = openDatabase(embedded.address)
+  databases.embedded = openDatabase(embedded.address, patientStore)
   await migrate(databases.embedded)
   postgres = await startPostgres()
   if (postgres === null) return
-  databases.real = openDatabase(postgres.url, { deadlineMs: 10_000 })
+  databases.real = openDatabase(postgres.url, patientStore)
   await migrate(databases.real)
-}, 60_000)
+}, 240_000)
 afterAll(async () => {
   for (const database of Object.values(databases)) await database?.close()
   await embedded?.close()
   await postgres?.stop()
-}, 60_000)
+}, 240_000)
 
 /** Tables with a policy, and the query for an account's rows. */
 const walled = [
@@ -110,7 +111,7 @@ async function settled(database: Database): Promise<{ accountId: string; userId:
     await sql`insert into learning_accounts (account_id) values (${accountId})`
     await sql`insert into learning_entries (account_id, request_id, epoch, at, key_id, provider, model, query_type, quality, latency_ms, input_tokens, output_tokens, cost_microcents, routing_mode, influenced, enhanced) values (${accountId}, ${accountId}, 0, now(), 'k', 'p', 'm', 'code', 1, 1, 1, 1, 1, 'auto', false, false)`
     await sql`insert into learning_state (account_id, query_type, model, requests, entries, since, at, weight, quality, spread, slump, slump_weight, slump_quality, latency_ms, cost_microcents, ratio, ratio_variance, ratings, rating, automatic, influenced, enhanced, enhanced_quality, plain_quality) values (${accountId}, 'code', 'm', 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1)`
-  }, 60_000)
+  }, 240_000)
   const record = usageRecord({ request_id: `req_${accountId}`, account_id: accountId })
   await shipped(database, [{ ...record, truth: 'checkpoint', status: 'failed' }])
   await shipped(database, [record])
@@ -282,12 +283,12 @@ describe('database user without superuser rights', () => {
         // Roles belong to the whole server: renaming them simulates a first start.
         await sql`alter role gateway_app rename to gateway_app_aside`
         await sql`alter role gateway_read rename to gateway_read_aside`
-      }, 20_000)
+      }, 240_000)
       const open = (user: string, name: string) => {
         const url = new URL(postgres?.url ?? '')
         url.username = user
         url.pathname = `/${name}`
-        return openDatabase(url.href)
+        return openDatabase(url.href, patientStore)
       }
       const [poor, maker] = [open('may_not', 'other'), open('may_make', 'maker')]
       try {
@@ -312,6 +313,6 @@ describe('database user without superuser rights', () => {
         await maker.close()
       }
     },
-    30_000,
+    240_000,
   )
 })

@@ -11,6 +11,7 @@ import { errorResponse, toGatewayError } from '../../src/http/error-response.ts'
 import { enhancement } from '../../src/routes/enhance/routes.ts'
 import { anyBodies } from '../harness/bodies.ts'
 import { reportSkipped } from '../harness/needs.ts'
+import { patientStore } from '../harness/patience.ts'
 import { startRedis } from '../harness/redis.ts'
 import { eventually } from './database.contract.ts'
 import { movableClock } from './support.ts'
@@ -24,7 +25,7 @@ afterAll(async () => {
 
 /** These tests cover the commands to Redis, not its latency on a busy machine. */
 async function connect(url: string): Promise<Redis> {
-  const redis = openRedis({ urls: [url], scripts: limitScripts, commandDeadlineMs: 5_000 })
+  const redis = openRedis({ urls: [url], scripts: limitScripts, ...patientStore })
   links.push(redis)
   await eventually(redis.isReady, 5_000)
   return redis

@@ -4,6 +4,7 @@ import { type Database, openDatabase } from '../../src/database/database.ts'
 import { type Embedded, openEmbedded } from '../../src/database/embedded.ts'
 import { freshDataFolder } from '../harness/data-folder.ts'
 import { type OwnDatabase, realDatabase } from '../harness/database.ts'
+import { patientStore } from '../harness/patience.ts'
 
 /**
  * The embedded database and a real one, migrated and empty, for the tests of the file that calls it: there from its first test
@@ -17,17 +18,17 @@ export function twoDatabases(): { readonly embedded: Database | null; readonly r
   beforeAll(async () => {
     folder = await freshDataFolder()
     embedded = await openEmbedded(folder)
-    databases.embedded = openDatabase(embedded.address)
+    databases.embedded = openDatabase(embedded.address, patientStore)
     server = await realDatabase()
     if (server === null) return
-    databases.real = openDatabase(server.url, { deadlineMs: 10_000 })
-  }, 90_000)
+    databases.real = openDatabase(server.url, patientStore)
+  }, 240_000)
   afterAll(async () => {
     await databases.embedded?.close()
     await embedded?.close()
     await databases.real?.close()
     await server?.drop()
     rmSync(folder, { recursive: true, force: true })
-  }, 30_000)
+  }, 240_000)
   return databases
 }

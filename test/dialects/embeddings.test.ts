@@ -19,7 +19,7 @@ import {
 } from '../harness/upstream.ts'
 import { ask, createKeyFor, owner } from '../harness/users.ts'
 
-setDefaultTimeout(60_000)
+setDefaultTimeout(240_000)
 
 type Body = {
   readonly model: string

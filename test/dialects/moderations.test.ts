@@ -4,7 +4,7 @@ import { toModerationResult } from '../../src/dialects/moderations/reply.ts'
 import { newAccount } from '../harness/account.ts'
 import { type Gateway, startGateway } from '../harness/gateway.ts'
 
-setDefaultTimeout(60_000)
+setDefaultTimeout(240_000)
 
 describe('toModerationResult', () => {
   const flaggedOf = (category: string) => {

@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from '
 import { type Gateway, startGateway } from '../harness/gateway.ts'
 
 // The start of a gateway takes seconds while other tests run.
-setDefaultTimeout(60_000)
+setDefaultTimeout(240_000)
 
 let gateway: Gateway
 beforeAll(async () => {

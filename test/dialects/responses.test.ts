@@ -13,7 +13,7 @@ import {
   type UpstreamRequest,
 } from '../harness/upstream.ts'
 
-setDefaultTimeout(60_000)
+setDefaultTimeout(240_000)
 
 type Json = Readonly<Record<string, unknown>>
 

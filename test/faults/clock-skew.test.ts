@@ -26,12 +26,12 @@ beforeAll(async () => {
       CLOCK_SHIFT_MS: String(shiftMs),
     })
   gateways = await Promise.all([start(90_000), start(-90_000)])
-}, 60_000)
+}, 240_000)
 afterAll(async () => {
   await stopProcesses()
   await database?.close()
   await postgres?.stop()
-}, 60_000)
+}, 240_000)
 
 function skewed(title: string, body: (both: readonly [GatewayProcess, GatewayProcess]) => Promise<void>) {
   testNeeding('postgres', title, () => body(needed(gateways)), 60_000)

@@ -1,9 +1,11 @@
 import { afterAll, afterEach, expect, test } from 'bun:test'
+
 import type { Limits } from '../../src/core/limits/plans.ts'
 import { type Database, migrate, openDatabase } from '../../src/database/database.ts'
 import { dailyUsageOf } from '../../src/ledger/ledger.ts'
 import { eventually } from '../database/database.contract.ts'
 import { reportSkipped } from '../harness/needs.ts'
+import { patientStore } from '../harness/patience.ts'
 import { startPostgres } from '../harness/postgres.ts'
 import { openCheckpointCount, type PrivateRedis, startRedis } from '../harness/redis.ts'
 import { meterContract } from '../limits/meter.contract.ts'
@@ -12,7 +14,7 @@ import { failoverRig, nowhere } from '../limits/rig.ts'
 
 const server: PrivateRedis | null = await startRedis()
 const postgres = await startPostgres()
-const database = postgres === null ? null : openDatabase(postgres.url)
+const database = postgres === null ? null : openDatabase(postgres.url, patientStore)
 if (database !== null) await migrate(database)
 const cleanUps: (() => unknown)[] = []
 afterEach(async () => {
@@ -29,7 +31,7 @@ type Team = ReturnType<typeof startRacers>
 async function racers(
   count: number,
   redis: PrivateRedis | null,
-  more: { readonly leaseMs?: number; readonly commandDeadlineMs?: number } = {},
+  more: { readonly leaseMs?: number; readonly redisMs?: number } = {},
 ): Promise<Team> {
   await redis?.command('FLUSHALL')
   const team = startRacers(count, { redis: redis?.url ?? nowhere, database: postgres?.url ?? '', ...more })
@@ -76,9 +78,7 @@ function together(one: Given, other: Given): Given {
 
 if (server === null || database === null) reportSkipped(['redis', 'postgres'], 'failover meter')
 else {
-  meterContract('failover meter, Redis decides', () =>
-    failoverRig({ database, redis: server, commandDeadlineMs: 5_000 }),
-  )
+  meterContract('failover meter, Redis decides', () => failoverRig({ database, redis: server }))
   meterContract('failover meter, Postgres decides', () => failoverRig({ database, redis: null }))
 }
 
@@ -86,7 +86,7 @@ if (server !== null && postgres !== null && database !== null) {
   const today = () => Math.floor(Date.now() / 86_400_000)
 
   test('failover meter: grants exactly the remaining limit to 1,000 concurrent requests on 4 gateways', async () => {
-    const team = await racers(4, server, { commandDeadlineMs: 5_000 })
+    const team = await racers(4, server)
     const cases = {
       cent: { dailyCostMicrocents: 100_999 },
       token: { dailyTokens: 1_109 },
@@ -98,7 +98,7 @@ if (server !== null && postgres !== null && database !== null) {
       const { admitted } = await team.race(unit(account, limits), 250)
       expect({ account, admitted }).toEqual({ account, admitted: 100 })
     }
-  }, 180_000)
+  }, 240_000)
 
   const faults: Record<string, (redis: PrivateRedis) => Promise<void>> = {
     emptied: async redis => void (await redis.command('FLUSHALL')),
@@ -140,7 +140,7 @@ if (server !== null && postgres !== null && database !== null) {
       const spent = await dailyUsageOf(database, account, today())
       expect(spent.microcents).toBe((first.admitted + second.admitted) * 1000)
       expectHandedOut(together(first, second), 200, 'daily_cost_exceeded', 199)
-    }, 180_000)
+    }, 240_000)
   }
 
   test('failover meter: neither exceeds limits nor loses usage when Redis is flushed repeatedly under load', async () => {
@@ -162,7 +162,7 @@ if (server !== null && postgres !== null && database !== null) {
     await team.everyone({ kind: 'drain' })
     expectHandedOut(race, 200, 'daily_cost_exceeded', 199)
     expect((await dailyUsageOf(database, 'acc_again', today())).microcents).toBe(admitted * 1000)
-  }, 180_000)
+  }, 240_000)
 
   test('failover meter: releases reservations of a killed gateway and settles its requests to their last checkpoint', async () => {
     const team = await racers(2, server, { leaseMs: 3_000 })
@@ -178,7 +178,7 @@ if (server !== null && postgres !== null && database !== null) {
     // No request uses the account: the other instances settle it on their own.
     await eventually(async () => (await dailyUsageOf(database, 'acc_of_the_dead', today())).microcents === 3_500, 8_000)
     expect(await second?.tell(five)).toMatchObject({ admitted: 5 })
-  }, 180_000)
+  }, 240_000)
 
   test('failover meter: stays within all four limits when 4 gateways start without Redis', async () => {
     const team = await racers(4, null)
@@ -203,7 +203,7 @@ if (server !== null && postgres !== null && database !== null) {
         expect(await reservationsOf(database, request.accountId)).toBe(200)
       } else expectHandedOut(await raceFor200(team, request), 200, refusals[name])
     }
-  }, 180_000)
+  }, 240_000)
 
   test('failover meter: stays within limits with full ledger records when Redis dies under 4 known gateways', async () => {
     const team = await racers(4, server)
@@ -219,5 +219,5 @@ if (server !== null && postgres !== null && database !== null) {
     await team.everyone({ kind: 'settle', tokens: 11, microcents: 1000 })
     await team.everyone({ kind: 'drain' })
     expect((await dailyUsageOf(database, 'acc_dead', today())).microcents).toBe(cent.admitted * 1000)
-  }, 180_000)
+  }, 240_000)
 }

@@ -11,12 +11,13 @@ import { eventually } from '../database/database.contract.ts'
 import { temporaryFolder } from '../database/support.ts'
 import { newAccountOn } from '../harness/account.ts'
 import { needed, testNeeding } from '../harness/needs.ts'
+import { patientEnvironment, patientStore } from '../harness/patience.ts'
 import { type PrivatePostgres, startPostgres } from '../harness/postgres.ts'
 import { type PostgresTap, startPostgresTap } from '../harness/postgres-tap.ts'
 import { dataFolder, startProcess, stopProcesses } from '../harness/processes.ts'
 import { createKeyFor, fromAnotherIp, owner } from '../harness/users.ts'
 
-setDefaultTimeout(180_000)
+setDefaultTimeout(240_000)
 
 type At = { readonly url: string }
 type Served = At & { readonly deps: Deps; stop(): Promise<void> }
@@ -28,22 +29,23 @@ let shared: Served | null = null
 beforeAll(async () => {
   postgres = await startPostgres()
   if (postgres === null) return
-  const database = openDatabase(postgres.url)
+  const database = openDatabase(postgres.url, patientStore)
   await migrate(database)
   await database.close()
   tap = startPostgresTap(postgres.url)
   shared = await serve(tap.url)
-}, 90_000)
+}, 240_000)
 afterAll(async () => {
   await stopProcesses()
   await shared?.stop()
   tap?.stop()
   await postgres?.stop()
-}, 60_000)
+}, 240_000)
 
 async function serve(url: string): Promise<Served> {
   const folder = temporaryFolder()
   const config = readConfig({
+    ...patientEnvironment,
     DATABASE_URL: url,
     JWT_SECRET: 'a secret of the tests, long enough to be taken',
     GATEWAY_DATA_DIR: folder.path,
@@ -51,7 +53,7 @@ async function serve(url: string): Promise<Served> {
     LOG_LEVEL: 'error',
   })
   const passwords = createPasswords({ memoryCost: 64, timeCost: 1 })
-  const deps = await createDeps(config, { writeLog: () => {}, passwords, databaseDeadlineMs: 10_000 })
+  const deps = await createDeps(config, { writeLog: () => {}, passwords })
   const app = createApp(deps).listen({ port: 0, hostname: '127.0.0.1' })
   await deps.keys.look()
   return {

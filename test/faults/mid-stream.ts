@@ -155,7 +155,7 @@ test('truncated stream: ends only after its terminal event', async () => {
   process.stdout.write(
     `${tally.cuts} cuts: ${tally.refused} refused, ${tally.broken} told as broken off, ${tally.finished} whole\n`,
   )
-}, 60_000)
+}, 240_000)
 
 test('truncated stream: releases all reservations and upstream calls', async () => {
   expect(seatsTaken(rig)).toBe(0)

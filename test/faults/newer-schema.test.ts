@@ -9,7 +9,7 @@ import { startPostgres } from '../harness/postgres.ts'
 import { dataFolder, freshFolder, run, startProcess, stopProcesses } from '../harness/processes.ts'
 import { freshKey } from './accounts.ts'
 
-setDefaultTimeout(120_000)
+setDefaultTimeout(240_000)
 
 const postgres = await startPostgres()
 afterAll(async () => {
@@ -24,7 +24,7 @@ async function migrateFurther(database: Database, version: string | null): Promi
     await sql.unsafe(
       `comment on table drizzle.__drizzle_migrations is ${version === null ? 'null' : `'gateway-ai ${version}'`}`,
     )
-  }, 10_000)
+  }, 240_000)
 }
 
 const { version } = packageJson

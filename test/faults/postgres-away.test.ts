@@ -9,7 +9,7 @@ import { stopProcesses } from '../harness/processes.ts'
 import { startRedis } from '../harness/redis.ts'
 import { throughOutage } from './outage.ts'
 
-setDefaultTimeout(120_000)
+setDefaultTimeout(240_000)
 
 const awayMs = 5_000
 

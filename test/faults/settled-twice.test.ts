@@ -13,7 +13,7 @@ import { openCheckpointCount, startRedis } from '../harness/redis.ts'
 import { freshKey } from './accounts.ts'
 import { startProxy } from './tcp-proxy.ts'
 
-setDefaultTimeout(120_000)
+setDefaultTimeout(240_000)
 
 const answers = 10
 const stores = await Promise.all([startPostgres(), startRedis()])
@@ -80,7 +80,7 @@ describe('ledger of instances that seemed dead', () => {
             billed_microcents::float8 as microcents
           from usage_records
           where request_id in (select json_array_elements_text(${JSON.stringify(seen.map(({ id }) => id))}::text::json))`,
-          5_000,
+          240_000,
         )
       await eventually(async () => (await rows()).length === answers, 30_000, 100)
       for (const row of await rows()) {

@@ -9,7 +9,7 @@ export let rig: Rig
 
 beforeAll(async () => {
   rig = await startRig()
-}, 30_000)
+}, 240_000)
 afterAll(() => rig.stop())
 beforeEach(() => {
   for (const format of formats) {

@@ -600,7 +600,7 @@ export function readMessagesReply(httpStatus: number, headers: Headers, raw: str
 }
 
 async function rowOf(gateway: Gateway, idOrTag: string): Promise<Row> {
-  const deadline = performance.now() + 15_000
+  const deadline = performance.now() + 60_000
   while (performance.now() < deadline) {
     const rows = await gateway.deps.database.run(
       ({ sql }) => sql<Row[]>`
@@ -627,7 +627,7 @@ export function seatsTaken({ gateway }: Rig): number {
  * Resolves when the condition is true, checked every 2 ms; throws after `withinMs`. Returns the waiting time in
  * milliseconds. The limit is long, since a starved machine takes seconds for one step.
  */
-export async function eventually(what: string, holds: () => boolean, withinMs = 15_000): Promise<number> {
+export async function eventually(what: string, holds: () => boolean, withinMs = 60_000): Promise<number> {
   const start = performance.now()
   while (!holds()) {
     if (performance.now() - start > withinMs) throw new Error(`not within ${withinMs} ms: ${what}`)

@@ -17,7 +17,7 @@ import { type PrivateRedis, startRedis } from '../harness/redis.ts'
 import { startCallers } from './kept-callers.ts'
 
 // Every test is processes that start and end.
-setDefaultTimeout(160_000)
+setDefaultTimeout(240_000)
 
 const stores = await Promise.all([startPostgres(), startRedis()])
 const [postgres, redis] = stores
@@ -50,7 +50,7 @@ function withStores(postgres: PrivatePostgres, redis: PrivateRedis): void {
       return [1, 2].map(worker => values.get(`gateway_limits_in_redis_ratio{worker="${worker}"}`))
     }
     await until(async () => (await shares()).every(share => share === 1), 90_000)
-  }, 150_000)
+  }, 240_000)
   afterAll(() => database.close())
 
   /** Returns the key of a new account with these limits. */
@@ -154,7 +154,7 @@ describe('two workers without Redis', () => {
     gateway = await startProcess(folder, { WORKERS: '2', DRAIN_NOTICE_MS: '2500' })
     await until(() => gateway.output().includes('"event":"workers_ready"'), 60_000)
     await openOwn()
-  }, 90_000)
+  }, 240_000)
   afterAll(() => database.close())
 
   test('share the embedded database and its first account', async () => {

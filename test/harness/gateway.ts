@@ -10,6 +10,7 @@ import { type Environment, readConfig } from '../../src/config.ts'
 import { changeAccount, findAccountByEmail } from '../../src/database/repositories/accounts.ts'
 import { freshDataFolder } from './data-folder.ts'
 import { newDatabase } from './database.ts'
+import { patientEnvironment } from './patience.ts'
 
 export type Gateway = {
   readonly url: string
@@ -57,12 +58,17 @@ export async function startGateway(
   const folder = own === null ? await freshDataFolder() : mkdtempSync(join(tmpdir(), 'gateway-ai-'))
   const stores = own === null ? {} : { DATABASE_URL: own.url, JWT_SECRET: secret }
   const logLines: string[] = []
-  const config = readConfig({ GATEWAY_DATA_DIR: folder, PORT: '0', LOG_LEVEL: 'debug', ...stores, ...environment })
+  const config = readConfig({
+    ...patientEnvironment,
+    GATEWAY_DATA_DIR: folder,
+    PORT: '0',
+    LOG_LEVEL: 'debug',
+    ...stores,
+    ...environment,
+  })
   const deps = await createDeps(config, {
     writeLog: line => void logLines.push(line),
     passwords: createPasswords(cheapHashing),
-    // Else a Postgres that waits for a processor looks like one that is away, and requests are answered 503.
-    databaseDeadlineMs: 10_000,
     ...options,
   })
   const account = deps.firstAccount ?? (await firstAccountOf(deps))

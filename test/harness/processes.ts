@@ -9,6 +9,7 @@ import type { UsageRow } from '../../src/database/tables.ts'
 import { copyFolder, freshDataFolder } from './data-folder.ts'
 import { keptFolder } from './kept-files.ts'
 import { lazyCompilation } from './lazy-compilation.ts'
+import { patientEnvironment, patientStore } from './patience.ts'
 
 export type Environment = Readonly<Record<string, string>>
 
@@ -119,7 +120,7 @@ export async function onEmbedded<T>(
   work: (connected: { readonly sql: Sql }) => PromiseLike<T>,
 ): Promise<T> {
   const embedded = await connectEmbedded(folder)
-  const database = openDatabase(embedded.address, { connections: 1 })
+  const database = openDatabase(embedded.address, { connections: 1, ...patientStore })
   try {
     return await database.run(work, 5_000)
   } finally {
@@ -149,6 +150,7 @@ function spawn(file: string, words: readonly string[], environment: Environment,
       TMPDIR: tmpdir(),
       BUN_CONFIG_MAX_HTTP_REQUESTS: '8192',
       ...cheapStart,
+      ...patientEnvironment,
       ...environment,
     },
     stdin: 'ignore',

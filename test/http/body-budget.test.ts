@@ -16,7 +16,7 @@ import { startUpstream, type Upstream } from '../harness/upstream.ts'
 import { ask, fromAnotherIp, owner, type Person } from '../harness/users.ts'
 
 // A gateway takes seconds to start where other tests run beside this one.
-setDefaultTimeout(60_000)
+setDefaultTimeout(240_000)
 
 const kilobyte = 1024
 const megabyte = 1_048_576
@@ -155,7 +155,7 @@ beforeAll(async () => {
     },
   )
   person = await owner(gateway)
-}, 60_000)
+}, 240_000)
 afterAll(async () => {
   await gateway.stop()
   upstream.stop()

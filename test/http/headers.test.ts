@@ -6,7 +6,7 @@ import { duration } from '../../src/http/headers.ts'
 import { type Gateway, startGateway } from '../harness/gateway.ts'
 
 // A gateway takes seconds to start where other tests run beside this one.
-setDefaultTimeout(60_000)
+setDefaultTimeout(240_000)
 
 const paths = ['/v1/chat/completions', '/api/v1/chat'] as const
 const ask = (text: string, fields: object = {}) => ({ messages: [{ role: 'user', content: text }], ...fields })

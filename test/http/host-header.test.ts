@@ -9,7 +9,7 @@ import { type Gateway, startGateway } from '../harness/gateway.ts'
 import { exchangeRaw } from '../harness/raw.ts'
 
 // A gateway takes seconds to start where other tests run beside this one.
-setDefaultTimeout(60_000)
+setDefaultTimeout(240_000)
 
 let local: Gateway
 let open: { readonly port: number }

@@ -14,7 +14,7 @@ import { startRedis } from '../harness/redis.ts'
 import { ask, owner, type Person, upgraded } from '../harness/users.ts'
 
 // A gateway takes seconds to start where other tests run beside this one.
-setDefaultTimeout(60_000)
+setDefaultTimeout(240_000)
 
 type Answer = {
   readonly request_id: string

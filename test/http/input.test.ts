@@ -6,7 +6,7 @@ import { type Gateway, startGateway } from '../harness/gateway.ts'
 import { exchangeRaw, rawText } from '../harness/raw.ts'
 
 // A gateway takes seconds to start where other tests run beside this one.
-setDefaultTimeout(60_000)
+setDefaultTimeout(240_000)
 
 const canary = 'canary-51e8'
 const native = '/api/v1/chat'

@@ -5,7 +5,7 @@ import { isForeignPage } from '../../src/http/pages.ts'
 import { type Gateway, startGateway } from '../harness/gateway.ts'
 import { ask, createKeyFor, fromAnotherIp, owner, type Person, signIn } from '../harness/users.ts'
 
-setDefaultTimeout(60_000)
+setDefaultTimeout(240_000)
 
 let gateway: Gateway
 let person: Person

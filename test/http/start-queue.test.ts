@@ -1,5 +1,6 @@
 /** The start queue on its own event loop: time passes only by the cost of turns and requests in the test. */
 import { expect, test } from 'bun:test'
+import { usualDeadlines } from '../../src/core/request/deadlines.ts'
 import { StartQueue } from '../../src/http/start-queue.ts'
 
 type Loop = {
@@ -16,6 +17,7 @@ function startLoop(): Loop {
     now: 0,
     used: 0,
     queue: new StartQueue({
+      burstMs: usualDeadlines.burstMs,
       monotonic: () => loop.now,
       used: () => loop.used,
       nextTurn: action => void actions.push(action),

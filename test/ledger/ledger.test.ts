@@ -306,5 +306,5 @@ testNeeding(
       await counted.close()
     }
   },
-  120_000,
+  240_000,
 )

@@ -19,6 +19,7 @@ import { onDatabaseOf } from '../database/on-database.ts'
 import { movableClock, temporaryFolder, usageRecord } from '../database/support.ts'
 import { twoDatabases } from '../database/two-databases.ts'
 import { needed, testNeeding } from '../harness/needs.ts'
+import { patient, patientStore } from '../harness/patience.ts'
 import { startRedis } from '../harness/redis.ts'
 import { admitted, ask, settlement } from '../limits/meter.contract.ts'
 
@@ -304,7 +305,7 @@ testNeeding(
   async () => {
     const database = needed(databases.real ?? databases.embedded)
     const redisServer = needed(await startRedis())
-    const redis = openRedis({ urls: [redisServer.url] })
+    const redis = openRedis({ urls: [redisServer.url], ...patientStore })
     let closeMeter = async () => {}
     try {
       await eventually(() => redis.isReady(), 5000)
@@ -315,6 +316,7 @@ testNeeding(
         clock: { now: clock.now, monotonic: () => performance.now() },
         time: clock.now,
         isManual: true,
+        deadlines: patient,
         journal: {
           append() {},
           appendTogether: async () => {},
@@ -385,5 +387,5 @@ testNeeding(
       await redisServer.stop()
     }
   },
-  60_000,
+  240_000,
 )

@@ -35,7 +35,7 @@ const records = [...logRecords(plan)].filter(({ account_id }) => account_id === 
 beforeAll(async () => {
   for (const database of [databases.embedded, databases.real])
     if (database !== null) await fillLog(database, { requests, passwordHash: 'argon2id', until, onProgress: () => {} })
-}, 90_000)
+}, 240_000)
 
 const rarely = <T>(arbitrary: fc.Arbitrary<T>) => fc.option(arbitrary, { freq: 2, nil: null })
 const filters = fc.record<RequestFilters>({

@@ -11,6 +11,7 @@ import { createUsageStream } from '../../src/ledger/usage-stream.ts'
 import { FailoverMeter } from '../../src/limits/failover/failover.ts'
 import type { AdmissionRequest, Reservation } from '../../src/limits/meter.ts'
 import { meterScripts } from '../../src/limits/redis/upkeep-scripts.ts'
+import { patient, patientStore } from '../harness/patience.ts'
 import { settlement } from './meter.contract.ts'
 
 export type RacerSettings = {
@@ -20,8 +21,8 @@ export type RacerSettings = {
   readonly folder: string
   readonly id: string
   readonly leaseMs?: number
-  /** Longer if busy neighbors must not look like a slow Redis. */
-  readonly commandDeadlineMs?: number
+  /** Deadline of a Redis command, for tests of a Redis that does not answer. */
+  readonly redisMs?: number
 }
 
 /** Commands of the parent process. */
@@ -50,14 +51,14 @@ export type Outcome = {
 
 const settings = JSON.parse(process.argv[2] ?? '{}') as RacerSettings
 const log = { warn() {}, error() {} }
-const database = openDatabase(settings.database)
+const database = openDatabase(settings.database, patientStore)
 const journal = openJournal({ directory: join(settings.folder, 'journal') })
 const checkpoints = openCheckpoints(join(settings.folder, 'journal'))
 checkpoints.settleLeft(record => journal.append(record))
 const redis = openRedis({
   urls: settings.redis.split(','),
   scripts: meterScripts,
-  ...(settings.commandDeadlineMs === undefined ? {} : { commandDeadlineMs: settings.commandDeadlineMs }),
+  deadlineMs: settings.redisMs ?? patient.redisMs,
 })
 const meter = new FailoverMeter({
   redis,
@@ -67,6 +68,7 @@ const meter = new FailoverMeter({
   checkpoints,
   gatewayId: settings.id,
   leaseMs: settings.leaseMs ?? 15_000,
+  deadlines: patient,
   onEvent: (event, detail) => {
     if (process.env.RACER_EVENTS !== undefined) process.stderr.write(`${settings.id} ${event}: ${detail}\n`)
   },

@@ -25,7 +25,7 @@ type Stores = {
   readonly redis: string | readonly string[]
   readonly database: string
   readonly leaseMs?: number
-  readonly commandDeadlineMs?: number
+  readonly redisMs?: number
 }
 
 /** Starts `count` instances. `stop` ends them and removes their folders. */

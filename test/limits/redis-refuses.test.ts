@@ -103,7 +103,7 @@ const refusals: readonly Refusal[] = [
 for (const { code, strike, heal } of refusals)
   testNeeding('redis', `limits: Postgres decides while Redis replies ${code}, and no request is rejected`, async () => {
     const redis = needed(server)
-    const rig = await failoverRig({ database: needed(databases.embedded), redis, commandDeadlineMs: 5_000 })
+    const rig = await failoverRig({ database: needed(databases.embedded), redis })
     try {
       const { meter } = rig
       const open = admitted(await meter.admit(ask('before')))

@@ -8,6 +8,7 @@ import { FailoverMeter, type FailoverOptions } from '../../src/limits/failover/f
 import { meterChecks, meterScripts } from '../../src/limits/redis/upkeep-scripts.ts'
 import { eventually } from '../database/database.contract.ts'
 import { movableClock } from '../database/support.ts'
+import { patient } from '../harness/patience.ts'
 import type { PrivateRedis } from '../harness/redis.ts'
 
 /** A URL without a Redis. */
@@ -18,11 +19,12 @@ export type RigOptions = {
   /** Null = no Redis, and Postgres decides. */
   readonly redis: PrivateRedis | null
   readonly more?: Partial<FailoverOptions>
-  readonly commandDeadlineMs?: number
+  /** Deadline of a Redis command, for tests of a Redis that does not answer. */
+  readonly redisMs?: number
 }
 
 /** Returns a deciding meter over stores without limit data. */
-export async function failoverRig({ database, redis, more = {}, commandDeadlineMs }: RigOptions) {
+export async function failoverRig({ database, redis, more = {}, redisMs = patient.redisMs }: RigOptions) {
   await redis?.command('FLUSHALL')
   await database.run(({ sql }) => sql`delete from limit_reservations`)
   await database.run(({ sql }) => sql`delete from limit_gateways`)
@@ -39,7 +41,7 @@ export async function failoverRig({ database, redis, more = {}, commandDeadlineM
       urls: [redis?.url ?? nowhere],
       scripts: meterScripts,
       checks: meterChecks,
-      ...(commandDeadlineMs === undefined ? {} : { commandDeadlineMs }),
+      deadlineMs: redisMs,
     })
     const gatewayId = Bun.randomUUIDv7()
     const meter = new FailoverMeter({
@@ -48,6 +50,7 @@ export async function failoverRig({ database, redis, more = {}, commandDeadlineM
       clock: { now: clock.now, monotonic: () => performance.now() },
       time: clock.now,
       isManual: true,
+      deadlines: patient,
       journal: {
         append: record => void written.push(record),
         appendTogether: async record => void written.push(record),

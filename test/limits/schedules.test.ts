@@ -17,6 +17,7 @@ import type { LimitRedis } from '../../src/limits/ports.ts'
 import { meterScripts } from '../../src/limits/redis/upkeep-scripts.ts'
 import { eventually, quiet } from '../database/database.contract.ts'
 import { reportSkipped } from '../harness/needs.ts'
+import { patient, patientStore } from '../harness/patience.ts'
 import { startPostgres } from '../harness/postgres.ts'
 import { type PrivateRedis, startRedis } from '../harness/redis.ts'
 import { settlement } from './meter.contract.ts'
@@ -24,7 +25,7 @@ import { unit } from './racers.ts'
 
 const server = await startRedis()
 const postgres = await startPostgres()
-const database = postgres === null ? null : openDatabase(postgres.url)
+const database = postgres === null ? null : openDatabase(postgres.url, patientStore)
 if (database !== null) await migrate(database)
 afterAll(async () => {
   await database?.close()
@@ -39,7 +40,7 @@ const clock = { now: () => Date.now(), monotonic: () => performance.now() }
 
 /** Creates an instance whose connection to Redis can be cut. */
 function startGateway(redisServer: PrivateRedis, stores: Database) {
-  const opened = openRedis({ urls: [redisServer.url], scripts: meterScripts, commandDeadlineMs: 2_000 })
+  const opened = openRedis({ urls: [redisServer.url], scripts: meterScripts, ...patientStore })
   const listeners: ((isReady: boolean) => void)[] = []
   let isCut = false
   const redis: LimitRedis & Pick<typeof opened, 'send'> = {
@@ -58,6 +59,7 @@ function startGateway(redisServer: PrivateRedis, stores: Database) {
     clock,
     gatewayId,
     returnAfterMs: 100,
+    deadlines: patient,
     journal: {
       append: record => void records.push(record),
       appendTogether: async record => void records.push(record),

@@ -3,7 +3,7 @@ import { type Exporter, startExporter } from '../../src/observability/exporter.t
 import type { Span, Tracer } from '../../src/observability/traces.ts'
 import { type Collector, startCollector } from '../harness/collector.ts'
 
-setDefaultTimeout(60_000)
+setDefaultTimeout(240_000)
 
 const collectors: Collector[] = []
 afterEach(() => Promise.all(collectors.splice(0).map(one => one.stop())))

@@ -7,7 +7,7 @@ import { type CollectedSpan, type Collector, startCollector } from '../harness/c
 import { type Gateway, startGateway } from '../harness/gateway.ts'
 import { type Scraped, scrape } from '../harness/prometheus.ts'
 
-setDefaultTimeout(60_000)
+setDefaultTimeout(240_000)
 
 /** Secrets that must not appear: each occurs where its name says, and nowhere else. */
 const canaries = {

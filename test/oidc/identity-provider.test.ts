@@ -2,6 +2,7 @@
 import { describe, expect, test } from 'bun:test'
 import { type SingleSignOnConfig, SingleSignOnError } from '../../src/core/accounts/single-sign-on.ts'
 import { createIdentityProvider } from '../../src/oidc/identity-provider.ts'
+import { patient } from '../harness/patience.ts'
 
 const issuer = 'https://login.example.com'
 const config: SingleSignOnConfig = {
@@ -39,6 +40,7 @@ function client(answer: (url: string, init: RequestInit) => Response | Promise<R
       },
     },
     clock: { monotonic: () => now, now: () => now },
+    timeoutMs: patient.identityProviderMs,
   })
   const wait = (ms: number) => {
     now += ms

@@ -11,7 +11,7 @@ import type { Break, Framing } from '../../src/simulator/reply.ts'
 import { type Gateway, startGateway } from '../harness/gateway.ts'
 import { silence, startUpstream, type Upstream, type UpstreamAnswer } from '../harness/upstream.ts'
 
-setDefaultTimeout(60_000)
+setDefaultTimeout(240_000)
 
 const families = ['openai', 'google', 'compatible'] as const
 type Family = (typeof families)[number]

@@ -17,7 +17,7 @@ import { providerOf } from './support.ts'
 const sets = ['routellm-mmlu', 'routellm-gsm8k', 'routellm-mtbench', 'routerarena-sub10', 'llmrouter-9models'] as const
 
 // Hundreds of prompts per set, on a machine that other tests share.
-setDefaultTimeout(60_000)
+setDefaultTimeout(240_000)
 
 const read = openPromptAnalyzer()
 const deps: RouteDeps = {

@@ -7,6 +7,7 @@ import { keyScripts } from '../../src/providers/keys/capacity-scripts.ts'
 import { LocalCapacity } from '../../src/providers/keys/local-capacity.ts'
 import { RedisCapacity } from '../../src/providers/keys/redis-capacity.ts'
 import { reportSkipped } from '../harness/needs.ts'
+import { patientStore } from '../harness/patience.ts'
 import { type PrivateRedis, startRedis } from '../harness/redis.ts'
 
 const server = await startRedis()
@@ -32,7 +33,7 @@ function localRig(): Rig {
 }
 
 async function connected(node: PrivateRedis): Promise<Redis> {
-  const redis = openRedis({ urls: [node.url], scripts: keyScripts, commandDeadlineMs: 5_000 })
+  const redis = openRedis({ urls: [node.url], scripts: keyScripts, ...patientStore })
   while (!redis.isReady()) await Bun.sleep(5)
   return redis
 }
@@ -259,6 +260,6 @@ else {
       expect(await claimAll(30)).toBeLessThanOrEqual(4)
       for (const client of clients) client.close()
       await own.stop()
-    }, 60_000)
+    }, 240_000)
   })
 }

@@ -12,6 +12,7 @@ import type { Access } from '../../src/providers/provider.ts'
 import { vertex } from '../../src/providers/vertex.ts'
 import type { Simulator } from '../../src/simulator/simulator.ts'
 import { accounts, attemptAt, hostedAs, movableClock, privateKeyPem, startClouds } from '../harness/clouds.ts'
+import { patient } from '../harness/patience.ts'
 
 const gemini = hostedAs('google', 'gemini-simulated')
 const claude = hostedAs('anthropic', 'claude-simulated@20260101')
@@ -60,7 +61,8 @@ describe('Vertex', () => {
 
   test('counts the input of Claude only', async () => {
     const endpoint = { id: 'anthropic', provider: vertex, access: accessTo(simulator), simulated: true }
-    const deps = { endpoints: new Map([['anthropic', endpoint]]), network: systemNetwork, clock: systemClock }
+    const config = { serviceDeadlines: patient }
+    const deps = { config, endpoints: new Map([['anthropic', endpoint]]), network: systemNetwork, clock: systemClock }
     const { source } = readAsk().ask
     if (source === null) throw new Error('a Messages request has a source')
     expect(await countInput(deps, claude, source)).toBeGreaterThan(0)

@@ -11,7 +11,7 @@ import { addMember, ask, owner, type Person } from '../harness/users.ts'
 let gateway: Gateway
 beforeAll(async () => {
   gateway = await startGateway({ TRUSTED_PROXIES: '127.0.0.1' }, withoutTimer)
-}, 60_000)
+}, 240_000)
 afterAll(() => gateway.stop())
 
 describe('alert rule', () => {

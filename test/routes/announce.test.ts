@@ -11,7 +11,7 @@ import { type Gateway, startGateway } from '../harness/gateway.ts'
 import { addMember, ask, createKeyFor, upgraded as operatorUpgrades, owner, type Person } from '../harness/users.ts'
 
 // A gateway takes seconds to start where other tests run beside this one.
-setDefaultTimeout(60_000)
+setDefaultTimeout(240_000)
 
 let gateway: Gateway
 /** The same gateway with counted notifications. */
@@ -40,7 +40,7 @@ beforeAll(async () => {
     keys: createKeyDirectory({ database, clock, plans: config.plans, random: Math.random }),
     sessions: createSessionDirectory({ database, clock }),
   }
-}, 60_000)
+}, 240_000)
 afterAll(async () => {
   await closeCounted()
   await other.keys.close()

@@ -7,7 +7,7 @@ import { newAccount } from '../harness/account.ts'
 import { type Gateway, startGateway } from '../harness/gateway.ts'
 
 // A gateway takes seconds to start where other tests run beside this one.
-setDefaultTimeout(60_000)
+setDefaultTimeout(240_000)
 
 let gateway: Gateway
 beforeAll(async () => {

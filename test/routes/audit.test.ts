@@ -11,7 +11,7 @@ import { addMember, ask, createKeyFor, owner, type Person, signIn } from '../har
 let gateway: Gateway
 beforeAll(async () => {
   gateway = await startGateway({ TRUSTED_PROXIES: '127.0.0.1' })
-}, 60_000)
+}, 240_000)
 afterAll(() => gateway.stop())
 
 type List = { data: ShownAuditEntry[]; next_cursor: string | null; error: { code: string; param: string | null } }

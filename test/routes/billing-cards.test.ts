@@ -28,7 +28,7 @@ beforeAll(async () => {
     },
     { clock, ...withoutTimer },
   )
-}, 60_000)
+}, 240_000)
 afterAll(async () => {
   await gateway.stop()
   await stripe.stop()

@@ -9,13 +9,14 @@ import { smtpTransport } from '../../src/mail/smtp.ts'
 import { startNoticeWorker } from '../../src/payments/notice-worker.ts'
 import { eventually } from '../database/database.contract.ts'
 import { type Gateway, startGateway, withoutTimer } from '../harness/gateway.ts'
+import { patient } from '../harness/patience.ts'
 import { type SmtpServer, startSmtpServer } from '../harness/smtp.ts'
 import { ask, confirmedOwner, createKeyFor, type Person } from '../harness/users.ts'
 import { addCard } from './billing-owners.ts'
 import { type StripeServer, signatureOf, startStripe } from './billing-stripe.ts'
 
 // A gateway takes seconds to start where other tests run beside this one.
-setDefaultTimeout(60_000)
+setDefaultTimeout(240_000)
 
 const publicUrl = 'https://gateway.example.test'
 const secret = 'whsec_0123456789abcdefghijklmnop'
@@ -150,7 +151,12 @@ describe('declined invoice', () => {
     await mailAt(declined)
     expect(subjectsTo(person)).toEqual([])
     const { database, log } = gateway.deps
-    const transport = smtpTransport({ url: environment().SMTP_URL, from: 'second@example.test', requireTls: false })
+    const transport = smtpTransport({
+      url: environment().SMTP_URL,
+      from: 'second@example.test',
+      requireTls: false,
+      openingMs: patient.mailOpeningMs,
+    })
     const mail = createMail({ transport, clock, log })
     const post = createMailer(mail, publicUrl)
     const second = startNoticeWorker({ database, stores: billingNotices, post, clock, log, ...withoutTimer })

@@ -11,6 +11,7 @@ import { isSigned } from '../../src/payments/signature.ts'
 import { stripePayments } from '../../src/payments/stripe.ts'
 import { eventually } from '../database/database.contract.ts'
 import { type Gateway, startGateway, withoutTimer } from '../harness/gateway.ts'
+import { patient } from '../harness/patience.ts'
 import { ask, createKeyFor, owner, type Person } from '../harness/users.ts'
 import { addCard } from './billing-owners.ts'
 import { type StripeInvoice, type StripeServer, signatureOf, startStripe } from './billing-stripe.ts'
@@ -34,7 +35,7 @@ beforeAll(async () => {
     },
     { clock, ...withoutTimer },
   )
-}, 60_000)
+}, 240_000)
 afterAll(async () => {
   await gateway.stop()
   await stripe.stop()
@@ -239,12 +240,12 @@ describe('collection', () => {
     await closeCycles()
     stripe.isDown = false
     expect((await invoicesOf(person))[0]?.status).toBe('open')
-  }, 60_000)
+  }, 240_000)
 })
 
 test('customer: exists once per account for concurrent requests, and again for another owner on the same day', async () => {
   const payments = stripePayments(
-    { secretKey, webhookSecrets: [], apiBase: stripe.url, publicUrl },
+    { secretKey, webhookSecrets: [], apiBase: stripe.url, publicUrl, timeoutMs: patient.paymentMs },
     { fetch: (url, init) => fetch(url, init), now: Date.now },
   )
   const made = (email: string) => payments.cards?.customer('acc_of_two_owners', email, null)
@@ -404,7 +405,7 @@ describe('Stripe event', () => {
     expect(outcomes.filter(outcome => outcome === 'applied').length).toBe(bodies.length)
     for (const [index, { person }] of owners.entries())
       expect(await statusOf(person)).toBe(index % 2 === 0 ? 'paid' : 'unpaid')
-  }, 60_000)
+  }, 240_000)
 
   test('starts the grace period when Stripe reports a removed card', async () => {
     const person = await customer()
@@ -427,7 +428,7 @@ describe('Stripe event', () => {
     stripe.isDown = false
     expect((await send(body)).status).toBe(200)
     expect(await statusOf(person)).toBe('paid')
-  }, 60_000)
+  }, 240_000)
 
   test('leaves no body, signature or secret in a log line [W6]', async () => {
     const body = JSON.stringify({ ...JSON.parse(eventAbout('invoice.paid', 'in_0')), canary: 'canary_of_the_body' })

@@ -6,7 +6,7 @@ import { reportSkipped } from '../harness/needs.ts'
 import { startRedis } from '../harness/redis.ts'
 
 // A gateway takes seconds to start where other tests run beside this one.
-setDefaultTimeout(60_000)
+setDefaultTimeout(240_000)
 
 const redis = await startRedis()
 const places: (readonly [string, Gateway])[] = [['limits in process', await startGateway()]]
@@ -65,7 +65,7 @@ describe.each(places)('POST /api/v1/route, %s', (_, gateway) => {
       told: { error: { code: 'concurrent_requests_exceeded' } },
     })
     await running.body?.cancel()
-    const until = performance.now() + 10_000
+    const until = performance.now() + 60_000
     while ((await dryRun(account)).status !== 200 && performance.now() < until) await Bun.sleep(10)
     expect((await chat(account)).status).toBe(200)
   })

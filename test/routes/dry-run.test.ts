@@ -6,7 +6,7 @@ import { type DryRun, dryRunShape } from '../../src/routes/dry-run/schemas.ts'
 import { type Gateway, startGateway } from '../harness/gateway.ts'
 
 // A gateway takes seconds to start where other tests run beside this one.
-setDefaultTimeout(60_000)
+setDefaultTimeout(240_000)
 
 let gateway: Gateway
 beforeAll(async () => {

@@ -13,9 +13,10 @@ import { createForesightBook } from '../../src/database/learning/estimate-calibr
 import { errorResponse, toGatewayError } from '../../src/http/error-response.ts'
 import { estimate } from '../../src/routes/estimate/routes.ts'
 import { anyBodies } from '../harness/bodies.ts'
+import { patient } from '../harness/patience.ts'
 
 const readPrompt = openPromptAnalyzer()
-const tokenizer = createTokenizer()
+const tokenizer = createTokenizer(patient.tokenizerMs)
 afterAll(() => tokenizer.close())
 
 const address = 'http://localhost/api/v1/chat/estimate'

@@ -10,7 +10,7 @@ import { type Simulator, startSimulator } from '../../src/simulator/simulator.ts
 import { type Gateway, startGateway } from '../harness/gateway.ts'
 import { ask, createKeyFor, owner } from '../harness/users.ts'
 
-setDefaultTimeout(60_000)
+setDefaultTimeout(240_000)
 
 const folder = mkdtempSync(join(tmpdir(), 'hedging-'))
 let simulator: Simulator

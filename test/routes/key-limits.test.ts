@@ -5,7 +5,7 @@ import { eventually } from '../database/database.contract.ts'
 import { newAccount } from '../harness/account.ts'
 import { type Gateway, startGateway } from '../harness/gateway.ts'
 
-setDefaultTimeout(60_000)
+setDefaultTimeout(240_000)
 
 type Key = { readonly id: string; readonly key: string; readonly limits: Record<string, number | null> | null }
 type Refused = {

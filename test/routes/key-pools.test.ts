@@ -11,7 +11,7 @@ import { readConfig } from '../../src/config.ts'
 import { type Simulator, startSimulator } from '../../src/simulator/simulator.ts'
 import { type Gateway, startGateway } from '../harness/gateway.ts'
 
-setDefaultTimeout(60_000)
+setDefaultTimeout(240_000)
 
 const folder = mkdtempSync(join(tmpdir(), 'key-pools-'))
 let simulator: Simulator

@@ -6,7 +6,7 @@ import { type Gateway, startGateway } from '../harness/gateway.ts'
 import { addMember, ask, createKeyFor, owner, type Person } from '../harness/users.ts'
 
 // A bound against a hang, for a machine with many other processes.
-setDefaultTimeout(120_000)
+setDefaultTimeout(240_000)
 
 let gateway: Gateway
 let boss: Person

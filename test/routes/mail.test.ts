@@ -8,7 +8,7 @@ import { type SmtpServer, startSmtpServer } from '../harness/smtp.ts'
 import { ask, confirmedOwner, createKeyFor, fromAnotherIp, owner, signIn } from '../harness/users.ts'
 
 // A gateway takes seconds to start where other tests run beside this one.
-setDefaultTimeout(60_000)
+setDefaultTimeout(240_000)
 
 type Failure = { readonly error: { readonly code: string } }
 

@@ -3,7 +3,7 @@ import { afterAll, beforeAll, beforeEach, expect, setDefaultTimeout, test } from
 import { type Gateway, startGateway } from '../harness/gateway.ts'
 import { jsonAnswer, startUpstream, type Upstream } from '../harness/upstream.ts'
 
-setDefaultTimeout(60_000)
+setDefaultTimeout(240_000)
 
 type Sent = { readonly messages: readonly unknown[]; readonly thinking?: unknown }
 

@@ -4,7 +4,7 @@ import { messagesRefusal } from '../../src/dialects/messages/errors.ts'
 import { rejected } from '../../src/http/chat-handler.ts'
 import { type Gateway, startGateway } from '../harness/gateway.ts'
 
-setDefaultTimeout(60_000)
+setDefaultTimeout(240_000)
 
 let gateway: Gateway
 beforeAll(async () => {

@@ -9,7 +9,7 @@ import { systemClock } from '../../src/composition/clock.ts'
 import { type Simulator, startSimulator } from '../../src/simulator/simulator.ts'
 import { type Gateway, startGateway } from '../harness/gateway.ts'
 
-setDefaultTimeout(60_000)
+setDefaultTimeout(240_000)
 
 const folder = mkdtempSync(join(tmpdir(), 'model-hosts-'))
 let simulator: Simulator

@@ -9,7 +9,7 @@ import { eventually } from '../database/database.contract.ts'
 import { type Gateway, startGateway } from '../harness/gateway.ts'
 import { addMember, ask, createKeyFor, owner, type Person, upgraded } from '../harness/users.ts'
 
-setDefaultTimeout(60_000)
+setDefaultTimeout(240_000)
 
 const people = [
   'owner',
@@ -90,7 +90,7 @@ beforeAll(async () => {
   expect((await chat(plain.key, { metadata: { note: 'canary request none' } })).status).toBe(200)
   const counted = async () => (await as<{ total: { requests: number } }>('owner', 'GET', '/usage')).body.total.requests
   await eventually(async () => (await counted()) === 3, 15_000)
-}, 120_000)
+}, 240_000)
 afterAll(() => gateway.stop())
 
 describe('projects', () => {
@@ -297,7 +297,7 @@ test('project of a request: the key’s at that time, after the key has moved as
   await eventually(async () => {
     await chat(key.key)
     return (await as<Log>('owner', 'GET', `/requests?project_id=${later}`)).body.data.length > 0
-  }, 15_000)
+  }, 240_000)
   const { data } = (await as<Log>('owner', 'GET', `/requests?project_id=${name}`)).body
   // The oldest one: until the move is announced, further requests count in the former project.
   expect(data.at(-1)?.tags).toEqual({ project: later })

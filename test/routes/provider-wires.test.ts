@@ -14,7 +14,7 @@ import {
 } from '../harness/upstream.ts'
 import { payloads } from '../web/payloads.ts'
 
-setDefaultTimeout(60_000)
+setDefaultTimeout(240_000)
 
 type Json = Readonly<Record<string, unknown>>
 

@@ -12,7 +12,7 @@ import { type Gateway, startGateway } from '../harness/gateway.ts'
 import { addMember, ask, createKeyFor, fromAnotherIp, owner, type Person, upgraded } from '../harness/users.ts'
 
 // A gateway takes seconds to start where other tests run beside this one.
-setDefaultTimeout(60_000)
+setDefaultTimeout(240_000)
 
 let gateway: Gateway
 let document: ApiDocument

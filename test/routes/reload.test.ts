@@ -10,7 +10,7 @@ import { eventually } from '../database/database.contract.ts'
 import { type Gateway, startGateway } from '../harness/gateway.ts'
 import { ask, owner } from '../harness/users.ts'
 
-setDefaultTimeout(60_000)
+setDefaultTimeout(240_000)
 
 const folder = mkdtempSync(join(tmpdir(), 'reload-'))
 const path = join(folder, 'config.json')
@@ -38,7 +38,7 @@ beforeAll(async () => {
   ;[near, far] = await Promise.all([1, 2].map(() => startSimulator({ clock: systemClock, random: Math.random })))
   write(base())
   gateway = await startGateway(environment)
-}, 60_000)
+}, 240_000)
 afterAll(async () => {
   await gateway.stop()
   await Promise.all([near?.stop(), far?.stop()])

@@ -9,7 +9,7 @@ import { type Gateway, type GatewayLimits, startGateway } from '../harness/gatew
 import { ask, createKeyFor, owner, type Person } from '../harness/users.ts'
 
 // A gateway takes seconds to start where other tests run beside this one.
-setDefaultTimeout(60_000)
+setDefaultTimeout(240_000)
 
 let gateway: Gateway
 let person: Person

@@ -1,13 +1,14 @@
 /** Several gateways on one real Postgres: changes reach all of them, and their responses when it is unavailable. */
 import { afterAll, beforeAll, expect } from 'bun:test'
 import { createApp } from '../../src/app.ts'
-import { createDeps, type Deps } from '../../src/composition/deps.ts'
+import { createDeps, type Deps, type DepsOptions } from '../../src/composition/deps.ts'
 import { createPasswords } from '../../src/composition/passwords.ts'
 import { readConfig } from '../../src/config.ts'
 import { eventually } from '../database/database.contract.ts'
 import { temporaryFolder } from '../database/support.ts'
 import { cheapHashing } from '../harness/gateway.ts'
 import { needed, testNeeding } from '../harness/needs.ts'
+import { patientEnvironment } from '../harness/patience.ts'
 import { type PrivatePostgres, startPostgres } from '../harness/postgres.ts'
 import { addMember, ask, createKeyFor, owner, type Person, signIn } from '../harness/users.ts'
 
@@ -18,10 +19,15 @@ const secrets = { old: 'the first secret, of 32 bytes at least', new: 'the secon
 let postgres: PrivatePostgres | null = null
 let gateways: readonly [Served, Served] | null = null
 
-async function serve(url: string, environment: Record<string, string>): Promise<Served> {
+async function serve(
+  url: string,
+  environment: Record<string, string>,
+  options: Pick<DepsOptions, 'deadlines'> = {},
+): Promise<Served> {
   const folder = temporaryFolder()
   const log: string[] = []
   const config = readConfig({
+    ...patientEnvironment,
     DATABASE_URL: url,
     GATEWAY_DATA_DIR: folder.path,
     TRUSTED_PROXIES: '127.0.0.1',
@@ -31,7 +37,7 @@ async function serve(url: string, environment: Record<string, string>): Promise<
   const deps = await createDeps(config, {
     writeLog: line => void log.push(line),
     passwords: createPasswords(cheapHashing),
-    databaseDeadlineMs: 10_000,
+    ...options,
   })
   const app = createApp(deps).listen({ port: 0, hostname: '127.0.0.1' })
   return {
@@ -53,11 +59,11 @@ beforeAll(async () => {
     await serve(postgres.url, { JWT_SECRET: secrets.old }),
     await serve(postgres.url, { JWT_SECRET: secrets.new, JWT_SECRET_PREVIOUS: secrets.old }),
   ]
-}, 60_000)
+}, 240_000)
 afterAll(async () => {
   for (const gateway of gateways ?? []) await gateway.stop()
   await postgres?.stop()
-}, 60_000)
+}, 240_000)
 
 function shared(title: string, body: (one: Served, other: Served, server: PrivatePostgres) => Promise<void>) {
   testNeeding('postgres', title, () => body(...needed(gateways), needed(postgres)), 60_000)
@@ -214,9 +220,10 @@ shared(
   'J4 Postgres gone: 503 with retry-after in time on every such route, never 401, never let through',
   async (one, _, server) => {
     const person = await owner(one)
+    const hasty = await serve(server.url, { JWT_SECRET: secrets.old }, { deadlines: { postgresMs: 200 } })
     // Without email, a reset is rejected before a query, and the registration rules come from the configuration.
     const unasked = new Set(['/api/v1/auth/reset', '/api/v1/auth/registration'])
-    const routes = createApp(one.deps).routes.filter(
+    const routes = createApp(hasty.deps).routes.filter(
       // Single sign-on is not configured here.
       ({ path }) => /^\/api\/v1\/(auth(?!\/oidc)|account|keys|team)/.test(path) && !unasked.has(path),
     )
@@ -231,9 +238,8 @@ shared(
     }
     await server.crash()
     try {
-      await Bun.sleep(600)
       for (const { method, path } of routes) {
-        const answer = await ask<Failure>(one, method, path.replace(/:\w+/, 'usr_1'), {
+        const answer = await ask<Failure>(hasty, method, path.replace(/:\w+/, 'usr_1'), {
           token: person.token,
           ...(method === 'GET' ? {} : { body: bodies[path] ?? {} }),
         })
@@ -248,8 +254,9 @@ shared(
     } finally {
       await server.start()
     }
-    await eventually(async () => (await see(one, person.token)).status === 200, 20_000)
+    await eventually(async () => (await see(hasty, person.token)).status === 200, 20_000)
     // Other connections of the pool may be older ones.
-    await eventually(async () => (await refreshAt(one, person.refreshToken)).status === 200, 20_000)
+    await eventually(async () => (await refreshAt(hasty, person.refreshToken)).status === 200, 20_000)
+    await hasty.stop()
   },
 )

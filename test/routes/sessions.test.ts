@@ -9,7 +9,7 @@ import { cheapHashing, type Gateway, startGateway } from '../harness/gateway.ts'
 import { addMember, ask, createKeyFor, fromAnotherIp, owner, type Person, signIn } from '../harness/users.ts'
 
 // Passwords take time to hash, more so beside other tests.
-setDefaultTimeout(60_000)
+setDefaultTimeout(240_000)
 
 /** The real cost: a queue of 64 must not be served while it fills. */
 const slowHashing = { memoryCost: 19_456, timeCost: 3 }
@@ -32,7 +32,7 @@ beforeAll(async () => {
     },
   })
   local = await startGateway(environment, { embedded: true, passwords: createPasswords(slowHashing) })
-}, 60_000)
+}, 240_000)
 afterAll(() => Promise.all([gateway.stop(), local.stop()]))
 
 type Failure = { error: { code: string; param: string | null; request_id: string } }

@@ -14,7 +14,7 @@ import {
 import { ask } from '../harness/users.ts'
 
 // A bound against a hang, for a machine with many other processes.
-setDefaultTimeout(60_000)
+setDefaultTimeout(240_000)
 
 const person = (email: string, groups: readonly string[], isVerified = true) => ({
   email,

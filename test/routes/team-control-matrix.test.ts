@@ -56,7 +56,7 @@ beforeAll(async () => {
     owner: boss.token,
     other: (await owner(gateway)).token,
   }
-}, 60_000)
+}, 240_000)
 afterAll(() => gateway.stop())
 
 /** Stores webhook, delivery and alert directly: an account may have few of them, and tests of them are limited. */

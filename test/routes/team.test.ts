@@ -13,7 +13,7 @@ const clock = { ...systemClock, now: () => systemClock.now() + ahead }
 let gateway: Gateway
 beforeAll(async () => {
   gateway = await startGateway({ TRUSTED_PROXIES: '127.0.0.1' }, { clock })
-}, 60_000)
+}, 240_000)
 afterAll(() => gateway.stop())
 
 type Failure = { error: { code: string; param: string | null } }

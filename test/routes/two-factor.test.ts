@@ -10,7 +10,7 @@ let gateway: Gateway
 const now = Date.now()
 beforeAll(async () => {
   gateway = await startGateway({ TRUSTED_PROXIES: '127.0.0.1' }, { clock: { ...systemClock, now: () => now } })
-}, 60_000)
+}, 240_000)
 afterAll(() => gateway.stop())
 
 type Failure = { readonly error: { readonly code: string; readonly param: string | null } }

@@ -30,7 +30,7 @@ beforeAll(async () => {
     },
   })
   gateway = await startGateway({ TRUSTED_PROXIES: '127.0.0.1', WEBHOOKS_PRIVATE_HOSTS: 'allow' }, withoutTimer)
-}, 60_000)
+}, 240_000)
 afterAll(async () => {
   await gateway.stop()
   await receiver.stop(true)

@@ -8,7 +8,7 @@ import { needed, testNeeding } from '../harness/needs.ts'
 import { startPostgres } from '../harness/postgres.ts'
 import { run, stopProcesses } from '../harness/processes.ts'
 
-setDefaultTimeout(120_000)
+setDefaultTimeout(240_000)
 
 const mounted: string[] = []
 const postgres = await startPostgres()

@@ -2,7 +2,7 @@ import { afterAll, expect, setDefaultTimeout } from 'bun:test'
 import { resolve } from 'node:path'
 import { testNeeding } from '../harness/needs.ts'
 
-setDefaultTimeout(60_000)
+setDefaultTimeout(240_000)
 
 const script = `
 import { watchLauncher } from ${JSON.stringify(resolve(import.meta.dir, '../../src/server/launcher.ts'))}

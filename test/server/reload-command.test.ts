@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { eventually } from '../database/database.contract.ts'
 import { freshFolder, type GatewayProcess, run, startProcess, stopProcesses } from '../harness/processes.ts'
 
-setDefaultTimeout(60_000)
+setDefaultTimeout(240_000)
 
 const folder = await freshFolder()
 const path = join(folder, 'config.json')
@@ -13,7 +13,7 @@ let gateway: GatewayProcess
 beforeAll(async () => {
   writeFileSync(path, '{}')
   gateway = await startProcess(folder, { GATEWAY_CONFIG: path, WORKERS: '2' })
-}, 60_000)
+}, 240_000)
 afterAll(() => stopProcesses())
 
 const reload = (...words: string[]) => run('cli.ts', ['reload', ...words], { GATEWAY_DATA_DIR: folder })

@@ -7,7 +7,7 @@ import { testNeeding } from '../harness/needs.ts'
 import { freshFolder, type GatewayProcess, ledgerOf, run, startProcess, stopProcesses } from '../harness/processes.ts'
 
 // Every test is processes that start and end.
-setDefaultTimeout(120_000)
+setDefaultTimeout(240_000)
 
 const original = await freshFolder()
 /** Gateways that stop and return, one after another. */
@@ -131,7 +131,7 @@ describe('stop and restart', () => {
           () => false,
           () => true,
         ),
-      20_000,
+      240_000,
     )
     expect(stream.isOver()).toBe(false)
     const done = await stream.lastEvent()

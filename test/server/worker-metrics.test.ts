@@ -8,11 +8,13 @@ import {
   type FiguresMessage,
   type WorkerPeers,
 } from '../../src/server/worker-metrics.ts'
+import { patient } from '../harness/patience.ts'
 import { scrape } from '../harness/prometheus.ts'
 
 /** Workers and their supervisor, connected as by pipes; those in `deaf` receive nothing. */
 function family(count: number, deaf: readonly number[] = []) {
-  const gathering = createGathering()
+  const answerMs = deaf.length === 0 ? patient.workerFiguresMs : 1
+  const gathering = createGathering(answerMs)
   const pass = <T>(message: T): T => JSON.parse(JSON.stringify(message))
   const workers: { siblings: WorkerPeers; peer: { send(message: FiguresMessage): void } }[] = []
   for (let worker = 1; worker <= count; worker++) {
@@ -33,7 +35,10 @@ function family(count: number, deaf: readonly number[] = []) {
           workers.map(one => one.peer),
         ),
       )
-    const siblings = createSiblings(worker, { send: up }, () => [things.family(), times.family()])
+    const siblings = createSiblings({ worker, answerMs: patient.workerFiguresMs }, { send: up }, () => [
+      things.family(),
+      times.family(),
+    ])
     workers.push({ siblings, peer })
   }
   return workers.map(({ siblings }) => siblings)
@@ -67,7 +72,7 @@ test('worker metrics: omit a worker that does not answer after the deadline', as
 })
 
 test('worker metrics: contain only the own figures without a supervisor', async () => {
-  const alone = createSiblings(4, { send() {} }, () => [])
+  const alone = createSiblings({ worker: 4, answerMs: 1 }, { send() {} }, () => [])
   expect((await alone.gather()).map(({ worker }) => worker)).toEqual([4])
 })
 

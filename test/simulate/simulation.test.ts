@@ -80,5 +80,5 @@ testNeeding(
     expect(-(loss[3] ?? 0)).toBeLessThan(0.002)
     expect(leaving(shared, { ...settings, accounts: 4 }).within60).toBeGreaterThan(0.9)
   },
-  30_000,
+  240_000,
 )

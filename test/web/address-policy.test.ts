@@ -4,7 +4,7 @@ import { checkUrl, isPublicAddress } from '../../src/web/address-policy.ts'
 import { insideV4, insideV6, payloads } from './payloads.ts'
 import { page, pathOf, publicAddresses, type Rig, redirectTo, startRig } from './rig.ts'
 
-setDefaultTimeout(60_000)
+setDefaultTimeout(240_000)
 
 const all = payloads()
 const [publicV4, publicV6] = publicAddresses

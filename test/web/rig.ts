@@ -9,6 +9,7 @@ import type { Clock } from '../../src/core/ports/clock.ts'
 import type { Endpoint } from '../../src/web/page/http-get.ts'
 import { createPageReader, type PageFetcher, type PageReaderOptions } from '../../src/web/page-fetcher.ts'
 import { createResolver } from '../../src/web/resolve.ts'
+import { patient } from '../harness/patience.ts'
 
 /** Public addresses of this network's pages. */
 export const publicAddresses = ['93.184.216.34', '2606:2800:220:1:248:1893:25c8:1946'] as const
@@ -27,7 +28,7 @@ export type Rig = {
   stop(): void
 }
 
-export type RigOptions = Partial<Pick<PageReaderOptions, 'isListed' | 'maximumCharacters'>> & {
+export type RigOptions = Partial<Pick<PageReaderOptions, 'isListed' | 'maximumCharacters' | 'deadlines'>> & {
   /** Returns what a name resolves to; default: the pages. Null = the name does not exist. */
   readonly answer?: (name: string, query: number) => Answer | null
   /** Writes the response of a page's server. `request` is its head as text. */
@@ -64,9 +65,10 @@ export async function startRig({ answer = () => ({ a: [publicAddresses[0]] }), .
   const isPage = (address: string) => publicAddresses.some(one => one === address)
   const reader = createPageReader({
     clock: options.clock ?? hurried,
-    resolve: createResolver([`127.0.0.1:${dns.port}`]),
+    resolve: createResolver(patient.nameResolutionMs, [`127.0.0.1:${dns.port}`]),
     isListed: options.isListed ?? (() => false),
     maximumCharacters: options.maximumCharacters ?? 8_000,
+    deadlines: options.deadlines ?? patient,
     dial(endpoint) {
       dialled.push(endpoint)
       if (!isPage(endpoint.address)) return { address: '127.0.0.1', port: canary.port }

@@ -6,9 +6,12 @@ import { brave, braveBaseUrl } from '../../src/web/search/brave.ts'
 import { searxng } from '../../src/web/search/searxng.ts'
 import { tavily, tavilyBaseUrl } from '../../src/web/search/tavily.ts'
 import { createSearch, type SearchBackEnd } from '../../src/web/search.ts'
+import { patient } from '../harness/patience.ts'
 import { jsonAnswer, startUpstream, type Upstream, type UpstreamAnswer } from '../harness/upstream.ts'
 
-setDefaultTimeout(60_000)
+setDefaultTimeout(240_000)
+
+type SearchClock = Parameters<typeof createSearch>[0]['clock']
 
 const upstreams: Upstream[] = []
 afterAll(() => {
@@ -21,10 +24,14 @@ function serving(answer: () => UpstreamAnswer | Promise<UpstreamAnswer>): Upstre
   return upstream
 }
 
-function searching(backEnds: readonly SearchBackEnd[], isListed = (_: string) => false) {
+function searching(
+  backEnds: readonly SearchBackEnd[],
+  isListed = (_: string) => false,
+  clock: SearchClock = systemClock,
+) {
   const warnings: Readonly<Record<string, string>>[] = []
   const log = { warn: (_: string, fields: Readonly<Record<string, string>>) => void warnings.push(fields) }
-  const { find } = createSearch({ backEnds, fetch, clock: systemClock, log, isListed })
+  const { find } = createSearch({ backEnds, fetch, clock, log, isListed, budgetMs: patient.searchMs })
   return { warnings, find: (query: string) => find(query, new AbortController().signal) }
 }
 
@@ -210,15 +217,31 @@ describe('search fallback', () => {
   })
 
   test('leaves time for the next back end, and ends with the budget when all are silent', async () => {
-    const silent = () => new Promise<UpstreamAnswer>(() => {})
+    let now = 0
+    let giveUp = () => {}
+    let allowedMs = 0
+    const clock: SearchClock = {
+      monotonic: () => now,
+      after(milliseconds, action) {
+        allowedMs = milliseconds
+        giveUp = action
+        return () => {}
+      },
+    }
+    const silent = () => {
+      now += allowedMs
+      giveUp()
+      return new Promise<UpstreamAnswer>(() => {})
+    }
+    const none = () => false
     const [first, second] = [serving(silent), serving(good)]
-    expect(
-      await searching([searxng(first.url), tavily({ apiKey: 'k', baseUrl: second.url })]).find('tides'),
-    ).toMatchObject([{ url: 'https://a.example/tides' }])
-    const { find, warnings } = searching([
-      searxng(serving(silent).url),
-      tavily({ apiKey: 'k', baseUrl: serving(silent).url }),
-    ])
+    const two = [searxng(first.url), tavily({ apiKey: 'k', baseUrl: second.url })]
+    expect(await searching(two, none, clock).find('tides')).toMatchObject([{ url: 'https://a.example/tides' }])
+    const { find, warnings } = searching(
+      [searxng(serving(silent).url), tavily({ apiKey: 'k', baseUrl: serving(silent).url })],
+      none,
+      clock,
+    )
     expect(await find('tides')).toEqual({ url: null, code: 'too_slow' })
     expect(warnings.length).toBe(2)
     await first.until(ledger => ledger.every(({ outcome }) => outcome === 'aborted'))
@@ -235,6 +258,7 @@ describe('search fallback', () => {
       clock: systemClock,
       log,
       isListed: () => false,
+      budgetMs: patient.searchMs,
     })
     await expect(find('tides', abort.signal)).rejects.toThrow()
   })

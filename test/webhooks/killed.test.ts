@@ -3,7 +3,7 @@ import { afterAll, expect, setDefaultTimeout, test } from 'bun:test'
 import { freshFolder, onEmbedded, startProcess, stopProcesses } from '../harness/processes.ts'
 import { ask } from '../harness/users.ts'
 
-setDefaultTimeout(120_000)
+setDefaultTimeout(240_000)
 
 afterAll(() => stopProcesses())
 

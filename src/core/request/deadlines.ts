@@ -8,3 +8,60 @@ export type Deadlines = {
   readonly firstContentReasoningMs: number
   readonly totalMs: number
 }
+
+/**
+ * Deadlines of the gateway's own work in milliseconds: its stores, its threads, and the helpers that a client waits for.
+ * `MINIMUM_DEADLINE_MS` lengthens all of them.
+ */
+export const usualDeadlines = {
+  /** A query to Postgres. Deadlines that a query states change by the same factor. */
+  postgresMs: 1_000,
+  /** The embedded database always answers, but late when the machine is busy. */
+  embeddedDatabaseMs: 10_000,
+  /** A Redis command, and a connection to Redis. */
+  redisMs: 250,
+  /** An admission without a store that decides limits: the duration of a change, plus its detection. */
+  limitsMs: 3_000,
+  /** The same while Postgres is unavailable too. */
+  limitsWithoutStoresMs: 1_000,
+  /** A call to the process that owns the limits. */
+  limitOwnerMs: 2_000,
+  /** A burst of requests in the start queue; a longer one is an overload. */
+  burstMs: 5_000,
+  /** A worker's figures for one scrape. */
+  workerFiguresMs: 1_000,
+  /** The first connection of a command to Redis or a mail server. */
+  commandConnectMs: 3_000,
+  tokenizerMs: 5_000,
+  /** A provider's count of input tokens. */
+  tokenCountMs: 2_000,
+  /** A rewrite by the operator's model. */
+  rewriteMs: 2_500,
+  /** The model list of a local server. */
+  discoveryMs: 2_000,
+  /** All search back ends together. */
+  searchMs: 2_500,
+  /** One page with its redirects. Rounded up to the failure step: 6 s. */
+  pageMs: 5_900,
+  pageConnectMs: 2_000,
+  pageFirstByteMs: 3_000,
+  pageParsingMs: 1_500,
+  /** The start of a parser thread, which loads its libraries. */
+  parserStartMs: 2_000,
+  nameResolutionMs: 2_000,
+  /** The connection and greeting of a mail server. */
+  mailOpeningMs: 5_000,
+  /** A call to the identity provider. */
+  identityProviderMs: 5_000,
+  /** A call to Stripe. */
+  paymentMs: 8_000,
+}
+
+export type ServiceDeadlines = { readonly [Name in keyof typeof usualDeadlines]: number }
+
+/** Returns the usual deadlines, none of them shorter than `minimumMs`. */
+export function deadlinesOfAtLeast(minimumMs: number): ServiceDeadlines {
+  const longer = { ...usualDeadlines }
+  for (const name of Object.keys(longer) as (keyof ServiceDeadlines)[]) longer[name] = Math.max(longer[name], minimumMs)
+  return longer
+}

@@ -4,6 +4,7 @@
  */
 import { RedisUnavailableError } from '../../core/limits/redis-away.ts'
 import type { DailyUsage } from '../../core/limits/spent.ts'
+import type { ServiceDeadlines } from '../../core/request/deadlines.ts'
 import { GatewayError } from '../../core/validation/errors.ts'
 import type { Epoch } from '../epoch.ts'
 import type { Reservation } from '../meter.ts'
@@ -20,12 +21,9 @@ type DecidingDeps = {
   readonly redis: Pick<RedisStore, Decisions>
   readonly monotonic: () => number
   readonly leaseMs: number
+  readonly deadlines: Pick<ServiceDeadlines, 'limitsMs' | 'limitsWithoutStoresMs'>
 }
 
-/** How long an admission waits for a deciding store: the duration of a change, plus its detection. */
-const waitMs = 3_000
-/** The same while Postgres is unavailable too. */
-const bothAwayMs = 1_000
 const retryMs = 250
 
 export class DecidingStore {
@@ -36,7 +34,7 @@ export class DecidingStore {
   }
 
   /**
-   * Calls the store that decides until a reply holds under its epoch, for `waitMs` at most. `take` runs before the epoch
+   * Calls the store that decides until a reply holds under its epoch, for `limitsMs` at most. `take` runs before the epoch
    * can end; `giveUp` runs if a call was made and none replied in time. Throws `service_unavailable`.
    */
   async decided<T>(call: {
@@ -44,9 +42,10 @@ export class DecidingStore {
     readonly take: (reply: Numbers) => T
     readonly giveUp: () => void
   }): Promise<T> {
-    const { authority, monotonic } = this.deps
+    const { authority, monotonic, deadlines } = this.deps
     const since = monotonic()
-    const leftMs = () => since + (authority.isPostgresThere ? waitMs : bothAwayMs) - monotonic()
+    const waitMs = () => (authority.isPostgresThere ? deadlines.limitsMs : deadlines.limitsWithoutStoresMs)
+    const leftMs = () => since + waitMs() - monotonic()
     let isAsked = false
     for (;;) {
       const epoch = authority.current ?? (await authority.ready(leftMs()))

@@ -56,6 +56,7 @@ export type FailoverOptions = {
   readonly time?: () => number
   /** For tests: leases are only renewed and expired by calls of `renew` and `sweep`. */
   readonly isManual?: boolean
+  readonly deadlines: ConstructorParameters<typeof DecidingStore>[0]['deadlines']
 }
 
 /** Including detection, settlement and shipping, a dead instance's requests are in the ledger within 15 s. */
@@ -106,7 +107,7 @@ export class FailoverMeter implements Meter {
       ...(options.returnAfterMs === undefined ? {} : { returnAfterMs: options.returnAfterMs }),
     })
     const shared = { postgres, redis: this.redisStore, monotonic, leaseMs }
-    this.store = new DecidingStore({ ...shared, authority: this.authority })
+    this.store = new DecidingStore({ ...shared, authority: this.authority, deadlines: options.deadlines })
     const { requests, notes } = this
     this.upkeep = new LeaseUpkeep({ ...shared, requests, notes, epoch: () => this.authority.current })
     redis.onChange(isReady => {

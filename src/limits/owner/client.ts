@@ -28,7 +28,7 @@ type OwnerClientOptions = {
   /** Called when another worker reports that keys or accounts have changed. */
   readonly onChanged: () => void
   /** Maximum milliseconds per call. */
-  readonly deadlineMs?: number
+  readonly deadlineMs: number
 }
 
 export type OwnerClient = {
@@ -56,7 +56,6 @@ type Pending = {
 /** The owner did not answer in time, or its connection is lost. */
 class OwnerAway extends Error {}
 
-const defaultDeadlineMs = 2_000
 /**
  * Deadlines count ticks of this timer. A busy event loop makes no ticks, so its delay is not attributed to the owner.
  */
@@ -66,7 +65,7 @@ const drainLookMs = 10
 
 /** Creates the client of one connection. Its timers do not keep the process alive. */
 export function createOwnerClient(options: OwnerClientOptions): OwnerClient {
-  const { clock, send, journal, onChanged, deadlineMs = defaultDeadlineMs } = options
+  const { clock, send, journal, onChanged, deadlineMs } = options
   const pending = new Map<number, Pending>()
   const open = new Map<string, Limits>()
   const settled = createSettledSeats()

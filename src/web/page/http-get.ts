@@ -5,6 +5,7 @@
 import { type IncomingMessage, type RequestOptions, request as requestPlain } from 'node:http'
 import { request as requestSecure } from 'node:https'
 import { isIP } from 'node:net'
+import type { ServiceDeadlines } from '../../core/request/deadlines.ts'
 import type { AllowedUrl } from '../address-policy.ts'
 import { PageFailure } from './failure.ts'
 
@@ -13,8 +14,12 @@ export type Endpoint = { readonly address: string; readonly port: number }
 /** For tests, whose servers are local: another address to dial, and the certificate authority to trust there. */
 export type Dial = (vetted: Endpoint) => Endpoint & { readonly certificateAuthority?: string }
 
-const connectMs = 2_000
-const firstByteMs = 3_000
+type HttpGetOptions = {
+  readonly dial: Dial
+  readonly signal: AbortSignal
+  readonly deadlines: Pick<ServiceDeadlines, 'pageConnectMs' | 'pageFirstByteMs'>
+}
+
 /** Maximum 1xx responses, which a server could send without end. */
 const maximumHints = 8
 
@@ -30,7 +35,7 @@ const headers = {
 export function httpGet(
   { url, host, port, isLiteral }: AllowedUrl,
   address: string,
-  { dial, signal }: { readonly dial: Dial; readonly signal: AbortSignal },
+  { dial, signal, deadlines }: HttpGetOptions,
 ): Promise<IncomingMessage> {
   const isSecure = url.protocol === 'https:'
   const way = dial({ address, port })
@@ -52,11 +57,11 @@ export function httpGet(
     reject(new PageFailure('too_slow', 'connection or response timed out'))
     call.destroy()
   }
-  let timer = setTimeout(giveUp, connectMs)
+  let timer = setTimeout(giveUp, deadlines.pageConnectMs)
   call.once('socket', socket =>
     socket.once(isSecure ? 'secureConnect' : 'connect', () => {
       clearTimeout(timer)
-      timer = setTimeout(giveUp, firstByteMs)
+      timer = setTimeout(giveUp, deadlines.pageFirstByteMs)
     }),
   )
   let hints = 0

@@ -2,6 +2,7 @@
  * Threads that parse pages, one page at a time with a time limit. A thread that exceeds the limit, or its memory limit,
  * is terminated and replaced, so that no page can stall or fill the gateway.
  */
+import type { ServiceDeadlines } from '../../core/request/deadlines.ts'
 import { PageFailure } from './failure.ts'
 import type { ReadText } from './html.ts'
 import type { PageBody, ReadOrder, ReadReport } from './worker.ts'
@@ -13,6 +14,11 @@ type ParserPool = {
   close(): void
 }
 
+type ParserPoolOptions = {
+  readonly enoughCharacters: number
+  readonly deadlines: Pick<ServiceDeadlines, 'pageParsingMs' | 'parserStartMs'>
+}
+
 type QueuedPage = {
   readonly order: ReadOrder
   readonly done: (read: ReadText) => void
@@ -22,14 +28,12 @@ type Thread = { readonly worker: Worker; busy: QueuedPage | null; end: () => voi
 
 const maximumThreads = 2
 const maximumWaiting = 32
-const deadlineMs = 1_500
-/** The first start loads the libraries. */
-const startMs = 2_000
 const lookEveryMs = 25
 const maximumGrowthBytes = 256 << 20
 
 /** Creates a pool. A thread starts with the first page and does not keep the process alive. */
-export function createParserPool({ enoughCharacters }: { readonly enoughCharacters: number }): ParserPool {
+export function createParserPool({ enoughCharacters, deadlines }: ParserPoolOptions): ParserPool {
+  const { pageParsingMs, parserStartMs } = deadlines
   const threads: Thread[] = []
   const queue: QueuedPage[] = []
   let orders = 0
@@ -88,8 +92,8 @@ export function createParserPool({ enoughCharacters }: { readonly enoughCharacte
     if (queue.length === 0 || (idle === undefined && threads.length >= maximumThreads)) return
     const waiting = queue.shift()
     if (waiting === undefined) return
-    if (idle === undefined) begin(start(), waiting, startMs + deadlineMs)
-    else begin(idle, waiting, deadlineMs)
+    if (idle === undefined) begin(start(), waiting, parserStartMs + pageParsingMs)
+    else begin(idle, waiting, pageParsingMs)
   }
 
   return {

@@ -328,4 +328,4 @@ test('learning: uses at most 2 KB per account and query type in memory and on di
   expect(inMemory).toBeLessThan(2_048)
   expect(size?.bytes ?? Number.POSITIVE_INFINITY).toBeLessThan(2_048)
   expect(estimateBiases(cells, 0)).toHaveLength(9)
-}, 60_000)
+}, 240_000)

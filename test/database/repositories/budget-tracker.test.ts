@@ -94,7 +94,7 @@ for (const name of ['embedded', 'real'] as const) {
         eventually(() => {
           clock.at += 5_000
           return book.shareOf(caller) === expected
-        }, 5_000)
+        }, 240_000)
       await use(database, accountId, upgrade - 5, 50_000)
       await use(database, accountId, upgrade + 5, 820_000)
       await follows(0.82)

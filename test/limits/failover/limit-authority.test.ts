@@ -1,4 +1,5 @@
 import { afterAll, afterEach, describe, expect, setDefaultTimeout, test } from 'bun:test'
+import { usualDeadlines } from '../../../src/core/request/deadlines.ts'
 import { GatewayError } from '../../../src/core/validation/errors.ts'
 import { migrate, openDatabase } from '../../../src/database/database.ts'
 import { openRedis } from '../../../src/database/redis.ts'
@@ -15,7 +16,7 @@ import { startPostgres } from '../../harness/postgres.ts'
 import { startRedis, startSentinel } from '../../harness/redis.ts'
 import { admitted, ask, settlement, wide } from '../meter.contract.ts'
 
-setDefaultTimeout(60_000)
+setDefaultTimeout(240_000)
 
 const [server, postgres] = await Promise.all([startRedis(), startPostgres()])
 const database = postgres === null ? null : openDatabase(postgres.url)
@@ -237,6 +238,7 @@ for (const [name, changes, expected] of [
       redis: stub,
       monotonic: () => state.now,
       leaseMs: 8_000,
+      deadlines: usualDeadlines,
     })
     let result = 'unknown'
     const decided = store.decided({
@@ -270,6 +272,7 @@ else {
       gatewayId,
       returnAfterMs: 300,
       leaseMs: 60_000,
+      deadlines: usualDeadlines,
       journal: {
         append() {},
         appendTogether: async () => {},
@@ -395,7 +398,7 @@ else {
         const admission = await meter.admit(three()).catch(() => null)
         if (admission?.admitted === true) seats.add(admission.seat.requestId)
         return seats.size === 3
-      }, 20_000)
+      }, 240_000)
     })
 
     test('counts open requests when Redis is emptied before another instance sets the epoch', async () => {
@@ -553,7 +556,7 @@ else {
       await eventually(async () => {
         const admission = await meter.admit(next('acc_away')).catch(() => null)
         return admission?.admitted === true
-      }, 20_000)
+      }, 240_000)
     })
   })
 }

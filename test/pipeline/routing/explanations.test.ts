@@ -189,4 +189,4 @@ const noUsage = { inputTokens: 0, cachedInputTokens: 0, cacheWriteTokens: 0, out
 
 test('explainOrder: states only reasons that agree with the order of calls, over 1,000 random worlds', () => {
   fc.assert(fc.property(worlds, check), { numRuns: 1_000 })
-}, 60_000)
+}, 240_000)

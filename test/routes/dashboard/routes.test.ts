@@ -6,7 +6,7 @@ import { dashboard, type SiteFile } from '../../../src/routes/dashboard/routes.t
 import { eventually } from '../../database/database.contract.ts'
 import { type Gateway, startGateway } from '../../harness/gateway.ts'
 
-setDefaultTimeout(60_000)
+setDefaultTimeout(240_000)
 
 let gateway: Gateway
 beforeAll(async () => {

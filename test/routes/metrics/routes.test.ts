@@ -4,7 +4,7 @@ import { startCollector } from '../../harness/collector.ts'
 import { type Gateway, startGateway } from '../../harness/gateway.ts'
 import { scrape } from '../../harness/prometheus.ts'
 
-setDefaultTimeout(60_000)
+setDefaultTimeout(240_000)
 
 const token = 'a-token-for-scrapes-0123456789'
 let gateway: Gateway

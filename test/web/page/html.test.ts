@@ -5,7 +5,7 @@ import { cpuMs } from '../../harness/cpu.ts'
 
 const textOf = (html: string) => readHtml(html).text
 
-setDefaultTimeout(60_000)
+setDefaultTimeout(240_000)
 
 describe('readHtml', () => {
   test('returns title and main part, one line per block', () => {
