@@ -13,6 +13,7 @@ import { catalog } from '../src/core/models/catalog.ts'
 import { buildEmbeddingCatalog, publishedEmbeddingModels } from '../src/core/models/embedding-models.ts'
 import { buildCatalog } from '../src/core/models/models.ts'
 import { errorTable } from '../src/core/validation/errors.ts'
+import { programPath } from './harness/bundle.ts'
 import { serviceAccountFile } from './harness/clouds.ts'
 
 const root = resolve(import.meta.dir, '..')
@@ -153,7 +154,7 @@ test('Dockerfile: copies the license into the image', () => {
 
 /** Returns the names of all commands from their help. */
 async function commandNames(): Promise<readonly string[]> {
-  const child = Bun.spawn([process.execPath, join(root, 'src/cli.ts'), '--help'], { stdout: 'pipe', stderr: 'pipe' })
+  const child = Bun.spawn([process.execPath, programPath('cli.ts'), '--help'], { stdout: 'pipe', stderr: 'pipe' })
   const help = await child.stdout.text()
   return [...help.matchAll(/^ {2}([a-z-]+(?: [a-z-]+)?) {2,}/gm)].map(([, name = '']) => name)
 }

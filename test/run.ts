@@ -9,6 +9,7 @@ import { availableParallelism } from 'node:os'
 import { join, normalize } from 'node:path'
 import { dayMs } from '../src/core/text/utc-days.ts'
 import { watchLauncher } from '../src/server/launcher.ts'
+import { makeBundle } from './harness/bundle.ts'
 import { embeddedTemplate } from './harness/data-folder.ts'
 import { makeTemplate, sharedPostgres } from './harness/database.ts'
 import { keptFiles } from './harness/kept-files.ts'
@@ -16,7 +17,7 @@ import { lazyCompilation } from './harness/lazy-compilation.ts'
 import { has, statedNeed } from './harness/needs.ts'
 import { type PrivatePostgres, startPostgres } from './harness/postgres.ts'
 import { type FileResult, readReport } from './runner/junit.ts'
-import { cpuSecondsOf, endProcessesOf } from './runner/leftovers.ts'
+import { commandOf, cpuSecondsOf, endProcessesOf, processesOf } from './runner/leftovers.ts'
 import { makeTemporaryFolder, removeTemporaryFolder } from './runner/temporary-folder.ts'
 
 const root = join(import.meta.dir, '..')
@@ -26,22 +27,30 @@ const say = (line: string) => process.stdout.write(`${line}\n`)
 const secondTier = 'test/faults/'
 
 /**
- * Files with a process of their own, longest first, so that none runs at the end beside an idle core: they start
- * processes, hold memory or time to a limit, or end a server. All others share processes, since loading the gateway
- * takes longer than most of their tests.
+ * Beginnings of the paths that take longest, which start first, so that none runs at the end beside an idle core. Those
+ * in `apart` have a process of their own: they start processes, hold memory to a limit, or end a server. All others
+ * share processes, since loading the gateway takes longer than most of their tests.
  */
-const apart = [
+const longest = [
   secondTier,
   'test/cli.test.ts',
   'test/dashboard/',
   'test/server/',
-  'test/routes/usage.test.ts',
+  'test/routes/',
+  'test/database/',
+  'test/ledger/',
+  'test/client/',
+]
+const apart = [
+  secondTier,
+  'test/cli.test.ts',
+  'test/server/',
   'test/database/embedded.test.ts',
+  'test/database/postgres.test.ts',
+  'test/database/redis.test.ts',
   'test/client/',
   'test/limits/',
   'test/runtime/',
-  'test/database/postgres.test.ts',
-  'test/database/redis.test.ts',
 ]
 const mostTogether = 10
 const outside = 'an error outside of a test'
@@ -61,11 +70,15 @@ let cpuSeconds = 0
 const running = new Map<string, number>()
 const results: FileResult[] = []
 
+function begin(next: string): void {
+  step = next
+  say(step)
+}
+
 /** Installs packages; resolves at once if there are none, or without permission. */
 async function install(packages: readonly string[]): Promise<void> {
   if (packages.length === 0 || process.getuid?.() !== 0 || Bun.which('apt-get') === null) return
-  step = `installing ${packages.join(', ')}`
-  say(step)
+  begin(`installing ${packages.join(', ')}`)
   const options = {
     env: { ...process.env, DEBIAN_FRONTEND: 'noninteractive' },
     stdout: 'ignore',
@@ -75,20 +88,23 @@ async function install(packages: readonly string[]): Promise<void> {
   await Bun.spawn(['apt-get', 'install', '-y', '-qq', '--no-install-recommends', ...packages], options).exited
 }
 
-const placeOf = (file: string) => apart.findIndex(beginning => file.startsWith(beginning))
+const isApart = (file: string) => apart.some(beginning => file.startsWith(beginning))
 
 /** Divides files into processes, in their order of start. */
-function processesOf(files: readonly string[]): readonly (readonly string[])[] {
-  const alone = files.filter(file => placeOf(file) !== -1).sort((one, other) => placeOf(one) - placeOf(other))
+function divide(files: readonly string[]): readonly (readonly string[])[] {
   const byFolder = Map.groupBy(
-    files.filter(file => placeOf(file) === -1),
+    files.filter(file => !isApart(file)),
     file => file.split('/').slice(0, -1).slice(0, 2).join('/'),
   )
   const together = [...byFolder.values()].flatMap(members => {
     const parts = Math.ceil(members.length / mostTogether)
     return Array.from({ length: parts }, (_, part) => members.filter((_, at) => at % parts === part))
   })
-  return [...alone.map(file => [file]), ...together]
+  const placeOf = ([file = '']: readonly string[]) => {
+    const place = longest.findIndex(beginning => file.startsWith(beginning))
+    return place === -1 ? longest.length : place
+  }
+  return [...files.filter(isApart).map(file => [file]), ...together].sort((one, other) => placeOf(one) - placeOf(other))
 }
 
 const nameOf = (files: readonly string[]) =>
@@ -214,8 +230,8 @@ function printProgress(processes: number): void {
 
 async function runAll(): Promise<number> {
   const files = selectedFiles(process.argv.slice(2))
-  const waiting = [...processesOf(files)]
-  const alone = files.filter(file => placeOf(file) !== -1).length
+  const waiting = [...divide(files)]
+  const alone = files.filter(isApart).length
   const usualSeconds = alone * usualCpuSeconds.apart + (files.length - alone) * usualCpuSeconds.together
   const lanes = availableParallelism()
   say(
@@ -230,11 +246,16 @@ async function runAll(): Promise<number> {
     ...(has('redis') ? [] : ['redis-server']),
     ...(has('chromium') || !files.some(isForBrowser) ? [] : ['chromium']),
   ])
-  step = 'creating databases that tests copy'
+  begin('creating the databases that tests copy, and the bundle that they start')
   // One server for all files that need a database and no server of their own: each copies the same template.
-  const [postgres] = await Promise.all([startShared(), embeddedTemplate()])
+  const [postgres, bundle] = await Promise.all([
+    startShared(),
+    makeBundle(join(temporary, 'bundle')),
+    embeddedTemplate(),
+  ])
   const environment = {
     ...process.env,
+    ...bundle,
     ...lazyCompilation,
     // A process of tests runs most code a few times: the compiler's last tier takes more CPU time than it saves.
     BUN_JSC_useFTLJIT: '0',
@@ -254,7 +275,15 @@ async function runAll(): Promise<number> {
   const { user, system } = process.cpuUsage()
   cpuSeconds += (user + system) / 1e6 + (postgres === null ? 0 : cpuSecondsOf(postgres.pids()[0] ?? 0))
   await postgres?.stop()
-  return printResults()
+  return printResults(await leftProcesses())
+}
+
+/** Returns the processes that tests have left, and ends them. An ended one may take a moment to disappear. */
+async function leftProcesses(): Promise<readonly string[]> {
+  for (let tries = 0; tries < 100 && processesOf(temporary).length > 0; tries++) await Bun.sleep(100)
+  const left = processesOf(temporary).map(commandOf)
+  await endProcessesOf(temporary, graceMs.usual)
+  return left
 }
 
 async function startShared(): Promise<PrivatePostgres | null> {
@@ -264,16 +293,17 @@ async function startShared(): Promise<PrivatePostgres | null> {
 }
 
 /** Returns the exit code. */
-function printResults(): number {
+function printResults(left: readonly string[]): number {
   const sum = (count: (result: FileResult) => number) => results.reduce((total, result) => total + count(result), 0)
   const [tests, failures, skipped] = [sum(one => one.tests), sum(one => one.failures), sum(one => one.skipped.length)]
   printSlowest()
   const refusedSkips = printSkipped()
   if (refusedSkips > 0) say(`${refusedSkips} skipped tests state no reason, or need only a package to be installed`)
+  for (const command of left) say(`failed: a test has left this process: ${command}`)
   if (tests === 0) say('no test ran')
   printFailed()
   say(`${Math.round(performance.now() / 1000)} s, ${Math.round(cpuSeconds)} s of CPU`)
-  const failed = failures + refusedSkips + (tests === 0 && failures === 0 ? 1 : 0)
+  const failed = failures + refusedSkips + left.length + (tests === 0 && failures === 0 ? 1 : 0)
   say(`${Math.max(0, tests - failures - skipped)} passed, ${failed} failed`)
   return failed === 0 ? 0 : 1
 }
@@ -304,5 +334,8 @@ try {
   if (!isEnding) process.exit(code)
 } catch (cause) {
   // A step whose child was ended fails.
-  if (!isEnding) throw cause
+  if (!isEnding) {
+    process.stderr.write(`${cause instanceof Error ? (cause.stack ?? cause.message) : String(cause)}\n`)
+    await end('the run cannot continue', 1)
+  }
 }

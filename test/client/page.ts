@@ -63,14 +63,13 @@ async function onPage<T>(
       return file('<!doctype html><title>A page</title>', '.html')
     },
   })
-  const browser = await openBrowser(browserPath)
+  const page = await (await openBrowser(browserPath)).newPage()
   try {
-    const page = await browser.newPage()
     const url = `http://127.0.0.1:${server.port}`
     await page.goto(url)
     return await work(page, url)
   } finally {
-    await browser.close()
+    await page.close()
     await server.stop(true)
   }
 }

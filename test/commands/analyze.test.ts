@@ -3,12 +3,13 @@ import { expect, setDefaultTimeout, test } from 'bun:test'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { programPath } from '../harness/bundle.ts'
 
 // Each test starts and ends a process.
 setDefaultTimeout(240_000)
 
 async function analyze(input: string | Bun.BunFile) {
-  const child = Bun.spawn([process.execPath, join(import.meta.dir, '../../src/cli.ts'), 'analyze'], {
+  const child = Bun.spawn([process.execPath, programPath('cli.ts'), 'analyze'], {
     stdin: typeof input === 'string' ? new Blob([input]) : input,
     stdout: 'pipe',
     stderr: 'pipe',

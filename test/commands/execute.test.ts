@@ -1,8 +1,8 @@
 /** Help texts, and output that is closed early. */
 import { afterEach, beforeEach, expect, setDefaultTimeout, spyOn, test } from 'bun:test'
-import { join } from 'node:path'
 import { execute } from '../../src/commands/execute.ts'
 import { showProgress } from '../../src/commands/progress.ts'
+import { programPath } from '../harness/bundle.ts'
 
 setDefaultTimeout(240_000)
 
@@ -111,7 +111,7 @@ test('execute: finds every command of the overview by its name', async () => {
 })
 
 test('execute: ends without an error when the output is closed', async () => {
-  const script = join(import.meta.dir, '../../src/cli.ts')
+  const script = programPath('cli.ts')
   for (const words of [['models', 'check', '--json'], ['analyze']]) {
     const child = Bun.spawn([process.execPath, script, ...words], { stdin: 'pipe', stdout: 'pipe', stderr: 'pipe' })
     await child.stdout.cancel()

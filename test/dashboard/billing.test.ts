@@ -47,7 +47,6 @@ function withBrowser(path: string) {
     await visitor.signIn(person.email, person.password)
   })
   afterAll(async () => {
-    await browser.close()
     await gateway.stop()
     front.stop()
     await stripe.stop()

@@ -2,6 +2,7 @@
 import { type Browser, type BrowserContextOptions, chromium, type Page } from 'playwright-core'
 import type { FirstAccount } from '../../src/composition/first-account.ts'
 import { eventually } from '../database/database.contract.ts'
+import { atEnd } from '../harness/at-end.ts'
 import type { Gateway } from '../harness/gateway.ts'
 
 /** Maximum time until a page shows something: a bound against a hang, not a claim about speed. */
@@ -29,9 +30,15 @@ const unneededFeatures = [
   'SpareRendererForSitePerProcess',
 ]
 
-/** Opens a browser with a temporary user data folder. */
+let browser: Promise<Browser> | null = null
+
+/**
+ * Returns the browser of this process, with a temporary user data folder: starting one takes seconds, and visitors share
+ * nothing.
+ */
 export function openBrowser(executablePath: string): Promise<Browser> {
-  return chromium.launch({
+  if (browser !== null) return browser
+  browser = chromium.launch({
     executablePath,
     args: [
       '--no-sandbox',
@@ -44,6 +51,8 @@ export function openBrowser(executablePath: string): Promise<Browser> {
       `--disable-features=${unneededFeatures.join()}`,
     ],
   })
+  atEnd(async () => (await browser)?.close())
+  return browser
 }
 
 export type Visitor = {

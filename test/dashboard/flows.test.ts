@@ -27,7 +27,6 @@ function withBrowser(path: string) {
     owner = await newVisitor(browser, gateway)
   })
   afterAll(async () => {
-    await browser.close()
     await gateway.stop()
   })
 

@@ -50,7 +50,6 @@ function withBrowser(path: string) {
     await owner.signIn(email, password)
   }, 240_000)
   afterAll(async () => {
-    await browser.close()
     await gateway.stop()
   })
 

@@ -31,7 +31,6 @@ function withBrowser(path: string) {
     ;[gateway, browser] = await Promise.all([startGateway(environment), openBrowser(path)])
   })
   afterAll(async () => {
-    await browser.close()
     await gateway.stop()
     smtp.stop()
   })

@@ -61,7 +61,6 @@ function withBrowser(path: string) {
     expect(await stores.projects.createProject(database, gateway.accountId, project)).toBe(true)
   }, 240_000)
   afterAll(async () => {
-    await browser.close()
     await gateway.stop()
   })
 

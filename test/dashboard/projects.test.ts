@@ -27,7 +27,6 @@ function withBrowser(path: string) {
     guest = await addMember(gateway, boss, 'viewer')
   })
   afterAll(async () => {
-    await browser.close()
     await gateway.stop()
   })
 

@@ -40,7 +40,6 @@ function withBrowser(path: string) {
     ])
   })
   afterAll(async () => {
-    await browser.close()
     await Promise.all([gateway.stop(), only.stop(), provider.stop()])
   })
 

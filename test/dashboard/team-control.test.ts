@@ -46,7 +46,6 @@ function withBrowser(path: string) {
     ])
   })
   afterAll(async () => {
-    await browser.close()
     await gateway.stop()
     await receiver.stop(true)
   })

@@ -27,7 +27,6 @@ function withBrowser(path: string) {
     ])
   })
   afterAll(async () => {
-    await browser.close()
     await gateway.stop()
   })
 

@@ -7,9 +7,9 @@ import { createShipper, type SettledTwice } from '../../src/ledger/shipper.ts'
 import { quiet } from './database.contract.ts'
 import { onDatabaseOf } from './on-database.ts'
 import { usageRecord } from './support.ts'
-import { twoDatabases } from './two-databases.ts'
+import { testedDatabases } from './tested-databases.ts'
 
-const databases = twoDatabases()
+const databases = testedDatabases()
 const noon = Date.UTC(2026, 4, 5, 12)
 const beforeMidnight = Date.UTC(2026, 4, 5, 23, 59, 59, 999)
 
@@ -76,8 +76,8 @@ async function rowsOf(database: Database, accountId: string) {
 
 const wholeScope = (accountId: string) => ({ from: '2026-05-01', to: '2026-05-31', accountId })
 
-for (const name of ['embedded', 'real'] as const) {
-  const on = onDatabaseOf(name, () => databases[name], 60_000)
+for (const [name, open] of databases) {
+  const on = onDatabaseOf(name, open, 60_000)
   describe(`ledger on the ${name} database`, () => {
     for (const [when, at] of Object.entries({ noon, 'the end of a day': beforeMidnight }))
       on(`ledger: holds one final row and one sum when records of ${when} arrive in any order`, async database => {

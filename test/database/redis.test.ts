@@ -13,9 +13,9 @@ import { startRedis, startRedisCluster, startSentinel } from '../harness/redis.t
 import { admitted, ask, settlement } from '../limits/meter.contract.ts'
 import { eventually } from './database.contract.ts'
 import { temporaryFolder } from './support.ts'
-import { twoDatabases } from './two-databases.ts'
+import { testedDatabases } from './tested-databases.ts'
 
-const databases = twoDatabases()
+const databases = testedDatabases()
 const server = await startRedis()
 afterAll(() => server?.stop())
 
@@ -87,7 +87,7 @@ testNeeding(
   'Redis client: meters every account of a cluster on the node of its partition',
   async () => {
     const nodes = needed(await startRedisCluster())
-    const database = needed(databases.embedded)
+    const database = needed(databases[0]?.[1]() ?? null)
     const redis = openRedis({ urls: nodes.map(node => node.url), scripts: meterScripts, ...patientStore })
     const meter = new FailoverMeter({
       redis,

@@ -6,6 +6,7 @@ import type { Sql } from 'postgres'
 import { openDatabase } from '../../src/database/database.ts'
 import { connectEmbedded } from '../../src/database/embedded.ts'
 import type { UsageRow } from '../../src/database/tables.ts'
+import { programPath } from './bundle.ts'
 import { copyFolder, freshDataFolder } from './data-folder.ts'
 import { keptFolder } from './kept-files.ts'
 import { lazyCompilation } from './lazy-compilation.ts'
@@ -141,8 +142,9 @@ export function ledgerOf(
   )
 }
 
-function spawn(file: string, words: readonly string[], environment: Environment, release = root) {
-  const child = Bun.spawn([process.execPath, join(release, 'src', file), ...words], {
+function spawn(file: 'main.ts' | 'cli.ts', words: readonly string[], environment: Environment, release = root) {
+  const program = release === root ? programPath(file) : join(release, 'src', file)
+  const child = Bun.spawn([process.execPath, program, ...words], {
     cwd: release,
     env: {
       PATH: process.env.PATH ?? '',

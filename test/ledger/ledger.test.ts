@@ -7,10 +7,10 @@ import type { RequestFilters } from '../../src/ledger/request-filters.ts'
 import { readUsage } from '../../src/ledger/usage-totals.ts'
 import { generateUsage, newTeam, tampered } from '../database/ledger-rows.ts'
 import { onDatabaseOf } from '../database/on-database.ts'
-import { twoDatabases } from '../database/two-databases.ts'
+import { testedDatabases } from '../database/tested-databases.ts'
 import { needed, testNeeding } from '../harness/needs.ts'
 
-const databases = twoDatabases()
+const databases = testedDatabases()
 
 const none: RequestFilters = {
   from: null,
@@ -50,13 +50,10 @@ async function walk(database: Database, scope: Parameters<typeof readRequests>[1
 const numbers = (count: number, keep: (n: number) => boolean) =>
   Array.from({ length: count }, (_, index) => count - index).filter(keep)
 
-for (const [name, open] of [
-  ['embedded Postgres', () => databases.embedded],
-  ['real Postgres', () => databases.real],
-] as const) {
+for (const [name, open] of databases) {
   const onDatabase = onDatabaseOf(name, open, 120_000)
 
-  describe(name, () => {
+  describe(`${name} Postgres`, () => {
     onDatabase('pages go newest first to the end, each request once, whatever the page size', async database => {
       const team = await newTeam(database)
       // All within one millisecond: a cursor must distinguish them.
@@ -268,7 +265,7 @@ testNeeding(
   'postgres',
   'ledger reader: reads few rows for a page of 50,000 requests without planner statistics',
   async () => {
-    const database = needed(databases.real)
+    const database = needed(databases[0]?.[1]() ?? null)
     const team = await newTeam(database)
     const keyIds = [...team.ownerKeys, ...team.memberKeys]
     await generateUsage(database, { ...team, keyIds, count: 50_000, start, stepMs: 120_000 })

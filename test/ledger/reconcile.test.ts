@@ -17,7 +17,7 @@ import { eventually, quiet } from '../database/database.contract.ts'
 import { generateUsage, newTeam, tampered } from '../database/ledger-rows.ts'
 import { onDatabaseOf } from '../database/on-database.ts'
 import { movableClock, temporaryFolder, usageRecord } from '../database/support.ts'
-import { twoDatabases } from '../database/two-databases.ts'
+import { testedDatabases } from '../database/tested-databases.ts'
 import { needed, testNeeding } from '../harness/needs.ts'
 import { patient, patientStore } from '../harness/patience.ts'
 import { startRedis } from '../harness/redis.ts'
@@ -25,7 +25,7 @@ import { admitted, ask, settlement } from '../limits/meter.contract.ts'
 
 const folder = temporaryFolder()
 afterAll(() => folder.remove())
-const databases = twoDatabases()
+const databases = testedDatabases()
 
 const start = Date.UTC(2026, 4, 5, 12)
 const hour = 3_600_000
@@ -43,13 +43,10 @@ async function ship(database: Database, records: readonly UsageRecord[]): Promis
   await journal.close()
 }
 
-for (const [name, open] of [
-  ['embedded Postgres', () => databases.embedded],
-  ['real Postgres', () => databases.real],
-] as const) {
+for (const [name, open] of databases) {
   const onDatabase = onDatabaseOf(name, open, 60_000)
 
-  describe(name, () => {
+  describe(`${name} Postgres`, () => {
     onDatabase(
       'a ledger and its daily sums are whole; one micro-cent of one cell is found, and where',
       async database => {
@@ -266,8 +263,7 @@ for (const [name, open] of [
 }
 
 test("journalFolders: returns a data folder's journal and its workers' journals", async () => {
-  const database = databases.embedded
-  if (database === null) throw new Error('the embedded database is open')
+  const database = needed(databases[0]?.[1]() ?? null)
   const { accountId } = await newTeam(database)
   const data = join(folder.path, 'with-workers')
   for (const name of ['journal', 'worker-1/journal', 'worker-2/journal', 'worker-2/other', 'elsewhere/journal']) {
@@ -285,8 +281,7 @@ test("journalFolders: returns a data folder's journal and its workers' journals"
 })
 
 test('replayUsage: rejects a missing journal and one that a running gateway writes to', async () => {
-  const database = databases.embedded
-  if (database === null) throw new Error('the embedded database is open')
+  const database = needed(databases[0]?.[1]() ?? null)
   await expect(replayUsage(database, join(folder.path, 'nothing'))).rejects.toThrow('No journal')
   const directory = newJournal()
   const release = lockDataFolder(join(directory, '..'))
@@ -303,7 +298,7 @@ testNeeding(
   'redis',
   'reconciliation: matches Redis counters without reservations to ledger and stream to the micro-cent',
   async () => {
-    const database = needed(databases.real ?? databases.embedded)
+    const database = needed(databases[0]?.[1]() ?? null)
     const redisServer = needed(await startRedis())
     const redis = openRedis({ urls: [redisServer.url], ...patientStore })
     let closeMeter = async () => {}

@@ -12,10 +12,11 @@ import type { UsageScope } from '../../src/ledger/visible-requests.ts'
 import { fillLog } from '../bench/log/fill.ts'
 import { type LogPlan, logRecords } from '../bench/log/records.ts'
 import { onDatabaseOf } from '../database/on-database.ts'
-import { twoDatabases } from '../database/two-databases.ts'
+import { testedDatabases } from '../database/tested-databases.ts'
+import { needed } from '../harness/needs.ts'
 import '../harness/property-seed.ts'
 
-const databases = twoDatabases()
+const databases = testedDatabases()
 const until = Date.UTC(2026, 10, 23, 15)
 const dayMs = 86_400_000
 const requests = 800
@@ -33,8 +34,8 @@ const plan: LogPlan = {
 const records = [...logRecords(plan)].filter(({ account_id }) => account_id === 'acc_log')
 
 beforeAll(async () => {
-  for (const database of [databases.embedded, databases.real])
-    if (database !== null) await fillLog(database, { requests, passwordHash: 'argon2id', until, onProgress: () => {} })
+  for (const [, open] of databases)
+    await fillLog(needed(open()), { requests, passwordHash: 'argon2id', until, onProgress: () => {} })
 }, 240_000)
 
 const rarely = <T>(arbitrary: fc.Arbitrary<T>) => fc.option(arbitrary, { freq: 2, nil: null })
@@ -168,10 +169,7 @@ function shownSums({ latency, first_token, ...sums }: UsageSums) {
   }
 }
 
-describe.each([
-  ['embedded', () => databases.embedded],
-  ['Postgres', () => databases.real],
-] as const)('readUsage on %s', (name, open) => {
+describe.each([...databases])('readUsage on %s', (name, open) => {
   const onDatabase = onDatabaseOf(name, open, 120_000)
 
   onDatabase('returns the plain sum over the matching requests, for random filters and groups', async database => {

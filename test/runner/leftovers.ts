@@ -39,6 +39,9 @@ export async function endProcessesOf(folder: string, graceMs: number): Promise<v
   }
 }
 
+/** Returns the command line of a process. */
+export const commandOf = (pid: number) => read(pid, 'cmdline').replaceAll('\0', ' ')
+
 /** Returns the processor time in seconds of a running process and of its ended children; 0 where this is unknown. */
 export function cpuSecondsOf(pid: number): number {
   const stat = read(pid, 'stat')
@@ -60,7 +63,7 @@ function processIds(): number[] {
   }
 }
 
-function read(pid: number, file: 'stat' | 'environ'): string {
+function read(pid: number, file: 'stat' | 'environ' | 'cmdline'): string {
   try {
     return readFileSync(`/proc/${pid}/${file}`, 'utf8')
   } catch {

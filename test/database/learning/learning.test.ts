@@ -9,11 +9,12 @@ import type { UsageRecord } from '../../../src/core/usage/usage-record.ts'
 import type { Database } from '../../../src/database/database.ts'
 import { createLearningBook, type LearningCache } from '../../../src/database/learning/learning-cache.ts'
 import { readCells, writeCells } from '../../../src/database/learning/learning-cells.ts'
+import { needed } from '../../harness/needs.ts'
 import { onDatabaseOf } from '../on-database.ts'
 import { usageRecord } from '../support.ts'
-import { twoDatabases } from '../two-databases.ts'
+import { testedDatabases } from '../tested-databases.ts'
 
-const databases = twoDatabases()
+const databases = testedDatabases()
 
 type Lesson = NonNullable<UsageRecord['learning']>
 let made = 0
@@ -75,13 +76,10 @@ async function entriesOf(database: Database, accountId: string): Promise<number>
   return rows[0]?.count ?? -1
 }
 
-for (const [name, open] of [
-  ['embedded Postgres', () => databases.embedded],
-  ['real Postgres', () => databases.real],
-] as const) {
+for (const [name, open] of databases) {
   const onDatabase = onDatabaseOf(name, open, 60_000)
 
-  describe(name, () => {
+  describe(`${name} Postgres`, () => {
     onDatabase(
       'evidence that has faded below what the column holds is kept as none, and refuses nothing else',
       database =>
@@ -298,8 +296,7 @@ for (const [name, open] of [
 }
 
 test('learning: uses at most 2 KB per account and query type in memory and on disk', async () => {
-  const database = databases.embedded
-  if (database === null) throw new Error('the embedded database is open')
+  const database = needed(databases[0]?.[1]() ?? null)
   const models = Array.from({ length: 9 }, (_, index) => `provider/some-model-of-a-usual-length-${index}`)
   const cells = models.map(model => ({ figure: 0.5, cell: { ...emptyCell, weight: 1, requests: 1 }, model }))
   const accounts = 80

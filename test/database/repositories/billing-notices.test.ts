@@ -13,7 +13,7 @@ import type { Delivery } from '../../../src/mail/queue.ts'
 import { startNoticeWorker } from '../../../src/payments/notice-worker.ts'
 import { newAccount, quiet } from '../database.contract.ts'
 import { onDatabaseOf } from '../on-database.ts'
-import { twoDatabases } from '../two-databases.ts'
+import { testedDatabases } from '../tested-databases.ts'
 
 let last = 0
 const newId = (prefix: string) => `${prefix}_${Date.now().toString(36)}n${String(++last).padStart(6, '0')}`
@@ -21,7 +21,7 @@ const manual = () =>
   ({ id: newId('pay'), kind: 'manual', stripePaymentMethodId: null, brand: null, lastFour: null }) as const
 const start = Date.UTC(2026, 0, 5)
 
-const databases = twoDatabases()
+const databases = testedDatabases()
 
 /** Creates a sender at the time `clock.at` whose mail server the test controls. */
 function sender(database: Database, clock: { at: number }, deliver: (email: BillingEmail) => Promise<Delivery>) {
@@ -84,8 +84,8 @@ async function invoiced(database: Database) {
   return { ...owner, issuedAt, invoiceId, seen }
 }
 
-for (const name of ['embedded', 'real'] as const) {
-  const on = onDatabaseOf(`${name} Postgres`, () => databases[name], 60_000)
+for (const [name, open] of databases) {
+  const on = onDatabaseOf(name, open, 60_000)
 
   describe(`billing notices on the ${name} database`, () => {
     on('send one email of each kind for a declined invoice, the last one when the hour is over', async database => {

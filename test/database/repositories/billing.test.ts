@@ -27,7 +27,7 @@ import { createShipper } from '../../../src/ledger/shipper.ts'
 import { eventually, newAccount, newKey, quiet } from '../database.contract.ts'
 import { onDatabaseOf } from '../on-database.ts'
 import { usageRecord } from '../support.ts'
-import { twoDatabases } from '../two-databases.ts'
+import { testedDatabases } from '../tested-databases.ts'
 
 let last = 0
 const newId = (prefix: string) => `${prefix}_${Date.now().toString(36)}b${String(++last).padStart(6, '0')}`
@@ -35,7 +35,7 @@ const manual = () =>
   ({ id: newId('pay'), kind: 'manual', stripePaymentMethodId: null, brand: null, lastFour: null }) as const
 const start = Date.UTC(2026, 0, 5, 9, 30, 15, 250)
 
-const databases = twoDatabases()
+const databases = testedDatabases()
 
 /** Creates an account on plan `evaluation`. */
 async function freeAccount(database: Database) {
@@ -115,13 +115,10 @@ function recordOf(accountId: string, { offset, model, billed, tokens }: Used): U
 const inCycle = ({ offset }: Used) => offset >= 0 && offset < cycleMs
 const sumOf = (all: readonly { readonly billed: number }[]) => all.reduce((sum, one) => sum + one.billed, 0)
 
-for (const [name, open] of [
-  ['embedded Postgres', () => databases.embedded],
-  ['real Postgres', () => databases.real],
-] as const) {
+for (const [name, open] of databases) {
   const on = onDatabaseOf(name, open, 60_000)
 
-  describe(name, () => {
+  describe(`${name} Postgres`, () => {
     on(
       'an invoice has a line per model and the exact sum of the ledger between its cycle’s two moments',
       async database => {
@@ -228,7 +225,7 @@ for (const [name, open] of [
     on(
       'upgrade and downgrade at once: one wins, the other is a conflict, and charges begin once or not at all',
       async database => {
-        const pairs = name === 'real Postgres' ? 60 : 20
+        const pairs = name === 'real' ? 60 : 20
         for (let done = 0; done < pairs; done += 20)
           await Promise.all(
             Array.from({ length: 20 }, async () => {
@@ -306,7 +303,7 @@ for (const [name, open] of [
     on(
       'W4 hundreds of events, tripled, shuffled and at once: one effect each, the same end in any order',
       async database => {
-        const [accountCount, perAccount] = name === 'real Postgres' ? [20, 10] : [4, 10]
+        const [accountCount, perAccount] = name === 'real' ? [20, 10] : [4, 10]
         const dues = await Promise.all(
           Array.from({ length: accountCount }, async () => {
             const { accountId } = await upgraded(database)

@@ -7,9 +7,9 @@ import { createBudgetBook } from '../../../src/database/repositories/budget-trac
 import { usageDaily, usageRecords } from '../../../src/database/tables.ts'
 import { eventually, newAccount } from '../database.contract.ts'
 import { onDatabaseOf } from '../on-database.ts'
-import { twoDatabases } from '../two-databases.ts'
+import { testedDatabases } from '../tested-databases.ts'
 
-const databases = twoDatabases()
+const databases = testedDatabases()
 
 const cap = 1_000_000
 let used = 0
@@ -46,8 +46,8 @@ async function shareAt(database: Database, caller: Caller, at: number, expected:
   return book.warningOf(caller)
 }
 
-for (const name of ['embedded', 'real'] as const) {
-  const on = onDatabaseOf(`${name} Postgres`, () => databases[name], 60_000)
+for (const [name, open] of databases) {
+  const on = onDatabaseOf(name, open, 60_000)
 
   describe(`soft cap on the ${name} database`, () => {
     on('counts a billing cycle from its first moment to its last, across the first of a month', async database => {

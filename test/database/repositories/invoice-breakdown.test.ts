@@ -16,9 +16,9 @@ import { quiet } from '../database.contract.ts'
 import { newTeam } from '../ledger-rows.ts'
 import { onDatabaseOf } from '../on-database.ts'
 import { usageRecord } from '../support.ts'
-import { twoDatabases } from '../two-databases.ts'
+import { testedDatabases } from '../tested-databases.ts'
 
-const databases = twoDatabases()
+const databases = testedDatabases()
 let last = 0
 const newId = (prefix: string) => `${prefix}_${Date.now().toString(36)}d${++last}`
 const start = Date.UTC(2026, 0, 5, 9, 30, 15, 250)
@@ -142,13 +142,10 @@ async function breakDown(database: Database, { accountId }: Team, question: (typ
   return lines
 }
 
-for (const [name, open] of [
-  ['embedded Postgres', () => databases.embedded],
-  ['real Postgres', () => databases.real],
-] as const) {
+for (const [name, open] of databases) {
   const on = onDatabaseOf(name, open, 60_000)
 
-  describe(name, () => {
+  describe(`${name} Postgres`, () => {
     on('Invoice breakdown: adds up to the invoice by every dimension', async database => {
       await fc.assert(
         fc.asyncProperty(fc.array(used, { maxLength: 30 }), async all => {
