@@ -87,7 +87,7 @@ testNeeding(
   'Redis client: meters every account of a cluster on the node of its partition',
   async () => {
     const nodes = needed(await startRedisCluster())
-    const database = needed(databases[0]?.[1]() ?? null)
+    const database = needed(databases[0][1]())
     const redis = openRedis({ urls: nodes.map(node => node.url), scripts: meterScripts, ...patientStore })
     const meter = new FailoverMeter({
       redis,

@@ -17,7 +17,7 @@ export const databaseKind = 'TEST_DATABASE'
  * first test of the file that calls this to its last: a real Postgres, or the embedded one where this machine has none.
  * The embedded one takes several times the CPU time.
  */
-export function testedDatabases(): readonly (readonly [Kind, () => Database | null])[] {
+export function testedDatabases(): readonly [readonly [kind: Kind, open: () => Database | null]] {
   const kind: Kind = has('postgres') && process.env[databaseKind] !== 'embedded' ? 'real' : 'embedded'
   let database: Database | null = null
   let close = async () => {}

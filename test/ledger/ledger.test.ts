@@ -265,7 +265,7 @@ testNeeding(
   'postgres',
   'ledger reader: reads few rows for a page of 50,000 requests without planner statistics',
   async () => {
-    const database = needed(databases[0]?.[1]() ?? null)
+    const database = needed(databases[0][1]())
     const team = await newTeam(database)
     const keyIds = [...team.ownerKeys, ...team.memberKeys]
     await generateUsage(database, { ...team, keyIds, count: 50_000, start, stepMs: 120_000 })

@@ -263,7 +263,7 @@ for (const [name, open] of databases) {
 }
 
 test("journalFolders: returns a data folder's journal and its workers' journals", async () => {
-  const database = needed(databases[0]?.[1]() ?? null)
+  const database = needed(databases[0][1]())
   const { accountId } = await newTeam(database)
   const data = join(folder.path, 'with-workers')
   for (const name of ['journal', 'worker-1/journal', 'worker-2/journal', 'worker-2/other', 'elsewhere/journal']) {
@@ -281,7 +281,7 @@ test("journalFolders: returns a data folder's journal and its workers' journals"
 })
 
 test('replayUsage: rejects a missing journal and one that a running gateway writes to', async () => {
-  const database = needed(databases[0]?.[1]() ?? null)
+  const database = needed(databases[0][1]())
   await expect(replayUsage(database, join(folder.path, 'nothing'))).rejects.toThrow('No journal')
   const directory = newJournal()
   const release = lockDataFolder(join(directory, '..'))
@@ -298,7 +298,7 @@ testNeeding(
   'redis',
   'reconciliation: matches Redis counters without reservations to ledger and stream to the micro-cent',
   async () => {
-    const database = needed(databases[0]?.[1]() ?? null)
+    const database = needed(databases[0][1]())
     const redisServer = needed(await startRedis())
     const redis = openRedis({ urls: [redisServer.url], ...patientStore })
     let closeMeter = async () => {}

@@ -5,7 +5,7 @@ import { createClient } from 'redis'
 import { openRedis } from '../../src/database/redis.ts'
 import { checkScript, meterChecks, meterScripts } from '../../src/limits/redis/upkeep-scripts.ts'
 import { eventually } from '../database/database.contract.ts'
-import { twoDatabases } from '../database/two-databases.ts'
+import { testedDatabases } from '../database/tested-databases.ts'
 import { needed, testNeeding } from '../harness/needs.ts'
 import { type PrivateRedis, startRedis } from '../harness/redis.ts'
 import { admitted, ask, settlement } from './meter.contract.ts'
@@ -13,7 +13,7 @@ import { failoverRig } from './rig.ts'
 
 setDefaultTimeout(60_000)
 
-const databases = twoDatabases()
+const databases = testedDatabases()
 const server = await startRedis()
 afterAll(() => server?.stop())
 
@@ -103,7 +103,7 @@ const refusals: readonly Refusal[] = [
 for (const { code, strike, heal } of refusals)
   testNeeding('redis', `limits: Postgres decides while Redis replies ${code}, and no request is rejected`, async () => {
     const redis = needed(server)
-    const rig = await failoverRig({ database: needed(databases.embedded), redis })
+    const rig = await failoverRig({ database: needed(databases[0][1]()), redis })
     try {
       const { meter } = rig
       const open = admitted(await meter.admit(ask('before')))
