@@ -6,19 +6,17 @@ import { freshDataFolder } from '../harness/data-folder.ts'
 import { realDatabase } from '../harness/database.ts'
 import { has } from '../harness/needs.ts'
 import { patientStore } from '../harness/patience.ts'
+import { isLongVariant } from '../harness/variants.ts'
 
 type Kind = 'embedded' | 'real'
 
-/** Variable with the kind that `test/faults/embedded-stores.test.ts` runs the same tests on. */
-export const databaseKind = 'TEST_DATABASE'
-
 /**
  * Returns the kinds of database that a run tests, each with the function that returns it, migrated and empty, from the
- * first test of the file that calls this to its last: a real Postgres, or the embedded one where this machine has none.
- * The embedded one takes several times the CPU time.
+ * first test of the file that calls this to its last: a real Postgres, or the embedded one in the long variant and where
+ * this machine has none. The embedded one takes several times the CPU time.
  */
 export function testedDatabases(): readonly [readonly [kind: Kind, open: () => Database | null]] {
-  const kind: Kind = has('postgres') && process.env[databaseKind] !== 'embedded' ? 'real' : 'embedded'
+  const kind: Kind = has('postgres') && !isLongVariant() ? 'real' : 'embedded'
   let database: Database | null = null
   let close = async () => {}
   beforeAll(async () => {

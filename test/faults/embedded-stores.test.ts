@@ -1,11 +1,10 @@
 /** The tests of the stores, which otherwise run on a real Postgres, on the embedded database. */
 import { setDefaultTimeout } from 'bun:test'
-import { databaseKind } from '../database/tested-databases.ts'
+import { loadLongVariants } from '../harness/variants.ts'
 
-setDefaultTimeout(120_000)
+setDefaultTimeout(240_000)
 
-process.env[databaseKind] = 'embedded'
-for (const file of [
+await loadLongVariants(
   'database/learning/learning',
   'database/ledger-truth',
   'database/repositories/billing',
@@ -15,5 +14,4 @@ for (const file of [
   'ledger/ledger',
   'ledger/reconcile',
   'ledger/usage-totals',
-])
-  await import(`../${file}.test.ts`)
+)

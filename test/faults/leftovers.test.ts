@@ -76,7 +76,7 @@ async function startRun(until: RegExp, changes: Readonly<Record<string, string |
   const reading = (async () => {
     for await (const piece of run.stdout.pipeThrough(new TextDecoderStream())) output += piece
   })()
-  await eventually(async () => until.test(output), 120_000)
+  await eventually(async () => until.test(output) || run.exitCode !== null, 120_000)
   return { folder, run, output: () => reading.then(() => output) }
 }
 
@@ -109,7 +109,9 @@ for (const [signal, code] of [
       const started = await startRun(/creating/)
       const { folder } = started
       await eventually(
-        async () => readdirSync(folder).some(name => existsSync(join(folder, name, 'every-child'))),
+        async () =>
+          started.run.exitCode !== null ||
+          readdirSync(folder).some(name => existsSync(join(folder, name, 'every-child'))),
         120_000,
       )
       const running = processesIn(folder).join('\n')
