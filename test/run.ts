@@ -84,8 +84,11 @@ async function install(packages: readonly string[]): Promise<void> {
     stdout: 'ignore',
     stderr: 'inherit',
   } as const
-  await Bun.spawn(['apt-get', 'update', '-qq'], options).exited
-  await Bun.spawn(['apt-get', 'install', '-y', '-qq', '--no-install-recommends', ...packages], options).exited
+  for (const words of [
+    ['update', '-qq'],
+    ['install', '-y', '-qq', '--no-install-recommends', ...packages],
+  ])
+    if (!isEnding) await Bun.spawn(['apt-get', ...words], options).exited
 }
 
 const isApart = (file: string) => apart.some(beginning => file.startsWith(beginning))
@@ -246,6 +249,7 @@ async function runAll(): Promise<number> {
     ...(has('redis') ? [] : ['redis-server']),
     ...(has('chromium') || !files.some(isForBrowser) ? [] : ['chromium']),
   ])
+  if (isEnding) return 1
   begin('creating the databases that tests copy, and the bundle that they start')
   // One server for all files that need a database and no server of their own: each copies the same template.
   const [postgres, bundle] = await Promise.all([

@@ -19,24 +19,25 @@ import { testNeeding } from '../harness/needs.ts'
 setDefaultTimeout(240_000)
 
 const root = join(import.meta.dir, '../..')
-const parent = readableFolder(join(tmpdir(), 'gateway-ai-leftovers-'))
+const folders: string[] = []
 const runs = new Set<Bun.Subprocess>()
 afterAll(() => {
   for (const run of runs) run.kill('SIGKILL')
-  rmSync(parent, { recursive: true, force: true })
+  for (const folder of folders) rmSync(folder, { recursive: true, force: true })
 })
 
-/** A Postgres in it runs as another user. */
-function readableFolder(prefix: string): string {
-  const folder = mkdtempSync(prefix)
+/** Short, since the path of a socket in it may have 107 bytes, and readable, since a Postgres in it is another user. */
+function newFolder(): string {
+  const folder = mkdtempSync(join(tmpdir(), 'gateway-ai-run-'))
   chmodSync(folder, 0o755)
+  folders.push(folder)
   return folder
 }
 
 /** Returns a folder of programs for `PATH` in which servers are missing and an installation never ends. */
 function withoutServers(): string {
-  const programs = mkdtempSync(join(parent, 'programs-'))
-  writeFileSync(join(programs, 'apt-get'), '#!/bin/sh\n/bin/sleep 900 &\nwait\n', { mode: 0o755 })
+  const programs = newFolder()
+  writeFileSync(join(programs, 'apt-get'), '#!/bin/sh\nexec /bin/sleep 900\n', { mode: 0o755 })
   return programs
 }
 
@@ -64,7 +65,7 @@ function processesIn(folder: string): string[] {
 
 /** Starts a run whose temporary files are below a new folder, and waits for a line of its output. */
 async function startRun(until: RegExp, changes: Readonly<Record<string, string | undefined>> = {}) {
-  const folder = readableFolder(join(parent, 'gateway-ai-run-'))
+  const folder = newFolder()
   const run = Bun.spawn([process.execPath, 'test/run.ts', everyChild], {
     cwd: root,
     env: { ...process.env, TMPDIR: folder, ...changes },
