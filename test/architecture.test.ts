@@ -259,4 +259,80 @@ describe('source rules', () => {
     const wrong = filesUnder('test').filter(path => path !== 'test/architecture.test.ts' && took.test(read(path).text))
     expect(wrong).toEqual([])
   })
+
+  test('assert no memory of a process, which neighbors and the collector decide: print it', () => {
+    const asserted = /expect\(\W*(grown|peaks?|peakBytes|memory|process|rss|heap)\b/
+    const wrong = filesUnder('test').filter(path => {
+      const { text } = read(path)
+      return path !== 'test/architecture.test.ts' && /memoryUsage|VmHWM/.test(text) && asserted.test(text)
+    })
+    expect(wrong).toEqual([])
+  })
+
+  test('open stores with the deadlines of the harness, except tests of the usual ones', () => {
+    const usual = /openDatabase\((?:[^(),]|\(\))+\)|openRedis\(\{ urls: [^{},]+ \}\)/
+    const may = [
+      'test/architecture.test.ts',
+      'test/database/database.contract.ts',
+      'test/database/postgres.test.ts',
+      'test/faults/postgres-refuses.test.ts',
+    ]
+    const wrong = filesUnder('test')
+      .filter(path => !path.startsWith('test/bench/') && ![...may, 'test/database/redis.test.ts'].includes(path))
+      .filter(path => usual.test(read(path).text))
+    expect(wrong).toEqual([])
+  })
+
+  test('sleep for no effect: await the event or the work, move the clock, or use eventually', () => {
+    // A sleep of 0 ms waits for one turn of the event loop. This number may only become smaller.
+    const most = 129
+    const rest = filesUnder('test').filter(
+      path => !/^test\/(bench|harness)\/|^test\/(run|architecture\.test)\.ts$/.test(path),
+    )
+    const sleeps = rest.flatMap(path => read(path).text.match(/Bun\.sleep\((?!0\))/g) ?? [])
+    expect(sleeps.length).toBeLessThanOrEqual(most)
+  })
+
+  test('declare no deadline outside core/request/deadlines.ts, where the configuration and tests change it', () => {
+    // Left: deadlines that a pool or client scales, of background work, and of other programs. Only removals are allowed.
+    const left = new Set([
+      'src/app.ts',
+      'src/composition/deps.ts',
+      'src/composition/tokenizer.ts',
+      'src/credentials/token-request.ts',
+      'src/database/channel.ts',
+      'src/database/database.ts',
+      'src/database/embedded.ts',
+      'src/database/learning/learning.ts',
+      'src/database/redis-sentinel.ts',
+      'src/database/redis.ts',
+      'src/database/repositories/audit.ts',
+      'src/database/repositories/billing.ts',
+      'src/database/repositories/keys.ts',
+      'src/http/sse-response.ts',
+      'src/ledger/find-request.ts',
+      'src/ledger/ledger.ts',
+      'src/ledger/reconcile.ts',
+      'src/ledger/reconcile/redis-source.ts',
+      'src/ledger/rejections.ts',
+      'src/ledger/shipper.ts',
+      'src/ledger/usage-stream.ts',
+      'src/ledger/usage-totals.ts',
+      'src/limits/durable-record.ts',
+      'src/limits/postgres/store.ts',
+      'src/limits/redis/store.ts',
+      'src/mail/queue.ts',
+      'src/moderation/blocklist.ts',
+      'src/moderation/settings.ts',
+      'src/observability/exporter.ts',
+      'src/server/limit-owner.ts',
+      'src/server/shutdown.ts',
+      'src/webhooks/delivery-worker.ts',
+    ])
+    const constant = /^(export )?const \w*([dD]eadline|[tT]imeout|patience|reach|lookup)\w*(Ms|Seconds) *= *[0-9]/m
+    const wrong = sources
+      .filter(({ path }) => !/^src\/(dashboard|simulator|client|commands)\//.test(path) && !left.has(path))
+      .filter(({ text }) => constant.test(text))
+    expect(wrong.map(({ path }) => path)).toEqual([])
+  })
 })

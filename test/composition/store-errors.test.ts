@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { toStoreError } from '../../src/composition/store-errors.ts'
 import { lockDataFolder } from '../../src/database/data-folder.ts'
 import { migrate, openDatabase } from '../../src/database/database.ts'
-import { patient } from '../harness/patience.ts'
+import { patient, patientStore } from '../harness/patience.ts'
 
 const canary = 'canary'
 const config = {
@@ -82,7 +82,7 @@ describe('toStoreError', () => {
       rmSync(folder, { recursive: true })
     }
     const databaseUrl = `postgres://gateway:${canary}@127.0.0.1:1/x`
-    const refused = await migrate(openDatabase(databaseUrl)).catch((cause: unknown) => cause)
+    const refused = await migrate(openDatabase(databaseUrl, patientStore)).catch((cause: unknown) => cause)
     expect(toStoreError({ ...config, databaseUrl }, refused)).toStartWith(
       'DATABASE_URL: Postgres does not answer at 127.0.0.1:1 (ECONNREFUSED).',
     )

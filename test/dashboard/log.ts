@@ -2,6 +2,7 @@
 import { openDatabase } from '../../src/database/database.ts'
 import { dailySums, slots } from '../database/daily-sums.ts'
 import type { Gateway } from '../harness/gateway.ts'
+import { patientStore } from '../harness/patience.ts'
 
 /** Size of a statement: the embedded database answers no other query meanwhile. */
 const pieceOf = 1_000
@@ -10,7 +11,7 @@ const daysOfLog = 29
 /** Writes `count` requests of the first account's first key evenly over the last month, with their attempts and daily totals. */
 export async function fillLog({ deps, accountId }: Gateway, count: number): Promise<void> {
   // A separate connection: if the gateway gives up on a busy database, it drops its own connections.
-  const database = openDatabase(deps.database.address, { connections: 1 })
+  const database = openDatabase(deps.database.address, { connections: 1, ...patientStore })
   const secondsApart = Math.floor((daysOfLog * 86_400) / count)
   for (let from = 0; from < count; from += pieceOf)
     await database.run(

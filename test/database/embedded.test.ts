@@ -7,6 +7,7 @@ import { type Database, migrate, openDatabase } from '../../src/database/databas
 import { connectEmbedded, type Embedded, openEmbedded } from '../../src/database/embedded.ts'
 import { freshDataFolder } from '../harness/data-folder.ts'
 import { testNeeding } from '../harness/needs.ts'
+import { patientStore } from '../harness/patience.ts'
 import { databaseContract, eventually } from './database.contract.ts'
 import { temporaryFolder } from './support.ts'
 
@@ -17,7 +18,7 @@ let database: Database | null = null
 
 beforeAll(async () => {
   embedded = await openEmbedded(await freshDataFolder(directory))
-  database = openDatabase(embedded.address)
+  database = openDatabase(embedded.address, patientStore)
   await migrate(database)
 }, 240_000)
 afterAll(async () => {
@@ -166,7 +167,7 @@ const serving = (path: string) => `
   const { openEmbedded } = await import(${JSON.stringify(new URL('../../src/database/embedded.ts', import.meta.url).pathname)})
   const { openDatabase } = await import(${JSON.stringify(new URL('../../src/database/database.ts', import.meta.url).pathname)})
   const embedded = await openEmbedded(${JSON.stringify(path)})
-  const database = openDatabase(embedded.address)
+  const database = openDatabase(embedded.address, ${JSON.stringify(patientStore)})
   await database.run(({ sql }) => sql.unsafe('create table if not exists kept (n int)'), 5000)
   for (let n = 0; ; n++) {
     await database.run(({ sql }) => sql\`insert into kept values (\${n})\`, 5000)
@@ -186,7 +187,7 @@ test('embedded database: restarts after a kill at any moment with every confirme
     child.kill('SIGKILL')
     await child.exited
     const again = await openEmbedded(path)
-    const reopened = openDatabase(again.address)
+    const reopened = openDatabase(again.address, patientStore)
     const rows = await reopened.run(({ sql }) => sql`select count(*)::int as n from kept`)
     expect(rows[0]?.n).toBeGreaterThanOrEqual(told.trim().split('\n').length - 1)
     await reopened.run(({ sql }) => sql`delete from kept`)

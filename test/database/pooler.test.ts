@@ -8,6 +8,7 @@ import { migrate, openDatabase } from '../../src/database/database.ts'
 import { freePort } from '../harness/free-port.ts'
 import { startGateway } from '../harness/gateway.ts'
 import { describeNeeding, needed, testNeeding } from '../harness/needs.ts'
+import { patientStore } from '../harness/patience.ts'
 import { type PrivatePostgres, startPostgres } from '../harness/postgres.ts'
 
 describeNeeding('pgbouncer', 'Postgres behind PgBouncer in transaction mode', () => {
@@ -50,7 +51,7 @@ max_client_conn = 500
   }, 240_000)
 
   testNeeding('postgres', 'migrate: runs once when ten instances start at the same time', async () => {
-    const databases = Array.from({ length: 10 }, () => openDatabase(address, { connections: 1 }))
+    const databases = Array.from({ length: 10 }, () => openDatabase(address, { connections: 1, ...patientStore }))
     await Promise.all(databases.map(database => migrate(database)))
     const direct = openDatabase(needed(postgres).url, { connections: 1 })
     const [row] = await direct.run(

@@ -131,7 +131,7 @@ test('isUnavailable: returns false for an error of this program', () => {
 })
 
 onServer('shipper: keeps all records while Postgres is read-only', async (postgres, live) => {
-  const admin = openDatabase(postgres.url, { connections: 1 })
+  const admin = openDatabase(postgres.url, { connections: 1, ...patientStore })
   const { accountId } = await newAccount(live)
   const folder = temporaryFolder()
   const journal = openJournal({ directory: join(folder.path, 'journal') })

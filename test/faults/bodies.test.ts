@@ -9,6 +9,7 @@ import { type Database, migrate, openDatabase } from '../../src/database/databas
 import { eventually } from '../database/database.contract.ts'
 import { newAccountOn, type TestAccount } from '../harness/account.ts'
 import { needed, testNeeding } from '../harness/needs.ts'
+import { patientStore } from '../harness/patience.ts'
 import { type PrivatePostgres, startPostgres } from '../harness/postgres.ts'
 import { dataFolder, type GatewayProcess, startProcess, stopProcesses } from '../harness/processes.ts'
 import { rawText } from '../harness/raw.ts'
@@ -25,7 +26,7 @@ let upstream: ReturnType<typeof Bun.serve> | null = null
 beforeAll(async () => {
   postgres = await startPostgres()
   if (postgres === null) return
-  database = openDatabase(postgres.url, { deadlineMs: 10_000 })
+  database = openDatabase(postgres.url, patientStore)
   await migrate(database)
   upstream = Bun.serve({
     port: 0,

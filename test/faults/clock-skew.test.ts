@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import { type Database, openDatabase } from '../../src/database/database.ts'
 import { eventually } from '../database/database.contract.ts'
 import { needed, testNeeding } from '../harness/needs.ts'
+import { patientStore } from '../harness/patience.ts'
 import { type PrivatePostgres, startPostgres } from '../harness/postgres.ts'
 import { dataFolder, type GatewayProcess, startProcess, stopProcesses } from '../harness/processes.ts'
 import { ask, createKeyFor, owner, type Person } from '../harness/users.ts'
@@ -16,7 +17,7 @@ beforeAll(async () => {
   postgres = await startPostgres()
   if (postgres === null) return
   const { url } = postgres
-  database = openDatabase(url, { connections: 1, deadlineMs: 10_000 })
+  database = openDatabase(url, { connections: 1, ...patientStore })
   const start = (shiftMs: number) =>
     startProcess(dataFolder(), {
       DATABASE_URL: url,

@@ -9,6 +9,7 @@ import { openDatabase } from '../../src/database/database.ts'
 import { startChild, stopChildren } from '../bench/load/child.ts'
 import type { OpenLoad, OpenLoadResult } from '../bench/load/open-load.ts'
 import { newAccountOn } from '../harness/account.ts'
+import { patientStore } from '../harness/patience.ts'
 import { startPostgres } from '../harness/postgres.ts'
 import { dataFolder, startProcess, stopProcesses } from '../harness/processes.ts'
 import { startRedis } from '../harness/redis.ts'
@@ -43,7 +44,7 @@ const rig = command({
         JWT_SECRET: 'bench'.repeat(8),
         ...(redis === null ? {} : { REDIS_URL: redis.url }),
       })
-      const database = openDatabase(postgres.url)
+      const database = openDatabase(postgres.url, patientStore)
       const count = Number(rate) * Number(seconds)
       const limits = { requestsPerMinute: 1_000_000, concurrentRequests: 10_000 }
       const cold: Awaited<ReturnType<typeof newAccountOn>>[] = []

@@ -4,6 +4,7 @@
  * and their reservations released within 15 s; ledger and daily totals agree. Exits with 1 otherwise.
  */
 import { migrate, openDatabase } from '../../src/database/database.ts'
+import { patientStore } from '../harness/patience.ts'
 import { startPostgres } from '../harness/postgres.ts'
 import { dataFolder, type GatewayProcess, startProcess, stopProcesses } from '../harness/processes.ts'
 import { startRedis } from '../harness/redis.ts'
@@ -49,7 +50,7 @@ const environment = {
   OPENAI_API_KEY: 'sk-test',
   OPENAI_BASE_URL: `${upstream.url}/v1`,
 }
-const database = openDatabase(postgres.url, { connections: 2 })
+const database = openDatabase(postgres.url, { connections: 2, ...patientStore })
 await migrate(database)
 const folders = [dataFolder(), dataFolder()] as const
 const sibling = await startProcess(folders[0], environment)

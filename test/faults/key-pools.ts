@@ -9,6 +9,7 @@ import { command } from '../../src/commands/command.ts'
 import { runCommand } from '../../src/commands/run-command.ts'
 import { openDatabase } from '../../src/database/database.ts'
 import { newAccountOn } from '../harness/account.ts'
+import { patientStore } from '../harness/patience.ts'
 import { startPostgres } from '../harness/postgres.ts'
 import { dataFolder, type GatewayProcess, startProcess, stopProcesses } from '../harness/processes.ts'
 import { startRedis } from '../harness/redis.ts'
@@ -95,7 +96,7 @@ const rig = command({
       }
       const gateways: GatewayProcess[] = []
       for (let count = 0; count < processes; count++) gateways.push(await startProcess(dataFolder(), environment))
-      const database = openDatabase(postgres.url)
+      const database = openDatabase(postgres.url, patientStore)
       const limits = { requestsPerMinute: 1_000_000, concurrentRequests: 10_000 }
       const { key } = await newAccountOn(database, limits)
       await database.close()

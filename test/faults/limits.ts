@@ -11,6 +11,7 @@ import { projectTagName } from '../../src/core/request/project-tag.ts'
 import { migrate, openDatabase } from '../../src/database/database.ts'
 import { dailyUsageOf } from '../../src/ledger/ledger.ts'
 import type { AdmissionRequest } from '../../src/limits/meter.ts'
+import { patientStore } from '../harness/patience.ts'
 import { type PrivatePostgres, startPostgres } from '../harness/postgres.ts'
 import { type PrivateRedis, startRedis, startRedisCluster } from '../harness/redis.ts'
 import { scope } from '../limits/meter.contract.ts'
@@ -113,7 +114,7 @@ function signal(pid: number, name: NodeJS.Signals): void {
 const [rounds = '3', only, subject] = process.argv.slice(2)
 const [postgres, redis] = await Promise.all([startPostgres(), startRedis()])
 if (postgres === null || redis === null) throw new Error('needs Postgres and Redis')
-const database = openDatabase(postgres.url, { connections: 2 })
+const database = openDatabase(postgres.url, { connections: 2, ...patientStore })
 await migrate(database)
 const tags = { team: 'race', [projectTagName]: 'prj_race' }
 let isWell = true

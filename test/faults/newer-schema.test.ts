@@ -5,6 +5,7 @@ import { type Database, openDatabase } from '../../src/database/database.ts'
 import { openEmbedded } from '../../src/database/embedded.ts'
 import { eventually } from '../database/database.contract.ts'
 import { needed, testNeeding } from '../harness/needs.ts'
+import { patientStore } from '../harness/patience.ts'
 import { startPostgres } from '../harness/postgres.ts'
 import { dataFolder, freshFolder, run, startProcess, stopProcesses } from '../harness/processes.ts'
 import { freshKey } from './accounts.ts'
@@ -41,7 +42,7 @@ describe('a database of a later release', () => {
       const running = await startProcess(dataFolder(), environment)
       const key = await freshKey(server.url)
       await eventually(async () => (await running.chat(key, 'hello')).status === 200, 10_000)
-      const database = openDatabase(server.url, { connections: 1, deadlineMs: 10_000 })
+      const database = openDatabase(server.url, { connections: 1, ...patientStore })
       const [before] = await database.run(
         ({ sql }) => sql<{ writer: string }[]>`
         select obj_description('drizzle.__drizzle_migrations'::regclass) as writer`,
@@ -71,7 +72,7 @@ describe('a database of a later release', () => {
     const folder = await freshFolder()
     const change = async (work: (database: Database) => Promise<unknown>) => {
       const embedded = await openEmbedded(folder)
-      const database = openDatabase(embedded.address)
+      const database = openDatabase(embedded.address, patientStore)
       await work(database)
       await database.close()
       await embedded.close()

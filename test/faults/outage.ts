@@ -4,6 +4,7 @@ import { randomBytes } from 'node:crypto'
 import { mintApiKey } from '../../src/core/accounts/api-keys.ts'
 import { openDatabase } from '../../src/database/database.ts'
 import { eventually } from '../database/database.contract.ts'
+import { patientStore } from '../harness/patience.ts'
 import type { PrivatePostgres } from '../harness/postgres.ts'
 import { dataFolder, type GatewayProcess, startProcess } from '../harness/processes.ts'
 import { freshKey } from './accounts.ts'
@@ -89,7 +90,7 @@ export async function throughOutage(
     expect({ status, code, retryAfter }).toEqual({ status: 503, code: 'service_unavailable', retryAfter: '1' })
   }
 
-  const database = openDatabase(server.url, { connections: 1, deadlineMs: 10_000 })
+  const database = openDatabase(server.url, { connections: 1, ...patientStore })
   try {
     const rows = () =>
       database.run(

@@ -5,6 +5,7 @@
 import { openDatabase } from '../../src/database/database.ts'
 import { connectEmbedded } from '../../src/database/embedded.ts'
 import { newAccountOn } from '../harness/account.ts'
+import { patientStore } from '../harness/patience.ts'
 import { freshFolder, startProcess, stopProcesses } from '../harness/processes.ts'
 import { startRedis } from '../harness/redis.ts'
 import { startCallers } from './kept-callers.ts'
@@ -21,7 +22,7 @@ const eventCount = (event: string) => gateway.output().split(`"event":"${event}"
 while (eventCount('workers_ready') === 0) await Bun.sleep(50)
 
 const embedded = await connectEmbedded(folder)
-const database = openDatabase(embedded.address, { connections: 1 })
+const database = openDatabase(embedded.address, { connections: 1, ...patientStore })
 const { key } = await newAccountOn(database, {
   requestsPerMinute: 1_000_000,
   concurrentRequests: 1_000,

@@ -7,6 +7,7 @@ import { afterAll, describe, expect, setDefaultTimeout } from 'bun:test'
 import { openDatabase } from '../../src/database/database.ts'
 import { eventually } from '../database/database.contract.ts'
 import { needed, testNeeding } from '../harness/needs.ts'
+import { patientStore } from '../harness/patience.ts'
 import { startPostgres } from '../harness/postgres.ts'
 import { dataFolder, type GatewayProcess, run, startProcess, stopProcesses } from '../harness/processes.ts'
 import { openCheckpointCount, startRedis } from '../harness/redis.ts'
@@ -62,7 +63,7 @@ describe('ledger of instances that seemed dead', () => {
       const key = await freshKey(server.url, { concurrent: 2 * answers })
       for (const gateway of [victim, sibling])
         await eventually(async () => (await gateway.chat(key, 'hello')).status === 200, 10_000, 50)
-      const database = openDatabase(server.url, { connections: 1, deadlineMs: 10_000 })
+      const database = openDatabase(server.url, { connections: 1, ...patientStore })
 
       const running = Promise.all(Array.from({ length: answers }, () => longAnswer(victim, key)))
       running.catch(() => {})

@@ -12,6 +12,7 @@ import { mintApiKey } from '../../src/core/accounts/api-keys.ts'
 import { openDatabase } from '../../src/database/database.ts'
 import { checkOut } from '../bench/against.ts'
 import { startFront } from '../harness/front.ts'
+import { patientStore } from '../harness/patience.ts'
 import { startPostgres } from '../harness/postgres.ts'
 import { dataFolder, type GatewayProcess, run, startProcess, stopProcesses } from '../harness/processes.ts'
 import { startRedis } from '../harness/redis.ts'
@@ -49,7 +50,7 @@ for (let number = 0; number < Number(instances); number++) running.push(await st
 const front = startFront()
 front.leadTo(...running.map(portOf))
 
-const database = openDatabase(postgres.url, { connections: 1 })
+const database = openDatabase(postgres.url, { connections: 1, ...patientStore })
 /** Creates an account with ample limits except for requests per minute, in columns that both releases have. */
 async function newAccount(requestsPerMinute: number): Promise<{ readonly id: string; readonly key: string }> {
   const minted = mintApiKey(randomBytes)

@@ -10,6 +10,7 @@ import { connectEmbedded } from '../../src/database/embedded.ts'
 import { newAccountOn } from '../harness/account.ts'
 import type { GatewayLimits } from '../harness/gateway.ts'
 import { reportSkipped } from '../harness/needs.ts'
+import { patientStore } from '../harness/patience.ts'
 import { type PrivatePostgres, startPostgres } from '../harness/postgres.ts'
 import { dataFolder, freshFolder, type GatewayProcess, run, startProcess, stopProcesses } from '../harness/processes.ts'
 import { scrape } from '../harness/prometheus.ts'
@@ -43,7 +44,7 @@ function withStores(postgres: PrivatePostgres, redis: PrivateRedis): void {
 
   beforeAll(async () => {
     gateway = await startProcess(folder, environment)
-    database = openDatabase(postgres.url, { connections: 1, deadlineMs: 10_000 })
+    database = openDatabase(postgres.url, { connections: 1, ...patientStore })
     // The first worker starts before the others, and each needs a moment to find the limits in Redis.
     const shares = async () => {
       const { values } = scrape(await (await fetch(`${gateway.url}/metrics`)).text())
@@ -138,7 +139,7 @@ describe('two workers without Redis', () => {
 
   const openOwn = async () => {
     const { address } = await connectEmbedded(folder)
-    database = openDatabase(address, { connections: 1, deadlineMs: 10_000 })
+    database = openDatabase(address, { connections: 1, ...patientStore })
   }
   const keyWith = async (limits: GatewayLimits): Promise<string> => (await newAccountOn(database, limits)).key
   const outputTokens = async (ids: readonly string[]) => {

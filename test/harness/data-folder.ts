@@ -8,6 +8,7 @@ import { dirname, join, resolve } from 'node:path'
 import { migrate, openDatabase } from '../../src/database/database.ts'
 import { openEmbedded } from '../../src/database/embedded.ts'
 import { keptFolder } from './kept-files.ts'
+import { patientStore } from './patience.ts'
 
 const root = resolve(import.meta.dir, '../..')
 
@@ -31,7 +32,7 @@ export async function embeddedTemplate(): Promise<string> {
   if (existsSync(template)) return template
   const making = mkdtempSync(join(keptFolder(), 'gateway-ai-making-'))
   const embedded = await openEmbedded(making)
-  const database = openDatabase(embedded.address)
+  const database = openDatabase(embedded.address, patientStore)
   await migrate(database)
   await database.close()
   await embedded.close()

@@ -10,6 +10,7 @@ import { userSecrets } from '../../src/http/idempotency.ts'
 import { eventually, quiet } from '../database/database.contract.ts'
 import { type Gateway, startGateway } from '../harness/gateway.ts'
 import { needed, testNeeding } from '../harness/needs.ts'
+import { patientStore } from '../harness/patience.ts'
 import { startRedis } from '../harness/redis.ts'
 import { ask, owner, type Person, upgraded } from '../harness/users.ts'
 
@@ -369,7 +370,7 @@ describe('Postgres unavailable', () => {
 
   testNeeding('redis', 'Redis stands in: one of many runs, and is known as the one when Postgres is back', async () => {
     const server = needed(await startRedis())
-    const redis = openRedis({ urls: [server.url] })
+    const redis = openRedis({ urls: [server.url], ...patientStore })
     await eventually(() => redis.isReady(), 5000)
     const { database } = gateway.deps
     const flaky: Database = { ...database, run: (work, ms) => (isAway ? away() : database.run(work, ms)) }

@@ -9,6 +9,7 @@ import { generateUsage, newTeam, tampered } from '../database/ledger-rows.ts'
 import { onDatabaseOf } from '../database/on-database.ts'
 import { testedDatabases } from '../database/tested-databases.ts'
 import { needed, testNeeding } from '../harness/needs.ts'
+import { patientStore } from '../harness/patience.ts'
 
 const databases = testedDatabases()
 
@@ -282,7 +283,7 @@ testNeeding(
       [own, {}, null],
       [own, { status: 'failed' }, deep],
     ]
-    const counted = openDatabase(database.address, { connections: 1 })
+    const counted = openDatabase(database.address, { connections: 1, ...patientStore })
     const rowsRead = async () => {
       await counted.run(({ sql }) => sql`select pg_stat_force_next_flush()`)
       const [row] = await counted.run(

@@ -12,6 +12,7 @@ import { epochScript, meterScripts } from '../../../src/limits/redis/upkeep-scri
 import { eventually } from '../../database/database.contract.ts'
 import { startProxy } from '../../faults/tcp-proxy.ts'
 import { reportSkipped } from '../../harness/needs.ts'
+import { patientStore } from '../../harness/patience.ts'
 import { startPostgres } from '../../harness/postgres.ts'
 import { startRedis, startSentinel } from '../../harness/redis.ts'
 import { admitted, ask, settlement, wide } from '../meter.contract.ts'
@@ -19,7 +20,7 @@ import { admitted, ask, settlement, wide } from '../meter.contract.ts'
 setDefaultTimeout(240_000)
 
 const [server, postgres] = await Promise.all([startRedis(), startPostgres()])
-const database = postgres === null ? null : openDatabase(postgres.url)
+const database = postgres === null ? null : openDatabase(postgres.url, patientStore)
 if (database !== null) await migrate(database)
 const cleanUps: (() => unknown)[] = []
 afterEach(async () => {
@@ -537,7 +538,7 @@ else {
     })
 
     test('stays with Redis while Postgres is away, and answers 503 if Redis is emptied then', async () => {
-      const pool = openDatabase(postgres.url)
+      const pool = openDatabase(postgres.url, patientStore)
       cleanUps.push(() => pool.close())
       const stores = counted(pool)
       const meter = gateway({ stores })
