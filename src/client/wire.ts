@@ -199,7 +199,7 @@ export type ChatRequest = {
     | readonly {
         type: 'function'
         function: {
-          /** a name of 1 to 64 letters, digits, `_` or `-` */
+          /** a name of 1 to 128 letters, digits, `_` or `-` */
           name: string
           description?: string | null | undefined
           parameters?: Record<string, unknown> | null | undefined
@@ -222,7 +222,7 @@ export type ChatRequest = {
     | {
         type: 'function'
         function: {
-          /** a name of 1 to 64 letters, digits, `_` or `-` */
+          /** a name of 1 to 128 letters, digits, `_` or `-` */
           name: string
         }
       }
@@ -233,7 +233,7 @@ export type ChatRequest = {
           tools: readonly {
             type: 'function'
             function: {
-              /** a name of 1 to 64 letters, digits, `_` or `-` */
+              /** a name of 1 to 128 letters, digits, `_` or `-` */
               name: string
             }
           }[]
@@ -374,7 +374,6 @@ export type ChatRequest = {
                   id: string
                   type?: 'function' | null | undefined
                   function: {
-                    /** a name of 1 to 64 letters, digits, `_` or `-` */
                     name: string
                     arguments: string
                   }
@@ -630,6 +629,10 @@ export type ErrorDetail = {
     | undefined
   /** the limit that was reached: of `account`, of `key`, or of `tag:<name>=<value>` */
   limit?: string | undefined
+  /** facts that clients of Anthropic act on */
+  details?: Record<string, string> | undefined
+  /** for a request that its model refused: the code of the provider */
+  upstream_code?: string | undefined
   /** for a blocked request: the verdict */
   layer?: string | undefined
   category?: string | undefined

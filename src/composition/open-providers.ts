@@ -58,7 +58,13 @@ export async function openProviders(config: Config, { clock, network }: Process,
   const endpoints = new Map<string, ConfiguredProvider>()
   const add = (settings: ProviderSettings, simulated: boolean) => {
     const { id } = settings
-    const endpoint = { id, ...adaptersOf(settings), access: accessOf(settings, parts), simulated }
+    const endpoint = {
+      id,
+      ...adaptersOf(settings),
+      access: accessOf(settings, parts),
+      simulated,
+      loadsModels: settings.discovers === true,
+    }
     const provider = { endpoint, place: placeOf(settings), pool: null, isShared: false }
     setCredentials(provider, settings, parts)
     opened.set(id, provider)

@@ -16,6 +16,9 @@ export type ReasoningSeal = {
   open(accountId: string, text: string): ReasoningItem | null
 }
 
+/** A seal, and the account whose items it opens. */
+export type ReasoningOpener = { readonly seal: ReasoningSeal; readonly accountId: string }
+
 /** Prefix of sealed items. It separates them from text of a provider, and this format from later ones. */
 const prefix = 'gwr1.'
 

@@ -149,6 +149,12 @@ export const errorFields = {
   limit: Type.Optional(
     text('key.daily_cost_usd', 'the limit that was reached: of `account`, of `key`, or of `tag:<name>=<value>`'),
   ),
+  details: Type.Optional(
+    Type.Record(Type.String(), Type.String(), { description: 'facts that clients of Anthropic act on' }),
+  ),
+  upstream_code: Type.Optional(
+    text('unsupported_value', 'for a request that its model refused: the code of the provider'),
+  ),
   layer: Type.Optional(text('patterns', 'for a blocked request: the verdict')),
   category: Type.Optional(text('jailbreak')),
   usage: Type.Optional(

@@ -7,10 +7,11 @@ import { isKeyFailure } from '../core/routing/choose-key.ts'
 import type { ProviderFailure } from '../providers/provider.ts'
 import { allAttemptsFailedError, truncatedOutputError } from './attempt-errors.ts'
 import { type AttemptRun, finishesOf, opened } from './attempt-run.ts'
-import type { CallState } from './call-state.ts'
+import { type CallState, maximumAttempts } from './call-state.ts'
 import { explainingFailures, noteKeyFailure } from './claim-key.ts'
 import { reportFailure, reportKeyFailure, reportSuccess } from './report-attempt.ts'
 import { type Candidate, viaOf } from './routing/candidate.ts'
+import { noteUnstreamed } from './unstreamed.ts'
 import type { UpstreamResponse } from './upstream-response.ts'
 
 /**
@@ -52,6 +53,12 @@ export function decide(state: CallState, run: AttemptRun): readonly ChatEvent[] 
     return 'next'
   }
   const failed = { candidate, failure, status: attempt.status() }
+  if (failure.rejectsStream === true && run.stream) {
+    // The call was refused before any work, so it is no attempt: the same one follows without a stream.
+    noteUnstreamed(run.response, attempt.access(), deps.clock.monotonic())
+    state.keys.again = candidate
+    return 'next'
+  }
   if (run.claim !== null && isKeyFailure(failure.kind)) noteKeyFailure(state.keys, run.claim, failed)
   else state.failed.push(failed)
   if (failure.rejectsReasoning === true && state.bare === null) {
@@ -76,7 +83,14 @@ export function emptyAnswer({
 }: CallState): readonly ChatEvent[] {
   if (empty === null) {
     const isLate = deps.clock.monotonic() >= deadlineAt
-    throw allAttemptsFailedError([...explainingFailures(keys), ...failed], isLate, progress.attempts, keys.atLimitMs)
+    const all = [...explainingFailures(keys), ...failed]
+    throw allAttemptsFailedError(all, {
+      isExhausted: all.length >= maximumAttempts,
+      isLate,
+      attempts: progress.attempts,
+      atLimitMs: keys.atLimitMs,
+      extras: request.prepared.ask.extras,
+    })
   }
   // This response serves after all.
   progress.response = empty

@@ -1,7 +1,7 @@
 /** Errors for a request that no model answered, or whose output was truncated. */
 import type { Attempt } from '../core/chat/attempts.ts'
 import { fullName } from '../core/models/models.ts'
-import { GatewayError } from '../core/validation/errors.ts'
+import { type ErrorCode, GatewayError } from '../core/validation/errors.ts'
 import type { ProviderFailure } from '../providers/provider.ts'
 import type { Candidate } from './routing/candidate.ts'
 
@@ -12,21 +12,33 @@ export type FailedAttempt = {
   readonly status: number | null
 }
 
+type FailedCall = {
+  /** The request made the maximum of attempts. */
+  readonly isExhausted: boolean
+  /** The request's deadline passed. */
+  readonly isLate: boolean
+  /** Skipped candidates included. */
+  readonly attempts: readonly Attempt[]
+  /** Milliseconds until a key pool has capacity; null = none is at its limit. */
+  readonly atLimitMs: number | null
+  /** Further fields of the client's request, which a refusal may name. */
+  readonly extras: Readonly<Record<string, unknown>>
+}
+
 /**
- * Builds the error of a request from the failures of its attempts; `isLate` = the request's deadline passed. It lists
- * `attempts`, skipped candidates included. `atLimitMs`: time until a key pool has capacity; null = none is at its limit.
+ * Builds the error of a request from the failures of its attempts. Clients may repeat it unless it made the maximum of
+ * attempts: they would multiply those.
  */
 export function allAttemptsFailedError(
   failed: readonly FailedAttempt[],
-  isLate: boolean,
-  attempts: readonly Attempt[],
-  atLimitMs: number | null,
+  { isExhausted, isLate, attempts, atLimitMs, extras }: FailedCall,
 ): GatewayError {
   const last = failed.at(-1) ?? null
   const detail = failed.map(({ failure }) => failure.detail).join('; ')
   const own = last?.failure.ownBody
   const upstream = own === undefined || last?.status == null ? null : { status: last.status, body: own }
-  const options = { shouldRetry: false, detail, attempts: [...attempts], upstream }
+  const shouldRetry = isExhausted ? false : null
+  const options = { shouldRetry, detail, attempts: [...attempts], upstream }
   if (atLimitMs !== null && !isLate && failed.every(asksToWait)) {
     const waits = failed.flatMap(({ failure }) => failure.retryAfterMs ?? [])
     const retryAfterMs = Math.max(1, Math.min(maximumWaitMs, atLimitMs, ...waits))
@@ -34,6 +46,14 @@ export function allAttemptsFailedError(
       detail,
       attempts: [...attempts],
       retryAfterMs,
+    })
+  }
+  // After the maximum of attempts no wait of one upstream says when another request can succeed.
+  if (last !== null && !isExhausted && failed.every(({ failure }) => failure.kind === 'rate_limited')) {
+    const waits = failed.map(({ failure }) => failure.retryAfterMs ?? usualWaitMs)
+    return new GatewayError('upstream_rate_limited', messages.limited, {
+      ...options,
+      retryAfterMs: Math.min(maximumStatedWaitMs, ...waits),
     })
   }
   if (last === null)
@@ -54,7 +74,7 @@ export function allAttemptsFailedError(
         category: 'provider',
       })
     case 'request_refused':
-      return new GatewayError('invalid_request', messages.refused(fullName(model)), options)
+      return refusedError(fullName(model), last.failure, { extras, options })
     default: {
       if (isLate || failed.every(({ failure }) => failure.kind === 'timeout'))
         return new GatewayError('upstream_timeout', messages.timeout, options)
@@ -68,7 +88,24 @@ export function allAttemptsFailedError(
   }
 }
 
+/** Returns the error of a refused request, with the field and the code that the upstream names. */
+function refusedError(
+  model: string,
+  { reason }: ProviderFailure,
+  { extras, options }: Pick<FailedCall, 'extras'> & { readonly options: ConstructorParameters<typeof GatewayError>[2] },
+): GatewayError {
+  const { field = null, otherField = null, code: upstreamCode = null } = reason ?? {}
+  const param = field ?? (otherField !== null && Object.hasOwn(extras, otherField) ? otherField : null)
+  const code: ErrorCode = unsupported.has(upstreamCode ?? '') ? 'unsupported_parameter' : 'invalid_request'
+  return new GatewayError(code, messages.refused(model, param, upstreamCode), { ...options, param, upstreamCode })
+}
+
+/** OpenAI's codes for a field, or a value of it, that a model does not support. */
+const unsupported: ReadonlySet<string> = new Set(['unsupported_parameter', 'unsupported_value'])
+
 const usualWaitMs = 5_000
+/** Upper bound for the wait of a single upstream's 429, which clients receive as stated. */
+const maximumStatedWaitMs = 24 * 3_600_000
 /** Upper bound for a cooldown that an upstream asks for. */
 const maximumWaitMs = 60_000
 
@@ -85,8 +122,12 @@ const messages = {
   large: (provider: string) =>
     `The request is larger than ${provider} accepts. Send fewer or smaller images or less text.`,
   filtered: (provider: string) => `The content filter of ${provider} blocked this request. Change the prompt.`,
-  refused: (model: string) =>
-    `${model} rejected the request as invalid. Check the parameters in the provider's documentation.`,
+  refused: (model: string, param: string | null, code: string | null) => {
+    const reason = code === null ? '' : ` (${code})`
+    return param === null
+      ? `${model} rejected the request as invalid${reason}. Check the parameters in the provider's documentation.`
+      : `${model} rejected \`${param}\`${reason}. Change or remove it.`
+  },
   timeout: 'No model responded before the timeout. Send the request again, or lower `max_output_tokens`.',
   failed: 'All attempts failed. Send the request again later.',
 }

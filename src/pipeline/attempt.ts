@@ -9,7 +9,14 @@ import type { Clock } from '../core/ports/clock.ts'
 import type { Network } from '../core/ports/network.ts'
 import type { Deadlines } from '../core/request/deadlines.ts'
 import type { KeyClaim } from '../providers/keys/key-pool.ts'
-import type { AnswerPart, Provider, ProviderAsk, ProviderFailure, ProviderRequest } from '../providers/provider.ts'
+import type {
+  Access,
+  AnswerPart,
+  Provider,
+  ProviderAsk,
+  ProviderFailure,
+  ProviderRequest,
+} from '../providers/provider.ts'
 import { type WireToolNames, wireToolNames } from '../providers/tool-names.ts'
 import { authorizedFetch, CredentialsMissingError } from './authorized-fetch.ts'
 import { type BodyReader, bodyReader } from './body-reader.ts'
@@ -53,14 +60,19 @@ export class UpstreamAttempt {
   private arrived = 0
 
   constructor(deps: AttemptDeps, options: AttemptOptions) {
-    const { provider, access } = options.candidate.endpoint
+    const { provider } = options.candidate.endpoint
     this.deps = deps
     this.options = options
     this.provider = provider.formFor?.(options.ask) ?? provider
     this.names = wireToolNames(options.ask.ask, this.provider)
     const ask = this.names === null ? options.ask : { ...options.ask, ask: this.names.ask }
-    this.request = this.provider.toRequest(ask, options.claim?.key.access ?? access)
+    this.request = this.provider.toRequest(ask, this.access())
     this.droppedParameters = this.request.droppedParameters
+  }
+
+  /** The credentials that the call uses. */
+  access(): Access {
+    return this.options.claim?.key.access ?? this.options.candidate.endpoint.access
   }
 
   /** HTTP status of the response; null = none yet. */
@@ -119,12 +131,11 @@ export class UpstreamAttempt {
   }
 
   private async send(watch: Watch): Promise<BodyReader> {
-    const { ask, signal, candidate, claim } = this.options
+    const { ask, signal, claim } = this.options
     signal.addEventListener('abort', this.leave)
     if (signal.aborted) this.leave()
     const init = requestInit(this.request, ask.stream, this.abort.signal)
-    const access = claim?.key.access ?? candidate.endpoint.access
-    const response = await authorizedFetch(this.deps.network, access, this.request, init)
+    const response = await authorizedFetch(this.deps.network, this.access(), this.request, init)
     this.answered = response.status
     claim?.answered(response.headers)
     watch.byteArrived()

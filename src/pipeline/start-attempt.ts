@@ -2,6 +2,7 @@
 import { gatewayOutputCap } from '../core/chat/output-cap.ts'
 import { modelAt } from '../core/models/model-hosts.ts'
 import { fullName } from '../core/models/models.ts'
+import type { Deadlines } from '../core/request/deadlines.ts'
 import type { CachePlace } from '../core/routing/cache-affinity.ts'
 import type { Reservation } from '../limits/meter.ts'
 import type { KeyClaim } from '../providers/keys/key-pool.ts'
@@ -12,6 +13,7 @@ import { type CallState, skip } from './call-state.ts'
 import { claimKey } from './claim-key.ts'
 import type { Candidate } from './routing/candidate.ts'
 import { healthKey } from './routing/health-key.ts'
+import { isUnstreamed } from './unstreamed.ts'
 import { createUpstreamResponse } from './upstream-response.ts'
 
 /**
@@ -56,7 +58,9 @@ export function startAttempt(
   const outputCap = Math.min(reservation.outputCap, model.maxOutputTokens)
   // Only a stream has a first content before its end.
   const wantsStream = outputCap > maximumWholeAnswerTokens || progress.hedge !== null
-  const stream = ask.stream !== null || (model.capabilities.streaming && wantsStream)
+  const access = claim?.key.access ?? candidate.endpoint.access
+  const isRefused = isUnstreamed(access, model, deps.clock.monotonic())
+  const stream = !isRefused && (ask.stream !== null || (model.capabilities.streaming && wantsStream))
   const key = healthKey(candidate)
   const attempt = new UpstreamAttempt(deps, {
     candidate,
@@ -68,7 +72,7 @@ export function startAttempt(
       stream,
       ...cacheMarksFor(state, candidate),
     },
-    deadlines: deps.config.deadlines,
+    deadlines: deadlinesFor(deps.config.deadlines, candidate, isRefused),
     deadlineAt,
     signal,
   })
@@ -92,6 +96,22 @@ export function startAttempt(
   progress.response = response
   const run = { request: state.request, progress, attempt, response, claim, ticket, outputCap, stream }
   return new AttemptRun(deps, { ...run, endProbe: isProbe ? () => deps.health.endProbe(key) : null })
+}
+
+/** A local server that loads a large model sends nothing before. Beyond this time it is broken. */
+const loadingMs = 300_000
+
+/** Returns the deadlines of one attempt. `isWhole`: a long output arrives in one piece, so its first byte is its end. */
+function deadlinesFor(deadlines: Deadlines, { endpoint }: Candidate, isWhole: boolean): Deadlines {
+  const leastMs = isWhole ? deadlines.totalMs : endpoint.loadsModels === true ? loadingMs : 0
+  if (leastMs === 0) return deadlines
+  const atLeast = (milliseconds: number) => Math.max(milliseconds, leastMs)
+  return {
+    ...deadlines,
+    firstByteMs: atLeast(deadlines.firstByteMs),
+    firstContentMs: atLeast(deadlines.firstContentMs),
+    firstContentReasoningMs: atLeast(deadlines.firstContentReasoningMs),
+  }
 }
 
 /** Returns where the candidate's model has the conversation cached, if it has several keys or hosts. */

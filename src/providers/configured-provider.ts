@@ -11,6 +11,8 @@ export type ConfiguredProvider = {
   /** Absent = `access` has the only credential, without figures: an attempt claims nothing. */
   readonly keys?: KeyPool
   readonly simulated: boolean
+  /** A local server that loads a model before its first answer; absent = no. */
+  readonly loadsModels?: boolean
   /** Absent = no embeddings. */
   readonly embeddings?: EmbeddingsAdapter
 }

@@ -62,6 +62,16 @@ export type ProviderRequest = {
 /** Who caused a failure. Decides about fallback and about the model's health. */
 export type Blame = 'upstream' | 'caller' | 'us'
 
+/** Field and code in an upstream's refusal of a request. */
+export type RefusalReason = {
+  /** A field of chat requests, by the gateway's name; null = none is named. */
+  readonly field: string | null
+  /** An unknown name. It may be shown only if the client has sent a field of this name. */
+  readonly otherField: string | null
+  /** The upstream's code; null = none. */
+  readonly code: string | null
+}
+
 export type ProviderFailure = {
   readonly kind: AttemptFailure
   /** `us` = the gateway's credential or billing at the provider. `caller` = the request itself; never falls back. */
@@ -80,6 +90,10 @@ export type ProviderFailure = {
    * text.
    */
   readonly ownBody?: string
+  /** Why the provider refuses the request; absent = it does not say. */
+  readonly reason?: RefusalReason
+  /** True if the provider does not stream to the operator's account: without a stream, the same model may answer. */
+  readonly rejectsStream?: boolean
   /** True if the provider rejects reasoning of an earlier turn: without it, the same model may answer. */
   readonly rejectsReasoning?: boolean
 }

@@ -53,7 +53,6 @@ describe('AI SDK 6', () => {
         tools: { weather },
         stopWhen: stepCountIs(3),
         prompt: 'Weather? [[sim:parallel=1]]',
-        providerOptions: { openai: { store: false } },
       })
       expect(asked).toEqual([simulatedPlace])
       expect([steps.length, text.includes('18')]).toEqual([2, true])

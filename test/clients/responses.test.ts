@@ -4,7 +4,7 @@ import { createOpenAI } from '@ai-sdk/openai'
 import { ChatOpenAI } from '@langchain/openai'
 import { Agent, tool as agentTool, Runner, setTracingDisabled } from '@openai/agents-core'
 import { OpenAIProvider } from '@openai/agents-openai'
-import { APICallError, generateText, isStepCount, jsonSchema, streamText, tool } from 'ai'
+import { APICallError, generateText, isStepCount, jsonSchema, type ModelMessage, streamText, tool } from 'ai'
 import OpenAI from 'openai'
 import type { Gateway } from '../harness/gateway.ts'
 import { allModels, oneEach, type Place, pixel, placeSchema, simulatedPlace, startOnServiceDay } from './support.ts'
@@ -195,6 +195,38 @@ describe('AI SDK with openai()', () => {
     },
   })
   const openai = () => createOpenAI({ baseURL: `${gateway.url}/v1`, apiKey: gateway.key })
+
+  test.each([...oneEach])(
+    'with its defaults and %s: continues conversations with reasoning, tools and streams',
+    async model => {
+      const history: ModelMessage[] = []
+      const tools = { weather: place }
+      for (const [turn, prompt] of [
+        'Say hello',
+        'Weather? [[sim:parallel=1]]',
+        'Think [[sim:reasoning=20]]',
+        'Go on',
+      ].entries()) {
+        asked.length = 0
+        history.push({ role: 'user', content: prompt })
+        const options = { model: openai()(model), messages: history, tools, stopWhen: isStepCount(3), maxRetries: 0 }
+        const thought = { reasoningEffort: 'low', reasoningSummary: 'auto' }
+        const settings = { ...options, providerOptions: { openai: thought } }
+        if (turn % 2 === 0) history.push(...(await generateText(settings)).response.messages)
+        else {
+          const streamed = streamText(settings)
+          await streamed.consumeStream()
+          history.push(...(await streamed.response).messages)
+        }
+        if (turn === 1) expect(asked.length).toBeGreaterThan(0)
+      }
+      const last = await generateText({
+        model: openai()(model),
+        messages: [...history, { role: 'user', content: 'End' }],
+      })
+      expect(last.text).toContain('You asked: “End”.')
+    },
+  )
 
   test('completes several steps with tools and `store: false`', async () => {
     for (const model of oneEach) {

@@ -470,11 +470,6 @@ describe('Messages', () => {
       ['M1', 'M2', 'M3', 'M4', 'M5'],
     ],
     [
-      'orphan result',
-      { messages: [{ role: 'user', content: [{ type: 'tool_result', tool_use_id: 'zz', content: 'M1' }] }] },
-      ['M1'],
-    ],
-    [
       'starts assistant',
       {
         messages: [

@@ -4,6 +4,7 @@ import type { Message, ReasoningItem } from '../../src/core/chat/chat.ts'
 import { flatToolName } from '../../src/core/chat/tool-names.ts'
 import { GatewayError } from '../../src/core/validation/errors.ts'
 import { createReasoningSeal } from '../../src/dialects/reasoning-seal.ts'
+import { carrierOf, refersToItems, withCarriedItems } from '../../src/dialects/responses/carried-items.ts'
 import { readResponses } from '../../src/dialects/responses/request.ts'
 
 const seal = createReasoningSeal('a secret of the tests', null)
@@ -205,6 +206,33 @@ describe('Responses items', () => {
     ['max_output_tokens', { max_output_tokens: 0 }, 'invalid_request'],
   ])('reject %s for %j', (param, fields, code) => {
     expect(refusal(fields)).toMatchObject({ param, code })
+  })
+
+  test('resolve references to items that another item of the input carries, for its account only', () => {
+    const text = { id: 'msg_1', type: 'message', role: 'assistant', content: [{ type: 'output_text', text: 'Hello' }] }
+    const call = { id: 'fc_1', type: 'function_call', call_id: 'c', name: 'f', arguments: '{}' }
+    const carrier = carrierOf([text, call], item => seal.seal('acc_1', item))
+    const reference = (id: unknown) => ({ type: 'item_reference', id })
+    const input = [
+      { role: 'user', content: 'Hi' },
+      reference('msg_1'),
+      reference(carrier?.id),
+      { role: 'user', content: 'So' },
+    ]
+    const resolved = withCarriedItems(input, { seal, accountId: 'acc_1' })
+    expect(resolved).toEqual([input[0], text, input[3]])
+    expect(withCarriedItems(input, { seal, accountId: 'acc_2' })).toEqual(input)
+    expect(withCarriedItems([...input, reference('fc_1')], { seal, accountId: 'acc_1' }).at(-1)).toEqual(
+      reference('fc_1'),
+    )
+  })
+
+  test('carry items only for a client that refers to them', () => {
+    const agent = (name: string) => new Headers({ 'user-agent': name })
+    const sdk = agent('ai/6.0.326 ai-sdk/openai/3.0.141 runtime/node.js/24')
+    expect([refersToItems(null, sdk), refersToItems(true, sdk), refersToItems(false, sdk)]).toEqual([true, true, false])
+    expect([refersToItems(null, agent('OpenAI/JS 7.55.0')), refersToItems(null, new Headers())]).toEqual([false, false])
+    expect(carrierOf([{ type: 'function_call', id: 'fc_1' }], () => '')).toBeNull()
   })
 
   test('reject stored references with the fields to send instead', () => {

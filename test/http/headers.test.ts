@@ -37,7 +37,7 @@ describe('x-request-id', () => {
     ['/v1/models/nobody', 404],
     ['/api/v1/models', 200],
     ['/api/v1/models/health', 200],
-    ['/v1/chat/completions', 404],
+    ['/v1/chat/completions', 405],
     ['/nowhere', 404],
   ])('has a value: GET %s', async (path, status) => {
     const answer = await fetch(gateway.url + path)

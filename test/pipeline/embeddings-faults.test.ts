@@ -141,7 +141,7 @@ const faults: readonly (readonly [string, (family: Family) => UpstreamAnswer, Ve
   [
     '429 with a wait',
     family => ({ ...refusal(family, 429, 'slow down'), headers: { ...json, 'retry-after': '7' } }),
-    [503, 'no_model_available'],
+    [429, 'upstream_rate_limited'],
   ],
   ['529', family => refusal(family, 529, 'overloaded'), [503, 'no_model_available']],
   ['400', family => refusal(family, 400, 'wrong'), [400, 'invalid_request']],

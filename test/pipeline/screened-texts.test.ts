@@ -149,7 +149,15 @@ describe('Messages to Anthropic', () => {
     ],
     [
       'an unknown block of a result',
-      user({ type: 'tool_result', tool_use_id: 't', content: [{ type: 'new', say: words }] }),
+      {
+        messages: [
+          { role: 'assistant', content: [{ type: 'tool_use', id: 't', name: 'f', input: {} }] },
+          {
+            role: 'user',
+            content: [{ type: 'tool_result', tool_use_id: 't', content: [{ type: 'new', say: words }] }],
+          },
+        ],
+      },
     ],
     ['a function', { tools: [{ ...f, description: words }] }],
     ['another field of a function', { tools: [{ ...f, hint: words }] }],

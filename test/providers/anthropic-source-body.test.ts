@@ -175,8 +175,8 @@ describe('additions to the last turn', () => {
     [
       'a text before the first text',
       added,
-      '[{"type":"tool_result","tool_use_id":"t"}, {"type":"text","text":"Hi","cache_control":{"type":"ephemeral","ttl":"1h"}},{"type":"text","text":"!"}]',
-      `[{"type":"tool_result","tool_use_id":"t"}, ${block},{"type":"text","text":"Hi","cache_control":{"type":"ephemeral","ttl":"1h"}},{"type":"text","text":"!"}]`,
+      '[{"type":"image","source":{"type":"url","url":"https://a.test/"}}, {"type":"text","text":"Hi","cache_control":{"type":"ephemeral","ttl":"1h"}},{"type":"text","text":"!"}]',
+      `[{"type":"image","source":{"type":"url","url":"https://a.test/"}}, ${block},{"type":"text","text":"Hi","cache_control":{"type":"ephemeral","ttl":"1h"}},{"type":"text","text":"!"}]`,
     ],
     [
       'both for a list',

@@ -104,6 +104,10 @@ type ErrorOptions = {
    * The provider's own error body about the request, for clients of its API form that recognize errors by their text.
    */
   readonly upstream?: UpstreamRefusal | null
+  /** The code in an upstream's refusal of the request. */
+  readonly upstreamCode?: string | null
+  /** Facts that clients of Anthropic act on; null = none. */
+  readonly details?: Readonly<Record<string, string>> | null
   /** Further headers of the response. */
   readonly headers?: Readonly<Record<string, string>>
 }
@@ -143,6 +147,8 @@ export class GatewayError extends Error {
   readonly attempts: readonly ReportedAttempt[] | null
   readonly completed: CompletedRequest | null
   readonly upstream: UpstreamRefusal | null
+  readonly upstreamCode: string | null
+  readonly details: Readonly<Record<string, string>> | null
   readonly headers: Readonly<Record<string, string>>
 
   constructor(code: ErrorCode, message: string, options: ErrorOptions = {}) {
@@ -159,6 +165,8 @@ export class GatewayError extends Error {
     this.attempts = options.attempts ?? null
     this.completed = options.completed ?? null
     this.upstream = options.upstream ?? null
+    this.upstreamCode = options.upstreamCode ?? null
+    this.details = options.details ?? null
     this.headers = options.headers ?? {}
   }
 
@@ -193,6 +201,8 @@ export function errorBody(error: GatewayError, requestId: string): { error: Reco
       request_id: requestId,
       ...(error.layer === null ? {} : { layer: error.layer, category: error.category }),
       ...(error.limit === null ? {} : { limit: error.limit }),
+      ...(error.details === null ? {} : { details: error.details }),
+      ...(error.upstreamCode === null ? {} : { upstream_code: error.upstreamCode }),
       ...(error.attempts === null ? {} : { attempts: error.attempts.map(toAttemptFields) }),
       ...completedFields(error.completed),
     },

@@ -23,6 +23,7 @@ import {
 } from '../../core/request/part-schemas.ts'
 import { sessionNameOf } from '../../core/request/session-name.ts'
 import { checker, invalidField, nullable, oneOf } from '../../core/validation/validate.ts'
+import { readPreferences, rejectStoredState, withPreferences } from '../foreign-fields.ts'
 
 const open = { additionalProperties: true }
 const participant = nullable(Type.String({ maxLength: 256 }))
@@ -164,14 +165,16 @@ export type CompatibleAsk = {
  */
 export function readCompatible(value: unknown, headers: Headers, bodyCharacters: number): CompatibleAsk {
   const body = check(value)
+  rejectStoredState(body)
   checkTogether(body)
+  const preferences = readPreferences(body)
   const legacyFunctions = (body.functions?.length ?? 0) > 0
   const cap = capFields.find(name => body[name] != null)
   const fields = parseChatRequestFields(legacyFunctions ? withTools(body) : body, headers)
   // Without `stream` in the body the response is JSON: some clients send the stream header with every request.
   const streams = body.stream != null || body.stream_mode != null
   const ask: ChatRequest = {
-    ...fields,
+    ...withPreferences(fields, preferences),
     dialect: 'chat_completions',
     source: null,
     stream: streams ? fields.stream : null,
@@ -186,7 +189,7 @@ export function readCompatible(value: unknown, headers: Headers, bodyCharacters:
     // `function_call` holds one call.
     parallelToolCalls: legacyFunctions ? false : (body.parallel_tool_calls ?? null),
     endUser: body.safety_identifier ?? body.user ?? null,
-    extras: extrasOf(body),
+    extras: extrasOf(body, preferences.isRead),
     session: sessionNameOf(headers, body.prompt_cache_key),
     bodyCharacters,
   }
@@ -199,12 +202,12 @@ export function readCompatible(value: unknown, headers: Headers, bodyCharacters:
   return { ask, includeUsage: body.stream_options?.include_usage ?? false, legacyFunctions, spelling }
 }
 
-function extrasOf(body: Body): ChatRequest['extras'] {
+function extrasOf(body: Body, hasReadPreferences: boolean): ChatRequest['extras'] {
+  const isExtra = (name: string) => !readHere.has(name) && !(hasReadPreferences && name === 'provider')
   if (!Object.keys(body).some(isExtra)) return noExtras
   return Object.fromEntries(Object.entries(body).filter(([name, field]) => isExtra(name) && field !== null))
 }
 
-const isExtra = (name: string) => !readHere.has(name)
 const noExtras = {}
 
 function checkTogether(body: Body): void {

@@ -1,6 +1,7 @@
 /** Parses the turns of a Messages request into messages. */
 import type { ContentPart, Message, ReasoningItem, ToolCall } from '../../core/chat/chat.ts'
 import type { ReadValues } from '../../core/chat/request-texts.ts'
+import { GatewayError } from '../../core/validation/errors.ts'
 import { invalidField } from '../../core/validation/validate.ts'
 import { isSealed, type ReasoningSeal } from '../reasoning-seal.ts'
 import {
@@ -29,6 +30,9 @@ type Reading = {
   readonly open: (sealed: string) => ReasoningItem | null
   readonly findings: Findings
   readonly sealed: (readonly [number, number])[]
+  /** IDs of the calls that the next turn of the user answers. */
+  readonly calls: Set<string>
+  isAnswering: boolean
 }
 
 /** Parses the system text and the turns. Throws `invalid_request` with the block at fault. */
@@ -38,13 +42,14 @@ export function readConversation(
   values: ReadValues,
 ): ParsedConversation {
   const findings: Findings = { needs: new Set(), values }
-  const reading: Reading = { open: text => seal.open(accountId, text), findings, sealed: [] }
+  const open = (text: string) => seal.open(accountId, text)
+  const reading: Reading = { open, findings, sealed: [], calls: new Set(), isAnswering: false }
   const messages = [
     ...systemMessage(system, 'system', values),
     ...turns.flatMap(({ role, content }, index) => {
       if (role === 'assistant') return [assistantMessage(content, index, reading)]
       const param = `messages.${index}.content`
-      return role === 'system' ? systemMessage(content, param, values) : userMessages(content, param, findings)
+      return role === 'system' ? systemMessage(content, param, values) : userMessages(content, param, reading)
     }),
   ]
   return {
@@ -69,7 +74,9 @@ function systemMessage(content: unknown, param: string, values: ReadValues): rea
 }
 
 /** Puts results first, as every provider requires. Their images and documents follow in the user's turn. */
-function userMessages(content: unknown, param: string, findings: Findings): readonly Message[] {
+function userMessages(content: unknown, param: string, reading: Reading): readonly Message[] {
+  const { findings, calls } = reading
+  reading.isAnswering = true
   const results: Message[] = []
   const attached: ContentPart[] = []
   const said: ContentPart[] = []
@@ -77,6 +84,7 @@ function userMessages(content: unknown, param: string, findings: Findings): read
     const place = `${param}.${index}`
     if (block.type === 'tool_result') {
       const { message, attachments } = toolResult(block, place, findings)
+      if (!calls.has(message.callId)) throw orphanResult(place)
       results.push(message)
       attached.push(...attachments)
     } else {
@@ -93,7 +101,7 @@ function toolResult(
   block: BlockFields,
   param: string,
   findings: Findings,
-): { readonly message: Message; readonly attachments: readonly ContentPart[] } {
+): { readonly message: Extract<Message, { role: 'tool' }>; readonly attachments: readonly ContentPart[] } {
   const texts: string[] = []
   const files: ContentPart[] = []
   // The JSON of an unknown block is better than no text.
@@ -112,6 +120,15 @@ function toolResult(
     attachments:
       files.length === 0 ? [] : [{ type: 'text', text: `From the result of the tool call ${callId}:` }, ...files],
   }
+}
+
+/** A model would read the result as the user's words. Clients recognize Anthropic's text. */
+function orphanResult(place: string): GatewayError {
+  return new GatewayError(
+    'invalid_request',
+    `${place}: unexpected \`tool_use_id\` found in \`tool_result\` blocks. Each \`tool_result\` block must have a corresponding \`tool_use\` block in the previous message.`,
+    { param: `${place}.tool_use_id` },
+  )
 }
 
 /** Returns the parts of a block that only Anthropic reads. Throws for a file in a container, which is the operator's. */
@@ -134,6 +151,8 @@ function assistantMessage(content: unknown, message: number, reading: Reading): 
   const signatures = new Map<string, string>()
   const unsigned: string[] = []
   const { values } = reading.findings
+  if (reading.isAnswering) reading.calls.clear()
+  reading.isAnswering = false
   for (const [part, block] of blocksOf(content).entries()) {
     const param = `messages.${message}.content.${part}`
     const reasoning = reasoningOf(block)
@@ -153,6 +172,7 @@ function assistantMessage(content: unknown, message: number, reading: Reading): 
       texts.push(readField(block, 'content', param, values))
     // Other blocks are calls and results of tools that ran at Anthropic. Other providers receive only the text that followed.
   }
+  for (const { id } of calls) reading.calls.add(id)
   return {
     role: 'assistant',
     text: texts.length === 0 ? null : texts.join(''),

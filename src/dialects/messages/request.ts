@@ -16,6 +16,7 @@ import {
 import { bodyText } from '../../core/request/part-schemas.ts'
 import { checker, invalidField, nullable, oneOf } from '../../core/validation/validate.ts'
 import type { RequestSource } from '../../http/chat-handler.ts'
+import { readPreferences, rejectStoredState, withPreferences } from '../foreign-fields.ts'
 import type { ReasoningSeal } from '../reasoning-seal.ts'
 import { isBlockFields, publicUrl } from './blocks.ts'
 import { readConversation } from './conversation.ts'
@@ -114,6 +115,7 @@ type MessagesAsk = {
 /** Parses a body and its headers. Throws `invalid_request` with the field at fault. */
 export function readMessages(value: unknown, source: RequestSource, seal: ReasoningSeal): MessagesAsk {
   const body = check(value)
+  const preferences = readPreferences(body)
   const { headers } = source
   const fields = parseChatRequestFields(pickShared(body), headers)
   const prompt = readPrompt(body, source, seal)
@@ -125,7 +127,7 @@ export function readMessages(value: unknown, source: RequestSource, seal: Reason
   const asksForWeb = body.web != null || headers.has('x-gateway-web')
   const isStreamed = body.stream != null || body.stream_mode != null
   const ask: ChatRequest = {
-    ...fields,
+    ...withPreferences(fields, preferences),
     ...read,
     dialect: 'messages',
     stream: isStreamed ? fields.stream : null,
@@ -228,6 +230,7 @@ function readPrompt(body: Prompt, { headers, text, accountId }: RequestSource, s
 
 /** Rejects what belongs to the operator's account at Anthropic, what the gateway must not contact, and a place with another price. */
 function rejectStored(body: Readonly<Record<string, unknown>>): void {
+  rejectStoredState(body)
   if (body.container != null)
     throw invalidField('container', 'refers to a stored object. Objects are not stored here', 'unsupported_parameter')
   const { inference_geo: place, mcp_servers: servers } = body

@@ -6,7 +6,8 @@ import { flatToolName } from '../../core/chat/tool-names.ts'
 import { bodyText, callId } from '../../core/request/part-schemas.ts'
 import { GatewayError } from '../../core/validation/errors.ts'
 import { invalidField, nullable, oneOf } from '../../core/validation/validate.ts'
-import type { ReasoningSeal } from '../reasoning-seal.ts'
+import type { ReasoningOpener } from '../reasoning-seal.ts'
+import { withCarriedItems } from './carried-items.ts'
 import { checkerAt, type Fields, isFields, textOrNull } from './check.ts'
 import { nativeItem } from './native-item.ts'
 import { isTextPart, readParts, textIn } from './parts.ts'
@@ -28,8 +29,6 @@ export type ReadInput = {
   /** The input ends with a text of the user, before which the gateway can insert one. */
   readonly endsWithText: boolean
 }
-
-export type ReasoningOpener = { readonly seal: ReasoningSeal; readonly accountId: string }
 
 const open = { additionalProperties: true }
 const itemName = Type.String({ minLength: 1, maxLength: 256 })
@@ -58,11 +57,12 @@ type Reading = {
 
 /** Parses the input. Throws `invalid_request` with the item at fault. */
 export function readInputItems(
-  input: string | readonly unknown[],
+  given: string | readonly unknown[],
   instructions: readonly string[],
   opener: ReasoningOpener,
   values: ReadValues,
 ): ReadInput {
+  const input = typeof given === 'string' ? given : withCarriedItems(given, opener)
   const reading: Reading = {
     turns: new Turns(),
     opener,

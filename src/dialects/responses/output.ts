@@ -8,6 +8,7 @@ import type { ContentEvent, FinishReason, TokenLogprob } from '../../core/chat/c
 import type { WebSource } from '../../core/chat/web-sources.ts'
 import { parseUntrustedJson } from '../../core/validation/untrusted-json.ts'
 import { findCitations } from '../../core/web/citations.ts'
+import { carrierOf } from './carried-items.ts'
 import { type Fields, isFields } from './check.ts'
 import { CustomInput } from './custom-input.ts'
 import {
@@ -33,6 +34,8 @@ export type OutputOptions = {
   readonly seal: (item: ReasoningItem) => string
   /** The provider accepts reasoning without a signature in later turns. */
   readonly replaysPlainReasoning: boolean
+  /** The client refers to items of earlier turns by their ID. */
+  readonly refersToItems: boolean
   readonly sources: readonly WebSource[]
   /** Receives each event of a stream, its fields as JSON without braces; absent for a JSON body. */
   readonly emit?: (type: string, fields: string) => void
@@ -112,6 +115,8 @@ export class OutputItems {
     // With calls side by side, the cap can truncate one that is not the last.
     for (const call of this.calls.values())
       this.endCall(call, isCut && (call === last || !isWhole(call)) ? 'incomplete' : 'completed')
+    const carrier = this.options.refersToItems ? carrierOf(this.output(), this.options.seal) : null
+    if (carrier !== null) this.end(this.place<WholeOutput>('rs', { kind: 'whole', json: carrier }), 'completed')
   }
 
   /** Returns the present items; open items are incomplete. */

@@ -43,6 +43,7 @@ export function outputOptions(
     origins: context.origins,
     seal: context.seal,
     replaysPlainReasoning: context.includesReasoning && !signingProviders.has(opening?.provider ?? ''),
+    refersToItems: context.refersToItems,
     sources: opening?.web?.sources ?? [],
     ...(emit === undefined ? {} : { emit }),
   }

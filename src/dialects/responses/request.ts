@@ -14,8 +14,11 @@ import { bodyText, formatName } from '../../core/request/part-schemas.ts'
 import { sessionNameOf } from '../../core/request/session-name.ts'
 import { GatewayError } from '../../core/validation/errors.ts'
 import { checker, invalidField, nullable, oneOf } from '../../core/validation/validate.ts'
+import { readPreferences, rejectStoredState, withPreferences } from '../foreign-fields.ts'
+import type { ReasoningOpener } from '../reasoning-seal.ts'
+import { refersToItems } from './carried-items.ts'
 import { type Fields, isFields } from './check.ts'
-import { maximumItems, type ReadInput, type ReasoningOpener, readInputItems } from './items.ts'
+import { maximumItems, type ReadInput, readInputItems } from './items.ts'
 import { textIn } from './parts.ts'
 import { chooseTools, type DeclaredTools, maximumDeclaredTools, readTools, type ToolOrigin } from './tools.ts'
 
@@ -107,6 +110,8 @@ export type ResponsesAsk = {
   readonly origins: ReadonlyMap<string, ToolOrigin>
   /** The client requests reasoning that it can send in later turns, also if it is plain text. */
   readonly includesReasoning: boolean
+  /** The client refers to items of earlier turns by their ID. */
+  readonly refersToItems: boolean
   /** The parsed body, whose settings the response repeats. */
   readonly body: Body
 }
@@ -127,6 +132,7 @@ export function readResponses(
 ): ResponsesAsk {
   const body = check(value)
   rejectStored(body)
+  const preferences = readPreferences(body)
   const values = new ReadValues()
   const input = readInputItems(body.input ?? missingInput(), instructionsOf(body.instructions ?? null), opener, values)
   const lists = body.tools == null ? [] : [{ tools: body.tools, place: 'tools' }]
@@ -139,7 +145,7 @@ export function readResponses(
   for (const tool of tools) values.add(...(declared.contents.get(tool) ?? []))
   const responseFormat = formatOf(body.text?.format ?? null)
   const ask: ChatRequest = {
-    ...fields,
+    ...withPreferences(fields, preferences),
     dialect: 'responses',
     source: sourceOf(body, source.text, { input, declared, needs, values }),
     messages: input.messages,
@@ -162,10 +168,12 @@ export function readResponses(
     enhance: isPlain && fields.enhance,
     bodyCharacters: source.text.length,
   }
+  const byReference = refersToItems(body.store, source.headers)
   return {
     ask,
     origins: declared.origins,
-    includesReasoning: body.include?.includes('reasoning.encrypted_content') ?? false,
+    includesReasoning: byReference || (body.include?.includes('reasoning.encrypted_content') ?? false),
+    refersToItems: byReference,
     body,
   }
 }
@@ -187,6 +195,7 @@ function rejectStored(body: Body): void {
     'refers to a stored object. Objects are not stored here. Set `store: false` and send the items in `input`'
   if (body.conversation != null) throw invalidField('conversation', advice, 'unsupported_parameter')
   if (body.prompt != null) throw invalidField('prompt', advice, 'unsupported_parameter')
+  rejectStoredState(body)
 }
 
 /** Returns the instruction texts. OpenAI repeats a stored prompt as a list of items. */

@@ -66,7 +66,7 @@ export function embeddingsFailedError(
         return new GatewayError('upstream_failed', 'Every host of this model failed. Retry.', options)
       const waits = failed.map(({ failure }) => failure.retryAfterMs ?? usualWaitMs)
       const retryAfterMs = Math.max(1, Math.min(maximumWaitMs, ...waits))
-      if (failed.some(({ isOfKeys }) => isOfKeys))
+      if (failed.some(({ isOfKeys }) => isOfKeys) || failed.every(({ failure }) => failure.kind === 'rate_limited'))
         return new GatewayError('upstream_rate_limited', unavailable, { ...options, retryAfterMs })
       return new GatewayError('no_model_available', unavailable, { ...options, retryAfterMs })
     }

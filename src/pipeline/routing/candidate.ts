@@ -19,7 +19,7 @@ export function unreadable(
   const param = source?.needs[0]
   if (source === null || param === undefined || provider.takesSource?.(model).includes(source.dialect)) return null
   // Messages requests need kinds of blocks and tools; Responses requests need places in the input.
-  const at = source.dialect === 'messages' ? 'messages' : param
+  const at = source.dialect === 'messages' && !Object.hasOwn(source.fields, param) ? 'messages' : param
   return { param: at, what: `\`${param}\`, which only providers of this API form read` }
 }
 

@@ -10,6 +10,7 @@ import {
 } from '../failure.ts'
 import { isRecord, record, textOf } from '../json.ts'
 import type { ProviderFailure } from '../provider.ts'
+import { refusalReason } from '../refusal-reason.ts'
 
 const kindByType: ReadonlyMap<string | null, AttemptFailure> = new Map([
   ['invalid_request_error', 'request_refused'],
@@ -29,7 +30,11 @@ export function readAnthropicFailure(status: number, headers: Headers, body: str
   const parsed = parseUntrustedJson(body)
   const error = errorOf(parsed ?? body)
   const kind = advised(kindOf(status, error), headers.get('x-should-retry'))
-  const failure = providerFailure(kind, detailOf(status, error), retryAfterOf(headers))
+  const reason = kind === 'request_refused' ? refusalReason(null, null, error.message) : undefined
+  const failure = {
+    ...providerFailure(kind, detailOf(status, error), retryAfterOf(headers)),
+    ...(reason !== undefined && { reason }),
+  }
   const isOwn = isRecord(parsed) && parsed.type === 'error' && isRecord(parsed.error)
   if (!isOwn || status >= 500 || !aboutRequest.has(kind)) return failure
   const rejectsReasoning = kind === 'request_refused' && badSignature.test(error.message)

@@ -4,6 +4,7 @@ import { exceptionPrefix } from '../aws-event-stream.ts'
 import { isContextOverflow, isQuotaExhausted, kindOfStatus, providerFailure, retryAfterOf } from '../failure.ts'
 import { record, textOf } from '../json.ts'
 import type { ProviderFailure } from '../provider.ts'
+import { refusalReason } from '../refusal-reason.ts'
 
 /** In lower case, because streams write the first letter small. Others are known by their status. */
 const kinds: ReadonlyMap<string, AttemptFailure> = new Map<string, AttemptFailure>([
@@ -49,7 +50,9 @@ function failureOf(name: string, message: string, { status, retryAfterMs }: Answ
   const named = kinds.get(name.toLowerCase())
   const kind = specificKind(named ?? (status === 200 ? 'generation_failed' : kindOfStatus(status)), message)
   const detail = /^[A-Za-z]{1,64}$/.test(name) ? `${status} ${name}` : `${status} without error type`
-  return providerFailure(kind, detail, retryAfterMs)
+  const failure = providerFailure(kind, detail, retryAfterMs)
+  const reason = kind === 'request_refused' ? refusalReason(null, null, message) : undefined
+  return { ...failure, ...(reason !== undefined && { reason }) }
 }
 
 const missingModel =

@@ -3,6 +3,7 @@ import { parseUntrustedJson } from '../../core/validation/untrusted-json.ts'
 import { isContextOverflow, kindOfStatus, providerFailure, retryAfterOf } from '../failure.ts'
 import { isText, record, records, textOf, wholeNumber } from '../json.ts'
 import type { ProviderFailure } from '../provider.ts'
+import { refusalReason } from '../refusal-reason.ts'
 
 /** Reads a response with a status other than 200. */
 export function readGoogleFailure(status: number, headers: Headers, body: string): ProviderFailure {
@@ -23,6 +24,8 @@ type UpstreamError = {
   readonly reason: string
   readonly quotas: readonly string[]
   readonly retryAfterMs: number | null
+  /** Path of the field at fault; '' = not stated. */
+  readonly field: string
 }
 
 /** Parses `{error}`, `[{error}]`, and other forms of proxies. */
@@ -37,6 +40,8 @@ function errorIn(body: unknown): UpstreamError {
     reason: details.map(({ reason }) => reason).find(isText) ?? '',
     quotas: details.flatMap(({ violations }) => records(violations).map(({ quotaId }) => textOf(quotaId))),
     retryAfterMs: details.map(({ retryDelay }) => durationMs(retryDelay)).find(delay => delay !== null) ?? null,
+    field:
+      details.flatMap(({ fieldViolations }) => records(fieldViolations).map(({ field }) => field)).find(isText) ?? '',
   }
 }
 
@@ -70,7 +75,9 @@ function refusalOf(error: UpstreamError, status: number, headerDelayMs: number |
   const retryAfterMs = kind === 'quota_exhausted' ? null : (error.retryAfterMs ?? headerDelayMs)
   // Names without digits only: a message may quote the prompt, and key-like text is not logged.
   const names = [error.status, error.reason, ...error.quotas].filter(name => /^[A-Za-z][A-Za-z_-]{0,95}$/.test(name))
-  return providerFailure(kind, [status, ...names.slice(0, 4)].join(' '), retryAfterMs)
+  const failure = providerFailure(kind, [status, ...names.slice(0, 4)].join(' '), retryAfterMs)
+  const reason = kind === 'request_refused' ? refusalReason(error.field, null, error.message) : undefined
+  return { ...failure, ...(reason !== undefined && { reason }) }
 }
 
 function kindOf(status: number, { status: name, message, reason, quotas }: UpstreamError): AttemptFailure {

@@ -8,8 +8,9 @@ import {
   providerFailure,
   retryAfterOf,
 } from '../failure.ts'
-import { isRecord, type Json, record } from '../json.ts'
+import { isRecord, type Json, record, textOf } from '../json.ts'
 import type { ProviderFailure } from '../provider.ts'
+import { locationOf, refusalReason } from '../refusal-reason.ts'
 
 /** Returns the error in a payload in any of the servers' forms; null = none. */
 export function errorOf(body: Json): unknown {
@@ -71,9 +72,20 @@ const refusedKey = /\b(?:incorrect|invalid) api key\b|\bapi key not valid\b/i
 export function readFailure(status: number, headers: Headers, body: string): ProviderFailure {
   const payload = parseUntrustedJson(body)
   const first = record(Array.isArray(payload) ? payload[0] : payload)
-  const refusal = refusalOf(errorOf(first) ?? first, status, body)
-  return providerFailure(kindOf(refusal), detailOf(refusal), retryAfterOf(headers))
+  const error = errorOf(first) ?? first
+  const refusal = refusalOf(error, status, body)
+  const failure = providerFailure(kindOf(refusal), detailOf(refusal), retryAfterOf(headers))
+  if (failure.kind !== 'request_refused') return failure
+  const { param, code, message, detail } = record(error)
+  const said = textOf(message) || textOf(detail) || textOf(error)
+  const reason = refusalReason(textOf(param) || locationOf(detail), code, said)
+  const rejectsStream = reason?.field === 'stream' || unstreamable.test(said)
+  return { ...failure, ...(reason !== undefined && { reason }), ...(rejectsStream && { rejectsStream }) }
 }
+
+/** OpenAI: "Your organization must be verified to stream this model." Others say that streaming is not supported. */
+const unstreamable =
+  /verified to (?:use )?stream|stream(?:ing)?\b.{0,32}\bnot (?:support|allow|enabl)|not support stream/i
 
 /**
  * Reads an error in a response with status 200. The request was accepted, so a plain rejection is the upstream's fault.
