@@ -1,8 +1,9 @@
 import type { Network } from '../core/ports/network.ts'
+import { systemErrorCode } from '../core/validation/errors.ts'
 
 /** The network of this machine. */
 export const systemNetwork: Network = {
-  fetch: (url, init) => endOfTurn().then(() => fetch(url, init)),
+  fetch: (url, init) => endOfTurn().then(() => fetchTwice(url, init)),
   reaches(url, timeoutMs) {
     const { hostname, port, protocol } = new URL(url)
     return new Promise(resolve => {
@@ -27,6 +28,38 @@ export const systemNetwork: Network = {
     })
   },
 }
+
+/** Monotonic milliseconds of the last response per origin, whose connection may be in Bun's pool. */
+const respondedAt = new Map<string, number>()
+/** Bun closes pooled connections that were idle for this long. */
+const pooledMs = 300_000
+
+/**
+ * Fetches, and once more on a new connection if a pooled one was closed before any response: the server, or a load
+ * balancer before it, closed it while it was idle, and Bun repeats only a GET. A first connection is not repeated,
+ * because its server has closed it on purpose, nor is a request whose response has begun.
+ */
+async function fetchTwice(url: string, init: RequestInit): Promise<Response> {
+  const { origin } = new URL(url)
+  const isPooled = performance.now() - (respondedAt.get(origin) ?? Number.NEGATIVE_INFINITY) < pooledMs
+  try {
+    return await fetched(origin, url, init)
+  } catch (cause) {
+    if (!isPooled || !isClosed(cause) || init.signal?.aborted || init.body instanceof ReadableStream) throw cause
+    // A server that closes new connections too is down, and gets each request once.
+    respondedAt.delete(origin)
+    return fetched(origin, url, { ...init, keepalive: false })
+  }
+}
+
+async function fetched(origin: string, url: string, init: RequestInit): Promise<Response> {
+  const response = await fetch(url, init)
+  respondedAt.set(origin, performance.now())
+  return response
+}
+
+/** Returns true for a connection that was open and ended. Other failures are those of a new connection. */
+const isClosed = (cause: unknown) => /^(?:ECONNRESET|EPIPE|ConnectionClosed)$/.test(systemErrorCode(cause) ?? '')
 
 let turn: Promise<void> | null = null
 

@@ -138,7 +138,10 @@ describe.each([...formats])('fallback before the first content of %s', failing =
     rig.waitBriefly(name.includes('silence'))
     const asked = requestsTo(rig, failing)
     await everyMode(failing, name.includes('silence'))
-    expect(requestsTo(rig, failing)).toBe(asked + modes.length)
+    // The first one may meet a pooled connection, and is repeated on a new one.
+    const repeated = name.endsWith('before the headers') ? requestsTo(rig, failing) - asked - modes.length : 0
+    expect([0, 1]).toContain(repeated)
+    expect(requestsTo(rig, failing)).toBe(asked + modes.length + repeated)
   })
 
   test('serves from another provider when the connection is refused', async () => {
