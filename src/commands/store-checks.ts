@@ -3,7 +3,7 @@ import { describeError } from '../composition/error-text.ts'
 import type { ServiceDeadlines } from '../core/request/deadlines.ts'
 import { type Database, NewerSchema, openDatabase, pendingMigrations } from '../database/database.ts'
 import { databaseTime } from '../database/database-time.ts'
-import { openRedis, type Redis } from '../database/redis.ts'
+import type { Redis } from '../database/redis.ts'
 import { shellCommand } from '../server/shell-command.ts'
 import {
   type Check,
@@ -14,7 +14,9 @@ import {
   storeVersionCheck,
   warningCheck,
 } from './checks.ts'
+import { CommandFailure } from './command.ts'
 import { withDatabase } from './open-database.ts'
+import { withRedis } from './open-redis.ts'
 
 /** The embedded database is opened only beside a running gateway: opening it otherwise would migrate it. */
 export async function embeddedChecks(isRunning: boolean): Promise<Check[]> {
@@ -75,26 +77,13 @@ async function rowSecurityCheck(database: Database): Promise<Check> {
 }
 
 /** Checks the Redis of `REDIS_URL`. */
-export async function redisChecks(
-  urls: readonly string[],
-  { redisMs: deadlineMs, commandConnectMs: patienceMs }: ServiceDeadlines,
-): Promise<Check[]> {
-  const redis = openRedis({ urls, deadlineMs })
+export async function redisChecks(urls: readonly string[], deadlines: ServiceDeadlines): Promise<Check[]> {
   try {
-    for (const until = Date.now() + patienceMs; !redis.isReady(); await Bun.sleep(20))
-      if (Date.now() > until)
-        return [
-          failedCheck(
-            'redis',
-            `no answer within ${patienceMs} ms`,
-            'Check REDIS_URL, and that Redis runs and accepts it.',
-          ),
-        ]
-    return await connectedRedisChecks(redis)
+    return await withRedis(urls, deadlines, connectedRedisChecks)
   } catch (cause) {
+    if (cause instanceof CommandFailure)
+      return [failedCheck('redis', cause.message, 'Check REDIS_URL, and that Redis runs and accepts it.')]
     return [failedCheck('redis', describeError(cause), 'Allow INFO and TIME for the user of REDIS_URL.')]
-  } finally {
-    redis.close()
   }
 }
 

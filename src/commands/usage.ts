@@ -1,7 +1,6 @@
 /** `usage …`: ships the journal's records and reconciles billing. */
 import { resolve } from 'node:path'
 import { readConfig, readStoreConfig } from '../config.ts'
-import type { Redis } from '../database/redis.ts'
 import type { UsageSource } from '../ledger/reconcile.ts'
 import { CommandFailure, command, json, print, printJson, UsageError } from './command.ts'
 import { withDatabase } from './open-database.ts'
@@ -12,7 +11,7 @@ const auditing = async () => ({
   ...(await import('./usage-reports.ts')),
   ...(await import('../ledger/reconcile/journal-source.ts')),
   ...(await import('../ledger/reconcile/redis-source.ts')),
-  ...(await import('../database/redis.ts')),
+  ...(await import('./open-redis.ts')),
 })
 const dataDirectory = () => resolve(readStoreConfig().dataDirectory)
 
@@ -47,26 +46,18 @@ const reconcile = command({
       ...(options.to === undefined ? {} : { to: day('--to', options.to) }),
       ...(options.account === undefined ? {} : { accountId: options.account }),
     }
-    const { journalFolders, journalSource, openRedis, reconcileUsage, redisSource } = await auditing()
+    const { journalFolders, journalSource, reconcileUsage, redisSource, withRedis } = await auditing()
     const { redisUrls, serviceDeadlines } = readConfig()
-    const { redisMs: deadlineMs, commandConnectMs } = serviceDeadlines
-    const redis = redisUrls.length === 0 ? null : openRedis({ urls: redisUrls, deadlineMs })
-    try {
-      const sources: UsageSource[] = journalFolders(dataDirectory()).map(journalSource)
-      if (redis !== null) sources.push(redisSource(await connected(redis, commandConnectMs)))
-      tell(await withDatabase(database => reconcileUsage(database, sources, scope)), options.json)
-    } finally {
-      redis?.close()
-    }
+    const journals: UsageSource[] = journalFolders(dataDirectory()).map(journalSource)
+    const compare = (sources: readonly UsageSource[]) =>
+      withDatabase(database => reconcileUsage(database, sources, scope))
+    const report =
+      redisUrls.length === 0
+        ? await compare(journals)
+        : await withRedis(redisUrls, serviceDeadlines, redis => compare([...journals, redisSource(redis)]))
+    tell(report, options.json)
   },
 })
-
-/** Waits for the connection, which is opened in the background. */
-async function connected(redis: Redis, patienceMs: number): Promise<Redis> {
-  for (const until = Date.now() + patienceMs; !redis.isReady(); await Bun.sleep(20))
-    if (Date.now() > until) throw new CommandFailure('Redis is unreachable; counters cannot be compared.')
-  return redis
-}
 
 export const usageCommands = [replay, reconcile]
 

@@ -31,7 +31,7 @@ export const usualDeadlines = {
   /** A worker's figures for one scrape. */
   workerFiguresMs: 1_000,
   /** The first connection of a command to Redis or a mail server. */
-  commandConnectMs: 3_000,
+  commandConnectMs: 15_000,
   tokenizerMs: 5_000,
   /** A provider's count of input tokens. */
   tokenCountMs: 2_000,
