@@ -36,9 +36,9 @@ export async function postForm(
     })
     const text = await readBodyText(response, maximumCharacters)
     if (response.ok) return { text }
-    const isOutage = response.status === 429 || response.status >= 500
     const detail = `${what}: ${[response.status, ...errorCodes(text)].join(' ')}`
-    return { failure: isOutage ? unavailable(detail) : refused(detail) }
+    const isRefusal = [400, 401, 403].includes(response.status)
+    return { failure: isRefusal ? refused(detail) : unavailable(detail) }
   } catch {
     return { failure: unavailable(`${what}: ${abort.signal.aborted ? 'no response in time' : 'no connection'}`) }
   } finally {

@@ -42,11 +42,22 @@ export function smtpTransport({ url, from, requireTls, openingMs }: SmtpSettings
           ...(messageId === undefined ? {} : { messageId }),
         })
       } catch (cause) {
-        const code = cause instanceof Error && 'responseCode' in cause ? cause.responseCode : null
-        if (typeof code === 'number' && code >= 500) throw new EmailRejectedError(`refused with ${code}`)
+        const code = rejectionOf(cause)
+        if (code !== null) throw new EmailRejectedError(`refused with ${code}`)
         throw cause
       }
     },
     close: () => mailer.close(),
   }
+}
+
+/**
+ * Returns the server's code if it permanently rejects this recipient or this text; null for any other failure. A 5xx to
+ * another command (wrong credentials, no service, the sender) would meet every email until the operator corrects it.
+ */
+function rejectionOf(cause: unknown): number | null {
+  if (!(cause instanceof Error && 'responseCode' in cause && 'command' in cause)) return null
+  const { responseCode, command } = cause
+  const isOfEmail = command === 'RCPT TO' || command === 'DATA'
+  return isOfEmail && typeof responseCode === 'number' && responseCode >= 500 ? responseCode : null
 }

@@ -223,7 +223,7 @@ function toSingleSignOnError(thrown: unknown): SingleSignOnError {
     return new SingleSignOnError(failure, identifier(inner.error))
   }
   if (inner instanceof oidc.ResponseBodyError) {
-    if (inner.status >= 500) return new SingleSignOnError('unavailable', `status ${inner.status}`)
+    if (![400, 401, 403].includes(inner.status)) return new SingleSignOnError('unavailable', `status ${inner.status}`)
     // A code that expired or was used before.
     const failure = inner.error === 'invalid_grant' ? 'expired' : 'misconfigured'
     return new SingleSignOnError(failure, identifier(inner.error))

@@ -49,9 +49,15 @@ export function truncated(how: string): AnswerPart {
   return failed(providerFailure('truncated', `200 ${how}`))
 }
 
-/** Returns the kind of failure of an HTTP status before the body is read. Below 400 it is an unexpected response. */
+/**
+ * Returns the kind of failure of an HTTP status before the body is read. Only 400 and 422 blame the request: any other
+ * code can come from a proxy, an address or a rule that the client cannot change. Below 400 it is an unexpected response.
+ */
 export function kindOfStatus(status: number): AttemptFailure {
   switch (status) {
+    case 400:
+    case 422:
+      return 'request_refused'
     case 401:
     case 403:
       return 'credential_refused'
@@ -63,9 +69,6 @@ export function kindOfStatus(status: number): AttemptFailure {
     case 408:
     case 504:
       return 'timeout'
-    case 409:
-    case 425:
-      return 'unavailable'
     case 413:
       return 'request_too_large'
     case 429:
@@ -74,8 +77,7 @@ export function kindOfStatus(status: number): AttemptFailure {
     case 529:
       return 'overloaded'
   }
-  if (status >= 500) return 'unavailable'
-  return status >= 400 ? 'request_refused' : 'bad_answer'
+  return status >= 400 ? 'unavailable' : 'bad_answer'
 }
 
 /**

@@ -134,6 +134,8 @@ describe('token request', () => {
     ],
     [401, 's3cret', 'credential_refused', 'token: 401'],
     [429, '{"error":"slow_down"}', 'unavailable', 'token: 429 slow_down'],
+    [407, '', 'unavailable', 'token: 407'],
+    [418, '', 'unavailable', 'token: 418'],
     [503, '', 'unavailable', 'token: 503'],
   ] as const)('reads %i as a failure without the secret', async (status, body, kind, detail) => {
     const result = await ask(async () => new Response(body, { status }))

@@ -12,7 +12,8 @@ export type SmtpServer = {
 
 type Session = { received: string; from: string; to: string[]; isData: boolean }
 
-export function startSmtpServer(): SmtpServer {
+/** `greeting`: first line; `sender`: response to `MAIL FROM`. */
+export function startSmtpServer({ greeting = '220 test', sender = '250 ok' } = {}): SmtpServer {
   const letters: ReceivedLetter[] = []
   const refusals: string[] = []
   const server = Bun.listen<Session>({
@@ -21,7 +22,7 @@ export function startSmtpServer(): SmtpServer {
     socket: {
       open(socket) {
         socket.data = { received: '', from: '', to: [], isData: false }
-        socket.write('220 test\r\n')
+        socket.write(`${greeting}\r\n`)
       },
       data(socket, bytes) {
         const session = socket.data
@@ -38,7 +39,7 @@ export function startSmtpServer(): SmtpServer {
           } else if (/^(EHLO|HELO)/i.test(line)) socket.write('250 test\r\n')
           else if (/^MAIL FROM:/i.test(line)) {
             session.from = addressIn(line)
-            socket.write('250 ok\r\n')
+            socket.write(`${sender}\r\n`)
           } else if (/^RCPT TO:/i.test(line)) {
             const refusal = refusals.shift()
             if (refusal === undefined) session.to.push(addressIn(line))

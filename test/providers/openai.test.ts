@@ -1626,7 +1626,9 @@ describe('OpenAI error response', () => {
     official.readFailure(status, new Headers(headers), typeof body === 'string' ? body : JSON.stringify(body))
 
   test('has the kind and blame of its status', () => {
-    const rows = [400, 401, 402, 403, 404, 408, 409, 413, 422, 429, 500, 502, 503, 504, 529, 302].map(status => {
+    const rows = [
+      400, 401, 402, 403, 404, 405, 407, 408, 409, 413, 421, 422, 429, 431, 451, 499, 500, 502, 503, 504, 529, 302,
+    ].map(status => {
       const { kind, blame, retryable } = refused(status, '<html>')
       return `${status} ${kind} ${blame}${retryable ? ' retryable' : ''}`
     })
@@ -1637,11 +1639,17 @@ describe('OpenAI error response', () => {
         "402 quota_exhausted us retryable",
         "403 credential_refused us retryable",
         "404 model_missing upstream retryable",
+        "405 unavailable upstream retryable",
+        "407 unavailable upstream retryable",
         "408 timeout upstream retryable",
         "409 unavailable upstream retryable",
         "413 request_too_large caller",
+        "421 unavailable upstream retryable",
         "422 request_refused caller",
         "429 rate_limited upstream retryable",
+        "431 unavailable upstream retryable",
+        "451 unavailable upstream retryable",
+        "499 unavailable upstream retryable",
         "500 unavailable upstream retryable",
         "502 unavailable upstream retryable",
         "503 overloaded upstream retryable",

@@ -2,6 +2,7 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, setDefaultTimeout, test } from 'bun:test'
 import { systemClock } from '../../src/composition/clock.ts'
 import { createMail, EmailRejectedError } from '../../src/mail/queue.ts'
+import { smtpTransport } from '../../src/mail/smtp.ts'
 import { eventually } from '../database/database.contract.ts'
 import { type Gateway, startGateway } from '../harness/gateway.ts'
 import { type SmtpServer, startSmtpServer } from '../harness/smtp.ts'
@@ -314,4 +315,31 @@ test('password reset without email: answers 404 for every address', async () => 
   } finally {
     await plain.stop()
   }
+})
+
+describe('smtpTransport, on a permanent error', () => {
+  const email = { kind: 'password_reset', to: 'one@example.test', subject: 's', text: 't' } as const
+
+  test.each([
+    ['the recipient', {}, '550 no such mailbox', true],
+    ['the sender', { sender: '550 not allowed to send' }, null, false],
+    ['every connection', { greeting: '554 no service' }, null, false],
+  ] as const)('blames the email for: %s', async (_, options, refusal, isRejected) => {
+    const server = startSmtpServer(options)
+    if (refusal !== null) server.refuseNext(refusal)
+    const transport = smtpTransport({
+      url: `smtp://127.0.0.1:${server.port}`,
+      from: 'g@example.test',
+      requireTls: false,
+      openingMs: 10_000,
+    })
+    try {
+      const failure = await transport.send(email).catch((cause: unknown) => cause)
+      expect(failure).toBeInstanceOf(Error)
+      expect(failure instanceof EmailRejectedError).toBe(isRejected)
+    } finally {
+      transport.close()
+      server.stop()
+    }
+  })
 })

@@ -158,6 +158,24 @@ describe('webhook', () => {
     expect(log.body.data.map(one => one.action)).toContain('webhook.disabled')
   })
 
+  test('stays enabled when the gateway cannot read its secret for a day', async () => {
+    const person = await owner(gateway)
+    const { id } = await webhook(person, ['key.created'])
+    await sql(
+      ({ sql: query }) => query`
+        update webhook_endpoints set secret = 'unreadable', failing_since = now() - make_interval(secs => ${disabledAfterMs / 1000})
+        where id = ${id}`,
+    )
+    await createKeyFor(gateway, person)
+    await sql(
+      ({ sql: query }) =>
+        query`update webhook_deliveries set attempts = ${retryWaitsMs.length} where endpoint_id = ${id}`,
+    )
+    await run()
+    expect((await deliveriesOf(person, id))[0]).toMatchObject({ status: 'failed', error: 'secret_unreadable' })
+    expect((await call<{ data: ShownWebhook[] }>(person, 'GET', '')).body.data[0]?.enabled).toBe(true)
+  })
+
   test('ends at once when the receiver answers 410', async () => {
     const person = await owner(gateway)
     const { id, path } = await webhook(person, ['key.created'])

@@ -185,7 +185,7 @@ export async function claimDeliveries(
 
 /**
  * Writes the result of an attempt. Disables the endpoint if it asks for that (410), or if the delivery has used up its
- * attempts and none of the endpoint succeeded meanwhile. Returns the new state; null if another sender has claimed it.
+ * attempts and none of the endpoint succeeded meanwhile. A secret that the gateway cannot read is not its failure. Returns the new state; null if another sender has claimed it.
  */
 export function settleDelivery(
   database: Database,
@@ -210,6 +210,7 @@ export function settleDelivery(
           update webhook_endpoints set failing_since = null where id = ${endpointId} and failing_since is not null`
         return status
       }
+      if (result.error === 'secret_unreadable') return status
       await step`
         update webhook_endpoints set failing_since = ${now}::text::timestamptz
         where id = ${endpointId} and failing_since is null`

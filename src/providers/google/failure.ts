@@ -86,8 +86,7 @@ function kindOf(status: number, { status: name, message, reason, quotas }: Upstr
   if (reason.startsWith('API_KEY_') || name === 'FAILED_PRECONDITION') return 'credential_refused'
   if (status === 400 && isContextOverflow(message)) return 'context_overflow'
   if (status === 429 && isSpent(quotas, message)) return 'quota_exhausted'
-  // Canceled by the provider, not by the client.
-  return status === 499 ? 'unavailable' : kindOfStatus(status)
+  return kindOfStatus(status)
 }
 
 /**
