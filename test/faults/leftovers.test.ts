@@ -28,7 +28,9 @@ afterAll(() => {
 
 /** Short, since the path of a socket in it may have 107 bytes, and readable, since a Postgres in it is another user. */
 function newFolder(): string {
-  const folder = mkdtempSync(join(tmpdir(), 'gateway-ai-run-'))
+  const place = tmpdir()
+  // A run keeps its files in the folder of the run that it belongs to.
+  const folder = mkdtempSync(join(place, place.includes('gateway-ai-run-') ? 'r' : 'gateway-ai-run-'))
   chmodSync(folder, 0o755)
   folders.push(folder)
   return folder
@@ -115,6 +117,7 @@ for (const [signal, code] of [
           readdirSync(folder).some(name => existsSync(join(folder, name, 'every-child'))),
         120_000,
       )
+      if (started.run.exitCode !== null) throw new Error(await started.output())
       const running = processesIn(folder).join('\n')
       for (const child of children) expect(running).toMatch(child)
       await endsAll(started)

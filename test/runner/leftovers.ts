@@ -1,12 +1,13 @@
 /**
  * Finds and ends the processes of a test run: gateways, Postgres, Redis, browsers, compilers. A server that became a
- * daemon has another parent, so each process is found by its inherited temporary folder, or by its parent.
+ * daemon has another parent, and Redis overwrites its environment with its title, so each process is found by its
+ * inherited temporary folder, its working directory or its parent.
  */
-import { readdirSync, readFileSync } from 'node:fs'
+import { readdirSync, readFileSync, readlinkSync } from 'node:fs'
 
 const lookEveryMs = 50
 
-/** Returns the IDs of all processes that were started with `folder` for temporary files, and of their descendants. */
+/** Returns the IDs of all processes that use `folder` for temporary files, and of their descendants. */
 export function processesOf(folder: string): readonly number[] {
   const parents = new Map<number, number>()
   const found = new Set<number>()
@@ -15,7 +16,7 @@ export function processesOf(folder: string): readonly number[] {
     const [state, parent] = stat.slice(stat.lastIndexOf(')') + 2).split(' ')
     if (state === undefined || state === 'Z' || pid === process.pid) continue
     parents.set(pid, Number(parent))
-    if (read(pid, 'environ').includes(`TMPDIR=${folder}`)) found.add(pid)
+    if (read(pid, 'environ').includes(`TMPDIR=${folder}`) || workingDirectory(pid).startsWith(folder)) found.add(pid)
   }
   for (let size = -1; size !== found.size; ) {
     size = found.size
@@ -60,6 +61,14 @@ function processIds(): number[] {
   } catch {
     // A system without this folder: only the direct children of a run are known.
     return []
+  }
+}
+
+function workingDirectory(pid: number): string {
+  try {
+    return readlinkSync(`/proc/${pid}/cwd`)
+  } catch {
+    return ''
   }
 }
 
