@@ -83,7 +83,7 @@ describe('name of a model', () => {
 })
 
 describe('dropped parameters', () => {
-  test('are encoded and bounded in the header', async () => {
+  test('reach the header encoded and bounded', async () => {
     const many = Object.fromEntries(Array.from({ length: 100 }, (_, index) => [`поле_${index}`, 1]))
     const answer = await gateway.post('/v1/embeddings', { model: `uni/${vectors}`, input: 'Hi', ...many })
     expect(answer.status).toBe(200)
