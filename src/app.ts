@@ -16,7 +16,7 @@ import { inputTokens } from './dialects/responses/input-tokens.ts'
 import { responses } from './dialects/responses/routes.ts'
 import { createTokenCountLimit, type TokenCountLimit } from './http/account-rate-limit.ts'
 import { authenticateSession, type Callers, createCallers } from './http/authentication.ts'
-import { serverBodyLimit } from './http/body.ts'
+import { serverLimits, strangerTimeoutSeconds } from './http/body.ts'
 import { type ChatRouteDeps, type Refusal, rejected } from './http/chat-handler.ts'
 import { createDeprecationLookup } from './http/deprecation.ts'
 import { endpointsOf, isClientProbe, isMessagesForm, noRouteError } from './http/endpoints.ts'
@@ -62,11 +62,6 @@ import { webhookRoutes } from './routes/webhooks/routes.ts'
 
 export const version = packageJson.version
 
-/**
- * Seconds that a connection may be idle before a request on it shows a valid key. Authenticated requests lift the
- * limit.
- */
-const strangerTimeoutSeconds = 10
 /** Bounds an idle connection that a client keeps open for its next request; a vanished client must not hold it. */
 const keptTimeoutSeconds = 60
 
@@ -86,7 +81,7 @@ export function createApp(deps: Deps, workers: WorkerMetricsSource | null = null
     normalize: false,
     // Without this option, the path of a request to a host name of one to three characters begins at its second slash.
     handler: { standardHostname: false },
-    serve: { maxRequestBodySize: serverBodyLimit, idleTimeout: strangerTimeoutSeconds },
+    serve: serverLimits,
   })
   const failures = createFailures(deps)
   const callers = createCallers(deps.keys, failures.strangers)

@@ -1,10 +1,6 @@
-/** Config → a gateway in this process, or the parent of several. */
+/** The gateway as a program. It imports on demand, because its first line must not wait for the rest. */
+import packageJson from '../package.json'
 
-import { readConfig } from './config.ts'
-import { exitWithStartupError } from './server/startup-error.ts'
-
-const config = await Promise.try(readConfig).catch(exitWithStartupError)
-
-// Each loads what it needs: a parent serves nothing, and holds nothing of what serving takes.
-if (config.workers > 1) await (await import('./server/workers.ts')).superviseWorkers(config)
-else await (await import('./server/serve.ts')).serve(config)
+const words = process.argv.slice(2)
+if (words.length === 0) await (await import('./server/start.ts')).start()
+else process.exitCode = await (await import('./commands/execute.ts')).execute(['serve', ...words], packageJson.version)

@@ -8,7 +8,7 @@ const serve = command({
   operands: {},
   options: {},
   async run() {
-    await import('../main.ts')
+    await (await import('../server/start.ts')).start()
     // The gateway ends the process itself.
     await new Promise<never>(() => {})
   },

@@ -24,6 +24,7 @@ import type { ServiceDeadlines } from '../core/request/deadlines.ts'
 import type { LevelShares } from '../core/routing/capability-levels.ts'
 import { HedgeBudget } from '../core/routing/hedging.ts'
 import type { Database } from '../database/database.ts'
+import type { Embedded } from '../database/embedded.ts'
 import { type CacheAffinityTracker, createTieBook } from '../database/learning/cache-affinity.ts'
 import { createForesightBook, type EstimateCalibrator } from '../database/learning/estimate-calibrator.ts'
 import { createLearningBook, type LearningCache } from '../database/learning/learning-cache.ts'
@@ -112,6 +113,8 @@ export type Deps = {
   readonly safety: Moderation
   readonly web: Web
   readonly database: Database
+  /** False if Postgres was unavailable at startup. */
+  readonly isPostgresThere: boolean
   /** Fulfilled when the schema is current: immediately, unless Postgres was unavailable at startup. */
   readonly migrated: Promise<void>
   readonly stores: Stores
@@ -210,6 +213,10 @@ export type DepsOptions = {
   readonly deadlines?: Partial<ServiceDeadlines>
   /** Starts the runs of billing, notices, webhooks and alerts. */
   readonly timer?: RepeatTimer
+  /** The embedded database, if it is being opened already. */
+  readonly opening?: Promise<Embedded> | undefined
+  /** Work for the time in which the database opens. */
+  readonly meanwhile?: (content: Pick<Deps, 'read' | 'safety'>) => void
 }
 
 /**
@@ -237,18 +244,24 @@ async function openAll(given: Config, options: DepsOptions, undo: (() => unknown
   }
   const { shared, ...own } = openProcess(config, options)
   const { clock, network, log } = own
-  const { schema, ...stored } = await openStored(config, { ...options, shared, clock, log }, undo)
-  const { database } = stored
+  const { pages, timer = intervalTimer } = options
+  const storing = openStored(config, { ...options, shared, clock, log }, undo)
   let redis: Redis | null = null
-  const { endpoints, simulator, replaceProviders } = await openProviders(config, own, {
-    evaluate: async (...call) => {
-      if (redis === null) throw new RedisUnavailableError('not opened yet')
-      return redis.evaluate(...call)
+  const evaluate: Redis['evaluate'] = async (...call) => {
+    if (redis === null) throw new RedisUnavailableError('not opened yet')
+    return redis.evaluate(...call)
+  }
+  const parts = { clock, network, log, ...(pages === undefined ? {} : { pages }) }
+  const { content, catalogs, replacements } = await openModels(config, { ...own, ...parts, evaluate }, undo).catch(
+    async cause => {
+      await storing.catch(() => {})
+      throw cause
     },
-  })
-  if (simulator !== null) undo.push(() => simulator.stop())
-  const { catalogue, reload: reloadCatalogue } = await openCatalogue(config, { clock, network, log, endpoints }, undo)
-  const { catalog: embeddingCatalog, reload: reloadEmbeddings } = openEmbeddingCatalog(config, endpoints)
+  )
+  const { catalogue, embeddingCatalog, endpoints } = catalogs
+  options.meanwhile?.(content)
+  const { schema, ...stored } = await storing
+  const { database } = stored
   const figureOf = (name: string) => catalogue.resolve(name)?.figures.quality ?? null
   const learning = createLearningBook({ database, clock, figureOf, log })
   undo.push(() => learning.close())
@@ -262,11 +275,8 @@ async function openAll(given: Config, options: DepsOptions, undo: (() => unknown
     { database, clock, log, usage, isPostgresThere },
     undo,
   )
-  const { pages, timer = intervalTimer } = options
   const billing = await openBilling(config, { database, clock, network, log, newId, timer }, undo)
   const webhooks = openWebhooks(config, { database, clock, log, sessionSecret, pages: pages ?? {}, timer }, undo)
-  const parts = { clock, network, log, catalogue, endpoints, simulator, ...(pages === undefined ? {} : { pages }) }
-  const { content, replaceModeration } = openContent(config, parts, undo)
   const rejections = new RejectionLog({ database, log })
   undo.push(() => rejections.close())
   const health = createHealthBook({ clock })
@@ -284,7 +294,7 @@ async function openAll(given: Config, options: DepsOptions, undo: (() => unknown
   )
   const readiness = { isReady: false }
   const { safety } = content
-  const observe = openTelemetry(config, { ...parts, embeddingCatalog, health, readiness, usage, safety }, undo)
+  const observe = openTelemetry(config, { ...parts, ...catalogs, health, readiness, usage, safety }, undo)
   return {
     ...own,
     ...stored,
@@ -295,23 +305,14 @@ async function openAll(given: Config, options: DepsOptions, undo: (() => unknown
     identityProvider: await openSingleSignOn(config, { clock, network }),
     webhooks,
     observe,
-    catalogue,
-    embeddingCatalog,
-    endpoints,
+    ...catalogs,
     reloadConfig: createConfigReload({
       config: given,
       log,
-      replaceProviders,
-      replaceModeration,
+      ...replacements,
       replacePlans: next => void Object.assign(config.plans, next.plans),
       replaceRouting: next => void Object.assign(config.routing, next.routing),
-      replaceModels(next) {
-        reloadEmbeddings(next)
-        const before = reloadCatalogue(next)
-        announceDeprecations(log, { before, after: catalogue, todayIso: new Date(clock.now()).toISOString() })
-      },
     }),
-    simulator,
     simulatedProviders: new Set([...endpoints.values()].filter(one => one.simulated).map(one => one.id)),
     ledger: createLedgerReader(database),
     rejections,
@@ -326,12 +327,38 @@ async function openAll(given: Config, options: DepsOptions, undo: (() => unknown
     learning,
     figureOf,
     readiness,
+    isPostgresThere,
     warm: waitMs => (isPostgresThere ? usage.ready(waitMs) : Promise.resolve()),
     async close() {
       if (!(await usage.drain(shippingDeadlineMs)))
         log.warn('usage_unshipped_at_exit', { records: usage.records.backlog() })
       await runCleanups(undo)
     },
+  }
+}
+
+type ModelParts = Pick<Deps, 'clock' | 'network' | 'log'> & {
+  readonly pages?: PageOptions
+  readonly evaluate: Redis['evaluate']
+}
+
+/** Everything that needs no database: providers, catalogs, prompt analysis, moderation and web access. */
+async function openModels(config: Config, parts: ModelParts, undo: (() => unknown)[]) {
+  const { clock, network, log, evaluate } = parts
+  const { endpoints, simulator, replaceProviders } = await openProviders(config, parts, { evaluate })
+  if (simulator !== null) undo.push(() => simulator.stop())
+  const { catalogue, reload: reloadCatalogue } = await openCatalogue(config, { clock, network, log, endpoints }, undo)
+  const { catalog: embeddingCatalog, reload: reloadEmbeddings } = openEmbeddingCatalog(config, endpoints)
+  const { content, replaceModeration } = openContent(config, { ...parts, catalogue, endpoints, simulator }, undo)
+  const replaceModels = (next: Config) => {
+    reloadEmbeddings(next)
+    const before = reloadCatalogue(next)
+    announceDeprecations(log, { before, after: catalogue, todayIso: new Date(clock.now()).toISOString() })
+  }
+  return {
+    content,
+    catalogs: { catalogue, embeddingCatalog, endpoints, simulator },
+    replacements: { replaceProviders, replaceModeration, replaceModels },
   }
 }
 
@@ -361,12 +388,13 @@ function openProcess(config: Config, options: DepsOptions) {
 
 type StoredParts = Pick<ReturnType<typeof openProcess>, 'shared' | 'clock' | 'log'> & {
   readonly passwords?: Passwords
+  readonly opening?: Promise<Embedded> | undefined
 }
 
 /** The database, its clock, and the first account. */
 async function openStored(config: Config, parts: StoredParts, undo: (() => unknown)[]) {
-  const { shared, clock, log, passwords = createPasswords() } = parts
-  const { database, migrated: schema, storage, isEmbedded } = await openStores(config, { log, clock }, undo)
+  const { shared, clock, log, passwords = createPasswords(), opening } = parts
+  const { database, migrated: schema, storage, isEmbedded } = await openStores(config, { log, clock, opening }, undo)
   // An embedded database uses this machine's clock. The clock of a database from outside is not set here.
   const timekeeper = isEmbedded || clock !== shared.clock ? null : shared.follow(database, log)
   undo.push(() => timekeeper?.stop())

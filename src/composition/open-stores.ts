@@ -4,11 +4,16 @@ import type { Log } from '../core/ports/log.ts'
 import { GatewayError } from '../core/validation/errors.ts'
 import { lockDataFolder } from '../database/data-folder.ts'
 import { type Database, isUnavailable, migrate, openDatabase } from '../database/database.ts'
-import { connectEmbedded, openEmbedded } from '../database/embedded.ts'
+import { connectEmbedded, type Embedded, openEmbedded } from '../database/embedded.ts'
 import { describeError } from './error-text.ts'
 import { isWrongAddress, toStoreError } from './store-errors.ts'
 
-type Parts = { readonly log: Log; readonly clock: Clock }
+type Parts = {
+  readonly log: Log
+  readonly clock: Clock
+  /** The embedded database, if it is being opened already. */
+  readonly opening?: Promise<Embedded> | undefined
+}
 
 type Opened = {
   readonly database: Database
@@ -21,7 +26,11 @@ type Opened = {
  * Opens the configured database, embedded or external, and migrates its schema. `undo` receives the functions that
  * close it. Throws if the database cannot be opened.
  */
-export async function openStores(config: Config, { log, clock }: Parts, undo: (() => unknown)[]): Promise<Opened> {
+export async function openStores(
+  config: Config,
+  { log, clock, opening }: Parts,
+  undo: (() => unknown)[],
+): Promise<Opened> {
   if (config.databaseUrl !== null) {
     // The journal is in the data folder in both modes, and two gateways must not write one journal.
     undo.push(lockDataFolder(config.ownDirectory))
@@ -34,21 +43,18 @@ export async function openStores(config: Config, { log, clock }: Parts, undo: ((
   const storage = `embedded, in ${config.dataDirectory}`
   // The supervisor of a worker holds the embedded database and has migrated it.
   if (config.worker !== null) undo.push(lockDataFolder(config.ownDirectory))
-  const broken = Promise.withResolvers<never>()
-  broken.promise.catch(() => {})
-  const onFailure = (detail: string) => {
-    log.error('embedded_database_failed', { detail })
-    broken.reject(new Error(`The embedded database failed: ${detail}.`))
-  }
-  const embedded =
-    config.worker === null
-      ? await openEmbedded(config.dataDirectory, onFailure)
-      : await connectEmbedded(config.dataDirectory)
+  const embedded = await (opening ??
+    (config.worker === null ? openEmbedded(config.dataDirectory, { log }) : connectEmbedded(config.dataDirectory)))
   undo.push(() => embedded.close())
+  const failed = embedded.failed.then(detail => {
+    log.error('embedded_database_failed', { detail })
+    throw new Error(`The embedded database failed: ${detail}.`)
+  })
+  failed.catch(() => {})
   const database = openDatabase(embedded.address, { deadlineMs: config.serviceDeadlines.embeddedDatabaseMs })
   undo.push(() => database.close())
   // A failed database process no longer responds, so its last error is reported instead of a timeout.
-  if (config.worker === null) tellOfWall(await Promise.race([migrate(database), broken.promise]), log)
+  if (config.worker === null) tellOfWall(await Promise.race([migrate(database, log), failed]), log)
   return { database, migrated: Promise.resolve(), storage, isEmbedded: true }
 }
 
@@ -68,7 +74,7 @@ async function openPostgres(config: Config, url: string, { log, clock }: Parts, 
   })
   let isMigrated = false
   const bringUpToDate = async () => {
-    tellOfWall(await migrate(pool), log)
+    tellOfWall(await migrate(pool, log), log)
     isMigrated = true
   }
   const keepTrying = async () => {

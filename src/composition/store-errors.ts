@@ -36,7 +36,7 @@ function isDiskFull(
   return databaseUrl === null && (code === diskFull || freeBytes(dataDirectory) < logSegmentBytes)
 }
 
-const logSegmentBytes = 16 << 20
+const logSegmentBytes = 1 << 20
 
 /** Returns the free bytes on the disk of a folder, or of its closest existing parent. */
 function freeBytes(folder: string): number {

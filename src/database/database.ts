@@ -9,6 +9,7 @@ import { drizzle, type PostgresJsDatabase } from 'drizzle-orm/postgres-js'
 import postgres, { type Sql, type TransactionSql } from 'postgres'
 import packageJson from '../../package.json'
 import type { Actor } from '../core/audit/audit.ts'
+import type { Log } from '../core/ports/log.ts'
 import { usualDeadlines } from '../core/request/deadlines.ts'
 import { GatewayError, systemErrorCode } from '../core/validation/errors.ts'
 import { createWorkQueue, QueueFull } from './work-queue.ts'
@@ -134,12 +135,13 @@ export function openDatabase(address: DatabaseAddress, options: DatabaseOptions 
 /**
  * Migrates the schema, one instance at a time. Throws instead of queuing behind a long transaction, since a waiting
  * table lock blocks all later queries. Throws `NewerSchema` if a later release has migrated. Returns false if the user
- * may not create the role of `account-transaction.ts`: then row-level security is not active.
+ * may not create the role of `account-transaction.ts`: then row-level security is not active. `log` reports that
+ * migrations are applied.
  */
-export async function migrate(database: Database): Promise<boolean> {
+export async function migrate(database: Database, log?: Pick<Log, 'info'>): Promise<boolean> {
   const sql = dial(database.address, 1, deadlineOf(database.address))
   try {
-    return await deadline(migrateOn(sql), migrationDeadlineMs)
+    return await deadline(migrateOn(sql, log), migrationDeadlineMs)
   } finally {
     await sql.end({ timeout: 1 })
   }
@@ -149,7 +151,7 @@ export async function migrate(database: Database): Promise<boolean> {
  * One transaction holds the lock and everything else, so that a pooler in transaction mode keeps it on one connection.
  * Only the wait for another instance's migration is repeated.
  */
-async function migrateOn(sql: Sql): Promise<boolean> {
+async function migrateOn(sql: Sql, log?: Pick<Log, 'info'>): Promise<boolean> {
   for (let tries = 1; ; tries++) {
     let isLocked = false
     try {
@@ -157,7 +159,7 @@ async function migrateOn(sql: Sql): Promise<boolean> {
         await transaction.unsafe(`set local lock_timeout = ${lockTimeoutMs}`)
         await transaction`select pg_advisory_xact_lock(${migrationLock})`
         isLocked = true
-        await applyMigrations(transaction)
+        await applyMigrations(transaction, log)
         const [wall] = await transaction<{ stands: boolean }[]>`select gateway_second_wall() as stands`
         return wall?.stands === true
       })
@@ -168,10 +170,11 @@ async function migrateOn(sql: Sql): Promise<boolean> {
 }
 
 /** Applies the missing migrations and records them in Drizzle's table. Drizzle's own function needs a connection. */
-async function applyMigrations(transaction: TransactionSql): Promise<void> {
+async function applyMigrations(transaction: TransactionSql, log?: Pick<Log, 'info'>): Promise<void> {
   const applied = await refuseNewer(transaction)
   const missing = readMigrationFiles({ migrationsFolder }).slice(applied)
   if (missing.length === 0) return
+  log?.info('migrating_database', { count: missing.length })
   await transaction.unsafe(`create schema if not exists drizzle;
     create table if not exists drizzle.__drizzle_migrations (id serial primary key, hash text not null, created_at bigint)`)
   for (const { sql: statements, hash, folderMillis } of missing) {

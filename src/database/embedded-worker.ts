@@ -10,6 +10,7 @@
 import { existsSync, renameSync, rmSync } from 'node:fs'
 import { PGlite } from '@electric-sql/pglite'
 import type { Socket } from 'bun'
+import { packedFolder } from './packed-folder.ts'
 
 declare const self: Worker
 
@@ -93,22 +94,25 @@ function report(message: WorkerReport): void {
 
 /**
  * Creates a new database in a temporary folder and renames it when complete, so that a killed start leaves nothing that
- * looks like a database.
+ * looks like a database. Without a packed folder, as after a change of the migrations, PGlite initializes one.
  */
 async function openDatabase(directory: string): Promise<PGlite> {
   if (!existsSync(directory)) {
     const unfinished = `${directory}.unfinished`
     rmSync(unfinished, { recursive: true, force: true })
-    const first = await PGlite.create({ dataDir: unfinished })
-    await first.close()
+    const packed = Bun.file(packedFolder())
+    if (await packed.exists()) await new Bun.Archive(Bun.zstdDecompressSync(await packed.bytes())).extract(unfinished)
+    else await (await PGlite.create({ dataDir: unfinished, initDbStartParams: ['--wal-segsize=1'] })).close()
     renameSync(unfinished, directory)
   }
-  return PGlite.create({
-    dataDir: directory,
-    // One backend with small tables: the default of 128 MB would only use memory.
-    startParams: [...PGlite.defaultStartParams, '-c', 'shared_buffers=16MB'],
-  })
+  return PGlite.create({ dataDir: directory, startParams: [...PGlite.defaultStartParams, ...settings] })
 }
+
+/**
+ * One backend with small tables: the default of 128 MB of buffers would only use memory. Segments of the log have 1 MB;
+ * checkpoints are as frequent as with the usual 16 MB.
+ */
+const settings = ['shared_buffers=16MB', 'max_wal_size=1GB', 'min_wal_size=80MB'].flatMap(one => ['-c', one])
 
 function listen(socketPath: string) {
   return Bun.listen<Connection>({

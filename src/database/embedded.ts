@@ -1,28 +1,36 @@
 /**
  * Runs Postgres without an installation: starts the embedded database on a data folder, or connects to a running one.
  */
-import { chmodSync, mkdirSync, rmSync } from 'node:fs'
+import { chmodSync, existsSync, mkdirSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { dirname, join, resolve } from 'node:path'
 import { digestOf } from '../core/accounts/api-keys.ts'
+import type { Log } from '../core/ports/log.ts'
 import { holderOf, lockDataFolder } from './data-folder.ts'
 import type { DatabaseAddress } from './database.ts'
 import type { WorkerOrder, WorkerReport } from './embedded-worker.ts'
 
-export type Embedded = { readonly address: DatabaseAddress; close(): Promise<void> }
+export type Embedded = {
+  readonly address: DatabaseAddress
+  /** Resolves with the reason if the backend fails later. */
+  readonly failed: Promise<string>
+  close(): Promise<void>
+}
 
 /** The kernel limits the path of a Unix socket to 108 bytes including its terminator, 104 on some systems. */
 const maximumSocketPathBytes = 100
-const openingDeadlineMs = 60_000
+/** Of a database that exists, whose log is replayed after a kill; and of one that is created first. */
+const openingDeadlineMs = { existing: 300_000, fresh: 600_000 }
 const closingDeadlineMs = 5_000
 
 /**
  * Starts the embedded Postgres on `<directory>/postgres` and locks the folder. Throws `DataFolderHeld` if another
- * process has it, an `Error` if the database cannot be opened. `onFailure` is called if the backend fails later.
+ * process has it, an `Error` if the database cannot be opened, or not within `deadlineMs`. `log` reports that a
+ * database is created.
  */
 export async function openEmbedded(
   directory: string,
-  onFailure: (detail: string) => void = () => {},
+  { log, deadlineMs }: { readonly log?: Pick<Log, 'info'> | undefined; readonly deadlineMs?: number } = {},
 ): Promise<Embedded> {
   const release = lockDataFolder(directory)
   try {
@@ -31,33 +39,35 @@ export async function openEmbedded(
     // Fails if another user created the folder first.
     chmodSync(dirname(socketPath), 0o700)
     rmSync(socketPath, { force: true })
+    const postgres = join(resolve(directory), 'postgres')
+    const age = existsSync(postgres) ? 'existing' : 'fresh'
+    if (age === 'fresh') log?.info('creating_database')
     const worker = new Worker(new URL('./embedded-worker.ts', import.meta.url))
     try {
-      await ordered(
-        worker,
-        { type: 'open', directory: join(resolve(directory), 'postgres'), socketPath },
-        'ready',
-        openingDeadlineMs,
-      )
+      const waitMs = deadlineMs ?? openingDeadlineMs[age]
+      await ordered(worker, { type: 'open', directory: postgres, socketPath }, 'ready', waitMs, lateText[age](waitMs))
       chmodSync(socketPath, 0o600)
     } catch (error) {
       worker.terminate()
       throw error
     }
-    worker.onmessage = event => {
-      const report: WorkerReport = event.data
-      if (report.type === 'failed') onFailure(report.detail)
-    }
+    const failed = new Promise<string>(fail => {
+      worker.onmessage = event => {
+        const report: WorkerReport = event.data
+        if (report.type === 'failed') fail(report.detail)
+      }
+    })
     let closing: Promise<void> | null = null
     const close = async () => {
       // A backend that does not close is left to crash recovery, as after a kill.
-      await ordered(worker, { type: 'close' }, 'closed', closingDeadlineMs).catch(() => {})
+      const late = 'The embedded database did not close in time.'
+      await ordered(worker, { type: 'close' }, 'closed', closingDeadlineMs, late).catch(() => {})
       worker.terminate()
       rmSync(socketPath, { force: true })
       if (dirname(socketPath) !== resolve(directory)) rmSync(dirname(socketPath), { recursive: true, force: true })
       release()
     }
-    return { address: { socketPath }, close: () => (closing ??= close()) }
+    return { address: { socketPath }, failed, close: () => (closing ??= close()) }
   } catch (error) {
     release()
     throw error
@@ -67,7 +77,7 @@ export async function openEmbedded(
 /** Connects operator commands to the running gateway's database, or starts one for the duration of the command. */
 export async function connectEmbedded(directory: string): Promise<Embedded> {
   if (holderOf(directory) === null) return openEmbedded(directory)
-  return { address: { socketPath: socketPathOf(directory) }, close: async () => {} }
+  return { address: { socketPath: socketPathOf(directory) }, failed: new Promise(() => {}), close: async () => {} }
 }
 
 const socketPathOf = (directory: string) => socketPathIn(directory, 'postgres.sock')
@@ -79,9 +89,22 @@ export function socketPathIn(directory: string, name: string): string {
   return join(tmpdir(), `gateway-${digestOf(path).slice(0, 24)}`, name)
 }
 
-function ordered(worker: Worker, order: WorkerOrder, awaited: WorkerReport['type'], deadlineMs: number): Promise<void> {
+const lateText = {
+  existing: (waitMs: number) => `The embedded database did not open within ${waitMs / 1000} s.`,
+  // Nothing in the folder is damaged: an incomplete database is never used.
+  fresh: (waitMs: number) =>
+    `Creating the embedded database took longer than ${waitMs / 1000} s: this machine is busy, or its disk slow. Start again; an incomplete database is removed.`,
+}
+
+function ordered(
+  worker: Worker,
+  order: WorkerOrder,
+  awaited: WorkerReport['type'],
+  deadlineMs: number,
+  late: string,
+): Promise<void> {
   return new Promise((done, fail) => {
-    const timer = setTimeout(() => fail(new Error(`The embedded database did not ${order.type} in time.`)), deadlineMs)
+    const timer = setTimeout(() => fail(new Error(late)), deadlineMs)
     const settled = (action: () => void) => {
       clearTimeout(timer)
       action()

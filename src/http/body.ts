@@ -16,7 +16,16 @@ export const bodyLimits = {
  * Size at which the server closes the connection without an API error. It is far above all limits here, so that clients
  * receive the API's own error. Bytes over a limit are never stored.
  */
-export const serverBodyLimit = 256 * megabyte
+const serverBodyLimit = 256 * megabyte
+
+/**
+ * Seconds that a connection may be idle before a request on it shows a valid key. Authenticated requests lift the
+ * limit.
+ */
+export const strangerTimeoutSeconds = 10
+
+/** Limits of the server itself. They are fixed when it is created. */
+export const serverLimits = { maxRequestBodySize: serverBodyLimit, idleTimeout: strangerTimeoutSeconds }
 
 /** Marks a chat body with images or documents; searched only in bodies over the smaller limit. */
 const attachmentMarks = ['"image', '"input_image', '"file_data"', '"document"']

@@ -73,6 +73,16 @@ export function createLog(options: {
   return { debug: line('debug'), info: line('info'), warn: line('warn'), error: line('error') }
 }
 
+/** Creates the log of a process: JSON lines on stdout, or readable lines on a terminal. */
+export function consoleLog(level: Level): Log {
+  return createLog({
+    level,
+    pretty: process.stdout.isTTY,
+    now: Date.now,
+    write: line => process.stdout.write(line),
+  })
+}
+
 function loggable(name: string, value: LogFields[string] | undefined): LogFields[string] {
   if (!loggedFields.has(name)) return withheld
   if (typeof value !== 'string') return value ?? null

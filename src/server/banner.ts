@@ -1,12 +1,7 @@
 import type { FirstAccount } from '../composition/first-account.ts'
 import { shellCommand } from './shell-command.ts'
 
-/**
- * Builds the startup message: the address, the providers and stores, and at the first start all data for a first
- * request. Secrets are printed here once and never logged. `keyOwner` is the email address for commands that create
- * further keys.
- */
-export function banner(options: {
+type BannerOptions = {
   readonly version: string
   readonly baseUrl: string
   readonly deps: {
@@ -18,9 +13,17 @@ export function banner(options: {
     readonly endpoints: ReadonlyMap<string, unknown>
     /** Description of where data is stored. */
     readonly storage: string
+    readonly isPostgresThere: boolean
   }
-  readonly keyOwner: string | null
-}): string {
+  /** Email address for commands that create keys; `undefined` = no account exists, null = only the operator knows it. */
+  readonly keyOwner: string | null | undefined
+}
+
+/**
+ * Builds the startup message: the address, the providers and stores, and at the first start all data for a first
+ * request. Secrets are printed here once and never logged.
+ */
+export function banner(options: BannerOptions): string {
   const { baseUrl, deps } = options
   const { firstAccount, simulator } = deps
   const providers = [...deps.endpoints.keys()].join(', ')
@@ -33,20 +36,29 @@ export function banner(options: {
     `  dashboard   ${baseUrl}/`,
     `  providers   ${providers}${simulator === null ? '' : ` (simulated: set ${realKeys} for real models)`}`,
     `  web search  ${search || (simulator === null ? `none (set ${searchKeys})` : 'simulated')}`,
-    `  storage     ${deps.storage}`,
+    `  storage     ${deps.storage}${deps.isPostgresThere ? '' : ' (unreachable: the gateway waits for it)'}`,
     '',
     ...(firstAccount === null
-      ? [`  Another key:  ${shellCommand(`keys create ${options.keyOwner ?? '<email>'}`)}`]
+      ? nextCommand(options)
       : [...firstAccountLines(firstAccount), '', '  Try it:', '', ...curl(baseUrl, firstAccount.key)]),
     '',
   ].join('\n')
 }
 
+function nextCommand({ keyOwner, deps }: Pick<BannerOptions, 'keyOwner' | 'deps'>): string[] {
+  if (!deps.isPostgresThere) return ['  Requests that need the database get 503 until Postgres answers.']
+  if (keyOwner === undefined) return [`  First account:  ${firstAccountCommand()}`]
+  return [`  Another key:  ${shellCommand(`keys create ${keyOwner ?? '<email>'}`)}`]
+}
+
+/** Creates the first account of an external database. */
+export const firstAccountCommand = () => shellCommand('accounts create <email> --plan usage')
+
 const searchKeys = 'SEARXNG_URL, BRAVE_API_KEY or TAVILY_API_KEY'
 const realKeys = 'OPENAI_API_KEY, ANTHROPIC_API_KEY or GEMINI_API_KEY'
 
 /** Credentials of the first account, which are never shown again. */
-export function firstAccountLines(account: FirstAccount): string[] {
+function firstAccountLines(account: FirstAccount): string[] {
   return [
     '  Created a local account for the dashboard and the API. Its credentials are shown only once:',
     '',

@@ -7,8 +7,10 @@ import { toStoreError } from '../composition/store-errors.ts'
 import type { Config } from '../config.ts'
 import type { Log } from '../core/ports/log.ts'
 import type { Database } from '../database/database.ts'
-import { findAccountByEmail } from '../database/repositories/accounts.ts'
-import { banner, firstAccountLines } from './banner.ts'
+import type { Embedded } from '../database/embedded.ts'
+import { findAccountByEmail, hasAccounts } from '../database/repositories/accounts.ts'
+import { banner, firstAccountCommand } from './banner.ts'
+import { serveOn } from './bind-port.ts'
 import { onHangup } from './hangup.ts'
 import { watchLauncher } from './launcher.ts'
 import { type StoredProblems, storeReload } from './reload-result.ts'
@@ -23,9 +25,18 @@ export type ReadyMessage = { readonly type: 'listening'; readonly banner: string
 /** Maximum wait for a store that decides limits at startup; later requests wait for it themselves. */
 const warmWithinMs = 3_000
 
+type Started = {
+  readonly log: Log
+  /** The bound port; absent in a worker, which binds it when it can serve. */
+  readonly server?: Bun.Server<unknown>
+  readonly embedded?: Promise<Embedded> | undefined
+}
+
 /** Serves until a stop signal and then ends the process; exit code 1 if it cannot start. */
-export async function serve(config: Config): Promise<void> {
-  const deps = await createDeps(config).catch(cause => exitWithStartupError(toStoreError(config, cause)))
+export async function serve(config: Config, { log, server: bound, embedded }: Started): Promise<void> {
+  const deps = await createDeps(config, { opening: embedded, meanwhile: warmUp }).catch(cause =>
+    exitWithStartupError(toStoreError(config, cause)),
+  )
   const siblings =
     config.worker === null
       ? null
@@ -36,32 +47,37 @@ export async function serve(config: Config): Promise<void> {
         )
   await deps.warm(warmWithinMs)
   const app = createApp(deps, siblings)
-  warmUp(deps)
-  const server = await Promise.try(() => listen(config, app)).catch(async cause => {
-    // Created once and shown once: a port that is in use must not cost the operator the first key.
-    if (deps.firstAccount !== null) process.stdout.write(`${firstAccountLines(deps.firstAccount).join('\n')}\n`)
-    await deps.close()
-    return exitWithStartupError(listenErrorText(config, cause))
-  })
+  if (bound !== undefined) serveOn(bound, app)
+  const server =
+    bound ??
+    (await Promise.try(() => listenAsWorker(config, app)).catch(async cause => {
+      await deps.close()
+      return exitWithStartupError(listenErrorText(config, cause))
+    }))
 
   const shutdown = new Shutdown(config, deps, { app, server })
   receiveOrders(config, deps, { shutdown, hear: siblings?.hear })
 
-  void deps.migrated.then(() => {
-    deps.readiness.isReady = !shutdown.hasBegun
-  })
   const url = `http://${urlHost(config.host)}:${server.port}`
-  const words = banner({ baseUrl: url, version, deps, keyOwner: await keyOwner(deps.database) })
+  const owner = deps.isPostgresThere ? await keyOwner(deps.database) : null
+  const words = banner({ baseUrl: url, version, deps, keyOwner: owner })
   if (config.worker === null) {
     process.stdout.write(`${words}\n`)
-    for (const warning of config.warnings) deps.log.warn('config_warning', { warning })
+    for (const warning of config.warnings) log.warn('config_warning', { warning })
   } else process.send?.({ type: 'listening', banner: words } satisfies ReadyMessage)
-  deps.log.info('ready', {
-    host: config.host,
-    port: server.port ?? 0,
-    version,
-    started_in_ms: Math.round(performance.now()),
-    ...(config.worker === null ? {} : { worker: config.worker }),
+  if (!deps.isPostgresThere) log.info('waiting_for_postgres')
+  void deps.migrated.then(async () => {
+    if (shutdown.hasBegun) return
+    if (!deps.isPostgresThere && (await keyOwner(deps.database)) === undefined)
+      log.warn('account_missing', { detail: `Create the first one: ${firstAccountCommand()}` })
+    deps.readiness.isReady = true
+    log.info('ready', {
+      host: config.host,
+      port: server.port ?? 0,
+      version,
+      started_in_ms: Math.round(performance.now()),
+      ...(config.worker === null ? {} : { worker: config.worker }),
+    })
   })
 }
 
@@ -107,15 +123,9 @@ function receiveOrders(
   })
 }
 
-function listen(config: Config, app: ReturnType<typeof createApp>): Bun.Server<unknown> {
-  app.listen({
-    port: config.port,
-    hostname: config.host,
-    // With a shared port, another gateway on it would silently receive half of the requests. Only workers share their
-    // port.
-    reusePort: config.worker !== null,
-    development: false,
-  })
+/** Listens on the port that workers share. */
+function listenAsWorker({ host, port }: Config, app: ReturnType<typeof createApp>): Bun.Server<unknown> {
+  app.listen({ port, hostname: host, reusePort: true, development: false })
   if (app.server === null) throw new Error('the server did not start')
   return app.server
 }
@@ -126,8 +136,9 @@ function urlHost(host: string): string {
   return host.includes(':') ? `[${host}]` : host
 }
 
-/** Email address in the advice on further keys; null if only the operator knows it. */
-async function keyOwner(database: Database): Promise<string | null> {
+/** Email address in the advice on further keys; `undefined` if no account exists, null if only the operator knows it. */
+async function keyOwner(database: Database): Promise<string | null | undefined> {
   const found = await findAccountByEmail(database, localOwner).catch(() => null)
-  return found?.user.email ?? null
+  if (found !== null) return found.user.email
+  return (await hasAccounts(database).catch(() => true)) ? null : undefined
 }

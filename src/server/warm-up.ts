@@ -4,7 +4,7 @@ import { estimateInputTokens } from '../core/tokens/tokens.ts'
 import { readCompatible } from '../dialects/chat-completions/request.ts'
 import { readMessages } from '../dialects/messages/request.ts'
 import { readNative } from '../dialects/native/request.ts'
-import type { ReasoningSeal } from '../dialects/reasoning-seal.ts'
+import { createReasoningSeal } from '../dialects/reasoning-seal.ts'
 import { readResponses } from '../dialects/responses/request.ts'
 
 /** Enough for the compiler to optimize the loops, and few enough to cost the start only milliseconds. */
@@ -12,7 +12,6 @@ const rounds = 20
 
 type WarmUpDeps = {
   readonly read: PromptAnalyzer
-  readonly reasoningSeal: ReasoningSeal
   readonly safety: { screenMessages(messages: readonly Message[]): unknown }
 }
 
@@ -20,15 +19,17 @@ type WarmUpDeps = {
  * Runs work on a sample that would otherwise delay the first request: request schemas are compiled at their first use,
  * and the loops over a prompt's text are slow until they have run often.
  */
-export function warmUp({ read, safety, reasoningSeal }: WarmUpDeps): void {
+export function warmUp({ read, safety }: WarmUpDeps): void {
   const sample = { messages: [{ role: 'user', content: 'Explain in two sentences why the sky is blue. '.repeat(20) }] }
   const noHeaders = new Headers()
-  const opener = { seal: reasoningSeal, accountId: '' }
+  // The sample has no sealed reasoning.
+  const seal = createReasoningSeal('', null)
+  const opener = { seal, accountId: '' }
   for (let round = 0; round < rounds; round++) {
     const ask = readNative(sample, noHeaders, 0)
     readCompatible(sample, noHeaders, 0)
     readResponses({ input: sample.messages }, { headers: noHeaders, text: '' }, opener)
-    readMessages({ ...sample, max_tokens: 1 }, { headers: noHeaders, text: '', accountId: '' }, reasoningSeal)
+    readMessages({ ...sample, max_tokens: 1 }, { headers: noHeaders, text: '', accountId: '' }, seal)
     read(ask.messages)
     estimateInputTokens(ask)
     safety.screenMessages(ask.messages)

@@ -10,13 +10,12 @@ import { toStoreError } from '../composition/store-errors.ts'
 import { type Config, workerEnvironment } from '../config.ts'
 import type { Log } from '../core/ports/log.ts'
 import { lockDataFolder } from '../database/data-folder.ts'
-import { createLog } from '../observability/log.ts'
 import { onHangup } from './hangup.ts'
 import { watchLauncher } from './launcher.ts'
 import { sendToProcess } from './send-message.ts'
 import type { ReadyMessage } from './serve.ts'
 import type { SupervisorMessage } from './shutdown.ts'
-import { exitWithStartupError, listenErrorText } from './startup-error.ts'
+import { exitWithStartupError } from './startup-error.ts'
 import { createGathering, type FiguresMessage } from './worker-metrics.ts'
 
 const firstRetryMs = 100
@@ -26,19 +25,16 @@ const soundMs = 10_000
 /** Maximum time for a worker to stop, besides the notice and the drain. */
 const stoppingMs = 20_000
 
-/** Runs `config.workers` gateways until a stop signal, and then ends the process: exit code 0 if all drained. */
-export async function superviseWorkers(config: Config): Promise<void> {
-  const log = createLog({
-    level: config.logLevel,
-    pretty: process.stdout.isTTY,
-    now: Date.now,
-    write: line => process.stdout.write(line),
-  })
+/**
+ * Runs `config.workers` gateways until a stop signal, and then ends the process: exit code 0 if all drained. `server`
+ * answers on the shared port until the first worker listens.
+ */
+export async function superviseWorkers(
+  config: Config,
+  { log, server }: { readonly log: Log; readonly server: Bun.Server<unknown> },
+): Promise<void> {
   const close = await openShared(config, log).catch(cause => exitWithStartupError(toStoreError(config, cause)))
-  const port = await Promise.try(() => freePort(config)).catch(async cause => {
-    await close()
-    return exitWithStartupError(listenErrorText(config, cause))
-  })
+  const port = server.port ?? config.port
   const workers = new Workers(log, config.serviceDeadlines.workerFiguresMs, worker => workerEnvironment(worker, port))
 
   const end = async (exitCode: number) => {
@@ -73,6 +69,7 @@ export async function superviseWorkers(config: Config): Promise<void> {
   const first = await workers.start(1)
   // The worker has already reported the reason.
   if (first === null) return stopping ? undefined : end(1)
+  void server.stop()
   process.stdout.write(`${first}\n`)
   for (const warning of config.warnings) log.warn('config_warning', { warning })
   await Promise.all(Array.from({ length: config.workers - 1 }, (_, index) => workers.start(index + 2)))
@@ -197,25 +194,18 @@ async function openShared(config: Config, log: Log): Promise<() => Promise<void>
     import('../database/embedded.ts'),
     import('../database/database.ts'),
   ])
-  const embedded = await openEmbedded(config.dataDirectory, detail => log.error('embedded_database_failed', { detail }))
+  const embedded = await openEmbedded(config.dataDirectory, { log })
+  void embedded.failed.then(detail => log.error('embedded_database_failed', { detail }))
   const database = openDatabase(embedded.address, {
     connections: 1,
     deadlineMs: config.serviceDeadlines.embeddedDatabaseMs,
   })
   try {
-    await migrate(database)
+    await migrate(database, log)
     await database.close()
     return embedded.close
   } catch (cause) {
     await embedded.close()
     throw cause
   }
-}
-
-/** Reserves the shared port, which no other process may use: listens on it once as unshared. */
-function freePort({ host, port }: Pick<Config, 'host' | 'port'>): number {
-  const probe = Bun.serve({ port, hostname: host, reusePort: false, fetch: () => new Response() })
-  const free = probe.port ?? port
-  void probe.stop(true)
-  return free
 }

@@ -1,12 +1,48 @@
-/** The generated half of the schema: `tables.ts` and the newest snapshot of the migrations describe the same tables. */
-import { expect, test } from 'bun:test'
+/** The schema in its three forms: `tables.ts`, the migrations, and the packed folder that new databases start from. */
+import { afterAll, expect, test } from 'bun:test'
+import { existsSync, mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { generateDrizzleJson, generateMigration } from 'drizzle-kit/api'
 import journal from '../../drizzle/meta/_journal.json'
+import { openDatabase, pendingMigrations } from '../../src/database/database.ts'
+import { openEmbedded } from '../../src/database/embedded.ts'
+import { packedFolder } from '../../src/database/packed-folder.ts'
 import * as tables from '../../src/database/tables.ts'
+
+const folder = mkdtempSync(join(tmpdir(), 'gateway-ai-'))
+afterAll(() => rmSync(folder, { recursive: true }))
 
 test('migrations: leave no difference between the tables of the code and of the database', async () => {
   const newest = String(journal.entries.length - 1).padStart(4, '0')
   const migrated = await Bun.file(join(import.meta.dir, `../../drizzle/meta/${newest}_snapshot.json`)).json()
   expect(await generateMigration(migrated, generateDrizzleJson({ ...tables }, migrated.id))).toEqual([])
+})
+
+// `bun run pack` creates it.
+test('packed folder: matches these migrations and this PGlite', () => {
+  expect(existsSync(packedFolder())).toBe(true)
+})
+
+test('packed folder: opens as a migrated database with row-level security and without accounts', async () => {
+  const events: string[] = []
+  const embedded = await openEmbedded(folder, { log: { info: event => void events.push(event) } })
+  const database = openDatabase(embedded.address)
+  try {
+    expect(await database.run(({ sql }) => pendingMigrations(sql))).toBe(0)
+    const [found] = await database.run(
+      ({ sql }) => sql`select gateway_may_enter() as may_enter, (select count(*)::int from accounts) as accounts`,
+    )
+    expect(found).toEqual({ may_enter: true, accounts: 0 })
+    expect(events).toEqual(['creating_database'])
+  } finally {
+    await database.close()
+    await embedded.close()
+  }
+})
+
+test('embedded database: names the phase that missed its deadline', async () => {
+  const fresh = join(folder, 'fresh')
+  await expect(openEmbedded(fresh, { deadlineMs: 0 })).rejects.toThrow('Creating the embedded database took longer')
+  await expect(openEmbedded(folder, { deadlineMs: 0 })).rejects.toThrow('The embedded database did not open')
 })

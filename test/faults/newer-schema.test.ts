@@ -40,6 +40,7 @@ describe('a database of a later release', () => {
       const server = needed(postgres)
       const environment = { DATABASE_URL: server.url, JWT_SECRET: 'a secret of the tests, long enough to be taken' }
       const running = await startProcess(dataFolder(), environment)
+      expect(running.output()).toMatch(/First account: .* accounts create <email> --plan usage\n/)
       const key = await freshKey(server.url)
       await eventually(async () => (await running.chat(key, 'hello')).status === 200, 10_000)
       const database = openDatabase(server.url, { connections: 1, ...patientStore })
@@ -54,7 +55,7 @@ describe('a database of a later release', () => {
       const said = refusal('gateway-ai 99.1.0', 'that version or a later one')
       expect(await run('main.ts', [], { ...environment, PORT: '0', GATEWAY_DATA_DIR: dataFolder() })).toEqual({
         code: 1,
-        stdout: '',
+        stdout: expect.not.stringContaining('"event":"ready"'),
         stderr: `gateway-ai cannot start: ${said}`,
       })
       for (const words of [['usage', 'reconcile'], ['migrate'], ['accounts', 'show', 'a@example.com']])

@@ -33,8 +33,12 @@ function withPostgres(postgres: PrivatePostgres): void {
       await postgres.crash()
       const gateway = await startProcess(dataFolder(), environment)
       await answersWithoutPostgres(gateway)
+      expect(gateway.output()).toContain('storage     Postgres (unreachable: the gateway waits for it)\n')
+      expect(gateway.output()).not.toContain('"event":"ready"')
       await postgres.start()
       const backInMs = await ready(gateway)
+      while (!gateway.output().includes('"event":"ready"')) await Bun.sleep(20)
+      expect(gateway.output()).toMatch(/"event":"account_missing","detail":"[^"]*accounts create <email> --plan usage"/)
       process.stdout.write(
         `started without Postgres in ${gateway.startedInMs} ms, ready ${backInMs} ms after it was there\n`,
       )

@@ -1,10 +1,18 @@
 /** The gateway as a process: how it starts, fails to start, drains, and returns after a kill. */
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test'
-import { statSync } from 'node:fs'
+import { existsSync, statSync } from 'node:fs'
 import { connect, type Socket } from 'node:net'
 import { join } from 'node:path'
 import { testNeeding } from '../harness/needs.ts'
-import { freshFolder, type GatewayProcess, ledgerOf, run, startProcess, stopProcesses } from '../harness/processes.ts'
+import {
+  dataFolder,
+  freshFolder,
+  type GatewayProcess,
+  ledgerOf,
+  run,
+  startProcess,
+  stopProcesses,
+} from '../harness/processes.ts'
 
 // Every test is processes that start and end.
 setDefaultTimeout(240_000)
@@ -16,7 +24,15 @@ let first: GatewayProcess
 let key = ''
 
 beforeAll(async () => {
-  first = await startProcess(original, { DRAIN_NOTICE_MS: '60000' })
+  const [started, before] = await Promise.all([
+    startProcess(original, { DRAIN_NOTICE_MS: '60000' }),
+    startProcess(folder),
+  ])
+  first = started
+  // Its first account is that of all later gateways on this folder.
+  key = /API key +(gw_live_\w+)/.exec(before.output())?.[1] ?? ''
+  before.kill('SIGTERM')
+  await before.exited
 })
 
 afterAll(stopProcesses)
@@ -44,34 +60,41 @@ describe('startup', () => {
       .output()
       .split('\n')
       .filter(line => line.startsWith('{'))
-    expect(JSON.parse(lines[0] ?? '')).toMatchObject({ level: 'info', event: 'ready', host: '127.0.0.1' })
+    const events = lines.map(line => JSON.parse(line))
+    expect(events[0]).toMatchObject({ level: 'info', event: 'starting' })
+    expect(events[1]).toMatchObject({ event: 'port_bound', host: '127.0.0.1' })
+    expect(events).toContainEqual(expect.objectContaining({ event: 'ready', port: events[1].port }))
     expect(lines.join('\n')).not.toContain('gw_live_')
   })
 
   test('rejects a second gateway on the same folder and names the process that holds it', async () => {
-    const { code, stdout, stderr } = await run('main.ts', [], { PORT: '0', GATEWAY_DATA_DIR: original })
-    expect({ code, stdout }).toEqual({ code: 1, stdout: '' })
+    const { code, stderr } = await run('main.ts', [], { PORT: '0', GATEWAY_DATA_DIR: original })
+    expect(code).toBe(1)
     expect(stderr).toBe(
       `gateway-ai cannot start: The data folder ${original} is in use by process ${first.pid}. Stop it, or set GATEWAY_DATA_DIR to another folder.\n`,
     )
   })
 
-  test('reports a port in use in one line, releases the folder, and keeps the first key', async () => {
+  test('reports a port in use in one line before it opens the folder', async () => {
     const port = new URL(first.url).port
-    const { code, stdout, stderr } = await run('main.ts', [], { PORT: port, GATEWAY_DATA_DIR: folder })
-    expect(code).toBe(1)
+    const unopened = dataFolder()
+    const { code, stderr } = await run('main.ts', [], { PORT: port, GATEWAY_DATA_DIR: unopened })
+    expect({ code, isOpened: existsSync(unopened) }).toEqual({ code: 1, isOpened: false })
     expect(stderr).toBe(
       `gateway-ai cannot start: 127.0.0.1:${port} is in use. Stop what listens there, or set PORT to another.\n`,
     )
-    // The next starts use this folder, and all requests use this key.
-    key = /API key +(gw_live_\w+)/.exec(stdout)?.[1] ?? ''
-    expect(key).not.toBe('')
+  })
+
+  test('prints help for --help, and rejects another argument', async () => {
+    expect(await run('main.ts', ['--help'], {})).toMatchObject({ code: 0, stderr: '' })
+    expect((await run('main.ts', ['--help'], {})).stdout).toStartWith('bun run gateway serve\n')
+    expect(await run('main.ts', ['now'], {})).toMatchObject({ code: 2, stdout: '' })
   })
 
   test('reports a data folder that cannot be created in one line with its variable', async () => {
     const folder = join(import.meta.path, 'data')
-    const { code, stdout, stderr } = await run('main.ts', [], { PORT: '0', GATEWAY_DATA_DIR: folder })
-    expect({ code, stdout }).toEqual({ code: 1, stdout: '' })
+    const { code, stderr } = await run('main.ts', [], { PORT: '0', GATEWAY_DATA_DIR: folder })
+    expect(code).toBe(1)
     expect(stderr).toBe(
       `gateway-ai cannot start: GATEWAY_DATA_DIR: ${folder} cannot be used: a part of the path is not a folder. Set it to a folder that this user may write.\n`,
     )

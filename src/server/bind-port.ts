@@ -1,0 +1,63 @@
+/** The port while the gateway starts: bound first, and handed over when the app is ready. */
+import packageJson from '../../package.json'
+import type { Config } from '../config.ts'
+import { GatewayError } from '../core/validation/errors.ts'
+import { serverLimits } from '../http/body.ts'
+import { errorResponse } from '../http/error-response.ts'
+import { exitWithStartupError, listenErrorText } from './startup-error.ts'
+
+type Address = Pick<Config, 'host' | 'port' | 'workers' | 'providers'>
+
+/**
+ * Binds the port, or ends the process with advice. Answers `/healthz` with 200 and all else with 503 until
+ * `serveOn`. With workers, which bind the port themselves, it can be shared from then on.
+ */
+export function bindPort(config: Address): Bun.Server<unknown> {
+  try {
+    // With a shared port, another gateway on it would silently receive half of the requests.
+    const server = listen(config, config.port, false)
+    if (config.workers === 1) return server
+    void server.stop(true)
+    return listen(config, server.port ?? config.port, true)
+  } catch (cause) {
+    return exitWithStartupError(listenErrorText(config, cause))
+  }
+}
+
+function listen({ host, providers }: Address, port: number, reusePort: boolean): Bun.Server<unknown> {
+  const health = { status: 'ok', version: packageJson.version, simulated: providers.length === 0 }
+  return Bun.serve({
+    port,
+    hostname: host,
+    reusePort,
+    development: false,
+    ...serverLimits,
+    fetch: request =>
+      new URL(request.url).pathname === '/healthz'
+        ? Response.json(health, { headers: { 'cache-control': 'no-store' } })
+        : errorResponse(isStarting(), `req_${Bun.randomUUIDv7().replaceAll('-', '')}`),
+  })
+}
+
+const isStarting = () =>
+  new GatewayError('service_unavailable', 'The gateway is starting. Retry.', { retryAfterMs: 1000 })
+
+/** An app that creates its own server. */
+type Listening = { listen(options: object): unknown; readonly server: Bun.Server<unknown> | null }
+
+/**
+ * Lets an app answer on `server`. Elysia computes the routes of its server in `listen`, and knows no other way to
+ * serve: for this call, the server that it creates is ours.
+ */
+export function serveOn(server: Bun.Server<unknown>, app: Listening): void {
+  const create = Bun.serve
+  Bun.serve = ((options: Parameters<typeof server.reload>[0]) => {
+    server.reload(options)
+    return server
+  }) as typeof create
+  try {
+    app.listen({ development: false })
+  } finally {
+    Bun.serve = create
+  }
+}
