@@ -175,6 +175,7 @@ describe('layers', () => {
     const entries = [
       'src/main.ts',
       'src/cli.ts',
+      'src/server/install.ts',
       'src/client/gateway.ts',
       'src/dashboard/main.tsx',
       'src/training/train.ts',
@@ -219,8 +220,8 @@ describe('source rules', () => {
   })
 
   test('run no generated code, and spawn processes only for the command line', () => {
-    // The supervisor starts itself again with its own arguments.
-    const may = ['src/cli.ts', 'src/server/workers.ts']
+    // The supervisor starts itself again with its own arguments; `bun run start` installs the locked dependencies.
+    const may = ['src/cli.ts', 'src/server/workers.ts', 'src/server/install.ts']
     expect(found(/\beval\(|new Function\(|node:vm|\bBun\.spawn|child_process/, path => !may.includes(path))).toEqual([])
   })
 

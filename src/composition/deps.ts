@@ -216,7 +216,7 @@ export type DepsOptions = {
   /** The embedded database, if it is being opened already. */
   readonly opening?: Promise<Embedded> | undefined
   /** Work for the time in which the database opens. */
-  readonly meanwhile?: (content: Pick<Deps, 'read' | 'safety'>) => void
+  readonly meanwhile?: (content: { readonly read: PromptAnalyzer; readonly safety: Moderation }) => void
 }
 
 /**
@@ -337,7 +337,10 @@ async function openAll(given: Config, options: DepsOptions, undo: (() => unknown
   }
 }
 
-type ModelParts = Pick<Deps, 'clock' | 'network' | 'log'> & {
+type ModelParts = {
+  readonly clock: Clock
+  readonly network: Network
+  readonly log: Log
   readonly pages?: PageOptions
   readonly evaluate: Redis['evaluate']
 }
