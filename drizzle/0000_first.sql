@@ -488,7 +488,7 @@ CREATE TABLE "usage_records" (
 	"truth" text DEFAULT 'final' NOT NULL,
 	"tags" jsonb,
 	CONSTRAINT "usage_records_key" PRIMARY KEY("request_id","at"),
-	CONSTRAINT "usage_records_billed" CHECK (0 <= "usage_records"."billed_microcents" and "usage_records"."billed_microcents" <= "usage_records"."reserved_microcents"),
+	CONSTRAINT "usage_records_billed" CHECK (0 <= "usage_records"."billed_microcents"),
 	CONSTRAINT "usage_records_web" CHECK (least("usage_records"."search_microcents", "usage_records"."fetch_microcents") >= 0 and "usage_records"."search_microcents" + "usage_records"."fetch_microcents" <= "usage_records"."billed_microcents"),
 	CONSTRAINT "usage_records_counts" CHECK (least("usage_records"."input_tokens", "usage_records"."cached_input_tokens", "usage_records"."cache_write_tokens", "usage_records"."output_tokens", "usage_records"."reasoning_tokens", "usage_records"."attempts", "usage_records"."latency_ms", "usage_records"."first_token_ms") >= 0),
 	CONSTRAINT "usage_records_routing_mode" CHECK ("usage_records"."routing_mode" in ('auto', 'manual')),

@@ -3,7 +3,13 @@ import { randomBytes } from 'node:crypto'
 import { createPasswords } from '../composition/passwords.ts'
 import { maximumShortfallOf, readPlans } from '../config.ts'
 import { randomBase62 } from '../core/accounts/api-keys.ts'
-import { highestLimits, type Limits, type PlanName, plans as publishedPlans } from '../core/limits/plans.ts'
+import {
+  highestLimits,
+  isPausedFor,
+  type Limits,
+  type PlanName,
+  plans as publishedPlans,
+} from '../core/limits/plans.ts'
 import { formatDay } from '../core/text/utc-days.ts'
 import { fromUsd, toUsd } from '../core/usage/money.ts'
 import type { Database } from '../database/database.ts'
@@ -108,7 +114,7 @@ const show = command({
           own_limits: ownLimits(account),
           today: { tokens: today.tokens, cost_usd: toUsd(today.microcents) },
           shortfall_usd: toUsd(account.shortfallMicrocents),
-          paused: account.shortfallMicrocents > maximumShortfall,
+          paused: isPausedFor(account, maximumShortfall),
           keys: { valid: valid.length, total: keys.length },
           created_at: account.createdAt.toISOString(),
         })
@@ -239,9 +245,9 @@ const resetTwoFactor = command({
 export const accountCommands = [create, listing, show, plan, limits, resume, resetPassword, resetTwoFactor]
 
 /** Describes the account's unbilled usage beyond reservations. */
-function shortfallText({ shortfallMicrocents }: Account, maximum: number): string {
-  const limit = `${usd(shortfallMicrocents)} of ${usd(maximum)}`
-  return shortfallMicrocents > maximum ? `${limit}  (paused: accounts resume)` : limit
+function shortfallText(account: Account, maximum: number): string {
+  const limit = `${usd(account.shortfallMicrocents)} of ${usd(maximum)}`
+  return isPausedFor(account, maximum) ? `${limit}  (paused: accounts resume)` : limit
 }
 
 const planLimits: AccountChange = {

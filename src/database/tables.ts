@@ -659,10 +659,7 @@ export const usageRecords = pgTable(
       .on(table.accountId, table.at.desc().nullsFirst(), table.requestId.desc().nullsFirst())
       .where(sql`${table.status} <> 'completed'`),
     index('usage_records_upstream').on(table.upstreamId).where(sql`${table.upstreamId} is not null`),
-    check(
-      'usage_records_billed',
-      sql`0 <= ${table.billedMicrocents} and ${table.billedMicrocents} <= ${table.reservedMicrocents}`,
-    ),
+    check('usage_records_billed', sql`0 <= ${table.billedMicrocents}`),
     check(
       'usage_records_web',
       sql`least(${table.searchMicrocents}, ${table.fetchMicrocents}) >= 0 and ${table.searchMicrocents} + ${table.fetchMicrocents} <= ${table.billedMicrocents}`,

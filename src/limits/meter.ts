@@ -71,13 +71,15 @@ export type Settlement = {
   readonly seat: Reservation
   /** Used input and output tokens. All count against the day, also beyond the reservation. */
   readonly tokens: number
-  /** At most `seat.reservedMicrocents`; the meter limits it, and the record with it. */
+  /** At most `seat.reservedMicrocents` unless it is owed in full; the meter limits it, and the record with it. */
   readonly microcents: number
+  /** True for accounts that pay for all usage, also beyond the reservation; absent = at most the reserved amount. */
+  readonly isOwedInFull?: true
   readonly record: UsageRecord
 }
 
 /** Usage of an open request so far, as it would be settled if it ended now. */
-export type InterimUsage = Pick<Settlement, 'tokens' | 'microcents' | 'record'>
+export type InterimUsage = Pick<Settlement, 'tokens' | 'microcents' | 'isOwedInFull' | 'record'>
 
 /** An open reservation with everything needed to move it to another meter. */
 export type OpenReservation = {

@@ -10,13 +10,12 @@ export function settledRecord(seat: Reservation, used: InterimUsage): UsageRecor
 
 /**
  * Returns the usage that counts against the day: all used tokens, also beyond the reservation, since a text with a too
- * small reservation would otherwise be free. Money is at most the reserved amount; the operator bears the rest.
+ * small reservation would otherwise be free. Money is at most the reserved amount unless it is owed in full; the operator bears
+ * the rest.
  */
-export function spentBy(used: DailyUsage, seat: Reservation): DailyUsage {
-  return {
-    tokens: Math.max(0, used.tokens),
-    microcents: Math.max(0, Math.min(used.microcents, seat.reservedMicrocents)),
-  }
+export function spentBy(used: DailyUsage & Pick<InterimUsage, 'isOwedInFull'>, seat: Reservation): DailyUsage {
+  const most = used.isOwedInFull ? Number.POSITIVE_INFINITY : seat.reservedMicrocents
+  return { tokens: Math.max(0, used.tokens), microcents: Math.max(0, Math.min(used.microcents, most)) }
 }
 
 /** Returns the record dated to the reservation's day, billed with the amount that the meter counted. */

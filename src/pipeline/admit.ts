@@ -1,16 +1,17 @@
 import type { ChatRequest } from '../core/chat/chat.ts'
+import { highestAddedInput } from '../core/chat/provider-features.ts'
 import type { OmittedSource } from '../core/chat/web-sources.ts'
 import type { Caller, Limits } from '../core/limits/plans.ts'
 import { type ScopeLimits, unlimitedScope } from '../core/limits/scopes.ts'
 import type { Clock } from '../core/ports/clock.ts'
 import { isProjectScope } from '../core/request/project-tag.ts'
 import { scopesOf, tagsOf } from '../core/request/tags.ts'
-import { tokensSpared } from '../core/tokens/tokens.ts'
-import { priceTable, toUsd } from '../core/usage/money.ts'
+import { estimateOpaqueTokens, tokensSpared } from '../core/tokens/tokens.ts'
+import { highestCostOf, priceTable, toUsd } from '../core/usage/money.ts'
 import { highestSourceCharges } from '../core/usage/source-charges.ts'
 import { GatewayError } from '../core/validation/errors.ts'
 import { noWeb, type WebPlan, type WebUse } from '../core/web/web-plan.ts'
-import type { AdmissionRequest, LimitErrorCode, LimitReached, Meter, Reservation } from '../limits/meter.ts'
+import type { Admission, AdmissionRequest, LimitErrorCode, LimitReached, Meter, Reservation } from '../limits/meter.ts'
 import type { Route } from './routing/route.ts'
 
 /** A request with its plan and its ID. */
@@ -30,7 +31,7 @@ type Admitted = {
 }
 
 export type AdmitDeps = {
-  readonly meter: Pick<Meter, 'admit'>
+  readonly meter: Pick<Meter, 'admit' | 'raise'>
   readonly clock: Pick<Clock, 'now'>
   readonly config: { readonly defaultMaxOutputTokens: number }
 }
@@ -44,12 +45,45 @@ export async function admit(deps: AdmitDeps, input: AdmissionInput): Promise<Adm
   const { caller, plan } = input
   checkPaid(deps, caller)
   const admission = await deps.meter.admit(toAdmissionRequest(deps, input))
-  if (admission.admitted) return { reservation: admission.seat, plan, web: null }
+  if (admission.admitted) return { reservation: await withAddedInput(deps, input, admission), plan, web: null }
   if (plan.web === noWeb || !isDaily(admission.code)) throw refusal(admission, caller)
   const reduced = plan.withoutWeb()
   const second = await deps.meter.admit(toAdmissionRequest(deps, { ...input, plan: reduced }))
   if (!second.admitted) throw refusal(second, caller)
-  return { reservation: second.seat, plan: reduced, web: { ...nothingLookedUp, leftOut: allOf(plan.web) } }
+  const reservation = await withAddedInput(deps, { ...input, plan: reduced }, second)
+  return { reservation, plan: reduced, web: { ...nothingLookedUp, leftOut: allOf(plan.web) } }
+}
+
+/**
+ * Enlarges a reservation by the input that the provider may add (`provider-features.ts`) or, if the account cannot cover that, by
+ * all that it has left.
+ */
+async function withAddedInput(
+  { meter }: Pick<AdmitDeps, 'meter'>,
+  { ask, plan }: Pick<AdmissionInput, 'ask' | 'plan'>,
+  { seat, standing }: Admission & { readonly admitted: true },
+): Promise<Reservation> {
+  const { model } = plan.first
+  const inputTokens = plan.inputTokens - tokensSpared(ask, model.provider)
+  const room = Math.max(0, model.contextWindow - inputTokens)
+  const added = Math.min(room, highestAddedInput(ask, room) + estimateOpaqueTokens(ask, model.provider))
+  if (added === 0) return seat
+  const { reservedTokens, reservedMicrocents, outputCap } = seat
+  const highest = inputTokens + added
+  const cost =
+    highestCostOf(model, highest, outputCap * ask.choices) +
+    plan.web.microcents +
+    highestSourceCharges(ask, plan.first, highest)
+  const more = { tokens: added, microcents: Math.max(0, cost - reservedMicrocents) }
+  const left = {
+    tokens: Math.min(more.tokens, standing.tokens.remaining),
+    microcents: Math.min(more.microcents, standing.costMicrocents.remaining),
+  }
+  for (const { tokens, microcents } of [more, left]) {
+    const raised = await meter.raise(seat, reservedTokens + tokens, reservedMicrocents + microcents)
+    if (raised !== null) return raised
+  }
+  return seat
 }
 
 export type AdmissionCheckDeps = Omit<AdmitDeps, 'meter'> & {

@@ -15,7 +15,7 @@ import { toResponseSummary } from './receipt.ts'
 import { toRequestTrace } from './request-trace.ts'
 import type { Candidate } from './routing/candidate.ts'
 import type { Route } from './routing/route.ts'
-import { type SettledCost, settledCost } from './settled-cost.ts'
+import { paysInFull, type SettledCost, settledCost } from './settled-cost.ts'
 import { type EstimateDeps, updateEstimates } from './update-estimates.ts'
 import { toUsageRecord } from './usage-record.ts'
 
@@ -72,6 +72,7 @@ export async function settle(
       seat: progress.reservation,
       tokens: tokensOf(record),
       microcents: billed,
+      ...(paysInFull(request.caller) && { isOwedInFull: true }),
       record,
     })
   } finally {
@@ -102,6 +103,11 @@ export function checkpoint(deps: CheckpointDeps, request: AdmittedRequest, progr
     const cost = { ...settledCost(deps.catalogue, request, progress), estimated: true }
     const end = { outcome: 'failed', errorCode: 'service_unavailable', at: deps.clock.monotonic() } as const
     const record = { ...toUsageRecord(request, progress, cost, end), truth: 'checkpoint' } as const
-    return { tokens: tokensOf(record), microcents: cost.billed, record }
+    return {
+      tokens: tokensOf(record),
+      microcents: cost.billed,
+      ...(paysInFull(request.caller) && { isOwedInFull: true }),
+      record,
+    }
   })
 }

@@ -1,6 +1,7 @@
 /** Cost of a request: the upstream's own token counts, estimates for missing ones, and at most the reservation. */
 import type { ChatRequest } from '../core/chat/chat.ts'
 import type { TokenUsage } from '../core/chat/chat-events.ts'
+import type { Caller } from '../core/limits/plans.ts'
 import type { Catalog, Model } from '../core/models/models.ts'
 import { estimateTokens, likelyInputTokens } from '../core/tokens/tokens.ts'
 import { costOf, hourCacheCost, providerSearchCost, savedByCache } from '../core/usage/money.ts'
@@ -40,14 +41,19 @@ type Counted = {
   readonly seat: Reservation
 }
 
+/** Returns whether an account is billed for all that it used. Evaluation is free, and never exceeds what was reserved. */
+export function paysInFull({ plan }: Pick<Caller, 'plan'>): boolean {
+  return plan === 'usage'
+}
+
 /**
- * Bills at most the reservation. Token counts are the upstream's own, also above the reservation: all count against the
+ * Bills what was used, on evaluation at most the reservation. Token counts are the upstream's own, also above the reservation: all count against the
  * daily token limit. The shortfall is usage that is not billed: the operator bears it, and the account can be paused
  * for it.
  */
 export function settledCost(
   catalogue: Pick<Catalog, 'resolve'>,
-  { plan, ask }: Pick<Counted, 'plan' | 'ask'>,
+  { plan, ask, caller }: Pick<Counted, 'plan' | 'ask'> & { readonly caller: Pick<Caller, 'plan'> },
   progress: Progress,
 ): SettledCost {
   const response = billedResponse(progress)
@@ -61,9 +67,12 @@ export function settledCost(
   const fetch = web?.fetchMicrocents ?? 0
   // As a failed attempt, it costs nothing if nothing was answered.
   const lost = model === null ? null : lostHedge(catalogue, progress, { plan, ask, seat })
-  const owed =
-    model === null ? 0 : costOf(model, usage) + hourCacheCost(model, usage) + search + fetch + (lost?.cost ?? 0)
-  const billed = Math.min(owed, seat.reservedMicrocents)
+  const costFor = (tokens: TokenUsage) =>
+    model === null ? 0 : costOf(model, tokens) + hourCacheCost(model, tokens) + search + fetch + (lost?.cost ?? 0)
+  // The provider charges for its own counts, also where they exceed the model's limits.
+  const owed = Math.min(costFor(counted), Number.MAX_SAFE_INTEGER)
+  const charged = costFor(usage)
+  const billed = paysInFull(caller) ? charged : Math.min(charged, seat.reservedMicrocents)
   const hedge = Math.min(lost?.cost ?? 0, Math.max(0, billed - search - fetch))
   const hedgeUsage = lost?.usage ?? null
   const cacheSaved = model === null ? null : savedByCache(model, usage)

@@ -18,7 +18,7 @@ const names = (shape: Shape, list: string) => Object.fromEntries(list.split(/\s+
 /** Sources: OpenAI's reference; vLLM, SGLang, llama.cpp, Groq, Mistral, DeepSeek, Moonshot, Z.ai, DashScope, OpenRouter docs. */
 const fieldsOf: Readonly<Record<ProviderKind, Readonly<Record<string, Shape>>>> = {
   openai: {
-    ...names('scalar', 'verbosity service_tier store safety_identifier prompt_cache_key prompt_cache_retention'),
+    ...names('scalar', 'verbosity service_tier safety_identifier prompt_cache_key prompt_cache_retention'),
     modalities: 'scalars',
     prediction: 'any',
     moderation: 'any',

@@ -218,7 +218,9 @@ for (const [name, open] of databases) {
         const good = usageRecord({ ...base, request_id: `${accountId}_1` })
         await ship(database, [good])
         journal.append({ ...good, billed_microcents: 31 })
-        journal.append(usageRecord({ ...base, request_id: `${accountId}_2`, billed_microcents: 101 }))
+        journal.append(
+          usageRecord({ ...base, request_id: `${accountId}_2`, billed_microcents: 101, search_microcents: 102 }),
+        )
         await journal.close()
         expect((await replayUsage(database, directory)).isWell).toBe(false)
         expect((await audit(database, [journalSource(directory)], { ...year, accountId })).differences).toEqual([
@@ -232,15 +234,15 @@ for (const [name, open] of databases) {
         // Rejected again if nothing has changed; accepted when the ledger's rule has.
         expect((await replayUsage(database, directory)).json).toMatchObject({ found: 1, refused: 1 })
         const rule = (words: string) => database.run(({ sql }) => sql.unsafe(`alter table usage_records ${words}`))
-        await rule('drop constraint usage_records_billed')
+        await rule('drop constraint usage_records_web')
         expect(await replayUsage(database, directory)).toMatchObject({ isWell: true, json: { found: 1, shipped: 1 } })
         expect((await audit(database, [journalSource(directory)], { ...year, accountId })).isWhole).toBe(true)
         await tampered(database, async sql => {
-          await sql`update usage_records set billed_microcents = 100 where billed_microcents > 100`
+          await sql`update usage_records set billed_microcents = 100, search_microcents = 0 where billed_microcents > 100`
           await sql`update usage_daily set billed_microcents = billed_microcents - 1 where account_id = ${accountId}`
         })
         await rule(
-          'add constraint usage_records_billed check (0 <= billed_microcents and billed_microcents <= reserved_microcents)',
+          'add constraint usage_records_web check (least(search_microcents, fetch_microcents) >= 0 and search_microcents + fetch_microcents <= billed_microcents)',
         )
         // A copy of a journal, as in a backup.
         const copy = newJournal()

@@ -219,3 +219,17 @@ test('digests: differ for messages whose names differ', () => {
   const digests = [file('a'), file('b'), call('a'), call('b')].map(of)
   expect(new Set(digests).size).toBe(digests.length)
 })
+
+test('openai: drops `store`, which would keep the conversation at the provider', () => {
+  const { ask } = readCompatible(
+    { model: 'gpt-4.1', messages: [{ role: 'user', content: 'Hi' }], store: true },
+    headers,
+    50,
+  )
+  const asked = { ask, model: modelNamed('gpt-4.1'), outputCap: 100, stream: false }
+  for (const provider of [openai({ official: true }), openaiResponses]) {
+    const { body, droppedParameters } = provider.toRequest(asked, access)
+    expect(JSON.parse(body).store ?? false).toBe(false)
+    expect(droppedParameters).toEqual(['store'])
+  }
+})

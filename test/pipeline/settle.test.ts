@@ -3,18 +3,21 @@ import fc from 'fast-check'
 import { systemClock } from '../../src/composition/clock.ts'
 import { openReaders } from '../../src/composition/open-prompt-analyzer.ts'
 import { readConfig } from '../../src/config.ts'
+import type { ChatRequest } from '../../src/core/chat/chat.ts'
 import type { ReportedUsage, TokenUsage } from '../../src/core/chat/chat-events.ts'
 import type { Caller } from '../../src/core/limits/plans.ts'
 import { catalog } from '../../src/core/models/catalog.ts'
 import { buildCatalog, type Model } from '../../src/core/models/models.ts'
 import { createKeyedDigests } from '../../src/core/text/keyed-digests.ts'
-import { costOf } from '../../src/core/usage/money.ts'
+import { costOf, highestCostOf } from '../../src/core/usage/money.ts'
 import type { UsageRecord } from '../../src/core/usage/usage-record.ts'
 import { noWeb } from '../../src/core/web/web-plan.ts'
 import { createTieBook } from '../../src/database/learning/cache-affinity.ts'
 import { createForesightBook } from '../../src/database/learning/estimate-calibrator.ts'
 import { createPromptBook } from '../../src/database/learning/recent-prompts.ts'
+import { readMessages } from '../../src/dialects/messages/request.ts'
 import { readNative } from '../../src/dialects/native/request.ts'
+import { createReasoningSeal } from '../../src/dialects/reasoning-seal.ts'
 import { createLocalMeter } from '../../src/limits/local/meter.ts'
 import type { InterimUsage, Reservation } from '../../src/limits/meter.ts'
 import { admit } from '../../src/pipeline/admit.ts'
@@ -33,7 +36,7 @@ const limits = {
   dailyTokens: 1_000_000_000_000,
   dailyCostMicrocents: Number.MAX_SAFE_INTEGER,
 }
-const caller: Caller = { accountId: 'acc_1', keyId: 'key_1', plan: 'usage', limits }
+const evaluation: Caller = { accountId: 'acc_1', keyId: 'key_1', plan: 'evaluation', limits }
 
 type Given = {
   readonly model: Model
@@ -44,22 +47,20 @@ type Given = {
   readonly text: string
   readonly reasoning?: string
   readonly ended: boolean
+  /** Absent = evaluation. */
+  readonly caller?: Caller
   /** Reserved and used web cost, of it for pages; absent = no web access. */
   readonly web?: { readonly microcents: number; readonly fetchMicrocents: number }
 }
 
-/** Admits a request, applies the given usage, and settles it with the real meter. */
-async function settled({ model, inputTokens, cap, choices, usage, text, reasoning = '', ended, web }: Given) {
-  const records: UsageRecord[] = []
-  const warnings: string[] = []
-  const journal = {
-    appendTogether: async (record: UsageRecord) => void records.push(record),
-    isWritable: () => true,
-    untilDurable: async () => {},
-  }
-  const meter = createLocalMeter({ clock: systemClock, journal, seed: async () => ({ tokens: 0, microcents: 0 }) })
-  const catalogue = buildCatalog(catalog)
-  const ask = { ...readNative({ prompt: 'Hi', max_output_tokens: cap }, new Headers(), 2), choices }
+type Planned = {
+  readonly ask: ChatRequest
+  readonly inputTokens: number
+  readonly choices?: number
+  readonly web?: number
+}
+
+function planFor(model: Model, { ask, inputTokens, choices = 1, web = 0 }: Planned): Route {
   const candidate = candidateOf(model)
   const wanted: Route = {
     mode: 'manual',
@@ -74,9 +75,27 @@ async function settled({ model, inputTokens, cap, choices, usage, text, reasonin
     learning: { epoch: null, influenced: false, probability: 1 },
     isKept: false,
     dropped: [],
-    web: { ...noWeb, microcents: web?.microcents ?? 0 },
+    web: { ...noWeb, microcents: web },
     withoutWeb: () => wanted,
   }
+  return wanted
+}
+
+/** Admits a request, applies the given usage, and settles it with the real meter. */
+async function settled(given: Given) {
+  const { model, inputTokens, cap, choices, usage, text, reasoning = '', ended, web, caller = evaluation } = given
+  const records: UsageRecord[] = []
+  const warnings: string[] = []
+  const journal = {
+    appendTogether: async (record: UsageRecord) => void records.push(record),
+    isWritable: () => true,
+    untilDurable: async () => {},
+  }
+  const meter = createLocalMeter({ clock: systemClock, journal, seed: async () => ({ tokens: 0, microcents: 0 }) })
+  const catalogue = buildCatalog(catalog)
+  const ask = { ...readNative({ prompt: 'Hi', max_output_tokens: cap }, new Headers(), 2), choices }
+  const candidate = candidateOf(model)
+  const wanted = planFor(model, { ask, inputTokens, choices, web: web?.microcents ?? 0 })
   const startedMonotonic = systemClock.monotonic()
   const { reservation: seat, plan } = await admit(
     { meter, clock: systemClock, config: readConfig({}) },
@@ -299,6 +318,19 @@ test('settle: counts all tokens against the day and records the shortfall when m
   expect(interim?.record.shortfall_microcents).toBe(record.shortfall_microcents)
 })
 
+test('settle: bills all that was used to an account on the usage plan, and the counters too', async () => {
+  const more = { ...counted, inputTokens: 50_000, outputTokens: 900 }
+  const caller: Caller = { ...evaluation, plan: 'usage' }
+  const { seat, record, interim, left, warnings } = await settled({ ...base, usage: more, text: 'words', caller })
+  const owed = costOf(sample, more)
+  expect(owed).toBeGreaterThan(seat.reservedMicrocents)
+  expect([record.billed_microcents, record.reserved_microcents]).toEqual([owed, seat.reservedMicrocents])
+  expect(record).not.toHaveProperty('shortfall_microcents')
+  expect(interim).toMatchObject({ microcents: owed, isOwedInFull: true })
+  expect(left?.costMicrocents.remaining).toBe(limits.dailyCostMicrocents - owed)
+  expect(warnings).toEqual([])
+})
+
 test('settle: records no shortfall when no more was used than reserved', async () => {
   const { record } = await settled({ ...base, usage: counted, text: 'words' })
   expect(record).not.toHaveProperty('shortfall_microcents')
@@ -323,4 +355,24 @@ test('settle: cuts counts to what the model can read and write when an upstream 
   })
   expect([record.input_tokens, record.output_tokens]).toEqual([contextWindow, maxOutputTokens])
   expect(left?.tokens.remaining).toBe(limits.dailyTokens - contextWindow - maxOutputTokens)
+})
+
+test.each([
+  ['the rest of the context window', Number.MAX_SAFE_INTEGER, 1e12],
+  ['all that the account has left', 20_000_000, 1e12],
+  ['all tokens that the account has left', Number.MAX_SAFE_INTEGER, 50_000],
+])('admit: reserves %s when a document by URL may add pages', async (_name, dailyCostMicrocents, dailyTokens) => {
+  const journal = { appendTogether: async () => {}, isWritable: () => true, untilDurable: async () => {} }
+  const meter = createLocalMeter({ clock: systemClock, journal, seed: async () => ({ tokens: 0, microcents: 0 }) })
+  const content = [{ type: 'document', source: { type: 'url', url: 'https://a.test/a.pdf' } }]
+  const body = { model: 'm', max_tokens: 10, messages: [{ role: 'user', content }] }
+  const source = { headers: new Headers(), text: JSON.stringify(body), accountId: 'a' }
+  const { ask } = readMessages(body, source, createReasoningSeal('a secret of the tests', null))
+  const plan = planFor(sample, { ask, inputTokens: 100 })
+  const account: Caller = { ...evaluation, limits: { ...limits, dailyCostMicrocents, dailyTokens } }
+  const deps = { meter, clock: systemClock, config: readConfig({}) }
+  const { reservation } = await admit(deps, { requestId: 'req_1', caller: account, ask, plan })
+  const most = highestCostOf(sample, sample.contextWindow, 10)
+  expect(reservation.reservedMicrocents).toBe(Math.min(most, dailyCostMicrocents))
+  expect(reservation.reservedTokens).toBe(Math.min(sample.contextWindow + 10, dailyTokens))
 })

@@ -465,7 +465,8 @@ function billed(parts: readonly AnswerPart[]) {
   }
   const progress = createProgress(seat, { route: 0, admit: 0 })
   progress.response = response
-  return settledCost(catalogue, { plan: { inputTokens: 40 }, ask: { choices: 1 } }, progress)
+  const request = { plan: { inputTokens: 40 }, ask: { choices: 1 }, caller: { plan: 'evaluation' } } as const
+  return settledCost(catalogue, request, progress)
 }
 
 function expectBill(parts: readonly AnswerPart[], bill: Bill): void {

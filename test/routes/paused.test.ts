@@ -45,8 +45,8 @@ async function until(holds: () => Promise<boolean>): Promise<void> {
 }
 
 describe('account with upstream counts above its reservations', () => {
-  test('chat: answers 402 account_paused when the shortfall is above the limit, until the account is resumed', async () => {
-    const account = await newAccount(gateway)
+  test('chat: answers 402 account_paused when an evaluation account has a shortfall above the limit', async () => {
+    const account = await newAccount(gateway, {}, 'evaluation')
     counted = 5
     for (let asked = 0; asked < 3; asked++) expect((await ask(account)).status).toBe(200)
     counted = 200_000
@@ -81,8 +81,19 @@ describe('account with upstream counts above its reservations', () => {
     expect([refused.status, await refused.json()]).toMatchObject([429, { error: { code: 'daily_tokens_exceeded' } }])
   }, 240_000)
 
-  test('metrics and log: report the usage that was not billed', async () => {
+  test('chat: bills all of it to an account on the usage plan, and never pauses it', async () => {
     const account = await newAccount(gateway)
+    counted = 100_000
+    const reply = await ask(account)
+    expect(await reply.json()).toMatchObject({ usage: { cost_usd: expect.closeTo(0.5, 1) } })
+    // In the ledger, which the poll of changed accounts reads.
+    await changeAccount(gateway.deps.database, account.id, { shortfallMicrocents: 1e12 })
+    counted = 5
+    for (let asked = 0; asked < 5; asked++) expect((await ask(account)).status).toBe(200)
+  }, 60_000)
+
+  test('metrics and log: report the usage that was not billed', async () => {
+    const account = await newAccount(gateway, {}, 'evaluation')
     counted = 30_000
     expect((await ask(account)).status).toBe(200)
     const metrics = await (await fetch(`${gateway.url}/metrics`)).text()

@@ -38,6 +38,14 @@ export const plans = {
 
 export type PlanName = keyof typeof plans
 
+/** Returns whether an account is paused for its shortfall. Accounts on `usage` pay for all that they use. */
+export function isPausedFor(
+  { plan, shortfallMicrocents }: { readonly plan: PlanName; readonly shortfallMicrocents: number },
+  maximumShortfall: number,
+): boolean {
+  return plan === 'evaluation' && shortfallMicrocents > maximumShortfall
+}
+
 /** The limits of both plans, with the operator's overrides applied. */
 export type Plans = Readonly<Record<PlanName, Limits>>
 

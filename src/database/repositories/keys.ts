@@ -7,7 +7,7 @@ import { timingSafeEqual } from 'node:crypto'
 import { and, desc, eq, inArray, isNotNull, isNull, type SQL, sql } from 'drizzle-orm'
 import { digestOf, hasKeyLength, parseApiKey } from '../../core/accounts/api-keys.ts'
 import { paymentRequiredFrom } from '../../core/billing/grace.ts'
-import type { Caller, Plans } from '../../core/limits/plans.ts'
+import { type Caller, isPausedFor, type Plans } from '../../core/limits/plans.ts'
 import type { ScopeLimits } from '../../core/limits/scopes.ts'
 import { setBounded } from '../../core/text/bounded-map.ts'
 import { strictestPolicy } from '../../core/validation/fallback-policy.ts'
@@ -149,7 +149,7 @@ export function createKeyDirectory(options: KeyDirectoryOptions): KeyDirectory {
       plan: row.plan,
       limits: limitsOf(row, plans),
       ...paymentOf(row),
-      ...(row.shortfallMicrocents > maximumShortfall ? { isPaused: true } : {}),
+      ...(isPausedFor(row, maximumShortfall) ? { isPaused: true } : {}),
       ...(row.keyWeb && row.accountWeb ? {} : { webOff: true }),
       ...rulesOf(row),
       ...((row.keyHedge ?? row.accountHedge) ? { hedges: true } : {}),

@@ -141,7 +141,8 @@ export function createOwnerService(options: OwnerServiceOptions): OwnerService {
             for (const record of message.records) {
               const held = open.get(record.request_id)
               if (held === undefined) continue
-              const progress = { ...spentOf(record), record }
+              // The worker has limited what is not owed in full.
+              const progress = { ...spentOf(record), isOwedInFull: true, record } as const
               held.progress = progress
               meter.checkpoint(held.seat, () => progress)
             }

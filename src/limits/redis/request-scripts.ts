@@ -211,15 +211,12 @@ if has[3] then
   local reserved, reservedCost, leaseDay = string.match(has[3], '^%d+:(%d+):(%d+):%d+:(%d+)$')
   n = n - 1
   if leaseDay - y == 0 then
-    -- Tokens above the reservation count too; money is at most what was reserved.
-    local usedCost = cost
-    if usedCost - reservedCost > 0 then usedCost = reservedCost end
-    t, c, s, z = t - reserved + tokens, c - reservedCost + usedCost, s + tokens, z + usedCost
+    -- Usage above the reservation counts too; the caller limits the money of accounts that pay at most the reservation.
+    t, c, s, z = t - reserved + tokens, c - reservedCost + cost, s + tokens, z + cost
   end
   if ARGV[8] == '1' then
     ${countScopes}
-    local usedCost = math.min(cost, reservedCost)
-    countScopes(id, leaseDay, tokens - reserved, usedCost - reservedCost, tokens, usedCost, -1)
+    countScopes(id, leaseDay, tokens - reserved, cost - reservedCost, tokens, cost, -1)
     call('HDEL', account, 'k:' .. id)
   end
   call('HSET', account, 'm', struct.pack('${counterFormat}', y, t, c, s, z, n, x))

@@ -105,7 +105,7 @@ function passedFields(fields: Json | null, extras: ChatRequest['extras'], model:
   if (fields === null) {
     const { sent, dropped } = sortExtras('openai', extras, { takes: (name, value) => takes(name, value, model) })
     const shared = Object.entries(sent).filter(([name]) => sharedExtras.has(name))
-    const lost = Object.keys(sent).filter(name => !sharedExtras.has(name) && name !== 'verbosity' && name !== 'store')
+    const lost = Object.keys(sent).filter(name => !sharedExtras.has(name) && name !== 'verbosity')
     return { sent: Object.fromEntries(shared), dropped: [...dropped, ...lost] }
   }
   const sent: [string, unknown][] = []
