@@ -545,6 +545,7 @@ CREATE TABLE "users" (
 	"created_at" timestamp with time zone NOT NULL,
 	"password_sign_in_until" timestamp with time zone,
 	"unverified_since" timestamp with time zone,
+	"email_proven" boolean DEFAULT true NOT NULL,
 	"removed_at" timestamp with time zone,
 	CONSTRAINT "users_email" UNIQUE("email"),
 	CONSTRAINT "users_email_lower" CHECK ("users"."email" = lower("users"."email")),

@@ -247,7 +247,8 @@ export function readConfig(environment: Environment = process.env): Config {
   const port = read.integer('PORT', 3000, 0, 65_535)
   const publicUrl = readPublicUrl(read, problems)
   const mail = readMail(read, publicUrl, problems, warnings)
-  const registration = readRegistration(read, mail !== null, problems, warnings)
+  const isReachable = databaseUrl !== null || publicUrl !== null || loopbackOrigin(host, port) === null
+  const registration = readRegistration(read, { hasMail: mail !== null, isReachable }, problems, warnings)
   const ownOrigin = publicUrl ?? loopbackOrigin(host, port)
 
   const config: Config = {

@@ -600,6 +600,24 @@ describe('registration configuration', () => {
     expect(warnings.some(line => line.startsWith('REGISTRATION_DOMAINS'))).toBe(true)
   })
 
+  test('defaults to closed as soon as clients of other machines can reach the gateway', () => {
+    const database = { DATABASE_URL: 'postgres://u@db/x', JWT_SECRET: 'x'.repeat(64) }
+    for (const environment of [
+      database,
+      { PUBLIC_URL: 'https://gateway.example.com' },
+      ...['0.0.0.0', '::', '192.168.1.2', 'gateway.internal'].map(HOST => ({ HOST })),
+    ]) {
+      const { registration, warnings } = readConfig(environment)
+      expect([environment, registration.mode]).toEqual([environment, 'closed'])
+      expect(warnings.some(line => line.startsWith('REGISTRATION'))).toBe(false)
+      const opened = readConfig({ ...environment, REGISTRATION: 'open' })
+      expect(opened.registration.mode).toBe('open')
+      expect(opened.warnings.some(line => line.startsWith('REGISTRATION=open'))).toBe(true)
+    }
+    for (const HOST of ['127.0.0.1', 'localhost', '::1', '127.1.2.3'])
+      expect(readConfig({ HOST }).registration.mode).toBe('open')
+  })
+
   test('reports each invalid value', () => {
     const wrong: readonly [Environment, string][] = [
       [{ REGISTRATION: 'maybe' }, 'REGISTRATION: must be one of'],
@@ -744,8 +762,10 @@ describe('single sign-on', () => {
   })
 
   test('closes registration, which sets passwords, if it is the only way to sign in', () => {
-    expect(readConfig({ ...valid, OIDC_ONLY: 'true' }).registration.mode).toBe('invitation')
-    expect(readConfig(valid).registration.mode).toBe('open')
+    const local = { ...valid, PUBLIC_URL: '' }
+    expect(readConfig({ ...local, OIDC_ONLY: 'true' }).registration.mode).toBe('invitation')
+    expect(readConfig(local).registration.mode).toBe('open')
+    expect(readConfig({ ...valid, OIDC_ONLY: 'true' }).registration.mode).toBe('closed')
   })
 
   test.each([
@@ -755,7 +775,7 @@ describe('single sign-on', () => {
     [{ ...valid, OIDC_ISSUER: 'https://login.microsoftonline.com/common/v2.0' }, 'OIDC_ISSUER: must name one tenant'],
     [{ ...valid, OIDC_CLIENT_ID: '' }, 'OIDC_CLIENT_ID: required'],
     [{ ...valid, PUBLIC_URL: '', HOST: '0.0.0.0' }, 'PUBLIC_URL: required with OIDC_ISSUER'],
-    [{ ...valid, OIDC_ACCOUNT: '' }, 'OIDC_ACCOUNT: required while registration is open'],
+    [{ ...valid, OIDC_ACCOUNT: '', REGISTRATION: 'open' }, 'OIDC_ACCOUNT: required while registration is open'],
     [{ ...valid, OIDC_ACCOUNT: 'ada@example.com' }, 'OIDC_ACCOUNT: must be the ID'],
     [{ ...valid, OIDC_ROLES: 'staff=boss' }, 'OIDC_ROLES: "staff=boss"'],
     [{ ...valid, OIDC_DEFAULT_ROLE: 'guest' }, 'OIDC_DEFAULT_ROLE: must be one of'],

@@ -63,6 +63,7 @@ function configuration(checks: Check[]): Config | null {
   try {
     const config = readConfig()
     checks.push(okCheck('configuration', `valid; catalog of ${config.catalogDate}`))
+    checks.push(okCheck('registration', registrationTexts[config.registration.mode]))
     for (const text of config.warnings) checks.push(warningCheck('configuration', text, 'See docs/configuration.md.'))
     return config
   } catch (cause) {
@@ -72,6 +73,12 @@ function configuration(checks: Check[]): Config | null {
     return null
   }
 }
+
+const registrationTexts = {
+  open: 'open: anyone can create an account',
+  invitation: 'by invitation: owners and admins invite users',
+  closed: 'closed: the operator creates accounts, and their owners and admins invite users',
+} as const
 
 async function folderChecks(): Promise<Check[]> {
   const found = stores()

@@ -13,19 +13,30 @@ export function readDomains(read: EnvironmentReader, name: string, problems: str
   return domains
 }
 
-/** Reads `REGISTRATION` and `REGISTRATION_DOMAINS`. `hasMail` = email addresses are confirmed. */
+/**
+ * Reads `REGISTRATION` and `REGISTRATION_DOMAINS`. `hasMail` = email addresses are confirmed; `isReachable` = clients
+ * beyond this machine can reach the gateway, and each who registers spends the operator's provider keys.
+ */
 export function readRegistration(
   read: EnvironmentReader,
-  hasMail: boolean,
+  { hasMail, isReachable }: { readonly hasMail: boolean; readonly isReachable: boolean },
   problems: string[],
   warnings: string[],
 ): RegistrationConfig {
-  // Registration sets a password.
-  const usual = read.text('OIDC_ONLY')?.toLowerCase() === 'true' ? 'invitation' : 'open'
-  const mode = read.oneOf('REGISTRATION', registrationModes, usual)
   const domains = readDomains(read, 'REGISTRATION_DOMAINS', problems)
+  // A registration sets a password.
+  const isSingleSignOnOnly = read.text('OIDC_ONLY')?.toLowerCase() === 'true'
+  const usual = isReachable ? 'closed' : isSingleSignOnOnly ? 'invitation' : 'open'
+  const mode = read.oneOf('REGISTRATION', registrationModes, usual)
+  if (mode === 'open' && isReachable && domains === null)
+    warnings.push(
+      'REGISTRATION=open: anyone who reaches this gateway can create an account, which spends your provider keys within the plan `evaluation`',
+    )
   if (domains === null) return { mode, domains }
-  if (mode !== 'open') problems.push(`REGISTRATION_DOMAINS: has no effect with REGISTRATION=${mode}; unset one of them`)
+  if (mode !== 'open')
+    problems.push(
+      `REGISTRATION_DOMAINS: has no effect with REGISTRATION=${mode}${isReachable ? ', the default of a server' : ''}; set REGISTRATION=open or unset it`,
+    )
   if (!hasMail)
     warnings.push(
       'REGISTRATION_DOMAINS is set without SMTP_URL: addresses are not confirmed, so anyone can register one of these domains',

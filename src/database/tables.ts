@@ -112,6 +112,8 @@ export const users = pgTable(
     passwordSignInUntil: time('password_sign_in_until'),
     /** The address is not confirmed yet; null = confirmed, or no confirmation was required. */
     unverifiedSince: time('unverified_since'),
+    /** The mailbox, the identity provider or a user whose own address is proven vouches for the address. */
+    emailProven: boolean('email_proven').notNull().default(true),
     /**
      * The user left or was removed: email and password are blanked, the row stays for keys and records that reference
      * it.

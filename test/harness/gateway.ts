@@ -58,14 +58,10 @@ export async function startGateway(
   const folder = own === null ? await freshDataFolder() : mkdtempSync(join(tmpdir(), 'gateway-ai-'))
   const stores = own === null ? {} : { DATABASE_URL: own.url, JWT_SECRET: secret }
   const logLines: string[] = []
-  const config = readConfig({
-    ...patientEnvironment,
-    GATEWAY_DATA_DIR: folder,
-    PORT: '0',
-    LOG_LEVEL: 'debug',
-    ...stores,
-    ...environment,
-  })
+  // On a server the default is closed.
+  const usual = environment.OIDC_ONLY === undefined ? { REGISTRATION: 'open' } : {}
+  const settings = { ...patientEnvironment, GATEWAY_DATA_DIR: folder, PORT: '0', LOG_LEVEL: 'debug', ...usual, ...stores }
+  const config = readConfig({ ...settings, ...environment })
   const deps = await createDeps(config, {
     writeLog: line => void logLines.push(line),
     passwords: createPasswords(cheapHashing),

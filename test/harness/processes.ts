@@ -84,7 +84,7 @@ export async function startProcess(
   release = root,
 ): Promise<GatewayProcess> {
   const began = performance.now()
-  const settings = { PORT: '0', GATEWAY_DATA_DIR: folder, DRAIN_NOTICE_MS: '1', ...environment }
+  const settings = { PORT: '0', GATEWAY_DATA_DIR: folder, DRAIN_NOTICE_MS: '1', REGISTRATION: 'open', ...environment }
   const child = spawn('main.ts', [], settings, release)
   let output = ''
   const { promise: listening, resolve: heard } = Promise.withResolvers<string>()

@@ -2,9 +2,19 @@
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, spyOn, test } from 'bun:test'
 import { execute } from '../../src/commands/execute.ts'
 import { eventually } from '../database/database.contract.ts'
+import { freePort } from '../harness/free-port.ts'
 import { type Gateway, startGateway } from '../harness/gateway.ts'
 import { type SmtpServer, startSmtpServer } from '../harness/smtp.ts'
-import { addMember, ask, confirmedOwner, createKeyFor, fromAnotherIp, type Person, signIn } from '../harness/users.ts'
+import {
+  addMember,
+  ask,
+  confirmedOwner,
+  createKeyFor,
+  fromAnotherIp,
+  owner,
+  type Person,
+  signIn,
+} from '../harness/users.ts'
 
 // A gateway takes seconds to start where other tests run beside this one.
 setDefaultTimeout(240_000)
@@ -391,6 +401,21 @@ describe('registration', () => {
     })
   })
 
+  test('rejects addresses of the domains of the identity provider', async () => {
+    const single = {
+      OIDC_ISSUER: 'https://login.example.com',
+      OIDC_CLIENT_ID: 'gateway',
+      OIDC_ACCOUNT: 'acc_1',
+      OIDC_DOMAINS: 'Corp.test',
+      PUBLIC_URL: 'http://127.0.0.1:1',
+    }
+    await withGateway(single, async at => {
+      const { status, body } = await register('colleague@CORP.test', 'a long password', at)
+      expect([status, body.error.code, body.error.param]).toEqual([403, 'forbidden', 'email'])
+      expect((await register('guest@elsewhere.test', 'a long password', at)).status).toBe(201)
+    })
+  })
+
   test('rejects every registration when set to invitation', async () => {
     await withGateway({ REGISTRATION: 'invitation' }, async at => {
       expect(await rules(at)).toEqual({
@@ -408,21 +433,77 @@ describe('registration', () => {
     })
   })
 
-  test('rejects registrations, new invitations and earlier invitations when closed', async () => {
-    await withGateway({ REGISTRATION: 'closed' }, async at => {
+  test('rejects registrations and accepts invitations on a server, where it is closed by default', async () => {
+    const port = freePort()
+    // The harness opens registration; an empty value is the default.
+    await withGateway({ REGISTRATION: '', PUBLIC_URL: `http://127.0.0.1:${port}` }, async at => {
+      expect(await rules(at)).toMatchObject({ mode: 'closed' })
       expect((await register('a@example.test', 'a long password', at)).body.error.code).toBe('forbidden')
       const { firstAccount } = at.deps
       const boss = firstAccount === null ? null : await signIn(at, firstAccount)
       if (boss === null) throw new Error('the first owner signs in')
-      const invited = await ask<Failure>(at, 'POST', '/api/v1/team/invitations', {
-        token: boss.token,
-        body: { email: 'b@example.test' },
-      })
-      expect([invited.status, invited.body.error.code]).toEqual([403, 'forbidden'])
-      const accepted = await ask<Failure>(at, 'POST', '/api/v1/team/invitations/gw_invite_x/accept', {
-        body: { password: 'a long password' },
-      })
-      expect([accepted.status, accepted.body.error.code]).toEqual([403, 'forbidden'])
+      expect((await addMember(at, boss, 'member')).accountId).toBe(boss.accountId)
     })
+  })
+})
+
+describe('address that its user has not proven', () => {
+  const password = 'a long password'
+  let at: Gateway
+  let boss: Person
+  beforeAll(async () => {
+    at = await startGateway({ TRUSTED_PROXIES: '127.0.0.1' })
+    const { firstAccount } = at.deps
+    const found = firstAccount === null ? null : await signIn(at, firstAccount)
+    if (found === null) throw new Error('the first owner signs in')
+    boss = found
+  })
+  afterAll(() => at.stop())
+
+  const invite = async (by: Person, email: string) =>
+    (await ask<{ token: string }>(at, 'POST', '/api/v1/team/invitations', { token: by.token, body: { email } })).body
+      .token
+  const accept = (token: string) =>
+    ask<Session & Failure>(at, 'POST', `/api/v1/team/invitations/${token}/accept`, { body: { password } })
+
+  test('goes to the user whom a proven owner invited, and the earlier user loses all access', async () => {
+    const email = 'colleague@corp.test'
+    const squatter = await register(email, 'the password of another', at)
+    const { key } = await createKeyFor(at, { ...boss, token: squatter.body.token })
+    const models = () => fetch(`${at.url}/v1/models`, { headers: { authorization: `Bearer ${key}` } })
+    expect((await models()).status).toBe(200)
+    const accepted = await accept(await invite(boss, email))
+    expect([accepted.status, accepted.body.account.id]).toEqual([201, boss.accountId])
+    expect((await ask(at, 'GET', '/api/v1/account', { token: squatter.body.token })).status).toBe(401)
+    expect(await signIn(at, { email, password: 'the password of another' })).toBeNull()
+    expect(await signIn(at, { email, password })).not.toBeNull()
+    const chat = () =>
+      fetch(`${at.url}/v1/chat/completions`, {
+        method: 'POST',
+        headers: { authorization: `Bearer ${key}`, 'content-type': 'application/json' },
+        body: JSON.stringify({ model: 'gpt-5.4-mini', messages: [{ role: 'user', content: 'Hi' }] }),
+      })
+    await eventually(async () => (await chat()).status === 401, 10_000)
+    // Proven now: no invitation of another account takes it.
+    const other = await owner(at)
+    expect((await accept(await invite(other, email))).body.error.code).toBe('conflict')
+  })
+
+  test('stays with its user when the inviting owner has not proven an address either', async () => {
+    const email = 'first@corp.test'
+    expect((await register(email, password, at)).status).toBe(201)
+    const stranger = await owner(at)
+    expect((await accept(await invite(stranger, email))).body.error.code).toBe('conflict')
+    expect(await signIn(at, { email, password })).not.toBeNull()
+    // A user who joined by such an invitation has not proven the address.
+    const invited = 'second@corp.test'
+    expect((await accept(await invite(stranger, invited))).status).toBe(201)
+    expect((await accept(await invite(boss, invited))).status).toBe(201)
+  })
+
+  test('cannot be registered again', async () => {
+    const email = 'twice@corp.test'
+    expect((await register(email, password, at)).status).toBe(201)
+    expect((await register(email, 'another long password', at)).body.error.code).toBe('conflict')
   })
 })

@@ -28,6 +28,7 @@ async function serve(
   const log: string[] = []
   const config = readConfig({
     ...patientEnvironment,
+    REGISTRATION: 'open',
     DATABASE_URL: url,
     GATEWAY_DATA_DIR: folder.path,
     TRUSTED_PROXIES: '127.0.0.1',

@@ -391,3 +391,29 @@ test('single sign-on: never signs in to a user of another account, nor guesses t
   expect(await stores.singleSignOn.identifyUser(database, bob)).toEqual({ userId: newUser.id })
   expect(await registered()).toHaveLength(0)
 })
+
+test.each(['unverified_since = now()', 'email_proven = false'])(
+  'single sign-on: takes an address over from a user of another account with %s',
+  async state => {
+    const { database, stores, newId } = gateway.deps
+    const [accountId, createdAt, email] = [newId('acc'), new Date(), `${newId('dan').toLowerCase()}@corp.example`]
+    const owner = { id: newId('usr'), accountId, email, passwordHash: 'x', role: 'owner', createdAt } as const
+    const account = { id: accountId, name: 'squatter', plan: 'evaluation', createdAt } as const
+    await stores.accounts.createAccount(database, account, owner)
+    await database.run(({ sql }) => sql.unsafe(`update users set ${state} where email = '${email}'`))
+    const arrival = {
+      issuer: provider.issuer,
+      subject: newId('sub'),
+      email,
+      accountId: gateway.accountId,
+      role: 'member',
+      defaultRole: null,
+      newUser: { id: newId('usr'), passwordHash: 'x' },
+    } as const
+    expect(await stores.singleSignOn.identifyUser(database, arrival)).toEqual({ userId: arrival.newUser.id })
+    expect(await stores.users.findUser(database, accountId, owner.id)).toBeNull()
+    // The address is proven now, so no sign-in of another account takes it.
+    const elsewhere = { ...arrival, subject: newId('sub'), accountId }
+    expect(await stores.singleSignOn.identifyUser(database, elsewhere)).toEqual({ failure: 'other_account' })
+  },
+)

@@ -1,4 +1,4 @@
-/** Who can register without the operator: anyone, invited users, or no one. */
+/** Whether anyone can register. Otherwise visitors ask an owner for an invitation, or the operator for an account. */
 export const registrationModes = ['open', 'invitation', 'closed'] as const
 
 export type RegistrationConfig = {
@@ -9,5 +9,10 @@ export type RegistrationConfig = {
 
 /** Returns true if the domain of an email address may register. */
 export function isDomainOpen({ domains }: RegistrationConfig, email: string): boolean {
-  return domains === null || domains.includes(email.slice(email.lastIndexOf('@') + 1))
+  return domains === null || domains.includes(domainOf(email))
+}
+
+/** Returns the domain of a normalized email address. */
+export function domainOf(email: string): string {
+  return email.slice(email.lastIndexOf('@') + 1)
 }

@@ -119,9 +119,14 @@ export async function findInvitation(database: Database, digest: string): Promis
 export function acceptInvitation(
   database: Database,
   accountId: string,
-  accepted: { readonly digest: string; readonly userId: string; readonly passwordHash: string },
+  accepted: {
+    readonly digest: string
+    readonly userId: string
+    readonly passwordHash: string
+    readonly emailProven: boolean
+  },
 ): Promise<'accepted' | 'taken' | 'gone'> {
-  const { digest, userId, passwordHash } = accepted
+  const { digest, userId, passwordHash, emailProven } = accepted
   return withAccountRls(database, accountId).sql(async step => {
     await step`select 1 from accounts where id = ${accountId} for no key update`
     const [invitation] = await step<{ id: string }[]>`
@@ -130,8 +135,8 @@ export function acceptInvitation(
         for update`
     if (invitation === undefined) return 'gone'
     const made = await step`
-        insert into users (id, account_id, email, password_hash, role, created_at)
-        select ${userId}, account_id, email, ${passwordHash}, role, clock_timestamp() from invitations where digest = ${digest}
+        insert into users (id, account_id, email, password_hash, role, created_at, email_proven)
+        select ${userId}, account_id, email, ${passwordHash}, role, clock_timestamp(), ${emailProven} from invitations where digest = ${digest}
         on conflict (email) do nothing returning id`
     if (made.length === 0) return 'taken'
     await joinInvitedProject(step, invitation.id, userId)

@@ -62,7 +62,7 @@ export function useReset(database: Database, reset: Reset): Promise<boolean> {
         update password_resets set used_at = clock_timestamp()
         where digest = ${digest} and used_at is null and expires_at > clock_timestamp() returning digest`
       if (used.length === 0) return false
-      await step`update users set password_hash = ${passwordHash}, unverified_since = null where id = ${user.id}`
+      await step`update users set password_hash = ${passwordHash}, unverified_since = null, email_proven = true where id = ${user.id}`
       // The reader of the mailbox acts as the user.
       const acting = { actor: { kind: 'user', userId: user.id, address } } as const
       if (user.is_unverified) await endAccess(step, acting, user.id)

@@ -150,11 +150,15 @@ async function linkUser(
   wasRemoved: boolean,
 ): Promise<Outcome> {
   if (email === null) return { failure: 'email_unverified' }
-  // An unconfirmed registration of the address must not block its owner.
-  await releaseUnverifiedIn(step, {}, email)
+  // A registration that has not proven the address must not block its owner.
+  await releaseUnverifiedIn(step, {}, email, accountId)
   const [same] = await step<{ id: string; accountId: string }[]>`
     select id, account_id as "accountId" from users where email = ${email} and removed_at is null`
-  if (same !== undefined) return same.accountId === accountId ? { userId: same.id } : { failure: 'other_account' }
+  if (same !== undefined && same.accountId !== accountId) return { failure: 'other_account' }
+  if (same !== undefined) {
+    await step`update users set email_proven = true where id = ${same.id}`
+    return { userId: same.id }
+  }
   const [invitation] = await step<{ id: string; role: Role }[]>`
     select id, role from invitations
     where account_id = ${accountId} and email = ${email} and accepted_at is null and expires_at > clock_timestamp()`

@@ -111,6 +111,7 @@ export function changePassword(
     const changed = await step`
         update users set password_hash = ${change.newHash},
           unverified_since = case when ${isByOperator}::boolean then null else unverified_since end,
+          email_proven = email_proven or ${isByOperator}::boolean,
           password_sign_in_until = case when ${isByOperator}::boolean then clock_timestamp() + interval '1 hour' end
         where id = ${userId} and account_id = ${accountId} and password_hash = ${change.checkedHash} and removed_at is null
         returning id`

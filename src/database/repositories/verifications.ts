@@ -57,7 +57,7 @@ export function useVerification(database: Database, digest: string): Promise<boo
       const used = await step`
         delete from email_verifications where digest = ${digest} and expires_at > clock_timestamp() returning user_id`
       if (used.length === 0) return false
-      await step`update users set unverified_since = null where id = ${user.id}`
+      await step`update users set unverified_since = null, email_proven = true where id = ${user.id}`
       await recordAudit(step, database, { accountId: user.account_id, action: 'email.confirmed', target: user.id })
       return true
     }),
@@ -66,10 +66,11 @@ export function useVerification(database: Database, digest: string): Promise<boo
 
 /**
  * Frees an unconfirmed address for a new user: removes its user with sessions, keys and tokens. Changes nothing if the
- * address is confirmed or unknown.
+ * address is confirmed or unknown. `provenFor` = the account whose new user has proven the address, which also frees it
+ * from a user of another account who has not; null = it is not proven.
  */
-export function releaseUnverified(database: Database, email: string): Promise<void> {
-  return database.run(({ sql }) => sql.begin(step => releaseUnverifiedIn(step, database, email)))
+export function releaseUnverified(database: Database, email: string, provenFor: string | null = null): Promise<void> {
+  return database.run(({ sql }) => sql.begin(step => releaseUnverifiedIn(step, database, email, provenFor)))
 }
 
 /** The same within a transaction. */
@@ -77,11 +78,16 @@ export async function releaseUnverifiedIn(
   step: TransactionSql,
   by: Pick<Database, 'actor'>,
   email: string,
+  provenFor: string | null = null,
 ): Promise<void> {
-  const [user] = await step<{ id: string }[]>`
+  const [user] = await step<{ id: string; account_id: string }[]>`
     update users set removed_at = clock_timestamp(), email = lower(id) || '@removed.invalid', password_hash = ''
-    where email = ${email} and unverified_since is not null and removed_at is null returning id`
-  if (user !== undefined) await endAccess(step, by, user.id)
+    where email = ${email} and removed_at is null and (unverified_since is not null
+      or (${provenFor}::text is not null and not email_proven and account_id <> ${provenFor}))
+    returning id, account_id`
+  if (user === undefined) return
+  await endAccess(step, by, user.id)
+  await recordAudit(step, by, { accountId: user.account_id, action: 'member.removed', target: user.id })
 }
 
 /** Ends all access of the user of an unconfirmed address: sessions, keys, tokens, known addresses. */

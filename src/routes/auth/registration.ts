@@ -12,7 +12,8 @@ import {
   passwordSchema,
   validateNewPassword,
 } from '../../core/accounts/passwords.ts'
-import { isDomainOpen, type RegistrationConfig } from '../../core/accounts/registration.ts'
+import { domainOf, isDomainOpen, type RegistrationConfig } from '../../core/accounts/registration.ts'
+import type { SingleSignOnConfig } from '../../core/accounts/single-sign-on.ts'
 import { actingAs } from '../../core/audit/audit.ts'
 import type { Clock } from '../../core/ports/clock.ts'
 import type { Log } from '../../core/ports/log.ts'
@@ -64,7 +65,10 @@ const tokenPrefix = 'gw_verify_'
 
 export type RegistrationDeps = SignInDeps &
   OpenRouteDeps & {
-    readonly config: { readonly registration: RegistrationConfig }
+    readonly config: {
+      readonly registration: RegistrationConfig
+      readonly singleSignOn: Pick<SingleSignOnConfig, 'isOnly' | 'label' | 'domains'> | null
+    }
     readonly stores: Pick<Stores, 'verifications'>
     readonly passwords: Passwords
     readonly clock: Pick<Clock, 'now'>
@@ -191,7 +195,9 @@ async function register(
   const body = await readInput(request, checkRegistration)
   const email = normalizeEmail(body.email)
   const password = validateNewPassword(body.password, 'password')
-  if (!isDomainOpen(deps.config.registration, email)) throw domainClosed()
+  // Addresses of the identity provider's domains belong to its users.
+  const isManaged = deps.config.singleSignOn?.domains?.includes(domainOf(email)) === true
+  if (isManaged || !isDomainOpen(deps.config.registration, email)) throw domainClosed()
   await count()
   const passwordHash = await deps.passwords.hash(password, address)
   const { database, stores } = deps
@@ -208,6 +214,7 @@ async function register(
       role: 'owner',
       createdAt,
       unverifiedSince: deps.post === null ? null : createdAt,
+      emailProven: false,
     },
   )
   if (!registered) throw new GatewayError('conflict', 'This email address cannot be registered. Sign in instead.')

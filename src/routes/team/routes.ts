@@ -161,7 +161,6 @@ async function invite(deps: TeamDeps, { principal, request, actor }: SessionRequ
   const { email, role = 'member', project_id: projectId = null, project_role: projectRole } = body
   if (projectRole !== undefined && projectId === null) throw invalidField('project_role', 'requires `project_id`')
   if (!outranks(principal.role, role)) throw forbidden()
-  refuseWhereClosed(deps)
   const token = tokenPrefix + Buffer.from(deps.randomBytes(32)).toString('base64url')
   const invitation = await deps.stores.invitations.invite(actingAs(deps.database, actor), principal.accountId, {
     id: deps.newId('inv'),
@@ -190,7 +189,6 @@ async function withdraw(deps: TeamDeps, { principal, params, actor }: SessionReq
 }
 
 async function accept(deps: TeamDeps, request: Request, token: string, address: string): Promise<Response> {
-  refuseWhereClosed(deps)
   refuseWithoutPasswords(deps.config)
   const body = await readInput(request, checkAcceptance)
   const password = validateNewPassword(body.password, 'password')
@@ -200,10 +198,19 @@ async function accept(deps: TeamDeps, request: Request, token: string, address: 
   if (invitation === null) throw notFound()
   const { accountId } = invitation
   const [userId, passwordHash] = [deps.newId('usr'), await deps.passwords.hash(password, address)]
-  // An unconfirmed registration of the address must not block the invited user.
-  await stores.verifications.releaseUnverified(database, invitation.email)
+  // The token proves the mailbox if it was mailed. Otherwise the inviting user vouches, if their own address is proven.
+  const inviting = deps.post === null ? await stores.users.findUser(database, accountId, invitation.invitedBy) : null
+  const emailProven = deps.post !== null || inviting?.emailProven === true
+  // A registration that has not proven the address must not block the invited user.
+  await stores.verifications.releaseUnverified(database, invitation.email, emailProven ? accountId : null)
+  deps.announce()
   const acting = actingAs(database, { kind: 'user', userId, address })
-  const outcome = await stores.invitations.acceptInvitation(acting, accountId, { digest, userId, passwordHash })
+  const outcome = await stores.invitations.acceptInvitation(acting, accountId, {
+    digest,
+    userId,
+    passwordHash,
+    emailProven,
+  })
   switch (outcome) {
     case 'gone':
       throw notFound()
@@ -218,13 +225,6 @@ async function accept(deps: TeamDeps, request: Request, token: string, address: 
       return answer
     }
   }
-}
-
-function refuseWhereClosed({ config }: TeamDeps): void {
-  if (config.registration.mode === 'closed')
-    throw new GatewayError('forbidden', 'This gateway accepts no new users. Ask its operator for an account.', {
-      shouldRetry: false,
-    })
 }
 
 async function changeRole(deps: TeamDeps, { principal, params, request, actor }: SessionRequest): Promise<Response> {
