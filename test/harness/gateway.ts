@@ -60,7 +60,14 @@ export async function startGateway(
   const logLines: string[] = []
   // On a server the default is closed.
   const usual = environment.OIDC_ONLY === undefined ? { REGISTRATION: 'open' } : {}
-  const settings = { ...patientEnvironment, GATEWAY_DATA_DIR: folder, PORT: '0', LOG_LEVEL: 'debug', ...usual, ...stores }
+  const settings = {
+    ...patientEnvironment,
+    GATEWAY_DATA_DIR: folder,
+    PORT: '0',
+    LOG_LEVEL: 'debug',
+    ...usual,
+    ...stores,
+  }
   const config = readConfig({ ...settings, ...environment })
   const deps = await createDeps(config, {
     writeLog: line => void logLines.push(line),
