@@ -109,7 +109,7 @@ export function createApp(deps: Deps, workers: WorkerMetricsSource | null = null
       return withQuotaHeaders(quota, request.headers, refusalFormOf(request)(refusal, requestId), requestId)
     })
     .use(chat(exchangeDeps))
-    .use(compatible(exchangeDeps))
+    .use(compatible({ ...exchangeDeps, reasoningSeal: deps.reasoningSeal }))
     .use(
       responses({
         ...exchangeDeps,

@@ -302,7 +302,7 @@ export type ChatRequest = {
                       type: 'image'
                       /** an http, https or data: address */
                       url: string
-                      detail?: 'auto' | 'low' | 'high' | null | undefined
+                      detail?: 'auto' | 'low' | 'high' | 'original' | null | undefined
                       cache_control?:
                         | {
                             type: 'ephemeral'
@@ -316,7 +316,7 @@ export type ChatRequest = {
                       image_url: {
                         /** an http, https or data: address */
                         url: string
-                        detail?: 'auto' | 'low' | 'high' | null | undefined
+                        detail?: 'auto' | 'low' | 'high' | 'original' | null | undefined
                       }
                       cache_control?:
                         | {

@@ -15,7 +15,7 @@ export type Preset = {
   /** Usual base URL; null = it must be set. */
   readonly url: string | null
   /** Name of its wire-format deviations, which apply under any base URL; absent = found by its host name. */
-  readonly dialect?: 'mistral'
+  readonly dialect?: 'mistral' | 'openrouter' | 'groq' | 'cerebras' | 'ollama' | 'vllm'
   /** Parameters that all of its models take. */
   readonly parameters: Parameters
   /** Empty = its models are discovered. */
@@ -111,6 +111,7 @@ export const presets: readonly Preset[] = [
     key: 'GROQ_API_KEY',
     base: 'GROQ_BASE_URL',
     url: 'https://api.groq.com/openai/v1',
+    dialect: 'groq',
     // It refuses names of messages, and a schema beside tools or in a stream.
     parameters: {
       ...counted,
@@ -136,6 +137,7 @@ export const presets: readonly Preset[] = [
     key: 'OPENROUTER_API_KEY',
     base: 'OPENROUTER_BASE_URL',
     url: 'https://openrouter.ai/api/v1',
+    dialect: 'openrouter',
     parameters: { ...counted, parallel_tool_calls: true },
     source: 'openrouter.ai/models, 2026-09-23',
     models: [
@@ -211,6 +213,7 @@ export const presets: readonly Preset[] = [
     key: 'CEREBRAS_API_KEY',
     base: 'CEREBRAS_BASE_URL',
     url: 'https://api.cerebras.ai/v1',
+    dialect: 'cerebras',
     // It answers 400 to fields that it does not know.
     parameters: { ...counted, ...schema, output_cap_field: 'max_completion_tokens', pass_extras: false },
     source: 'inference-docs.cerebras.ai, 2026-09-03',
@@ -224,8 +227,8 @@ export const presets: readonly Preset[] = [
       },
     ],
   },
-  local('ollama', 'OLLAMA'),
-  local('vllm', 'VLLM'),
+  { ...local('ollama', 'OLLAMA'), dialect: 'ollama' },
+  { ...local('vllm', 'VLLM'), dialect: 'vllm' },
   local('lm-studio', 'LM_STUDIO'),
 ]
 

@@ -127,7 +127,8 @@ function mayFallBack(failure: ProviderFailure): boolean {
 /** Whether a finished attempt ends the request with its response. */
 export function isServing({ empty, request }: CallState, run: AttemptRun): boolean {
   if (run.failure() !== null) return false
-  return !isEmpty(run.response) || empty !== null || request.prepared.ask.fallback !== 'any'
+  const { fallback, maxOutputTokens } = request.prepared.ask
+  return !isEmpty(run.response) || empty !== null || fallback !== 'any' || maxOutputTokens === 0
 }
 
 /** The model finished without content: `length` and `content_filter` explain this, `stop` does not. */

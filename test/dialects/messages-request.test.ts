@@ -396,7 +396,7 @@ describe('Messages fields', () => {
 
 test.each<readonly [Json, string]>([
   [{ max_tokens: undefined }, 'max_tokens'],
-  [{ max_tokens: 0 }, 'max_tokens'],
+  [{ max_tokens: -1 }, 'max_tokens'],
   [{ messages: [] }, 'messages'],
   [{ messages: [{ role: 'tool', content: 'x' }] }, 'messages.0.role'],
   [{ messages: [user({ text: 'x' })] }, 'messages.0.content.0.type'],
@@ -431,4 +431,10 @@ test.each<readonly [Json, string]>([
   const refused = () => asked(fields)
   expect(refused).toThrow(GatewayError)
   expect(refused).toThrow(expect.objectContaining({ code: 'invalid_request', param }))
+})
+
+test('readMessages: requires an Anthropic model when `max_tokens: 0` only warms its cache', () => {
+  const { ask } = read({ max_tokens: 0 })
+  expect(ask.maxOutputTokens).toBe(0)
+  expect(ask.source?.needs).toEqual(['max_tokens'])
 })

@@ -125,7 +125,7 @@ describe('Responses items', () => {
         role: 'user',
         content: [
           text('Attached to the tool results:'),
-          { type: 'image', url: 'data:image/png;base64,AA==', detail: 'high' },
+          { type: 'image', url: 'data:image/png;base64,AA==', detail: 'original' },
         ],
         name: null,
       },

@@ -262,7 +262,7 @@ describe('toRequest', () => {
   })
 
   test('translates Chat Completions into items and reports dropped parameters', () => {
-    const schema = { type: 'object' }
+    const schema = { type: 'object', properties: {}, additionalProperties: false }
     const messages: readonly Message[] = [
       { role: 'system', text: 'Sys' },
       {

@@ -96,6 +96,7 @@ const weather = {
   strict: null,
 }
 
+const emptySchema = { type: 'object', properties: {}, additionalProperties: false }
 const fullAsk: Partial<ChatRequest> = {
   temperature: 0.7,
   topP: 0.9,
@@ -110,7 +111,7 @@ const fullAsk: Partial<ChatRequest> = {
   tools: [weather],
   toolChoice: { name: 'weather' },
   parallelToolCalls: false,
-  responseFormat: { type: 'json_schema', name: 'answer', description: null, schema: { type: 'object' }, strict: true },
+  responseFormat: { type: 'json_schema', name: 'answer', description: null, schema: emptySchema, strict: true },
   reasoningEffort: 'medium',
   endUser: 'customer-1',
 }
@@ -359,6 +360,8 @@ describe('OpenAI request', () => {
           "json_schema": {
             "name": "answer",
             "schema": {
+              "additionalProperties": false,
+              "properties": {},
               "type": "object",
             },
             "strict": true,
@@ -629,7 +632,8 @@ describe('OpenAI request', () => {
     expect(body.messages).toEqual([
       {
         role: 'system',
-        content: 'Be kind.\n\nAnswer with one JSON object that follows this JSON schema: {"type":"object"}',
+        content:
+          'Be kind.\n\nAnswer with one JSON object that follows this JSON schema: {"type":"object","properties":{},"additionalProperties":false}',
       },
       { role: 'user', content: 'Hello' },
     ])

@@ -126,7 +126,7 @@ describe('invalid field', () => {
     [within({ tools: [tool, { type: 'function' }] }), 'tools.1.function'],
     [within({ tools: [{ type: 'function', function: {} }] }), 'tools.0.function.name'],
     [within({ tools: [{ type: 'function', function: { name: `${canary} space` } }] }), 'tools.0.function.name'],
-    [within({ tools: [{ type: 'function', function: { name: 'x'.repeat(65) } }] }), 'tools.0.function.name'],
+    [within({ tools: [{ type: 'function', function: { name: 'x'.repeat(129) } }] }), 'tools.0.function.name'],
     [
       within({ tools: [{ type: 'function', function: { name: 'x', parameters: canary } }] }),
       'tools.0.function.parameters',

@@ -11,11 +11,13 @@ import type { FallbackPolicy } from '../validation/fallback-policy.ts'
 export type CacheMark = '5m' | '1h'
 
 type TextPart = { readonly type: 'text'; readonly text: string; readonly cache?: CacheMark }
+export const imageDetails = ['auto', 'low', 'high', 'original'] as const
+export type ImageDetail = (typeof imageDetails)[number]
 /** `url` is an http(s) or a `data:` URL. */
 export type ImagePart = {
   readonly type: 'image'
   readonly url: string
-  readonly detail: 'auto' | 'low' | 'high' | null
+  readonly detail: ImageDetail | null
   readonly cache?: CacheMark
 }
 /** A PDF document. `url` is a `data:` URL with base64 content. */

@@ -1,4 +1,4 @@
-import type { ToolCall } from './chat.ts'
+import type { ReasoningItem, ToolCall } from './chat.ts'
 import type { ChatEvent, ContentEvent, FinishReason, TokenLogprob } from './chat-events.ts'
 import { appendMerged } from './text-deltas.ts'
 
@@ -7,6 +7,8 @@ export type CollectedChoice = {
   readonly index: number
   readonly text: string
   readonly reasoning: string
+  /** Reasoning that its provider requires on the next turn; absent = none. */
+  readonly reasoningItems?: readonly ReasoningItem[]
   readonly refusal: string
   readonly toolCalls: readonly ToolCall[]
   /** null = the output was truncated. */
@@ -41,6 +43,9 @@ type OpenChoice = {
   readonly index: number
   text: string
   reasoning: string
+  readonly reasoningItems: ReasoningItem[]
+  /** Length of the reasoning that belongs to items. */
+  reasoningEnd: number
   refusal: string
   readonly calls: { id: string; name: string; signature: string | null; text: string }[]
   finishReason: FinishReason | null
@@ -69,6 +74,9 @@ export function createResponseCollector(keepsEvents = false): ResponseCollector 
         case 'reasoning':
           at(event.choice).reasoning += event.text
           break
+        case 'reasoning_end':
+          endReasoning(at(event.choice), event)
+          break
         case 'refusal':
           at(event.choice).refusal += event.text
           break
@@ -94,7 +102,6 @@ export function createResponseCollector(keepsEvents = false): ResponseCollector 
           break
         case 'opened':
         case 'done':
-        case 'reasoning_end':
         case 'provider_item':
         case 'citation':
           break
@@ -110,11 +117,19 @@ export function createResponseCollector(keepsEvents = false): ResponseCollector 
   }
 }
 
+function endReasoning(choice: OpenChoice, { family, kind, data, id }: Extract<ChatEvent, { type: 'reasoning_end' }>) {
+  const text = choice.reasoning.slice(choice.reasoningEnd)
+  choice.reasoningEnd = choice.reasoning.length
+  if (data !== '') choice.reasoningItems.push({ family, kind, text, data, id })
+}
+
 function opened(choices: OpenChoice[], index: number): OpenChoice {
   const choice: OpenChoice = {
     index,
     text: '',
     reasoning: '',
+    reasoningItems: [],
+    reasoningEnd: 0,
     refusal: '',
     calls: [],
     finishReason: null,
@@ -141,6 +156,7 @@ function folded(choice: OpenChoice): CollectedChoice {
     index,
     text,
     reasoning,
+    ...(choice.reasoningItems.length === 0 ? {} : { reasoningItems: choice.reasoningItems }),
     refusal,
     toolCalls,
     finishReason,

@@ -1,6 +1,6 @@
 /** Parses the conversation of a validated body: messages, content parts, tool calls with their results, and cache marks. */
 import type { Static } from '@sinclair/typebox'
-import type { CacheMark, ContentPart, Message, ToolCall } from '../chat/chat.ts'
+import type { CacheMark, ContentPart, ImageDetail, Message, ReasoningItem, ToolCall } from '../chat/chat.ts'
 import { forwardableAddress } from '../validation/public-address.ts'
 import { invalidField } from '../validation/validate.ts'
 import { cacheMarkOf, type WireCacheMark } from './cache-mark.ts'
@@ -10,9 +10,9 @@ type WirePart =
   | ({ readonly type: 'text' | 'input_text'; readonly text: string } & WireCacheMark)
   | ({
       readonly type: 'image_url'
-      readonly image_url: { readonly url: string; readonly detail?: 'auto' | 'low' | 'high' | null }
+      readonly image_url: { readonly url: string; readonly detail?: ImageDetail | null }
     } & WireCacheMark)
-  | { readonly type: 'image'; readonly url: string; readonly detail?: 'auto' | 'low' | 'high' | null }
+  | { readonly type: 'image'; readonly url: string; readonly detail?: ImageDetail | null }
   | ({
       readonly type: 'file'
       readonly file: { readonly file_data?: string | null; readonly filename?: string | null }
@@ -33,6 +33,7 @@ type WireMessageContent =
       readonly refusal?: string | null
       readonly reasoning_content?: string | null
       readonly reasoning?: string | null
+      readonly reasoning_details?: readonly Readonly<Record<string, unknown>>[] | null
       readonly tool_calls?: readonly Static<ReturnType<typeof toolCallSchema>>[] | null
       readonly function_call?: { readonly name: string; readonly arguments: string } | null
       readonly name?: string | null
@@ -47,6 +48,7 @@ type WireMessageContent =
 export function parseMessages(
   messages: string | readonly WireMessage[] | null,
   prompt: string | null,
+  openReasoning: ReasoningReader = () => null,
 ): readonly Message[] {
   if (messages !== null && prompt !== null)
     throw invalidField('prompt', 'cannot be sent beside `messages`: send one of the two')
@@ -59,7 +61,7 @@ export function parseMessages(
       open = noCalls
       return systemMessages(message)
     }
-    const read = withCacheMark(readMessage(message, index, open), lastMarkOf(message))
+    const read = withCacheMark(readMessage(message, index, open, openReasoning), lastMarkOf(message))
     if (read.role === 'assistant') open = openCallsOf(read.toolCalls)
     else if (read.role !== 'tool') open = noCalls
     return read
@@ -119,7 +121,12 @@ function withCacheMark(message: Message, cache: CacheMark | undefined): Message 
   return { ...message, content: message.content.map((part, at) => (at === last ? { ...part, cache } : part)) }
 }
 
-function readMessage(message: Exclude<WireMessage, SystemMessage>, index: number, open: OpenCalls): Message {
+function readMessage(
+  message: Exclude<WireMessage, SystemMessage>,
+  index: number,
+  open: OpenCalls,
+  openReasoning: ReasoningReader,
+): Message {
   switch (message.role) {
     case 'user':
       return {
@@ -132,6 +139,7 @@ function readMessage(message: Exclude<WireMessage, SystemMessage>, index: number
         role: 'assistant',
         text: textOf(message.content, '') || message.refusal || (message.content == null ? null : ''),
         reasoning: message.reasoning_content || message.reasoning || null,
+        ...reasoningItemsOf(message.reasoning_details ?? [], openReasoning),
         toolCalls: readToolCalls(message, index),
         name: message.name ?? null,
       }
@@ -152,6 +160,17 @@ function readMessage(message: Exclude<WireMessage, SystemMessage>, index: number
       )
     }
   }
+}
+
+/** Returns the reasoning that a client replays; null = not readable. */
+export type ReasoningReader = (detail: Readonly<Record<string, unknown>>) => ReasoningItem | null
+
+function reasoningItemsOf(
+  details: readonly Readonly<Record<string, unknown>>[],
+  open: ReasoningReader,
+): { readonly reasoningItems?: readonly ReasoningItem[] } {
+  const reasoningItems = details.map(open).filter(item => item !== null)
+  return reasoningItems.length === 0 ? {} : { reasoningItems }
 }
 
 function readToolCalls(message: WireMessage & { role: 'assistant' }, index: number): readonly ToolCall[] {

@@ -7,7 +7,15 @@
  * tokenizer, so the bound for their models is the count of the least efficient known tokenizers times a factor, and at
  * most one token per byte.
  */
-import type { ChatRequest, FilePart, ImagePart, Message, PromptDefinition, Tool } from '../chat/chat.ts'
+import type {
+  ChatRequest,
+  FilePart,
+  ImageDetail,
+  ImagePart,
+  Message,
+  PromptDefinition,
+  Tool,
+} from '../chat/chat.ts'
 import { messageNames, messageTexts } from '../chat/request-texts.ts'
 import { measureText, type TokenEstimate } from './pieces-of-text.ts'
 
@@ -40,12 +48,12 @@ const tokensPerValue = 2
 /** Tokens of the instructions that Anthropic adds for tools and for a schema, in recorded traffic. */
 const anthropicInstructions = { tools: 350, schema: 200 }
 
-type ImageFigures = Readonly<Record<'low' | 'high' | 'auto', number>>
-const evenly = (tokens: number): ImageFigures => ({ low: tokens, high: tokens, auto: tokens })
+type ImageFigures = Readonly<Record<ImageDetail, number>>
+const evenly = (tokens: number): ImageFigures => ({ low: tokens, high: tokens, auto: tokens, original: tokens })
 
 /** Fixed, since the image size is unknown here: about one megapixel by each provider's formula. */
 const likelyImageTokens: Readonly<Record<string, ImageFigures>> = {
-  openai: { low: 85, high: 1_105, auto: 1_105 },
+  openai: { low: 85, high: 1_105, auto: 1_105, original: 1_105 },
   anthropic: evenly(1_600),
   google: evenly(1_120),
 }
@@ -53,7 +61,7 @@ const unknownLikelyImage = evenly(1_600)
 
 /** Tokens of the largest image that a provider accepts. OpenAI's newest models read it in full by default. */
 const highestImageTokens: Readonly<Record<string, ImageFigures>> = {
-  openai: { low: 320, high: 3_000, auto: 14_500 },
+  openai: { low: 320, high: 3_000, auto: 14_500, original: 14_500 },
   anthropic: evenly(4_800),
   google: evenly(1_200),
 }

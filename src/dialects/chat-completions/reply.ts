@@ -3,7 +3,7 @@
  * text deltas, and the rest of a chunk never changes.
  */
 
-import type { ToolCall } from '../../core/chat/chat.ts'
+import type { ReasoningItem, ToolCall } from '../../core/chat/chat.ts'
 import type {
   ChatEvent,
   FinishReason,
@@ -17,10 +17,14 @@ import { toUsd } from '../../core/usage/money.ts'
 import { errorBody } from '../../core/validation/errors.ts'
 import { findCitations } from '../../core/web/citations.ts'
 import type { StreamFormat } from '../../http/sse-response.ts'
+import { sealedDetail } from './reasoning-details.ts'
 import type { CompatibleAsk } from './request.ts'
 
 /** Settings of the request that change the form of the response. */
-export type CompletionStyle = Pick<CompatibleAsk, 'includeUsage' | 'legacyFunctions'>
+export type CompletionStyle = Pick<CompatibleAsk, 'includeUsage' | 'legacyFunctions'> & {
+  /** Seals reasoning for the client; absent = the client cannot send it back. */
+  readonly seal?: (item: ReasoningItem) => string
+}
 
 type ChunkFramer = { frame(batch: readonly ChatEvent[]): string }
 
@@ -41,6 +45,9 @@ export function chunkFramer(style: CompletionStyle): ChunkFramer {
         break
       case 'reasoning':
         chunks.gather(event.choice, reasoningField, event.text)
+        break
+      case 'reasoning_end':
+        chunks.endReasoning(event)
         break
       case 'refusal':
         chunks.gather(event.choice, refusalField, event.text)
@@ -90,6 +97,8 @@ type Piece = { readonly choice: number; readonly field: Field; text: string; rea
 function chunkWriter(style: CompletionStyle) {
   // Set by `opened`, the first event.
   let head = ''
+  /** Reasoning by choice since its last end, and the number of its ends. */
+  const reasoned = new Map<number, { text: string; ends: number }>()
   /** Text by choice; null if there are no sources that it could cite. */
   let citable: Map<number, string> | null = null
   const tail = style.includeUsage ? ',"usage":null}\n\n' : '}\n\n'
@@ -113,6 +122,13 @@ function chunkWriter(style: CompletionStyle) {
     flush()
     chunk(choice, '{"role":"assistant","content":"","refusal":null}')
   }
+  const reasoningAt = (choice: number) => {
+    const known = reasoned.get(choice)
+    if (known !== undefined) return known
+    const begun = { text: '', ends: 0 }
+    reasoned.set(choice, begun)
+    return begun
+  }
   const gather = (choice: number, field: Field, text: string): Piece => {
     begin(choice)
     if (piece?.choice === choice && piece.field.before === field.before) piece.text += text
@@ -129,7 +145,17 @@ function chunkWriter(style: CompletionStyle) {
     },
     gather(choice: number, field: Field, text: string) {
       if (citable !== null && field === textField) citable.set(choice, (citable.get(choice) ?? '') + text)
+      if (style.seal !== undefined && field === reasoningField) reasoningAt(choice).text += text
       gather(choice, field, text)
+    },
+    endReasoning({ choice, family, kind, data, id }: Extract<ChatEvent, { type: 'reasoning_end' }>) {
+      if (style.seal === undefined || data === '') return
+      const reasoning = reasoningAt(choice)
+      begin(choice)
+      flush()
+      const item = { family, kind, text: reasoning.text, data, id }
+      chunk(choice, JSON.stringify({ reasoning_details: [sealedDetail(item, reasoning.ends++, style.seal)] }))
+      reasoning.text = ''
     },
     /** Log probabilities belong to the pending text. Without one they go with an empty text delta. */
     log(choice: number, tokens: readonly TokenLogprob[]) {
@@ -198,11 +224,13 @@ export function completionBody(
 }
 
 function messageOf(
-  { text, reasoning, refusal, toolCalls }: CollectedChoice,
+  { text, reasoning, reasoningItems = [], refusal, toolCalls }: CollectedChoice,
   sources: readonly WebSource[],
   style: CompletionStyle,
 ): object {
   const calls = toolCalls.map(wireCall)
+  const { seal } = style
+  const details = seal === undefined ? [] : reasoningItems.map((item, index) => sealedDetail(item, index, seal))
   return {
     role: 'assistant',
     // Null only with calls or a refusal. A response whose output cap was used for reasoning has an empty text.
@@ -210,6 +238,7 @@ function messageOf(
     refusal: refusal === '' ? null : refusal,
     annotations: annotationsOf(text, sources),
     ...(reasoning === '' ? {} : { reasoning_content: reasoning }),
+    ...(details.length === 0 ? {} : { reasoning_details: details }),
     ...(calls.length === 0
       ? {}
       : style.legacyFunctions

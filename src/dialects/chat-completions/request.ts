@@ -3,7 +3,7 @@
  * functions become tools. Known fields are checked strictly.
  */
 import { type Static, Type } from '@sinclair/typebox'
-import type { ChatRequest } from '../../core/chat/chat.ts'
+import { type ChatRequest, imageDetails } from '../../core/chat/chat.ts'
 import { cacheMarkSchema } from '../../core/request/cache-mark.ts'
 import {
   chatRequestFields,
@@ -11,7 +11,7 @@ import {
   maximumTools,
   parseChatRequestFields,
 } from '../../core/request/chat-request.ts'
-import { parseMessages } from '../../core/request/parse-messages.ts'
+import { parseMessages, type ReasoningReader } from '../../core/request/parse-messages.ts'
 import {
   bodyText,
   calledName,
@@ -40,7 +40,7 @@ const textPart = Type.Object(
 const imagePart = Type.Object(
   {
     type: Type.Literal('image_url'),
-    image_url: Type.Object({ url: imageAddress, detail: nullable(oneOf(['auto', 'low', 'high'])) }, open),
+    image_url: Type.Object({ url: imageAddress, detail: nullable(oneOf(imageDetails)) }, open),
     cache_control,
   },
   open,
@@ -71,6 +71,7 @@ const message = Type.Union([
       refusal: nullable(bodyText),
       reasoning_content: nullable(bodyText),
       reasoning: nullable(bodyText),
+      reasoning_details: nullable(Type.Array(anyObject, { maxItems: 1024 })),
       tool_calls: nullable(Type.Array(toolCallSchema(true), { maxItems: maximumTools })),
       function_call: nullable(legacyCall),
       audio: absent,
@@ -163,7 +164,12 @@ export type CompatibleAsk = {
  * Parses a body and the `X-Gateway-*` headers, which take precedence. `bodyCharacters` is the length of the body's text.
  * Throws `invalid_request` or `unsupported_parameter` with the field at fault.
  */
-export function readCompatible(value: unknown, headers: Headers, bodyCharacters: number): CompatibleAsk {
+export function readCompatible(
+  value: unknown,
+  headers: Headers,
+  bodyCharacters: number,
+  openReasoning?: ReasoningReader,
+): CompatibleAsk {
   const body = check(value)
   rejectStoredState(body)
   checkTogether(body)
@@ -178,7 +184,7 @@ export function readCompatible(value: unknown, headers: Headers, bodyCharacters:
     dialect: 'chat_completions',
     source: null,
     stream: streams ? fields.stream : null,
-    messages: parseMessages(body.messages ?? null, body.prompt ?? null),
+    messages: parseMessages(body.messages ?? null, body.prompt ?? null, openReasoning),
     maxOutputTokens: cap === undefined ? null : (body[cap] ?? null),
     presencePenalty: body.presence_penalty ?? null,
     frequencyPenalty: body.frequency_penalty ?? null,

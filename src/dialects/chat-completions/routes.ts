@@ -1,27 +1,36 @@
 import { Elysia } from 'elysia'
+import type { ReasoningItem } from '../../core/chat/chat.ts'
 import { type ChatEndpoint, type ChatRouteDeps, handleChat } from '../../http/chat-handler.ts'
 import { chatErrors, chatHeaders } from '../../http/chat-route-docs.ts'
 import { policies } from '../../http/policies.ts'
 import { withRouteDocs } from '../../http/route-docs.ts'
+import type { ReasoningSeal } from '../reasoning-seal.ts'
+import { detailReader } from './reasoning-details.ts'
 import { compatibleStream, completionBody } from './reply.ts'
 import { compatibleSchema, readCompatible } from './request.ts'
 import { completionEventShape, completionShape } from './schema.ts'
 
-const endpoint: ChatEndpoint = {
-  dialect: 'chat_completions',
-  parse(body, { headers, text }) {
-    const parsed = readCompatible(body, headers, text.length)
-    return {
-      ask: parsed.ask,
-      spelling: parsed.spelling,
-      stream: requestId => compatibleStream(parsed, requestId),
-      body: (answer, opening, receipt) => completionBody(answer, receipt, opening, parsed),
-    }
-  },
+type CompatibleDeps = ChatRouteDeps & { readonly reasoningSeal: ReasoningSeal }
+
+function endpointOf({ reasoningSeal }: Pick<CompatibleDeps, 'reasoningSeal'>): ChatEndpoint {
+  return {
+    dialect: 'chat_completions',
+    parse(body, { headers, text, accountId }) {
+      const parsed = readCompatible(body, headers, text.length, detailReader(reasoningSeal, accountId))
+      const style = { ...parsed, seal: (item: ReasoningItem) => reasoningSeal.seal(accountId, item) }
+      return {
+        ask: parsed.ask,
+        spelling: parsed.spelling,
+        stream: requestId => compatibleStream(style, requestId),
+        body: (answer, opening, receipt) => completionBody(answer, receipt, opening, style),
+      }
+    },
+  }
 }
 
 /** `POST /v1/chat/completions`: the chat-completions wire format, for existing client libraries. */
-export function compatible(deps: ChatRouteDeps) {
+export function compatible(deps: CompatibleDeps) {
+  const endpoint = endpointOf(deps)
   return new Elysia({ name: 'compatible' }).post(
     '/v1/chat/completions',
     ({ request }) => handleChat(deps, endpoint, request),

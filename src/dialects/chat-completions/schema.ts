@@ -21,6 +21,16 @@ const call = {
   function: strictObject({ name: text('weather'), arguments: text('{"city":"Oslo"}', 'JSON as the model wrote it') }),
   extra_content: Type.Optional(strictObject({ google: strictObject({ thought_signature: Type.String() }) })),
 }
+const reasoningDetails = Type.Optional(
+  Type.Array(
+    strictObject({
+      type: Type.Literal('reasoning.encrypted'),
+      data: Type.String({ description: 'sealed: send it back with the message' }),
+      format: Type.Literal('gateway-ai-v1'),
+      index: Type.Integer({ minimum: 0 }),
+    }),
+  ),
+)
 const legacyCall = strictObject({ name: Type.String(), arguments: Type.String() })
 
 const characters = Type.Integer({ minimum: 0, description: 'in characters of the text', examples: [12] })
@@ -80,6 +90,7 @@ export const completionShape = namedSchema('Completion', {
         refusal: orNull(Type.String({ examples: [null] })),
         annotations: Type.Array(annotation, { description: 'web sources that the model received' }),
         reasoning_content: Type.Optional(Type.String()),
+        reasoning_details: reasoningDetails,
         tool_calls: Type.Optional(Type.Array(strictObject(call))),
         function_call: Type.Optional(legacyCall),
       }),
@@ -104,6 +115,7 @@ const completionChunkShape = namedSchema('CompletionChunk', {
         content: Type.Optional(orNull(text('The sky'))),
         refusal: Type.Optional(orNull(Type.String())),
         reasoning_content: Type.Optional(Type.String()),
+        reasoning_details: reasoningDetails,
         annotations: Type.Optional(Type.Array(annotation)),
         tool_calls: Type.Optional(
           Type.Array(

@@ -115,8 +115,10 @@ export class BlockWriter {
   }
 
   private endReasoning({ family, kind, data, id }: Extract<ContentEvent, { type: 'reasoning_end' }>): void {
-    if (!this.shows(family)) return
-    if (kind === 'redacted') {
+    // Proofs of a model behind OpenRouter, which requires them also if the client did not request thinking.
+    const isHidden = !this.shows(family) && family === 'compatible' && kind === 'encrypted'
+    if (!this.shows(family) && !isHidden) return
+    if (kind === 'redacted' || isHidden) {
       const isOwn = family === 'anthropic'
       this.whole({ type: 'redacted_thinking', data: isOwn ? data : this.sealed({ family, kind, data, id }) })
       return

@@ -26,7 +26,8 @@ const open = { additionalProperties: true }
 const anyObject = Type.Object({}, open)
 const block = Type.Object({ type: Type.String({ minLength: 1, maxLength: 128 }) }, open)
 const content = Type.Union([bodyText, Type.Array(block)])
-const tokens = Type.Integer({ minimum: 1, maximum: 2 ** 31 - 1 })
+/** 0 writes the prompt into Anthropic's cache without an output. */
+const tokens = Type.Integer({ minimum: 0, maximum: 2 ** 31 - 1 })
 /** Older releases of LangChain send -1 for sampling fields that are not set. */
 const unset = Type.Literal(-1)
 
@@ -183,8 +184,13 @@ function pickShared(body: Body): Parameters<typeof parseChatRequestFields>[0] {
 type Prompt = Static<typeof countSchema>
 
 /** Parses the conversation and the definitions of a request. */
-function readPrompt(body: Prompt, { headers, text, accountId }: RequestSource, seal: ReasoningSeal) {
+function readPrompt(
+  body: Prompt & { readonly max_tokens?: number },
+  { headers, text, accountId }: RequestSource,
+  seal: ReasoningSeal,
+) {
   rejectStored(body)
+  const { max_tokens: maximum } = body
   const values = new ReadValues()
   const { messages, needs, sealed } = readConversation(body, { seal, accountId }, values)
   const {
@@ -210,7 +216,7 @@ function readPrompt(body: Prompt, { headers, text, accountId }: RequestSource, s
     fields: body,
     messages,
     headers: sent,
-    needs: neededTool === null ? needs : [...needs, neededTool],
+    needs: [...needs, ...(neededTool === null ? [] : [neededTool]), ...(maximum === 0 ? ['max_tokens'] : [])],
     // Such fields are extras. Each adapter reports the extras that it drops.
     sameFormOnly: [],
     refused,
@@ -292,9 +298,8 @@ function responseFormatOf({
 }: Prompt & { readonly output_format?: unknown }): ResponseFormat {
   const format: unknown = config?.format ?? body.output_format
   if (!isBlockFields(format) || format.type !== 'json_schema' || !isBlockFields(format.schema)) return { type: 'text' }
-  // OpenAI's strict mode accepts only closed schemas. Anthropic's clients usually send such schemas.
-  const strict = format.schema.additionalProperties === false
-  return { type: 'json_schema', name: 'response', description: null, schema: format.schema, strict }
+  // The API always follows the schema. Adapters decide whether theirs can.
+  return { type: 'json_schema', name: 'response', description: null, schema: format.schema, strict: true }
 }
 
 const efforts: ReadonlySet<string> = new Set(['low', 'medium', 'high', 'xhigh', 'max'] satisfies ReasoningEffort[])

@@ -1,6 +1,6 @@
 /** Parses native chat bodies. Unknown fields are rejected at every level, so that a misspelled field is not ignored. */
 import { Type } from '@sinclair/typebox'
-import type { ChatRequest } from '../../core/chat/chat.ts'
+import { type ChatRequest, imageDetails } from '../../core/chat/chat.ts'
 import { cacheMarkSchema } from '../../core/request/cache-mark.ts'
 import {
   chatRequestFields,
@@ -14,7 +14,7 @@ import { checker, nullable, oneOf } from '../../core/validation/validate.ts'
 
 const closed = { additionalProperties: false }
 const cache_control = cacheMarkSchema(false)
-const detail = nullable(oneOf(['auto', 'low', 'high']))
+const detail = nullable(oneOf(imageDetails))
 
 const textPart = Type.Object({ type: oneOf(['text'], 'unsupported_parameter'), text: bodyText, cache_control }, closed)
 const imagePart = Type.Object({ type: Type.Literal('image'), url: imageAddress, detail, cache_control }, closed)

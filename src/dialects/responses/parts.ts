@@ -1,6 +1,6 @@
 /** Parses the content of items: text, images and documents. */
 import { Type } from '@sinclair/typebox'
-import type { ContentPart } from '../../core/chat/chat.ts'
+import { type ContentPart, imageDetails } from '../../core/chat/chat.ts'
 import { isImageData, isPdfData, type ReadValues } from '../../core/chat/request-texts.ts'
 import { fetchable } from '../../core/request/parse-messages.ts'
 import { bodyText, imageAddress } from '../../core/request/part-schemas.ts'
@@ -27,7 +27,7 @@ const checkFile = checkerAt(
     open,
   ),
 )
-const checkDetail = checkerAt(Type.Object({ detail: nullable(oneOf(['auto', 'low', 'high', 'original'])) }, open))
+const checkDetail = checkerAt(Type.Object({ detail: nullable(oneOf(imageDetails)) }, open))
 
 type ReadParts = {
   readonly parts: readonly ContentPart[]
@@ -103,7 +103,7 @@ function imageOf(part: Fields, place: string): ContentPart {
   return {
     type: 'image',
     url: fetchable(url, `${place}.image_url`),
-    detail: detail === 'original' ? 'high' : (detail ?? null),
+    detail: detail ?? null,
   }
 }
 

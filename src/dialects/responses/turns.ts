@@ -34,7 +34,7 @@ export class Turns {
   /** Adds reasoning in the form of its provider: as an item, as the signature of a call, or as plain text. */
   reason(item: ReasoningItem): void {
     if (item.family === 'google' && item.id !== null) this.signatures.set(item.id, item.data)
-    else if (item.family === 'compatible') this.open().reasoning.push(item.text)
+    else if (item.family === 'compatible' && item.data === '') this.open().reasoning.push(item.text)
     else this.open().reasoningItems.push(item)
   }
 

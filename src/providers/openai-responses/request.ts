@@ -6,7 +6,8 @@ import { ownFields } from '../../core/validation/own-fields.ts'
 import { sortExtras } from '../extras.ts'
 import { encoded, isRecord, type Json, record, records, textOf } from '../json.ts'
 import { namesJson } from '../openai/conversation.ts'
-import { chatCompletionsUrl, formatFor, officialValues } from '../openai/request.ts'
+import { chatCompletionsUrl, formatFor, looseTools, officialValues } from '../openai/request.ts'
+import { isStrict } from '../openai/strict.ts'
 import { droppedNames, isDemanding, nearestEffort, parametersFor } from '../parameters.ts'
 import type { Access, ProviderAsk, ProviderRequest } from '../provider.ts'
 import { inputFor } from './input.ts'
@@ -162,7 +163,10 @@ function toolsFor(
   const dropped = refused.filter(type => !type.startsWith('web_search')).map(type => `tools.${type}`)
   if (isVerbatim) return { sent: kept, dropped }
   const hosted = kept.map(({ type }) => textOf(type)).filter(type => !clientTools.has(type))
-  return { sent: ask.tools.map(functionFor), dropped: [...dropped, ...hosted.map(type => `tools.${type}`)] }
+  return {
+    sent: ask.tools.map(functionFor),
+    dropped: [...dropped, ...hosted.map(type => `tools.${type}`), ...looseTools(ask.tools)],
+  }
 }
 
 const clientTools: ReadonlySet<string> = new Set(['function', 'custom', 'namespace', 'tool_search'])
@@ -174,7 +178,7 @@ function functionFor({ name, description, parameters, strict }: Tool): Json {
     description: description ?? undefined,
     parameters: parameters ?? { type: 'object', properties: {} },
     // A missing value means true in this API and false in Chat Completions.
-    strict: strict ?? false,
+    strict: isStrict(strict, parameters ?? {}),
   }
 }
 

@@ -6,6 +6,7 @@ import type { AnswerPart, ProviderFailure } from '../provider.ts'
 import { type Calls, endCalls, openNamed, readCall } from './calls.ts'
 import { failureInAnswer } from './failure.ts'
 import { type ReasoningText, readThinking, releaseHeld, type Thinking } from './reasoning.ts'
+import { addDetails, type ReasoningDetails, releaseDetails } from './reasoning-details.ts'
 import { logprobsOf } from './usage.ts'
 
 /** State of one choice of a response. */
@@ -13,6 +14,7 @@ export type Choice = {
   readonly index: number
   readonly calls: Calls
   readonly thinking: Thinking
+  readonly details: ReasoningDetails
   /** The first finish reason. */
   reason: FinishReason | null
   /** Parts arrived in `delta`: a complete `message` beside them repeats what was read. */
@@ -25,6 +27,7 @@ export function startChoice(index: number, official: boolean, mintId: Calls['min
     index,
     calls: { choice: index, list: [], opened: 0, mintId },
     thinking: { place: official ? 'over' : 'maybe', closing: '', held: '' },
+    details: [],
     reason: null,
     streamed: false,
   }
@@ -78,6 +81,7 @@ export function releaseText(choice: Choice, parts: AnswerPart[]): void {
 /** Ends a choice. */
 export function endChoice(choice: Choice, parts: AnswerPart[]): void {
   releaseText(choice, parts)
+  releaseDetails(choice.details, choice.index, parts)
   addFailure(endCalls(choice.calls, parts), parts)
 }
 
@@ -100,6 +104,7 @@ function addFailure(failure: ProviderFailure | null, parts: AnswerPart[]): void 
 
 function readMessage(choice: Choice, message: Json, whole: boolean, parts: AnswerPart[]): void {
   pushReasoning(choice, reasoningOf(message), parts)
+  addDetails(choice.details, message.reasoning_details)
   const { content, refusal, tool_calls: calls, function_call: legacyCall } = message
   if (isText(content)) readText(choice, content, parts)
   else if (Array.isArray(content)) {
@@ -118,6 +123,7 @@ function readMessage(choice: Choice, message: Json, whole: boolean, parts: Answe
 function pushCall(choice: Choice, wire: unknown, whole: boolean, position: number | null, parts: AnswerPart[]): void {
   if (!isRecord(wire)) return
   releaseText(choice, parts)
+  releaseDetails(choice.details, choice.index, parts)
   addFailure(readCall(choice.calls, wire, whole, position, parts), parts)
 }
 
@@ -156,6 +162,7 @@ function say(choice: Choice, said: readonly ReasoningText[], parts: AnswerPart[]
 /** Adds text. Text after a call means that the call's name is complete. */
 function pushText(choice: Choice, text: string, parts: AnswerPart[]): void {
   openNamed(choice.calls, parts)
+  releaseDetails(choice.details, choice.index, parts)
   parts.push({ type: 'text', choice: choice.index, text })
 }
 

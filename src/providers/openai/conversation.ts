@@ -1,8 +1,9 @@
-import type { ContentPart, Message, ToolCall } from '../../core/chat/chat.ts'
+import type { ContentPart, ImageDetail, Message, ToolCall } from '../../core/chat/chat.ts'
 import type { ParameterRules } from '../../core/models/models.ts'
 import { type ConversationStep, placeholderTexts, stepsOf, type ToolExchange } from '../conversation-steps.ts'
 import type { Json } from '../json.ts'
 import type { Dialect } from './dialects.ts'
+import { detailsFor } from './reasoning-details.ts'
 
 /** An instruction to add to the messages for the response format. */
 export type Instruction = { readonly text: string; readonly unlessJsonIsNamed: boolean }
@@ -29,13 +30,14 @@ function messageFor(step: ConversationStep, writing: Writing, toolId: (id: strin
     case 'user':
       return [{ role: 'user', content: userContent(step.content, writing.official), name: nameFor(step.name, writing) }]
     case 'assistant': {
-      const { text, reasoning, exchanges, name } = step
+      const { text, reasoning, reasoningItems, exchanges, name } = step
       const replayed = reasoning !== null && !writing.official && writing.rules.passExtras
       const calls = exchanges.map(({ call }) => toolCallFor(call, writing.dialect, toolId))
       const message = {
         role: 'assistant',
         content: calls.length > 0 ? text || null : (text ?? ''),
-        reasoning_content: replayed ? reasoning : undefined,
+        ...(replayed && Object.fromEntries(writing.dialect.reasoningFields.map(field => [field, reasoning]))),
+        reasoning_details: writing.dialect.reasoningDetails ? detailsFor(reasoningItems) : undefined,
         tool_calls: calls.length > 0 ? calls : undefined,
         name: nameFor(name, writing),
       }
@@ -65,19 +67,24 @@ function userContent(content: Extract<Message, { role: 'user' }>['content'], off
   if (first?.type === 'text' && content.length === 1) return first.text
   const texts = content.flatMap(part => (part.type === 'text' ? [part.text] : []))
   if (texts.length === content.length && (!official || texts.length < 2)) return texts.join('\n')
-  return content.map(wirePart)
+  return content.map(part => wirePart(part, official))
 }
 
-function wirePart(part: ContentPart): Json {
+function wirePart(part: ContentPart, official: boolean): Json {
   switch (part.type) {
     case 'text':
       return { type: 'text', text: part.text }
     case 'image':
-      return { type: 'image_url', image_url: { url: part.url, detail: part.detail ?? undefined } }
+      return { type: 'image_url', image_url: { url: part.url, detail: detailFor(part.detail, official) } }
     case 'file':
       // OpenAI answers 400 without a name.
       return { type: 'file', file: { filename: part.name || 'document.pdf', file_data: part.url } }
   }
+}
+
+/** Other servers do not know the original size. */
+function detailFor(detail: ImageDetail | null, official: boolean): ImageDetail | undefined {
+  return detail === 'original' && !official ? 'high' : (detail ?? undefined)
 }
 
 /** Omits a name that violates OpenAI's pattern, which would fail the whole request. */

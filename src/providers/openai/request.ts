@@ -6,6 +6,7 @@ import { droppedNames, isDemanding, mayForce, nearestEffort, parametersFor } fro
 import type { Access, ProviderAsk, ProviderRequest } from '../provider.ts'
 import { type Instruction, messagesFor } from './conversation.ts'
 import { type Dialect, dialectOf } from './dialects.ts'
+import { isStrict } from './strict.ts'
 
 /** Builds the request. A model only receives parameters that its `ParameterRules` allow. */
 export function toRequest(
@@ -63,7 +64,7 @@ export function toRequest(
       ...(access.apiKey !== null && dialect.keyHeader(access.apiKey)),
     },
     body: encoded(body),
-    droppedParameters: droppedNames(dropped, extras.dropped, ask.source),
+    droppedParameters: droppedNames(dropped, [...extras.dropped, ...looseTools(ask.tools)], ask.source),
   }
 }
 
@@ -113,9 +114,16 @@ function toolFor({ name, description, parameters, strict }: Tool): Json {
       name,
       description: description ?? undefined,
       parameters: parameters ?? undefined,
-      strict: strict ?? undefined,
+      strict: strict === true ? isStrict(strict, parameters ?? {}) || undefined : (strict ?? undefined),
     },
   }
+}
+
+/** Returns the name that reports tools whose `strict` is dropped. */
+export function looseTools(tools: readonly Tool[]): readonly string[] {
+  return tools.some(({ strict, parameters }) => strict === true && !isStrict(strict, parameters ?? {}))
+    ? ['tools.strict']
+    : []
 }
 
 export type Format = {
@@ -139,8 +147,14 @@ export function formatFor(format: ResponseFormat, supported: ParameterRules['res
     return { field: { type: 'json_object' }, instruction: { text, unlessJsonIsNamed: false }, lesser: true }
   }
   const { name, description, schema, strict } = format
-  const json_schema = { name, description: description ?? undefined, schema, strict: strict ?? undefined }
-  return { field: { type: 'json_schema', json_schema }, instruction: null, lesser: false }
+  const sent = isStrict(strict, schema)
+  const json_schema = {
+    name,
+    description: description ?? undefined,
+    schema,
+    strict: sent || (strict === false ? false : undefined),
+  }
+  return { field: { type: 'json_schema', json_schema }, instruction: null, lesser: strict === true && !sent }
 }
 
 /**
