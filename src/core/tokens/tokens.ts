@@ -7,15 +7,7 @@
  * tokenizer, so the bound for their models is the count of the least efficient known tokenizers times a factor, and at
  * most one token per byte.
  */
-import type {
-  ChatRequest,
-  FilePart,
-  ImageDetail,
-  ImagePart,
-  Message,
-  PromptDefinition,
-  Tool,
-} from '../chat/chat.ts'
+import type { ChatRequest, FilePart, ImageDetail, ImagePart, Message, PromptDefinition, Tool } from '../chat/chat.ts'
 import { messageNames, messageTexts } from '../chat/request-texts.ts'
 import { measureText, type TokenEstimate } from './pieces-of-text.ts'
 
