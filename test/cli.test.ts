@@ -212,8 +212,13 @@ describe('CLI beside a running gateway', () => {
     await done(`accounts limits ${owner} --rpm 100000 --daily-cost-usd 2.5`)
     await untilStatus(firstKey, 200)
     expect(await asJson(`accounts show ${owner}`)).toMatchObject({
-      limits: { requests_per_minute: 100_000, concurrent_requests: 5, daily_tokens: 500_000, daily_cost_usd: 2.5 },
-      own_limits: { requests_per_minute: 100_000, concurrent_requests: null, daily_tokens: null, daily_cost_usd: 2.5 },
+      limits: { requests_per_minute: 100_000, concurrent_requests: 50, daily_tokens: 20_000_000, daily_cost_usd: 2.5 },
+      own_limits: {
+        requests_per_minute: 100_000,
+        concurrent_requests: 50,
+        daily_tokens: 20_000_000,
+        daily_cost_usd: 2.5,
+      },
     })
     expect(await asJson(`accounts limits ${owner} --reset`)).toMatchObject({
       limits: { requests_per_minute: 30, daily_cost_usd: 1.67 },

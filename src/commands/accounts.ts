@@ -7,11 +7,12 @@ import {
   highestLimits,
   isPausedFor,
   type Limits,
+  limitsText,
   type PlanName,
   plans as publishedPlans,
 } from '../core/limits/plans.ts'
 import { formatDay } from '../core/text/utc-days.ts'
-import { fromUsd, toUsd } from '../core/usage/money.ts'
+import { fromUsd, shownUsd, toUsd } from '../core/usage/money.ts'
 import type { Database } from '../database/database.ts'
 import {
   type AccountChange,
@@ -123,7 +124,7 @@ const show = command({
       const ownCost =
         account.dailyCostMicrocents === null
           ? ''
-          : `  (override; plan limit ${usd(plans[account.plan].dailyCostMicrocents)})`
+          : `  (override; plan limit ${shownUsd(plans[account.plan].dailyCostMicrocents)})`
       print(
         ...columns([
           ['account', account.id],
@@ -133,7 +134,7 @@ const show = command({
           ['requests per minute', `${limits.requestsPerMinute}${own('requestsPerMinute')}`],
           ['concurrent requests', `${limits.concurrentRequests}${own('concurrentRequests')}`],
           ['tokens today', `${count(today.tokens)} of ${count(limits.dailyTokens)}${own('dailyTokens')}`],
-          ['cost today', `${usd(today.microcents)} of ${usd(limits.dailyCostMicrocents)}${ownCost}`],
+          ['cost today', `${shownUsd(today.microcents)} of ${shownUsd(limits.dailyCostMicrocents)}${ownCost}`],
           ['shortfall', shortfallText(account, maximumShortfall)],
           ['keys', `${valid.length} valid of ${keys.length}`],
         ]),
@@ -196,7 +197,7 @@ const resume = command({
       await changeAccount(database, account.id, { shortfallMicrocents: 0 })
       const before = account.shortfallMicrocents
       if (options.json) printJson({ id: account.id, email: user.email, shortfall_usd: 0, before_usd: toUsd(before) })
-      else print(`${user.email}: shortfall ${usd(0)}, was ${usd(before)}.`)
+      else print(`${user.email}: shortfall ${shownUsd(0)}, was ${shownUsd(before)}.`)
     }),
 })
 
@@ -246,7 +247,7 @@ export const accountCommands = [create, listing, show, plan, limits, resume, res
 
 /** Describes the account's unbilled usage beyond reservations. */
 function shortfallText(account: Account, maximum: number): string {
-  const limit = `${usd(account.shortfallMicrocents)} of ${usd(maximum)}`
+  const limit = `${shownUsd(account.shortfallMicrocents)} of ${shownUsd(maximum)}`
   return isPausedFor(account, maximum) ? `${limit}  (paused: accounts resume)` : limit
 }
 
@@ -289,10 +290,7 @@ function change(
         limits: limitsForJson(now),
         own_limits: ownLimits(changed),
       })
-    print(
-      `${user.email}: plan ${changed.plan}, ${now.requestsPerMinute} requests per minute, ${now.concurrentRequests} concurrent requests, ` +
-        `${count(now.dailyTokens)} tokens and ${usd(now.dailyCostMicrocents)} per day.`,
-    )
+    print(`${user.email}: plan ${changed.plan}, ${limitsText(now)}.`)
   })
 }
 
@@ -336,5 +334,4 @@ function dollars(name: string, text: string): number {
   throw new UsageError(`${name} must be an amount from 0 to ${highestLimits.dailyUsd}, like 12.50.`)
 }
 
-const usd = (microcents: number) => `$${toUsd(microcents).toFixed(microcents % 1_000_000 === 0 ? 2 : 8)}`
 const newId = (prefix: string) => `${prefix}_${randomBase62(20, randomBytes)}`

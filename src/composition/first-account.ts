@@ -1,5 +1,6 @@
 import { randomBytes } from 'node:crypto'
 import { mintApiKey, randomBase62 } from '../core/accounts/api-keys.ts'
+import { firstAccountLimits } from '../core/limits/plans.ts'
 import type { Clock } from '../core/ports/clock.ts'
 import type { Passwords } from '../core/ports/passwords.ts'
 import type { Database } from '../database/database.ts'
@@ -13,8 +14,8 @@ export const localOwner = 'owner@gateway.local'
 export type FirstAccount = { readonly email: string; readonly password: string; readonly key: string }
 
 /**
- * Creates one local account on plan `usage`, so that the first request needs no sign-up. Returns null if an account
- * exists.
+ * Creates one local account on plan `usage` with limits of its own, so that the first request needs no sign-up. Returns
+ * null if an account exists.
  */
 export async function makeFirstAccount(
   database: Database,
@@ -29,7 +30,7 @@ export async function makeFirstAccount(
   const minted = mintApiKey(randomBytes)
   await createAccount(
     database,
-    { id: accountId, name: 'Local', plan: 'usage', createdAt: now },
+    { id: accountId, name: 'Local', plan: 'usage', ...firstAccountLimits, createdAt: now },
     {
       id: userId,
       accountId,

@@ -1,19 +1,22 @@
 import type { RateLimiter, RateLimiterFactory } from '../core/limits/rate-limits.ts'
-import { GatewayError } from '../core/validation/errors.ts'
+import { fixedLimit, GatewayError } from '../core/validation/errors.ts'
 
 /**
- * Counts one use of a free endpoint by an account. `perMinute` and `what` (such as "token counts") name the limit in the error.
+ * Counts one use of a free endpoint by an account. `perMinute` and `what` (such as "token counts") name the limit in the error;
+ * `setting` is the variable that sets it, if any.
  * Throws 429 `requests_per_minute_exceeded` if it is reached.
  */
 export async function enforceAccountLimit(
   limiter: RateLimiter,
   accountId: string,
-  { perMinute, what }: { readonly perMinute: number; readonly what: string },
+  { perMinute, what, setting }: { readonly perMinute: number; readonly what: string; readonly setting?: string },
 ): Promise<void> {
   const retryAfterMs = await limiter.take(accountId)
   if (retryAfterMs === 0) return
   const message = `Rate limit reached: ${perMinute} ${what} per minute. Retry after the time in the retry-after header.`
-  throw new GatewayError('requests_per_minute_exceeded', message, { retryAfterMs })
+  const remedy =
+    setting === undefined ? fixedLimit : `The operator of this gateway can change it: the variable \`${setting}\`.`
+  throw new GatewayError('requests_per_minute_exceeded', message, { retryAfterMs, remedy })
 }
 
 /** Counts one call of a token-counting endpoint for an account. Throws 429 `requests_per_minute_exceeded` if the limit is reached. */
@@ -25,5 +28,10 @@ const tokenCountBurst = 60
 /** Creates the one limit of all endpoints that count tokens: a count is free and uses up none of the account's limits. */
 export function createTokenCountLimit(limits: RateLimiterFactory, perMinute: number): TokenCountLimit {
   const limiter = limits('token_counts', { perMinute, burst: Math.min(tokenCountBurst, perMinute) })
-  return accountId => enforceAccountLimit(limiter, accountId, { perMinute, what: 'token counts' })
+  return accountId =>
+    enforceAccountLimit(limiter, accountId, {
+      perMinute,
+      what: 'token counts',
+      setting: 'TOKEN_COUNTS_PER_MINUTE',
+    })
 }

@@ -1,4 +1,4 @@
-import { GatewayError } from '../core/validation/errors.ts'
+import { fixedLimit, GatewayError } from '../core/validation/errors.ts'
 
 /** Concurrent exports per account and route: each uses the database as fast as its client reads. */
 const maximumExports = 2
@@ -21,7 +21,7 @@ export function createExportSlots(): ExportSlots {
         throw new GatewayError(
           'concurrent_requests_exceeded',
           `Concurrency limit reached: ${maximumExports} exports are running. Retry when one has finished.`,
-          { retryAfterMs: 5_000 },
+          { retryAfterMs: 5_000, remedy: fixedLimit },
         )
       running.set(accountId, taken + 1)
       return () => {

@@ -144,22 +144,21 @@ function isDaily(code: LimitErrorCode): boolean {
 function checkPaid({ clock }: Pick<AdmitDeps, 'clock'>, { isPaused, refusedFrom }: Caller): void {
   if (isPaused) throw accountPaused()
   if (refusedFrom === undefined || refusedFrom > clock.now()) return
-  const message =
-    'Payment required: the account has an unpaid invoice or no payment method. An owner can resolve this under /api/v1/billing.'
+  const message = 'Payment required: the account has an unpaid invoice or no payment method.'
   throw new GatewayError('payment_required', message, { shouldRetry: false })
 }
 
 function accountPaused(): GatewayError {
-  const message =
-    'This account is paused: its requests used more than was reserved and billed for them. Ask the operator of this gateway to resume it.'
+  const message = 'This account is paused: its requests used more than was reserved and billed for them.'
   return new GatewayError('account_paused', message, { shouldRetry: false })
 }
 
 function refusal({ code, scope, retryAfterMs }: LimitReached, caller: Caller): GatewayError {
   const limits = scope === null ? accountLimits(caller.limits) : limitsOfScope(caller, scope)
-  return new GatewayError(code, refusalMessage(code, limits, ownerOf(scope)), {
+  return new GatewayError(code, refusalMessage(code, limits, ownerOf(scope)) + upgradeOf(scope, caller), {
     retryAfterMs,
     limit: `${ownerNameOf(scope)}.${limitNames[code]}`,
+    remedy: remedyOf(scope),
     ...(isDaily(code) ? { shouldRetry: false } : {}),
   })
 }
@@ -191,10 +190,25 @@ function ownerOf(scope: string | null): string {
   return scope.startsWith('tag:') ? `the tag ${scope.slice('tag:'.length)}` : 'this API key'
 }
 
+/** Returns the sentence about the way that an owner has without the operator; empty = none. */
+function upgradeOf(scope: string | null, { plan }: Caller): string {
+  if (scope !== null || plan !== 'evaluation') return ''
+  return ' An owner can upgrade the plan: page Billing, or `POST /api/v1/billing/upgrade`.'
+}
+
+/** Returns who can change a scope's limits and how; null = the operator changes those of an account. */
+function remedyOf(scope: string | null): string | null {
+  if (scope === null) return null
+  if (isProjectScope(scope))
+    return 'An owner or admin of the account can change it: page Projects, or `PATCH /api/v1/projects/{id}`.'
+  return scope.startsWith('tag:')
+    ? 'An owner or admin of the account can change it: page Tags, or `PUT /api/v1/tags`.'
+    : "The key's creator, an owner or an admin can change it: page Keys, or `PATCH /api/v1/keys/{id}`."
+}
+
 function refusalMessage(code: LimitErrorCode, limits: ScopeLimits, owner: string): string {
   const usd = (microcents: number | null) => `$${toUsd(microcents ?? 0)}`
   const requests = (count: number | null, kind = '') => `${count} ${kind}${count === 1 ? 'request' : 'requests'}`
-  const higher = owner === 'this account' ? 'ask for a higher limit' : `raise the limit of ${owner}`
   const of = owner === 'this account' ? '' : ` for ${owner}`
   switch (code) {
     case 'requests_per_minute_exceeded':
@@ -202,11 +216,11 @@ function refusalMessage(code: LimitErrorCode, limits: ScopeLimits, owner: string
     case 'concurrent_requests_exceeded':
       return `Concurrency limit reached: ${requests(limits.concurrentRequests, 'concurrent ')} for ${owner}. Retry when one has finished.`
     case 'daily_tokens_exceeded':
-      return `Daily token limit reached: this request needs more than the tokens remaining of ${limits.dailyTokens} per day${of}. Shorten it, wait until 00:00 UTC, or ${higher}.`
+      return `Daily token limit reached: this request needs more than the tokens remaining of ${limits.dailyTokens} per day${of}. Shorten it or wait until 00:00 UTC.`
     case 'daily_cost_exceeded':
-      return `Daily cost limit reached: this request can cost more than remains of ${usd(limits.dailyCostMicrocents)} per day${of}. Choose a cheaper model, wait until 00:00 UTC, or ${higher}.`
+      return `Daily cost limit reached: this request can cost more than remains of ${usd(limits.dailyCostMicrocents)} per day${of}. Choose a cheaper model or wait until 00:00 UTC.`
     case 'monthly_cost_exceeded':
-      return `Monthly cost limit reached: this request can cost more than remains of ${usd(limits.monthlyCostMicrocents)} per UTC calendar month${of}. Choose a cheaper model, wait until the next month, or ${higher}.`
+      return `Monthly cost limit reached: this request can cost more than remains of ${usd(limits.monthlyCostMicrocents)} per UTC calendar month${of}. Choose a cheaper model or wait until the next month.`
     default:
       return code satisfies never
   }

@@ -1,4 +1,6 @@
 import type { FirstAccount } from '../composition/first-account.ts'
+import { firstAccountLimits as limits, limitsText } from '../core/limits/plans.ts'
+import { toUsd } from '../core/usage/money.ts'
 import { shellCommand } from './shell-command.ts'
 
 type BannerOptions = {
@@ -57,14 +59,18 @@ export const firstAccountCommand = () => shellCommand('accounts create <email> -
 const searchKeys = 'SEARXNG_URL, BRAVE_API_KEY or TAVILY_API_KEY'
 const realKeys = 'OPENAI_API_KEY, ANTHROPIC_API_KEY or GEMINI_API_KEY'
 
-/** Credentials of the first account, which are never shown again. */
+/** Credentials of the first account, which are never shown again, and its limits with the command that changes them. */
 function firstAccountLines(account: FirstAccount): string[] {
+  const options = `--rpm ${limits.requestsPerMinute} --concurrent ${limits.concurrentRequests} --daily-tokens ${limits.dailyTokens} --daily-cost-usd ${toUsd(limits.dailyCostMicrocents)}`
   return [
     '  Created a local account for the dashboard and the API. Its credentials are shown only once:',
     '',
     `  email       ${account.email}`,
     `  password    ${account.password}`,
     `  API key     ${account.key}`,
+    '',
+    `  Limits:     ${limitsText(limits)}`,
+    `  Change:     ${shellCommand(`accounts limits ${account.email} ${options}`)}`,
   ]
 }
 

@@ -69,7 +69,7 @@ test.each([
       status: true,
       code,
       limit,
-      message: expect.stringContaining('this API key'),
+      message: expect.stringMatching(/this API key.*an owner or an admin can change it: .*PATCH \/api\/v1\/keys/),
     })
     expect(answer.headers.get('x-gateway-limit')).toBe(limit)
   }
@@ -79,6 +79,31 @@ test('account limits: the refusal names the account', async () => {
   const { headers } = await newAccount(gateway, { dailyTokens: 1 })
   const answer = await gateway.post('/api/v1/chat', body, headers)
   expect(answer.headers.get('x-gateway-limit')).toBe('account.daily_tokens')
+})
+
+test.each([
+  ['requests_per_minute_exceeded', { requestsPerMinute: 0 }, '--rpm N'],
+  ['concurrent_requests_exceeded', { concurrentRequests: 0 }, '--concurrent N'],
+  ['daily_tokens_exceeded', { dailyTokens: 1 }, '--daily-tokens N'],
+  ['daily_cost_exceeded', { dailyCostMicrocents: 0 }, '--daily-cost-usd N'],
+])('account limits: %s names the command that changes it in every dialect', async (code, limits, option) => {
+  const { headers } = await newAccount(gateway, limits)
+  const messages = [{ role: 'user', content: 'Say hello.' }]
+  const asked = [
+    gateway.post('/api/v1/chat', body, headers),
+    gateway.post('/api/v1/route', body, headers),
+    gateway.post('/v1/chat/completions', { model: 'gpt-5.5', messages, max_tokens: 20, stream: true }, headers),
+    gateway.post('/v1/responses', { model: 'gpt-5.5', input: 'Say hello.' }, headers),
+    gateway.post('/v1/messages', { model: 'gpt-5.5', messages, max_tokens: 20 }, headers),
+    gateway.post('/v1/embeddings', { model: 'text-embedding-3-small', input: 'Hello' }, headers),
+  ]
+  for (const answer of await Promise.all(asked)) {
+    const { error } = (await answer.json()) as Refused
+    expect({ url: answer.url, ...error }).toMatchObject({ code })
+    expect(error.message).toContain(
+      `The operator of this gateway can change it: \`bun run gateway accounts limits <email> ${option}\`.`,
+    )
+  }
 })
 
 test('keys: a change sets single limits, null removes one, and null removes all', async () => {

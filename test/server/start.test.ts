@@ -46,6 +46,15 @@ describe('startup', () => {
       expect(statSync(original).mode & 0o777).toBe(0o700)
       expect(banner).toMatch(/email +owner@gateway\.local\n +password +\w{20}\n +API key +gw_live_\w{62}\n/)
       expect(banner).toContain('simulated')
+      expect(banner).toContain(
+        '600 requests per minute, 50 concurrent requests, 20,000,000 tokens and $20.00 per day\n' +
+          '  Change:     bun run gateway accounts limits owner@gateway.local --rpm 600 --concurrent 50 --daily-tokens 20000000 --daily-cost-usd 20\n',
+      )
+      const { headers } = await fetch(`${first.url}/v1/models`, {
+        headers: { authorization: `Bearer ${/gw_live_\w{62}/.exec(banner)?.[0]}` },
+      })
+      const quota = ['requests', 'tokens'].map(name => headers.get(`x-ratelimit-limit-${name}`))
+      expect(quota).toEqual(['600', '20000000'])
       const curl = banner.slice(banner.indexOf('curl'), banner.indexOf("'\n\n") + 1)
       expect(curl).toContain(`${first.url}/v1/chat/completions`)
       const child = Bun.spawn(['sh', '-c', curl], { stdout: 'pipe', stderr: 'pipe' })

@@ -1,7 +1,7 @@
 /** The plans as data. Money is an integer of 1e-8 USD. */
 import { type Static, Type } from '@sinclair/typebox'
 import type { Strategy } from '../chat/chat.ts'
-import { fromUsd } from '../usage/money.ts'
+import { fromUsd, shownUsd } from '../usage/money.ts'
 import type { FallbackPolicy } from '../validation/fallback-policy.ts'
 import type { ScopeLimits } from './scopes.ts'
 
@@ -35,6 +35,23 @@ export const plans = {
     dailyCostMicrocents: 167_000_000,
   },
 } as const satisfies Record<string, Limits>
+
+/**
+ * Own limits of the account that a first start creates locally. It is the operator's: a coding agent exceeds plan
+ * `usage` within minutes.
+ */
+export const firstAccountLimits: Limits = {
+  requestsPerMinute: 600,
+  concurrentRequests: 50,
+  dailyTokens: 20_000_000,
+  dailyCostMicrocents: 2_000_000_000,
+}
+
+/** Returns the limits as one line. */
+export function limitsText(limits: Limits): string {
+  const { requestsPerMinute, concurrentRequests, dailyTokens, dailyCostMicrocents } = limits
+  return `${requestsPerMinute} requests per minute, ${concurrentRequests} concurrent requests, ${dailyTokens.toLocaleString('en')} tokens and ${shownUsd(dailyCostMicrocents)} per day`
+}
 
 export type PlanName = keyof typeof plans
 

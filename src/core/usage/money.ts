@@ -33,6 +33,11 @@ export function usdText(microcents: number): string {
   return toUsd(microcents).toFixed(8).replace(idleZeros, '')
 }
 
+/** Returns micro-cents as `$1.50`, for people: with eight decimal places unless whole cents suffice. */
+export function shownUsd(microcents: number): string {
+  return `$${toUsd(microcents).toFixed(microcents % 1_000_000 === 0 ? 2 : 8)}`
+}
+
 /** Returns micro-cents, not negative, as US dollars with eight decimal places and no exponent, which spreadsheets would round. */
 export function decimalUsd(microcents: number): string {
   const whole = Math.floor(microcents / microcentsPerUsd)

@@ -74,6 +74,38 @@ const recognizedWords: Partial<Record<ErrorCode, { readonly words: string; reado
   },
 }
 
+type LimitCode = {
+  [Code in ErrorCode]: (typeof errorTable)[Code]['status'] extends 402 | 429 ? Code : never
+}[ErrorCode]
+
+/** Returns the sentence that names the operator's command for a limit of an account. */
+function operatorChanges(option: string): string {
+  return `The operator of this gateway can change it: \`bun run gateway accounts limits <email> ${option}\`.`
+}
+
+/** Sentence about a limit of the gateway's own that has no setting. */
+export const fixedLimit = 'This limit protects the gateway and is fixed.'
+
+/** Who can change the limit or resolve the state behind each 402 and 429, and how. `remedy` replaces the sentence. */
+const remedies: Readonly<Partial<Record<ErrorCode, string>>> = {
+  payment_required: 'An owner can resolve this in the dashboard or under /api/v1/billing.',
+  account_paused: 'The operator of this gateway can resume it: `bun run gateway accounts resume <email>`.',
+  requests_per_minute_exceeded: operatorChanges('--rpm N'),
+  concurrent_requests_exceeded: operatorChanges('--concurrent N'),
+  request_bytes_exceeded: fixedLimit,
+  ip_rate_limited: fixedLimit,
+  daily_tokens_exceeded: operatorChanges('--daily-tokens N'),
+  daily_cost_exceeded: operatorChanges('--daily-cost-usd N'),
+  monthly_cost_exceeded: 'An owner or admin can change it in the dashboard.',
+  upstream_rate_limited:
+    "The operator of this gateway can raise the limits at the provider or configure more of the provider's keys.",
+} satisfies Readonly<Record<LimitCode, string>>
+
+function withRemedy(code: ErrorCode, message: string, remedy: string | null): string {
+  const sentence = remedy ?? remedies[code] ?? ''
+  return message.includes(sentence) ? message : `${message} ${sentence}`
+}
+
 function recognizable(code: ErrorCode, message: string): string {
   const { words, sentence } =
     errorTable[code].status === 429
@@ -96,6 +128,8 @@ type ErrorOptions = {
   readonly category?: string | null
   /** The limit that was reached: `account.daily_tokens`, `key.daily_cost_usd`, `tag:team=search.requests_per_minute`. */
   readonly limit?: string | null
+  /** Who can change the limit and how, instead of the usual sentence of the code. */
+  readonly remedy?: string | null
   /** Candidates attempted or skipped before the request failed, in order; null = routing was not reached. */
   readonly attempts?: readonly ReportedAttempt[] | null
   /** The earlier request with the same `Idempotency-Key`. */
@@ -144,6 +178,7 @@ export class GatewayError extends Error {
   readonly layer: string | null
   readonly category: string | null
   readonly limit: string | null
+  readonly remedy: string | null
   readonly attempts: readonly ReportedAttempt[] | null
   readonly completed: CompletedRequest | null
   readonly upstream: UpstreamRefusal | null
@@ -152,7 +187,7 @@ export class GatewayError extends Error {
   readonly headers: Readonly<Record<string, string>>
 
   constructor(code: ErrorCode, message: string, options: ErrorOptions = {}) {
-    super(recognizable(code, message))
+    super(withRemedy(code, recognizable(code, message), options.remedy ?? null))
     this.name = 'GatewayError'
     this.code = code
     this.param = options.param ?? null
@@ -162,6 +197,7 @@ export class GatewayError extends Error {
     this.layer = options.layer ?? null
     this.category = options.category ?? null
     this.limit = options.limit ?? null
+    this.remedy = options.remedy ?? null
     this.attempts = options.attempts ?? null
     this.completed = options.completed ?? null
     this.upstream = options.upstream ?? null

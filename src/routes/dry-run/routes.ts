@@ -4,7 +4,7 @@ import type { ChatRequest } from '../../core/chat/chat.ts'
 import type { Caller, QuotaStatus } from '../../core/limits/plans.ts'
 import type { RateLimiterFactory } from '../../core/limits/rate-limits.ts'
 import { toUsd } from '../../core/usage/money.ts'
-import { GatewayError } from '../../core/validation/errors.ts'
+import { fixedLimit, GatewayError } from '../../core/validation/errors.ts'
 import { parseJson } from '../../core/validation/validate.ts'
 import { bodyLimits, checkContentType, receiveBody, type Timer } from '../../http/body.ts'
 import type { BodyBudget } from '../../http/body-budget.ts'
@@ -97,7 +97,7 @@ export function dryRun(deps: RouteModuleDeps) {
 function refuseHaste(waitMs: number): void {
   if (waitMs === 0) return
   const message = 'Rate limit reached: 60 dry runs per minute. Retry after the time in the retry-after header.'
-  throw new GatewayError('requests_per_minute_exceeded', message, { retryAfterMs: waitMs })
+  throw new GatewayError('requests_per_minute_exceeded', message, { retryAfterMs: waitMs, remedy: fixedLimit })
 }
 
 function shown({ reading, shares, plan, candidates, known, difficulty }: Preview, { testMode }: ChatRequest): DryRun {

@@ -24,7 +24,24 @@ describe('GatewayError', () => {
     // LiteLLM, `is_error_str_rate_limit`: in any case, with a space, an underscore or a hyphen.
     for (const code of limits)
       expect(new GatewayError(code, 'Daily token limit reached.').message).toContain('Rate limit')
-    expect(new GatewayError('ip_rate_limited', 'Rate limit reached: wait.').message).toBe('Rate limit reached: wait.')
+    expect(new GatewayError('ip_rate_limited', 'Rate limit reached: wait.').message.match(/rate limit/gi)).toHaveLength(
+      1,
+    )
+  })
+
+  test('message names who can change the limit, once, when the status is 402 or 429', () => {
+    const rejections = codes.filter(code => [402, 429].includes(errorTable[code].status))
+    expect(rejections.length).toBeGreaterThan(8)
+    const who = /The operator of this gateway can .*`bun run gateway|The operator .* at the provider|An owner|is fixed/g
+    for (const code of rejections) {
+      const error = new GatewayError(code, 'Limit reached.')
+      expect({ code, names: error.message.match(who) }).toEqual({ code, names: [expect.any(String)] })
+      expect(withParam(error, 'other').message).toBe(error.message)
+      const special = new GatewayError(code, 'Limit reached.', { remedy: 'The landlord can change it.' })
+      expect(special.message).toContain('The landlord can change it.')
+      expect(special.message).not.toMatch(who)
+      expect(withParam(special, 'other').message).toBe(special.message)
+    }
   })
 
   test('message never says "Rate limit" when the status is another one', () => {
