@@ -197,19 +197,24 @@ export function opened(
     status: 200,
     ...via,
   })
+  const model = fullName(servedModel(deps.catalogue, response))
+  const requested = requestedModel(request.plan)
+  const { ask, providerFields } = response
   const opening: ResponseStart = {
     requestId,
     createdAt: Math.floor(request.startedAt / 1000),
-    model: fullName(servedModel(deps.catalogue, response)),
+    model,
     provider: candidate.model.provider,
-    requestedModel: requestedModel(request.plan),
+    requestedModel: requested,
+    ...(model === requested && ask.model !== null ? { askedName: ask.model } : {}),
     attempts: [...progress.attempts],
     droppedParameters: response.droppedParameters,
     ...(secrets.length === 0 ? {} : { secrets }),
     ...(response.outputCap === null ? {} : { outputCap: response.outputCap }),
     ...(progress.web === null ? {} : { web: progress.web }),
     ...(progress.hedge === null ? {} : { hedge: progress.hedge.result }),
-    ...(response.ask.dialect === 'messages' ? { inputUsage: inputUsageOf(response) } : {}),
+    ...(ask.dialect === 'messages' ? { inputUsage: inputUsageOf(response) } : {}),
+    ...(providerFields === null ? {} : { providerFields }),
     enhanced: progress.enhancement?.changed ?? null,
     overheadMs: Math.max(0, startedAt - startedMonotonic - progress.upstreamMs),
   }
@@ -218,14 +223,14 @@ export function opened(
 
 /** The input tokens that are known when the response begins. */
 function inputUsageOf({ usage, candidate, ask }: UpstreamResponse): NonNullable<ResponseStart['inputUsage']> {
-  const { cachedInputTokens = 0, cacheWriteTokens = 0 } = usage ?? {}
+  const { cachedInputTokens = 0, cacheWriteTokens = 0, hourCacheWriteTokens = 0 } = usage ?? {}
   const inputTokens = usage?.inputTokens ?? likelyInputTokens(ask, candidate.model.provider)
-  return { inputTokens, cachedInputTokens, cacheWriteTokens }
+  return { inputTokens, cachedInputTokens, cacheWriteTokens, hourCacheWriteTokens }
 }
 
 /** Finish reasons of a complete output. */
 export function finishesOf(response: UpstreamResponse): readonly ChatEvent[] {
-  const { stopSequence, upstreamReason, endFields } = response
+  const { stopSequence, upstreamReason } = response
   return [...response.finishes].map(
     ([choice, reason]): ChatEvent => ({
       type: 'finish',
@@ -233,7 +238,6 @@ export function finishesOf(response: UpstreamResponse): readonly ChatEvent[] {
       reason,
       ...(choice === 0 && reason === 'stop' && stopSequence !== null ? { stopSequence } : {}),
       ...(choice === 0 && upstreamReason !== null ? { upstreamReason } : {}),
-      ...(choice === 0 && endFields !== null ? { endFields } : {}),
     }),
   )
 }

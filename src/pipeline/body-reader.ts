@@ -274,12 +274,14 @@ function frameProblem(cause: unknown): string | null {
 }
 
 function isContent(part: AnswerPart): boolean {
-  return 'text' in part ? part.text !== '' : part.type !== 'served' && part.type !== 'usage'
+  return 'text' in part ? part.text !== '' : !besideContent.has(part.type)
 }
+
+const besideContent: ReadonlySet<AnswerPart['type']> = new Set(['served', 'provider_fields', 'usage'])
 
 /** Returns true for a part that a client may receive up to one step of the grid later. */
 function mayWait({ type }: AnswerPart): boolean {
-  return type === 'text' || type === 'reasoning' || type === 'logprobs' || type === 'served' || type === 'usage'
+  return type === 'text' || type === 'reasoning' || type === 'logprobs' || besideContent.has(type)
 }
 
 function badAnswer(detail: string): AnswerPart {

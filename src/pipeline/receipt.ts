@@ -17,6 +17,7 @@ export function toResponseSummary(
     provider: model?.provider ?? '',
     usage,
     estimated,
+    ...(response?.providerFields == null ? {} : { providerFields: response.providerFields }),
     ...reachedCap(response),
     cost: { model: billed - search - fetch - hedge, search, fetch, ...(hedge === 0 ? {} : { hedge }), total: billed },
     ...(cacheSaved === null ? {} : { cacheSaved }),

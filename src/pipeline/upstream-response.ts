@@ -1,5 +1,5 @@
 import type { ChatRequest } from '../core/chat/chat.ts'
-import type { ChatEvent, ContentEvent, FinishReason, ReportedUsage } from '../core/chat/chat-events.ts'
+import type { ChatEvent, ContentEvent, FinishReason, ProviderFields, ReportedUsage } from '../core/chat/chat-events.ts'
 import type { OutputCap } from '../core/chat/output-cap.ts'
 import { appendMerged } from '../core/chat/text-deltas.ts'
 import type { AnswerPart, ProviderFailure } from '../providers/provider.ts'
@@ -32,8 +32,8 @@ export type UpstreamResponse = {
   stopSequence: string | null
   /** The provider's own finish reason of the first choice, if clients act on it. */
   upstreamReason: string | null
-  /** Further fields of the provider's end, as JSON; null = none. */
-  endFields: string | null
+  /** Null = none. */
+  providerFields: ProviderFields | null
   /** Characters of complete output parts of the provider, such as the results of its own searches. They are not output tokens. */
   itemCharacters: number
   /** Model that the upstream reports as serving. */
@@ -60,7 +60,7 @@ export function createUpstreamResponse(
     finishes: new Map(),
     stopSequence: null,
     upstreamReason: null,
-    endFields: null,
+    providerFields: null,
     itemCharacters: 0,
     upstreamModel: null,
     upstreamId: null,
@@ -90,6 +90,9 @@ export function applyParts(response: UpstreamResponse, parts: readonly AnswerPar
       case 'usage':
         response.usage = part.usage
         break
+      case 'provider_fields':
+        response.providerFields = part.fields
+        break
       case 'end':
         response.ended = true
         break
@@ -109,7 +112,6 @@ function applyFinish(response: UpstreamResponse, part: Extract<AnswerPart, { typ
   if (part.choice !== 0) return
   response.stopSequence = part.stopSequence ?? null
   response.upstreamReason = part.upstreamReason ?? null
-  response.endFields = part.endFields ?? null
 }
 
 /** Adds a part of the output to the state and to `content`. */

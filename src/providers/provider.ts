@@ -6,7 +6,7 @@
 import type { AttemptFailure } from '../core/chat/attempts.ts'
 import type { AutomaticCacheMarks } from '../core/chat/cache-marks.ts'
 import type { ChatRequest, SourceBody } from '../core/chat/chat.ts'
-import type { ContentEvent, FinishReason, ReportedUsage } from '../core/chat/chat-events.ts'
+import type { ContentEvent, FinishReason, ProviderFields, ReportedUsage } from '../core/chat/chat-events.ts'
 import type { Model } from '../core/models/models.ts'
 import type { EventSplitter, ServerSentEvent } from './sse.ts'
 
@@ -111,9 +111,9 @@ export type AnswerPart =
       readonly stopSequence?: string
       /** The provider's own finish reason, if clients of its API form act on it. */
       readonly upstreamReason?: string
-      /** Further fields of the message's end, as JSON, for clients of the provider's API form. */
-      readonly endFields?: string
     }
+  /** Cumulative: the last one counts. */
+  | { readonly type: 'provider_fields'; readonly fields: ProviderFields }
   /** Cumulative: the last one counts. */
   | { readonly type: 'usage'; readonly usage: ReportedUsage }
   /** The protocol's terminal event. A response without it is truncated. */

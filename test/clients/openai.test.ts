@@ -44,11 +44,13 @@ describe('OpenAI client chat', () => {
     expect(answer.usage?.total_tokens).toBe((answer.usage?.prompt_tokens ?? 0) + (answer.usage?.completion_tokens ?? 0))
   })
 
-  test('resolves a name without provider and an alias to the same model, and returns its full name', async () => {
-    for (const model of ['claude-haiku-5-5', 'anthropic/claude-haiku-5-5']) {
-      expect((await client.chat.completions.create({ model, messages: [user('Hi')] })).model).toBe(
-        'anthropic/claude-haiku-5-5',
-      )
+  test('returns the name that the client uses for a model, with or without provider or date', async () => {
+    for (const model of ['claude-haiku-5-5', 'anthropic/claude-haiku-5-5', 'Claude-Haiku-5-5']) {
+      const { data, response } = await client.chat.completions.create({ model, messages: [user('Hi')] }).withResponse()
+      expect(data.model).toBe(model)
+      expect(response.headers.get('x-gateway-model')).toBe('anthropic/claude-haiku-5-5')
+      for await (const chunk of await client.chat.completions.create({ model, messages: [user('Hi')], stream: true }))
+        expect(chunk.model).toBe(model)
     }
   })
 

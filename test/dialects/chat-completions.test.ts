@@ -53,8 +53,10 @@ describe('POST /v1/chat/completions', () => {
   test('returns a chat completion with the serving model', async () => {
     const answer = await post(ask('Hi'))
     const body = await read(answer)
-    expect(Object.keys(body)).toEqual(['id', 'object', 'created', 'model', 'choices', 'usage'])
-    expect(body).toMatchObject({ object: 'chat.completion', model: 'openai/gpt-4.1' })
+    expect(Object.keys(body)).toEqual([
+      ...['id', 'object', 'created', 'model', 'service_tier', 'system_fingerprint', 'choices', 'usage'],
+    ])
+    expect(body).toMatchObject({ object: 'chat.completion', model: 'gpt-4.1' })
     expect(body.choices[0]).toMatchObject({ index: 0, finish_reason: 'stop', logprobs: null })
     expect(body.usage).toMatchObject({ cost_usd: Number(answer.headers.get('x-gateway-cost-usd')) })
   })

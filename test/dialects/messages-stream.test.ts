@@ -3,7 +3,13 @@ import { describe, expect, test } from 'bun:test'
 import Anthropic from '@anthropic-ai/sdk'
 import fc from 'fast-check'
 import type { ReasoningItem } from '../../src/core/chat/chat.ts'
-import type { ChatEvent, ContentEvent, ResponseStart, ResponseSummary } from '../../src/core/chat/chat-events.ts'
+import type {
+  ChatEvent,
+  ContentEvent,
+  ProviderFields,
+  ResponseStart,
+  ResponseSummary,
+} from '../../src/core/chat/chat-events.ts'
 import { createResponseCollector } from '../../src/core/chat/response-collector.ts'
 import { GatewayError } from '../../src/core/validation/errors.ts'
 import { type MessageStyle, messageBody } from '../../src/dialects/messages/reply.ts'
@@ -11,7 +17,7 @@ import { messagesStream } from '../../src/dialects/messages/stream.ts'
 
 const seal = ({ family, kind, text: said, data, id }: ReasoningItem) =>
   `gwr1.${Buffer.from(JSON.stringify([family, kind, said, data, id])).toString('base64url')}`
-const style: MessageStyle = { wantsThinking: true, nameOf: served => served, seal }
+const style: MessageStyle = { wantsThinking: true, seal }
 
 const opening: ResponseStart = {
   requestId: 'req_1',
@@ -66,12 +72,19 @@ const item = (block: object): ContentEvent => ({
 
 type End = Omit<Extract<ChatEvent, { type: 'finish' }>, 'type' | 'choice'>
 
-const whole = (content: readonly ContentEvent[], finish: End = { reason: 'stop' }): ChatEvent[] => [
-  { type: 'opened', opening },
-  ...content,
-  { type: 'finish', choice: 0, ...finish },
-  { type: 'done', receipt },
-]
+const whole = (
+  content: readonly ContentEvent[],
+  finish: End = { reason: 'stop' },
+  providerFields?: ProviderFields,
+): ChatEvent[] => {
+  const own = providerFields === undefined ? {} : { providerFields }
+  return [
+    { type: 'opened', opening: { ...opening, ...own } },
+    ...content,
+    { type: 'finish', choice: 0, ...finish },
+    { type: 'done', receipt: { ...receipt, ...own } },
+  ]
+}
 
 const framed = (events: readonly ChatEvent[], used = style): string => {
   const format = messagesStream(used, 'req_1')
@@ -81,7 +94,8 @@ const framed = (events: readonly ChatEvent[], used = style): string => {
 const folded = (events: readonly ChatEvent[], used = style) => {
   const collector = createResponseCollector(true)
   for (const event of events) collector.add(event)
-  return messageBody(collector.result(), opening, receipt, used)
+  const done = events.find(event => event.type === 'done')
+  return messageBody(collector.result(), opening, done?.receipt ?? receipt, used)
 }
 
 /** Returns the message that the SDK reads from a stream. Rejects if the SDK does. */
@@ -221,7 +235,8 @@ describe('Messages stream', () => {
   test('passes the container and the edits of the context on', async () => {
     const container = { id: 'container_1', expires_at: '2026-11-23T00:00:00Z' }
     const context_management = { applied_edits: [] }
-    const events = whole([text('A')], { reason: 'stop', endFields: JSON.stringify({ container, context_management }) })
+    const fields = { form: 'anthropic' as const, usage: {}, end: { container, context_management } }
+    const events = whole([text('A')], undefined, fields)
     expect(folded(events)).toMatchObject({ container, context_management })
     const delta = JSON.parse(/data: (\{"type":"message_delta".*)/.exec(framed(events))?.[1] ?? '')
     expect(delta).toMatchObject({ delta: { container }, context_management })
@@ -230,11 +245,12 @@ describe('Messages stream', () => {
 
   test('reports counts first as known and at the end as settled', async () => {
     const events = whole([text('A')])
-    const first = /"usage":(\{[^}]*\})/.exec(framed(events.slice(0, 1)))?.[1] ?? ''
-    expect(JSON.parse(first)).toEqual({
+    const first = /^data: (\{"type":"message_start".*)/m.exec(framed(events.slice(0, 1)))?.[1] ?? ''
+    expect(JSON.parse(first).message.usage).toEqual({
       input_tokens: 15,
       cache_creation_input_tokens: 5,
       cache_read_input_tokens: 10,
+      cache_creation: { ephemeral_5m_input_tokens: 5, ephemeral_1h_input_tokens: 0 },
       output_tokens: 1,
     })
     const message = await readBySdk(framed(events))

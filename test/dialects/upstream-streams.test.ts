@@ -365,8 +365,7 @@ const formats: Readonly<Record<'chat' | 'responses' | 'messages', () => StreamFo
     )
     return responsesStream({ ...read, seal: one => seal.seal('a', one) }, 'req_1', () => 1)
   },
-  messages: () =>
-    messagesStream({ wantsThinking: true, nameOf: served => served, seal: one => seal.seal('a', one) }, 'req_1'),
+  messages: () => messagesStream({ wantsThinking: true, seal: one => seal.seal('a', one) }, 'req_1'),
 }
 type Form = keyof typeof formats
 

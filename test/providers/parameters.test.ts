@@ -42,7 +42,7 @@ describe('dropped parameters', () => {
   })
 
   test('exclude fields that are sent', () => {
-    expect(droppedBy('openai', extras)).toEqual(['unknown'])
+    expect(droppedBy('openai', extras)).toEqual(['store', 'unknown'])
     expect(droppedBy('compatible', extras, true)).toEqual(['service_tier', 'store', 'unknown'])
   })
 })

@@ -178,6 +178,116 @@ describe('URLs that an upstream would fetch', () => {
   })
 })
 
+describe('fields of a provider’s own API', () => {
+  const usage = {
+    input_tokens: 5,
+    cache_read_input_tokens: 0,
+    cache_creation_input_tokens: 30,
+    cache_creation: { ephemeral_5m_input_tokens: 10, ephemeral_1h_input_tokens: 20 },
+    service_tier: 'priority',
+    inference_geo: 'us',
+    text: 'never passed on',
+  }
+  const served = { web_search_requests: 0, web_fetch_requests: 2 }
+  const caller = { type: 'code_execution_20250825', tool_id: 'srvtoolu_1' }
+  const call = { type: 'tool_use', id: 't1', name: 'pay', input: {}, caller }
+  const { text: _, ...shown } = usage
+  const asked = { model: 'claude-haiku-4-5', max_tokens: 100, messages: hello, fallback: false, web: 'off' }
+  const messages = (fields: Json = {}) =>
+    gateway.post('/v1/messages', { ...asked, tools: [{ name: 'pay', input_schema: { type: 'object' } }], ...fields })
+  const events = (frames: readonly Json[]) => ({
+    headers: { 'content-type': 'text/event-stream' },
+    framing: 'chunked' as const,
+    pieces: frames.map(frame => `event: ${frame.type}\ndata: ${JSON.stringify(frame)}\n\n`),
+  })
+  const framesOf = async (answer: Response): Promise<readonly Json[]> =>
+    (await answer.text()).split('\n').flatMap(line => (line.startsWith('data: {') ? [JSON.parse(line.slice(6))] : []))
+
+  test('Messages JSON: has usage details, the caller of a tool and the reason of a refusal', async () => {
+    const body = { ...claude(''), content: [call], stop_reason: 'tool_use' }
+    script = () => jsonAnswer({ ...body, usage: { ...usage, output_tokens: 2, server_tool_use: served } })
+    const answer = await bodyOf(await messages())
+    expect(answer).toMatchObject({ content: [{ ...call, input: {} }], usage: { ...shown, server_tool_use: served } })
+    expect(JSON.stringify(answer)).not.toContain('never passed on')
+    const details = { type: 'refusal', category: 'cyber', explanation: 'Not allowed.' }
+    script = () => jsonAnswer({ ...claude('No'), stop_reason: 'refusal', stop_details: details })
+    expect(await bodyOf(await messages())).toMatchObject({ stop_reason: 'refusal', stop_details: details })
+  })
+
+  test('Messages stream: has usage details from its start and the caller of a tool', async () => {
+    script = () =>
+      events([
+        { type: 'message_start', message: { ...claude(''), content: [], usage: { ...usage, output_tokens: 1 } } },
+        { type: 'content_block_start', index: 0, content_block: call },
+        { type: 'content_block_delta', index: 0, delta: { type: 'input_json_delta', partial_json: '{"amount":1}' } },
+        { type: 'content_block_stop', index: 0 },
+        {
+          type: 'message_delta',
+          delta: { stop_reason: 'tool_use' },
+          usage: { output_tokens: 5, server_tool_use: served },
+        },
+        { type: 'message_stop' },
+      ])
+    const frames = await framesOf(await messages({ stream: true }))
+    const of = (type: string) => frames.find(frame => frame.type === type)
+    expect(of('message_start')).toMatchObject({ message: { usage: shown } })
+    expect(of('content_block_start')).toMatchObject({ content_block: { caller } })
+    expect(of('message_delta')).toMatchObject({ usage: { ...shown, output_tokens: 5, server_tool_use: served } })
+  })
+
+  test('Messages of another provider: omits details that only Anthropic has', async () => {
+    const own = { service_tier: 'default', system_fingerprint: 'fp_7' }
+    script = () => jsonAnswer(completion('Hello', own))
+    const answer = await bodyOf(await messages({ model: 'gpt-4.1', tools: [] }))
+    expect(answer.usage).not.toHaveProperty('service_tier')
+    expect(answer.usage).toMatchObject({
+      cache_creation: { ephemeral_5m_input_tokens: 0, ephemeral_1h_input_tokens: 0 },
+    })
+  })
+
+  test('chat completions JSON: has tier, fingerprint and predicted tokens, and omits a tier that OpenAI lacks', async () => {
+    const details = { accepted_prediction_tokens: 3, rejected_prediction_tokens: 4 }
+    const counts = { prompt_tokens: 5, completion_tokens: 9, total_tokens: 14, completion_tokens_details: details }
+    script = () => jsonAnswer(completion('Hello', { service_tier: 'flex', system_fingerprint: 'fp_7', usage: counts }))
+    const answer = await bodyOf(await compatible({ model: 'gpt-4.1' }))
+    expect(answer).toMatchObject({ service_tier: 'flex', system_fingerprint: 'fp_7' })
+    expect(answer.usage).toMatchObject({ completion_tokens_details: details })
+    script = () => jsonAnswer(completion('Hello', { service_tier: 'on_demand', system_fingerprint: null }))
+    const other = await bodyOf(await compatible({ model: 'relay/small' }))
+    expect(other).not.toHaveProperty('service_tier')
+    expect(other).not.toHaveProperty('system_fingerprint')
+  })
+
+  test('chat completions stream: has tier and fingerprint on every chunk', async () => {
+    const chunk = (delta: Json, finish_reason: string | null) => ({
+      id: 'c1',
+      object: 'chat.completion.chunk',
+      model: 'm',
+      service_tier: 'priority',
+      system_fingerprint: 'fp_8',
+      choices: [{ index: 0, delta, finish_reason }],
+    })
+    const frames = [
+      chunk({ role: 'assistant', content: 'Hel' }, null),
+      chunk({ content: 'lo' }, null),
+      chunk({}, 'stop'),
+    ]
+    const pieces = [...frames.map(frame => `data: ${JSON.stringify(frame)}\n\n`), 'data: [DONE]\n\n']
+    script = () => ({ headers: { 'content-type': 'text/event-stream' }, framing: 'chunked', pieces })
+    const sse = await framesOf(await compatible({ model: 'gpt-4.1', stream: true }))
+    expect(sse.length).toBeGreaterThan(1)
+    for (const frame of sse) expect(frame).toMatchObject({ service_tier: 'priority', system_fingerprint: 'fp_8' })
+  })
+
+  test('Responses of a chat model: has the tier that OpenAI reports', async () => {
+    script = () => jsonAnswer(completion('Hello', { service_tier: 'flex' }))
+    const body = { model: 'relay/small', input: 'Hello', store: false, fallback: false, web: 'off' }
+    expect(await bodyOf(await gateway.post('/v1/responses', body))).toMatchObject({ service_tier: 'flex' })
+    script = polite
+    expect(await bodyOf(await gateway.post('/v1/responses', body))).toMatchObject({ service_tier: 'default' })
+  })
+})
+
 describe('incomplete call of an Anthropic stream', () => {
   const events = [
     { type: 'message_start', message: { id: 'a', model: 'claude', content: [], usage: { input_tokens: 5 } } },

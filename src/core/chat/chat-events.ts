@@ -62,6 +62,8 @@ export type ContentEvent =
       readonly id: string
       readonly name: string
       readonly signature: string | null
+      /** What called the tool, as Anthropic reports it: the model, or code that runs there. Absent = it does not say. */
+      readonly caller?: JsonFields
     }
   /** Part of the JSON arguments of the tool call `index`. The parts joined are never empty: at least `{}`. */
   | { readonly type: 'tool_arguments'; readonly choice: number; readonly index: number; readonly text: string }
@@ -96,6 +98,27 @@ export type ContentEvent =
       readonly json: string
     }
 
+export type InputUsage = Pick<
+  TokenUsage,
+  'inputTokens' | 'cachedInputTokens' | 'cacheWriteTokens' | 'hourCacheWriteTokens'
+>
+
+type JsonFields = Readonly<Record<string, unknown>>
+
+/**
+ * Fields of a response that mean nothing to the gateway, for clients of the API that its provider has. The reader accepts only known
+ * fields without content. `usage` and `end` have Anthropic's names.
+ */
+export type ProviderFields =
+  | {
+      readonly form: 'openai'
+      readonly serviceTier: string | null
+      readonly systemFingerprint: string | null
+      readonly acceptedPredictionTokens: number
+      readonly rejectedPredictionTokens: number
+    }
+  | { readonly form: 'anthropic'; readonly usage: JsonFields; readonly end: JsonFields }
+
 /** Known when the first content arrives. The response headers are built from it. */
 export type ResponseStart = {
   readonly requestId: string
@@ -106,6 +129,8 @@ export type ResponseStart = {
   readonly provider: string
   /** `provider/model` that the request named, or `gateway-ai`; absent for embeddings. */
   readonly requestedModel?: string
+  /** How the client wrote the name of the serving model; absent = the request named no model, or another one. */
+  readonly askedName?: string
   readonly attempts: readonly Attempt[]
   /** Client parameters that the serving model does not support. */
   readonly droppedParameters: readonly string[]
@@ -122,7 +147,9 @@ export type ResponseStart = {
   /**
    * Input tokens as counted by the provider so far, or the gateway's estimate. Only for API forms that report it first.
    */
-  readonly inputUsage?: Pick<TokenUsage, 'inputTokens' | 'cachedInputTokens' | 'cacheWriteTokens'>
+  readonly inputUsage?: InputUsage
+  /** As far as known; absent = none. */
+  readonly providerFields?: ProviderFields
   /** Absent = hedging was not requested. */
   readonly hedge?: HedgeResult
   /** Whether the prompt was enhanced; null = enhancement was not requested. */
@@ -137,6 +164,8 @@ export type ResponseSummary = {
   readonly model: string
   readonly provider: string
   readonly usage: TokenUsage
+  /** Absent = none. */
+  readonly providerFields?: ProviderFields
   /** True if the gateway counted the tokens because the upstream reported none. */
   readonly estimated: boolean
   /** The gateway's own cap if it truncated the output; absent = not truncated, or by the client's own cap. */
@@ -189,8 +218,7 @@ export type ChatEvent =
   | { readonly type: 'filtered'; readonly choice: number; readonly layer: string; readonly category: string }
   /**
    * `stopSequence`: the client's stop sequence that ended the output, if the provider names it. `upstreamReason`: the
-   * provider's own finish reason, if clients of its API form act on it. `endFields`: further fields of the end of a message, as JSON, for
-   * clients of Messages.
+   * provider's own finish reason, if clients of its API form act on it.
    */
   | {
       readonly type: 'finish'
@@ -198,7 +226,6 @@ export type ChatEvent =
       readonly reason: FinishReason
       readonly stopSequence?: string
       readonly upstreamReason?: string
-      readonly endFields?: string
     }
   | { readonly type: 'done'; readonly receipt: ResponseSummary }
 

@@ -17,8 +17,6 @@ export type CollectedChoice = {
   readonly stopSequence?: string
   /** The provider's own finish reason, if clients of its API form act on it. */
   readonly upstreamReason?: string
-  /** Further fields of the end of a message, as JSON. */
-  readonly endFields?: string
   readonly logprobs: readonly TokenLogprob[]
   /** The moderation layer that stopped the output; absent = none. */
   readonly filtered?: { readonly layer: string; readonly category: string }
@@ -52,7 +50,6 @@ type OpenChoice = {
   readonly logprobs: TokenLogprob[]
   stopSequence: string | null
   upstreamReason: string | null
-  endFields: string | null
   filtered: CollectedChoice['filtered'] | null
 }
 
@@ -95,7 +92,6 @@ export function createResponseCollector(keepsEvents = false): ResponseCollector 
           at(event.choice).finishReason = event.reason
           at(event.choice).stopSequence = event.stopSequence ?? null
           at(event.choice).upstreamReason = event.upstreamReason ?? null
-          at(event.choice).endFields = event.endFields ?? null
           break
         case 'filtered':
           at(event.choice).filtered = { layer: event.layer, category: event.category }
@@ -135,7 +131,6 @@ function opened(choices: OpenChoice[], index: number): OpenChoice {
     finishReason: null,
     stopSequence: null,
     upstreamReason: null,
-    endFields: null,
     logprobs: [],
     filtered: null,
   }
@@ -144,7 +139,7 @@ function opened(choices: OpenChoice[], index: number): OpenChoice {
 }
 
 function folded(choice: OpenChoice): CollectedChoice {
-  const { index, text, reasoning, refusal, calls, finishReason, stopSequence, upstreamReason, endFields } = choice
+  const { index, text, reasoning, refusal, calls, finishReason, stopSequence, upstreamReason } = choice
   const { logprobs, filtered } = choice
   const toolCalls = calls.map(call => ({
     id: call.id,
@@ -163,7 +158,6 @@ function folded(choice: OpenChoice): CollectedChoice {
     logprobs,
     ...(stopSequence === null ? {} : { stopSequence }),
     ...(upstreamReason === null ? {} : { upstreamReason }),
-    ...(endFields === null ? {} : { endFields }),
     ...(filtered == null ? {} : { filtered }),
   }
 }

@@ -7,6 +7,7 @@ import type { ReasoningItem, ToolCall } from '../../core/chat/chat.ts'
 import type {
   ChatEvent,
   FinishReason,
+  ProviderFields,
   ResponseStart,
   ResponseSummary,
   TokenLogprob,
@@ -212,7 +213,8 @@ export function completionBody(
     id: opening.requestId,
     object: 'chat.completion',
     created: opening.createdAt,
-    model: opening.model,
+    model: opening.askedName ?? opening.model,
+    ...ownFieldsOf(receipt.providerFields),
     choices: folded.choices.map(choice => ({
       index: choice.index,
       message: messageOf(choice, receipt.web.sources, style),
@@ -272,7 +274,8 @@ function logprobsOf(tokens: readonly TokenLogprob[]): object {
   return { content: tokens, refusal: null }
 }
 
-function usageOf({ usage, cost, cacheSaved }: ResponseSummary): object {
+function usageOf({ usage, cost, cacheSaved, providerFields }: ResponseSummary): object {
+  const own = providerFields?.form === 'openai' ? providerFields : null
   return {
     prompt_tokens: usage.inputTokens,
     completion_tokens: usage.outputTokens,
@@ -285,8 +288,8 @@ function usageOf({ usage, cost, cacheSaved }: ResponseSummary): object {
     completion_tokens_details: {
       reasoning_tokens: usage.reasoningTokens,
       audio_tokens: 0,
-      accepted_prediction_tokens: 0,
-      rejected_prediction_tokens: 0,
+      accepted_prediction_tokens: own?.acceptedPredictionTokens ?? 0,
+      rejected_prediction_tokens: own?.rejectedPredictionTokens ?? 0,
     },
     cost_usd: toUsd(cost.total),
     ...(cost.hedge === undefined ? {} : { hedge_cost_usd: toUsd(cost.hedge) }),
@@ -294,8 +297,25 @@ function usageOf({ usage, cost, cacheSaved }: ResponseSummary): object {
   }
 }
 
+/** Returns OpenAI's own fields, which other providers lack. */
+function ownFieldsOf(fields: ProviderFields | undefined) {
+  if (fields?.form !== 'openai') return {}
+  const { serviceTier, systemFingerprint } = fields
+  return {
+    ...(serviceTier === null ? {} : { service_tier: serviceTier }),
+    ...(systemFingerprint === null ? {} : { system_fingerprint: systemFingerprint }),
+  }
+}
+
 /** Returns the start of every chunk; `choices` follows. */
-function chunkHead({ requestId, createdAt, model }: ResponseStart): string {
-  const fields = { id: requestId, object: 'chat.completion.chunk', created: createdAt, model }
+function chunkHead(opening: ResponseStart): string {
+  const { requestId, createdAt, providerFields } = opening
+  const fields = {
+    id: requestId,
+    object: 'chat.completion.chunk',
+    created: createdAt,
+    model: opening.askedName ?? opening.model,
+    ...ownFieldsOf(providerFields),
+  }
   return `data: ${JSON.stringify(fields).slice(0, -1)},`
 }

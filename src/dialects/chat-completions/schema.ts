@@ -59,6 +59,11 @@ const logprobs = orNull(
 const finishReason = oneOf(['stop', 'length', 'tool_calls', 'content_filter', 'function_call'])
 const created = Type.Integer({ minimum: 0, description: 'Unix seconds', examples: [1_777_982_400] })
 
+const ownFields = {
+  service_tier: Type.Optional(text('default', 'as the provider reports it')),
+  system_fingerprint: Type.Optional(text('fp_1', 'as the provider reports it')),
+}
+
 const compatibleUsageShape = namedSchema('CompatibleUsage', {
   prompt_tokens: count,
   completion_tokens: count,
@@ -81,6 +86,7 @@ export const completionShape = namedSchema('Completion', {
   object: Type.Literal('chat.completion'),
   created,
   model: modelName,
+  ...ownFields,
   choices: Type.Array(
     strictObject({
       index: Type.Integer({ minimum: 0, examples: [0] }),
@@ -107,6 +113,7 @@ const completionChunkShape = namedSchema('CompletionChunk', {
   object: Type.Literal('chat.completion.chunk'),
   created,
   model: modelName,
+  ...ownFields,
   choices: Type.Array(
     strictObject({
       index: Type.Integer({ minimum: 0, examples: [0] }),

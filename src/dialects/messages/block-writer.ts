@@ -141,7 +141,7 @@ export class BlockWriter {
     this.current = 'none'
   }
 
-  private openCall({ index, id, name, signature }: Call): void {
+  private openCall({ index, id, name, signature, caller }: Call): void {
     this.close()
     this.called = true
     // The next turn needs the signature, and a call block has no field for it.
@@ -150,7 +150,7 @@ export class BlockWriter {
         type: 'redacted_thinking',
         data: this.sealed({ family: 'google', kind: 'signature', data: signature, id }),
       })
-    this.options.sink.open({ type: 'tool_use', id, name, input: {} })
+    this.options.sink.open({ type: 'tool_use', id, name, input: {}, ...(caller === undefined ? {} : { caller }) })
     this.current = 'call'
     this.call = { index, scan: new ObjectScan() }
   }

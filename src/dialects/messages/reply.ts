@@ -4,21 +4,20 @@ import type { ReasoningFamily, ReasoningItem } from '../../core/chat/chat.ts'
 import type {
   ChatEvent,
   FinishReason,
+  InputUsage,
+  ProviderFields,
   ResponseStart,
   ResponseSummary,
-  TokenUsage,
 } from '../../core/chat/chat-events.ts'
 import type { CollectedResponse } from '../../core/chat/response-collector.ts'
 import { toUsd } from '../../core/usage/money.ts'
-import { parseModelJson, parseUntrustedJson } from '../../core/validation/untrusted-json.ts'
+import { parseModelJson } from '../../core/validation/untrusted-json.ts'
 import { type BlockSink, BlockWriter } from './block-writer.ts'
 import { type BlockFields, isBlockFields } from './blocks.ts'
 
 /** Settings of the request and its account that change the form of the response. */
 export type MessageStyle = {
   readonly wantsThinking: boolean
-  /** Returns the name of the serving model in the response; `served` is `provider/model`. */
-  readonly nameOf: (served: string) => string
   readonly seal: (item: ReasoningItem) => string
 }
 
@@ -41,8 +40,8 @@ export function messageId(requestId: string): string {
 }
 
 /** Returns the `message` object without content. */
-export function messageBase({ requestId, model }: ResponseStart, { nameOf }: Pick<MessageStyle, 'nameOf'>) {
-  return { id: messageId(requestId), type: 'message', role: 'assistant', model: nameOf(model) } as const
+export function messageBase({ requestId, model, askedName }: ResponseStart) {
+  return { id: messageId(requestId), type: 'message', role: 'assistant', model: askedName ?? model } as const
 }
 
 /**
@@ -52,14 +51,14 @@ export function messageBase({ requestId, model }: ResponseStart, { nameOf }: Pic
 export function endingOf(
   { reason, stopSequence, upstreamReason }: Pick<Finish, 'reason' | 'stopSequence' | 'upstreamReason'>,
   hasCalls: boolean,
-  explanation: string | null,
+  { explanation, details }: { readonly explanation: string | null; readonly details: BlockFields | null },
 ): Ending {
   const plain = (stop_reason: string): Ending => ({ stop_reason, stop_sequence: null, stop_details: null })
   switch (reason) {
     case 'length':
       return plain(upstreamReason !== undefined && ownCuts.has(upstreamReason) ? upstreamReason : 'max_tokens')
     case 'content_filter':
-      return { ...plain('refusal'), stop_details: { type: 'refusal', category: null, explanation } }
+      return { ...plain('refusal'), stop_details: detailsOf(explanation, details) }
     case 'stop':
     case 'tool_calls':
       if (hasCalls) return plain('tool_use')
@@ -71,32 +70,55 @@ export function endingOf(
 /** Anthropic's own names of a cut that other APIs call `length`. */
 const ownCuts: ReadonlySet<string> = new Set(['model_context_window_exceeded', 'compaction'])
 
-/** Fields of the end of a message that only Anthropic sends. */
-export type EndFields = { readonly container: unknown; readonly context_management?: unknown }
+/** Returns Anthropic's reason of a refusal, unless the gateway's moderation has ended the output. */
+function detailsOf(explanation: string | null, details: BlockFields | null): BlockFields {
+  const type = 'refusal'
+  if (explanation !== null || details?.type !== type) return { type, category: null, explanation }
+  const { category, explanation: own } = details
+  const textIn = (value: unknown) => (typeof value === 'string' ? value : null)
+  return { type, category: textIn(category), explanation: textIn(own) }
+}
 
-/** Parses the fields that `finish` has as JSON. */
-export function endFieldsOf(json: string | undefined): EndFields {
-  const fields = json === undefined ? null : parseUntrustedJson(json)
-  if (!isBlockFields(fields)) return { container: null }
-  const { container, context_management } = fields
+/** Fields of the end of a message that only Anthropic sends. `details`: why the model refuses. */
+export type EndFields = {
+  readonly details: BlockFields | null
+  readonly container: BlockFields | null
+  readonly others: { readonly context_management?: BlockFields }
+}
+
+export function endFieldsOf(fields: ProviderFields | undefined): EndFields {
+  const { container, context_management, stop_details } = fields?.form === 'anthropic' ? fields.end : noFields
   return {
+    details: isBlockFields(stop_details) ? stop_details : null,
     container: isBlockFields(container) ? container : null,
-    ...(isBlockFields(context_management) ? { context_management } : {}),
+    others: isBlockFields(context_management) ? { context_management } : {},
   }
 }
 
+const noFields: BlockFields = {}
+
 /** Returns the input counts. In this API the input excludes tokens read from a cache or written to one. */
-export function inputCounts(usage: Pick<TokenUsage, 'inputTokens' | 'cachedInputTokens' | 'cacheWriteTokens'>) {
-  const { inputTokens, cachedInputTokens, cacheWriteTokens } = usage
+export function inputCounts(usage: InputUsage) {
+  const { inputTokens, cachedInputTokens, cacheWriteTokens, hourCacheWriteTokens = 0 } = usage
   return {
     input_tokens: Math.max(0, inputTokens - cachedInputTokens - cacheWriteTokens),
     cache_creation_input_tokens: cacheWriteTokens,
     cache_read_input_tokens: cachedInputTokens,
+    cache_creation: {
+      ephemeral_5m_input_tokens: Math.max(0, cacheWriteTokens - hourCacheWriteTokens),
+      ephemeral_1h_input_tokens: hourCacheWriteTokens,
+    },
   }
 }
 
-export function usageBody({ usage, cost, cacheSaved }: ResponseSummary) {
+/** Returns the fields of Anthropic's usage beside the counts. */
+export function usageFieldsOf(fields: ProviderFields | undefined): BlockFields {
+  return fields?.form === 'anthropic' ? fields.usage : noFields
+}
+
+export function usageBody({ usage, cost, cacheSaved, providerFields }: ResponseSummary) {
   return {
+    ...usageFieldsOf(providerFields),
     ...inputCounts(usage),
     output_tokens: usage.outputTokens,
     output_tokens_details: { thinking_tokens: usage.reasoningTokens },
@@ -131,12 +153,15 @@ export function messageBody(
   for (const event of answer.events) writer.add(event)
   writer.end()
   const reason: FinishReason = choice?.finishReason ?? 'stop'
+  const { details, container, others } = endFieldsOf(receipt.providerFields)
+  const why = { explanation: explanationOf(choice?.filtered), details }
   return {
-    ...messageBase(opening, style),
+    ...messageBase(opening),
     content,
-    ...endingOf({ reason, ...endOf(choice) }, writer.hasCalls(), explanationOf(choice?.filtered)),
+    ...endingOf({ reason, ...endOf(choice) }, writer.hasCalls(), why),
     usage: usageBody(receipt),
-    ...(choice?.endFields === undefined ? {} : endFieldsOf(choice.endFields)),
+    ...(container === null ? {} : { container }),
+    ...others,
   }
 }
 

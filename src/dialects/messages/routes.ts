@@ -1,5 +1,4 @@
 import { Elysia } from 'elysia'
-import { fullName } from '../../core/models/models.ts'
 import { type ChatEndpoint, type ChatRouteDeps, handleChat } from '../../http/chat-handler.ts'
 import { chatErrors, chatHeaders } from '../../http/chat-route-docs.ts'
 import { policies } from '../../http/policies.ts'
@@ -18,26 +17,13 @@ type MessagesDeps = ChatRouteDeps &
     readonly now: () => number
   }
 
-/** Returns the requested name if it names the serving model. Claude Code drops thinking when the name differs from its request. */
-function nameFor(catalogue: MessagesDeps['catalogue'], asked: string | null): MessageStyle['nameOf'] {
-  return served => {
-    const model = asked === null ? null : catalogue.resolve(asked)
-    return asked !== null && model !== null && fullName(model) === served ? asked : served
-  }
-}
-
-function endpointOf({
-  reasoningSeal,
-  catalogue,
-  now,
-}: Pick<MessagesDeps, 'reasoningSeal' | 'catalogue' | 'now'>): ChatEndpoint {
+function endpointOf({ reasoningSeal, now }: Pick<MessagesDeps, 'reasoningSeal' | 'now'>): ChatEndpoint {
   return {
     dialect: 'messages',
     parse(body, source) {
       const { ask, spelling, wantsThinking } = readMessages(body, source, reasoningSeal)
       const style: MessageStyle = {
         wantsThinking,
-        nameOf: nameFor(catalogue, ask.model),
         seal: item => reasoningSeal.seal(source.accountId, item),
       }
       return {

@@ -27,7 +27,11 @@ const stopReason = oneOf([
   'compaction',
 ])
 const stopDetails = orNull(
-  strictObject({ type: Type.Literal('refusal'), category: Type.Null(), explanation: orNull(Type.String()) }),
+  strictObject({
+    type: Type.Literal('refusal'),
+    category: orNull(Type.String()),
+    explanation: orNull(Type.String()),
+  }),
 )
 const ending = { stop_reason: stopReason, stop_sequence: orNull(Type.String()), stop_details: stopDetails }
 
@@ -45,7 +49,13 @@ const counts = {
   input_tokens: count,
   cache_creation_input_tokens: count,
   cache_read_input_tokens: count,
+  cache_creation: strictObject({ ephemeral_5m_input_tokens: count, ephemeral_1h_input_tokens: count }),
   output_tokens: count,
+  service_tier: Type.Optional(text('standard', 'as Anthropic reports it, like the next ones')),
+  inference_geo: Type.Optional(text('global')),
+  speed: Type.Optional(text('standard')),
+  server_tool_use: Type.Optional(Type.Record(Type.String(), count)),
+  iterations: Type.Optional(Type.Array(Type.Object({}, { additionalProperties: true }))),
 }
 
 const usage = namedSchema('MessagesUsage', {

@@ -16,6 +16,7 @@ import {
   type MessageStyle,
   messageBase,
   usageBody,
+  usageFieldsOf,
 } from './reply.ts'
 
 const ping = eventFrame('ping', {})
@@ -38,11 +39,8 @@ class MessageFrames {
   private finish: Extract<ChatEvent, { type: 'finish' }> | null = null
   private filtered: Extract<ChatEvent, { type: 'filtered' }> | undefined
 
-  private readonly style: MessageStyle
-
   constructor(style: MessageStyle) {
     const { seal, wantsThinking } = style
-    this.style = style
     this.writer = new BlockWriter({
       sink: {
         open: block => {
@@ -90,16 +88,18 @@ class MessageFrames {
   private start(opening: ResponseStart): void {
     this.provider = opening.provider
     const counts = inputCounts(opening.inputUsage ?? { inputTokens: 0, cachedInputTokens: 0, cacheWriteTokens: 0 })
+    const usage = { ...usageFieldsOf(opening.providerFields), ...counts, output_tokens: 1 }
     const end = { stop_reason: null, stop_sequence: null, stop_details: null }
-    const message = { ...messageBase(opening, this.style), content: [], ...end, usage: { ...counts, output_tokens: 1 } }
+    const message = { ...messageBase(opening), content: [], ...end, usage }
     this.write('message_start', { message })
     this.out += ping
   }
 
   private end(receipt: ResponseSummary): void {
     this.writer.end()
-    const ending = endingOf(this.finish ?? { reason: 'stop' }, this.writer.hasCalls(), explanationOf(this.filtered))
-    const { container, ...others } = endFieldsOf(this.finish?.endFields)
+    const { details, container, others } = endFieldsOf(receipt.providerFields)
+    const why = { explanation: explanationOf(this.filtered), details }
+    const ending = endingOf(this.finish ?? { reason: 'stop' }, this.writer.hasCalls(), why)
     this.write('message_delta', { delta: { ...ending, container }, usage: usageBody(receipt), ...others })
     this.write('message_stop', {})
   }

@@ -1,7 +1,7 @@
 /** Writes response objects: the output, and the settings of the request that the API repeats. */
 
 import type { ReasoningItem } from '../../core/chat/chat.ts'
-import type { FinishReason, ResponseStart, ResponseSummary } from '../../core/chat/chat-events.ts'
+import type { FinishReason, ProviderFields, ResponseStart, ResponseSummary } from '../../core/chat/chat-events.ts'
 import type { CollectedResponse } from '../../core/chat/response-collector.ts'
 import { autoModel } from '../../core/models/models.ts'
 import { toUsd } from '../../core/usage/money.ts'
@@ -13,11 +13,15 @@ import type { ResponsesAsk } from './request.ts'
 /** The request and the seal for its account. */
 export type ReplyContext = ResponsesAsk & { readonly seal: (item: ReasoningItem) => string }
 
+/** What a response object contains of its start. */
+export type ResponseHead = Pick<ResponseStart, 'createdAt' | 'model' | 'askedName' | 'providerFields'>
+
 /** Fields of a response object that change during a stream. */
 export type ResponseState = {
   readonly status: 'in_progress' | 'completed' | 'incomplete' | 'failed'
   readonly output: readonly Fields[]
   readonly usage: Fields | null
+  readonly providerFields?: ProviderFields
   readonly error?: Fields
   readonly incompleteReason?: 'max_output_tokens' | 'content_filter'
 }
@@ -53,19 +57,14 @@ export function outputOptions(
 const signingProviders: ReadonlySet<string> = new Set(['openai', 'anthropic', 'google'])
 
 /** Returns the response object as JSON text. `settings` comes from `settingsJson`. */
-export function responseJson(
-  settings: string,
-  requestId: string,
-  opening: Pick<ResponseStart, 'createdAt' | 'model'>,
-  state: ResponseState,
-): string {
+export function responseJson(settings: string, requestId: string, opening: ResponseHead, state: ResponseState): string {
   return `${JSON.stringify(stateFields(requestId, opening, state)).slice(0, -1)},${settings.slice(1)}`
 }
 
 function stateFields(
   requestId: string,
-  opening: Pick<ResponseStart, 'createdAt' | 'model'>,
-  { status, output, usage, error, incompleteReason }: ResponseState,
+  opening: ResponseHead,
+  { status, output, usage, providerFields, error, incompleteReason }: ResponseState,
 ) {
   return {
     id: responseIdOf(requestId),
@@ -75,9 +74,10 @@ function stateFields(
     background: false,
     error: error ?? null,
     incomplete_details: incompleteReason === undefined ? null : { reason: incompleteReason },
-    model: opening.model,
+    model: opening.askedName ?? opening.model,
     output,
     usage,
+    service_tier: (providerFields?.form === 'openai' ? providerFields.serviceTier : null) ?? 'default',
   }
 }
 
@@ -97,7 +97,6 @@ function settingsOf({ body, ask }: ResponsesAsk) {
     prompt_cache_key: body.prompt_cache_key ?? null,
     reasoning: { effort: reasoning?.effort ?? null, summary: reasoning?.summary ?? null },
     safety_identifier: body.safety_identifier ?? null,
-    service_tier: 'default',
     store: false,
     temperature: body.temperature ?? 1,
     text: {
@@ -152,7 +151,13 @@ export function responseBody(
   for (const event of answer.events) items.add(event)
   const reason = answer.choices[0]?.finishReason ?? 'stop'
   items.close(reason)
-  const state = { ...endOf(reason), output: items.output(), usage: responseUsage(receipt) }
+  const { providerFields } = receipt
+  const state = {
+    ...endOf(reason),
+    output: items.output(),
+    usage: responseUsage(receipt),
+    ...(providerFields === undefined ? {} : { providerFields }),
+  }
   return { ...stateFields(opening.requestId, opening, state), ...settingsOf(context) }
 }
 
@@ -185,6 +190,6 @@ export function responseErrorOf(error: GatewayError): Fields {
 }
 
 /** Returns the start of a response that failed before a model was chosen. */
-export function unopened({ body }: ResponsesAsk, createdAt: number): Pick<ResponseStart, 'createdAt' | 'model'> {
+export function unopened({ body }: ResponsesAsk, createdAt: number): ResponseHead {
   return { createdAt, model: body.model ?? autoModel }
 }

@@ -89,7 +89,7 @@ export const responseShape = namedSchema('Response', {
   prompt_cache_key: orNull(Type.String()),
   reasoning: strictObject({ effort: orNull(Type.String()), summary: orNull(Type.String()) }),
   safety_identifier: orNull(Type.String()),
-  service_tier: Type.Literal('default'),
+  service_tier: text('default', 'as OpenAI reports it, `default` for other providers'),
   store: Type.Literal(false),
   temperature: Type.Number(),
   text: anything,

@@ -10,6 +10,7 @@ import {
   endOf,
   outputOptions,
   type ReplyContext,
+  type ResponseHead,
   type ResponseState,
   responseErrorOf,
   responseJson,
@@ -32,7 +33,7 @@ class ResponseStream {
   private readonly requestId: string
   private readonly settings: string
   private items: OutputItems | null = null
-  private opening: Pick<ResponseStart, 'createdAt' | 'model'> | null = null
+  private opening: ResponseHead | null = null
   private finish: FinishReason = 'stop'
   private number = 0
   private out = ''
@@ -89,7 +90,10 @@ class ResponseStream {
         this.flush()
         this.items?.close(this.finish)
         const end = endOf(this.finish)
-        const state = { ...end, output: this.items?.output() ?? [], usage: responseUsage(event.receipt) }
+        const { providerFields } = event.receipt
+        const fields = providerFields === undefined ? {} : { providerFields }
+        const usage = responseUsage(event.receipt)
+        const state = { ...end, output: this.items?.output() ?? [], usage, ...fields }
         this.lifecycle(`response.${end.status}`, state)
         break
       }
@@ -106,7 +110,7 @@ class ResponseStream {
     this.tokens = []
   }
 
-  private begin(opening: Pick<ResponseStart, 'createdAt' | 'model'>, known: ResponseStart | null): void {
+  private begin(opening: ResponseHead, known: ResponseStart | null): void {
     this.opening = opening
     const emit = (type: string, fields: string) => this.emit(type, fields)
     this.items = new OutputItems(outputOptions(this.context, this.requestId, known, emit))

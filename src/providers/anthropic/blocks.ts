@@ -75,7 +75,16 @@ export function blockReader(): Blocks {
   const toolCall = (index: number, block: Json): AnswerPart => {
     const wireId = nameOf(block.id) ?? 'call'
     const id = unique(wireId, count => `${wireId}_${count}`)
-    return { type: 'tool_call', choice: 0, index, id, name: textOf(block.name).toWellFormed(), signature: null }
+    const caller = isRecord(block.caller) ? { caller: block.caller } : {}
+    return {
+      type: 'tool_call',
+      choice: 0,
+      index,
+      id,
+      name: textOf(block.name).toWellFormed(),
+      signature: null,
+      ...caller,
+    }
   }
   const beginning = ({ kind, toolIndex }: OpenBlock, block: Json): readonly AnswerPart[] => {
     switch (kind) {

@@ -6,7 +6,7 @@ import type { AnswerPart, StreamReader } from '../provider.ts'
 import type { ServerSentEvent } from '../sse.ts'
 import { blockReader } from './blocks.ts'
 import { anthropicBodyFailure } from './failure.ts'
-import { anthropicUsageOf, type Counts, countsOf, noCounts, outgrown } from './usage.ts'
+import { anthropicUsageOf, type Counts, countsOf, noCounts, outgrown, usageFieldsOf } from './usage.ts'
 
 /** Reads a complete response. */
 export function readResponse(body: unknown): readonly AnswerPart[] {
@@ -104,7 +104,8 @@ function answerReader(): AnswerReader {
   let stopReason = ''
   let stopSequence: string | null = null
   let counts: Counts = noCounts
-  const endFields: Record<string, unknown> = {}
+  const end: Record<string, unknown> = {}
+  let usageFields: Json = {}
 
   const served = (now: unknown): readonly AnswerPart[] => {
     const name = nameOf(now)
@@ -117,6 +118,14 @@ function answerReader(): AnswerReader {
     if (newer === null) return nothing
     counts = newer
     return [{ type: 'usage', usage: anthropicUsageOf(newer) }]
+  }
+  const noted = (usage: unknown, ending: Json): readonly AnswerPart[] => {
+    const newer = usageFieldsOf(usage)
+    const ended = endFieldNames.filter(name => isRecord(ending[name]))
+    if (newer === null && ended.length === 0) return nothing
+    for (const name of ended) end[name] = ending[name]
+    usageFields = { ...usageFields, ...newer }
+    return [{ type: 'provider_fields', fields: { form: 'anthropic', usage: usageFields, end: { ...end } } }]
   }
   /** Returns the parts, preceded by the adjustment of an earlier token count. */
   const wentOn = (pieces: readonly AnswerPart[]): readonly AnswerPart[] => {
@@ -149,17 +158,16 @@ function answerReader(): AnswerReader {
         ...openBlock(index, block),
         ...blocks.close(index),
       ])
-      return [named, ...first, ...told]
+      return [named, ...first, ...noted(message.usage, noEnding), ...told]
     },
     openBlock,
     addToBlock: (index, delta) => wentOn(blocks.add(index, delta)),
     closeBlock: blocks.close,
     update(ending, usage) {
       const { stop_reason, stop_sequence } = ending
-      for (const name of endFieldNames) if (isRecord(ending[name])) endFields[name] = ending[name]
       stopReason ||= textOf(stop_reason)
       stopSequence ??= isText(stop_sequence) ? stop_sequence : null
-      return [...served(servingModel(usage)), ...measured(usage, 'later')]
+      return [...served(servingModel(usage)), ...measured(usage, 'later'), ...noted(usage, ending)]
     },
     end() {
       const reason = finishReason(stopReason, blocks.hasCalls())
@@ -169,8 +177,7 @@ function answerReader(): AnswerReader {
       const unclosed = blocks.closeAll()
       const stoppedBy = stopReason === 'stop_sequence' && stopSequence !== null ? { stopSequence } : {}
       const own = actedOn.has(stopReason) ? { upstreamReason: stopReason } : {}
-      const fields = Object.keys(endFields).length === 0 ? {} : { endFields: JSON.stringify(endFields) }
-      return [...unclosed, { type: 'finish', choice: 0, reason, ...stoppedBy, ...own, ...fields }, { type: 'end' }]
+      return [...unclosed, { type: 'finish', choice: 0, reason, ...stoppedBy, ...own }, { type: 'end' }]
     },
   }
 }
@@ -179,7 +186,8 @@ function answerReader(): AnswerReader {
 const actedOn: ReadonlySet<string> = new Set(['pause_turn', 'model_context_window_exceeded', 'compaction'])
 
 /** Fields of the end of a message for which other API forms have no equivalent. */
-const endFieldNames = ['container', 'context_management'] as const
+const endFieldNames = ['container', 'context_management', 'stop_details'] as const
+const noEnding: Json = {}
 
 /** Returns the finish reason. The calls decide: a forced JSON answer ends as `tool_use` without a client's call. */
 function finishReason(stopReason: string, hasCalls: boolean): FinishReason {

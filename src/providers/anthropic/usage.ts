@@ -1,5 +1,5 @@
 import type { ReportedUsage } from '../../core/chat/chat-events.ts'
-import { isRecord, type Json, record, records, tokenCount } from '../json.ts'
+import { isRecord, isText, type Json, record, records, tokenCount } from '../json.ts'
 
 /** Counts so far; null = not reported. */
 export type Counts = {
@@ -95,4 +95,23 @@ export function anthropicUsageOf(counts: Counts): ReportedUsage {
     ...(output === null && { leastOutputTokens: Math.max(leastOutput, thinking) + compaction.output }),
     reasoningTokens: output === null ? thinking : Math.min(thinking, output),
   }
+}
+
+const longestName = 64
+
+/** Returns the fields of a usage beside the token counts; null = none. */
+export function usageFieldsOf(usage: unknown): Json | null {
+  if (!isRecord(usage)) return null
+  const { server_tool_use: uses, iterations } = usage
+  const fields: Record<string, unknown> = {}
+  for (const name of ['service_tier', 'inference_geo', 'speed'] as const) {
+    const value = usage[name]
+    if (isText(value) && value.length <= longestName) fields[name] = value
+  }
+  if (isRecord(uses)) {
+    const counts = Object.entries(uses).filter(([, count]) => tokenCount(count) !== null)
+    if (counts.length > 0) fields.server_tool_use = Object.fromEntries(counts)
+  }
+  if (Array.isArray(iterations) && iterations.length > 0) fields.iterations = records(iterations)
+  return Object.keys(fields).length === 0 ? null : fields
 }

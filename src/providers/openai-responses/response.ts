@@ -5,6 +5,7 @@ import { failed, providerFailure, truncated } from '../failure.ts'
 import { isRecord, isText, type Json, nameOf, record, records, textOf, wholeNumber } from '../json.ts'
 import { uniqueNames } from '../names.ts'
 import { failureInAnswer } from '../openai/failure.ts'
+import { OpenAiFields } from '../openai/provider-fields.ts'
 import { logprobsOf, usageOf } from '../openai/usage.ts'
 import type { AnswerPart, StreamReader } from '../provider.ts'
 
@@ -19,6 +20,7 @@ export class ResponsesReader implements StreamReader {
   private readonly calls = new Map<number, Call>()
   private readonly unique = uniqueNames()
   private parts: AnswerPart[] = []
+  private readonly fields = new OpenAiFields()
   private servedId: string | null = null
   private servedModel: string | null = null
   /** Of the message that goes on. */
@@ -96,6 +98,7 @@ export class ResponsesReader implements StreamReader {
   }
 
   private served(response: Json): void {
+    this.fields.read(response, this.parts)
     const id = nameOf(response.id) ?? this.servedId
     const model = nameOf(response.model) ?? this.servedModel
     if (id === this.servedId && model === this.servedModel) return

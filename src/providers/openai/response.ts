@@ -7,6 +7,7 @@ import { maximumIndex } from '../response-guard.ts'
 import { followUsage } from '../usage.ts'
 import { type Choice, endChoice, hasWholeCalls, readChoice, reasonOf, releaseText, startChoice } from './choice.ts'
 import { errorOf, failureInAnswer } from './failure.ts'
+import { OpenAiFields } from './provider-fields.ts'
 import { usageOf } from './usage.ts'
 
 /**
@@ -28,6 +29,7 @@ export class ResponseReader implements StreamReader {
   private isCounted = false
   /** The current payload contained content. */
   private hasGrown = false
+  private readonly fields = new OpenAiFields()
   private servedId: string | null = null
   private servedModel: string | null = null
   /** ID of the first frame with a choice, and number of frames that had it. */
@@ -82,6 +84,7 @@ export class ResponseReader implements StreamReader {
     const body = Array.isArray(payload) ? payload[0] : payload
     if (!isRecord(body)) return void parts.push(badAnswer('not_an_object'))
     this.readServed(body, parts)
+    this.fields.read(body, parts)
     this.isCounted = false
     this.hasGrown = false
     this.readUsage(body.usage, parts)
