@@ -8,7 +8,7 @@ import { join } from 'node:path'
 import packageJson from '../package.json'
 import { execute } from '../src/commands/execute.ts'
 import { totpCode } from '../src/core/accounts/totp.ts'
-import { eventually } from './database/database.contract.ts'
+import { eventually } from './harness/eventually.ts'
 import { needed, testNeeding } from './harness/needs.ts'
 import { type PrivatePostgres, startPostgres } from './harness/postgres.ts'
 import {

@@ -1,8 +1,8 @@
 /** A real browser on a running gateway: Chromium, if installed. */
 import { type Browser, type BrowserContextOptions, chromium, type Page } from 'playwright-core'
 import type { FirstAccount } from '../../src/composition/first-account.ts'
-import { eventually } from '../database/database.contract.ts'
 import { atEnd } from '../harness/at-end.ts'
+import { eventually } from '../harness/eventually.ts'
 import type { Gateway } from '../harness/gateway.ts'
 
 /** Maximum time until a page shows something: a bound against a hang, not a claim about speed. */

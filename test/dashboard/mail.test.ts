@@ -1,7 +1,7 @@
 /** Links in emails: a password reset and an invitation, in a real browser. */
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
 import type { Browser } from 'playwright-core'
-import { eventually } from '../database/database.contract.ts'
+import { eventually } from '../harness/eventually.ts'
 import { type Gateway, startGateway } from '../harness/gateway.ts'
 import { reportSkipped } from '../harness/needs.ts'
 import { type SmtpServer, startSmtpServer } from '../harness/smtp.ts'

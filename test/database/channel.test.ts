@@ -2,9 +2,9 @@
 import { afterAll, beforeAll } from 'bun:test'
 import { openChannel } from '../../src/database/channel.ts'
 import { openRedis } from '../../src/database/redis.ts'
+import { eventually } from '../harness/eventually.ts'
 import { needed, testNeeding } from '../harness/needs.ts'
 import { type PrivateRedis, startRedis, startRedisCluster } from '../harness/redis.ts'
-import { eventually } from './database.contract.ts'
 
 let server: PrivateRedis | null = null
 beforeAll(async () => {

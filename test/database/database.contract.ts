@@ -19,6 +19,7 @@ import { createUsageSeed, dailyUsageOf } from '../../src/ledger/ledger.ts'
 import type { RequestFilters } from '../../src/ledger/request-filters.ts'
 import { createShipper } from '../../src/ledger/shipper.ts'
 import { readUsage } from '../../src/ledger/usage-totals.ts'
+import { eventually } from '../harness/eventually.ts'
 import { onDatabaseOf } from './on-database.ts'
 import { temporaryFolder, usageRecord } from './support.ts'
 import { findRequest } from './usage-row.ts'
@@ -67,25 +68,6 @@ async function shipAll(database: Database, records: readonly UsageRecord[]): Pro
   await shipper.close()
   await journal.close()
   folder.remove()
-}
-
-/**
- * A machine whose cores are all busy is later than any promise: `withinMs` names the promised time, and a shorter one
- * than this decides no test.
- */
-const leastPatienceMs = 60_000
-
-export async function eventually(
-  holds: () => Promise<boolean> | boolean,
-  withinMs: number,
-  everyMs = 10,
-): Promise<void> {
-  const patienceMs = Math.max(withinMs, leastPatienceMs)
-  const until = performance.now() + patienceMs
-  while (!(await holds())) {
-    if (performance.now() > until) throw new Error(`not within ${patienceMs} ms`)
-    await Bun.sleep(everyMs)
-  }
 }
 
 export const quiet = { warn: () => {}, error: () => {} }

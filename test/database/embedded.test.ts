@@ -6,9 +6,10 @@ import { DataFolderHeld, holderOf, lockDataFolder } from '../../src/database/dat
 import { type Database, migrate, openDatabase } from '../../src/database/database.ts'
 import { connectEmbedded, type Embedded, openEmbedded } from '../../src/database/embedded.ts'
 import { freshDataFolder } from '../harness/data-folder.ts'
+import { eventually } from '../harness/eventually.ts'
 import { testNeeding } from '../harness/needs.ts'
 import { patientStore } from '../harness/patience.ts'
-import { databaseContract, eventually } from './database.contract.ts'
+import { databaseContract } from './database.contract.ts'
 import { temporaryFolder } from './support.ts'
 
 const folder = temporaryFolder()

@@ -9,6 +9,7 @@ import { openDatabase, pendingMigrations } from '../../src/database/database.ts'
 import { openEmbedded } from '../../src/database/embedded.ts'
 import { packedFolder } from '../../src/database/packed-folder.ts'
 import * as tables from '../../src/database/tables.ts'
+import { patientStore } from '../harness/patience.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'gateway-ai-'))
 afterAll(() => rmSync(folder, { recursive: true }))
@@ -27,7 +28,7 @@ test('packed folder: matches these migrations and this PGlite', () => {
 test('packed folder: opens as a migrated database with row-level security and without accounts', async () => {
   const events: string[] = []
   const embedded = await openEmbedded(folder, { log: { info: event => void events.push(event) } })
-  const database = openDatabase(embedded.address)
+  const database = openDatabase(embedded.address, patientStore)
   try {
     expect(await database.run(({ sql }) => pendingMigrations(sql))).toBe(0)
     const [found] = await database.run(

@@ -9,10 +9,11 @@ import { openJournal } from '../../src/ledger/journal.ts'
 import { dailyUsageOf } from '../../src/ledger/ledger.ts'
 import { createShipper } from '../../src/ledger/shipper.ts'
 import { startProxy } from '../faults/tcp-proxy.ts'
+import { eventually } from '../harness/eventually.ts'
 import { needed, testNeeding } from '../harness/needs.ts'
 import { patientStore } from '../harness/patience.ts'
 import { type PrivatePostgres, startPostgres } from '../harness/postgres.ts'
-import { databaseContract, eventually, newAccount, newKey, quiet } from './database.contract.ts'
+import { databaseContract, newAccount, newKey, quiet } from './database.contract.ts'
 import { temporaryFolder, usageRecord } from './support.ts'
 
 let server: PrivatePostgres | null = null

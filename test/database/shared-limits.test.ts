@@ -10,10 +10,10 @@ import { sharedLimits } from '../../src/database/shared-limits.ts'
 import { errorResponse, toGatewayError } from '../../src/http/error-response.ts'
 import { enhancement } from '../../src/routes/enhance/routes.ts'
 import { anyBodies } from '../harness/bodies.ts'
+import { eventually } from '../harness/eventually.ts'
 import { reportSkipped } from '../harness/needs.ts'
 import { patientStore } from '../harness/patience.ts'
 import { startRedis } from '../harness/redis.ts'
-import { eventually } from './database.contract.ts'
 import { movableClock } from './support.ts'
 
 const server = await startRedis()

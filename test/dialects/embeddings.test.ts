@@ -6,8 +6,8 @@ import { join } from 'node:path'
 import { systemClock } from '../../src/composition/clock.ts'
 import { decodeVector, encodeVector } from '../../src/core/embeddings/vectors.ts'
 import type { Clock } from '../../src/core/ports/clock.ts'
-import { eventually } from '../database/database.contract.ts'
 import { newAccount } from '../harness/account.ts'
+import { eventually } from '../harness/eventually.ts'
 import { type Gateway, startGateway } from '../harness/gateway.ts'
 import {
   jsonAnswer,

@@ -12,7 +12,7 @@ import {
 } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { eventually } from '../database/database.contract.ts'
+import { eventually } from '../harness/eventually.ts'
 import { keptFiles } from '../harness/kept-files.ts'
 import { testNeeding } from '../harness/needs.ts'
 

@@ -12,8 +12,9 @@ import { type Database, migrate, openDatabase } from '../../src/database/databas
 import { applyLearningEntries } from '../../src/database/learning/learning.ts'
 import { openJournal } from '../../src/ledger/journal.ts'
 import { createShipper } from '../../src/ledger/shipper.ts'
-import { eventually, newAccount, quiet } from '../database/database.contract.ts'
+import { newAccount, quiet } from '../database/database.contract.ts'
 import { temporaryFolder, usageRecord } from '../database/support.ts'
+import { eventually } from '../harness/eventually.ts'
 import { needed, testNeeding } from '../harness/needs.ts'
 import { startPostgres } from '../harness/postgres.ts'
 

@@ -5,7 +5,7 @@
  */
 import { afterAll, describe, expect, setDefaultTimeout } from 'bun:test'
 import { openDatabase } from '../../src/database/database.ts'
-import { eventually } from '../database/database.contract.ts'
+import { eventually } from '../harness/eventually.ts'
 import { needed, testNeeding } from '../harness/needs.ts'
 import { patientStore } from '../harness/patience.ts'
 import { startPostgres } from '../harness/postgres.ts'

@@ -1,8 +1,10 @@
 /** Starts while a store is unavailable: the gateway is ready in time, reports missing functions, and recovers. */
+
 import { afterAll, describe, expect, setDefaultTimeout, test } from 'bun:test'
 import { randomBytes } from 'node:crypto'
 import { createServer } from 'node:net'
 import { mintApiKey } from '../../src/core/accounts/api-keys.ts'
+import { eventually } from '../harness/eventually.ts'
 import { needed, reportSkipped, testNeeding } from '../harness/needs.ts'
 import { type PrivatePostgres, startPostgres } from '../harness/postgres.ts'
 import { dataFolder, freshFolder, type GatewayProcess, run, startProcess, stopProcesses } from '../harness/processes.ts'
@@ -37,7 +39,7 @@ function withPostgres(postgres: PrivatePostgres): void {
       expect(gateway.output()).not.toContain('"event":"ready"')
       await postgres.start()
       const backInMs = await ready(gateway)
-      while (!gateway.output().includes('"event":"ready"')) await Bun.sleep(20)
+      await eventually(() => gateway.output().includes('"event":"ready"'))
       expect(gateway.output()).toMatch(/"event":"account_missing","detail":"[^"]*accounts create <email> --plan usage"/)
       process.stdout.write(
         `started without Postgres in ${gateway.startedInMs} ms, ready ${backInMs} ms after it was there\n`,
@@ -126,7 +128,7 @@ describe('Redis at startup', () => {
     })
     await servesInTime(gateway, /API key +(gw_live_\w+)/.exec(gateway.output())?.[1] ?? '')
     const told = () => gateway.output().match(/"event":"redis_unavailable","detail":"REDIS_URL: /g)
-    while (told() === null) await Bun.sleep(20)
+    await eventually(() => told() !== null)
     // It retries every second, and is not logged again.
     await Bun.sleep(1_200)
     expect(told()).toHaveLength(1)

@@ -8,6 +8,7 @@ import { join } from 'node:path'
 import { type Database, openDatabase } from '../../src/database/database.ts'
 import { connectEmbedded } from '../../src/database/embedded.ts'
 import { newAccountOn } from '../harness/account.ts'
+import { eventually } from '../harness/eventually.ts'
 import type { GatewayLimits } from '../harness/gateway.ts'
 import { reportSkipped } from '../harness/needs.ts'
 import { patientStore } from '../harness/patience.ts'
@@ -50,7 +51,7 @@ function withStores(postgres: PrivatePostgres, redis: PrivateRedis): void {
       const { values } = scrape(await (await fetch(`${gateway.url}/metrics`)).text())
       return [1, 2].map(worker => values.get(`gateway_limits_in_redis_ratio{worker="${worker}"}`))
     }
-    await until(async () => (await shares()).every(share => share === 1), 90_000)
+    await eventually(async () => (await shares()).every(share => share === 1), 90_000)
   }, 240_000)
   afterAll(() => database.close())
 
@@ -153,7 +154,7 @@ describe('two workers without Redis', () => {
   beforeAll(async () => {
     folder = await freshFolder()
     gateway = await startProcess(folder, { WORKERS: '2', DRAIN_NOTICE_MS: '2500' })
-    await until(() => gateway.output().includes('"event":"workers_ready"'), 60_000)
+    await eventually(() => gateway.output().includes('"event":"workers_ready"'), 60_000)
     await openOwn()
   }, 240_000)
   afterAll(() => database.close())
@@ -200,27 +201,27 @@ describe('two workers without Redis', () => {
     const ids = streams.map(answer => answer.headers.get('x-request-id') ?? '')
     const ends = Promise.all(streams.map(answer => answer.text().then(isWhole, () => false)))
     // The first checkpoint of a request precedes its output.
-    await until(() => ids.every(id => hasOutput(folder, id)), 30_000)
+    await eventually(() => ids.every(id => hasOutput(folder, id)), 30_000)
     const workers = workersOf(gateway.pid)
     const [first = 0] = workers
     process.kill(first, 'SIGKILL')
     // A connection in the queue of the dying worker is reset with it.
-    await until(async () => (await ask(gateway, key, 'hello').catch(() => null))?.status === 200, 60_000)
+    await eventually(async () => (await ask(gateway, key, 'hello').catch(() => null))?.status === 200, 60_000)
     const whole = (await ends).filter(Boolean).length
-    await until(async () => (await outputTokens(ids)).size === 8, 60_000)
+    await eventually(async () => (await outputTokens(ids)).size === 8, 60_000)
     const rows = [...(await outputTokens(ids)).values()]
     expect(rows.filter(({ status }) => status === 'completed')).toHaveLength(whole)
     expect(rows.every(({ tokens }) => tokens > 0)).toBe(true)
-    await until(() => workersOf(gateway.pid).filter(pid => !workers.includes(pid)).length === 1, 60_000)
+    await eventually(() => workersOf(gateway.pid).filter(pid => !workers.includes(pid)).length === 1, 60_000)
   })
 
   test('restart one after another on SIGUSR2 without a truncated or rejected request on a kept connection', async () => {
     const key = await keyWith({ ...roomy, concurrentRequests: 100 })
-    await until(async () => (await readyOnes(gateway)) === 2, 60_000)
+    await eventually(async () => (await readyOnes(gateway)) === 2, 60_000)
     const before = workersOf(gateway.pid)
     const callers = startCallers({ url: gateway.url, key, callers: 4, pauseMs: 150 })
     process.kill(gateway.pid, 'SIGUSR2')
-    await until(() => gateway.output().includes('"event":"workers_replaced"'), 120_000)
+    await eventually(() => gateway.output().includes('"event":"workers_replaced"'), 120_000)
     const { answered, failed } = await callers.stop()
     expect(failed).toEqual({})
     expect(answered).toBeGreaterThan(20)
@@ -228,11 +229,11 @@ describe('two workers without Redis', () => {
   })
 
   test('reload the credentials in every worker on SIGHUP, and keep running', async () => {
-    await until(async () => (await readyOnes(gateway)) === 2, 60_000)
+    await eventually(async () => (await readyOnes(gateway)) === 2, 60_000)
     const before = workersOf(gateway.pid)
     const reloads = () => gateway.output().split('"event":"config_reloaded"').length - 1
     process.kill(gateway.pid, 'SIGHUP')
-    await until(() => reloads() === 2, 60_000)
+    await eventually(() => reloads() === 2, 60_000)
     expect(workersOf(gateway.pid)).toEqual(before)
   })
 
@@ -245,7 +246,7 @@ describe('two workers without Redis', () => {
     const texts = Promise.all(streams.map(answer => answer.text().catch(() => '')))
     await gateway.exited
     await database.close()
-    await until(() => !workers.some(pid => existsSync(`/proc/${pid}`)), 30_000)
+    await eventually(() => !workers.some(pid => existsSync(`/proc/${pid}`)), 30_000)
     const billed = (await texts).map(text =>
       Number(/"output_tokens":(\d+)/.exec(text.slice(text.lastIndexOf('data: ')))?.[1]),
     )
@@ -253,7 +254,7 @@ describe('two workers without Redis', () => {
     gateway = await startProcess(folder, { PORT: new URL(gateway.url).port })
     await openOwn()
     const ids = streams.map(answer => answer.headers.get('x-request-id') ?? '')
-    await until(async () => (await outputTokens(ids)).size === 4, 60_000)
+    await eventually(async () => (await outputTokens(ids)).size === 4, 60_000)
     const rows = await outputTokens(ids)
     expect(ids.map(id => rows.get(id)?.tokens)).toEqual(billed)
     gateway.kill('SIGTERM')
@@ -319,10 +320,4 @@ function openSockets(pid: number): number {
       return false
     }
   }).length
-}
-
-/** Rejects if `isSo` is not true within `withinMs`. */
-async function until(isSo: () => boolean | Promise<boolean>, withinMs: number): Promise<void> {
-  for (const deadline = performance.now() + withinMs; !(await isSo()); await Bun.sleep(100))
-    if (performance.now() > deadline) throw new Error(`not so within ${withinMs} ms: ${isSo}`)
 }

@@ -1,7 +1,7 @@
 /** Bad input over a real socket: each invalid field gets the documented error, and nothing is repeated. */
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test'
 import { mintApiKey } from '../../src/core/accounts/api-keys.ts'
-import { eventually } from '../database/database.contract.ts'
+import { eventually } from '../harness/eventually.ts'
 import { type Gateway, startGateway } from '../harness/gateway.ts'
 import { exchangeRaw, rawText } from '../harness/raw.ts'
 

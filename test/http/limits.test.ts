@@ -1,9 +1,9 @@
 /** The four limits over HTTP: cost and concurrent requests stay correct under concurrency. */
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test'
 import { sql } from 'drizzle-orm'
-import { eventually } from '../database/database.contract.ts'
 import { findRequest } from '../database/usage-row.ts'
 import { newAccount, type TestAccount } from '../harness/account.ts'
+import { eventually } from '../harness/eventually.ts'
 import { type Gateway, startGateway } from '../harness/gateway.ts'
 
 // A gateway takes seconds to start where other tests run beside this one.

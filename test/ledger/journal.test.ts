@@ -3,9 +3,9 @@ import { fsync, mkdirSync, readdirSync, readFileSync, statSync, unlinkSync, writ
 import { join } from 'node:path'
 import type { AttemptRecord, UsageRecord } from '../../src/core/usage/usage-record.ts'
 import { type JournalOptions, JournalUnwritable, openJournal } from '../../src/ledger/journal.ts'
-import { eventually } from '../database/database.contract.ts'
 import { temporaryFolder, usageRecord } from '../database/support.ts'
 import { cpuMs } from '../harness/cpu.ts'
+import { eventually } from '../harness/eventually.ts'
 
 let folder = { path: '', remove: () => {} }
 beforeEach(() => {

@@ -1,8 +1,8 @@
 /** Meters in separate processes that race for the limits of one account. */
 import { join } from 'node:path'
 import type { AdmissionRequest } from '../../src/limits/meter.ts'
-import { eventually } from '../database/database.contract.ts'
 import { temporaryFolder } from '../database/support.ts'
+import { eventually } from '../harness/eventually.ts'
 import { ask } from './meter.contract.ts'
 import type { Order, Outcome, RacerSettings } from './racer.ts'
 

@@ -6,7 +6,7 @@ import { createApp } from '../../src/app.ts'
 import type { Caller } from '../../src/core/limits/plans.ts'
 import { createKeyDirectory } from '../../src/database/repositories/keys.ts'
 import { createSessionDirectory } from '../../src/database/repositories/sessions.ts'
-import { eventually } from '../database/database.contract.ts'
+import { eventually } from '../harness/eventually.ts'
 import { type Gateway, startGateway } from '../harness/gateway.ts'
 import { addMember, ask, createKeyFor, upgraded as operatorUpgrades, owner, type Person } from '../harness/users.ts'
 

@@ -4,7 +4,7 @@ import { execute } from '../../src/commands/execute.ts'
 import { systemClock } from '../../src/composition/clock.ts'
 import { cycleMs, graceMs, settlementDelayMs } from '../../src/core/billing/billing.ts'
 import { changeAccount } from '../../src/database/repositories/accounts.ts'
-import { eventually } from '../database/database.contract.ts'
+import { eventually } from '../harness/eventually.ts'
 import { type Gateway, startGateway, withoutTimer } from '../harness/gateway.ts'
 import { ask, createKeyFor, owner, type Person, upgraded } from '../harness/users.ts'
 

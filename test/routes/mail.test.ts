@@ -3,7 +3,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, setDefaultTimeout, t
 import { systemClock } from '../../src/composition/clock.ts'
 import { createMail, EmailRejectedError } from '../../src/mail/queue.ts'
 import { smtpTransport } from '../../src/mail/smtp.ts'
-import { eventually } from '../database/database.contract.ts'
+import { eventually } from '../harness/eventually.ts'
 import { type Gateway, startGateway } from '../harness/gateway.ts'
 import { type SmtpServer, startSmtpServer } from '../harness/smtp.ts'
 import { ask, confirmedOwner, createKeyFor, fromAnotherIp, owner, signIn } from '../harness/users.ts'

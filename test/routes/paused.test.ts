@@ -2,6 +2,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { changeAccount } from '../../src/database/repositories/accounts.ts'
 import { newAccount, type TestAccount } from '../harness/account.ts'
+import { eventually } from '../harness/eventually.ts'
 import { type Gateway, startGateway } from '../harness/gateway.ts'
 import { jsonAnswer, startUpstream, type Upstream } from '../harness/upstream.ts'
 
@@ -35,14 +36,8 @@ const ask = ({ headers }: TestAccount) =>
     headers,
   )
 
-async function until(holds: () => Promise<boolean>): Promise<void> {
-  const endsAt = performance.now() + 60_000
-  while (!(await holds())) {
-    if (performance.now() > endsAt) throw new Error('not within 60 s')
-    // Each look is a request with a row in the ledger: too many would delay what is waited for.
-    await Bun.sleep(200)
-  }
-}
+// Each look is a request with a row in the ledger: too many would delay what is waited for.
+const until = (holds: () => Promise<boolean>) => eventually(holds, 60_000, 200)
 
 describe('account with upstream counts above its reservations', () => {
   test('chat: answers 402 account_paused when an evaluation account has a shortfall above the limit', async () => {

@@ -6,7 +6,7 @@ import { join } from 'node:path'
 import { systemClock } from '../../src/composition/clock.ts'
 import { readConfig } from '../../src/config.ts'
 import { type Simulator, startSimulator } from '../../src/simulator/simulator.ts'
-import { eventually } from '../database/database.contract.ts'
+import { eventually } from '../harness/eventually.ts'
 import { type Gateway, startGateway } from '../harness/gateway.ts'
 import { ask, owner } from '../harness/users.ts'
 

@@ -4,7 +4,7 @@ import { existsSync, readFileSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { SignJWT } from 'jose'
 import { createPasswords } from '../../src/composition/passwords.ts'
-import { eventually } from '../database/database.contract.ts'
+import { eventually } from '../harness/eventually.ts'
 import { cheapHashing, type Gateway, startGateway } from '../harness/gateway.ts'
 import { addMember, ask, createKeyFor, fromAnotherIp, owner, type Person, signIn } from '../harness/users.ts'
 

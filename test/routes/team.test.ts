@@ -2,8 +2,8 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { systemClock } from '../../src/composition/clock.ts'
 import { digestOf } from '../../src/core/accounts/api-keys.ts'
-import { eventually } from '../database/database.contract.ts'
 import { usageRecord } from '../database/support.ts'
+import { eventually } from '../harness/eventually.ts'
 import { type Gateway, startGateway } from '../harness/gateway.ts'
 import { addMember, ask, createKeyFor, owner, type Person, signIn } from '../harness/users.ts'
 

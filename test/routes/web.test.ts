@@ -6,6 +6,7 @@ import type { DepsOptions } from '../../src/composition/deps.ts'
 import { webPrices } from '../../src/core/chat/web-sources.ts'
 import { microcentsPerUsd } from '../../src/core/usage/money.ts'
 import { newAccount } from '../harness/account.ts'
+import { eventually } from '../harness/eventually.ts'
 import { type Gateway, startGateway } from '../harness/gateway.ts'
 import { jsonAnswer, startUpstream, type Upstream, type UpstreamAnswer } from '../harness/upstream.ts'
 import { goldenBlock } from '../web/golden.ts'
@@ -235,12 +236,6 @@ async function rowOf(requestId: string) {
   }
 }
 
-async function until(condition: () => Promise<boolean>): Promise<void> {
-  const deadline = performance.now() + 60_000
-  for (; !(await condition()); await Bun.sleep(20))
-    if (performance.now() > deadline) throw new Error('the change was not taken up')
-}
-
 describe('web opt-out', () => {
   const prompt = () => `Search the web for the price of gold today, and read ${serve('/private', '<p>Words.')}`
   const contacts = () => [search.ledger().length, fetched.length]
@@ -270,12 +265,12 @@ describe('web opt-out', () => {
       web: true,
       name: 'no web',
     })
-    await until(async () => await searched(key))
+    await eventually(async () => await searched(key))
     expect(await (await call(login, 'PATCH', '/api/v1/account', { web: false })).json()).toMatchObject({
       web: false,
       name: 'Local',
     })
-    await until(async () => !(await searched(key)) && !(await searched(gateway.key)))
+    await eventually(async () => !(await searched(key)) && !(await searched(gateway.key)))
     expect(await (await call(login, 'PATCH', '/api/v1/account', { web: true })).json()).toMatchObject({ web: true })
     for (const path of ['/api/v1/account', `/api/v1/keys/${id}`])
       expect((await call(login, 'PATCH', path, {})).status).toBe(400)
@@ -496,7 +491,7 @@ describe('fetched page', () => {
     await promise
     // The connection closes before the reservation is released.
     const limits = { requestsPerMinute: 1, concurrentRequests: 1, dailyTokens: 1, dailyCostMicrocents: 1 }
-    await until(async () => gateway.deps.meter.standing(one.id, limits)?.seats.remaining === 1)
+    await eventually(async () => gateway.deps.meter.standing(one.id, limits)?.seats.remaining === 1)
     const next = await gateway.post('/api/v1/chat', { ...body, prompt: 'Hi' }, one.headers)
     expect(next.status).toBe(200)
     expect(model.ledger().length).toBe(before + 1)

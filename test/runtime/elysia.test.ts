@@ -5,8 +5,8 @@ import { Elysia } from 'elysia'
 import { compatibleSchema } from '../../src/dialects/chat-completions/request.ts'
 import { nativeSchema } from '../../src/dialects/native/request.ts'
 import { estimateRequestSchema } from '../../src/routes/estimate/routes.ts'
-import { eventually } from '../database/database.contract.ts'
 import { cpuMs } from '../harness/cpu.ts'
+import { eventually } from '../harness/eventually.ts'
 import { openRaw, rawText } from '../harness/raw.ts'
 
 const post = (path: string, body: string) =>

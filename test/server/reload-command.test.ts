@@ -2,7 +2,7 @@
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { eventually } from '../database/database.contract.ts'
+import { eventually } from '../harness/eventually.ts'
 import { freshFolder, type GatewayProcess, run, startProcess, stopProcesses } from '../harness/processes.ts'
 
 setDefaultTimeout(240_000)

@@ -3,6 +3,7 @@ import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from '
 import { existsSync, statSync } from 'node:fs'
 import { connect, type Socket } from 'node:net'
 import { join } from 'node:path'
+import { eventually } from '../harness/eventually.ts'
 import { testNeeding } from '../harness/needs.ts'
 import {
   dataFolder,
@@ -135,7 +136,7 @@ describe('stop and restart', () => {
     const firstKey = /API key +(gw_live_\w+)/.exec(first.output())?.[1] ?? ''
     const stream = await openStream(first, '[[sim:tokens=400, chunk=8, pace_ms=50]] tell me', firstKey)
     first.kill('SIGTERM')
-    await until(async () => (await fetch(`${first.url}/readyz`)).status === 503, 20_000)
+    await eventually(async () => (await fetch(`${first.url}/readyz`)).status === 503, 20_000)
     first.kill('SIGTERM')
     expect(await stream.lastEvent()).toMatchObject({ type: 'error', error: { code: 'service_unavailable' } })
     expect(await first.exited).toBe(0)
@@ -151,13 +152,13 @@ describe('stop and restart', () => {
     const callers = Array.from({ length: 4 }, () => keepAsking(gateway))
     await Bun.sleep(300)
     gateway.kill('SIGTERM')
-    await until(async () => (await fetch(`${gateway.url}/readyz`)).status === 503, 20_000)
+    await eventually(async () => (await fetch(`${gateway.url}/readyz`)).status === 503, 20_000)
     expect((await gateway.chat(key, 'hello')).status).toBe(200)
     const { head } = await exchange(gateway, null)
     expect(head).toMatch(/^HTTP\/1.1 200 OK\r\n[\s\S]*connection: close/i)
     const said = await Promise.all(callers)
     expect(said.map(({ last }) => last)).toEqual(said.map(() => 'connection: close'))
-    await until(
+    await eventually(
       () =>
         fetch(`${gateway.url}/readyz`).then(
           () => false,
@@ -277,10 +278,4 @@ function exchange(gateway: GatewayProcess, kept: Socket | null, kind: 'chat' | '
     }
     socket.on('data', read).on('error', cut).on('close', cut)
   })
-}
-
-/** Rejects if `isSo` is not true within `withinMs`. */
-async function until(isSo: () => Promise<boolean>, withinMs: number): Promise<void> {
-  for (const deadline = performance.now() + withinMs; !(await isSo()); await Bun.sleep(10))
-    if (performance.now() > deadline) throw new Error(`not so within ${withinMs} ms: ${isSo}`)
 }

@@ -9,6 +9,7 @@ import type { UsageRecord } from '../../../src/core/usage/usage-record.ts'
 import type { Database } from '../../../src/database/database.ts'
 import { createLearningBook, type LearningCache } from '../../../src/database/learning/learning-cache.ts'
 import { readCells, writeCells } from '../../../src/database/learning/learning-cells.ts'
+import { eventually } from '../../harness/eventually.ts'
 import { needed } from '../../harness/needs.ts'
 import { onDatabaseOf } from '../on-database.ts'
 import { usageRecord } from '../support.ts'
@@ -43,14 +44,6 @@ function lesson(accountId: string, changes: Partial<UsageRecord> = {}, learning:
 
 const many = (count: number, accountId: string, changes?: Partial<UsageRecord>, learning?: Partial<Lesson>) =>
   Array.from({ length: count }, () => lesson(accountId, changes, learning))
-
-async function eventually(holds: () => boolean | Promise<boolean>, withinMs = 10_000): Promise<void> {
-  const until = performance.now() + withinMs
-  while (!(await holds())) {
-    if (performance.now() > until) throw new Error(`not within ${withinMs} ms`)
-    await Bun.sleep(10)
-  }
-}
 
 const figures: Record<string, number> = { 'openai/good': 0.7, 'openai/bad': 0.72 }
 const booksOn = async (database: Database, body: (...books: [LearningCache, LearningCache]) => Promise<void>) => {

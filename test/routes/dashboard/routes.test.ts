@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from '
 import { brotliDecompressSync, gunzipSync } from 'node:zlib'
 import { createDashboardBundle } from '../../../src/composition/dashboard-bundle.ts'
 import { dashboard, type SiteFile } from '../../../src/routes/dashboard/routes.ts'
-import { eventually } from '../../database/database.contract.ts'
+import { eventually } from '../../harness/eventually.ts'
 import { type Gateway, startGateway } from '../../harness/gateway.ts'
 
 setDefaultTimeout(240_000)
