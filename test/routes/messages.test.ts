@@ -32,7 +32,8 @@ describe('error', () => {
     ['an unknown model', hello({ model: 'nope' }), 404, 'not_found_error'],
     ['an overflow', prompt('[[sim:context_overflow]]'), 400, 'invalid_request_error'],
     ['a provider that failed', prompt('[[sim:status=500]]'), 502, 'api_error'],
-    ['a provider that is overloaded', prompt('[[sim:status=429]]'), 529, 'overloaded_error'],
+    ['a provider at its rate limit', prompt('[[sim:status=429]]'), 429, 'rate_limit_error'],
+    ['a provider that is overloaded', prompt('[[sim:status=503]]'), 502, 'api_error'],
     ['a request too large for a provider', prompt('[[sim:status=413]]'), 413, 'request_too_large'],
     [
       'moderation',
@@ -70,7 +71,7 @@ describe('error', () => {
       401,
       'authentication_error',
     ],
-    ['another method', '/v1/messages?beta=true', {}, 404, 'not_found_error'],
+    ['another method', '/v1/messages?beta=true', {}, 405, 'invalid_request_error'],
     [
       'another host',
       '/v1/messages',

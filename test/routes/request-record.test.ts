@@ -69,7 +69,7 @@ const cases: readonly Case[] = [
   {
     name: 'a rate limit of the provider',
     body: sim('status=429'),
-    expected: { http_status: 503, decided_by: 'provider', error_code: 'no_model_available' },
+    expected: { http_status: 429, decided_by: 'provider', error_code: 'upstream_rate_limited' },
     says: /at its rate limit/,
   },
   {
