@@ -1,4 +1,3 @@
-import type { RepeatTimer } from '../core/jobs/repeating.ts'
 import type { Clock } from '../core/ports/clock.ts'
 
 /** Clocks and timers of this machine. */
@@ -10,11 +9,4 @@ export const systemClock: Clock = {
     const timer = setTimeout(action, milliseconds)
     return () => clearTimeout(timer)
   },
-}
-
-/** The timer of background jobs. It does not keep the process alive. */
-export const intervalTimer: RepeatTimer = (everyMs, action) => {
-  const interval = setInterval(action, everyMs)
-  interval.unref()
-  return () => clearInterval(interval)
 }

@@ -24,6 +24,7 @@ import {
 } from 'node:fs'
 import { join } from 'node:path'
 import { TypeCompiler } from '@sinclair/typebox/compiler'
+import { whenNeeded } from '../core/jobs/repeating.ts'
 import { formatDay } from '../core/text/utc-days.ts'
 import { type UsageRecord, usageRecordSchema } from '../core/usage/usage-record.ts'
 
@@ -62,6 +63,8 @@ export type Journal = {
   waiting(): UsageRecord[]
   /** Returns the number of unreleased records. */
   backlog(): number
+  /** Calls `listener` with each new record, and never more than one listener. */
+  onRecord(listener: () => void): void
   /** Stores a record that Postgres rejects in a separate file. The next start ships it again. */
   setAside(record: UsageRecord): void
   /** Returns the number of records that are set aside. */
@@ -135,6 +138,9 @@ export function openJournal(options: JournalOptions): Journal {
   const aside = new Map<string, UsageRecord>()
   const asidePath = join(directory, refusedFile)
 
+  const syncing = whenNeeded(fsyncEveryMs, () => sync())
+  let onRecord = () => {}
+
   const begin = (): Active => {
     const path = join(directory, `${String(++sequence).padStart(12, '0')}.log`)
     const descriptor = openSync(path, 'ax', 0o600)
@@ -181,6 +187,7 @@ export function openJournal(options: JournalOptions): Journal {
     }
     active.bytes += lines.length
     active.isDirty = true
+    syncing.need()
     const { segment } = active
     segment.count += records.length
     for (const record of records) {
@@ -191,6 +198,7 @@ export function openJournal(options: JournalOptions): Journal {
   }
 
   const append = (records: readonly UsageRecord[]) => {
+    onRecord()
     try {
       write(records)
     } catch (error) {
@@ -207,7 +215,8 @@ export function openJournal(options: JournalOptions): Journal {
   }
 
   const sync = () => {
-    if (active === null || !active.isDirty || isSyncing) return
+    if (active === null || !active.isDirty) return
+    if (isSyncing) return syncing.need()
     const synced = active
     synced.isDirty = false
     isSyncing = true
@@ -270,14 +279,12 @@ export function openJournal(options: JournalOptions): Journal {
   }
   readmit()
 
-  const timer = setInterval(sync, fsyncEveryMs)
-  timer.unref()
-
   return {
     append: record => append([record]),
     appendTogether(record) {
       together ??= { records: [], written: endOfTurn().then(writeTogether) }
       together.records.push(record)
+      onRecord()
       return together.written
     },
     isWritable() {
@@ -344,6 +351,9 @@ export function openJournal(options: JournalOptions): Journal {
       ...stranded,
       ...(together?.records ?? []),
     ],
+    onRecord(listener) {
+      onRecord = listener
+    },
     backlog: () =>
       segments.reduce((sum, one) => sum + one.count - one.shipped, stranded.length + (together?.records.length ?? 0)),
     setAside(record) {
@@ -361,7 +371,7 @@ export function openJournal(options: JournalOptions): Journal {
     },
     aside: () => aside.size,
     async close() {
-      clearInterval(timer)
+      void syncing.close()
       await together?.written.catch(() => {})
       await new Promise<void>(done => leave(done))
     },

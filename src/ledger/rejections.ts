@@ -3,6 +3,7 @@
  * record is best effort and bounded: a flood of rejections must not load the database. Rows wait in memory for at most
  * one second, surplus ones are dropped and counted, and all are deleted after 30 days.
  */
+import { whenNeeded } from '../core/jobs/repeating.ts'
 import type { Log } from '../core/ports/log.ts'
 import type { Rejection } from '../core/usage/rejection.ts'
 import type { Database } from '../database/database.ts'
@@ -20,23 +21,17 @@ type RejectionLogDeps = {
   readonly log: Pick<Log, 'warn'>
 }
 
-/** Collects rejections and writes them in batches. Starts a timer, which does not keep the process alive. */
+/** Collects rejections and writes them in batches, one at a time: batches behind a slow database would wait without a bound. */
 export class RejectionLog {
   private readonly deps: RejectionLogDeps
   private waiting: Rejection[] = []
   private readonly perAccount = new Map<string, number>()
   private dropped = 0
-  private isWriting = false
   private running: Promise<void> = Promise.resolve()
-  private readonly timer: Timer
+  private readonly flushing = whenNeeded(flushMs, () => this.flush())
 
   constructor(deps: RejectionLogDeps) {
     this.deps = deps
-    // One write at a time: batches behind a slow database would wait without a bound.
-    this.timer = setInterval(() => {
-      if (!this.isWriting) void this.flush()
-    }, flushMs)
-    this.timer.unref()
   }
 
   /** Adds a rejection, or drops it if too many wait. */
@@ -48,6 +43,7 @@ export class RejectionLog {
     }
     this.perAccount.set(rejection.account_id, ofAccount + 1)
     this.waiting.push(rejection)
+    this.flushing.need()
   }
 
   /** Writes the waiting rejections. Never rejects: a batch that cannot be written is dropped. */
@@ -61,19 +57,17 @@ export class RejectionLog {
   }
 
   async close(): Promise<void> {
-    clearInterval(this.timer)
+    await this.flushing.close()
     await this.flush()
   }
 
   private async write(batch: readonly Rejection[]): Promise<void> {
     const { database, log } = this.deps
-    this.isWriting = true
     try {
       await insertRejections(database, batch)
     } catch {
       this.dropped += batch.length
     }
-    this.isWriting = false
     if (this.dropped > 0) log.warn('rejections_dropped', { records: this.dropped })
     this.dropped = 0
   }

@@ -5,6 +5,7 @@
  */
 
 import type { Sql } from 'postgres'
+import { intervalTimer, whenNeeded } from '../core/jobs/repeating.ts'
 import type { DailyUsage } from '../core/limits/spent.ts'
 import type { UsageRecord } from '../core/usage/usage-record.ts'
 import { mergedRecords, truthOf } from '../core/usage/usage-truth.ts'
@@ -18,7 +19,7 @@ type Work = (records: readonly UsageRecord[]) => Promise<unknown>
 type Fields = Readonly<Record<string, string | number | boolean | null>>
 
 export type ShipperOptions = {
-  readonly journal: Pick<Journal, 'take' | 'setAside' | 'aside' | 'backlog'>
+  readonly journal: Pick<Journal, 'take' | 'setAside' | 'aside' | 'backlog' | 'onRecord'>
   /** Additional source of records. Its batches may come from any instance. */
   readonly stream?: UsageStream
   readonly database: Database
@@ -42,12 +43,14 @@ export type Shipper = {
   lagMs(): number
   /** Ships remaining records for at most `deadlineMs`; returns true if none is left. For shutdown. */
   drain(deadlineMs: number): Promise<boolean>
-  /** Stops the timer and waits for the current batch. */
+  /** Stops the timers and waits for the current batch. */
   close(): Promise<void>
 }
 
 const maximumBatch = 500
 const tickMs = 100
+/** Interval of looking for records of other instances. */
+const lookEveryMs = 1_000
 /**
  * Pause after a batch per record of it, unless the next batch is full earlier. A single record is shipped at the next
  * tick. Under load, larger batches share their dozen statements, on which the embedded database spends most of its CPU
@@ -59,7 +62,7 @@ const insertDeadlineMs = 5000
 const firstBackoffMs = 200
 const maximumBackoffMs = 2000
 
-/** Starts shipping. The timer does not keep the process alive. */
+/** Starts shipping. At rest nothing runs, except a look into the streams once per second. */
 export function createShipper({
   journal,
   stream,
@@ -145,10 +148,14 @@ export function createShipper({
     const waiting = backlog()
     return waiting >= maximumBatch || (waiting > 0 && now >= pausedUntil)
   }
-  const timer = setInterval(() => {
+  const ticking = whenNeeded(tickMs, () => {
     if (isDue(performance.now())) void run()
-  }, tickMs)
-  timer.unref()
+    if (running !== null || backlog() > 0) ticking.need()
+  })
+  journal.onRecord(ticking.need)
+  stream?.onRecord(ticking.need)
+  ticking.need()
+  const stopLooking = stream === undefined ? null : intervalTimer(lookEveryMs, ticking.need)
 
   return {
     backlog,
@@ -164,7 +171,8 @@ export function createShipper({
       return backlog() === 0
     },
     async close() {
-      clearInterval(timer)
+      stopLooking?.()
+      await ticking.close()
       await running
     },
   }

@@ -27,6 +27,8 @@ export type UsageStream = {
   take(maximum: number): Promise<JournalBatch | null>
   /** Returns how many records may be waiting: those of this instance, plus one if it is time to check for others'. */
   backlog(): number
+  /** Calls `listener` with each new record of this instance. */
+  onRecord(listener: () => void): void
 }
 
 type Entry = { readonly partition: number; readonly id: string; readonly record: UsageRecord | null }
@@ -34,8 +36,8 @@ type Entry = { readonly partition: number; readonly id: string; readonly record:
 const group = 'ledger'
 const readCount = 500
 const readDeadlineMs = 500
-/** Interval of reading partitions to which this instance has written nothing. */
-const lookEveryMs = 1000
+/** Pause between reads of partitions to which this instance has written nothing; the shipper looks once per second. */
+const lookAfterMs = 900
 /**
  * Interval of claiming entries of other consumers, and the required idle time. Short: the consumer is probably dead,
  * and the ledger keeps one of two shipped copies.
@@ -79,7 +81,7 @@ export function createUsageStream({
   const fill = async () => {
     const now = monotonic()
     const own = kept.partitions()
-    const isTime = now - lookedAt >= lookEveryMs
+    const isTime = now - lookedAt >= lookAfterMs
     if (isTime) lookedAt = now
     // In one tick, so that all reads share one round trip.
     const found = await Promise.all((isTime ? allPartitions : allPartitions.filter(one => own.has(one))).map(read))
@@ -118,7 +120,8 @@ export function createUsageStream({
       for (const entry of entries) if (entry.record === null) onDamage(`stream entry ${entry.id} is not a usage record`)
       return { records: entries.flatMap(entry => entry.record ?? []), release }
     },
-    backlog: () => queue.length + kept.size() + (redis.isReady() && monotonic() - lookedAt >= lookEveryMs ? 1 : 0),
+    onRecord: kept.onAdd,
+    backlog: () => queue.length + kept.size() + (redis.isReady() && monotonic() - lookedAt >= lookAfterMs ? 1 : 0),
   }
 }
 

@@ -1,7 +1,8 @@
 /**
- * Batches checkpoints of open requests and writes them to disk four times per second. Most requests end before their
+ * Batches checkpoints of open requests and writes them to disk 250 ms after the first one. Most requests end before their
  * first checkpoint.
  */
+import { whenNeeded } from '../core/jobs/repeating.ts'
 import type { UsageRecord } from '../core/usage/usage-record.ts'
 import type { InterimUsage, Reservation } from './meter.ts'
 import { settledRecord } from './settled-record.ts'
@@ -30,11 +31,9 @@ export type CheckpointBatch = {
   close(): void
 }
 
-const flushEveryMs = 250
+const flushAfterMs = 250
 
-/**
- * Creates a batch for these checkpoints; without a store nothing is written. The timer does not keep the process alive.
- */
+/** Creates a batch for these checkpoints; without a store nothing is written. */
 export function createProgressNotes(checkpoints: NotesStore | undefined): CheckpointBatch {
   /** Marked, and not on disk yet. */
   const noted = new Map<string, PendingCheckpoint>()
@@ -50,18 +49,21 @@ export function createProgressNotes(checkpoints: NotesStore | undefined): Checkp
     noted.clear()
     over.length = 0
   }
-  const timer = checkpoints === undefined ? null : setInterval(flush, flushEveryMs)
-  timer?.unref()
+  const flushing = whenNeeded(flushAfterMs, flush)
 
   return {
     flush,
     note(one, progress) {
       one.progress = progress
       noted.set(one.seat.requestId, one)
+      flushing.need()
     },
     end(one) {
       const { requestId } = one.seat
-      if (one.progress !== null) over.push(requestId)
+      if (one.progress !== null) {
+        over.push(requestId)
+        flushing.need()
+      }
       // A map keeps deleted values for a while (`core/limits/active-set.ts`). This releases the request that the value
       // references.
       one.progress = null
@@ -70,6 +72,7 @@ export function createProgressNotes(checkpoints: NotesStore | undefined): Checkp
     keep(seat, progress) {
       keeping.add(seat.requestId)
       noted.set(seat.requestId, { seat, progress })
+      flushing.need()
     },
     forget(requestId) {
       if (!keeping.delete(requestId)) return
@@ -77,9 +80,10 @@ export function createProgressNotes(checkpoints: NotesStore | undefined): Checkp
       if (one !== undefined) one.progress = null
       noted.delete(requestId)
       over.push(requestId)
+      flushing.need()
     },
     close() {
-      if (timer !== null) clearInterval(timer)
+      void flushing.close()
       flush()
     },
   }

@@ -3,8 +3,9 @@
  * and its folder. A process started through `npx` therefore checks whether the processes in between still run.
  */
 import { readFileSync } from 'node:fs'
+import { intervalTimer } from '../core/jobs/repeating.ts'
 
-const lookEveryMs = 250
+const lookEveryMs = 1_000
 /** Maximum processes between npx and the gateway: a shell, `bun run`, and another shell. */
 const maximumAncestors = 5
 
@@ -12,12 +13,11 @@ const maximumAncestors = 5
 export function watchLauncher(onGone: () => void): void {
   const chain = chainToNpx()
   if (chain === null) return
-  const timer = setInterval(() => {
+  const stop = intervalTimer(lookEveryMs, () => {
     if (chain.every(({ pid, parent }) => parentOf(pid) === parent)) return
-    clearInterval(timer)
+    stop()
     onGone()
-  }, lookEveryMs)
-  timer.unref()
+  })
 }
 
 type Link = { readonly pid: number; readonly parent: number }

@@ -495,6 +495,7 @@ export function databaseContract(name: string, open: () => Database | null): voi
         take: () => ({ records, release: () => {} }),
         setAside: () => {},
         aside: () => 0,
+        onRecord() {},
         backlog: () => 5,
       }
       const shipper = createShipper({ journal: held, database, clock, log: quiet })

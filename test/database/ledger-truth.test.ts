@@ -20,6 +20,7 @@ async function ship(database: Database, batches: readonly (readonly UsageRecord[
   const journal = {
     backlog: () => left.length,
     aside: () => 0,
+    onRecord() {},
     setAside(record: UsageRecord) {
       throw new Error(`the ledger refuses ${record.request_id}`)
     },

@@ -36,6 +36,7 @@ async function ship(database: Database, record: UsageRecord): Promise<void> {
   const journal = {
     take: () => (waiting.length === 0 ? null : { records: waiting, release: () => void waiting.splice(0) }),
     aside: () => 0,
+    onRecord() {},
     setAside: () => {},
     backlog: () => waiting.length,
   }

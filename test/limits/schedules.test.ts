@@ -85,6 +85,7 @@ function startGateway(redisServer: PrivateRedis, stores: Database) {
       return { records: taken, release }
     },
     aside: () => 0,
+    onRecord() {},
     setAside: () => {},
     backlog: () => records.length,
   }

@@ -1,4 +1,7 @@
-/** A background job on a timer, one run at a time: alerts, webhooks, billing. The next run compensates for a failed one. */
+/**
+ * Background jobs, one run at a time: on a timer (alerts, webhooks, billing), or when there is work (flushes, retries). At
+ * rest only the first kind runs, so it is no faster than once per second. No timer keeps the process alive.
+ */
 
 export type Repeating = {
   /**
@@ -13,15 +16,22 @@ export type Repeating = {
 /** Calls `action` every `everyMs`; the returned function ends it. */
 export type RepeatTimer = (everyMs: number, action: () => void) => () => void
 
+/** The timer of this machine. */
+export const intervalTimer: RepeatTimer = (everyMs, action) => {
+  const interval = setInterval(action, everyMs)
+  interval.unref()
+  return () => clearInterval(interval)
+}
+
 /**
- * Starts a job every `everyMs`. `onFailure` receives the count of failed runs in a row, from 1. The job stops early when
+ * Starts a job every `everyMs`; the next run compensates for a failed one. `onFailure` receives the count of failed runs in a row, from 1. The job stops early when
  * `isClosed()` returns true.
  */
 export function startRepeating(
   everyMs: number,
   work: (isClosed: () => boolean) => Promise<void>,
   onFailure: (failures: number, error: unknown) => void,
-  timer: RepeatTimer,
+  timer: RepeatTimer = intervalTimer,
 ): Repeating {
   let running: Promise<void> | null = null
   let next: Promise<void> | null = null
@@ -60,6 +70,44 @@ export function startRepeating(
       closed = true
       stopTimer()
       await running?.catch(() => {})
+    },
+  }
+}
+
+export type WhenNeeded = {
+  /** Runs the job `afterMs` after the first call since its last start. Further calls until then change nothing. */
+  need(): void
+  /** Cancels a run that has not started, and waits for the current one. */
+  close(): Promise<void>
+}
+
+/** Creates a job that runs only after `need`. A failed run is not repeated, unless the job itself needs another one. */
+export function whenNeeded(afterMs: number, work: () => unknown): WhenNeeded {
+  let timer: Timer | null = null
+  let running: Promise<unknown> | null = null
+  let closed = false
+  const start = () => {
+    timer = null
+    if (running !== null) return need()
+    const result = work()
+    if (!(result instanceof Promise)) return
+    running = result
+      .catch(() => {})
+      .finally(() => {
+        running = null
+      })
+  }
+  const need = () => {
+    if (timer !== null || closed) return
+    timer = setTimeout(start, afterMs)
+    timer.unref()
+  }
+  return {
+    need,
+    async close() {
+      closed = true
+      if (timer !== null) clearTimeout(timer)
+      await running
     },
   }
 }

@@ -5,6 +5,7 @@
  */
 
 import { type Actor, actingAs } from '../../core/audit/audit.ts'
+import { startRepeating, whenNeeded } from '../../core/jobs/repeating.ts'
 import type { LearnedBias, LearnedBiasLookup } from '../../core/learning/apply-bias.ts'
 import { type BiasInput, estimateBiases } from '../../core/learning/learned-bias.ts'
 import type { LengthStatistics } from '../../core/learning/response-quality.ts'
@@ -62,7 +63,7 @@ type Remembered = AccountLearning & { readonly order: number; readonly readAt: n
 
 const maximumAccounts = 5_000
 const readAgainMs = 5_000
-const tickMs = 100
+const readAfterMs = 100
 const pollMs = 500
 /** Polls overlap by this much, since a transaction may commit after a later one. */
 const overlapMs = 5_000
@@ -74,7 +75,7 @@ const sweepWithinMs = 10_000
 const shippedWithinMs = 1_500
 const askAgainMs = 100
 
-/** Creates a cache. Starts three timers, which do not keep the process alive. */
+/** Creates a cache and starts its background jobs. */
 export function createLearningBook({ database, clock, figureOf, log }: LearningBookOptions): LearningCache {
   const remembered = createRecentMap<Remembered>(maximumAccounts)
   /** Shares one copy of each model's name between all accounts. */
@@ -113,7 +114,7 @@ export function createLearningBook({ database, clock, figureOf, log }: LearningB
   }
 
   const readWanted = async () => {
-    if (isReading) return
+    if (isReading) return reading.need()
     isReading = true
     try {
       while (wanted.size > 0) {
@@ -124,6 +125,11 @@ export function createLearningBook({ database, clock, figureOf, log }: LearningB
     } finally {
       isReading = false
     }
+  }
+  const reading = whenNeeded(readAfterMs, readWanted)
+  const want = (accountId: string) => {
+    wanted.add(accountId)
+    reading.need()
   }
 
   const poll = async () => {
@@ -141,20 +147,20 @@ export function createLearningBook({ database, clock, figureOf, log }: LearningB
 
   // Reports changes from now on, instead of after the first interval.
   poll().catch(() => {})
-  const timers = [every(tickMs, readWanted), every(pollMs, poll), every(sweepEveryMs, sweepLeft)]
+  const jobs = [startRepeating(pollMs, poll, () => {}), startRepeating(sweepEveryMs, sweepLeft, () => {}), reading]
 
   return {
     of(accountId) {
       const known = remembered.get(accountId)
       if (known === undefined || clock.monotonic() - known.readAt > readAgainMs) {
-        wanted.add(accountId)
+        want(accountId)
         if (known === undefined) readWanted().catch(() => {})
       }
       return known ?? null
     },
     async take(records) {
       for (const accountId of await applyLearningEntries(database, records))
-        if (remembered.has(accountId)) wanted.add(accountId)
+        if (remembered.has(accountId)) want(accountId)
     },
     async rate(accountId, requestId, rating) {
       const until = clock.now() + (mayBeOnItsWay(requestId, clock.now()) ? shippedWithinMs : 0)
@@ -179,7 +185,7 @@ export function createLearningBook({ database, clock, figureOf, log }: LearningB
     },
     cells: accountId => readCells(database, [accountId]),
     async close() {
-      await Promise.all(timers.map(stop => stop()))
+      await Promise.all(jobs.map(job => job.close()))
     },
   }
 }
@@ -227,24 +233,4 @@ function usualRatio(cells: readonly PlacedCell[]): LengthStatistics | null {
     cells.reduce((sum, cell) => sum + cell.requests * value(cell), 0) / requests
   const mean = meanOf(cell => cell.ratio)
   return { mean, deviation: Math.sqrt(meanOf(cell => cell.ratioVariance + (cell.ratio - mean) ** 2)) }
-}
-
-/**
- * Repeats `work`, one run at a time; the next run compensates for a failed one. Returns a function that stops it and
- * waits for the last run.
- */
-function every(periodMs: number, work: () => Promise<void>): () => Promise<void> {
-  let running: Promise<void> | null = null
-  const timer = setInterval(() => {
-    running ??= work()
-      .catch(() => {})
-      .finally(() => {
-        running = null
-      })
-  }, periodMs)
-  timer.unref()
-  return async () => {
-    clearInterval(timer)
-    await running
-  }
 }

@@ -5,6 +5,7 @@
  * Redis, both would run a request. No content is stored: keys and bodies are HMACs.
  */
 
+import { whenNeeded } from '../../core/jobs/repeating.ts'
 import { hasClientEffect, toCompletedUsage, type UsageRecord } from '../../core/usage/usage-record.ts'
 import { type CompletedUsage, GatewayError } from '../../core/validation/errors.ts'
 import type { Database } from '../database.ts'
@@ -71,7 +72,7 @@ const sweepMs = 60_000
 const maximumSwept = 10_000
 const maximumUnwritten = 10_000
 
-/** Creates the store of one instance. Starts two timers, which do not keep the process alive. */
+/** Creates the store of one instance. Starts a timer, which does not keep the process alive. */
 export function createIdempotencyBook({ database, redis = null, log }: IdempotencyOptions): IdempotencyBook {
   /** By claim: writes that the database has not confirmed. */
   const unwritten = new Map<string, () => Promise<unknown>>()
@@ -85,6 +86,7 @@ export function createIdempotencyBook({ database, redis = null, log }: Idempoten
       unwritten.set(holder, action)
       const oldest = unwritten.keys().next()
       if (unwritten.size > maximumUnwritten && !oldest.done) unwritten.delete(oldest.value)
+      writing.need()
     }
   }
   const writeLeft = async () => {
@@ -93,6 +95,7 @@ export function createIdempotencyBook({ database, redis = null, log }: Idempoten
       if (unwritten.has(holder)) return
     }
   }
+  const writing = whenNeeded(retryMs, writeLeft)
   /** Claims that Redis granted. */
   const stoodInFor = new Set<string>()
 
@@ -137,16 +140,7 @@ export function createIdempotencyBook({ database, redis = null, log }: Idempoten
   }
   const sweepOld = () => sweep(database).catch(() => log.warn('idempotency_cleanup_failed'))
 
-  let isWriting = false
-  const writing = setInterval(() => {
-    if (isWriting || unwritten.size === 0) return
-    isWriting = true
-    void writeLeft().finally(() => {
-      isWriting = false
-    })
-  }, retryMs)
   const sweeping = setInterval(() => void sweepOld(), sweepMs)
-  writing.unref()
   sweeping.unref()
 
   return {
@@ -178,7 +172,7 @@ export function createIdempotencyBook({ database, redis = null, log }: Idempoten
     },
     release,
     async close() {
-      clearInterval(writing)
+      await writing.close()
       clearInterval(sweeping)
       await writeLeft()
     },

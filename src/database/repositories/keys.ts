@@ -7,6 +7,7 @@ import { timingSafeEqual } from 'node:crypto'
 import { and, desc, eq, inArray, isNotNull, isNull, type SQL, sql } from 'drizzle-orm'
 import { digestOf, hasKeyLength, parseApiKey } from '../../core/accounts/api-keys.ts'
 import { paymentRequiredFrom } from '../../core/billing/grace.ts'
+import { startRepeating, whenNeeded } from '../../core/jobs/repeating.ts'
 import { type Caller, isPausedFor, type Plans } from '../../core/limits/plans.ts'
 import type { ScopeLimits } from '../../core/limits/scopes.ts'
 import { setBounded } from '../../core/text/bounded-map.ts'
@@ -14,7 +15,6 @@ import { strictestPolicy } from '../../core/validation/fallback-policy.ts'
 import { withAccountRls } from '../account-transaction.ts'
 import type { Database } from '../database.ts'
 import { databaseTime } from '../database-time.ts'
-import { repeated } from '../repeated.ts'
 import { type ApiKey, accounts, apiKeys, type NewApiKey } from '../tables.ts'
 import { limitsOf } from './accounts.ts'
 import { recordAudit } from './audit.ts'
@@ -120,7 +120,7 @@ const digestsDeadlineMs = 10_000
 /** Maximum keys that are loaded before the first request. */
 const maximumWarm = 5_000
 
-/** Creates the key directory of one process. Starts two timers, which do not keep the process alive. */
+/** Creates the key directory of one process. */
 export function createKeyDirectory(options: KeyDirectoryOptions): KeyDirectory {
   const { database, clock, plans, random, maximumShortfall = Number.POSITIVE_INFINITY } = options
   const known = new Map<string, Entry>()
@@ -212,6 +212,7 @@ export function createKeyDirectory(options: KeyDirectoryOptions): KeyDirectory {
   /** Records the use of a key for the next batch. If the batch is full, a new key waits for its next request. */
   const noteUse = ({ keyId }: Caller) => {
     if (touched.size < maximumEntries || touched.has(keyId)) touched.set(keyId, clock.now())
+    touching.need()
   }
 
   /** The first request of a key in this process counts as a use too. */
@@ -230,11 +231,12 @@ export function createKeyDirectory(options: KeyDirectoryOptions): KeyDirectory {
     } catch (cause) {
       // If the database is unavailable, the uses wait for the next batch, unless the same key has a newer one.
       for (const [keyId, at] of batch) if (!touched.has(keyId) && touched.size < maximumEntries) touched.set(keyId, at)
+      touching.need()
       throw cause
     }
   }
 
-  const [polling, touching] = [repeated(pollMs, poll), repeated(touchMs, touch)]
+  const [polling, touching] = [startRepeating(pollMs, poll, () => {}), whenNeeded(touchMs, touch)]
 
   /** Returns undefined if the key is not in memory. */
   const inMemory = (digest: string, key: string): Caller | null | undefined => {
@@ -270,11 +272,10 @@ export function createKeyDirectory(options: KeyDirectoryOptions): KeyDirectory {
     },
     isExpired: key => hasKeyLength(key) && expired.has(digestOf(key)),
     expect: digest => void existing.add(digest),
-    look: polling.now,
+    look: () => polling.run().catch(() => {}),
     async close() {
-      polling.stop()
-      touching.stop()
-      await touching.now()
+      await Promise.all([polling.close(), touching.close()])
+      await touch().catch(() => {})
     },
   }
 }

@@ -264,6 +264,7 @@ export class FailoverMeter implements Meter {
     const standing = this.status(accountId, limits)
     if (code !== null) return { admitted: false, code, scope, retryAfterMs, standing }
     this.requests.add(seat, limits, request.scopes ?? noScopes)
+    this.upkeep.opened()
     return { admitted: true, seat, standing }
   }
 

@@ -2,6 +2,7 @@
  * Renews the leases of open requests, writes their checkpoints, and settles the open requests of dead instances. A lease
  * that is not renewed expires, so that a killed instance holds no reservation for long.
  */
+import { intervalTimer, whenNeeded } from '../../core/jobs/repeating.ts'
 import { allPartitions } from '../../core/limits/partitions.ts'
 import type { CheckpointBatch } from '../checkpoint-batch.ts'
 import type { Epoch } from '../epoch.ts'
@@ -27,19 +28,24 @@ const renewals = 4
 const sweepEveryMs = 1_000
 
 export class LeaseUpkeep {
-  private timers: readonly ReturnType<typeof setInterval>[] = []
+  private readonly ticking = whenNeeded(upkeepMs, () => this.tick())
+  private stopSweeping: (() => void) | null = null
   private renewedAt = 0
 
   constructor(private readonly deps: UpkeepDeps) {}
 
-  /** Starts timers that do not keep the process alive. */
   start(): void {
-    this.timers = [setInterval(() => this.tick(), upkeepMs), setInterval(() => void this.sweep(), sweepEveryMs)]
-    for (const timer of this.timers) timer.unref()
+    this.stopSweeping = intervalTimer(sweepEveryMs, () => void this.sweep())
   }
 
   stop(): void {
-    for (const timer of this.timers) clearInterval(timer)
+    this.stopSweeping?.()
+    void this.ticking.close()
+  }
+
+  /** Reports an open request: its lease is renewed from now on. */
+  opened(): void {
+    if (this.stopSweeping !== null) this.ticking.need()
   }
 
   /** Renews leases and writes checkpoints to Redis, or to disk while Redis does not decide. Never throws. */
@@ -58,6 +64,7 @@ export class LeaseUpkeep {
   /** Settles requests in Redis that dead instances left open. Never throws. */
   async sweep(): Promise<void> {
     const epoch = this.deps.epoch()
+    this.deps.requests.forgetOld()
     if (epoch?.holder !== 'redis') return
     await Promise.all(allPartitions.map(partition => this.deps.redis.sweep(epoch, partition).catch(() => {})))
   }
@@ -65,11 +72,9 @@ export class LeaseUpkeep {
   private tick(): void {
     const { monotonic, leaseMs, requests } = this.deps
     const isTime = monotonic() - this.renewedAt >= leaseMs / renewals - upkeepMs / 2
-    if (isTime) {
-      this.renewedAt = monotonic()
-      requests.forgetOld()
-    }
+    if (isTime) this.renewedAt = monotonic()
     void this.renew(isTime)
+    if (requests.requestIds().length > 0) this.ticking.need()
   }
 
   /** All accounts in one tick, so that the client sends them as one pipeline. */

@@ -72,6 +72,7 @@ export class OpenRequests {
   forgetOld(): void {
     const now = this.now()
     const first = this.recent.findIndex(({ at }) => at > now - minuteMs)
+    if (first === 0 && this.recent.length <= maximumRecent) return
     this.recent = first === -1 ? [] : this.recent.slice(Math.max(first, this.recent.length - maximumRecent))
   }
 

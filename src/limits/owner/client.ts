@@ -4,6 +4,7 @@
  * worker's own journal, which the next owner ships: the ledger keeps one record per request.
  */
 
+import { whenNeeded } from '../../core/jobs/repeating.ts'
 import { type Limits, zeroLimits } from '../../core/limits/plans.ts'
 import { countIfAllowed } from '../../core/limits/rate-counter.ts'
 import { createRateCounter, type RateLimiterFactory } from '../../core/limits/rate-limits.ts'
@@ -63,7 +64,7 @@ const tickMs = 100
 const maximumPending = 5_000
 const drainLookMs = 10
 
-/** Creates the client of one connection. Its timers do not keep the process alive. */
+/** Creates the client of one connection. Its timers only run while a call or a checkpoint waits. */
 export function createOwnerClient(options: OwnerClientOptions): OwnerClient {
   const { clock, send, journal, onChanged, deadlineMs } = options
   const pending = new Map<number, Pending>()
@@ -79,10 +80,10 @@ export function createOwnerClient(options: OwnerClientOptions): OwnerClient {
   let isLost = false
   let backlog = { records: 0, aside: 0, lagMs: 0 }
 
-  const timer = setInterval(() => {
+  const ticking = whenNeeded(tickMs, () => {
     for (const [id, call] of pending) if (--call.ticksLeft < 0) fail(id, new OwnerAway('no answer in time'))
-  }, tickMs)
-  timer.unref()
+    if (pending.size > 0) ticking.need()
+  })
   send({ type: 'joined', worker: options.worker })
 
   const fail = (id: number, cause: unknown) => {
@@ -102,6 +103,7 @@ export function createOwnerClient(options: OwnerClientOptions): OwnerClient {
     return new Promise((done, reject) => {
       const resolve = done as (result: unknown) => void
       pending.set(id, { type, resolve, reject, ticksLeft: Math.ceil(deadlineMs / tickMs) })
+      ticking.need()
       send({ type, id, input } as Call)
     })
   }
@@ -163,7 +165,7 @@ export function createOwnerClient(options: OwnerClientOptions): OwnerClient {
     },
     standing: (accountId, limits) => standings.now(accountId, limits),
     async close() {
-      clearInterval(timer)
+      void ticking.close()
       notes.close()
     },
   }

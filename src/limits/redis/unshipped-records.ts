@@ -14,6 +14,8 @@ export type UnshippedRecords = {
   /** Removes and returns all records of a partition. */
   takeOut(partition: number): UsageRecord[]
   size(): number
+  /** Calls `listener` with each new record, and never more than one listener. */
+  onAdd(listener: () => void): void
 }
 
 /** Creates an empty set of records. */
@@ -22,8 +24,15 @@ export function createKeptRecords(): UnshippedRecords {
     string,
     { readonly partition: number; readonly entryId: string; readonly record: UsageRecord }
   >()
+  let onAdd = () => {}
   return {
-    add: (partition, entryId, record) => void records.set(record.request_id, { partition, entryId, record }),
+    add(partition, entryId, record) {
+      records.set(record.request_id, { partition, entryId, record })
+      onAdd()
+    },
+    onAdd(listener) {
+      onAdd = listener
+    },
     release(requestIds) {
       for (const requestId of requestIds) records.delete(requestId)
     },

@@ -114,6 +114,7 @@ async function ship(database: Database, records: ReturnType<typeof logRecords>, 
         return { records: batch, release: () => {} }
       },
       aside: () => 0,
+      onRecord() {},
       setAside: ({ request_id }) => {
         throw new Error(`the ledger rejects ${request_id}`)
       },

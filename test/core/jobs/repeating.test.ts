@@ -1,5 +1,7 @@
-import { expect, test } from 'bun:test'
-import { startRepeating } from '../../../src/core/jobs/repeating.ts'
+import { afterEach, expect, jest, test } from 'bun:test'
+import { startRepeating, whenNeeded } from '../../../src/core/jobs/repeating.ts'
+
+afterEach(() => void jest.useRealTimers())
 
 /** A job whose runs the test ends. */
 function heldJob() {
@@ -90,4 +92,44 @@ test('repeating job: runs when its timer fires, but not during another run', asy
   await job.close()
   tick()
   expect(runs).toBe(1)
+})
+
+test('job when needed: has no timer at rest', () => {
+  jest.useFakeTimers()
+  let runs = 0
+  const job = whenNeeded(100, () => void runs++)
+  expect(jest.getTimerCount()).toBe(0)
+  job.need()
+  job.need()
+  expect(jest.getTimerCount()).toBe(1)
+  jest.advanceTimersByTime(1_000)
+  expect([runs, jest.getTimerCount()]).toEqual([1, 0])
+  job.need()
+  jest.advanceTimersByTime(100)
+  expect(runs).toBe(2)
+})
+
+test('job when needed: waits for its current run, and runs once more for a need during it', async () => {
+  jest.useFakeTimers()
+  const runs: PromiseWithResolvers<void>[] = []
+  const job = whenNeeded(100, () => {
+    const held = Promise.withResolvers<void>()
+    runs.push(held)
+    return held.promise
+  })
+  job.need()
+  jest.advanceTimersByTime(100)
+  job.need()
+  jest.advanceTimersByTime(1_000)
+  expect(runs).toHaveLength(1)
+  runs[0]?.reject(new Error('failed'))
+  // Three turns: the failure, its end, and the next start.
+  for (let turn = 0; turn < 3; turn++) await Promise.resolve()
+  jest.advanceTimersByTime(100)
+  expect(runs).toHaveLength(2)
+  const closing = job.close()
+  runs[1]?.resolve()
+  await closing
+  job.need()
+  expect(jest.getTimerCount()).toBe(0)
 })

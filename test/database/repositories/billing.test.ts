@@ -60,6 +60,7 @@ async function ship(database: Database, records: readonly UsageRecord[]) {
   const journal = {
     backlog: () => waiting.length,
     aside: () => 0,
+    onRecord() {},
     setAside: (record: UsageRecord) => {
       throw new Error(`refused: ${record.request_id}`)
     },

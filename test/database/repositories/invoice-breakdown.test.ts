@@ -46,6 +46,7 @@ async function ship(database: Database, records: readonly UsageRecord[]) {
   const journal = {
     backlog: () => waiting.length,
     aside: () => 0,
+    onRecord() {},
     setAside: ({ request_id }: UsageRecord) => {
       throw new Error(`rejected: ${request_id}`)
     },
