@@ -207,6 +207,13 @@ describe('source rules', () => {
     expect(found(clock, inner)).toEqual([])
   })
 
+  test('repeat work only through jobs/repeating.ts, so that at rest nothing runs faster than it must', () => {
+    // The first two run only while a call waits, the third while an operator looks.
+    const may = ['src/database/patience.ts', 'src/web/page/parser-pool.ts', 'src/commands/progress.ts']
+    const own = (path: string) => /^src\/(dashboard\/|core\/jobs\/repeating\.ts)/.test(path) || may.includes(path)
+    expect(found(/\bsetInterval\(/, path => !own(path))).toEqual([])
+  })
+
   test('open sockets only in composition, web, the database drivers and the simulator', () => {
     const network = /from '(node:)?(net|tls|dns|http|https|dgram)(\/promises)?'|\bBun\.(connect|listen|udpSocket)\b/
     const may = [

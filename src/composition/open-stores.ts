@@ -51,7 +51,8 @@ export async function openStores(
     throw new Error(`The embedded database failed: ${detail}.`)
   })
   failed.catch(() => {})
-  const database = openDatabase(embedded.address, { deadlineMs: config.serviceDeadlines.embeddedDatabaseMs })
+  const { embeddedDatabaseMs: deadlineMs } = config.serviceDeadlines
+  const database = { ...openDatabase(embedded.address, { deadlineMs }), onWrite: embedded.onWrite }
   undo.push(() => database.close())
   // A failed database process no longer responds, so its last error is reported instead of a timeout.
   if (config.worker === null) tellOfWall(await Promise.race([migrate(database, log), failed]), log)

@@ -1,3 +1,4 @@
+import { intervalTimer } from '../core/jobs/repeating.ts'
 import { createClockOffset } from '../core/limits/clock-offset.ts'
 import type { Clock } from '../core/ports/clock.ts'
 import type { Log } from '../core/ports/log.ts'
@@ -44,9 +45,7 @@ export function createSharedClock(machine: Clock): SharedClock {
           })
         return asking
       }
-      const timer = setInterval(ask, askEveryMs)
-      timer.unref()
-      return { ask, stop: () => clearInterval(timer) }
+      return { ask, stop: intervalTimer(askEveryMs, ask) }
     },
   }
 }

@@ -10,6 +10,7 @@
 import { existsSync, renameSync, rmSync } from 'node:fs'
 import { PGlite } from '@electric-sql/pglite'
 import type { Socket } from 'bun'
+import { whenNeeded } from '../core/jobs/repeating.ts'
 import { packedFolder } from './packed-folder.ts'
 
 declare const self: Worker
@@ -21,6 +22,8 @@ export type WorkerReport =
   | { readonly type: 'ready' }
   | { readonly type: 'failed'; readonly detail: string }
   | { readonly type: 'closed' }
+  /** Something was written since the last report. */
+  | { readonly type: 'written' }
 
 type Connection = {
   readonly socket: Socket<Connection>
@@ -43,6 +46,8 @@ const openers = new Set([...'BCDEHPdcf'].map(letter => letter.charCodeAt(0)))
 const maximumConnections = 512
 const parse = 'P'.charCodeAt(0)
 const maximumMessageBytes = 64 << 20
+/** Time between a statement and the look for its writes. */
+const lookAfterMs = 100
 const terminate = 'X'.charCodeAt(0)
 const sslRequest = 80877103
 const cancelRequest = 80877102
@@ -55,6 +60,8 @@ const connections = new Set<Connection>()
 /** The connection that has the turn, and whether its last message left the turn open. */
 let owner: Connection | null = null
 let turnIsOpen = false
+/** The answer to the last look for writes. */
+let endOfLog = ''
 /** Prepared statements of disconnected clients, which would stay in the shared session. */
 const leftPrepared: string[] = []
 
@@ -70,6 +77,7 @@ self.onmessage = async (event: MessageEvent<WorkerOrder>) => {
       case 'close':
         listener?.stop(true)
         if (owner !== null) release(owner)
+        await looking.close()
         await database?.close()
         report({ type: 'closed' })
         break
@@ -161,12 +169,30 @@ function release(connection: Connection): void {
   owner = null
 }
 
-function executeAlone(sql: string): void {
+/**
+ * Reports writes, so that nobody has to poll. The end of the write-ahead log shows all of them: of functions, of
+ * statements that return rows, and of other processes.
+ */
+const looking = whenNeeded(lookAfterMs, () => {
+  // Within a turn our own statement would end it.
+  if (owner !== null) return looking.need()
+  const end = executeAlone('SELECT pg_current_wal_insert_lsn()')
+  if (end === endOfLog) return
+  endOfLog = end
+  report({ type: 'written' })
+})
+
+/** Returns the answer to a statement, in the protocol's own form. */
+function executeAlone(sql: string): string {
   const text = Buffer.from(`${sql}\0`)
   const head = Buffer.alloc(5)
   head.write('Q')
   head.writeInt32BE(text.length + 4, 1)
-  attempt(() => database?.execProtocolRawSync(Buffer.concat([head, text])))
+  let answer = ''
+  attempt(() => {
+    answer = Buffer.from(database?.execProtocolRawSync(Buffer.concat([head, text])) ?? []).toString('latin1')
+  })
+  return answer
 }
 
 /** Runs all executable messages: those of the turn's owner, then each other connection's in order of arrival. */
@@ -181,6 +207,7 @@ function serve(): void {
       if (message === null) continue
       ran = true
       take(connection, message)
+      looking.need()
     }
   }
 }

@@ -14,6 +14,8 @@ export type Embedded = {
   readonly address: DatabaseAddress
   /** Resolves with the reason if the backend fails later. */
   readonly failed: Promise<string>
+  /** Calls `listener` soon after a write of any process; absent = another process runs the database. */
+  readonly onWrite?: (listener: () => void) => void
   close(): Promise<void>
 }
 
@@ -51,10 +53,12 @@ export async function openEmbedded(
       worker.terminate()
       throw error
     }
+    const listeners: (() => void)[] = []
     const failed = new Promise<string>(fail => {
       worker.onmessage = event => {
         const report: WorkerReport = event.data
         if (report.type === 'failed') fail(report.detail)
+        else if (report.type === 'written') for (const listener of listeners) listener()
       }
     })
     let closing: Promise<void> | null = null
@@ -67,7 +71,12 @@ export async function openEmbedded(
       if (dirname(socketPath) !== resolve(directory)) rmSync(dirname(socketPath), { recursive: true, force: true })
       release()
     }
-    return { address: { socketPath }, failed, close: () => (closing ??= close()) }
+    return {
+      address: { socketPath },
+      failed,
+      onWrite: listener => void listeners.push(listener),
+      close: () => (closing ??= close()),
+    }
   } catch (error) {
     release()
     throw error

@@ -6,6 +6,7 @@
  * (measured, Bun 1.4.5), and opens its own connections.
  */
 
+import { intervalTimer } from '../core/jobs/repeating.ts'
 import type { Log } from '../core/ports/log.ts'
 import type { Family, Labels } from './instruments.ts'
 import { createCounter } from './instruments.ts'
@@ -87,12 +88,11 @@ export function startExporter(options: ExporterOptions): Exporter {
     metricsAt = now() + options.metricsEveryMs
     await sendMetrics()
   }
-  const timer = setInterval(() => {
+  const stop = intervalTimer(tickMs, () => {
     running ??= run().finally(() => {
       running = null
     })
-  }, tickMs)
-  timer.unref()
+  })
 
   return {
     families: () => [
@@ -105,7 +105,7 @@ export function startExporter(options: ExporterOptions): Exporter {
       },
     ],
     async close() {
-      clearInterval(timer)
+      stop()
       const deadline = setTimeout(() => closing.abort(), closingDeadlineMs)
       await running
       await sendTraces()

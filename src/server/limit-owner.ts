@@ -12,6 +12,7 @@ import { ownerSocketPath, takeOverJournal, takeOverJournals } from '../compositi
 import { createSharedClock } from '../composition/shared-clock.ts'
 import type { Config } from '../config.ts'
 import { createLocalRateLimiters } from '../core/limits/rate-limits.ts'
+import { intervalTimer } from '../core/jobs/repeating.ts'
 import type { Log } from '../core/ports/log.ts'
 import { applyLearningEntries } from '../database/learning/learning.ts'
 import { openJournal } from '../ledger/journal.ts'
@@ -67,8 +68,7 @@ export async function openLimitOwner(config: Config, log: Log): Promise<() => Pr
         aside: shipper.aside(),
         lagMs: Math.round(shipper.lagMs()),
       })
-    const reporting = setInterval(report, reportMs)
-    undo.push(() => clearInterval(reporting))
+    undo.push(intervalTimer(reportMs, report))
     return async () => {
       if (!(await shipper.drain(shippingDeadlineMs)))
         log.warn('usage_unshipped_at_exit', { records: journal.backlog() })

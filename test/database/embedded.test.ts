@@ -265,3 +265,27 @@ testNeeding('namespaces', 'data folder: rejects a second gateway in another PID 
   await eventually(() => holderOf(path) === null, 10_000)
   lockDataFolder(path)()
 })
+
+test('embedded database: reports writes of any client, also of statements that return rows, and no reads', async () => {
+  let reports = 0
+  embedded?.onWrite?.(() => void reports++)
+  const sql = client()
+  // Long enough for several looks.
+  const read = async () => {
+    for (let count = 0; count < 20; count++) await sql`select pg_sleep(0.02) from written`
+  }
+  try {
+    await sql`create table written (at int)`
+    await sql`insert into written values (1)`
+    await read()
+    await eventually(() => reports > 0, 10_000)
+    const before = reports
+    await read()
+    expect(reports).toBe(before)
+    await sql`with added as (insert into written values (2) returning at) select at from added`
+    await eventually(() => reports > before, 10_000)
+  } finally {
+    await sql`drop table written`
+    await sql.end()
+  }
+})

@@ -111,3 +111,27 @@ export function whenNeeded(afterMs: number, work: () => unknown): WhenNeeded {
     },
   }
 }
+
+const leastOftenMs = 60_000
+
+/**
+ * Starts a job that reads what anybody writes to a store: `everyMs` after the first of some writes if the store reports
+ * them (`onWrite`), and once per minute; every `everyMs` otherwise.
+ */
+export function startFollowing(
+  everyMs: number,
+  work: () => Promise<void>,
+  onWrite: ((listener: () => void) => void) | undefined,
+): Repeating {
+  if (onWrite === undefined) return startRepeating(everyMs, work, () => {})
+  const job = startRepeating(leastOftenMs, work, () => {})
+  const following = whenNeeded(everyMs, () => job.run().catch(() => following.need()))
+  onWrite(following.need)
+  following.need()
+  return {
+    run: job.run,
+    async close() {
+      await Promise.all([following.close(), job.close()])
+    },
+  }
+}

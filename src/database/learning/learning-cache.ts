@@ -5,7 +5,7 @@
  */
 
 import { type Actor, actingAs } from '../../core/audit/audit.ts'
-import { startRepeating, whenNeeded } from '../../core/jobs/repeating.ts'
+import { startFollowing, startRepeating, whenNeeded } from '../../core/jobs/repeating.ts'
 import type { LearnedBias, LearnedBiasLookup } from '../../core/learning/apply-bias.ts'
 import { type BiasInput, estimateBiases } from '../../core/learning/learned-bias.ts'
 import type { LengthStatistics } from '../../core/learning/response-quality.ts'
@@ -147,7 +147,11 @@ export function createLearningBook({ database, clock, figureOf, log }: LearningB
 
   // Reports changes from now on, instead of after the first interval.
   poll().catch(() => {})
-  const jobs = [startRepeating(pollMs, poll, () => {}), startRepeating(sweepEveryMs, sweepLeft, () => {}), reading]
+  const jobs = [
+    startFollowing(pollMs, poll, database.onWrite),
+    startRepeating(sweepEveryMs, sweepLeft, () => {}),
+    reading,
+  ]
 
   return {
     of(accountId) {

@@ -5,7 +5,7 @@
  * Redis, both would run a request. No content is stored: keys and bodies are HMACs.
  */
 
-import { whenNeeded } from '../../core/jobs/repeating.ts'
+import { intervalTimer, whenNeeded } from '../../core/jobs/repeating.ts'
 import { hasClientEffect, toCompletedUsage, type UsageRecord } from '../../core/usage/usage-record.ts'
 import { type CompletedUsage, GatewayError } from '../../core/validation/errors.ts'
 import type { Database } from '../database.ts'
@@ -140,8 +140,7 @@ export function createIdempotencyBook({ database, redis = null, log }: Idempoten
   }
   const sweepOld = () => sweep(database).catch(() => log.warn('idempotency_cleanup_failed'))
 
-  const sweeping = setInterval(() => void sweepOld(), sweepMs)
-  sweeping.unref()
+  const stopSweeping = intervalTimer(sweepMs, () => void sweepOld())
 
   return {
     async claim(claim) {
@@ -173,7 +172,7 @@ export function createIdempotencyBook({ database, redis = null, log }: Idempoten
     release,
     async close() {
       await writing.close()
-      clearInterval(sweeping)
+      stopSweeping()
       await writeLeft()
     },
   }

@@ -1,13 +1,13 @@
 /**
  * API keys: their records, and the key directory for the request path. The directory answers from memory by the full
- * digest. A poll twice per second reads all changes, so entries stay correct without expiring. It also holds the
+ * digest. A poll reads all changes within half a second, so entries stay correct without expiring. It also holds the
  * digests of all valid keys, so that an invalid key is recognized without a query.
  */
 import { timingSafeEqual } from 'node:crypto'
 import { and, desc, eq, inArray, isNotNull, isNull, type SQL, sql } from 'drizzle-orm'
 import { digestOf, hasKeyLength, parseApiKey } from '../../core/accounts/api-keys.ts'
 import { paymentRequiredFrom } from '../../core/billing/grace.ts'
-import { startRepeating, whenNeeded } from '../../core/jobs/repeating.ts'
+import { startFollowing, whenNeeded } from '../../core/jobs/repeating.ts'
 import { type Caller, isPausedFor, type Plans } from '../../core/limits/plans.ts'
 import type { ScopeLimits } from '../../core/limits/scopes.ts'
 import { setBounded } from '../../core/text/bounded-map.ts'
@@ -236,7 +236,7 @@ export function createKeyDirectory(options: KeyDirectoryOptions): KeyDirectory {
     }
   }
 
-  const [polling, touching] = [startRepeating(pollMs, poll, () => {}), whenNeeded(touchMs, touch)]
+  const [polling, touching] = [startFollowing(pollMs, poll, database.onWrite), whenNeeded(touchMs, touch)]
 
   /** Returns undefined if the key is not in memory. */
   const inMemory = (digest: string, key: string): Caller | null | undefined => {

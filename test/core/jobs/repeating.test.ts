@@ -1,5 +1,5 @@
 import { afterEach, expect, jest, test } from 'bun:test'
-import { startRepeating, whenNeeded } from '../../../src/core/jobs/repeating.ts'
+import { startFollowing, startRepeating, whenNeeded } from '../../../src/core/jobs/repeating.ts'
 
 afterEach(() => void jest.useRealTimers())
 
@@ -131,5 +131,37 @@ test('job when needed: waits for its current run, and runs once more for a need 
   runs[1]?.resolve()
   await closing
   job.need()
+  expect(jest.getTimerCount()).toBe(0)
+})
+
+test('following job: runs after writes, at rest once per minute, and again after a failure', async () => {
+  jest.useFakeTimers()
+  let [runs, isAway] = [0, false]
+  let wrote = () => {}
+  const work = async () => {
+    runs++
+    if (isAway) throw new Error('away')
+  }
+  const after = async (ms: number) => {
+    jest.advanceTimersByTime(ms)
+    for (let turn = 0; turn < 10; turn++) await Promise.resolve()
+    return runs
+  }
+  const job = startFollowing(500, work, listener => {
+    wrote = listener
+  })
+  expect(await after(500)).toBe(1)
+  expect(await after(59_000)).toBe(1)
+  expect(await after(500)).toBe(2)
+  wrote()
+  wrote()
+  expect([await after(499), await after(1), await after(500)]).toEqual([2, 3, 3])
+  isAway = true
+  wrote()
+  expect([await after(500), await after(500)]).toEqual([4, 5])
+  isAway = false
+  expect([await after(500), await after(500)]).toEqual([6, 6])
+  await job.close()
+  wrote()
   expect(jest.getTimerCount()).toBe(0)
 })
