@@ -124,6 +124,8 @@ export function createLearningBook({ database, clock, figureOf, log }: LearningB
       }
     } finally {
       isReading = false
+      // After a failure: the accounts that are left.
+      if (wanted.size > 0) reading.need()
     }
   }
   const reading = whenNeeded(readAfterMs, readWanted)
