@@ -28,7 +28,7 @@ export type Database = {
    */
   run<T>(work: (connected: Connected) => PromiseLike<T>, deadlineMs?: number, isUrgent?: boolean): Promise<T>
   readonly address: DatabaseAddress
-  /** Calls `listener` soon after anybody has written to the database; absent = writes are not reported. */
+  /** Calls `listener` soon after a write of any process to the database; absent = writes are not reported. */
   readonly onWrite?: ((listener: () => void) => void) | undefined
   /** Who makes the changes, for the audit log (`actingAs`); absent = the gateway itself. */
   readonly actor?: Actor | undefined

@@ -170,7 +170,7 @@ function release(connection: Connection): void {
 }
 
 /**
- * Reports writes, so that nobody has to poll. The end of the write-ahead log shows all of them: of functions, of
+ * Reports writes, so that the gateway does not poll. The end of the write-ahead log shows all of them: of functions, of
  * statements that return rows, and of other processes.
  */
 const looking = whenNeeded(lookAfterMs, () => {

@@ -115,7 +115,7 @@ export function whenNeeded(afterMs: number, work: () => unknown): WhenNeeded {
 const leastOftenMs = 60_000
 
 /**
- * Starts a job that reads what anybody writes to a store: `everyMs` after the first of some writes if the store reports
+ * Starts a job that reads what is written to a store: `everyMs` after the first of some writes if the store reports
  * them (`onWrite`), and once per minute; every `everyMs` otherwise.
  */
 export function startFollowing(
