@@ -183,7 +183,7 @@ shared('K7 of keys made while their maker is removed at the other gateway, none 
 
 shared('P5 failures counted at two gateways at once lock once, at the tenth', async (one, other) => {
   const { sessions } = one.deps.stores
-  const subjects = [sessions.mailSubject('count@example.test'), sessions.addressSubject('192.0.2.1')]
+  const subjects = [sessions.mailSubject('count@example.test'), sessions.twoFactorSubject('usr_count')]
   const fail = (count: number) =>
     Promise.all(
       Array.from({ length: count }, (_, index) =>

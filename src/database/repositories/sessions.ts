@@ -63,6 +63,8 @@ const freshMs = 500
 const maximumEntries = 50_000
 const failures = {
   allowed: 10,
+  // An office or a proxy is one address. A locked email address adds no failures, so these are of ten users or more.
+  allowedPerAddress: 100,
   withinMinutes: 15,
   firstLockMinutes: 15,
   longestLockMinutes: 24 * 60,
@@ -252,11 +254,13 @@ async function anyLocked(sql: Sql | TransactionSql, subjects: readonly string[])
 }
 
 /**
- * Counts a failed sign-in against each subject and locks those with ten in 15 minutes, each time for twice as long.
+ * Counts a failed sign-in against each subject and locks those with ten in 15 minutes, network addresses with 100, each
+ * time for twice as long.
  * Returns the subjects that this failure locked. Failures during a lockout do not extend it.
  */
 export async function recordFailure(database: Database, subjects: readonly string[]): Promise<readonly string[]> {
-  const { allowed, withinMinutes, firstLockMinutes, longestLockMinutes, forgottenAfterDays } = failures
+  const { allowed, allowedPerAddress, withinMinutes, firstLockMinutes, longestLockMinutes, forgottenAfterDays } =
+    failures
   const names = JSON.stringify([...subjects].sort())
   const rows = await database.run(
     ({ sql }) => sql<{ subject: string }[]>`
@@ -277,7 +281,9 @@ export async function recordFailure(database: Database, subjects: readonly strin
               else clock_timestamp() + make_interval(mins =>
                 least(${longestLockMinutes}::int, ${firstLockMinutes}::int * (2 ^ least(locks_before, 12))::int)) end,
             clock_timestamp()
-          from (select times, cardinality(times) >= ${allowed}::int as full_now,
+          from (select times, cardinality(times) >=
+                case when known.subject like ${addressSubject('%')} then ${allowedPerAddress}::int else ${allowed}::int end
+                as full_now,
               coalesce(known.locked_until > clock_timestamp(), false) as locked,
               case when known.locked_until < clock_timestamp() - make_interval(days => ${forgottenAfterDays})
                 then 0 else known.locks end as locks_before

@@ -196,7 +196,9 @@ async function logIn(deps: AuthDeps, request: Request, address: string): Promise
     const answer = await signIn(deps, request, { ...user, passwordHash }, { subjects, address })
     if (answer !== null) return answer
   } else {
-    await countFailure(deps, subjects, user, user && { kind: 'user', userId: user.id, address })
+    // A user who mistypes at a usual address must not lock it for others.
+    const counted = isKnown ? subjects.slice(0, 1) : subjects
+    await countFailure(deps, counted, user, user && { kind: 'user', userId: user.id, address })
     if (isKnown) await stores.knownAddresses.countKnownFailure(database, email, digests)
   }
   throw invalidCredentials()
