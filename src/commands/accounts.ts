@@ -21,7 +21,7 @@ import {
   findAccountByEmail,
   limitsOf,
 } from '../database/repositories/accounts.ts'
-import { changeBilling } from '../database/repositories/billing.ts'
+import { changeBilling, manualMethod } from '../database/repositories/billing.ts'
 import { listKeys } from '../database/repositories/keys.ts'
 import { removeTotp } from '../database/repositories/totp.ts'
 import { changePassword } from '../database/repositories/users.ts'
@@ -263,12 +263,11 @@ const planLimits: AccountChange = {
  * manual invoicing. Repeating it changes nothing.
  */
 async function movePlan(database: Database, accountId: string, plan: PlanName): Promise<void> {
-  const agreed = { id: newId('pay'), kind: 'manual', stripePaymentMethodId: null, brand: null, lastFour: null } as const
   const by = { at: Date.now(), userId: null, newId }
   const outcome = await changeBilling(
     database,
     accountId,
-    plan === 'usage' ? { ...by, event: 'upgrade', method: agreed } : { ...by, event: 'downgrade_now' },
+    plan === 'usage' ? { ...by, event: 'upgrade', method: manualMethod(newId) } : { ...by, event: 'downgrade_now' },
   )
   if (outcome !== 'done' && outcome !== 'already_so') throw new CommandFailure(`The plan did not change: ${outcome}.`)
 }

@@ -294,7 +294,14 @@ async function openAll(given: Config, options: DepsOptions, undo: (() => unknown
   )
   const readiness = { isReady: false }
   const { safety } = content
-  const observe = openTelemetry(config, { ...parts, ...catalogs, health, readiness, usage, safety }, undo)
+  const telemetry = openTelemetry(config, { ...parts, ...catalogs, health, readiness, usage, safety }, undo)
+  const observe: typeof telemetry = {
+    ...telemetry,
+    settled(request) {
+      telemetry.settled(request)
+      billing.budget.settled(request.record)
+    },
+  }
   return {
     ...own,
     ...stored,

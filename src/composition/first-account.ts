@@ -5,6 +5,7 @@ import type { Clock } from '../core/ports/clock.ts'
 import type { Passwords } from '../core/ports/passwords.ts'
 import type { Database } from '../database/database.ts'
 import { createAccount, hasAccounts } from '../database/repositories/accounts.ts'
+import { changeBilling, manualMethod } from '../database/repositories/billing.ts'
 import { createKey } from '../database/repositories/keys.ts'
 
 /** Owner of the first account until the operator sets another email address. */
@@ -14,7 +15,7 @@ export const localOwner = 'owner@gateway.local'
 export type FirstAccount = { readonly email: string; readonly password: string; readonly key: string }
 
 /**
- * Creates one local account on plan `usage` with limits of its own, so that the first request needs no sign-up. Returns
+ * Creates one local account on plan `usage`, with a billing cycle, and limits of its own, so that the first request needs no sign-up. Returns
  * null if an account exists.
  */
 export async function makeFirstAccount(
@@ -30,7 +31,7 @@ export async function makeFirstAccount(
   const minted = mintApiKey(randomBytes)
   await createAccount(
     database,
-    { id: accountId, name: 'Local', plan: 'usage', ...firstAccountLimits, createdAt: now },
+    { id: accountId, name: 'Local', plan: 'evaluation', ...firstAccountLimits, createdAt: now },
     {
       id: userId,
       accountId,
@@ -40,6 +41,10 @@ export async function makeFirstAccount(
       createdAt: now,
     },
   )
+  // The upgrade opens the billing cycle, without which no invoice is issued.
+  const upgrade = { event: 'upgrade', at: now.getTime(), userId: null, newId, method: manualMethod(newId) } as const
+  const outcome = await changeBilling(database, accountId, upgrade)
+  if (outcome !== 'done') throw new Error(`The first account is not on the plan usage: ${outcome}`)
   await createKey(database, {
     id: newId('key'),
     accountId,

@@ -91,6 +91,26 @@ function sessionOf(token: string): string {
   return claims.sid ?? ''
 }
 
+test('first account: has a billing cycle, an agreement to manual invoicing, and an invoice for what it used', async () => {
+  const { email, password } = gateway.deps.firstAccount ?? {}
+  const { body: session } = await ask<{ token: string }>(gateway, 'POST', '/api/v1/auth/login', {
+    body: { email, password },
+  })
+  const read = (path = '') => ask<Shown>(gateway, 'GET', `/api/v1/billing${path}`, { token: session.token })
+  const { body } = await read()
+  expect(body).toMatchObject({ plan: 'usage', plan_after_cycle: 'usage', payment_method: { kind: 'manual' } })
+  expect(Date.parse(body.cycle?.ends_at ?? '') - Date.parse(body.cycle?.starts_at ?? '')).toBe(cycleMs)
+  const used = await chat(gateway.key)
+  expect(used.status).toBe(200)
+  const cost = used.body.usage.cost_usd
+  await eventually(async () => (await read()).body.cycle?.cost_usd === cost, 10_000)
+  await at(cycleMs + settlementDelayMs + 60_000, () => gateway.deps.billingWorker.run())
+  const { body: invoices } = await ask<{ data: { total_usd: number }[] }>(gateway, 'GET', '/api/v1/billing/invoices', {
+    token: session.token,
+  })
+  expect(invoices.data.map(invoice => invoice.total_usd)).toEqual([cost])
+}, 60_000)
+
 test('plan: bills immediately after an upgrade, downgrades at the end of the cycle, and an upgrade cancels the downgrade', async () => {
   const person = await owner(gateway)
   expect((await billing(person)).body).toMatchObject({
@@ -308,6 +328,15 @@ test('invoice: has the exact usage with a line per model, hidden from another ow
 })
 
 describe('monthly soft cap', () => {
+  test('counts a request as soon as this process has settled it', async () => {
+    const { accountId, deps } = gateway
+    const { usage: limits } = deps.config.plans
+    const caller = { accountId, keyId: 'key_cap', plan: 'usage', limits, softCapMicrocents: 1e12 } as const
+    const before = deps.budget.shareOf(caller)
+    const { body } = await chat(gateway.key)
+    expect(deps.budget.shareOf(caller)).toBeGreaterThanOrEqual(before + (body.usage.cost_usd * 1e8) / 1e12)
+  })
+
   test('adds a warning header and prefers cheaper models from 80%, and never blocks', async () => {
     const person = await owner(gateway)
     await upgraded(gateway, person)

@@ -69,6 +69,11 @@ export type NewMethod = Pick<PaymentMethodRow, 'id' | 'kind' | 'stripePaymentMet
   readonly createdAt?: Date
 }
 
+/** Returns a new agreement to manual invoicing. It takes the place of a card where nothing collects payments. */
+export function manualMethod(newId: (prefix: string) => string): NewMethod {
+  return { id: newId('pay'), kind: 'manual', stripePaymentMethodId: null, brand: null, lastFour: null }
+}
+
 type BillingChange = {
   readonly event: Exclude<BillingEvent, 'time_passed'>
   /** Epoch milliseconds. */

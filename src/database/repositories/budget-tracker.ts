@@ -11,27 +11,42 @@ import type { Caller } from '../../core/limits/plans.ts'
 import { createRecentMap } from '../../core/text/recent-map.ts'
 import { dayMs } from '../../core/text/utc-days.ts'
 import { toUsd } from '../../core/usage/money.ts'
+import type { UsageRecord } from '../../core/usage/usage-record.ts'
 import { withAccountRls } from '../account-transaction.ts'
 import type { Database } from '../database.ts'
 import { enqueueEvent } from './webhook-events.ts'
+
+type Days = Pick<BudgetPeriod, 'startsAt' | 'endsAt'>
 
 /**
  * Returns the amount billed to an account on the UTC days of a period, from the daily totals. Both ends count as whole days:
  * the caller subtracts `spentBefore`, and a running period has no usage after its end.
  */
-export async function spentOnDays(
+export async function spentOnDays(database: Database, accountId: string, days: Days): Promise<number> {
+  return (await spentWith(database, accountId, days, [])).microcents
+}
+
+/**
+ * Returns the same amount, and which of these requests it contains. One statement reads both: a record that arrives
+ * between two would count twice.
+ */
+async function spentWith(
   database: Database,
   accountId: string,
-  { startsAt, endsAt }: Pick<BudgetPeriod, 'startsAt' | 'endsAt'>,
-): Promise<number> {
+  { startsAt, endsAt }: Days,
+  requestIds: readonly string[],
+): Promise<{ readonly microcents: number; readonly contained: readonly string[] }> {
   const [first, last] = [startsAt, endsAt - 1].map(at => new Date(at).toISOString().slice(0, 10))
   const rows = await withAccountRls(database, accountId).sql(
-    query => query<{ microcents: number }[]>`
-      select coalesce(sum(billed_microcents), 0)::float8 as microcents
+    query => query<{ microcents: number; contained: string[] }[]>`
+      select coalesce(sum(billed_microcents), 0)::float8 as microcents,
+        (select coalesce(json_agg(request_id), '[]') from usage_records
+          where request_id in (select json_array_elements_text(${JSON.stringify(requestIds)}::text::json))
+            and at >= ${new Date(startsAt).toISOString()}::text::timestamptz) as contained
       from usage_daily
       where account_id = ${accountId} and day >= ${first ?? ''}::text::date and day <= ${last ?? ''}::text::date`,
   )
-  return rows[0]?.microcents ?? 0
+  return rows[0] ?? { microcents: 0, contained: [] }
 }
 
 /** Returns the amount billed to an account on the UTC day of `startsAt`, before that moment. */
@@ -86,11 +101,16 @@ export type BudgetTracker = {
   shareOf(caller: Caller): number
   /** Returns the text of the warning header; null below the warning. */
   warningOf(caller: Caller): string | null
+  /** Adds a request that this process settled: its record reaches the ledger, and the cached amount, only later. */
+  settled(record: Pick<UsageRecord, 'account_id' | 'request_id' | 'at_ms' | 'billed_microcents'>): void
 }
 
 type BudgetLine = {
   readonly period: BudgetPeriod
+  /** Amount in the ledger. */
   readonly microcents: number
+  /** Amounts of this process that the ledger did not contain, by request ID. */
+  readonly settled: Map<string, number>
   /** Amount billed on the first day before the period; null = its records may still arrive. */
   readonly before: number | null
   refreshAt: number
@@ -100,11 +120,13 @@ type BudgetLine = {
 
 const budgetFreshMs = 5_000
 const maximumBudgets = 10_000
+/** Per account. More wait only while the database is unavailable; the oldest are then forgotten until it is back. */
+const maximumSettled = 2_000
 
 /**
- * Creates a cache of the amounts billed to accounts with a soft cap in the running period, at most some seconds old. No
- * request waits for it: the amount of a new account is read in the background, and the warning starts with a later
- * request.
+ * Creates a cache of the amounts billed to accounts with a soft cap in the running period. It contains requests of this
+ * process at once, and those of others after at most some seconds. No request waits for it: the amount of a new account
+ * is read in the background, and the warning starts with a later request.
  */
 export function createBudgetBook(
   database: Database,
@@ -120,11 +142,14 @@ export function createBudgetBook(
 
   const refresh = async (accountId: string, period: BudgetPeriod, cap: number) => {
     // The amount before the period is read once, so that a refresh only sums daily totals.
+    const settled = lineOf(accountId, period)?.settled ?? new Map<string, number>()
     const before = lineOf(accountId, period)?.before ?? (await spentBefore(database, accountId, period.startsAt))
-    const microcents = Math.max(0, (await spentOnDays(database, accountId, period)) - before)
+    const read = await spentWith(database, accountId, period, [...settled.keys()])
+    const microcents = Math.max(0, read.microcents - before)
     const now = clock.now()
     // The totals of the last day may already include usage of the next period.
     if (now >= period.endsAt) return
+    for (const requestId of read.contained) settled.delete(requestId)
     const milestone = milestoneOf(microcents, cap)
     const told = lineOf(accountId, period)?.milestone ?? 0
     if (milestone !== null && milestone > told) reached(accountId, period, milestone, cap)
@@ -132,6 +157,7 @@ export function createBudgetBook(
     lines.set(accountId, {
       period,
       microcents,
+      settled,
       before: isSettled ? before : null,
       refreshAt: now + budgetFreshMs,
       milestone,
@@ -139,13 +165,20 @@ export function createBudgetBook(
   }
   const spent = (accountId: string, cap: number, period: BudgetPeriod): number => {
     const now = clock.now()
-    const line = lineOf(accountId, period) ?? { period, microcents: 0, before: null, refreshAt: 0, milestone: null }
+    const line = lineOf(accountId, period) ?? {
+      period,
+      microcents: 0,
+      settled: new Map(),
+      before: null,
+      refreshAt: 0,
+      milestone: null,
+    }
     if (line.refreshAt <= now) {
       line.refreshAt = now + budgetFreshMs
       lines.set(accountId, line)
       refresh(accountId, period, cap).catch(() => {})
     }
-    return line.microcents
+    return [...line.settled.values()].reduce((sum, amount) => sum + amount, line.microcents)
   }
   const periodOf = ({ cycleStartedAt }: Caller) => budgetPeriod(cycleStartedAt ?? null, clock.now())
 
@@ -159,6 +192,13 @@ export function createBudgetBook(
       if (cap === undefined) return null
       const period = periodOf(caller)
       return budgetWarning(spent(accountId, cap, period), cap, period.kind)
+    },
+    settled: ({ account_id: accountId, request_id: requestId, at_ms: at, billed_microcents: billed }) => {
+      const line = lines.get(accountId)
+      if (line === undefined || billed === 0 || at < line.period.startsAt) return
+      line.settled.set(requestId, billed)
+      const [oldest] = line.settled.keys()
+      if (line.settled.size > maximumSettled && oldest !== undefined) line.settled.delete(oldest)
     },
   }
 }

@@ -195,14 +195,8 @@ async function upgrade(deps: BillingDeps, call: SessionRequest): Promise<Respons
   const { version } = await readInput(request, checkUpgrade)
   if (deps.payments.kind === 'manual') await refuseUnlessOnUsage(deps, principal.accountId)
   // Without a payment processor, the owner's consent to charges is the payment agreement.
-  const agreed = {
-    id: deps.newId('pay'),
-    kind: 'manual',
-    stripePaymentMethodId: null,
-    brand: null,
-    lastFour: null,
-  } as const
-  const change = { event: 'upgrade', version, ...(deps.payments.kind === 'manual' ? { method: agreed } : {}) } as const
+  const agreed = deps.payments.kind === 'manual' ? { method: deps.stores.billing.manualMethod(deps.newId) } : {}
+  const change = { event: 'upgrade', version, ...agreed } as const
   return changePlan(deps, call, change, 'Your account is already on the plan `usage`.')
 }
 
@@ -269,7 +263,7 @@ async function setMethod(deps: BillingDeps, { principal, request, actor }: Sessi
     at: clock.now(),
     userId,
     newId,
-    method: { id: newId('pay'), kind: 'manual', stripePaymentMethodId: null, brand: null, lastFour: null },
+    method: stores.billing.manualMethod(newId),
   })
   refuseOutcome(outcome, 'This payment method is already set.')
   deps.announce()

@@ -16,9 +16,14 @@ const cap = 1_000_000
 let used = 0
 
 /** Writes one request to the ledger and its daily totals. */
-async function use(database: Database, accountId: string, at: number, billedMicrocents: number) {
+async function use(
+  database: Database,
+  accountId: string,
+  at: number,
+  billedMicrocents: number,
+  requestId = `req_budget_${++used}`,
+) {
   const counts = { inputTokens: 1, cachedInputTokens: 0, outputTokens: 1, reasoningTokens: 0, billedMicrocents }
-  const requestId = `req_budget_${++used}`
   const common = { accountId, keyId: requestId, model: 'gpt-a', ...counts }
   await database.run(({ orm }) =>
     orm.insert(usageRecords).values({
@@ -79,6 +84,38 @@ for (const [name, open] of databases) {
       expect(await shareAt(database, caller, february - 1, 0.9)).toContain('for this calendar month (UTC)')
       await use(database, accountId, february, 100_000)
       expect(await shareAt(database, caller, february, 0.1)).toBeNull()
+    })
+
+    on('counts own settlements at once, and once when the ledger contains them', async database => {
+      const { accountId } = await newAccount(database)
+      const start = Date.UTC(2026, 4, 1)
+      const clock = { at: start + 10 * 86_400_000 }
+      const book = createBudgetBook(database, { now: () => clock.at })
+      const account = { accountId, keyId: 'key_1', plan: 'evaluation', limits: zeroLimits } as const
+      const caller: Caller = { ...account, softCapMicrocents: cap }
+      const settle = (requestId: string, billed: number, at = clock.at) =>
+        book.settled({ account_id: accountId, request_id: requestId, at_ms: at, billed_microcents: billed })
+      const follows = (expected: number) =>
+        eventually(() => {
+          clock.at += 5_000
+          return book.shareOf(caller) === expected
+        }, 240_000)
+      await use(database, accountId, clock.at, 300_000)
+      await follows(0.3)
+      settle(`req_own_${accountId}`, 500_000)
+      settle(`req_twin_${accountId}`, 100_000)
+      settle(`req_before_${accountId}`, 70_000, start - 1)
+      expect(book.shareOf(caller)).toBe(0.9)
+      expect(book.warningOf(caller)).toContain('90%')
+      // Another process adds 50,000; this process's requests are not in the ledger yet.
+      await use(database, accountId, clock.at, 50_000)
+      await follows(0.95)
+      await use(database, accountId, clock.at, 500_000, `req_own_${accountId}`)
+      await use(database, accountId, clock.at, 40_000)
+      await follows(0.99)
+      await use(database, accountId, clock.at, 100_000, `req_twin_${accountId}`)
+      await use(database, accountId, clock.at, 5_000)
+      await follows(0.995)
     })
 
     on('follows a running book over the end of a cycle, and reports each milestone with its period', async database => {
